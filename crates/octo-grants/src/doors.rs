@@ -1,0 +1,50 @@
+//! The grants that this hub can hand out, by type.
+
+use octo_model::ToolError;
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What the binary has opened. A grant that is not in here cannot be had.
+#[derive(Clone, Default)]
+pub struct Doors(HashMap<TypeId, Arc<dyn Any + Send + Sync>>);
+
+impl Doors {
+    #[must_use]
+    pub fn with<G: Clone + Send + Sync + 'static>(mut self, grant: G) -> Self {
+        self.0.insert(TypeId::of::<G>(), Arc::new(grant));
+        self
+    }
+
+    /// A copy of the handle, or a refusal.
+    pub fn open<G: Clone + Send + Sync + 'static>(&self) -> Result<G, ToolError> {
+        self.0.get(&TypeId::of::<G>()).and_then(|grant| grant.downcast_ref::<G>()).cloned().ok_or_else(|| {
+            ToolError::denied("This tool needs something that the hub was not given.")
+                .hint("Ask the operator to configure it, or use another tool.")
+                .detail(std::any::type_name::<G>())
+        })
+    }
+}
+
+/// What a tool may declare as its grants: nothing, one, or several.
+pub trait Grant: Send + Sized + 'static {
+    fn open(doors: &Doors) -> Result<Self, ToolError>;
+}
+
+impl Grant for () {
+    fn open(_: &Doors) -> Result<Self, ToolError> {
+        Ok(())
+    }
+}
+
+impl Grant for crate::Clock {
+    fn open(doors: &Doors) -> Result<Self, ToolError> {
+        doors.open()
+    }
+}
+
+impl<A: Grant, B: Grant> Grant for (A, B) {
+    fn open(doors: &Doors) -> Result<Self, ToolError> {
+        Ok((A::open(doors)?, B::open(doors)?))
+    }
+}

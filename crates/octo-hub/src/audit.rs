@@ -1,0 +1,105 @@
+//! The record of one call: opened before anything runs, closed on drop.
+
+use crate::call::Request;
+use crate::item::Item;
+use crate::ports::{Closing, Ledger, Opening, Outcome};
+use aws_lc_rs::digest::{SHA256, digest};
+use octo_model::{CallId, Members, ToolError};
+use std::sync::Arc;
+use std::time::Instant;
+
+pub struct Record {
+    ledger: Arc<dyn Ledger>,
+    closing: Option<Closing>,
+    begun: Instant,
+    pub item: Option<Arc<Item>>,
+}
+
+impl Record {
+    /// Fails when the record cannot be written; the call is then refused.
+    pub async fn open(ledger: &Arc<dyn Ledger>, id: CallId, request: &Request) -> Result<Self, ToolError> {
+        let begun = Instant::now();
+        ledger
+            .open(Opening {
+                id,
+                subject: request.caller.subject.clone(),
+                tenant: request.caller.tenant.clone(),
+                face: request.face,
+                profile: request.profile.clone(),
+                method: request.op.method,
+                name: request.op.name.clone(),
+                arguments: fingerprint(request),
+                trace: request.trace.clone(),
+            })
+            .await?;
+        let closing = Closing {
+            id,
+            target: None,
+            rule: None,
+            outcome: Outcome::Dropped,
+            micros: 0,
+            bytes: 0,
+            spill: None,
+        };
+        Ok(Self { ledger: Arc::clone(ledger), closing: Some(closing), begun, item: None })
+    }
+
+    pub fn found(&mut self, item: &Arc<Item>) {
+        self.item = Some(Arc::clone(item));
+        if let Some(closing) = &mut self.closing {
+            closing.target = Some(item.target());
+        }
+    }
+
+    pub fn rule(&mut self, rule: &str) {
+        if let Some(closing) = &mut self.closing {
+            closing.rule = Some(rule.to_owned());
+        }
+    }
+
+    pub fn spill(&mut self, handle: &str) {
+        if let Some(closing) = &mut self.closing {
+            closing.spill = Some(handle.to_owned());
+        }
+    }
+
+    /// Says how the call ended; dropping the record writes it.
+    pub fn ended(&mut self, outcome: &Result<Members, ToolError>) -> Outcome {
+        let word = match outcome {
+            Ok(result) if result.text("resultType").as_deref() == Some("input_required") => {
+                Outcome::InputRequired
+            }
+            Ok(result) if result.is_true("isError") => Outcome::Failed,
+            Ok(_) => Outcome::Ok,
+            Err(error) => Outcome::Error(error.kind),
+        };
+        if let Some(closing) = &mut self.closing {
+            closing.outcome = word;
+            closing.bytes = outcome
+                .as_ref()
+                .map_or(0, |result| result.iter().map(|(_, value)| value.bytes().len() as u64).sum());
+        }
+        word
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        if let Some(mut closing) = self.closing.take() {
+            closing.micros = u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+            self.ledger.close(closing);
+        }
+    }
+}
+
+fn fingerprint(request: &Request) -> String {
+    let arguments = request.op.params.get("arguments").map(|json| json.as_str()).unwrap_or_default();
+    let hash = digest(&SHA256, arguments.as_bytes());
+    let mut text = String::with_capacity(64);
+    for byte in hash.as_ref() {
+        for digit in [byte >> 4, byte & 15] {
+            text.push(char::from_digit(u32::from(digit), 16).unwrap_or('0'));
+        }
+    }
+    text
+}

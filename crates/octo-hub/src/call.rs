@@ -1,0 +1,140 @@
+//! The journey of a call: one screen, the same for every face and every target.
+
+use crate::audit::Record;
+use crate::hub::Hub;
+use crate::policy::Permit;
+use crate::{check, telemetry};
+use futures_util::FutureExt;
+use octo_model::{CallId, Caller, Face, Kind, Members, Method, Op, ToolError};
+use octo_toolkit::{Cx, Peer};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+
+/// All that a call carries.
+pub struct Request {
+    pub op: Op,
+    pub caller: Arc<Caller>,
+    pub face: Face,
+    /// The name of the profile; empty for everything.
+    pub profile: String,
+    pub peer: Arc<dyn Peer>,
+    pub cancel: CancellationToken,
+    /// How long it may take, when the caller wants less than the settings allow.
+    pub timeout: Option<Duration>,
+    /// The `traceparent` that came with it.
+    pub trace: Option<String>,
+}
+
+/// What became of a call.
+pub struct Called {
+    pub id: CallId,
+    pub took: Duration,
+    pub outcome: Result<Members, ToolError>,
+}
+
+impl Hub {
+    /// Every call of every face and every inner call goes through here.
+    pub async fn call(&self, request: Request) -> Called {
+        let (id, begun) = (CallId::fresh(), Instant::now());
+        let span = telemetry::span(self.tracer.as_ref(), id, &request);
+        let outcome = async {
+            let mut record = Record::open(&self.ledger, id, &request).await?;
+            let outcome = self.decide_and_run(id, &request, &mut record).await;
+            let word = record.ended(&outcome);
+            telemetry::ended(id, record.item.as_ref(), word, begun.elapsed(), outcome.as_ref().err());
+            outcome
+        }
+        .instrument(span.clone())
+        .await;
+        if let Some(tracer) = &self.tracer {
+            tracer.end(&span, &outcome);
+        }
+        Called { id, took: begun.elapsed(), outcome }
+    }
+
+    async fn decide_and_run(
+        &self,
+        id: CallId,
+        request: &Request,
+        record: &mut Record,
+    ) -> Result<Members, ToolError> {
+        let entry = self.find(request).await?;
+        record.found(&entry.item);
+        let op = check::check(&entry, request.op.clone())?;
+        let permit = self.policy.decide(&request.caller, &entry)?;
+        record.rule(permit.rule());
+        self.limits.take(&request.caller, &entry)?;
+        let cached = self.answers.key(&request.caller, &entry, &op);
+        if let Some((key, _)) = &cached
+            && let Some(answer) = self.answers.get(key).await
+        {
+            return Ok(answer);
+        }
+        let result = self.run(&permit, id, op, request).await?;
+        let result = self.shape(&permit, id, request, result, record).await?;
+        if let Some((key, ttl)) = cached {
+            self.answers.put(key, ttl, &result).await;
+        }
+        Ok(result)
+    }
+
+    /// Runs within the deadline. A panic is one failed call; dropping the future cancels the target.
+    async fn run(
+        &self,
+        permit: &Permit<'_>,
+        id: CallId,
+        mut op: Op,
+        request: &Request,
+    ) -> Result<Members, ToolError> {
+        let item = &permit.entry().item;
+        let allowed = request.timeout.map_or(self.timeout, |wanted| wanted.min(self.timeout));
+        let cancel = request.cancel.child_token();
+        let _cancelled_with_this_future = cancel.clone().drop_guard();
+        let mut cx = Cx::new(Arc::clone(&request.caller), Instant::now() + allowed, cancel.clone());
+        cx.id = id;
+        if let Some(token) = op.params.object("_meta").get("progressToken") {
+            cx = cx.with_progress(token.clone(), Arc::clone(&request.peer));
+        }
+        rename(&mut op, &item.key);
+        if let Some(parent) =
+            self.tracer.as_ref().and_then(|tracer| tracer.parent_for_target(&tracing::Span::current()))
+        {
+            let meta = op.params.object("_meta").with("traceparent", parent.as_str());
+            op.params.set("_meta", meta);
+        }
+        let run = AssertUnwindSafe(item.source.run(op, &cx, &request.peer)).catch_unwind();
+        tokio::select! {
+            biased;
+            done = run => done.unwrap_or_else(|panic| Err(panicked(panic.as_ref()))),
+            () = cancel.cancelled() => Err(ToolError::new(Kind::Cancelled, "The call was cancelled.")),
+            () = tokio::time::sleep_until(cx.deadline.into()) => Err(late(allowed)),
+        }
+    }
+}
+
+/// From here on the operation speaks the source's own names.
+fn rename(op: &mut Op, key: &str) {
+    if op.method == Method::Complete {
+        let reference = op.params.object("ref");
+        if reference.get("name").is_some() {
+            op.params.set("ref", reference.with("name", key));
+        }
+    }
+    if op.method != Method::ReadResource {
+        op.name = key.to_owned();
+    }
+}
+
+fn late(allowed: Duration) -> ToolError {
+    ToolError::new(Kind::Timeout, format!("The call did not end within {} s.", allowed.as_secs_f64()))
+        .hint("Ask for less at once, or raise `calls.timeout_seconds` in the settings.")
+}
+
+fn panicked(panic: &(dyn std::any::Any + Send)) -> ToolError {
+    let text =
+        panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    ToolError::internal(format!("panic: {}", text.unwrap_or("unknown")))
+}

@@ -1,0 +1,161 @@
+//! Everything that can be called, kept up to date as sources change.
+
+use crate::item::{Item, ListKind};
+use crate::profile::Profile;
+use crate::view::{Stock, View};
+use arc_swap::ArcSwap;
+use octo_toolkit::{Definition, Event, Lists, Source, State};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, broadcast, watch};
+
+/// Something that clients may want to hear of.
+#[derive(Debug, Clone)]
+pub enum Change {
+    List(ListKind),
+    Resource { uri: String },
+}
+
+pub struct Catalogue {
+    sources: Vec<Arc<dyn Source>>,
+    profiles: Vec<Profile>,
+    stocks: Mutex<Vec<Stock>>,
+    views: ArcSwap<HashMap<String, Arc<View>>>,
+    changes: broadcast::Sender<Change>,
+    rebuilt: watch::Sender<u64>,
+}
+
+impl Catalogue {
+    /// Native sources come first, then upstreams by name, so that the order never depends on chance.
+    pub fn new(mut sources: Vec<Arc<dyn Source>>, mut profiles: Vec<Profile>) -> Arc<Self> {
+        sources.sort_by(|a, b| (!a.is_native(), a.name()).cmp(&(!b.is_native(), b.name())));
+        profiles.insert(0, Profile::everything());
+        let catalogue = Arc::new(Self {
+            sources,
+            profiles,
+            stocks: Mutex::default(),
+            views: ArcSwap::default(),
+            changes: broadcast::channel(256).0,
+            rebuilt: watch::channel(0).0,
+        });
+        catalogue.rebuild();
+        catalogue
+    }
+
+    /// Follows the sources until the catalogue is dropped. Needs a runtime.
+    pub fn follow(self: &Arc<Self>) {
+        let dirty = Arc::new(Notify::new());
+        for source in &self.sources {
+            let (mut listing, dirty) = (source.listing(), Arc::clone(&dirty));
+            tokio::spawn(async move {
+                while listing.changed().await.is_ok() {
+                    dirty.notify_one();
+                }
+            });
+            if let Some(events) = source.events() {
+                tokio::spawn(pass_on(events, self.changes.clone()));
+            }
+        }
+        let catalogue = Arc::downgrade(self);
+        tokio::spawn(async move {
+            loop {
+                let Some(strong) = catalogue.upgrade() else { return };
+                strong.rebuild();
+                drop(strong);
+                dirty.notified().await;
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        });
+    }
+
+    fn rebuild(&self) {
+        let mut stocks = self.stocks.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh: Vec<Stock> =
+            self.sources.iter().enumerate().map(|(at, source)| stock(source, stocks.get(at))).collect();
+        *stocks = fresh;
+        let version = *self.rebuilt.borrow() + 1;
+        let views: HashMap<String, Arc<View>> = self
+            .profiles
+            .iter()
+            .map(|profile| (profile.name.clone(), Arc::new(View::new(version, profile.clone(), &stocks))))
+            .collect();
+        let before = self.views.swap(Arc::new(views));
+        drop(stocks);
+        self.tell(&before);
+        self.rebuilt.send_replace(version);
+    }
+
+    /// Only what really changed is announced.
+    fn tell(&self, before: &HashMap<String, Arc<View>>) {
+        let now = self.views.load();
+        for kind in ListKind::ALL {
+            let changed = now.iter().any(|(name, view)| {
+                before.get(name).is_some_and(|old| old.rendered(kind) != view.rendered(kind))
+            });
+            if changed {
+                let _ = self.changes.send(Change::List(kind));
+            }
+        }
+    }
+
+    pub fn view(&self, profile: &str) -> Option<Arc<View>> {
+        self.views.load().get(profile).cloned()
+    }
+
+    pub fn changes(&self) -> broadcast::Receiver<Change> {
+        self.changes.subscribe()
+    }
+
+    /// Waits until no source of the profile is on its first listing, or until the time is up.
+    pub async fn settle(&self, profile: &str, at_most: Duration) {
+        let mut rebuilt = self.rebuilt.subscribe();
+        let settled = async {
+            while self.view(profile).is_some_and(|view| view.starting) && rebuilt.changed().await.is_ok() {}
+        };
+        let _ = tokio::time::timeout(at_most, settled).await;
+    }
+
+    /// All sources with their present state, for `octoprox tools --all` and the admin face.
+    pub fn states(&self) -> Vec<(String, bool, State, Arc<Lists>)> {
+        let state = |source: &Arc<dyn Source>| {
+            let listing = source.listing().borrow().clone();
+            (source.name().to_owned(), source.is_native(), listing.state, listing.lists)
+        };
+        self.sources.iter().map(state).collect()
+    }
+}
+
+async fn pass_on(mut events: broadcast::Receiver<Event>, changes: broadcast::Sender<Change>) {
+    loop {
+        let change = match events.recv().await {
+            Ok(Event::ResourceUpdated { uri }) => Change::Resource { uri },
+            Err(broadcast::error::RecvError::Lagged(_)) => continue,
+            Err(broadcast::error::RecvError::Closed) => return,
+        };
+        let _ = changes.send(change);
+    }
+}
+
+/// The source's items; those of an unchanged listing are kept with their compiled schemas.
+fn stock(source: &Arc<dyn Source>, before: Option<&Stock>) -> Stock {
+    let listing = source.listing().borrow().clone();
+    let items = match before.filter(|old| Arc::ptr_eq(&old.listing.lists, &listing.lists)) {
+        Some(old) => Arc::clone(&old.items),
+        None => Arc::new(items(source, &listing.lists)),
+    };
+    Stock { listing, items, name: source.name().to_owned(), native: source.is_native() }
+}
+
+fn items(source: &Arc<dyn Source>, lists: &Lists) -> Vec<Arc<Item>> {
+    let of = |kind: ListKind, definitions: &[Definition]| {
+        definitions.iter().map(|definition| Arc::new(Item::new(source, kind, definition))).collect::<Vec<_>>()
+    };
+    [
+        of(ListKind::Tools, &lists.tools),
+        of(ListKind::Prompts, &lists.prompts),
+        of(ListKind::Resources, &lists.resources),
+        of(ListKind::Templates, &lists.templates),
+    ]
+    .concat()
+}

@@ -1,0 +1,117 @@
+//! Making a JSON value smaller without changing its shape: strings and arrays lose their ends, members stay.
+
+use serde_json::Value;
+
+/// Cuts the value to about `budget` bytes of text. Numbers, booleans and keys are never touched.
+pub fn fit(value: &mut Value, budget: usize) {
+    if size(value) <= budget {
+        return;
+    }
+    match value {
+        Value::String(text) => cut_text(text, budget),
+        Value::Array(items) => cut_array(items, budget),
+        Value::Object(members) => {
+            let keys: usize = members.keys().map(|key| key.len() + 4).sum();
+            let parts: Vec<&mut Value> = members.values_mut().collect();
+            share(parts, budget.saturating_sub(keys + 2));
+        }
+        _ => {}
+    }
+}
+
+/// Small members keep all they have; the large ones share what is left.
+fn share(mut parts: Vec<&mut Value>, budget: usize) {
+    parts.sort_by_cached_key(|part| size(part));
+    let mut left = budget;
+    let mut waiting = parts.len();
+    for part in parts {
+        let fair = left / waiting.max(1);
+        fit(part, fair);
+        left = left.saturating_sub(size(part));
+        waiting -= 1;
+    }
+}
+
+/// Whole items from the front; when even the first is too large, that one is cut.
+fn cut_array(items: &mut Vec<Value>, budget: usize) {
+    let mut used = 2;
+    let mut keep = 0;
+    for item in items.iter() {
+        used += size(item) + 1;
+        if used > budget {
+            break;
+        }
+        keep += 1;
+    }
+    items.truncate(keep.max(1));
+    if keep == 0
+        && let Some(first) = items.first_mut()
+    {
+        fit(first, budget.saturating_sub(3));
+    }
+}
+
+fn cut_text(text: &mut String, budget: usize) {
+    let mut used = 2;
+    let mut end = 0;
+    for (at, c) in text.char_indices() {
+        used += escaped(c);
+        if used > budget {
+            break;
+        }
+        end = at + c.len_utf8();
+    }
+    text.truncate(end);
+}
+
+fn escaped(c: char) -> usize {
+    match c {
+        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
+        '\0'..='\u{1f}' => 6,
+        other => other.len_utf8(),
+    }
+}
+
+/// How long the value is as compact text.
+fn size(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(true) => 4,
+        Value::Bool(false) => 5,
+        Value::Number(number) => number.to_string().len(),
+        Value::String(text) => 2 + text.chars().map(escaped).sum::<usize>(),
+        Value::Array(items) => 2 + items.iter().map(|item| size(item) + 1).sum::<usize>(),
+        Value::Object(members) => {
+            2 + members.iter().map(|(key, item)| key.len() + 4 + size(item)).sum::<usize>()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn keeps_shape_within_the_budget() {
+        let rows: Vec<Value> = (0..500).map(|n| json!({"n": n, "text": "x".repeat(50)})).collect();
+        for (mut value, budget) in [
+            (json!("é".repeat(1000)), 100),
+            (json!({"a": 1, "b": "y".repeat(5000), "rows": rows}), 2_000),
+            (json!([["z".repeat(1000)], 2]), 50),
+            (json!({"s": "\n".repeat(1000), "keep": true}), 200),
+        ] {
+            fit(&mut value, budget);
+            let text = value.to_string();
+            assert!(text.len() <= budget, "{} > {budget}", text.len());
+            assert!(text.len() > budget / 3, "{} is far below {budget}", text.len());
+        }
+    }
+
+    #[test]
+    fn leaves_what_fits() {
+        let mut value = json!({"a": [1, 2, {"b": "c"}]});
+        let before = value.clone();
+        fit(&mut value, 100);
+        assert_eq!(value, before);
+    }
+}

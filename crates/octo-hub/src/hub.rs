@@ -1,0 +1,135 @@
+//! The hub itself: its parts, put together once.
+
+use crate::cache::{Answers, CacheRule};
+use crate::call::Request;
+use crate::catalogue::{Catalogue, Change};
+use crate::item::Entry;
+use crate::jq::Jq;
+use crate::own;
+use crate::policy::{Policy, PolicySettings};
+use crate::ports::{Ledger, Spills};
+use crate::profile::Profile;
+use crate::quota::{LimitRule, Limits};
+use crate::shape::ShapeSettings;
+use crate::telemetry::Tracer;
+use crate::view::View;
+use crate::watches::Watches;
+use octo_model::{Caller, Method, Op, ToolError};
+use octo_toolkit::{Lists, Source, State};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::broadcast;
+
+/// A call for something of a source that is still starting waits this long.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What a hub is made of.
+pub struct Parts {
+    pub sources: Vec<Arc<dyn Source>>,
+    pub profiles: Vec<Profile>,
+    pub policy: PolicySettings,
+    pub limits: Vec<LimitRule>,
+    pub cache: Vec<CacheRule>,
+    pub shape: ShapeSettings,
+    pub timeout: Duration,
+    pub ledger: Arc<dyn Ledger>,
+    pub spills: Arc<dyn Spills>,
+    pub jq: Arc<dyn Jq>,
+    pub tracer: Option<Arc<dyn Tracer>>,
+}
+
+pub struct Hub {
+    catalogue: Arc<Catalogue>,
+    pub(crate) policy: Policy,
+    pub(crate) limits: Limits,
+    pub(crate) answers: Answers,
+    pub(crate) shape: ShapeSettings,
+    pub(crate) timeout: Duration,
+    pub(crate) ledger: Arc<dyn Ledger>,
+    pub(crate) spills: Arc<dyn Spills>,
+    pub(crate) tracer: Option<Arc<dyn Tracer>>,
+    watches: Watches,
+}
+
+impl Hub {
+    /// Fails on a pattern that cannot be read. Needs a runtime, since it follows its sources.
+    pub fn new(mut parts: Parts) -> Result<Arc<Self>, globset::Error> {
+        parts.sources.push(own::source(Arc::clone(&parts.spills), parts.jq));
+        let catalogue = Catalogue::new(parts.sources, parts.profiles);
+        catalogue.follow();
+        let hub = Arc::new(Self {
+            catalogue,
+            policy: Policy::new(&parts.policy)?,
+            limits: Limits::new(&parts.limits)?,
+            answers: Answers::new(&parts.cache)?,
+            shape: parts.shape,
+            timeout: parts.timeout,
+            ledger: parts.ledger,
+            spills: parts.spills,
+            tracer: parts.tracer,
+            watches: Watches::default(),
+        });
+        tokio::spawn(forget_on_change(Arc::downgrade(&hub), hub.changes()));
+        Ok(hub)
+    }
+
+    pub fn view(&self, profile: &str) -> Result<Arc<View>, ToolError> {
+        self.catalogue.view(profile).ok_or_else(|| {
+            ToolError::not_found(format!("There is no profile `{profile}`."))
+                .hint("Profiles are named in the settings.")
+        })
+    }
+
+    pub fn changes(&self) -> broadcast::Receiver<Change> {
+        self.catalogue.changes()
+    }
+
+    pub async fn settle(&self, profile: &str, at_most: Duration) {
+        self.catalogue.settle(profile, at_most).await;
+    }
+
+    /// Every source: its name, whether it is native, how it is doing, and what it has.
+    pub fn sources(&self) -> Vec<(String, bool, State, Arc<Lists>)> {
+        self.catalogue.states()
+    }
+
+    /// The entry a request asks for. What is still starting is waited for.
+    pub(crate) async fn find(&self, request: &Request) -> Result<Entry, ToolError> {
+        let view = self.view(&request.profile)?;
+        if let Some(entry) = view.find(&request.op) {
+            return Ok(entry);
+        }
+        if !view.starting {
+            return Err(view.missing(&request.op));
+        }
+        self.settle(&request.profile, PATIENCE).await;
+        let view = self.view(&request.profile)?;
+        view.find(&request.op).ok_or_else(|| view.missing(&request.op))
+    }
+
+    /// Starts or ends watching a resource for a caller who may read it.
+    pub async fn watch(&self, profile: &str, caller: &Caller, uri: &str, on: bool) -> Result<(), ToolError> {
+        let view = self.view(profile)?;
+        let op =
+            Op { method: Method::ReadResource, name: uri.to_owned(), params: octo_model::Members::new() };
+        let entry = view.find(&op).ok_or_else(|| view.missing(&op))?;
+        self.policy.decide(caller, &entry)?;
+        if self.watches.changes(&format!("{} {uri}", entry.source_name()), on) {
+            entry.item.source.watch(uri, on).await?;
+        }
+        Ok(())
+    }
+}
+
+/// A source that changed may answer differently.
+async fn forget_on_change(hub: std::sync::Weak<Hub>, mut changes: broadcast::Receiver<Change>) {
+    loop {
+        match changes.recv().await {
+            Err(broadcast::error::RecvError::Closed) => return,
+            _ => match hub.upgrade() {
+                Some(hub) => hub.answers.clear(),
+                None => return,
+            },
+        }
+    }
+}

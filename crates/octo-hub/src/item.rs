@@ -1,0 +1,147 @@
+//! One thing that can be called, as the catalogue knows it.
+
+use crate::telemetry::Meters;
+use jsonschema::Validator;
+use octo_model::{Effect, Members};
+use octo_toolkit::{Definition, Source};
+use serde_json::Value;
+use std::sync::{Arc, OnceLock};
+
+/// The four lists of MCP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ListKind {
+    Tools,
+    Prompts,
+    Resources,
+    Templates,
+}
+
+impl ListKind {
+    pub const ALL: [ListKind; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
+
+    /// The member of a list result that holds the entries.
+    pub const fn member(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Prompts => "prompts",
+            Self::Resources => "resources",
+            Self::Templates => "resourceTemplates",
+        }
+    }
+}
+
+/// An item of one source, with its schemas compiled when they are first needed.
+pub struct Item {
+    pub source: Arc<dyn Source>,
+    pub kind: ListKind,
+    pub key: String,
+    pub members: Members,
+    pub effect: Effect,
+    pub vouched: bool,
+    input: OnceLock<Option<Checker>>,
+    output: OnceLock<Option<Checker>>,
+    meters: OnceLock<Meters>,
+    mirrored: OnceLock<Vec<Mirrored>>,
+}
+
+/// A parameter that clients repeat in a header, so that proxies can route by it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mirrored {
+    pub parameter: String,
+    /// The last part of the header's name, in lower case.
+    pub header: String,
+}
+
+/// A schema and its compiled form.
+pub struct Checker {
+    pub schema: Value,
+    pub validator: Validator,
+}
+
+impl Item {
+    pub fn new(source: &Arc<dyn Source>, kind: ListKind, definition: &Definition) -> Self {
+        Self {
+            source: Arc::clone(source),
+            kind,
+            key: definition.key.clone(),
+            members: definition.members.clone(),
+            effect: definition.effect,
+            vouched: definition.vouched,
+            input: OnceLock::new(),
+            output: OnceLock::new(),
+            meters: OnceLock::new(),
+            mirrored: OnceLock::new(),
+        }
+    }
+
+    pub fn input(&self) -> Option<&Checker> {
+        self.input.get_or_init(|| self.compile("inputSchema")).as_ref()
+    }
+
+    pub fn output(&self) -> Option<&Checker> {
+        self.output.get_or_init(|| self.compile("outputSchema")).as_ref()
+    }
+
+    /// A schema of somebody else's that cannot be compiled checks nothing; the upstream checks for itself.
+    fn compile(&self, member: &str) -> Option<Checker> {
+        let schema: Value = self.members.get(member)?.to().ok()?;
+        match jsonschema::options().build(&schema) {
+            Ok(validator) => Some(Checker { schema, validator }),
+            Err(error) => {
+                tracing::warn!(source = self.source.name(), item = %self.key, %error, "unusable {member}");
+                None
+            }
+        }
+    }
+
+    fn mirrored(&self) -> &[Mirrored] {
+        self.mirrored.get_or_init(|| {
+            let schema = self.members.object("inputSchema").object("properties");
+            let annotated = schema.iter().filter_map(|(parameter, schema)| {
+                let header = schema.members().ok()?.text("x-mcp-header")?.to_ascii_lowercase();
+                Some(Mirrored { parameter: parameter.to_owned(), header })
+            });
+            annotated.collect()
+        })
+    }
+
+    pub fn meters(&self) -> &Meters {
+        self.meters.get_or_init(|| Meters::of(self))
+    }
+
+    /// Source and key, as the audit names the target.
+    pub fn target(&self) -> String {
+        format!("{}/{}", self.source.name(), self.key)
+    }
+}
+
+/// An item under the name that one profile lists it by.
+#[derive(Clone)]
+pub struct Entry {
+    pub listed: Arc<str>,
+    pub item: Arc<Item>,
+}
+
+impl Entry {
+    pub fn effect(&self) -> Effect {
+        self.item.effect
+    }
+
+    pub fn source_name(&self) -> &str {
+        self.item.source.name()
+    }
+
+    /// The parameters that a modern client repeats in headers.
+    pub fn mirrored(&self) -> &[Mirrored] {
+        self.item.mirrored()
+    }
+
+    /// The definition with the listed name in it; everything else as the source wrote it.
+    pub fn definition(&self) -> Members {
+        let mut members = self.item.members.clone();
+        if matches!(self.item.kind, ListKind::Tools | ListKind::Prompts) {
+            members.set("name", &*self.listed);
+        }
+        members
+    }
+}

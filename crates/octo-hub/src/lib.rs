@@ -1,0 +1,37 @@
+//! The hub: one catalogue, one call path, the same for every face and every target.
+
+mod audit;
+mod cache;
+mod call;
+mod catalogue;
+mod check;
+mod cut;
+mod hub;
+mod item;
+pub mod jq;
+mod listing;
+mod nearest;
+mod own;
+mod policy;
+mod ports;
+mod profile;
+mod quota;
+mod result_read;
+mod shape;
+mod telemetry;
+mod view;
+mod watches;
+
+pub use cache::CacheRule;
+pub use call::{Called, Request};
+pub use catalogue::Change;
+pub use hub::{Hub, Parts};
+pub use item::{Entry, Item, ListKind, Mirrored};
+pub use listing::Page;
+pub use policy::{Decision, Policy, PolicySettings, Rule};
+pub use ports::{Closing, Ledger, Opening, Outcome, Spills};
+pub use profile::{Profile, ProfileSettings};
+pub use quota::LimitRule;
+pub use shape::ShapeSettings;
+pub use telemetry::Tracer;
+pub use view::View;

@@ -1,0 +1,62 @@
+//! Lists as a caller may see them, in pages.
+
+use crate::hub::Hub;
+use crate::item::ListKind;
+use crate::view::View;
+use octo_model::{Caller, Json, RpcError, ToolError};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// So large that clients which do not follow cursors still see everything a person configures by hand.
+const PAGE: usize = 1_000;
+/// A slow upstream delays a list no longer than this; what it has comes with its change notice.
+const PATIENCE: Duration = Duration::from_millis(1_500);
+
+/// One page of a list.
+pub struct Page {
+    pub items: Json,
+    pub next: Option<String>,
+    pub view: Arc<View>,
+}
+
+impl Hub {
+    /// A page of a list: one decision for list and call, so nobody sees what they may not call.
+    pub async fn list(
+        &self,
+        profile: &str,
+        kind: ListKind,
+        caller: &Caller,
+        cursor: Option<&str>,
+    ) -> Result<Page, ToolError> {
+        self.settle(profile, PATIENCE).await;
+        let view = self.view(profile)?;
+        let from = match cursor {
+            None => 0,
+            Some(cursor) => {
+                offset(cursor).filter(|from| *from < view.list(kind).len()).ok_or_else(bad_cursor)?
+            }
+        };
+        let allowed =
+            view.list(kind).iter().zip(view.rendered(kind)).enumerate().skip(from).filter(
+                |(_, (entry, _))| self.policy.is_trivial() || self.policy.decide(caller, entry).is_ok(),
+            );
+        let mut page: Vec<(usize, &Json)> =
+            allowed.map(|(at, (_, json))| (at, json)).take(PAGE + 1).collect();
+        let more = if page.len() > PAGE { page.pop() } else { None };
+        let items = Json::array(page.into_iter().map(|(_, json)| json));
+        Ok(Page { items, next: more.map(|(at, _)| format!("from-{at}")), view })
+    }
+}
+
+fn offset(cursor: &str) -> Option<usize> {
+    cursor.strip_prefix("from-")?.parse().ok()
+}
+
+fn bad_cursor() -> ToolError {
+    let message = "The cursor is not one of ours.";
+    ToolError::invalid(message).hint("Start again without a cursor.").rpc(RpcError {
+        code: -32602,
+        message: message.to_owned(),
+        data: None,
+    })
+}

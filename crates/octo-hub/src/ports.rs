@@ -1,0 +1,82 @@
+//! What the hub needs of a store, so that one file or a fleet's database can give it.
+
+use octo_model::{CallId, Caller, Face, Json, Kind, Method, ToolError};
+use octo_toolkit::BoxFuture;
+
+/// The record of a call before anything runs.
+#[derive(Debug, Clone)]
+pub struct Opening {
+    pub id: CallId,
+    pub subject: String,
+    pub tenant: String,
+    pub face: Face,
+    pub profile: String,
+    pub method: Method,
+    /// The name as it was asked for.
+    pub name: String,
+    /// SHA-256 of the arguments, in hexadecimal: they can be proven, but not read.
+    pub arguments: String,
+    pub trace: Option<String>,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    Ok,
+    /// The target answered that it failed.
+    Failed,
+    /// The hub or the target ended it with an error of this kind.
+    Error(Kind),
+    /// The caller was asked for more.
+    InputRequired,
+    /// The record was dropped before the call ended.
+    Dropped,
+}
+
+impl Outcome {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Failed => "failed",
+            Self::Error(kind) => kind.as_str(),
+            Self::InputRequired => "input_required",
+            Self::Dropped => "dropped",
+        }
+    }
+}
+
+/// The record of a call after it ended.
+#[derive(Debug, Clone)]
+pub struct Closing {
+    pub id: CallId,
+    /// Source and the source's own name of the item, once found: `time/time_now`.
+    pub target: Option<String>,
+    /// The policy rule that decided, once it did.
+    pub rule: Option<String>,
+    pub outcome: Outcome,
+    pub micros: u64,
+    pub bytes: u64,
+    pub spill: Option<String>,
+}
+
+/// The audit. Records are chained; `open` returns when the record survives the end of this process.
+pub trait Ledger: Send + Sync {
+    fn open(&self, opening: Opening) -> BoxFuture<'_, Result<(), ToolError>>;
+
+    /// Never waits: it is called on drop.
+    fn close(&self, closing: Closing);
+}
+
+/// Large results, kept whole for whoever caused them.
+pub trait Spills: Send + Sync {
+    /// Keeps a result and gives its handle.
+    fn keep<'a>(
+        &'a self,
+        caller: &'a Caller,
+        call: CallId,
+        whole: Json,
+    ) -> BoxFuture<'a, Result<String, ToolError>>;
+
+    /// The whole result again. Someone else's handle is answered like one that does not exist.
+    fn load<'a>(&'a self, caller: &'a Caller, handle: &'a str) -> BoxFuture<'a, Result<Json, ToolError>>;
+}

@@ -1,0 +1,242 @@
+//! The catalogue as one profile shows it.
+
+use crate::item::{Entry, Item, ListKind};
+use crate::nearest::nearest;
+use crate::profile::Profile;
+use octo_model::{Json, Method, Op, RpcError, ToolError, listed_name, same_when_folded, with_suffix};
+use octo_toolkit::{Listing, State};
+use regex::Regex;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// One source's items at one version.
+#[derive(Clone)]
+pub struct Stock {
+    pub listing: Listing,
+    pub items: Arc<Vec<Arc<Item>>>,
+    pub name: String,
+    pub native: bool,
+}
+
+/// Everything that one profile lists, in a stable order, with every name that is accepted.
+pub struct View {
+    pub version: u64,
+    pub profile: Profile,
+    lists: HashMap<ListKind, Vec<Entry>>,
+    rendered: HashMap<ListKind, Vec<Json>>,
+    names: HashMap<(ListKind, String), Entry>,
+    patterns: Vec<(Regex, Entry)>,
+    /// Tools that are switched off, and the toolbox each is in.
+    off: HashMap<String, String>,
+    down: Vec<(String, String)>,
+    pub starting: bool,
+    pub ttl_ms: u64,
+    pub completes: bool,
+    pub subscribes: bool,
+    pub instructions: Option<String>,
+}
+
+impl View {
+    pub fn new(version: u64, profile: Profile, stocks: &[Stock]) -> Self {
+        let mut view = Self {
+            version,
+            profile,
+            lists: HashMap::new(),
+            rendered: HashMap::new(),
+            names: HashMap::new(),
+            patterns: Vec::new(),
+            off: HashMap::new(),
+            down: Vec::new(),
+            starting: false,
+            ttl_ms: u64::MAX,
+            completes: false,
+            subscribes: false,
+            instructions: None,
+        };
+        let mut taken = HashSet::new();
+        for stock in stocks.iter().filter(|stock| view.profile.shows_source(&stock.name)).collect::<Vec<_>>()
+        {
+            view.take(stock, &mut taken);
+        }
+        for kind in ListKind::ALL {
+            let rendered = view.list(kind).iter().map(|entry| entry.definition().to_json()).collect();
+            view.rendered.insert(kind, rendered);
+        }
+        view
+    }
+
+    fn take(&mut self, stock: &Stock, taken: &mut HashSet<(ListKind, String)>) {
+        match &stock.listing.state {
+            State::Off => {
+                let names = stock.items.iter().map(|item| (item.key.clone(), stock.name.clone()));
+                self.off.extend(names);
+                return;
+            }
+            State::Starting => self.starting = true,
+            State::Down(why) => self.down.push((stock.name.clone(), why.clone())),
+            State::Ready => {}
+        }
+        let lists = &stock.listing.lists;
+        self.completes |= lists.completes;
+        self.subscribes |= lists.subscribes;
+        if !stock.native {
+            self.ttl_ms = self.ttl_ms.min(lists.ttl_ms.unwrap_or(0));
+            if self.profile.servers.len() == 1 {
+                self.instructions.clone_from(&lists.instructions);
+            }
+        }
+        let mut items: Vec<&Arc<Item>> = stock.items.iter().collect();
+        items.sort_by(|a, b| a.key.cmp(&b.key));
+        for item in items {
+            self.add(stock, item, taken);
+        }
+    }
+
+    fn add(&mut self, stock: &Stock, item: &Arc<Item>, taken: &mut HashSet<(ListKind, String)>) {
+        let kind = item.kind;
+        if matches!(kind, ListKind::Resources | ListKind::Templates) {
+            return self.add_uri(item);
+        }
+        let prefixed = !stock.native && self.profile.prefix;
+        let full = if prefixed { format!("{}__{}", stock.name, item.key) } else { item.key.clone() };
+        let mut listed = if prefixed || stock.native { listed_name(&full) } else { full.clone() };
+        if !taken.insert((kind, same_when_folded(&listed))) {
+            listed = with_suffix(&listed, &format!("{}/{}", stock.name, item.key));
+            taken.insert((kind, same_when_folded(&listed)));
+        }
+        if !self.profile.shows(&listed) {
+            return;
+        }
+        let entry = Entry { listed: listed.as_str().into(), item: Arc::clone(item) };
+        for alias in [listed, format!("{}:{}", stock.name, item.key), full] {
+            self.names.entry((kind, alias)).or_insert_with(|| entry.clone());
+        }
+        self.lists.entry(kind).or_default().push(entry);
+    }
+
+    /// URIs are never rewritten, since results speak of them too; the first source of a URI keeps it.
+    fn add_uri(&mut self, item: &Arc<Item>) {
+        let entry = Entry { listed: item.key.as_str().into(), item: Arc::clone(item) };
+        let key = (item.kind, item.key.clone());
+        if self.names.contains_key(&key) {
+            tracing::warn!(uri = %item.key, source = item.source.name(), "another source has this URI already");
+            return;
+        }
+        if item.kind == ListKind::Templates
+            && let Some(pattern) = template_pattern(&item.key)
+        {
+            self.patterns.push((pattern, entry.clone()));
+        }
+        self.names.insert(key, entry.clone());
+        self.lists.entry(item.kind).or_default().push(entry);
+    }
+
+    pub fn list(&self, kind: ListKind) -> &[Entry] {
+        self.lists.get(&kind).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// The definitions of a list, ready to be sent, in the order of [`View::list`].
+    pub fn rendered(&self, kind: ListKind) -> &[Json] {
+        self.rendered.get(&kind).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    pub fn named(&self, kind: ListKind, name: &str) -> Option<&Entry> {
+        self.names.get(&(kind, name.to_owned()))
+    }
+
+    pub fn find(&self, op: &Op) -> Option<Entry> {
+        match op.method {
+            Method::CallTool => self.named(ListKind::Tools, &op.name).cloned(),
+            Method::GetPrompt => self.named(ListKind::Prompts, &op.name).cloned(),
+            Method::ReadResource => self.resource(&op.name),
+            Method::Complete => self.completed(op),
+        }
+    }
+
+    /// The listed resource, or the first template that its URI fits.
+    pub fn resource(&self, uri: &str) -> Option<Entry> {
+        let exact = self.named(ListKind::Resources, uri).or_else(|| self.named(ListKind::Templates, uri));
+        exact
+            .or_else(|| {
+                self.patterns.iter().find(|(pattern, _)| pattern.is_match(uri)).map(|(_, entry)| entry)
+            })
+            .cloned()
+    }
+
+    /// A completion asks about a prompt by its listed name or about a template by its URI.
+    fn completed(&self, op: &Op) -> Option<Entry> {
+        match op.params.object("ref").text("type").as_deref() {
+            Some("ref/prompt") => self.named(ListKind::Prompts, &op.name).cloned(),
+            _ => self.resource(&op.name),
+        }
+    }
+
+    /// Why a name leads nowhere, and what to do about it.
+    pub fn missing(&self, op: &Op) -> ToolError {
+        let what = match op.method {
+            Method::CallTool => "tool",
+            Method::GetPrompt => "prompt",
+            Method::ReadResource => "resource",
+            Method::Complete => "prompt or template",
+        };
+        let message = format!("There is no {what} `{}`.", op.name);
+        let error = RpcError { code: -32602, message: message.clone(), data: None };
+        ToolError::not_found(message).hint(self.way_out(op)).rpc(error)
+    }
+
+    fn way_out(&self, op: &Op) -> String {
+        if let Some(toolbox) = self.off.get(&op.name).filter(|_| op.method == Method::CallTool) {
+            return format!(
+                "The toolbox `{toolbox}` is switched off; the operator can set OCTOPROX_ENABLE_{}=true.",
+                toolbox.to_uppercase()
+            );
+        }
+        let down = self.down.iter().find(|(name, _)| op.name.starts_with(name.as_str()));
+        if let Some((name, why)) = down {
+            return format!("The server `{name}` is down: {why}");
+        }
+        let known =
+            self.names.keys().filter(|(kind, _)| *kind == ListKind::Tools).map(|(_, name)| name.as_str());
+        match nearest(&op.name, known).filter(|_| op.method == Method::CallTool) {
+            Some(close) => format!("Did you mean `{close}`?"),
+            None => "List what there is and use a name from there.".to_owned(),
+        }
+    }
+}
+
+/// A URI template as a pattern: `{x}` is one segment, `{+x}` and `{/x}` may be more.
+fn template_pattern(template: &str) -> Option<Regex> {
+    let mut pattern = String::from("^");
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once('{') {
+        let (variable, tail) = after.split_once('}')?;
+        pattern.push_str(&regex::escape(before));
+        pattern.push_str(match variable.chars().next() {
+            Some('+' | '/' | '#') => ".*",
+            Some('?' | '&') => r"([?&][^#]*)?",
+            _ => "[^/?#]+",
+        });
+        rest = tail;
+    }
+    pattern.push_str(&regex::escape(rest));
+    pattern.push('$');
+    Regex::new(&pattern).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn templates_match_their_uris() {
+        for (template, uri, fits) in [
+            ("test://template/{id}/data", "test://template/12/data", true),
+            ("test://template/{id}/data", "test://template/1/2/data", false),
+            ("file:///{+path}", "file:///a/b.txt", true),
+            ("http://x/find{?q}", "http://x/find?q=1", true),
+            ("http://x.y/", "http://xzy/", false),
+        ] {
+            assert_eq!(template_pattern(template).unwrap().is_match(uri), fits, "{template} {uri}");
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! A hub on a workbench: a native toolbox, an upstream that does as it is told, ports that remember.
+
+use octo_hub::jq::{self, Jq};
+use octo_hub::{
+    Called, Closing, Hub, Ledger, Opening, Parts, PolicySettings, Request, ShapeSettings, Spills,
+};
+use octo_model::{CallId, Caller, Effect, Face, Json, Members, Op, ToolError};
+use octo_toolkit::{Alone, BoxFuture, Cx, Definition, Listing, Lists, Peer, Source, State};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+#[derive(Default)]
+pub struct Memory {
+    pub opened: Mutex<Vec<Opening>>,
+    pub closed: Mutex<Vec<Closing>>,
+    pub broken: AtomicBool,
+    kept: Mutex<HashMap<String, (String, Json)>>,
+}
+
+impl Ledger for Memory {
+    fn open(&self, opening: Opening) -> BoxFuture<'_, Result<(), ToolError>> {
+        Box::pin(async move {
+            if self.broken.load(Ordering::Relaxed) {
+                return Err(ToolError::unavailable("The audit cannot be written."));
+            }
+            self.opened.lock().unwrap().push(opening);
+            Ok(())
+        })
+    }
+
+    fn close(&self, closing: Closing) {
+        self.closed.lock().unwrap().push(closing);
+    }
+}
+
+impl Spills for Memory {
+    fn keep<'a>(
+        &'a self,
+        caller: &'a Caller,
+        _: CallId,
+        whole: Json,
+    ) -> BoxFuture<'a, Result<String, ToolError>> {
+        Box::pin(async move {
+            let mut kept = self.kept.lock().unwrap();
+            let handle = format!("r_{}", kept.len());
+            kept.insert(handle.clone(), (caller.subject.clone(), whole));
+            Ok(handle)
+        })
+    }
+
+    fn load<'a>(&'a self, caller: &'a Caller, handle: &'a str) -> BoxFuture<'a, Result<Json, ToolError>> {
+        Box::pin(async move {
+            let kept = self.kept.lock().unwrap();
+            let found = kept.get(handle).filter(|(subject, _)| *subject == caller.subject);
+            found
+                .map(|(_, whole)| whole.clone())
+                .ok_or_else(|| ToolError::not_found("There is no such result."))
+        })
+    }
+}
+
+pub struct InProcess;
+
+impl Jq for InProcess {
+    fn run<'a>(&'a self, program: &'a str, input: Json) -> BoxFuture<'a, Result<String, ToolError>> {
+        Box::pin(async move { jq::evaluate(program, input.bytes(), 100_000).map_err(ToolError::invalid) })
+    }
+}
+
+/// An upstream whose tools are given as data; `run` is a plain function.
+pub struct Scripted {
+    name: &'static str,
+    listing: watch::Sender<Listing>,
+    pub calls: AtomicUsize,
+}
+
+impl Scripted {
+    pub fn new(name: &'static str, tools: Vec<Value>) -> Arc<Self> {
+        let (listing, _) = watch::channel(Listing { state: State::Ready, lists: lists(tools), version: 1 });
+        Arc::new(Self { name, listing, calls: AtomicUsize::new(0) })
+    }
+
+    pub fn relist(&self, state: State, tools: Vec<Value>) {
+        self.listing.send_modify(|listing| {
+            *listing = Listing { state, lists: lists(tools), version: listing.version + 1 };
+        });
+    }
+}
+
+fn lists(tools: Vec<Value>) -> Arc<Lists> {
+    let tools = tools.into_iter().map(|tool| Definition {
+        key: tool["name"].as_str().unwrap().to_owned(),
+        members: Json::from(tool).members().unwrap(),
+        effect: Effect::unknown(),
+        vouched: false,
+    });
+    Arc::new(Lists { tools: tools.collect(), ..Lists::default() })
+}
+
+pub fn tool(name: &str) -> Value {
+    json!({"name": name, "inputSchema": {"type": "object", "properties": {"n": {"type": "integer"}}}, "vendor": {"kept": 1.50}})
+}
+
+impl Source for Scripted {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn is_native(&self) -> bool {
+        false
+    }
+
+    fn listing(&self) -> watch::Receiver<Listing> {
+        self.listing.subscribe()
+    }
+
+    fn run<'a>(
+        &'a self,
+        op: Op,
+        cx: &'a Cx,
+        peer: &'a Arc<dyn Peer>,
+    ) -> BoxFuture<'a, Result<Members, ToolError>> {
+        let _ = (cx, peer);
+        Box::pin(async move {
+            let count = self.calls.fetch_add(1, Ordering::Relaxed);
+            let arguments: Value = op.params.get("arguments").map_or(json!({}), |json| json.to().unwrap());
+            match op.name.as_str() {
+                "sleeps" => tokio::time::sleep(Duration::from_secs(60)).await,
+                "panics" => panic!("on purpose"),
+                "fails" => {
+                    return Ok(Members::new().with("content", Json::array([])).with("isError", true));
+                }
+                _ => {}
+            }
+            let size = arguments["n"].as_u64().unwrap_or(0) as usize;
+            Ok(match op.name.as_str() {
+                "rows" => {
+                    let rows: Vec<Value> = (0..size).map(|n| json!({"n": n, "text": "some text"})).collect();
+                    Members::new()
+                        .with("content", Json::array([]))
+                        .with("structuredContent", Json::from(json!({"rows": rows, "count": size})))
+                }
+                "long" => {
+                    let text = (0..size).map(|n| format!("line {n}\n")).collect::<String>();
+                    let block = json!({"type": "text", "text": text});
+                    Members::new().with("content", Json::array([&Json::from(block)]))
+                }
+                _ => Members::new()
+                    .with("content", Json::array([]))
+                    .with("count", Json::of(&count))
+                    .with("vendor", Json::parse("1.50").unwrap()),
+            })
+        })
+    }
+}
+
+pub struct Workbench {
+    pub hub: Arc<Hub>,
+    pub memory: Arc<Memory>,
+}
+
+pub fn parts(sources: Vec<Arc<dyn Source>>, memory: &Arc<Memory>) -> Parts {
+    Parts {
+        sources,
+        profiles: Vec::new(),
+        policy: PolicySettings::default(),
+        limits: Vec::new(),
+        cache: Vec::new(),
+        shape: ShapeSettings { max_bytes: 4_000 },
+        timeout: Duration::from_secs(5),
+        ledger: Arc::clone(memory) as Arc<dyn Ledger>,
+        spills: Arc::clone(memory) as Arc<dyn Spills>,
+        jq: Arc::new(InProcess),
+        tracer: None,
+    }
+}
+
+impl Workbench {
+    pub fn new(sources: Vec<Arc<dyn Source>>, change: impl FnOnce(&mut Parts)) -> Self {
+        let memory = Arc::new(Memory::default());
+        let mut parts = parts(sources, &memory);
+        change(&mut parts);
+        Self { hub: Hub::new(parts).unwrap(), memory }
+    }
+
+    pub fn request(name: &str, arguments: Value) -> Request {
+        Request {
+            op: Op::tool(name, Json::from(arguments)),
+            caller: Arc::new(Caller::local()),
+            face: Face::Cli,
+            profile: String::new(),
+            peer: Arc::new(Alone),
+            cancel: CancellationToken::new(),
+            timeout: None,
+            trace: None,
+        }
+    }
+
+    pub async fn call(&self, name: &str, arguments: Value) -> Result<Members, ToolError> {
+        self.called(Self::request(name, arguments)).await.outcome
+    }
+
+    pub async fn called(&self, request: Request) -> Called {
+        self.hub.call(request).await
+    }
+}

@@ -1,0 +1,314 @@
+//! The journey of a call, station by station.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that cannot go on fails, and starts the programs that it tests"
+)]
+
+mod bench;
+
+use bench::{Scripted, Workbench, tool};
+use octo_hub::{
+    CacheRule, Change, Decision, LimitRule, ListKind, Outcome, PolicySettings, Profile, ProfileSettings, Rule,
+};
+use octo_model::{Caller, Kind, Members, ToolError};
+use octo_toolkit::{Source, State};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+fn up(names: &[&str]) -> Arc<Scripted> {
+    Scripted::new("up", names.iter().map(|name| tool(name)).collect())
+}
+
+fn plain(names: &[&str]) -> Workbench {
+    Workbench::new(vec![up(names)], |_| {})
+}
+
+fn kind(outcome: Result<Members, ToolError>) -> Kind {
+    outcome.expect_err("it should fail").kind
+}
+
+async fn listed(bench: &Workbench, profile: &str) -> Vec<String> {
+    let page = bench.hub.list(profile, ListKind::Tools, &Caller::local(), None).await.unwrap();
+    let tools: Vec<Value> = page.items.to().unwrap();
+    tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn lists_and_calls_under_every_accepted_name_and_keeps_unknown_members() {
+    let bench = plain(&["do"]);
+    assert_eq!(listed(&bench, "").await, ["result_read", "up__do"]);
+    for name in ["up__do", "up:do"] {
+        let result = bench.call(name, json!({})).await.unwrap();
+        assert_eq!(result.get("vendor").unwrap().as_str(), "1.50");
+    }
+    let page = bench.hub.list("", ListKind::Tools, &Caller::local(), None).await.unwrap();
+    assert!(page.items.as_str().contains(r#""vendor":{"kept":1.5}"#));
+}
+
+#[tokio::test]
+async fn a_wrong_name_is_answered_with_a_close_one() {
+    let error = plain(&["search"]).call("up__serch", json!({})).await.unwrap_err();
+    assert_eq!(error.kind, Kind::NotFound);
+    assert_eq!(error.hint.as_deref(), Some("Did you mean `up__search`?"));
+    assert_eq!(error.rpc.unwrap().code, -32602);
+}
+
+#[tokio::test]
+async fn arguments_are_held_against_the_schema() {
+    let bench = plain(&["do"]);
+    let error = bench.call("up__do", json!({"n": "three"})).await.unwrap_err();
+    assert_eq!(error.kind, Kind::Invalid);
+    assert!(error.message.contains('n') && error.hint.unwrap().contains("parameters"));
+    assert_eq!(kind(bench.call("up__do", json!([1])).await), Kind::Invalid);
+    let error = bench.call("result_read", json!({"handel": "x"})).await.unwrap_err();
+    assert_eq!(error.message, "There is no parameter `handel`.");
+    assert!(error.hint.unwrap().starts_with("Did you mean `handle`?"));
+}
+
+#[tokio::test]
+async fn without_a_record_nothing_runs() {
+    let source = up(&["do"]);
+    let bench = Workbench::new(vec![Arc::clone(&source) as Arc<dyn Source>], |_| {});
+    bench.memory.broken.store(true, Ordering::Relaxed);
+    assert_eq!(kind(bench.call("up__do", json!({})).await), Kind::Unavailable);
+    assert_eq!(source.calls.load(Ordering::Relaxed), 0);
+    assert!(bench.memory.closed.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn every_end_is_recorded() {
+    let bench = Workbench::new(vec![up(&["do", "fails", "panics", "sleeps"])], |parts| {
+        parts.timeout = Duration::from_millis(50);
+    });
+    for (name, outcome) in [
+        ("up__do", Outcome::Ok),
+        ("up__fails", Outcome::Failed),
+        ("up__panics", Outcome::Error(Kind::Internal)),
+        ("up__sleeps", Outcome::Error(Kind::Timeout)),
+        ("up__nothing", Outcome::Error(Kind::NotFound)),
+    ] {
+        let called = bench.called(Workbench::request(name, json!({}))).await;
+        let closed = bench.memory.closed.lock().unwrap().pop().unwrap();
+        let opened = bench.memory.opened.lock().unwrap().pop().unwrap();
+        assert_eq!((closed.outcome, closed.id, opened.id), (outcome, called.id, called.id), "{name}");
+        assert_eq!(closed.target.is_some(), name != "up__nothing");
+    }
+    // A call whose future is dropped closes its record, too.
+    let dropped = tokio::time::timeout(Duration::from_millis(5), bench.call("up__sleeps", json!({}))).await;
+    assert!(dropped.is_err());
+    assert_eq!(bench.memory.closed.lock().unwrap().pop().unwrap().outcome, Outcome::Dropped);
+}
+
+#[tokio::test]
+async fn a_cancelled_call_ends_at_once() {
+    let bench = plain(&["sleeps"]);
+    let request = Workbench::request("up__sleeps", json!({}));
+    let cancel = request.cancel.clone();
+    let begun = Instant::now();
+    let (called, ()) = tokio::join!(bench.called(request), async {
+        tokio::task::yield_now().await;
+        cancel.cancel();
+    });
+    assert_eq!(kind(called.outcome), Kind::Cancelled);
+    assert!(begun.elapsed() < Duration::from_secs(1));
+}
+
+fn rule(name: &str, tools: &[&str], decision: Decision) -> Rule {
+    let tools = tools.iter().map(|tool| (*tool).to_owned()).collect();
+    Rule { name: name.into(), tools, effects: vec![], callers: vec![], decision, hint: None }
+}
+
+#[tokio::test]
+async fn deny_beats_allow_and_hides_what_it_refuses() {
+    let bench = Workbench::new(vec![up(&["get", "drop"])], |parts| {
+        parts.policy = PolicySettings {
+            default: Decision::Allow,
+            rules: vec![
+                rule("all", &["up__*"], Decision::Allow),
+                rule("no-drop", &["up/drop"], Decision::Deny),
+            ],
+        };
+    });
+    let error = bench.call("up__drop", json!({})).await.unwrap_err();
+    assert_eq!(error.kind, Kind::Denied);
+    assert!(error.message.contains("no-drop"));
+    assert!(bench.call("up__get", json!({})).await.is_ok());
+    assert_eq!(bench.memory.closed.lock().unwrap().last().unwrap().rule.as_deref(), Some("all"));
+    assert_eq!(listed(&bench, "").await, ["result_read", "up__get"]);
+}
+
+#[tokio::test]
+async fn rules_know_effects_and_callers_and_the_default_may_be_no() {
+    let bench = Workbench::new(vec![up(&["do"])], |parts| {
+        parts.policy = serde_json::from_value(json!({
+            "default": "deny",
+            "rules": [
+                {"name": "readers", "effects": ["reads"], "decision": "allow"},
+                {"name": "admins", "callers": ["admin-*"], "decision": "allow"},
+            ],
+        }))
+        .unwrap();
+    });
+    assert_eq!(kind(bench.call("up__do", json!({})).await), Kind::Denied);
+    assert_eq!(kind(bench.call("result_read", json!({"handle": "r_9"})).await), Kind::NotFound);
+    let mut request = Workbench::request("up__do", json!({}));
+    request.caller = Arc::new(Caller::named("admin-1"));
+    assert!(bench.called(request).await.outcome.is_ok());
+}
+
+#[tokio::test]
+async fn limits_count_per_caller_and_say_when_to_come_back() {
+    let bench = Workbench::new(vec![up(&["do"])], |parts| {
+        let per_minute = 2.try_into().unwrap();
+        parts.limits = vec![LimitRule { tools: vec!["up__*".into()], per_minute, burst: None }];
+    });
+    for _ in 0..2 {
+        assert!(bench.call("up__do", json!({})).await.is_ok());
+    }
+    let error = bench.call("up__do", json!({})).await.unwrap_err();
+    assert_eq!(error.kind, Kind::Unavailable);
+    assert!(error.retry_after.unwrap() <= Duration::from_secs(30));
+    let mut request = Workbench::request("up__do", json!({}));
+    request.caller = Arc::new(Caller::named("somebody-else"));
+    assert!(bench.called(request).await.outcome.is_ok());
+}
+
+#[tokio::test]
+async fn answers_are_kept_only_where_the_settings_say_so_and_only_for_their_caller() {
+    let source = up(&["do", "other"]);
+    let bench = Workbench::new(vec![Arc::clone(&source) as Arc<dyn Source>], |parts| {
+        parts.cache = vec![CacheRule { tools: vec!["up__do".into()], ttl_seconds: 60 }];
+    });
+    for name in ["up__do", "up__do", "up__other", "up__other"] {
+        bench.call(name, json!({"n": 0})).await.unwrap();
+    }
+    assert_eq!(source.calls.load(Ordering::Relaxed), 3);
+    let mut request = Workbench::request("up__do", json!({"n": 0}));
+    request.caller = Arc::new(Caller::named("somebody-else"));
+    bench.called(request).await.outcome.unwrap();
+    assert_eq!(source.calls.load(Ordering::Relaxed), 4);
+}
+
+#[tokio::test]
+async fn a_large_result_is_cut_within_its_schema_and_can_be_read_whole() {
+    let rows = json!({"name": "rows", "inputSchema": {"type": "object"}, "outputSchema": {
+        "type": "object", "required": ["rows", "count"],
+        "properties": {"rows": {"type": "array", "items": {"type": "object", "required": ["n", "text"]}}, "count": {"type": "integer"}}}});
+    let bench = Workbench::new(vec![Scripted::new("up", vec![rows])], |_| {});
+    let result = bench.call("up__rows", json!({"n": 1000})).await.unwrap();
+    assert!(result.to_json().bytes().len() < 6_000);
+    let structure: Value = result.get("structuredContent").unwrap().to().unwrap();
+    assert_eq!(structure["count"], 1000);
+    assert!(structure["rows"].as_array().unwrap().iter().all(|row| row["text"] == "some text"));
+    assert_eq!(structure["truncated"], true);
+    let handle = structure["result_handle"].as_str().unwrap().to_owned();
+    let blocks: Vec<Value> = result.get("content").unwrap().to().unwrap();
+    assert!(blocks[1]["text"].as_str().unwrap().contains(&handle));
+    assert_eq!(blocks[2]["type"], "resource_link");
+    assert_eq!(bench.memory.closed.lock().unwrap().last().unwrap().spill.as_deref(), Some(handle.as_str()));
+
+    let read = async |arguments: Value| -> Value {
+        bench.call("result_read", arguments).await.unwrap().get("structuredContent").unwrap().to().unwrap()
+    };
+    let by_jq = read(json!({"handle": handle, "jq": ".rows[999].n"})).await;
+    assert_eq!(by_jq["text"], "999\n");
+    let by_lines = read(json!({"handle": handle, "from_line": 1, "lines": 3})).await;
+    assert_eq!((by_lines["text"].as_str().unwrap().lines().count(), &by_lines["next"]), (3, &json!(4)));
+    let by_bytes = read(json!({"handle": handle, "from_byte": 10, "bytes": 5})).await;
+    assert_eq!(by_bytes["text"].as_str().unwrap().len(), 5);
+    let by_pattern = read(json!({"handle": handle, "pattern": "\"n\": 77,"})).await;
+    assert_eq!(by_pattern["text"].as_str().unwrap().lines().count(), 1);
+
+    let mut request = Workbench::request("result_read", json!({"handle": handle}));
+    request.caller = Arc::new(Caller::named("somebody-else"));
+    assert_eq!(kind(bench.called(request).await.outcome), Kind::NotFound);
+}
+
+#[tokio::test]
+async fn text_is_cut_and_a_schema_without_room_is_refused_with_the_handle() {
+    let closed = json!({"name": "rows", "inputSchema": {"type": "object"}, "outputSchema": {
+        "type": "object", "additionalProperties": false,
+        "properties": {"rows": {"type": "array", "minItems": 900}, "count": {}}}});
+    let bench = Workbench::new(vec![Scripted::new("up", vec![tool("long"), closed])], |_| {});
+    let result = bench.call("up__long", json!({"n": 5000})).await.unwrap();
+    let blocks: Vec<Value> = result.get("content").unwrap().to().unwrap();
+    assert!(blocks[0]["text"].as_str().unwrap().starts_with("line 0\nline 1\n"));
+    assert_eq!(blocks.len(), 3);
+    let error = bench.call("up__rows", json!({"n": 1000})).await.unwrap_err();
+    assert_eq!(error.kind, Kind::TooLarge);
+    assert!(error.hint.unwrap().contains("r_"));
+}
+
+#[tokio::test]
+async fn long_and_colliding_names_stay_apart_and_stable() {
+    let long = "x".repeat(128);
+    let names = [format!("{long}1"), format!("{long}2"), "a-b".into(), "a_b".into(), "dot.ted".into()];
+    let tools = || names.iter().map(|name| tool(name)).collect::<Vec<_>>();
+    let alone = Workbench::new(vec![Scripted::new("up", tools())], |_| {});
+    let joined = Workbench::new(vec![Scripted::new("up", tools()), Scripted::new("aa", tools())], |_| {});
+    let before = listed(&alone, "").await;
+    let after = listed(&joined, "").await;
+    assert_eq!(before.len(), 6);
+    assert!(after.iter().all(|name| name.len() <= 46));
+    assert!(before.iter().all(|name| after.contains(name)), "{before:?} {after:?}");
+    assert!(alone.call(&format!("up:{long}1"), json!({})).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_profile_shows_a_part_under_its_own_names() {
+    let bench = Workbench::new(vec![up(&["do", "other"]), Scripted::new("zz", vec![tool("do")])], |parts| {
+        let settings =
+            ProfileSettings { servers: vec!["up".into()], tools: vec!["d*".into()], without_prefix: true };
+        parts.profiles = vec![Profile::new("bare", &settings).unwrap()];
+    });
+    assert_eq!(listed(&bench, "bare").await, ["do"]);
+    assert!(bench.hub.list("nosuch", ListKind::Tools, &Caller::local(), None).await.is_err());
+}
+
+#[tokio::test]
+async fn a_source_that_hangs_costs_only_its_own_tools() {
+    let slow = Scripted::new("slow", vec![]);
+    slow.relist(State::Starting, vec![]);
+    let bench = Workbench::new(vec![up(&["do"]), Arc::clone(&slow) as Arc<dyn Source>], |_| {});
+    let begun = Instant::now();
+    assert!(listed(&bench, "").await.contains(&"up__do".to_owned()));
+    assert!(begun.elapsed() < Duration::from_secs(2));
+    let mut changes = bench.hub.changes();
+    let late = tokio::spawn({
+        let hub = Arc::clone(&bench.hub);
+        async move { hub.call(Workbench::request("slow__do", json!({}))).await.outcome }
+    });
+    slow.relist(State::Ready, vec![tool("do")]);
+    assert!(late.await.unwrap().is_ok());
+    let change = tokio::time::timeout(Duration::from_secs(2), changes.recv()).await.unwrap().unwrap();
+    assert!(matches!(change, Change::List(ListKind::Tools)));
+    slow.relist(State::Down("it is gone".into()), vec![]);
+    tokio::time::timeout(Duration::from_secs(2), changes.recv()).await.unwrap().unwrap();
+    let error = bench.call("slow__do", json!({})).await.unwrap_err();
+    assert!(error.hint.unwrap().contains("it is gone"));
+}
+
+#[tokio::test]
+async fn two_thousand_tools_come_in_pages() {
+    let names: Vec<Value> = (0..2_000).map(|n| tool(&format!("tool_{n:04}"))).collect();
+    let bench = Workbench::new(vec![Scripted::new("up", names)], |_| {});
+    let mut cursor = None;
+    let mut seen = 0;
+    loop {
+        let page = bench.hub.list("", ListKind::Tools, &Caller::local(), cursor.as_deref()).await.unwrap();
+        seen += page.items.elements().unwrap().len();
+        match page.next {
+            Some(next) => cursor = Some(next),
+            None => break,
+        }
+    }
+    assert_eq!(seen, 2_001);
+    assert!(bench.hub.list("", ListKind::Tools, &Caller::local(), Some("nonsense")).await.is_err());
+}

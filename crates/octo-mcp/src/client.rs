@@ -1,0 +1,38 @@
+//! Who sent a request, and how they speak.
+
+use octo_model::{Caller, Face, Members};
+use octo_wire::Level;
+use octo_wire::Revision;
+use std::sync::Arc;
+
+/// What is known of a client for the length of one request.
+#[derive(Clone)]
+pub struct Client {
+    pub caller: Arc<Caller>,
+    pub face: Face,
+    pub profile: String,
+    pub revision: Revision,
+    /// As the client declared them.
+    pub capabilities: Arc<Members>,
+    /// Log messages from here upwards are wanted.
+    pub level: Option<Level>,
+    /// Requests with the same key come from the same client.
+    pub key: u64,
+}
+
+impl Client {
+    /// Whether the client can be asked anything at all.
+    pub fn can_be_asked(&self) -> bool {
+        ["elicitation", "sampling", "roots"].iter().any(|ability| self.capabilities.get(ability).is_some())
+    }
+}
+
+/// The client capability that a request of a server needs.
+pub fn ability_for(method: &str) -> Option<&'static str> {
+    match method {
+        "elicitation/create" => Some("elicitation"),
+        "sampling/createMessage" => Some("sampling"),
+        "roots/list" => Some("roots"),
+        _ => None,
+    }
+}

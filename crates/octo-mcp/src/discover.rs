@@ -1,0 +1,100 @@
+//! What the hub says of itself.
+
+use crate::client::Client;
+use crate::mcp::Mcp;
+use octo_model::{Json, Members, RpcError};
+use octo_wire::{Revision, code, meta};
+use std::time::Duration;
+
+const INSTRUCTIONS: &str = "Tools of this hub and of the servers behind it. A server's tools begin with its name and two \
+underscores. A reply that was cut names a handle: read the rest with result_read.";
+
+/// What a server behind the hub can do is waited for this long before it is said of the hub.
+const PATIENCE: Duration = Duration::from_millis(1_500);
+
+pub fn server_info() -> Json {
+    Members::new()
+        .with("name", "octoprox")
+        .with("title", "Octoprox")
+        .with("version", env!("CARGO_PKG_VERSION"))
+        .to_json()
+}
+
+impl Mcp {
+    fn capabilities(&self, client: &Client) -> Members {
+        let changing = || Members::new().with("listChanged", true);
+        let view = self.hub.view(&client.profile).ok();
+        let mut resources = changing();
+        if view.as_ref().is_some_and(|view| view.subscribes) {
+            resources.set("subscribe", true);
+        }
+        Members::new()
+            .with("tools", changing())
+            .with("prompts", changing())
+            .with("resources", resources)
+            .with("completions", Members::new())
+            .with("logging", Members::new())
+    }
+
+    fn instructions(&self, client: &Client) -> String {
+        let view = self.hub.view(&client.profile).ok();
+        view.and_then(|view| view.instructions.clone()).unwrap_or_else(|| INSTRUCTIONS.to_owned())
+    }
+
+    pub(crate) async fn discover(&self, client: &Client) -> Members {
+        self.hub.settle(&client.profile, PATIENCE).await;
+        Members::new()
+            .with("supportedVersions", Json::of(&[Revision::MODERN.as_str()]))
+            .with("capabilities", self.capabilities(client))
+            .with("instructions", self.instructions(client).as_str())
+            .with("ttlMs", Json::of(&0))
+            .with("cacheScope", self.scope())
+    }
+
+    pub(crate) async fn initialized(&self, client: &Client) -> Members {
+        self.hub.settle(&client.profile, PATIENCE).await;
+        Members::new()
+            .with("protocolVersion", client.revision.as_str())
+            .with("capabilities", self.capabilities(client))
+            .with("serverInfo", server_info())
+            .with("instructions", self.instructions(client).as_str())
+    }
+
+    /// Whether lists may be shared between callers.
+    pub(crate) fn scope(&self) -> &'static str {
+        if self.settings.shared_lists { "public" } else { "private" }
+    }
+}
+
+/// The revision of a legacy handshake: the client's when we know it, else the nearest we have.
+pub fn negotiated(asked: Option<&str>) -> Revision {
+    match asked.and_then(Revision::parse) {
+        Some(Revision::R20260728) => Revision::NEWEST_LEGACY,
+        Some(known) => known,
+        None if asked.is_some_and(|asked| asked < Revision::R20250326.as_str()) => Revision::R20250326,
+        None => Revision::NEWEST_LEGACY,
+    }
+}
+
+/// Everything that a modern result must carry beside its own content.
+pub fn completed(mut result: Members, cacheable: bool) -> Members {
+    if result.get("resultType").is_none() {
+        result.set("resultType", "complete");
+    }
+    let complete = result.text("resultType").as_deref() == Some("complete");
+    if cacheable && complete {
+        if result.get("ttlMs").is_none() {
+            result.set("ttlMs", Json::of(&0));
+        }
+        if result.get("cacheScope").is_none() {
+            result.set("cacheScope", "private");
+        }
+    }
+    let about = result.object("_meta").with(meta::SERVER, server_info());
+    result.set("_meta", about);
+    result
+}
+
+pub fn no_method(method: &str) -> RpcError {
+    crate::reply::rpc(code::METHOD_NOT_FOUND, format!("There is no method `{method}` here."))
+}

@@ -1,0 +1,24 @@
+//! The MCP face: stdio and streamable HTTP, both eras. It converts; it never decides.
+
+mod answer;
+mod client;
+mod discover;
+mod eventlog;
+mod headers;
+mod http;
+mod legacy;
+mod listen;
+mod mcp;
+mod modern;
+mod notice;
+mod parking;
+mod peer;
+mod reply;
+mod seal;
+mod session;
+mod sessions;
+mod stdio;
+mod stream;
+mod turn;
+
+pub use mcp::{Mcp, McpSettings};

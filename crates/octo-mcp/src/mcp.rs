@@ -1,0 +1,87 @@
+//! The face, put together once.
+
+use crate::parking::Parking;
+use crate::seal::Seal;
+use crate::session::Session;
+use crate::sessions::Sessions;
+use octo_hub::Hub;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// Limits of the face.
+#[derive(Debug, Clone)]
+pub struct McpSettings {
+    /// A legacy session without a request or an open stream for this long is dropped.
+    pub session_idle: Duration,
+    pub max_sessions: usize,
+    pub max_body_bytes: usize,
+    /// How often a quiet stream is kept alive.
+    pub keep_alive: Duration,
+    /// Whether every caller sees the same lists, so that caches may share them.
+    pub shared_lists: bool,
+}
+
+impl Default for McpSettings {
+    fn default() -> Self {
+        Self {
+            session_idle: Duration::from_secs(1_800),
+            max_sessions: 200_000,
+            max_body_bytes: 4 << 20,
+            keep_alive: Duration::from_secs(15),
+            shared_lists: true,
+        }
+    }
+}
+
+pub struct Mcp {
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) settings: McpSettings,
+    pub(crate) sessions: Sessions,
+    pub(crate) parking: Parking,
+    pub(crate) seal: Seal,
+    /// Ends every open stream.
+    pub(crate) closing: CancellationToken,
+}
+
+impl Mcp {
+    /// Needs a runtime, since idle sessions are swept.
+    pub fn new(hub: Arc<Hub>, settings: McpSettings) -> Result<Arc<Self>, std::io::Error> {
+        let mcp = Arc::new(Self {
+            hub,
+            sessions: Sessions::new(settings.max_sessions),
+            parking: Parking::default(),
+            seal: Seal::new()?,
+            closing: CancellationToken::new(),
+            settings,
+        });
+        let weak = Arc::downgrade(&mcp);
+        let idle = mcp.settings.session_idle;
+        let pause = (idle / 10).clamp(Duration::from_millis(100), Duration::from_secs(10));
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(pause).await;
+                let Some(mcp) = weak.upgrade() else { return };
+                for session in mcp.sessions.sweep(idle) {
+                    mcp.farewell(&session).await;
+                }
+                mcp.parking.sweep();
+            }
+        });
+        Ok(mcp)
+    }
+
+    /// Ends every stream that would otherwise stay open, so that the listener can drain.
+    pub fn close(&self) {
+        self.closing.cancel();
+    }
+
+    /// Ends what runs for a session that is over, and what it watched.
+    pub(crate) async fn farewell(&self, session: &Session) {
+        session.close();
+        let client = &session.client;
+        for uri in session.watched() {
+            let _ = self.hub.watch(&client.profile, &client.caller, &uri, false).await;
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Changes as notifications, for those who want them.
+
+use octo_hub::{Change, ListKind};
+use octo_model::{Json, Members};
+use octo_wire::Message;
+use std::collections::HashSet;
+
+/// What a stream wants to hear of.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    pub tools: bool,
+    pub prompts: bool,
+    pub resources: bool,
+    pub uris: HashSet<String>,
+}
+
+impl Filter {
+    /// From the params of `subscriptions/listen`.
+    pub fn of(wanted: &Members) -> Self {
+        let uris = wanted.list("resourceSubscriptions").iter().filter_map(Json::to_text).collect();
+        Self {
+            tools: wanted.is_true("toolsListChanged"),
+            prompts: wanted.is_true("promptsListChanged"),
+            resources: wanted.is_true("resourcesListChanged"),
+            uris,
+        }
+    }
+
+    /// Every list; resources are asked of the session.
+    pub fn lists() -> Self {
+        Self { tools: true, prompts: true, resources: true, uris: HashSet::new() }
+    }
+
+    pub fn to_members(&self) -> Members {
+        let mut members = Members::new();
+        for (key, on) in [
+            ("toolsListChanged", self.tools),
+            ("promptsListChanged", self.prompts),
+            ("resourcesListChanged", self.resources),
+        ] {
+            if on {
+                members.set(key, true);
+            }
+        }
+        if !self.uris.is_empty() {
+            let mut uris: Vec<&String> = self.uris.iter().collect();
+            uris.sort();
+            members.set("resourceSubscriptions", Json::of(&uris));
+        }
+        members
+    }
+
+    fn wants(&self, kind: ListKind) -> bool {
+        match kind {
+            ListKind::Tools => self.tools,
+            ListKind::Prompts => self.prompts,
+            ListKind::Resources | ListKind::Templates => self.resources,
+        }
+    }
+}
+
+/// The notification for a change, when it is wanted. `meta` is added to its params.
+pub fn notice(
+    change: &Change,
+    filter: &Filter,
+    watches: impl Fn(&str) -> bool,
+    meta: Option<Members>,
+) -> Option<Message> {
+    let (method, mut params) = match change {
+        Change::List(kind) if filter.wants(*kind) => (list_method(*kind), Members::new()),
+        Change::Resource { uri } if filter.uris.contains(uri) || watches(uri) => {
+            ("notifications/resources/updated", Members::new().with("uri", uri.as_str()))
+        }
+        _ => return None,
+    };
+    if let Some(meta) = meta {
+        params.set("_meta", meta);
+    }
+    Some(Message::Notification { method: method.to_owned(), params })
+}
+
+fn list_method(kind: ListKind) -> &'static str {
+    match kind {
+        ListKind::Tools => "notifications/tools/list_changed",
+        ListKind::Prompts => "notifications/prompts/list_changed",
+        ListKind::Resources | ListKind::Templates => "notifications/resources/list_changed",
+    }
+}

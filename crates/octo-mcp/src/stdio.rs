@@ -1,0 +1,205 @@
+//! MCP over stdio: lines of JSON, both eras on one connection.
+
+use crate::client::Client;
+use crate::discover::negotiated;
+use crate::mcp::Mcp;
+use crate::notice::{Filter, notice};
+use crate::peer::Outbox;
+use crate::reply::rpc;
+use crate::session::Session;
+use crate::turn::{received, response};
+use bytes::Bytes;
+use octo_hub::Change;
+use octo_model::{Caller, Face, Json, Members, RpcError};
+use octo_wire::Level;
+use octo_wire::{Id, Incoming, Message, Revision, Strictness, code, meta};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::sync::{broadcast, mpsc};
+use tokio::task::JoinSet;
+
+/// One client on one pair of pipes.
+struct Connection {
+    mcp: Arc<Mcp>,
+    out: Outbox,
+    /// The handshake's session; before it, and for modern requests, one without abilities.
+    session: Mutex<Arc<Session>>,
+}
+
+impl Mcp {
+    /// Serves until the input ends.
+    pub async fn stdio(
+        self: Arc<Self>,
+        caller: Arc<Caller>,
+        profile: String,
+        input: impl AsyncRead + Unpin,
+        output: impl AsyncWrite + Unpin + Send + 'static,
+    ) -> std::io::Result<()> {
+        let (out, outbox) = mpsc::channel(256);
+        let writer = tokio::spawn(write(outbox, output));
+        let client = Client {
+            caller,
+            face: Face::Stdio,
+            profile,
+            revision: Revision::NEWEST_LEGACY,
+            capabilities: Arc::default(),
+            level: None,
+            key: 1,
+        };
+        let session = Mutex::new(Session::new(client));
+        let connection = Arc::new(Connection { mcp: self, out, session });
+        let notices = tokio::spawn(tell(Arc::clone(&connection)));
+        let outcome = read(&connection, input).await;
+        connection.session().close();
+        notices.abort();
+        drop(connection);
+        let _ = writer.await;
+        outcome
+    }
+}
+
+async fn write(mut outbox: mpsc::Receiver<Message>, mut output: impl AsyncWrite + Unpin) {
+    while let Some(message) = outbox.recv().await {
+        let mut text = message.to_bytes().to_vec();
+        text.push(b'\n');
+        while let Ok(more) = outbox.try_recv() {
+            text.extend_from_slice(&more.to_bytes());
+            text.push(b'\n');
+        }
+        if output.write_all(&text).await.is_err() || output.flush().await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn read(connection: &Arc<Connection>, input: impl AsyncRead + Unpin) -> std::io::Result<()> {
+    let mut lines = BufReader::with_capacity(64 << 10, input);
+    let mut tasks = JoinSet::new();
+    loop {
+        let mut line = Vec::new();
+        if lines.read_until(b'\n', &mut line).await? == 0 {
+            break;
+        }
+        while tasks.try_join_next().is_some() {}
+        if line.iter().all(u8::is_ascii_whitespace) {
+            continue;
+        }
+        match Incoming::parse(Bytes::from(line), Strictness::Client) {
+            Ok(Incoming::One(message)) => connection.take(message, &mut tasks).await,
+            Ok(Incoming::Batch(messages)) if connection.session().client.revision == Revision::R20250326 => {
+                for message in messages {
+                    connection.take(message, &mut tasks).await;
+                }
+            }
+            Ok(Incoming::Batch(_)) => {
+                connection.complain(code::INVALID_REQUEST, "Send one message at a time.").await
+            }
+            Err(fault) => connection.complain(code::PARSE, fault.0).await,
+        }
+    }
+    // What was asked before the input ended is still answered.
+    while tasks.join_next().await.is_some() {}
+    Ok(())
+}
+
+impl Connection {
+    fn session(&self) -> Arc<Session> {
+        Arc::clone(&self.session.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    async fn complain(&self, code: i64, why: &str) {
+        let _ = self.out.send(Message::Error { id: None, error: rpc(code, why) }).await;
+    }
+
+    async fn take(self: &Arc<Self>, message: Message, tasks: &mut JoinSet<()>) {
+        let (id, method, params) = match message {
+            Message::Request { id, method, params } => (id, method, params),
+            other => return received(&self.session(), other),
+        };
+        let about = params.object("_meta");
+        let modern = about.get(meta::REVISION).is_some();
+        if method == "initialize" && !modern {
+            let answer = self.initialize(id, &params).await;
+            let _ = self.out.send(answer).await;
+            return;
+        }
+        let under = self.session().began(&id);
+        let connection = Arc::clone(self);
+        tasks.spawn(async move {
+            let cancel = under.cancel.clone();
+            let done = if modern {
+                tokio::select! {
+                    done = connection.modern(&id, &method, params, &about, &cancel) => done,
+                    () = cancel.cancelled() => return,
+                }
+            } else {
+                let (mcp, session, out) = (&connection.mcp, connection.session(), connection.out.clone());
+                mcp.legacy(session, &method, params, out, cancel.clone()).await
+            };
+            if !cancel.is_cancelled() {
+                let _ = connection.out.send(response(id, done)).await;
+            }
+            drop(under);
+        });
+    }
+
+    async fn initialize(&self, id: Id, params: &Members) -> Message {
+        let mut client = self.session().client.clone();
+        client.revision = negotiated(params.text("protocolVersion").as_deref());
+        client.capabilities = Arc::new(params.object("capabilities").detached());
+        let result = self.mcp.initialized(&client).await;
+        let session = Session::new(client);
+        session.shake_hands();
+        *self.session.lock().unwrap_or_else(PoisonError::into_inner) = session;
+        Message::Response { id, result }
+    }
+
+    async fn modern(
+        &self,
+        id: &Id,
+        method: &str,
+        params: Members,
+        about: &Members,
+        cancel: &tokio_util::sync::CancellationToken,
+    ) -> Result<Members, RpcError> {
+        crate::headers::supported(&about.text(meta::REVISION).unwrap_or_default())?;
+        if !about.get(meta::CAPABILITIES).is_some_and(Json::is_object) {
+            return Err(rpc(code::INVALID_PARAMS, format!("params._meta needs `{}`.", meta::CAPABILITIES)));
+        }
+        let mut client = self.session().client.clone();
+        client.revision = Revision::MODERN;
+        client.capabilities = Arc::new(about.object(meta::CAPABILITIES));
+        client.level = about.text(meta::LOG_LEVEL).and_then(|text| Level::parse(&text));
+        if method != "subscriptions/listen" {
+            return self.mcp.modern(&client, method, params, self.out.clone(), cancel.clone()).await;
+        }
+        let mut listening = self.mcp.listen(&client, id.clone(), &params).await?;
+        let _ = self.out.send(listening.acknowledgement()).await;
+        while let Some(message) = listening.next().await {
+            let _ = self.out.send(message).await;
+        }
+        match listening.ended() {
+            Message::Response { result, .. } => Ok(result),
+            _ => Ok(Members::new()),
+        }
+    }
+}
+
+/// Tells a client that has made the legacy handshake what has changed.
+async fn tell(connection: Arc<Connection>) {
+    let mut changes = connection.mcp.hub.changes();
+    loop {
+        let change: Change = match changes.recv().await {
+            Ok(change) => change,
+            Err(broadcast::error::RecvError::Lagged(_)) => continue,
+            Err(broadcast::error::RecvError::Closed) => return,
+        };
+        let session = connection.session();
+        if !session.has_shaken_hands() {
+            continue;
+        }
+        if let Some(message) = notice(&change, &Filter::lists(), |uri| session.watches(uri), None) {
+            let _ = connection.out.send(message).await;
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! One operation, the same for every face and every target.
+
+use crate::Members;
+
+/// The hub's own name of a call, unique across machines and ordered by time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct CallId(pub uuid::Uuid);
+
+impl CallId {
+    pub fn fresh() -> Self {
+        Self(uuid::Uuid::now_v7())
+    }
+}
+
+impl std::fmt::Display for CallId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.as_simple().fmt(f)
+    }
+}
+
+/// The way in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Face {
+    Cli,
+    Stdio,
+    Http,
+    Rest,
+}
+
+impl Face {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Cli => "cli",
+            Self::Stdio => "stdio",
+            Self::Http => "http",
+            Self::Rest => "rest",
+        }
+    }
+}
+
+/// What is asked of a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Method {
+    CallTool,
+    GetPrompt,
+    ReadResource,
+    Complete,
+}
+
+impl Method {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::CallTool => "tools/call",
+            Self::GetPrompt => "prompts/get",
+            Self::ReadResource => "resources/read",
+            Self::Complete => "completion/complete",
+        }
+    }
+}
+
+/// An operation: what is asked of which item, with the parameters as the client sent them.
+/// `params` holds every member of the request's `params`, known or not.
+#[derive(Debug, Clone)]
+pub struct Op {
+    pub method: Method,
+    /// The listed name of the tool or prompt, or the URI of the resource.
+    pub name: String,
+    pub params: Members,
+}
+
+impl Op {
+    /// A plain tool call.
+    pub fn tool(name: impl Into<String>, arguments: crate::Json) -> Self {
+        Self {
+            method: Method::CallTool,
+            name: name.into(),
+            params: Members::new().with("arguments", arguments),
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What a call may do to the world.
+
+use crate::{Json, Members};
+
+/// The four facts that MCP calls hints. For tools of others they are claims, not facts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Effect {
+    pub read_only: bool,
+    pub destructive: bool,
+    pub idempotent: bool,
+    pub open_world: bool,
+}
+
+/// The effect in one word, for policy rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    Reads,
+    Writes,
+    Destroys,
+}
+
+impl Class {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Reads => "reads",
+            Self::Writes => "writes",
+            Self::Destroys => "destroys",
+        }
+    }
+}
+
+impl Effect {
+    /// Reads, and gives the same answer while nothing changes.
+    pub const fn reads() -> Self {
+        Self { read_only: true, destructive: false, idempotent: true, open_world: false }
+    }
+
+    /// Reads something that is never the same twice.
+    pub const fn observes() -> Self {
+        Self { idempotent: false, ..Self::reads() }
+    }
+
+    /// Adds or changes without losing anything.
+    pub const fn writes() -> Self {
+        Self { read_only: false, destructive: false, idempotent: false, open_world: false }
+    }
+
+    /// May lose what was there.
+    pub const fn destroys() -> Self {
+        Self { destructive: true, ..Self::writes() }
+    }
+
+    /// Doing it twice is the same as doing it once.
+    pub const fn idempotent(self) -> Self {
+        Self { idempotent: true, ..self }
+    }
+
+    /// Talks to systems outside the hub.
+    pub const fn open_world(self) -> Self {
+        Self { open_world: true, ..self }
+    }
+
+    /// What is assumed of a tool that nobody vouches for.
+    pub const fn unknown() -> Self {
+        Self::destroys().open_world()
+    }
+
+    pub const fn class(self) -> Class {
+        match (self.read_only, self.destructive) {
+            (true, _) => Class::Reads,
+            (false, false) => Class::Writes,
+            (false, true) => Class::Destroys,
+        }
+    }
+
+    /// The hints as MCP annotations.
+    pub fn annotations(self, title: &str) -> Members {
+        Members::new()
+            .with("title", Json::text(title))
+            .with("readOnlyHint", self.read_only)
+            .with("destructiveHint", self.destructive)
+            .with("idempotentHint", self.idempotent)
+            .with("openWorldHint", self.open_world)
+    }
+}

@@ -1,0 +1,181 @@
+//! JSON text that is known to be valid and is kept exactly as it came.
+
+use crate::{Members, scan};
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+/// Valid JSON text. Cloning shares the bytes; slices of one message share its buffer.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Json(Bytes);
+
+/// Why a text is not accepted as JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fault(pub &'static str);
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl Json {
+    /// Takes text from outside after the strict check.
+    pub fn parse(text: impl Into<Bytes>) -> Result<Self, Fault> {
+        let text = text.into();
+        scan::check(&text).map_err(Fault)?;
+        Ok(Self(text))
+    }
+
+    /// Serialises a value of ours.
+    pub fn of(value: &(impl Serialize + ?Sized)) -> Self {
+        Self::try_of(value).unwrap_or_else(|_| Self::null())
+    }
+
+    /// Serialises a value whose type may refuse.
+    pub fn try_of(value: &(impl Serialize + ?Sized)) -> Result<Self, serde_json::Error> {
+        serde_json::to_vec(value).map(|text| Self(text.into()))
+    }
+
+    pub fn null() -> Self {
+        Self(Bytes::from_static(b"null"))
+    }
+
+    pub fn empty_object() -> Self {
+        Self(Bytes::from_static(b"{}"))
+    }
+
+    /// A string value.
+    pub fn text(text: &str) -> Self {
+        Self::of(text)
+    }
+
+    /// Text made by joining parts that are JSON already.
+    pub(crate) fn joined(text: impl Into<Bytes>) -> Self {
+        Self(text.into())
+    }
+
+    pub fn array<'a>(parts: impl IntoIterator<Item = &'a Json>) -> Self {
+        let mut text = vec![b'['];
+        for (at, part) in parts.into_iter().enumerate() {
+            if at > 0 {
+                text.push(b',');
+            }
+            text.extend_from_slice(&part.0);
+        }
+        text.push(b']');
+        Self(text.into())
+    }
+
+    pub fn bytes(&self) -> &Bytes {
+        &self.0
+    }
+
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).unwrap_or("null")
+    }
+
+    /// The value as a type of ours.
+    pub fn to<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        serde_json::from_slice(&self.0)
+    }
+
+    /// The string, when it is one.
+    pub fn to_text(&self) -> Option<String> {
+        if self.0.first() == Some(&b'"') { self.to().ok() } else { None }
+    }
+
+    pub fn is_null(&self) -> bool {
+        self.0.as_ref() == b"null"
+    }
+
+    pub fn is_object(&self) -> bool {
+        self.0.first() == Some(&b'{')
+    }
+
+    /// The members of an object, without a copy of their values.
+    pub fn members(&self) -> Result<Members, Fault> {
+        let parts = scan::members(&self.0).map_err(Fault)?;
+        Ok(parts.into_iter().map(|(key, value)| (key.into_owned(), self.slice(value))).collect())
+    }
+
+    /// The elements of an array, without a copy.
+    pub fn elements(&self) -> Result<Vec<Json>, Fault> {
+        let parts = scan::elements(&self.0).map_err(Fault)?;
+        Ok(parts.into_iter().map(|part| self.slice(part)).collect())
+    }
+
+    fn slice(&self, part: &[u8]) -> Self {
+        Self(self.0.slice_ref(part))
+    }
+}
+
+impl std::fmt::Debug for Json {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl std::fmt::Display for Json {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for Json {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let raw: &RawValue = serde_json::from_slice(&self.0).map_err(serde::ser::Error::custom)?;
+        raw.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Json {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        Self::parse(String::from(Box::<str>::from(raw))).map_err(serde::de::Error::custom)
+    }
+}
+
+impl From<serde_json::Value> for Json {
+    fn from(value: serde_json::Value) -> Self {
+        Self::of(&value)
+    }
+}
+
+impl From<&str> for Json {
+    fn from(text: &str) -> Self {
+        Self::text(text)
+    }
+}
+
+impl From<bool> for Json {
+    fn from(value: bool) -> Self {
+        Self(Bytes::from_static(if value { b"true" } else { b"false" }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_text_as_it_came() {
+        let text = r#"{"big":12345678901234567890.1234567891, "x":[1 ,2]}"#;
+        let json = Json::parse(text).unwrap();
+        assert_eq!(json.as_str(), text);
+        let members = json.members().unwrap();
+        assert_eq!(members.get("big").unwrap().as_str(), "12345678901234567890.1234567891");
+        assert_eq!(members.get("x").unwrap().elements().unwrap().len(), 2);
+        assert_eq!(serde_json::to_string(&json).unwrap(), text);
+    }
+
+    #[test]
+    fn builds_arrays_and_texts() {
+        assert_eq!(Json::array([&Json::from("a\""), &Json::null()]).as_str(), r#"["a\"",null]"#);
+        assert_eq!(Json::text("é").to_text().as_deref(), Some("é"));
+        assert_eq!(Json::null().to_text(), None);
+    }
+}

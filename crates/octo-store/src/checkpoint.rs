@@ -1,0 +1,76 @@
+//! Moving what was written from the log into the file itself, which waits for the disk, beside the writing.
+//!
+//! SQLite would do it inside every thousandth commit or so, and the calls of that group would wait for the disk. Here a
+//! thread of its own does it. It never quite catches up while calls keep coming, so once the log has grown long
+//! the writer does the rest itself, and the log begins anew.
+
+use crate::StoreError;
+use rusqlite::Connection;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+/// So many pages are moved at a time.
+const STRIDE: usize = 1000;
+/// The log grows to so many pages, 32 MiB.
+const LONGEST: usize = 8192;
+
+pub(crate) struct Checkpointer {
+    /// Pages in the log after the last commit.
+    pages: Arc<AtomicUsize>,
+    /// How long the log is when the next part is moved.
+    next: usize,
+    wake: Option<SyncSender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Checkpointer {
+    /// Takes over from `writer`, with a connection of its own.
+    pub(crate) fn start(writer: &mut Connection, own: Connection) -> Result<Self, StoreError> {
+        let pages = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&pages);
+        writer.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, pages| {
+            count.store(usize::try_from(pages).unwrap_or_default(), Ordering::Relaxed);
+            Ok(())
+        }))?;
+        let (wake, woken) = sync_channel(1);
+        let thread = std::thread::Builder::new()
+            .name("octo-checkpoint".to_owned())
+            .spawn(move || woken.iter().for_each(|()| checkpoint(&own)))
+            .map_err(StoreError::file("the checkpoint's thread".as_ref()))?;
+        Ok(Self { pages, next: STRIDE, wake: Some(wake), thread: Some(thread) })
+    }
+
+    /// Called after each commit, when nobody waits for it any more.
+    pub(crate) fn committed(&mut self, writer: &Connection) {
+        let pages = self.pages.load(Ordering::Relaxed);
+        if pages < STRIDE {
+            self.next = STRIDE;
+        } else if pages >= self.next {
+            self.next = pages + STRIDE;
+            if pages >= LONGEST {
+                checkpoint(writer);
+            } else if let Some(wake) = &self.wake {
+                // When it is still busy it will hear of this soon enough.
+                let _ = wake.try_send(());
+            }
+        }
+    }
+}
+
+/// Moves what can be moved without waiting for anybody.
+fn checkpoint(conn: &Connection) {
+    if let Err(error) = conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", (), |_| Ok(())) {
+        tracing::warn!(%error, "the log of the database could not be moved into it");
+    }
+}
+
+impl Drop for Checkpointer {
+    fn drop(&mut self) {
+        self.wake = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! The bytes of a record: what is written, and what the chain is over.
+//!
+//! Their length is most of what the audit costs, so they are packed. A record is its version (1), its kind (1 open,
+//! 2 close), the microseconds since 1970 (eight bytes, big end first), the sixteen bytes of the call's id, and then
+//!
+//! - open: subject, tenant, face, profile, method, name, arguments, trace;
+//! - close: target, rule, outcome, the microseconds it took, the bytes it answered, spill.
+//!
+//! A number is LEB128. A text is a number, four times its length and its form (0 absent, 1 as it is, 2 packed from
+//! lower-case hexadecimal digits), and that many bytes. So every record has one encoding and every encoding one record,
+//! and nothing is ever put together a second time in order to be checked.
+
+use crate::record::{Record, RecordKind};
+use jiff::Timestamp;
+use octo_hub::{Closing, Opening};
+use octo_model::CallId;
+use std::fmt::Write;
+
+const VERSION: u8 = 1;
+const OPEN: u8 = 1;
+const CLOSE: u8 = 2;
+
+const ABSENT: u64 = 0;
+const PLAIN: u64 = 1;
+const PACKED: u64 = 2;
+/// Hexadecimal digits are packed from here on: digests and traces, not names that happen to look like numbers.
+const LONG_ENOUGH: usize = 16;
+/// What a caller chose freely (a name, an URI) is cut here: a record is a line, not a document.
+const LONGEST: usize = 2048;
+
+/// Appends an `open` record.
+pub(crate) fn opening(out: &mut Vec<u8>, at: i64, opening: &Opening) {
+    begin(out, OPEN, at, opening.id);
+    text(out, &opening.subject);
+    text(out, &opening.tenant);
+    text(out, opening.face.as_str());
+    text(out, &opening.profile);
+    text(out, opening.method.as_str());
+    text(out, &opening.name);
+    text(out, &opening.arguments);
+    maybe(out, opening.trace.as_deref());
+}
+
+/// Appends a `close` record.
+pub(crate) fn closing(out: &mut Vec<u8>, at: i64, closing: &Closing) {
+    begin(out, CLOSE, at, closing.id);
+    maybe(out, closing.target.as_deref());
+    maybe(out, closing.rule.as_deref());
+    text(out, closing.outcome.as_str());
+    number(out, closing.micros);
+    number(out, closing.bytes);
+    maybe(out, closing.spill.as_deref());
+}
+
+fn begin(out: &mut Vec<u8>, kind: u8, at: i64, call: CallId) {
+    out.extend_from_slice(&[VERSION, kind]);
+    out.extend_from_slice(&at.to_be_bytes());
+    out.extend_from_slice(call.0.as_bytes());
+}
+
+fn number(out: &mut Vec<u8>, mut value: u64) {
+    while value > 0x7f {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+fn maybe(out: &mut Vec<u8>, value: Option<&str>) {
+    match value {
+        Some(value) => text(out, value),
+        None => number(out, ABSENT),
+    }
+}
+
+fn text(out: &mut Vec<u8>, value: &str) {
+    if value.len() > LONGEST {
+        let (start, _) = value.split_at(value.floor_char_boundary(LONGEST));
+        let cut = format!("{start}… ({} bytes)", value.len());
+        plain(out, cut.as_bytes());
+    } else if is_packable(value) {
+        number(out, (value.len() as u64 / 2) << 2 | PACKED);
+        let digit = |digit: u8| {
+            if digit > b'9' { digit - b'a' + 10 } else { digit - b'0' }
+        };
+        out.extend(value.as_bytes().as_chunks().0.iter().map(|&[high, low]| digit(high) << 4 | digit(low)));
+    } else {
+        plain(out, value.as_bytes());
+    }
+}
+
+fn plain(out: &mut Vec<u8>, value: &[u8]) {
+    number(out, (value.len() as u64) << 2 | PLAIN);
+    out.extend_from_slice(value);
+}
+
+fn is_packable(value: &str) -> bool {
+    value.len() >= LONG_ENOUGH
+        && value.len().is_multiple_of(2)
+        && value.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// Reads a record; number and hash stand beside it.
+pub(crate) fn read(bytes: &[u8]) -> Result<Record, &'static str> {
+    let mut rest = Rest(bytes);
+    let [version, kind] = rest.take()?;
+    let at = Timestamp::from_microsecond(i64::from_be_bytes(rest.take()?)).map_err(|_| "its time is none")?;
+    let call = hexadecimal(&rest.take::<16>()?);
+    let record = match (version, kind) {
+        (VERSION, OPEN) => Record {
+            kind: RecordKind::Open,
+            subject: rest.text()?,
+            tenant: rest.text()?,
+            face: rest.text()?,
+            profile: rest.text()?,
+            method: rest.text()?,
+            name: rest.text()?,
+            arguments: rest.text()?,
+            trace: rest.text()?,
+            ..Record::default()
+        },
+        (VERSION, CLOSE) => Record {
+            kind: RecordKind::Close,
+            target: rest.text()?,
+            rule: rest.text()?,
+            outcome: rest.text()?,
+            millis: Some(rest.number()? as f64 / 1000.0),
+            bytes: Some(rest.number()?),
+            spill: rest.text()?,
+            ..Record::default()
+        },
+        _ => return Err("this octoprox does not know its form"),
+    };
+    if rest.0.is_empty() { Ok(Record { at, call, ..record }) } else { Err("it is longer than it should be") }
+}
+
+struct Rest<'a>(&'a [u8]);
+
+impl<'a> Rest<'a> {
+    const SHORT: &'static str = "it is shorter than it should be";
+
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], &'static str> {
+        let (taken, rest) = self.0.split_first_chunk().ok_or(Self::SHORT)?;
+        self.0 = rest;
+        Ok(*taken)
+    }
+
+    fn number(&mut self) -> Result<u64, &'static str> {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let [byte] = self.take()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err("a number in it is too large")
+    }
+
+    fn text(&mut self) -> Result<Option<String>, &'static str> {
+        let head = self.number()?;
+        let length = usize::try_from(head >> 2).map_err(|_| Self::SHORT)?;
+        let (bytes, rest): (&'a [u8], _) = self.0.split_at_checked(length).ok_or(Self::SHORT)?;
+        self.0 = rest;
+        match head & 3 {
+            ABSENT if length == 0 => Ok(None),
+            PLAIN => String::from_utf8(bytes.to_vec()).map(Some).map_err(|_| "a text in it is none"),
+            PACKED => Ok(Some(hexadecimal(bytes))),
+            _ => Err("a text in it has no known form"),
+        }
+    }
+}
+
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut out, byte| {
+        let _ = write!(out, "{byte:02x}");
+        out
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests as sample;
+
+    fn written(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+        let mut out = Vec::new();
+        write(&mut out);
+        out
+    }
+
+    #[test]
+    fn the_bytes_are_these_and_no_others() {
+        let id = CallId("0190f5a0-0000-7000-8000-000000000001".parse().unwrap());
+        let start = "00060a24181e40010190f5a0000070008000000000000001";
+        let open = Opening { id, trace: Some("4bf92f3577b34da6".to_owned()), ..sample::opening("time_now") };
+        assert_eq!(
+            hexadecimal(&written(|out| opening(out, 1_700_000_000_000_001, &open))),
+            ["0101", start, "0d616461", "1d64656661756c74", "0d636c69", "1d64656661756c74"].concat()
+                + "29746f6f6c732f63616c6c"
+                + "2174696d655f6e6f77"
+                + &["8201", &"5e".repeat(32)].concat()
+                + "224bf92f3577b34da6"
+        );
+        assert_eq!(
+            hexadecimal(&written(|out| closing(out, 1_700_000_000_000_001, &sample::closing(id)))),
+            ["0102", start, "3574696d652f74696d655f6e6f77", "00", "096f6b", "dc0b", "2a", "00"].concat()
+        );
+    }
+
+    #[test]
+    fn whatever_is_written_can_be_read() {
+        let digits = "0123456789abcdef";
+        for name in
+            ["plain", "quo\"te", "\u{0}\n", "grün 🐙", "", digits, "0123456789ABCDEF", "0123456789abcde"]
+        {
+            let open = sample::opening(name);
+            let record = read(&written(|out| opening(out, 5, &open))).unwrap();
+            assert_eq!(record.name.as_deref(), Some(name));
+            assert_eq!(record.arguments, Some(open.arguments));
+            assert_eq!((record.call, record.outcome, record.trace), (open.id.to_string(), None, None));
+        }
+        let last =
+            Closing { micros: u64::MAX, rule: Some(String::new()), ..sample::closing(CallId::fresh()) };
+        let close = read(&written(|out| closing(out, 5, &last))).unwrap();
+        assert_eq!((close.millis, close.rule.as_deref()), (Some(u64::MAX as f64 / 1000.0), Some("")));
+        assert_eq!((close.bytes, close.outcome.as_deref()), (Some(42), Some("ok")));
+        assert_eq!(serde_json::to_value(&close).unwrap()["at"], "1970-01-01T00:00:00.000005Z");
+    }
+
+    #[test]
+    fn an_endless_name_is_cut_and_says_so() {
+        let record = read(&written(|out| opening(out, 5, &sample::opening(&"ü".repeat(5000))))).unwrap();
+        let name = record.name.unwrap();
+        assert!(name.len() < 2100 && name.ends_with("ü… (10000 bytes)"), "{name}");
+    }
+
+    #[test]
+    fn other_bytes_are_not_guessed_at() {
+        let whole = written(|out| opening(out, 5, &sample::opening("time_now")));
+        for end in 0..whole.len() {
+            assert!(read(&whole[..end]).is_err(), "{end} bytes");
+        }
+        assert!(read(&[&whole[..], &[0]].concat()).is_err());
+        for (at, byte) in [(0, 2), (1, 3), (26, 0b11)] {
+            let mut changed = whole.clone();
+            changed[at] = byte;
+            assert!(read(&changed).is_err(), "byte {at}");
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Directories and files that only their owner can look into.
+
+use crate::StoreError;
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+const DIRECTORY: u32 = 0o700;
+const FILE: u32 = 0o600;
+/// Everything that the group and others may do.
+const FOREIGN: u32 = 0o077;
+const OTHERS: u32 = 0o007;
+
+/// Makes the directory, or closes it to others. A group that cannot be shut out (a volume that belongs to
+/// somebody else and is lent through the group) is accepted; the whole world is not.
+pub(crate) fn directory(path: &Path) -> Result<(), StoreError> {
+    let fail = || StoreError::file(path);
+    DirBuilder::new().recursive(true).mode(DIRECTORY).create(path).map_err(fail())?;
+    let mode = std::fs::metadata(path).map_err(fail())?.permissions().mode();
+    if mode & FOREIGN == 0 {
+        return Ok(());
+    }
+    match std::fs::set_permissions(path, Permissions::from_mode(DIRECTORY)) {
+        Err(_) if mode & OTHERS != 0 => {
+            Err(StoreError::Exposed { path: path.to_owned(), mode: mode & 0o7777 })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Makes the file if it is not there, and closes it to others if it is. SQLite gives its companions the same mode.
+pub(crate) fn file(path: &Path) -> Result<(), StoreError> {
+    match create(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            let mode = std::fs::metadata(path).map_err(StoreError::file(path))?.permissions().mode();
+            if mode & FOREIGN != 0 {
+                std::fs::set_permissions(path, Permissions::from_mode(FILE))
+                    .map_err(StoreError::file(path))?;
+            }
+            Ok(())
+        }
+        Err(error) => Err(StoreError::file(path)(error)),
+    }
+}
+
+/// A file that was not there before.
+pub(crate) fn create(path: &Path) -> std::io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(FILE).open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn directories_and_files_are_made_for_their_owner_alone() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = temp.path().join("a/b");
+        directory(&dir).unwrap();
+        file(&dir.join("f")).unwrap();
+        assert_eq!((mode(&dir), mode(&dir.join("f"))), (0o700, 0o600));
+    }
+
+    #[test]
+    fn open_doors_are_shut() {
+        let temp = tempfile::tempdir().unwrap();
+        let (dir, inside) = (temp.path().join("d"), temp.path().join("d/f"));
+        std::fs::create_dir(&dir).unwrap();
+        std::fs::write(&inside, "").unwrap();
+        std::fs::set_permissions(&dir, Permissions::from_mode(0o777)).unwrap();
+        std::fs::set_permissions(&inside, Permissions::from_mode(0o644)).unwrap();
+        directory(&dir).unwrap();
+        file(&inside).unwrap();
+        assert_eq!((mode(&dir), mode(&inside)), (0o700, 0o600));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_door_that_stays_open_is_refused() {
+        // The kernel lets nobody change the mode of this one, not even root.
+        let error = directory(Path::new("/proc/sys")).unwrap_err();
+        assert!(matches!(error, StoreError::Exposed { mode: 0o555, .. }), "{error}");
+        assert!(error.hint().contains("chmod 700"));
+    }
+}

@@ -1,0 +1,261 @@
+//! Between the calls and the one thread that writes: everything queued becomes one group, written together.
+
+use crate::codec;
+use octo_hub::{Closing, Opening};
+use std::cell::Cell;
+use std::mem;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// How many records may wait before further calls are refused: far more than calls can run at once.
+const FULL: usize = 1 << 16;
+/// How many may wait before even the end of a call is no longer noted (nothing could be written for long).
+const OVERFULL: usize = FULL * 4;
+/// How long the end of a call may wait for others to be written with. Nobody waits for it.
+const LINGER: Duration = Duration::from_millis(2);
+/// The same after a failure.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Buffers larger than this, left by a rush, are given back.
+const SPACIOUS: usize = 1 << 20;
+
+/// Those whose records are written together, and how that went.
+#[derive(Default)]
+pub(crate) struct Group {
+    outcome: OnceLock<Result<(), Arc<str>>>,
+    done: Notify,
+}
+
+impl Group {
+    pub(crate) fn finish(&self, outcome: Result<(), Arc<str>>) {
+        let _ = self.outcome.set(outcome);
+        self.done.notify_waiters();
+    }
+
+    pub(crate) async fn wait(&self) -> Result<(), Arc<str>> {
+        // Made before the look, so that what is finished in between is not missed.
+        let done = self.done.notified();
+        if let Some(outcome) = self.outcome.get() {
+            return outcome.clone();
+        }
+        done.await;
+        self.outcome.get().cloned().unwrap_or_else(|| Err("the group was left".into()))
+    }
+}
+
+/// Records that wait, one after the other.
+#[derive(Default)]
+pub(crate) struct Batch {
+    bytes: Vec<u8>,
+    entries: Vec<Entry>,
+    pub(crate) group: Arc<Group>,
+    /// Somebody waits for the group.
+    awaited: bool,
+}
+
+struct Entry {
+    end: usize,
+    opens: bool,
+}
+
+impl Batch {
+    fn add(&mut self, record: &[u8], opens: bool) {
+        self.bytes.extend_from_slice(record);
+        self.entries.push(Entry { end: self.bytes.len(), opens });
+        self.awaited |= opens;
+    }
+
+    pub(crate) fn records(&self) -> impl Iterator<Item = &[u8]> {
+        self.parts().map(|(record, _)| record)
+    }
+
+    fn parts(&self) -> impl Iterator<Item = (&[u8], bool)> {
+        self.entries.iter().scan(0, |start, entry| {
+            let record = self.bytes.get(*start..entry.end).unwrap_or_default();
+            *start = entry.end;
+            Some((record, entry.opens))
+        })
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.shrink_to(SPACIOUS);
+        self.entries.clear();
+        self.group = Arc::default();
+        self.awaited = false;
+    }
+}
+
+/// What wakes the writer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sleep {
+    Awake,
+    /// Whoever waits for an answer; it looks by itself after a while for those who do not.
+    Light,
+    /// Everything.
+    Deep,
+}
+
+struct State {
+    batch: Batch,
+    sleep: Sleep,
+    /// Why nothing is taken any more.
+    shut: Option<&'static str>,
+    linger: Duration,
+}
+
+pub(crate) struct Queue {
+    state: Mutex<State>,
+    wake: Condvar,
+}
+
+/// Why a record was not even queued.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    Full,
+    Shut(&'static str),
+}
+
+impl Queue {
+    pub(crate) fn new() -> Self {
+        let state = State { batch: Batch::default(), sleep: Sleep::Awake, shut: None, linger: LINGER };
+        Self { state: Mutex::new(state), wake: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Queues the record of a call; the group tells when it is written.
+    pub(crate) fn open(&self, at: i64, opening: &Opening) -> Result<Arc<Group>, Refused> {
+        encoded(|bytes| codec::opening(bytes, at, opening), |record| self.awaited(Some(record)))
+    }
+
+    /// A group with everything that is queued now.
+    pub(crate) fn flush(&self) -> Result<Arc<Group>, Refused> {
+        self.awaited(None)
+    }
+
+    fn awaited(&self, record: Option<&[u8]>) -> Result<Arc<Group>, Refused> {
+        let mut state = self.lock();
+        if let Some(why) = state.shut {
+            return Err(Refused::Shut(why));
+        }
+        if state.batch.entries.len() >= FULL {
+            return Err(Refused::Full);
+        }
+        if let Some(record) = record {
+            state.batch.add(record, true);
+        }
+        state.batch.awaited = true;
+        let group = Arc::clone(&state.batch.group);
+        let asleep = mem::replace(&mut state.sleep, Sleep::Awake) != Sleep::Awake;
+        // First unlocked, then woken: else the writer would wake up only to wait for the lock.
+        drop(state);
+        if asleep {
+            self.wake.notify_one();
+        }
+        Ok(group)
+    }
+
+    /// Queues the end of a call, which nobody waits for. `false` when it had to be let go.
+    pub(crate) fn close(&self, at: i64, closing: &Closing) -> bool {
+        encoded(|bytes| codec::closing(bytes, at, closing), |record| self.unawaited(record))
+    }
+
+    fn unawaited(&self, record: &[u8]) -> bool {
+        let mut state = self.lock();
+        if state.shut.is_some() || state.batch.entries.len() >= OVERFULL {
+            return false;
+        }
+        state.batch.add(record, false);
+        let asleep = state.sleep == Sleep::Deep;
+        if asleep {
+            state.sleep = Sleep::Awake;
+        }
+        drop(state);
+        if asleep {
+            self.wake.notify_one();
+        }
+        true
+    }
+
+    /// Waits for something to write and takes all of it in exchange for the buffers of `batch`. `false` at the end.
+    pub(crate) fn take(&self, batch: &mut Batch) -> bool {
+        batch.clear();
+        let mut state = self.lock();
+        // The first sleep is light even when nothing is queued: after a group those who waited for it come back,
+        // and the ends of their calls are to wait for their next beginnings.
+        let mut rested = false;
+        while !state.batch.awaited && state.shut.is_none() {
+            if rested && !state.batch.is_empty() {
+                break;
+            }
+            if rested {
+                state.sleep = Sleep::Deep;
+                state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+                rested = false;
+            } else {
+                state.sleep = Sleep::Light;
+                let linger = state.linger;
+                let slept = self.wake.wait_timeout(state, linger).unwrap_or_else(PoisonError::into_inner);
+                (state, rested) = (slept.0, slept.1.timed_out());
+            }
+        }
+        state.sleep = Sleep::Awake;
+        state.linger = LINGER;
+        mem::swap(&mut state.batch, batch);
+        state.shut.is_none() || batch.awaited || !batch.is_empty()
+    }
+
+    /// Queues the ends of calls again that could not be written, before newer ones. At the end there is no
+    /// other time: then they are lost, and this many.
+    pub(crate) fn put_back(&self, batch: &Batch) -> usize {
+        let mut state = self.lock();
+        if state.shut.is_some() {
+            return batch.parts().filter(|(_, opens)| !opens).count();
+        }
+        let mut kept = Batch { group: Arc::clone(&state.batch.group), ..Batch::default() };
+        let ends = batch.parts().filter(|(_, opens)| !opens);
+        for (record, opens) in ends.chain(state.batch.parts()) {
+            kept.add(record, opens);
+        }
+        kept.awaited |= state.batch.awaited;
+        state.batch = kept;
+        state.linger = RETRY;
+        0
+    }
+
+    /// Takes nothing more; what is queued is still written.
+    pub(crate) fn shut(&self, why: &'static str) {
+        self.lock().shut.get_or_insert(why);
+        self.wake.notify_one();
+    }
+
+    /// The writer is gone: whoever waits is told so.
+    pub(crate) fn abandon(&self, why: &'static str) -> usize {
+        let mut state = self.lock();
+        state.shut.get_or_insert(why);
+        let left = mem::take(&mut state.batch);
+        left.group.finish(Err(why.into()));
+        left.entries.len()
+    }
+}
+
+/// Encodes before the lock is taken, in a buffer that each thread keeps.
+fn encoded<T>(encode: impl FnOnce(&mut Vec<u8>), queue: impl FnOnce(&[u8]) -> T) -> T {
+    thread_local! {
+        static BYTES: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    }
+    let mut bytes = BYTES.try_with(Cell::take).unwrap_or_default();
+    bytes.clear();
+    encode(&mut bytes);
+    let queued = queue(&bytes);
+    let _ = BYTES.try_with(|kept| kept.set(bytes));
+    queued
+}

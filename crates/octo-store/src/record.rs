@@ -1,0 +1,54 @@
+//! A record of the audit as a type.
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+/// A record as `octoprox audit` shows it. A call has an `open` record, written before anything ran, and a
+/// `close` record once it ended; a call that still runs, or whose process died, has only the first.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Record {
+    pub seq: u64,
+    pub at: Timestamp,
+    pub kind: RecordKind,
+    pub call: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub face: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// The name as it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// SHA-256 of the arguments, in hexadecimal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub millis: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spill: Option<String>,
+    /// The chain up to here, in hexadecimal.
+    pub hash: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RecordKind {
+    #[default]
+    Open,
+    Close,
+}

@@ -1,0 +1,142 @@
+//! The database file: how it is opened, and which tables it has.
+
+use crate::{Durability, StoreError, private};
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const FILE: &str = "octoprox.db";
+const KNOWN: i64 = 1;
+/// How long to wait for another process that writes.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Step `n` leads from version `n` to `n + 1`.
+const STEPS: [&str; KNOWN as usize] = ["
+    CREATE TABLE audit (
+        seq INTEGER PRIMARY KEY,
+        hash BLOB NOT NULL,
+        record BLOB NOT NULL
+    ) STRICT;
+    CREATE TRIGGER audit_never_changes BEFORE UPDATE ON audit
+        BEGIN SELECT RAISE(ABORT, 'the audit is only ever appended to'); END;
+    CREATE TRIGGER audit_never_shrinks BEFORE DELETE ON audit
+        BEGIN SELECT RAISE(ABORT, 'the audit is only ever appended to'); END;
+    CREATE TABLE spills (
+        id INTEGER PRIMARY KEY,
+        handle TEXT NOT NULL UNIQUE,
+        subject TEXT NOT NULL,
+        tenant TEXT NOT NULL,
+        call TEXT NOT NULL,
+        size INTEGER NOT NULL,
+        created INTEGER NOT NULL
+    ) STRICT;
+"];
+
+/// Opens the database of `dir` for writing; makes or upgrades it first.
+pub(crate) fn open(dir: &Path, durability: Durability) -> Result<Connection, StoreError> {
+    let path = file_in(dir)?;
+    private::file(&path)?;
+    let mut conn = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let mode: String = conn.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+    if mode != "wal" {
+        return Err(StoreError::NoWal { path, mode });
+    }
+    conn.pragma_update(None, "synchronous", durability.synchronous())?;
+    migrate(&mut conn, &path)?;
+    Ok(conn)
+}
+
+/// Opens the database of `dir` for reading, beside whoever writes.
+pub(crate) fn read(dir: &Path) -> Result<Connection, StoreError> {
+    let path = file_in(dir)?;
+    if !path.is_file() {
+        return Err(StoreError::Missing { path });
+    }
+    let conn = connect(&path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    if version(&conn, &path)? == 0 {
+        return Err(StoreError::Missing { path });
+    }
+    Ok(conn)
+}
+
+/// Absolute, so that no name can look like one of SQLite's `file:` addresses.
+fn file_in(dir: &Path) -> Result<PathBuf, StoreError> {
+    let dir = std::path::absolute(dir).map_err(StoreError::file(dir))?;
+    Ok(dir.join(FILE))
+}
+
+fn connect(path: &Path, access: OpenFlags) -> Result<Connection, StoreError> {
+    let conn = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    conn.busy_timeout(PATIENCE)?;
+    Ok(conn)
+}
+
+fn version(conn: &Connection, path: &Path) -> Result<i64, StoreError> {
+    let found = conn.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if found > KNOWN {
+        return Err(StoreError::Newer { path: path.to_owned(), found, known: KNOWN });
+    }
+    Ok(found)
+}
+
+fn migrate(conn: &mut Connection, path: &Path) -> Result<(), StoreError> {
+    if version(conn, path)? == KNOWN {
+        return Ok(());
+    }
+    let change = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Asked again: another process may have been here first.
+    let from = version(&change, path)?;
+    for step in STEPS.iter().skip(usize::try_from(from).unwrap_or_default()) {
+        change.execute_batch(step)?;
+    }
+    change.pragma_update(None, "user_version", KNOWN)?;
+    change.commit()?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_file_gets_the_tables_and_an_old_one_keeps_them() {
+        let temp = tempfile::tempdir().unwrap();
+        assert!(matches!(read(temp.path()), Err(StoreError::Missing { .. })));
+        drop(open(temp.path(), Durability::Process).unwrap());
+        let conn = open(temp.path(), Durability::Power).unwrap();
+        assert_eq!(version(&conn, temp.path()).unwrap(), KNOWN);
+        assert_eq!(conn.pragma_query_value(None, "synchronous", |row| row.get::<_, i64>(0)).unwrap(), 2);
+        assert!(read(temp.path()).is_ok());
+    }
+
+    #[test]
+    fn companions_of_the_file_are_private_too() {
+        use std::os::unix::fs::PermissionsExt;
+        let temp = tempfile::tempdir().unwrap();
+        let _conn = open(temp.path(), Durability::Process).unwrap();
+        let modes: Vec<u32> = std::fs::read_dir(temp.path())
+            .unwrap()
+            .map(|file| file.unwrap().metadata().unwrap().permissions().mode() & 0o777)
+            .collect();
+        assert_eq!(modes, [0o600; 3]);
+    }
+
+    #[test]
+    fn a_newer_file_is_refused() {
+        let temp = tempfile::tempdir().unwrap();
+        let conn = open(temp.path(), Durability::Process).unwrap();
+        conn.pragma_update(None, "user_version", KNOWN + 1).unwrap();
+        for error in [open(temp.path(), Durability::Process).unwrap_err(), read(temp.path()).unwrap_err()] {
+            assert!(matches!(error, StoreError::Newer { found: 2, known: 1, .. }), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_audit_cannot_be_changed_by_mistake() {
+        let temp = tempfile::tempdir().unwrap();
+        let conn = open(temp.path(), Durability::Process).unwrap();
+        conn.execute("INSERT INTO audit VALUES (1, x'00', x'00')", ()).unwrap();
+        assert!(conn.execute("UPDATE audit SET record = x''", ()).is_err());
+        assert!(conn.execute("DELETE FROM audit", ()).is_err());
+    }
+}

@@ -1,0 +1,101 @@
+//! The store: what the hub is handed.
+
+use crate::queue::Refused;
+use crate::spills::{Owner, Shelf, now};
+use crate::writer::{Turn, Writer};
+use crate::{Options, Reader, StoreError, private, schema};
+use octo_hub::{Closing, Ledger, Opening, Spills};
+use octo_model::{CallId, Caller, Json, ToolError};
+use octo_toolkit::BoxFuture;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One directory with the audit and the spills. Several processes may have the same one open.
+/// Dropping it writes what is still queued and waits for that.
+pub struct Store {
+    dir: PathBuf,
+    audit: Writer,
+    shelf: Arc<Shelf>,
+}
+
+impl Store {
+    /// Opens the store in `dir`, which is made when it is not there and closed to others when it is.
+    pub fn open(dir: &Path, options: Options) -> Result<Self, StoreError> {
+        private::directory(dir)?;
+        let (turn, connect) = (Turn::default(), || schema::open(dir, options.durability));
+        let audit = Writer::start(connect()?, connect()?, Arc::clone(&turn))?;
+        let shelf = Arc::new(Shelf::open(dir, connect()?, turn, options.clone())?);
+        Ok(Self { dir: dir.to_owned(), audit, shelf })
+    }
+
+    /// Returns when everything that was queued before is written.
+    pub async fn flush(&self) -> Result<(), ToolError> {
+        let group = self.audit.queue.flush().map_err(refused)?;
+        group.wait().await.map_err(unwritten)
+    }
+
+    /// A connection for looking at the audit.
+    pub fn reader(&self) -> Result<Reader, StoreError> {
+        Reader::open(&self.dir)
+    }
+
+    /// How many groups of records were written: few, when many calls shared them.
+    pub fn commits(&self) -> u64 {
+        self.audit.commits()
+    }
+}
+
+impl Ledger for Store {
+    fn open(&self, opening: Opening) -> BoxFuture<'_, Result<(), ToolError>> {
+        Box::pin(async move {
+            let group = self.audit.queue.open(now(), &opening).map_err(refused)?;
+            drop(opening);
+            group.wait().await.map_err(unwritten)
+        })
+    }
+
+    fn close(&self, closing: Closing) {
+        if !self.audit.queue.close(now(), &closing) {
+            tracing::error!(call = %closing.id, outcome = closing.outcome.as_str(), "the end of a call was not recorded");
+        }
+    }
+}
+
+impl Spills for Store {
+    fn keep<'a>(
+        &'a self,
+        caller: &'a Caller,
+        call: CallId,
+        whole: Json,
+    ) -> BoxFuture<'a, Result<String, ToolError>> {
+        let (shelf, owner) = (Arc::clone(&self.shelf), Owner::from(caller));
+        Box::pin(blocking(move || shelf.keep(&owner, call, &whole)))
+    }
+
+    fn load<'a>(&'a self, caller: &'a Caller, handle: &'a str) -> BoxFuture<'a, Result<Json, ToolError>> {
+        let (shelf, owner, handle) = (Arc::clone(&self.shelf), Owner::from(caller), handle.to_owned());
+        Box::pin(blocking(move || shelf.load(&owner, &handle)))
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
+) -> Result<T, ToolError> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(ToolError::internal(error)))
+}
+
+fn unwritten(why: impl std::fmt::Display) -> ToolError {
+    ToolError::unavailable("The call could not be recorded, so it was not made.")
+        .hint("Whoever runs the hub must look at its data directory: the disk may be full.")
+        .detail(why)
+}
+
+fn refused(why: Refused) -> ToolError {
+    match why {
+        Refused::Shut(why) => unwritten(why),
+        Refused::Full => ToolError::unavailable("Too many calls wait to be recorded.")
+            .hint("Try again in a moment, with fewer calls at once.")
+            .retry_after(Duration::from_secs(1)),
+    }
+}

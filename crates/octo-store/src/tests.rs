@@ -1,0 +1,51 @@
+//! The store as a whole. Helpers: calls to record.
+
+mod audit;
+mod chain;
+mod kill;
+mod spills;
+
+use crate::{Options, Store};
+use octo_hub::{Closing, Ledger, Opening, Outcome};
+use octo_model::{CallId, Face, Method};
+use std::path::Path;
+
+pub(crate) fn opening(name: &str) -> Opening {
+    Opening {
+        id: CallId::fresh(),
+        subject: "ada".to_owned(),
+        tenant: "default".to_owned(),
+        face: Face::Cli,
+        profile: "default".to_owned(),
+        method: Method::CallTool,
+        name: name.to_owned(),
+        arguments: "5e".repeat(32),
+        trace: None,
+    }
+}
+
+pub(crate) fn closing(id: CallId) -> Closing {
+    Closing {
+        id,
+        target: Some("time/time_now".to_owned()),
+        rule: None,
+        outcome: Outcome::Ok,
+        micros: 1500,
+        bytes: 42,
+        spill: None,
+    }
+}
+
+fn store(dir: &Path) -> Store {
+    Store::open(dir, Options::default()).unwrap()
+}
+
+/// Records whole calls one after the other.
+async fn calls(store: &Store, count: usize) {
+    for at in 0..count {
+        let opening = opening(&format!("tool_{at}"));
+        let id = opening.id;
+        store.open(opening).await.unwrap();
+        store.close(closing(id));
+    }
+}

@@ -1,0 +1,102 @@
+//! Walking the chain from its beginning.
+
+use crate::chain::{Anchor, Hash, Link};
+use crate::{Broken, StoreError, schema};
+use rusqlite::{Connection, Row};
+use serde::Serialize;
+use std::path::Path;
+
+/// Rows per look, so that a long walk does not hold up whoever writes.
+const STRIDE: i64 = 10_000;
+
+/// The whole chain holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Verified {
+    pub records: u64,
+    /// Where it ends: noted elsewhere and given as the anchor next time, it shows that nothing before it is gone.
+    pub head: Anchor,
+}
+
+/// Walks the chain in order and names the first record that is changed, missing, moved or slipped in. Records cut off
+/// at the end are found with an `anchor`, a head that was noted before.
+pub fn verify(dir: &Path, anchor: Option<Anchor>) -> Result<Verified, StoreError> {
+    let conn = schema::read(dir)?;
+    let mut walk = Walk { at: Anchor::default(), link: Link::default(), anchor };
+    // The first row is looked for below 1: nothing may stand there.
+    let mut after = i64::MIN;
+    while let Some(last) = walk.stride(&conn, after)? {
+        after = last;
+    }
+    walk.end()
+}
+
+struct Walk {
+    at: Anchor,
+    link: Link,
+    anchor: Option<Anchor>,
+}
+
+impl Walk {
+    /// Checks the next rows and gives the number of the last one.
+    fn stride(&mut self, conn: &Connection, after: i64) -> Result<Option<i64>, StoreError> {
+        let mut statement = conn
+            .prepare_cached("SELECT seq, hash, record FROM audit WHERE seq > ?1 ORDER BY seq LIMIT ?2")
+            .map_err(|error| self.damaged(error))?;
+        let mut rows = statement.query((after, STRIDE)).map_err(|error| self.damaged(error))?;
+        let mut last = None;
+        while let Some(row) = rows.next().map_err(|error| self.damaged(error))? {
+            last = Some(self.step(row)?);
+        }
+        Ok(last)
+    }
+
+    /// A file whose pages are damaged is a broken chain too; only a lock or a failing disk leaves the matter open.
+    fn damaged(&self, error: rusqlite::Error) -> StoreError {
+        match error.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::DatabaseCorrupt | rusqlite::ErrorCode::NotADatabase) => {
+                self.broken(self.at.seq + 1, format!("the file is damaged ({error})"))
+            }
+            _ => error.into(),
+        }
+    }
+
+    fn broken(&self, seq: u64, why: impl Into<String>) -> StoreError {
+        Broken { seq, why: why.into() }.into()
+    }
+
+    fn step(&mut self, row: &Row<'_>) -> Result<i64, StoreError> {
+        let expected = self.at.seq + 1;
+        let seq: i64 = row.get(0)?;
+        if seq < 1 {
+            return Err(self.broken(0, format!("a record {seq} stands before the first")));
+        }
+        if seq.cast_unsigned() != expected {
+            return Err(self.broken(expected, format!("it is missing; the next one is {seq}")));
+        }
+        let bytes = |at| row.get_ref(at).ok().and_then(|value| value.as_bytes().ok()).unwrap_or_default();
+        let hash = self.link.hash(self.at.hash, bytes(2));
+        if Hash::read(bytes(1)) != Some(hash) {
+            return Err(self.broken(expected, "its hash does not fit it and the record before"));
+        }
+        self.at = Anchor { seq: expected, hash };
+        match self.anchor {
+            Some(anchor) if anchor.seq == expected && anchor.hash != hash => {
+                Err(self.broken(expected, "it is not the record that the anchor was taken of"))
+            }
+            _ => Ok(seq),
+        }
+    }
+
+    fn end(self) -> Result<Verified, StoreError> {
+        match self.anchor {
+            Some(anchor) if anchor.seq > self.at.seq => Err(self.broken(
+                self.at.seq + 1,
+                format!("it and all after it are missing; the anchor is record {}", anchor.seq),
+            )),
+            Some(Anchor { seq: 0, hash }) if hash != Hash::default() => {
+                Err(self.broken(0, "no chain begins with the anchor's hash"))
+            }
+            _ => Ok(Verified { records: self.at.seq, head: self.at }),
+        }
+    }
+}

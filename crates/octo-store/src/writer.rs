@@ -1,0 +1,225 @@
+//! The one thread that writes the audit.
+
+use crate::StoreError;
+use crate::chain::{Hash, Link};
+use crate::checkpoint::Checkpointer;
+use crate::queue::{Batch, Queue};
+use rusqlite::{Connection, OptionalExtension, Statement};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+/// Held while something of this process writes to the file. SQLite's own waiting sleeps for milliseconds; it is left
+/// for other processes.
+pub(crate) type Turn = Arc<Mutex<()>>;
+
+/// The running thread. Dropping it writes what is queued and waits for that.
+pub(crate) struct Writer {
+    pub(crate) queue: Arc<Queue>,
+    commits: Arc<AtomicU64>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    /// Writes with one connection, and moves the log into the file with the other.
+    pub(crate) fn start(mut conn: Connection, beside: Connection, turn: Turn) -> Result<Self, StoreError> {
+        let queue = Arc::new(Queue::new());
+        let commits = Arc::new(AtomicU64::new(0));
+        let checkpointer = Checkpointer::start(&mut conn, beside)?;
+        let desk = Desk {
+            queue: Arc::clone(&queue),
+            batch: Batch::default(),
+            turn,
+            commits: Arc::clone(&commits),
+            checkpointer,
+        };
+        let thread = std::thread::Builder::new()
+            .name("octo-audit".to_owned())
+            .spawn(move || desk.work(&conn))
+            .map_err(StoreError::file("the audit's thread".as_ref()))?;
+        Ok(Self { queue, commits, thread: Some(thread) })
+    }
+
+    pub(crate) fn commits(&self) -> u64 {
+        self.commits.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.queue.shut("the store is closed");
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Desk {
+    queue: Arc<Queue>,
+    batch: Batch,
+    turn: Turn,
+    commits: Arc<AtomicU64>,
+    checkpointer: Checkpointer,
+}
+
+impl Desk {
+    fn work(mut self, conn: &Connection) {
+        let mut pen = match Pen::new(conn) {
+            Ok(pen) => pen,
+            Err(error) => return tracing::error!(%error, "the audit cannot be written"),
+        };
+        while self.queue.take(&mut self.batch) {
+            let written = {
+                let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+                pen.write(&self.batch)
+            };
+            match written {
+                Ok(()) => {
+                    self.commits.fetch_add(1, Ordering::Relaxed);
+                    self.batch.group.finish(Ok(()));
+                    self.checkpointer.committed(conn);
+                }
+                Err(error) => self.failed(&error),
+            }
+        }
+    }
+
+    fn failed(&self, error: &rusqlite::Error) {
+        tracing::error!(%error, "the audit could not be written");
+        self.batch.group.finish(Err(error.to_string().into()));
+        let lost = self.queue.put_back(&self.batch);
+        if lost > 0 {
+            tracing::error!(lost, "the ends of calls were not written to the audit");
+        }
+    }
+}
+
+/// Also when the thread panics: nobody waits for ever, and the next call is refused.
+impl Drop for Desk {
+    fn drop(&mut self) {
+        const WHY: &str = "the audit's thread has ended";
+        self.batch.group.finish(Err(WHY.into()));
+        let lost = self.queue.abandon(WHY);
+        if lost > 0 {
+            tracing::error!(lost, "records were not written to the audit");
+        }
+    }
+}
+
+/// The statements, prepared once, and the buffer.
+struct Pen<'a> {
+    begin: Statement<'a>,
+    head: Statement<'a>,
+    insert: Statement<'a>,
+    commit: Statement<'a>,
+    rollback: Statement<'a>,
+    link: Link,
+}
+
+impl<'a> Pen<'a> {
+    fn new(conn: &'a Connection) -> rusqlite::Result<Self> {
+        Ok(Self {
+            begin: conn.prepare("BEGIN IMMEDIATE")?,
+            head: conn.prepare("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1")?,
+            insert: conn.prepare("INSERT INTO audit (seq, hash, record) VALUES (?1, ?2, ?3)")?,
+            commit: conn.prepare("COMMIT")?,
+            rollback: conn.prepare("ROLLBACK")?,
+            link: Link::default(),
+        })
+    }
+
+    /// Writes all of it or nothing.
+    fn write(&mut self, batch: &Batch) -> rusqlite::Result<()> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        self.begin.execute(())?;
+        let written = self.append(batch).and_then(|()| self.commit.execute(()).map(drop));
+        if written.is_err() {
+            // Fails when SQLite has rolled back by itself, which is as good.
+            let _ = self.rollback.execute(());
+        }
+        written
+    }
+
+    fn append(&mut self, batch: &Batch) -> rusqlite::Result<()> {
+        // Read inside the transaction: another process may have written since.
+        let head = self.head.query_row((), |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+        let (mut seq, mut hash) = head.map_or((0, Hash::default()), |(seq, hash)| (seq, Hash(hash)));
+        for record in batch.records() {
+            seq += 1;
+            hash = self.link.hash(hash, record);
+            self.insert.execute((seq, hash.0.as_slice(), record))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests as sample;
+    use crate::{Durability, Reader, RecordKind, schema, verify};
+    use std::time::Duration;
+
+    async fn open(writer: &Writer, name: &str) -> Result<octo_model::CallId, String> {
+        let opening = sample::opening(name);
+        let group = writer.queue.open(1, &opening).map_err(|refused| format!("{refused:?}"))?;
+        group.wait().await.map(|()| opening.id).map_err(|why| why.to_string())
+    }
+
+    fn start(conn: Connection) -> Writer {
+        Writer::start(conn, Connection::open_in_memory().unwrap(), Turn::default()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_full_disk_refuses_calls_and_keeps_the_chain() {
+        let dir = tempfile::tempdir().unwrap();
+        let conn = schema::open(dir.path(), Durability::Process).unwrap();
+        let pages: i64 = conn.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
+        conn.pragma_update(None, "max_page_count", pages + 3).unwrap();
+        let writer = start(conn);
+        let mut written = 0;
+        let why = loop {
+            match open(&writer, "time_now").await {
+                Ok(_) => written += 1,
+                Err(why) => break why,
+            }
+        };
+        assert!(why.contains("full"), "{why}");
+        assert!(written > 10, "{written}");
+        assert!(open(&writer, "time_now").await.is_err());
+        drop(writer);
+        assert_eq!(verify(dir.path(), None).unwrap().records, written);
+    }
+
+    #[tokio::test]
+    async fn the_end_of_a_call_outlasts_a_failure() {
+        let dir = tempfile::tempdir().unwrap();
+        let conn = schema::open(dir.path(), Durability::Process).unwrap();
+        conn.busy_timeout(Duration::from_millis(10)).unwrap();
+        let writer = start(conn);
+        let first = open(&writer, "first").await.unwrap();
+
+        let other = schema::open(dir.path(), Durability::Process).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        assert!(writer.queue.close(1, &sample::closing(first)));
+        assert!(open(&writer, "refused").await.unwrap_err().contains("locked"));
+        other.execute_batch("COMMIT").unwrap();
+
+        open(&writer, "second").await.unwrap();
+        let records = Reader::open(dir.path()).unwrap().tail(9).unwrap();
+        let kinds: Vec<_> = records.iter().map(|record| (record.kind, record.name.as_deref())).collect();
+        let (opened, closed) = (RecordKind::Open, RecordKind::Close);
+        assert_eq!(kinds, [(opened, Some("first")), (closed, None), (opened, Some("second"))]);
+    }
+
+    #[tokio::test]
+    async fn without_its_thread_every_call_is_refused() {
+        // No table, no thread.
+        let writer = start(Connection::open_in_memory().unwrap());
+        assert!(open(&writer, "time_now").await.unwrap_err().contains("thread has ended"));
+        assert!(open(&writer, "time_now").await.unwrap_err().contains("thread has ended"));
+        assert!(!writer.queue.close(1, &sample::closing(octo_model::CallId::fresh())));
+    }
+}

@@ -1,0 +1,39 @@
+//! The test bench for one tool: run it, see what it gives.
+
+use crate::{Cx, Native, Toolbox};
+use octo_grants::{Clock, Doors};
+use octo_model::{Caller, Json, ToolError};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
+
+/// Holds a toolbox and its grants and calls tools by name.
+pub struct Bench {
+    toolbox: Toolbox,
+    doors: Doors,
+}
+
+impl Bench {
+    pub fn new(toolbox: Toolbox, doors: Doors) -> Self {
+        Self { toolbox, doors }
+    }
+
+    /// A bench whose clock stands still.
+    pub fn at(toolbox: Toolbox, now: &str) -> Self {
+        let now = now.parse().unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+        Self::new(toolbox, Doors::default().with(Clock::fixed(now)))
+    }
+
+    pub fn tools(&self) -> &[Native] {
+        &self.toolbox.tools
+    }
+
+    pub async fn call(&self, name: &str, input: serde_json::Value) -> Result<serde_json::Value, ToolError> {
+        let tool = self.toolbox.tools.iter().find(|tool| tool.name == name);
+        let tool = tool.ok_or_else(|| ToolError::not_found(format!("no tool {name}")))?;
+        let deadline = Instant::now() + Duration::from_secs(10);
+        let cx = Cx::new(Arc::new(Caller::local()), deadline, CancellationToken::new());
+        let answer = tool.run(Json::from(input), &self.doors, &cx).await?;
+        answer.to().map_err(ToolError::internal)
+    }
+}

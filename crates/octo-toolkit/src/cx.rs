@@ -1,0 +1,66 @@
+//! What a running call knows of itself.
+
+use crate::{Members, Peer};
+use octo_model::{CallId, Caller, Json, ToolError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
+
+/// Call id, caller, deadline, cancellation and a progress sink. Nothing else.
+#[derive(Clone)]
+pub struct Cx {
+    pub id: CallId,
+    pub caller: Arc<Caller>,
+    pub deadline: Instant,
+    pub cancel: CancellationToken,
+    progress: Option<Arc<Sink>>,
+}
+
+struct Sink {
+    token: Json,
+    peer: Arc<dyn Peer>,
+    last: AtomicU64,
+}
+
+impl Cx {
+    pub fn new(caller: Arc<Caller>, deadline: Instant, cancel: CancellationToken) -> Self {
+        Self { id: CallId::fresh(), caller, deadline, cancel, progress: None }
+    }
+
+    /// Sends progress to the client that gave this token.
+    #[must_use]
+    pub fn with_progress(mut self, token: Json, peer: Arc<dyn Peer>) -> Self {
+        self.progress = Some(Arc::new(Sink { token, peer, last: AtomicU64::new(0) }));
+        self
+    }
+
+    /// Tells how far the work is; steps that do not rise are left out, as the protocol asks.
+    pub fn progress(&self, done: u64, total: Option<u64>, message: &str) {
+        let Some(sink) = &self.progress else { return };
+        if sink.last.fetch_max(done, Ordering::AcqRel) >= done {
+            return;
+        }
+        let mut params =
+            Members::new().with("progressToken", sink.token.clone()).with("progress", Json::of(&done));
+        if let Some(total) = total {
+            params.set("total", Json::of(&total));
+        }
+        if !message.is_empty() {
+            params.set("message", message);
+        }
+        sink.peer.notify("notifications/progress", params);
+    }
+
+    pub fn time_left(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
+
+    /// An error when the call was cancelled, for loops that have no other place to notice.
+    pub fn check(&self) -> Result<(), ToolError> {
+        if self.cancel.is_cancelled() {
+            return Err(ToolError::new(octo_model::Kind::Cancelled, "The call was cancelled."));
+        }
+        Ok(())
+    }
+}

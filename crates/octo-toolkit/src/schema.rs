@@ -1,0 +1,69 @@
+//! The dialect of JSON Schema that every client accepts.
+
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value};
+
+/// The schema of a type: an object at the root, nothing referenced, no nullable unions, no numeric formats.
+pub fn schema_of<T: JsonSchema>() -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    if let Value::Object(root) = &mut schema {
+        root.remove("title");
+        root.entry("properties").or_insert_with(|| Value::Object(Map::new()));
+    }
+    tidy(&mut schema);
+    schema
+}
+
+fn tidy(schema: &mut Value) {
+    match schema {
+        Value::Object(object) => {
+            if object.get("format").and_then(Value::as_str).is_some_and(is_numeric_format) {
+                object.remove("format");
+            }
+            let optional = drop_null(object);
+            if optional && object.get("default") == Some(&Value::Null) {
+                object.remove("default");
+            }
+            object.values_mut().for_each(tidy);
+        }
+        Value::Array(items) => items.iter_mut().for_each(tidy),
+        _ => {}
+    }
+}
+
+fn is_numeric_format(format: &str) -> bool {
+    format.starts_with("uint") || format.starts_with("int") || matches!(format, "float" | "double")
+}
+
+/// `["string", "null"]` becomes `"string"`; an absent member says the same and no client stumbles over it.
+fn drop_null(object: &mut Map<String, Value>) -> bool {
+    if let Some(Value::Array(kinds)) = object.get_mut("type") {
+        kinds.retain(|kind| kind != "null");
+        if let [only] = kinds.as_slice() {
+            let only = only.clone();
+            object.insert("type".to_owned(), only);
+        }
+        return true;
+    }
+    let Some(Value::Array(choices)) = object.get_mut("anyOf") else {
+        return false;
+    };
+    let before = choices.len();
+    choices.retain(|choice| choice.get("type") != Some(&Value::from("null")));
+    if choices.len() == before {
+        return false;
+    }
+    if let [Value::Object(only)] = choices.as_slice() {
+        let only = only.clone();
+        object.remove("anyOf");
+        for (key, value) in only {
+            object.entry(key).or_insert(value);
+        }
+    }
+    true
+}

@@ -1,0 +1,158 @@
+//! The tools of one domain, and a tool behind `dyn` with everything that follows from its file.
+
+use crate::{BoxFuture, Cx, Definition, Example, Listing, Lists, Peer, Source, State, Tool, schema_of};
+use octo_grants::{Doors, Grant};
+use octo_model::{Effect, Json, Members, Op, ToolError};
+use serde_json::Value;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+type Run = dyn Fn(Json, &Doors, &Cx) -> BoxFuture<'static, Result<Json, ToolError>> + Send + Sync;
+
+/// A native tool without its types.
+#[derive(Clone)]
+pub struct Native {
+    pub name: &'static str,
+    pub effect: Effect,
+    pub definition: Members,
+    pub examples: Vec<Example>,
+    run: Arc<Run>,
+}
+
+impl Native {
+    fn of<T: Tool>(tool: T) -> Self {
+        let tool = Arc::new(tool);
+        Self {
+            name: T::NAME,
+            effect: T::EFFECT,
+            definition: definition::<T>(),
+            examples: T::examples(),
+            run: Arc::new(move |input, doors, cx| {
+                let (tool, cx, grants) = (Arc::clone(&tool), cx.clone(), T::Grants::open(doors));
+                Box::pin(async move {
+                    let input = input.to::<T::Input>().map_err(misfit)?;
+                    let output = tool.run(input, grants?, &cx).await?;
+                    Json::try_of(&output).map_err(ToolError::internal)
+                })
+            }),
+        }
+    }
+
+    /// Runs the tool and gives its typed answer.
+    pub fn run(&self, input: Json, doors: &Doors, cx: &Cx) -> BoxFuture<'static, Result<Json, ToolError>> {
+        (self.run)(input, doors, cx)
+    }
+}
+
+fn misfit(error: serde_json::Error) -> ToolError {
+    ToolError::invalid(format!("The arguments do not fit: {error}."))
+        .hint("Compare them with the tool's schema.")
+}
+
+fn definition<T: Tool>() -> Members {
+    let mut input = schema_of::<T::Input>();
+    let description = match &mut input {
+        Value::Object(root) => root.remove("description"),
+        _ => None,
+    };
+    let description = description.as_ref().and_then(Value::as_str).unwrap_or_default();
+    let description = description.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut output = schema_of::<T::Output>();
+    if let Value::Object(root) = &mut output {
+        root.remove("description");
+    }
+    Members::new()
+        .with("name", T::NAME)
+        .with("title", T::TITLE)
+        .with("description", description.as_str())
+        .with("inputSchema", Json::from(input))
+        .with("outputSchema", Json::from(with_cut(output)))
+        .with("annotations", T::EFFECT.annotations(T::TITLE))
+}
+
+/// Any answer may be cut, so every output schema has room for saying so.
+fn with_cut(mut schema: Value) -> Value {
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        properties.entry("truncated").or_insert_with(|| {
+            serde_json::json!({"type": "boolean", "description": "True when parts were left out; see result_handle."})
+        });
+        properties.entry("result_handle").or_insert_with(|| {
+            serde_json::json!({"type": "string", "description": "Give it to result_read for the whole answer."})
+        });
+    }
+    schema
+}
+
+/// The tools of one domain.
+pub struct Toolbox {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub tools: Vec<Native>,
+}
+
+impl Toolbox {
+    pub fn new(name: &'static str, about: &'static str) -> Self {
+        Self { name, about, tools: Vec::new() }
+    }
+
+    #[must_use]
+    pub fn with<T: Tool>(mut self, tool: T) -> Self {
+        self.tools.push(Native::of(tool));
+        self
+    }
+
+    /// The toolbox as a source of the catalogue.
+    pub fn into_source(self, doors: Doors, on: bool) -> Arc<dyn Source> {
+        let tools = self.tools.iter().map(|tool| Definition {
+            key: tool.name.to_owned(),
+            members: tool.definition.clone(),
+            effect: tool.effect,
+            vouched: true,
+        });
+        let lists = Arc::new(Lists { tools: tools.collect(), ..Lists::default() });
+        let state = if on { State::Ready } else { State::Off };
+        let (listing, _) = watch::channel(Listing { state, lists, version: 1 });
+        Arc::new(Stocked { toolbox: self, doors, listing })
+    }
+}
+
+struct Stocked {
+    toolbox: Toolbox,
+    doors: Doors,
+    listing: watch::Sender<Listing>,
+}
+
+impl Source for Stocked {
+    fn name(&self) -> &str {
+        self.toolbox.name
+    }
+
+    fn is_native(&self) -> bool {
+        true
+    }
+
+    fn listing(&self) -> watch::Receiver<Listing> {
+        self.listing.subscribe()
+    }
+
+    fn run<'a>(
+        &'a self,
+        op: Op,
+        cx: &'a Cx,
+        _peer: &'a Arc<dyn Peer>,
+    ) -> BoxFuture<'a, Result<Members, ToolError>> {
+        Box::pin(async move {
+            let tool = self.toolbox.tools.iter().find(|tool| tool.name == op.name).ok_or_else(|| {
+                ToolError::not_found(format!("There is no tool {}.", op.name))
+                    .hint("List the tools to see what there is.")
+            })?;
+            let input = op.params.get("arguments").cloned().unwrap_or_else(Json::empty_object);
+            let answer = tool.run(input, &self.doors, cx).await?;
+            let text = Members::new().with("type", "text").with("text", Json::text(answer.as_str()));
+            Ok(Members::new()
+                .with("content", Json::array([&text.to_json()]))
+                .with("structuredContent", answer)
+                .with("isError", false))
+        })
+    }
+}

@@ -1,0 +1,238 @@
+//! The hub's MCP client under the official conformance suite:
+//!
+//! `conformance client --command target/debug/examples/conformance_client --requirements 2026-07-28`
+//!
+//! The suite gives the server's URL as the last argument and the scenario in the environment.
+
+#![expect(clippy::disallowed_methods, reason = "the suite speaks to its client through the environment")]
+
+use aws_lc_rs::digest;
+use octo_model::{Caller, Json, Members, Method, Op, ToolError};
+use octo_toolkit::{Ask, BoxFuture, Cx, Listing, Lists, Peer, Source, State};
+use octo_upstream::{Spec, Upstream};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// A person who agrees to everything and keeps the defaults.
+struct Agreeable(Members);
+
+impl Agreeable {
+    fn peer() -> Arc<dyn Peer> {
+        let abilities = json!({"elicitation": {"form": {}}, "sampling": {}, "roots": {}});
+        Arc::new(Self(Json::from(abilities).members().unwrap_or_default()))
+    }
+}
+
+impl Peer for Agreeable {
+    fn capabilities(&self) -> &Members {
+        &self.0
+    }
+
+    fn notify(&self, method: &str, params: Members) {
+        tracing::info!(method, ?params, "notice");
+    }
+
+    fn ask<'a>(&'a self, method: &'a str, params: Members) -> BoxFuture<'a, Result<Members, Ask>> {
+        Box::pin(async move {
+            match method {
+                "elicitation/create" => {
+                    Ok(Members::new().with("action", "accept").with("content", filled(&params)))
+                }
+                "roots/list" => Ok(Members::new().with("roots", Json::array([]))),
+                _ => Err(Ask::Unable),
+            }
+        })
+    }
+}
+
+/// The form with its defaults; a question without one is answered with yes.
+fn filled(params: &Members) -> Json {
+    let properties = params.object("requestedSchema").object("properties");
+    let fields = properties.iter().filter_map(|(name, schema)| {
+        let schema = schema.members().ok()?;
+        let yes = (schema.text("type").as_deref() == Some("boolean")).then(|| Json::from(true));
+        Some((name.to_owned(), schema.get("default").cloned().or(yes)?))
+    });
+    fields.collect::<Members>().to_json()
+}
+
+struct Client {
+    upstream: Arc<Upstream>,
+    peer: Arc<dyn Peer>,
+}
+
+impl Client {
+    fn cx() -> Cx {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        Cx::new(Arc::new(Caller::local()), deadline, CancellationToken::new())
+    }
+
+    async fn ready(&self) -> Result<Arc<Lists>, Failure> {
+        let mut listing = self.upstream.listing();
+        let settled = listing.wait_for(|now: &Listing| now.state != State::Starting).await?;
+        match &settled.state {
+            State::Ready => Ok(settled.lists.clone()),
+            other => Err(format!("not ready: {other:?}").into()),
+        }
+    }
+
+    async fn run(&self, method: Method, name: &str, params: Members) -> Result<Members, ToolError> {
+        let mut params = params;
+        loop {
+            let op = Op { method, name: name.to_owned(), params: params.clone() };
+            let result = self.upstream.run(op, &Self::cx(), &self.peer).await?;
+            if result.text("resultType").as_deref() != Some("input_required") {
+                return Ok(result);
+            }
+            params = self.answered(params, &result).await;
+        }
+    }
+
+    /// The next round: the same parameters, the answers, and the state exactly as it came.
+    async fn answered(&self, mut params: Members, result: &Members) -> Members {
+        let mut answers = Members::new();
+        for (key, question) in result.object("inputRequests").iter() {
+            let question = question.members().unwrap_or_default();
+            let method = question.text("method").unwrap_or_default();
+            if let Ok(answer) = self.peer.ask(&method, question.object("params")).await {
+                answers.set(key, answer);
+            }
+        }
+        params.set("inputResponses", answers);
+        params.remove("requestState");
+        if let Some(state) = result.get("requestState") {
+            params.set("requestState", state.clone());
+        }
+        params
+    }
+
+    async fn call(&self, tool: &str, arguments: Value) -> Result<Members, ToolError> {
+        self.run(Method::CallTool, tool, Members::new().with("arguments", Json::from(arguments))).await
+    }
+
+    async fn request(&self, method: &str, params: Members) -> Result<Members, ToolError> {
+        self.upstream.request(method, params, &Self::cx(), &self.peer).await
+    }
+}
+
+async fn scenario(client: &Client, name: &str) -> Result<(), Failure> {
+    let lists = client.ready().await?;
+    match name {
+        "tools_call" => drop(client.call("add_numbers", json!({"a": 2, "b": 3})).await?),
+        "elicitation-sep1034-client-defaults" => {
+            client.call("test_client_elicitation_defaults", json!({})).await?;
+        }
+        "sse-retry" => drop(client.call("test_reconnection", json!({})).await?),
+        "request-metadata" => drop(client.request("tools/list", Members::new()).await?),
+        "sep-2322-client-request-state" => {
+            for tool in &lists.tools {
+                client.call(&tool.key, json!({})).await?;
+            }
+        }
+        "http-standard-headers" => everything(client, &lists).await?,
+        "http-custom-headers" => {
+            let context: Value = serde_json::from_str(&std::env::var("MCP_CONFORMANCE_CONTEXT")?)?;
+            for call in context.get("toolCalls").and_then(Value::as_array).into_iter().flatten() {
+                let name = call.get("name").and_then(Value::as_str).unwrap_or_default();
+                client.call(name, call.get("arguments").cloned().unwrap_or_default()).await?;
+            }
+        }
+        "http-invalid-tool-headers" => {
+            for tool in &lists.tools {
+                client.call(&tool.key, json!({"region": "eu", "value": "x"})).await?;
+            }
+        }
+        "json-schema-2020-12-preservation" => echo_schema(client, &lists).await?,
+        skills if skills.starts_with("sep-2640-client") => load_skills(client, skills).await?,
+        _ => {}
+    }
+    Ok(())
+}
+
+async fn echo_schema(client: &Client, lists: &Lists) -> Result<(), Failure> {
+    let tool = lists.tools.iter().find(|tool| tool.key == "json_schema_2020_12_tool").ok_or("no tool")?;
+    let schema = tool.members.get("inputSchema").ok_or("no schema")?.clone();
+    let arguments = Members::new().with("arguments", Members::new().with("schema", schema));
+    client.run(Method::CallTool, "json_schema_echo", arguments).await?;
+    Ok(())
+}
+
+async fn everything(client: &Client, lists: &Lists) -> Result<(), ToolError> {
+    for tool in &lists.tools {
+        client.call(&tool.key, json!({})).await?;
+    }
+    for prompt in &lists.prompts {
+        client.run(Method::GetPrompt, &prompt.key, Members::new()).await?;
+    }
+    for resource in &lists.resources {
+        client.run(Method::ReadResource, &resource.key, Members::new()).await?;
+    }
+    Ok(())
+}
+
+/// Lists skills; where the scenario loads one, it reads a file only after the one before it has been verified.
+async fn load_skills(client: &Client, scenario: &str) -> Result<(), Failure> {
+    let listed = client.request("skills/list", Members::new()).await?;
+    if scenario.ends_with("no-prefetch") {
+        return Ok(());
+    }
+    for skill in listed.list("skills") {
+        let skill = skill.members()?;
+        for file in skill.list("resources") {
+            let file = file.members()?;
+            let uri = file.text("uri").unwrap_or_default();
+            let read = client.run(Method::ReadResource, &uri, Members::new()).await?;
+            let contents = read.list("contents").first().ok_or("nothing read")?.members()?;
+            verified(&skill, &file, &contents.text("text").unwrap_or_default())?;
+        }
+    }
+    Ok(())
+}
+
+fn verified(skill: &Members, file: &Members, text: &str) -> Result<(), Failure> {
+    let size: usize = file.get("size").ok_or("no size")?.to()?;
+    let hex: String = digest::digest(&digest::SHA256, text.as_bytes())
+        .as_ref()
+        .iter()
+        .map(|b| format!("{b:02x}"))
+        .collect();
+    if size != text.len() || file.text("digest") != Some(format!("sha256:{hex}")) {
+        return Err("a file of the skill is not what was listed".into());
+    }
+    let head =
+        text.strip_prefix("---\n").and_then(|rest| rest.split_once("\n---")).map_or("", |(head, _)| head);
+    for (key, value) in head.lines().filter_map(|line| line.split_once(": ")) {
+        if skill.object("frontmatter").text(key).as_deref() != Some(value) {
+            return Err(format!("the skill's {key} is not what was listed").into());
+        }
+    }
+    Ok(())
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_env_filter("debug,hyper=info,hyper_util=info")
+        .init();
+    let Some(url) = std::env::args().next_back() else {
+        return ExitCode::FAILURE;
+    };
+    let name = std::env::var("MCP_CONFORMANCE_SCENARIO").unwrap_or_default();
+    let client =
+        Client { upstream: Upstream::start(Spec::http("conformance", url)), peer: Agreeable::peer() };
+    let outcome = scenario(&client, &name).await;
+    client.upstream.stop().await;
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            tracing::error!(%why, "failed");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! What a child that has ended did not read: the kernel still has it in the pipe.
+
+use super::queue::Line;
+use std::collections::VecDeque;
+use tokio::process::ChildStdin;
+
+/// No pipe holds more than this.
+const MOST: u64 = 1 << 20;
+
+/// Where in the stream each recent request begins.
+#[derive(Default)]
+pub(super) struct Unread {
+    written: u64,
+    requests: VecDeque<(u64, u64)>,
+}
+
+impl Unread {
+    pub(super) fn wrote(&mut self, batch: &[Line]) {
+        for line in batch {
+            let Line::Text(request, text) = line else { continue };
+            if let Some(id) = request {
+                self.requests.push_back((self.written, *id));
+            }
+            self.written += text.len() as u64 + 1;
+        }
+        while self.requests.front().is_some_and(|(begin, _)| begin + MOST < self.written) {
+            self.requests.pop_front();
+        }
+    }
+
+    /// The requests of which the child has read nothing. One that was read in part counts as read.
+    pub(super) fn left_in(&self, pipe: &ChildStdin) -> Vec<u64> {
+        let left = rustix::io::ioctl_fionread(pipe).unwrap_or(0);
+        let read = self.written.saturating_sub(left);
+        self.requests.iter().filter(|(begin, _)| *begin >= read && left > 0).map(|(_, id)| *id).collect()
+    }
+}

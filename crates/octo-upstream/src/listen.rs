@@ -1,0 +1,158 @@
+//! What a server tells by itself: streams of changes (modern) and subscriptions to resources (legacy).
+
+use crate::backoff::Backoff;
+use crate::connection::{Ask, Connection};
+use crate::fail::{Fail, Outcome};
+use crate::kind::Kind;
+use crate::state::Inner;
+use crate::watched::Wanted;
+use octo_model::{Json, Members};
+use octo_wire::code;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+const METHOD: &str = "subscriptions/listen";
+/// A stream that lasted this long is opened again at once.
+const STEADY: Duration = Duration::from_secs(5);
+const OPENING: Duration = Duration::from_secs(10);
+
+/// Hears of changed lists from a modern server.
+pub(crate) async fn lists(inner: Arc<Inner>, connection: Arc<Connection>) {
+    let filter = list_filter(&connection.server.capabilities);
+    if filter.is_empty() {
+        return;
+    }
+    let mut backoff = Backoff::default();
+    loop {
+        let since = Instant::now();
+        let why = listen(&connection, filter.clone(), None).await.err();
+        if !goes_on(&inner, &connection, why) {
+            return;
+        }
+        if since.elapsed() > STEADY {
+            backoff.reset();
+        }
+        tokio::time::sleep(backoff.next()).await;
+        // Nobody knows what changed while nobody listened.
+        inner.changes.ring(&Kind::ALL);
+    }
+}
+
+fn list_filter(capabilities: &Members) -> Members {
+    let pairs = [
+        ("tools", "toolsListChanged"),
+        ("prompts", "promptsListChanged"),
+        ("resources", "resourcesListChanged"),
+    ];
+    let offered =
+        pairs.into_iter().filter(|(capability, _)| capabilities.object(capability).is_true("listChanged"));
+    offered.map(|(_, key)| (key.to_owned(), Json::from(true))).collect()
+}
+
+async fn listen(connection: &Connection, filter: Members, opened: Option<oneshot::Sender<()>>) -> Outcome {
+    let params = Members::new().with("notifications", filter);
+    connection.ask(Ask { opened, ..Ask::ours(METHOD, params) }).await
+}
+
+/// Whether the stream is worth opening again. A server that cannot be reached is lost as a whole.
+fn goes_on(inner: &Inner, connection: &Connection, why: Option<Fail>) -> bool {
+    match why {
+        None | Some(Fail::Lost(_) | Fail::Reset(_) | Fail::Timeout(_)) => !connection.lost.is_set(),
+        Some(Fail::Status { code: 500.., .. }) => true,
+        Some(why @ Fail::NotSent(_)) => {
+            connection.lost.set(why);
+            false
+        }
+        Some(why) => {
+            let unknown = matches!(&why, Fail::Rpc(error) if error.code == code::METHOD_NOT_FOUND);
+            tracing::debug!(target: "upstream", server = %inner.name, %why, unknown, "no stream of changes");
+            false
+        }
+    }
+}
+
+/// Hears of updated resources from a modern server. A new stream is opened before the old one is closed.
+pub(crate) async fn resources(inner: Arc<Inner>, connection: Arc<Connection>) {
+    let mut wanted = inner.watched.wanted();
+    let mut backoff = Backoff::default();
+    let mut stream: Option<Stream>;
+    loop {
+        let now = wanted.borrow_and_update().clone();
+        let fresh = Stream::open(&connection, &now).await;
+        let is_open = fresh.as_ref().is_none_or(|fresh| fresh.is_open);
+        // The old stream ends here, after the new one has been acknowledged.
+        stream = fresh;
+        inner.watched.honour(now.version, is_open);
+        tokio::select! {
+            changed = wanted.changed() => if changed.is_err() { return },
+            (why, lasted) = ended(&mut stream) => {
+                if !goes_on(&inner, &connection, why) {
+                    return;
+                }
+                if lasted > STEADY {
+                    backoff.reset();
+                }
+                tokio::time::sleep(backoff.next()).await;
+            }
+        }
+    }
+}
+
+/// A stream of updates; dropped, it is closed.
+struct Stream {
+    task: JoinHandle<Outcome>,
+    since: Instant,
+    is_open: bool,
+}
+
+impl Stream {
+    async fn open(connection: &Arc<Connection>, wanted: &Wanted) -> Option<Self> {
+        if wanted.uris.is_empty() {
+            return None;
+        }
+        let uris: Vec<Json> = wanted.uris.iter().map(|uri| Json::text(uri)).collect();
+        let filter = Members::new().with("resourceSubscriptions", Json::array(&uris));
+        let (opened, acknowledged) = oneshot::channel();
+        let connection = connection.clone();
+        let task = tokio::spawn(async move { listen(&connection, filter, Some(opened)).await });
+        // Dropped with its request, the sender ends the wait as well.
+        let is_open = tokio::time::timeout(OPENING, acknowledged).await.is_ok_and(|told| told.is_ok());
+        Some(Self { task, since: Instant::now(), is_open })
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Waits for the end of a stream; for ever, where there is none.
+async fn ended(stream: &mut Option<Stream>) -> (Option<Fail>, Duration) {
+    let Some(open) = stream else {
+        return std::future::pending().await;
+    };
+    let outcome = (&mut open.task).await;
+    let lasted = open.since.elapsed();
+    *stream = None;
+    (outcome.ok().and_then(Result::err), lasted)
+}
+
+/// Tells a legacy server anew which resources are watched.
+pub(crate) async fn resubscribe(inner: Arc<Inner>, connection: Arc<Connection>) {
+    let uris = inner.watched.wanted().borrow().uris.clone();
+    for uri in uris {
+        if let Err(why) = subscribe(&inner, &connection, &uri, true).await {
+            tracing::warn!(target: "upstream", server = %inner.name, uri, %why, "not watched any more");
+        }
+    }
+}
+
+/// Tells a legacy server to watch a resource, or to stop.
+pub(crate) async fn subscribe(inner: &Inner, connection: &Connection, uri: &str, on: bool) -> Outcome<()> {
+    let method = if on { "resources/subscribe" } else { "resources/unsubscribe" };
+    let params = Members::new().with("uri", uri);
+    connection.ask_within(inner.spec.list_timeout, method, params).await.map(drop)
+}

@@ -1,0 +1,68 @@
+//! What a server of the legacy era asks of its client, relayed to the one client it concerns.
+
+use crate::calls::Behalf;
+use crate::inbox::{Inbox, Origin};
+use crate::wire::Wire;
+use octo_model::{Members, RpcError};
+use octo_toolkit::Ask;
+use octo_wire::{Id, Message, code, meta};
+use std::sync::Arc;
+
+pub(crate) fn take(inbox: &Arc<Inbox>, id: Id, method: String, params: Members, origin: Origin, wire: &Wire) {
+    if inbox.is_modern() {
+        tracing::warn!(target: "upstream", server = %inbox.name, method, "a server of this revision must not ask; ignored");
+        return;
+    }
+    match method.as_str() {
+        "ping" => wire.post(Message::Response { id, result: Members::new() }),
+        "roots/list" | "sampling/createMessage" | "elicitation/create" => {
+            match addressee(inbox, origin) {
+                Some((call, behalf)) => relay(inbox, call, behalf, (id, method, params), wire),
+                // Asking the wrong person would be worse than asking nobody.
+                None => wire.post(refusal(
+                    id,
+                    code::INTERNAL,
+                    "It is not clear which client this request is meant for.",
+                )),
+            }
+        }
+        _ => wire.post(refusal(id, code::METHOD_NOT_FOUND, &format!("Method not found: {method}"))),
+    }
+}
+
+fn addressee(inbox: &Inbox, origin: Origin) -> Option<(u64, Behalf)> {
+    match origin {
+        Origin::Call(id) => inbox.calls.behalf(id).map(|behalf| (id, behalf)),
+        Origin::Shared => inbox.calls.only_client(),
+    }
+}
+
+fn relay(inbox: &Inbox, call: u64, behalf: Behalf, question: (Id, String, Members), wire: &Wire) {
+    let (id, method, mut params) = question;
+    let mut meta = params.object("_meta");
+    // A progress token means something to this server alone.
+    if meta.remove(meta::PROGRESS_TOKEN).is_some() {
+        params.set("_meta", meta);
+    }
+    let (asked, wire) = (id.clone(), wire.clone());
+    let task = tokio::spawn(async move {
+        let answer = behalf.peer.ask(&method, params).await;
+        wire.post(reply(id, &method, answer));
+    });
+    inbox.calls.hang(call, asked, task.into());
+}
+
+fn reply(id: Id, method: &str, answer: Result<Members, Ask>) -> Message {
+    match answer {
+        Ok(result) => Message::Response { id, result },
+        Err(Ask::Unable) => {
+            refusal(id, code::METHOD_NOT_FOUND, &format!("The client does not support {method}."))
+        }
+        Err(Ask::Refused(error)) => Message::Error { id: Some(id), error },
+        Err(Ask::Gone) => refusal(id, code::INTERNAL, "The client went away before it answered."),
+    }
+}
+
+fn refusal(id: Id, code: i64, message: &str) -> Message {
+    Message::Error { id: Some(id), error: RpcError { code, message: message.to_owned(), data: None } }
+}

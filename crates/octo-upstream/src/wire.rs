@@ -1,0 +1,64 @@
+//! One way of exchanging messages with a server, whatever carries them.
+
+use crate::child::Queue;
+use crate::fail::Outcome;
+use crate::http::Endpoint;
+use crate::inbox::Inbox;
+use http::{HeaderName, HeaderValue};
+use octo_model::{Json, Members};
+use octo_wire::{Era, Id, Message};
+use std::sync::Arc;
+
+/// A request that is ready to go out.
+pub(crate) struct Request {
+    pub(crate) id: u64,
+    pub(crate) method: String,
+    pub(crate) params: Members,
+    pub(crate) era: Era,
+    /// HTTP headers that mirror arguments of a tool.
+    pub(crate) mirrored: Vec<(HeaderName, HeaderValue)>,
+}
+
+#[derive(Clone)]
+pub(crate) enum Wire {
+    Child(Queue),
+    Http(Arc<Endpoint>),
+}
+
+impl Wire {
+    /// Sends a request and waits for its answer. The request must stand in the table of calls.
+    pub(crate) async fn exchange(&self, inbox: &Arc<Inbox>, request: Request) -> Outcome {
+        match self {
+            Self::Child(queue) => queue.exchange(inbox, request).await,
+            Self::Http(endpoint) => endpoint.exchange(inbox, request).await,
+        }
+    }
+
+    /// Sends a message that has no answer and waits until it is on its way.
+    pub(crate) async fn send(&self, message: Message) -> Outcome<()> {
+        match self {
+            Self::Child(queue) => queue.send(message).await,
+            Self::Http(endpoint) => endpoint.send(message).await,
+        }
+    }
+
+    /// Sends a message that has no answer, without waiting.
+    pub(crate) fn post(&self, message: Message) {
+        match self {
+            Self::Child(queue) => queue.post(message),
+            Self::Http(endpoint) => endpoint.post(message),
+        }
+    }
+
+    /// Tells the server that nobody waits for an answer any more.
+    pub(crate) fn cancel(&self, id: u64, era: Era) {
+        // In modern HTTP the closed stream says it, and saying it again is not allowed.
+        if era == Era::Modern && matches!(self, Self::Http(_)) {
+            return;
+        }
+        let params = Members::new()
+            .with("requestId", Id::number(id).json().clone())
+            .with("reason", Json::text("The caller no longer waits for the answer."));
+        self.post(Message::Notification { method: "notifications/cancelled".to_owned(), params });
+    }
+}

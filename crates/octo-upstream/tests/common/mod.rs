@@ -1,0 +1,121 @@
+//! What the tests share: a client to answer questions, servers to ask them.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use futures_util::future::BoxFuture;
+use octo_grants::Command;
+use octo_model::{Caller, Json, Members, Op, ToolError};
+use octo_toolkit::{Ask, Cx, Listing, Peer, Source, State};
+use octo_upstream::{Spec, Upstream};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
+
+pub mod http;
+
+/// A client that writes down what it hears and answers what it is asked.
+pub struct Client {
+    key: u64,
+    capabilities: Members,
+    pub heard: Mutex<Vec<(String, Value)>>,
+    pub asked: Mutex<Vec<(String, Value)>>,
+    answer: Option<Value>,
+}
+
+impl Client {
+    pub fn new(key: u64, answer: Option<Value>) -> Arc<Self> {
+        let capabilities = json!({"elicitation": {"form": {}}, "tools": {}, "vendor": {}});
+        let capabilities = Json::from(capabilities).members().unwrap();
+        Arc::new(Self { key, capabilities, heard: Mutex::default(), asked: Mutex::default(), answer })
+    }
+
+    pub fn peer(self: &Arc<Self>) -> Arc<dyn Peer> {
+        self.clone()
+    }
+}
+
+impl Peer for Client {
+    fn capabilities(&self) -> &Members {
+        &self.capabilities
+    }
+
+    fn notify(&self, method: &str, params: Members) {
+        self.heard.lock().unwrap().push((method.to_owned(), params.to_json().to().unwrap()));
+    }
+
+    fn ask<'a>(
+        &'a self,
+        method: &'a str,
+        params: Members,
+    ) -> octo_toolkit::BoxFuture<'a, Result<Members, Ask>> {
+        self.asked.lock().unwrap().push((method.to_owned(), params.to_json().to().unwrap()));
+        Box::pin(async move {
+            match &self.answer {
+                Some(Value::Null) => std::future::pending().await,
+                Some(answer) => Ok(Json::from(answer.clone()).members().unwrap()),
+                None => Err(Ask::Unable),
+            }
+        })
+    }
+
+    fn key(&self) -> u64 {
+        self.key
+    }
+}
+
+pub fn cx(seconds: u64) -> Cx {
+    let deadline = Instant::now() + Duration::from_secs(seconds);
+    Cx::new(Arc::new(Caller::local()), deadline, CancellationToken::new())
+}
+
+/// The stub program in one of its modes.
+pub fn stub(mode: &str) -> Command {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/common/stub.py").to_owned();
+    Command {
+        program: "python3".to_owned(),
+        args: vec![script, mode.to_owned()],
+        env: BTreeMap::new(),
+        cwd: None,
+    }
+}
+
+pub fn start_stub(mode: &str) -> Arc<Upstream> {
+    Upstream::start(Spec::child("stub", stub(mode)))
+}
+
+/// Waits until the listing looks like this.
+pub async fn until(upstream: &Upstream, what: impl FnMut(&Listing) -> bool) -> Listing {
+    let mut listing = upstream.listing();
+    let found = tokio::time::timeout(Duration::from_secs(20), listing.wait_for(what)).await;
+    match found {
+        Ok(found) => found.unwrap().clone(),
+        Err(_) => panic!("still {:?}", upstream.listing().borrow().state),
+    }
+}
+
+pub async fn ready(upstream: &Upstream) -> Listing {
+    until(upstream, |now| now.state == State::Ready).await
+}
+
+pub fn names(listing: &Listing) -> Vec<String> {
+    listing.lists.tools.iter().map(|tool| tool.key.clone()).collect()
+}
+
+pub async fn call(
+    upstream: &Upstream,
+    peer: &Arc<dyn Peer>,
+    tool: &str,
+    arguments: Value,
+) -> Result<Value, ToolError> {
+    let result = upstream.run(Op::tool(tool, arguments.into()), &cx(20), peer).await?;
+    Ok(result.to_json().to().unwrap())
+}
+
+/// The JSON in the first text block of a tool's answer.
+pub fn told(result: &Value) -> Value {
+    serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap()
+}

@@ -1,0 +1,127 @@
+//! Which era is spoken with whom.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and plays the servers itself"
+)]
+
+mod common;
+use common::http::{Server, error, json_body, legacy, modern, status, tools};
+use common::*;
+use octo_model::Kind;
+use octo_toolkit::{Alone, Peer, State};
+use octo_upstream::{Spec, Upstream};
+use octo_wire::Era;
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+#[tokio::test]
+async fn programs_of_both_eras_are_understood() {
+    for (mode, era) in
+        [("legacy", Era::Legacy), ("modern", Era::Modern), ("quits", Era::Legacy), ("silent", Era::Legacy)]
+    {
+        let upstream = start_stub(mode);
+        let listing = ready(&upstream).await;
+        assert_eq!(upstream.era(), Some(era), "{mode}");
+        assert!(names(&listing).contains(&"echo".to_owned()));
+        upstream.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_legacy_server_is_found_behind_every_kind_of_refusal() {
+    for refusal in [400, 404, 405, 406, 500, 1000, 1001, 1002] {
+        let server = Server::start(move |hit| async move {
+            if hit.what() == "server/discover" {
+                return match refusal {
+                    1000 => error(
+                        &hit,
+                        400,
+                        -32022,
+                        json!({"supported": ["2025-11-25"], "requested": "2026-07-28"}),
+                    ),
+                    1001 => json_body(hit.result(json!({}))),
+                    1002 => error(&hit, 200, -32601, json!(null)),
+                    code => status(code),
+                };
+            }
+            legacy(&hit, json!({"tools": {}})).unwrap_or_else(|| tools(&hit, &["a"]))
+        })
+        .await;
+        let upstream = Upstream::start(Spec::http("s", &server.url));
+        ready(&upstream).await;
+        assert_eq!(upstream.era(), Some(Era::Legacy), "{refusal}");
+        let list = &server.hits("tools/list")[0];
+        assert_eq!(list.header("mcp-protocol-version"), Some("2025-11-25"));
+        assert_eq!(list.header("mcp-session-id"), Some("s1"));
+        assert_eq!(list.header("mcp-method"), None);
+        assert_eq!(list.header("accept"), Some("application/json, text/event-stream"));
+        upstream.stop().await;
+        assert_eq!(server.count("DELETE"), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_modern_server_that_refuses_once_is_asked_again() {
+    let refusals = Arc::new(AtomicU32::new(0));
+    let server = Server::start(move |hit| {
+        let first = refusals.fetch_add(1, Ordering::SeqCst) == 0;
+        async move {
+            if first {
+                return error(
+                    &hit,
+                    400,
+                    -32022,
+                    json!({"supported": ["2026-07-28"], "requested": "2026-07-28"}),
+                );
+            }
+            modern(&hit, json!({"tools": {}})).unwrap_or_else(|| tools(&hit, &["a"]))
+        }
+    })
+    .await;
+    let upstream = Upstream::start(Spec::http("s", &server.url));
+    ready(&upstream).await;
+    assert_eq!(upstream.era(), Some(Era::Modern));
+    assert_eq!((server.count("initialize"), server.count("GET")), (0, 0));
+    let list = &server.hits("tools/list")[0];
+    assert_eq!(list.header("mcp-protocol-version"), Some("2026-07-28"));
+    assert_eq!(list.header("mcp-method"), Some("tools/list"));
+    assert_eq!(list.body["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"], json!({}));
+    assert_eq!(list.body["params"]["_meta"]["io.modelcontextprotocol/clientInfo"]["name"], "octoprox");
+}
+
+#[tokio::test]
+async fn a_server_that_wants_a_login_is_not_asked_in_another_way() {
+    for code in [401, 403] {
+        let server = Server::start(move |_| async move { status(code) }).await;
+        let upstream = Upstream::start(Spec::http("s", &server.url));
+        let listing = until(&upstream, |now| now.state != State::Starting).await;
+        assert_eq!(listing.state, State::Down("needs a login".to_owned()));
+        assert_eq!(server.count("initialize"), 0);
+        let peer: Arc<dyn Peer> = Arc::new(Alone);
+        let error = call(&upstream, &peer, "a", json!({})).await.unwrap_err();
+        assert_eq!(error.kind, Kind::Unauthorized);
+    }
+}
+
+#[tokio::test]
+async fn a_remembered_era_is_not_probed_again() {
+    let server = Server::start(|hit| async move {
+        if hit.what() == "tools/call" {
+            return status(404);
+        }
+        legacy(&hit, json!({"tools": {}})).unwrap_or_else(|| tools(&hit, &["a"]))
+    })
+    .await;
+    let upstream = Upstream::start(Spec::http("s", &server.url));
+    ready(&upstream).await;
+    let peer: Arc<dyn Peer> = Arc::new(Alone);
+    let error = call(&upstream, &peer, "a", json!({})).await.unwrap_err();
+    assert_eq!(error.kind, Kind::Unavailable);
+    assert_eq!(server.count("tools/call"), 2);
+    assert_eq!(server.count("server/discover"), 1);
+}

@@ -1,0 +1,168 @@
+//! Lists: every page, no bad entry, no endless loop, and again when they change.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and plays the servers itself"
+)]
+
+mod common;
+use common::http::{Server, json_body, legacy, status, stream, tools};
+use common::*;
+use octo_toolkit::{Alone, Peer, Source, State};
+use octo_upstream::{Spec, Upstream};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+fn all() -> Value {
+    json!({"tools": {"listChanged": true}, "prompts": {}, "resources": {}, "completions": {}})
+}
+
+#[tokio::test]
+async fn all_pages_are_followed_and_a_loop_ends() {
+    let server = Server::start(|hit| async move {
+        if let Some(response) = legacy(&hit, all()) {
+            return response;
+        }
+        let cursor = hit.body["params"]["cursor"].as_str();
+        let page = match (hit.what(), cursor) {
+            ("tools/list", None) => json!({"tools": [{"name": "a"}], "nextCursor": "", "ttlMs": 900}),
+            ("tools/list", Some("")) => json!({"tools": [{"name": "b"}], "nextCursor": "2", "ttlMs": 300}),
+            ("tools/list", Some(_)) => json!({"tools": [{"name": "c"}], "nextCursor": null}),
+            ("prompts/list", None) => json!({"prompts": [{"name": "p"}], "nextCursor": "x"}),
+            ("prompts/list", Some("x")) => json!({"prompts": [{"name": "q"}], "nextCursor": "y"}),
+            ("prompts/list", Some(_)) => json!({"prompts": [{"name": "r"}], "nextCursor": "x"}),
+            ("resources/list", _) => json!({"resources": [{"uri": "u:1", "name": "n"}]}),
+            (_, _) => json!({"resourceTemplates": [{"uriTemplate": "u:{x}", "name": "n"}]}),
+        };
+        json_body(hit.result(page))
+    })
+    .await;
+    let upstream = Upstream::start(Spec::http("s", &server.url));
+    let listing = ready(&upstream).await;
+    assert_eq!(names(&listing), ["a", "b", "c"]);
+    let prompts: Vec<&str> = listing.lists.prompts.iter().map(|prompt| prompt.key.as_str()).collect();
+    assert_eq!(prompts, ["p", "q", "r"]);
+    assert_eq!(server.count("prompts/list"), 3);
+    assert_eq!((listing.lists.resources.len(), listing.lists.templates.len()), (1, 1));
+    assert_eq!(listing.lists.templates[0].key, "u:{x}");
+    assert_eq!(listing.lists.ttl_ms, Some(300));
+    assert!(listing.lists.completes && !listing.lists.subscribes);
+}
+
+#[tokio::test]
+async fn a_bad_entry_costs_only_itself() {
+    let server = Server::start(|hit| async move {
+        legacy(&hit, json!({"tools": {}})).unwrap_or_else(|| {
+            let text = format!(
+                r#"{{"jsonrpc":"2.0","id":{},"result":{{"tools":[3,{{"title":"nameless"}},{{"name":"twice","name":"x"}},
+                {{"name":"good","vendor":{{"n":12345678901234567890}},"outputSchema":true}},{{"name":"good"}},null,{{"name":7}}]}}}}"#,
+                hit.body["id"]
+            );
+            ([("content-type", "application/json")], text).into_response()
+        })
+    })
+    .await;
+    use axum::response::IntoResponse;
+    let upstream = Upstream::start(Spec::http("s", &server.url));
+    let listing = ready(&upstream).await;
+    assert_eq!(names(&listing), ["good"]);
+    let tool = &listing.lists.tools[0];
+    assert_eq!(tool.members.get("vendor").unwrap().as_str(), r#"{"n":12345678901234567890}"#);
+    assert!(tool.members.get("inputSchema").is_none() && !tool.vouched && tool.effect.destructive);
+}
+
+#[tokio::test]
+async fn a_hung_list_takes_the_server_down_until_it_answers() {
+    let hangs = Arc::new(AtomicBool::new(true));
+    let now = hangs.clone();
+    let server = Server::start(move |hit| {
+        let hangs = now.load(Ordering::SeqCst);
+        async move {
+            if let Some(response) = legacy(&hit, json!({"tools": {}})) {
+                return response;
+            }
+            if hangs {
+                std::future::pending::<()>().await;
+            }
+            tools(&hit, &["a"])
+        }
+    })
+    .await;
+    let mut spec = Spec::http("s", &server.url);
+    spec.list_timeout = Duration::from_millis(200);
+    let upstream = Upstream::start(spec);
+    let listing = until(&upstream, |now| now.state != State::Starting).await;
+    assert!(matches!(listing.state, State::Down(why) if why.contains("did not answer within")));
+    hangs.store(false, Ordering::SeqCst);
+    assert_eq!(names(&ready(&upstream).await), ["a"]);
+    assert!(server.count("notifications/cancelled") >= 1);
+}
+
+#[tokio::test]
+async fn a_missing_second_list_does_not_take_the_first_one_down() {
+    let server = Server::start(|hit| async move {
+        legacy(&hit, all()).unwrap_or_else(|| match hit.what() {
+            "tools/list" => tools(&hit, &["a"]),
+            "prompts/list" => common::http::error(&hit, 200, -32601, Value::Null),
+            _ => status(500),
+        })
+    })
+    .await;
+    let upstream = Upstream::start(Spec::http("s", &server.url));
+    assert_eq!(names(&ready(&upstream).await), ["a"]);
+}
+
+#[tokio::test]
+async fn changes_are_listed_again_once_for_a_swarm_of_notices() {
+    let lists = Arc::new(AtomicUsize::new(0));
+    let count = lists.clone();
+    let server = Server::start(move |hit| {
+        let count = count.clone();
+        async move {
+            if hit.what() == "GET" {
+                let (sender, response) = stream();
+                tokio::spawn(async move {
+                    tokio::time::sleep(Duration::from_millis(300)).await;
+                    for _ in 0..20 {
+                        let notice = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+                        sender.send(common::http::event(&notice)).unwrap();
+                    }
+                    sender.closed().await;
+                });
+                return response;
+            }
+            legacy(&hit, all()).unwrap_or_else(|| match hit.what() {
+                "tools/list" if count.fetch_add(1, Ordering::SeqCst) == 0 => tools(&hit, &["a"]),
+                "tools/list" => tools(&hit, &["a", "b"]),
+                "prompts/list" => json_body(hit.result(json!({"prompts": []}))),
+                "resources/list" => json_body(hit.result(json!({"resources": []}))),
+                _ => json_body(hit.result(json!({"resourceTemplates": []}))),
+            })
+        }
+    })
+    .await;
+    let upstream = Upstream::start(Spec::http("s", &server.url));
+    assert_eq!(names(&ready(&upstream).await), ["a"]);
+    let listing = until(&upstream, |now| now.lists.tools.len() == 2).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(upstream.listing().borrow().version, listing.version);
+    assert_eq!(lists.load(Ordering::SeqCst), 2);
+    assert_eq!(server.count("prompts/list"), 1);
+}
+
+#[tokio::test]
+async fn a_program_tells_of_changes_as_well() {
+    let upstream = start_stub("legacy");
+    let before = ready(&upstream).await;
+    assert!(names(&before).contains(&"extra1".to_owned()));
+    assert_eq!(before.lists.instructions.as_deref(), Some("be kind"));
+    let peer: Arc<dyn Peer> = Arc::new(Alone);
+    call(&upstream, &peer, "change", json!({})).await.unwrap();
+    let after = until(&upstream, |now| now.version > before.version).await;
+    assert!(names(&after).contains(&"extra2".to_owned()));
+}

@@ -1,0 +1,151 @@
+//! Questions of legacy servers reach the one client they concern, or nobody.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and plays the servers itself"
+)]
+
+mod common;
+use common::http::{Server, event, legacy, stream, tools};
+use common::{Client, call, ready, start_stub, told};
+use octo_upstream::{Spec, Upstream};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::time::Duration;
+use tokio::sync::mpsc::UnboundedSender;
+
+fn yes() -> Option<Value> {
+    Some(json!({"action": "accept", "content": {"ok": true}, "vendor": 1}))
+}
+
+#[tokio::test]
+async fn a_program_may_ask_the_only_client() {
+    let upstream = start_stub("legacy");
+    ready(&upstream).await;
+    let client = Client::new(1, yes());
+    let answer = told(&call(&upstream, &client.peer(), "elicit", json!({})).await.unwrap());
+    assert_eq!(answer["result"], yes().unwrap());
+    let asked = client.asked.lock().unwrap().clone();
+    assert_eq!(asked[0].0, "elicitation/create");
+    assert_eq!(asked[0].1, json!({"message": "sure?", "mode": "form", "_meta": {"keep": 1}}));
+    let answer = told(&call(&upstream, &client.peer(), "ping", json!({})).await.unwrap());
+    assert_eq!(answer["result"], json!({}));
+    let answer = told(&call(&upstream, &client.peer(), "strange", json!({})).await.unwrap());
+    assert_eq!(answer["error"]["code"], -32601);
+    let mute = Client::new(2, None);
+    let answer = told(&call(&upstream, &mute.peer(), "elicit", json!({})).await.unwrap());
+    assert_eq!(answer["error"]["code"], -32601);
+}
+
+#[tokio::test]
+async fn a_server_may_take_its_question_back() {
+    let upstream = start_stub("legacy");
+    ready(&upstream).await;
+    let never = Client::new(1, Some(Value::Null));
+    let peer = never.peer();
+    let (busy, asked) = (upstream.clone(), peer.clone());
+    let calling = tokio::spawn(async move { call(&busy, &asked, "retract", json!({})).await });
+    until(|| never.asked.lock().unwrap().len() == 1).await;
+    // The test holds two, the call two: the question has let go of its own.
+    until(|| Arc::strong_count(&never) == 4).await;
+    assert!(!calling.is_finished());
+    calling.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn nobody_is_asked_when_two_clients_could_be_meant() {
+    let upstream = start_stub("legacy");
+    ready(&upstream).await;
+    let (one, other) = (Client::new(1, yes()), Client::new(2, yes()));
+    let (busy, peer) = (upstream.clone(), other.peer());
+    let holding = tokio::spawn(async move { call(&busy, &peer, "hold", json!({})).await });
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let answer = told(&call(&upstream, &one.peer(), "elicit", json!({})).await.unwrap());
+    assert!(answer["error"]["code"].is_i64());
+    assert!(one.asked.lock().unwrap().is_empty() && other.asked.lock().unwrap().is_empty());
+    holding.abort();
+    let _ = holding.await;
+    let answer = told(&call(&upstream, &one.peer(), "elicit", json!({})).await.unwrap());
+    assert_eq!(answer["result"]["action"], "accept");
+}
+
+/// A question, the answer to its call, and the stream for both.
+type Waiting = (String, Value, UnboundedSender<String>);
+
+/// A server whose calls ask on their own streams and end when the answer is there.
+async fn asking() -> Server {
+    let open: Arc<Mutex<Vec<Waiting>>> = Arc::default();
+    Server::start(move |hit| {
+        let open = open.clone();
+        async move {
+            if hit.what() == "answer" {
+                let mut open = open.lock().unwrap();
+                let at = open.iter().position(|(question, ..)| hit.body["id"] == *question).unwrap();
+                let (_, mut done, sender) = open.remove(at);
+                done["result"] = json!({"content": [], "answer": hit.body});
+                sender.send(event(&done)).unwrap();
+            }
+            legacy(&hit, json!({"tools": {}})).unwrap_or_else(|| {
+                if hit.what() == "tools/list" {
+                    return tools(&hit, &["a"]);
+                }
+                let (sender, response) = stream();
+                let id = format!("q-{}", hit.body["params"]["arguments"]["n"]);
+                let question = json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": {"message": id}});
+                sender.send(event(&question)).unwrap();
+                open.lock().unwrap().push((id, hit.result(Value::Null), sender));
+                response
+            })
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_question_on_a_calls_stream_goes_to_that_calls_client() {
+    let server = asking().await;
+    let upstream = Upstream::start(Spec::http("s", &server.url));
+    ready(&upstream).await;
+    let clients: Vec<_> =
+        (0..4).map(|n| Client::new(n, Some(json!({"action": "accept", "content": {"n": n}})))).collect();
+    let peers: Vec<_> = clients.iter().map(|client| client.peer()).collect();
+    let calls = peers.iter().enumerate().map(|(n, peer)| call(&upstream, peer, "a", json!({"n": n})));
+    for (n, result) in futures_util::future::join_all(calls).await.into_iter().enumerate() {
+        assert_eq!(result.unwrap()["answer"]["result"]["content"]["n"], n);
+    }
+    for (n, client) in clients.iter().enumerate() {
+        let asked = client.asked.lock().unwrap().clone();
+        assert_eq!(asked, [("elicitation/create".to_owned(), json!({"message": format!("q-{n}")}))]);
+    }
+}
+
+#[tokio::test]
+async fn a_question_ends_with_its_call() {
+    let server = asking().await;
+    let upstream = Upstream::start(Spec::http("s", &server.url));
+    ready(&upstream).await;
+    let never = Client::new(1, Some(Value::Null));
+    let peer = never.peer();
+    let waiting =
+        tokio::time::timeout(Duration::from_millis(300), call(&upstream, &peer, "a", json!({"n": 1}))).await;
+    assert!(waiting.is_err());
+    drop(peer);
+    server.wait_for("notifications/cancelled", 1).await;
+    assert_eq!(server.count("answer"), 0);
+    // The task that waited for the person is gone: nobody but the test holds the client.
+    until(|| Arc::strong_count(&never) == 1).await;
+}
+
+async fn until(true_at_last: impl Fn() -> bool) {
+    for _ in 0..500 {
+        if true_at_last() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("it never came true");
+}

@@ -1,0 +1,138 @@
+//! Programs that die are started again; those who call at the wrong moment wait.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and plays the servers itself"
+)]
+
+mod common;
+use common::*;
+use octo_model::Kind;
+use octo_toolkit::{Alone, Peer, Source, State};
+use octo_upstream::{Spec, Upstream};
+use serde_json::json;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+fn alone() -> Arc<dyn Peer> {
+    Arc::new(Alone)
+}
+
+async fn pid(upstream: &Upstream) -> i64 {
+    told(&call(upstream, &alone(), "pid", json!({})).await.unwrap()).as_i64().unwrap()
+}
+
+fn kill(pid: i64) {
+    assert!(std::process::Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
+}
+
+fn is_alive(pid: i64) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+#[tokio::test]
+async fn a_program_killed_while_idle_is_not_missed() {
+    let upstream = start_stub("legacy");
+    let version = ready(&upstream).await.version;
+    for _ in 0..2 {
+        let first = pid(&upstream).await;
+        kill(first);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let second = pid(&upstream).await;
+        assert_ne!(first, second);
+    }
+    assert_eq!(upstream.listing().borrow().state, State::Ready);
+    // The fresh program lists what the old one listed first: nothing has changed.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(upstream.listing().borrow().version, version);
+}
+
+#[tokio::test]
+async fn a_call_under_way_fails_and_is_not_repeated() {
+    let upstream = start_stub("legacy");
+    ready(&upstream).await;
+    let (held, peer) = (upstream.clone(), alone());
+    let waiting = tokio::spawn(async move { call(&held, &peer, "hold", json!({})).await });
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let error = call(&upstream, &alone(), "die", json!({})).await.unwrap_err();
+    assert_eq!(error.kind, Kind::Unavailable);
+    assert!(error.retry_after.is_some());
+    assert_eq!(waiting.await.unwrap().unwrap_err().kind, Kind::Unavailable);
+    assert!(call(&upstream, &alone(), "echo", json!({})).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_call_that_a_dead_program_never_read_goes_to_its_successor() {
+    let upstream = start_stub("legacy");
+    ready(&upstream).await;
+    let first = pid(&upstream).await;
+    call(&upstream, &alone(), "deaf", json!({})).await.unwrap();
+    let (unheard, peer) = (upstream.clone(), alone());
+    let waiting = tokio::spawn(async move { call(&unheard, &peer, "pid", json!({})).await });
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    kill(first);
+    assert_ne!(told(&waiting.await.unwrap().unwrap()), first);
+}
+
+#[tokio::test]
+async fn stopping_and_dropping_end_the_whole_group() {
+    let mut command = stub("legacy");
+    // A shell in front, as many servers have: the group has more than one member.
+    command.args = vec!["-c".into(), format!("sleep 1000 & python3 {}; true", command.args.join(" "))];
+    command.program = "sh".into();
+    for dropped in [false, true] {
+        let upstream = Upstream::start(Spec::child("stub", command.clone()));
+        ready(&upstream).await;
+        let server = pid(&upstream).await;
+        assert!(is_alive(server));
+        let group = std::fs::read_to_string(format!("/proc/{server}/stat")).unwrap();
+        let group: i64 = group.rsplit(") ").next().unwrap().split(' ').nth(2).unwrap().parse().unwrap();
+        if dropped {
+            drop(upstream);
+        } else {
+            upstream.stop().await;
+            assert_eq!(upstream.listing().borrow().state, State::Down("stopped".to_owned()));
+            assert_eq!(
+                call(&upstream, &alone(), "echo", json!({})).await.unwrap_err().kind,
+                Kind::Unavailable
+            );
+        }
+        let begun = Instant::now();
+        while members(group) > 0 {
+            assert!(begun.elapsed() < Duration::from_secs(8), "the group is still alive");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+fn members(group: i64) -> usize {
+    let found = std::process::Command::new("pgrep").args(["-g", &group.to_string()]).output().unwrap();
+    String::from_utf8_lossy(&found.stdout).lines().filter(|pid| is_alive(pid.parse().unwrap())).count()
+}
+
+#[tokio::test]
+async fn a_program_that_cannot_start_says_why_and_calls_fail_in_time() {
+    let mut command = stub("legacy");
+    command.program = "/no/such/program".into();
+    let upstream = Upstream::start(Spec::child("stub", command));
+    let listing = until(&upstream, |now| now.state != State::Starting).await;
+    assert!(matches!(listing.state, State::Down(why) if why.contains("/no/such/program")));
+    let error =
+        upstream.run(octo_model::Op::tool("x", json!({}).into()), &cx(1), &alone()).await.unwrap_err();
+    assert!(matches!(error.kind, Kind::Unavailable | Kind::Timeout));
+    upstream.stop().await;
+}
+
+#[tokio::test]
+async fn the_last_words_of_a_program_are_kept() {
+    let mut command = stub("legacy");
+    command.program = "sh".into();
+    command.args = vec!["-c".into(), "echo 'no API key' >&2; exit 1".into()];
+    let upstream = Upstream::start(Spec::child("stub", command));
+    let listing =
+        until(&upstream, |now| matches!(&now.state, State::Down(why) if why.contains("said last"))).await;
+    assert!(matches!(listing.state, State::Down(why) if why.contains("no API key")));
+}

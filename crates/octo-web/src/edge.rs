@@ -1,0 +1,237 @@
+//! The edge of every listener: host, origin, token and size of a request, before any handler sees it.
+
+mod body;
+mod host;
+mod origin;
+mod refusal;
+mod token;
+
+pub use token::{TokenFault, TokenSettings, Tokens, fingerprint};
+
+use crate::fault::failure;
+use crate::routes::{Access, access};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{MatchedPath, Request};
+use axum::response::Response;
+use body::{Bounded, Fate, SILENCE, linger};
+use host::Hosts;
+use http::{HeaderMap, HeaderValue, Method, header};
+use octo_model::{Caller, ToolError};
+use origin::{Origins, is_preflight, permit, preflight};
+use refusal::Refusal;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use tower::{Layer, Service};
+
+/// What a listener lets in.
+#[derive(Clone)]
+pub struct EdgeSettings {
+    /// Names under which the hub is reached, with a port or, for any port, without.
+    pub allowed_hosts: Vec<String>,
+    /// Origins of pages that may speak to the hub, besides its own.
+    pub allowed_origins: Vec<String>,
+    /// Bytes that the body of a request may have.
+    pub max_body_bytes: usize,
+    pub tokens: Tokens,
+}
+
+impl Default for EdgeSettings {
+    /// This machine only, without tokens.
+    fn default() -> Self {
+        Self {
+            allowed_hosts: ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned).to_vec(),
+            allowed_origins: Vec::new(),
+            max_body_bytes: 4 << 20,
+            tokens: Tokens::none(),
+        }
+    }
+}
+
+/// Puts the edge around a router. Handlers find an `Extension<Arc<Caller>>` on every request, except on
+/// open routes that were asked without a token. Routes that are not in [`crate::ROUTES`] are refused.
+pub fn edge(router: Router, settings: EdgeSettings) -> Router {
+    let local = settings.tokens.is_empty().then(|| Arc::new(Caller::local()));
+    let rules = Rules {
+        hosts: Hosts::new(&settings.allowed_hosts),
+        origins: Origins::new(&settings.allowed_origins),
+        limit: settings.max_body_bytes,
+        tokens: settings.tokens,
+        local,
+    };
+    router.fallback(nothing_here).method_not_allowed_fallback(wrong_method).layer(Edge(Arc::new(rules)))
+}
+
+async fn nothing_here() -> Response {
+    Refusal::Unlisted.response()
+}
+
+async fn wrong_method(method: Method) -> Response {
+    let error =
+        ToolError::invalid(format!("This path has no {method}.")).hint("The header Allow names what it has.");
+    let mut response = failure(&error);
+    *response.status_mut() = http::StatusCode::METHOD_NOT_ALLOWED;
+    response
+}
+
+struct Rules {
+    hosts: Hosts,
+    origins: Origins,
+    limit: usize,
+    tokens: Tokens,
+    /// Who everyone is when there are no tokens.
+    local: Option<Arc<Caller>>,
+}
+
+impl Rules {
+    /// The page that sent the request, if one did.
+    fn page(&self, request: &Request) -> Result<Option<HeaderValue>, Refusal> {
+        let host = self.hosts.of(request).ok_or(Refusal::Host)?;
+        self.origins.of(request.headers(), host, &self.hosts).map_err(|_| Refusal::Origin)
+    }
+
+    /// Marks the request with its caller and bounds its body.
+    fn admit(&self, request: &mut Request) -> Result<Option<Fate>, Refusal> {
+        if let Some(caller) = self.caller(request)? {
+            request.extensions_mut().insert(caller);
+        }
+        self.bound(request)
+    }
+
+    fn caller(&self, request: &Request) -> Result<Option<Arc<Caller>>, Refusal> {
+        let matched = request.extensions().get::<MatchedPath>();
+        let access = match matched {
+            Some(path) => access(request.method(), path.as_str()).ok_or(Refusal::Unlisted)?,
+            None => Access::Caller,
+        };
+        if let Some(local) = &self.local {
+            return Ok(Some(Arc::clone(local)));
+        }
+        match (self.tokens.caller(request.headers()), access) {
+            (Ok(caller), _) => Ok(Some(caller)),
+            (Err(_), Access::Open) => Ok(None),
+            (Err(why), Access::Caller) => Err(Refusal::NoEntry(why)),
+        }
+    }
+
+    fn bound(&self, request: &mut Request) -> Result<Option<Fate>, Refusal> {
+        let hint = http_body::Body::size_hint(request.body());
+        if has_two_lengths(request.headers()) {
+            return Err(Refusal::TwoLengths);
+        }
+        if hint.lower() > self.limit as u64 {
+            return Err(Refusal::TooLarge { limit: self.limit });
+        }
+        if http_body::Body::is_end_stream(request.body()) {
+            return Ok(None);
+        }
+        let (body, fate) = Bounded::new(std::mem::take(request.body_mut()), self.limit, SILENCE);
+        *request.body_mut() = Body::new(body);
+        axum::extract::DefaultBodyLimit::disable().apply(request);
+        Ok(Some(fate))
+    }
+}
+
+/// Proxies disagree about which of the two counts.
+fn has_two_lengths(headers: &HeaderMap) -> bool {
+    headers.contains_key(header::TRANSFER_ENCODING) && headers.contains_key(header::CONTENT_LENGTH)
+}
+
+#[derive(Clone)]
+struct Edge(Arc<Rules>);
+
+impl<S> Layer<S> for Edge {
+    type Service = Guarded<S>;
+
+    fn layer(&self, inner: S) -> Guarded<S> {
+        Guarded { inner, rules: Arc::clone(&self.0) }
+    }
+}
+
+#[derive(Clone)]
+struct Guarded<S> {
+    inner: S,
+    rules: Arc<Rules>,
+}
+
+impl<S> Service<Request> for Guarded<S>
+where
+    S: Service<Request, Response = Response>,
+    S::Future: Unpin,
+{
+    type Response = Response;
+    type Error = S::Error;
+    type Future = Passage<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request) -> Self::Future {
+        let page = match self.rules.page(&request) {
+            Ok(page) => page,
+            Err(refusal) => return refuse(refusal, None, request),
+        };
+        if let Some(origin) = page.as_ref().filter(|_| is_preflight(&request)) {
+            return Passage::answered(preflight(origin, request.headers()));
+        }
+        match self.rules.admit(&mut request) {
+            Ok(fate) => {
+                let watch = fate.map(|fate| (fate, self.rules.limit));
+                Passage { step: Step::Inside(self.inner.call(request)), page, watch }
+            }
+            Err(refusal) => refuse(refusal, page, request),
+        }
+    }
+}
+
+fn refuse<F>(refusal: Refusal, page: Option<HeaderValue>, request: Request) -> Passage<F> {
+    let mut response = refusal.response();
+    if let Some(origin) = &page {
+        permit(&mut response, origin);
+    }
+    if !request.headers().contains_key(header::EXPECT) {
+        linger(request.into_body());
+    }
+    Passage::answered(response)
+}
+
+/// A request on its way through the edge and back.
+struct Passage<F> {
+    step: Step<F>,
+    page: Option<HeaderValue>,
+    watch: Option<(Fate, usize)>,
+}
+
+enum Step<F> {
+    Answered(Option<Box<Response>>),
+    Inside(F),
+}
+
+impl<F> Passage<F> {
+    fn answered(response: Response) -> Self {
+        Self { step: Step::Answered(Some(Box::new(response))), page: None, watch: None }
+    }
+}
+
+impl<F, E> Future for Passage<F>
+where
+    F: Future<Output = Result<Response, E>> + Unpin,
+{
+    type Output = Result<Response, E>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut response = match &mut self.step {
+            Step::Inside(inside) => ready!(Pin::new(inside).poll(cx))?,
+            Step::Answered(response) => return Poll::Ready(Ok(*response.take().unwrap_or_default())),
+        };
+        if let Some(refusal) = self.watch.as_ref().and_then(|(fate, limit)| fate.refusal(*limit)) {
+            response = refusal.response();
+        }
+        if let Some(origin) = &self.page {
+            permit(&mut response, origin);
+        }
+        Poll::Ready(Ok(response))
+    }
+}

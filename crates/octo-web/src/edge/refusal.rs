@@ -1,0 +1,98 @@
+//! What the edge says when it does not let a request in.
+
+use super::token::NoEntry;
+use crate::fault::{body, described, json};
+use axum::response::Response;
+use http::{HeaderValue, StatusCode, header};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    Host,
+    Origin,
+    Unlisted,
+    NoEntry(NoEntry),
+    TwoLengths,
+    TooLarge { limit: usize },
+    Stalled,
+}
+
+impl Refusal {
+    fn status(self) -> StatusCode {
+        match self {
+            Self::Host => StatusCode::MISDIRECTED_REQUEST,
+            Self::Origin => StatusCode::FORBIDDEN,
+            Self::Unlisted => StatusCode::NOT_FOUND,
+            Self::NoEntry(_) => StatusCode::UNAUTHORIZED,
+            Self::TwoLengths => StatusCode::BAD_REQUEST,
+            Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Stalled => StatusCode::REQUEST_TIMEOUT,
+        }
+    }
+
+    fn kind(self) -> &'static str {
+        match self {
+            Self::Host | Self::Origin => "denied",
+            Self::Unlisted => "not_found",
+            Self::NoEntry(_) => "unauthorized",
+            Self::TwoLengths => "invalid",
+            Self::TooLarge { .. } => "too_large",
+            Self::Stalled => "timeout",
+        }
+    }
+
+    /// The label of the counter.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::Origin => "origin",
+            Self::Unlisted => "unlisted",
+            Self::NoEntry(NoEntry::Missing) => "no_token",
+            Self::NoEntry(NoEntry::Unknown) => "bad_token",
+            Self::TwoLengths => "two_lengths",
+            Self::TooLarge { .. } => "too_large",
+            Self::Stalled => "stalled",
+        }
+    }
+
+    fn message(self) -> String {
+        let text = match self {
+            Self::Host => "This hub does not answer under the host name of the request.",
+            Self::Origin => "Pages of this origin may not speak to this hub.",
+            Self::Unlisted => "There is nothing here.",
+            Self::NoEntry(NoEntry::Missing) => "This hub wants a token, and the request has none.",
+            Self::NoEntry(NoEntry::Unknown) => "The token of the request is not one that this hub knows.",
+            Self::TwoLengths => "The request says in two ways how long its body is.",
+            Self::TooLarge { limit } => return format!("The body of a request may have {limit} bytes."),
+            Self::Stalled => "The body of the request did not arrive.",
+        };
+        text.to_owned()
+    }
+
+    fn hint(self) -> &'static str {
+        match self {
+            Self::Host => {
+                "Use localhost or 127.0.0.1, or let the operator add the name to `http.allowed_hosts`."
+            }
+            Self::Origin => "Let the operator add the origin to `http.allowed_origins`.",
+            Self::Unlisted => "GET /openapi.json says what there is.",
+            Self::NoEntry(_) => "Send `Authorization: Bearer <token>`; the operator gives tokens out.",
+            Self::TwoLengths => "Send either Content-Length or Transfer-Encoding.",
+            Self::TooLarge { .. } => "Send less at once, or let the operator raise `http.max_body_bytes`.",
+            Self::Stalled => "Send the request again, whole.",
+        }
+    }
+
+    pub fn response(self) -> Response {
+        metrics::counter!("octoprox_http_refused_total", "why" => self.word()).increment(1);
+        let mut response = json(body(described(self.kind(), &self.message(), Some(self.hint()))));
+        *response.status_mut() = self.status();
+        if let Self::NoEntry(why) = self {
+            let challenge = match why {
+                NoEntry::Missing => HeaderValue::from_static("Bearer"),
+                NoEntry::Unknown => HeaderValue::from_static("Bearer error=\"invalid_token\""),
+            };
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+        }
+        response
+    }
+}

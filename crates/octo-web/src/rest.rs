@@ -1,0 +1,48 @@
+//! The REST face: tools and prompts as plain HTTP, one reply shape, no protocol to learn.
+
+mod ask;
+mod call;
+mod lists;
+mod reply;
+mod state;
+
+use axum::Router;
+use axum::routing::get;
+use octo_hub::Hub;
+use octo_toolkit::{Alone, Peer};
+use std::sync::Arc;
+
+/// Writes the numbers for Prometheus.
+pub type Render = Arc<dyn Fn() -> String + Send + Sync>;
+
+/// What the REST face is made of.
+pub struct RestParts {
+    pub hub: Arc<Hub>,
+    pub metrics: Render,
+    /// Whether the edge asks for tokens, so that the OpenAPI document says so.
+    pub secured: bool,
+}
+
+struct Rest {
+    hub: Arc<Hub>,
+    metrics: Render,
+    secured: bool,
+    /// REST has no way back to its client, so all calls share one.
+    nobody: Arc<dyn Peer>,
+}
+
+/// The routes, to be put behind [`crate::edge`] together with those of other faces.
+pub fn router(parts: RestParts) -> Router {
+    let rest =
+        Rest { hub: parts.hub, metrics: parts.metrics, secured: parts.secured, nobody: Arc::new(Alone) };
+    Router::new()
+        .route("/tools", get(lists::tools))
+        .route("/tools/{name}", get(lists::tool).post(call::tool))
+        .route("/prompts", get(lists::prompts))
+        .route("/prompts/{name}", axum::routing::post(call::prompt))
+        .route("/openapi.json", get(lists::openapi))
+        .route("/health", get(state::health))
+        .route("/ready", get(state::ready))
+        .route("/metrics", get(state::metrics))
+        .with_state(Arc::new(rest))
+}

@@ -1,0 +1,47 @@
+//! `POST /tools/{name}` and `POST /prompts/{name}`: one call through the hub.
+
+use super::Rest;
+use super::ask::Ask;
+use super::reply::{Target, reply};
+use axum::extract::State;
+use axum::response::Response;
+use octo_hub::{ListKind, Request};
+use octo_model::{Face, Members, Method, Op};
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+pub async fn tool(State(rest): State<Arc<Rest>>, ask: Ask) -> Response {
+    run(&rest, ask, Method::CallTool).await
+}
+
+pub async fn prompt(State(rest): State<Arc<Rest>>, ask: Ask) -> Response {
+    run(&rest, ask, Method::GetPrompt).await
+}
+
+/// A client that goes away drops this future, and with it the call.
+async fn run(rest: &Rest, ask: Ask, method: Method) -> Response {
+    let kind = if method == Method::CallTool { ListKind::Tools } else { ListKind::Prompts };
+    let cancel = CancellationToken::new();
+    let _gone = cancel.clone().drop_guard();
+    let profile = ask.look.profile.clone();
+    let request = Request {
+        op: Op { method, name: ask.name.clone(), params: Members::new().with("arguments", ask.arguments) },
+        caller: ask.look.caller,
+        face: Face::Rest,
+        profile: ask.look.profile,
+        peer: Arc::clone(&rest.nobody),
+        cancel,
+        timeout: ask.timeout,
+        trace: ask.trace,
+    };
+    let called = rest.hub.call(request).await;
+    let view = rest.hub.view(&profile).ok();
+    let entry = view.as_ref().and_then(|view| view.named(kind, &ask.name));
+    let target = Target {
+        member: if kind == ListKind::Tools { "tool" } else { "prompt" },
+        name: entry.map_or(ask.name.as_str(), |entry| &*entry.listed),
+        server: entry.map(octo_hub::Entry::source_name),
+        typed: entry.is_some_and(|entry| entry.item.vouched),
+    };
+    reply(&called, &target)
+}

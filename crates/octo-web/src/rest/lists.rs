@@ -1,0 +1,70 @@
+//! What there is: tools and prompts, and the whole interface as OpenAPI.
+
+use super::Rest;
+use super::ask::{Look, Unreadable, bad_name};
+use crate::fault::json;
+use crate::openapi::document;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use octo_hub::{Hub, ListKind, View};
+use octo_model::{Json, Members, Method, Op, ToolError};
+use std::sync::Arc;
+
+pub async fn tools(State(rest): State<Arc<Rest>>, look: Look) -> Result<Response, Unreadable> {
+    list(&rest.hub, &look, ListKind::Tools).await
+}
+
+pub async fn prompts(State(rest): State<Arc<Rest>>, look: Look) -> Result<Response, Unreadable> {
+    list(&rest.hub, &look, ListKind::Prompts).await
+}
+
+/// The definition of one tool, by any name that a call would take.
+pub async fn tool(
+    State(rest): State<Arc<Rest>>,
+    path: Result<Path<String>, PathRejection>,
+    look: Look,
+) -> Result<Response, Unreadable> {
+    let Path(name) = path.map_err(|_| bad_name())?;
+    let (all, view) = all(&rest.hub, &look, ListKind::Tools).await?;
+    let op = Op { method: Method::CallTool, name, params: Members::new() };
+    let entry = view.find(&op).ok_or_else(|| view.missing(&op))?;
+    let found = all.into_iter().find(|json| is_named(json, &entry.listed));
+    Ok(json(found.ok_or_else(|| hidden(&op.name))?))
+}
+
+/// What a caller may not call is answered like what does not exist.
+fn hidden(name: &str) -> ToolError {
+    ToolError::not_found(format!("There is no tool `{name}`."))
+        .hint("List what there is and use a name from there.")
+}
+
+pub async fn openapi(State(rest): State<Arc<Rest>>, look: Look) -> Result<Response, Unreadable> {
+    let (tools, _) = all(&rest.hub, &look, ListKind::Tools).await?;
+    let (prompts, _) = all(&rest.hub, &look, ListKind::Prompts).await?;
+    Ok(json(Json::from(document(&tools, &prompts, rest.secured))))
+}
+
+async fn list(hub: &Hub, look: &Look, kind: ListKind) -> Result<Response, Unreadable> {
+    let (all, _) = all(hub, look, kind).await?;
+    Ok(json(Members::new().with(kind.member(), Json::array(&all)).into()))
+}
+
+/// Every page of a list that the caller may see.
+async fn all(hub: &Hub, look: &Look, kind: ListKind) -> Result<(Vec<Json>, Arc<View>), ToolError> {
+    let mut page = hub.list(&look.profile, kind, &look.caller, None).await?;
+    let mut found = elements(&page.items)?;
+    while let Some(next) = page.next.take() {
+        page = hub.list(&look.profile, kind, &look.caller, Some(&next)).await?;
+        found.append(&mut elements(&page.items)?);
+    }
+    Ok((found, page.view))
+}
+
+fn elements(items: &Json) -> Result<Vec<Json>, ToolError> {
+    items.elements().map_err(ToolError::internal)
+}
+
+fn is_named(definition: &Json, name: &str) -> bool {
+    definition.members().is_ok_and(|members| members.text("name").as_deref() == Some(name))
+}

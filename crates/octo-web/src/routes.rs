@@ -1,0 +1,120 @@
+//! Every route of this port and who may use it. The edge refuses a route that is not here.
+
+use http::Method;
+
+/// Who may use a route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Anyone who reaches the port: probes and discovery.
+    Open,
+    /// A caller that the edge has verified.
+    Caller,
+}
+
+impl Access {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Caller => "caller",
+        }
+    }
+}
+
+/// One method of one path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Route {
+    pub method: &'static str,
+    /// As the router writes it. A last segment `{*rest}` stands for every route beneath.
+    pub path: &'static str,
+    pub access: Access,
+    /// What it is for, in the generated reference.
+    pub about: &'static str,
+}
+
+const fn open(method: &'static str, path: &'static str, about: &'static str) -> Route {
+    Route { method, path, access: Access::Open, about }
+}
+
+const fn caller(method: &'static str, path: &'static str, about: &'static str) -> Route {
+    Route { method, path, access: Access::Caller, about }
+}
+
+/// The table. Calls come first, because it is read from the top for every request.
+pub const ROUTES: &[Route] = &[
+    caller("POST", "/mcp", "MCP over streamable HTTP, everything in one catalogue"),
+    caller("POST", "/tools/{name}", "Call a tool"),
+    caller("POST", "/mcp/{profile}", "MCP over streamable HTTP, one profile"),
+    caller("POST", "/prompts/{name}", "Fill in a prompt"),
+    caller("GET", "/mcp", "Stream of an older client's session"),
+    caller("DELETE", "/mcp", "End of an older client's session"),
+    caller("GET", "/mcp/{profile}", "Stream of an older client's session"),
+    caller("DELETE", "/mcp/{profile}", "End of an older client's session"),
+    caller("GET", "/tools", "List the tools"),
+    caller("GET", "/tools/{name}", "Describe one tool"),
+    caller("GET", "/prompts", "List the prompts"),
+    caller("GET", "/metrics", "Numbers for Prometheus"),
+    caller("GET", "/openapi.json", "This interface as an OpenAPI document"),
+    open("GET", "/health", "Whether the process is up"),
+    open("GET", "/ready", "How each source is doing"),
+    open("GET", "/.well-known/{*rest}", "Discovery documents"),
+];
+
+impl Route {
+    fn covers(&self, path: &str) -> bool {
+        match self.path.strip_suffix("{*rest}") {
+            Some(stem) => path.len() > stem.len() && path.starts_with(stem),
+            None => self.path == path,
+        }
+    }
+
+    fn answers(&self, method: &Method) -> bool {
+        self.method == method.as_str() || (self.method == "GET" && *method == Method::HEAD)
+    }
+}
+
+/// Who may use the route that a request was matched to. None: it is not in the table, so nobody.
+/// A method that the path does not have needs a caller, who is then told which methods there are.
+pub(crate) fn access(method: &Method, matched: &str) -> Option<Access> {
+    let mut known = None;
+    for route in ROUTES.iter().filter(|route| route.covers(matched)) {
+        if route.answers(method) {
+            return Some(route.access);
+        }
+        known = Some(Access::Caller);
+    }
+    known
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_who_may_use_a_route() {
+        for (method, path, wanted) in [
+            (Method::POST, "/tools/{name}", Some(Access::Caller)),
+            (Method::GET, "/health", Some(Access::Open)),
+            (Method::HEAD, "/health", Some(Access::Open)),
+            (Method::POST, "/health", Some(Access::Caller)),
+            (Method::GET, "/.well-known/oauth-protected-resource", Some(Access::Open)),
+            (Method::POST, "/.well-known/oauth-protected-resource", Some(Access::Caller)),
+            (Method::GET, "/.well-known/", None),
+            (Method::GET, "/healthy", None),
+            (Method::GET, "/admin", None),
+        ] {
+            assert_eq!(access(&method, path), wanted, "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn the_table_has_each_route_once() {
+        for (at, route) in ROUTES.iter().enumerate() {
+            let again = ROUTES
+                .iter()
+                .skip(at + 1)
+                .any(|other| (other.method, other.path) == (route.method, route.path));
+            assert!(!again, "{} {}", route.method, route.path);
+            assert!(!route.about.is_empty());
+        }
+    }
+}

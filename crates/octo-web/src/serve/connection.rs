@@ -1,0 +1,145 @@
+//! One connection: HTTP/1.1, or HTTP/2 from a client that knows it.
+
+use axum::Router;
+use axum::body::Body;
+use axum::response::Response;
+use http::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::pin::{Pin, pin};
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio_util::sync::CancellationToken;
+
+/// How an HTTP/2 connection begins; no request in HTTP/1 does.
+const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// Enough for the longest head that is reasonable; reading a body takes no more at once either.
+const LARGEST_HEAD: usize = 32 * 1_024;
+const LARGEST_HEAD_2: u32 = 32 * 1_024;
+const STREAMS: u32 = 256;
+const WINDOW: u32 = 256 * 1_024;
+const PING: Duration = Duration::from_secs(30);
+/// Between two looks at a beginning that came in pieces.
+const PIECE: Duration = Duration::from_millis(10);
+
+/// What every connection of a listener shares.
+pub struct Desk {
+    router: Router,
+    http1: http1::Builder,
+    http2: http2::Builder<TokioExecutor>,
+    head: Duration,
+    open: metrics::Gauge,
+    shutdown: CancellationToken,
+    over: CancellationToken,
+}
+
+impl Desk {
+    pub fn new(router: Router, head: Duration, shutdown: CancellationToken, over: CancellationToken) -> Self {
+        let mut one = http1::Builder::new();
+        one.timer(TokioTimer::new()).header_read_timeout(head).max_buf_size(LARGEST_HEAD);
+        let mut two = http2::Builder::new(TokioExecutor::new());
+        two.timer(TokioTimer::new())
+            .max_concurrent_streams(STREAMS)
+            .max_header_list_size(LARGEST_HEAD_2)
+            .initial_stream_window_size(WINDOW)
+            .initial_connection_window_size(WINDOW * 4)
+            .keep_alive_interval(PING)
+            .keep_alive_timeout(head);
+        let open = metrics::gauge!("octoprox_http_connections");
+        Self { router, http1: one, http2: two, head, open, shutdown, over }
+    }
+
+    /// Serves a connection to its end.
+    pub async fn attend(&self, stream: TcpStream) {
+        self.open.increment(1);
+        let _left = Left(&self.open);
+        let _ = stream.set_nodelay(true);
+        let begun = tokio::time::timeout(self.head, begins_as_http2(&stream));
+        let Some(Ok(Some(second))) = self.over.run_until_cancelled(begun).await else {
+            return;
+        };
+        let visit = Visit(self.router.clone());
+        let result = if second {
+            // In a box, so that the many connections in HTTP/1 do not pay for its size.
+            Box::pin(self.run(self.http2.serve_connection(TokioIo::new(stream), visit))).await
+        } else {
+            self.run(self.http1.serve_connection(TokioIo::new(stream), visit)).await
+        };
+        if let Err(error) = result {
+            tracing::debug!(%error, "a connection ended early");
+        }
+    }
+
+    async fn run<C>(&self, connection: C) -> hyper::Result<()>
+    where
+        C: Drains + Future<Output = hyper::Result<()>>,
+    {
+        let mut connection = pin!(connection);
+        tokio::select! {
+            biased;
+            ended = connection.as_mut() => return ended,
+            () = self.shutdown.cancelled() => connection.as_mut().drain(),
+            () = self.over.cancelled() => return Ok(()),
+        }
+        self.over.run_until_cancelled(connection).await.unwrap_or(Ok(()))
+    }
+}
+
+/// Counts a connection out, however it ends.
+struct Left<'a>(&'a metrics::Gauge);
+
+impl Drop for Left<'_> {
+    fn drop(&mut self) {
+        self.0.decrement(1);
+    }
+}
+
+/// Whether a connection begins as HTTP/2; None when it ends first. Only looks, so that the rest sees it all.
+async fn begins_as_http2(stream: &TcpStream) -> Option<bool> {
+    let mut seen = [0; PREFACE.len()];
+    loop {
+        let seen = match stream.peek(&mut seen).await {
+            Ok(0) | Err(_) => return None,
+            Ok(many) => seen.get(..many)?,
+        };
+        if !PREFACE.starts_with(seen) {
+            return Some(false);
+        }
+        if seen.len() == PREFACE.len() {
+            return Some(true);
+        }
+        tokio::time::sleep(PIECE).await;
+    }
+}
+
+/// The router as hyper wants it.
+struct Visit(Router);
+
+impl hyper::service::Service<Request<Incoming>> for Visit {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = axum::routing::future::RouteFuture<Infallible>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        tower::Service::call(&mut self.0.clone(), request.map(Body::new))
+    }
+}
+
+/// Ends after the requests that are under way.
+trait Drains {
+    fn drain(self: Pin<&mut Self>);
+}
+
+impl Drains for http1::Connection<TokioIo<TcpStream>, Visit> {
+    fn drain(self: Pin<&mut Self>) {
+        self.graceful_shutdown();
+    }
+}
+
+impl Drains for http2::Connection<TokioIo<TcpStream>, Visit, TokioExecutor> {
+    fn drain(self: Pin<&mut Self>) {
+        self.graceful_shutdown();
+    }
+}

@@ -1,0 +1,109 @@
+//! A made-up server behind the hub, with a tool for everything that can happen.
+
+use octo_model::{Effect, Json, Kind, Members, Method, Op, ToolError};
+use octo_toolkit::{BoxFuture, Cx, Definition, Listing, Lists, Peer, Source, State};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// A made-up upstream. Its listing can be changed while the hub runs.
+pub struct Upstream {
+    listing: watch::Sender<Listing>,
+    /// Rises when a call of `slow` begins and falls when it is dropped.
+    pub waiting: Arc<watch::Sender<i32>>,
+}
+
+fn definition(name: &str, members: Value) -> Definition {
+    let members = Json::from(members).members().unwrap().with("name", name);
+    Definition { key: name.to_owned(), members, effect: Effect::unknown(), vouched: false }
+}
+
+impl Upstream {
+    pub fn new() -> Arc<Self> {
+        let plain = json!({"description": "A tool.", "inputSchema": {"type": "object"}});
+        let deep = json!({"inputSchema": {"type": "object", "properties": {"a": {"$ref": "#/$defs/A"}},
+            "$defs": {"A": {"type": "string"}}}});
+        let lost = json!({"inputSchema": {"type": "object", "properties": {"a": {"$ref": "https://example.com/a"}}}});
+        let typed = json!({"inputSchema": {"type": "object"}, "outputSchema": {"type": "object", "properties": {"n": {"type": "number"}}}});
+        let names = ["fail", "picture", "panic", "slow", "ask", "error"];
+        let mut tools: Vec<Definition> = names.map(|name| definition(name, plain.clone())).to_vec();
+        tools.extend([definition("deep", deep), definition("lost", lost), definition("both", typed)]);
+        let arguments =
+            json!([{"name": "who", "description": "Whom to greet.", "required": true}, {"name": "how"}]);
+        let prompts = vec![definition("greet", json!({"title": "Greet", "arguments": arguments}))];
+        let lists = Arc::new(Lists { tools, prompts, ..Lists::default() });
+        let (listing, _) = watch::channel(Listing { state: State::Ready, lists, version: 1 });
+        Arc::new(Self { listing, waiting: Arc::new(watch::channel(0).0) })
+    }
+
+    pub fn goes_down(&self, why: &str) {
+        self.listing.send_modify(|listing| listing.state = State::Down(why.to_owned()));
+    }
+}
+
+struct Waiting(Arc<watch::Sender<i32>>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.send_modify(|many| *many -= 1);
+    }
+}
+
+fn members(value: Value) -> Result<Members, ToolError> {
+    Ok(Json::from(value).members().unwrap())
+}
+
+impl Source for Upstream {
+    fn name(&self) -> &str {
+        "up"
+    }
+
+    fn is_native(&self) -> bool {
+        false
+    }
+
+    fn listing(&self) -> watch::Receiver<Listing> {
+        self.listing.subscribe()
+    }
+
+    fn run<'a>(
+        &'a self,
+        op: Op,
+        _: &'a Cx,
+        _: &'a Arc<dyn Peer>,
+    ) -> BoxFuture<'a, Result<Members, ToolError>> {
+        Box::pin(async move {
+            let picture = json!({"type": "image", "data": "AAAA", "mimeType": "image/png"});
+            let arguments = op.params.object("arguments");
+            match (op.method, op.name.as_str()) {
+                (Method::GetPrompt, _) => {
+                    let text = format!("Hello {}", arguments.text("who").unwrap_or_default());
+                    members(
+                        json!({"_meta": {}, "messages": [{"role": "user", "content": {"type": "text", "text": text}}]}),
+                    )
+                }
+                (_, "fail") => members(
+                    json!({"isError": true, "content": [{"type": "text", "text": "No such page."}, picture]}),
+                ),
+                (_, "picture") => members(json!({"content": [picture]})),
+                (_, "both") => Ok(Members::new()
+                    .with("structuredContent", Json::parse(r#"{"n":1.50}"#).unwrap())
+                    .with("content", Json::from(json!([{"type": "text", "text": "1.5"}, picture])))),
+                (_, "ask") => members(json!({"resultType": "input_required", "inputRequests": {}})),
+                (_, "panic") => panic!("on purpose"),
+                (_, "error") => Err(failing(&arguments.text("kind").unwrap_or_default())),
+                (_, "slow") => {
+                    self.waiting.send_modify(|many| *many += 1);
+                    let _waiting = Waiting(Arc::clone(&self.waiting));
+                    std::future::pending().await
+                }
+                _ => members(json!({"content": []})),
+            }
+        })
+    }
+}
+
+fn failing(kind: &str) -> ToolError {
+    let kind = Kind::ALL.into_iter().find(|one| one.as_str() == kind).unwrap();
+    ToolError::new(kind, "It went wrong.").hint("Do it right.").detail("secret detail")
+}

@@ -1,0 +1,160 @@
+//! SEC-HTTP-06: bytes that are no request, or two at once, or very slow.
+
+use super::bed::Bed;
+use super::socket::{Port, open, read_on, until_closed};
+use crate::Limits;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+
+const SHORT: Limits =
+    Limits { connections: 100, head: Duration::from_millis(400), drain: Duration::from_millis(500) };
+
+async fn port() -> Port {
+    open(Bed::new().local(), Limits::default()).await
+}
+
+/// The status of each reply that came back.
+fn statuses(text: &str) -> Vec<&str> {
+    text.split("HTTP/1.1 ").skip(1).map(|part| part.get(..3).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn garbage_is_answered_or_closed_and_hurts_nobody() {
+    let port = port().await;
+    let post = format!("{}Content-Type: application/json\r\n", port.head("POST", "/tools/echo"));
+    let hidden = port.head("GET", "/tools");
+    let many: String = (0..10_000).map(|n| format!("X-{n}: 1\r\n")).collect();
+    for (name, bytes, wanted) in [
+        (
+            "both lengths",
+            format!("{post}Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n{hidden}\r\n"),
+            &["400"][..],
+        ),
+        (
+            "lengths the other way",
+            format!("{post}Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n{hidden}\r\n"),
+            &["400"],
+        ),
+        ("two lengths", format!("{post}Content-Length: 2\r\nContent-Length: 3\r\n\r\n{{}}x"), &["400"]),
+        ("a list of lengths", format!("{post}Content-Length: 2, 3\r\n\r\n{{}}x"), &["400"]),
+        ("a signed length", format!("{post}Content-Length: +2\r\n\r\n{{}}"), &["400"]),
+        ("a huge length", format!("{post}Content-Length: 99999999999999999999\r\n\r\n"), &["400"]),
+        ("space before the colon", format!("{post}Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n"), &["400"]),
+        ("unknown coding", format!("{post}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n"), &["400"]),
+        ("coding not last", format!("{post}Transfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n"), &["400"]),
+        ("folded header", format!("{post}X-A: 1\r\n 2\r\nContent-Length: 0\r\n\r\n"), &["400"]),
+        ("long header", format!("{post}X-A: {}\r\n\r\n", "a".repeat(64 * 1024)), &["431"]),
+        ("many headers", format!("{post}{many}\r\n"), &["431"]),
+        ("long target", format!("GET /{} HTTP/1.1\r\nHost: localhost\r\n\r\n", "a".repeat(70_000)), &["431"]),
+        ("a nul", format!("{post}X-A: \0\r\n\r\n"), &["400"]),
+        ("bad chunk", format!("{post}Transfer-Encoding: chunked\r\n\r\nzz\r\n{{}}\r\n0\r\n\r\n"), &["400"]),
+        ("huge chunk", format!("{post}Transfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n"), &["400"]),
+        ("no version", "GET /health\r\n\r\n".to_owned(), &["400"]),
+        ("TLS", "\x16\x03\x01\x02\0\x01\0\x01\u{fc}\x03\x03".to_owned(), &["400"]),
+        ("nothing but lines", "\r\n".repeat(1000), &[]),
+        ("half a preface", "PRI * HTTP/2.0\r\n\r\nSM\r\n".to_owned(), &[]),
+        ("a wrong preface", "PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n".to_owned(), &["400"]),
+        ("connect", format!("CONNECT {0} HTTP/1.1\r\nHost: {0}\r\n\r\n", port.address), &["404"]),
+        (
+            "connect elsewhere",
+            "CONNECT evil.com:443 HTTP/1.1\r\nHost: evil.com:443\r\n\r\n".to_owned(),
+            &["421"],
+        ),
+        ("no host", "GET /health HTTP/1.1\r\n\r\n".to_owned(), &["421"]),
+        ("old version", "GET /health HTTP/1.0\r\n\r\n".to_owned(), &["421"]),
+        ("two hosts", format!("{}Host: evil.com\r\n\r\n", port.head("GET", "/health")), &["421"]),
+        (
+            "absolute elsewhere",
+            format!("GET http://evil.com/health HTTP/1.1\r\nHost: {}\r\n\r\n", port.address),
+            &["421"],
+        ),
+        ("a pipeline", format!("{0}\r\n{0}\r\n", port.head("GET", "/health")), &["200", "200"]),
+    ] {
+        let text = port.exchange(bytes.as_bytes()).await;
+        let got: Vec<String> =
+            statuses(&text.replace("HTTP/1.0 ", "HTTP/1.1 ")).into_iter().map(str::to_owned).collect();
+        assert_eq!(got, wanted, "{name}: {text}");
+        assert!(port.lives().await, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn noise_hurts_nobody() {
+    let port = port().await;
+    let mut seed = 0x2545_f491_4f6c_dd1d_u64;
+    for _ in 0..200 {
+        let noise: Vec<u8> = (0..200)
+            .map(|_| {
+                seed ^= seed << 13;
+                seed ^= seed >> 7;
+                seed ^= seed << 17;
+                seed.to_le_bytes()[0]
+            })
+            .collect();
+        let mut stream = port.dial().await;
+        let _ = stream.write_all(&noise).await;
+    }
+    assert!(port.lives().await);
+}
+
+#[tokio::test]
+async fn slow_heads_are_closed() {
+    let port = open(Bed::new().local(), SHORT).await;
+    for beginning in
+        ["", "P", "PRI * HTTP/2.0\r\n", "GET /health HTTP/1.1\r\n", "GET /health HTTP/1.1\r\nHost: loc"]
+    {
+        let mut stream = port.dial().await;
+        stream.write_all(beginning.as_bytes()).await.unwrap();
+        let waited = until_closed(&mut stream).await;
+        assert!((300..2_000).contains(&waited.as_millis()), "{beginning:?} {waited:?}");
+    }
+    assert!(port.lives().await);
+}
+
+#[tokio::test]
+async fn too_many_connections_are_told_to_come_back() {
+    let port = open(Bed::new().local(), Limits { connections: 2, ..Limits::default() }).await;
+    let (one, _two) = (port.dial().await, port.dial().await);
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let mut third = port.dial().await;
+    assert!(read_on(&mut third, Duration::from_secs(2)).await.starts_with("HTTP/1.1 503"));
+    drop(one);
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(port.lives().await);
+}
+
+#[tokio::test]
+async fn a_sender_of_too_much_gets_to_see_why() {
+    let port = port().await;
+    let head = format!("{}Content-Type: application/json\r\n", port.head("POST", "/tools/echo"));
+    let size = 8_000_000;
+    let mut bytes = format!("{head}Content-Length: {size}\r\n\r\n").into_bytes();
+    bytes.extend(std::iter::repeat_n(b' ', size));
+    let mut stream = port.dial().await;
+    stream.write_all(&bytes).await.unwrap();
+    assert!(read_on(&mut stream, Duration::from_millis(500)).await.starts_with("HTTP/1.1 413"));
+    let mut chunked = format!("{head}Transfer-Encoding: chunked\r\n\r\n7A1200\r\n").into_bytes();
+    chunked.extend(std::iter::repeat_n(b' ', size));
+    chunked.extend(b"\r\n0\r\n\r\n");
+    let mut stream = port.dial().await;
+    stream.write_all(&chunked).await.unwrap();
+    assert!(read_on(&mut stream, Duration::from_millis(500)).await.starts_with("HTTP/1.1 413"));
+    let expecting = format!("{head}Content-Length: {size}\r\nExpect: 100-continue\r\n\r\n");
+    assert!(port.exchange(expecting.as_bytes()).await.starts_with("HTTP/1.1 413"));
+}
+
+#[tokio::test]
+async fn http2_is_spoken_to_those_who_know_it() {
+    let port = port().await;
+    let io = TokioIo::new(port.dial().await);
+    let (mut client, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), io).await.unwrap();
+    tokio::spawn(connection);
+    for (authority, status) in [(port.address.to_string(), 200), ("evil.com".to_owned(), 421)] {
+        let request = http::Request::builder().uri(format!("http://{authority}/health"));
+        let request = request.body(http_body_util::Empty::<bytes::Bytes>::new()).unwrap();
+        let reply = client.send_request(request).await.unwrap();
+        assert_eq!((reply.status().as_u16(), reply.version()), (status, http::Version::HTTP_2));
+    }
+}

@@ -1,0 +1,217 @@
+//! JSON-RPC envelopes.
+
+use crate::Id;
+use bytes::Bytes;
+use octo_model::{Fault, Json, Members, RpcError};
+
+/// One message. Params and results are objects whose members stay as text.
+#[derive(Debug, Clone)]
+pub enum Message {
+    Request { id: Id, method: String, params: Members },
+    Notification { method: String, params: Members },
+    Response { id: Id, result: Members },
+    Error { id: Option<Id>, error: RpcError },
+}
+
+/// What came in one frame; batches exist in 2025-03-26 only.
+#[derive(Debug)]
+pub enum Incoming {
+    One(Message),
+    Batch(Vec<Message>),
+}
+
+/// From clients nothing unknown is accepted in the envelope; from upstreams it is passed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strictness {
+    Client,
+    Upstream,
+}
+
+const ENVELOPE: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
+
+impl Incoming {
+    pub fn parse(text: Bytes, strictness: Strictness) -> Result<Self, Fault> {
+        let json = Json::parse(text)?;
+        if json.is_object() {
+            return Message::of(&json, strictness).map(Self::One);
+        }
+        let parts = json.elements().map_err(|_| Fault("a JSON-RPC message is an object"))?;
+        if parts.is_empty() {
+            return Err(Fault("a batch has at least one message"));
+        }
+        parts.iter().map(|part| Message::of(part, strictness)).collect::<Result<_, _>>().map(Self::Batch)
+    }
+}
+
+impl Message {
+    /// Reads one message that is not a batch.
+    pub fn parse(text: Bytes, strictness: Strictness) -> Result<Self, Fault> {
+        Self::of(&Json::parse(text)?, strictness)
+    }
+
+    fn of(json: &Json, strictness: Strictness) -> Result<Self, Fault> {
+        let mut envelope = json.members()?;
+        if strictness == Strictness::Client {
+            strict(&envelope)?;
+        }
+        let id = match envelope.remove("id") {
+            None => None,
+            Some(id) if id.is_null() && envelope.get("error").is_some() => None,
+            Some(id) => Some(Id::from_json(id).ok_or(Fault("an id is a number or a string"))?),
+        };
+        if let Some(method) = envelope.remove("method") {
+            let method = method.to_text().ok_or(Fault("a method is a string"))?;
+            let params = match envelope.remove("params") {
+                None => Members::new(),
+                Some(params) if params.is_null() && strictness == Strictness::Upstream => Members::new(),
+                Some(params) => params.members().map_err(|_| Fault("params must be an object"))?,
+            };
+            return Ok(match id {
+                Some(id) => Self::Request { id, method, params },
+                None => Self::Notification { method, params },
+            });
+        }
+        if let Some(error) = envelope.remove("error") {
+            return Ok(Self::Error { id, error: rpc_error(&error)? });
+        }
+        let result =
+            envelope.remove("result").ok_or(Fault("a message has a method, a result or an error"))?;
+        let id = id.ok_or(Fault("a response needs an id"))?;
+        Ok(Self::Response { id, result: result.members().map_err(|_| Fault("a result is an object"))? })
+    }
+
+    /// The message as one line of text.
+    pub fn to_bytes(&self) -> Bytes {
+        let mut envelope = Members::new().with("jsonrpc", "2.0");
+        match self {
+            Self::Request { id, method, params } => {
+                envelope.set("id", id.json().clone()).set("method", method.as_str());
+                with_body(&envelope, "params", params)
+            }
+            Self::Notification { method, params } => {
+                envelope.set("method", method.as_str());
+                if params.is_empty() {
+                    one_line(envelope.to_json().bytes().clone())
+                } else {
+                    with_body(&envelope, "params", params)
+                }
+            }
+            Self::Response { id, result } => {
+                envelope.set("id", id.json().clone());
+                with_body(&envelope, "result", result)
+            }
+            Self::Error { id, error } => {
+                let id = id.as_ref().map_or_else(Json::null, |id| id.json().clone());
+                envelope.set("id", id);
+                with_body(&envelope, "error", &error_members(error))
+            }
+        }
+    }
+}
+
+/// Written by hand so that a large body is copied once.
+fn with_body(envelope: &Members, key: &str, body: &Members) -> Bytes {
+    let size: usize = body.iter().map(|(key, value)| key.len() + value.bytes().len() + 4).sum();
+    let mut text = Vec::with_capacity(size + 128);
+    envelope.write(&mut text);
+    text.pop();
+    text.extend_from_slice(b",\"");
+    text.extend_from_slice(key.as_bytes());
+    text.extend_from_slice(b"\":");
+    body.write(&mut text);
+    text.push(b'}');
+    one_line(text.into())
+}
+
+/// Line breaks can only stand between tokens, where a space means the same.
+fn one_line(text: Bytes) -> Bytes {
+    if !text.iter().any(|byte| matches!(byte, b'\n' | b'\r')) {
+        return text;
+    }
+    text.iter()
+        .map(|&byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte })
+        .collect::<Vec<u8>>()
+        .into()
+}
+
+fn strict(envelope: &Members) -> Result<(), Fault> {
+    if envelope.iter().any(|(key, _)| !ENVELOPE.contains(&key)) {
+        return Err(Fault("the message has a member that JSON-RPC does not know"));
+    }
+    if envelope.text("jsonrpc").as_deref() != Some("2.0") {
+        return Err(Fault("jsonrpc must be \"2.0\""));
+    }
+    let bodies = ["method", "result", "error"].iter().filter(|key| envelope.get(key).is_some()).count();
+    if bodies != 1 {
+        return Err(Fault("a message has exactly one of method, result and error"));
+    }
+    Ok(())
+}
+
+fn rpc_error(error: &Json) -> Result<RpcError, Fault> {
+    let error = error.members().map_err(|_| Fault("an error is an object"))?;
+    let code =
+        error.get("code").and_then(|code| code.to::<i64>().ok()).ok_or(Fault("an error has a code"))?;
+    Ok(RpcError {
+        code,
+        message: error.text("message").unwrap_or_default(),
+        data: error.get("data").cloned(),
+    })
+}
+
+fn error_members(error: &RpcError) -> Members {
+    let mut members =
+        Members::new().with("code", Json::of(&error.code)).with("message", error.message.as_str());
+    if let Some(data) = &error.data {
+        members.set("data", data.clone());
+    }
+    members
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(text: &'static str) -> Result<Incoming, Fault> {
+        Incoming::parse(Bytes::from_static(text.as_bytes()), Strictness::Client)
+    }
+
+    #[test]
+    fn refuses_envelopes_that_two_readers_could_read_differently() {
+        for text in [
+            r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","Method":"x"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","method":"x"}"#,
+            r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#,
+            r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[1]}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","result":{}}"#,
+            r#"{"jsonrpc":"2.0","id":1}"#,
+            "[]",
+            "3",
+        ] {
+            assert!(client(text).is_err(), "{text}");
+        }
+        assert!(client(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#).is_ok());
+    }
+
+    #[test]
+    fn writes_what_it_read() {
+        for text in [
+            r#"{"jsonrpc":"2.0","id":"a","method":"m","params":{"x":[1.50],"_meta":{"v/w":1}}}"#,
+            r#"{"jsonrpc":"2.0","id":7,"result":{"content":[],"vendor":{"a":12345678901234567890}}}"#,
+            r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"no","data":{"a":1}}}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+        ] {
+            let Ok(Incoming::One(message)) = client(text) else { panic!("{text}") };
+            assert_eq!(message.to_bytes(), text.as_bytes());
+        }
+    }
+
+    #[test]
+    fn a_pretty_message_becomes_one_line() {
+        let text = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"a\":[\n1,\r\n2]}}";
+        let message = Message::parse(Bytes::from_static(text.as_bytes()), Strictness::Upstream).unwrap();
+        assert!(!message.to_bytes().contains(&b'\n'));
+    }
+}

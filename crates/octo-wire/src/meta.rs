@@ -1,0 +1,12 @@
+//! Reserved keys of `_meta`.
+
+pub const REVISION: &str = "io.modelcontextprotocol/protocolVersion";
+pub const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+pub const CLIENT: &str = "io.modelcontextprotocol/clientInfo";
+pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+pub const SERVER: &str = "io.modelcontextprotocol/serverInfo";
+pub const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+pub const PROGRESS_TOKEN: &str = "progressToken";
+
+/// Issued anew on each edge, never passed on.
+pub const OF_ONE_EDGE: [&str; 5] = [REVISION, CAPABILITIES, CLIENT, LOG_LEVEL, PROGRESS_TOKEN];

@@ -1,0 +1,164 @@
+//! Server-sent events, written and read.
+
+use bytes::{Bytes, BytesMut};
+
+/// One event as it was received.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Event {
+    pub id: Option<String>,
+    pub retry_ms: Option<u64>,
+    pub data: Bytes,
+}
+
+/// Writes an event whose data is one line.
+pub fn event(id: Option<&str>, data: &[u8]) -> Bytes {
+    let mut text = BytesMut::with_capacity(data.len() + 64);
+    if let Some(id) = id {
+        text.extend_from_slice(b"id: ");
+        text.extend_from_slice(id.as_bytes());
+        text.extend_from_slice(b"\n");
+    }
+    text.extend_from_slice(b"event: message\ndata: ");
+    text.extend_from_slice(data);
+    text.extend_from_slice(b"\n\n");
+    text.freeze()
+}
+
+/// An event without a message: it gives the client an id to resume from and a time to wait before it does.
+pub fn priming(id: &str, retry_ms: u64) -> Bytes {
+    format!("id: {id}\nretry: {retry_ms}\ndata: \n\n").into()
+}
+
+/// Keeps a quiet stream alive.
+pub const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
+
+/// Reads events from chunks of any size. A line past the limit ends the reading.
+#[derive(Debug)]
+pub struct Decoder {
+    buffer: BytesMut,
+    /// Where the search for the next line end goes on.
+    seen: usize,
+    event: Event,
+    has_data: bool,
+    limit: usize,
+}
+
+/// A line was longer than the limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooLong;
+
+impl Decoder {
+    pub fn new(limit: usize) -> Self {
+        Self { buffer: BytesMut::new(), seen: 0, event: Event::default(), has_data: false, limit }
+    }
+
+    pub fn push(&mut self, chunk: &[u8]) -> Result<(), TooLong> {
+        self.buffer.extend_from_slice(chunk);
+        if self.buffer.len() > self.limit { Err(TooLong) } else { Ok(()) }
+    }
+
+    /// The next whole event, if there is one.
+    pub fn next_event(&mut self) -> Option<Event> {
+        while let Some(line) = self.line() {
+            if line.is_empty() {
+                if self.has_data || self.event.id.is_some() || self.event.retry_ms.is_some() {
+                    self.has_data = false;
+                    return Some(std::mem::take(&mut self.event));
+                }
+                continue;
+            }
+            self.field(line);
+        }
+        None
+    }
+
+    fn line(&mut self) -> Option<Bytes> {
+        let fresh = self.buffer.get(self.seen..)?;
+        let Some(found) = fresh.iter().position(|byte| *byte == b'\n') else {
+            self.seen = self.buffer.len();
+            return None;
+        };
+        let mut line = self.buffer.split_to(self.seen + found + 1);
+        self.seen = 0;
+        line.truncate(line.len() - 1);
+        if line.last() == Some(&b'\r') {
+            line.truncate(line.len() - 1);
+        }
+        Some(line.freeze())
+    }
+
+    fn field(&mut self, line: Bytes) {
+        let colon = line.iter().position(|byte| *byte == b':').unwrap_or(line.len());
+        let mut value = line.slice((colon + 1).min(line.len())..);
+        if value.first() == Some(&b' ') {
+            value = value.slice(1..);
+        }
+        match line.get(..colon) {
+            Some(b"data") => self.data(value),
+            Some(b"id") => self.event.id = std::str::from_utf8(&value).ok().map(str::to_owned),
+            Some(b"retry") => {
+                self.event.retry_ms = std::str::from_utf8(&value).ok().and_then(|text| text.parse().ok());
+            }
+            _ => {}
+        }
+    }
+
+    fn data(&mut self, value: Bytes) {
+        if self.has_data {
+            let mut joined = BytesMut::from(self.event.data.as_ref());
+            joined.extend_from_slice(b"\n");
+            joined.extend_from_slice(&value);
+            self.event.data = joined.freeze();
+        } else {
+            self.event.data = value;
+        }
+        self.has_data = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(chunks: &[&str]) -> Vec<Event> {
+        let mut decoder = Decoder::new(1 << 20);
+        let mut events = Vec::new();
+        for chunk in chunks {
+            decoder.push(chunk.as_bytes()).unwrap();
+            while let Some(event) = decoder.next_event() {
+                events.push(event);
+            }
+        }
+        events
+    }
+
+    #[test]
+    fn reads_what_it_writes_in_chunks_of_any_size() {
+        let mut text = priming("1/0", 500).to_vec();
+        text.extend_from_slice(&event(Some("1/1"), b"{\"a\":1}"));
+        text.extend_from_slice(KEEP_ALIVE);
+        text.extend_from_slice(&event(None, b"x"));
+        let text = String::from_utf8(text).unwrap();
+        let whole = read(&[&text]);
+        let bytes: Vec<String> = text.chars().map(String::from).collect();
+        let single: Vec<&str> = bytes.iter().map(String::as_str).collect();
+        assert_eq!(whole, read(&single));
+        assert_eq!(whole.len(), 3);
+        assert_eq!(whole[0], Event { id: Some("1/0".into()), retry_ms: Some(500), data: Bytes::new() });
+        assert_eq!(whole[1].data, "{\"a\":1}".as_bytes());
+    }
+
+    #[test]
+    fn joins_lines_and_accepts_crlf() {
+        let events = read(&["data: a\r\ndata:b\r\nid: 7\r\n\r\n", "data"]);
+        assert_eq!(events.len(), 1);
+        assert_eq!(events[0].data, "a\nb".as_bytes());
+        assert_eq!(events[0].id.as_deref(), Some("7"));
+    }
+
+    #[test]
+    fn a_line_without_end_stops_at_the_limit() {
+        let mut decoder = Decoder::new(10);
+        assert_eq!(decoder.push(&[b'x'; 11]), Err(TooLong));
+    }
+}

@@ -1,0 +1,182 @@
+//! The one place where everything is put together: settings become sources, a store and a hub.
+
+use crate::cli::{Failure, Purpose, Session, state_dir};
+use crate::jq;
+use crate::settings::{Durability, Era, Loaded, Server, Settings};
+use crate::toolboxes::{doors, toolboxes};
+use crate::unrecorded::Unrecorded;
+use octo_grants::Command;
+use octo_hub::{Hub, Ledger, Parts, Profile, Spills};
+use octo_store::{Options, Store};
+use octo_toolkit::Source;
+use octo_upstream::{Link, Spec, Upstream};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Longest that the records of the last calls may take to be written.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Which servers are started.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Reach {
+    All,
+    One(String),
+    Nobody,
+}
+
+/// A hub and what it stands on.
+pub struct Assembly {
+    pub hub: Arc<Hub>,
+    upstreams: Vec<Arc<Upstream>>,
+    store: Option<Arc<Store>>,
+}
+
+impl Reach {
+    /// The server that a tool's name begins with; one call need not start all of them.
+    pub fn of(settings: &Settings, tool: &str, profile: &str) -> Self {
+        if !profile.is_empty() {
+            return Self::All;
+        }
+        let is_native = tool == "result_read"
+            || toolboxes().iter().any(|toolbox| toolbox.tools.iter().any(|own| own.name == tool));
+        if is_native {
+            return Self::Nobody;
+        }
+        let server = tool.split_once("__").or_else(|| tool.split_once(':')).map(|(server, _)| server);
+        match server.filter(|server| settings.servers.contains_key(*server)) {
+            Some(server) => Self::One(server.to_owned()),
+            None => Self::All,
+        }
+    }
+
+    fn includes(&self, server: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::One(name) => name == server,
+            Self::Nobody => false,
+        }
+    }
+}
+
+impl Assembly {
+    /// Starts servers without waiting for them. Needs a runtime.
+    pub fn build(session: &Session, reach: &Reach) -> Result<Self, Failure> {
+        let loaded = &session.loaded;
+        let settings = &loaded.settings;
+        let store = match session.purpose {
+            Purpose::Calls => Some(Arc::new(open(loaded)?)),
+            Purpose::Looks => None,
+        };
+        let servers = settings.servers.iter().filter(|(name, server)| server.enabled && reach.includes(name));
+        let upstreams: Vec<Arc<Upstream>> =
+            servers.map(|(name, server)| Upstream::start(spec(name, server, settings))).collect();
+        let sources =
+            natives(settings).chain(upstreams.iter().map(|upstream| Arc::clone(upstream) as Arc<dyn Source>));
+        let (ledger, spills): (Arc<dyn Ledger>, Arc<dyn Spills>) = match &store {
+            Some(store) => (Arc::clone(store) as _, Arc::clone(store) as _),
+            None => (Arc::new(Unrecorded), Arc::new(Unrecorded)),
+        };
+        let hub = Hub::new(Parts {
+            sources: sources.collect(),
+            profiles: profiles(settings)?,
+            policy: settings.policy.clone(),
+            limits: settings.limits.clone(),
+            cache: settings.cache.clone(),
+            shape: settings.results.clone(),
+            timeout: Duration::from_secs(settings.calls.timeout_seconds),
+            ledger,
+            spills,
+            jq: Arc::new(jq::Worker::new()?),
+            tracer: session.export.as_ref().map(|export| export.hub_tracer()),
+        });
+        let hub = hub.map_err(|error| {
+            Failure::invalid(format!("A pattern in the settings cannot be read: {error}."))
+        })?;
+        Ok(Self { hub, upstreams, store })
+    }
+
+    /// Ends the servers and writes what is left to record.
+    pub async fn end(self) {
+        let ends = self.upstreams.iter().map(|upstream| {
+            let upstream = Arc::clone(upstream);
+            tokio::spawn(async move { upstream.stop().await })
+        });
+        for end in ends.collect::<Vec<_>>() {
+            let _ = tokio::time::timeout(PATIENCE, end).await;
+        }
+        if let Some(store) = &self.store
+            && !matches!(tokio::time::timeout(PATIENCE, store.flush()).await, Ok(Ok(())))
+        {
+            tracing::error!("the last records could not be written");
+        }
+    }
+}
+
+fn open(loaded: &Loaded) -> Result<Store, Failure> {
+    let durability = match loaded.settings.audit.durability {
+        Durability::Process => octo_store::Durability::Process,
+        Durability::Power => octo_store::Durability::Power,
+    };
+    let folder = state_dir(loaded.settings.state_dir.as_ref())?;
+    Ok(Store::open(&folder, Options { durability, ..Options::default() })?)
+}
+
+fn natives(settings: &Settings) -> impl Iterator<Item = Arc<dyn Source>> + use<> {
+    let switches = settings.toolboxes.clone();
+    toolboxes().into_iter().map(move |toolbox| {
+        let on = switches.is_on(toolbox.name);
+        toolbox.into_source(doors(), on)
+    })
+}
+
+fn profiles(settings: &Settings) -> Result<Vec<Profile>, Failure> {
+    let made = settings.profiles.iter().map(|(name, profile)| {
+        Profile::new(name, profile).map_err(|error| Failure::invalid(format!("profiles.{name}: {error}.")))
+    });
+    made.collect()
+}
+
+fn spec(name: &str, server: &Server, settings: &Settings) -> Spec {
+    let open = |values: &std::collections::BTreeMap<String, crate::settings::Secret>| {
+        values.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect()
+    };
+    let link = match (&server.command, &server.url) {
+        (Some(program), _) => Link::Child(Command {
+            program: program.clone(),
+            args: server.args.clone(),
+            env: open(&server.env),
+            cwd: server.cwd.clone().or_else(|| settings.workspace.clone()),
+        }),
+        (None, url) => Link::Http { url: url.clone().unwrap_or_default(), headers: open(&server.headers) },
+    };
+    let mut spec = Spec::new(name, link);
+    spec.call_timeout = Duration::from_secs(server.timeout_seconds);
+    spec.era = match server.era {
+        Era::Auto => None,
+        Era::Legacy => Some(octo_wire::Era::Legacy),
+        Era::Modern => Some(octo_wire::Era::Modern),
+    };
+    spec
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_starts_only_what_it_needs() {
+        let mut settings = Settings::default();
+        settings.servers.insert("notion".to_owned(), Server::default());
+        for (tool, profile, reach) in [
+            ("time_now", "", Reach::Nobody),
+            ("result_read", "", Reach::Nobody),
+            ("notion__search", "", Reach::One("notion".to_owned())),
+            ("notion:search", "", Reach::One("notion".to_owned())),
+            ("other__search", "", Reach::All),
+            ("search", "", Reach::All),
+            ("time_now", "bare", Reach::All),
+        ] {
+            assert_eq!(Reach::of(&settings, tool, profile), reach, "{tool}");
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! The command line. Data goes to standard output, talk to standard error.
+
+mod arguments;
+mod audit;
+mod call;
+mod completions;
+mod config;
+mod envelope;
+mod failure;
+mod out;
+mod readable;
+mod serve;
+mod session;
+mod stdio;
+mod table;
+mod token;
+mod tools;
+
+use crate::jq;
+use crate::settings::Flags;
+pub use audit::state_dir;
+use clap::{Args, Parser, Subcommand};
+pub use failure::Failure;
+pub use session::{Purpose, Session};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Gives an AI agent its hands: tools of its own and every MCP server you use, in one place.
+#[derive(Parser)]
+#[command(name = "octoprox", version, propagate_version = true, max_term_width = 100)]
+#[command(
+    after_help = "Examples:\n  octoprox tools\n  octoprox call time_now timezone=Europe/Berlin\n  octoprox serve"
+)]
+pub struct Cli {
+    #[command(flatten)]
+    common: Common,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What every command takes.
+#[derive(Args)]
+struct Common {
+    /// Settings file [default: ./octoprox.yaml, then octoprox/octoprox.yaml in the folder for settings]
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// File with more MCP servers, as other products write it: {"mcpServers": {…}}
+    #[arg(long, global = true, value_name = "FILE")]
+    servers: Option<PathBuf>,
+}
+
+impl Common {
+    fn flags(&self) -> Flags {
+        Flags { config: self.config.clone(), servers: self.servers.clone(), ..Flags::default() }
+    }
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Serve(serve::Serve),
+    Stdio(stdio::Stdio),
+    Tools(tools::Tools),
+    Call(call::Call),
+    Config(config::Config),
+    Audit(audit::Audit),
+    Token(token::Token),
+    Completions(completions::Completions),
+    /// Evaluates a jq expression from standard input, for the hub itself.
+    #[command(name = jq::COMMAND, hide = true)]
+    JqWorker,
+}
+
+/// Runs the command that the process was started with.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // A closed pipe is no reason to complain about help.
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+        }
+    };
+    match run(&cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.tell(),
+    }
+}
+
+fn run(cli: &Cli) -> Result<(), Failure> {
+    let flags = cli.common.flags();
+    match &cli.command {
+        Command::Serve(command) => command.run(flags),
+        Command::Stdio(command) => command.run(&flags),
+        Command::Tools(command) => command.run(&flags),
+        Command::Call(command) => command.run(&flags),
+        Command::Config(command) => command.run(&flags),
+        Command::Audit(command) => command.run(&flags),
+        Command::Token(command) => command.run(),
+        Command::Completions(command) => command.run(),
+        Command::JqWorker => Ok(jq::work(std::io::stdin().lock(), std::io::stdout().lock())?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_commands_hold_together() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_an_example_and_every_flag_a_line() {
+        fn check(command: &clap::Command) {
+            let name = command.get_name().to_owned();
+            if command.is_hide_set() || name == "help" {
+                return;
+            }
+            let mut helped = command.clone();
+            let help = helped.render_long_help().to_string();
+            assert!(help.contains("Example"), "{name} has no example");
+            for argument in command.get_arguments() {
+                assert!(argument.get_help().is_some(), "{name} {} is not explained", argument.get_id());
+            }
+            command.get_subcommands().for_each(check);
+        }
+        check(&Cli::command());
+    }
+}

@@ -1,0 +1,160 @@
+//! The reply of `octoprox call --json`, the same as that of REST.
+
+use octo_hub::{Called, Entry};
+use octo_model::{Json, Kind, Members, ToolError};
+use std::time::Duration;
+
+pub const MORE_INPUT: &str = "It asks for more input, which a command cannot give.";
+pub const USE_MCP: &str = "Call it over MCP, with a client that can answer questions.";
+
+/// `{success, result, error, metadata, execution_time_ms}`.
+pub fn envelope(called: &Called, asked: &str, entry: Option<&Entry>) -> Json {
+    let mut metadata = Members::new()
+        .with("call_id", called.id.to_string().as_str())
+        .with("tool", entry.map_or(asked, |entry| &*entry.listed))
+        .with("server", entry.map_or_else(Json::null, |entry| Json::text(entry.source_name())));
+    let (result, error) = match &called.outcome {
+        Err(error) => (Json::null(), Some(explained(error))),
+        Ok(result) => ended(result, entry.is_some_and(|entry| entry.item.vouched), &mut metadata),
+    };
+    let millis = called.took.as_micros() as f64 / 1000.0;
+    Members::new()
+        .with("success", error.is_none())
+        .with("result", result)
+        .with("error", error.map_or_else(Json::null, Json::from))
+        .with("metadata", metadata)
+        .with("execution_time_ms", Json::of(&millis))
+        .to_json()
+}
+
+/// What a target answered, and its failure when it says that it failed.
+fn ended(result: &Members, typed: bool, metadata: &mut Members) -> (Json, Option<Members>) {
+    let structure = result.get("structuredContent");
+    let cut = mark_cut(result, metadata);
+    let failed = result.is_true("isError");
+    if if structure.is_some() { cut || !typed } else { failed } {
+        keep_the_rest(result, metadata);
+    }
+    if asks_for_more(result) {
+        return (Json::null(), Some(described("failed", MORE_INPUT, Some(USE_MCP))));
+    }
+    if failed {
+        let said = described("failed", &said(result), None);
+        return (structure.cloned().unwrap_or_else(Json::null), Some(said));
+    }
+    (answer(result), None)
+}
+
+/// Whether the target waits for an answer that only a client can give.
+pub fn asks_for_more(result: &Members) -> bool {
+    result.text("resultType").as_deref() == Some("input_required")
+}
+
+/// Says where the rest of a cut result is.
+fn mark_cut(result: &Members, metadata: &mut Members) -> bool {
+    let meta = result.object("_meta");
+    let cut = meta.is_true("octoprox/truncated");
+    if cut {
+        metadata.set("truncated", true);
+    }
+    if let Some(handle) = meta.get("octoprox/result_handle") {
+        metadata.set("result_handle", handle.clone());
+    }
+    cut
+}
+
+/// Pictures, sounds and links that stand beside a structure or a failure.
+fn keep_the_rest(result: &Members, metadata: &mut Members) {
+    let blocks = result.list("content");
+    let rest: Vec<&Json> = blocks.iter().filter(|block| text_of(block).is_none()).collect();
+    if !rest.is_empty() {
+        metadata.set("content", Json::array(rest));
+    }
+}
+
+fn text_of(block: &Json) -> Option<String> {
+    let members = block.members().ok()?;
+    members.text("text").filter(|_| members.text("type").as_deref() == Some("text"))
+}
+
+/// What a failed target says in words.
+pub fn said(result: &Members) -> String {
+    let words: Vec<String> = result.list("content").iter().filter_map(text_of).collect();
+    if words.is_empty() { "The tool failed and does not say why.".to_owned() } else { words.join("\n") }
+}
+
+fn explained(error: &ToolError) -> Members {
+    let members = described(error.kind.as_str(), &error.message, error.hint.as_deref());
+    let unknown = (error.kind == Kind::Unavailable).then_some(Duration::from_secs(1));
+    match error.retry_after.or(unknown) {
+        Some(wait) => {
+            members.with("retry_after_s", Json::of(&(wait.as_secs() + u64::from(wait.subsec_nanos() > 0))))
+        }
+        None => members,
+    }
+}
+
+fn described(kind: &str, message: &str, hint: Option<&str>) -> Members {
+    let hint = hint.map_or_else(Json::null, Json::text);
+    Members::new().with("kind", kind).with("message", message).with("hint", hint)
+}
+
+/// The typed answer, or else everything the target said, without the protocol's own members.
+fn answer(result: &Members) -> Json {
+    if let Some(structure) = result.get("structuredContent") {
+        return structure.clone();
+    }
+    let own = |key: &str| matches!(key, "_meta" | "isError" | "resultType" | "ttlMs" | "cacheScope");
+    let said = result.iter().filter(|(key, _)| !own(key));
+    said.map(|(key, value)| (key.to_owned(), value.clone())).collect::<Members>().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use octo_model::CallId;
+    use serde_json::{Value, json};
+
+    fn reply(outcome: Result<&str, ToolError>) -> Value {
+        let outcome = outcome.map(|text| Members::parse(text.to_owned()).unwrap());
+        let called = Called { id: CallId::fresh(), took: Duration::from_micros(1500), outcome };
+        envelope(&called, "a", None).to().unwrap()
+    }
+
+    #[test]
+    fn replies() {
+        let late = ToolError::unavailable("Busy.").retry_after(Duration::from_millis(1200));
+        for (outcome, success, result, error) in [
+            (Ok(r#"{"structuredContent":{"x":1},"content":[]}"#), true, json!({"x": 1}), json!(null)),
+            (Ok(r#"{"content":[],"_meta":{}}"#), true, json!({"content": []}), json!(null)),
+            (
+                Ok(r#"{"isError":true,"content":[{"type":"text","text":"no"}]}"#),
+                false,
+                json!(null),
+                json!({"kind": "failed", "message": "no", "hint": null}),
+            ),
+            (
+                Err(late),
+                false,
+                json!(null),
+                json!({"kind": "unavailable", "message": "Busy.", "hint": null, "retry_after_s": 2}),
+            ),
+        ] {
+            let reply = reply(outcome);
+            assert_eq!((&reply["result"], &reply["error"]), (&result, &error));
+            assert_eq!((&reply["success"], &reply["execution_time_ms"]), (&json!(success), &json!(1.5)));
+        }
+    }
+
+    #[test]
+    fn what_stands_beside_is_kept() {
+        let reply = reply(Ok(
+            r#"{"structuredContent":{},"content":[{"type":"text","text":"t"},{"type":"image"}],"_meta":{"octoprox/truncated":true,"octoprox/result_handle":"r_1"}}"#,
+        ));
+        assert_eq!(reply["metadata"]["content"], json!([{"type": "image"}]));
+        assert_eq!(
+            (&reply["metadata"]["truncated"], &reply["metadata"]["result_handle"]),
+            (&json!(true), &json!("r_1"))
+        );
+    }
+}

@@ -1,0 +1,90 @@
+//! Why a command failed, and the exit code that says so.
+
+use crate::settings::Problems;
+use octo_model::{Kind, ToolError};
+use octo_store::StoreError;
+use std::io;
+use std::process::ExitCode;
+
+/// What is told, and the exit code.
+#[derive(Debug)]
+pub struct Failure {
+    code: u8,
+    text: String,
+}
+
+impl Failure {
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { code: 1, text: text.into() }
+    }
+
+    /// Something in what was asked for is wrong.
+    pub fn invalid(text: impl Into<String>) -> Self {
+        Self { code: code(Kind::Invalid), text: text.into() }
+    }
+
+    /// Everything has been said already.
+    pub fn silent(code: u8) -> Self {
+        Self { code, text: String::new() }
+    }
+
+    /// Says it on standard error.
+    pub fn tell(self) -> ExitCode {
+        for line in super::table::harmless(&self.text).lines() {
+            super::out::talk(&format!("octoprox: {line}"));
+        }
+        ExitCode::from(self.code)
+    }
+}
+
+/// The exit code of each kind.
+pub const fn code(kind: Kind) -> u8 {
+    match kind {
+        Kind::Invalid => 2,
+        Kind::NotFound => 3,
+        Kind::Denied => 4,
+        Kind::Timeout => 5,
+        Kind::Unavailable => 6,
+        Kind::Cancelled => 130,
+        Kind::Conflict | Kind::TooLarge | Kind::Unauthorized | Kind::Internal => 1,
+    }
+}
+
+impl From<ToolError> for Failure {
+    fn from(error: ToolError) -> Self {
+        Self { code: code(error.kind), text: error.text() }
+    }
+}
+
+impl From<Problems> for Failure {
+    fn from(problems: Problems) -> Self {
+        Self::invalid(problems.to_string())
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let code = if matches!(error, StoreError::Missing { .. }) { code(Kind::NotFound) } else { 1 };
+        Self { code, text: format!("{error}. {}", error.hint()) }
+    }
+}
+
+/// A reader that went away (`octoprox tools | head`) has what it wanted.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Self::silent(0);
+        }
+        Self::new(format!("{error}."))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_its_code() {
+        assert_eq!(Kind::ALL.map(code), [2, 3, 4, 1, 1, 5, 130, 6, 1, 1]);
+    }
+}

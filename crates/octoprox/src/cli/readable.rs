@@ -1,0 +1,74 @@
+//! A result for people.
+
+use super::table::harmless;
+use octo_model::{Json, Members};
+use serde_json::Value;
+
+/// What a result says: its structure as lines of names and values, or else its blocks.
+pub fn readable(result: &Members) -> String {
+    let structure = result.get("structuredContent").and_then(|structure| structure.to::<Value>().ok());
+    let text = match structure {
+        Some(structure) => serde_saphyr::to_string(&structure).unwrap_or_else(|_| structure.to_string()),
+        None => blocks(result).join("\n"),
+    };
+    harmless(&text)
+}
+
+/// Every block in words: texts as they are, the rest by kind and size.
+fn blocks(result: &Members) -> Vec<String> {
+    result
+        .list("content")
+        .iter()
+        .filter_map(|block| block.members().ok())
+        .map(|block| in_words(&block))
+        .collect()
+}
+
+fn in_words(block: &Members) -> String {
+    let kind = block.text("type").unwrap_or_default();
+    match kind.as_str() {
+        "text" => block.text("text").unwrap_or_default(),
+        "resource_link" => format!("[{}]", block.text("uri").unwrap_or_default()),
+        "resource" => {
+            let resource = block.object("resource");
+            let uri = resource.text("uri").unwrap_or_default();
+            resource.text("text").unwrap_or_else(|| format!("[{uri}]"))
+        }
+        _ => {
+            let size = block.get("data").map_or(0, |data| data.bytes().len().saturating_sub(2) / 4 * 3);
+            format!("[{kind} {}, {size} bytes]", block.text("mimeType").unwrap_or_default())
+        }
+    }
+}
+
+/// What to know about a result beside what it says.
+pub fn notice(result: &Members) -> Option<String> {
+    let handle = result.object("_meta").get("octoprox/result_handle").and_then(Json::to_text)?;
+    Some(format!("The result was cut; read the rest with: octoprox call result_read handle={handle}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_in_words() {
+        for (result, text) in [
+            (
+                r#"{"structuredContent":{"iso":"2026","list":[1,2]},"content":[]}"#,
+                "iso: \"2026\"\nlist:\n- 1\n- 2\n",
+            ),
+            (
+                r#"{"content":[{"type":"text","text":"a"},{"type":"image","mimeType":"image/png","data":"AAAA"}]}"#,
+                "a\n[image image/png, 3 bytes]",
+            ),
+            (
+                r#"{"content":[{"type":"resource_link","uri":"x://y"},{"type":"resource","resource":{"uri":"u","text":"t"}}]}"#,
+                "[x://y]\nt",
+            ),
+        ] {
+            let result = Members::parse(result.to_owned()).unwrap();
+            assert_eq!(readable(&result), text);
+        }
+    }
+}

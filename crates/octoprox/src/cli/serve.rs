@@ -1,0 +1,168 @@
+//! `octoprox serve`: MCP and REST over HTTP.
+
+use super::failure::Failure;
+use super::out;
+use super::session::{Purpose, Session, settings, together};
+use crate::assemble::{Assembly, Reach};
+use crate::settings::{Flags, Problems, Settings, binding};
+use crate::telemetry::{Numbers, Talk};
+use axum::Router;
+use clap::Args;
+use octo_hub::{Hub, ListKind, Policy};
+use octo_mcp::{Mcp, McpSettings};
+use octo_web::{EdgeSettings, RestParts, Tokens};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+/// Longest that open requests may take after a signal. Containers are killed after ten seconds, and the last records
+/// have to be written before that.
+const DRAIN: Duration = Duration::from_secs(8);
+
+/// Serves MCP at /mcp and REST at /tools until it is told to stop.
+///
+/// Without settings it listens on this machine only. On any other address it asks for bearer tokens and refuses to
+/// start when there are none. Log lines go to standard output as JSON.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  octoprox serve
+  octoprox serve --port 8080 --servers ~/.cursor/mcp.json
+  octoprox serve --host 0.0.0.0 --config octoprox.yaml")]
+pub struct Serve {
+    /// Address to listen on [default: 127.0.0.1]
+    #[arg(long, value_name = "ADDRESS")]
+    host: Option<String>,
+    /// Port to listen on; 0 takes a free one [default: 7000]
+    #[arg(long)]
+    port: Option<u16>,
+}
+
+impl Serve {
+    pub fn run(&self, flags: Flags) -> Result<(), Failure> {
+        let loaded = settings(&Flags { host: self.host.clone(), port: self.port, ..flags })?;
+        if let Some(problem) = binding(&loaded.settings, &loaded.layers) {
+            return Err(Problems::from(problem).into());
+        }
+        together(async {
+            let (interrupts, terms) = signals()?;
+            let listener = listen(&loaded.settings).await?;
+            let session = Session::begin(loaded, Talk::Server, Purpose::Calls)?;
+            let numbers = Numbers::install().map_err(|error| Failure::new(format!("{error}.")))?;
+            numbers.keep();
+            let assembly = Assembly::build(&session, &Reach::All)?;
+            let settings = &session.loaded.settings;
+            let address = listener.local_addr()?;
+            let (router, mcp) = router(settings, &assembly.hub, numbers, address)?;
+            announce(&assembly.hub, address);
+            serve(listener, router, &mcp, (interrupts, terms)).await;
+            assembly.end().await;
+            session.end().await;
+            Ok(())
+        })
+    }
+}
+
+async fn listen(settings: &Settings) -> Result<TcpListener, Failure> {
+    let listen = &settings.listen;
+    let host = listen.address().ok_or_else(|| Failure::invalid("listen.host: this is not an address."))?;
+    TcpListener::bind((host, listen.port)).await.map_err(|error| {
+        Failure::new(format!(
+            "{host} port {} cannot be listened on: {error}. Choose another with --port.",
+            listen.port
+        ))
+    })
+}
+
+/// MCP and REST behind one edge.
+fn router(
+    settings: &Settings,
+    hub: &Arc<Hub>,
+    numbers: Numbers,
+    address: SocketAddr,
+) -> Result<(Router, Arc<Mcp>), Failure> {
+    let tokens = Tokens::new(&settings.auth.tokens)
+        .map_err(|error| Failure::invalid(format!("auth.tokens: {error}")))?;
+    let limits = McpSettings {
+        session_idle: Duration::from_secs(settings.http.session_idle_seconds),
+        max_sessions: settings.http.max_sessions,
+        max_body_bytes: settings.http.max_body_bytes,
+        shared_lists: tokens.is_empty()
+            && Policy::new(&settings.policy).is_ok_and(|policy| policy.is_trivial()),
+        ..McpSettings::default()
+    };
+    let rest = RestParts {
+        hub: Arc::clone(hub),
+        metrics: Arc::new(move || numbers.render()),
+        secured: !tokens.is_empty(),
+    };
+    let mcp = Mcp::new(Arc::clone(hub), limits)?;
+    let faces = mcp.router().merge(octo_web::router(rest));
+    let edge = EdgeSettings {
+        allowed_hosts: hosts(settings, address),
+        allowed_origins: settings.http.allowed_origins.clone(),
+        max_body_bytes: settings.http.max_body_bytes,
+        tokens,
+    };
+    Ok((octo_web::edge(faces, edge), mcp))
+}
+
+/// Loopback, the address itself, and the names from the settings.
+fn hosts(settings: &Settings, address: SocketAddr) -> Vec<String> {
+    let mut hosts = EdgeSettings::default().allowed_hosts;
+    let ip = address.ip();
+    if !ip.is_unspecified() {
+        hosts.push(if ip.is_ipv6() { format!("[{ip}]") } else { ip.to_string() });
+    } else if settings.http.allowed_hosts.is_empty() {
+        tracing::warn!(
+            "requests are taken under the name localhost only; add the names of this machine to http.allowed_hosts"
+        );
+    }
+    hosts.extend(settings.http.allowed_hosts.iter().cloned());
+    hosts
+}
+
+/// One line for whoever started it. Servers that are still starting add their tools later.
+fn announce(hub: &Hub, address: SocketAddr) {
+    let host = if address.ip().is_unspecified() {
+        SocketAddr::from(([127, 0, 0, 1], address.port()))
+    } else {
+        address
+    };
+    let view = hub.view("").ok();
+    let tools = view.as_ref().map_or(0, |view| view.list(ListKind::Tools).len());
+    let more = if view.is_some_and(|view| view.starting) { ", more to come" } else { "" };
+    let version = env!("CARGO_PKG_VERSION");
+    out::talk(&format!(
+        "octoprox {version} · MCP http://{host}/mcp · REST http://{host}/tools · {tools} tools{more}"
+    ));
+    tracing::info!(%address, version, tools, "listening");
+}
+
+fn signals() -> Result<(Signal, Signal), Failure> {
+    Ok((signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?))
+}
+
+/// The first signal lets open requests end; the second does not.
+async fn serve(
+    listener: TcpListener,
+    router: Router,
+    mcp: &Mcp,
+    (mut interrupts, mut terms): (Signal, Signal),
+) {
+    let shutdown = CancellationToken::new();
+    let limits = octo_web::Limits { drain: DRAIN, ..octo_web::Limits::default() };
+    let asked = async {
+        tokio::select! { _ = interrupts.recv() => {}, _ = terms.recv() => {} }
+        tracing::info!("stopping");
+        shutdown.cancel();
+        mcp.close();
+        tokio::select! { _ = interrupts.recv() => {}, _ = terms.recv() => {} }
+    };
+    tokio::select! {
+        () = octo_web::serve_within(listener, router, shutdown.clone(), limits) => {}
+        () = asked => tracing::warn!("stopped without waiting"),
+    }
+}

@@ -1,0 +1,81 @@
+//! What every command needs before it can begin: settings, logs, and a runtime.
+
+use super::failure::Failure;
+use super::out;
+use crate::settings::{Flags, Loaded, World, load};
+use crate::telemetry::{Export, Redactor, Talk, secrets, start};
+use std::sync::Arc;
+
+/// More threads than this do not make a hub faster, and each has a stack.
+const MOST_THREADS: usize = 8;
+
+/// Whether anything is called, so that it is recorded and traced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    Calls,
+    Looks,
+}
+
+/// Settings and the means of talking about them.
+pub struct Session {
+    pub loaded: Loaded,
+    pub purpose: Purpose,
+    pub export: Option<Export>,
+}
+
+/// Settings, for commands that call nothing.
+pub fn settings(flags: &Flags) -> Result<Loaded, Failure> {
+    Ok(load(&World::real(), flags)?)
+}
+
+impl Session {
+    /// Starts logs and traces. Needs a runtime.
+    pub fn begin(loaded: Loaded, talk: Talk, purpose: Purpose) -> Result<Self, Failure> {
+        let telemetry = &loaded.settings.telemetry;
+        let redactor = Arc::new(Redactor::new(secrets(&loaded)));
+        let export = match purpose {
+            Purpose::Looks => None,
+            Purpose::Calls => Export::start(telemetry, &redactor).map_err(|error| {
+                Failure::new(format!("telemetry.otlp_endpoint: {error}. Check the address."))
+            })?,
+        };
+        start(talk, telemetry, &redactor, export.as_ref().map(Export::tracer)).map_err(|error| {
+            Failure::new(format!("telemetry.log_file: the file cannot be written: {error}. Name another."))
+        })?;
+        for note in &loaded.notes {
+            match talk {
+                Talk::Person => out::talk(&format!("octoprox: {note}")),
+                _ => tracing::warn!("{note}"),
+            }
+        }
+        Ok(Self { loaded, purpose, export })
+    }
+
+    /// Sends the last spans.
+    pub async fn end(self) {
+        if let Some(export) = self.export {
+            export.end().await;
+        }
+    }
+}
+
+/// A runtime on this thread alone, for one thing and its end.
+pub fn alone<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let done = runtime.block_on(work);
+    runtime.shutdown_background();
+    done
+}
+
+/// A runtime with a thread for each core, within reason.
+pub fn together<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(cores.min(MOST_THREADS))
+        .thread_name("octoprox")
+        .enable_all()
+        .build()?;
+    let done = runtime.block_on(work);
+    runtime.shutdown_background();
+    done
+}

@@ -1,0 +1,50 @@
+//! `octoprox stdio`: MCP on standard input and output.
+
+use super::failure::Failure;
+use super::session::{Purpose, Session, settings, together};
+use crate::assemble::{Assembly, Reach};
+use crate::settings::Flags;
+use crate::telemetry::Talk;
+use clap::Args;
+use octo_mcp::{Mcp, McpSettings};
+use octo_model::Caller;
+use std::sync::Arc;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Serves MCP on standard input and output, for clients that start their servers themselves. Log lines go to standard
+/// error as JSON.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  octoprox stdio
+  octoprox stdio --profile work --config ~/octoprox.yaml
+
+In the settings of a client:
+  {\"mcpServers\": {\"octoprox\": {\"command\": \"octoprox\", \"args\": [\"stdio\"]}}}")]
+pub struct Stdio {
+    /// Serve what this profile shows
+    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
+    profile: String,
+}
+
+impl Stdio {
+    pub fn run(&self, flags: &Flags) -> Result<(), Failure> {
+        let loaded = settings(flags)?;
+        together(async {
+            let session = Session::begin(loaded, Talk::Stdio, Purpose::Calls)?;
+            let assembly = Assembly::build(&session, &Reach::All)?;
+            assembly.hub.view(&self.profile)?;
+            let mcp = Mcp::new(Arc::clone(&assembly.hub), McpSettings::default())?;
+            let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
+            let mut term = signal(SignalKind::terminate())?;
+            let mut interrupt = signal(SignalKind::interrupt())?;
+            let served = tokio::select! {
+                served = mcp.stdio(Arc::new(Caller::local()), self.profile.clone(), input, output) => served,
+                _ = term.recv() => Ok(()),
+                _ = interrupt.recv() => Ok(()),
+            };
+            assembly.end().await;
+            session.end().await;
+            Ok(served?)
+        })
+    }
+}

@@ -1,0 +1,146 @@
+//! `octoprox tools`: what there is.
+
+use super::failure::Failure;
+use super::out;
+use super::session::{Purpose, Session, alone, settings};
+use super::table::{harmless, table};
+use crate::assemble::{Assembly, Reach};
+use crate::settings::Flags;
+use crate::telemetry::Talk;
+use crate::toolboxes::toolboxes;
+use clap::Args;
+use octo_hub::{Hub, ListKind};
+use octo_model::{Caller, Json, Members};
+use octo_toolkit::{Definition, State};
+use std::time::Duration;
+
+/// A person waits this long for servers that are still starting.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Lists the tools that an agent sees: those of the hub and of every server behind it.
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  octoprox tools\n  octoprox tools --all --json\n  octoprox tools --profile work"
+)]
+pub struct Tools {
+    /// Print the whole definitions as JSON: {"tools": […]}
+    #[arg(long)]
+    json: bool,
+    /// List the tools of toolboxes that are switched off, too
+    #[arg(long)]
+    all: bool,
+    /// List what this profile shows
+    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
+    profile: String,
+}
+
+impl Tools {
+    pub fn run(&self, flags: &Flags) -> Result<(), Failure> {
+        alone(async {
+            let session = Session::begin(settings(flags)?, Talk::Person, Purpose::Looks)?;
+            let assembly = Assembly::build(&session, &Reach::All)?;
+            let listed = self.list(&assembly.hub).await;
+            tell_of_missing(&assembly.hub);
+            assembly.end().await;
+            Ok(out::data(&listed?)?)
+        })
+    }
+
+    async fn list(&self, hub: &Hub) -> Result<String, Failure> {
+        hub.settle(&self.profile, PATIENCE).await;
+        let mut tools = Vec::new();
+        let mut cursor: Option<String> = None;
+        loop {
+            let page = hub.list(&self.profile, ListKind::Tools, &Caller::local(), cursor.as_deref()).await?;
+            tools.extend(page.items.elements().unwrap_or_default());
+            cursor = page.next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        let off = if self.all { switched_off(hub) } else { Vec::new() };
+        if self.json { Ok(self.as_json(hub, tools, off)) } else { Ok(as_table(&tools, &off)) }
+    }
+
+    /// With `--all` each native tool says which toolbox it is in and what it is used for.
+    fn as_json(&self, hub: &Hub, tools: Vec<Json>, off: Vec<Definition>) -> String {
+        let off = off.into_iter().map(|definition| definition.members.to_json());
+        let mut all: Vec<Json> = tools.into_iter().chain(off).collect();
+        if self.all {
+            let homes = homes(hub);
+            all = all.iter().map(|tool| annotated(tool, &homes)).collect();
+        }
+        Members::new().with("tools", Json::array(&all)).to_json().to_string()
+    }
+}
+
+fn as_table(tools: &[Json], off: &[Definition]) -> String {
+    let row = |members: &Members, note: &str| {
+        let about = members.text("description").or_else(|| members.text("title")).unwrap_or_default();
+        (harmless(&members.text("name").unwrap_or_default()), format!("{note}{}", harmless(&about)))
+    };
+    let on = tools.iter().filter_map(|tool| tool.members().ok()).map(|members| row(&members, ""));
+    let off = off.iter().map(|definition| row(&definition.members, "(off) "));
+    let rows: Vec<(String, String)> = on.chain(off).collect();
+    if rows.is_empty() { "There are no tools.\n".to_owned() } else { table(&rows) }
+}
+
+/// Tools of toolboxes that are switched off; nobody can call them.
+fn switched_off(hub: &Hub) -> Vec<Definition> {
+    let off = hub.sources().into_iter().filter(|(_, _, state, _)| *state == State::Off);
+    off.flat_map(|(.., lists)| lists.tools.clone()).collect()
+}
+
+/// The toolbox of every native tool.
+fn homes(hub: &Hub) -> Vec<(String, String)> {
+    let native = hub.sources().into_iter().filter(|(_, native, ..)| *native);
+    native
+        .flat_map(|(name, _, _, lists)| {
+            lists.tools.iter().map(|tool| (tool.key.clone(), name.clone())).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+fn annotated(tool: &Json, homes: &[(String, String)]) -> Json {
+    let Ok(mut members) = tool.members() else {
+        return tool.clone();
+    };
+    let name = members.text("name").unwrap_or_default();
+    let Some((_, home)) = homes.iter().find(|(tool, _)| *tool == name) else {
+        return tool.clone();
+    };
+    let mut meta = members.object("_meta").with("octoprox/toolbox", home.as_str());
+    let examples = examples(&name);
+    if !examples.is_empty() {
+        meta.set("octoprox/examples", Json::array(&examples));
+    }
+    members.set("_meta", meta);
+    members.to_json()
+}
+
+fn examples(name: &str) -> Vec<Json> {
+    let tools = toolboxes().into_iter().flat_map(|toolbox| toolbox.tools);
+    let mut tools = tools.filter(|tool| tool.name == name);
+    let examples = tools.next().map(|tool| tool.examples).unwrap_or_default();
+    let written = examples.into_iter().map(|example| {
+        let members = Members::new().with("what", example.what).with("input", example.input);
+        match example.output {
+            Some(output) => members.with("output", output).to_json(),
+            None => members.to_json(),
+        }
+    });
+    written.collect()
+}
+
+/// Servers whose tools are missing from the list.
+fn tell_of_missing(hub: &Hub) {
+    for (name, _, state, _) in hub.sources() {
+        match state {
+            State::Down(why) => {
+                out::talk(&format!("octoprox: the server {name} is down: {}", harmless(&why)))
+            }
+            State::Starting => out::talk(&format!("octoprox: the server {name} is still starting")),
+            State::Ready | State::Off => {}
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! The binary: settings, the list of toolboxes, the command line, and the one place where everything is put together.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the binary reads the environment and the settings file, opens the log file and listens"
+)]
+
+mod assemble;
+mod cli;
+pub mod jq;
+mod nearest;
+pub mod settings;
+pub mod telemetry;
+mod token;
+mod toolboxes;
+mod unrecorded;
+
+pub use cli::main;
+pub use toolboxes::{doors, toolboxes};

@@ -1,0 +1,156 @@
+//! What types cannot say: names, addresses, patterns, and what must go together.
+
+mod rules;
+mod servers;
+
+use super::Settings;
+use super::layers::Layers;
+use super::problem::Problem;
+use octo_hub::{Profile, ProfileSettings};
+use std::net::IpAddr;
+use tracing_subscriber::filter::Targets;
+use url::Url;
+
+/// Names that the hub itself uses beside those of toolboxes.
+const OWN: [&str; 3] = ["results", "hub", "octoprox"];
+
+/// Everything that is wrong, in the order of the settings.
+pub fn check(settings: &Settings, layers: &Layers) -> Vec<Problem> {
+    let mut checks = Checks { settings, layers, found: Vec::new() };
+    checks.places();
+    checks.listen();
+    checks.servers();
+    checks.profiles();
+    checks.rules();
+    checks.tokens();
+    checks.addresses();
+    checks.numbers();
+    checks.levels();
+    checks.found
+}
+
+/// Whoever reaches another address than loopback must prove who they are.
+pub fn binding(settings: &Settings, layers: &Layers) -> Option<Problem> {
+    let host = settings.listen.address()?;
+    if host.is_loopback() || !settings.auth.tokens.is_empty() {
+        return None;
+    }
+    Some(Problem::new(
+        layers.origin("listen.host"),
+        "listen.host",
+        format!("{host} can be reached by others, and nobody is asked for a token."),
+        "Add one (`octoprox token new NAME` prints the lines), or listen on 127.0.0.1.",
+    ))
+}
+
+impl super::sections::Listen {
+    /// The address to listen on, when it is one.
+    pub fn address(&self) -> Option<IpAddr> {
+        if self.host == "localhost" {
+            return Some(IpAddr::from([127, 0, 0, 1]));
+        }
+        self.host.trim_matches(['[', ']']).parse().ok()
+    }
+}
+
+struct Checks<'a> {
+    settings: &'a Settings,
+    layers: &'a Layers,
+    found: Vec<Problem>,
+}
+
+impl Checks<'_> {
+    fn wrong(&mut self, path: impl Into<String>, what: impl Into<String>, remedy: impl Into<String>) {
+        let path = path.into();
+        self.found.push(Problem::new(self.layers.origin(&path), path, what, remedy));
+    }
+
+    /// An address that can be asked over HTTP.
+    fn address(&mut self, path: &str, text: &str) {
+        let fits =
+            Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+        if !fits {
+            let shown = text.split('?').next().unwrap_or_default();
+            self.wrong(path, format!("`{shown}` is not an address."), "Write it with http:// or https://.");
+        }
+    }
+
+    /// Patterns of names.
+    fn patterns(&mut self, path: String, patterns: &[String]) {
+        let settings = ProfileSettings { tools: patterns.to_vec(), ..ProfileSettings::default() };
+        if let Err(error) = Profile::new("", &settings) {
+            self.wrong(path, format!("a pattern cannot be read: {error}."), "Mend it.");
+        }
+    }
+
+    fn places(&mut self) {
+        let workspace = self.settings.workspace.as_deref();
+        if let Some(folder) = workspace.filter(|folder| !folder.is_dir()) {
+            let what = format!("there is no folder {}.", folder.display());
+            self.wrong("workspace", what, "Make it, or name another.");
+        }
+    }
+
+    fn listen(&mut self) {
+        if self.settings.listen.address().is_none() {
+            let what = format!("`{}` is not an address.", self.settings.listen.host);
+            self.wrong("listen.host", what, "Write an IP address, or localhost.");
+        }
+    }
+
+    fn numbers(&mut self) {
+        let settings = self.settings;
+        for (path, number, least) in [
+            ("calls.timeout_seconds", settings.calls.timeout_seconds, 1),
+            ("results.max_bytes", settings.results.max_bytes as u64, 2_000),
+            ("http.max_body_bytes", settings.http.max_body_bytes as u64, 1_024),
+            ("http.session_idle_seconds", settings.http.session_idle_seconds, 1),
+            ("http.max_sessions", settings.http.max_sessions as u64, 1),
+            ("shell.max_timeout_seconds", settings.shell.max_timeout_seconds, 1),
+        ] {
+            if number < least {
+                self.wrong(path, format!("`{number}` is too small."), format!("The least is {least}."));
+            }
+        }
+    }
+
+    /// A lone word is a level here: `Targets` would take it for the name of a part and silence everything else.
+    fn levels(&mut self) {
+        let level = &self.settings.telemetry.log_level;
+        let known = |word: &str| ["off", "error", "warn", "info", "debug", "trace"].contains(&word.trim());
+        let strange = level.split(',').any(|part| !part.contains('=') && !known(part));
+        if strange || level.parse::<Targets>().is_err() {
+            let remedy = "Write error, warn, info, debug or trace.";
+            self.wrong("telemetry.log_level", format!("`{level}` is not a level."), remedy);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::sections::Listen;
+    use octo_web::TokenSettings;
+
+    #[test]
+    fn only_loopback_goes_without_tokens() {
+        let token =
+            TokenSettings { name: "a".into(), sha256: "0".repeat(64), tenant: "t".into(), scopes: vec![] };
+        for (host, tokens, refused) in [
+            ("127.0.0.1", 0, false),
+            ("localhost", 0, false),
+            ("::1", 0, false),
+            ("[::1]", 0, false),
+            ("127.8.8.8", 0, false),
+            ("0.0.0.0", 0, true),
+            ("::", 0, true),
+            ("192.168.1.2", 0, true),
+            ("0.0.0.0", 1, false),
+        ] {
+            let mut settings =
+                Settings { listen: Listen { host: host.into(), port: 0 }, ..Settings::default() };
+            settings.auth.tokens = vec![token.clone(); tokens];
+            assert_eq!(binding(&settings, &Layers::default()).is_some(), refused, "{host} {tokens}");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Checks of who may do what, and of the addresses in between.
+
+use super::{Checks, OWN};
+use octo_hub::{Policy, PolicySettings};
+use octo_web::Tokens;
+use std::collections::BTreeSet;
+use url::Url;
+
+impl Checks<'_> {
+    pub fn profiles(&mut self) {
+        let settings = self.settings;
+        let toolboxes = settings.toolboxes.switches();
+        let known: BTreeSet<&str> = toolboxes
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .chain(settings.servers.keys().map(String::as_str))
+            .chain(OWN)
+            .collect();
+        for (name, profile) in &settings.profiles {
+            if !octo_model::is_plain(name) {
+                let remedy = "Use letters, digits, `_` and `-`.";
+                self.wrong(format!("profiles.{name}"), "the name cannot be used.", remedy);
+            }
+            for server in profile.servers.iter().filter(|server| !known.contains(server.as_str())) {
+                let what = format!("there is no server or toolbox `{server}`.");
+                self.wrong(format!("profiles.{name}.servers"), what, "Name one of `servers` or `toolboxes`.");
+            }
+            self.patterns(format!("profiles.{name}.tools"), &profile.tools);
+        }
+    }
+
+    pub fn rules(&mut self) {
+        let settings = self.settings;
+        for (at, rule) in settings.policy.rules.iter().enumerate() {
+            let alone = PolicySettings { rules: vec![rule.clone()], ..PolicySettings::default() };
+            if let Err(error) = Policy::new(&alone) {
+                let what = format!("a pattern cannot be read: {error}.");
+                self.wrong(format!("policy.rules[{at}]"), what, "Mend it.");
+            }
+        }
+        for (at, rule) in settings.limits.iter().enumerate() {
+            self.patterns(format!("limits[{at}].tools"), &rule.tools);
+        }
+        for (at, rule) in settings.cache.iter().enumerate() {
+            self.patterns(format!("cache[{at}].tools"), &rule.tools);
+        }
+    }
+
+    pub fn tokens(&mut self) {
+        let tokens = &self.settings.auth.tokens;
+        let remedy = "Make one with `octoprox token new NAME`.";
+        let before = self.found.len();
+        let mut names = BTreeSet::new();
+        for (at, token) in tokens.iter().enumerate() {
+            let path = format!("auth.tokens[{at}]");
+            if let Err(fault) = Tokens::new(std::slice::from_ref(token)) {
+                self.wrong(path, fault.to_string(), remedy);
+            } else if !names.insert(token.name.as_str()) {
+                self.wrong(
+                    format!("{path}.name"),
+                    "it stands there twice.",
+                    "Give each token a name of its own.",
+                );
+            }
+        }
+        if let Err(fault) = Tokens::new(tokens)
+            && self.found.len() == before
+        {
+            self.wrong("auth.tokens", fault.to_string(), remedy);
+        }
+    }
+
+    pub fn addresses(&mut self) {
+        let settings = self.settings;
+        for (path, address) in [
+            ("telemetry.otlp_endpoint", &settings.telemetry.otlp_endpoint),
+            ("search.searxng_url", &settings.search.searxng_url),
+            ("logins.callback_url", &settings.logins.callback_url),
+        ] {
+            if let Some(address) = address {
+                self.address(path, address);
+            }
+        }
+        for (at, host) in settings.http.allowed_hosts.iter().enumerate() {
+            if host.is_empty() || host.contains(['/', '*', ' ']) {
+                let what = format!("`{host}` is not the name of a host.");
+                self.wrong(
+                    format!("http.allowed_hosts[{at}]"),
+                    what,
+                    "Write it like hub.example or hub.example:7000.",
+                );
+            }
+        }
+        for (at, origin) in settings.http.allowed_origins.iter().enumerate() {
+            let bare = |url: Url| url.has_host() && url.path() == "/" && !origin.ends_with('/');
+            if !Url::parse(origin).is_ok_and(bare) {
+                let what = format!("`{origin}` is not an origin.");
+                self.wrong(format!("http.allowed_origins[{at}]"), what, "Write it like https://app.example.");
+            }
+        }
+        for (name, address) in &settings.database.connections {
+            if Url::parse(address.expose()).is_err() {
+                let remedy = "Write it like postgresql://user:password@host:5432/name.";
+                self.wrong(format!("database.connections.{name}"), "this is not an address.", remedy);
+            }
+        }
+    }
+}

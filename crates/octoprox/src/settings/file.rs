@@ -1,0 +1,85 @@
+//! Reading a settings file: YAML, of which JSON is a part.
+
+use super::problem::{Origin, Problem};
+use serde_json::{Map, Value};
+use std::io::Read;
+use std::path::Path;
+
+/// Nobody writes settings this long by hand.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// The object that a file holds; empty when the file is.
+pub fn read(path: &Path) -> Result<Map<String, Value>, Problem> {
+    let wrong = |what: String, remedy: &str| Problem::new(Origin::File(path.to_owned()), "", what, remedy);
+    let text = text(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => {
+            wrong("there is no such file.".to_owned(), "Check the name, or leave it out.")
+        }
+        _ => wrong(format!("the file cannot be read: {error}."), "Check its permissions and its encoding."),
+    })?;
+    match parse(&text) {
+        Ok(Value::Object(tree)) => Ok(tree),
+        Ok(Value::Null) => Ok(Map::new()),
+        Ok(_) => {
+            Err(wrong("the file holds no settings by name.".to_owned(), "Write it as `name: value` lines."))
+        }
+        Err(error) => Err(wrong(format!("the file is not YAML: {error}."), "Mend it there.")),
+    }
+}
+
+fn text(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    std::fs::File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_BYTES {
+        return Err(std::io::Error::other("it is larger than 1 MiB"));
+    }
+    Ok(text)
+}
+
+/// `yes` and `on` are texts, not switches: a word that is true in one version of YAML and a text in the other must not
+/// decide what is allowed. JSON is read as JSON first, since YAML does not take tabs before keys.
+fn parse(text: &str) -> Result<Value, String> {
+    if text.trim_start().starts_with('{')
+        && let Ok(value) = serde_json::from_str(text)
+    {
+        return Ok(value);
+    }
+    if text.lines().all(|line| line.trim_start().starts_with('#') || matches!(line.trim(), "" | "---")) {
+        return Ok(Value::Null);
+    }
+    let options = serde_saphyr::options! { strict_booleans: true, with_snippet: false };
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+        let text = error.to_string();
+        text.lines().next().unwrap_or_default().trim_end_matches('.').to_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_a_file_may_be() {
+        for (text, value) in [
+            ("", json!(null)),
+            ("# nothing\n---\n", json!(null)),
+            (
+                "a: yes\nb: true\nc: 0o10\nd: on\ne: 1.5\nf: '1'",
+                json!({"a": "yes", "b": true, "c": 8, "d": "on", "e": 1.5, "f": "1"}),
+            ),
+            ("{\n\t\"a\": [1]\n}", json!({"a": [1]})),
+            ("a: &x {b: 1}\nc: *x", json!({"a": {"b": 1}, "c": {"b": 1}})),
+        ] {
+            assert_eq!(parse(text), Ok(value), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_it_may_not_be() {
+        for text in ["a: 1\na: 2", "a: [1", "a:\n\tb: 1", "a: 1\n b: 2"] {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains("line"), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! `${NAME}` in the texts of a file.
+
+use super::World;
+use super::layers::Layers;
+use super::problem::Problem;
+use super::secret::is_secret_name;
+use serde_json::Value;
+
+/// What came of the texts: problems, and values that must not be shown.
+#[derive(Default)]
+pub struct Filled {
+    pub problems: Vec<Problem>,
+    pub secrets: Vec<String>,
+}
+
+/// Puts variables into every text, save those of servers that are switched off.
+pub fn fill(layers: &mut Layers, world: &World) -> Filled {
+    let off: Vec<String> = switched_off(layers);
+    let mut filled = Filled::default();
+    let mut unset = Vec::new();
+    layers.each_text(&mut |path, text| {
+        if off.iter().any(|server| path.starts_with(server)) {
+            return;
+        }
+        match replaced(text, world, &mut filled.secrets) {
+            Ok(Some(whole)) => *text = whole,
+            Ok(None) => {}
+            Err(wrong) => unset.push((path.to_owned(), wrong)),
+        }
+    });
+    filled.problems = unset
+        .into_iter()
+        .map(|(path, wrong)| {
+            let (what, remedy) = wrong.said();
+            Problem::new(layers.origin(&path), path, what, remedy)
+        })
+        .collect();
+    filled
+}
+
+fn switched_off(layers: &Layers) -> Vec<String> {
+    let servers = layers.get("servers").and_then(Value::as_object).into_iter().flatten();
+    let off = servers.filter(|(_, server)| server.get("enabled") == Some(&Value::Bool(false)));
+    off.map(|(name, _)| format!("servers.{name}.")).collect()
+}
+
+enum Wrong {
+    Unset(String),
+    Open,
+}
+
+impl Wrong {
+    fn said(self) -> (String, String) {
+        match self {
+            Self::Unset(name) => (
+                format!("the variable {name} is not set."),
+                format!("Set it, or write ${{{name}:-}} when it may be empty."),
+            ),
+            Self::Open => ("`${` has no `}` after it.".to_owned(), "Close it.".to_owned()),
+        }
+    }
+}
+
+/// The text with its variables put in, or nothing when it has none.
+fn replaced(text: &str, world: &World, secrets: &mut Vec<String>) -> Result<Option<String>, Wrong> {
+    if !text.contains("${") {
+        return Ok(None);
+    }
+    let mut whole = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        let (inside, tail) = after.split_once('}').ok_or(Wrong::Open)?;
+        let (name, default) = match inside.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (inside, None),
+        };
+        let name = name.strip_prefix("env:").unwrap_or(name);
+        let value = world.variable(name).or(default).ok_or_else(|| Wrong::Unset(name.to_owned()))?;
+        if is_secret_name(name) {
+            secrets.push(value.to_owned());
+        }
+        whole.push_str(before);
+        whole.push_str(value);
+        rest = tail;
+    }
+    whole.push_str(rest);
+    Ok(Some(whole))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_in_texts() {
+        let variables = [("A", "1"), ("MY_TOKEN", "hush"), ("NONE", "")];
+        let world = World {
+            variables: variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+            ..World::default()
+        };
+        let mut secrets = Vec::new();
+        for (text, whole) in [
+            ("plain $A", None),
+            ("x${A}y${env:A}", Some("x1y1")),
+            ("Bearer ${MY_TOKEN}", Some("Bearer hush")),
+            ("${B:-two}${NONE:-}", Some("two")),
+        ] {
+            assert_eq!(replaced(text, &world, &mut secrets).ok().flatten().as_deref(), whole, "{text}");
+        }
+        assert_eq!(secrets, ["hush"]);
+        for text in ["${B}", "${NONE}", "${A"] {
+            assert!(replaced(text, &world, &mut secrets).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,196 @@
+use super::*;
+use serde_json::json;
+
+/// A folder with a settings file in it, and a world that stands there.
+fn world(file: Option<&str>, variables: &[(&str, &str)]) -> (tempfile::TempDir, World) {
+    let folder = tempfile::tempdir().unwrap();
+    if let Some(text) = file {
+        std::fs::write(folder.path().join("octoprox.yaml"), text).unwrap();
+    }
+    let home = folder.path().display().to_string();
+    let variables = variables.iter().copied().chain([("HOME", home.as_str())]);
+    let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let world = World { variables, folder: folder.path().to_owned() };
+    (folder, world)
+}
+
+fn problems(file: &str, variables: &[(&str, &str)]) -> Vec<String> {
+    let (folder, world) = world(Some(file), variables);
+    let Err(Problems(problems)) = load(&world, &Flags::default()) else {
+        return Vec::new();
+    };
+    let here = format!("{}/", folder.path().display());
+    problems.iter().map(|problem| problem.to_string().replace(&here, "")).collect()
+}
+
+#[test]
+fn with_nothing_everything_has_a_default() {
+    let (folder, world) = world(None, &[]);
+    let loaded = load(&world, &Flags::default()).unwrap();
+    let expected = Settings {
+        workspace: Some(folder.path().to_owned()),
+        state_dir: Some(folder.path().join(".local/state/octoprox")),
+        ..Settings::default()
+    };
+    assert_eq!((loaded.settings, loaded.file, loaded.notes.len()), (expected, None, 0));
+}
+
+#[test]
+fn an_empty_file_is_no_file() {
+    let (_folder, world) = world(Some("# all of it commented out\nservers:\n"), &[]);
+    assert_eq!(load(&world, &Flags::default()).unwrap().settings.listen.port, 7000);
+}
+
+#[test]
+fn flags_over_variables_over_file_over_defaults() {
+    for (file, variable, flag, port, origin) in [
+        (None, None, None, 7000, "default"),
+        (Some("listen: {port: 1}"), None, None, 1, "octoprox.yaml"),
+        (Some("listen: {port: 1}"), Some("2"), None, 2, "variable OCTOPROX_PORT"),
+        (Some("listen: {port: 1}"), Some("2"), Some(3), 3, "flag --port"),
+        (None, None, Some(3), 3, "flag --port"),
+    ] {
+        let variables: Vec<(&str, &str)> = variable.into_iter().map(|text| ("OCTOPROX_PORT", text)).collect();
+        let (_folder, world) = world(file, &variables);
+        let loaded = load(&world, &Flags { port: flag, ..Flags::default() }).unwrap();
+        assert_eq!(loaded.settings.listen.port, port);
+        let said = loaded.layers.origin("listen.port").to_string();
+        assert!(said.ends_with(origin), "{said} is not {origin}");
+    }
+}
+
+#[test]
+fn the_file_is_the_first_that_is_there() {
+    let (folder, mut world) = world(None, &[]);
+    let write = |name: &str, port: u16| {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, format!("listen: {{port: {port}}}")).unwrap();
+    };
+    let port = |world: &World, config: Option<&str>| {
+        let flags = Flags { config: config.map(PathBuf::from), ..Flags::default() };
+        load(world, &flags).unwrap().settings.listen.port
+    };
+    write(".config/octoprox/octoprox.yaml", 1);
+    assert_eq!(port(&world, None), 1);
+    write("octoprox.yaml", 2);
+    assert_eq!(port(&world, None), 2);
+    write("named.yaml", 3);
+    world.variables.insert("OCTOPROX_CONFIG".to_owned(), "named.yaml".to_owned());
+    assert_eq!(port(&world, None), 3);
+    write("flag.yaml", 4);
+    assert_eq!(port(&world, Some("flag.yaml")), 4);
+    let flags = Flags { config: Some("gone.yaml".into()), ..Flags::default() };
+    let error = load(&world, &flags).err().unwrap().to_string();
+    assert!(error.ends_with("gone.yaml: there is no such file. Check the name, or leave it out."), "{error}");
+}
+
+#[test]
+fn servers_from_a_file_of_their_own() {
+    let (folder, world) = world(Some("servers: {a: {url: 'http://x'}, b: {command: b}}"), &[("KEY", "k")]);
+    let list = json!({"mcpServers": {"a": {"command": "npx", "args": ["-y"], "env": {"T": "${KEY}"}}}});
+    std::fs::write(folder.path().join("mcp.json"), list.to_string()).unwrap();
+    let flags = Flags { servers: Some("mcp.json".into()), ..Flags::default() };
+    let servers = load(&world, &flags).unwrap().settings.servers;
+    assert_eq!(servers["a"].url, None);
+    assert_eq!(servers["a"].env["T"].expose(), "k");
+    assert_eq!(servers["b"].command.as_deref(), Some("b"));
+}
+
+/// A file, and what is said of it.
+const WRONG: &[(&str, &str)] = &[
+    ("lisen: {port: 1}", "octoprox.yaml: lisen: there is no such setting. Did you mean `listen`?"),
+    ("listen: {prot: 1}", "octoprox.yaml: listen.prot: there is no such setting. Did you mean `port`?"),
+    (
+        "toolboxes: {shell: yes}",
+        "octoprox.yaml: toolboxes.shell: `\"yes\"` is not a boolean. Write true or false.",
+    ),
+    ("listen: {port: 99999}", "octoprox.yaml: listen.port: `99999` is too large. The most is 65535."),
+    ("servers: {a: {url: 5}}", "octoprox.yaml: servers.a.url: `5` is not a string. Put it in quotes."),
+    (
+        "servers: {a: {}}",
+        "octoprox.yaml: servers.a: it has neither a `command` nor a `url`. Give it one of them.",
+    ),
+    (
+        "servers: {a: {url: 'http://x', command: y}}",
+        "octoprox.yaml: servers.a: it has both a `command` and a `url`. Keep one of them.",
+    ),
+    (
+        "servers: {notion: {url: 'notion.com/mcp'}}",
+        "octoprox.yaml: servers.notion.url: `notion.com/mcp` is not an address. Write it with http:// or https://.",
+    ),
+    (
+        "servers: {notion: {url: 'https://x/mcp', headers: {Authorization: 'Bearer ${NO_SUCH}'}}}",
+        "octoprox.yaml: servers.notion.headers.Authorization: the variable NO_SUCH is not set. Set it, or write ${NO_SUCH:-} when it may be empty.",
+    ),
+    (
+        "servers: {a__b: {command: x}}",
+        "octoprox.yaml: servers.a__b: the name cannot be used. Use letters, digits, `_` and `-`, at most 20 of them, without `__`.",
+    ),
+    (
+        "servers: {time: {command: x}}",
+        "octoprox.yaml: servers.time: a toolbox has this name. Choose another.",
+    ),
+    (
+        "servers: {a: {command: x, type: sse}}",
+        "octoprox.yaml: servers.a.type: `\"sse\"` is not one of the choices. Write one of: stdio, http.",
+    ),
+    (
+        "profiles: {p: {tools: ['a[']}}",
+        "octoprox.yaml: profiles.p.tools: a pattern cannot be read: error parsing glob 'a[': unclosed character class; missing ']'. Mend it.",
+    ),
+    (
+        "profiles: {p: {servers: [nobody]}}",
+        "octoprox.yaml: profiles.p.servers: there is no server or toolbox `nobody`. Name one of `servers` or `toolboxes`.",
+    ),
+    (
+        "policy: {rules: [{name: r, decision: maybe}]}",
+        "octoprox.yaml: policy.rules[0].decision: `\"maybe\"` is not one of the choices. Write one of: allow, deny.",
+    ),
+    ("policy: {rules: [{name: r}]}", "octoprox.yaml: policy.rules[0]: `decision` is missing. Add it."),
+    (
+        "auth: {tokens: [{name: ada, sha256: abc}]}",
+        "octoprox.yaml: auth.tokens[0]: The token of `ada` needs a sha256 of 64 hexadecimal digits. Make one with `octoprox token new NAME`.",
+    ),
+    (
+        "telemetry: {log_level: loud}",
+        "octoprox.yaml: telemetry.log_level: `loud` is not a level. Write error, warn, info, debug or trace.",
+    ),
+    (
+        "workspace: /no/such/folder",
+        "octoprox.yaml: workspace: there is no folder /no/such/folder. Make it, or name another.",
+    ),
+    (
+        "listen: {host: example.com}",
+        "octoprox.yaml: listen.host: `example.com` is not an address. Write an IP address, or localhost.",
+    ),
+];
+
+#[test]
+fn every_error_says_where_what_and_what_to_do() {
+    for (file, expected) in WRONG {
+        assert_eq!(problems(file, &[]), [*expected], "{file}");
+    }
+}
+
+#[test]
+fn errors_do_not_tell_secrets() {
+    let file =
+        "logins: {secret: 8675309}\ngithub: {token: [8675309]}\nsearch: {searxng_url: 'x?key=8675309'}";
+    let other = "servers: {a: {url: 'ada:8675309@x', headers: {Authorization: 8675309}}}\nworkspace: 8675309";
+    let said = [problems(file, &[]), problems(other, &[])].concat().join("\n");
+    assert!(said.contains("logins.secret") && said.contains("servers.a.headers.Authorization"), "{said}");
+    assert_eq!(said.matches("8675309").count(), 1, "only the workspace is none: {said}");
+}
+
+#[test]
+fn all_errors_at_once() {
+    let file = "listen: {port: x}\nservers: {a: {urll: 'http://x'}}\nlimits: [{per_minute: 0}]";
+    let said = problems(file, &[("OCTOPROX_ENABLE_TIME", "perhaps")]);
+    assert_eq!(said.len(), 4, "{said:#?}");
+}
+
+#[test]
+fn a_server_that_is_off_needs_no_variables() {
+    assert_eq!(problems("servers: {a: {url: '${NO_SUCH}', enabled: false}}", &[]), Vec::<String>::new());
+}

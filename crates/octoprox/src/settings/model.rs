@@ -1,0 +1,126 @@
+//! All settings in one type. Its comments are the reference that people read.
+
+use super::sections::{
+    Audit, Auth, Calls, Database, Github, Http, Listen, Logins, Roots, Search, Shell, Telemetry,
+};
+use super::server::Server;
+use super::toolboxes::Toolboxes;
+use super::variables;
+use octo_hub::{CacheRule, LimitRule, PolicySettings, ProfileSettings, ShapeSettings};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Settings of octoprox: one YAML file, given with `--config` or `OCTOPROX_CONFIG`, else `octoprox.yaml` in the current
+/// folder, else `octoprox/octoprox.yaml` in `$XDG_CONFIG_HOME`. Everything is optional and has a safe default; texts may
+/// hold `${NAME}` or `${NAME:-default}` for a variable. Variables of the environment go over the file, flags over both.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Settings {
+    /// Folder that tools work in; the current folder when it is not set.
+    pub workspace: Option<PathBuf>,
+    /// Folder of the hub's own data (audit, kept results); `octoprox` in `$XDG_STATE_HOME` or `~/.local/state` when it is not set.
+    pub state_dir: Option<PathBuf>,
+    /// Where the hub listens.
+    pub listen: Listen,
+    /// Which toolboxes are on.
+    pub toolboxes: Toolboxes,
+    /// MCP servers behind the hub, by name: letters, digits, `_` and `-`, at most 20 characters.
+    pub servers: BTreeMap<String, Server>,
+    /// Named views of the catalogue, each served at `/mcp/` and its name.
+    pub profiles: BTreeMap<String, ProfileSettings>,
+    /// Who may call what.
+    pub policy: PolicySettings,
+    /// How often callers may call.
+    pub limits: Vec<LimitRule>,
+    /// Which answers are kept and given again.
+    pub cache: Vec<CacheRule>,
+    /// How large replies may be.
+    pub results: ShapeSettings,
+    /// Bounds of every call.
+    pub calls: Calls,
+    /// The record of every call.
+    pub audit: Audit,
+    /// Who may come in.
+    pub auth: Auth,
+    /// The edge towards HTTP clients.
+    pub http: Http,
+    /// Logs and traces of the hub.
+    pub telemetry: Telemetry,
+    /// Where the search toolbox looks.
+    pub search: Search,
+    /// Databases that the database toolbox may use.
+    pub database: Database,
+    /// What the shell toolbox may run.
+    pub shell: Shell,
+    /// What the GitHub toolbox needs.
+    pub github: Github,
+    /// Folders beside the workspace.
+    pub roots: Roots,
+    /// Logins at servers behind the hub.
+    pub logins: Logins,
+}
+
+/// The JSON Schema of the settings file.
+pub fn schema() -> serde_json::Value {
+    let mut schema = schemars::schema_for!(Settings).to_value();
+    if let Some(root) = schema.as_object_mut() {
+        root.insert("title".to_owned(), "octoprox settings".into());
+    }
+    for (setting, variables) in variables::by_setting() {
+        tell(&mut schema, &setting, &format!(" Variable: `{}`.", variables.join("`, `")));
+    }
+    schema
+}
+
+/// Adds to what is said of a setting.
+fn tell(schema: &mut Value, setting: &str, more: &str) {
+    let place = setting.split('.').try_fold(String::new(), |place, key| {
+        let field = format!("{place}/properties/{key}");
+        let target = schema.pointer(&field)?.get("$ref").and_then(Value::as_str);
+        Some(target.map_or(field, |target| target.trim_start_matches('#').to_owned()))
+    });
+    let said =
+        place.and_then(|place| schema.pointer_mut(&place)).and_then(|field| field.get_mut("description"));
+    if let Some(Value::String(said)) = said {
+        said.push_str(more);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_field_is_documented() {
+        let schema = schema();
+        let defs = schema["$defs"].as_object().unwrap();
+        for (name, section) in defs.iter().chain([(&"Settings".to_owned(), &schema)]) {
+            for (field, about) in section["properties"].as_object().into_iter().flatten() {
+                let said = about["description"].as_str().unwrap_or_default();
+                assert!(said.len() > 10, "{name}.{field} is not documented");
+            }
+        }
+    }
+
+    #[test]
+    fn settings_name_their_variables() {
+        let schema = schema().to_string();
+        for (_, variables) in variables::by_setting() {
+            for variable in variables {
+                assert!(schema.contains(&format!("`{variable}`")), "{variable} is nowhere");
+            }
+        }
+    }
+
+    #[test]
+    fn the_defaults_fit_their_own_schema() {
+        let defaults = serde_json::to_value(Settings::default()).unwrap();
+        let validator = jsonschema::options().build(&schema()).unwrap();
+        let errors: Vec<String> = validator.iter_errors(&defaults).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{errors:?}");
+        assert_eq!(defaults["listen"]["host"], Value::from("127.0.0.1"));
+    }
+}

@@ -1,0 +1,80 @@
+//! Paths in the settings: those of a file are relative to it, all others to the current folder.
+
+use super::World;
+use super::find;
+use super::layers::Layers;
+use super::problem::Origin;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+const PATHS: [&str; 7] = [
+    "workspace",
+    "state_dir",
+    "telemetry.log_file",
+    "roots.repos",
+    "roots.downloads",
+    "roots.playbooks",
+    "logins.store",
+];
+
+/// Makes every path whole and fills in those that everybody has.
+pub fn settle(layers: &mut Layers, world: &World) {
+    let servers: Vec<String> = layers
+        .get("servers")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+        .map(|(name, _)| format!("servers.{name}.cwd"))
+        .collect();
+    for setting in PATHS.iter().map(|path| (*path).to_owned()).chain(servers) {
+        let Some(text) = layers.get(&setting).and_then(Value::as_str) else {
+            continue;
+        };
+        let origin = layers.origin(&setting);
+        let whole = whole(Path::new(text), &origin, world);
+        layers.set(&setting, Value::from(whole.to_string_lossy()), &origin);
+    }
+    if layers.get("workspace").is_none() {
+        layers.set("workspace", Value::from(world.folder.to_string_lossy()), &Origin::Default);
+    }
+    if let Some(state) = find::state_dir(world).filter(|_| layers.get("state_dir").is_none()) {
+        layers.set("state_dir", Value::from(state.to_string_lossy()), &Origin::Default);
+    }
+}
+
+fn whole(path: &Path, origin: &Origin, world: &World) -> PathBuf {
+    if let Some((home, rest)) = world.variable("HOME").zip(path.strip_prefix("~").ok()) {
+        return Path::new(home).join(rest);
+    }
+    let base = match origin {
+        Origin::File(file) => file.parent().unwrap_or(&world.folder),
+        _ => &world.folder,
+    };
+    base.join(path).components().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_made_whole() {
+        let world = World { variables: [("HOME".to_owned(), "/h".to_owned())].into(), folder: "/now".into() };
+        let file = Origin::File("/etc/octo/octoprox.yaml".into());
+        for (path, origin, whole) in [
+            ("/x", &file, "/x"),
+            ("x", &file, "/etc/octo/x"),
+            (".", &file, "/etc/octo"),
+            ("x", &Origin::Default, "/now/x"),
+            ("~/x", &file, "/h/x"),
+        ] {
+            assert_eq!(super::whole(Path::new(path), origin, &world), Path::new(whole), "{path}");
+        }
+        let mut layers = Layers::default();
+        settle(&mut layers, &world);
+        assert_eq!(
+            layers.tree(),
+            serde_json::json!({"workspace": "/now", "state_dir": "/h/.local/state/octoprox"})
+        );
+    }
+}

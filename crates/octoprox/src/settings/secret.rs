@@ -1,0 +1,143 @@
+//! Values that are used and never shown.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize, Serializer};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// What stands in the place of a secret wherever people look.
+pub const MASK: &str = "***";
+
+/// A text that is written as `***`. Only [`Secret::expose`] gives it.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct Secret(String);
+
+impl Secret {
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(MASK)
+    }
+}
+
+impl Serialize for Secret {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(MASK)
+    }
+}
+
+impl JsonSchema for Secret {
+    fn schema_name() -> Cow<'static, str> {
+        "Secret".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "writeOnly": true})
+    }
+}
+
+/// Whether a variable, a header, a parameter or a flag of this name is likely to carry a secret.
+pub fn is_secret_name(name: &str) -> bool {
+    const WHOLE: [&str; 7] = ["auth", "authorization", "bearer", "cookie", "key", "pass", "pin"];
+    const PART: [&str; 12] = [
+        "token",
+        "secret",
+        "passw",
+        "passphrase",
+        "pwd",
+        "apikey",
+        "api_key",
+        "access_key",
+        "private_key",
+        "credential",
+        "database_url",
+        "dsn",
+    ];
+    let name = name.to_ascii_lowercase().replace('-', "_");
+    PART.iter().any(|part| name.contains(part)) || name.split('_').any(|word| WHOLE.contains(&word))
+}
+
+/// Writes a map of named values with those masked whose names look secret.
+pub fn masked<S: Serializer>(values: &BTreeMap<String, Secret>, serializer: S) -> Result<S::Ok, S::Error> {
+    let shown =
+        values.iter().map(|(name, value)| (name, if is_secret_name(name) { MASK } else { value.expose() }));
+    serializer.collect_map(shown)
+}
+
+/// Writes a map of database addresses without their passwords.
+pub fn addresses<S: Serializer>(values: &BTreeMap<String, Secret>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(values.iter().map(|(name, value)| (name, without_secrets(value.expose()))))
+}
+
+/// Writes an address without what is secret in it.
+pub fn address<S: Serializer>(value: &Option<String>, serializer: S) -> Result<S::Ok, S::Error> {
+    value.as_deref().map(without_secrets).serialize(serializer)
+}
+
+/// An address with its password and secret parameters masked. What cannot be read as an address is masked whole.
+pub fn without_secrets(address: &str) -> String {
+    let Ok(mut url) = url::Url::parse(address) else {
+        return MASK.to_owned();
+    };
+    if url.password().is_some() && url.set_password(Some(MASK)).is_err() {
+        return MASK.to_owned();
+    }
+    if url.query().is_some() {
+        let shown: Vec<String> = url
+            .query_pairs()
+            .map(|(name, value)| format!("{name}={}", if is_secret_name(&name) { MASK } else { &value }))
+            .collect();
+        url.set_query(Some(&shown.join("&")));
+    }
+    url.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        for (name, secret) in [
+            ("GITHUB_TOKEN", true),
+            ("Authorization", true),
+            ("X-Api-Key", true),
+            ("BRAVE_KEY", true),
+            ("PGPASSWORD", true),
+            ("DATABASE_URL", true),
+            ("Cookie", true),
+            ("NODE_ENV", false),
+            ("X-Keyboard", false),
+            ("AUTHOR", false),
+            ("PATH", false),
+        ] {
+            assert_eq!(is_secret_name(name), secret, "{name}");
+        }
+    }
+
+    #[test]
+    fn addresses_lose_their_passwords() {
+        for (address, shown) in [
+            ("postgresql://ada:hunter2@db:5432/main", "postgresql://ada:***@db:5432/main"),
+            ("https://x.test/mcp?api_key=abc&page=2", "https://x.test/mcp?api_key=***&page=2"),
+            ("http://127.0.0.1:3000/mcp", "http://127.0.0.1:3000/mcp"),
+            ("host=db password=x", "***"),
+        ] {
+            assert_eq!(without_secrets(address), shown);
+        }
+        assert_eq!(format!("{:?}", Secret::new("x")), "***");
+    }
+}

@@ -1,0 +1,194 @@
+//! The smaller sections of the settings.
+
+use super::secret::{Secret, addresses};
+use octo_web::TokenSettings;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Where the hub listens.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Listen {
+    /// Address to listen on. Any other than loopback needs `auth.tokens`.
+    pub host: String,
+    /// Port to listen on; 0 takes a free one.
+    pub port: u16,
+}
+
+impl Default for Listen {
+    fn default() -> Self {
+        Self { host: "127.0.0.1".to_owned(), port: 7000 }
+    }
+}
+
+/// Bounds of every call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Calls {
+    /// Longest that any call may take, in seconds.
+    pub timeout_seconds: u64,
+}
+
+impl Default for Calls {
+    fn default() -> Self {
+        Self { timeout_seconds: 300 }
+    }
+}
+
+/// The record of every call.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Audit {
+    /// What a record survives: the end of the `process`, or the loss of `power` as well, which is slower.
+    pub durability: Durability,
+}
+
+/// What an acknowledged record survives.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Durability {
+    #[default]
+    Process,
+    Power,
+}
+
+/// Who may come in.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Auth {
+    /// Bearer tokens that are accepted; `octoprox token new NAME` makes one. With none, everybody who reaches the port is
+    /// let in.
+    pub tokens: Vec<TokenSettings>,
+}
+
+/// The edge towards HTTP clients.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Http {
+    /// Names under which the hub may be asked for, beside loopback and its own address; guards against rebinding of names.
+    pub allowed_hosts: Vec<String>,
+    /// Origins of web pages that may call, such as `https://app.example`. Empty: only pages from loopback.
+    pub allowed_origins: Vec<String>,
+    /// Longest body of a request in bytes.
+    pub max_body_bytes: usize,
+    /// Seconds after which a session of an older client is dropped when it is not used.
+    pub session_idle_seconds: u64,
+    /// Sessions of older clients that may be open at once.
+    pub max_sessions: usize,
+}
+
+impl Default for Http {
+    fn default() -> Self {
+        Self {
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+            max_body_bytes: 4 << 20,
+            session_idle_seconds: 1_800,
+            max_sessions: 200_000,
+        }
+    }
+}
+
+/// What operators see.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Telemetry {
+    /// Where spans go: the address of an OTLP collector over HTTP, such as `http://127.0.0.1:4318`. Without it no spans are made.
+    pub otlp_endpoint: Option<String>,
+    /// How much is logged: `error`, `warn`, `info`, `debug` or `trace`, also by part: `info,octo_hub=debug`.
+    pub log_level: String,
+    /// File that log lines are added to, beside standard output.
+    pub log_file: Option<PathBuf>,
+    /// Name of this service in traces.
+    pub service_name: String,
+}
+
+impl Default for Telemetry {
+    fn default() -> Self {
+        Self {
+            otlp_endpoint: None,
+            log_level: "info".to_owned(),
+            log_file: None,
+            service_name: "octoprox".to_owned(),
+        }
+    }
+}
+
+/// Web search.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Search {
+    /// Address of a SearxNG instance.
+    pub searxng_url: Option<String>,
+    /// Key for Brave Search.
+    pub brave_api_key: Option<Secret>,
+}
+
+/// SQL databases.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Database {
+    /// Databases by name: `main: postgresql://user:password@host:5432/name`.
+    #[serde(serialize_with = "addresses")]
+    pub connections: BTreeMap<String, Secret>,
+    /// Whether only reading is allowed; the database itself enforces it.
+    pub read_only: bool,
+}
+
+/// Commands.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Shell {
+    /// Programs that may be run. Empty: all.
+    pub allowed_commands: Vec<String>,
+    /// Patterns that are refused. A help against accidents; what keeps a command in bounds is the sandbox.
+    pub blocked_commands: Vec<String>,
+    /// Longest that a command may take, in seconds.
+    pub max_timeout_seconds: u64,
+}
+
+impl Default for Shell {
+    fn default() -> Self {
+        const BLOCKED: [&str; 8] =
+            ["rm -rf /", "mkfs", "dd", ":(){ :|:& };:", "shutdown", "reboot", "halt", "poweroff"];
+        Self {
+            allowed_commands: Vec::new(),
+            blocked_commands: BLOCKED.map(str::to_owned).to_vec(),
+            max_timeout_seconds: 600,
+        }
+    }
+}
+
+/// GitHub.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Github {
+    /// Token for GitHub's API.
+    pub token: Option<Secret>,
+}
+
+/// Folders beside the workspace.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Roots {
+    /// Repositories, read and written.
+    pub repos: Option<PathBuf>,
+    /// Downloads, only read.
+    pub downloads: Option<PathBuf>,
+    /// Playbooks with prompts, only read.
+    pub playbooks: Option<PathBuf>,
+}
+
+/// Logins at servers behind the hub.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Logins {
+    /// Secret that stored credentials are sealed with.
+    pub secret: Option<Secret>,
+    /// Folder of the stored credentials; within `state_dir` when it is not set.
+    pub store: Option<PathBuf>,
+    /// Address that a login returns to, where the browser is not on this machine.
+    pub callback_url: Option<String>,
+}

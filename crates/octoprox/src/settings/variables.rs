@@ -1,0 +1,195 @@
+//! The variables of the environment that the hub reads.
+
+use super::World;
+use super::layers::Layers;
+use super::problem::{Origin, Problem};
+use super::toolboxes::Toolboxes;
+use crate::nearest::nearest;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// How the text of a variable is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Text,
+    Switch,
+    Count,
+    /// Parts between commas.
+    List,
+    /// `name=address` between commas.
+    Addresses,
+    /// A bearer token, of which only the hash is kept.
+    Token,
+}
+
+/// Name, setting and form. Where two variables set the same, the later one wins: our own names stand last.
+const VARIABLES: &[(&str, &str, Form)] = &[
+    ("WORKSPACE_PATH", "workspace", Form::Text),
+    ("OCTOPROX_WORKSPACE", "workspace", Form::Text),
+    ("OCTOPROX_STATE_DIR", "state_dir", Form::Text),
+    ("MCP_BIND_HOST", "listen.host", Form::Text),
+    ("OCTOPROX_HOST", "listen.host", Form::Text),
+    ("MCP_PORT", "listen.port", Form::Count),
+    ("OCTOPROX_PORT", "listen.port", Form::Count),
+    ("OCTOPROX_CALL_TIMEOUT", "calls.timeout_seconds", Form::Count),
+    ("OCTOPROX_SEARXNG_URL", "search.searxng_url", Form::Text),
+    ("BRAVE_SEARCH_API", "search.brave_api_key", Form::Text),
+    ("BRAVE_API_KEY", "search.brave_api_key", Form::Text),
+    ("GITHUB_TOKEN", "github.token", Form::Text),
+    ("OCTOPROX_DATABASE_CONNECTIONS", "database.connections", Form::Addresses),
+    ("OCTOPROX_DATABASE_READ_ONLY", "database.read_only", Form::Switch),
+    ("OCTOPROX_SHELL_ALLOWED_COMMANDS", "shell.allowed_commands", Form::List),
+    ("OCTOPROX_SHELL_BLOCKED_COMMANDS", "shell.blocked_commands", Form::List),
+    ("OCTOPROX_SHELL_MAX_TIMEOUT", "shell.max_timeout_seconds", Form::Count),
+    ("REPOS_PATH", "roots.repos", Form::Text),
+    ("BASE_REPOS_PATH", "roots.repos", Form::Text),
+    ("DOWNLOADS_PATH", "roots.downloads", Form::Text),
+    ("BASE_DOWNLOADS_PATH", "roots.downloads", Form::Text),
+    ("PLAYBOOKS_PATH", "roots.playbooks", Form::Text),
+    ("GATEWAY_AUTH_DIR", "logins.store", Form::Text),
+    ("AUTH_STORE_PATH", "logins.store", Form::Text),
+    ("TOOL_GATEWAY_SECRET", "logins.secret", Form::Text),
+    ("TOOL_GATEWAY_CALLBACK_URL", "logins.callback_url", Form::Text),
+    ("GATEWAY_TOKEN", "auth.tokens", Form::Token),
+    ("OTEL_EXPORTER_OTLP_ENDPOINT", "telemetry.otlp_endpoint", Form::Text),
+    ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "telemetry.otlp_endpoint", Form::Text),
+    ("OTEL_SERVICE_NAME", "telemetry.service_name", Form::Text),
+    ("OCTOPROX_LOG_LEVEL", "telemetry.log_level", Form::Text),
+    ("OCTOPROX_LOG_FILE", "telemetry.log_file", Form::Text),
+];
+
+/// Variables that are read elsewhere: where the file is, and by the tests and scripts of this repository.
+const OTHERS: &[&str] = &["OCTOPROX_CONFIG", "OCTOPROX_BIN", "OCTOPROX_CACHE", "OCTOPROX_CI_LOCKED"];
+
+const SWITCH: &str = "OCTOPROX_ENABLE_";
+
+/// Lays the environment over the settings and says what in it cannot be read.
+pub fn lay(layers: &mut Layers, world: &World) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (name, path, form) in all() {
+        let Some(text) = world.variable(&name) else {
+            continue;
+        };
+        let origin = Origin::Variable(name.clone());
+        match value(form, text) {
+            Ok(value) if form == Form::Token => layers.push(&path, value, &origin),
+            Ok(value) => {
+                if form == Form::Addresses {
+                    layers.remove(&path);
+                }
+                layers.set(&path, value, &origin);
+            }
+            Err((what, remedy)) => problems.push(Problem::new(origin, path, what, remedy)),
+        }
+    }
+    problems
+}
+
+fn all() -> Vec<(String, String, Form)> {
+    let listed = VARIABLES.iter().map(|(name, path, form)| ((*name).to_owned(), (*path).to_owned(), *form));
+    let switches = Toolboxes::default().switches().into_iter().map(|(toolbox, _)| {
+        (format!("{SWITCH}{}", toolbox.to_uppercase()), format!("toolboxes.{toolbox}"), Form::Switch)
+    });
+    listed.chain(switches).collect()
+}
+
+/// The variables of each setting, the strongest first.
+pub fn by_setting() -> BTreeMap<String, Vec<String>> {
+    let mut settings: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (name, setting, _) in all() {
+        settings.entry(setting).or_default().insert(0, name);
+    }
+    settings
+}
+
+/// Secrets that only the environment has: a token that is kept as its hash, and headers that the exporter of spans reads
+/// by itself.
+pub fn secrets(world: &World) -> Vec<String> {
+    let token = world.variable("GATEWAY_TOKEN").map(str::to_owned);
+    let headers = ["OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"];
+    let headers = headers.into_iter().filter_map(|name| world.variable(name)).flat_map(|all| all.split(','));
+    let values =
+        headers.filter_map(|header| header.split_once('=')).map(|(_, value)| value.trim().to_owned());
+    token.into_iter().chain(values).collect()
+}
+
+/// Variables that look like ours and are none: most likely a slip.
+pub fn unknown(world: &World) -> Vec<String> {
+    let known: Vec<String> = all().into_iter().map(|(name, ..)| name).collect();
+    let ours = world.variables.keys().filter(|name| name.starts_with("OCTOPROX_"));
+    let strange = ours.filter(|name| !known.contains(name) && !OTHERS.contains(&name.as_str()));
+    strange
+        .map(|name| match nearest(name, known.iter().map(String::as_str)) {
+            Some(close) => format!("the variable {name} means nothing to octoprox; did you mean {close}?"),
+            None => format!("the variable {name} means nothing to octoprox"),
+        })
+        .collect()
+}
+
+fn value(form: Form, text: &str) -> Result<Value, (String, &'static str)> {
+    match form {
+        Form::Text => Ok(Value::from(text)),
+        Form::Switch => switch(text).map(Value::Bool),
+        Form::Count => text
+            .trim()
+            .parse::<u64>()
+            .map(Value::from)
+            .map_err(|_| (format!("`{text}` is not a whole number."), "Write digits only.")),
+        Form::List => {
+            Ok(text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(Value::from).collect())
+        }
+        Form::Addresses => addresses(text).map(Value::Object),
+        Form::Token if text.len() < 16 => Err((
+            "a token must have at least 16 characters.".to_owned(),
+            "Make one with `octoprox token new NAME`.",
+        )),
+        Form::Token => Ok(serde_json::json!({"name": "gateway", "sha256": octo_web::fingerprint(text)})),
+    }
+}
+
+fn switch(text: &str) -> Result<bool, (String, &'static str)> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "true" | "1" | "yes" | "on" => Ok(true),
+        "false" | "0" | "no" | "off" => Ok(false),
+        _ => Err((
+            format!("`{text}` is neither true nor false."),
+            "Write true, false, 1, 0, yes, no, on or off.",
+        )),
+    }
+}
+
+/// An address may hold commas itself, so a new pair begins only where `name=scheme://` follows one.
+fn addresses(text: &str) -> Result<Map<String, Value>, (String, &'static str)> {
+    let mut pairs: Vec<(String, String)> = Vec::new();
+    for part in text.split(',') {
+        match (pair(part.trim()), pairs.last_mut()) {
+            (Some(pair), _) => pairs.push(pair),
+            (None, Some((_, address))) => {
+                address.push(',');
+                address.push_str(part);
+            }
+            (None, None) if part.contains("://") => {
+                pairs.push(("default".to_owned(), part.trim().to_owned()))
+            }
+            (None, None) => {
+                let what = "this is no list of databases.".to_owned();
+                return Err((
+                    what,
+                    "Write name=postgresql://user:password@host:5432/database, with commas between.",
+                ));
+            }
+        }
+    }
+    Ok(pairs.into_iter().map(|(name, address)| (name, Value::from(address))).collect())
+}
+
+fn pair(part: &str) -> Option<(String, String)> {
+    let (name, address) = part.split_once('=')?;
+    let scheme = address.split_once("://")?.0;
+    let plain =
+        octo_model::is_plain(name) && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'+');
+    plain.then(|| (name.to_owned(), address.to_owned()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,131 @@
+//! Sending spans to a collector over OTLP.
+
+use super::redact::Redactor;
+use super::trace::Traces;
+use crate::settings::Telemetry;
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
+use octo_hub::Tracer;
+use opentelemetry::trace::TracerProvider;
+use opentelemetry_http::{HttpClient, HttpError};
+use opentelemetry_otlp::{ExporterBuildError, SpanExporter, WithExportConfig, WithHttpConfig};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::Handle;
+
+/// A collector has little to say.
+const MAX_ANSWER: usize = 64 << 10;
+/// Longest that one batch of spans may take to be sent.
+const SENDING: Duration = Duration::from_secs(10);
+/// Longest that the last spans may take when the process ends.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The way to the collector; ended when the process ends.
+pub struct Export {
+    provider: SdkTracerProvider,
+    redactor: Arc<Redactor>,
+}
+
+impl Export {
+    /// Nothing without an endpoint: then no span is ever made. Needs a runtime.
+    pub fn start(settings: &Telemetry, redactor: &Arc<Redactor>) -> Result<Option<Self>, ExporterBuildError> {
+        let Some(endpoint) = &settings.otlp_endpoint else {
+            return Ok(None);
+        };
+        let client =
+            Courier::new().map_err(|error| ExporterBuildError::InternalFailure(error.to_string()))?;
+        let exporter = SpanExporter::builder()
+            .with_http()
+            .with_http_client(client)
+            .with_endpoint(traces(endpoint))
+            .build()?;
+        let resource = Resource::builder()
+            .with_service_name(settings.service_name.clone())
+            .with_attribute(opentelemetry::KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
+            .build();
+        let provider =
+            SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource).build();
+        Ok(Some(Self { provider, redactor: Arc::clone(redactor) }))
+    }
+
+    /// What log setup needs in order to make spans.
+    pub fn tracer(&self) -> SdkTracer {
+        self.provider.tracer("octoprox")
+    }
+
+    /// What the hub needs in order to fill them in.
+    pub fn hub_tracer(&self) -> Arc<dyn Tracer> {
+        Arc::new(Traces::new(Arc::clone(&self.redactor)))
+    }
+
+    /// Sends what is left. It waits on a thread of its own, since the sending itself needs the runtime.
+    pub async fn end(self) {
+        let end = tokio::task::spawn_blocking(move || self.provider.shutdown_with_timeout(PATIENCE));
+        if let Ok(Err(error)) = end.await {
+            tracing::warn!(%error, "the last spans could not be sent");
+        }
+    }
+}
+
+/// As the specification says: a base address gets the path of traces, a whole one stays.
+fn traces(endpoint: &str) -> String {
+    let base = endpoint.trim_end_matches('/');
+    if base.ends_with("/v1/traces") { base.to_owned() } else { format!("{base}/v1/traces") }
+}
+
+/// Sends through the hub's own connector. The exporter runs on a thread without a runtime, so requests are handed to ours.
+#[derive(Debug)]
+struct Courier {
+    client: Client<octo_grants::Connector, Full<Bytes>>,
+    runtime: Handle,
+}
+
+impl Courier {
+    fn new() -> std::io::Result<Self> {
+        let client = Client::builder(TokioExecutor::new()).build(octo_grants::connector()?);
+        Ok(Self { client, runtime: Handle::current() })
+    }
+}
+
+impl HttpClient for Courier {
+    fn send_bytes<'a, 'future>(
+        &'a self,
+        request: Request<Bytes>,
+    ) -> Pin<Box<dyn Future<Output = Result<Response<Bytes>, HttpError>> + Send + 'future>>
+    where
+        'a: 'future,
+        Self: 'future,
+    {
+        let client = self.client.clone();
+        let sent = async move {
+            let answer = client.request(request.map(Full::new)).await?;
+            let (head, body) = answer.into_parts();
+            let body = Limited::new(body, MAX_ANSWER).collect().await?.to_bytes();
+            Ok::<_, HttpError>(Response::from_parts(head, body))
+        };
+        let sent = self.runtime.spawn(async move { tokio::time::timeout(SENDING, sent).await? });
+        Box::pin(async move { sent.await? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endpoints() {
+        for (given, used) in [
+            ("http://127.0.0.1:4318", "http://127.0.0.1:4318/v1/traces"),
+            ("http://127.0.0.1:4318/", "http://127.0.0.1:4318/v1/traces"),
+            ("https://x.test/otlp/v1/traces", "https://x.test/otlp/v1/traces"),
+        ] {
+            assert_eq!(traces(given), used);
+        }
+    }
+}

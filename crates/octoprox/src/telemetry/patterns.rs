@@ -1,0 +1,99 @@
+//! Secrets that are known by their shape.
+
+use regex::Regex;
+use std::borrow::Cow;
+use std::sync::OnceLock;
+
+/// A shape: words of which one must be in the line, the expression, and what is put in its place.
+struct Pattern {
+    words: &'static [&'static str],
+    shape: &'static str,
+    instead: &'static str,
+    compiled: OnceLock<Option<Regex>>,
+}
+
+const fn pattern(words: &'static [&'static str], shape: &'static str, instead: &'static str) -> Pattern {
+    Pattern { words, shape, instead, compiled: OnceLock::new() }
+}
+
+/// An expression is compiled when a line first holds one of its words, so that a quiet start costs nothing.
+static PATTERNS: [Pattern; 9] = [
+    pattern(
+        &["-----begin"],
+        r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)",
+        "***",
+    ),
+    pattern(&["bearer", "basic"], r"(?i-u:\b(bearer|basic)(?:\s|%20|\+)+)[A-Za-z0-9._~+/=%-]{6,}", "$1 ***"),
+    pattern(&["eyj"], r"(?-u:\b)eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}(?:\.[A-Za-z0-9_-]*)?", "***"),
+    pattern(&["sk-", "pk-", "rk-"], r"(?-u:\b)[spr]k-[A-Za-z0-9_-]{12,}", "***"),
+    pattern(
+        &["ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-"],
+        r"(?-u:\b)(?:gh[pousr]_|github_pat_|glpat-)[A-Za-z0-9_-]{16,}",
+        "***",
+    ),
+    pattern(&["akia", "asia"], r"(?-u:\b)A(?:KI|SI)A[0-9A-Z]{16}", "***"),
+    pattern(&["xox", "octo_"], r"(?-u:\b)(?:xox[abeprs]-[A-Za-z0-9-]{10,}|octo_[0-9a-f]{32,})", "***"),
+    pattern(&["://"], r#"(://[^\s/:@"'\\]*):[^\s/@"'\\]+@"#, "$1:***@"),
+    pattern(
+        &["pass", "pwd", "secret", "token", "key", "credential", "authorization", "cookie"],
+        // What stands after a name that says it is secret, as a parameter, a header or a member of JSON.
+        r#"(?i-u:((?:[a-z0-9_-]*(?:passw(?:or)?d|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?)|authorization|set-cookie|cookie)\\{0,3}["']?\s*(?:=|:|%3d)\s*\\{0,3}["']?(?:bearer |basic )?))[^\s"'&,;}\\]+"#,
+        "$1***",
+    ),
+];
+
+/// The line with every known shape masked.
+pub fn mask(line: &str) -> Cow<'_, str> {
+    let low = line.to_ascii_lowercase();
+    PATTERNS.iter().fold(Cow::Borrowed(line), |line, pattern| {
+        if !pattern.words.iter().any(|word| low.contains(word)) {
+            return line;
+        }
+        match pattern.compiled() {
+            Some(regex) if regex.is_match(&line) => {
+                Cow::Owned(regex.replace_all(&line, pattern.instead).into_owned())
+            }
+            Some(_) => line,
+            None => Cow::Borrowed("***"),
+        }
+    })
+}
+
+impl Pattern {
+    fn compiled(&self) -> Option<&Regex> {
+        self.compiled.get_or_init(|| Regex::new(self.shape).ok()).as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pattern_can_be_read() {
+        assert!(PATTERNS.iter().all(|pattern| pattern.compiled().is_some()));
+    }
+
+    #[test]
+    fn shapes_are_masked_and_words_stay() {
+        for (line, masked) in [
+            ("Authorization: Bearer abc.def-123", "Authorization: Bearer ***"),
+            (r#"{"authorization":"Bearer abcdefgh"}"#, r#"{"authorization":"Bearer ***"}"#),
+            ("GET /?password=hunter2&page=2", "GET /?password=***&page=2"),
+            (r#"{"api_key": "abc", "page": 2}"#, r#"{"api_key": "***", "page": 2}"#),
+            (r#"{"m":"{\"client_secret\":\"abc\"}"}"#, r#"{"m":"{\"client_secret\":\"***\"}"}"#),
+            ("key sk-proj-0123456789abcdef end", "key *** end"),
+            ("ghp_0123456789abcdefghij", "***"),
+            ("AKIAIOSFODNN7EXAMPLE", "***"),
+            ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln", "***"),
+            ("postgresql://ada:hunter2@db/main", "postgresql://ada:***@db/main"),
+            ("octo_0123456789abcdef0123456789abcdef", "***"),
+            ("-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----", "***"),
+            ("the token was refused", "the token was refused"),
+            ("listening on http://127.0.0.1:7000/mcp", "listening on http://127.0.0.1:7000/mcp"),
+            (r#"{"max_tokens_total":5}"#, r#"{"max_tokens_total":5}"#),
+        ] {
+            assert_eq!(mask(line), masked);
+        }
+    }
+}

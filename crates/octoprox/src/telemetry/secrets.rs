@@ -1,0 +1,65 @@
+//! The secrets that this process knows of.
+
+use crate::settings::{Loaded, Server, is_secret_name};
+use url::Url;
+
+/// Every value of the settings that must not be seen.
+pub fn secrets(loaded: &Loaded) -> Vec<String> {
+    let settings = &loaded.settings;
+    let mut found = loaded.secrets.clone();
+    let single = [&settings.logins.secret, &settings.github.token, &settings.search.brave_api_key];
+    found.extend(single.into_iter().flatten().map(|secret| secret.expose().to_owned()));
+    for address in settings.database.connections.values() {
+        found.extend(of_address(address.expose()));
+    }
+    settings.servers.values().for_each(|server| found.extend(of_server(server)));
+    found
+}
+
+fn of_server(server: &Server) -> Vec<String> {
+    let named = server.headers.iter().chain(&server.env).filter(|(name, _)| is_secret_name(name));
+    let mut found: Vec<String> = named.flat_map(|(_, value)| of_header(value.expose())).collect();
+    found.extend(server.url.as_deref().map(of_address).unwrap_or_default());
+    let flags = server.args.iter().zip(server.args.iter().skip(1));
+    let after =
+        flags.filter(|(flag, _)| flag.starts_with('-') && !flag.contains('=') && is_secret_name(flag));
+    found.extend(after.map(|(_, value)| value.clone()));
+    found
+}
+
+/// A header's value, and what stands after the word that names its scheme.
+fn of_header(value: &str) -> Vec<String> {
+    let bare = value.split_once(' ').map(|(_, rest)| rest.to_owned());
+    [value.to_owned()].into_iter().chain(bare).collect()
+}
+
+fn of_address(address: &str) -> Vec<String> {
+    let Ok(url) = Url::parse(address) else {
+        return vec![address.to_owned()];
+    };
+    let parameters =
+        url.query_pairs().filter(|(name, _)| is_secret_name(name)).map(|(_, value)| value.into_owned());
+    url.password().map(str::to_owned).into_iter().chain(parameters).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Secret;
+
+    #[test]
+    fn what_a_server_knows() {
+        let server = Server {
+            url: Some("https://ada:hunter2@x.test/mcp?token=abc1&page=2".to_owned()),
+            headers: [("Authorization".to_owned(), Secret::new("Bearer t0ken"))].into(),
+            env: [
+                ("NODE_ENV".to_owned(), Secret::new("production")),
+                ("API_KEY".to_owned(), Secret::new("key1")),
+            ]
+            .into(),
+            args: ["--api-key", "arg1", "--verbose", "yes"].map(str::to_owned).to_vec(),
+            ..Server::default()
+        };
+        assert_eq!(of_server(&server), ["Bearer t0ken", "t0ken", "key1", "hunter2", "abc1", "arg1"]);
+    }
+}

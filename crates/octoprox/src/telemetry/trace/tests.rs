@@ -1,0 +1,96 @@
+use super::*;
+use octo_hub::Request;
+use octo_model::{Caller, Face, Kind, Op};
+use octo_toolkit::Alone;
+use opentelemetry::trace::{Status, TracerProvider};
+use opentelemetry_sdk::error::OTelSdkResult;
+use opentelemetry_sdk::trace::{SdkTracerProvider, SpanData, SpanExporter};
+use std::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+use tracing_subscriber::prelude::*;
+
+const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+/// Keeps what would be sent.
+#[derive(Debug, Clone, Default)]
+struct Kept(Arc<Mutex<Vec<SpanData>>>);
+
+impl SpanExporter for Kept {
+    async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
+        self.0.lock().unwrap().extend(batch);
+        Ok(())
+    }
+}
+
+fn request(arguments: &str, trace: Option<&str>) -> Request {
+    Request {
+        op: Op::tool("time_now", Json::parse(arguments.to_owned()).unwrap()),
+        caller: Arc::new(Caller::local()),
+        face: Face::Cli,
+        profile: String::new(),
+        peer: Arc::new(Alone),
+        cancel: CancellationToken::new(),
+        timeout: None,
+        trace: trace.map(str::to_owned),
+    }
+}
+
+/// One call as the hub traces it, and what was passed on to its target.
+fn traced(request: &Request, outcome: &Result<Members, ToolError>) -> (SpanData, Option<String>) {
+    let kept = Kept::default();
+    let provider = SdkTracerProvider::builder().with_simple_exporter(kept.clone()).build();
+    let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("test"));
+    let passed = tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
+        let traces = Traces::new(Arc::new(Redactor::new(["canary-5150".to_owned()])));
+        let span = tracing::info_span!(
+            target: "octoprox::call", "call", otel.status_code = tracing::field::Empty,
+            tool.parameters = tracing::field::Empty, output.value = tracing::field::Empty, error.type = tracing::field::Empty,
+        );
+        traces.begin(&span, request);
+        let passed = traces.parent_for_target(&span);
+        traces.end(&span, outcome);
+        passed
+    });
+    let span = kept.0.lock().unwrap().remove(0);
+    (span, passed)
+}
+
+fn attribute(span: &SpanData, name: &str) -> String {
+    let found = span.attributes.iter().find(|attribute| attribute.key.as_str() == name);
+    found.map(|attribute| attribute.value.to_string()).unwrap_or_default()
+}
+
+#[test]
+fn joins_the_trace_and_passes_itself_on() {
+    let result = Members::parse(r#"{"structuredContent":{"iso":"x"},"content":[]}"#).unwrap();
+    let (span, passed) = traced(&request(r#"{"zone":"UTC","key":"canary-5150"}"#, Some(PARENT)), &Ok(result));
+    assert_eq!(span.span_context.trace_id().to_string(), "0af7651916cd43dd8448eb211c80319c");
+    assert_eq!(span.parent_span_id.to_string(), "b7ad6b7169203331");
+    let own = span.span_context.span_id().to_string();
+    assert_eq!(passed.unwrap(), format!("00-0af7651916cd43dd8448eb211c80319c-{own}-01"));
+    assert_eq!(attribute(&span, "tool.parameters"), r#"{"zone":"UTC","key":"***"}"#);
+    assert_eq!(attribute(&span, "output.value"), r#"{"iso":"x"}"#);
+    assert_eq!(attribute(&span, "error.type"), "");
+}
+
+#[test]
+fn failures_are_marked() {
+    let failed = Members::parse(r#"{"isError":true,"content":[{"type":"text","text":"no"}]}"#).unwrap();
+    let late = ToolError::new(Kind::Timeout, "Too late.");
+    for (outcome, kind, said) in [(Ok(failed), "tool_error", "no"), (Err(late), "timeout", "Too late.")] {
+        let (span, _) = traced(&request("{}", Some("garbage")), &outcome);
+        assert_eq!(
+            (attribute(&span, "error.type").as_str(), attribute(&span, "output.value").as_str()),
+            (kind, said)
+        );
+        assert!(matches!(span.status, Status::Error { .. }));
+    }
+}
+
+#[test]
+fn long_arguments_are_cut() {
+    let arguments = Json::of(&serde_json::json!({"text": "é".repeat(100_000)}));
+    let (span, _) = traced(&request(arguments.as_str(), None), &Ok(Members::new()));
+    let shown = attribute(&span, "tool.parameters");
+    assert!(shown.len() <= EXCERPT && shown.len() > EXCERPT - 4, "{}", shown.len());
+}

@@ -1,0 +1,76 @@
+//! The last door before a log line leaves: what is secret stays behind.
+
+use super::redact::Redactor;
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+use tracing_subscriber::fmt::MakeWriter;
+
+/// Where log lines go.
+#[derive(Clone)]
+pub enum Target {
+    Stdout,
+    Stderr,
+    File(Arc<Mutex<std::fs::File>>),
+}
+
+/// Makes a writer for each line.
+#[derive(Clone)]
+pub struct Lines {
+    pub target: Target,
+    pub redactor: Arc<Redactor>,
+}
+
+impl<'a> MakeWriter<'a> for Lines {
+    type Writer = &'a Self;
+
+    fn make_writer(&'a self) -> &'a Self {
+        self
+    }
+}
+
+/// Each call is one whole line, because that is how the formatter writes.
+impl Write for &Lines {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(line);
+        let shown = self.redactor.redact(&text);
+        match &self.target {
+            Target::Stdout => io::stdout().lock().write_all(shown.as_bytes())?,
+            Target::Stderr => io::stderr().lock().write_all(shown.as_bytes())?,
+            Target::File(file) => {
+                file.lock().unwrap_or_else(PoisonError::into_inner).write_all(shown.as_bytes())?;
+            }
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tracing_subscriber::prelude::*;
+
+    #[test]
+    fn no_canary_reaches_a_log_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let file = Arc::new(Mutex::new(std::fs::File::create(&path).unwrap()));
+        let redactor = Arc::new(Redactor::new(["canary-5150".to_owned()]));
+        let lines = Lines { target: Target::File(file), redactor };
+        let layer = tracing_subscriber::fmt::layer().json().with_writer(lines);
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
+            tracing::error!(detail = "sent canary-5150", "with canary-5150 in it");
+            tracing::warn!(error = ?std::io::Error::other("Y2FuYXJ5LTUxNTA= and canary%2D5150"), "failed");
+            tracing::info!("Authorization: Bearer unknown-to-us");
+        });
+        let log = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(log.lines().count(), 3);
+        for leak in ["canary", "Y2FuYXJ5", "unknown-to-us"] {
+            assert!(!log.contains(leak), "{leak} in {log}");
+        }
+        assert!(log.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()));
+    }
+}

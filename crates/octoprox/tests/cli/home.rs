@@ -1,0 +1,96 @@
+//! A folder of its own for each test, away from whoever runs it.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+
+pub struct Home(tempfile::TempDir);
+
+impl Home {
+    pub fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).unwrap();
+    }
+
+    pub fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    pub fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_octoprox"));
+        command.args(words).current_dir(self.0.path()).env_clear().env("HOME", self.0.path());
+        command.stdin(Stdio::null());
+        command
+    }
+
+    pub fn run(&self, words: &[&str]) -> Output {
+        self.command(words).output().unwrap()
+    }
+
+    /// What a command that succeeds prints.
+    pub fn stdout(&self, words: &[&str]) -> String {
+        let output = self.run(words);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{words:?}: {said}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    pub fn serve(&self, more: &[&str]) -> Server {
+        let words: Vec<&str> = ["serve", "--port", "0"].iter().chain(more).copied().collect();
+        self.start(self.command(&words))
+    }
+
+    pub fn start(&self, mut command: Command) -> Server {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        stderr.read_line(&mut line).unwrap();
+        let port =
+            line.split("http://").nth(1).and_then(|rest| rest.split(['/', ' ']).next()).unwrap_or_default();
+        let port = port.rsplit(':').next().unwrap_or_default().parse();
+        let port = port.unwrap_or_else(|_| panic!("it did not start: {line}"));
+        Server { child, line, port, _stderr: stderr }
+    }
+}
+
+/// A running hub; ended when it is dropped.
+pub struct Server {
+    child: Child,
+    /// What it said when it was ready.
+    pub line: String,
+    port: u16,
+    _stderr: BufReader<std::process::ChildStderr>,
+}
+
+impl Server {
+    pub fn get(&self, path: &str, token: Option<&str>) -> (u16, String) {
+        super::get(self.port, path, token)
+    }
+
+    /// Asks it to stop; gives its exit code and its log.
+    pub fn stop(mut self) -> (Option<i32>, String) {
+        self.ask_to_stop();
+        let mut log = String::new();
+        self.child.stdout.take().unwrap().read_to_string(&mut log).unwrap();
+        (self.child.wait().unwrap().code(), log)
+    }
+
+    fn ask_to_stop(&self) {
+        let id = rustix::process::Pid::from_child(&self.child);
+        let _ = rustix::process::kill_process(id, rustix::process::Signal::TERM);
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.ask_to_stop();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,71 @@
+//! jq in a process of its own: what it answers, and how it is ended.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "tests look at processes and fail where they must"
+)]
+
+use octo_hub::jq::Jq;
+use octo_model::{Json, Kind};
+use octoprox::jq::Worker;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+fn worker(patience: Duration) -> Worker {
+    Worker::of(Path::new(env!("CARGO_BIN_EXE_octoprox")), patience)
+}
+
+fn input() -> Json {
+    Json::parse(r#"{"rows": [{"n": 1}, {"n": 2}]}"#).unwrap()
+}
+
+/// Children of this process that still run.
+fn children() -> usize {
+    let own = std::process::id().to_string();
+    let of_mine = |id: &str| {
+        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        let rest = stat.rsplit(')').next().unwrap_or_default();
+        let mut words = rest.split_whitespace();
+        words.next().is_some_and(|state| state != "Z") && words.next() == Some(&own)
+    };
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    all.filter(|entry| of_mine(&entry.file_name().to_string_lossy())).count()
+}
+
+#[tokio::test]
+async fn answers_and_says_what_is_wrong() {
+    let worker = worker(Duration::from_secs(10));
+    for (program, answer) in [
+        (".rows[].n", Ok("1\n2\n")),
+        (".rows | length", Ok("2\n")),
+        ("$nothing", Err(Kind::Invalid)),
+        (".rows[", Err(Kind::Invalid)),
+        ("error(\"no\")", Err(Kind::Invalid)),
+        ("env.HOME", Ok("\"\"\n")),
+    ] {
+        let given = worker.run(program, input()).await.map_err(|error| error.kind);
+        assert_eq!(given, answer.map(str::to_owned), "{program}");
+    }
+}
+
+#[tokio::test]
+async fn what_does_not_end_is_ended() {
+    let begun = Instant::now();
+    let error = worker(Duration::from_millis(300)).run("def f: f; f", input()).await.unwrap_err();
+    assert_eq!(error.kind, Kind::Timeout);
+    assert!(begun.elapsed() < Duration::from_secs(3));
+    let patient = worker(Duration::from_secs(10));
+    let dropped = tokio::time::timeout(Duration::from_millis(300), patient.run("def f: f; f", input())).await;
+    assert!(dropped.is_err());
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(children(), 0);
+}
+
+/// Numbers beyond what the child may have are refused by the system, which is the end of the child.
+#[tokio::test]
+async fn what_needs_too_much_is_ended() {
+    let program = "\"0123456789\" * 1000000000 | length";
+    let error = worker(Duration::from_secs(20)).run(program, input()).await.unwrap_err();
+    assert_eq!(error.kind, Kind::TooLarge, "{error}");
+}

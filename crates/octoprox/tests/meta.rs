@@ -1,0 +1,187 @@
+//! What every native tool promises, held against all of them. The tools come from the binary's own list.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "tests read their own files and fail where a promise is broken"
+)]
+
+#[path = "meta/hub.rs"]
+mod hub;
+#[path = "meta/schemas.rs"]
+mod schemas;
+
+use hub::{Subject, call, hub, listed, subjects};
+use octo_grants::{Clock, Doors};
+use octo_hub::ListKind;
+use octo_model::{Caller, Json, Kind, MAX_LISTED, Members, is_plain};
+use octo_toolkit::{Cx, Toolbox};
+use octoprox::toolboxes;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
+
+/// `result_read` belongs to the hub; its example names a result that only a real call keeps. Its own tests run it.
+const WITHOUT_EXAMPLES: &str = "result_read";
+
+/// Examples are run at this moment, so that the same answer can be asked for.
+fn doors() -> Doors {
+    octoprox::doors().with(Clock::fixed("2026-11-14T12:00:00Z".parse().unwrap()))
+}
+
+#[tokio::test]
+async fn names_are_plain_and_short() {
+    for Subject { name, .. } in subjects().await {
+        assert!(is_plain(&name) && name.len() <= MAX_LISTED, "{name}");
+        assert!(!name.contains("__"), "{name} looks like a tool of a server");
+    }
+}
+
+#[tokio::test]
+async fn descriptions_are_said_in_10_to_60_words() {
+    for Subject { name, definition, .. } in subjects().await {
+        let words = definition["description"].as_str().unwrap_or_default().split_whitespace().count();
+        assert!((10..=60).contains(&words), "{name} is described in {words} words");
+        assert!(definition["title"].as_str().is_some_and(|title| title.len() > 3), "{name} has no title");
+    }
+}
+
+#[tokio::test]
+async fn every_field_of_every_schema_is_documented() {
+    for Subject { name, definition, .. } in subjects().await {
+        for schema in ["inputSchema", "outputSchema"] {
+            assert_eq!(definition[schema]["type"], "object", "{name} {schema}");
+            let bare = schemas::undocumented(&definition[schema]);
+            assert!(bare.is_empty(), "{name} {schema}: nothing is said of {bare:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn schemas_are_what_all_clients_accept() {
+    for Subject { name, definition, .. } in subjects().await {
+        for schema in ["inputSchema", "outputSchema"] {
+            let strange = schemas::strange(&definition[schema]);
+            assert!(strange.is_empty(), "{name} {schema}: {strange:?}");
+        }
+        assert_eq!(definition["inputSchema"]["additionalProperties"], json!(false), "{name} takes any field");
+    }
+}
+
+#[tokio::test]
+async fn annotations_say_what_the_effect_is() {
+    for Subject { name, definition, effect } in subjects().await {
+        let title = definition["title"].as_str().unwrap_or_default();
+        let expected = effect.annotations(title).to_json().to::<Value>().unwrap();
+        assert_eq!(definition["annotations"], expected, "{name}");
+        assert!(!(effect.read_only && effect.destructive), "{name} reads and destroys");
+    }
+}
+
+#[tokio::test]
+async fn examples_run_and_fit_their_schemas() {
+    for tool in toolboxes().into_iter().flat_map(|toolbox: Toolbox| toolbox.tools) {
+        assert!(!tool.examples.is_empty(), "{} has no examples", tool.name);
+        let definition: Value = tool.definition.to_json().to().unwrap();
+        let input = jsonschema::validator_for(&definition["inputSchema"]).unwrap();
+        let output = jsonschema::validator_for(&definition["outputSchema"]).unwrap();
+        for example in &tool.examples {
+            let what = format!("{}: {}", tool.name, example.what);
+            let given: Value = example.input.to().unwrap();
+            assert!(input.is_valid(&given), "{what}: the input does not fit");
+            let deadline = Instant::now() + Duration::from_secs(10);
+            let cx = Cx::new(Arc::new(Caller::local()), deadline, CancellationToken::new());
+            let answer = tool
+                .run(example.input.clone(), &doors(), &cx)
+                .await
+                .unwrap_or_else(|error| panic!("{what}: {error}"));
+            let answer: Value = answer.to().unwrap();
+            let wrong: Vec<String> = output.iter_errors(&answer).map(|error| error.to_string()).collect();
+            assert!(wrong.is_empty(), "{what}: {wrong:?}");
+            if let Some(expected) = &example.output {
+                assert_eq!(answer, expected.to::<Value>().unwrap(), "{what}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_field_is_refused_with_a_hint() {
+    let hub = hub(100_000);
+    for Subject { name, .. } in subjects().await {
+        let called = call(&hub, &name, json!({"no_such_field": 1}), CancellationToken::new()).await;
+        let error = called.outcome.unwrap_err();
+        assert_eq!(error.kind, Kind::Invalid, "{name}");
+        assert!(error.message.contains("no_such_field"), "{name}: {}", error.message);
+        assert!(error.hint.as_deref().is_some_and(|hint| hint.len() > 10), "{name} gives no hint");
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_call_ends_within_a_second() {
+    let hub = hub(100_000);
+    for (name, input) in inputs() {
+        let cancel = CancellationToken::new();
+        let late = cancel.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            late.cancel();
+        });
+        let called = tokio::time::timeout(Duration::from_secs(1), call(&hub, name, input, cancel)).await;
+        let outcome = called.unwrap_or_else(|_| panic!("{name} went on after it was cancelled")).outcome;
+        assert!(
+            outcome.as_ref().err().is_none_or(|error| error.kind == Kind::Cancelled),
+            "{name}: {outcome:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn replies_obey_the_cap() {
+    /// The notice and the link that a cut reply carries.
+    const NOTICE: usize = 1_000;
+    for cap in [2_000, 10_000] {
+        let hub = hub(cap);
+        for (name, input) in inputs() {
+            let called = call(&hub, name, input, CancellationToken::new()).await;
+            let Ok(result) = called.outcome else { continue };
+            let size: usize = result.iter().map(|(_, value)| value.bytes().len()).sum();
+            assert!(size <= cap + NOTICE, "{name}: {size} bytes with a cap of {cap}");
+            check_structure(&hub, name, &result);
+        }
+    }
+}
+
+/// A reply fits its schema even when it was cut.
+fn check_structure(hub: &octo_hub::Hub, name: &str, result: &Members) {
+    let view = hub.view("").unwrap();
+    let entry = view.named(ListKind::Tools, name).unwrap();
+    let schema: Value = entry.item.members.get("outputSchema").unwrap().to().unwrap();
+    let structure: Value = result.get("structuredContent").unwrap().to().unwrap();
+    assert!(jsonschema::is_valid(&schema, &structure), "{name}: {structure}");
+}
+
+/// Tokens are what a model pays for every tool that is listed. When this number changes, see that it is worth it and
+/// write the new one into the file.
+#[tokio::test]
+async fn the_size_of_the_list_is_known() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/meta/list_bytes.txt");
+    let known: usize = std::fs::read_to_string(path).unwrap().trim().parse().unwrap();
+    let size = listed(&hub(100_000)).await.bytes().len();
+    assert_eq!(size, known, "tools/list has {size} bytes, {path} says {known}");
+}
+
+/// Every example of every tool.
+fn inputs() -> Vec<(&'static str, Value)> {
+    let tools = toolboxes()
+        .into_iter()
+        .flat_map(|toolbox| toolbox.tools)
+        .filter(|tool| tool.name != WITHOUT_EXAMPLES);
+    tools
+        .flat_map(|tool| {
+            let inputs = tool.examples.iter().map(|example| (tool.name, Json::to(&example.input).unwrap()));
+            inputs.collect::<Vec<_>>()
+        })
+        .collect()
+}

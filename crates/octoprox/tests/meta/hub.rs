@@ -1,0 +1,105 @@
+//! A hub with every toolbox on, which keeps its records in memory.
+
+use octo_hub::jq::Jq;
+use octo_hub::{
+    Called, Closing, Hub, Ledger, ListKind, Opening, Parts, PolicySettings, Request, ShapeSettings, Spills,
+};
+use octo_model::{CallId, Caller, Effect, Face, Json, Op, ToolError};
+use octo_toolkit::{Alone, BoxFuture};
+use octoprox::{doors, toolboxes};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// A native tool, as the hub lists it.
+pub struct Subject {
+    pub name: String,
+    pub definition: Value,
+    pub effect: Effect,
+}
+
+#[derive(Default)]
+struct Memory(Mutex<HashMap<String, Json>>);
+
+impl Ledger for Memory {
+    fn open(&self, _: Opening) -> BoxFuture<'_, Result<(), ToolError>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn close(&self, _: Closing) {}
+}
+
+impl Spills for Memory {
+    fn keep<'a>(
+        &'a self,
+        _: &'a Caller,
+        call: CallId,
+        whole: Json,
+    ) -> BoxFuture<'a, Result<String, ToolError>> {
+        self.0.lock().unwrap().insert(call.to_string(), whole);
+        Box::pin(async move { Ok(call.to_string()) })
+    }
+
+    fn load<'a>(&'a self, _: &'a Caller, handle: &'a str) -> BoxFuture<'a, Result<Json, ToolError>> {
+        let found = self.0.lock().unwrap().get(handle).cloned();
+        Box::pin(async move { found.ok_or_else(|| ToolError::not_found("There is no such result.")) })
+    }
+}
+
+impl Jq for Memory {
+    fn run<'a>(&'a self, program: &'a str, input: Json) -> BoxFuture<'a, Result<String, ToolError>> {
+        Box::pin(async move {
+            octo_hub::jq::evaluate(program, input.bytes(), 1 << 20).map_err(ToolError::invalid)
+        })
+    }
+}
+
+pub fn hub(max_bytes: usize) -> Arc<Hub> {
+    let memory = Arc::new(Memory::default());
+    Hub::new(Parts {
+        sources: toolboxes().into_iter().map(|toolbox| toolbox.into_source(doors(), true)).collect(),
+        profiles: Vec::new(),
+        policy: PolicySettings::default(),
+        limits: Vec::new(),
+        cache: Vec::new(),
+        shape: ShapeSettings { max_bytes },
+        timeout: Duration::from_secs(30),
+        ledger: Arc::clone(&memory) as _,
+        spills: Arc::clone(&memory) as _,
+        jq: memory,
+        tracer: None,
+    })
+    .unwrap()
+}
+
+/// All tools of the hub, its own included.
+pub async fn subjects() -> Vec<Subject> {
+    let hub = hub(100_000);
+    let view = hub.view("").unwrap();
+    let subject = |entry: &octo_hub::Entry| Subject {
+        name: entry.listed.to_string(),
+        definition: entry.definition().to_json().to().unwrap(),
+        effect: entry.effect(),
+    };
+    view.list(ListKind::Tools).iter().map(subject).collect()
+}
+
+pub async fn listed(hub: &Hub) -> Json {
+    hub.list("", ListKind::Tools, &Caller::local(), None).await.unwrap().items
+}
+
+pub async fn call(hub: &Hub, name: &str, arguments: Value, cancel: CancellationToken) -> Called {
+    hub.call(Request {
+        op: Op::tool(name, arguments.into()),
+        caller: Arc::new(Caller::local()),
+        face: Face::Cli,
+        profile: String::new(),
+        peer: Arc::new(Alone),
+        cancel,
+        timeout: None,
+        trace: None,
+    })
+    .await
+}

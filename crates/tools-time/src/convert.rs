@@ -1,0 +1,97 @@
+//! `time_convert`.
+
+use crate::{given, say, zone};
+use jiff::Zoned;
+use octo_toolkit::{Clock, Cx, Effect, Example, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// Converts a date and time between time zones by that date's rules. Local times that happen twice or never are
+/// refused with the choices. Prefer time_now for now.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// The moment: 2027-03-05T14:30, Unix seconds, or words such as tomorrow at 3pm.
+    datetime: String,
+    /// Zone of the moment; not used when the text names its own zone or offset.
+    #[serde(default = "given::utc")]
+    from_timezone: String,
+    /// Zone to convert to: an IANA name, an offset such as +02:00, or UTC.
+    to_timezone: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// The moment in the zone it came from, RFC 3339.
+    original: String,
+    /// The same moment in the other zone, RFC 3339.
+    converted: String,
+    /// The zone it came from.
+    from_timezone: String,
+    /// The zone it was converted to.
+    to_timezone: String,
+    /// Offset of the first zone at that moment.
+    from_utc_offset: String,
+    /// Offset of the second zone at that moment.
+    to_utc_offset: String,
+    /// How far the second zone's clocks are ahead of the first's, such as +06:00.
+    difference: String,
+    /// How the texts were read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
+}
+
+pub struct Convert;
+
+impl Tool for Convert {
+    const NAME: &'static str = "time_convert";
+    const TITLE: &'static str = "Convert between time zones";
+    const EFFECT: Effect = Effect::reads();
+    type Input = Input;
+    type Output = Output;
+    type Grants = Clock;
+
+    fn examples() -> Vec<Example> {
+        vec![
+            Example::new(
+                "A meeting in Berlin, seen from New York",
+                json!({"datetime": "2027-03-20T14:00", "from_timezone": "Europe/Berlin", "to_timezone": "America/New_York"}),
+            )
+            .gives(json!({
+                "original": "2027-03-20T14:00:00+01:00",
+                "converted": "2027-03-20T09:00:00-04:00",
+                "from_timezone": "Europe/Berlin",
+                "to_timezone": "America/New_York",
+                "from_utc_offset": "+01:00",
+                "to_utc_offset": "-04:00",
+                "difference": "-05:00",
+            })),
+            Example::new(
+                "Unix seconds as a time in Tokyo",
+                json!({"datetime": "1800000000", "to_timezone": "Asia/Tokyo"}),
+            ),
+        ]
+    }
+
+    async fn run(&self, input: Input, clock: Clock, _cx: &Cx) -> Result<Output, ToolError> {
+        let target = zone::resolve(&input.to_timezone)?;
+        let moment = given::moment(&clock, &input.datetime, &input.from_timezone, "from_timezone")?;
+        let (from, to) = (&moment.at, moment.at.with_time_zone(target.tz));
+        Ok(Output {
+            original: say::iso(from),
+            converted: say::iso(&to),
+            from_timezone: say::zone(from.time_zone()),
+            to_timezone: say::zone(to.time_zone()),
+            from_utc_offset: say::offset(from.offset()),
+            to_utc_offset: say::offset(to.offset()),
+            difference: difference(from, &to),
+            notes: moment.notes.into_iter().chain(target.note).collect(),
+        })
+    }
+}
+
+/// Two places can be up to 26 hours apart, which is more than an offset may be.
+fn difference(from: &Zoned, to: &Zoned) -> String {
+    say::seconds_as_offset(to.offset().seconds() - from.offset().seconds())
+}

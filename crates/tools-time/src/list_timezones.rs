@@ -1,0 +1,86 @@
+//! `time_list_timezones`.
+
+use crate::{given, say, zone};
+use jiff::Timestamp;
+use octo_toolkit::{Clock, Cx, Effect, Example, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::collections::BTreeSet;
+
+/// Lists IANA time zones with their offset now, all or of one region. Unknown regions are answered with the known
+/// ones. Prefer time_now when the name is known.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// First part of the names, such as Europe or America/Argentina; without it all zones, about 500.
+    #[serde(default)]
+    region: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// The zones, sorted by name.
+    timezones: Vec<Entry>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Entry {
+    /// IANA name.
+    name: String,
+    /// Offset now, such as +01:00; it changes where clocks do.
+    utc_offset: String,
+}
+
+pub struct ListTimezones;
+
+impl Tool for ListTimezones {
+    const NAME: &'static str = "time_list_timezones";
+    const TITLE: &'static str = "List time zones";
+    const EFFECT: Effect = Effect::reads();
+    type Input = Input;
+    type Output = Output;
+    type Grants = Clock;
+
+    fn examples() -> Vec<Example> {
+        vec![
+            Example::new("The zones of a region", json!({"region": "Australia"})),
+            Example::new("A part of a region", json!({"region": "America/Argentina"})),
+        ]
+    }
+
+    async fn run(&self, input: Input, clock: Clock, _cx: &Cx) -> Result<Output, ToolError> {
+        let now = given::instant(&clock);
+        let region =
+            input.region.as_deref().map(|region| region.trim().trim_end_matches('/')).unwrap_or_default();
+        let timezones: Vec<Entry> =
+            listed().filter(|name| is_within(name, region)).filter_map(|name| entry(name, now)).collect();
+        if timezones.is_empty() {
+            return Err(ToolError::not_found(format!("There is no region {region}.")).hint(regions()));
+        }
+        Ok(Output { timezones })
+    }
+}
+
+/// Names without a region are old spellings, except UTC.
+fn listed() -> impl Iterator<Item = &'static str> {
+    zone::names().iter().map(String::as_str).filter(|name| name.contains('/') || *name == "UTC")
+}
+
+fn is_within(name: &str, region: &str) -> bool {
+    let Some((head, rest)) = name.split_at_checked(region.len()) else {
+        return false;
+    };
+    region.is_empty() || (head.eq_ignore_ascii_case(region) && (rest.is_empty() || rest.starts_with('/')))
+}
+
+fn entry(name: &str, now: Timestamp) -> Option<Entry> {
+    let tz = zone::resolve(name).ok()?.tz;
+    Some(Entry { name: name.to_owned(), utc_offset: say::offset(tz.to_offset(now)) })
+}
+
+fn regions() -> String {
+    let regions: BTreeSet<&str> =
+        listed().filter_map(|name| name.split_once('/')).map(|(region, _)| region).collect();
+    format!("Regions: {}.", regions.into_iter().collect::<Vec<_>>().join(", "))
+}

@@ -1,0 +1,64 @@
+//! `time_now`.
+
+use crate::{given, say};
+use octo_toolkit::{Clock, Cx, Effect, Example, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// Tells the current time in a time zone, with its UTC offset. Unknown zones are refused with the nearest names.
+/// Prefer time_parse for "tomorrow" or "in 3 hours".
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// IANA name such as Europe/Berlin, an offset such as +02:00, UTC, or local for the hub's machine.
+    #[serde(default = "given::utc")]
+    timezone: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// RFC 3339 with the zone's offset.
+    iso: String,
+    /// Seconds since 1970-01-01T00:00:00Z.
+    unix: i64,
+    /// The zone that was used.
+    timezone: String,
+    /// The zone's offset now, such as +01:00.
+    utc_offset: String,
+    /// The same for people.
+    human: String,
+    /// What was assumed about the zone's name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
+}
+
+pub struct Now;
+
+impl Tool for Now {
+    const NAME: &'static str = "time_now";
+    const TITLE: &'static str = "Current time";
+    const EFFECT: Effect = Effect::observes();
+    type Input = Input;
+    type Output = Output;
+    type Grants = Clock;
+
+    fn examples() -> Vec<Example> {
+        vec![
+            Example::new("The time in UTC", json!({})),
+            Example::new("The time in Tokyo", json!({"timezone": "Asia/Tokyo"})),
+        ]
+    }
+
+    async fn run(&self, input: Input, clock: Clock, _cx: &Cx) -> Result<Output, ToolError> {
+        let (now, notes) = given::now(&clock, &input.timezone)?;
+        Ok(Output {
+            iso: say::iso(&now),
+            unix: now.timestamp().as_second(),
+            timezone: say::zone(now.time_zone()),
+            utc_offset: say::offset(now.offset()),
+            human: say::human(&now),
+            notes,
+        })
+    }
+}

@@ -1,0 +1,219 @@
+//! From a zone's name to a zone. What could mean two zones is refused with the names to choose from; what was
+//! assumed is said in a note.
+
+mod abbreviation;
+mod nearest;
+mod offset;
+
+use crate::fault::Fault;
+use crate::say;
+use jiff::Timestamp;
+use jiff::tz::{TimeZone, TimeZoneDatabase};
+use std::sync::LazyLock;
+
+pub use abbreviation::is_known as is_abbreviation;
+pub use nearest::nearest;
+
+const LONGEST: usize = 100;
+
+/// The data that came with the binary: the same on every machine, and nothing of the machine is touched.
+static DATABASE: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
+static NAMES: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let mut names: Vec<String> = DATABASE.available().map(|name| name.as_str().to_owned()).collect();
+    names.retain(|name| name != "Factory");
+    names.sort_unstable();
+    names
+});
+
+/// A zone, and what was assumed to find it.
+#[derive(Debug, Clone)]
+pub struct Zone {
+    pub tz: TimeZone,
+    pub note: Option<String>,
+}
+
+impl Zone {
+    fn plain(tz: TimeZone) -> Self {
+        Self { tz, note: None }
+    }
+
+    fn noted(tz: TimeZone, note: String) -> Self {
+        Self { tz, note: Some(note) }
+    }
+}
+
+/// All IANA names, sorted.
+pub fn names() -> &'static [String] {
+    &NAMES
+}
+
+/// Finds the zone that a person or a program means by this name.
+pub fn resolve(text: &str) -> Result<Zone, Fault> {
+    let text = text.trim();
+    if text.is_empty() || text.chars().count() > LONGEST {
+        return Err(Fault::new("That is not a time zone.", advice()));
+    }
+    match certain(text) {
+        Some(found) => found,
+        None => Err(unknown(text)),
+    }
+}
+
+/// What `resolve` finds, or nothing when it would have to suggest names.
+pub fn certain(text: &str) -> Option<Result<Zone, Fault>> {
+    if matches!(text.to_ascii_lowercase().as_str(), "local" | "localtime" | "system") {
+        return Some(Ok(here()));
+    }
+    offset::read(text)
+        .map(|found| found.map(|offset| Zone::plain(offset.to_time_zone())))
+        .or_else(|| abbreviation::read(text))
+        .or_else(|| iana(text).map(Ok))
+        .or_else(|| city(text))
+}
+
+pub(in crate::zone) fn iana(text: &str) -> Option<Zone> {
+    let tz = DATABASE.get(&text.replace(' ', "_")).ok().filter(|tz| !tz.is_unknown())?;
+    let name = tz.iana_name().unwrap_or_default();
+    let offset = tz.to_offset(Timestamp::UNIX_EPOCH);
+    if !name.starts_with("Etc/GMT") || offset.is_zero() {
+        return Some(Zone::plain(tz));
+    }
+    let note = format!("{name} is UTC{}: names of this kind turn the sign around.", say::offset(offset));
+    Some(Zone::noted(tz, note))
+}
+
+/// The machine's own zone. jiff reads the setting; it moves behind the Clock grant once that tells the zone.
+fn here() -> Zone {
+    let tz = TimeZone::try_system().unwrap_or(TimeZone::UTC);
+    let tz = tz.iana_name().and_then(|name| DATABASE.get(name).ok()).unwrap_or(tz);
+    let note = format!("local is the zone of the machine on which the hub runs: {}.", say::zone(&tz));
+    Zone::noted(tz, note)
+}
+
+/// `Berlin` for `Europe/Berlin`, when only one zone is called so.
+fn city(text: &str) -> Option<Result<Zone, Fault>> {
+    let wanted = text.replace(' ', "_");
+    let found: Vec<&String> = names()
+        .iter()
+        .filter(|name| last_part(name).eq_ignore_ascii_case(&wanted) && name.contains('/'))
+        .collect();
+    let tz = DATABASE.get(found.first()?).ok()?;
+    if let [only] = found.as_slice() {
+        return Some(Ok(Zone::noted(tz, format!("{text} is read as {only}."))));
+    }
+    let listed: Vec<String> = found.into_iter().cloned().collect();
+    Some(Err(Fault::new(
+        format!("Several time zones are called {text}."),
+        format!("Use {}.", say::either(&listed)),
+    )))
+}
+
+fn last_part(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
+}
+
+fn unknown(text: &str) -> Fault {
+    let close = nearest(text, names().iter().map(String::as_str), 5);
+    let hint = if close.is_empty() {
+        advice()
+    } else {
+        let close: Vec<String> = close.into_iter().map(str::to_owned).collect();
+        format!("Did you mean {}? time_list_timezones lists all names.", say::either(&close))
+    };
+    Fault::new(format!("There is no time zone {text}."), hint)
+}
+
+fn advice() -> String {
+    "Use an IANA name such as Europe/Berlin, UTC, or an offset such as +02:00; time_list_timezones lists all names.".into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_resolve() {
+        let rows = [
+            ("UTC", "UTC", ""),
+            ("utc", "UTC", ""),
+            ("Z", "UTC", ""),
+            ("Zulu", "UTC", ""),
+            ("Etc/UTC", "Etc/UTC", ""),
+            ("GMT", "GMT", ""),
+            ("Europe/Berlin", "Europe/Berlin", ""),
+            ("europe/berlin", "Europe/Berlin", ""),
+            (" EUROPE/BERLIN ", "Europe/Berlin", ""),
+            ("america/new york", "America/New_York", ""),
+            ("America/Argentina/Buenos_Aires", "America/Argentina/Buenos_Aires", ""),
+            ("Japan", "Japan", ""),
+            ("+02:00", "+02:00", ""),
+            ("-0330", "-03:30", ""),
+            ("+5", "+05:00", ""),
+            ("UTC+2", "+02:00", ""),
+            ("utc +2", "+02:00", ""),
+            ("GMT-5", "-05:00", ""),
+            ("UTC+05:30", "+05:30", ""),
+            ("UTC−3", "-03:00", ""),
+            ("+00:00", "UTC", ""),
+            ("Etc/GMT+5", "Etc/GMT+5", "Etc/GMT+5 is UTC-05:00: names of this kind turn the sign around."),
+            ("Berlin", "Europe/Berlin", "Berlin is read as Europe/Berlin."),
+            ("new york", "America/New_York", "new york is read as America/New_York."),
+            ("JST", "Asia/Tokyo", "JST is read as Asia/Tokyo."),
+            ("CEST", "+02:00", "CEST is read as +02:00."),
+            ("cet", "CET", "CET is read as the IANA zone CET, with summer time."),
+            ("PT", "America/Los_Angeles", "PT is read as America/Los_Angeles."),
+        ];
+        for (text, name, note) in rows {
+            let zone = resolve(text).unwrap_or_else(|fault| panic!("{text}: {fault:?}"));
+            assert_eq!(
+                (say::zone(&zone.tz).as_str(), zone.note.as_deref().unwrap_or_default()),
+                (name, note),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn names_that_are_refused() {
+        let rows = [
+            ("", "That is not a time zone."),
+            ("IST", "Asia/Kolkata (India), Europe/Dublin (Ireland) or Asia/Jerusalem (Israel)"),
+            ("cst", "America/Chicago (Central time), Asia/Shanghai (China) or America/Havana (Cuba)"),
+            (
+                "EST",
+                "America/New_York (Eastern time, with daylight saving), -05:00 (Eastern standard time all year)",
+            ),
+            ("BST", "Europe/London"),
+            ("Europe/Berln", "Did you mean Europe/Berlin"),
+            ("Amerca/New_York", "America/New_York"),
+            ("Tokio", "Asia/Tokyo"),
+            ("Louisville", "America/Kentucky/Louisville or America/Louisville"),
+            ("+15:00", "from -12:00 to +14:00"),
+            ("UTC+25", "from -12:00 to +14:00"),
+            ("+05:75", "minutes"),
+            ("UTC+", "There is no time zone"),
+            ("Etc/Unknown", "There is no time zone"),
+            ("Mars/Olympus_Mons", "There is no time zone Mars/Olympus_Mons."),
+            ("../../etc/passwd", "There is no time zone"),
+            ("xxxxxxxxxxxxxxxxxxxxxxxxxxxx", "Use an IANA name such as Europe/Berlin"),
+        ];
+        for (text, part) in rows {
+            let fault = resolve(text).expect_err(text);
+            assert!(format!("{} {}", fault.message, fault.hint).contains(part), "{text}: {fault:?}");
+        }
+        assert!(resolve(&"x".repeat(LONGEST + 1)).is_err());
+    }
+
+    #[test]
+    fn local_is_said() {
+        assert!(resolve("local").unwrap().note.unwrap().starts_with("local is the zone of the machine"));
+    }
+
+    #[test]
+    fn every_listed_name_resolves_or_is_explained() {
+        assert!(names().len() > 500);
+        for name in names() {
+            assert!(resolve(name).is_ok() || is_abbreviation(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The binary under test, with settings and a state folder of its own.
+
+use crate::binaries::program;
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::Stdio;
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+/// A folder with settings; commands run in it see nothing of this machine's own.
+pub struct Home {
+    pub folder: TempDir,
+}
+
+impl Home {
+    /// Settings are given as JSON, which is YAML, too.
+    pub fn new(settings: &Value) -> Result<Self> {
+        let folder = TempDir::with_prefix("octoprox-test")?;
+        std::fs::write(folder.path().join("octoprox.yaml"), serde_json::to_string_pretty(settings)?)?;
+        Ok(Self { folder })
+    }
+
+    pub fn state(&self) -> PathBuf {
+        self.folder.path().join("state")
+    }
+
+    pub fn command(&self, args: &[&str]) -> Result<Command> {
+        let mut command = Command::new(program("octoprox")?);
+        command
+            .args(args)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.folder.path())
+            .env("OCTOPROX_STATE_DIR", self.state())
+            .current_dir(self.folder.path())
+            .kill_on_drop(true);
+        Ok(command)
+    }
+
+    /// Runs a command to its end: exit code, stdout, stderr.
+    pub async fn run(&self, args: &[&str]) -> Result<(i32, String, String)> {
+        let output = self.command(args)?.stdin(Stdio::null()).output().await?;
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Ok((output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr)))
+    }
+
+    /// The newest audit records, oldest first.
+    pub async fn audit(&self, count: usize) -> Result<Vec<Value>> {
+        let (code, out, err) = self.run(&["audit", "tail", "-n", &count.to_string(), "--json"]).await?;
+        if code != 0 {
+            bail!("audit tail failed: {err}");
+        }
+        out.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()
+    }
+
+    pub async fn serve(&self) -> Result<Server> {
+        self.serve_with(&[]).await
+    }
+
+    pub async fn serve_with(&self, args: &[&str]) -> Result<Server> {
+        let mut all = vec!["serve", "--port", "0"];
+        all.extend_from_slice(args);
+        let mut process =
+            self.command(&all)?.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+        let stderr = process.stderr.take().context("the hub has no stderr")?;
+        let mut lines = BufReader::new(stderr).lines();
+        let mut said = String::new();
+        while let Some(line) = lines.next_line().await? {
+            if let Some(address) = address(&line) {
+                tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+                return Ok(Server { base: address, process });
+            }
+            said.push_str(&line);
+            said.push('\n');
+        }
+        bail!("the hub did not start: {said}")
+    }
+}
+
+/// The address in the line that `serve` begins with.
+fn address(line: &str) -> Option<String> {
+    let from = line.find("http://")?;
+    let rest = line.get(from..)?;
+    let end = rest.find("/mcp")?;
+    rest.get(..end).map(str::to_owned)
+}
+
+/// A running hub. It ends with this value.
+pub struct Server {
+    pub base: String,
+    pub process: Child,
+}
+
+impl Server {
+    pub fn mcp(&self) -> String {
+        format!("{}/mcp", self.base)
+    }
+
+    pub fn profile(&self, name: &str) -> String {
+        format!("{}/mcp/{name}", self.base)
+    }
+}

@@ -1,0 +1,26 @@
+//! Black-box tests: the real binary, real servers behind it, clients that know only the protocol.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    reason = "tests start the programs they test, and a missing member of a JSON value reads as null"
+)]
+
+pub mod binaries;
+pub mod fixture;
+pub mod http;
+pub mod hub;
+pub mod mcp;
+pub mod stdio;
+
+/// Waits until something is so, with a deadline instead of luck.
+pub async fn eventually<T>(what: &str, mut check: impl AsyncFnMut() -> Option<T>) -> anyhow::Result<T> {
+    let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(20);
+    loop {
+        if let Some(value) = check().await {
+            return Ok(value);
+        }
+        anyhow::ensure!(tokio::time::Instant::now() < deadline, "it never came to be that {what}");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}

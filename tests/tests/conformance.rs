@@ -1,0 +1,220 @@
+//! The official conformance suite: the fixture directly, the fixture through the hub, and the hub's own client.
+
+#![expect(clippy::disallowed_methods, reason = "tests start the programs they test")]
+
+use anyhow::{Context, Result, ensure};
+use octo_tests::binaries::{example, service};
+use octo_tests::fixture::Fixture;
+use octo_tests::hub::Home;
+use octo_tests::mcp::{LEGACY, MODERN};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Stdio;
+use tokio::process::Command;
+
+/// What the suite scores for a server of each revision.
+const SCORED: [(&str, usize); 2] = [(LEGACY, 30), (MODERN, 37)];
+
+/// Scenarios of extensions that the hub's client can show, too; the suite runs them only when forced.
+const EXTENSIONS: [&str; 4] = [
+    "sep-2640-client-no-prefetch",
+    "sep-2640-client-verify-digest",
+    "sep-2640-client-verify-size",
+    "sep-2640-client-verify-frontmatter",
+];
+
+async fn suite(arguments: &[&str]) -> Result<(bool, String)> {
+    let output = Command::new(service("NODE24")?)
+        .arg(service("CONFORMANCE")?)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output()
+        .await?;
+    let text =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    Ok((output.status.success(), text))
+}
+
+/// What the suite says of one scenario: whether it passed, and every check that was not simply right.
+#[derive(Debug, Clone, PartialEq)]
+struct Verdict {
+    passed: bool,
+    scored: bool,
+    remarks: BTreeSet<String>,
+}
+
+type Verdicts = BTreeMap<String, Verdict>;
+
+async fn judge(url: &str, revision: &str) -> Result<Verdicts> {
+    let folder = tempfile::TempDir::with_prefix("conformance")?;
+    let out = folder.path().to_string_lossy().into_owned();
+    let (_, text) = suite(&["server", "--url", url, "--requirements", revision, "-o", &out]).await?;
+    let (_, summary) = text.split_once("=== SUMMARY ===").with_context(|| format!("no summary: {text}"))?;
+    let (judged, unscored) = summary.split_once("Not scored").unwrap_or((summary, ""));
+    let unscored: BTreeSet<&str> = unscored.lines().filter_map(marked).map(|(_, name)| name).collect();
+    let mut verdicts = Verdicts::new();
+    for (passed, name) in judged.lines().filter_map(marked) {
+        let scored = !unscored.contains(name);
+        let remarks = remarks(folder.path(), name)?;
+        verdicts.insert(name.to_owned(), Verdict { passed, scored, remarks });
+    }
+    Ok(verdicts)
+}
+
+/// `✓ name: …` or `✗ name (…)`.
+fn marked(line: &str) -> Option<(bool, &str)> {
+    let line = line.trim();
+    let (passed, rest) = match line.strip_prefix('✓') {
+        Some(rest) => (true, rest),
+        None => (false, line.strip_prefix('✗')?),
+    };
+    let name = rest.trim_start().split([':', ' ']).next()?;
+    Some((passed, name))
+}
+
+fn remarks(folder: &Path, scenario: &str) -> Result<BTreeSet<String>> {
+    let mut found = BTreeSet::new();
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        // The rest of the folder's name is the time.
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let rest = name.strip_prefix(&format!("server-{scenario}-"));
+        if !rest.is_some_and(|rest| rest.starts_with("20")) {
+            continue;
+        }
+        let checks: Vec<Value> = serde_json::from_slice(&std::fs::read(entry.path().join("checks.json"))?)?;
+        for check in checks {
+            let text = |key: &str| check[key].as_str().unwrap_or_default();
+            if matches!(text("status"), "FAILURE" | "WARNING") {
+                found.insert(format!("{} {}: {}", text("status"), text("id"), text("errorMessage")));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Lines of `conformance-exceptions.txt`, and which of them were needed.
+struct Exceptions {
+    known: BTreeMap<(String, String), String>,
+    needed: BTreeSet<(String, String)>,
+}
+
+impl Exceptions {
+    fn read() -> Result<Self> {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance-exceptions.txt");
+        let mut known = BTreeMap::new();
+        for line in std::fs::read_to_string(path)?.lines() {
+            if line.starts_with('#') || line.trim().is_empty() {
+                continue;
+            }
+            let mut words = line.splitn(3, ' ');
+            let (face, scenario) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+            let reason = words.next().with_context(|| format!("no reason: {line}"))?;
+            known.insert((face.to_owned(), scenario.to_owned()), reason.trim().to_owned());
+        }
+        Ok(Self { known, needed: BTreeSet::new() })
+    }
+
+    fn excuse(&mut self, face: &str, scenario: &str) -> bool {
+        let key = (face.to_owned(), scenario.to_owned());
+        let excused = self.known.contains_key(&key);
+        if excused {
+            self.needed.insert(key);
+        }
+        excused
+    }
+
+    fn idle(&self) -> Vec<String> {
+        self.known
+            .keys()
+            .filter(|key| !self.needed.contains(key))
+            .map(|(face, scenario)| format!("{face} {scenario}"))
+            .collect()
+    }
+}
+
+/// Checks that report the same thing in other words are the same.
+fn alike(direct: &Verdict, through: &Verdict) -> bool {
+    let ids = |verdict: &Verdict| -> BTreeSet<String> {
+        verdict.remarks.iter().filter_map(|remark| remark.split(':').next()).map(str::to_owned).collect()
+    };
+    direct.passed == through.passed && ids(direct) == ids(through)
+}
+
+#[tokio::test]
+async fn the_hub_is_judged_as_the_server_behind_it() -> Result<()> {
+    let mut exceptions = Exceptions::read()?;
+    let mut wrong = Vec::new();
+    let both = Fixture::http("both", &[]).await?;
+    for (revision, count) in SCORED {
+        let direct = judge(&both.url, revision).await?;
+        let scored = direct.values().filter(|verdict| verdict.scored);
+        assert_eq!(scored.clone().count(), count, "{revision}: {direct:?}");
+        assert!(
+            scored.clone().all(|verdict| verdict.passed && verdict.remarks.is_empty()),
+            "{revision}: {direct:#?}"
+        );
+        for era in ["both", "legacy", "modern"] {
+            let fixture = Fixture::http(era, &[]).await?;
+            let home = Home::new(&json!({
+                "servers": {"fixture": {"url": fixture.url}},
+                "profiles": {"bare": {"servers": ["fixture"], "without_prefix": true}},
+            }))?;
+            let server = home.serve().await?;
+            let through = judge(&server.profile("bare"), revision).await?;
+            ensure!(through.keys().eq(direct.keys()), "{revision} {era}: other scenarios: {through:?}");
+            let face = format!("{revision}@{era}");
+            for (scenario, verdict) in &through {
+                let expected = direct.get(scenario).context("a scenario that was not run directly")?;
+                let excused = !alike(expected, verdict) && exceptions.excuse(&face, scenario);
+                if !alike(expected, verdict) && (!excused || era == "both" && verdict.scored) {
+                    wrong.push(format!(
+                        "{face} {scenario}: directly {expected:?}, through the hub {verdict:?}"
+                    ));
+                }
+            }
+            let passed = through.values().filter(|verdict| verdict.scored && verdict.passed).count();
+            println!("{face}: {passed} of {count} scored scenarios pass through the hub");
+        }
+    }
+    wrong.extend(
+        exceptions.idle().into_iter().map(|line| format!("this exception is no longer needed: {line}")),
+    );
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    Ok(())
+}
+
+/// The client scenarios of a revision that are not about logins.
+async fn client_scenarios(revision: &str) -> Result<Vec<String>> {
+    let (_, text) = suite(&["list", "--client", "--spec-version", revision]).await?;
+    let names = text.lines().filter_map(|line| line.trim().strip_prefix("- ")?.split(' ').next());
+    Ok(names.filter(|name| !name.starts_with("auth/")).map(str::to_owned).collect())
+}
+
+#[tokio::test]
+async fn the_hubs_client_passes() -> Result<()> {
+    let client = example("conformance_client")?;
+    let client = client.to_string_lossy();
+    let mut wrong = Vec::new();
+    for (revision, count, extensions) in [(LEGACY, 5, &[][..]), (MODERN, 8, &EXTENSIONS[..])] {
+        let scenarios = client_scenarios(revision).await?;
+        assert_eq!(scenarios.len(), count, "{revision}: {scenarios:?}");
+        for scenario in scenarios.iter().map(String::as_str).chain(extensions.iter().copied()) {
+            let folder = tempfile::TempDir::with_prefix("conformance")?;
+            let out = folder.path().to_string_lossy().into_owned();
+            let mut arguments = vec!["client", "--command", &client, "--scenario", scenario];
+            arguments.extend(["--spec-version", revision, "-o", &out]);
+            if extensions.contains(&scenario) {
+                arguments.push("--force");
+            }
+            let (passed, text) = suite(&arguments).await?;
+            if !passed || !text.contains("Passed: ") {
+                wrong.push(format!("{revision} {scenario}: {text}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    Ok(())
+}

@@ -1,0 +1,193 @@
+//! One table: every face over every kind of target gives the same reply, the same refusal, the same audit line.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that cannot go on fails, and starts the programs that it tests"
+)]
+
+use anyhow::{Context, Result, bail};
+use octo_tests::binaries::program;
+use octo_tests::fixture::Fixture;
+use octo_tests::http::Http;
+use octo_tests::hub::{Home, Server};
+use octo_tests::mcp::{Legacy, Modern, silent};
+use octo_tests::stdio::Pipes;
+use serde_json::{Value, json};
+
+const FACES: [&str; 5] = ["cli", "stdio", "http 2025", "http 2026", "rest"];
+
+/// What a face said, without how it said it.
+#[derive(Debug, PartialEq)]
+enum Said {
+    Result(Value),
+    Failed(String),
+    Refused { kind: String, message: String, hint: Value },
+}
+
+struct Bench {
+    home: Home,
+    server: Server,
+    _fixtures: [Fixture; 2],
+}
+
+async fn bench() -> Result<Bench> {
+    let (legacy, modern) = (Fixture::http("legacy", &[]).await?, Fixture::http("modern", &[]).await?);
+    let fixture = program("mcp-fixture")?;
+    let home = Home::new(&json!({
+        "servers": {
+            "child": {"command": fixture, "args": ["stdio"]},
+            "old": {"url": legacy.url},
+            "new": {"url": modern.url},
+        },
+        "policy": {"rules": [
+            {"name": "no-pid", "tools": ["*fix_pid", "time_list_timezones"], "decision": "deny", "hint": "Ask for something else."},
+        ]},
+    }))?;
+    let server = home.serve().await?;
+    Ok(Bench { home, server, _fixtures: [legacy, modern] })
+}
+
+impl Bench {
+    async fn say(&self, face: &str, tool: &str, arguments: &Value) -> Result<Said> {
+        let params = json!({"name": tool, "arguments": arguments});
+        match face {
+            "cli" => {
+                let (_, out, err) =
+                    self.home.run(&["call", tool, "--args", &arguments.to_string(), "--json"]).await?;
+                rest_said(&serde_json::from_str(&out).with_context(|| format!("{out} {err}"))?)
+            }
+            "rest" => {
+                let url = format!("{}/tools/{tool}", self.server.base);
+                rest_said(&Http::default().post(&url, &[], arguments).await?.json().await?)
+            }
+            "stdio" => {
+                let mut pipes = Pipes::open(self.home.command(&["stdio"])?)?;
+                pipes.initialize(json!({})).await?;
+                let answer = pipes.call("tools/call", params, silent).await?;
+                pipes.close().await?;
+                mcp_said(&answer)
+            }
+            "http 2025" => {
+                let client = Legacy::connect(&self.server.mcp(), json!({}), silent).await?;
+                mcp_said(&client.call("tools/call", params).await?.answer)
+            }
+            _ => mcp_said(
+                &Modern::new(&self.server.mcp(), json!({}), silent).once("tools/call", params).await?.answer,
+            ),
+        }
+    }
+}
+
+fn rest_said(reply: &Value) -> Result<Said> {
+    if reply["success"] == true {
+        return Ok(Said::Result(reply["result"].clone()));
+    }
+    let error = &reply["error"];
+    let text = |key: &str| error[key].as_str().unwrap_or_default().to_owned();
+    if error["kind"] == "failed" {
+        return Ok(Said::Failed(text("message")));
+    }
+    Ok(Said::Refused { kind: text("kind"), message: text("message"), hint: error["hint"].clone() })
+}
+
+fn mcp_said(answer: &Value) -> Result<Said> {
+    if let Some(error) = answer.get("error") {
+        // A name that nobody has is the one refusal that MCP wants as a protocol error.
+        let message = error["message"].as_str().unwrap_or_default().to_owned();
+        return Ok(Said::Refused { kind: "not_found".into(), message, hint: Value::Null });
+    }
+    let result = answer.get("result").context("neither result nor error")?;
+    if result["isError"] != true {
+        return Ok(Said::Result(result["structuredContent"].clone()));
+    }
+    let described = &result["_meta"]["octoprox/error"];
+    let text = |key: &str| described[key].as_str().unwrap_or_default().to_owned();
+    if described.is_null() {
+        return Ok(Said::Failed(result["content"][0]["text"].as_str().unwrap_or_default().to_owned()));
+    }
+    Ok(Said::Refused { kind: text("kind"), message: text("message"), hint: described["hint"].clone() })
+}
+
+fn cases() -> Vec<(&'static str, String, Value)> {
+    let convert =
+        json!({"datetime": "2026-11-14T22:00:00", "from_timezone": "UTC", "to_timezone": "Asia/Tokyo"});
+    let mut cases = vec![
+        ("ok", "time_convert".to_owned(), convert),
+        ("invalid", "time_convert".to_owned(), json!({"datetime": 3, "to_timezone": "UTC"})),
+        ("denied", "time_list_timezones".to_owned(), json!({})),
+        ("not_found", "time_convrt".to_owned(), json!({})),
+    ];
+    for server in ["child", "old", "new"] {
+        cases.push(("ok", format!("{server}__fix_echo"), json!({"text": "hello \u{1F40B}"})));
+        cases.push(("failed", format!("{server}__fix_fail"), json!({"message": "as asked"})));
+        cases.push(("invalid", format!("{server}__fix_echo"), json!({"text": 3})));
+        cases.push(("denied", format!("{server}__fix_pid"), json!({})));
+    }
+    cases
+}
+
+#[tokio::test]
+async fn every_face_says_the_same_about_every_target() -> Result<()> {
+    let bench = bench().await?;
+    for (outcome, tool, arguments) in cases() {
+        let mut first: Option<(Said, Value)> = None;
+        for face in FACES {
+            let said = bench.say(face, &tool, &arguments).await.with_context(|| format!("{face} {tool}"))?;
+            let line =
+                audit_line(&bench.home, face, outcome).await.with_context(|| format!("{face} {tool}"))?;
+            match &first {
+                None => first = Some((said, line)),
+                Some((expected, expected_line)) => {
+                    same(expected, &said).with_context(|| format!("{face} {tool} {arguments}"))?;
+                    assert_eq!(&line, expected_line, "{face} {tool} {arguments}");
+                }
+            }
+        }
+        let (said, _) = first.context("no face")?;
+        let fits = match outcome {
+            "ok" => matches!(said, Said::Result(_)),
+            "failed" => matches!(said, Said::Failed(_)),
+            kind => matches!(&said, Said::Refused { kind: given, .. } if given == kind),
+        };
+        assert!(fits, "{tool} {arguments}: {said:?} is not {outcome}");
+    }
+    let (code, out, err) = bench.home.run(&["audit", "verify"]).await?;
+    assert_eq!(code, 0, "{out} {err}");
+    Ok(())
+}
+
+fn same(expected: &Said, said: &Said) -> Result<()> {
+    let fits = match (expected, said) {
+        (Said::Refused { kind: a, message: m, .. }, Said::Refused { kind: b, message: n, .. })
+            if a == "not_found" =>
+        {
+            a == b && m == n
+        }
+        _ => expected == said,
+    };
+    if fits { Ok(()) } else { bail!("expected {expected:?}, it said {said:?}") }
+}
+
+/// The newest opened and closed records of this face, without what differs by nature: face, time, ids.
+async fn audit_line(home: &Home, face: &str, outcome: &str) -> Result<Value> {
+    let face = face.split(' ').next().unwrap_or_default();
+    octo_tests::eventually("the call is closed in the audit", async || {
+        let records = home.audit(6).await.ok()?;
+        let opened =
+            records.iter().rev().find(|record| record["kind"] == "open" && record["face"] == face)?;
+        let closed =
+            records.iter().find(|record| record["kind"] == "close" && record["call"] == opened["call"])?;
+        (closed["outcome"] == outcome).then(|| {
+            json!({
+                "subject": opened["subject"], "method": opened["method"], "name": opened["name"],
+                "arguments": opened["arguments"], "target": closed["target"], "rule": closed["rule"],
+                "outcome": closed["outcome"],
+            })
+        })
+    })
+    .await
+}

@@ -1,0 +1,275 @@
+//! What stands behind the hub: pages, hangs, deaths, questions, cancellation.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that cannot go on fails, and starts the programs that it tests"
+)]
+
+use anyhow::{Context, Result};
+use octo_tests::binaries::program;
+use octo_tests::eventually;
+use octo_tests::fixture::Fixture;
+use octo_tests::hub::{Home, Server};
+use octo_tests::mcp::{Legacy, Modern, friendly, silent};
+use octo_tests::stdio::Pipes;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+async fn names(server: &Server) -> Result<Vec<String>> {
+    let turn = Modern::new(&server.mcp(), json!({}), silent).once("tools/list", json!({})).await?;
+    let tools = turn.result()?["tools"].as_array().context("no tools")?.clone();
+    Ok(tools.iter().filter_map(|tool| tool["name"].as_str().map(str::to_owned)).collect())
+}
+
+fn fixture(options: &[&str]) -> Result<Value> {
+    let mut args = vec!["stdio"];
+    args.extend_from_slice(options);
+    Ok(json!({"command": program("mcp-fixture")?, "args": args}))
+}
+
+#[tokio::test]
+async fn every_page_is_followed() -> Result<()> {
+    let home = Home::new(&json!({"servers": {"paged": fixture(&["--pages", "5", "--per-page", "100"])?}}))?;
+    let server = home.serve().await?;
+    let listed = names(&server).await?;
+    assert_eq!(listed.iter().filter(|name| name.starts_with("paged__page_tool_")).count(), 500);
+    Ok(())
+}
+
+#[tokio::test]
+async fn one_that_never_lists_delays_nobody() -> Result<()> {
+    let home = Home::new(&json!({"servers": {"hangs": fixture(&["--hang-list"])?, "works": fixture(&[])?}}))?;
+    let server = home.serve().await?;
+    let begun = Instant::now();
+    let listed = names(&server).await?;
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    assert!(listed.contains(&"works__fix_echo".to_owned()) && listed.contains(&"time_now".to_owned()));
+    Ok(())
+}
+
+async fn echo(client: &Legacy, tool: &str) -> Result<()> {
+    let turn = client.tool(tool, json!({"text": "still here"})).await?;
+    assert_eq!(turn.result()?["structuredContent"]["text"], "still here", "{}", turn.answer);
+    Ok(())
+}
+
+#[tokio::test]
+async fn one_killed_while_idle_is_back_for_the_next_call() -> Result<()> {
+    let home = Home::new(&json!({"servers": {"child": fixture(&[])?}}))?;
+    let server = home.serve().await?;
+    let client = Legacy::connect(&server.mcp(), json!({}), silent).await?;
+    for _ in 0..3 {
+        let turn = client.tool("child__fix_pid", json!({})).await?;
+        let pid = turn.result()?["structuredContent"]["pid"].as_i64().context("no pid")?;
+        let killed = std::process::Command::new("kill").args(["-9", &pid.to_string()]).status()?;
+        assert!(killed.success());
+        echo(&client, "child__fix_echo").await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn one_that_restarts_or_forgets_its_sessions_is_not_noticed() -> Result<()> {
+    let mut upstream = Fixture::http("legacy", &["--expire-sessions"]).await?;
+    let home = Home::new(&json!({"servers": {"web": {"url": upstream.url}}}))?;
+    let server = home.serve().await?;
+    let client = Legacy::connect(&server.mcp(), json!({}), silent).await?;
+    echo(&client, "web__fix_echo").await?;
+    client.tool("web__fix_expire", json!({})).await?;
+    echo(&client, "web__fix_echo").await?;
+    let port: u16 = upstream.url.split(&[':', '/']).find_map(|part| part.parse().ok()).context("no port")?;
+    upstream.process.kill().await?;
+    upstream = Fixture::http_at(port, "legacy", &[]).await?;
+    echo(&client, "web__fix_echo").await?;
+    drop(upstream);
+    Ok(())
+}
+
+/// Four eras at the two edges, and pipes: a question reaches the person, and the answer the server.
+#[tokio::test]
+async fn questions_cross_every_pair_of_eras() -> Result<()> {
+    let (legacy, modern) = (Fixture::http("legacy", &[]).await?, Fixture::http("modern", &[]).await?);
+    let home = Home::new(&json!({"servers": {
+        "old": {"url": legacy.url}, "new": {"url": modern.url},
+        "pipe25": fixture(&["legacy"])?, "pipe26": fixture(&["modern"])?,
+    }}))?;
+    let server = home.serve().await?;
+    let able = json!({"elicitation": {}, "sampling": {}, "roots": {}});
+    let old_client = Legacy::connect(&server.mcp(), able.clone(), friendly).await?;
+    let new_client = Modern::new(&server.mcp(), able.clone(), friendly);
+    let mut pipes = Pipes::open(home.command(&["stdio"])?)?;
+    pipes.initialize(able).await?;
+    for target in ["old", "new", "pipe25", "pipe26"] {
+        for (tool, arguments, expected) in [
+            ("fix_ask", json!({"question": "what?"}), "forty-two"),
+            ("fix_sample", json!({"prompt": "say"}), "sampled"),
+        ] {
+            let params = json!({"name": format!("{target}__{tool}"), "arguments": arguments});
+            let answers = [
+                old_client.call("tools/call", params.clone()).await?.answer,
+                new_client.call("tools/call", params.clone()).await?.answer,
+                pipes.call("tools/call", params.clone(), friendly).await?,
+            ];
+            for answer in answers {
+                assert!(answer["result"].to_string().contains(expected), "{target} {tool}: {answer}");
+                assert_ne!(answer["result"]["isError"], true, "{target} {tool}: {answer}");
+            }
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_client_that_cannot_be_asked_is_told_so() -> Result<()> {
+    let legacy = Fixture::http("legacy", &[]).await?;
+    let home = Home::new(&json!({"servers": {"old": {"url": legacy.url}, "pipe": fixture(&["legacy"])?}}))?;
+    let server = home.serve().await?;
+    let client = Modern::new(&server.mcp(), json!({}), silent);
+    for target in ["old", "pipe"] {
+        let turn = client.tool(&format!("{target}__fix_ask"), json!({"question": "what?"})).await?;
+        let failed = turn.answer.get("error").is_some() || turn.answer["result"]["isError"] == true;
+        assert!(failed, "{}", turn.answer);
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn progress_comes_back_under_the_clients_own_token() -> Result<()> {
+    let (legacy, modern) = (Fixture::http("legacy", &[]).await?, Fixture::http("modern", &[]).await?);
+    let home = Home::new(&json!({"servers": {
+        "old": {"url": legacy.url}, "new": {"url": modern.url}, "pipe": fixture(&[])?,
+    }}))?;
+    let server = home.serve().await?;
+    let old_client = Legacy::connect(&server.mcp(), json!({}), silent).await?;
+    let new_client = Modern::new(&server.mcp(), json!({}), silent);
+    for target in ["old", "new", "pipe"] {
+        let params = json!({
+            "name": format!("{target}__fix_progress"), "arguments": {"steps": 4}, "_meta": {"progressToken": "mine"},
+        });
+        for turn in [
+            old_client.call("tools/call", params.clone()).await?,
+            new_client.call("tools/call", params.clone()).await?,
+        ] {
+            let notices = turn.notices("notifications/progress");
+            assert!(notices.len() >= 3, "{target}: {turn:?}");
+            assert!(
+                notices.iter().all(|notice| notice["params"]["progressToken"] == "mine"),
+                "{target}: {turn:?}"
+            );
+        }
+    }
+    Ok(())
+}
+
+async fn cancelled(client: &Modern, target: &str) -> Result<u64> {
+    let turn = client.tool(&format!("{target}__fix_cancelled"), json!({})).await?;
+    turn.result()?["structuredContent"]["cancelled"].as_u64().context("no count")
+}
+
+/// Of three servers only the one that was called hears of the cancellation.
+#[tokio::test]
+async fn cancellation_is_exact() -> Result<()> {
+    let (legacy, modern) = (Fixture::http("legacy", &[]).await?, Fixture::http("modern", &[]).await?);
+    let home = Home::new(&json!({"servers": {
+        "old": {"url": legacy.url}, "new": {"url": modern.url}, "pipe": fixture(&[])?,
+    }}))?;
+    let server = home.serve().await?;
+    let new_client = Modern::new(&server.mcp(), json!({}), silent);
+    let old_client = Legacy::connect(&server.mcp(), json!({}), silent).await?;
+    let mut expected = [0, 0, 0];
+    for (at, target) in ["old", "new", "pipe"].into_iter().enumerate() {
+        let params = json!({"name": format!("{target}__fix_sleep"), "arguments": {"ms": 60_000}});
+        // A modern client's disconnect is a cancel.
+        let left =
+            tokio::time::timeout(Duration::from_millis(700), new_client.once("tools/call", params.clone()))
+                .await;
+        assert!(left.is_err());
+        // A legacy client says so.
+        let call = old_client.call_with_id(json!("to-cancel"), "tools/call", params);
+        let says = async {
+            tokio::time::sleep(Duration::from_millis(400)).await;
+            old_client.tell("notifications/cancelled", json!({"requestId": "to-cancel"})).await
+        };
+        let (_, told) = tokio::join!(tokio::time::timeout(Duration::from_secs(5), call), says);
+        told?;
+        if let Some(count) = expected.get_mut(at) {
+            *count += 2;
+        }
+        eventually("the server has heard of both", async || {
+            let counts = [
+                cancelled(&new_client, "old").await.ok()?,
+                cancelled(&new_client, "new").await.ok()?,
+                cancelled(&new_client, "pipe").await.ok()?,
+            ];
+            (counts == expected).then_some(())
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn list_changes_reach_clients_of_both_eras() -> Result<()> {
+    let modern = Fixture::http("modern", &[]).await?;
+    let home = Home::new(&json!({"servers": {"new": {"url": modern.url}, "pipe": fixture(&["legacy"])?}}))?;
+    let server = home.serve().await?;
+    let old_client = Legacy::connect(&server.mcp(), json!({}), silent).await?;
+    let new_client = Modern::new(&server.mcp(), json!({}), silent);
+    for target in ["new", "pipe"] {
+        let session = [("mcp-session-id", old_client.session.as_str()), ("accept", "text/event-stream")];
+        let mut old_stream = old_client.http.get(&server.mcp(), &session).await?;
+        let mut new_stream = new_client
+            .post("subscriptions/listen", json!({"notifications": {"toolsListChanged": true}}))
+            .await?;
+        let ack = new_stream.message().await?.context("no acknowledgement")?;
+        assert_eq!(ack["method"], "notifications/subscriptions/acknowledged");
+        new_client.tool(&format!("{target}__test_trigger_tool_change"), json!({})).await?;
+        for stream in [&mut old_stream, &mut new_stream] {
+            let message = tokio::time::timeout(Duration::from_secs(5), stream.message()).await??;
+            assert_eq!(message.context("the stream ended")?["method"], "notifications/tools/list_changed");
+        }
+        drop(old_stream);
+        eventually("the old stream is closed", async || {
+            let again = old_client.http.get(&server.mcp(), &session).await.ok()?;
+            (again.status == 200).then_some(())
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_child_sees_nothing_of_the_hub() -> Result<()> {
+    let home = Home::new(&json!({"servers": {"child": {
+        "command": program("mcp-fixture")?, "args": ["stdio"], "env": {"GIVEN": "yes"},
+    }}}))?;
+    let mut command = home.command(&["call", "child__fix_env", "--json"])?;
+    command.env("CANARY_SECRET", "sesame").env("OCTOPROX_ENABLE_TIME", "true");
+    let output = command.output().await?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("GIVEN"), "{text}");
+    assert!(!text.contains("CANARY") && !text.contains("OCTOPROX"), "{text}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_very_large_result_is_kept_whole_and_read_in_parts() -> Result<()> {
+    let home = Home::new(&json!({"servers": {"child": fixture(&[])?}}))?;
+    let server = home.serve().await?;
+    let client = Modern::new(&server.mcp(), json!({}), silent);
+    let turn = client.tool("child__fix_big", json!({"bytes": 100_000_000})).await?;
+    let result = turn.result()?;
+    assert!(result.to_string().len() < 120_000);
+    let handle = result["_meta"]["octoprox/result_handle"].as_str();
+    let handle = handle.with_context(|| format!("no handle: {result}"))?;
+    let turn =
+        client.tool("result_read", json!({"handle": handle, "from_byte": 99_999_990, "bytes": 100})).await?;
+    let read = &turn.result()?["structuredContent"];
+    assert_eq!(read["text"].as_str().map(str::len), Some(10), "{read}");
+    assert!(read.get("next").is_none());
+    Ok(())
+}

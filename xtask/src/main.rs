@@ -1,0 +1,48 @@
+//! What the house does to itself: `cargo xtask COMMAND`.
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "reads and writes the source tree and runs cargo; not part of the product"
+)]
+
+mod bench;
+mod docs;
+mod new_tool;
+mod root;
+mod scan;
+mod tidy;
+
+use anyhow::{Result, bail};
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: cargo xtask COMMAND
+
+  tidy                      check the order of crates, sizes and lint allowances; print the doors
+  docs [--check]            write docs/reference from the binary, or fail where it differs
+  new-tool TOOLBOX NAME     start a tool in crates/tools-TOOLBOX
+  bench [SECONDS ROUNDS]    measure the hub beside what it is made of; needs ../shared/bench and nginx";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match dispatch(&words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(words: &[&str]) -> Result<()> {
+    let root = root::find()?;
+    match words {
+        ["tidy"] => tidy::run(&root),
+        ["docs"] => docs::run(&root, docs::Mode::Write),
+        ["docs", "--check"] => docs::run(&root, docs::Mode::Check),
+        ["bench"] => bench::run(&root, "2", "5"),
+        ["bench", seconds, rounds] => bench::run(&root, seconds, rounds),
+        ["new-tool", toolbox, name] => new_tool::run(&root, toolbox, name),
+        _ => bail!(USAGE),
+    }
+}

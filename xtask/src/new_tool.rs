@@ -1,0 +1,148 @@
+//! Starts a tool: its file from a template, and its two lines in the toolbox.
+
+use crate::scan;
+use anyhow::{Context, Result, bail, ensure};
+use std::path::Path;
+use std::process::Command;
+
+const TEMPLATE: &str = include_str!("new_tool/template.txt");
+
+pub fn run(root: &Path, toolbox: &str, name: &str) -> Result<()> {
+    ensure!(is_name(name), "'{name}' is no name for a tool: small letters, digits and _");
+    let package = format!("tools-{toolbox}");
+    let folder = root.join("crates").join(&package).join("src");
+    let registry = folder.join("lib.rs");
+    let file = folder.join(format!("{name}.rs"));
+    let lib = std::fs::read_to_string(&registry).with_context(|| format!("there is no crate {package}"))?;
+    if file.exists() {
+        bail!("{} is there already", file.display());
+    }
+    let prefix = prefix(&folder)?.unwrap_or_else(|| toolbox.to_owned());
+    let registered = register(&lib, name)?;
+    std::fs::write(&file, fill(&prefix, name))?;
+    std::fs::write(&registry, registered)?;
+    format(&[&file, &registry])?;
+    println!("wrote {}; clippy refuses it until its todo!s are filled in", file.display());
+    Ok(())
+}
+
+fn is_name(name: &str) -> bool {
+    let letters = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_';
+    name.starts_with(|first: char| first.is_ascii_lowercase()) && name.chars().all(letters)
+}
+
+/// What the names of this toolbox begin with: that of the first tool found.
+fn prefix(folder: &Path) -> Result<Option<String>> {
+    let mut files: Vec<_> = std::fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    files.sort();
+    let texts = files.iter().filter_map(|path| std::fs::read_to_string(path).ok());
+    Ok(texts.filter_map(|text| prefix_in(&text)).next())
+}
+
+fn prefix_in(text: &str) -> Option<String> {
+    let name = text.split_once("const NAME: &'static str = \"")?.1;
+    Some(name.split_once('_')?.0.to_owned())
+}
+
+fn fill(prefix: &str, name: &str) -> String {
+    TEMPLATE
+        .replace("{name}", &format!("{prefix}_{name}"))
+        .replace("{Type}", &camel(name))
+        .replace("{Title}", &sentence(name))
+}
+
+fn camel(name: &str) -> String {
+    name.split('_').map(capital).collect()
+}
+
+fn sentence(name: &str) -> String {
+    capital(&name.replace('_', " "))
+}
+
+fn capital(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
+}
+
+/// Adds the `mod` line and the `.with(…)`.
+fn register(lib: &str, name: &str) -> Result<String> {
+    let with = format!(".with({name}::{})", camel(name));
+    let at = last_registration(lib).context("no Toolbox::new(…) in lib.rs to add the tool to")?;
+    let (head, tail) = lib.split_at(at);
+    Ok(declare(&format!("{head}{with}{tail}"), name))
+}
+
+/// The byte after the last `.with(…)`, or after `Toolbox::new(…)` where there is none yet.
+fn last_registration(lib: &str) -> Option<usize> {
+    let code = scan::blank(lib);
+    let new = code.find("Toolbox::new(")?;
+    let last = code.rfind(".with(").filter(|with| *with > new).unwrap_or(new);
+    scan::closing(&code, last + code.get(last..)?.find('(')?)
+}
+
+/// Puts `mod name;` before the first module that sorts after it, or behind the last one, or where the code begins.
+fn declare(lib: &str, name: &str) -> String {
+    let line = format!("mod {name};");
+    let mut lines: Vec<&str> = lib.lines().collect();
+    let later = lines.iter().position(|other| other.starts_with("mod ") && **other > *line);
+    let last = lines.iter().rposition(|other| other.starts_with("mod ")).map(|last| last + 1);
+    match later.or(last) {
+        Some(place) => lines.insert(place, &line),
+        None => {
+            let code = lines.iter().position(|other| !other.starts_with("//!") && !other.is_empty());
+            let place = code.unwrap_or(lines.len());
+            lines.splice(place..place, [line.as_str(), ""]);
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+fn format(files: &[&Path]) -> Result<()> {
+    let status = Command::new("rustfmt").args(["--edition", "2024"]).args(files).status()?;
+    ensure!(status.success(), "rustfmt did not like what was written");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        for (name, good) in
+            [("now", true), ("add_2", true), ("Now", false), ("2nd", false), ("a-b", false), ("", false)]
+        {
+            assert_eq!(is_name(name), good, "{name}");
+        }
+        assert_eq!(
+            (camel("list_zones").as_str(), sentence("list_zones").as_str()),
+            ("ListZones", "List zones")
+        );
+    }
+
+    #[test]
+    fn the_file() {
+        let text = fill("time", "list_zones");
+        assert!(text.contains("const NAME: &'static str = \"time_list_zones\";"), "{text}");
+        assert!(text.contains("impl Tool for ListZones"), "{text}");
+        assert!(!text.contains("{name}") && !text.contains("{Type}") && !text.contains("{Title}"), "{text}");
+        assert_eq!(prefix_in(&text).as_deref(), Some("time"));
+    }
+
+    #[test]
+    fn the_two_lines() {
+        for (lib, expected) in [
+            (
+                "//! Time.\n\nmod add;\nmod now;\n\npub fn toolbox() -> Toolbox {\n    Toolbox::new(\"time\", \"…\").with(now::Now)\n}\n",
+                "//! Time.\n\nmod add;\nmod diff;\nmod now;\n\npub fn toolbox() -> Toolbox {\n    Toolbox::new(\"time\", \"…\").with(now::Now).with(diff::Diff)\n}\n",
+            ),
+            (
+                "//! Time.\n\npub fn toolbox() -> Toolbox {\n    Toolbox::new(\"time\", \"a) b\")\n}\n",
+                "//! Time.\n\nmod diff;\n\npub fn toolbox() -> Toolbox {\n    Toolbox::new(\"time\", \"a) b\").with(diff::Diff)\n}\n",
+            ),
+        ] {
+            assert_eq!(register(lib, "diff").unwrap(), expected);
+        }
+        assert!(register("//! Nothing.\n", "diff").is_err());
+    }
+}
