@@ -152,7 +152,11 @@ said.calls["gzip-file-as-resource link"] = link;
 const { uri } = link.result.content[0];
 said.calls["the link, read at once"] = await ask("resources/read", { uri });
 said.changed = await until(() => changes > 0, 3_000);
-said.added = (await ask("resources/list", {})).result.resources.filter((resource) => resource.uri === uri);
+// The notice may still have been about the call before.
+for (let tries = 0; tries < 100 && !said.added?.length; tries += 1) {
+  said.added = (await ask("resources/list", {})).result.resources.filter((resource) => resource.uri === uri);
+  await new Promise((resolve) => setTimeout(resolve, 30));
+}
 said.calls["the link, read when it is listed"] = await ask("resources/read", { uri });
 
 // --- Tools that ask -------------------------------------------------------------------------------------------------

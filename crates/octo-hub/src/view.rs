@@ -3,8 +3,10 @@
 use crate::item::{Entry, Item, ListKind};
 use crate::nearest::nearest;
 use crate::profile::Profile;
-use octo_model::{Json, Method, Op, RpcError, ToolError, listed_name, same_when_folded, with_suffix};
-use octo_toolkit::{Listing, State};
+use octo_model::{
+    Effect, Json, Members, Method, Op, RpcError, ToolError, listed_name, same_when_folded, with_suffix,
+};
+use octo_toolkit::{Definition, Listing, Source, State};
 use regex::Regex;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -26,6 +28,8 @@ pub struct View {
     rendered: HashMap<ListKind, Vec<Json>>,
     names: HashMap<(ListKind, String), Entry>,
     patterns: Vec<(Regex, Entry)>,
+    /// The sources that list something of a URI's scheme.
+    schemes: HashMap<String, Vec<Arc<dyn Source>>>,
     /// Tools that are switched off, and the toolbox each is in.
     off: HashMap<String, String>,
     down: Vec<(String, String)>,
@@ -45,6 +49,7 @@ impl View {
             rendered: HashMap::new(),
             names: HashMap::new(),
             patterns: Vec::new(),
+            schemes: HashMap::new(),
             off: HashMap::new(),
             down: Vec::new(),
             starting: false,
@@ -122,6 +127,10 @@ impl View {
             tracing::warn!(uri = %item.key, source = item.source.name(), "another source has this URI already");
             return;
         }
+        let of_scheme = self.schemes.entry(scheme(&item.key).to_owned()).or_default();
+        if !of_scheme.iter().any(|source| Arc::ptr_eq(source, &item.source)) {
+            of_scheme.push(Arc::clone(&item.source));
+        }
         if item.kind == ListKind::Templates
             && let Some(pattern) = template_pattern(&item.key)
         {
@@ -153,14 +162,25 @@ impl View {
         }
     }
 
-    /// The listed resource, or the first template that its URI fits.
+    /// The listed resource, the first template that its URI fits, or the only source that has others of its scheme:
+    /// a server may offer what it does not list, or has not listed yet.
     pub fn resource(&self, uri: &str) -> Option<Entry> {
-        let exact = self.named(ListKind::Resources, uri).or_else(|| self.named(ListKind::Templates, uri));
-        exact
-            .or_else(|| {
-                self.patterns.iter().find(|(pattern, _)| pattern.is_match(uri)).map(|(_, entry)| entry)
-            })
-            .cloned()
+        let listed = self.named(ListKind::Resources, uri).or_else(|| self.named(ListKind::Templates, uri));
+        let fitting =
+            || self.patterns.iter().find(|(pattern, _)| pattern.is_match(uri)).map(|(_, entry)| entry);
+        listed.or_else(fitting).cloned().or_else(|| self.unlisted(uri))
+    }
+
+    fn unlisted(&self, uri: &str) -> Option<Entry> {
+        let [source] = self.schemes.get(scheme(uri))?.as_slice() else { return None };
+        let definition = Definition {
+            key: uri.to_owned(),
+            members: Members::new().with("uri", uri),
+            effect: Effect::unknown(),
+            vouched: false,
+        };
+        let item = Arc::new(Item::new(source, ListKind::Resources, &definition));
+        Some(Entry { listed: uri.into(), item })
     }
 
     /// A completion asks about a prompt by its listed name or about a template by its URI.
@@ -180,7 +200,9 @@ impl View {
             Method::Complete => "prompt or template",
         };
         let message = format!("There is no {what} `{}`.", op.name);
-        let error = RpcError { code: -32602, message: message.clone(), data: None };
+        let data = (op.method == Method::ReadResource)
+            .then(|| Members::new().with("uri", op.name.as_str()).to_json());
+        let error = RpcError { code: -32602, message: message.clone(), data };
         ToolError::not_found(message).hint(self.way_out(op)).rpc(error)
     }
 
@@ -202,6 +224,11 @@ impl View {
             None => "List what there is and use a name from there.".to_owned(),
         }
     }
+}
+
+/// What stands before the colon of a URI.
+fn scheme(uri: &str) -> &str {
+    uri.split_once(':').map_or("", |(scheme, _)| scheme)
 }
 
 /// A URI template as a pattern: `{x}` is one segment, `{+x}` and `{/x}` may be more.

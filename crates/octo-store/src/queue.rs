@@ -78,6 +78,10 @@ impl Batch {
         })
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -146,10 +150,10 @@ impl Queue {
         if let Some(why) = state.shut {
             return Err(Refused::Shut(why));
         }
-        if state.batch.entries.len() >= FULL {
-            return Err(Refused::Full);
-        }
         if let Some(record) = record {
+            if state.batch.len() >= FULL {
+                return Err(Refused::Full);
+            }
             state.batch.add(record, true);
         }
         state.batch.awaited = true;
@@ -170,7 +174,7 @@ impl Queue {
 
     fn unawaited(&self, record: &[u8]) -> bool {
         let mut state = self.lock();
-        if state.shut.is_some() || state.batch.entries.len() >= OVERFULL {
+        if state.shut.is_some() || state.batch.len() >= OVERFULL {
             return false;
         }
         state.batch.add(record, false);

@@ -8,6 +8,7 @@ use crate::{http, listen, listing};
 use octo_wire::Era;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 /// A loss that is mended within this time is not shown to anybody.
@@ -16,6 +17,9 @@ const GRACE: Duration = Duration::from_secs(1);
 const STEADY: Duration = Duration::from_secs(10);
 /// However many callers wait, there is this much time between two tries.
 const BREATH: Duration = Duration::from_secs(1);
+
+/// How long the stream for a server's own messages may take to open; some servers say nothing until they have one.
+const HEARING: Duration = Duration::from_millis(500);
 
 /// Runs until the upstream is stopped.
 pub(crate) async fn run(inner: Arc<Inner>) {
@@ -71,20 +75,21 @@ async fn connect(inner: &Inner) -> Outcome<Arc<Connection>> {
 
 /// Serves calls until the connection is lost; nothing when it was stopped.
 async fn serve(inner: &Arc<Inner>, connection: &Arc<Connection>) -> Option<Fail> {
-    inner.status.send_replace(Status::Up(connection.clone()));
     let mut tasks = JoinSet::new();
+    if let (Era::Legacy, Some(endpoint)) = (connection.era(), connection.http()) {
+        let (tried, answered) = oneshot::channel();
+        let (inbox, lost) = (connection.inbox.clone(), connection.lost.clone());
+        tasks.spawn(http::follow_back_channel(endpoint.clone(), inbox, lost, tried));
+        // A server that asks before it can be heard waits for ever, so calls begin afterwards.
+        let _ = tokio::time::timeout(HEARING, answered).await;
+    }
+    inner.status.send_replace(Status::Up(connection.clone()));
     match connection.era() {
         Era::Modern => {
             tasks.spawn(listen::lists(inner.clone(), connection.clone()));
             tasks.spawn(listen::resources(inner.clone(), connection.clone()));
         }
-        Era::Legacy => {
-            if let Some(endpoint) = connection.http() {
-                let (inbox, lost) = (connection.inbox.clone(), connection.lost.clone());
-                tasks.spawn(http::follow_back_channel(endpoint.clone(), inbox, lost));
-            }
-            tasks.spawn(listen::resubscribe(inner.clone(), connection.clone()));
-        }
+        Era::Legacy => drop(tasks.spawn(listen::resubscribe(inner.clone(), connection.clone()))),
     }
     tasks.spawn(listing::keep(inner.clone(), connection.clone()));
     tokio::select! {

@@ -3,6 +3,7 @@
 mod ask;
 mod call;
 mod lists;
+mod metadata;
 mod reply;
 mod state;
 

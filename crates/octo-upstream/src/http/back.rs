@@ -10,16 +10,27 @@ use crate::read::read;
 use crate::wire::Wire;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
 
 /// A stream that lasted this long is opened again at once.
 const STEADY: Duration = Duration::from_secs(5);
 
-/// Keeps the stream open for as long as the server offers one.
-pub(crate) async fn follow(endpoint: Arc<Endpoint>, inbox: Arc<Inbox>, lost: Lost) {
+/// Keeps the stream open for as long as the server offers one; tells when the first try has been answered.
+pub(crate) async fn follow(
+    endpoint: Arc<Endpoint>,
+    inbox: Arc<Inbox>,
+    lost: Lost,
+    tried: oneshot::Sender<()>,
+) {
+    let mut tried = Some(tried);
     let mut backoff = Backoff::default();
     let mut mark = Mark::default();
     loop {
-        match endpoint.listen(&mark).await {
+        let opened = endpoint.listen(&mark).await;
+        if let Some(tried) = tried.take() {
+            let _ = tried.send(());
+        }
+        match opened {
             Ok(mut events) => {
                 let since = Instant::now();
                 hear(&endpoint, &inbox, &mut events).await;

@@ -2,7 +2,8 @@
 
 use super::Rest;
 use super::ask::Ask;
-use super::reply::{Target, reply};
+use super::metadata::Target;
+use super::reply::reply;
 use axum::extract::State;
 use axum::response::Response;
 use octo_hub::{ListKind, Request};
@@ -43,5 +44,5 @@ async fn run(rest: &Rest, ask: Ask, method: Method) -> Response {
         server: entry.map(octo_hub::Entry::source_name),
         typed: entry.is_some_and(|entry| entry.item.vouched),
     };
-    reply(&called, &target)
+    reply(&called, target)
 }
