@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 use octo_toolkit::{Definition, Event, Lists, Source, State};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{Notify, broadcast, watch};
 
 /// Something that clients may want to hear of.
@@ -17,6 +17,9 @@ pub enum Change {
     Resource { uri: String },
 }
 
+/// A slow upstream delays lists no longer than this; what it has comes with its change notice.
+const PATIENCE: Duration = Duration::from_millis(1_500);
+
 pub struct Catalogue {
     sources: Vec<Arc<dyn Source>>,
     profiles: Vec<Profile>,
@@ -24,6 +27,7 @@ pub struct Catalogue {
     views: ArcSwap<HashMap<String, Arc<View>>>,
     changes: broadcast::Sender<Change>,
     rebuilt: watch::Sender<u64>,
+    begun: Instant,
 }
 
 impl Catalogue {
@@ -38,6 +42,7 @@ impl Catalogue {
             views: ArcSwap::default(),
             changes: broadcast::channel(256).0,
             rebuilt: watch::channel(0).0,
+            begun: Instant::now(),
         });
         catalogue.rebuild();
         catalogue
@@ -114,6 +119,12 @@ impl Catalogue {
             while self.view(profile).is_some_and(|view| view.starting) && rebuilt.changed().await.is_ok() {}
         };
         let _ = tokio::time::timeout(at_most, settled).await;
+    }
+
+    /// What is left of the time that a list waits for sources after the hub was started. Counted from there, so
+    /// that a server that hangs delays nobody later on.
+    pub fn patience(&self) -> Duration {
+        PATIENCE.saturating_sub(self.begun.elapsed())
     }
 
     /// All sources with their present state, for `octoprox tools --all` and the admin face.

@@ -88,6 +88,11 @@ impl Hub {
         self.catalogue.settle(profile, at_most).await;
     }
 
+    /// Gives sources a moment to list after the start of the hub, so that the first list is whole.
+    pub async fn settle_at_start(&self, profile: &str) {
+        self.settle(profile, self.catalogue.patience()).await;
+    }
+
     /// Every source: its name, whether it is native, how it is doing, and what it has.
     pub fn sources(&self) -> Vec<(String, bool, State, Arc<Lists>)> {
         self.catalogue.states()

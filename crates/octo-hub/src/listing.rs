@@ -5,12 +5,9 @@ use crate::item::ListKind;
 use crate::view::View;
 use octo_model::{Caller, Json, RpcError, ToolError};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// So large that clients which do not follow cursors still see everything a person configures by hand.
 const PAGE: usize = 1_000;
-/// A slow upstream delays a list no longer than this; what it has comes with its change notice.
-const PATIENCE: Duration = Duration::from_millis(1_500);
 
 /// One page of a list.
 pub struct Page {
@@ -28,7 +25,7 @@ impl Hub {
         caller: &Caller,
         cursor: Option<&str>,
     ) -> Result<Page, ToolError> {
-        self.settle(profile, PATIENCE).await;
+        self.settle_at_start(profile).await;
         let view = self.view(profile)?;
         let from = match cursor {
             None => 0,

@@ -173,9 +173,10 @@ impl View {
 
     fn unlisted(&self, uri: &str) -> Option<Entry> {
         let [source] = self.schemes.get(scheme(uri))?.as_slice() else { return None };
+        // One key for all of them, since keys are counted in the metrics and callers could make up any number.
         let definition = Definition {
-            key: uri.to_owned(),
-            members: Members::new().with("uri", uri),
+            key: "{+uri}".to_owned(),
+            members: Members::new(),
             effect: Effect::unknown(),
             vouched: false,
         };
@@ -202,7 +203,8 @@ impl View {
         let message = format!("There is no {what} `{}`.", op.name);
         let data = (op.method == Method::ReadResource)
             .then(|| Members::new().with("uri", op.name.as_str()).to_json());
-        let error = RpcError { code: -32602, message: message.clone(), data };
+        let code = if data.is_some() { -32002 } else { -32602 };
+        let error = RpcError { code, message: message.clone(), data };
         ToolError::not_found(message).hint(self.way_out(op)).rpc(error)
     }
 

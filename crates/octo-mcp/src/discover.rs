@@ -4,13 +4,11 @@ use crate::client::Client;
 use crate::mcp::Mcp;
 use octo_model::{Json, Members, RpcError};
 use octo_wire::{Revision, code, meta};
-use std::time::Duration;
 
 const INSTRUCTIONS: &str = "Tools of this hub and of the servers behind it. A server's tools begin with its name and two \
 underscores. A reply that was cut names a handle: read the rest with result_read.";
 
 /// What a server behind the hub can do is waited for this long before it is said of the hub.
-const PATIENCE: Duration = Duration::from_millis(1_500);
 
 pub fn server_info() -> Json {
     Members::new()
@@ -42,7 +40,7 @@ impl Mcp {
     }
 
     pub(crate) async fn discover(&self, client: &Client) -> Members {
-        self.hub.settle(&client.profile, PATIENCE).await;
+        self.hub.settle_at_start(&client.profile).await;
         Members::new()
             .with("supportedVersions", Json::of(&[Revision::MODERN.as_str()]))
             .with("capabilities", self.capabilities(client))
@@ -52,7 +50,7 @@ impl Mcp {
     }
 
     pub(crate) async fn initialized(&self, client: &Client) -> Members {
-        self.hub.settle(&client.profile, PATIENCE).await;
+        self.hub.settle_at_start(&client.profile).await;
         Members::new()
             .with("protocolVersion", client.revision.as_str())
             .with("capabilities", self.capabilities(client))

@@ -47,10 +47,9 @@ fn protocol_error(method: Method, error: &ToolError, revision: Revision) -> RpcE
     RpcError { code, message: error.text(), data: Some(described(error).to_json()) }
 }
 
-/// A missing resource has another code in each era; everything else passes as it came.
+/// A missing resource has a code of its own in the legacy era only; everything else passes as it came.
 fn passed_on(method: Method, mut error: RpcError, revision: Revision) -> RpcError {
-    let missing = matches!(error.code, code::LEGACY_NOT_FOUND | code::INVALID_PARAMS);
-    if method == Method::ReadResource && missing {
+    if method == Method::ReadResource && error.code == code::LEGACY_NOT_FOUND {
         error.code = not_found(revision);
     }
     error
