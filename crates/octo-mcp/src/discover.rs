@@ -8,8 +8,6 @@ use octo_wire::{Revision, code, meta};
 const INSTRUCTIONS: &str = "Tools of this hub and of the servers behind it. A server's tools begin with its name and two \
 underscores. A reply that was cut names a handle: read the rest with result_read.";
 
-/// What a server behind the hub can do is waited for this long before it is said of the hub.
-
 pub fn server_info() -> Json {
     Members::new()
         .with("name", "octoprox")

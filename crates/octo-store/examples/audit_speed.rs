@@ -1,7 +1,7 @@
 //! How much processor time the audit takes per call: `cargo run --profile bench -p octo-store --example audit_speed`.
-//! Arguments: tasks (16), seconds (5).
+//! Arguments: tasks (16), seconds (5), microseconds of other work in each call (0).
 
-#![expect(clippy::disallowed_methods, reason = "reads its own arguments and /proc/self/stat")]
+#![expect(clippy::disallowed_methods, reason = "reads its own arguments and /proc/self")]
 
 use octo_hub::{Closing, Ledger, Opening, Outcome};
 use octo_model::{CallId, Face, Method};
@@ -39,29 +39,57 @@ fn closing(id: CallId) -> Closing {
     }
 }
 
-/// User and system time of this process, all threads.
-fn processor() -> Result<Duration, Box<dyn Error>> {
-    let stat = std::fs::read_to_string("/proc/self/stat")?;
-    let fields = stat.rsplit(')').next().ok_or("no fields")?.split_whitespace();
-    let ticks: u64 = fields.skip(11).take(2).map(|ticks| ticks.parse().unwrap_or(0)).sum();
-    Ok(Duration::from_millis(ticks * 10))
+/// What a call does besides: so much of it takes so long on a quiet machine.
+#[derive(Clone, Copy)]
+struct Work {
+    rounds: u64,
+}
+
+impl Work {
+    fn of(micros: u64) -> Self {
+        let sample = Self { rounds: 1 << 22 };
+        let began = Instant::now();
+        sample.go();
+        let each = began.elapsed().as_secs_f64() * 1e6 / sample.rounds as f64;
+        Self { rounds: (micros as f64 / each) as u64 }
+    }
+
+    fn go(self) {
+        (0..self.rounds).for_each(|round| {
+            std::hint::black_box(round);
+        });
+    }
+}
+
+/// Processor time, in microseconds, of the threads whose names begin so.
+fn processor(threads: &str) -> Result<f64, Box<dyn Error>> {
+    let mut nanos = 0;
+    for thread in std::fs::read_dir("/proc/self/task")? {
+        let thread = thread?.path();
+        if std::fs::read_to_string(thread.join("comm"))?.starts_with(threads) {
+            let stat = std::fs::read_to_string(thread.join("schedstat"))?;
+            nanos += stat.split_whitespace().next().ok_or("no time")?.parse::<u64>()?;
+        }
+    }
+    Ok(nanos as f64 / 1000.0)
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
     let tasks: usize = args.next().map_or(Ok(16), |arg| arg.parse())?;
     let seconds: u64 = args.next().map_or(Ok(5), |arg| arg.parse())?;
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(run(tasks, seconds))
+    let work = Work::of(args.next().map_or(Ok(0), |arg| arg.parse())?);
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(run(tasks, seconds, work))
 }
 
-async fn run(tasks: usize, seconds: u64) -> Result<(), Box<dyn Error>> {
-    let alone = alone(tasks).await?;
+async fn run(tasks: usize, seconds: u64, work: Work) -> Result<(), Box<dyn Error>> {
+    let alone = alone(tasks, work).await?;
     let dir = tempfile::tempdir()?;
     let store = Arc::new(Store::open(dir.path(), Options::default())?);
     let stop = Arc::new(AtomicBool::new(false));
-    let (began, before) = (Instant::now(), processor()?);
+    let (began, before) = (Instant::now(), processor("")?);
     let running: Vec<_> =
-        (0..tasks).map(|_| tokio::spawn(calls(Arc::clone(&store), Arc::clone(&stop)))).collect();
+        (0..tasks).map(|_| tokio::spawn(calls(Arc::clone(&store), Arc::clone(&stop), work))).collect();
     tokio::time::sleep(Duration::from_secs(seconds)).await;
     stop.store(true, Ordering::Relaxed);
     let mut waits = Vec::new();
@@ -69,14 +97,17 @@ async fn run(tasks: usize, seconds: u64) -> Result<(), Box<dyn Error>> {
         waits.extend(task.await??);
     }
     store.flush().await?;
-    let (wall, cpu) = (began.elapsed(), processor()?.saturating_sub(before));
+    let (wall, cpu, threads) = (began.elapsed(), processor("")? - before, processor("octo-")?);
     waits.sort_unstable();
     let pairs = waits.len();
     let commits = store.commits();
     let at = |share: f64| waits.get((pairs as f64 * share) as usize).copied().unwrap_or_default();
     println!("{tasks} tasks: {pairs} calls in {wall:.2?}, {:.0}/s", pairs as f64 / wall.as_secs_f64());
-    let each = cpu.as_secs_f64() * 1e6 / pairs as f64;
-    println!("{each:.2} µs of processor time per open+close, {alone:.2} of them this program's own");
+    println!(
+        "{:.2} µs of processor time per open+close, {:.2} of them in threads of the store ({alone:.2} more are not its)",
+        cpu / pairs as f64 - alone,
+        threads / pairs as f64
+    );
     println!("{:.1} records per commit", pairs as f64 * 2.0 / commits as f64);
     println!(
         "open waits: median {:?}, p99 {:?}, p99.9 {:?}, most {:?}",
@@ -92,32 +123,38 @@ async fn run(tasks: usize, seconds: u64) -> Result<(), Box<dyn Error>> {
 }
 
 /// What the same loop takes per call when nothing is recorded.
-async fn alone(tasks: usize) -> Result<f64, Box<dyn Error>> {
-    const CALLS: usize = 1 << 20;
-    let before = processor()?;
-    let running: Vec<_> = (0..tasks).map(|_| tokio::spawn(idle(CALLS / tasks))).collect();
+async fn alone(tasks: usize, work: Work) -> Result<f64, Box<dyn Error>> {
+    const CALLS: usize = 1 << 17;
+    let before = processor("")?;
+    let running: Vec<_> = (0..tasks).map(|_| tokio::spawn(idle(CALLS / tasks, work))).collect();
     for task in running {
         task.await?;
     }
-    Ok(processor()?.saturating_sub(before).as_secs_f64() * 1e6 / CALLS as f64)
+    Ok((processor("")? - before) / CALLS as f64)
 }
 
-async fn idle(calls: usize) {
+async fn idle(calls: usize, work: Work) {
     for _ in 0..calls {
         let id = CallId::fresh();
         std::hint::black_box((opening(id, DIGEST), Instant::now().elapsed()));
         tokio::task::yield_now().await;
+        work.go();
         std::hint::black_box(closing(id));
     }
 }
 
-async fn calls(store: Arc<Store>, stop: Arc<AtomicBool>) -> Result<Vec<Duration>, octo_model::ToolError> {
+async fn calls(
+    store: Arc<Store>,
+    stop: Arc<AtomicBool>,
+    work: Work,
+) -> Result<Vec<Duration>, octo_model::ToolError> {
     let mut waits = Vec::with_capacity(1 << 20);
     while !stop.load(Ordering::Relaxed) {
         let id = CallId::fresh();
         let began = Instant::now();
         store.open(opening(id, DIGEST)).await?;
         waits.push(began.elapsed());
+        work.go();
         store.close(closing(id));
     }
     Ok(waits)

@@ -113,7 +113,11 @@ pub fn copy_tree(from: &Path, to: &Path) -> Result<()> {
         if entry.file_type()?.is_dir() {
             copy_tree(&entry.path(), &target)?;
         } else {
-            let fresh = std::fs::read(entry.path())?;
+            let mut fresh = std::fs::read(entry.path())?;
+            if entry.file_name() == "Cargo.toml" {
+                // The copy lies inside this workspace, but is none of it.
+                fresh.extend_from_slice(b"\n[workspace]\n");
+            }
             // Unchanged files keep their time, so that cargo does not build them again.
             if std::fs::read(&target).ok().as_deref() != Some(&fresh) {
                 std::fs::write(&target, fresh)?;
