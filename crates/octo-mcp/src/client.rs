@@ -4,6 +4,7 @@ use octo_model::{Caller, Face, Members};
 use octo_wire::Level;
 use octo_wire::Revision;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What is known of a client for the length of one request.
 #[derive(Clone)]
@@ -25,6 +26,12 @@ impl Client {
     pub fn can_be_asked(&self) -> bool {
         ["elicitation", "sampling", "roots"].iter().any(|ability| self.capabilities.get(ability).is_some())
     }
+}
+
+/// A key that no other client of this process has.
+pub fn fresh_key() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 /// The client capability that a request of a server needs.

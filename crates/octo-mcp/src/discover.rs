@@ -4,16 +4,20 @@ use crate::client::Client;
 use crate::mcp::Mcp;
 use octo_model::{Json, Members, RpcError};
 use octo_wire::{Revision, code, meta};
+use std::sync::OnceLock;
 
 const INSTRUCTIONS: &str = "Tools of this hub and of the servers behind it. A server's tools begin with its name and two \
 underscores. A reply that was cut names a handle: read the rest with result_read.";
 
 pub fn server_info() -> Json {
-    Members::new()
-        .with("name", "octoprox")
-        .with("title", "Octoprox")
-        .with("version", env!("CARGO_PKG_VERSION"))
-        .to_json()
+    static INFO: OnceLock<Json> = OnceLock::new();
+    let info = || {
+        Members::new()
+            .with("name", "octoprox")
+            .with("title", "Octoprox")
+            .with("version", env!("CARGO_PKG_VERSION"))
+    };
+    INFO.get_or_init(|| info().to_json()).clone()
 }
 
 impl Mcp {

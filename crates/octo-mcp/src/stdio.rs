@@ -1,6 +1,6 @@
 //! MCP over stdio: lines of JSON, both eras on one connection.
 
-use crate::client::Client;
+use crate::client::{Client, fresh_key};
 use crate::discover::negotiated;
 use crate::mcp::Mcp;
 use crate::notice::{Filter, notice};
@@ -44,7 +44,7 @@ impl Mcp {
             revision: Revision::NEWEST_LEGACY,
             capabilities: Arc::default(),
             level: None,
-            key: 1,
+            key: fresh_key(),
         };
         let session = Mutex::new(Session::new(client));
         let connection = Arc::new(Connection { mcp: self, out, session });

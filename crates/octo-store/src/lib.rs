@@ -11,6 +11,7 @@ mod codec;
 mod error;
 mod handle;
 mod options;
+mod pace;
 mod private;
 mod queue;
 mod reader;

@@ -1,7 +1,7 @@
 //! Legacy sessions over HTTP: handshake, requests, the stream for notices, resumption, the end.
 
 use super::{Arrived, refused};
-use crate::client::Client;
+use crate::client::{Client, fresh_key};
 use crate::discover::negotiated;
 use crate::eventlog::{EventLog, parse_id};
 use crate::headers;
@@ -19,7 +19,11 @@ use octo_model::{Face, Members, RpcError};
 use octo_wire::{Id, Message, Revision, code, header, sse};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 use tokio::sync::{broadcast, mpsc};
+
+/// How often, every ten milliseconds, it is looked whether the old stream has ended.
+const COMES_BACK: usize = 50;
 
 pub async fn post(mcp: Arc<Mcp>, arrived: Arrived, message: Message) -> Response {
     if let Message::Request { id, method, params } = &message
@@ -66,7 +70,7 @@ fn client(arrived: &Arrived, revision: Revision, capabilities: Members) -> Clien
         revision,
         capabilities: Arc::new(capabilities),
         level: None,
-        key: uuid::Uuid::new_v4().as_u64_pair().0,
+        key: fresh_key(),
     }
 }
 
@@ -177,7 +181,7 @@ where
     log.finish();
 }
 
-fn replay(log: Arc<EventLog>, from: usize, pause: std::time::Duration) -> Response {
+fn replay(log: Arc<EventLog>, from: usize, pause: Duration) -> Response {
     stream::events(stream::kept_alive((log, from), pause, |(log, place)| async move {
         let event = log.at(place).await?;
         Some((event, (log, place + 1)))
@@ -185,7 +189,7 @@ fn replay(log: Arc<EventLog>, from: usize, pause: std::time::Duration) -> Respon
 }
 
 /// The stream for notices, or the rest of one that broke.
-pub fn open_stream(mcp: &Arc<Mcp>, arrived: &Arrived) -> Response {
+pub async fn open_stream(mcp: &Arc<Mcp>, arrived: &Arrived) -> Response {
     if arrived.headers.get(header::SESSION).is_none() {
         return stream::empty(StatusCode::METHOD_NOT_ALLOWED);
     }
@@ -195,7 +199,7 @@ pub fn open_stream(mcp: &Arc<Mcp>, arrived: &Arrived) -> Response {
     };
     let last = headers::text(&arrived.headers, header::LAST_EVENT).and_then(parse_id);
     match last {
-        Some((0, version)) => notices(mcp, session, Some(version)),
+        Some((0, version)) => notices(mcp, session, Some(version)).await,
         Some((number, place)) => match session.stream(number) {
             Some(log) => replay(
                 log,
@@ -206,7 +210,7 @@ pub fn open_stream(mcp: &Arc<Mcp>, arrived: &Arrived) -> Response {
                 refused(StatusCode::NOT_FOUND, code::INVALID_REQUEST, "These events are not kept any more.")
             }
         },
-        None => notices(mcp, session, None),
+        None => notices(mcp, session, None).await,
     }
 }
 
@@ -226,8 +230,19 @@ impl Drop for Notices {
     }
 }
 
-fn notices(mcp: &Arc<Mcp>, session: Arc<Session>, last: Option<u64>) -> Response {
-    if session.listening.swap(true, Ordering::AcqRel) {
+/// Takes the session's one stream. A client that comes back may be quicker than the news that it was gone.
+async fn took_stream(session: &Session) -> bool {
+    for _ in 0..COMES_BACK {
+        if !session.listening.swap(true, Ordering::AcqRel) {
+            return true;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    false
+}
+
+async fn notices(mcp: &Arc<Mcp>, session: Arc<Session>, last: Option<u64>) -> Response {
+    if !took_stream(&session).await {
         return refused(
             StatusCode::CONFLICT,
             code::INVALID_REQUEST,

@@ -40,7 +40,7 @@ fn methods() -> MethodRouter<Arc<Mcp>> {
     });
     let routes =
         routes.merge(get(|State(mcp): State<Arc<Mcp>>, Extension(caller), profile, headers| async move {
-            legacy::open_stream(&mcp, &arrived(caller, profile, headers))
+            legacy::open_stream(&mcp, &arrived(caller, profile, headers)).await
         }));
     routes.merge(delete(|State(mcp): State<Arc<Mcp>>, Extension(caller), profile, headers| async move {
         legacy::end(&mcp, &arrived(caller, profile, headers)).await

@@ -1,7 +1,7 @@
 //! Modern requests over HTTP. The end of the connection is the end of the call.
 
 use super::Arrived;
-use crate::client::Client;
+use crate::client::{Client, fresh_key};
 use crate::headers;
 use crate::listen::Listening;
 use crate::mcp::Mcp;
@@ -75,7 +75,7 @@ fn client(arrived: &Arrived, about: &Members) -> Client {
         capabilities: Arc::new(about.object(meta::CAPABILITIES)),
         level: about.text(meta::LOG_LEVEL).and_then(|text| Level::parse(&text)),
         // Nothing ties two modern requests together, so each is a client of its own.
-        key: uuid::Uuid::new_v4().as_u64_pair().0,
+        key: fresh_key(),
     }
 }
 
