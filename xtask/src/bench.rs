@@ -1,5 +1,6 @@
 //! The hub measured beside what it is made of, interleaved in one run, as ratios.
 
+pub mod files;
 mod report;
 mod servers;
 
@@ -23,7 +24,7 @@ const CONVERT: &str = r#"{"datetime":"2026-11-14T22:00:00","to_timezone":"Asia/T
 
 pub fn run(root: &Path, seconds: &str, rounds: &str) -> Result<()> {
     let bench = prepare(root, seconds, rounds)?;
-    let proxied = bench.proxied()?;
+    let proxied = [bench.proxied("2026-07-28", "modern")?, bench.proxied("2025-06-18", "legacy")?];
     let native = bench.native()?;
     let (cold, idle_mb) = (bench.cold_ratio()?, bench.idle()?);
     report::print(&proxied, &native, cold, idle_mb);
@@ -96,13 +97,18 @@ impl Bench {
         Ok(serde_json::from_str(&std::fs::read_to_string(out)?)?)
     }
 
-    /// The same upstream directly, behind a plain hop, and behind the hub.
-    fn proxied(&self) -> Result<serde_json::Value> {
+    /// The same upstream directly, behind a plain hop, and behind the hub. The revision is the same on every edge: with
+    /// the older one the upstream has less to do for each call, so a hub that bridges would be blamed for the difference.
+    fn proxied(&self, revision: &str, era: &str) -> Result<serde_json::Value> {
         let echo = self.echo_server()?;
-        let hub = self
-            .hub("proxied", &format!("servers: {{up: {{url: 'http://127.0.0.1:{}/mcp'}}}}\n", echo.port))?;
+        let settings =
+            format!("servers: {{up: {{url: 'http://127.0.0.1:{}/mcp', era: {era}}}}}\n", echo.port);
+        let hub = self.hub("proxied", &settings)?;
         let nginx = servers::nginx(&self.work.join("nginx"), echo.port)?;
-        self.load(&[("direct", &echo, "/mcp"), ("nginx", &nginx, "/mcp"), ("octoprox", &hub, "/mcp")], &[])
+        self.load(
+            &[("direct", &echo, "/mcp"), ("nginx", &nginx, "/mcp"), ("octoprox", &hub, "/mcp")],
+            &["--protocol", revision],
+        )
     }
 
     /// A native tool, and a handler that returns the same bytes without doing anything.

@@ -43,6 +43,18 @@ impl Grant for crate::Clock {
     }
 }
 
+impl Grant for crate::Keep {
+    fn open(doors: &Doors) -> Result<Self, ToolError> {
+        doors.open()
+    }
+}
+
+impl<A: Grant, B: Grant, C: Grant> Grant for (A, B, C) {
+    fn open(doors: &Doors) -> Result<Self, ToolError> {
+        Ok((A::open(doors)?, B::open(doors)?, C::open(doors)?))
+    }
+}
+
 impl<A: Grant, B: Grant> Grant for (A, B) {
     fn open(doors: &Doors) -> Result<Self, ToolError> {
         Ok((A::open(doors)?, B::open(doors)?))

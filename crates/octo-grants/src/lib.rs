@@ -5,9 +5,18 @@
 mod child;
 mod clock;
 mod doors;
+pub mod exec;
+pub mod fs;
+mod keep;
 mod net;
+mod random;
+mod ssh;
 
 pub use child::{Child, Command, Group};
 pub use clock::Clock;
 pub use doors::{Doors, Grant};
+pub use exec::{Exec, Sessions};
+pub use fs::{Fs, Place, WorkPath, Workspace};
+pub use keep::{Keep, Keeps};
 pub use net::{Connector, connector};
+pub use ssh::SshKey;

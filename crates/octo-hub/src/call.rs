@@ -95,8 +95,8 @@ impl Hub {
         let _cancelled_with_this_future = cancel.clone().drop_guard();
         let mut cx = Cx::new(Arc::clone(&request.caller), Instant::now() + allowed, cancel.clone());
         cx.id = id;
-        if let Some(token) = op.params.object("_meta").get("progressToken") {
-            cx = cx.with_progress(token.clone(), Arc::clone(&request.peer));
+        if let Some(token) = op.params.inner("_meta", "progressToken") {
+            cx = cx.with_progress(token, Arc::clone(&request.peer));
         }
         rename(&mut op, &item.key);
         if let Some(parent) =

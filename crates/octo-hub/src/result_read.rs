@@ -109,7 +109,10 @@ impl Tool for ResultRead {
 /// The reply as text for people, and as structure when it has one.
 fn readable(whole: &Json) -> Result<(String, Option<Json>), ToolError> {
     let result = whole.members().map_err(ToolError::internal)?;
-    if let Some(structure) = result.get("structuredContent") {
+    // A resource or a prompt is read as the structure that it is.
+    let structure =
+        result.get("structuredContent").or_else(|| result.get("content").is_none().then_some(whole));
+    if let Some(structure) = structure {
         let value: serde_json::Value = structure.to().map_err(ToolError::internal)?;
         return Ok((
             serde_json::to_string_pretty(&value).map_err(ToolError::internal)?,

@@ -15,13 +15,16 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ShapeSettings {
-    /// Bytes that one reply may have; the rest stays in the hub and is read with `result_read`.
+    /// Bytes that one reply of a tool may have; the rest stays in the hub and is read with `result_read`.
     pub max_bytes: usize,
+    /// Bytes that one resource or prompt may have. Half of a file is a broken file, so larger ones are refused whole and
+    /// kept in the hub.
+    pub max_resource_bytes: usize,
 }
 
 impl Default for ShapeSettings {
     fn default() -> Self {
-        Self { max_bytes: 100_000 }
+        Self { max_bytes: 100_000, max_resource_bytes: 16 << 20 }
     }
 }
 
@@ -37,13 +40,23 @@ impl Hub {
         record: &mut Record,
     ) -> Result<Members, ToolError> {
         let size: usize = result.iter().map(|(_, value)| value.bytes().len()).sum();
-        if size <= self.shape.max_bytes || request.op.method != Method::CallTool {
+        let is_tool = request.op.method == Method::CallTool;
+        let cap = if is_tool { self.shape.max_bytes } else { self.shape.max_resource_bytes };
+        if size <= cap {
             return Ok(result);
         }
         let handle = self.spills.keep(&request.caller, call, result.to_json()).await?;
         record.spill(&handle);
-        cut(&permit.entry().item, &result, self.shape.max_bytes, &handle, size)
+        if !is_tool {
+            return Err(kept_whole(size, cap, &handle));
+        }
+        cut(&permit.entry().item, &result, cap, &handle, size)
     }
+}
+
+fn kept_whole(size: usize, cap: usize, handle: &str) -> ToolError {
+    ToolError::new(Kind::TooLarge, format!("This has {size} bytes; {cap} are allowed at once."))
+        .hint(format!("Read it in parts with result_read and handle \"{handle}\", or raise `results.max_resource_bytes`."))
 }
 
 /// The result within the budget: structure cut within its schema, text cut, a notice in a block of its own.

@@ -68,7 +68,7 @@ impl Mcp {
         cancel: CancellationToken,
     ) -> Result<Request, RpcError> {
         let name = item_name(method, &params)?;
-        let trace = params.object("_meta").text("traceparent");
+        let trace = params.inner_text("_meta", "traceparent");
         Ok(Request {
             op: Op { method, name, params },
             caller: Arc::clone(&client.caller),

@@ -78,7 +78,7 @@ impl Mcp {
     fn quiet_or_telling(&self, client: &Client, params: &Members, out: Outbox) -> Arc<dyn Peer> {
         let telling = client.level.is_some()
             || !client.capabilities.is_empty()
-            || params.get("_meta").is_some_and(|meta| meta.as_str().contains("progressToken"));
+            || params.inner("_meta", "progressToken").is_some();
         if !telling {
             return Arc::new(Alone);
         }

@@ -1,10 +1,12 @@
 //! JSON text that is known to be valid and is kept exactly as it came.
 
+use crate::scan::Enough;
 use crate::{Members, scan};
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 
 /// Valid JSON text. Cloning shares the bytes; slices of one message share its buffer.
 #[derive(Clone, PartialEq, Eq)]
@@ -85,7 +87,24 @@ impl Json {
 
     /// The string, when it is one.
     pub fn to_text(&self) -> Option<String> {
-        if self.0.first() == Some(&b'"') { self.to().ok() } else { None }
+        match self.0.as_ref() {
+            [b'"', plain @ .., b'"'] if scan::is_plain(plain) => String::from_utf8(plain.to_vec()).ok(),
+            [b'"', ..] => self.to().ok(),
+            _ => None,
+        }
+    }
+
+    /// One member of an object, when there is one; cheaper than all of them.
+    pub fn member(&self, key: &str) -> Option<Json> {
+        let mut found = None;
+        let scanned = scan::members(&self.0, |name, value| {
+            if name == key {
+                found = Some(self.slice(value));
+                return Enough::Yes;
+            }
+            Enough::No
+        });
+        scanned.ok().and(found)
     }
 
     pub fn is_null(&self) -> bool {
@@ -98,8 +117,17 @@ impl Json {
 
     /// The members of an object, without a copy of their values.
     pub fn members(&self) -> Result<Members, Fault> {
-        let parts = scan::members(&self.0).map_err(Fault)?;
-        Ok(parts.into_iter().map(|(key, value)| (key.into_owned(), self.slice(value))).collect())
+        let mut members = Members::new();
+        let scanned = scan::members(&self.0, |key, value| {
+            let key = match key {
+                Cow::Borrowed(key) => self.0.slice_ref(key.as_bytes()),
+                Cow::Owned(key) => Bytes::from(key),
+            };
+            members.push(key, self.slice(value));
+            Enough::No
+        });
+        scanned.map_err(Fault)?;
+        Ok(members)
     }
 
     /// The elements of an array, without a copy.

@@ -1,11 +1,14 @@
 //! The members of a JSON object, in order, with values left as text.
 
-use crate::{Fault, Json};
+use crate::{Fault, Json, scan};
+use bytes::Bytes;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
 /// An object of which only the first level is taken apart, so that what we do not know survives.
+///
+/// Keys are UTF-8: slices of checked text, or texts of ours.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Members(Vec<(String, Json)>);
+pub struct Members(Vec<(Bytes, Json)>);
 
 impl Members {
     pub fn new() -> Self {
@@ -18,12 +21,27 @@ impl Members {
     }
 
     pub fn get(&self, key: &str) -> Option<&Json> {
-        self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value)
+        self.0.iter().find(|(name, _)| name == key.as_bytes()).map(|(_, value)| value)
     }
 
     /// The string under a key, when there is one.
     pub fn text(&self, key: &str) -> Option<String> {
         self.get(key).and_then(Json::to_text)
+    }
+
+    /// The text of a member of the object under a key, when both are there.
+    pub fn inner_text(&self, key: &str, inner: &str) -> Option<String> {
+        self.inner(key, inner)?.to_text()
+    }
+
+    /// A member of the object under a key; cheaper than the whole object.
+    pub fn inner(&self, key: &str, inner: &str) -> Option<Json> {
+        self.get(key)?.member(inner)
+    }
+
+    /// Adds a member that is not there yet.
+    pub(crate) fn push(&mut self, key: Bytes, value: Json) {
+        self.0.push((key, value));
     }
 
     /// The object under a key; empty when there is none.
@@ -43,9 +61,9 @@ impl Members {
     /// Replaces the value in its place, or adds it at the end.
     pub fn set(&mut self, key: &str, value: impl Into<Json>) -> &mut Self {
         let value = value.into();
-        match self.0.iter_mut().find(|(name, _)| name == key) {
+        match self.0.iter_mut().find(|(name, _)| name == key.as_bytes()) {
             Some(slot) => slot.1 = value,
-            None => self.0.push((key.to_owned(), value)),
+            None => self.0.push((Bytes::copy_from_slice(key.as_bytes()), value)),
         }
         self
     }
@@ -57,12 +75,12 @@ impl Members {
     }
 
     pub fn remove(&mut self, key: &str) -> Option<Json> {
-        let at = self.0.iter().position(|(name, _)| name == key)?;
+        let at = self.0.iter().position(|(name, _)| name == key.as_bytes())?;
         Some(self.0.remove(at).1)
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Json)> {
-        self.0.iter().map(|(key, value)| (key.as_str(), value))
+        self.0.iter().map(|(key, value)| (name(key), value))
     }
 
     pub fn is_empty(&self) -> bool {
@@ -102,20 +120,23 @@ impl Members {
     }
 }
 
-fn write_key(key: &str, into: &mut Vec<u8>) {
-    let plain = key.bytes().all(|byte| byte >= 0x20 && byte != b'"' && byte != b'\\');
-    if plain {
+fn name(key: &Bytes) -> &str {
+    std::str::from_utf8(key).unwrap_or_default()
+}
+
+fn write_key(key: &Bytes, into: &mut Vec<u8>) {
+    if scan::is_plain(key) {
         into.push(b'"');
-        into.extend_from_slice(key.as_bytes());
+        into.extend_from_slice(key);
         into.push(b'"');
     } else {
-        into.extend_from_slice(Json::text(key).bytes());
+        into.extend_from_slice(Json::text(name(key)).bytes());
     }
 }
 
 impl FromIterator<(String, Json)> for Members {
     fn from_iter<I: IntoIterator<Item = (String, Json)>>(parts: I) -> Self {
-        Self(parts.into_iter().collect())
+        Self(parts.into_iter().map(|(key, value)| (Bytes::from(key), value)).collect())
     }
 }
 
@@ -129,7 +150,7 @@ impl Serialize for Members {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
         for (key, value) in &self.0 {
-            map.serialize_entry(key, value)?;
+            map.serialize_entry(name(key), value)?;
         }
         map.end()
     }

@@ -25,15 +25,14 @@ pub fn check(text: &[u8]) -> Scan<()> {
     if cursor.at == text.len() { Ok(()) } else { Err("something follows the JSON value") }
 }
 
-/// The key and value slices of an object that has passed [`check`].
-pub fn members(text: &[u8]) -> Scan<Vec<(Cow<'_, str>, &[u8])>> {
+/// Gives the key and value slices of an object that has passed [`check`], until `take` says that it has enough.
+pub fn members<'a>(text: &'a [u8], mut take: impl FnMut(Cow<'a, str>, &'a [u8]) -> Enough) -> Scan<()> {
     let mut cursor = Cursor { text, at: 0 };
-    let mut found = Vec::new();
     cursor.blank();
     cursor.expect(b'{', "an object was expected")?;
     cursor.blank();
     if cursor.peek() == Some(b'}') {
-        return Ok(found);
+        return Ok(());
     }
     loop {
         cursor.blank();
@@ -43,14 +42,30 @@ pub fn members(text: &[u8]) -> Scan<Vec<(Cow<'_, str>, &[u8])>> {
         cursor.blank();
         let from = cursor.at;
         cursor.skip();
-        found.push((key, text.get(from..cursor.at).unwrap_or_default()));
+        if take(key, text.get(from..cursor.at).unwrap_or_default()) == Enough::Yes {
+            return Ok(());
+        }
         cursor.blank();
         match cursor.next() {
             Some(b',') => {}
-            Some(b'}') => return Ok(found),
+            Some(b'}') => return Ok(()),
             _ => return Err("a comma or a closing brace was expected"),
         }
     }
+}
+
+/// Whether to go on with the next member.
+#[derive(PartialEq, Eq)]
+pub enum Enough {
+    Yes,
+    No,
+}
+
+/// Whether a string needs no escapes when it is written as JSON.
+pub fn is_plain(text: &[u8]) -> bool {
+    let mut cursor = Cursor { text, at: 0 };
+    cursor.plain();
+    cursor.at == text.len()
 }
 
 /// The element slices of an array that has passed [`check`].
@@ -110,7 +125,7 @@ impl<'a> Cursor<'a> {
         match self.peek() {
             Some(b'{') => self.object(depth),
             Some(b'[') => self.array(depth),
-            Some(b'"') => self.string().map(drop),
+            Some(b'"') => self.pass_string(),
             Some(b't') => self.word(b"true"),
             Some(b'f') => self.word(b"false"),
             Some(b'n') => self.word(b"null"),
@@ -133,7 +148,7 @@ impl<'a> Cursor<'a> {
             if self.peek() != Some(b'"') {
                 return Err("a key in quotes was expected");
             }
-            keys.add(self.string()?)?;
+            keys.add(self)?;
             self.blank();
             self.expect(b':', "a colon was expected")?;
             self.blank();
@@ -213,6 +228,7 @@ impl<'a> Cursor<'a> {
         let mut escaped: Option<String> = None;
         let mut plain = from;
         loop {
+            self.plain();
             match self.next() {
                 Some(b'"') => break,
                 Some(b'\\') => {
@@ -221,9 +237,7 @@ impl<'a> Cursor<'a> {
                     into.push(self.escape()?);
                     plain = self.at;
                 }
-                Some(0..=0x1f) => return Err("a control character stands in a string"),
-                Some(_) => {}
-                None => return Err("a string is not closed"),
+                other => return Err(broken(other)),
             }
         }
         let rest = text_of(self.text.get(plain..self.at - 1));
@@ -234,6 +248,33 @@ impl<'a> Cursor<'a> {
             }
             None => Cow::Borrowed(rest),
         })
+    }
+
+    /// Checks a string that nobody asks for.
+    fn pass_string(&mut self) -> Scan<()> {
+        self.expect(b'"', "a quote was expected")?;
+        loop {
+            self.plain();
+            match self.next() {
+                Some(b'"') => return Ok(()),
+                Some(b'\\') => drop(self.escape()?),
+                other => return Err(broken(other)),
+            }
+        }
+    }
+
+    /// Goes on to the next quote, backslash or control character, eight bytes at a time.
+    fn plain(&mut self) {
+        let (words, rest) = self.text.get(self.at..).unwrap_or_default().as_chunks::<8>();
+        for word in words {
+            let found = special(u64::from_le_bytes(*word));
+            if found != 0 {
+                self.at += found.trailing_zeros() as usize / 8;
+                return;
+            }
+            self.at += 8;
+        }
+        self.at += rest.iter().take_while(|byte| !matches!(byte, b'"' | b'\\' | 0..=0x1f)).count();
     }
 
     fn escape(&mut self) -> Scan<char> {
@@ -303,13 +344,33 @@ impl<'a> Cursor<'a> {
 
     fn skip_string(&mut self) {
         self.at += 1;
-        while let Some(byte) = self.next() {
-            match byte {
-                b'\\' => self.at += 1,
-                b'"' => return,
-                _ => {}
+        loop {
+            self.plain();
+            match self.next() {
+                Some(b'\\') => self.at += 1,
+                Some(b'"') | None => return,
+                Some(_) => {}
             }
         }
+    }
+}
+
+/// The high bit of each byte that is a quote, a backslash or a control character. Only the lowest is exact, since a
+/// byte that is found borrows from those above it.
+const fn special(word: u64) -> u64 {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    let quote = word ^ (EACH * b'"' as u64);
+    let backslash = word ^ (EACH * b'\\' as u64);
+    let control = word.wrapping_sub(EACH * 0x20) & !word;
+    let either = (quote.wrapping_sub(EACH) & !quote) | (backslash.wrapping_sub(EACH) & !backslash);
+    (control | either) & HIGH
+}
+
+fn broken(byte: Option<u8>) -> &'static str {
+    match byte {
+        Some(_) => "a control character stands in a string",
+        None => "a string is not closed",
     }
 }
 
@@ -320,24 +381,30 @@ fn text_of(bytes: Option<&[u8]>) -> &str {
 /// The keys of one object, to find a second one of the same name.
 #[derive(Default)]
 struct Keys<'a> {
-    few: Vec<Cow<'a, str>>,
+    count: usize,
+    /// As long as there are few and none of them has escapes.
+    few: [&'a [u8]; FEW_KEYS],
     many: HashSet<Cow<'a, str>>,
 }
 
 impl<'a> Keys<'a> {
-    fn add(&mut self, key: Cow<'a, str>) -> Scan<()> {
+    /// Reads the next key.
+    fn add(&mut self, cursor: &mut Cursor<'a>) -> Scan<()> {
         const TWICE: &str = "an object has the same key twice";
-        if !self.many.is_empty() {
-            return if self.many.insert(key) { Ok(()) } else { Err(TWICE) };
+        let key = cursor.string()?;
+        let few = self.few.get_mut(..=self.count).filter(|_| self.many.is_empty());
+        if let (Cow::Borrowed(key), Some([seen @ .., free])) = (&key, few) {
+            if seen.contains(&key.as_bytes()) {
+                return Err(TWICE);
+            }
+            *free = key.as_bytes();
+            self.count += 1;
+            return Ok(());
         }
-        if self.few.contains(&key) {
-            return Err(TWICE);
-        }
-        self.few.push(key);
-        if self.few.len() > FEW_KEYS {
-            self.many.extend(self.few.drain(..));
-        }
-        Ok(())
+        let known = self.few.iter().take(self.count).map(|key| Cow::Borrowed(text_of(Some(key))));
+        self.many.extend(known);
+        self.count = 0;
+        if self.many.insert(key) { Ok(()) } else { Err(TWICE) }
     }
 }
 
@@ -372,6 +439,8 @@ mod tests {
             "1 2",
             r#"{"a":1,"a":2}"#,
             r#"{"a":1,"\u0061":2}"#,
+            r#"{"\u0061":1,"a":2}"#,
+            r#"{"b":0,"\u0061":1,"c":3,"b":2}"#,
             r#""\ud800""#,
             r#""\udc00""#,
             "\"\u{1}\"",
@@ -395,13 +464,36 @@ mod tests {
     #[test]
     fn splits_objects_and_arrays() {
         let object = br#" { "a" : [1,{"b":"]}"}] , "c\n":"x\"y", "d":1.5e3 ,"e":null} "#;
-        let found = members(object).unwrap();
-        let plain: Vec<(&str, &str)> =
-            found.iter().map(|(key, value)| (key.as_ref(), std::str::from_utf8(value).unwrap())).collect();
-        assert_eq!(plain, [("a", r#"[1,{"b":"]}"}]"#), ("c\n", r#""x\"y""#), ("d", "1.5e3"), ("e", "null")]);
+        assert_eq!(
+            split(object).unwrap(),
+            r#"a=[1,{"b":"]}"}] c
+="x\"y" d=1.5e3 e=null "#
+        );
         let parts = elements(b"[1, \"a,b\" ,{\"x\":[2]}, []]").unwrap();
         assert_eq!(parts, [&b"1"[..], b"\"a,b\"", b"{\"x\":[2]}", b"[]"]);
-        assert!(members(b"{}").unwrap().is_empty() && elements(b"[ ]").unwrap().is_empty());
-        assert!(members(b"[]").is_err() && elements(b"{}").is_err());
+        assert!(split(b"{}").unwrap().is_empty() && elements(b"[ ]").unwrap().is_empty());
+        assert!(split(b"[]").is_err() && elements(b"{}").is_err());
+    }
+
+    fn split(object: &[u8]) -> Scan<String> {
+        let mut said = String::new();
+        members(object, |key, value| {
+            said.push_str(&format!("{key}={} ", std::str::from_utf8(value).unwrap()));
+            Enough::No
+        })?;
+        Ok(said)
+    }
+
+    #[test]
+    fn finds_what_is_special_at_every_place() {
+        for length in 0..40 {
+            for at in 0..length {
+                for byte in 0..=255u8 {
+                    let mut text = vec![b'x'; length];
+                    text[at] = byte;
+                    assert_eq!(is_plain(&text), !matches!(byte, b'"' | b'\\' | 0..=0x1f), "{byte} at {at}");
+                }
+            }
+        }
     }
 }

@@ -11,7 +11,6 @@ mod codec;
 mod error;
 mod handle;
 mod options;
-mod pace;
 mod private;
 mod queue;
 mod reader;

@@ -82,11 +82,6 @@ impl Batch {
         self.entries.len()
     }
 
-    /// How many calls wait for this group.
-    pub(crate) fn opens(&self) -> usize {
-        self.entries.iter().filter(|entry| entry.opens).count()
-    }
-
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

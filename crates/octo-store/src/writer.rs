@@ -3,7 +3,6 @@
 use crate::StoreError;
 use crate::chain::{Hash, Link};
 use crate::checkpoint::Checkpointer;
-use crate::pace::Pace;
 use crate::queue::{Batch, Queue};
 use rusqlite::{Connection, OptionalExtension, Statement};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -69,7 +68,6 @@ impl Desk {
             Ok(pen) => pen,
             Err(error) => return tracing::error!(%error, "the audit cannot be written"),
         };
-        let mut pace = Pace::new();
         while self.queue.take(&mut self.batch) {
             let written = {
                 let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
@@ -80,7 +78,6 @@ impl Desk {
                     self.commits.fetch_add(1, Ordering::Relaxed);
                     self.batch.group.finish(Ok(()));
                     self.checkpointer.committed(conn);
-                    pace.rest(self.batch.opens());
                 }
                 Err(error) => self.failed(&error),
             }

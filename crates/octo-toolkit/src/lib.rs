@@ -12,7 +12,7 @@ mod toolbox;
 pub use bench::Bench;
 pub use cx::Cx;
 pub use example::Example;
-pub use octo_grants::{Clock, Doors, Grant};
+pub use octo_grants::{Clock, Doors, Exec, Fs, Grant, Keep, Place, SshKey, WorkPath, Workspace, exec, fs};
 pub use octo_model::{Effect, Json, Kind, Members, ToolError};
 pub use peer::{Alone, Ask, Peer};
 pub use schema::schema_of;

@@ -1,5 +1,6 @@
 //! The dialect of JSON Schema that every client accepts.
 
+use octo_grants::WorkPath;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
@@ -17,6 +18,26 @@ pub fn schema_of<T: JsonSchema>() -> Value {
     }
     tidy(&mut schema);
     schema
+}
+
+/// Takes the mark of paths out of the properties of a schema and gives the names that had it.
+pub fn take_paths(schema: &mut Value) -> Vec<String> {
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten();
+    properties.filter_map(|(name, property)| unmark(property).then(|| name.clone())).collect()
+}
+
+/// A path may stand in an array, too.
+fn unmark(schema: &mut Value) -> bool {
+    let Some(object) = schema.as_object_mut() else { return false };
+    let here = object.get("format").and_then(Value::as_str) == Some(WorkPath::FORMAT);
+    if here {
+        object.remove("format");
+    }
+    let mut within = false;
+    for inner in object.values_mut().filter(|value| value.is_object()) {
+        within |= unmark(inner);
+    }
+    here || within
 }
 
 fn tidy(schema: &mut Value) {

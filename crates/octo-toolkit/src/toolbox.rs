@@ -1,5 +1,6 @@
 //! The tools of one domain, and a tool behind `dyn` with everything that follows from its file.
 
+use crate::schema::take_paths;
 use crate::{BoxFuture, Cx, Definition, Example, Listing, Lists, Peer, Source, State, Tool, schema_of};
 use octo_grants::{Doors, Grant};
 use octo_model::{Effect, Json, Members, Op, ToolError};
@@ -16,17 +17,21 @@ pub struct Native {
     pub effect: Effect,
     pub definition: Members,
     pub examples: Vec<Example>,
+    /// The parameters that name files of the workspace.
+    pub paths: Vec<String>,
     run: Arc<Run>,
 }
 
 impl Native {
     fn of<T: Tool>(tool: T) -> Self {
         let tool = Arc::new(tool);
+        let (definition, paths) = definition::<T>();
         Self {
             name: T::NAME,
             effect: T::EFFECT,
-            definition: definition::<T>(),
+            definition,
             examples: T::examples(),
+            paths,
             run: Arc::new(move |input, doors, cx| {
                 let (tool, cx, grants) = (Arc::clone(&tool), cx.clone(), T::Grants::open(doors));
                 Box::pin(async move {
@@ -49,8 +54,9 @@ fn misfit(error: serde_json::Error) -> ToolError {
         .hint("Compare them with the tool's schema.")
 }
 
-fn definition<T: Tool>() -> Members {
+fn definition<T: Tool>() -> (Members, Vec<String>) {
     let mut input = schema_of::<T::Input>();
+    let paths = take_paths(&mut input);
     let description = match &mut input {
         Value::Object(root) => root.remove("description"),
         _ => None,
@@ -61,13 +67,14 @@ fn definition<T: Tool>() -> Members {
     if let Value::Object(root) = &mut output {
         root.remove("description");
     }
-    Members::new()
+    let members = Members::new()
         .with("name", T::NAME)
         .with("title", T::TITLE)
         .with("description", description.as_str())
         .with("inputSchema", Json::from(input))
         .with("outputSchema", Json::from(with_cut(output)))
-        .with("annotations", T::EFFECT.annotations(T::TITLE))
+        .with("annotations", T::EFFECT.annotations(T::TITLE));
+    (members, paths)
 }
 
 /// Any answer may be cut, so every output schema has room for saying so.

@@ -11,7 +11,7 @@ pub(crate) struct Heard(Mutex<Option<Level>>);
 impl Heard {
     /// The level to ask for, when this request wants to hear more than has been asked for.
     pub(crate) fn more_for(&self, params: &Members) -> Option<Level> {
-        let level = Level::parse(&params.object("_meta").text(meta::LOG_LEVEL)?)?;
+        let level = Level::parse(&params.inner_text("_meta", meta::LOG_LEVEL)?)?;
         let mut heard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if heard.is_some_and(|heard| heard <= level) {
             return None;

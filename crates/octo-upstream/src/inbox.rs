@@ -130,6 +130,6 @@ fn number(json: &Json) -> Option<u64> {
 fn subscription(params: &Members, origin: Origin) -> Option<u64> {
     match origin {
         Origin::Call(id) => Some(id),
-        Origin::Shared => params.object("_meta").get(meta::SUBSCRIPTION).and_then(number),
+        Origin::Shared => params.inner("_meta", meta::SUBSCRIPTION).as_ref().and_then(number),
     }
 }

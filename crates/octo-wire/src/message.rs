@@ -82,63 +82,65 @@ impl Message {
 
     /// The message as one line of text.
     pub fn to_bytes(&self) -> Bytes {
-        let mut envelope = Members::new().with("jsonrpc", "2.0");
         match self {
             Self::Request { id, method, params } => {
-                envelope.set("id", id.json().clone()).set("method", method.as_str());
-                with_body(&envelope, "params", params)
+                envelope(Some(id.json()), Some(method), Some(("params", params)))
             }
             Self::Notification { method, params } => {
-                envelope.set("method", method.as_str());
-                if params.is_empty() {
-                    one_line(envelope.to_json().bytes().clone())
-                } else {
-                    with_body(&envelope, "params", params)
-                }
+                envelope(None, Some(method), (!params.is_empty()).then_some(("params", params)))
             }
-            Self::Response { id, result } => {
-                envelope.set("id", id.json().clone());
-                with_body(&envelope, "result", result)
-            }
+            Self::Response { id, result } => envelope(Some(id.json()), None, Some(("result", result))),
             Self::Error { id, error } => {
                 let id = id.as_ref().map_or_else(Json::null, |id| id.json().clone());
-                envelope.set("id", id);
-                with_body(&envelope, "error", &error_members(error))
+                envelope(Some(&id), None, Some(("error", &error_members(error))))
             }
         }
     }
 }
 
 /// Written by hand so that a large body is copied once.
-fn with_body(envelope: &Members, key: &str, body: &Members) -> Bytes {
-    let size: usize = body.iter().map(|(key, value)| key.len() + value.bytes().len() + 4).sum();
+fn envelope(id: Option<&Json>, method: Option<&String>, body: Option<(&str, &Members)>) -> Bytes {
+    let size =
+        body.map_or(0, |(_, body)| body.iter().map(|(key, value)| key.len() + value.bytes().len() + 4).sum());
     let mut text = Vec::with_capacity(size + 128);
-    envelope.write(&mut text);
-    text.pop();
-    text.extend_from_slice(b",\"");
-    text.extend_from_slice(key.as_bytes());
-    text.extend_from_slice(b"\":");
-    body.write(&mut text);
+    text.extend_from_slice(br#"{"jsonrpc":"2.0""#);
+    if let Some(id) = id {
+        text.extend_from_slice(br#","id":"#);
+        text.extend_from_slice(id.bytes());
+    }
+    if let Some(method) = method {
+        text.extend_from_slice(br#","method":"#);
+        text.extend_from_slice(Json::text(method).bytes());
+    }
+    if let Some((key, body)) = body {
+        text.extend_from_slice(b",\"");
+        text.extend_from_slice(key.as_bytes());
+        text.extend_from_slice(b"\":");
+        body.write(&mut text);
+    }
     text.push(b'}');
-    one_line(text.into())
+    one_line(text)
 }
 
 /// Line breaks can only stand between tokens, where a space means the same.
-fn one_line(text: Bytes) -> Bytes {
-    if !text.iter().any(|byte| matches!(byte, b'\n' | b'\r')) {
-        return text;
+fn one_line(mut text: Vec<u8>) -> Bytes {
+    let mut from = 0;
+    while let Some(rest) = text.get_mut(from..)
+        && let Some(at) = memchr::memchr2(b'\n', b'\r', rest)
+    {
+        if let Some(found) = rest.get_mut(at) {
+            *found = b' ';
+        }
+        from += at + 1;
     }
-    text.iter()
-        .map(|&byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte })
-        .collect::<Vec<u8>>()
-        .into()
+    text.into()
 }
 
 fn strict(envelope: &Members) -> Result<(), Fault> {
     if envelope.iter().any(|(key, _)| !ENVELOPE.contains(&key)) {
         return Err(Fault("the message has a member that JSON-RPC does not know"));
     }
-    if envelope.text("jsonrpc").as_deref() != Some("2.0") {
+    if envelope.get("jsonrpc").is_none_or(|version| version.bytes().as_ref() != br#""2.0""#) {
         return Err(Fault("jsonrpc must be \"2.0\""));
     }
     let bodies = ["method", "result", "error"].iter().filter(|key| envelope.get(key).is_some()).count();

@@ -2,10 +2,11 @@
 
 use crate::cli::{Failure, Purpose, Session, state_dir};
 use crate::jq;
+use crate::program::this_program;
 use crate::settings::{Durability, Era, Loaded, Server, Settings};
-use crate::toolboxes::{doors, toolboxes};
+use crate::toolboxes::{doors, no_doors, toolboxes};
 use crate::unrecorded::Unrecorded;
-use octo_grants::Command;
+use octo_grants::{Command, Doors};
 use octo_hub::{Hub, Ledger, Parts, Profile, Spills};
 use octo_store::{Options, Store};
 use octo_toolkit::Source;
@@ -38,7 +39,7 @@ impl Reach {
             return Self::All;
         }
         let is_native = tool == "result_read"
-            || toolboxes().iter().any(|toolbox| toolbox.tools.iter().any(|own| own.name == tool));
+            || toolboxes(settings).iter().any(|toolbox| toolbox.tools.iter().any(|own| own.name == tool));
         if is_native {
             return Self::Nobody;
         }
@@ -70,12 +71,16 @@ impl Assembly {
         let servers = settings.servers.iter().filter(|(name, server)| server.enabled && reach.includes(name));
         let upstreams: Vec<Arc<Upstream>> =
             servers.map(|(name, server)| Upstream::start(spec(name, server, settings))).collect();
-        let sources =
-            natives(settings).chain(upstreams.iter().map(|upstream| Arc::clone(upstream) as Arc<dyn Source>));
         let (ledger, spills): (Arc<dyn Ledger>, Arc<dyn Spills>) = match &store {
             Some(store) => (Arc::clone(store) as _, Arc::clone(store) as _),
             None => (Arc::new(Unrecorded), Arc::new(Unrecorded)),
         };
+        let doors = match session.purpose {
+            Purpose::Calls => opened(settings, &spills)?,
+            Purpose::Looks => no_doors(),
+        };
+        let sources = natives(settings, &doors)
+            .chain(upstreams.iter().map(|upstream| Arc::clone(upstream) as Arc<dyn Source>));
         let hub = Hub::new(Parts {
             sources: sources.collect(),
             profiles: profiles(settings)?,
@@ -121,11 +126,16 @@ fn open(loaded: &Loaded) -> Result<Store, Failure> {
     Ok(Store::open(&folder, Options { durability, ..Options::default() })?)
 }
 
-fn natives(settings: &Settings) -> impl Iterator<Item = Arc<dyn Source>> + use<> {
-    let switches = settings.toolboxes.clone();
-    toolboxes().into_iter().map(move |toolbox| {
+fn opened(settings: &Settings, spills: &Arc<dyn Spills>) -> Result<Doors, Failure> {
+    let state = state_dir(settings.state_dir.as_ref())?;
+    Ok(doors(settings, &state, &this_program()?, Arc::clone(spills))?)
+}
+
+fn natives(settings: &Settings, doors: &Doors) -> impl Iterator<Item = Arc<dyn Source>> + use<> {
+    let (switches, doors) = (settings.toolboxes.clone(), doors.clone());
+    toolboxes(settings).into_iter().map(move |toolbox| {
         let on = switches.is_on(toolbox.name);
-        toolbox.into_source(doors(), on)
+        toolbox.into_source(doors.clone(), on)
     })
 }
 

@@ -8,6 +8,7 @@ mod config;
 mod envelope;
 mod failure;
 mod out;
+mod pipes;
 mod readable;
 mod serve;
 mod session;
@@ -18,6 +19,7 @@ mod tools;
 
 use crate::jq;
 use crate::settings::Flags;
+use crate::toolboxes::LAUNCHER;
 pub use audit::state_dir;
 use clap::{Args, Parser, Subcommand};
 pub use failure::Failure;
@@ -68,6 +70,12 @@ enum Command {
     /// Evaluates a jq expression from standard input, for the hub itself.
     #[command(name = jq::COMMAND, hide = true)]
     JqWorker,
+    /// Starts a program for the hub itself, in its bounds, and ends whatever it leaves behind.
+    #[command(name = LAUNCHER, hide = true)]
+    Launch {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        rest: Vec<std::ffi::OsString>,
+    },
 }
 
 /// Runs the command that the process was started with.
@@ -80,6 +88,9 @@ pub fn main() -> ExitCode {
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
     };
+    if let Command::Launch { rest } = cli.command {
+        return octo_grants::exec::launch::main(rest);
+    }
     match run(&cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.tell(),
@@ -98,6 +109,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Token(command) => command.run(),
         Command::Completions(command) => command.run(),
         Command::JqWorker => Ok(jq::work(std::io::stdin().lock(), std::io::stdout().lock())?),
+        Command::Launch { .. } => Ok(()),
     }
 }
 

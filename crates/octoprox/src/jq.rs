@@ -3,6 +3,7 @@
 //! The child reads the expression as a JSON string on the first line, then the input; arguments of a process can be
 //! read by everybody on the machine, its standard input cannot. It answers with one line, `ok` or `error`, and a text.
 
+use crate::program::this_program;
 use octo_grants::Command;
 use octo_hub::jq::{Jq, evaluate};
 use octo_model::{Json, Kind, ToolError};
@@ -32,12 +33,8 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Where the system offers it, the link to the running program: it leads there even after an upgrade has replaced
-    /// the file.
     pub fn new() -> io::Result<Self> {
-        let link = Path::new("/proc/self/exe");
-        let program = if link.exists() { link.to_owned() } else { std::env::current_exe()? };
-        Ok(Self::of(&program, PATIENCE))
+        Ok(Self::of(&this_program()?, PATIENCE))
     }
 
     /// A worker that is this program, and for how long it is waited for.

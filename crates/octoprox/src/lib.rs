@@ -9,6 +9,7 @@ mod assemble;
 mod cli;
 pub mod jq;
 mod nearest;
+mod program;
 pub mod settings;
 pub mod telemetry;
 mod token;

@@ -17,6 +17,7 @@ mod servers_file;
 mod show;
 mod toolboxes;
 mod variables;
+mod workspace;
 
 pub use check::binding;
 pub use load::{Flags, Loaded, load};
@@ -26,6 +27,7 @@ pub use secret::{Secret, is_secret_name};
 pub use sections::{Durability, Telemetry};
 pub use server::{Era, Server};
 pub use show::show;
+pub use workspace::{HardLinks, Root, Sandbox};
 
 /// What the process was started in: its environment and its folder. Tests make their own.
 #[derive(Clone, Default)]

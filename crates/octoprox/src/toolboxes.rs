@@ -1,14 +1,130 @@
-//! The list of toolboxes: the only place that names them all.
+//! The list of toolboxes and what they may touch: the only place that names them all.
 
-use octo_grants::{Clock, Doors};
-use octo_toolkit::Toolbox;
+use crate::settings::{HardLinks, Root, Sandbox, Settings};
+use octo_grants::exec::{Exec, ExecLimits, ExecSpec, SandboxChoice, Sessions};
+use octo_grants::fs::{self, RootSpec, Workspace, WorkspaceSpec};
+use octo_grants::{Clock, Doors, Keep, SshKey};
+use octo_hub::Spills;
+use octo_model::{CallId, Caller, Json, Members, ToolError};
+use octo_toolkit::{BoxFuture, Toolbox};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The hidden command that starts programs.
+pub const LAUNCHER: &str = "launch";
 
 /// Every toolbox of this build, in the order of their names.
-pub fn toolboxes() -> Vec<Toolbox> {
-    vec![tools_time::toolbox()]
+pub fn toolboxes(settings: &Settings) -> Vec<Toolbox> {
+    vec![
+        tools_files::toolbox(),
+        tools_git::toolbox(git(settings)),
+        tools_shell::toolbox(shell(settings)),
+        tools_git::ssh_toolbox(),
+        tools_time::toolbox(),
+    ]
 }
 
-/// What tools may touch.
-pub fn doors() -> Doors {
+fn git(settings: &Settings) -> tools_git::Settings {
+    let git = &settings.git;
+    tools_git::Settings {
+        allow_commit: git.allow_commit,
+        allow_push: git.allow_push,
+        user_name: git.user_name.clone(),
+        user_email: git.user_email.clone(),
+    }
+}
+
+fn shell(settings: &Settings) -> tools_shell::Settings {
+    let shell = &settings.shell;
+    tools_shell::Settings {
+        allowed: shell.allowed_commands.clone(),
+        blocked: shell.blocked_commands.clone(),
+        max_timeout: Duration::from_secs(shell.max_timeout_seconds),
+        network: shell.network,
+    }
+}
+
+/// What tools may touch when nothing is called.
+pub fn no_doors() -> Doors {
     Doors::default().with(Clock::system())
+}
+
+/// What tools may touch. `state` is the folder of the hub's own data, `program` this very program.
+pub fn doors(
+    settings: &Settings,
+    state: &Path,
+    program: &Path,
+    spills: Arc<dyn Spills>,
+) -> Result<Doors, ToolError> {
+    let workspace = Workspace::open(workspace(settings, state))?;
+    let exec = Exec::new(programs(settings, workspace.clone(), state, program))?;
+    let mut doors = no_doors()
+        .with(workspace.clone())
+        .with(exec.clone())
+        .with(Sessions::new(exec))
+        .with(Keep::new(Arc::new(Keeper(spills))));
+    if let Some(root) = workspace.roots().first() {
+        doors = doors.with(SshKey::new(state, &root.path));
+    }
+    Ok(doors)
+}
+
+fn workspace(settings: &Settings, state: &Path) -> WorkspaceSpec {
+    let first = settings.workspace.as_ref().map(|path| RootSpec {
+        name: "workspace".to_owned(),
+        path: path.clone(),
+        outside: settings.files.outside.clone(),
+        writable: !settings.files.read_only,
+    });
+    let named = settings.roots.iter().filter_map(|(name, root)| root_spec(name, root));
+    WorkspaceSpec {
+        roots: first.into_iter().chain(named).collect(),
+        protected: settings.files.protected.clone(),
+        hard_links: match settings.files.hard_links {
+            HardLinks::Allow => fs::HardLinks::Allow,
+            HardLinks::Refuse => fs::HardLinks::Refuse,
+        },
+        state: Some(state.to_owned()),
+    }
+}
+
+fn root_spec(name: &str, root: &Root) -> Option<RootSpec> {
+    let path = root.path.clone().or_else(|| root.outside.clone())?;
+    let writable = root.writable.unwrap_or(name == "repos");
+    Some(RootSpec { name: name.to_owned(), path, outside: root.outside.clone(), writable })
+}
+
+fn programs(settings: &Settings, workspace: Workspace, state: &Path, program: &Path) -> ExecSpec {
+    let shell = &settings.shell;
+    ExecSpec {
+        workspace,
+        sandbox: match shell.sandbox {
+            Sandbox::Auto => SandboxChoice::Auto,
+            Sandbox::Bubblewrap => SandboxChoice::Bubblewrap,
+            Sandbox::Landlock => SandboxChoice::Landlock,
+            Sandbox::None => SandboxChoice::None,
+        },
+        limits: ExecLimits { memory_bytes: shell.max_memory_mb << 20, ..ExecLimits::default() },
+        state: state.to_owned(),
+        launcher: vec![program.into(), LAUNCHER.into()],
+        path: std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into()),
+        pass: shell.pass_variables.clone(),
+    }
+}
+
+/// Keeps text as if it were the answer of a tool, which is what `result_read` reads.
+struct Keeper(Arc<dyn Spills>);
+
+impl octo_grants::Keeps for Keeper {
+    fn keep<'a>(
+        &'a self,
+        caller: &'a Caller,
+        call: CallId,
+        text: String,
+    ) -> BoxFuture<'a, Result<String, ToolError>> {
+        let block = Members::new().with("type", "text").with("text", text.as_str());
+        let whole = Members::new().with("content", Json::array([&block.to_json()]));
+        self.0.keep(caller, call, whole.to_json())
+    }
 }

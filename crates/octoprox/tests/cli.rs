@@ -147,10 +147,10 @@ fn serves_and_stops_when_told() {
     let home = Home::new();
     let server = home.serve(&[]);
     assert!(server.line.starts_with("octoprox 0.1.0 · MCP http://127.0.0.1:"), "{}", server.line);
-    assert!(server.line.trim_end().ends_with("6 tools"), "{}", server.line);
     let (status, listed) = server.get("/tools", None);
     assert_eq!(status, 200);
-    assert_eq!(serde_json::from_str::<Value>(&listed).unwrap()["tools"].as_array().unwrap().len(), 6);
+    let listed = serde_json::from_str::<Value>(&listed).unwrap()["tools"].as_array().unwrap().len();
+    assert!(listed > 5 && server.line.trim_end().ends_with(&format!("{listed} tools")), "{}", server.line);
     assert!(server.get("/metrics", None).1.contains("octoprox_"));
     let begun = Instant::now();
     let (code, log) = server.stop();

@@ -2,33 +2,35 @@
 
 #![expect(
     clippy::disallowed_methods,
+    clippy::indexing_slicing,
     clippy::unwrap_used,
     reason = "tests read their own files and fail where a promise is broken"
 )]
 
+#[path = "meta/ground.rs"]
+mod ground;
 #[path = "meta/hub.rs"]
 mod hub;
+#[path = "meta/paths.rs"]
+mod paths;
 #[path = "meta/schemas.rs"]
 mod schemas;
 
-use hub::{Subject, call, hub, listed, subjects};
-use octo_grants::{Clock, Doors};
+use ground::Ground;
+use hub::{Memory, Subject, call, hub, listed, subjects};
 use octo_hub::ListKind;
 use octo_model::{Caller, Json, Kind, MAX_LISTED, Members, is_plain};
-use octo_toolkit::{Cx, Toolbox};
+use octo_toolkit::{Cx, Native, Toolbox};
+use octoprox::settings::Settings;
 use octoprox::toolboxes;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// `result_read` belongs to the hub; its example names a result that only a real call keeps. Its own tests run it.
-const WITHOUT_EXAMPLES: &str = "result_read";
-
-/// Examples are run at this moment, so that the same answer can be asked for.
-fn doors() -> Doors {
-    octoprox::doors().with(Clock::fixed("2026-11-14T12:00:00Z".parse().unwrap()))
-}
+/// Their examples name a result or a session that only a real call makes. Their own tests run them.
+const WITHOUT_EXAMPLES: [&str; 5] =
+    ["result_read", "shell_read", "shell_write", "shell_resize", "shell_stop"];
 
 #[tokio::test]
 async fn names_are_plain_and_short() {
@@ -81,19 +83,24 @@ async fn annotations_say_what_the_effect_is() {
 
 #[tokio::test]
 async fn examples_run_and_fit_their_schemas() {
-    for tool in toolboxes().into_iter().flat_map(|toolbox: Toolbox| toolbox.tools) {
+    for tool in tools() {
         assert!(!tool.examples.is_empty(), "{} has no examples", tool.name);
         let definition: Value = tool.definition.to_json().to().unwrap();
         let input = jsonschema::validator_for(&definition["inputSchema"]).unwrap();
         let output = jsonschema::validator_for(&definition["outputSchema"]).unwrap();
+        let (ground, memory) = (Ground::new(), Arc::new(Memory::default()));
+        let doors = ground.doors(&memory);
         for example in &tool.examples {
             let what = format!("{}: {}", tool.name, example.what);
             let given: Value = example.input.to().unwrap();
             assert!(input.is_valid(&given), "{what}: the input does not fit");
+            if WITHOUT_EXAMPLES.contains(&tool.name) {
+                continue;
+            }
             let deadline = Instant::now() + Duration::from_secs(10);
             let cx = Cx::new(Arc::new(Caller::local()), deadline, CancellationToken::new());
             let answer = tool
-                .run(example.input.clone(), &doors(), &cx)
+                .run(example.input.clone(), &doors, &cx)
                 .await
                 .unwrap_or_else(|error| panic!("{what}: {error}"));
             let answer: Value = answer.to().unwrap();
@@ -108,7 +115,7 @@ async fn examples_run_and_fit_their_schemas() {
 
 #[tokio::test]
 async fn an_unknown_field_is_refused_with_a_hint() {
-    let hub = hub(100_000);
+    let hub = hub(&Ground::new(), 100_000);
     for Subject { name, .. } in subjects().await {
         let called = call(&hub, &name, json!({"no_such_field": 1}), CancellationToken::new()).await;
         let error = called.outcome.unwrap_err();
@@ -120,8 +127,9 @@ async fn an_unknown_field_is_refused_with_a_hint() {
 
 #[tokio::test]
 async fn a_cancelled_call_ends_within_a_second() {
-    let hub = hub(100_000);
     for (name, input) in inputs() {
+        let ground = Ground::new();
+        let hub = hub(&ground, 100_000);
         let cancel = CancellationToken::new();
         let late = cancel.clone();
         tokio::spawn(async move {
@@ -142,8 +150,9 @@ async fn replies_obey_the_cap() {
     /// The notice and the link that a cut reply carries.
     const NOTICE: usize = 1_000;
     for cap in [2_000, 10_000] {
-        let hub = hub(cap);
         for (name, input) in inputs() {
+            let ground = Ground::new();
+            let hub = hub(&ground, cap);
             let called = call(&hub, name, input, CancellationToken::new()).await;
             let Ok(result) = called.outcome else { continue };
             let size: usize = result.iter().map(|(_, value)| value.bytes().len()).sum();
@@ -168,17 +177,18 @@ fn check_structure(hub: &octo_hub::Hub, name: &str, result: &Members) {
 async fn the_size_of_the_list_is_known() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/meta/list_bytes.txt");
     let known: usize = std::fs::read_to_string(path).unwrap().trim().parse().unwrap();
-    let size = listed(&hub(100_000)).await.bytes().len();
+    let size = listed(&hub(&Ground::new(), 100_000)).await.bytes().len();
     assert_eq!(size, known, "tools/list has {size} bytes, {path} says {known}");
+}
+
+fn tools() -> impl Iterator<Item = Native> {
+    toolboxes(&Settings::default()).into_iter().flat_map(|toolbox: Toolbox| toolbox.tools)
 }
 
 /// Every example of every tool.
 fn inputs() -> Vec<(&'static str, Value)> {
-    let tools = toolboxes()
-        .into_iter()
-        .flat_map(|toolbox| toolbox.tools)
-        .filter(|tool| tool.name != WITHOUT_EXAMPLES);
-    tools
+    tools()
+        .filter(|tool| !WITHOUT_EXAMPLES.contains(&tool.name))
         .flat_map(|tool| {
             let inputs = tool.examples.iter().map(|example| (tool.name, Json::to(&example.input).unwrap()));
             inputs.collect::<Vec<_>>()

@@ -22,14 +22,16 @@ fn ratio(rows: &Value, target: &str, sessions: u64) -> f64 {
     row.and_then(|row| row["rate_ratio"].as_f64()).unwrap_or(f64::NAN)
 }
 
-pub fn print(proxied: &Value, native: &Value, cold: f64, idle_mb: f64) {
-    let hub = ratio(proxied, "octoprox", 16);
-    let hop = ratio(proxied, "nginx", 16);
+pub fn print([modern, legacy]: &[Value; 2], native: &Value, cold: f64, idle_mb: f64) {
+    let hub = |proxied| ratio(proxied, "octoprox", 16);
+    let hop = |proxied| ratio(proxied, "nginx", 16);
     let bare = ratio(native, "octoprox", 16);
     println!("\n| what | measured | promised |\n|---|---|---|");
     for (what, measured, promised) in [
-        ("proxied calls at 16 sessions, of direct", hub, "at least 0.5"),
-        ("proxied calls at 16 sessions, of nginx", hub / hop, "at least 0.7"),
+        ("proxied calls at 16 sessions, of direct", hub(modern), "at least 0.5"),
+        ("proxied calls at 16 sessions, of nginx", hub(modern) / hop(modern), "at least 0.7"),
+        ("the same in 2025-06-18, of direct", hub(legacy), "at least 0.5"),
+        ("the same in 2025-06-18, of nginx", hub(legacy) / hop(legacy), "at least 0.7"),
         ("native calls at 16 sessions, of bare axum", bare, "at least 0.6"),
         ("cold start to the first list, of bare rmcp", cold, "at most 3"),
         ("idle memory in MB", idle_mb, "at most 30"),

@@ -85,6 +85,18 @@ impl Scripted {
         Arc::new(Self { name, listing, calls: AtomicUsize::new(0) })
     }
 
+    /// An upstream with one resource, `big://file`, whose text has 8,000 bytes.
+    pub fn with_resource(name: &'static str) -> Arc<Self> {
+        let source = Self::new(name, Vec::new());
+        let members = Json::from(json!({"uri": "big://file", "name": "file"})).members().unwrap();
+        let definition =
+            Definition { key: "big://file".to_owned(), members, effect: Effect::reads(), vouched: false };
+        source.listing.send_modify(|listing| {
+            listing.lists = Arc::new(Lists { resources: vec![definition], ..Lists::default() });
+        });
+        source
+    }
+
     pub fn relist(&self, state: State, tools: Vec<Value>) {
         self.listing.send_modify(|listing| {
             *listing = Listing { state, lists: lists(tools), version: listing.version + 1 };
@@ -145,6 +157,10 @@ impl Source for Scripted {
                         .with("content", Json::array([]))
                         .with("structuredContent", Json::from(json!({"rows": rows, "count": size})))
                 }
+                "big://file" => {
+                    let part = json!({"uri": "big://file", "text": "x".repeat(8_000)});
+                    Members::new().with("contents", Json::array([&Json::from(part)]))
+                }
                 "long" => {
                     let text = (0..size).map(|n| format!("line {n}\n")).collect::<String>();
                     let block = json!({"type": "text", "text": text});
@@ -171,7 +187,7 @@ pub fn parts(sources: Vec<Arc<dyn Source>>, memory: &Arc<Memory>) -> Parts {
         policy: PolicySettings::default(),
         limits: Vec::new(),
         cache: Vec::new(),
-        shape: ShapeSettings { max_bytes: 4_000 },
+        shape: ShapeSettings { max_bytes: 4_000, max_resource_bytes: 6_000 },
         timeout: Duration::from_secs(5),
         ledger: Arc::clone(memory) as Arc<dyn Ledger>,
         spills: Arc::clone(memory) as Arc<dyn Spills>,

@@ -15,7 +15,7 @@ use bench::{Scripted, Workbench, tool};
 use octo_hub::{
     CacheRule, Change, Decision, LimitRule, ListKind, Outcome, PolicySettings, Profile, ProfileSettings, Rule,
 };
-use octo_model::{Caller, Kind, Members, ToolError};
+use octo_model::{Caller, Kind, Members, Method, Op, ToolError};
 use octo_toolkit::{Source, State};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -229,6 +229,24 @@ async fn a_large_result_is_cut_within_its_schema_and_can_be_read_whole() {
     let mut request = Workbench::request("result_read", json!({"handle": handle}));
     request.caller = Arc::new(Caller::named("somebody-else"));
     assert_eq!(kind(bench.called(request).await.outcome), Kind::NotFound);
+}
+
+#[tokio::test]
+async fn a_large_resource_is_refused_whole_and_kept() {
+    let bench = Workbench::new(vec![Scripted::with_resource("up")], |_| {});
+    let mut request = Workbench::request("big://file", json!({}));
+    request.op = Op {
+        method: Method::ReadResource,
+        name: "big://file".to_owned(),
+        params: Members::new().with("uri", "big://file"),
+    };
+    let error = bench.called(request).await.outcome.unwrap_err();
+    assert_eq!(error.kind, Kind::TooLarge);
+    let handle = bench.memory.closed.lock().unwrap().last().unwrap().spill.clone().unwrap();
+    assert!(error.hint.unwrap().contains(&handle));
+    let read = bench.call("result_read", json!({"handle": handle, "jq": ".contents[0].text | length"})).await;
+    let read: Value = read.unwrap().get("structuredContent").unwrap().to().unwrap();
+    assert_eq!(read["text"], "8000\n");
 }
 
 #[tokio::test]

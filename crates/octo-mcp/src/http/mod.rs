@@ -12,7 +12,7 @@ use axum::response::Response;
 use axum::routing::{MethodRouter, delete, get, post};
 use axum::{Extension, Router};
 use http::{HeaderMap, StatusCode, header};
-use octo_model::{Caller, Members};
+use octo_model::Caller;
 use octo_wire::{Incoming, Message, Revision, Strictness, code, header as names, meta};
 use std::sync::Arc;
 
@@ -79,10 +79,7 @@ fn is_modern(headers: &HeaderMap, message: &Message) -> bool {
     let (Message::Request { params, .. } | Message::Notification { params, .. }) = message else {
         return false;
     };
-    params
-        .get("_meta")
-        .and_then(|json| json.members().ok())
-        .is_some_and(|about: Members| about.get(meta::REVISION).is_some())
+    params.inner("_meta", meta::REVISION).is_some()
 }
 
 fn acceptable(mcp: &Mcp, arrived: &Arrived) -> Result<(), Box<Response>> {

@@ -86,7 +86,7 @@ impl Bed {
             policy,
             limits: Vec::new(),
             cache: Vec::new(),
-            shape: ShapeSettings { max_bytes: 2_000 },
+            shape: ShapeSettings { max_bytes: 2_000, ..ShapeSettings::default() },
             timeout: Duration::from_secs(20),
             ledger: ledger.unwrap_or_else(|| Arc::clone(&book) as Arc<dyn Ledger>),
             spills: Arc::new(Shelf),

@@ -1,6 +1,7 @@
 //! `octoprox stdio`: MCP on standard input and output.
 
 use super::failure::Failure;
+use super::pipes;
 use super::session::{Purpose, Session, settings, together};
 use crate::assemble::{Assembly, Reach};
 use crate::settings::Flags;
@@ -34,7 +35,7 @@ impl Stdio {
             let assembly = Assembly::build(&session, &Reach::All)?;
             assembly.hub.view(&self.profile)?;
             let mcp = Mcp::new(Arc::clone(&assembly.hub), McpSettings::default())?;
-            let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
+            let (input, output) = (pipes::input(), pipes::output());
             let mut term = signal(SignalKind::terminate())?;
             let mut interrupt = signal(SignalKind::interrupt())?;
             let served = tokio::select! {

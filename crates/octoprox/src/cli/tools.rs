@@ -5,13 +5,14 @@ use super::out;
 use super::session::{Purpose, Session, alone, settings};
 use super::table::{harmless, table};
 use crate::assemble::{Assembly, Reach};
-use crate::settings::Flags;
+use crate::settings::{Flags, Settings};
 use crate::telemetry::Talk;
 use crate::toolboxes::toolboxes;
 use clap::Args;
 use octo_hub::{Hub, ListKind};
 use octo_model::{Caller, Json, Members};
-use octo_toolkit::{Definition, State};
+use octo_toolkit::{Definition, Native, State};
+use std::collections::HashMap;
 use std::time::Duration;
 
 /// A person waits this long for servers that are still starting.
@@ -67,8 +68,8 @@ impl Tools {
         let off = off.into_iter().map(|definition| definition.members.to_json());
         let mut all: Vec<Json> = tools.into_iter().chain(off).collect();
         if self.all {
-            let homes = homes(hub);
-            all = all.iter().map(|tool| annotated(tool, &homes)).collect();
+            let (homes, natives) = (homes(hub), natives());
+            all = all.iter().map(|tool| annotated(tool, &homes, &natives)).collect();
         }
         Members::new().with("tools", Json::array(&all)).to_json().to_string()
     }
@@ -101,7 +102,13 @@ fn homes(hub: &Hub) -> Vec<(String, String)> {
         .collect()
 }
 
-fn annotated(tool: &Json, homes: &[(String, String)]) -> Json {
+/// Every native tool by its name.
+fn natives() -> HashMap<&'static str, Native> {
+    let tools = toolboxes(&Settings::default()).into_iter().flat_map(|toolbox| toolbox.tools);
+    tools.map(|tool| (tool.name, tool)).collect()
+}
+
+fn annotated(tool: &Json, homes: &[(String, String)], natives: &HashMap<&'static str, Native>) -> Json {
     let Ok(mut members) = tool.members() else {
         return tool.clone();
     };
@@ -110,7 +117,7 @@ fn annotated(tool: &Json, homes: &[(String, String)]) -> Json {
         return tool.clone();
     };
     let mut meta = members.object("_meta").with("octoprox/toolbox", home.as_str());
-    let examples = examples(&name);
+    let examples = natives.get(name.as_str()).map(examples).unwrap_or_default();
     if !examples.is_empty() {
         meta.set("octoprox/examples", Json::array(&examples));
     }
@@ -118,11 +125,9 @@ fn annotated(tool: &Json, homes: &[(String, String)]) -> Json {
     members.to_json()
 }
 
-fn examples(name: &str) -> Vec<Json> {
-    let tools = toolboxes().into_iter().flat_map(|toolbox| toolbox.tools);
-    let mut tools = tools.filter(|tool| tool.name == name);
-    let examples = tools.next().map(|tool| tool.examples).unwrap_or_default();
-    let written = examples.into_iter().map(|example| {
+fn examples(tool: &Native) -> Vec<Json> {
+    let examples = tool.examples.iter().cloned();
+    let written = examples.map(|example| {
         let members = Members::new().with("what", example.what).with("input", example.input);
         match example.output {
             Some(output) => members.with("output", output).to_json(),

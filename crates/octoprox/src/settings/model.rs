@@ -1,11 +1,10 @@
 //! All settings in one type. Its comments are the reference that people read.
 
-use super::sections::{
-    Audit, Auth, Calls, Database, Github, Http, Listen, Logins, Roots, Search, Shell, Telemetry,
-};
+use super::sections::{Audit, Auth, Calls, Database, Github, Http, Listen, Logins, Search, Telemetry};
 use super::server::Server;
 use super::toolboxes::Toolboxes;
 use super::variables;
+use super::workspace::{Files, Git, Root, Shell};
 use octo_hub::{CacheRule, LimitRule, PolicySettings, ProfileSettings, ShapeSettings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -53,12 +52,16 @@ pub struct Settings {
     pub search: Search,
     /// Databases that the database toolbox may use.
     pub database: Database,
+    /// Files of the workspace and the roots.
+    pub files: Files,
+    /// What the git toolbox may do.
+    pub git: Git,
     /// What the shell toolbox may run.
     pub shell: Shell,
     /// What the GitHub toolbox needs.
     pub github: Github,
-    /// Folders beside the workspace.
-    pub roots: Roots,
+    /// Folders beside the workspace, by name. `repos`, `downloads` and `playbooks` have variables of their own.
+    pub roots: BTreeMap<String, Root>,
     /// Logins at servers behind the hub.
     pub logins: Logins,
 }
@@ -70,22 +73,28 @@ pub fn schema() -> serde_json::Value {
         root.insert("title".to_owned(), "octoprox settings".into());
     }
     for (setting, variables) in variables::by_setting() {
-        tell(&mut schema, &setting, &format!(" Variable: `{}`.", variables.join("`, `")));
+        tell(&mut schema, &setting, &variables.join("`, `"));
     }
     schema
 }
 
-/// Adds to what is said of a setting.
-fn tell(schema: &mut Value, setting: &str, more: &str) {
+/// Adds the variables to what is said of a setting.
+fn tell(schema: &mut Value, setting: &str, variables: &str) {
+    let mut entry = None;
     let place = setting.split('.').try_fold(String::new(), |place, key| {
-        let field = format!("{place}/properties/{key}");
+        let mut field = format!("{place}/properties/{key}");
+        if schema.pointer(&field).is_none() {
+            field = format!("{place}/additionalProperties");
+            entry = Some(key);
+        }
         let target = schema.pointer(&field)?.get("$ref").and_then(Value::as_str);
         Some(target.map_or(field, |target| target.trim_start_matches('#').to_owned()))
     });
     let said =
         place.and_then(|place| schema.pointer_mut(&place)).and_then(|field| field.get_mut("description"));
     if let Some(Value::String(said)) = said {
-        said.push_str(more);
+        let of = entry.map(|name| format!(" of `{name}`")).unwrap_or_default();
+        said.push_str(&format!(" Variable{of}: `{variables}`."));
     }
 }
 

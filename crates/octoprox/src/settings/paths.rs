@@ -7,26 +7,12 @@ use super::problem::Origin;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-const PATHS: [&str; 7] = [
-    "workspace",
-    "state_dir",
-    "telemetry.log_file",
-    "roots.repos",
-    "roots.downloads",
-    "roots.playbooks",
-    "logins.store",
-];
+const PATHS: [&str; 4] = ["workspace", "state_dir", "telemetry.log_file", "logins.store"];
 
 /// Makes every path whole and fills in those that everybody has.
 pub fn settle(layers: &mut Layers, world: &World) {
-    let servers: Vec<String> = layers
-        .get("servers")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten()
-        .map(|(name, _)| format!("servers.{name}.cwd"))
-        .collect();
-    for setting in PATHS.iter().map(|path| (*path).to_owned()).chain(servers) {
+    let named: Vec<String> = each(layers, "servers", "cwd").chain(each(layers, "roots", "path")).collect();
+    for setting in PATHS.iter().map(|path| (*path).to_owned()).chain(named) {
         let Some(text) = layers.get(&setting).and_then(Value::as_str) else {
             continue;
         };
@@ -40,6 +26,12 @@ pub fn settle(layers: &mut Layers, world: &World) {
     if let Some(state) = find::state_dir(world).filter(|_| layers.get("state_dir").is_none()) {
         layers.set("state_dir", Value::from(state.to_string_lossy()), &Origin::Default);
     }
+}
+
+/// One field of every entry of a section.
+fn each<'a>(layers: &'a Layers, section: &'a str, field: &'a str) -> impl Iterator<Item = String> + 'a {
+    let entries = layers.get(section).and_then(Value::as_object).into_iter().flatten();
+    entries.map(move |(name, _)| format!("{section}.{name}.{field}"))
 }
 
 fn whole(path: &Path, origin: &Origin, world: &World) -> PathBuf {

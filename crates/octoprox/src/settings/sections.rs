@@ -33,7 +33,7 @@ pub struct Calls {
 
 impl Default for Calls {
     fn default() -> Self {
-        Self { timeout_seconds: 300 }
+        Self { timeout_seconds: 600 }
     }
 }
 
@@ -137,48 +137,12 @@ pub struct Database {
     pub read_only: bool,
 }
 
-/// Commands.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Shell {
-    /// Programs that may be run. Empty: all.
-    pub allowed_commands: Vec<String>,
-    /// Patterns that are refused. A help against accidents; what keeps a command in bounds is the sandbox.
-    pub blocked_commands: Vec<String>,
-    /// Longest that a command may take, in seconds.
-    pub max_timeout_seconds: u64,
-}
-
-impl Default for Shell {
-    fn default() -> Self {
-        const BLOCKED: [&str; 8] =
-            ["rm -rf /", "mkfs", "dd", ":(){ :|:& };:", "shutdown", "reboot", "halt", "poweroff"];
-        Self {
-            allowed_commands: Vec::new(),
-            blocked_commands: BLOCKED.map(str::to_owned).to_vec(),
-            max_timeout_seconds: 600,
-        }
-    }
-}
-
 /// GitHub.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Github {
     /// Token for GitHub's API.
     pub token: Option<Secret>,
-}
-
-/// Folders beside the workspace.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Roots {
-    /// Repositories, read and written.
-    pub repos: Option<PathBuf>,
-    /// Downloads, only read.
-    pub downloads: Option<PathBuf>,
-    /// Playbooks with prompts, only read.
-    pub playbooks: Option<PathBuf>,
 }
 
 /// Logins at servers behind the hub.

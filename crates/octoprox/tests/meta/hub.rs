@@ -1,12 +1,13 @@
 //! A hub with every toolbox on, which keeps its records in memory.
 
+use super::ground::Ground;
 use octo_hub::jq::Jq;
 use octo_hub::{
     Called, Closing, Hub, Ledger, ListKind, Opening, Parts, PolicySettings, Request, ShapeSettings, Spills,
 };
 use octo_model::{CallId, Caller, Effect, Face, Json, Op, ToolError};
 use octo_toolkit::{Alone, BoxFuture};
-use octoprox::{doors, toolboxes};
+use octoprox::toolboxes;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -21,7 +22,7 @@ pub struct Subject {
 }
 
 #[derive(Default)]
-struct Memory(Mutex<HashMap<String, Json>>);
+pub struct Memory(Mutex<HashMap<String, Json>>);
 
 impl Ledger for Memory {
     fn open(&self, _: Opening) -> BoxFuture<'_, Result<(), ToolError>> {
@@ -56,15 +57,17 @@ impl Jq for Memory {
     }
 }
 
-pub fn hub(max_bytes: usize) -> Arc<Hub> {
+pub fn hub(ground: &Ground, max_bytes: usize) -> Arc<Hub> {
     let memory = Arc::new(Memory::default());
+    let doors = ground.doors(&memory);
+    let toolboxes = toolboxes(&ground.settings).into_iter();
     Hub::new(Parts {
-        sources: toolboxes().into_iter().map(|toolbox| toolbox.into_source(doors(), true)).collect(),
+        sources: toolboxes.map(|toolbox| toolbox.into_source(doors.clone(), true)).collect(),
         profiles: Vec::new(),
         policy: PolicySettings::default(),
         limits: Vec::new(),
         cache: Vec::new(),
-        shape: ShapeSettings { max_bytes },
+        shape: ShapeSettings { max_bytes, ..ShapeSettings::default() },
         timeout: Duration::from_secs(30),
         ledger: Arc::clone(&memory) as _,
         spills: Arc::clone(&memory) as _,
@@ -76,7 +79,7 @@ pub fn hub(max_bytes: usize) -> Arc<Hub> {
 
 /// All tools of the hub, its own included.
 pub async fn subjects() -> Vec<Subject> {
-    let hub = hub(100_000);
+    let hub = hub(&Ground::new(), 100_000);
     let view = hub.view("").unwrap();
     let subject = |entry: &octo_hub::Entry| Subject {
         name: entry.listed.to_string(),

@@ -1,0 +1,204 @@
+//! Runs a program to its end: reads what it writes, keeps its time, and leaves nothing behind.
+
+use super::capture::Capture;
+use super::plan::DRAIN;
+use super::start::{Ended, Order, Running};
+use super::{Captured, Done, Exec, Exit, Job, Limit, OnOutput, Sandbox, Stream};
+use bytes::Bytes;
+use octo_model::ToolError;
+use rustix::pipe::{PipeFlags, pipe_with};
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::unix::pipe::{Receiver, Sender};
+use tokio::time::Instant;
+
+/// Between asking a program to end and ending it.
+pub(super) const GRACE: Duration = Duration::from_millis(500);
+pub(super) const CHUNK: usize = 64 << 10;
+const FOR_EVER: Duration = Duration::from_secs(86_400 * 365);
+
+impl Exec {
+    /// Runs a program to its end. Dropping the future ends it with everything it has started.
+    pub async fn run(&self, job: Job) -> Result<Done, ToolError> {
+        let begun = Instant::now();
+        let Job { program, cwd, env, stdin, timeout, keep, network, writes, readable, on_output } = job;
+        let order = Order { program, cwd, env, network, writes, readable, tty: false };
+        let deadline = begun + timeout.min(FOR_EVER);
+        let (output, stdout) = output_pipe().map_err(ToolError::internal)?;
+        let (errors, stderr) = output_pipe().map_err(ToolError::internal)?;
+        let (input, feed) = match stdin {
+            Some(bytes) => input_pipe().map(|(theirs, ours)| (theirs, Some((ours, bytes)))),
+            None => File::open("/dev/null").map(|file| (OwnedFd::from(file), None)),
+        }
+        .map_err(ToolError::internal)?;
+        let state = &self.spec().state;
+        let mut heard = Heard {
+            output: Some(output),
+            errors: Some(errors),
+            out: Capture::new(keep, state),
+            err: Capture::new(keep, state),
+            on_output,
+        };
+        let starting = self.start(&order, [input, stdout, stderr]);
+        let (exit, limit, sandbox) = match tokio::time::timeout_at(deadline, starting).await {
+            Ok(running) => {
+                let mut running = running?;
+                let sandbox = running.sandbox;
+                let (exit, limit) = heard.attend(&mut running, feed, deadline).await;
+                running.gone().await;
+                (exit, limit, sandbox)
+            }
+            Err(_) => {
+                (Exit::TimedOut, None, self.0.sandbox.get().copied().flatten().unwrap_or(Sandbox::None))
+            }
+        };
+        let (stdout, stderr) = (heard.out.finish().await, heard.err.finish().await);
+        match not_wrapped(sandbox, exit, &stdout, &stderr) {
+            Some(error) => Err(error),
+            None => Ok(Done { exit, stdout, stderr, took: begun.elapsed(), sandbox, limit }),
+        }
+    }
+}
+
+/// Both streams and what came of them so far.
+struct Heard {
+    output: Option<Receiver>,
+    errors: Option<Receiver>,
+    out: Capture,
+    err: Capture,
+    on_output: Option<OnOutput>,
+}
+
+/// How far a program is on its way out.
+enum Stage {
+    Runs,
+    /// Its time is over, and it was asked to end.
+    Asked,
+    /// Its time is over, and everything is being ended.
+    Killed,
+    Ended(Exit, Option<Limit>),
+}
+
+impl Heard {
+    async fn attend(
+        &mut self,
+        running: &mut Running,
+        feed: Option<(Sender, Bytes)>,
+        mut deadline: Instant,
+    ) -> (Exit, Option<Limit>) {
+        let (mut first, mut second) = (vec![0; CHUNK], vec![0; CHUNK]);
+        let feeding = pour(feed);
+        tokio::pin!(feeding);
+        let (mut fed, mut stage) = (false, Stage::Runs);
+        loop {
+            let waits = matches!(stage, Stage::Runs | Stage::Asked);
+            if !waits && self.output.is_none() && self.errors.is_none() {
+                return outcome(&stage);
+            }
+            tokio::select! {
+                ended = running.ended(), if waits => {
+                    stage = match (stage, ended) {
+                        (Stage::Runs, Ended { exit, limit }) => Stage::Ended(exit, limit),
+                        _ => Stage::Killed,
+                    };
+                    deadline = Instant::now() + DRAIN;
+                }
+                count = read(&mut self.output, &mut first) => {
+                    take(count, &first, &mut self.output, &mut self.out, Stream::Out, &mut self.on_output).await;
+                }
+                count = read(&mut self.errors, &mut second) => {
+                    take(count, &second, &mut self.errors, &mut self.err, Stream::Err, &mut self.on_output).await;
+                }
+                () = &mut feeding, if !fed => fed = true,
+                () = tokio::time::sleep_until(deadline) => match stage {
+                    Stage::Runs => {
+                        running.ask().await;
+                        (stage, deadline) = (Stage::Asked, Instant::now() + GRACE);
+                    }
+                    Stage::Asked => {
+                        running.end();
+                        (stage, deadline) = (Stage::Killed, Instant::now() + DRAIN);
+                    }
+                    Stage::Killed | Stage::Ended(..) => return outcome(&stage),
+                },
+            }
+        }
+    }
+}
+
+fn outcome(stage: &Stage) -> (Exit, Option<Limit>) {
+    match stage {
+        Stage::Ended(exit, limit) => (*exit, *limit),
+        _ => (Exit::TimedOut, None),
+    }
+}
+
+/// Waits for ever when the stream has ended.
+async fn read(pipe: &mut Option<Receiver>, buffer: &mut [u8]) -> io::Result<usize> {
+    match pipe {
+        Some(pipe) => pipe.read(buffer).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn take(
+    count: io::Result<usize>,
+    buffer: &[u8],
+    pipe: &mut Option<Receiver>,
+    capture: &mut Capture,
+    stream: Stream,
+    on_output: &mut Option<OnOutput>,
+) {
+    let bytes = count.ok().and_then(|count| buffer.get(..count)).unwrap_or_default();
+    if bytes.is_empty() {
+        *pipe = None;
+        return;
+    }
+    if let Some(call) = on_output {
+        call(stream, bytes);
+    }
+    capture.push(bytes).await;
+}
+
+/// A program need not read what it is given.
+async fn pour(feed: Option<(Sender, Bytes)>) {
+    if let Some((mut pipe, bytes)) = feed {
+        let _ = pipe.write_all(&bytes).await;
+    }
+}
+
+/// Our end and theirs.
+pub(super) fn output_pipe() -> io::Result<(Receiver, OwnedFd)> {
+    let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC)?;
+    Ok((Receiver::from_owned_fd(ours)?, theirs))
+}
+
+/// Their end and ours.
+pub(super) fn input_pipe() -> io::Result<(OwnedFd, Sender)> {
+    let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC)?;
+    Ok((theirs, Sender::from_owned_fd(ours)?))
+}
+
+/// Bubblewrap tells on the program's own error output that it could not start it.
+fn not_wrapped(sandbox: Sandbox, exit: Exit, stdout: &Captured, stderr: &Captured) -> Option<ToolError> {
+    let line = std::str::from_utf8(&stderr.head).ok()?.strip_prefix("bwrap: ")?.trim_end();
+    let all = sandbox == Sandbox::Bubblewrap
+        && exit == Exit::Code(1)
+        && stdout.total == 0
+        && stderr.tail.is_empty();
+    if !all || line.contains('\n') {
+        return None;
+    }
+    let error = if line.starts_with("execvp ") {
+        ToolError::not_found("The program does not exist or is not executable.").hint(
+            "Check the path, which is relative to the folder it runs in, or run it with its interpreter.",
+        )
+    } else {
+        ToolError::unavailable("The sandbox could not be set up.")
+            .hint("Ask the operator to look at the hub's log.")
+    };
+    Some(error.detail(line))
+}

@@ -1,0 +1,441 @@
+//! Programs that go on while their caller does other things: read, written to, resized, stopped by an id.
+
+use super::capture::scratch_file;
+use super::log::Log;
+use super::plan::DRAIN;
+use super::run::{CHUNK, GRACE, input_pipe, output_pipe};
+use super::start::{Order, Running};
+use super::terminal::{Size, Terminal};
+use super::{Exec, Exit, Job, Program};
+use crate::{Clock, Doors, Grant};
+use jiff::Timestamp;
+use octo_model::{Caller, Kind, ToolError};
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::unix::pipe::{Receiver, Sender};
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+
+const MOST: usize = 64;
+const MOST_OF_ONE: usize = 16;
+const REMEMBERED: Duration = Duration::from_secs(600);
+const KEPT: u64 = 8 << 20;
+/// For a program that does not read what is written to it.
+const WRITE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Starts and keeps long-running programs. They end with the last copy of this handle.
+#[derive(Clone)]
+pub struct Sessions(Arc<Inner>);
+
+struct Inner {
+    exec: Exec,
+    all: Mutex<HashMap<String, Arc<Session>>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionState {
+    Running,
+    Ended(Exit),
+}
+
+/// A part of a session's output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reading {
+    /// Where `bytes` begin in all of the output.
+    pub from: u64,
+    /// Where to read on.
+    pub next: u64,
+    /// How many bytes there ever were.
+    pub total: u64,
+    pub bytes: Vec<u8>,
+    /// Bytes that were asked for but are not kept any more.
+    pub skipped: u64,
+    pub state: SessionState,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionInfo {
+    pub id: String,
+    pub command: String,
+    /// The folder it runs in, as its caller spells it.
+    pub cwd: String,
+    pub started: Timestamp,
+    pub state: SessionState,
+    /// Of output, ever.
+    pub bytes: u64,
+    pub tty: bool,
+    /// Of the main process, or of the sandbox around it.
+    pub pid: u32,
+}
+
+struct Session {
+    owner: (String, String),
+    command: String,
+    cwd: String,
+    started: Timestamp,
+    pid: u32,
+    terminal: Option<Arc<Terminal>>,
+    input: tokio::sync::Mutex<Option<Sender>>,
+    log: Arc<Mutex<Log>>,
+    /// Where the last read ended.
+    read: Mutex<u64>,
+    progress: watch::Receiver<Progress>,
+    stop: Arc<Notify>,
+    task: tokio::task::AbortHandle,
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Progress {
+    total: u64,
+    state: SessionState,
+    ended: Option<Instant>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Sessions {
+    pub fn new(exec: Exec) -> Self {
+        Self(Arc::new(Inner { exec, all: Mutex::default() }))
+    }
+
+    /// Starts a program and gives its id. The job's input is written first and its time limit is the session's; what
+    /// it would keep of the output does not matter here.
+    pub async fn start(&self, owner: &Caller, job: Job, tty: Option<Size>) -> Result<String, ToolError> {
+        let key = (owner.tenant.clone(), owner.subject.clone());
+        self.make_room(&key)?;
+        let Job { program, cwd, env, stdin, timeout, network, writes, readable, .. } = job;
+        let order = Order { program, cwd, env, network, writes, readable, tty: tty.is_some() };
+        let (ends, descriptors) = match tty {
+            Some(size) => with_terminal(size),
+            None => with_pipes(),
+        }
+        .map_err(ToolError::internal)?;
+        let state = self.0.exec.spec().state.clone();
+        let file =
+            tokio::task::spawn_blocking(move || scratch_file(&state)).await.map_err(ToolError::internal)?;
+        let log = Arc::new(Mutex::new(Log::new(file.map_err(ToolError::internal)?, KEPT)));
+        let running = self.0.exec.start(&order, descriptors).await?;
+        let begun = Progress { total: 0, state: SessionState::Running, ended: None };
+        let (tell, progress) = watch::channel(begun);
+        let stop = Arc::new(Notify::new());
+        let pid = running.pid;
+        let attended = Attended { running, source: ends.source, log: Arc::clone(&log), tell };
+        let deadline = Instant::now().checked_add(timeout);
+        let task = tokio::spawn(attended.attend(Arc::clone(&stop), deadline)).abort_handle();
+        let session = Arc::new(Session {
+            owner: key,
+            command: spelled(&order.program),
+            cwd: order.cwd.told(),
+            started: Clock::system().now(),
+            pid,
+            terminal: ends.terminal,
+            input: tokio::sync::Mutex::new(ends.input),
+            log,
+            read: Mutex::new(0),
+            progress,
+            stop,
+            task,
+        });
+        let id = format!("s_{}", crate::random::hex::<6>().map_err(ToolError::internal)?);
+        if let Some(first) = stdin {
+            session.write(&first).await?;
+        }
+        // Several may have started at the same moment.
+        self.make_room(&session.owner)?;
+        lock(&self.0.all).insert(id.clone(), session);
+        Ok(id)
+    }
+
+    /// Output from a position on (or from where the last read ended). Waits until there is some, or the program has ended, or
+    /// the time is over.
+    pub async fn read(
+        &self,
+        owner: &Caller,
+        id: &str,
+        from: Option<u64>,
+        max: usize,
+        wait: Duration,
+    ) -> Result<Reading, ToolError> {
+        let session = self.find(owner, id)?;
+        let from = from.unwrap_or_else(|| *lock(&session.read));
+        let mut progress = session.progress.clone();
+        let something = progress.wait_for(|now| now.total > from || now.ended.is_some());
+        // Either way there is an answer.
+        let _ = tokio::time::timeout(wait, something).await;
+        session.reading(from, max).await
+    }
+
+    pub async fn write(&self, owner: &Caller, id: &str, bytes: &[u8]) -> Result<(), ToolError> {
+        self.find(owner, id)?.write(bytes).await
+    }
+
+    /// Ends the program's input. A terminal has no end; write the character 4 (Ctrl-D) there.
+    pub async fn close_input(&self, owner: &Caller, id: &str) -> Result<(), ToolError> {
+        *self.find(owner, id)?.input.lock().await = None;
+        Ok(())
+    }
+
+    pub async fn resize(&self, owner: &Caller, id: &str, size: Size) -> Result<(), ToolError> {
+        let session = self.find(owner, id)?;
+        let Some(terminal) = &session.terminal else {
+            return Err(ToolError::invalid("This session has no terminal, so it has no size.")
+                .hint("Start it with a terminal to set a size."));
+        };
+        terminal.resize(size).map_err(ToolError::internal)
+    }
+
+    /// Asks the program to end, ends it if it does not, and gives what it wrote since the last read.
+    pub async fn stop(&self, owner: &Caller, id: &str) -> Result<Reading, ToolError> {
+        let session = self.find(owner, id)?;
+        session.stop.notify_one();
+        let mut progress = session.progress.clone();
+        let _ = progress.wait_for(|now| now.ended.is_some()).await;
+        let from = *lock(&session.read);
+        session.reading(from, usize::try_from(KEPT).unwrap_or(usize::MAX)).await
+    }
+
+    /// The owner's sessions, oldest first.
+    pub fn list(&self, owner: &Caller) -> Vec<SessionInfo> {
+        self.forget();
+        let all = lock(&self.0.all);
+        let mut infos: Vec<_> = all
+            .iter()
+            .filter(|(_, session)| session.is_of(owner))
+            .map(|(id, session)| session.info(id))
+            .collect();
+        infos.sort_by(|one, other| (one.started, &one.id).cmp(&(other.started, &other.id)));
+        infos
+    }
+
+    /// Somebody else's session answers like one that does not exist.
+    fn find(&self, owner: &Caller, id: &str) -> Result<Arc<Session>, ToolError> {
+        self.forget();
+        let found = lock(&self.0.all).get(id).filter(|session| session.is_of(owner)).cloned();
+        found.ok_or_else(|| {
+            ToolError::not_found("There is no session with this id.")
+                .hint("List the sessions; one that has ended is forgotten after ten minutes.")
+        })
+    }
+
+    fn forget(&self) {
+        let old =
+            |session: &Session| session.progress.borrow().ended.is_some_and(|at| at.elapsed() >= REMEMBERED);
+        lock(&self.0.all).retain(|_, session| !old(session));
+    }
+
+    /// Where there are too many, one that has ended is forgotten early.
+    fn make_room(&self, owner: &(String, String)) -> Result<(), ToolError> {
+        self.forget();
+        let mut all = lock(&self.0.all);
+        let mine = all.values().filter(|session| session.owner == *owner).count();
+        if mine < MOST_OF_ONE && all.len() < MOST {
+            return Ok(());
+        }
+        let candidates = all.iter().filter(|(_, session)| mine < MOST_OF_ONE || session.owner == *owner);
+        let ended =
+            candidates.filter_map(|(id, session)| Some((session.progress.borrow().ended?, id.clone())));
+        match ended.min_by_key(|(at, _)| *at) {
+            Some((_, id)) => drop(all.remove(&id)),
+            None => {
+                return Err(ToolError::unavailable("Too many sessions are running.")
+                    .hint("Stop one that is not needed any more, then start this one again."));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Grant for Sessions {
+    fn open(doors: &Doors) -> Result<Self, ToolError> {
+        doors.open()
+    }
+}
+
+impl Session {
+    fn is_of(&self, caller: &Caller) -> bool {
+        self.owner.0 == caller.tenant && self.owner.1 == caller.subject
+    }
+
+    fn info(&self, id: &str) -> SessionInfo {
+        let Progress { total, state, .. } = *self.progress.borrow();
+        SessionInfo {
+            id: id.to_owned(),
+            command: self.command.clone(),
+            cwd: self.cwd.clone(),
+            started: self.started,
+            state,
+            bytes: total,
+            tty: self.terminal.is_some(),
+            pid: self.pid,
+        }
+    }
+
+    async fn reading(&self, wanted: u64, max: usize) -> Result<Reading, ToolError> {
+        // Before the output is looked at: what has ended writes no more.
+        let state = self.progress.borrow().state;
+        let log = Arc::clone(&self.log);
+        let read = tokio::task::spawn_blocking(move || lock(&log).read(wanted, max)).await;
+        let (from, bytes, total) = read.map_err(ToolError::internal)?.map_err(ToolError::internal)?;
+        let next = from + bytes.len() as u64;
+        *lock(&self.read) = next;
+        Ok(Reading { from, next, total, bytes, skipped: from.saturating_sub(wanted), state })
+    }
+
+    async fn write(&self, bytes: &[u8]) -> Result<(), ToolError> {
+        let gone = || {
+            ToolError::new(Kind::Conflict, "The program does not take input any more.")
+                .hint("Read the session to see whether it has ended.")
+        };
+        if self.progress.borrow().ended.is_some() {
+            return Err(gone());
+        }
+        let mut input = self.input.lock().await;
+        let writing = async {
+            match (&self.terminal, input.as_mut()) {
+                (Some(terminal), _) => terminal.write_all(bytes).await,
+                (None, Some(pipe)) => pipe.write_all(bytes).await,
+                (None, None) => Err(io::ErrorKind::BrokenPipe.into()),
+            }
+        };
+        match tokio::time::timeout(WRITE_PATIENCE, writing).await {
+            Ok(written) => written.map_err(|error| gone().detail(error)),
+            Err(_) => {
+                Err(ToolError::unavailable("The program does not read its input; only a part was written.")
+                    .hint("Read the session to see what it does, or stop it."))
+            }
+        }
+    }
+}
+
+/// Our ends of a session's streams.
+struct Ends {
+    source: Source,
+    input: Option<Sender>,
+    terminal: Option<Arc<Terminal>>,
+}
+
+enum Source {
+    Pipe(Receiver),
+    Terminal(Arc<Terminal>),
+}
+
+impl Source {
+    async fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Pipe(pipe) => pipe.read(buffer).await,
+            Self::Terminal(terminal) => terminal.read(buffer).await,
+        }
+    }
+}
+
+type Descriptors = [std::os::fd::OwnedFd; 3];
+
+fn with_terminal(size: Size) -> io::Result<(Ends, Descriptors)> {
+    let terminal = Arc::new(Terminal::open(size)?);
+    let descriptors = terminal.descriptors()?;
+    let source = Source::Terminal(Arc::clone(&terminal));
+    Ok((Ends { source, input: None, terminal: Some(terminal) }, descriptors))
+}
+
+/// One pipe for both kinds of output keeps their order.
+fn with_pipes() -> io::Result<(Ends, Descriptors)> {
+    let (output, theirs) = output_pipe()?;
+    let (stdin, input) = input_pipe()?;
+    let errors = theirs.try_clone()?;
+    Ok((Ends { source: Source::Pipe(output), input: Some(input), terminal: None }, [stdin, theirs, errors]))
+}
+
+fn spelled(program: &Program) -> String {
+    match program {
+        Program::Shell(line) => line.clone(),
+        Program::Argv(words) => words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" "),
+    }
+}
+
+/// A session's program, looked after by a task of its own.
+struct Attended {
+    running: Running,
+    source: Source,
+    log: Arc<Mutex<Log>>,
+    tell: watch::Sender<Progress>,
+}
+
+enum Stage {
+    Runs,
+    Asked,
+    Killed,
+    Ended,
+}
+
+impl Attended {
+    async fn attend(mut self, stop: Arc<Notify>, mut deadline: Option<Instant>) {
+        let mut buffer = vec![0; CHUNK];
+        let (mut stage, mut open, mut exit, mut late) = (Stage::Runs, true, None, false);
+        loop {
+            let over = async {
+                match deadline {
+                    Some(at) => tokio::time::sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                count = self.source.read(&mut buffer), if open => open = self.take(count, &buffer).await,
+                ended = self.running.ended(), if !matches!(stage, Stage::Killed | Stage::Ended) => {
+                    exit = Some(ended.exit);
+                    (stage, deadline) = (Stage::Ended, Some(Instant::now() + DRAIN));
+                }
+                () = stop.notified(), if matches!(stage, Stage::Runs) => {
+                    self.running.ask().await;
+                    (stage, deadline) = (Stage::Asked, Some(Instant::now() + GRACE));
+                }
+                () = over => match stage {
+                    Stage::Runs => {
+                        late = true;
+                        self.running.ask().await;
+                        (stage, deadline) = (Stage::Asked, Some(Instant::now() + GRACE));
+                    }
+                    Stage::Asked => {
+                        self.running.end();
+                        (stage, deadline) = (Stage::Killed, Some(Instant::now() + DRAIN));
+                    }
+                    Stage::Killed | Stage::Ended => break,
+                },
+            }
+            if !open && matches!(stage, Stage::Killed | Stage::Ended) {
+                break;
+            }
+        }
+        self.running.gone().await;
+        let exit = if late { Exit::TimedOut } else { exit.unwrap_or(Exit::Signal(libc::SIGKILL)) };
+        self.tell.send_modify(|now| {
+            now.state = SessionState::Ended(exit);
+            now.ended = Some(Instant::now());
+        });
+    }
+
+    /// False when there will be no more.
+    async fn take(&self, count: io::Result<usize>, buffer: &[u8]) -> bool {
+        let bytes = count.ok().and_then(|count| buffer.get(..count)).unwrap_or_default().to_vec();
+        if bytes.is_empty() {
+            return false;
+        }
+        let log = Arc::clone(&self.log);
+        match tokio::task::spawn_blocking(move || lock(&log).append(&bytes)).await {
+            Ok(Ok(total)) => self.tell.send_modify(|now| now.total = total),
+            Ok(Err(error)) => tracing::warn!(%error, "the output of a session cannot be kept"),
+            Err(_) => return false,
+        }
+        true
+    }
+}

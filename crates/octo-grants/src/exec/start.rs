@@ -1,0 +1,269 @@
+//! Starts a launcher, and holds the other end of its control socket.
+
+use super::plan::{Bounds, Confine, Plan, Report, TERMINATE};
+use super::view::View;
+use super::{Exec, ExecLimits, Exit, Limit, Program, Sandbox, bwrap, env};
+use crate::fs::{Fs, Place, Read};
+use octo_model::{Kind, ToolError};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+
+/// How long a launcher may take to end everything; nothing but a process stuck in the kernel needs it.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// A program that was started. Dropping it ends the program with everything it has started.
+pub(super) struct Running {
+    control: Option<UnixStream>,
+    heard: Vec<u8>,
+    launcher: tokio::process::Child,
+    pub sandbox: Sandbox,
+    pub pid: u32,
+}
+
+/// What of a job the program itself is about.
+pub(super) struct Order {
+    pub program: Program,
+    pub cwd: Place,
+    pub env: BTreeMap<String, String>,
+    pub network: bool,
+    pub writes: bool,
+    pub readable: Vec<PathBuf>,
+    pub tty: bool,
+}
+
+/// How the main process ended.
+pub(super) struct Ended {
+    pub exit: Exit,
+    pub limit: Option<Limit>,
+}
+
+impl Exec {
+    /// Starts a program with these as its input, output and error output.
+    pub(super) async fn start(&self, order: &Order, descriptors: [OwnedFd; 3]) -> Result<Running, ToolError> {
+        let sandbox = self.confinement().await?;
+        let plan = self.plan(order, sandbox).await?;
+        let scratch = Scratch(plan.scratch.clone().map(PathBuf::from));
+        let text = serde_json::to_vec(&plan).map_err(ToolError::internal)?;
+        let mut running = self.spawn(&text, &descriptors, sandbox).await.map_err(|error| {
+            ToolError::unavailable("The program could not be started.")
+                .hint("Try again; if it stays, ask the operator to look at the hub's log.")
+                .detail(error)
+        })?;
+        drop(descriptors);
+        match running.report().await {
+            Some(Report::Started { pid }) => {
+                scratch.handed_over();
+                running.pid = pid.unsigned_abs();
+                Ok(running)
+            }
+            Some(Report::Failed { errno, why }) => Err(not_started(errno, &why)),
+            other => Err(ToolError::internal(format!("the launcher said {other:?} at the beginning"))),
+        }
+    }
+
+    async fn spawn(&self, plan: &[u8], descriptors: &[OwnedFd; 3], sandbox: Sandbox) -> io::Result<Running> {
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+        ours.set_nonblocking(true)?;
+        let mut words = self.spec().launcher.iter();
+        let program = words.next().ok_or_else(|| io::Error::other("there is no launcher"))?;
+        let launcher = tokio::process::Command::new(program)
+            .args(words)
+            .env_clear()
+            .current_dir("/")
+            .process_group(0)
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let length = u32::try_from(plan.len()).map_err(io::Error::other)?.to_ne_bytes();
+        let passed = [descriptors[0].as_fd(), descriptors[1].as_fd(), descriptors[2].as_fd()];
+        let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+        let mut rights = SendAncillaryBuffer::new(&mut space);
+        rights.push(SendAncillaryMessage::ScmRights(&passed));
+        sendmsg(&ours, &[IoSlice::new(&length)], &mut rights, SendFlags::NOSIGNAL)?;
+        let mut control = UnixStream::from_std(ours)?;
+        control.write_all(plan).await?;
+        Ok(Running { control: Some(control), heard: Vec::new(), launcher, sandbox, pid: 0 })
+    }
+
+    async fn plan(&self, order: &Order, sandbox: Sandbox) -> Result<Plan, ToolError> {
+        let tty = order.tty;
+        let argv = self.argv(&order.program)?;
+        let place = order.cwd.clone();
+        let folder = Fs::<Read>::new(self.spec().workspace.clone());
+        let real = folder.run(move |fs| fs.open_folder(&place)).await?.real;
+        let cwd = real.root().path.join(real.inside());
+        let view = View::new(self.spec(), std::env::home_dir().as_deref(), Some(order));
+        let ExecLimits { memory_bytes, processes, file_bytes, open_files } = self.spec().limits;
+        let bounds = Bounds { memory: memory_bytes, processes, file: file_bytes, open_files };
+        let mut plan = Plan {
+            argv,
+            env: Vec::new(),
+            cwd: cwd.clone().into(),
+            bounds,
+            confine: Confine::Nothing,
+            tty,
+            scratch: None,
+        };
+        if sandbox == Sandbox::Bubblewrap {
+            let args = bwrap::args(&bwrap::Want { view: &view, network: order.network, tty, cwd: &cwd });
+            let program = self.bubblewrap().ok_or_else(|| ToolError::internal("bubblewrap is gone"))?;
+            plan.confine = Confine::Bubblewrap { program: program.into(), args };
+            plan.env = env::environment(self.spec(), order, bwrap::HOME.into(), bwrap::TMP.into())?;
+            if tty {
+                plan.argv = bwrap::with_terminal(plan.argv, self.which("setsid"));
+            }
+            return Ok(plan);
+        }
+        let scratch = self.scratch_path()?;
+        let (home, tmp) = (scratch.join("home"), scratch.join("tmp"));
+        plan.env = env::environment(self.spec(), order, home.clone().into(), tmp.clone().into())?;
+        if sandbox == Sandbox::Landlock {
+            let (read, mut write) = view.rules()?;
+            write.extend([home.clone().into(), tmp.clone().into()]);
+            plan.confine = Confine::Landlock { read, write, network: order.network };
+        }
+        let made = tokio::task::spawn_blocking(move || make_scratch(&home, &tmp, &view.home_links)).await;
+        made.map_err(io::Error::other).and_then(|made| made).map_err(ToolError::internal)?;
+        plan.scratch = Some(scratch.into());
+        Ok(plan)
+    }
+
+    fn scratch_path(&self) -> Result<PathBuf, ToolError> {
+        let name = crate::random::hex::<6>().map_err(ToolError::internal)?;
+        Ok(self.spec().state.join("exec").join(name))
+    }
+
+    fn argv(&self, program: &Program) -> Result<Vec<OsString>, ToolError> {
+        let mut argv = match program {
+            Program::Shell(line) => vec!["/bin/sh".into(), "-c".into(), line.into()],
+            Program::Argv(words) => words.clone(),
+        };
+        if argv.iter().any(|word| word.as_bytes().contains(&0)) {
+            return Err(ToolError::invalid("The command contains a NUL character.")
+                .hint("Leave the NUL character out."));
+        }
+        let Some(first) = argv.first_mut().filter(|first| !first.is_empty()) else {
+            return Err(ToolError::invalid("There is no program to run.")
+                .hint("Name a program first, then its arguments."));
+        };
+        if !first.as_bytes().contains(&b'/') {
+            let name = first.to_string_lossy().into_owned();
+            *first = self.which(&name).ok_or_else(|| no_program(&name))?.into();
+        }
+        Ok(argv)
+    }
+}
+
+fn no_program(name: &str) -> ToolError {
+    ToolError::not_found(format!("There is no program `{name}` in the search path."))
+        .hint("Check the spelling, or ask the operator to install it.")
+}
+
+fn not_started(errno: Option<i32>, why: &str) -> ToolError {
+    let error = match errno {
+        Some(libc::ENOENT) => {
+            ToolError::not_found("The program does not exist, or the interpreter it names does not.")
+                .hint("Check the path; paths are relative to the folder it runs in.")
+        }
+        Some(libc::EACCES) => {
+            ToolError::denied("The program is not executable, or lies where programs may not be run.")
+                .hint("Make it executable, or run it with its interpreter.")
+        }
+        Some(libc::E2BIG) => ToolError::new(Kind::TooLarge, "The command or its environment is too large.")
+            .hint("Pass large text on standard input or in a file."),
+        Some(libc::ENOEXEC) => {
+            ToolError::invalid("The file is no program.").hint("Run it with its interpreter.")
+        }
+        _ => ToolError::unavailable("The program could not be started.")
+            .hint("Ask the operator to look at the hub's log."),
+    };
+    error.detail(why)
+}
+
+fn make_scratch(home: &Path, tmp: &Path, links: &[(PathBuf, PathBuf)]) -> io::Result<()> {
+    let mut private = std::fs::DirBuilder::new();
+    private.recursive(true).mode(0o700);
+    private.create(home)?;
+    private.create(tmp)?;
+    for (link, target) in links {
+        let link = home.join(link);
+        private.create(link.parent().unwrap_or(home))?;
+        std::os::unix::fs::symlink(target, link)?;
+    }
+    Ok(())
+}
+
+/// Goes if no launcher lives to remove it.
+struct Scratch(Option<PathBuf>);
+
+impl Scratch {
+    fn handed_over(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if let Some(folder) = self.0.take() {
+            let _ = std::fs::remove_dir_all(folder);
+        }
+    }
+}
+
+impl Running {
+    /// The next report; none when the launcher is gone. May be dropped while it waits.
+    async fn report(&mut self) -> Option<Report> {
+        loop {
+            if let Some(end) = self.heard.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.heard.drain(..=end).collect();
+                return serde_json::from_slice(&line).ok();
+            }
+            match self.control.as_mut()?.read_buf(&mut self.heard).await {
+                Ok(0) | Err(_) => return None,
+                Ok(_) => {}
+            }
+        }
+    }
+
+    /// Waits for the main process. May be dropped while it waits.
+    pub async fn ended(&mut self) -> Ended {
+        match self.report().await {
+            Some(Report::Ended { code, signal, too_many }) => {
+                let exit = code.map_or(Exit::Signal(signal.unwrap_or(libc::SIGKILL)), Exit::Code);
+                Ended { exit, limit: too_many.then_some(Limit::Processes) }
+            }
+            _ => Ended { exit: Exit::Signal(libc::SIGKILL), limit: None },
+        }
+    }
+
+    /// Asks every process to end.
+    pub async fn ask(&mut self) {
+        if let Some(control) = &mut self.control {
+            let _ = control.write_all(&[TERMINATE]).await;
+        }
+    }
+
+    /// Ends every process, without waiting for it.
+    pub fn end(&mut self) {
+        self.control = None;
+    }
+
+    /// Ends what is left and waits until it is gone.
+    pub async fn gone(mut self) {
+        self.end();
+        if tokio::time::timeout(PATIENCE, self.launcher.wait()).await.is_err() {
+            tracing::warn!(pid = self.pid, "a program does not end");
+        }
+    }
+}

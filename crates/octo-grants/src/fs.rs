@@ -1,0 +1,80 @@
+//! Files beneath the roots of a workspace. Paths are resolved by the kernel (`openat2`, `RESOLVE_BENEATH`).
+
+mod batch;
+mod copy;
+mod hash;
+mod intents;
+mod names;
+mod nearest;
+mod path;
+mod protect;
+mod read;
+mod relocate;
+mod resolve;
+mod root;
+mod seen;
+mod step;
+mod sweep;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod undo;
+mod walk;
+mod write;
+
+pub use path::{Place, WorkPath};
+pub use read::{EntryKind, Folder, FolderEntry, Opened, Stat};
+pub use root::{HardLinks, Root, RootSpec, Workspace, WorkspaceSpec, default_protected};
+pub use walk::{Step, WalkEntry, WalkOptions, Walked};
+pub use write::{Change, Undone, Write as WriteOptions, Written};
+
+use crate::{Doors, Grant};
+use octo_model::ToolError;
+use std::marker::PhantomData;
+
+/// A tool with this mode reads.
+#[derive(Debug, Clone, Copy)]
+pub struct Read;
+
+/// A tool with this mode reads and changes.
+#[derive(Debug, Clone, Copy)]
+pub struct Write;
+
+/// The files of the workspace, to read or to change.
+pub struct Fs<M> {
+    workspace: Workspace,
+    mode: PhantomData<fn() -> M>,
+}
+
+impl<M> Clone for Fs<M> {
+    fn clone(&self) -> Self {
+        Self { workspace: self.workspace.clone(), mode: PhantomData }
+    }
+}
+
+impl<M: 'static> Fs<M> {
+    pub fn new(workspace: Workspace) -> Self {
+        Self { workspace, mode: PhantomData }
+    }
+
+    pub fn workspace(&self) -> &Workspace {
+        &self.workspace
+    }
+
+    /// Does blocking work beside the runtime's own threads.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, ToolError> + Send + 'static,
+    ) -> Result<T, ToolError> {
+        let fs = self.clone();
+        tokio::task::spawn_blocking(move || work(&fs))
+            .await
+            .unwrap_or_else(|error| Err(ToolError::internal(error)))
+    }
+}
+
+impl<M: 'static> Grant for Fs<M> {
+    fn open(doors: &Doors) -> Result<Self, ToolError> {
+        doors.open::<Workspace>().map(Self::new)
+    }
+}

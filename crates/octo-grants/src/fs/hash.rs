@@ -1,0 +1,89 @@
+//! SHA-256, in hexadecimal.
+
+use aws_lc_rs::digest::{Context, SHA256};
+use octo_model::{Kind, ToolError};
+use std::io::{Read, Write};
+
+/// How much of a hash is shown, and the least that a caller may give.
+const SHORT: usize = 16;
+
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        for digit in [byte >> 4, byte & 15] {
+            text.extend(char::from_digit(u32::from(digit), 16));
+        }
+        text
+    })
+}
+
+/// Hashes everything that is written through it.
+pub(super) struct Hashing<W> {
+    context: Context,
+    pub inner: W,
+}
+
+impl<W> Hashing<W> {
+    pub fn new(inner: W) -> Self {
+        Self { context: Context::new(&SHA256), inner }
+    }
+
+    pub fn finish(self) -> String {
+        hex(self.context.finish().as_ref())
+    }
+}
+
+impl<W: Write> Write for Hashing<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let written = self.inner.write(bytes)?;
+        self.context.update(bytes.get(..written).unwrap_or(bytes));
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+/// Copies everything; the buffer is all the memory it takes.
+pub(super) fn pour(mut from: impl Read, to: &mut impl Write) -> std::io::Result<u64> {
+    let mut buffer = vec![0; 128 * 1024];
+    let mut total = 0;
+    loop {
+        let read = match from.read(&mut buffer) {
+            Ok(0) => return Ok(total),
+            Ok(read) => read,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        to.write_all(buffer.get(..read).unwrap_or_default())?;
+        total += read as u64;
+    }
+}
+
+/// The first digits, for people.
+pub(super) fn short(hash: &str) -> &str {
+    hash.get(..SHORT).unwrap_or(hash)
+}
+
+/// Refuses what cannot be a hash, before anything is read.
+pub(super) fn check(wanted: &str) -> Result<(), ToolError> {
+    if (SHORT..=64).contains(&wanted.len()) && wanted.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return Ok(());
+    }
+    Err(ToolError::invalid("The expected hash is not the beginning of a SHA-256 in hexadecimal.")
+        .hint("Give at least 16 hexadecimal digits, as a read of the file returns them."))
+}
+
+/// Whether a file has the content that the caller has seen.
+pub(super) fn expect(told: &str, wanted: &str, present: Option<&str>) -> Result<(), ToolError> {
+    let now = match present {
+        Some(present) if present.starts_with(&wanted.to_ascii_lowercase()) => return Ok(()),
+        Some(present) => format!("it is {}", short(present)),
+        None => "it does not exist".to_owned(),
+    };
+    Err(ToolError::new(
+        Kind::Conflict,
+        format!("`{told}` is not what was expected ({}): {now} now.", short(wanted)),
+    )
+    .hint("Somebody else has changed it; read it again and make the change anew."))
+}

@@ -1,0 +1,235 @@
+//! What is never written: globs over real paths, so that a link is no way around them.
+
+use super::Place;
+use super::resolve::Spot;
+use super::root::{Root, Workspace};
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use octo_model::ToolError;
+use std::path::{Path, PathBuf};
+
+/// What is never written unless the settings say otherwise. Exceptions stand before what must not be excepted.
+pub fn default_protected() -> Vec<String> {
+    const ALL: [&str; 27] = [
+        "**/.env",
+        "**/.env.*",
+        "!**/.env.example",
+        "!**/.env.sample",
+        "!**/.env.template",
+        "**/*.pem",
+        "**/*.key",
+        "**/id_rsa*",
+        "**/id_ed25519*",
+        "**/id_ecdsa*",
+        "!**/id_*.pub",
+        "**/.netrc",
+        "**/.npmrc",
+        "**/.pypirc",
+        "**/.git-credentials",
+        "**/.docker/config.json",
+        "**/.kube/config",
+        "target/**",
+        "dist/**",
+        "build/**",
+        "**/node_modules/**",
+        "**/.venv/**",
+        "**/venv/**",
+        "**/__pycache__/**",
+        "**/.ssh/**",
+        "**/.aws/**",
+        "**/.gnupg/**",
+    ];
+    ALL.into_iter().chain(["**/.git/**"]).map(str::to_owned).collect()
+}
+
+/// Which paths are protected. The last pattern that matches decides. A pattern that matches a folder counts for the
+/// folder and everything in it; letters match in either case, since some file systems do not tell them apart.
+pub(super) struct Protected {
+    set: GlobSet,
+    /// The patterns as given, two globs each: the thing itself and what is in it.
+    patterns: Vec<String>,
+    never: Option<PathBuf>,
+}
+
+impl Protected {
+    pub fn new(patterns: &[String]) -> Result<Self, ToolError> {
+        let mut set = GlobSetBuilder::new();
+        for pattern in patterns {
+            let glob = pattern.strip_prefix('!').unwrap_or(pattern);
+            let glob = glob.strip_suffix("/**").unwrap_or(glob).trim_end_matches('/');
+            for glob in [glob.to_owned(), format!("{glob}/**")] {
+                set.add(
+                    GlobBuilder::new(&glob).literal_separator(true).case_insensitive(true).build().map_err(
+                        |error| {
+                            ToolError::invalid(format!(
+                                "`{pattern}` in `files.protected` is not a glob: {error}."
+                            ))
+                            .hint("Correct the pattern in the settings.")
+                        },
+                    )?,
+                );
+            }
+        }
+        let set = set.build().map_err(ToolError::internal)?;
+        Ok(Self { set, patterns: patterns.to_vec(), never: None })
+    }
+
+    /// A folder of the hub itself that no setting opens.
+    pub fn never(&mut self, folder: PathBuf) {
+        self.never = Some(folder);
+    }
+
+    /// Whether a path beneath a root is the hub's own data, which is not even read.
+    pub fn own(&self, root: &Root, real: &Path) -> bool {
+        self.never.as_ref().is_some_and(|never| root.path.join(real).starts_with(never))
+    }
+
+    /// Where the hub's own data lie beneath a root, if they do.
+    pub fn own_within(&self, root: &Root) -> Option<&Path> {
+        self.never.as_ref()?.strip_prefix(&root.path).ok()
+    }
+
+    /// The pattern that protects a path beneath a root.
+    pub fn by(&self, root: &Root, real: &Path) -> Option<&str> {
+        if self.own(root, real) {
+            return Some("the hub itself");
+        }
+        let last = self.set.matches(real).into_iter().max()?;
+        self.patterns.get(last / 2).map(String::as_str).filter(|pattern| !pattern.starts_with('!'))
+    }
+}
+
+impl Workspace {
+    /// Refuses a change of what is protected or of a root that is read-only.
+    pub(super) fn guard(&self, spot: &Spot) -> Result<(), ToolError> {
+        let root = spot.place.root();
+        if !root.writable {
+            return Err(ToolError::denied(format!("The root `{}` is read-only.", root.name))
+                .hint("Write to another root, or ask the operator to make this one writable."));
+        }
+        self.guard_path(root, &spot.real, &spot.place.told())
+    }
+
+    /// Refuses to look into the hub's own data, should it lie beneath a root.
+    pub(super) fn guard_reading(&self, real: &Place, told: &str) -> Result<(), ToolError> {
+        if !self.protected().own(real.root(), real.inside()) {
+            return Ok(());
+        }
+        Err(ToolError::denied(format!("`{told}` belongs to the hub itself."))
+            .hint("Use another folder; the hub's own data is not open to tools."))
+    }
+
+    fn guard_path(&self, root: &Root, real: &Path, told: &str) -> Result<(), ToolError> {
+        match self.protected().by(root, real) {
+            None => Ok(()),
+            Some(pattern) => Err(protected(told, pattern)),
+        }
+    }
+}
+
+pub(super) fn protected(told: &str, pattern: &str) -> ToolError {
+    ToolError::denied(format!("`{told}` is protected by `{pattern}`."))
+        .hint("Leave it alone, or ask the operator to change the setting `files.protected`.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fs::{RootSpec, WorkspaceSpec};
+
+    fn by(patterns: &[&str], path: &str) -> bool {
+        let folder = tempfile::tempdir().unwrap();
+        let root = RootSpec { name: "w".into(), path: folder.path().into(), outside: None, writable: true };
+        let patterns: Vec<String> = patterns.iter().map(|pattern| (*pattern).to_owned()).collect();
+        let workspace =
+            Workspace::open(WorkspaceSpec { roots: vec![root], protected: patterns, ..Default::default() })
+                .unwrap();
+        workspace.protected().by(&workspace.roots()[0], Path::new(path)).is_some()
+    }
+
+    #[test]
+    fn the_default_protects_these_and_not_those() {
+        let all = default_protected();
+        let all: Vec<&str> = all.iter().map(String::as_str).collect();
+        for path in [
+            ".git",
+            ".git/config",
+            "a/.git/hooks/x",
+            ".GIT/config",
+            "node_modules",
+            "a/node_modules/b/c.js",
+            ".venv/bin/python",
+            "a/venv/x",
+            "a/__pycache__/b.pyc",
+            "target",
+            "target/debug/x",
+            "dist/a.js",
+            "build/x",
+            ".env",
+            ".env.local",
+            "a/.env.production",
+            "a/server.pem",
+            "x.key",
+            ".ssh/config",
+            "id_rsa",
+            "id_rsa.old",
+            "a/id_ed25519",
+            "id_ecdsa_sk",
+            ".aws/credentials",
+            ".gnupg",
+            ".netrc",
+            "a/.npmrc",
+            ".pypirc",
+            ".git-credentials",
+            ".docker/config.json",
+            ".kube/config",
+            ".git/.env.example",
+            ".ssh/id_rsa.pub",
+        ] {
+            assert!(by(&all, path), "{path} should be protected");
+        }
+        for path in [
+            ".",
+            "a.txt",
+            "src/main.rs",
+            ".gitignore",
+            ".github/workflows/ci.yml",
+            "src/target/x",
+            "src/build/x",
+            "a/dist/x",
+            ".env.example",
+            "a/.env.sample",
+            ".env.template",
+            "id_rsa.pub",
+            "a/id_ed25519.pub",
+            "keys.txt",
+            ".docker/daemon.json",
+            "environment",
+            "my.env",
+            ".environment",
+            "gitx",
+        ] {
+            assert!(!by(&all, path), "{path} should be free");
+        }
+    }
+
+    #[test]
+    fn the_last_match_wins_and_a_folder_counts_for_what_is_in_it() {
+        for (patterns, path, expected) in [
+            (vec!["secrets"], "secrets/a/b", true),
+            (vec!["secrets/"], "secrets", true),
+            (vec!["secrets", "!secrets/open"], "secrets/open/x", false),
+            (vec!["!secrets/open", "secrets"], "secrets/open/x", true),
+            (vec!["*.lock"], "a/x.lock", false),
+            (vec!["**/*.lock"], "a/x.lock", true),
+            (vec![], ".git/config", false),
+        ] {
+            assert_eq!(by(&patterns, path), expected, "{patterns:?} {path}");
+        }
+    }
+
+    #[test]
+    fn a_broken_pattern_is_an_error_that_names_the_setting() {
+        let error = Protected::new(&["a{".to_owned()]).err().unwrap();
+        assert!(error.message.contains("files.protected"), "{error}");
+    }
+}

@@ -1,0 +1,318 @@
+//! Asks the kernel where a path leads, beneath a root. Nothing here compares strings to decide what is inside.
+
+use super::seen::{self, Seen};
+use super::{EntryKind, HardLinks, Place, Root, Workspace, names, nearest};
+use octo_model::{Kind, ToolError};
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Component, Path, PathBuf};
+
+const BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
+const LOOKUP: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
+
+/// How often a path is tried again when something beneath it is being renamed.
+const ATTEMPTS: usize = 256;
+
+/// Opens beneath a folder. The kernel answers `EAGAIN` when it cannot tell whether a `..` raced with a rename.
+fn open_beneath(
+    folder: BorrowedFd<'_>,
+    path: &Path,
+    flags: OFlags,
+    how: ResolveFlags,
+) -> Result<OwnedFd, Errno> {
+    for _ in 0..ATTEMPTS {
+        match rustix::fs::openat2(folder, path, flags | OFlags::CLOEXEC, Mode::empty(), BENEATH | how) {
+            Err(Errno::AGAIN | Errno::INTR) => std::thread::yield_now(),
+            other => return other,
+        }
+    }
+    Err(Errno::AGAIN)
+}
+
+/// Opens an entry of a folder without following it anywhere.
+pub(super) fn open_entry(folder: impl AsFd, name: &OsStr, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let how = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+    open_beneath(folder.as_fd(), Path::new(name), flags | OFlags::NOFOLLOW, how)
+}
+
+/// A folder of a root by its real path: a link on the way is an error.
+pub(super) fn open_real(root: &Root, real: &Path) -> Result<OwnedFd, Errno> {
+    open_beneath(root.fd(), real, LOOKUP | OFlags::DIRECTORY, ResolveFlags::NO_SYMLINKS)
+}
+
+/// The path of a descriptor, as the kernel knows it now.
+pub(super) fn path_of(fd: BorrowedFd<'_>) -> Result<PathBuf, ToolError> {
+    let link = rustix::fs::readlink(format!("/proc/self/fd/{}", fd.as_raw_fd()), Vec::new())
+        .map_err(|errno| ToolError::internal(format!("reading a descriptor's path in /proc: {errno}")))?;
+    Ok(PathBuf::from(OsString::from_vec(link.into_bytes())))
+}
+
+/// The real path of a folder that is no part of a root.
+pub(super) fn real_folder(path: &Path) -> Result<PathBuf, ToolError> {
+    let fd =
+        rustix::fs::open(path, LOOKUP | OFlags::DIRECTORY, Mode::empty()).map_err(ToolError::internal)?;
+    path_of(fd.as_fd())
+}
+
+/// Where a descriptor really is beneath its root.
+fn real(place: &Place, fd: BorrowedFd<'_>) -> Result<PathBuf, ToolError> {
+    let root = place.root();
+    let gone = || {
+        ToolError::new(Kind::Conflict, format!("`{}` was moved or removed meanwhile.", place.told()))
+            .hint("List the folder again and use the new path.")
+    };
+    if path_of(root.fd())? != root.path {
+        return Err(ToolError::denied(format!("The root `{}` was moved or removed.", root.name))
+            .hint("Ask the operator to restart the hub with the root's new path."));
+    }
+    let path = path_of(fd)?;
+    let real = path.strip_prefix(&root.path).map_err(|_| gone())?;
+    // The kernel says so at the end of the path, but a name may end like that as well.
+    if path.as_os_str().as_bytes().ends_with(b" (deleted)") && !is_there(root, real, fd) {
+        return Err(gone());
+    }
+    Ok(if real.as_os_str().is_empty() { PathBuf::from(".") } else { real.to_owned() })
+}
+
+fn is_there(root: &Root, real: &Path, fd: BorrowedFd<'_>) -> bool {
+    let entry = real.file_name().ok_or(Errno::NOENT).and_then(|leaf| {
+        let folder = open_real(root, parent_of(real))?;
+        seen::entry(folder, leaf)
+    });
+    entry.is_ok_and(|entry| seen::about(fd).is_ok_and(|held| held.inode() == entry.inode()))
+}
+
+/// An entry that was found, held by a descriptor that has no effect on it.
+pub(super) struct Found {
+    pub fd: OwnedFd,
+    pub seen: Seen,
+}
+
+impl Place {
+    /// Finds what is there, through links that stay beneath the root.
+    pub(super) fn find(&self) -> Result<Found, ToolError> {
+        self.find_with(LOOKUP)
+    }
+
+    /// The same without following a link at the end.
+    pub(super) fn find_link(&self) -> Result<Found, ToolError> {
+        self.find_with(LOOKUP | OFlags::NOFOLLOW)
+    }
+
+    fn find_with(&self, flags: OFlags) -> Result<Found, ToolError> {
+        let fd = self.lookup(flags).map_err(|errno| refusal(self, errno))?;
+        let seen = seen::about(&fd).map_err(|errno| refusal(self, errno))?;
+        Ok(Found { fd, seen })
+    }
+
+    pub(super) fn lookup(&self, flags: OFlags) -> Result<OwnedFd, Errno> {
+        open_beneath(self.root.fd(), &self.inside, flags, ResolveFlags::empty())
+    }
+
+    /// Finds what is there and where it really is, spelled like this place. A file that is just being replaced has no
+    /// name any more, or one of ours; then the new one is looked for.
+    pub(super) fn find_real(&self) -> Result<(Found, Place), ToolError> {
+        for _ in 0..ATTEMPTS {
+            let found = self.find()?;
+            match real(self, found.fd.as_fd()) {
+                Ok(path) if !path.file_name().is_some_and(names::ours) => return Ok((found, self.at(&path))),
+                Err(error) if error.kind != Kind::Conflict => return Err(error),
+                Ok(_) | Err(_) => std::thread::yield_now(),
+            }
+        }
+        Err(restless(self))
+    }
+}
+
+/// Opens for reading what a lookup has found; the very same file, whatever its name means by now.
+pub(super) fn reopen(found: impl AsFd, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let path = format!("/proc/self/fd/{}", found.as_fd().as_raw_fd());
+    let flags = flags | OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::empty())
+}
+
+/// Whether a link at the end of a path is followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Links {
+    Follow,
+    Keep,
+}
+
+/// A name in an open folder: what a change is made to.
+pub(super) struct Spot {
+    pub place: Place,
+    pub folder: OwnedFd,
+    /// A plain name, never `.` or `..`.
+    pub leaf: OsString,
+    /// The path beneath the root, without links.
+    pub real: PathBuf,
+}
+
+impl Spot {
+    pub fn new(place: &Place, links: Links) -> Result<Self, ToolError> {
+        for _ in 0..ATTEMPTS {
+            let spot = Self::named(place)?;
+            if links == Links::Keep || spot.look()?.is_none_or(|seen| seen.kind() != EntryKind::Symlink) {
+                return Ok(spot);
+            }
+            if let Some(spot) = spot.followed()? {
+                return Ok(spot);
+            }
+        }
+        Err(restless(place))
+    }
+
+    /// The folder resolved, the last name as written.
+    fn named(place: &Place) -> Result<Self, ToolError> {
+        let (parent, leaf) = split(place)?;
+        let folder =
+            place.at(parent).lookup(LOOKUP | OFlags::DIRECTORY).map_err(|errno| refusal(place, errno))?;
+        Self::within(place, folder, leaf)
+    }
+
+    pub fn within(place: &Place, folder: OwnedFd, leaf: &OsStr) -> Result<Self, ToolError> {
+        let real = real(place, folder.as_fd())?;
+        let real = if real == Path::new(".") { PathBuf::from(leaf) } else { real.join(leaf) };
+        Ok(Self { place: place.clone(), folder, leaf: leaf.to_owned(), real })
+    }
+
+    /// Where the link at the end leads; nothing when it changed while we looked.
+    fn followed(&self) -> Result<Option<Self>, ToolError> {
+        let target = match self.place.lookup(LOOKUP) {
+            Ok(fd) => fd,
+            Err(Errno::NOENT) if self.look()?.is_some() => return Err(dangling(&self.place)),
+            Err(Errno::NOENT) => return Ok(None),
+            Err(errno) => return Err(refusal(&self.place, errno)),
+        };
+        let seen = seen::about(&target).map_err(|errno| refusal(&self.place, errno))?;
+        let Ok(real) = real(&self.place, target.as_fd()) else { return Ok(None) };
+        let Some(leaf) = real.file_name() else {
+            return Err(refusal(&self.place, Errno::ISDIR));
+        };
+        if names::ours(leaf) {
+            return Ok(None);
+        }
+        let Ok(folder) = open_real(&self.place.root, parent_of(&real)) else { return Ok(None) };
+        let same = seen::entry(&folder, leaf).is_ok_and(|there| there.inode() == seen.inode());
+        let leaf = leaf.to_owned();
+        Ok(same.then(|| Self { place: self.place.clone(), folder, leaf, real }))
+    }
+
+    /// What has this name now, if anything; links are not followed.
+    pub fn look(&self) -> Result<Option<Seen>, ToolError> {
+        match seen::entry(&self.folder, &self.leaf) {
+            Ok(seen) => Ok(Some(seen)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(refusal(&self.place, errno)),
+        }
+    }
+
+    /// Like `look`, where something must be there.
+    pub fn must(&self) -> Result<Seen, ToolError> {
+        self.look()?.ok_or_else(|| refusal(&self.place, Errno::NOENT))
+    }
+}
+
+/// The folder of a real path.
+pub(super) fn parent_of(real: &Path) -> &Path {
+    real.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Folder and last name of a path as written.
+pub(super) fn split(place: &Place) -> Result<(&Path, &OsStr), ToolError> {
+    match place.inside.components().next_back() {
+        Some(Component::Normal(leaf)) => Ok((parent_of(&place.inside), leaf)),
+        _ => Err(ToolError::invalid(format!("`{}` does not end in a name.", place.told()))
+            .hint("Name the file or folder itself; a root, `.` and `..` cannot be changed.")),
+    }
+}
+
+impl Workspace {
+    /// Refuses what is not a regular file, and hard links where the settings say so.
+    pub(super) fn check_file(&self, place: &Place, seen: &Seen) -> Result<(), ToolError> {
+        match seen.kind() {
+            EntryKind::File if self.hard_links() == HardLinks::Refuse && seen.links() > 1 => {
+                Err(ToolError::denied(format!("`{}` has several names (hard links).", place.told())).hint(
+                    "Copy it to a file of its own, or ask the operator about the setting `files.hard_links`.",
+                ))
+            }
+            EntryKind::File => Ok(()),
+            EntryKind::Folder => Err(refusal(place, Errno::ISDIR)),
+            EntryKind::Symlink => Err(restless(place)),
+            EntryKind::Other => Err(ToolError::denied(format!("`{}` is not a regular file.", place.told()))
+                .hint("FIFOs, sockets and devices are never opened; name a regular file.")),
+        }
+    }
+}
+
+pub(super) fn restless(place: &Place) -> ToolError {
+    ToolError::new(Kind::Conflict, format!("`{}` changed while it was looked at.", place.told()))
+        .hint("Try again when nothing else is changing it.")
+}
+
+fn dangling(place: &Place) -> ToolError {
+    ToolError::denied(format!("`{}` is a link to something that does not exist.", place.told()))
+        .hint("Name the file that the link points to, or remove the link first.")
+}
+
+/// What an errno means for a place, said to the caller.
+pub(super) fn refusal(place: &Place, errno: Errno) -> ToolError {
+    let told = place.told();
+    match errno {
+        Errno::NOENT => nearest::not_found(place),
+        Errno::XDEV => ToolError::denied(format!("`{told}` leaves the workspace."))
+            .hint("Use a path that stays beneath its root; links to the outside are not followed."),
+        Errno::LOOP => ToolError::denied(format!(
+            "`{told}` goes through too many links, or through one that is not followed."
+        ))
+        .hint("Name the real file instead of the link."),
+        Errno::NOTDIR => {
+            ToolError::invalid(format!("Something on the way to `{told}` is a file, not a folder."))
+                .hint("List the folder above to see what is there.")
+        }
+        Errno::ISDIR => ToolError::invalid(format!("`{told}` is a folder, not a file."))
+            .hint("List it, or name a file in it."),
+        Errno::ACCESS | Errno::PERM => {
+            ToolError::denied(format!("The operating system refuses access to `{told}`."))
+                .hint("Ask the operator to change the permissions, or use another file.")
+        }
+        Errno::ROFS => ToolError::denied(format!("`{told}` is on a file system that is mounted read-only."))
+            .hint("Write somewhere else."),
+        Errno::EXIST => ToolError::new(Kind::Conflict, format!("`{told}` exists already."))
+            .hint("Choose another name, or say that it may be overwritten."),
+        Errno::NOTEMPTY => ToolError::new(Kind::Conflict, format!("`{told}` is not empty."))
+            .hint("Remove what is in it first, or remove the whole folder."),
+        Errno::NAMETOOLONG => ToolError::invalid(format!("`{told}` is too long for the file system."))
+            .hint("Use shorter names."),
+        Errno::INVAL => ToolError::invalid(format!("The file system cannot do this with `{told}`."))
+            .hint("A folder cannot be moved into itself, and some file systems refuse some names."),
+        Errno::NOSPC | Errno::DQUOT => ToolError::unavailable("The disk is full.")
+            .hint("Remove something, or ask the operator for room."),
+        Errno::FBIG => {
+            ToolError::new(Kind::TooLarge, format!("`{told}` would be larger than the system allows."))
+                .hint("Write less at once.")
+        }
+        Errno::OVERFLOW => ToolError::new(Kind::TooLarge, format!("`{told}` goes deeper than 256 folders."))
+            .hint("Work on a folder further down."),
+        Errno::AGAIN => restless(place),
+        Errno::BUSY => ToolError::denied(format!("`{told}` is mounted or in use by the system."))
+            .hint("Use another file or folder."),
+        Errno::MFILE | Errno::NFILE => {
+            ToolError::unavailable("Too many files are open.").hint("Try again in a moment.")
+        }
+        errno => {
+            ToolError::internal(format!("{} in root {}: {errno}", place.inside.display(), place.root.name))
+        }
+    }
+}
+
+/// The same for what the standard library reports.
+pub(super) fn refusal_io(place: &Place, error: std::io::Error) -> ToolError {
+    match error.raw_os_error() {
+        Some(code) => refusal(place, Errno::from_raw_os_error(code)),
+        None => ToolError::internal(error),
+    }
+}

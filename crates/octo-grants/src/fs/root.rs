@@ -1,0 +1,188 @@
+//! A workspace: named roots, each read-only or read-write.
+
+use super::intents::Intents;
+use super::protect::Protected;
+use super::resolve;
+use super::sweep;
+use super::undo::Undos;
+use octo_model::{Kind, ToolError};
+use rustix::fs::{Mode, OFlags};
+use std::fs::{DirBuilder, File};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub use super::protect::default_protected;
+
+/// A root as the settings name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RootSpec {
+    pub name: String,
+    pub path: PathBuf,
+    /// The same folder as it is called elsewhere (the host's path of a mounted folder); understood as well.
+    pub outside: Option<PathBuf>,
+    pub writable: bool,
+}
+
+/// Whether files with several names are touched.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum HardLinks {
+    #[default]
+    Allow,
+    Refuse,
+}
+
+/// What a workspace is made of. The first root is the default.
+#[derive(Debug, Clone, Default)]
+pub struct WorkspaceSpec {
+    pub roots: Vec<RootSpec>,
+    /// Globs, relative to a root, that are never written; one that begins with `!` makes an exception.
+    pub protected: Vec<String>,
+    pub hard_links: HardLinks,
+    /// Folder of the hub's own data: what is needed to undo a change and to clean up after a crash.
+    pub state: Option<PathBuf>,
+}
+
+/// An open root.
+pub struct Root {
+    pub name: String,
+    /// Its real path.
+    pub path: PathBuf,
+    pub outside: Option<PathBuf>,
+    pub writable: bool,
+    /// Its path as the settings have it.
+    pub(super) given: PathBuf,
+    fd: OwnedFd,
+}
+
+impl std::fmt::Debug for Root {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Root({}: {})", self.name, self.path.display())
+    }
+}
+
+impl Root {
+    /// Where everything beneath it is resolved from. It can be looked up in, not read.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    fn open(spec: RootSpec) -> Result<Self, ToolError> {
+        if !plain(&spec.name) {
+            return Err(ToolError::invalid(format!(
+                "`{}` cannot be the name of a root.",
+                spec.name.escape_debug()
+            ))
+            .hint("Use up to 64 letters, digits, `-`, `_` and `.`, beginning with a letter or digit."));
+        }
+        let shown = format!("The root `{}` ({})", spec.name, spec.path.display());
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = rustix::fs::open(&spec.path, flags, Mode::empty()).map_err(|errno| match errno {
+            rustix::io::Errno::NOENT => ToolError::not_found(format!("{shown} does not exist."))
+                .hint("Create the folder or change the root's path in the settings."),
+            rustix::io::Errno::NOTDIR => ToolError::invalid(format!("{shown} is not a folder."))
+                .hint("Change the root's path in the settings to a folder."),
+            errno => ToolError::denied(format!("{shown} cannot be opened: {errno}."))
+                .hint("Give the hub access to the folder or change the root's path in the settings."),
+        })?;
+        let path = resolve::path_of(fd.as_fd())?;
+        Ok(Self {
+            name: spec.name,
+            path,
+            outside: spec.outside,
+            writable: spec.writable,
+            given: spec.path,
+            fd,
+        })
+    }
+}
+
+fn plain(name: &str) -> bool {
+    name.len() <= 64
+        && name.starts_with(|first: char| first.is_ascii_alphanumeric())
+        && name.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter))
+}
+
+/// The open roots of a workspace.
+#[derive(Clone)]
+pub struct Workspace(Arc<Inner>);
+
+struct Inner {
+    roots: Vec<Arc<Root>>,
+    protected: Protected,
+    hard_links: HardLinks,
+    state: Option<State>,
+}
+
+/// The hub's own data about files.
+pub(super) struct State {
+    path: PathBuf,
+    pub intents: Intents,
+    pub undos: Undos,
+}
+
+impl Workspace {
+    /// Opens the roots and cleans up what a crash has left.
+    pub fn open(spec: WorkspaceSpec) -> Result<Self, ToolError> {
+        let roots: Vec<_> =
+            spec.roots.into_iter().map(|root| Root::open(root).map(Arc::new)).collect::<Result<_, _>>()?;
+        for (at, root) in roots.iter().enumerate() {
+            if roots.iter().take(at).any(|other| other.name == root.name) {
+                return Err(ToolError::invalid(format!("Two roots are called `{}`.", root.name))
+                    .hint("Give every root of a workspace a name of its own."));
+            }
+        }
+        let state = spec.state.map(|path| State::open(path, &roots)).transpose()?;
+        let mut protected = Protected::new(&spec.protected)?;
+        if let Some(state) = &state {
+            protected.never(resolve::real_folder(&state.path)?);
+        }
+        Ok(Self(Arc::new(Inner { roots, protected, hard_links: spec.hard_links, state })))
+    }
+
+    /// The first is the default.
+    pub fn roots(&self) -> &[Arc<Root>] {
+        &self.0.roots
+    }
+
+    /// Folder of the hub's own data.
+    pub fn state(&self) -> Option<&Path> {
+        self.0.state.as_ref().map(|state| state.path.as_path())
+    }
+
+    pub(super) fn memory(&self) -> Option<&State> {
+        self.0.state.as_ref()
+    }
+
+    pub(super) fn protected(&self) -> &Protected {
+        &self.0.protected
+    }
+
+    pub(super) fn hard_links(&self) -> HardLinks {
+        self.0.hard_links
+    }
+}
+
+impl State {
+    fn open(path: PathBuf, roots: &[Arc<Root>]) -> Result<Self, ToolError> {
+        let failed = |error: std::io::Error| {
+            ToolError::new(
+                Kind::Unavailable,
+                format!("The hub's own folder for files cannot be used: {error}."),
+            )
+            .hint("Check that the hub may write to the folder of its data.")
+        };
+        let undo = path.join("fs/undo");
+        // Old content is nobody else's business.
+        DirBuilder::new().recursive(true).mode(0o700).create(&undo).map_err(failed)?;
+        let undos = Undos::open(undo).map_err(failed)?;
+        let own = path.join("fs");
+        // One at a time, so that nobody takes a file of intents for a dead one before its owner has locked it.
+        let gate = File::create(own.join("lock")).map_err(failed)?;
+        gate.lock().map_err(failed)?;
+        sweep::all(&own, roots, &undos).map_err(failed)?;
+        let intents = Intents::create(&own).map_err(failed)?;
+        Ok(Self { path, intents, undos })
+    }
+}

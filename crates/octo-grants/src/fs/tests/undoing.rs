@@ -1,0 +1,86 @@
+//! One step back, and only if it is still ours to take.
+
+use super::{Kit, kind};
+use crate::fs::{Change, WriteOptions};
+use std::os::unix::fs::PermissionsExt;
+
+#[test]
+fn the_last_change_of_a_file_is_taken_back_once() {
+    let kit = Kit::new();
+    kit.put("file", "old");
+    std::fs::set_permissions(kit.raw("file"), std::fs::Permissions::from_mode(0o751)).unwrap();
+    let (place, options) = (kit.at("file"), WriteOptions::default());
+    kit.fs.write(&place, b"first", &options).unwrap();
+    kit.fs.append(&place, b" second", &options).unwrap();
+    assert!(!kit.fs.undo(&place).unwrap().removed);
+    assert_eq!(kit.get("file"), "first");
+    assert_eq!(kind(&kit.fs.undo(&place).unwrap_err()), "not_found");
+    kit.fs.remove(&place).unwrap();
+    assert!(!kit.raw("file").exists());
+    kit.fs.undo(&place).unwrap();
+    assert_eq!(kit.get("file"), "first");
+    assert_eq!(std::fs::metadata(kit.raw("file")).unwrap().permissions().mode() & 0o777, 0o751);
+}
+
+#[test]
+fn a_file_that_was_new_is_removed() {
+    let kit = Kit::new();
+    kit.fs.write(&kit.at("new"), b"x", &WriteOptions::default()).unwrap();
+    assert!(kit.fs.undo(&kit.at("new")).unwrap().removed);
+    assert!(!kit.raw("new").exists());
+}
+
+#[test]
+fn every_file_of_a_change_can_be_taken_back() {
+    let kit = Kit::new();
+    kit.put("a", "old");
+    kit.put("b", "old");
+    let options = WriteOptions::default();
+    let put = Change::Put { place: kit.at("a"), bytes: b"new".into(), mode: Some(0o755), options };
+    let written = kit.fs.change(vec![put, Change::Remove { place: kit.at("b"), if_hash: None }]).unwrap();
+    assert!(written.iter().all(|one| one.undo));
+    kit.fs.undo(&kit.at("a")).unwrap();
+    kit.fs.undo(&kit.at("b")).unwrap();
+    assert_eq!((kit.get("a"), kit.get("b")), ("old".into(), "old".into()));
+}
+
+#[test]
+fn what_somebody_else_has_changed_since_is_not_taken_back() {
+    let kit = Kit::new();
+    let options = WriteOptions::default();
+    for path in ["written", "created", "removed"] {
+        kit.put(path, "old");
+    }
+    kit.fs.write(&kit.at("written"), b"new", &options).unwrap();
+    kit.put("written", "theirs");
+    kit.fs.remove(&kit.at("removed")).unwrap();
+    kit.put("removed", "theirs");
+    kit.fs.write(&kit.at("gone"), b"new", &options).unwrap();
+    std::fs::remove_file(kit.raw("gone")).unwrap();
+    for path in ["written", "removed", "gone"] {
+        assert_eq!(kind(&kit.fs.undo(&kit.at(path)).unwrap_err()), "conflict", "{path}");
+    }
+    assert_eq!((kit.get("written"), kit.get("removed")), ("theirs".into(), "theirs".into()));
+}
+
+#[test]
+fn large_files_and_old_changes_are_not_kept() {
+    let kit = Kit::new();
+    let options = WriteOptions::default();
+    let file = std::fs::File::create(kit.raw("large")).unwrap();
+    file.set_len((16 << 20) + 1).unwrap();
+    assert!(!kit.fs.write(&kit.at("large"), b"small", &options).unwrap().undo);
+    assert!(kit.fs.write(&kit.at("large"), b"smaller", &options).unwrap().undo);
+    kit.fs.undo(&kit.at("large")).unwrap();
+    assert_eq!(kit.get("large"), "small");
+    let undo = kit.folder.path().join("state/fs/undo");
+    for at in 0..1_000 {
+        std::fs::write(undo.join(format!("{at:064}")), "x").unwrap();
+    }
+    let kit =
+        Kit { fs: super::Fs::new(super::Workspace::open(super::spec(kit.folder.path())).unwrap()), ..kit };
+    assert!(kit.fs.write(&kit.at("last"), b"x", &options).unwrap().undo);
+    let count = std::fs::read_dir(&undo).unwrap().count();
+    assert!(count <= 1_000, "{count}");
+    kit.fs.undo(&kit.at("last")).unwrap();
+}

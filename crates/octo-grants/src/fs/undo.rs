@@ -1,0 +1,156 @@
+//! What files were before their last change, kept for a while.
+
+use super::hash;
+use super::intents::{Note, Tx};
+use super::names;
+use octo_model::ToolError;
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A larger file cannot be put back.
+pub(super) const FILE_BYTES: u64 = 16 << 20;
+const ALL_BYTES: u64 = 256 << 20;
+const ENTRIES: u64 = 1_000;
+
+/// Of an entry's name while it is not complete.
+const FRESH: &str = "new-";
+
+/// The end of an entry: the hash that the change has left, or dashes where it has removed the file; the mode before it,
+/// or dashes where there was no file.
+const END: usize = 64 + 1 + 6 + 1;
+
+pub(super) struct Undos {
+    folder: PathBuf,
+    kept: Mutex<Tally>,
+}
+
+#[derive(Default)]
+struct Tally {
+    entries: u64,
+    bytes: u64,
+}
+
+/// The state before a change that is not complete yet.
+pub(super) struct Kept {
+    pub file: File,
+    name: OsString,
+    key: String,
+}
+
+/// The last change of a file.
+pub(super) struct Last {
+    /// The hash that the change has left; nothing when it has removed the file.
+    pub after: Option<String>,
+    /// Mode and content before it; nothing when there was no file.
+    pub before: Option<(u32, Vec<u8>)>,
+}
+
+impl Undos {
+    pub fn open(folder: PathBuf) -> std::io::Result<Self> {
+        let undos = Self { folder, kept: Mutex::default() };
+        undos.count()?;
+        Ok(undos)
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Tally> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An empty entry for a file of a root, to be filled with its content.
+    pub fn begin(&self, root: &Path, real: &Path, tx: &Tx<'_>) -> Result<Kept, ToolError> {
+        let name: OsString = format!("{FRESH}{}", names::random().map_err(ToolError::internal)?).into();
+        tx.note(&Note::Undo(name.clone()))?;
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(self.folder.join(&name));
+        Ok(Kept { file: file.map_err(ToolError::internal)?, name, key: key(root, real) })
+    }
+
+    /// Makes an entry the last change of its file.
+    pub fn publish(&self, mut kept: Kept, mode: Option<u32>, after: Option<&str>) -> std::io::Result<()> {
+        let mode = mode.map_or("------".to_owned(), |mode| format!("{mode:06o}"));
+        writeln!(kept.file, "{:-<64} {mode}", after.unwrap_or_default())?;
+        let bytes = kept.file.metadata()?.len();
+        std::fs::rename(self.folder.join(&kept.name), self.folder.join(&kept.key))?;
+        let full = {
+            let mut tally = self.kept();
+            tally.entries += 1;
+            tally.bytes += bytes;
+            tally.entries > ENTRIES || tally.bytes > ALL_BYTES
+        };
+        if full { self.count() } else { Ok(()) }
+    }
+
+    /// Removes an entry that is not complete.
+    pub fn forget(&self, name: &OsStr) {
+        if name.as_bytes().starts_with(FRESH.as_bytes()) && !name.as_bytes().contains(&b'/') {
+            let _ = std::fs::remove_file(self.folder.join(name));
+        }
+    }
+
+    pub fn drop_kept(&self, kept: &Kept) {
+        self.forget(&kept.name);
+    }
+
+    /// Removes the entry of a file.
+    pub fn remove(&self, root: &Path, real: &Path) {
+        let _ = std::fs::remove_file(self.folder.join(key(root, real)));
+    }
+
+    /// The last change of a file, if it is kept.
+    pub fn last(&self, root: &Path, real: &Path) -> std::io::Result<Option<Last>> {
+        let file = match File::open(self.folder.join(key(root, real))) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let mut bytes = Vec::new();
+        file.take(FILE_BYTES + END as u64).read_to_end(&mut bytes)?;
+        let Some(end) = bytes.len().checked_sub(END).map(|at| bytes.split_off(at)) else { return Ok(None) };
+        let Some((after, mode)) =
+            std::str::from_utf8(&end).ok().and_then(|end| end.trim_end().split_once(' '))
+        else {
+            return Ok(None);
+        };
+        let before = u32::from_str_radix(mode, 8).ok().map(|mode| (mode, bytes));
+        Ok(Some(Last { after: (!after.starts_with('-')).then(|| after.to_owned()), before }))
+    }
+
+    /// Counts what is kept, and drops the oldest when it is too much.
+    fn count(&self) -> std::io::Result<()> {
+        let mut tally = self.kept();
+        let mut all = Vec::new();
+        for entry in std::fs::read_dir(&self.folder)? {
+            let entry = entry?;
+            if let Ok(about) = entry.metadata() {
+                all.push(((about.mtime(), about.mtime_nsec()), about.len(), entry.path()));
+            }
+        }
+        all.sort_unstable();
+        *tally = Tally { entries: all.len() as u64, bytes: all.iter().map(|entry| entry.1).sum() };
+        if tally.entries <= ENTRIES && tally.bytes <= ALL_BYTES {
+            return Ok(());
+        }
+        // A tenth more than needed, so that it is not the next change's turn again.
+        for (_, bytes, path) in all {
+            if tally.entries <= ENTRIES / 10 * 9 && tally.bytes <= ALL_BYTES / 10 * 9 {
+                break;
+            }
+            let _ = std::fs::remove_file(path);
+            tally.entries -= 1;
+            tally.bytes -= bytes;
+        }
+        Ok(())
+    }
+}
+
+fn key(root: &Path, real: &Path) -> String {
+    let mut hashing = hash::Hashing::new(std::io::sink());
+    for part in [root.as_os_str().as_bytes(), b"\0", real.as_os_str().as_bytes()] {
+        let _ = hashing.write_all(part);
+    }
+    hashing.finish()
+}

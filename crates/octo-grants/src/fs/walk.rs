@@ -1,0 +1,148 @@
+//! Walking over a tree by descriptors: several threads, ignore files respected, never through a link.
+
+mod crew;
+mod entry;
+mod folder;
+mod rules;
+mod start;
+#[cfg(test)]
+mod tests;
+
+pub use entry::WalkEntry;
+
+use super::{EntryKind, Fs, HardLinks, Place};
+use crew::{Enter, Queue};
+use entry::At;
+use folder::{BUFFER, Handle};
+use octo_model::ToolError;
+use std::mem::MaybeUninit;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+/// More threads than this only get in each other's way.
+const MAX_THREADS: usize = 8;
+
+/// How many unread folders are named.
+const MAX_NAMED: usize = 20;
+
+#[derive(Debug, Clone, Default)]
+pub struct WalkOptions {
+    /// Also names that begin with a dot. (`.git` itself is never entered unless `ignored` is set, too.)
+    pub hidden: bool,
+    /// Also what `.gitignore`, `.ignore` and `.git/info/exclude` leave out.
+    pub ignored: bool,
+    /// Visits what the rules leave out, marked as such, but does not enter it.
+    pub tell_ignored: bool,
+    /// 1 is what the folder itself holds.
+    pub max_depth: Option<usize>,
+    /// 0 lets the machine decide.
+    pub threads: usize,
+}
+
+/// What to do after an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    Continue,
+    /// Do not enter this folder.
+    Skip,
+    /// End the walk.
+    Stop,
+}
+
+/// What a walk could not see.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Walked {
+    /// How many folders could not be read.
+    pub unread: usize,
+    /// Some of them, relative to where the walk began, sorted.
+    pub unread_paths: Vec<PathBuf>,
+}
+
+impl Walked {
+    fn add(&mut self, path: &Path) {
+        self.unread += 1;
+        if self.unread_paths.len() < MAX_NAMED {
+            self.unread_paths.push(path.to_owned());
+        }
+    }
+}
+
+type Visit<'a> = dyn Fn(&WalkEntry<'_>) -> Step + Sync + 'a;
+
+/// A walk under way.
+struct Walk<'a> {
+    options: &'a WalkOptions,
+    visit: &'a Visit<'a>,
+    hard_links: HardLinks,
+    /// Where the hub's own data lie beneath the root: nobody sees them.
+    own: Option<&'a [u8]>,
+    start: Arc<Handle>,
+    /// Length of the start's path beneath the root, with its slash.
+    prefix: usize,
+    threads: usize,
+    queue: Mutex<Queue>,
+    ready: Condvar,
+    stop: AtomicBool,
+    walked: Mutex<Walked>,
+}
+
+impl<M: 'static> Fs<M> {
+    /// Calls `visit` for every entry beneath a folder, from several threads, in no order.
+    /// The place may also be a file, which is then the only entry.
+    pub fn walk(
+        &self,
+        place: &Place,
+        options: &WalkOptions,
+        visit: &(dyn Fn(&WalkEntry<'_>) -> Step + Sync),
+    ) -> Result<Walked, ToolError> {
+        let hard_links = self.workspace().hard_links();
+        let kind = place.find()?.seen.kind();
+        if kind == EntryKind::Other {
+            // Says why a pipe or a device is not opened.
+            self.open_file(place)?;
+        }
+        if kind != EntryKind::Folder {
+            let at = At::Start(place);
+            visit(&WalkEntry { path: Path::new(""), kind, depth: 0, ignored: false, at, hard_links });
+            return Ok(Walked::default());
+        }
+        if options.max_depth == Some(0) {
+            return Ok(Walked::default());
+        }
+        let folder = self.open_folder(place)?;
+        let real = Some(&folder.real.inside).filter(|real| real.as_path() != Path::new("."));
+        let real = real.map(|real| real.as_os_str().as_bytes().to_vec()).unwrap_or_default();
+        let fd = folder.fd().try_clone_to_owned().map_err(ToolError::internal)?;
+        let start = Handle::new(fd, &Arc::new(AtomicUsize::new(0)));
+        let rules = if options.ignored { None } else { start::rules_above(place.root.fd(), &real) };
+        let own = self.workspace().protected().own_within(&place.root);
+        let walk = Walk {
+            options,
+            visit,
+            hard_links,
+            own: own.map(|own| own.as_os_str().as_bytes()),
+            start: Arc::clone(&start),
+            prefix: if real.is_empty() { 0 } else { real.len() + 1 },
+            threads: threads(options.threads),
+            queue: Mutex::default(),
+            ready: Condvar::new(),
+            stop: AtomicBool::new(false),
+            walked: Mutex::default(),
+        };
+        let mut buffer = vec![MaybeUninit::uninit(); BUFFER];
+        let first = Enter { parent: None, path: real, depth: 1, rules };
+        walk.go(walk.contents(start, &first, &mut buffer));
+        let mut walked = walk.walked.into_inner().unwrap_or_else(PoisonError::into_inner);
+        walked.unread_paths.sort();
+        Ok(walked)
+    }
+}
+
+fn threads(wanted: usize) -> usize {
+    match wanted {
+        0 => std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS),
+        some => some.min(MAX_THREADS),
+    }
+}

@@ -1,0 +1,215 @@
+//! Changing files: whole or not at all.
+
+use super::batch::{Act, Batch, Content, Order, lock};
+use super::resolve::{Links, Spot, refusal, split};
+use super::{EntryKind, Fs, Place, Stat, hash, names, seen};
+use octo_model::{Kind, ToolError};
+use rustix::fs::{AtFlags, OFlags};
+use rustix::io::Errno;
+
+/// How a file is written.
+#[derive(Debug, Clone, Default)]
+pub struct Write {
+    /// SHA-256 in hexadecimal (or its first 16 digits or more) that the present content must have.
+    pub if_hash: Option<String>,
+    /// The file must be new.
+    pub create_new: bool,
+    /// Makes missing folders.
+    pub mkdirs: bool,
+}
+
+/// What a write has done.
+#[derive(Debug, Clone)]
+pub struct Written {
+    pub created: bool,
+    pub stat: Stat,
+    /// SHA-256 of the new content, in hexadecimal.
+    pub hash: String,
+    /// Whether the change can be undone.
+    pub undo: bool,
+}
+
+/// One part of a change of several files.
+#[derive(Debug, Clone)]
+pub enum Change {
+    /// Replaces or creates; the mode is set when given (`0o755` for a new executable), else kept.
+    Put {
+        place: Place,
+        bytes: Vec<u8>,
+        mode: Option<u32>,
+        options: Write,
+    },
+    Remove {
+        place: Place,
+        if_hash: Option<String>,
+    },
+    /// The new name must be free.
+    Rename {
+        from: Place,
+        to: Place,
+    },
+}
+
+/// What undoing has done.
+#[derive(Debug, Clone)]
+pub struct Undone {
+    pub place: Place,
+    /// The file did not exist before the change, and does not any more.
+    pub removed: bool,
+}
+
+impl Fs<super::Write> {
+    /// Replaces or creates a file: temporary file, fsync, rename; mode kept.
+    pub fn write(&self, place: &Place, bytes: &[u8], options: &Write) -> Result<Written, ToolError> {
+        self.put(place, Content::Bytes(bytes), options)
+    }
+
+    /// The same with `bytes` after what is there.
+    pub fn append(&self, place: &Place, bytes: &[u8], options: &Write) -> Result<Written, ToolError> {
+        self.put(place, Content::Append(bytes), options)
+    }
+
+    fn put(&self, place: &Place, content: Content<'_>, options: &Write) -> Result<Written, ToolError> {
+        self.workspace().batch(true, |batch| {
+            let order = put(batch, place, content, None, options)?;
+            only(batch.carry_out(vec![order])?)
+        })
+    }
+
+    /// All of the changes or none; what fails half way is put back. Answers for each change in turn: about a removed
+    /// file what it was, about a renamed one what it is; a folder has no hash.
+    pub fn change(&self, changes: Vec<Change>) -> Result<Vec<Written>, ToolError> {
+        self.workspace().batch(true, |batch| {
+            let mut orders = Vec::with_capacity(changes.len());
+            for change in &changes {
+                orders.push(match change {
+                    Change::Put { place, bytes, mode, options } => {
+                        put(batch, place, Content::Bytes(bytes), mode.map(|mode| mode & 0o777), options)?
+                    }
+                    Change::Remove { place, if_hash } => {
+                        if_hash.as_deref().map_or(Ok(()), hash::check)?;
+                        let spot = batch.spot(place, Links::Keep, false)?;
+                        refuse_link(&spot)?;
+                        Order { spot, act: Act::Remove { if_hash: if_hash.as_deref() } }
+                    }
+                    Change::Rename { from, to } => {
+                        let spot = batch.spot(from, Links::Keep, false)?;
+                        let to = batch.spot(to, Links::Keep, false)?;
+                        if spot.must()?.kind() == EntryKind::Folder {
+                            self.keeps_protection(&spot, &to)?;
+                        }
+                        Order { spot, act: Act::Move { to } }
+                    }
+                });
+            }
+            batch.carry_out(orders)
+        })
+    }
+
+    /// True when the folder is new.
+    pub fn make_folder(&self, place: &Place, parents: bool) -> Result<bool, ToolError> {
+        self.workspace().batch(true, |batch| {
+            let there = match place.lookup(OFlags::PATH) {
+                Ok(fd) => Some(seen::about(fd).map_err(|errno| refusal(place, errno))?),
+                Err(Errno::NOENT) => None,
+                Err(errno) => return Err(refusal(place, errno)),
+            };
+            match there.map(|seen| seen.kind()) {
+                Some(EntryKind::Folder) => return Ok(false),
+                Some(_) => {
+                    return Err(refusal(place, Errno::EXIST).hint("It is no folder; choose another name."));
+                }
+                None => {}
+            }
+            let (parent, _) = split(place)?;
+            if !parents {
+                place.at(parent).find()?;
+            }
+            let new = batch.folders(place)?;
+            batch.settle_folders()?;
+            Ok(new)
+        })
+    }
+
+    /// Removes a file, a link (never what it points to) or an empty folder.
+    pub fn remove(&self, place: &Place) -> Result<(), ToolError> {
+        self.workspace().batch(true, |batch| {
+            let spot = batch.spot(place, Links::Keep, false)?;
+            let flags = match spot.must()?.kind() {
+                EntryKind::File => {
+                    return batch
+                        .carry_out(vec![Order { spot, act: Act::Remove { if_hash: None } }])
+                        .map(|_| ());
+                }
+                EntryKind::Folder => AtFlags::REMOVEDIR,
+                EntryKind::Symlink | EntryKind::Other => AtFlags::empty(),
+            };
+            let _lock = lock(std::iter::once(&spot))?;
+            rustix::fs::unlinkat(&spot.folder, &spot.leaf, flags).map_err(|errno| refusal(place, errno))?;
+            names::settle(&spot.folder).map_err(|errno| refusal(place, errno))
+        })
+    }
+
+    /// Takes back the last change of a file, unless somebody else has changed it since.
+    pub fn undo(&self, place: &Place) -> Result<Undone, ToolError> {
+        let nothing = || {
+            ToolError::not_found(format!("There is no change of `{}` to take back.", place.told())).hint(
+                "Only the last change of a file that was made here is kept, once, and not for large files.",
+            )
+        };
+        let Some(state) = self.workspace().memory() else { return Err(nothing()) };
+        self.workspace().batch(false, |batch| {
+            let spot = batch.spot(place, Links::Follow, false)?;
+            let (root, real) = (spot.place.root().path.clone(), spot.real.clone());
+            let last = state.undos.last(&root, &real).map_err(ToolError::internal)?.ok_or_else(nothing)?;
+            let if_hash = last.after.as_deref();
+            let removed = last.before.is_none();
+            let act = match &last.before {
+                Some((mode, bytes)) => Act::Put {
+                    content: Content::Bytes(bytes),
+                    mode: Some(*mode),
+                    if_hash,
+                    create_new: if_hash.is_none(),
+                },
+                None => Act::Remove { if_hash },
+            };
+            batch.carry_out(vec![Order { spot, act }]).map_err(|error| match error.kind {
+                Kind::NotFound | Kind::Conflict => ToolError::new(
+                    Kind::Conflict,
+                    format!("`{}` was changed after the change that would be taken back.", place.told()),
+                )
+                .hint("Read it, and write what it should be."),
+                _ => error,
+            })?;
+            state.undos.remove(&root, &real);
+            Ok(Undone { place: place.clone(), removed })
+        })
+    }
+}
+
+/// The order to put content at a place.
+fn put<'a>(
+    batch: &mut Batch<'_>,
+    place: &Place,
+    content: Content<'a>,
+    mode: Option<u32>,
+    options: &'a Write,
+) -> Result<Order<'a>, ToolError> {
+    let if_hash = options.if_hash.as_deref();
+    if_hash.map_or(Ok(()), hash::check)?;
+    let spot = batch.spot(place, Links::Follow, options.mkdirs)?;
+    Ok(Order { spot, act: Act::Put { content, mode, if_hash, create_new: options.create_new } })
+}
+
+/// A link is removed by itself, since it has no content that could be put back.
+fn refuse_link(spot: &Spot) -> Result<(), ToolError> {
+    if spot.must()?.kind() != EntryKind::Symlink {
+        return Ok(());
+    }
+    Err(ToolError::invalid(format!("`{}` is a link.", spot.place.told()))
+        .hint("Remove the link by itself, or name the file that it points to."))
+}
+
+fn only(written: Vec<Written>) -> Result<Written, ToolError> {
+    written.into_iter().next().ok_or_else(|| ToolError::internal("a write without an answer"))
+}

@@ -1,0 +1,268 @@
+//! The workspace's own SSH key. Tools see its public half; only `ssh`, started by the hub, reads the private one.
+
+use crate::{Doors, Grant};
+use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
+use aws_lc_rs::{digest, rand};
+use octo_model::ToolError;
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const PRIVATE: &str = "id_ed25519";
+const PUBLIC: &str = "id_ed25519.pub";
+const KNOWN_HOSTS: &str = "known_hosts";
+const KIND: &[u8] = b"ssh-ed25519";
+const COMMENT: &str = "octoprox@workspace";
+
+/// The key of one workspace and the hosts that it has met. The key is made when it is first asked for.
+#[derive(Clone)]
+pub struct SshKey(Arc<PathBuf>);
+
+impl SshKey {
+    /// One key for each default root, kept in the hub's own data.
+    pub fn new(state: &Path, root: &Path) -> Self {
+        let root = fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
+        let hash = digest::digest(&digest::SHA256, root.as_os_str().as_encoded_bytes());
+        let name: String = hash.as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        Self(Arc::new(state.join("ssh").join(name)))
+    }
+
+    /// The public key as a forge wants it.
+    pub fn public(&self) -> Result<String, ToolError> {
+        self.ensure()?;
+        let text = fs::read_to_string(self.0.join(PUBLIC)).map_err(broken)?;
+        Ok(text.trim_end().to_owned())
+    }
+
+    /// Where the private key is: for `ssh -i` and [`crate::exec::Job::readable`], never for an answer.
+    pub fn private_path(&self) -> Result<PathBuf, ToolError> {
+        self.ensure()?;
+        Ok(self.0.join(PRIVATE))
+    }
+
+    /// The folder with the key and the hosts.
+    pub fn folder(&self) -> &Path {
+        &self.0
+    }
+
+    /// Keys of hosts, in the form of OpenSSH. An operator may write it by hand.
+    pub fn known_hosts(&self) -> PathBuf {
+        self.0.join(KNOWN_HOSTS)
+    }
+
+    /// Whether the key of a host (`host`, or `[host]:port`) is kept.
+    pub fn knows(&self, host: &str) -> bool {
+        let known = fs::read_to_string(self.known_hosts()).unwrap_or_default();
+        known.lines().any(|line| names(line, host))
+    }
+
+    /// Keeps what a host showed at first sight; other hosts' lines and malformed ones are left out.
+    pub fn learn(&self, host: &str, lines: &str) -> Result<(), ToolError> {
+        self.ensure()?;
+        let lines: Vec<&str> = lines.lines().filter(|line| is_host_key(line, host)).collect();
+        if lines.is_empty() {
+            return Err(ToolError::unavailable("The host showed no key.").hint("Check the host's name."));
+        }
+        let mut text = lines.join("\n");
+        text.push('\n');
+        let mut options = OpenOptions::new();
+        let file = options.create(true).append(true).mode(0o600).open(self.known_hosts());
+        file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(broken)
+    }
+
+    /// Makes the pair in a folder of its own and renames that: of two processes, one wins and both use its key.
+    fn ensure(&self) -> Result<(), ToolError> {
+        if self.0.join(PRIVATE).exists() {
+            return Ok(());
+        }
+        let parent = self.0.parent().unwrap_or(&self.0);
+        private_folder(parent).map_err(broken)?;
+        let mut nonce = [0u8; 8];
+        rand::fill(&mut nonce).map_err(broken)?;
+        let fresh = parent.join(format!(".new-{:016x}", u64::from_le_bytes(nonce)));
+        let made = write_pair(&fresh).and_then(|()| fs::rename(&fresh, self.0.as_path()));
+        if made.is_err() {
+            let _ = fs::remove_dir_all(&fresh);
+        }
+        match made {
+            Err(error) if !self.0.join(PRIVATE).exists() => Err(broken(error)),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Grant for SshKey {
+    fn open(doors: &Doors) -> Result<Self, ToolError> {
+        doors.open()
+    }
+}
+
+fn broken(error: impl std::fmt::Display) -> ToolError {
+    ToolError::unavailable("The workspace's SSH key cannot be used.")
+        .hint("Ask the operator to look at the hub's data folder.")
+        .detail(error)
+}
+
+fn names(line: &str, host: &str) -> bool {
+    line.split_whitespace().next().is_some_and(|hosts| hosts.split(',').any(|name| name == host))
+}
+
+fn is_host_key(line: &str, host: &str) -> bool {
+    let fields: Vec<&str> = line.split(' ').collect();
+    matches!(fields.as_slice(), [name, _, _] if *name == host)
+        && line.chars().all(|c| c.is_ascii_graphic() || c == ' ')
+}
+
+fn private_folder(path: &Path) -> std::io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+fn write_pair(folder: &Path) -> std::io::Result<()> {
+    private_folder(folder)?;
+    let mut seed = [0u8; 32];
+    rand::fill(&mut seed).map_err(std::io::Error::other)?;
+    let pair = Ed25519KeyPair::from_seed_unchecked(&seed).map_err(std::io::Error::other)?;
+    let public = public_blob(pair.public_key().as_ref());
+    let line = format!("ssh-ed25519 {} {COMMENT}\n", base64(&public));
+    let mut check = [0u8; 4];
+    rand::fill(&mut check).map_err(std::io::Error::other)?;
+    let text = private_text(&seed, pair.public_key().as_ref(), check);
+    for (name, mode, text) in [(PRIVATE, 0o600, text), (PUBLIC, 0o644, line)] {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(folder.join(name))?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+    }
+    Ok(())
+}
+
+fn public_blob(key: &[u8]) -> Vec<u8> {
+    let mut blob = Vec::new();
+    string(&mut blob, KIND);
+    string(&mut blob, key);
+    blob
+}
+
+/// The format of OpenSSH (PROTOCOL.key), without a passphrase: nobody would be there to type it.
+fn private_text(seed: &[u8], key: &[u8], check: [u8; 4]) -> String {
+    let mut secret = [check, check].concat();
+    string(&mut secret, KIND);
+    string(&mut secret, key);
+    string(&mut secret, &[seed, key].concat());
+    string(&mut secret, COMMENT.as_bytes());
+    let padding = (8 - secret.len() % 8) % 8;
+    secret.extend((1..=padding).filter_map(|at| u8::try_from(at).ok()));
+    let mut blob = b"openssh-key-v1\0".to_vec();
+    for part in [b"none".as_slice(), b"none", b""] {
+        string(&mut blob, part);
+    }
+    blob.extend_from_slice(&1u32.to_be_bytes());
+    string(&mut blob, &public_blob(key));
+    string(&mut blob, &secret);
+    let encoded = base64(&blob);
+    let lines: Vec<&str> =
+        encoded.as_bytes().chunks(70).filter_map(|line| std::str::from_utf8(line).ok()).collect();
+    format!("-----BEGIN OPENSSH PRIVATE KEY-----\n{}\n-----END OPENSSH PRIVATE KEY-----\n", lines.join("\n"))
+}
+
+/// A length and that many bytes, as SSH writes them.
+fn string(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.extend_from_slice(&u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_be_bytes());
+    out.extend_from_slice(bytes);
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for chunk in bytes.chunks(3) {
+        let word =
+            (0..3).fold(0usize, |word, at| word << 8 | usize::from(chunk.get(at).copied().unwrap_or(0)));
+        for at in 0..4 {
+            let digit = DIGITS.get(word >> (18 - 6 * at) & 63).copied().unwrap_or(b'=');
+            text.push(if at <= chunk.len() { char::from(digit) } else { '=' });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+    use std::process::Command;
+
+    fn key() -> (tempfile::TempDir, SshKey) {
+        let state = tempfile::tempdir().unwrap();
+        let key = SshKey::new(state.path(), Path::new("/work/space"));
+        (state, key)
+    }
+
+    #[test]
+    fn base64_agrees_with_the_standard() {
+        for (plain, coded) in
+            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")]
+        {
+            assert_eq!(base64(plain.as_bytes()), coded);
+        }
+        assert_eq!(base64(&[0xff, 0xfe, 0xfd]), "//79");
+    }
+
+    #[test]
+    fn the_key_is_made_once_and_kept_private() {
+        let (state, key) = key();
+        let public = key.public().unwrap();
+        assert!(public.starts_with("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI"), "{public}");
+        assert!(public.ends_with(" octoprox@workspace"));
+        let again = SshKey::new(state.path(), Path::new("/work/space"));
+        assert_eq!(again.public().unwrap(), public);
+        let other = SshKey::new(state.path(), Path::new("/work/other"));
+        assert_ne!(other.public().unwrap(), public);
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&key.private_path().unwrap()), 0o600);
+        assert_eq!(mode(key.folder()), 0o700);
+        assert_eq!(mode(key.folder().parent().unwrap()), 0o700);
+    }
+
+    #[test]
+    fn two_at_once_make_one_key() {
+        let (_state, key) = key();
+        let makers: Vec<_> = (0..8)
+            .map(|_| {
+                let key = key.clone();
+                std::thread::spawn(move || key.public().unwrap())
+            })
+            .collect();
+        let made: std::collections::BTreeSet<String> =
+            makers.into_iter().map(|maker| maker.join().unwrap()).collect();
+        assert_eq!(made.len(), 1);
+        let left = fs::read_dir(key.folder().parent().unwrap()).unwrap().count();
+        assert_eq!(left, 1, "nothing half-made stays behind");
+    }
+
+    #[test]
+    fn ssh_keygen_reads_the_private_key() {
+        let (_state, key) = key();
+        let Ok(told) =
+            Command::new("ssh-keygen").arg("-y").arg("-f").arg(key.private_path().unwrap()).output()
+        else {
+            eprintln!("ssh-keygen is not installed");
+            return;
+        };
+        assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
+        assert_eq!(String::from_utf8_lossy(&told.stdout).trim_end(), key.public().unwrap());
+    }
+
+    #[test]
+    fn hosts_are_learnt_exactly() {
+        let (_state, key) = key();
+        assert!(!key.knows("example.org"));
+        key.learn("example.org", "# talk\nexample.org ssh-ed25519 AAAA\nevil.org ssh-ed25519 BBBB\n")
+            .unwrap();
+        key.learn("[example.org]:2222", "[example.org]:2222 ssh-rsa CCCC\n").unwrap();
+        assert!(key.knows("example.org") && key.knows("[example.org]:2222"));
+        assert!(!key.knows("evil.org") && !key.knows("ample.org"));
+        assert!(key.learn("other.org", "example.org ssh-ed25519 AAAA\n").is_err());
+        assert_eq!(fs::read_to_string(key.known_hosts()).unwrap().lines().count(), 2);
+    }
+}

@@ -1,0 +1,28 @@
+//! Real programs in each sandbox that works on this machine.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "tests look at the machine itself and fail where they must"
+)]
+
+#[path = "exec/bench.rs"]
+mod bench;
+#[path = "exec/ends.rs"]
+mod ends;
+#[path = "exec/leaks.rs"]
+mod leaks;
+#[path = "exec/output.rs"]
+mod output;
+#[path = "exec/sandbox.rs"]
+mod sandbox;
+#[path = "exec/sessions.rs"]
+mod sessions;
+
+/// The launcher that the others start: this very binary.
+#[test]
+#[ignore = "a process that other tests start"]
+fn launcher() {
+    octo_grants::exec::launch::main(std::env::args_os());
+}

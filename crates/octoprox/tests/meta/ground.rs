@@ -1,0 +1,69 @@
+//! A small workspace for examples: a git repository with two commits and a change that is not committed.
+
+use super::hub::Memory;
+use octo_grants::{Clock, Doors};
+use octo_hub::Spills;
+use octoprox::settings::Settings;
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Arc, OnceLock};
+use tempfile::TempDir;
+
+const FILES: [(&str, &str); 5] = [
+    ("notes.txt", "alpha\nbeta\n"),
+    ("src/main.rs", "fn main() {\n    println!(\"hello\");\n}\n"),
+    ("README.md", "# Demo\n\nA small project.\n"),
+    ("data.csv", "name,count\nada,3\ngrace,5\n"),
+    ("docs/guide.md", "# Guide\n\nRead me.\n"),
+];
+
+/// A workspace of its own and the hub's data beside it.
+pub struct Ground {
+    folder: TempDir,
+    pub settings: Settings,
+}
+
+impl Ground {
+    pub fn new() -> Self {
+        static FIRST: OnceLock<TempDir> = OnceLock::new();
+        let first = FIRST.get_or_init(repository);
+        let folder = tempfile::tempdir().unwrap();
+        let workspace = folder.path().join("workspace");
+        run(Command::new("cp").arg("-r").arg(first.path()).arg(&workspace));
+        std::fs::create_dir(folder.path().join("state")).unwrap();
+        Self { folder, settings: Settings { workspace: Some(workspace), ..Settings::default() } }
+    }
+
+    /// Everything that the binary opens; examples are run at one moment, so that the same answer can be asked for.
+    pub fn doors(&self, memory: &Arc<Memory>) -> Doors {
+        let program = Path::new(env!("CARGO_BIN_EXE_octoprox"));
+        let spills = Arc::clone(memory) as Arc<dyn Spills>;
+        let doors = octoprox::doors(&self.settings, &self.folder.path().join("state"), program, spills);
+        doors.unwrap().with(Clock::fixed("2026-11-14T12:00:00Z".parse().unwrap()))
+    }
+}
+
+fn repository() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    git(folder.path(), &["init", "--quiet", "--initial-branch=main"]);
+    for (commit, files) in [("Begin", &FILES[..1]), ("Add a program and its guide", &FILES[1..])] {
+        for (name, text) in files {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        git(folder.path(), &["add", "--all"]);
+        git(folder.path(), &["commit", "--quiet", "--message", commit]);
+    }
+    std::fs::write(folder.path().join("notes.txt"), "alpha\nbeta\ngamma\n").unwrap();
+    folder
+}
+
+fn git(folder: &Path, arguments: &[&str]) {
+    let who = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"];
+    run(Command::new("git").current_dir(folder).args(who).args(arguments));
+}
+
+fn run(command: &mut Command) {
+    assert!(command.status().unwrap().success(), "{command:?}");
+}

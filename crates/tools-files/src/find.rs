@@ -1,0 +1,27 @@
+//! What the tools that walk over folders share.
+
+pub mod first;
+pub mod glob;
+pub mod pace;
+
+use octo_toolkit::Place;
+use octo_toolkit::fs::Walked;
+use std::path::Path;
+
+/// Something beneath a place, as the caller would name it.
+pub fn told(place: &Place, path: &Path) -> String {
+    if path.as_os_str().is_empty() { place.told() } else { place.join(path).told() }
+}
+
+/// What a walk could not see, in words.
+pub fn unread(place: &Place, walked: &Walked) -> Vec<String> {
+    if walked.unread == 0 {
+        return Vec::new();
+    }
+    let named: Vec<String> = walked.unread_paths.iter().take(5).map(|path| told(place, path)).collect();
+    let more = if walked.unread > named.len() { ", …" } else { "" };
+    vec![format!("Folders that could not be read: {} ({}{more}).", walked.unread, named.join(", "))]
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,52 @@
+//! A long walk notices that nobody waits for it any more, and tells how far it is.
+
+use octo_toolkit::fs::{EntryKind, Step, WalkEntry};
+use octo_toolkit::{Cx, Kind, ToolError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// How many files pass between two messages.
+const MESSAGE: u64 = 4096;
+
+pub struct Pace<'a> {
+    cx: &'a Cx,
+    files: AtomicU64,
+    over: AtomicBool,
+}
+
+impl<'a> Pace<'a> {
+    pub fn new(cx: &'a Cx) -> Self {
+        Self { cx, files: AtomicU64::new(0), over: AtomicBool::new(false) }
+    }
+
+    /// Whether the call was cancelled or has no time left. Cheap enough for every entry.
+    pub fn is_over(&self) -> bool {
+        if self.cx.check().is_err() || self.cx.time_left().is_zero() {
+            self.over.store(true, Ordering::Relaxed);
+        }
+        self.over.load(Ordering::Relaxed)
+    }
+
+    /// To be asked for every entry.
+    pub fn step(&self, entry: &WalkEntry<'_>) -> Step {
+        if entry.kind == EntryKind::File {
+            let files = self.files.fetch_add(1, Ordering::Relaxed) + 1;
+            if files.is_multiple_of(MESSAGE) {
+                self.cx.progress(files, None, &format!("{files} files"));
+            }
+        }
+        if self.is_over() { Step::Stop } else { Step::Continue }
+    }
+
+    /// What the call ends with when the walk was given up.
+    pub fn finish(&self) -> Result<(), ToolError> {
+        self.cx.check()?;
+        if self.over.load(Ordering::Relaxed) {
+            return Err(ToolError::new(
+                Kind::Timeout,
+                "There are more files than could be looked at in time.",
+            )
+            .hint("Name a folder further down as path, or narrow the pattern."));
+        }
+        Ok(())
+    }
+}

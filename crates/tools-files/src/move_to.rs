@@ -1,0 +1,69 @@
+//! `fs_move`.
+
+use crate::target;
+use octo_toolkit::fs::Write;
+use octo_toolkit::{Cx, Effect, Example, Fs, Tool, ToolError, WorkPath};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// Moves or renames a file or folder; a destination that exists is refused unless overwrite is given. Prefer fs_copy to
+/// keep the original.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// File or folder to move, relative to the workspace.
+    source: WorkPath,
+    /// Its new path, the name included.
+    destination: WorkPath,
+    /// Replace a file that is there already.
+    #[serde(default)]
+    overwrite: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// Where it was.
+    source: String,
+    /// Where it is now.
+    destination: String,
+    /// What was lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    warning: Option<String>,
+}
+
+pub struct Move;
+
+impl Tool for Move {
+    const NAME: &'static str = "fs_move";
+    const TITLE: &'static str = "Move or rename";
+    const EFFECT: Effect = Effect::destroys();
+    type Input = Input;
+    type Output = Output;
+    type Grants = Fs<Write>;
+
+    fn examples() -> Vec<Example> {
+        vec![
+            Example::new("Rename a file", json!({"source": "notes.txt", "destination": "docs/notes.txt"}))
+                .gives(json!({"source": "notes.txt", "destination": "docs/notes.txt"})),
+            Example::new(
+                "Replace another file",
+                json!({"source": "README.md", "destination": "docs/guide.md", "overwrite": true}),
+            ),
+        ]
+    }
+
+    async fn run(&self, input: Input, fs: Fs<Write>, _cx: &Cx) -> Result<Output, ToolError> {
+        fs.run(move |fs| {
+            let (from, to) = (fs.place(&input.source)?, fs.place(&input.destination)?);
+            let lost = target::check(fs, &from, &to, input.overwrite)?;
+            fs.rename(&from, &to, input.overwrite).map_err(|error| target::homeless(error, &to))?;
+            Ok(Output {
+                source: from.told(),
+                destination: to.told(),
+                warning: lost.map(|lost| format!("{lost} It cannot be brought back.")),
+            })
+        })
+        .await
+    }
+}

@@ -1,0 +1,250 @@
+//! What a patch of several files comes to: every file before and after, worked out before anything is written.
+
+use super::apply::{self, Applied};
+use super::names;
+use super::parse::{FilePatch, Mark};
+use crate::diff;
+use crate::encoding::Text;
+use crate::{edit, hash};
+use octo_toolkit::fs::{Change, Write, WriteOptions};
+use octo_toolkit::{Fs, Kind, Place, ToolError};
+
+/// A file that the patch touches. One that it touches twice is one file.
+pub struct Slot {
+    place: Place,
+    before: Option<Content>,
+    after: Option<Content>,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+struct Content {
+    bytes: Vec<u8>,
+    mode: Option<u32>,
+}
+
+/// What the patch does to one file, for the answer.
+pub struct Deed {
+    pub path: String,
+    pub from: Option<String>,
+    pub status: &'static str,
+    pub hunks: usize,
+    pub applied: Applied,
+}
+
+/// Where names of the patch lead.
+pub enum Scope {
+    /// To this file, whatever they are.
+    File(Place),
+    /// Into this folder.
+    Folder(Place),
+}
+
+#[derive(Default)]
+pub struct Plan {
+    slots: Vec<Slot>,
+    pub deeds: Vec<Deed>,
+    /// Files that others took the place of.
+    pub replaced: Vec<String>,
+}
+
+pub fn plan(fs: &Fs<Write>, scope: &Scope, patches: &[FilePatch]) -> Result<Plan, ToolError> {
+    if let (Scope::File(place), true) =
+        (scope, patches.len() != 1 || patches.iter().any(|patch| patch.renames))
+    {
+        return Err(ToolError::invalid(format!(
+            "The patch concerns several files or renames one, but `{}` is a single file.",
+            place.told()
+        ))
+        .hint("Give as path the folder that the names in the patch are relative to, such as \".\"."));
+    }
+    let mut plan = Plan::default();
+    for patch in patches {
+        plan.add(fs, scope, patch)?;
+    }
+    Ok(plan)
+}
+
+impl Plan {
+    fn add(&mut self, fs: &Fs<Write>, scope: &Scope, patch: &FilePatch) -> Result<(), ToolError> {
+        let from = self.slot(fs, &find(scope, patch.old.as_deref().or(patch.new.as_deref()))?)?;
+        let to = match patch.renames {
+            true => self.slot(fs, &find(scope, patch.new.as_deref())?)?,
+            false => from,
+        };
+        let told =
+            |plan: &Self, at: usize| plan.slots.get(at).map(|slot| slot.place.told()).unwrap_or_default();
+        let (path, source) = (told(self, to), told(self, from));
+        let had = self.slots.get(from).and_then(|slot| slot.after.clone());
+        let (content, applied) = changed(had.as_ref(), patch, &source)?;
+        let status = match () {
+            () if patch.deletes => "deleted",
+            () if patch.renames => "renamed",
+            () if had.is_none() => "created",
+            () => "modified",
+        };
+        if patch.renames {
+            let taken = self.slots.get(to).is_some_and(|slot| slot.after.is_some()) && to != from;
+            if taken && !patch.blindly {
+                return Err(conflict(format!(
+                    "The patch renames `{source}` to `{path}`, which exists already."
+                ))
+                .hint("Move or delete that file first, or leave the renaming out."));
+            }
+            self.put(from, None);
+            self.replaced.extend(taken.then(|| path.clone()));
+        }
+        self.replaced.extend((patch.creates && had.is_some()).then(|| path.clone()));
+        self.put(to, content);
+        let from = patch.renames.then_some(source);
+        self.deeds.push(Deed { path, from, status, hunks: patch.hunks.len(), applied });
+        Ok(())
+    }
+
+    fn put(&mut self, at: usize, content: Option<Content>) {
+        if let Some(slot) = self.slots.get_mut(at) {
+            slot.after = content;
+        }
+    }
+
+    fn slot(&mut self, fs: &Fs<Write>, place: &Place) -> Result<usize, ToolError> {
+        if let Some(at) = self.slots.iter().position(|slot| slot.place.told() == place.told()) {
+            return Ok(at);
+        }
+        let before = match fs.read(place, edit::MOST) {
+            Ok((bytes, stat)) => Some(Content { bytes, mode: Some(stat.mode) }),
+            Err(error) if error.kind == Kind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        self.slots.push(Slot { place: place.clone(), after: before.clone(), before });
+        Ok(self.slots.len() - 1)
+    }
+
+    /// The hash that a file has after the patch; nothing when it is gone.
+    pub fn hash_after(&self, path: &str) -> Option<String> {
+        let slot = self.slots.iter().find(|slot| slot.place.told() == path)?;
+        slot.after.as_ref().map(|content| hash::of(&content.bytes))
+    }
+
+    /// The hash of a patch's only file as it is.
+    pub fn hash_before(&self) -> Option<String> {
+        self.slots.first().and_then(|slot| slot.before.as_ref()).map(|content| hash::of(&content.bytes))
+    }
+
+    /// What has to be written, each part bound to what was read.
+    pub fn changes(&self) -> Vec<Change> {
+        self.slots.iter().filter_map(Slot::change).collect()
+    }
+
+    pub fn diff(&self) -> String {
+        let text = |content: Option<&Content>, path: &str| {
+            let text = content.and_then(|content| Text::lossless(&content.bytes, path).ok());
+            text.map(|text| text.text).unwrap_or_default()
+        };
+        let one = |slot: &Slot| {
+            let path = slot.place.told();
+            let (old, new) = (text(slot.before.as_ref(), &path), text(slot.after.as_ref(), &path));
+            let name = |content: &Option<Content>| content.as_ref().map(|_| path.as_str());
+            diff::unified((name(&slot.before), &old), (name(&slot.after), &new)).text
+        };
+        self.slots.iter().map(one).collect()
+    }
+}
+
+impl Slot {
+    fn change(&self) -> Option<Change> {
+        let known = self.before.as_ref().map(|content| hash::of(&content.bytes));
+        match (&self.before, &self.after) {
+            (Some(_), None) => Some(Change::Remove { place: self.place.clone(), if_hash: known }),
+            (before, Some(after)) if before.as_ref() != Some(after) => {
+                let new = before.is_none();
+                Some(Change::Put {
+                    place: self.place.clone(),
+                    bytes: after.bytes.clone(),
+                    mode: after
+                        .mode
+                        .filter(|mode| before.as_ref().and_then(|before| before.mode) != Some(*mode)),
+                    options: WriteOptions { if_hash: known, create_new: new, mkdirs: new },
+                })
+            }
+            _ => None,
+        }
+    }
+}
+
+fn find(scope: &Scope, name: Option<&str>) -> Result<Place, ToolError> {
+    match (scope, name) {
+        (Scope::File(place), _) => Ok(place.clone()),
+        (Scope::Folder(folder), Some(name)) => Ok(folder.join(names::safe(name)?)),
+        (Scope::Folder(folder), None) => Err(ToolError::invalid(format!(
+            "`{}` is a folder, and the patch does not name its files.",
+            folder.told()
+        ))
+        .hint("Give the file as path, or write --- a/file and +++ b/file before the hunks.")),
+    }
+}
+
+fn conflict(message: String) -> ToolError {
+    ToolError::new(Kind::Conflict, message)
+}
+
+/// The file after the patch; `None` when it is gone.
+fn changed(
+    had: Option<&Content>,
+    patch: &FilePatch,
+    path: &str,
+) -> Result<(Option<Content>, Applied), ToolError> {
+    let only_adds = patch.hunks.iter().all(|hunk| hunk.lines.iter().all(|line| line.mark == Mark::Add));
+    let Some(had) = had else {
+        if patch.deletes || patch.renames || !(patch.creates || only_adds) {
+            return Err(ToolError::not_found(format!(
+                "`{path}` does not exist, so the patch cannot change it."
+            ))
+            .hint("Look for the right name with fs_glob or fs_list."));
+        }
+        let applied = apply::apply("", patch, path)?;
+        let bytes = applied.text.clone().into_bytes();
+        let mode = patch.new_mode.filter(|mode| mode & 0o111 != 0);
+        return Ok((Some(Content { bytes, mode }), applied));
+    };
+    if patch.deletes && patch.blindly {
+        return Ok((None, Applied::default()));
+    }
+    let mode = had.mode.zip(patch.new_mode).map(|(mode, new)| executable(mode, new)).or(had.mode);
+    if patch.hunks.is_empty() && !patch.deletes {
+        return Ok((Some(Content { bytes: had.bytes.clone(), mode }), Applied::default()));
+    }
+    let text = match had.bytes.is_empty() || (patch.creates && patch.blindly) {
+        true => Text::empty(),
+        false => Text::lossless(&had.bytes, path)?,
+    };
+    if patch.creates && !text.text.is_empty() {
+        return Err(exists(&text, patch, path));
+    }
+    let applied = apply::apply(&text.text, patch, path)?;
+    if !patch.deletes {
+        return Ok((Some(Content { bytes: text.encode(&applied.text)?, mode }), applied));
+    }
+    if !applied.text.is_empty() {
+        return Err(conflict(format!(
+            "The patch deletes `{path}`, but the file has lines that it does not know."
+        ))
+        .hint("Read the file again; to delete it whatever it holds, call fs_delete."));
+    }
+    Ok((None, applied))
+}
+
+fn exists(text: &Text, patch: &FilePatch, path: &str) -> ToolError {
+    let same = apply::apply("", patch, path).is_ok_and(|made| made.text == text.text);
+    let error = conflict(format!("The patch creates `{path}`, which exists already; nothing was changed."));
+    match same {
+        true => error.hint("Its content is the same, so the patch seems to be already applied."),
+        false => {
+            error.hint("Make the patch against the present content, or delete the file first with fs_delete.")
+        }
+    }
+}
+
+/// Patches know one thing about modes: whether the file may be run.
+fn executable(mode: u32, wanted: u32) -> u32 {
+    if wanted & 0o111 == 0 { mode & !0o111 } else { mode | ((mode & 0o444) >> 2) }
+}

@@ -1,0 +1,336 @@
+//! Walks over the bytes of a file in blocks, however long it is: counts lines, finds the wanted ones.
+
+use crate::encoding::Form;
+use crate::hash;
+use octo_toolkit::ToolError;
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
+
+/// Even, so that a block never parts a UTF-16 unit.
+const BLOCK: usize = 64 * 1024;
+
+/// How a newline looks in the file's bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Newline {
+    Byte,
+    Little,
+    Big,
+}
+
+impl Newline {
+    pub fn of(form: Form) -> Self {
+        match form.is_wide() {
+            false => Self::Byte,
+            true if form.encoding == encoding_rs::UTF_16LE => Self::Little,
+            true => Self::Big,
+        }
+    }
+
+    fn width(self) -> usize {
+        if self == Self::Byte { 1 } else { 2 }
+    }
+
+    /// Just past the first newline.
+    fn past_first(self, bytes: &[u8]) -> Option<usize> {
+        let at = match self {
+            Self::Byte => memchr::memchr(b'\n', bytes),
+            wide => bytes.chunks_exact(2).position(|pair| wide.is(pair)).map(|pair| pair * 2),
+        };
+        at.map(|at| at + self.width())
+    }
+
+    /// Just past the last newline.
+    fn past_last(self, bytes: &[u8]) -> Option<usize> {
+        let at = match self {
+            Self::Byte => memchr::memrchr(b'\n', bytes),
+            wide => bytes.chunks_exact(2).rposition(|pair| wide.is(pair)).map(|pair| pair * 2),
+        };
+        at.map(|at| at + self.width())
+    }
+
+    fn count(self, bytes: &[u8]) -> u64 {
+        let found = match self {
+            Self::Byte => memchr::memchr_iter(b'\n', bytes).count(),
+            wide => bytes.chunks_exact(2).filter(|pair| wide.is(pair)).count(),
+        };
+        found as u64
+    }
+
+    fn is(self, pair: &[u8]) -> bool {
+        pair == if self == Self::Little { b"\n\0" } else { b"\0\n" }
+    }
+
+    fn ends(self, bytes: &[u8]) -> bool {
+        self.past_last(bytes) == Some(bytes.len())
+    }
+
+    /// Lines in a part of a file that begins where a line begins.
+    pub fn lines(self, bytes: &[u8]) -> u64 {
+        self.count(bytes) + u64::from(!bytes.is_empty() && !self.ends(bytes))
+    }
+}
+
+/// Called between blocks; an error ends the walk.
+pub type Check<'a> = &'a dyn Fn() -> Result<(), ToolError>;
+
+/// Fills the buffer as far as the source goes.
+pub fn fill(source: &mut impl Read, buffer: &mut [u8]) -> Result<usize, ToolError> {
+    let mut full = 0;
+    while let Some(rest) = buffer.get_mut(full..).filter(|rest| !rest.is_empty()) {
+        match source.read(rest) {
+            Ok(0) => break,
+            Ok(more) => full += more,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    Ok(full)
+}
+
+fn failed(error: std::io::Error) -> ToolError {
+    ToolError::unavailable("The file could not be read to its end.").hint("Try again.").detail(error)
+}
+
+/// Calls `look` with every block until it says to stop.
+fn blocks(
+    source: &mut impl Read,
+    check: Check<'_>,
+    mut look: impl FnMut(&[u8]) -> bool,
+) -> Result<(), ToolError> {
+    let mut buffer = vec![0; BLOCK];
+    loop {
+        check()?;
+        let full = fill(source, &mut buffer)?;
+        let block = buffer.get(..full).unwrap_or_default();
+        if block.is_empty() || !look(block) || full < BLOCK {
+            return Ok(());
+        }
+    }
+}
+
+/// A whole file in two numbers.
+pub struct Census {
+    pub hash: String,
+    pub lines: u64,
+}
+
+pub fn census(source: &mut impl Read, newline: Newline, check: Check<'_>) -> Result<Census, ToolError> {
+    let (mut hash, mut lines, mut open) = (hash::Running::new(), 0, false);
+    blocks(source, check, |block| {
+        hash.feed(block);
+        lines += newline.count(block);
+        open = !newline.ends(block);
+        true
+    })?;
+    Ok(Census { hash: hash.end(), lines: lines + u64::from(open) })
+}
+
+/// The wanted part of a file.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Part {
+    pub bytes: Vec<u8>,
+    /// Wanted lines are missing because the part would be too large.
+    pub truncated: bool,
+    /// A line is not whole.
+    pub cut: bool,
+    /// Lines that were passed, from the beginning of the file.
+    pub seen: u64,
+}
+
+/// Lines `first` to `last` (from 1), at most `cap` bytes of them.
+pub fn lines(
+    source: &mut impl Read,
+    newline: Newline,
+    (first, last): (u64, u64),
+    cap: usize,
+    check: Check<'_>,
+) -> Result<Part, ToolError> {
+    let mut part = Part::default();
+    let (mut line, mut inside) = (1, false);
+    blocks(source, check, |block| {
+        let mut rest = block;
+        while !rest.is_empty() && line <= last {
+            let (piece, ended) = match newline.past_first(rest) {
+                Some(end) => (rest.get(..end).unwrap_or(rest), true),
+                None => (rest, false),
+            };
+            rest = rest.get(piece.len()..).unwrap_or_default();
+            if line >= first && !part.take(piece, cap) {
+                return false;
+            }
+            line += u64::from(ended);
+            inside = !ended;
+        }
+        line <= last
+    })?;
+    part.seen = line - 1 + u64::from(inside);
+    if part.truncated {
+        let whole = newline.past_last(&part.bytes);
+        part.cut = whole.is_none();
+        part.bytes.truncate(whole.unwrap_or(cap - cap % newline.width()));
+        part.seen = (first - 1) + newline.lines(&part.bytes);
+    }
+    Ok(part)
+}
+
+impl Part {
+    /// False when the piece does not fit.
+    fn take(&mut self, piece: &[u8], cap: usize) -> bool {
+        let room = cap.saturating_sub(self.bytes.len());
+        self.bytes.extend_from_slice(piece.get(..room).unwrap_or(piece));
+        self.truncated = piece.len() > room;
+        !self.truncated
+    }
+}
+
+/// The last `count` lines, found from the end, at most `cap` bytes of them.
+pub fn tail(
+    source: &mut (impl Read + Seek),
+    newline: Newline,
+    (count, size): (u64, u64),
+    cap: usize,
+    check: Check<'_>,
+) -> Result<Part, ToolError> {
+    let cap = cap - cap % newline.width();
+    let mut blocks: Vec<Vec<u8>> = Vec::new();
+    let (mut start, mut length, mut lines) = (size, 0, 0);
+    // One line more than wanted proves that the first wanted one is whole.
+    while start > 0 && lines <= count && length <= cap + newline.width() {
+        check()?;
+        let step = if start % BLOCK as u64 == 0 { BLOCK as u64 } else { start % BLOCK as u64 };
+        start -= step;
+        let mut block = vec![0; usize::try_from(step).unwrap_or(BLOCK)];
+        source.seek(SeekFrom::Start(start)).map_err(failed)?;
+        let full = fill(source, &mut block)?;
+        block.truncate(full);
+        lines += if blocks.is_empty() { newline.lines(&block) } else { newline.count(&block) };
+        length += block.len();
+        blocks.push(block);
+    }
+    blocks.reverse();
+    let mut part = Part { bytes: blocks.concat(), ..Part::default() };
+    part.drop_front(part.start_of_last(newline, count));
+    part.truncated = part.bytes.len() > cap;
+    if part.truncated {
+        let over = part.bytes.len() - cap;
+        let before = over.saturating_sub(newline.width());
+        let line = part.bytes.get(before..).and_then(|rest| newline.past_first(rest));
+        let line = line.map(|past| past + before).filter(|at| *at < part.bytes.len());
+        part.cut = line.is_none();
+        part.drop_front(line.unwrap_or_else(|| part.start_of_character(over, newline)));
+    }
+    Ok(part)
+}
+
+impl Part {
+    fn drop_front(&mut self, bytes: usize) {
+        self.bytes.drain(..bytes.min(self.bytes.len()));
+    }
+
+    /// Where the last `count` lines begin.
+    fn start_of_last(&self, newline: Newline, count: u64) -> usize {
+        let mut surplus = newline.lines(&self.bytes).saturating_sub(count);
+        let mut at = 0;
+        while surplus > 0 {
+            let rest = self.bytes.get(at..).unwrap_or_default();
+            at += newline.past_first(rest).unwrap_or(rest.len());
+            surplus -= 1;
+        }
+        at
+    }
+
+    fn start_of_character(&self, at: usize, newline: Newline) -> usize {
+        if newline != Newline::Byte {
+            return at + at % 2;
+        }
+        let rest = self.bytes.get(at..).unwrap_or_default();
+        at + rest.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Cursor;
+
+    fn go() -> Result<(), ToolError> {
+        Ok(())
+    }
+
+    fn take(text: &str, first: u64, last: u64, cap: usize) -> (String, bool, bool, u64) {
+        let part = lines(&mut text.as_bytes(), Newline::Byte, (first, last), cap, &go).unwrap();
+        (String::from_utf8(part.bytes).unwrap(), part.truncated, part.cut, part.seen)
+    }
+
+    #[test]
+    fn lines_by_number() {
+        let text = "one\ntwo\nthree";
+        let rows = [
+            ((1, u64::MAX, 100), ("one\ntwo\nthree", false, false, 3)),
+            ((2, 2, 100), ("two\n", false, false, 2)),
+            ((3, 9, 100), ("three", false, false, 3)),
+            ((4, 9, 100), ("", false, false, 3)),
+            ((1, u64::MAX, 13), ("one\ntwo\nthree", false, false, 3)),
+            ((1, u64::MAX, 12), ("one\ntwo\n", true, false, 2)),
+            ((3, 3, 2), ("th", true, true, 3)),
+        ];
+        for ((first, last, cap), (content, truncated, cut, seen)) in rows {
+            assert_eq!(
+                take(text, first, last, cap),
+                (content.to_owned(), truncated, cut, seen),
+                "{first} {cap}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_head_of_an_endless_file_is_read_without_the_rest() {
+        struct Endless(u64);
+        impl Read for Endless {
+            fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+                self.0 += 1;
+                assert!(self.0 < 3, "more was read than needed");
+                buffer.iter_mut().zip(b"ab\n".iter().cycle()).for_each(|(to, from)| *to = *from);
+                Ok(buffer.len())
+            }
+        }
+        let part = lines(&mut Endless(0), Newline::Byte, (1, 2), 1000, &go).unwrap();
+        assert_eq!(part.bytes, b"ab\nab\n");
+    }
+
+    #[test]
+    fn the_tail_is_found_from_the_end() {
+        let long = (1..=100_000).map(|line| format!("line {line}\n")).collect::<String>();
+        let tails = |text: &str, count, cap| {
+            let size = text.len() as u64;
+            let part = tail(&mut Cursor::new(text), Newline::Byte, (count, size), cap, &go).unwrap();
+            (String::from_utf8(part.bytes).unwrap(), part.truncated, part.cut)
+        };
+        assert_eq!(tails(&long, 2, 1000), ("line 99999\nline 100000\n".into(), false, false));
+        assert_eq!(tails("a\nb", 1, 1000), ("b".into(), false, false));
+        assert_eq!(tails("a\nb\n", 5, 1000), ("a\nb\n".into(), false, false));
+        assert_eq!(tails("", 5, 1000), (String::new(), false, false));
+        assert_eq!(tails(&long, 5, 25), ("line 99999\nline 100000\n".into(), true, false));
+        assert_eq!(tails(&long, 5, 23), ("line 99999\nline 100000\n".into(), true, false));
+        assert_eq!(tails(&long, u64::MAX, 12), ("line 100000\n".into(), true, false));
+        assert_eq!(tails("aäöü\n", 1, 4), ("ü\n".into(), true, true));
+        assert_eq!(tails(&long, u64::MAX, 5_000_000).0.len(), long.len());
+    }
+
+    #[test]
+    fn wide_text_has_lines_too() {
+        let wide: Vec<u8> = "a\nĊb\nc".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let census = census(&mut wide.as_slice(), Newline::Little, &go).unwrap();
+        assert_eq!(census.lines, 3);
+        let part = lines(&mut wide.as_slice(), Newline::Little, (2, 2), 100, &go).unwrap();
+        assert_eq!(part.bytes, "Ċb\n".encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>());
+        let size = wide.len() as u64;
+        let part = tail(&mut Cursor::new(&wide), Newline::Little, (1, size), 100, &go).unwrap();
+        assert_eq!(part.bytes, b"c\0");
+    }
+
+    #[test]
+    fn a_cancelled_walk_ends() {
+        let stop = || Err(ToolError::invalid("stop"));
+        assert!(census(&mut &b"a"[..], Newline::Byte, &stop).is_err());
+    }
+}

@@ -1,0 +1,168 @@
+//! `fs_search`.
+
+mod hit;
+mod lines;
+mod shelf;
+mod work;
+
+use crate::find::glob::{Glob, names_hidden};
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use hit::Hit;
+use octo_toolkit::fs::Read;
+use octo_toolkit::{Cx, Effect, Example, Fs, Tool, ToolError, WorkPath};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// More matches than this are never returned.
+const MOST: usize = 10_000;
+/// More lines around a match than this are never returned.
+const MOST_CONTEXT: usize = 20;
+
+/// Finds text inside files by regular expression, sorted by path and line, leaving out ignored, hidden and binary
+/// files; no match gives an empty list. Prefer fs_glob to find files by name.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Regular expression (Rust syntax), matched line by line; see fixed for plain text.
+    pattern: String,
+    /// Folder or file to search, relative to the workspace.
+    #[serde(default = "WorkPath::here")]
+    path: WorkPath,
+    /// Only files that match, such as *.rs or src/**/*.ts; with a leading ! only the others.
+    #[serde(default)]
+    glob: Option<String>,
+    /// Most matches to return, up to 10000; 0 only counts.
+    #[serde(default = "max_results")]
+    max_results: usize,
+    /// Whether upper and lower case differ.
+    #[serde(default = "yes")]
+    case_sensitive: bool,
+    /// Lines to return before and after each match, up to 20.
+    #[serde(default)]
+    context_lines: usize,
+    /// Take the pattern as plain text.
+    #[serde(default)]
+    fixed: bool,
+    /// What to return: lines, only the files, or counts of matching lines per file.
+    #[serde(default)]
+    show: Show,
+    /// Also files and folders that begin with a dot; by itself true when glob has such a name.
+    #[serde(default)]
+    hidden: Option<bool>,
+    /// Also what .gitignore and .ignore leave out.
+    #[serde(default)]
+    ignored: bool,
+}
+
+fn max_results() -> usize {
+    100
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[derive(Deserialize, Serialize, JsonSchema, Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum Show {
+    #[default]
+    Lines,
+    Files,
+    Counts,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// What was found, by path and line.
+    matches: Vec<Hit>,
+    /// How many lines match in all; with files and counts, how many files.
+    total_matches: u64,
+    /// True when there are more than were returned.
+    truncated: bool,
+    /// False when there was too much to look at all of it; total_matches is then a lower bound.
+    total_is_exact: bool,
+    /// What was left out or could not be read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
+}
+
+pub struct Search;
+
+impl Tool for Search {
+    const NAME: &'static str = "fs_search";
+    const TITLE: &'static str = "Search in files";
+    const EFFECT: Effect = Effect::reads();
+    type Input = Input;
+    type Output = Output;
+    type Grants = Fs<Read>;
+
+    fn examples() -> Vec<Example> {
+        vec![
+            Example::new("Where functions are defined", json!({"pattern": "fn \\w+\\(", "glob": "*.rs"})),
+            Example::new(
+                "Plain text, with a line around",
+                json!({"pattern": "a.b(", "fixed": true, "context_lines": 1}),
+            ),
+            Example::new(
+                "Only which files",
+                json!({"pattern": "TODO", "case_sensitive": false, "show": "files"}),
+            ),
+        ]
+    }
+
+    async fn run(&self, input: Input, fs: Fs<Read>, cx: &Cx) -> Result<Output, ToolError> {
+        let wanted = Wanted::try_from(&input)?;
+        let cx = cx.clone();
+        fs.run(move |fs| work::search(&wanted, &fs.place(&input.path)?, fs, &cx)).await
+    }
+}
+
+/// What is looked for, checked.
+struct Wanted {
+    matcher: RegexMatcher,
+    glob: Option<Glob>,
+    most: usize,
+    context: usize,
+    show: Show,
+    hidden: bool,
+    ignored: bool,
+}
+
+impl TryFrom<&Input> for Wanted {
+    type Error = ToolError;
+
+    fn try_from(input: &Input) -> Result<Self, ToolError> {
+        Ok(Self {
+            matcher: matcher(input)?,
+            glob: input.glob.as_deref().map(Glob::parse).transpose()?,
+            most: input.max_results.min(MOST),
+            context: if input.show == Show::Lines { input.context_lines.min(MOST_CONTEXT) } else { 0 },
+            show: input.show,
+            hidden: input.hidden.unwrap_or_else(|| input.glob.as_deref().is_some_and(names_hidden)),
+            ignored: input.ignored,
+        })
+    }
+}
+
+fn matcher(input: &Input) -> Result<RegexMatcher, ToolError> {
+    if input.pattern.is_empty() {
+        return Err(
+            ToolError::invalid("The pattern is empty.").hint("Give the text or expression to look for.")
+        );
+    }
+    if input.fixed && input.pattern.contains('\n') {
+        return Err(ToolError::invalid("The pattern has a line break; files are searched line by line.")
+            .hint("Search for one of its lines, with context_lines to see those around it."));
+    }
+    RegexMatcherBuilder::new()
+        .case_insensitive(!input.case_sensitive)
+        .fixed_strings(input.fixed)
+        .multi_line(true)
+        .crlf(true)
+        .build(&input.pattern)
+        .map_err(|error| {
+            ToolError::invalid(format!("The pattern is not a valid regular expression: {error}"))
+                .hint("Put a backslash before special characters, or set fixed to search for plain text.")
+        })
+}

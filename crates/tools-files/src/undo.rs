@@ -1,0 +1,73 @@
+//! `fs_undo`.
+
+use crate::{edit, hash};
+use octo_toolkit::fs::{Undone, Write};
+use octo_toolkit::{Cx, Effect, Example, Fs, Kind, Tool, ToolError, WorkPath};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// Takes back the last change that these tools made to a file, its deletion included; refused when something else has
+/// changed it since. Prefer fs_edit to correct a part.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// File whose last change to take back, relative to the workspace.
+    path: WorkPath,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// The file.
+    path: String,
+    /// False when no change of the file is kept.
+    undone: bool,
+    /// What was done, in a sentence.
+    message: String,
+    /// True when the file is gone, because the change had created it.
+    removed: bool,
+    /// SHA-256 of the file as it is now, for if_hash of a later change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hash: Option<String>,
+}
+
+pub struct Undo;
+
+impl Tool for Undo {
+    const NAME: &'static str = "fs_undo";
+    const TITLE: &'static str = "Undo the last change of a file";
+    const EFFECT: Effect = Effect::destroys();
+    type Input = Input;
+    type Output = Output;
+    type Grants = Fs<Write>;
+
+    fn examples() -> Vec<Example> {
+        vec![Example::new("Take back what was written last", json!({"path": "notes.txt"}))]
+    }
+
+    async fn run(&self, input: Input, fs: Fs<Write>, _cx: &Cx) -> Result<Output, ToolError> {
+        fs.run(move |fs| {
+            let place = fs.place(&input.path)?;
+            match fs.undo(&place) {
+                Ok(undone) => Ok(told(fs, &undone)),
+                Err(error) if error.kind == Kind::NotFound => {
+                    let message = error.text();
+                    Ok(Output { path: place.told(), undone: false, message, removed: false, hash: None })
+                }
+                Err(error) => Err(error),
+            }
+        })
+        .await
+    }
+}
+
+fn told(fs: &Fs<Write>, undone: &Undone) -> Output {
+    let path = undone.place.told();
+    let now = if undone.removed { None } else { fs.read(&undone.place, edit::MOST).ok() };
+    let message = match undone.removed {
+        true => format!("The change had created {path}; it is removed again."),
+        false => format!("{path} is as it was before the last change."),
+    };
+    let hash = now.map(|(bytes, _)| hash::of(&bytes));
+    Output { path, undone: true, message, removed: undone.removed, hash }
+}

@@ -1,0 +1,151 @@
+//! `git_apply_patch`.
+
+use crate::command::Command;
+use crate::run::{Git, Identity, Ran};
+use crate::{fault, given, parse};
+use bytes::Bytes;
+use octo_toolkit::fs::Read;
+use octo_toolkit::{Cx, Effect, Example, Exec, Fs, Kind, Tool, ToolError, WorkPath};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+const LARGEST: usize = 4 << 20;
+
+/// Checks whether a unified diff applies and, with check set to false, applies all of it or nothing. Nothing is staged
+/// or committed. Prefer the file tools for an edit of one place.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// The diff, with a/ and b/ before the paths, as git diff prints it.
+    patch: String,
+    /// Only check; false applies.
+    #[serde(default = "given::yes")]
+    check: bool,
+    /// The repository; the paths in the diff count from its top.
+    #[serde(default = "given::here")]
+    repo_path: WorkPath,
+    /// Take the diff back instead of applying it.
+    #[serde(default)]
+    reverse: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// True when the files were changed; false when it was only checked.
+    applied: bool,
+    /// Files that the diff touches.
+    files: Vec<String>,
+    /// What was done to make it fit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+}
+
+pub struct ApplyPatch;
+
+impl Tool for ApplyPatch {
+    const NAME: &'static str = "git_apply_patch";
+    const TITLE: &'static str = "Apply a patch";
+    const EFFECT: Effect = Effect::destroys();
+    type Input = Input;
+    type Output = Output;
+    type Grants = (Fs<Read>, Exec);
+
+    fn examples() -> Vec<Example> {
+        let patch = "--- a/README.md\n+++ b/README.md\n@@ -1,3 +1,3 @@\n # Demo\n \n-A small project.\n+A tiny project.\n";
+        vec![
+            Example::new("Whether a patch would apply", json!({"patch": patch}))
+                .gives(json!({"applied": false, "files": ["README.md"]})),
+        ]
+    }
+
+    async fn run(&self, input: Input, (fs, exec): Self::Grants, cx: &Cx) -> Result<Output, ToolError> {
+        let patch = patch(input.patch)?;
+        let git = if input.check {
+            Git::open(&fs, &exec, cx, &input.repo_path).await?
+        } else {
+            Git::open_to_write(&fs, &exec, cx, &input.repo_path, &Identity::default()).await?
+        };
+        let apply = |flags: &[&'static str]| {
+            let command = if input.check { Command::read("apply") } else { Command::write("apply") };
+            let command = command.flags(&["--whitespace=nowarn"]).flags(flags).stdin(patch.clone());
+            if input.reverse { command.flag("--reverse") } else { command }
+        };
+        let named = git.try_run(apply(&["--numstat", "-z", "--recount"])).await?;
+        if named.code != 0 {
+            return Err(misfit(&named));
+        }
+        let files = files(&named);
+        // Counts in headers are what models get wrong most; the lines themselves must still fit.
+        let exact = git.try_run(apply(&["--check"])).await?;
+        let recount = exact.code != 0;
+        if recount && git.try_run(apply(&["--check", "--recount"])).await?.code != 0 {
+            return Err(misfit(&exact));
+        }
+        if !input.check {
+            let ran = git.try_run(apply(if recount { &["--recount"] } else { &[] })).await?;
+            if ran.code != 0 {
+                return Err(misfit(&ran));
+            }
+        }
+        let note =
+            recount.then(|| "The line counts in the hunk headers were wrong and were not used.".to_owned());
+        Ok(Output { applied: !input.check, files, note })
+    }
+}
+
+fn patch(text: String) -> Result<Bytes, ToolError> {
+    if text.trim().is_empty() || text.contains('\0') {
+        return Err(ToolError::invalid("The patch is empty or has a NUL.").hint("Give a unified diff."));
+    }
+    if text.len() > LARGEST {
+        return Err(
+            ToolError::new(Kind::TooLarge, "The patch is larger than 4 MiB.").hint("Apply it in parts.")
+        );
+    }
+    // git calls a patch corrupt whose last line does not end.
+    Ok(if text.ends_with('\n') { text } else { text + "\n" }.into())
+}
+
+/// `added\tdeleted\tpath`, one after the other, each once.
+fn files(ran: &Ran) -> Vec<String> {
+    let mut files: Vec<String> = Vec::new();
+    for line in parse::names(&ran.out) {
+        if let Some(path) = line.splitn(3, '\t').nth(2).filter(|path| !path.is_empty())
+            && !files.iter().any(|known| known == path)
+        {
+            files.push(path.to_owned());
+        }
+    }
+    files
+}
+
+fn misfit(ran: &Ran) -> ToolError {
+    let error = fault::of(ran);
+    if error.kind == Kind::Denied {
+        return error;
+    }
+    ToolError {
+        kind: if ran.err.contains("does not apply") { Kind::Conflict } else { Kind::Invalid },
+        ..error
+    }
+    .hint("Nothing was changed. Read the files again and make the diff from their present content.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_named_once() {
+        let out = b"1\t1\ta b\0-\t-\tbin\x002\t0\ta b\0".to_vec();
+        assert_eq!(files(&Ran { code: 0, out, cut: false, err: String::new() }), ["a b", "bin"]);
+    }
+
+    #[test]
+    fn patches_end_with_a_line_break() {
+        assert_eq!(patch("x".to_owned()).unwrap(), "x\n");
+        assert!(patch(" \n".to_owned()).is_err());
+        assert_eq!(patch("x".repeat(LARGEST + 1)).unwrap_err().kind, Kind::TooLarge);
+    }
+}

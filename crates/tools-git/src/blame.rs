@@ -1,0 +1,95 @@
+//! `git_blame`.
+
+use crate::command::Command;
+use crate::given;
+use crate::parse::blame::{self, Line, Share};
+use crate::run::Git;
+use crate::value::{Checked, Rev};
+use octo_toolkit::fs::Read;
+use octo_toolkit::{Cx, Effect, Example, Exec, Fs, Tool, ToolError, WorkPath};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// Lines in one answer.
+const MOST: u64 = 1_000;
+
+/// Tells for each line of a file which commit wrote it, by whom and when, and sums the lines up by commit; long files
+/// come in parts. Prefer git_log_structured with path for a file's history.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// The file, relative to repo_path.
+    path: WorkPath,
+    /// First line, from 1.
+    #[serde(default)]
+    start_line: Option<u64>,
+    /// Last line, included.
+    #[serde(default)]
+    end_line: Option<u64>,
+    /// The repository, or a folder in it.
+    #[serde(default = "given::here")]
+    repo_path: WorkPath,
+    /// The commit whose version of the file is meant; without it the file as it is now.
+    #[serde(default)]
+    r#ref: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// The lines.
+    lines: Vec<Line>,
+    /// The commits of these lines, the one with most lines first.
+    commits: Vec<Share>,
+    /// There are more lines: give this as start_line to go on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<u64>,
+}
+
+pub struct Blame;
+
+impl Tool for Blame {
+    const NAME: &'static str = "git_blame";
+    const TITLE: &'static str = "Git blame";
+    const EFFECT: Effect = Effect::reads();
+    type Input = Input;
+    type Output = Output;
+    type Grants = (Fs<Read>, Exec);
+
+    fn examples() -> Vec<Example> {
+        vec![
+            Example::new("Who wrote each line", json!({"path": "README.md"})),
+            Example::new("Who wrote two lines", json!({"path": "notes.txt", "start_line": 1, "end_line": 2})),
+        ]
+    }
+
+    async fn run(&self, input: Input, (fs, exec): Self::Grants, cx: &Cx) -> Result<Output, ToolError> {
+        let start = input.start_line.unwrap_or(1);
+        let end = input.end_line.unwrap_or(u64::MAX);
+        if start == 0 || end < start {
+            return Err(ToolError::invalid("The lines count from 1, and end_line is not before start_line."));
+        }
+        let rev = input.r#ref.as_deref().map(Rev::new).transpose()?;
+        let git = Git::open(&fs, &exec, cx, &input.repo_path).await?;
+        // One more than fits, to know whether there are more.
+        let last = end.min(start.saturating_add(MOST));
+        let mut command = Command::read("blame").without_end().flags(&["--porcelain", "--no-textconv"]);
+        command = command.pair("-L", &Checked::new(format!("{start},{last}")));
+        if let Some(rev) = &rev {
+            command = command.word(rev);
+        }
+        let ran = git.run(command.paths(vec![git.repo.pathspec(&fs, input.path.as_str())?])).await;
+        let ran = match ran {
+            Err(error) if start == 1 && error.message.contains("has only 0 lines") => {
+                return Ok(Output { lines: Vec::new(), commits: Vec::new(), next: None })
+                    .inspect(|_| drop(error));
+            }
+            other => other?,
+        };
+        let (mut lines, commits) = blame::parse(&ran.out);
+        let most = usize::try_from(MOST).unwrap_or(usize::MAX);
+        let next = (lines.len() > most).then(|| start + MOST);
+        lines.truncate(most);
+        Ok(Output { lines, commits, next })
+    }
+}

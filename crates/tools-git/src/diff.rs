@@ -1,0 +1,72 @@
+//! `git_diff_structured`.
+
+use crate::given;
+use crate::hunks::{self, Ask, Found};
+use crate::run::Git;
+use crate::value::Rev;
+use octo_toolkit::fs::Read;
+use octo_toolkit::{Cx, Effect, Example, Exec, Fs, Tool, ToolError, WorkPath};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+/// Compares the work tree, the staged changes or a commit, and gives files with counts and hunks; too many hunks are
+/// counted instead. Prefer git_changes for staged and unstaged together, git_show for one commit.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Commit, branch or range (main..topic) to compare with; without it the index.
+    #[serde(default)]
+    r#ref: Option<String>,
+    /// Compare what is staged instead of the work tree.
+    #[serde(default)]
+    staged: bool,
+    /// Only these files or folders, relative to repo_path.
+    #[serde(default)]
+    paths: Option<Vec<WorkPath>>,
+    /// The repository, or a folder in it.
+    #[serde(default = "given::here")]
+    repo_path: WorkPath,
+    /// Unchanged lines around each change, at most 100.
+    #[serde(default = "context")]
+    context: u64,
+    /// Hunks in the answer; 0 gives only the list of files.
+    #[serde(default = "max_hunks")]
+    max_hunks: u64,
+}
+
+const fn context() -> u64 {
+    hunks::CONTEXT
+}
+
+const fn max_hunks() -> u64 {
+    hunks::HUNKS
+}
+
+pub struct Diff;
+
+impl Tool for Diff {
+    const NAME: &'static str = "git_diff_structured";
+    const TITLE: &'static str = "Git diff as data";
+    const EFFECT: Effect = Effect::reads();
+    type Input = Input;
+    type Output = Found;
+    type Grants = (Fs<Read>, Exec);
+
+    fn examples() -> Vec<Example> {
+        vec![
+            Example::new("Changes that are not staged", json!({})),
+            Example::new("One file against the last commit", json!({"ref": "HEAD", "paths": ["notes.txt"]})),
+            Example::new("Which files differ, without hunks", json!({"ref": "HEAD", "max_hunks": 0})),
+        ]
+    }
+
+    async fn run(&self, input: Input, (fs, exec): Self::Grants, cx: &Cx) -> Result<Found, ToolError> {
+        let rev = input.r#ref.as_deref().map(Rev::new).transpose()?;
+        let git = Git::open(&fs, &exec, cx, &input.repo_path).await?;
+        let paths = git.repo.pathspecs(&fs, &input.paths.unwrap_or_default())?;
+        let ask =
+            Ask { rev, staged: input.staged, paths, context: input.context, max_hunks: input.max_hunks };
+        hunks::find(&git, ask).await
+    }
+}

@@ -1,0 +1,139 @@
+//! Checked arguments become a command: every word gets the type that its place in the table has.
+
+use crate::allow::{Asked, Does, Rest};
+use crate::command::Command;
+use crate::run::Git;
+use crate::value::{Checked, Pathspec, RemoteName, Rev, Text, Word};
+use octo_toolkit::{ToolError, WorkPath};
+
+/// The subcommand with its options, without words yet.
+pub fn start(asked: &Asked) -> Command {
+    let row = asked.row;
+    let (sub, second) = row.name.split_once(' ').unwrap_or((row.name, ""));
+    let mut command = if asked.does() == Does::Reads { Command::read(sub) } else { Command::write(sub) };
+    if matches!(row.name, "blame" | "rev-parse") {
+        command = command.without_end();
+    }
+    if !second.is_empty() {
+        command = command.flag(second);
+    }
+    command = command.flags(row.always);
+    // Whatever the repository's settings say, files are deleted only when that was asked for.
+    if row.name == "clean" && !asked.has(&["-f", "--force"]) {
+        command = command.flag("--dry-run");
+    }
+    asked.options.iter().fold(command, |command, option| command.checked(&Checked::new(option.as_str())))
+}
+
+/// A command that stays in its repository.
+pub fn local(git: &Git, asked: &Asked) -> Result<Command, ToolError> {
+    let command = start(asked);
+    let words = asked.words.as_slice();
+    match asked.row.rest {
+        Rest::Nothing => none(asked, command),
+        Rest::Revs | Rest::Names => Ok(no_paths(asked, revs(command, words)?)?),
+        Rest::RevsAndPaths => revs_and_paths(git, asked, command, words),
+        Rest::Paths => {
+            let mut all = words.to_vec();
+            all.extend(asked.paths.clone().unwrap_or_default());
+            let paths = git.repo.pathspecs(&git.fs, &all)?;
+            Ok(if paths.is_empty() { command } else { command.paths(paths) })
+        }
+        Rest::Pattern => pattern(git, asked, command),
+        Rest::RemoteName => match words {
+            [name] => no_paths(asked, command.word(&RemoteName::new(name)?)),
+            _ => Err(ToolError::invalid("Give the name of one remote.")),
+        },
+        Rest::NewRemote => match words {
+            [name, address] => new_remote(git, command, name, address),
+            _ => Err(ToolError::invalid("Give a name and an address.")),
+        },
+        Rest::Remote | Rest::Clone | Rest::Folder => Err(ToolError::internal("not a local command")),
+    }
+}
+
+/// The same checks without a command, for what is not going to be run.
+pub fn check(git: &Git, asked: &Asked) -> Result<(), ToolError> {
+    if asked.row.rest == Rest::Remote {
+        return asked.words.iter().try_for_each(|word| Rev::new(word).map(drop));
+    }
+    local(git, asked).map(drop)
+}
+
+fn none(asked: &Asked, command: Command) -> Result<Command, ToolError> {
+    if asked.words.is_empty() {
+        return no_paths(asked, command);
+    }
+    Err(ToolError::invalid(format!("git {} takes no names here.", asked.row.name)))
+}
+
+fn no_paths(asked: &Asked, command: Command) -> Result<Command, ToolError> {
+    match &asked.paths {
+        Some(paths) if !paths.is_empty() => {
+            Err(ToolError::invalid(format!("git {} takes no paths here.", asked.row.name)))
+        }
+        _ => Ok(command),
+    }
+}
+
+fn revs(command: Command, words: &[String]) -> Result<Command, ToolError> {
+    words.iter().try_fold(command, |command, word| Ok(command.word(&Rev::new(word)?)))
+}
+
+fn revs_and_paths(
+    git: &Git,
+    asked: &Asked,
+    command: Command,
+    words: &[String],
+) -> Result<Command, ToolError> {
+    let (names, paths) = match &asked.paths {
+        Some(paths) => (words.to_vec(), git.repo.pathspecs(&git.fs, paths)?),
+        None => sort(git, words)?,
+    };
+    if asked.row.name == "ls-tree" {
+        // It takes `--` for a path.
+        return Ok(paths.iter().fold(revs(command, &names)?, |command, path| command.word(path)));
+    }
+    // Without `--` git would guess; where it stands, a branch and a file of one name are told apart.
+    Ok(revs(command, &names)?.paths(paths))
+}
+
+/// Words after which a file is called are paths, as are all that follow the first of them.
+fn sort(git: &Git, words: &[String]) -> Result<(Vec<String>, Vec<Pathspec>), ToolError> {
+    let is_file = |word: &String| {
+        let spec = git.repo.pathspec(&git.fs, word).ok();
+        spec.is_some_and(|spec| git.fs.link_stat(&git.repo.top.join(spec.as_str())).is_ok())
+    };
+    let first = words.iter().position(is_file).unwrap_or(words.len());
+    let (names, paths) = words.split_at(first);
+    Ok((names.to_vec(), git.repo.pathspecs(&git.fs, paths)?))
+}
+
+fn pattern(git: &Git, asked: &Asked, mut command: Command) -> Result<Command, ToolError> {
+    let mut words = asked.words.as_slice();
+    if !asked.has(&["-e"]) {
+        let (first, rest) =
+            words.split_first().ok_or_else(|| ToolError::invalid("Give a pattern to look for."))?;
+        command = command.pair("-e", &Text::value("pattern", first)?);
+        words = rest;
+    }
+    revs_and_paths(git, asked, command, words)
+}
+
+/// An address is stored only in a form that could be used later.
+fn new_remote(git: &Git, command: Command, name: &str, address: &str) -> Result<Command, ToolError> {
+    let address = match crate::url::parse(address)? {
+        crate::url::Url::Local(path) => {
+            let named = if path.starts_with('/') { path } else { format!("{}/{path}", top(git)) };
+            let place = git.fs.place(&WorkPath::from(named.as_str()))?;
+            let real = git.fs.open_folder(&place)?.real;
+            crate::repo::real_path(&real).to_string_lossy().into_owned()
+        }
+        _ => address.to_owned(),
+    };
+    Ok(command.word(&RemoteName::new(name)?).word(&Checked::new(address)))
+}
+
+fn top(git: &Git) -> String {
+    crate::repo::real_path(&git.repo.top).to_string_lossy().into_owned()
+}

@@ -1,0 +1,230 @@
+//! The way to another repository: what must hold of its address, which key is shown, and who answers at the other end.
+
+use crate::command::Reach;
+use crate::fault;
+use crate::repo::real_path;
+use crate::run::{Git, Route, safe_settings, start};
+use crate::url::{self, Url};
+use crate::value::{Checked, RemoteName, Word};
+use octo_toolkit::exec::{Job, Program};
+use octo_toolkit::fs::Read;
+use octo_toolkit::{Cx, Exec, Fs, Place, SshKey, ToolError, WorkPath};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+
+/// What a command needs to reach another repository.
+#[derive(Debug, Clone)]
+pub struct Way {
+    pub reach: Reach,
+    pub route: Route,
+    /// The address as git gets it: a folder of the workspace by its real path.
+    pub address: Checked,
+    /// Who answers: for a repository of the workspace a git with safe settings, since it does not inherit ours.
+    pub upload_pack: Checked,
+    pub receive_pack: Checked,
+}
+
+/// Who asks: the grants of a call and the folder that relative paths count from.
+pub struct Asker<'a> {
+    pub fs: &'a Fs<Read>,
+    pub exec: &'a Exec,
+    pub ssh: &'a SshKey,
+    pub cx: &'a Cx,
+    pub from: Place,
+}
+
+/// For pushing to a remote, its other address counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    Fetch,
+    Push,
+}
+
+/// The addresses of a configured remote.
+pub fn addresses(git: &Git, remote: &RemoteName, direction: Direction) -> Result<Vec<String>, ToolError> {
+    let of = |name: &str| -> Vec<String> {
+        let key = format!("remote.{}.{name}", remote.as_str());
+        git.config.iter().filter(|entry| entry.key == key).map(|entry| entry.value.clone()).collect()
+    };
+    let push = if direction == Direction::Push { of("pushurl") } else { Vec::new() };
+    let urls = if push.is_empty() { of("url") } else { push };
+    if urls.is_empty() {
+        return Err(ToolError::not_found(format!("There is no remote {}.", remote.as_str()))
+            .hint("`git` with command remote lists the remotes; remote add makes one."));
+    }
+    Ok(urls)
+}
+
+impl Asker<'_> {
+    pub fn of<'a>(git: &'a Git, ssh: &'a SshKey) -> Asker<'a> {
+        Asker { fs: &git.fs, exec: git.exec(), ssh, cx: git.cx(), from: git.repo.top.clone() }
+    }
+
+    /// The way to a configured remote.
+    pub async fn to_remote(
+        &self,
+        git: &Git,
+        remote: &RemoteName,
+        direction: Direction,
+    ) -> Result<Way, ToolError> {
+        refuse_faults(git)?;
+        let urls = addresses(git, remote, direction)?;
+        let [url] = urls.as_slice() else {
+            return Err(ToolError::invalid("This remote has several addresses.").hint("Give it one address."));
+        };
+        let way = self.to(url).await?;
+        if way.reach == Reach::Local && git.guard.rewrites {
+            return Err(rewritten());
+        }
+        Ok(way)
+    }
+
+    /// The way to an address.
+    pub async fn to(&self, address: &str) -> Result<Way, ToolError> {
+        let plain = |route| Way {
+            reach: Reach::Network,
+            route,
+            address: Checked::new(address),
+            upload_pack: Checked::new("git-upload-pack"),
+            receive_pack: Checked::new("git-receive-pack"),
+        };
+        match url::parse(address)? {
+            Url::Web => Ok(plain(Route::default())),
+            Url::Ssh { host, port } => self.by_ssh(&host, port).await.map(plain),
+            Url::Local(path) => self.within(&path).await,
+        }
+    }
+
+    /// A repository of the workspace is looked at like our own, and served with its settings made harmless.
+    async fn within(&self, path: &str) -> Result<Way, ToolError> {
+        let path = self.place(path)?;
+        let other = Git::open(self.fs, self.exec, self.cx, &path).await?;
+        if !other.repo.prefix.as_os_str().is_empty() {
+            return Err(ToolError::not_found("There is no repository in this folder itself.")
+                .hint("Name the repository's own folder."));
+        }
+        let serve = |program: &str| {
+            let settings: Vec<String> = safe_settings(&other.guard.overrides)
+                .map(|(key, value)| format!("-c {}", quoted(&format!("{key}={value}"))))
+                .collect();
+            Checked::new(format!("git {} {program}", settings.join(" ")))
+        };
+        Ok(Way {
+            reach: Reach::Local,
+            route: Route::default(),
+            address: Checked::new(real_path(&other.repo.top).to_string_lossy()),
+            upload_pack: serve("upload-pack"),
+            receive_pack: serve("receive-pack"),
+        })
+    }
+
+    /// Relative addresses count from the top of the repository, as git takes them.
+    fn place(&self, path: &str) -> Result<WorkPath, ToolError> {
+        if path.starts_with('/') {
+            return Ok(WorkPath::from(path));
+        }
+        let joined = self.from.inside().join(path);
+        let inside = crate::repo::normal(&joined).ok_or_else(|| {
+            ToolError::denied("This address leads out of the workspace.")
+                .hint("Name a folder beneath a root.")
+        })?;
+        Ok(WorkPath::from(self.from.root().path.join(inside).to_string_lossy().as_ref()))
+    }
+
+    /// A host is trusted at first sight: its keys are asked for once, kept, and required from then on.
+    async fn by_ssh(&self, host: &str, port: Option<u16>) -> Result<Route, ToolError> {
+        let named = match port.filter(|port| *port != 22) {
+            Some(port) => format!("[{host}]:{port}"),
+            None => host.to_owned(),
+        };
+        let ssh = self.ssh.clone();
+        let known = self.fs.run({
+            let named = named.clone();
+            move |_| Ok((ssh.private_path()?, ssh.known_hosts(), ssh.knows(&named)))
+        });
+        let (key, hosts, knows) = known.await?;
+        if !knows {
+            self.meet(host, port, &named).await?;
+        }
+        Ok(Route { ssh: Some(ssh_command(&key, &hosts)), readable: vec![self.ssh.folder().to_owned()] })
+    }
+
+    async fn meet(&self, host: &str, port: Option<u16>, named: &str) -> Result<(), ToolError> {
+        let port = port.unwrap_or(22).to_string();
+        let argv = ["ssh-keyscan", "-T", "5", "-p", &port, "--", host].map(OsString::from).to_vec();
+        let job = Job {
+            program: Program::Argv(argv),
+            cwd: self.from.clone(),
+            env: BTreeMap::new(),
+            stdin: None,
+            timeout: self.cx.time_left(),
+            keep: 65_536,
+            network: true,
+            writes: false,
+            readable: Vec::new(),
+            on_output: None,
+        };
+        let shown = start(self.exec, self.cx, job).await?;
+        let (ssh, named, lines) = (self.ssh.clone(), named.to_owned(), shown.text());
+        self.fs.run(move |_| ssh.learn(&named, &lines)).await.map_err(|error| {
+            ToolError::unavailable("The host of this remote shows no SSH key.")
+                .hint("Check the address and whether the host can be reached.")
+                .detail(fault::scrub(&format!("{error} {}", shown.err)))
+        })
+    }
+}
+
+/// Settings that change where a remote is or what runs there.
+pub fn refuse_faults(git: &Git) -> Result<(), ToolError> {
+    match git.guard.remote_faults.first() {
+        None => Ok(()),
+        Some(key) => {
+            Err(ToolError::denied(format!("The repository's setting {key} is not allowed with remotes."))
+                .hint("Ask the operator to remove it from .git/config."))
+        }
+    }
+}
+
+pub fn rewritten() -> ToolError {
+    ToolError::denied("The repository's settings rewrite addresses (url.*.insteadOf).")
+        .hint("Remove them from .git/config to use a repository of the workspace as a remote.")
+}
+
+fn ssh_command(key: &Path, hosts: &Path) -> String {
+    // ssh splits the names of host files at blanks by itself, hence quotes within quotes.
+    let hosts = quoted(&format!("UserKnownHostsFile=\"{}\"", hosts.to_string_lossy()));
+    format!(
+        "ssh -F /dev/null -i {} -o IdentitiesOnly=yes -o BatchMode=yes -o StrictHostKeyChecking=yes \
+         -o GlobalKnownHostsFile=/dev/null -o {hosts} -o ConnectTimeout=10",
+        quoted(&key.to_string_lossy()),
+    )
+}
+
+/// For `sh`, which reads these texts.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shell_texts_are_quoted() {
+        assert_eq!(quoted("filter.$(x).clean="), "'filter.$(x).clean='");
+        assert_eq!(quoted("a'; touch x; '"), r"'a'\''; touch x; '\'''");
+    }
+
+    #[test]
+    fn ssh_shows_one_key_and_asks_nothing() {
+        let command = ssh_command(Path::new("/s/a b/id"), Path::new("/s/known_hosts"));
+        assert!(
+            command.starts_with("ssh -F /dev/null -i '/s/a b/id' -o IdentitiesOnly=yes -o BatchMode=yes")
+        );
+        assert!(
+            command.contains("StrictHostKeyChecking=yes")
+                && command.contains("-o 'UserKnownHostsFile=\"/s/known_hosts\"'")
+        );
+    }
+}

@@ -1,0 +1,249 @@
+//! Where a repository is. Everything that git would follow out of the workspace is refused before git runs.
+
+use crate::value::Pathspec;
+use octo_toolkit::fs::{EntryKind, Read};
+use octo_toolkit::{Fs, Kind, Place, ToolError, WorkPath};
+use std::path::{Component, Path, PathBuf};
+
+/// A repository beneath a root, given to git by absolute paths, so that git looks for nothing by itself.
+#[derive(Debug, Clone)]
+pub struct Repo {
+    /// The top of the work tree, or the repository itself when it is bare.
+    pub top: Place,
+    pub git_dir: PathBuf,
+    pub bare: bool,
+    /// The folder that the caller named, relative to the top.
+    pub prefix: PathBuf,
+    /// There are hooks, which never run.
+    pub hooks: bool,
+}
+
+/// Files in `.git` that are read are short.
+const SHORT: u64 = 65_536;
+
+/// Entries of a git folder that git follows when they are links.
+const FOLLOWED: [&str; 14] = [
+    "HEAD",
+    "config",
+    "config.worktree",
+    "commondir",
+    "index",
+    "info",
+    "logs",
+    "objects",
+    "objects/info",
+    "objects/pack",
+    "packed-refs",
+    "refs",
+    "refs/heads",
+    "shallow",
+];
+
+pub fn real_path(place: &Place) -> PathBuf {
+    place.root().path.join(place.inside())
+}
+
+impl Repo {
+    /// Looks for a repository in a folder and above it, up to the root and never beyond.
+    pub fn find(fs: &Fs<Read>, path: &WorkPath) -> Result<Self, ToolError> {
+        let named = fs.place(path)?;
+        let start = fs.open_folder(&named)?.real;
+        if start.inside().components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git")) {
+            return Err(
+                ToolError::invalid("This folder is inside .git.").hint("Name the folder that holds .git.")
+            );
+        }
+        let mut here = PathBuf::from(start.inside());
+        let mut prefix = PathBuf::new();
+        loop {
+            let folder = at_root(fs, &start, &here)?;
+            if let Some(found) = git_folder(fs, &folder)? {
+                let bare = found.inside() == folder.inside() && found.root().path == folder.root().path;
+                check(fs, &found, 0)?;
+                let hooks = has_hooks(fs, &found);
+                return Ok(Self { git_dir: real_path(&found), top: folder, bare, prefix, hooks });
+            }
+            let Some(name) = here.file_name().map(PathBuf::from) else {
+                return Err(no_repository(path));
+            };
+            prefix = if prefix.as_os_str().is_empty() { name } else { name.join(prefix) };
+            here.pop();
+        }
+    }
+
+    /// The path of a file for git: literal, relative to the top, inside the repository.
+    pub fn pathspec(&self, fs: &Fs<Read>, text: &str) -> Result<Pathspec, ToolError> {
+        if text.is_empty() || text.chars().any(char::is_control) {
+            return Err(ToolError::invalid("A path is empty or has a control character."));
+        }
+        let inside = if text.starts_with('/') {
+            let place = fs.place(&WorkPath::from(text))?;
+            real_path(&place)
+                .strip_prefix(real_path(&self.top))
+                .map(Path::to_owned)
+                .map_err(|_| outside(text))?
+        } else {
+            self.prefix.join(text)
+        };
+        let inside = normal(&inside).ok_or_else(|| outside(text))?;
+        let mut parts = inside.components();
+        if parts.any(|part| part.as_os_str().eq_ignore_ascii_case(".git")) {
+            return Err(ToolError::denied("Files of .git are not for git's own commands."));
+        }
+        let told = inside.to_string_lossy().into_owned();
+        Ok(Pathspec::checked(if told.is_empty() { ".".to_owned() } else { told }))
+    }
+
+    pub fn pathspecs(&self, fs: &Fs<Read>, texts: &[impl AsRef<str>]) -> Result<Vec<Pathspec>, ToolError> {
+        texts.iter().map(|text| self.pathspec(fs, text.as_ref())).collect()
+    }
+
+    /// Refuses what changes files where nothing may be changed.
+    pub fn must_be_writable(&self) -> Result<(), ToolError> {
+        if self.top.root().writable {
+            return Ok(());
+        }
+        Err(ToolError::denied("This repository is in a read-only root.").hint("Only reading works here."))
+    }
+}
+
+/// `.` and `..` taken out; nothing when it leads out.
+pub fn normal(path: &Path) -> Option<PathBuf> {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::Normal(name) => out.push(name),
+            Component::CurDir => {}
+            Component::ParentDir => {
+                if !out.pop() {
+                    return None;
+                }
+            }
+            Component::RootDir | Component::Prefix(_) => return None,
+        }
+    }
+    Some(out)
+}
+
+fn outside(text: &str) -> ToolError {
+    ToolError::denied(format!("{text} is not in this repository."))
+        .hint("Give paths relative to repo_path, without leaving the repository.")
+}
+
+fn no_repository(path: &WorkPath) -> ToolError {
+    ToolError::not_found(format!("There is no git repository at {path}."))
+        .hint("Give the repository's folder as repo_path, or make one with `git`, command init.")
+}
+
+fn at_root(fs: &Fs<Read>, start: &Place, inside: &Path) -> Result<Place, ToolError> {
+    let path = start.root().path.join(inside);
+    fs.place(&WorkPath::from(path.to_string_lossy().as_ref()))
+}
+
+/// The git folder that belongs to this folder, if there is one: `.git`, where a `.git` file points, or the folder itself.
+fn git_folder(fs: &Fs<Read>, folder: &Place) -> Result<Option<Place>, ToolError> {
+    let dot = folder.join(".git");
+    match kind(fs, &dot)? {
+        Some(EntryKind::Folder | EntryKind::Symlink) => Ok(Some(fs.open_folder(&dot).map_err(strayed)?.real)),
+        Some(EntryKind::File) => {
+            let text = read(fs, &dot)?.unwrap_or_default();
+            let target = text.strip_prefix("gitdir: ").map(str::trim_end).ok_or_else(|| {
+                ToolError::invalid("The .git file names no repository.").hint("Repair or remove it.")
+            })?;
+            follow(fs, folder, target).map(Some)
+        }
+        Some(EntryKind::Other) => Err(ToolError::invalid("The .git here is neither a folder nor a file.")),
+        None if is_bare(fs, folder)? => Ok(Some(folder.clone())),
+        None => Ok(None),
+    }
+}
+
+fn is_bare(fs: &Fs<Read>, folder: &Place) -> Result<bool, ToolError> {
+    let holds = |name, wanted| kind(fs, &folder.join(name)).map(|found| found == Some(wanted));
+    Ok(holds("HEAD", EntryKind::File)?
+        && holds("objects", EntryKind::Folder)?
+        && holds("refs", EntryKind::Folder)?)
+}
+
+/// Refuses a git folder parts of which are elsewhere than beneath a root.
+fn check(fs: &Fs<Read>, git: &Place, depth: usize) -> Result<(), ToolError> {
+    for name in FOLLOWED {
+        let place = git.join(name);
+        if kind(fs, &place)? == Some(EntryKind::Symlink) {
+            match fs.stat(&place) {
+                Err(error) if error.kind != Kind::NotFound => return Err(strayed(error)),
+                _ => {}
+            }
+        }
+    }
+    alternates(fs, &git.join("objects"), depth)?;
+    match read(fs, &git.join("commondir"))? {
+        Some(text) if depth < 3 => check(fs, &follow(fs, git, text.trim_end())?, depth + 1),
+        Some(_) => Err(strayed(ToolError::invalid("too deep"))),
+        None => Ok(()),
+    }
+}
+
+/// Objects that are borrowed from other repositories, and what those borrow.
+fn alternates(fs: &Fs<Read>, objects: &Place, depth: usize) -> Result<(), ToolError> {
+    let Some(text) = read(fs, &objects.join("info/alternates"))? else {
+        return Ok(());
+    };
+    for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        if line.starts_with('"') || depth >= 3 {
+            return Err(strayed(ToolError::invalid("alternates that cannot be followed")));
+        }
+        alternates(fs, &follow(fs, objects, line)?, depth + 1)?;
+    }
+    Ok(())
+}
+
+/// The folder that a file in a git folder points to, beneath a root.
+fn follow(fs: &Fs<Read>, from: &Place, target: &str) -> Result<Place, ToolError> {
+    let place =
+        if target.starts_with('/') { fs.place(&WorkPath::from(target)) } else { Ok(from.join(target)) };
+    place.and_then(|place| fs.open_folder(&place)).map(|folder| folder.real).map_err(strayed)
+}
+
+fn strayed(error: ToolError) -> ToolError {
+    ToolError::denied("The repository has parts outside the workspace.")
+        .hint("Work in a repository whose .git folder, objects and work tree are all beneath a root.")
+        .detail(error)
+}
+
+fn has_hooks(fs: &Fs<Read>, git: &Place) -> bool {
+    let entries = fs.open_folder(&git.join("hooks")).and_then(|folder| folder.entries()).unwrap_or_default();
+    entries.iter().any(|entry| !entry.name.to_string_lossy().ends_with(".sample"))
+}
+
+fn kind(fs: &Fs<Read>, place: &Place) -> Result<Option<EntryKind>, ToolError> {
+    match fs.link_stat(place) {
+        Ok(stat) => Ok(Some(stat.kind)),
+        Err(error) if error.kind == Kind::NotFound => Ok(None),
+        Err(error) => Err(strayed(error)),
+    }
+}
+
+fn read(fs: &Fs<Read>, place: &Place) -> Result<Option<String>, ToolError> {
+    match fs.read(place, SHORT) {
+        Ok((bytes, _)) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+        Err(error) if error.kind == Kind::NotFound => Ok(None),
+        Err(error) => Err(strayed(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::normal;
+    use std::path::{Path, PathBuf};
+
+    #[test]
+    fn paths_stay_inside() {
+        for (path, inside) in [("a/./b", "a/b"), ("a/../b", "b"), (".", ""), ("a/..", ""), ("-x", "-x")] {
+            assert_eq!(normal(Path::new(path)), Some(PathBuf::from(inside)), "{path}");
+        }
+        for path in ["..", "a/../../b", "/etc", "../repo/a"] {
+            assert_eq!(normal(Path::new(path)), None, "{path}");
+        }
+    }
+}

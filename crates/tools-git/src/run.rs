@@ -1,0 +1,383 @@
+//! The one place that starts git: the same safe settings and environment whatever the command is.
+
+use crate::command::{Command, Reach};
+use crate::config::{self, Entry, Guard};
+use crate::fault;
+use crate::parse;
+use crate::repo::{Repo, real_path};
+use octo_toolkit::exec::{Captured, Exit, Job, Program};
+use octo_toolkit::fs::Read;
+use octo_toolkit::{Cx, Exec, Fs, Kind, Place, ToolError, WorkPath};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Settings that hold for every run. They stand last on the command line, so nothing overrides them.
+pub const SETTINGS: &[(&str, &str)] = &[
+    ("core.hooksPath", "/dev/null"),
+    ("core.fsmonitor", "false"),
+    ("core.pager", "cat"),
+    ("core.editor", "true"),
+    ("sequence.editor", "true"),
+    ("core.askPass", "true"),
+    ("core.attributesFile", "/dev/null"),
+    ("core.excludesFile", "/dev/null"),
+    ("core.quotePath", "false"),
+    ("credential.helper", ""),
+    ("http.sslVerify", "true"),
+    ("protocol.allow", "never"),
+    ("gpg.program", "false"),
+    ("gpg.openpgp.program", "false"),
+    ("gpg.x509.program", "false"),
+    ("gpg.ssh.program", "false"),
+    ("commit.gpgSign", "false"),
+    ("tag.gpgSign", "false"),
+    ("push.gpgSign", "false"),
+    ("log.showSignature", "false"),
+    ("merge.verifySignatures", "false"),
+    ("submodule.recurse", "false"),
+    ("fetch.recurseSubmodules", "false"),
+    ("push.recurseSubmodules", "no"),
+    ("diff.ignoreSubmodules", "dirty"),
+    ("gc.auto", "0"),
+    ("maintenance.auto", "false"),
+    ("init.templateDir", ""),
+    // The owner of a mounted folder may be another; nothing of the repository's settings runs anyway.
+    ("safe.directory", "*"),
+];
+
+const ENVIRONMENT: &[(&str, &str)] = &[
+    ("GIT_CONFIG_NOSYSTEM", "1"),
+    ("GIT_CONFIG_GLOBAL", "/dev/null"),
+    ("GIT_ATTR_NOSYSTEM", "1"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_ASKPASS", "true"),
+    ("SSH_ASKPASS", "true"),
+    ("SSH_ASKPASS_REQUIRE", "never"),
+    ("GIT_EDITOR", "true"),
+    ("GIT_SEQUENCE_EDITOR", "true"),
+    ("GIT_PAGER", "cat"),
+    ("GIT_MERGE_AUTOEDIT", "no"),
+    ("GIT_SSH_VARIANT", "ssh"),
+    ("LC_ALL", "C.UTF-8"),
+];
+
+/// Bytes of the list of files that is looked through: half a million files.
+const LISTING: usize = 64 << 20;
+/// Repositories within one, and how deep.
+const INNER: usize = 64;
+const DEEPEST: usize = 3;
+
+/// How a run reaches another repository, see [`crate::remote`].
+#[derive(Debug, Clone, Default)]
+pub struct Route {
+    pub ssh: Option<String>,
+    /// Folders beyond the roots that `ssh` reads.
+    pub readable: Vec<PathBuf>,
+}
+
+/// What a run has given.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: i32,
+    pub out: Vec<u8>,
+    /// True when output was longer than what was kept; `out` is then its beginning.
+    pub cut: bool,
+    pub err: String,
+}
+
+impl Ran {
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.out).into_owned()
+    }
+
+    pub fn line(&self) -> String {
+        self.text().trim_end().to_owned()
+    }
+}
+
+/// A folder to run git in, with or without a repository.
+pub struct Site {
+    pub exec: Exec,
+    pub cx: Cx,
+    pub cwd: Place,
+    pub git_dir: Option<PathBuf>,
+    pub work_tree: Option<PathBuf>,
+    pub overrides: Vec<(String, String)>,
+}
+
+impl Site {
+    pub fn folder(exec: &Exec, cx: &Cx, cwd: Place) -> Self {
+        let (exec, cx) = (exec.clone(), cx.clone());
+        Self { exec, cx, cwd, git_dir: None, work_tree: None, overrides: Vec::new() }
+    }
+
+    fn argv(&self, command: &Command) -> Vec<OsString> {
+        let mut argv: Vec<OsString> = vec!["git".into()];
+        argv.extend(["--no-pager", "--literal-pathspecs"].map(OsString::from));
+        if !command.writes {
+            argv.push("--no-optional-locks".into());
+        }
+        for (key, value) in safe_settings(&self.overrides) {
+            argv.extend(["-c".into(), format!("{key}={value}").into()]);
+        }
+        argv.extend(command.argv());
+        argv
+    }
+
+    fn environment(&self, command: &Command, route: &Route) -> BTreeMap<String, String> {
+        let mut env: BTreeMap<String, String> =
+            ENVIRONMENT.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let mut set = |name: &str, value: String| env.insert(name.to_owned(), value);
+        let protocols = match command.reach {
+            Reach::Nothing => "none",
+            Reach::Local => "file",
+            Reach::Network => "https:http:ssh",
+        };
+        set("GIT_ALLOW_PROTOCOL", protocols.to_owned());
+        set("GIT_SSH_COMMAND", route.ssh.clone().unwrap_or_else(|| "false".to_owned()));
+        set("GIT_OPTIONAL_LOCKS", if command.writes { "1" } else { "0" }.to_owned());
+        if command.reach == Reach::Nothing {
+            set("GIT_NO_LAZY_FETCH", "1".to_owned());
+        }
+        let lossy = |path: &PathBuf| path.to_string_lossy().into_owned();
+        if let Some(parent) = self.cwd.root().path.parent() {
+            set("GIT_CEILING_DIRECTORIES", parent.to_string_lossy().into_owned());
+        }
+        if let Some(git_dir) = &self.git_dir {
+            set("GIT_DIR", lossy(git_dir));
+        }
+        if let Some(work_tree) = &self.work_tree {
+            set("GIT_WORK_TREE", lossy(work_tree));
+        }
+        env
+    }
+
+    /// Runs to the end, whatever the end is.
+    pub async fn run(&self, command: Command, route: &Route) -> Result<Ran, ToolError> {
+        let job = Job {
+            program: Program::Argv(self.argv(&command)),
+            cwd: self.cwd.clone(),
+            env: self.environment(&command, route),
+            stdin: command.stdin.clone(),
+            timeout: self.cx.time_left(),
+            // Only the beginning is of use, and half of what is kept is the end.
+            keep: command.keep.saturating_mul(2),
+            network: command.reach == Reach::Network,
+            writes: command.writes,
+            readable: route.readable.clone(),
+            on_output: None,
+        };
+        start(&self.exec, &self.cx, job).await
+    }
+}
+
+/// Runs a prepared job and waits for it, or for the call to be cancelled.
+pub async fn start(exec: &Exec, cx: &Cx, job: Job) -> Result<Ran, ToolError> {
+    cx.check()?;
+    let done = tokio::select! {
+        done = exec.run(job) => done?,
+        () = cx.cancel.cancelled() => return Err(ToolError::new(Kind::Cancelled, "The call was cancelled.")),
+    };
+    let code = match done.exit {
+        Exit::Code(code) => code,
+        Exit::Signal(signal) => return Err(ToolError::internal(format!("git ended by signal {signal}"))),
+        Exit::TimedOut => {
+            return Err(ToolError::new(Kind::Timeout, "git did not end in time.")
+                .hint("Narrow the request, by paths or by fewer commits."));
+        }
+    };
+    let (out, cut) = beginning(done.stdout);
+    let (err, _) = beginning(done.stderr);
+    Ok(Ran { code, out, cut, err: String::from_utf8_lossy(&err).into_owned() })
+}
+
+/// All of a stream, or its beginning.
+fn beginning(stream: Captured) -> (Vec<u8>, bool) {
+    let Captured { mut head, tail, total, .. } = stream;
+    let whole = head.len().saturating_add(tail.len());
+    if u64::try_from(whole).is_ok_and(|kept| kept >= total) {
+        head.extend(tail);
+        return (head, false);
+    }
+    (head, true)
+}
+
+/// What stands after `-c`: the repository's own settings taken back, then ours.
+pub fn safe_settings(overrides: &[(String, String)]) -> impl Iterator<Item = (&str, &str)> {
+    let ours = SETTINGS.iter().copied();
+    overrides.iter().map(|(key, value)| (key.as_str(), value.as_str())).chain(ours)
+}
+
+/// A repository that git can be run in.
+pub struct Git {
+    pub fs: Fs<Read>,
+    pub repo: Repo,
+    pub config: Vec<Entry>,
+    pub guard: Guard,
+    site: Site,
+}
+
+impl Git {
+    /// Finds the repository and makes its settings harmless.
+    pub async fn open(fs: &Fs<Read>, exec: &Exec, cx: &Cx, path: &WorkPath) -> Result<Self, ToolError> {
+        let path = path.clone();
+        let repo = fs.run(move |fs| Repo::find(fs, &path)).await?;
+        let mut site = Site::folder(exec, cx, repo.top.clone());
+        site.git_dir = Some(repo.git_dir.clone());
+        site.work_tree = (!repo.bare).then(|| real_path(&repo.top));
+        let list = Command::read("config").flags(&["--list", "-z", "--includes"]);
+        let listed = site.run(list, &Route::default()).await?;
+        if listed.code != 0 || listed.cut {
+            return Err(fault::of(&listed));
+        }
+        // What git lists from our own command line comes last and is not the repository's.
+        let mut config = config::parse(&listed.out);
+        config.truncate(config.len().saturating_sub(SETTINGS.len()));
+        let guard = config::guard(&config)?;
+        site.overrides.clone_from(&guard.overrides);
+        Ok(Self { fs: fs.clone(), repo, config, guard, site })
+    }
+
+    /// The same for a call that changes something.
+    pub async fn open_to_write(
+        fs: &Fs<Read>,
+        exec: &Exec,
+        cx: &Cx,
+        path: &WorkPath,
+        who: &Identity,
+    ) -> Result<Self, ToolError> {
+        let mut git = Self::open(fs, exec, cx, path).await?;
+        git.repo.must_be_writable()?;
+        if git.guard.by_branch {
+            return Err(ToolError::denied("The repository's configuration depends on the branch.")
+                .hint("Remove includeIf.onbranch from .git/config, or only read here."));
+        }
+        git.site.overrides.extend(who.settings(&git.config));
+        if !git.repo.bare {
+            let inner = git.inner_overrides(0).await?;
+            git.site.overrides.extend(inner);
+        }
+        Ok(git)
+    }
+
+    pub fn exec(&self) -> &Exec {
+        &self.site.exec
+    }
+
+    pub fn cx(&self) -> &Cx {
+        &self.site.cx
+    }
+
+    /// A repository within this one has settings of its own, and git looks into it when it stages or checks out. Ours are
+    /// handed down to it, so what takes its settings back stands among ours.
+    async fn inner_overrides(&self, depth: usize) -> Result<Vec<(String, String)>, ToolError> {
+        let listed = self.run(Command::read("ls-files").flags(&["--stage", "-z"]).keep(LISTING)).await?;
+        let inner = parse::gitlinks(&listed.out);
+        if listed.cut || inner.len() > INNER {
+            return Err(ToolError::denied(
+                "The repository is too large to be looked through for others within it.",
+            )
+            .hint("Only reading works here."));
+        }
+        let mut all = Vec::new();
+        for path in inner {
+            let place = self.repo.top.join(&path);
+            let dot = place.join(".git");
+            if !self.fs.run(move |fs| Ok(fs.link_stat(&dot).is_ok())).await? {
+                continue;
+            }
+            let path = WorkPath::from(real_path(&place).to_string_lossy().as_ref());
+            let other = Self::open(&self.fs, &self.site.exec, &self.site.cx, &path).await?;
+            if depth >= DEEPEST || other.guard.by_branch {
+                return Err(ToolError::denied("A repository within this one cannot be made harmless.")
+                    .hint("Only reading works here."));
+            }
+            all.extend(Box::pin(other.inner_overrides(depth + 1)).await?);
+            all.extend(other.guard.overrides);
+        }
+        Ok(all)
+    }
+
+    /// Runs to the end, whatever the end is.
+    pub async fn try_run(&self, command: Command) -> Result<Ran, ToolError> {
+        self.site.run(command, &Route::default()).await
+    }
+
+    pub async fn run_by(&self, command: Command, route: &Route) -> Result<Ran, ToolError> {
+        self.site.run(command, route).await
+    }
+
+    /// Runs; a failure of git is the caller's error with git's own words.
+    pub async fn run(&self, command: Command) -> Result<Ran, ToolError> {
+        let ran = self.try_run(command).await?;
+        if ran.code == 0 { Ok(ran) } else { Err(fault::of(&ran)) }
+    }
+
+    /// The last value of a setting.
+    pub fn setting(&self, key: &str) -> Option<&str> {
+        self.config.iter().rev().find(|entry| entry.key == key).map(|entry| entry.value.as_str())
+    }
+
+    /// Whether there is no commit yet.
+    pub async fn unborn(&self) -> Result<bool, ToolError> {
+        let command = Command::read("rev-parse").without_end().flags(&["--quiet", "--verify", "HEAD"]);
+        Ok(self.try_run(command).await?.code != 0)
+    }
+
+    /// The branch that is checked out; nothing when HEAD is detached.
+    pub async fn branch(&self) -> Result<Option<String>, ToolError> {
+        let ran = self.try_run(Command::read("symbolic-ref").flags(&["--quiet", "--short", "HEAD"])).await?;
+        Ok((ran.code == 0).then(|| ran.line()))
+    }
+}
+
+/// Who makes commits: the settings, else the repository's own values, else the hub.
+#[derive(Debug, Clone, Default)]
+pub struct Identity {
+    pub name: Option<String>,
+    pub email: Option<String>,
+}
+
+impl Identity {
+    fn settings(&self, config: &[Entry]) -> Vec<(String, String)> {
+        let fill = |key: &str, given: &Option<String>, otherwise: &str| {
+            let known = config.iter().any(|entry| entry.key == key && !entry.value.trim().is_empty());
+            let value = given.clone().or_else(|| (!known).then(|| otherwise.to_owned()));
+            value.map(|value| (key.to_owned(), value))
+        };
+        let name = fill("user.name", &self.name, "octoprox");
+        let email = fill("user.email", &self.email, "octoprox@localhost");
+        name.into_iter().chain(email).collect()
+    }
+
+    /// For folders that are no repository yet.
+    pub fn alone(&self) -> Vec<(String, String)> {
+        self.settings(&[])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_settings_stand_after_the_repositorys() {
+        let overrides = [("filter.x.clean".to_owned(), String::new())];
+        let all: Vec<_> = safe_settings(&overrides).collect();
+        assert_eq!(all.first(), Some(&("filter.x.clean", "")));
+        assert_eq!(all.get(1), SETTINGS.first());
+        assert_eq!(all.len(), SETTINGS.len() + 1);
+    }
+
+    #[test]
+    fn the_identity_is_given_kept_or_made_up() {
+        let entry = |key: &str, value: &str| Entry { key: key.to_owned(), value: value.to_owned() };
+        let own = [entry("user.name", "Ann"), entry("user.email", "a@b")];
+        let given = Identity { name: Some("Bot".to_owned()), email: None };
+        assert_eq!(Identity::default().settings(&own), []);
+        assert_eq!(given.settings(&own), [("user.name".to_owned(), "Bot".to_owned())]);
+        let made_up = Identity::default().alone();
+        assert_eq!(made_up[1], ("user.email".to_owned(), "octoprox@localhost".to_owned()));
+    }
+}

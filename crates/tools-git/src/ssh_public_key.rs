@@ -1,0 +1,38 @@
+//! `ssh_public_key`.
+
+use octo_toolkit::{Cx, Effect, Example, SshKey, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// Shows the public SSH key of this workspace, to be added to a forge so that `git` can fetch and push over ssh; it is
+/// made when first asked for. The private key cannot be read by any tool.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// The key in one line, as forges take it.
+    public_key: String,
+}
+
+pub struct PublicKey;
+
+impl Tool for PublicKey {
+    const NAME: &'static str = "ssh_public_key";
+    const TITLE: &'static str = "Public SSH key";
+    const EFFECT: Effect = Effect::reads();
+    type Input = Input;
+    type Output = Output;
+    type Grants = SshKey;
+
+    fn examples() -> Vec<Example> {
+        vec![Example::new("The key to add to a forge", json!({}))]
+    }
+
+    async fn run(&self, _: Input, key: SshKey, _: &Cx) -> Result<Output, ToolError> {
+        let public = tokio::task::spawn_blocking(move || key.public()).await.map_err(ToolError::internal)?;
+        Ok(Output { public_key: public? })
+    }
+}

@@ -1,0 +1,140 @@
+//! The tools through the bench, with the real git.
+
+#![expect(clippy::disallowed_methods, reason = "tests prepare repositories by hand")]
+
+mod bounds;
+mod flow;
+mod hostile;
+mod inject;
+mod reading;
+
+use crate::{Settings, ssh_toolbox, toolbox};
+use octo_toolkit::exec::{ExecLimits, ExecSpec, Sandbox, SandboxChoice, launch};
+use octo_toolkit::fs::{RootSpec, WorkspaceSpec, default_protected};
+use octo_toolkit::{Bench, Doors, Exec, SshKey, ToolError, Workspace};
+use serde_json::Value;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Not a test: programs are started through this binary.
+#[test]
+#[ignore = "the launcher of the other tests"]
+fn launcher() {
+    let _ = launch::main([]);
+}
+
+/// A workspace with one root, tools on it, and a place beside it that nothing may touch.
+pub struct Desk {
+    bench: Bench,
+    ssh: Bench,
+    folder: tempfile::TempDir,
+    pub key: SshKey,
+}
+
+pub fn allowed() -> Settings {
+    Settings { allow_commit: true, allow_push: true, ..Settings::default() }
+}
+
+impl Desk {
+    pub fn new(settings: Settings) -> Self {
+        Self::with(settings, SandboxChoice::Auto)
+    }
+
+    /// Without a sandbox, so that only what the tools do themselves protects.
+    pub fn bare(settings: Settings) -> Self {
+        Self::with(settings, SandboxChoice::None)
+    }
+
+    fn with(settings: Settings, sandbox: SandboxChoice) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (root, state) = (folder.path().join("root"), folder.path().join("state"));
+        std::fs::create_dir_all(&root).unwrap();
+        std::fs::create_dir_all(folder.path().join("beside")).unwrap();
+        let root_spec =
+            RootSpec { name: "work".to_owned(), path: root.clone(), outside: None, writable: true };
+        let workspace = Workspace::open(WorkspaceSpec {
+            roots: vec![root_spec],
+            protected: default_protected(),
+            ..WorkspaceSpec::default()
+        })
+        .unwrap();
+        let exec = |sandbox| {
+            Exec::new(ExecSpec {
+                workspace: workspace.clone(),
+                sandbox,
+                limits: ExecLimits::default(),
+                state: state.clone(),
+                launcher: launch::in_tests("tests::launcher").unwrap(),
+                path: OsString::from("/usr/local/bin:/usr/bin:/bin"),
+                pass: Vec::new(),
+            })
+            .unwrap()
+        };
+        let mut chosen = exec(sandbox);
+        if chosen.sandbox() == Sandbox::None {
+            chosen = exec(SandboxChoice::None);
+        }
+        let key = SshKey::new(&state, &root);
+        let doors = Doors::default().with(workspace).with(chosen).with(key.clone());
+        let bench = Bench::new(toolbox(settings), doors.clone());
+        Self { bench, ssh: Bench::new(ssh_toolbox(), doors), folder, key }
+    }
+
+    pub fn root(&self) -> PathBuf {
+        self.folder.path().join("root")
+    }
+
+    pub fn beside(&self) -> PathBuf {
+        self.folder.path().join("beside")
+    }
+
+    pub fn tools(&self) -> &[octo_toolkit::Native] {
+        self.bench.tools()
+    }
+
+    pub async fn try_call(&self, name: &str, input: Value) -> Result<Value, ToolError> {
+        let bench = if name.starts_with("ssh_") { &self.ssh } else { &self.bench };
+        bench.call(name, input).await
+    }
+
+    pub async fn call(&self, name: &str, input: Value) -> Value {
+        self.try_call(name, input.clone()).await.unwrap_or_else(|error| {
+            panic!("{name} {input}: {error} ({:?})", error.detail);
+        })
+    }
+
+    pub fn write(&self, path: &str, text: &str) {
+        let path = self.root().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    /// The workspace that examples are written for.
+    pub fn demo(&self) {
+        self.write("notes.txt", "alpha\nbeta\n");
+        self.write("README.md", "# Demo\n\nA small project.\n");
+        self.write("src/main.rs", "fn main() {}\n");
+        let root = self.root();
+        git(&root, &["init", "-q", "-b", "main"]);
+        git(&root, &["add", "."]);
+        git(&root, &["commit", "-q", "-m", "Begin"]);
+        self.write("notes.txt", "alpha\nbeta\ngamma\n");
+        git(&root, &["commit", "-q", "-a", "-m", "Say more"]);
+        self.write("notes.txt", "alpha\nbeta\ngamma\ndelta\n");
+    }
+}
+
+/// Plain git, as a person would run it, but with no settings of this machine.
+pub fn git(at: &Path, args: &[&str]) -> String {
+    let done = std::process::Command::new("git")
+        .args(["-c", "user.name=Ann", "-c", "user.email=ann@example.org", "-c", "protocol.file.allow=always"])
+        .args(args)
+        .current_dir(at)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(done.status.success(), "git {args:?}: {text}{}", String::from_utf8_lossy(&done.stderr));
+    text
+}

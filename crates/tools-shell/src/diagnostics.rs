@@ -1,0 +1,85 @@
+//! Errors and warnings of compilers, read from their output.
+
+mod located;
+mod python;
+mod rustc;
+mod tsc;
+
+#[cfg(test)]
+mod tests;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// More of a kind than this tell nothing more.
+const MOST: usize = 50;
+
+/// Bytes of one message.
+const LONGEST: usize = 1_000;
+
+/// One thing that a compiler says.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Diagnostic {
+    /// File it is about, as the compiler writes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Line, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+    /// Column, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub column: Option<u64>,
+    /// What is wrong, with the compiler's code.
+    pub message: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Weight {
+    Error,
+    Warning,
+}
+
+/// What was found, each kind bounded.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Diagnostics {
+    pub errors: Vec<Diagnostic>,
+    pub warnings: Vec<Diagnostic>,
+    /// Those beyond the first fifty of each kind.
+    pub more: usize,
+}
+
+impl Diagnostics {
+    fn add(&mut self, weight: Weight, mut found: Diagnostic) {
+        let end = found.message.floor_char_boundary(LONGEST);
+        found.message.truncate(end);
+        let list = match weight {
+            Weight::Error => &mut self.errors,
+            Weight::Warning => &mut self.warnings,
+        };
+        if list.contains(&found) {
+            return;
+        }
+        if list.len() < MOST { list.push(found) } else { self.more += 1 }
+    }
+}
+
+/// Compilers write to either stream, so both are read.
+pub fn read(stdout: &str, stderr: &str) -> Diagnostics {
+    let mut found = Diagnostics::default();
+    for text in [stderr, stdout] {
+        let text = crate::ansi::plain(text);
+        let lines: Vec<&str> = text.lines().collect();
+        let mut exception = python::Trace::default();
+        for (at, line) in lines.iter().enumerate() {
+            let behind = lines.get(at + 1..).unwrap_or_default();
+            let one = rustc::read(line, behind)
+                .or_else(|| tsc::read(line))
+                .or_else(|| located::read(line))
+                .or_else(|| exception.read(line));
+            if let Some((weight, one)) = one {
+                found.add(weight, one);
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,21 @@
+//! `src/a.ts(3,5): error TS2322: ...`, which the compilers of .NET write as well.
+
+use super::{Diagnostic, Weight};
+
+pub fn read(line: &str) -> Option<(Weight, Diagnostic)> {
+    let (file, rest) = line.split_once('(')?;
+    let (place, message) = rest.split_once("): ")?;
+    let (weight, message) = match message.strip_prefix("error ") {
+        Some(message) => (Weight::Error, message),
+        None => (Weight::Warning, message.strip_prefix("warning ")?),
+    };
+    let (line, column) = place.split_once(',')?;
+    let (code, message) = message.split_once(": ")?;
+    let found = Diagnostic {
+        file: Some(file.trim().to_owned()),
+        line: Some(line.parse().ok()?),
+        column: column.parse().ok(),
+        message: format!("{message} [{code}]"),
+    };
+    Some((weight, found))
+}

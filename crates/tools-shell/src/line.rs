@@ -1,0 +1,115 @@
+//! A command line of `/bin/sh`, read far enough to name every program in it. It knows the grammar, not the meaning:
+//! what only the running shell can know is marked as open, never guessed.
+
+mod compound;
+mod inner;
+mod read;
+mod word;
+mod wrapper;
+
+#[cfg(test)]
+mod tests;
+
+/// Stands in a word's text for what is known only at run time.
+pub const UNKNOWN: char = '\0';
+
+/// One word after quotes are taken away.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Word {
+    pub text: String,
+    /// Parts are known only at run time: variables, substitutions.
+    pub open: bool,
+    /// It has wildcards that the shell expands.
+    pub glob: bool,
+    /// Some of it was quoted, so it is no keyword.
+    pub quoted: bool,
+}
+
+impl Word {
+    pub fn plain(text: impl Into<String>) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+
+    /// The text, when all of it is known.
+    pub fn known(&self) -> Option<&str> {
+        (!self.open && !self.glob).then_some(self.text.as_str())
+    }
+}
+
+/// A program with its arguments.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Simple {
+    /// Variables set in front of it.
+    pub assigned: Vec<String>,
+    /// The program and its arguments; empty for assignments and redirections alone.
+    pub words: Vec<Word>,
+    /// Files that `>` empties.
+    pub empties: Vec<Word>,
+    /// Its input is a pipe.
+    pub piped: bool,
+    /// It is not waited for.
+    pub background: bool,
+    /// It calls the function in whose body it stands.
+    pub own: bool,
+    /// More arguments come from its input.
+    pub more: bool,
+}
+
+impl Simple {
+    pub fn program(&self) -> Option<&Word> {
+        self.words.first()
+    }
+
+    /// The program without its folders, when it is known.
+    pub fn name(&self) -> Option<&str> {
+        self.program().and_then(Word::known).map(base)
+    }
+
+    pub fn arguments(&self) -> &[Word] {
+        self.words.get(1..).unwrap_or_default()
+    }
+}
+
+/// The last part of a path.
+pub fn base(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Why a line cannot be read; the shell would refuse it as well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unreadable {
+    Quote,
+    Bracket,
+    TooDeep,
+}
+
+impl Unreadable {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Quote => "a quote is not closed",
+            Self::Bracket => "a bracket is not closed, or closes nothing",
+            Self::TooDeep => "it is nested too deeply",
+        }
+    }
+}
+
+/// All that a line runs.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Line {
+    /// Every program at any depth: those of the line itself, of substitutions, and those that programs such as `env`
+    /// start.
+    pub commands: Vec<Simple>,
+    /// What cannot be seen through.
+    pub blind: Vec<&'static str>,
+}
+
+impl Line {
+    pub fn read(text: &str) -> Result<Self, Unreadable> {
+        inner::open(read::read(text, 0)?)
+    }
+
+    fn absorb(&mut self, other: Line) {
+        self.commands.extend(other.commands);
+        self.blind.extend(other.blind);
+    }
+}

@@ -1,0 +1,122 @@
+//! `shell_read`.
+
+use crate::given;
+use crate::session::{self, Ask, Part, Wait};
+use octo_toolkit::exec::{SessionState, Sessions};
+use octo_toolkit::{Cx, Effect, Example, Tool, ToolError};
+use regex::Regex;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+/// Gives what a session wrote since the last read, or from a position, or only lines that match; waits for output and
+/// tells when it has ended. Prefer a pattern when waiting for one line, such as "listening on".
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// The session's id from shell_start.
+    session_id: String,
+    /// Byte of the output to begin at, 0 for the beginning; without it where the last read ended.
+    #[serde(default)]
+    from: Option<u64>,
+    /// Milliseconds to wait for output, or for a line that matches; at most 60000.
+    #[serde(default = "given::one_second")]
+    wait_ms: u64,
+    /// Bytes of output to give.
+    #[serde(default = "given::reading")]
+    max_bytes: u64,
+    /// Regular expression; only lines that match are given, and waited for.
+    #[serde(default)]
+    pattern: Option<String>,
+}
+
+pub struct Read;
+
+impl Tool for Read {
+    const NAME: &'static str = "shell_read";
+    const TITLE: &'static str = "Read a session";
+    const EFFECT: Effect = Effect::observes();
+    type Input = Input;
+    type Output = Part;
+    type Grants = Sessions;
+
+    fn examples() -> Vec<Example> {
+        vec![
+            Example::new("What is new", json!({"session_id": "s_0123456789abcdef"})),
+            Example::new(
+                "Wait until a server is up",
+                json!({"session_id": "s_0123456789abcdef", "pattern": "listening on", "wait_ms": 20_000}),
+            ),
+        ]
+    }
+
+    async fn run(&self, input: Input, sessions: Sessions, cx: &Cx) -> Result<Part, ToolError> {
+        let Input { session_id: id, from, wait_ms, max_bytes, pattern } = &input;
+        let Some(pattern) = pattern else {
+            let ask = Ask { id, from: *from, max_bytes: *max_bytes, wait_ms: *wait_ms, wait: Wait::ForSome };
+            return Ok(Part::of(session::read(&sessions, &ask, cx).await?));
+        };
+        let pattern = Regex::new(pattern).map_err(|error| {
+            ToolError::invalid(format!("The pattern is not a regular expression: {error}."))
+                .hint("Escape characters such as ( and [ with a backslash.")
+        })?;
+        matching(&sessions, &input, &pattern, cx).await
+    }
+}
+
+/// Reads on until a line matches. A line that is not ended yet counts, since a prompt never ends.
+async fn matching(sessions: &Sessions, input: &Input, pattern: &Regex, cx: &Cx) -> Result<Part, ToolError> {
+    let until = Instant::now() + session::patience(input.wait_ms, cx);
+    let ask = |from, wait: Duration| Ask {
+        id: &input.session_id,
+        from,
+        max_bytes: session::MOST,
+        wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
+        wait: Wait::ForSome,
+    };
+    let mut all = session::read(sessions, &ask(input.from, Duration::ZERO), cx).await?;
+    let from = all.from;
+    loop {
+        let text = String::from_utf8_lossy(&all.bytes);
+        let lines: Vec<&str> = text.lines().filter(|line| pattern.is_match(line)).collect();
+        let left = until.saturating_duration_since(Instant::now());
+        let over = left.is_zero() || all.state != SessionState::Running && all.next >= all.total;
+        if !lines.is_empty() || over {
+            let output = bounded(&lines, usize::try_from(input.max_bytes).unwrap_or(usize::MAX));
+            return Ok(Part { output, from, ..Part::of(all) });
+        }
+        // Whole lines that do not match are done with.
+        let done = all.bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        all.bytes.drain(..done);
+        let more = session::read(sessions, &ask(Some(all.next), left), cx).await?;
+        all.bytes.extend(more.bytes);
+        (all.next, all.total, all.state) = (more.next, more.total, more.state);
+    }
+}
+
+/// The last of the lines that fit, since the newest matter most.
+fn bounded(lines: &[&str], max: usize) -> String {
+    let mut size = 0;
+    let fits = lines.iter().rev().take_while(|line| {
+        size += line.len() + 1;
+        size <= max
+    });
+    let mut kept: Vec<&str> = fits.copied().collect();
+    kept.reverse();
+    let mut text = kept.join("\n");
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_newest_lines_are_kept() {
+        assert_eq!(super::bounded(&["one", "two", "three"], 10), "two\nthree\n");
+        assert_eq!(super::bounded(&["one"], 3), "");
+        assert_eq!(super::bounded(&[], 3), "");
+    }
+}

@@ -1,0 +1,86 @@
+//! `run_build`.
+
+use crate::diagnostics::{self, Diagnostic};
+use crate::given;
+use crate::running::{Ended, Grants, Order};
+use crate::shell::Shell;
+use octo_toolkit::{Cx, Effect, Example, Tool, ToolError, WorkPath};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::collections::BTreeMap;
+
+/// Runs a build and gives whether it succeeded, with errors and warnings by file and line, read from the output of
+/// cargo, gcc, clang, tsc, go, javac, make or Python; else exit code and output. Prefer run_tests for tests.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Command line that builds, such as cargo build or make.
+    command: String,
+    /// Folder to run in, relative to the workspace.
+    #[serde(default = "given::here")]
+    cwd: WorkPath,
+    /// Seconds until it is ended; the operator sets the most, usually 600.
+    #[serde(default = "given::ten_minutes")]
+    timeout_s: u64,
+    /// Variables besides the usual ones.
+    #[serde(default)]
+    env: Option<BTreeMap<String, String>>,
+    /// Bytes of output to give beside the errors and warnings.
+    #[serde(default = "given::output_beside_report")]
+    max_output_bytes: u64,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// True when the command ended with 0.
+    succeeded: bool,
+    /// The first fifty errors.
+    errors: Vec<Diagnostic>,
+    /// The first fifty warnings.
+    warnings: Vec<Diagnostic>,
+    /// Errors and warnings beyond those.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    left_out: Option<u64>,
+    #[serde(flatten)]
+    ended: Ended,
+}
+
+pub struct RunBuild(pub Shell);
+
+impl Tool for RunBuild {
+    const NAME: &'static str = "run_build";
+    const TITLE: &'static str = "Run a build";
+    const EFFECT: Effect = Effect::destroys().open_world();
+    type Input = Input;
+    type Output = Output;
+    type Grants = Grants;
+
+    fn examples() -> Vec<Example> {
+        vec![Example::new(
+            "Check that a file is there",
+            json!({"command": "test -s src/main.rs && echo built"}),
+        )]
+    }
+
+    async fn run(&self, input: Input, grants: Grants, cx: &Cx) -> Result<Output, ToolError> {
+        let order = Order {
+            command: input.command,
+            cwd: input.cwd,
+            env: input.env.unwrap_or_default(),
+            timeout_s: input.timeout_s,
+            max_output_bytes: input.max_output_bytes,
+            network: None,
+            whole: true,
+        };
+        let ran = self.0.run(order, &grants, cx).await?;
+        let found = diagnostics::read(&ran.whole.0, &ran.whole.1);
+        Ok(Output {
+            succeeded: ran.ended.exit_code == 0 && !ran.ended.timed_out,
+            errors: found.errors,
+            warnings: found.warnings,
+            left_out: Some(found.more as u64).filter(|more| *more > 0),
+            ended: ran.ended,
+        })
+    }
+}

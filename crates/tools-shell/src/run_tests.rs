@@ -1,0 +1,180 @@
+//! `run_tests`.
+
+use crate::diagnostics::{self, Diagnostic};
+use crate::given;
+use crate::report::{self, Failure, Report};
+use crate::running::{Ended, Grants, Order};
+use crate::shell::Shell;
+use octo_toolkit::fs::Read;
+use octo_toolkit::{Cx, Effect, Example, Fs, Kind, Tool, ToolError, WorkPath};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::collections::BTreeMap;
+
+/// Bytes of a report file.
+const MOST: u64 = 16 << 20;
+
+/// Runs tests and gives counts and failures with file and line, read from the output of cargo, pytest, go, jest, vitest,
+/// mocha, node, unittest or TAP, or from a JUnit file; else exit code and output. Prefer shell_exec for other commands.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Command line that runs the tests, such as cargo test or pytest -q.
+    command: String,
+    /// Folder to run in, relative to the workspace.
+    #[serde(default = "given::here")]
+    cwd: WorkPath,
+    /// Seconds until it is ended; the operator sets the most, usually 600.
+    #[serde(default = "given::five_minutes")]
+    timeout_s: u64,
+    /// Variables besides the usual ones.
+    #[serde(default)]
+    env: Option<BTreeMap<String, String>>,
+    /// JUnit XML file that the command writes, relative to the workspace; it is read instead of the output.
+    #[serde(default)]
+    junit: Option<WorkPath>,
+    /// Bytes of output to give beside the report.
+    #[serde(default = "given::output_beside_report")]
+    max_output_bytes: u64,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// True when the command ended with 0 and no test failed.
+    passed: bool,
+    /// How many tests there were.
+    summary: Summary,
+    /// The first fifty tests that failed.
+    failures: Vec<Failure>,
+    /// Failures beyond those.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    failures_left_out: Option<u64>,
+    /// What a compiler complained about, when no test could run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<Diagnostic>,
+    #[serde(flatten)]
+    ended: Ended,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Summary {
+    /// Whose output it was, such as pytest; unknown when it was not recognised.
+    framework: String,
+    /// Tests that passed, where the framework tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    passed: Option<u64>,
+    /// Tests that failed or could not run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    failed: Option<u64>,
+    /// Tests that were left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    skipped: Option<u64>,
+    /// All of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    total: Option<u64>,
+    /// Seconds that the framework measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    duration: Option<f64>,
+}
+
+impl Summary {
+    fn of(report: Option<&Report>) -> Self {
+        Self {
+            framework: report.map_or("unknown", |report| report.framework).to_owned(),
+            passed: report.and_then(|report| report.passed),
+            failed: report.map(|report| report.failed),
+            skipped: report.map(|report| report.skipped),
+            total: report.and_then(Report::total),
+            duration: report.and_then(|report| report.seconds),
+        }
+    }
+}
+
+pub struct RunTests(pub Shell);
+
+impl Tool for RunTests {
+    const NAME: &'static str = "run_tests";
+    const TITLE: &'static str = "Run tests";
+    const EFFECT: Effect = Effect::destroys().open_world();
+    type Input = Input;
+    type Output = Output;
+    type Grants = Grants;
+
+    fn examples() -> Vec<Example> {
+        vec![Example::new(
+            "A test in TAP, as many runners write it",
+            json!({"command": "printf '1..1\\n'; grep -q beta notes.txt && echo 'ok 1 - beta is there'"}),
+        )]
+    }
+
+    async fn run(&self, input: Input, grants: Grants, cx: &Cx) -> Result<Output, ToolError> {
+        let before = match &input.junit {
+            Some(path) => written(&grants.1, path).await?,
+            None => None,
+        };
+        let order = Order {
+            command: input.command,
+            cwd: input.cwd,
+            env: input.env.unwrap_or_default(),
+            timeout_s: input.timeout_s,
+            max_output_bytes: input.max_output_bytes,
+            network: None,
+            whole: true,
+        };
+        let mut ran = self.0.run(order, &grants, cx).await?;
+        let (stdout, stderr) = &ran.whole;
+        let report = match &input.junit {
+            Some(path) => from_file(&grants.1, path, before, &mut ran.ended).await?,
+            None => None,
+        };
+        let report = report.or_else(|| report::read(stdout, stderr));
+        let failed = report.as_ref().map_or(0, |report| report.failed);
+        let errors = match &report {
+            None if ran.ended.exit_code != 0 => diagnostics::read(stdout, stderr).errors,
+            _ => Vec::new(),
+        };
+        let more = report.as_ref().map(|report| report.more as u64).filter(|more| *more > 0);
+        Ok(Output {
+            passed: ran.ended.exit_code == 0 && !ran.ended.timed_out && failed == 0,
+            summary: Summary::of(report.as_ref()),
+            failures: report.map(|report| report.failures).unwrap_or_default(),
+            failures_left_out: more,
+            errors,
+            ended: ran.ended,
+        })
+    }
+}
+
+/// When a file was written last; nothing if it is not there yet.
+async fn written(fs: &Fs<Read>, path: &WorkPath) -> Result<Option<jiff::Timestamp>, ToolError> {
+    let place = fs.place(path)?;
+    fs.run(move |fs| match fs.stat(&place) {
+        Ok(stat) => Ok(Some(stat.modified)),
+        Err(error) if error.kind == Kind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    })
+    .await
+}
+
+/// The report in a file, unless the file is an old one.
+async fn from_file(
+    fs: &Fs<Read>,
+    path: &WorkPath,
+    before: Option<jiff::Timestamp>,
+    ended: &mut Ended,
+) -> Result<Option<Report>, ToolError> {
+    let place = fs.place(path)?;
+    let read = fs.run(move |fs| fs.read(&place, MOST)).await;
+    let why = match read {
+        Ok((_, stat)) if Some(stat.modified) == before => "was not written by this run",
+        Ok((bytes, _)) => match report::junit::read(&String::from_utf8_lossy(&bytes)) {
+            Some(report) => return Ok(Some(report)),
+            None => "holds no JUnit report",
+        },
+        Err(_) => "could not be read",
+    };
+    let note = format!("{path} {why}, so the output was read instead.");
+    ended.note = Some(ended.note.take().map_or_else(|| note.clone(), |said| format!("{said} {note}")));
+    Ok(None)
+}

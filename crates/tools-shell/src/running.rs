@@ -1,0 +1,223 @@
+//! Running one command to its end: time limit, progress, and what is shown of its output.
+
+use crate::cut::{self, Shown};
+use crate::shell::Shell;
+use crate::signal;
+use octo_toolkit::exec::{Captured, Done, Exit, Job, Limit, Program, Stream};
+use octo_toolkit::fs::Read;
+use octo_toolkit::{Cx, Exec, Fs, Keep, Kind, ToolError, WorkPath};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read as _, Seek, SeekFrom};
+use std::time::{Duration, Instant};
+
+/// What running needs.
+pub type Grants = (Exec, Fs<Read>, Keep);
+
+/// Between two notices of progress.
+const PACE: Duration = Duration::from_millis(250);
+
+/// Characters of output in a notice of progress.
+const NOTICE: usize = 200;
+
+/// Bytes of a stream that are handed to the hub, or read for a report.
+const MOST: u64 = 16 << 20;
+
+/// What a caller asks for.
+pub struct Order {
+    pub command: String,
+    pub cwd: WorkPath,
+    pub env: BTreeMap<String, String>,
+    pub timeout_s: u64,
+    pub max_output_bytes: u64,
+    pub network: Option<bool>,
+    /// Whether the whole output is wanted beside what is shown.
+    pub whole: bool,
+}
+
+/// How a command ended and what it wrote.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct Ended {
+    /// The command's own; -1 when a signal or the time limit ended it.
+    pub exit_code: i32,
+    /// Standard output as it was written, or its beginning.
+    pub stdout: String,
+    /// The end of standard output, when its middle was left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdout_tail: Option<String>,
+    /// Standard error as it was written, or its beginning.
+    pub stderr: String,
+    /// The end of standard error, when its middle was left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stderr_tail: Option<String>,
+    /// True when a part of the output was left out.
+    pub truncated: bool,
+    /// Bytes of all output, when a part was left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub original_bytes: Option<u64>,
+    /// Give it to result_read for all of standard output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handle: Option<String>,
+    /// Give it to result_read for all of standard error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stderr_handle: Option<String>,
+    /// True when the time limit ended it.
+    pub timed_out: bool,
+    /// The signal that ended it, such as SIGSEGV.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<String>,
+    /// How long it ran, in milliseconds.
+    pub duration_ms: u64,
+    /// What confined it: bubblewrap, landlock or none.
+    pub sandbox: String,
+    /// Whether it could reach the network.
+    pub network: bool,
+    /// What the command may have lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
+    /// What was done differently from what was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// What became of an order.
+pub struct Ran {
+    pub ended: Ended,
+    /// All of standard output and standard error, when the order wants them.
+    pub whole: (String, String),
+}
+
+impl Shell {
+    pub async fn run(&self, order: Order, grants: &Grants, cx: &Cx) -> Result<Ran, ToolError> {
+        let (exec, fs, keep) = grants;
+        let checked = self.check(&order.command, &order.cwd, &order.env, fs, cx).await?;
+        let mut notes = Vec::new();
+        let timeout = self.timeout(order.timeout_s, cx)?;
+        let network = self.network(order.network, &mut notes);
+        let bound = usize::try_from(order.max_output_bytes).unwrap_or(usize::MAX).min(MOST as usize);
+        let job = Job {
+            program: Program::Shell(order.command),
+            cwd: checked.cwd,
+            env: order.env,
+            stdin: None,
+            timeout: timeout.limit,
+            keep: bound,
+            network,
+            writes: true,
+            readable: Vec::new(),
+            on_output: Some(Box::new(notices(cx))),
+        };
+        let done = tokio::select! {
+            done = exec.run(job) => done?,
+            // Dropping the other branch ends the command.
+            () = cx.cancel.cancelled() => return Err(ToolError::new(Kind::Cancelled, "The call was cancelled.")),
+        };
+        notes.extend(timeout.note(done.exit == Exit::TimedOut));
+        if done.limit == Some(Limit::Processes) {
+            notes.push("It was ended because it had too many processes at once.".to_owned());
+        }
+        let shares = cut::shares(bound, done.stdout.total, done.stderr.total);
+        let mut ended = Ended { network, warning: checked.warning, ..told(&done) };
+        let out = stream(done.stdout, shares.0, order.whole, keep, cx, &mut notes).await;
+        let err = stream(done.stderr, shares.1, order.whole, keep, cx, &mut notes).await;
+        ended.truncated = out.shown.tail.is_some() || err.shown.tail.is_some();
+        ended.original_bytes = ended.truncated.then_some(out.total + err.total);
+        (ended.stdout, ended.stdout_tail, ended.handle) = (out.shown.head, out.shown.tail, out.handle);
+        (ended.stderr, ended.stderr_tail, ended.stderr_handle) = (err.shown.head, err.shown.tail, err.handle);
+        ended.note = (!notes.is_empty()).then(|| notes.join(" "));
+        Ok(Ran { ended, whole: (out.whole, err.whole) })
+    }
+}
+
+/// The facts that do not depend on output.
+fn told(done: &Done) -> Ended {
+    let (exit_code, signal) = match done.exit {
+        Exit::Code(code) => (code, None),
+        Exit::Signal(number) => (-1, Some(signal::name(number))),
+        Exit::TimedOut => (-1, None),
+    };
+    Ended {
+        exit_code,
+        signal,
+        timed_out: done.exit == Exit::TimedOut,
+        duration_ms: u64::try_from(done.took.as_millis()).unwrap_or(u64::MAX),
+        sandbox: done.sandbox.as_str().to_owned(),
+        ..Ended::default()
+    }
+}
+
+/// Tells the last line and how much there is so far, a few times a second.
+fn notices(cx: &Cx) -> impl FnMut(Stream, &[u8]) + Send + use<> {
+    let cx = cx.clone();
+    let (mut bytes, mut last) = (0_u64, None::<Instant>);
+    move |_, chunk| {
+        bytes += chunk.len() as u64;
+        if last.is_none_or(|last| last.elapsed() >= PACE) {
+            last = Some(Instant::now());
+            cx.progress(bytes, None, &last_line(chunk));
+        }
+    }
+}
+
+fn last_line(chunk: &[u8]) -> String {
+    let text = String::from_utf8_lossy(chunk);
+    let line = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    crate::ansi::plain(line).chars().take(NOTICE).collect()
+}
+
+struct Told {
+    shown: Shown,
+    total: u64,
+    handle: Option<String>,
+    whole: String,
+}
+
+async fn stream(
+    captured: Captured,
+    share: usize,
+    wanted: bool,
+    keep: &Keep,
+    cx: &Cx,
+    notes: &mut Vec<String>,
+) -> Told {
+    let shown = cut::shown(&captured, share);
+    let total = captured.total;
+    let cut = shown.tail.is_some();
+    let whole = if cut || wanted { all(captured).await } else { String::new() };
+    let mut handle = None;
+    if cut {
+        if total > MOST {
+            notes.push(format!("The handle holds the first {MOST} bytes of {total}."));
+        }
+        match keep.keep(&cx.caller, cx.id, whole.clone()).await {
+            Ok(kept) => handle = Some(kept),
+            Err(error) => {
+                tracing::warn!(call = %cx.id, %error, "the output of a command could not be kept");
+                notes.push("The part that was left out could not be kept.".to_owned());
+            }
+        }
+    }
+    Told { shown, total, handle, whole }
+}
+
+/// All that a stream held, as text.
+async fn all(captured: Captured) -> String {
+    let Captured { mut head, tail, whole, .. } = captured;
+    if let Some(file) = whole {
+        let read = tokio::task::spawn_blocking(move || from_start(file)).await;
+        if let Ok(Ok(bytes)) = read {
+            return String::from_utf8_lossy(&bytes).into_owned();
+        }
+    }
+    head.extend(tail);
+    String::from_utf8_lossy(&head).into_owned()
+}
+
+fn from_start(mut file: File) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(0))?;
+    file.take(MOST).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}

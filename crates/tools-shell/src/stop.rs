@@ -1,0 +1,49 @@
+//! `shell_stop`.
+
+use crate::given;
+use crate::session::{MOST, Part};
+use octo_toolkit::exec::Sessions;
+use octo_toolkit::{Cx, Effect, Example, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+/// Ends a session with everything it has started, gently first, and gives its last output and exit code; one that has
+/// ended already just tells. Prefer shell_write with \u0003 to interrupt without ending.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// The session's id from shell_start.
+    session_id: String,
+    /// Bytes of its last output to give, from the end.
+    #[serde(default = "given::reading")]
+    max_bytes: u64,
+}
+
+pub struct Stop;
+
+impl Tool for Stop {
+    const NAME: &'static str = "shell_stop";
+    const TITLE: &'static str = "Stop a session";
+    const EFFECT: Effect = Effect::destroys().open_world();
+    type Input = Input;
+    type Output = Part;
+    type Grants = Sessions;
+
+    fn examples() -> Vec<Example> {
+        vec![Example::new("End a server", json!({"session_id": "s_0123456789abcdef"}))]
+    }
+
+    async fn run(&self, input: Input, sessions: Sessions, cx: &Cx) -> Result<Part, ToolError> {
+        let mut reading = sessions.stop(&cx.caller, &input.session_id).await?;
+        let max = usize::try_from(input.max_bytes.min(MOST)).unwrap_or(usize::MAX);
+        let over = reading.bytes.len().saturating_sub(max);
+        // The last words tell why; a character is not torn.
+        let torn =
+            reading.bytes.iter().skip(over).take(3).take_while(|byte| **byte & 0b1100_0000 == 0b1000_0000);
+        let from = if over == 0 { 0 } else { over + torn.count() };
+        reading.bytes.drain(..from.min(reading.bytes.len()));
+        reading.from += from as u64;
+        Ok(Part::of(reading))
+    }
+}

@@ -1,0 +1,125 @@
+//! A workspace, its grants, and callers.
+
+use crate::{Settings, toolbox};
+use octo_grants::exec::{ExecLimits, ExecSpec, SandboxChoice, Sessions, launch};
+use octo_grants::fs::{RootSpec, WorkspaceSpec};
+use octo_grants::{Doors, Exec, Keep, Keeps, Workspace};
+use octo_model::{CallId, Caller, Json, Members, ToolError};
+use octo_toolkit::{Ask, BoxFuture, Cx, Peer, Toolbox};
+use serde_json::Value;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
+
+/// Remembers what it is given; the handle is its place.
+#[derive(Default)]
+pub struct Shelf(Mutex<Vec<String>>);
+
+impl Shelf {
+    pub fn text(&self, handle: &str) -> String {
+        let at: usize = handle.trim_start_matches("kept-").parse().unwrap();
+        self.0.lock().unwrap()[at].clone()
+    }
+}
+
+impl Keeps for Shelf {
+    fn keep<'a>(
+        &'a self,
+        _: &'a Caller,
+        _: CallId,
+        text: String,
+    ) -> Pin<Box<dyn Future<Output = Result<String, ToolError>> + Send + 'a>> {
+        let mut texts = self.0.lock().unwrap();
+        texts.push(text);
+        let handle = format!("kept-{}", texts.len() - 1);
+        Box::pin(async { Ok(handle) })
+    }
+}
+
+/// Hears notices of progress.
+#[derive(Default)]
+pub struct Ear(pub Mutex<Vec<Value>>);
+
+impl Peer for Ear {
+    fn capabilities(&self) -> &Members {
+        static NONE: OnceLock<Members> = OnceLock::new();
+        NONE.get_or_init(Members::new)
+    }
+
+    fn notify(&self, _: &str, params: Members) {
+        self.0.lock().unwrap().push(params.to_json().to().unwrap());
+    }
+
+    fn ask<'a>(&'a self, _: &'a str, _: Members) -> BoxFuture<'a, Result<Members, Ask>> {
+        Box::pin(async { Err(Ask::Unable) })
+    }
+}
+
+pub struct Bench {
+    toolbox: Toolbox,
+    doors: Doors,
+    pub shelf: Arc<Shelf>,
+    pub folder: tempfile::TempDir,
+}
+
+impl Bench {
+    pub fn new() -> Self {
+        Self::with(Settings::default())
+    }
+
+    pub fn with(settings: Settings) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("work");
+        std::fs::create_dir_all(root.join("src")).unwrap();
+        std::fs::write(root.join("notes.txt"), "alpha\nbeta\ngamma\n").unwrap();
+        std::fs::write(root.join("src/main.rs"), "fn main() {}\n").unwrap();
+        std::fs::write(root.join("README.md"), "# Readme\n").unwrap();
+        let roots = vec![RootSpec { name: "work".to_owned(), path: root, outside: None, writable: true }];
+        let workspace = Workspace::open(WorkspaceSpec { roots, ..WorkspaceSpec::default() }).unwrap();
+        let exec = Exec::new(ExecSpec {
+            workspace: workspace.clone(),
+            sandbox: SandboxChoice::Auto,
+            limits: ExecLimits::default(),
+            state: folder.path().join("state"),
+            launcher: launch::in_tests("tests::launcher").unwrap(),
+            path: "/usr/local/bin:/usr/bin:/bin".into(),
+            pass: Vec::new(),
+        })
+        .unwrap();
+        let shelf = Arc::new(Shelf::default());
+        let doors = Doors::default()
+            .with(workspace)
+            .with(Sessions::new(exec.clone()))
+            .with(exec)
+            .with(Keep::new(Arc::clone(&shelf) as Arc<dyn Keeps>));
+        Self { toolbox: toolbox(settings), doors, shelf, folder }
+    }
+
+    pub fn tools(&self) -> &[octo_toolkit::Native] {
+        &self.toolbox.tools
+    }
+
+    pub fn cx(&self, caller: &str) -> Cx {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        Cx::new(Arc::new(Caller::named(caller)), deadline, CancellationToken::new())
+    }
+
+    pub async fn call(&self, name: &str, input: Value) -> Result<Value, ToolError> {
+        self.call_as(&self.cx("local"), name, input).await
+    }
+
+    pub async fn call_as(&self, cx: &Cx, name: &str, input: Value) -> Result<Value, ToolError> {
+        let tool = self.toolbox.tools.iter().find(|tool| tool.name == name).unwrap();
+        let answer = tool.run(Json::from(input), &self.doors, cx).await?;
+        Ok(answer.to().unwrap())
+    }
+
+    pub async fn fine(&self, name: &str, input: Value) -> Value {
+        self.call(name, input.clone()).await.unwrap_or_else(|error| panic!("{name} {input}: {error:?}"))
+    }
+
+    pub fn put(&self, name: &str, text: &str) {
+        std::fs::write(self.folder.path().join("work").join(name), text).unwrap();
+    }
+}

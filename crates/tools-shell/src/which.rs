@@ -1,0 +1,53 @@
+//! `shell_which`.
+
+use octo_toolkit::{Cx, Effect, Example, Exec, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// Looks a program up in the search path that commands have; gives where it is, or says that it is not installed.
+/// Prefer it to trying a command and reading the error.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Name of the program, without a folder.
+    command: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// Whether commands can call it by this name.
+    found: bool,
+    /// Where it is, when it was found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+}
+
+pub struct Which;
+
+impl Tool for Which {
+    const NAME: &'static str = "shell_which";
+    const TITLE: &'static str = "Find a program";
+    const EFFECT: Effect = Effect::reads();
+    type Input = Input;
+    type Output = Output;
+    type Grants = Exec;
+
+    fn examples() -> Vec<Example> {
+        vec![
+            Example::new("Whether git is installed", json!({"command": "git"})),
+            Example::new("A program that is not there", json!({"command": "no-such-program"}))
+                .gives(json!({"found": false})),
+        ]
+    }
+
+    async fn run(&self, input: Input, exec: Exec, _cx: &Cx) -> Result<Output, ToolError> {
+        let name = input.command.trim();
+        if name.is_empty() || name.contains(['/', '\0']) || name.contains(char::is_whitespace) {
+            return Err(ToolError::invalid("That is not the name of a program.")
+                .hint("Give the name alone, such as git, without folders and arguments."));
+        }
+        let path = exec.which(name).map(|path| path.to_string_lossy().into_owned());
+        Ok(Output { found: path.is_some(), path })
+    }
+}
