@@ -16,8 +16,10 @@ mod start;
 mod terminal;
 mod view;
 
+pub(crate) use plan::{Bounds, Confine, Plan};
 pub use processes::{ProcessFilter, ProcessInfo};
 pub use sessions::{Reading, SessionInfo, SessionState, Sessions};
+pub(crate) use start::{Running, launch};
 pub use terminal::Size;
 
 use crate::fs::{Place, Workspace};
@@ -258,7 +260,7 @@ impl Exec {
 }
 
 /// Whether a path is a regular file that we may execute.
-fn runnable(path: &Path) -> bool {
+pub(crate) fn runnable(path: &Path) -> bool {
     path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
 }
 

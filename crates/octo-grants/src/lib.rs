@@ -3,20 +3,24 @@
 #![expect(clippy::disallowed_methods, reason = "this crate is the door that the lint sends everybody to")]
 
 mod child;
+pub mod chromium;
 mod clock;
+mod connector;
 mod doors;
 pub mod exec;
 pub mod fs;
 mod keep;
-mod net;
+pub mod net;
 mod random;
 mod ssh;
 
 pub use child::{Child, Command, Group};
+pub use chromium::Chromium;
 pub use clock::Clock;
+pub use connector::{Connector, connector};
 pub use doors::{Doors, Grant};
 pub use exec::{Exec, Sessions};
 pub use fs::{Fs, Place, WorkPath, Workspace};
 pub use keep::{Keep, Keeps};
-pub use net::{Connector, connector};
+pub use net::Net;
 pub use ssh::SshKey;

@@ -1,24 +1,145 @@
-//! Outgoing connections, for every client in the binary.
+//! The only way out: one HTTP client for the whole binary. The address is checked when connecting, after resolving, on
+//! every hop, so that a name that changes its answer finds nothing.
 
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::connect::HttpConnector;
-use std::io;
+mod address;
+mod allow;
+mod body;
+mod dial;
+mod errand;
+mod fail;
+mod headers;
+mod queue;
+mod redirect;
+mod resolve;
+mod text;
+
+pub(crate) use dial::Dialler;
+pub use resolve::{Resolve, Resolved};
+
+use crate::{Doors, Grant};
+use allow::Allow;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use octo_model::ToolError;
+use queue::Queue;
+use resolve::System;
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::sync::OnceCell;
+use url::Url;
 
-/// Connects to `http` and `https` addresses without Nagle's delay.
-pub type Connector = HttpsConnector<HttpConnector>;
+/// What may be reached.
+#[derive(Debug, Clone)]
+pub struct NetSpec {
+    /// Hosts (`api.local`, `*.corp.example`), addresses and networks (`10.0.0.0/8`), each with an optional `:port`, that are
+    /// allowed although they are private. Everything public is allowed.
+    pub allow: Vec<String>,
+    pub user_agent: String,
+    /// Requests to one host at the same time.
+    pub per_host: usize,
+}
 
-/// A connector for servers that the operator has named in the settings.
-pub fn connector() -> io::Result<Connector> {
-    let mut tcp = HttpConnector::new();
-    tcp.enforce_http(false);
-    tcp.set_nodelay(true);
-    tcp.set_connect_timeout(Some(Duration::from_secs(10)));
-    tcp.set_keepalive(Some(Duration::from_secs(30)));
-    Ok(HttpsConnectorBuilder::new()
-        .with_provider_and_native_roots(rustls::crypto::aws_lc_rs::default_provider())?
-        .https_or_http()
-        .enable_http1()
-        .enable_http2()
-        .wrap_connector(tcp))
+impl Default for NetSpec {
+    fn default() -> Self {
+        Self { allow: Vec::new(), user_agent: format!("octoprox/{}", env!("CARGO_PKG_VERSION")), per_host: 6 }
+    }
+}
+
+/// Sends requests to addresses that policy allows.
+#[derive(Clone)]
+pub struct Net(Arc<Way>);
+
+struct Way {
+    allow: Arc<Allow>,
+    user_agent: HeaderValue,
+    dialler: Dialler,
+    client: OnceCell<errand::Client>,
+    queue: Queue,
+}
+
+/// One request.
+#[derive(Debug, Clone)]
+pub struct Ask {
+    pub method: Method,
+    pub url: Url,
+    /// Of the caller's; dropped for credentials when a redirect leads to another origin.
+    pub headers: HeaderMap,
+    pub body: Option<Bytes>,
+    /// For everything, redirects and body included.
+    pub timeout: Duration,
+    /// Bytes of the decoded body; the rest is left out and said.
+    pub max_bytes: usize,
+    /// How many redirects are followed; 0 for none.
+    pub redirects: usize,
+}
+
+impl Ask {
+    pub fn get(url: Url) -> Self {
+        Self {
+            method: Method::GET,
+            url,
+            headers: HeaderMap::new(),
+            body: None,
+            timeout: Duration::from_secs(30),
+            max_bytes: 5 << 20,
+            redirects: 10,
+        }
+    }
+}
+
+/// What came back. A status of 400 or more is an answer, too.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    /// Where it came from, after redirects.
+    pub url: Url,
+    /// Decoded (gzip, deflate, br, zstd), at most `max_bytes`.
+    pub body: Bytes,
+    pub truncated: bool,
+    pub took: Duration,
+}
+
+impl Net {
+    /// Does nothing slow: names, certificates and connections wait for the first request.
+    pub fn new(spec: NetSpec) -> Result<Self, ToolError> {
+        Self::with_resolver(spec, Arc::new(System::default()))
+    }
+
+    /// With another opinion on names than the machine's. Its answers are checked like any other's.
+    pub fn with_resolver(spec: NetSpec, resolver: Arc<dyn Resolve>) -> Result<Self, ToolError> {
+        let allow = Arc::new(Allow::parse(&spec.allow)?);
+        let user_agent = HeaderValue::from_str(&spec.user_agent)
+            .map_err(|_| ToolError::invalid("The user agent has characters that cannot be sent."))?;
+        let dialler = Dialler::public(allow.clone(), resolver);
+        let queue = Queue::new(spec.per_host);
+        Ok(Self(Arc::new(Way { allow, user_agent, dialler, client: OnceCell::new(), queue })))
+    }
+
+    /// A URL that may be asked for, as far as its text tells: http or https, no credentials, a port that is not another
+    /// protocol's. The address is checked when connecting.
+    pub fn url(&self, text: &str) -> Result<Url, ToolError> {
+        text::parse(text, &self.0.allow)
+    }
+
+    /// The addresses of a host that may be connected to; for drivers that connect by themselves.
+    pub async fn addresses(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, ToolError> {
+        self.0.dialler.addresses(host, port).await.map_err(|error| fail::dialling(host, &error))
+    }
+
+    /// A connection to a host that was checked; for the browser's proxy.
+    pub async fn connect(&self, host: &str, port: u16) -> Result<TcpStream, ToolError> {
+        if text::is_other_protocol(port) && !self.0.dialler.names_port(host, port) {
+            return Err(text::port_refused(port));
+        }
+        self.0.dialler.connect(host, port).await.map_err(|error| fail::dialling(host, &error))
+    }
+}
+
+impl Grant for Net {
+    fn open(doors: &Doors) -> Result<Self, ToolError> {
+        doors.open()
+    }
 }

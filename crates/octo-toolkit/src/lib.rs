@@ -4,6 +4,7 @@ mod bench;
 mod cx;
 mod example;
 mod peer;
+mod picture;
 mod schema;
 mod source;
 mod tool;
@@ -12,13 +13,17 @@ mod toolbox;
 pub use bench::Bench;
 pub use cx::Cx;
 pub use example::Example;
-pub use octo_grants::{Clock, Doors, Exec, Fs, Grant, Keep, Place, SshKey, WorkPath, Workspace, exec, fs};
-pub use octo_model::{Effect, Json, Kind, Members, ToolError};
+pub use octo_grants::{
+    Chromium, Clock, Doors, Exec, Fs, Grant, Keep, Net, Place, SshKey, WorkPath, Workspace, chromium, exec,
+    fs, net,
+};
+pub use octo_model::{Caller, Effect, Json, Kind, Members, ToolError};
 pub use peer::{Alone, Ask, Peer};
+pub use picture::Picture;
 pub use schema::schema_of;
 pub use source::{Definition, Event, Listing, Lists, Source, State};
 pub use tool::Tool;
-pub use toolbox::{Native, Toolbox};
+pub use toolbox::{Answer, Native, Toolbox};
 
 /// A future that can be kept in a box: the shape of every asynchronous method behind `dyn`.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

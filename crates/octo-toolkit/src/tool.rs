@@ -1,6 +1,6 @@
 //! One tool, one file: this trait is what the file implements.
 
-use crate::{Cx, Example};
+use crate::{Cx, Example, Picture};
 use octo_grants::Grant;
 use octo_model::{Effect, ToolError};
 use schemars::JsonSchema;
@@ -12,12 +12,20 @@ pub trait Tool: Send + Sync + 'static {
     const NAME: &'static str;
     const TITLE: &'static str;
     const EFFECT: Effect;
+    /// False for a tool whose answer is a picture: it has no output schema, since several clients drop images that stand
+    /// beside structured content.
+    const TYPED: bool = true;
     type Input: DeserializeOwned + JsonSchema + Send;
     type Output: Serialize + JsonSchema + Send;
     /// All that it may touch.
     type Grants: Grant;
 
     fn examples() -> Vec<Example>;
+
+    /// The pictures that go with an answer.
+    fn pictures(_output: &Self::Output) -> Vec<Picture> {
+        Vec::new()
+    }
 
     fn run(
         &self,

@@ -1,14 +1,22 @@
 //! The tools of one domain, and a tool behind `dyn` with everything that follows from its file.
 
 use crate::schema::take_paths;
-use crate::{BoxFuture, Cx, Definition, Example, Listing, Lists, Peer, Source, State, Tool, schema_of};
+use crate::{
+    BoxFuture, Cx, Definition, Example, Listing, Lists, Peer, Picture, Source, State, Tool, schema_of,
+};
 use octo_grants::{Doors, Grant};
 use octo_model::{Effect, Json, Members, Op, ToolError};
 use serde_json::Value;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-type Run = dyn Fn(Json, &Doors, &Cx) -> BoxFuture<'static, Result<Json, ToolError>> + Send + Sync;
+type Run = dyn Fn(Json, &Doors, &Cx) -> BoxFuture<'static, Result<Answer, ToolError>> + Send + Sync;
+
+/// What a tool gave: its typed answer, and the pictures that go with it.
+pub struct Answer {
+    pub typed: Json,
+    pub pictures: Vec<Picture>,
+}
 
 /// A native tool without its types.
 #[derive(Clone)]
@@ -19,6 +27,8 @@ pub struct Native {
     pub examples: Vec<Example>,
     /// The parameters that name files of the workspace.
     pub paths: Vec<String>,
+    /// Whether the answer has an output schema.
+    pub typed: bool,
     run: Arc<Run>,
 }
 
@@ -32,12 +42,14 @@ impl Native {
             definition,
             examples: T::examples(),
             paths,
+            typed: T::TYPED,
             run: Arc::new(move |input, doors, cx| {
                 let (tool, cx, grants) = (Arc::clone(&tool), cx.clone(), T::Grants::open(doors));
                 Box::pin(async move {
                     let input = input.to::<T::Input>().map_err(misfit)?;
                     let output = tool.run(input, grants?, &cx).await?;
-                    Json::try_of(&output).map_err(ToolError::internal)
+                    let typed = Json::try_of(&output).map_err(ToolError::internal)?;
+                    Ok(Answer { typed, pictures: T::pictures(&output) })
                 })
             }),
         }
@@ -45,7 +57,33 @@ impl Native {
 
     /// Runs the tool and gives its typed answer.
     pub fn run(&self, input: Json, doors: &Doors, cx: &Cx) -> BoxFuture<'static, Result<Json, ToolError>> {
+        let answer = self.answer(input, doors, cx);
+        Box::pin(async move { Ok(answer.await?.typed) })
+    }
+
+    /// Runs the tool and gives its pictures, too.
+    pub fn answer(
+        &self,
+        input: Json,
+        doors: &Doors,
+        cx: &Cx,
+    ) -> BoxFuture<'static, Result<Answer, ToolError>> {
         (self.run)(input, doors, cx)
+    }
+}
+
+impl Answer {
+    /// The same facts as text and as structure; of a picture only the text, behind it.
+    fn result(self, typed: bool) -> Members {
+        let text =
+            Members::new().with("type", "text").with("text", Json::text(self.typed.as_str())).to_json();
+        let mut blocks: Vec<Json> = self.pictures.iter().map(Picture::block).collect();
+        blocks.insert(if typed { 0 } else { blocks.len() }, text);
+        let mut result = Members::new().with("content", Json::array(&blocks));
+        if typed {
+            result.set("structuredContent", self.typed);
+        }
+        result.with("isError", false)
     }
 }
 
@@ -67,13 +105,15 @@ fn definition<T: Tool>() -> (Members, Vec<String>) {
     if let Value::Object(root) = &mut output {
         root.remove("description");
     }
-    let members = Members::new()
+    let mut members = Members::new()
         .with("name", T::NAME)
         .with("title", T::TITLE)
         .with("description", description.as_str())
-        .with("inputSchema", Json::from(input))
-        .with("outputSchema", Json::from(with_cut(output)))
-        .with("annotations", T::EFFECT.annotations(T::TITLE));
+        .with("inputSchema", Json::from(input));
+    if T::TYPED {
+        members.set("outputSchema", Json::from(with_cut(output)));
+    }
+    members.set("annotations", T::EFFECT.annotations(T::TITLE));
     (members, paths)
 }
 
@@ -154,12 +194,8 @@ impl Source for Stocked {
                     .hint("List the tools to see what there is.")
             })?;
             let input = op.params.get("arguments").cloned().unwrap_or_else(Json::empty_object);
-            let answer = tool.run(input, &self.doors, cx).await?;
-            let text = Members::new().with("type", "text").with("text", Json::text(answer.as_str()));
-            Ok(Members::new()
-                .with("content", Json::array([&text.to_json()]))
-                .with("structuredContent", answer)
-                .with("isError", false))
+            let answer = tool.answer(input, &self.doors, cx).await?;
+            Ok(answer.result(tool.typed))
         })
     }
 }

@@ -1,15 +1,19 @@
 //! The list of toolboxes and what they may touch: the only place that names them all.
 
 use crate::settings::{HardLinks, Root, Sandbox, Settings};
+use octo_grants::chromium::{ChromiumSpec, Enclosure};
 use octo_grants::exec::{Exec, ExecLimits, ExecSpec, SandboxChoice, Sessions};
 use octo_grants::fs::{self, RootSpec, Workspace, WorkspaceSpec};
-use octo_grants::{Clock, Doors, Keep, SshKey};
+use octo_grants::net::NetSpec;
+use octo_grants::{Chromium, Clock, Doors, Keep, Net, SshKey};
 use octo_hub::Spills;
 use octo_model::{CallId, Caller, Json, Members, ToolError};
 use octo_toolkit::{BoxFuture, Toolbox};
+use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use url::Url;
 
 /// The hidden command that starts programs.
 pub const LAUNCHER: &str = "launch";
@@ -17,12 +21,34 @@ pub const LAUNCHER: &str = "launch";
 /// Every toolbox of this build, in the order of their names.
 pub fn toolboxes(settings: &Settings) -> Vec<Toolbox> {
     vec![
+        tools_browser::toolbox(browser(settings)),
+        tools_web::fetch_toolbox(),
         tools_files::toolbox(),
         tools_git::toolbox(git(settings)),
+        tools_web::readability_toolbox(),
+        tools_web::search_toolbox(search(settings)),
         tools_shell::toolbox(shell(settings)),
         tools_git::ssh_toolbox(),
         tools_time::toolbox(),
+        tools_web::weather_toolbox(tools_web::WeatherSettings::default()),
     ]
+}
+
+fn browser(settings: &Settings) -> tools_browser::Settings {
+    tools_browser::Settings { allow_javascript: settings.browser.allow_javascript }
+}
+
+/// An address that is none was refused when the settings were read.
+fn search(settings: &Settings) -> tools_web::SearchSettings {
+    tools_web::SearchSettings {
+        searxng_url: settings.search.searxng_url.as_deref().and_then(|url| Url::parse(url).ok()),
+        brave_api_key: settings
+            .search
+            .brave_api_key
+            .as_ref()
+            .map(|key| tools_web::ApiKey::from(key.expose().to_owned())),
+        ..tools_web::SearchSettings::default()
+    }
 }
 
 fn git(settings: &Settings) -> tools_git::Settings {
@@ -59,7 +85,10 @@ pub fn doors(
 ) -> Result<Doors, ToolError> {
     let workspace = Workspace::open(workspace(settings, state))?;
     let exec = Exec::new(programs(settings, workspace.clone(), state, program))?;
+    let net = Net::new(reach(settings))?;
     let mut doors = no_doors()
+        .with(net.clone())
+        .with(Chromium::new(chromium(state, program, net))?)
         .with(workspace.clone())
         .with(exec.clone())
         .with(Sessions::new(exec))
@@ -68,6 +97,32 @@ pub fn doors(
         doors = doors.with(SshKey::new(state, &root.path));
     }
     Ok(doors)
+}
+
+/// What the operator allows, and the search engine that the operator has named.
+fn reach(settings: &Settings) -> NetSpec {
+    let mut allow = settings.net.allow.clone();
+    let engine = settings.search.searxng_url.as_deref().and_then(|url| Url::parse(url).ok());
+    if let Some((host, port)) =
+        engine.as_ref().and_then(|url| url.host_str().zip(url.port_or_known_default()))
+    {
+        allow.push(format!("{host}:{port}"));
+    }
+    NetSpec { allow, ..NetSpec::default() }
+}
+
+fn chromium(state: &Path, program: &Path, net: Net) -> ChromiumSpec {
+    ChromiumSpec {
+        path: search_path(),
+        state: state.to_owned(),
+        launcher: vec![program.into(), LAUNCHER.into()],
+        enclosure: Enclosure::Auto,
+        net,
+    }
+}
+
+fn search_path() -> OsString {
+    std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into())
 }
 
 fn workspace(settings: &Settings, state: &Path) -> WorkspaceSpec {
@@ -108,7 +163,7 @@ fn programs(settings: &Settings, workspace: Workspace, state: &Path, program: &P
         limits: ExecLimits { memory_bytes: shell.max_memory_mb << 20, ..ExecLimits::default() },
         state: state.to_owned(),
         launcher: vec![program.into(), LAUNCHER.into()],
-        path: std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into()),
+        path: search_path(),
         pass: shell.pass_variables.clone(),
     }
 }

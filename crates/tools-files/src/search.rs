@@ -152,8 +152,7 @@ fn matcher(input: &Input) -> Result<RegexMatcher, ToolError> {
         );
     }
     if input.fixed && input.pattern.contains('\n') {
-        return Err(ToolError::invalid("The pattern has a line break; files are searched line by line.")
-            .hint("Search for one of its lines, with context_lines to see those around it."));
+        return Err(line_break());
     }
     RegexMatcherBuilder::new()
         .case_insensitive(!input.case_sensitive)
@@ -161,8 +160,38 @@ fn matcher(input: &Input) -> Result<RegexMatcher, ToolError> {
         .multi_line(true)
         .crlf(true)
         .build(&input.pattern)
-        .map_err(|error| {
-            ToolError::invalid(format!("The pattern is not a valid regular expression: {error}"))
-                .hint("Put a backslash before special characters, or set fixed to search for plain text.")
-        })
+        .map_err(|error| refusal(&error.to_string()))
+}
+
+fn line_break() -> ToolError {
+    ToolError::invalid("The pattern has a line break; files are searched line by line.")
+        .hint("Search for one of its lines, with context_lines to see those around it.")
+}
+
+/// The engine shows the pattern in a group of its own making, so only its last words are told.
+fn refusal(error: &str) -> ToolError {
+    if error.contains("\"\\n\" is not allowed") {
+        return line_break();
+    }
+    let why = error.rsplit("error: ").next().unwrap_or(error).trim().trim_end_matches('.');
+    ToolError::invalid(format!("The pattern is not a valid regular expression: {why}."))
+        .hint("Put a backslash before special characters, or set fixed to search for plain text.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_that_is_none_is_refused_in_one_sentence() {
+        for (pattern, wanted) in [
+            ("(", "The pattern is not a valid regular expression: unclosed group."),
+            ("a\\nb", "The pattern has a line break; files are searched line by line."),
+            ("a\nb", "The pattern has a line break; files are searched line by line."),
+        ] {
+            let input: Input = serde_json::from_value(json!({"pattern": pattern})).unwrap();
+            let error = matcher(&input).err().unwrap();
+            assert_eq!(error.message, wanted);
+        }
+    }
 }

@@ -177,7 +177,9 @@ impl Added {
         asked: Asked,
         fresh_line: bool,
     ) -> Result<Self, ToolError> {
-        let (head, tail, stat) = match ends(fs, place, asked) {
+        // Only what is not ASCII is kept differently, and then the telling bytes may be far from the end.
+        let enough = if text.is_ascii() { 4096 } else { edit::MOST as usize };
+        let (head, tail, stat) = match ends(fs, place, asked, enough) {
             Ok(ends) => ends,
             Err(error) if error.kind == Kind::NotFound => {
                 let form = form(asked, None);
@@ -202,15 +204,19 @@ impl Added {
 }
 
 /// The beginning and the end of a file.
-fn ends(fs: &Fs<Write>, place: &Place, asked: Asked) -> Result<(Vec<u8>, Vec<u8>, Stat), ToolError> {
-    const ENOUGH: usize = 4096;
+fn ends(
+    fs: &Fs<Write>,
+    place: &Place,
+    asked: Asked,
+    enough: usize,
+) -> Result<(Vec<u8>, Vec<u8>, Stat), ToolError> {
     let mut opened = fs.open_file(place)?;
-    let mut head = vec![0; ENOUGH];
+    let mut head = vec![0; 4096];
     let full = scan::fill(&mut opened.file, &mut head)?;
     head.truncate(full);
     let newline = encoding::detect(asked, &head, &head).map_or(Newline::Byte, Newline::of);
     let all = (u64::MAX - 1, opened.stat.size);
-    let tail = scan::tail(&mut opened.file, newline, all, ENOUGH, &|| Ok(()))?;
+    let tail = scan::tail(&mut opened.file, newline, all, enough, &|| Ok(()))?;
     Ok((head, tail.bytes, opened.stat))
 }
 

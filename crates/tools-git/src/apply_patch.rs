@@ -76,6 +76,9 @@ impl Tool for ApplyPatch {
             return Err(misfit(&named));
         }
         let files = files(&named);
+        for file in &files {
+            fs.may_change(&git.repo.top.join(file))?;
+        }
         // Counts in headers are what models get wrong most; the lines themselves must still fit.
         let exact = git.try_run(apply(&["--check"])).await?;
         let recount = exact.code != 0;

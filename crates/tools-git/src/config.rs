@@ -75,6 +75,7 @@ pub fn guard(entries: &[Entry]) -> Result<Guard, ToolError> {
 const PLAIN: &[&str] = &[
     "advice",
     "add",
+    "apply",
     "author",
     "branch",
     "checkout",
@@ -270,6 +271,8 @@ fn verdict(key: &str) -> Verdict {
         ("url", _) if is_plain_base(sub) => Verdict::Rewrite,
         ("url", _) => Verdict::RemoteFault,
         ("init", "defaultbranch") | ("commit", "cleanup" | "status" | "verbose") => Verdict::Harmless,
+        // git stops at an empty value of these, and what they choose among is overridden itself.
+        ("gpg", "format" | "mintrustlevel") | ("format", "pretty") => Verdict::Harmless,
         ("gc", name) if name != "recentobjectshook" => Verdict::Harmless,
         ("blame", name) if name != "ignorerevsfile" => Verdict::Harmless,
         ("mailmap", "blob") => Verdict::Harmless,

@@ -53,7 +53,7 @@ const MEANINGS: &[(&str, Kind, &str)] = &[
     ("CONFLICT", Kind::Conflict, "Resolve the conflicts that git_status shows, then continue or abort."),
     ("would be overwritten", Kind::Conflict, "Commit or stash the local changes first."),
     ("already exists", Kind::Conflict, "Choose another name."),
-    ("transport", Kind::Denied, "Remotes are https, ssh or a repository in the workspace."),
+    ("transport '", Kind::Denied, "Remotes are https, ssh or a repository in the workspace."),
 ];
 
 const SSH: &str = "Use an ssh address and add the key of ssh_public_key to the forge.";
@@ -120,6 +120,7 @@ mod tests {
             ("fatal: pathspec 'l/x' is beyond a symbolic link", Kind::Denied),
             ("fatal: transport 'ext' not allowed", Kind::Denied),
             ("fatal: could not read Username for 'https://h': terminal prompts disabled", Kind::Unauthorized),
+            ("error: patch failed: src/transport.rs:1", Kind::Invalid),
             ("something else", Kind::Invalid),
         ];
         for (err, kind) in rows {

@@ -116,6 +116,9 @@ impl Call<'_> {
             }
             Does::Commits if self.settings.allow_commit => {
                 let git = self.open_to_write(path).await?;
+                if asked.row.name == "rebase" && asked.has(&["--continue", "--skip"]) {
+                    git.refuse_commands_of_rebase().await?;
+                }
                 let mut output = self.finish(&git, fill::local(&git, asked)?, &Route::default()).await?;
                 output.note =
                     git.repo.hooks.then(|| "The repository has hooks; they were not run.".to_owned());

@@ -18,6 +18,7 @@ pub const SETTINGS: &[(&str, &str)] = &[
     ("core.fsmonitor", "false"),
     ("core.pager", "cat"),
     ("core.editor", "true"),
+    ("init.defaultBranch", "main"),
     ("sequence.editor", "true"),
     ("core.askPass", "true"),
     ("core.attributesFile", "/dev/null"),
@@ -64,6 +65,8 @@ const ENVIRONMENT: &[(&str, &str)] = &[
 
 /// Bytes of the list of files that is looked through: half a million files.
 const LISTING: usize = 64 << 20;
+/// Bytes of a rebase's list that is looked through.
+const TODO: u64 = 16 << 20;
 /// Repositories within one, and how deep.
 const INNER: usize = 64;
 const DEEPEST: usize = 3;
@@ -235,6 +238,11 @@ impl Git {
         let mut config = config::parse(&listed.out);
         config.truncate(config.len().saturating_sub(SETTINGS.len()));
         let guard = config::guard(&config)?;
+        // A work tree beside it counts only where none is given; with one, the repository is not bare.
+        if repo.bare && config.iter().any(|entry| entry.key == "core.worktree") {
+            return Err(ToolError::denied("This repository names a work tree somewhere else.")
+                .hint("Remove core.worktree from its config, or work where its .git folder is."));
+        }
         site.overrides.clone_from(&guard.overrides);
         Ok(Self { fs: fs.clone(), repo, config, guard, site })
     }
@@ -297,6 +305,26 @@ impl Git {
             all.extend(other.guard.overrides);
         }
         Ok(all)
+    }
+
+    /// The list of a rebase that was begun elsewhere may hold commands for the shell; it is not continued then.
+    pub async fn refuse_commands_of_rebase(&self) -> Result<(), ToolError> {
+        let path = self.repo.git_dir.join("rebase-merge/git-rebase-todo");
+        let read = self.fs.run(move |fs| {
+            let place = fs.place(&WorkPath::from(path.to_string_lossy().as_ref()))?;
+            fs.read(&place, TODO).map(|(bytes, _)| bytes)
+        });
+        let list = match read.await {
+            Ok(list) => String::from_utf8_lossy(&list).into_owned(),
+            Err(error) if error.kind == Kind::NotFound => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let runs = |line: &str| matches!(line.split_ascii_whitespace().next(), Some("exec" | "x"));
+        if !list.lines().any(runs) {
+            return Ok(());
+        }
+        Err(ToolError::denied("The list of this rebase has commands to run (exec), which are not run here.")
+            .hint("Give it up with --abort, or ask the operator to continue it."))
     }
 
     /// Runs to the end, whatever the end is.

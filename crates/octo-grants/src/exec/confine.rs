@@ -119,7 +119,7 @@ pub(super) fn supported() -> bool {
 }
 
 impl Confine {
-    pub fn confinement(&self) -> Result<Option<Confinement>, String> {
+    pub(super) fn confinement(&self) -> Result<Option<Confinement>, String> {
         match self {
             Self::Landlock { read, write, network } => Confinement::landlock(read, write, *network).map(Some),
             Self::Nothing | Self::Bubblewrap { .. } => Ok(None),

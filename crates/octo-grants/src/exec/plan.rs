@@ -13,7 +13,7 @@ pub(super) const TERMINATE: u8 = b'T';
 pub(super) const DRAIN: std::time::Duration = std::time::Duration::from_millis(200);
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Plan {
+pub(crate) struct Plan {
     /// The program, its arguments and its variables. They travel here because arguments of the launcher itself could be read by
     /// everybody on the machine.
     pub argv: Vec<OsString>,
@@ -29,7 +29,7 @@ pub(super) struct Plan {
 
 /// 0 is no bound.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(super) struct Bounds {
+pub(crate) struct Bounds {
     pub memory: u64,
     pub processes: u64,
     pub file: u64,
@@ -37,7 +37,7 @@ pub(super) struct Bounds {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Confine {
+pub(crate) enum Confine {
     Nothing,
     Landlock { read: Vec<OsString>, write: Vec<OsString>, network: bool },
     Bubblewrap { program: OsString, args: Vec<OsString> },

@@ -22,7 +22,7 @@ use tokio::net::UnixStream;
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// A program that was started. Dropping it ends the program with everything it has started.
-pub(super) struct Running {
+pub(crate) struct Running {
     control: Option<UnixStream>,
     heard: Vec<u8>,
     launcher: tokio::process::Child,
@@ -52,48 +52,7 @@ impl Exec {
     pub(super) async fn start(&self, order: &Order, descriptors: [OwnedFd; 3]) -> Result<Running, ToolError> {
         let sandbox = self.confinement().await?;
         let plan = self.plan(order, sandbox).await?;
-        let scratch = Scratch(plan.scratch.clone().map(PathBuf::from));
-        let text = serde_json::to_vec(&plan).map_err(ToolError::internal)?;
-        let mut running = self.spawn(&text, &descriptors, sandbox).await.map_err(|error| {
-            ToolError::unavailable("The program could not be started.")
-                .hint("Try again; if it stays, ask the operator to look at the hub's log.")
-                .detail(error)
-        })?;
-        drop(descriptors);
-        match running.report().await {
-            Some(Report::Started { pid }) => {
-                scratch.handed_over();
-                running.pid = pid.unsigned_abs();
-                Ok(running)
-            }
-            Some(Report::Failed { errno, why }) => Err(not_started(errno, &why)),
-            other => Err(ToolError::internal(format!("the launcher said {other:?} at the beginning"))),
-        }
-    }
-
-    async fn spawn(&self, plan: &[u8], descriptors: &[OwnedFd; 3], sandbox: Sandbox) -> io::Result<Running> {
-        let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
-        ours.set_nonblocking(true)?;
-        let mut words = self.spec().launcher.iter();
-        let program = words.next().ok_or_else(|| io::Error::other("there is no launcher"))?;
-        let launcher = tokio::process::Command::new(program)
-            .args(words)
-            .env_clear()
-            .current_dir("/")
-            .process_group(0)
-            .stdin(Stdio::from(OwnedFd::from(theirs)))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()?;
-        let length = u32::try_from(plan.len()).map_err(io::Error::other)?.to_ne_bytes();
-        let passed = [descriptors[0].as_fd(), descriptors[1].as_fd(), descriptors[2].as_fd()];
-        let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
-        let mut rights = SendAncillaryBuffer::new(&mut space);
-        rights.push(SendAncillaryMessage::ScmRights(&passed));
-        sendmsg(&ours, &[IoSlice::new(&length)], &mut rights, SendFlags::NOSIGNAL)?;
-        let mut control = UnixStream::from_std(ours)?;
-        control.write_all(plan).await?;
-        Ok(Running { control: Some(control), heard: Vec::new(), launcher, sandbox, pid: 0 })
+        launch(&self.spec().launcher, &plan, descriptors, sandbox).await
     }
 
     async fn plan(&self, order: &Order, sandbox: Sandbox) -> Result<Plan, ToolError> {
@@ -163,6 +122,62 @@ impl Exec {
         }
         Ok(argv)
     }
+}
+
+/// Starts a launcher, and waits until the plan's program runs with these as its input, output and error output.
+pub(crate) async fn launch(
+    launcher: &[OsString],
+    plan: &Plan,
+    descriptors: [OwnedFd; 3],
+    sandbox: Sandbox,
+) -> Result<Running, ToolError> {
+    let scratch = Scratch(plan.scratch.clone().map(PathBuf::from));
+    let text = serde_json::to_vec(plan).map_err(ToolError::internal)?;
+    let mut running = spawn(launcher, &text, &descriptors, sandbox).await.map_err(|error| {
+        ToolError::unavailable("The program could not be started.")
+            .hint("Try again; if it stays, ask the operator to look at the hub's log.")
+            .detail(error)
+    })?;
+    drop(descriptors);
+    match running.report().await {
+        Some(Report::Started { pid }) => {
+            scratch.handed_over();
+            running.pid = pid.unsigned_abs();
+            Ok(running)
+        }
+        Some(Report::Failed { errno, why }) => Err(not_started(errno, &why)),
+        other => Err(ToolError::internal(format!("the launcher said {other:?} at the beginning"))),
+    }
+}
+
+async fn spawn(
+    launcher: &[OsString],
+    plan: &[u8],
+    descriptors: &[OwnedFd; 3],
+    sandbox: Sandbox,
+) -> io::Result<Running> {
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+    ours.set_nonblocking(true)?;
+    let mut words = launcher.iter();
+    let program = words.next().ok_or_else(|| io::Error::other("there is no launcher"))?;
+    let launcher = tokio::process::Command::new(program)
+        .args(words)
+        .env_clear()
+        .current_dir("/")
+        .process_group(0)
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let length = u32::try_from(plan.len()).map_err(io::Error::other)?.to_ne_bytes();
+    let passed = [descriptors[0].as_fd(), descriptors[1].as_fd(), descriptors[2].as_fd()];
+    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut rights = SendAncillaryBuffer::new(&mut space);
+    rights.push(SendAncillaryMessage::ScmRights(&passed));
+    sendmsg(&ours, &[IoSlice::new(&length)], &mut rights, SendFlags::NOSIGNAL)?;
+    let mut control = UnixStream::from_std(ours)?;
+    control.write_all(plan).await?;
+    Ok(Running { control: Some(control), heard: Vec::new(), launcher, sandbox, pid: 0 })
 }
 
 fn no_program(name: &str) -> ToolError {
@@ -237,7 +252,7 @@ impl Running {
     }
 
     /// Waits for the main process. May be dropped while it waits.
-    pub async fn ended(&mut self) -> Ended {
+    pub(super) async fn ended(&mut self) -> Ended {
         match self.report().await {
             Some(Report::Ended { code, signal, too_many }) => {
                 let exit = code.map_or(Exit::Signal(signal.unwrap_or(libc::SIGKILL)), Exit::Code);

@@ -1,7 +1,7 @@
 //! What programs see of the file system: one table, from which bubblewrap's mounts and Landlock's rules follow.
 
-use super::ExecSpec;
 use super::start::Order;
+use super::{ExecSpec, Program};
 use octo_model::ToolError;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -81,6 +81,9 @@ impl View {
             let writes = root.writable && order.is_some_and(|order| order.writes);
             view.table.insert(root.path.clone(), if writes { Seen::Write } else { Seen::Read });
         }
+        if let Some(order) = order.filter(|order| matches!(order.program, Program::Shell(_))) {
+            view.keep_repositories(order);
+        }
         if view.table.contains_key(Path::new("/")) {
             // They are there.
             view.table.retain(|_, seen| !matches!(seen, Seen::Link(_)));
@@ -90,6 +93,19 @@ impl View {
             view.hide(home, |seen| *seen == Seen::System);
         }
         view
+    }
+
+    /// A command line does not write to the repositories around it: a hook or a setting planted there would run outside the
+    /// sandbox the next time that somebody uses git. The git tools do, and run nothing of it.
+    fn keep_repositories(&mut self, order: &Order) {
+        let root = order.cwd.root();
+        let folders = root.path.join(order.cwd.inside());
+        for folder in folders.ancestors().take_while(|folder| folder.starts_with(&root.path)) {
+            let data = folder.join(".git");
+            if data.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+                self.table.insert(data, Seen::Read);
+            }
+        }
     }
 
     fn add_system(&mut self, path: &Path) {

@@ -127,7 +127,7 @@ impl<M: 'static> Fs<M> {
         let roots = self.workspace().roots();
         let Some(first) = roots.first() else {
             return Err(ToolError::denied("No folder is open to this hub.")
-                .hint("Ask the operator to name one in the setting `files.roots`."));
+                .hint("Ask the operator to name one in the setting `workspace`, or several in `roots`."));
         };
         check(&path.0)?;
         let path = Path::new(&path.0);
@@ -242,7 +242,7 @@ mod tests {
         for path in [".", "a", "/", "/etc/passwd"] {
             let error = fs.place(&WorkPath::from(path)).unwrap_err();
             assert_eq!(kind(&error), "denied");
-            assert!(error.hint.unwrap().contains("files.roots"));
+            assert!(error.hint.unwrap().contains("`workspace`"));
         }
     }
 

@@ -1,11 +1,12 @@
 //! What is never written: globs over real paths, so that a link is no way around them.
 
-use super::Place;
 use super::resolve::Spot;
 use super::root::{Root, Workspace};
+use super::{Fs, Place};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use octo_model::ToolError;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What is never written unless the settings say otherwise. Exceptions stand before what must not be excepted.
 pub fn default_protected() -> Vec<String> {
@@ -42,7 +43,8 @@ pub fn default_protected() -> Vec<String> {
 }
 
 /// Which paths are protected. The last pattern that matches decides. A pattern that matches a folder counts for the
-/// folder and everything in it; letters match in either case, since some file systems do not tell them apart.
+/// folder and everything in it. A list that begins with an exception goes on from the default. Letters match in either
+/// case, since some file systems do not tell them apart.
 pub(super) struct Protected {
     set: GlobSet,
     /// The patterns as given, two globs each: the thing itself and what is in it.
@@ -52,8 +54,14 @@ pub(super) struct Protected {
 
 impl Protected {
     pub fn new(patterns: &[String]) -> Result<Self, ToolError> {
+        // An exception needs something that it is an exception from.
+        let mut all = match patterns.first() {
+            Some(first) if first.starts_with('!') => default_protected(),
+            _ => Vec::new(),
+        };
+        all.extend_from_slice(patterns);
         let mut set = GlobSetBuilder::new();
-        for pattern in patterns {
+        for pattern in &all {
             let glob = pattern.strip_prefix('!').unwrap_or(pattern);
             let glob = glob.strip_suffix("/**").unwrap_or(glob).trim_end_matches('/');
             for glob in [glob.to_owned(), format!("{glob}/**")] {
@@ -70,7 +78,7 @@ impl Protected {
             }
         }
         let set = set.build().map_err(ToolError::internal)?;
-        Ok(Self { set, patterns: patterns.to_vec(), never: None })
+        Ok(Self { set, patterns: all, never: None })
     }
 
     /// A folder of the hub itself that no setting opens.
@@ -102,8 +110,19 @@ impl Workspace {
     /// Refuses a change of what is protected or of a root that is read-only.
     pub(super) fn guard(&self, spot: &Spot) -> Result<(), ToolError> {
         let root = spot.place.root();
-        if !root.writable {
-            return Err(ToolError::denied(format!("The root `{}` is read-only.", root.name))
+        let whole = root.path.join(&spot.real);
+        // A root that lies within this one decides for itself, and does not go away with a folder around it.
+        let within = |other: &&Arc<Root>| {
+            other.path != root.path
+                && other.path.starts_with(&root.path)
+                && (whole.starts_with(&other.path) || other.path.starts_with(&whole))
+        };
+        let fixed = (!root.writable).then_some(root);
+        let fixed = fixed.or_else(|| {
+            self.roots().iter().filter(within).map(|other| &**other).find(|other| !other.writable)
+        });
+        if let Some(fixed) = fixed {
+            return Err(ToolError::denied(format!("The root `{}` is read-only.", fixed.name))
                 .hint("Write to another root, or ask the operator to make this one writable."));
         }
         self.guard_path(root, &spot.real, &spot.place.told())
@@ -123,6 +142,13 @@ impl Workspace {
             None => Ok(()),
             Some(pattern) => Err(protected(told, pattern)),
         }
+    }
+}
+
+impl<M: 'static> Fs<M> {
+    /// Refuses a path that is never written, whether anything is there or not: for programs that write by themselves.
+    pub fn may_change(&self, place: &Place) -> Result<(), ToolError> {
+        self.workspace().guard_path(&place.root, &place.inside, &place.told())
     }
 }
 
@@ -222,6 +248,11 @@ mod tests {
             (vec!["*.lock"], "a/x.lock", false),
             (vec!["**/*.lock"], "a/x.lock", true),
             (vec![], ".git/config", false),
+            (vec!["!build"], "build/x", false),
+            (vec!["!build"], ".git/config", true),
+            (vec!["!build", "secrets"], ".env", true),
+            (vec!["!**"], ".git/config", false),
+            (vec!["secrets", "!build"], ".git/config", false),
         ] {
             assert_eq!(by(&patterns, path), expected, "{patterns:?} {path}");
         }

@@ -17,6 +17,11 @@ impl Fs<super::Write> {
         self.workspace().guard(&new)?;
         let locks = lock([&old, &new].into_iter())?;
         let seen = old.must()?;
+        // The system takes this for done and does nothing.
+        if overwrite && new.look()?.is_some_and(|there| there.inode() == seen.inode()) {
+            return Err(ToolError::invalid(format!("`{}` and `{}` are the same.", from.told(), to.told()))
+                .hint("Give another new name; one of two names of a file goes away by deleting it."));
+        }
         if seen.kind() == EntryKind::Folder {
             self.keeps_protection(&old, &new)?;
         }
@@ -64,6 +69,7 @@ impl Fs<super::Write> {
     ) -> Result<(), ToolError> {
         match kind {
             EntryKind::Folder => {
+                self.nothing_protected(&old)?;
                 copy_folder(self.workspace(), &old, to)?;
                 self.remove_tree(from).map(|_| ())
             }

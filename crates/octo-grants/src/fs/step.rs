@@ -73,8 +73,8 @@ impl<'a> Step<'a> {
     /// Hashes the old content and keeps a copy, as far as either is needed.
     fn read_before(&mut self, batch: &Batch<'_>) -> Result<(), ToolError> {
         let (wanted, needed) = match &self.order.act {
-            Act::Put { if_hash, .. } => (*if_hash, if_hash.is_some()),
-            Act::Remove { if_hash } => (*if_hash, true),
+            // What is not kept need not be read, however large it is.
+            Act::Put { if_hash, .. } | Act::Remove { if_hash } => (*if_hash, if_hash.is_some()),
             Act::Move { .. } => (None, true),
         };
         let spot = &self.order.spot;

@@ -124,6 +124,18 @@ impl Spot {
 }
 
 impl Fs<super::Write> {
+    fn not_protected(&self, spot: &Spot, item: &Item<'_>) -> Result<(), ToolError> {
+        match self.workspace().protected().by(spot.place.root(), &spot.real.join(item.path)) {
+            Some(pattern) => Err(protected(&spot.place.join(item.path).told(), pattern)),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses a folder that could not be removed because something in it is protected.
+    pub(super) fn nothing_protected(&self, spot: &Spot) -> Result<(), ToolError> {
+        walk(&spot.folder, &spot.leaf, &spot.fail(), &mut |item| self.not_protected(spot, item))
+    }
+
     /// Removes a folder with everything in it, by descriptors; tells how many entries. Links are not followed.
     pub fn remove_tree(&self, place: &Place) -> Result<u64, ToolError> {
         let spot = Spot::new(place, Links::Keep)?;
@@ -133,17 +145,11 @@ impl Fs<super::Write> {
                 .hint("Remove it as a file; a link is removed without what it points to."));
         }
         let _lock = lock(std::iter::once(&spot))?;
-        let refuse =
-            |item: &Item<'_>| match self.workspace().protected().by(place.root(), &spot.real.join(item.path))
-            {
-                Some(pattern) => Err(protected(&place.join(item.path).told(), pattern)),
-                None => Ok(()),
-            };
         // First a look at all of it, so that nothing is gone when something is protected.
-        walk(&spot.folder, &spot.leaf, &spot.fail(), &mut |item| refuse(item))?;
+        self.nothing_protected(&spot)?;
         let mut count = 1;
         walk(&spot.folder, &spot.leaf, &spot.fail(), &mut |item| {
-            refuse(item)?;
+            self.not_protected(&spot, item)?;
             let flags = match item.event {
                 Event::Enter => return Ok(()),
                 Event::Leave => AtFlags::REMOVEDIR,

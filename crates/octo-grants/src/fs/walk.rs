@@ -104,6 +104,8 @@ impl<M: 'static> Fs<M> {
             self.open_file(place)?;
         }
         if kind != EntryKind::Folder {
+            let (_, real) = place.find_real()?;
+            self.workspace().guard_reading(&real, &place.told())?;
             let at = At::Start(place);
             visit(&WalkEntry { path: Path::new(""), kind, depth: 0, ignored: false, at, hard_links });
             return Ok(Walked::default());

@@ -77,7 +77,7 @@ impl Fs<super::Write> {
     }
 
     /// All of the changes or none; what fails half way is put back. Answers for each change in turn: about a removed
-    /// file what it was, about a renamed one what it is; a folder has no hash.
+    /// file what it was, about a renamed one what it is; a folder has no hash, nor a removed file that is not kept.
     pub fn change(&self, changes: Vec<Change>) -> Result<Vec<Written>, ToolError> {
         self.workspace().batch(true, |batch| {
             let mut orders = Vec::with_capacity(changes.len());

@@ -1,6 +1,8 @@
 //! All settings in one type. Its comments are the reference that people read.
 
-use super::sections::{Audit, Auth, Calls, Database, Github, Http, Listen, Logins, Search, Telemetry};
+use super::sections::{
+    Audit, Auth, Browser, Calls, Database, Github, Http, Listen, Logins, Net, Search, Telemetry,
+};
 use super::server::Server;
 use super::toolboxes::Toolboxes;
 use super::variables;
@@ -48,6 +50,10 @@ pub struct Settings {
     pub http: Http,
     /// Logs and traces of the hub.
     pub telemetry: Telemetry,
+    /// What tools may reach over the network.
+    pub net: Net,
+    /// What the browser toolbox may do.
+    pub browser: Browser,
     /// Where the search toolbox looks.
     pub search: Search,
     /// Databases that the database toolbox may use.

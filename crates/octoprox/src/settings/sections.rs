@@ -116,6 +116,29 @@ impl Default for Telemetry {
     }
 }
 
+/// What may be reached.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Net {
+    /// Hosts (`wiki.local`, `*.corp.example`), addresses and networks (`10.0.0.0/8`), each with an optional port, that tools may
+    /// reach although they are private. Public addresses need no entry.
+    pub allow: Vec<String>,
+}
+
+/// The browser.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Browser {
+    /// Whether `browser_execute_js` runs scripts in pages.
+    pub allow_javascript: bool,
+}
+
+impl Default for Browser {
+    fn default() -> Self {
+        Self { allow_javascript: true }
+    }
+}
+
 /// Web search.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]

@@ -32,6 +32,7 @@ const VARIABLES: &[(&str, &str, Form)] = &[
     ("MCP_PORT", "listen.port", Form::Count),
     ("OCTOPROX_PORT", "listen.port", Form::Count),
     ("OCTOPROX_CALL_TIMEOUT", "calls.timeout_seconds", Form::Count),
+    ("OCTOPROX_NET_ALLOW", "net.allow", Form::List),
     ("OCTOPROX_SEARXNG_URL", "search.searxng_url", Form::Text),
     ("BRAVE_SEARCH_API", "search.brave_api_key", Form::Text),
     ("BRAVE_API_KEY", "search.brave_api_key", Form::Text),

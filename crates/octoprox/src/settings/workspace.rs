@@ -27,7 +27,7 @@ pub struct Files {
     /// The workspace's folder as people call it elsewhere; both are understood.
     pub outside: Option<PathBuf>,
     /// Patterns, relative to a root, that are never written even where a root may be changed. One that begins with `!` makes an
-    /// exception; of several that fit, the last decides.
+    /// exception; of several that fit, the last decides. A list whose first pattern begins with `!` goes on from the default.
     pub protected: Vec<String>,
     /// Whether files with several names are touched: `allow`, or `refuse` where others can make links into the workspace.
     pub hard_links: HardLinks,

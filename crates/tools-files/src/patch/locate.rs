@@ -34,18 +34,45 @@ fn search(
     same: &dyn Fn(&str, &str) -> bool,
 ) -> Result<usize, Lost> {
     let fits = |at: usize| {
-        let here = file.get(at..at + old.len());
+        let here = file.get(at..).and_then(|rest| rest.get(..old.len()));
         here.is_some_and(|here| here.iter().zip(old).all(|(left, right)| same(left, right)))
     };
     if let Some(at) = likely.iter().find(|at| **at >= floor && fits(**at)) {
         return Ok(*at);
     }
-    let mut places = (floor..file.len()).filter(|at| fits(*at));
-    match (places.next(), places.next()) {
-        (Some(only), None) => Ok(only),
-        (Some(first), Some(second)) => Err(Lost::Several(first, second)),
-        _ => Err(Lost::Nowhere),
+    match places(file, old, floor, same).as_slice() {
+        [only] => Ok(*only),
+        [first, second, ..] => Err(Lost::Several(*first, *second)),
+        [] => Err(Lost::Nowhere),
     }
+}
+
+/// The first two places where the lines are, in one pass (Knuth, Morris and Pratt): a hunk may be long, and lines alike.
+fn places(file: &[&str], old: &[&str], floor: usize, same: &dyn Fn(&str, &str) -> bool) -> Vec<usize> {
+    let is = |at: usize, line: &str| old.get(at).is_some_and(|wanted| same(line, wanted));
+    // How much of the hunk's beginning is also the end of its first lines.
+    let mut again: Vec<usize> = Vec::with_capacity(old.len());
+    let next = |again: &[usize], mut matched: usize, line: &str| {
+        while matched > 0 && !is(matched, line) {
+            matched = again.get(matched - 1).copied().unwrap_or_default();
+        }
+        matched + usize::from(is(matched, line))
+    };
+    for (at, line) in old.iter().enumerate() {
+        let matched = again.last().copied().unwrap_or_default();
+        again.push(if at == 0 { 0 } else { next(&again, matched, line) });
+    }
+    let (mut found, mut matched) = (Vec::new(), 0);
+    for (at, line) in file.iter().enumerate().skip(floor) {
+        matched = next(&again, matched, line);
+        if matched == old.len() && !old.is_empty() {
+            found.push(at + 1 - matched);
+        }
+        if found.len() == 2 {
+            break;
+        }
+    }
+    found
 }
 
 #[cfg(test)]
@@ -67,5 +94,30 @@ mod tests {
         for (old, likely, floor, wanted) in rows {
             assert_eq!(locate(&file, &old, &likely, floor), wanted, "{old:?}");
         }
+    }
+
+    #[test]
+    fn any_number_may_be_said() {
+        for likely in [usize::MAX, usize::MAX - 1] {
+            assert_eq!(locate(&["a", "b"], &["b"], &[likely], 0), Ok(Found { at: 1, loose: false }));
+        }
+    }
+
+    #[test]
+    fn places_that_overlap_are_two_and_those_that_begin_anew_are_found() {
+        assert_eq!(locate(&["x"; 3], &["x", "x"], &[], 0), Err(Lost::Several(0, 1)));
+        let file = ["a", "b", "a", "b", "a", "c"];
+        assert_eq!(locate(&file, &["a", "b", "a", "c"], &[], 0), Ok(Found { at: 2, loose: false }));
+        assert_eq!(locate(&file, &["b ", "a", "b", "a "], &[], 0), Ok(Found { at: 1, loose: true }));
+        assert_eq!(locate(&file, &["b", "a"], &[], 2), Ok(Found { at: 3, loose: false }));
+    }
+
+    #[test]
+    fn lines_that_are_all_alike_are_searched_quickly() {
+        let file = vec!["x"; 400_000];
+        let old: Vec<&str> = std::iter::repeat_n("x", 20_000).chain(["y"]).collect();
+        let began = std::time::Instant::now();
+        assert_eq!(locate(&file, &old, &[0], 0), Err(Lost::Nowhere));
+        assert!(began.elapsed() < std::time::Duration::from_secs(2), "{:?}", began.elapsed());
     }
 }

@@ -6,7 +6,10 @@ use octo_toolkit::ToolError;
 pub fn from_header(line: &str) -> Result<Option<String>, ToolError> {
     let name = line.get(4..).unwrap_or_default();
     // A time may follow after a tab.
-    let name = if name.starts_with('"') { name } else { name.split('\t').next().unwrap_or(name) };
+    let name = match name.strip_prefix('"').and_then(|rest| rest.rfind('"')) {
+        Some(end) => name.get(..end + 2).unwrap_or(name),
+        None => name.split('\t').next().unwrap_or(name),
+    };
     let name = unquoted(name.trim_end());
     if name.is_empty() {
         return Err(ToolError::invalid("A file of the patch has no name.")
@@ -66,15 +69,21 @@ pub fn unquoted(name: &str) -> String {
         }
         match rest.next() {
             Some(digit @ b'0'..=b'3') => {
-                let mut value = u32::from(digit - b'0');
-                while let Some(digit) = rest.next_if(|byte| (b'0'..=b'7').contains(byte) && value < 32) {
-                    value = value * 8 + u32::from(digit - b'0');
+                let mut value = digit - b'0';
+                // Never more than three digits; what comes after is the name's own.
+                for _ in 0..2 {
+                    let Some(digit) = rest.next_if(|byte| (b'0'..=b'7').contains(byte)) else { break };
+                    value = value * 8 + (digit - b'0');
                 }
-                bytes.push(u8::try_from(value).unwrap_or(b'?'));
+                bytes.push(value);
             }
             Some(b'n') => bytes.push(b'\n'),
             Some(b't') => bytes.push(b'\t'),
             Some(b'r') => bytes.push(b'\r'),
+            Some(b'a') => bytes.push(0x07),
+            Some(b'b') => bytes.push(0x08),
+            Some(b'v') => bytes.push(0x0b),
+            Some(b'f') => bytes.push(0x0c),
             Some(other) => bytes.push(other),
             None => bytes.push(b'\\'),
         }
@@ -104,6 +113,8 @@ mod tests {
             ("--- a/x y.txt\t2024-01-01 10:00", Some("a/x y.txt")),
             ("--- /dev/null", None),
             ("+++ \"b/gr\\303\\274n\\t.txt\"", Some("b/grün\t.txt")),
+            ("--- \"a/x\\\"y\"\t2024-01-01 10:00", Some("a/x\"y")),
+            ("--- \"a/\\0331\\a\\0017\"", Some("a/\u{1b}1\u{7}\u{1}7")),
         ];
         for (line, wanted) in rows {
             assert_eq!(from_header(line).unwrap().as_deref(), wanted, "{line}");

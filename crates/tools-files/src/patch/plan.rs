@@ -66,7 +66,7 @@ pub fn plan(fs: &Fs<Write>, scope: &Scope, patches: &[FilePatch]) -> Result<Plan
 
 impl Plan {
     fn add(&mut self, fs: &Fs<Write>, scope: &Scope, patch: &FilePatch) -> Result<(), ToolError> {
-        let from = self.slot(fs, &find(scope, patch.old.as_deref().or(patch.new.as_deref()))?)?;
+        let from = self.slot(fs, &find(scope, self.meant(fs, scope, patch))?)?;
         let to = match patch.renames {
             true => self.slot(fs, &find(scope, patch.new.as_deref())?)?,
             false => from,
@@ -98,6 +98,27 @@ impl Plan {
         let from = patch.renames.then_some(source);
         self.deeds.push(Deed { path, from, status, hunks: patch.hunks.len(), applied });
         Ok(())
+    }
+
+    /// The file that is changed. Of two names it is the one that exists, has fewer folders and is shorter, as for
+    /// `patch`: after `diff -u f.orig f` that is `f`.
+    fn meant<'p>(&self, fs: &Fs<Write>, scope: &Scope, patch: &'p FilePatch) -> Option<&'p str> {
+        let (old, new) = (patch.old.as_deref(), patch.new.as_deref());
+        let (Some(one), Some(other), Scope::Folder(folder)) = (old, new, scope) else { return old.or(new) };
+        if patch.renames || one == other {
+            return old;
+        }
+        let missing = |name: &str| {
+            let Ok(place) = names::safe(name).map(|name| folder.join(name)) else { return true };
+            match self.slots.iter().find(|slot| slot.place.told() == place.told()) {
+                Some(slot) => slot.after.is_none(),
+                None => fs.stat(&place).is_err(),
+            }
+        };
+        let leaf = |name: &str| name.rsplit('/').next().unwrap_or(name).len();
+        [one, other]
+            .into_iter()
+            .min_by_key(|name| (missing(name), name.matches('/').count(), leaf(name), name.len()))
     }
 
     fn put(&mut self, at: usize, content: Option<Content>) {

@@ -58,11 +58,11 @@ pub fn explain(
 
 fn at_stated(file: &File<'_>, hunk: &Hunk, old: &[&str]) -> Option<Divergence> {
     let start = hunk.old_start?.saturating_sub(1);
-    let (offset, wanted) =
-        old.iter().enumerate().find(|(offset, line)| file.bare.get(start + offset) != Some(line))?;
+    let there = file.bare.get(start..).unwrap_or_default();
+    let (offset, wanted) = old.iter().enumerate().find(|(offset, line)| there.get(*offset) != Some(line))?;
     Some(Divergence {
-        line: start + offset + 1,
-        found: file.bare.get(start + offset).map(|line| (*line).to_owned()),
+        line: start.saturating_add(offset + 1),
+        found: there.get(offset).map(|line| (*line).to_owned()),
         wanted: (*wanted).to_owned(),
     })
 }

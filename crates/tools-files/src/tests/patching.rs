@@ -160,3 +160,36 @@ async fn the_form_with_anchors_replaces_and_ends_lines() {
     assert_eq!(answer["warning"], "Replaced what was in `a`, `to`.");
     assert!(!desk.exists("from"));
 }
+
+#[tokio::test]
+async fn of_two_names_the_plainer_one_that_exists_is_meant() {
+    let hunk = "@@ -1 +1 @@\n-old\n+new\n";
+    for (names, files, wanted) in [
+        ("--- f.orig\t2026-01-01\n+++ f\t2026-01-02\n", vec!["f", "f.orig"], "f"),
+        ("--- f\n+++ f.new\n", vec!["f", "f.new"], "f"),
+        ("--- before/f\n+++ f\n", vec!["f"], "f"),
+        ("--- f\n+++ after/f\n", vec!["after/f"], "after/f"),
+        ("--- x/f\n+++ y/f\n", vec!["x/f", "y/f"], "x/f"),
+    ] {
+        let content: Vec<(&str, &[u8])> = files.iter().map(|name| (*name, b"old\n".as_slice())).collect();
+        let desk = Desk::new(&content);
+        desk.call("fs_patch", json!({"path": ".", "patch": format!("{names}{hunk}")})).await;
+        for name in files {
+            assert_eq!(desk.text(name), if name == wanted { "new\n" } else { "old\n" }, "{names} {name}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn line_numbers_past_all_files_are_no_harm() {
+    let desk = Desk::new(&[("f", b"a\nb\n")]);
+    let most = usize::MAX;
+    let patch = format!("@@ -{most},1 +{most},1 @@\n-b\n+B\n");
+    desk.call("fs_patch", json!({"path": "f", "patch": patch})).await;
+    assert_eq!(desk.text("f"), "a\nB\n");
+    let error = desk.fails("fs_patch", json!({"path": "f", "patch": patch.replace("-b", "-q")})).await;
+    assert_eq!(error.kind, Kind::Conflict);
+    let error =
+        desk.fails("fs_patch", json!({"path": "f", "patch": format!("@@ -{most},0 +1 @@\n+x\n")})).await;
+    assert_eq!(error.kind, Kind::Conflict);
+}

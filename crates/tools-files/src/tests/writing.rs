@@ -76,6 +76,10 @@ async fn marks_and_encodings_are_kept() {
     assert_eq!(desk.bytes("wide"), b"\xff\xfen\0\n\0\xfc\0");
     desk.call("fs_append", json!({"path": "old", "text": "rötlich\n"})).await;
     assert_eq!(desk.bytes("old"), b"gr\xfcn und sch\xf6n\nr\xf6tlich\n");
+    let far = [b"gr\xfcn und sch\xf6n\n".as_slice(), &b"plain text\n".repeat(1_000)].concat();
+    desk.put("far", &far);
+    desk.call("fs_append", json!({"path": "far", "text": "rötlich\n"})).await;
+    assert_eq!(desk.bytes("far"), [far.as_slice(), b"r\xf6tlich\n"].concat());
     let error = desk.fails("fs_write_text", json!({"path": "old", "text": "₿", "encoding": "latin1"})).await;
     assert_eq!(error.kind, Kind::Invalid);
     assert_eq!(desk.bytes("old"), b"gr\xfcn und sch\xf6n\nr\xf6tlich\n");

@@ -17,7 +17,12 @@ pub fn start(asked: &Asked) -> Command {
     if !second.is_empty() {
         command = command.flag(second);
     }
-    command = command.flags(row.always);
+    // These take nothing beside them; what is always given is only a second lock on what every run's settings turn off.
+    let alone =
+        matches!(row.name, "merge" | "rebase") && asked.has(&["--continue", "--skip", "--abort", "--quit"]);
+    if !alone {
+        command = command.flags(row.always);
+    }
     // Whatever the repository's settings say, files are deleted only when that was asked for.
     if row.name == "clean" && !asked.has(&["-f", "--force"]) {
         command = command.flag("--dry-run");
@@ -28,7 +33,12 @@ pub fn start(asked: &Asked) -> Command {
 /// A command that stays in its repository.
 pub fn local(git: &Git, asked: &Asked) -> Result<Command, ToolError> {
     let command = start(asked);
-    let words = asked.words.as_slice();
+    let mut words = asked.words.as_slice();
+    // Without a revision it would read its input, which is empty.
+    let head = ["HEAD".to_owned()];
+    if asked.row.name == "shortlog" && words.is_empty() && !asked.has(&["--all"]) {
+        words = &head;
+    }
     match asked.row.rest {
         Rest::Nothing => none(asked, command),
         Rest::Revs | Rest::Names => Ok(no_paths(asked, revs(command, words)?)?),

@@ -93,6 +93,21 @@ async fn the_settings_of_a_repository_do_not_move_its_work_tree() {
 }
 
 #[tokio::test]
+async fn a_folder_that_looks_bare_has_no_work_tree_elsewhere() {
+    let desk = Desk::bare(allowed());
+    let beside = outside(&desk);
+    desk.demo();
+    std::fs::rename(desk.root().join(".git"), desk.root().join("odd")).unwrap();
+    git(&desk.root().join("odd"), &["config", "core.worktree", &beside]);
+    for (command, args) in [("status", json!([])), ("add", json!(["."])), ("restore", json!(["."]))] {
+        let call = json!({"command": command, "args": args, "repo_path": "odd"});
+        let error = desk.try_call("git", call).await.expect_err(command);
+        assert_eq!(error.kind, Kind::Denied, "{command}: {error}");
+    }
+    assert!(!desk.beside().join("notes.txt").exists());
+}
+
+#[tokio::test]
 async fn repositories_are_made_and_cloned_only_beneath_a_root() {
     let desk = Desk::bare(allowed());
     let beside = outside(&desk);

@@ -205,6 +205,67 @@ async fn nothing_is_committed_or_pushed_until_allowed() {
 }
 
 #[tokio::test]
+async fn a_short_log_without_a_revision_is_of_the_branch() {
+    let desk = Desk::new(Settings::default());
+    desk.demo();
+    for args in [&["-sn"][..], &["-s", "--all"], &["-s", "HEAD"]] {
+        let log = run(&desk, "shortlog", args, ".").await;
+        assert!(log["stdout"].as_str().unwrap().contains("2\tAnn"), "{args:?}: {log}");
+    }
+}
+
+#[tokio::test]
+async fn what_stops_at_a_conflict_is_continued_or_given_up() {
+    let desk = Desk::new(allowed());
+    desk.demo();
+    let root = desk.root();
+    git(&root, &["commit", "-q", "-a", "-m", "Ours"]);
+    git(&root, &["checkout", "-q", "-b", "topic", "HEAD~1"]);
+    desk.write("notes.txt", "alpha\nbeta\ngamma\nepsilon\n");
+    git(&root, &["commit", "-q", "-a", "-m", "Theirs"]);
+    for (command, name) in
+        [("merge", "merge"), ("rebase", "rebase"), ("cherry-pick", "cherry-pick"), ("revert", "revert")]
+    {
+        let other = if command == "revert" { "main~1" } else { "main" };
+        for end in ["--abort", "--continue"] {
+            git(&root, &["checkout", "-q", "-B", "try", "topic"]);
+            let stopped = desk.call("git", json!({"command": command, "args": [other]})).await;
+            assert_ne!(stopped["exit_code"], 0, "{command}: {stopped}");
+            assert_eq!(desk.call("git_status", json!({})).await["in_progress"], name, "{stopped}");
+            if end == "--continue" {
+                desk.write("notes.txt", &format!("resolved by {command}\n"));
+                run(&desk, "add", &["notes.txt"], ".").await;
+            }
+            run(&desk, command, &[end], ".").await;
+            let status = desk.call("git_status", json!({})).await;
+            assert!(status["in_progress"].is_null() && status["clean"] == true, "{command} {end}: {status}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn settings_that_people_have_break_nothing() {
+    let desk = Desk::new(allowed());
+    desk.demo();
+    for (key, value) in [
+        ("gpg.format", "ssh"),
+        ("gpg.minTrustLevel", "fully"),
+        ("commit.gpgSign", "true"),
+        ("apply.whitespace", "fix"),
+        ("apply.ignoreWhitespace", "change"),
+        ("format.pretty", "oneline"),
+    ] {
+        git(&desk.root(), &["config", key, value]);
+    }
+    let log = run(&desk, "log", &["-n", "1"], ".").await;
+    assert!(log["stdout"].as_str().unwrap().contains("Say more"), "{log}");
+    let patch = "--- a/notes.txt\n+++ b/notes.txt\n@@ -1,2 +1,2 @@\n-alpha\n+ALPHA\n beta\n";
+    desk.call("git_apply_patch", json!({"patch": patch, "check": false})).await;
+    let made = desk.call("git_commit", json!({"message": "Three", "all": true})).await;
+    assert_eq!(made["files"], json!(["notes.txt"]));
+}
+
+#[tokio::test]
 async fn patches_apply_whole_or_not_at_all() {
     let desk = Desk::new(Settings::default());
     desk.demo();
@@ -229,4 +290,7 @@ async fn patches_apply_whole_or_not_at_all() {
     for bad in ["nonsense", "--- a/x\n+++ b/x\n", "--- a/gone.txt\n+++ b/gone.txt\n@@ -1 +1 @@\n-a\n+b\n"] {
         assert!(desk.try_call("git_apply_patch", json!({"patch": bad})).await.is_err(), "{bad}");
     }
+    let secret = "--- /dev/null\n+++ b/conf/.env\n@@ -0,0 +1 @@\n+KEY=1\n";
+    let error = desk.try_call("git_apply_patch", json!({"patch": secret, "check": false})).await.unwrap_err();
+    assert_eq!(error.kind, Kind::Denied, "{error:?}");
 }

@@ -307,3 +307,25 @@ async fn a_hostile_repository_of_the_workspace_is_served_without_its_programs() 
     let _ = std::process::Command::new("git").args(["push"]).current_dir(root.join("mine")).output().unwrap();
     assert!(marked(&desk), "plain git runs them");
 }
+
+/// The list of a rebase that was begun by somebody else may hold commands for the shell.
+#[tokio::test]
+async fn a_rebase_is_not_continued_with_commands_in_its_list() {
+    let desk = Desk::bare(allowed());
+    desk.demo();
+    let program = canary(&desk);
+    let root = desk.root();
+    git(&root, &["commit", "-q", "-a", "-m", "Three"]);
+    for list in [format!("exec {program}\n"), format!("pick HEAD\n\t x {program}\n")] {
+        let editor = "sequence.editor=printf 'break\\n' >";
+        git(&root, &["-c", editor, "rebase", "-q", "-i", "HEAD~1"]);
+        std::fs::write(root.join(".git/rebase-merge/git-rebase-todo"), list).unwrap();
+        for end in ["--continue", "--skip"] {
+            let error = desk.try_call("git", json!({"command": "rebase", "args": [end]})).await.unwrap_err();
+            assert_eq!(error.kind, octo_toolkit::Kind::Denied, "{end}: {error}");
+        }
+        assert!(!marked(&desk));
+        let done = desk.try_call("git", json!({"command": "rebase", "args": ["--abort"]})).await.unwrap();
+        assert_eq!(done["exit_code"], 0, "{done}");
+    }
+}

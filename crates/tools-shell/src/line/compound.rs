@@ -1,7 +1,7 @@
 //! What holds other commands: loops, choices and here-documents.
 
 use super::read::{Ended, Reader, Until};
-use super::word::is_end;
+use super::word::{Around, is_end};
 use super::{Unreadable, Word};
 
 impl Reader<'_> {
@@ -37,7 +37,7 @@ impl Reader<'_> {
                 '\\' => {
                     reader.next();
                 }
-                '$' => reader.dollar(&mut aside)?,
+                '$' => reader.dollar(&mut aside, Around::Quotes)?,
                 '`' => reader.backticks(&mut aside)?,
                 _ => {}
             }

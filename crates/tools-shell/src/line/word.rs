@@ -3,6 +3,13 @@
 use super::read::{Reader, Until};
 use super::{UNKNOWN, Unreadable, Word};
 
+/// Where a `$` stands. Within double quotes and here-documents a single quote is a letter like any other.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Around {
+    Nothing,
+    Quotes,
+}
+
 /// What ends a word outside of quotes.
 pub fn is_end(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')')
@@ -21,7 +28,7 @@ impl Reader<'_> {
                 '\\' => self.escaped(&mut word),
                 '\'' => self.single(&mut word)?,
                 '"' => self.double(&mut word)?,
-                '$' => self.dollar(&mut word)?,
+                '$' => self.dollar(&mut word, Around::Nothing)?,
                 '`' => self.backticks(&mut word)?,
                 _ => {
                     brace |= c == '{';
@@ -64,7 +71,7 @@ impl Reader<'_> {
         loop {
             match self.next().ok_or(Unreadable::Quote)? {
                 '"' => return Ok(()),
-                '$' => self.dollar(word)?,
+                '$' => self.dollar(word, Around::Quotes)?,
                 '`' => self.backticks(word)?,
                 '\\' => match self.next().ok_or(Unreadable::Quote)? {
                     '\n' => {}
@@ -77,7 +84,7 @@ impl Reader<'_> {
     }
 
     /// What follows `$`.
-    pub fn dollar(&mut self, word: &mut Word) -> Result<(), Unreadable> {
+    pub fn dollar(&mut self, word: &mut Word, around: Around) -> Result<(), Unreadable> {
         match self.peek() {
             Some('(') => {
                 self.next();
@@ -89,9 +96,11 @@ impl Reader<'_> {
             }
             Some('{') => {
                 self.next();
-                self.parameter()?;
+                self.parameter(around)?;
             }
-            Some('\'') => self.blind("$'...', which shells read in different ways"),
+            Some('\'') if around == Around::Nothing => {
+                self.blind("$'...', which shells read in different ways")
+            }
             Some('"') => {}
             Some(c) if c.is_ascii_digit() || "@*#?-$!".contains(c) => {
                 self.next();
@@ -123,7 +132,7 @@ impl Reader<'_> {
                         self.blind("$((...) ...), which shells read in different ways");
                     }
                 }
-                '$' => self.dollar(&mut aside)?,
+                '$' => self.dollar(&mut aside, Around::Quotes)?,
                 '`' => self.backticks(&mut aside)?,
                 _ => {}
             }
@@ -132,7 +141,7 @@ impl Reader<'_> {
     }
 
     /// `${name:-word}`, whose word may hold substitutions.
-    fn parameter(&mut self) -> Result<(), Unreadable> {
+    fn parameter(&mut self, around: Around) -> Result<(), Unreadable> {
         let mut aside = Word::default();
         loop {
             match self.next().ok_or(Unreadable::Bracket)? {
@@ -140,9 +149,9 @@ impl Reader<'_> {
                 '\\' => {
                     self.next();
                 }
-                '\'' => self.single(&mut aside)?,
+                '\'' if around == Around::Nothing => self.single(&mut aside)?,
                 '"' => self.double(&mut aside)?,
-                '$' => self.dollar(&mut aside)?,
+                '$' => self.dollar(&mut aside, around)?,
                 '`' => self.backticks(&mut aside)?,
                 _ => {}
             }

@@ -232,6 +232,16 @@ fn formats_written_down_from_their_documents_are_read() {
             ),
         ),
         ("", "...\n-----\nRan 3 tests in 0.001s\n\nOK\n", ("unittest", Some(3), 0, 0, &[])),
+        (
+            "",
+            "x.s\n-----\nRan 3 tests in 0.001s\n\nOK (skipped=1, expected failures=1)\n",
+            ("unittest", Some(1), 0, 2, &[]),
+        ),
+        (
+            "",
+            "-----\nRan 6 tests in 0.1s\n\nFAILED (failures=1, errors=2, expected failures=1, unexpected successes=1)\n",
+            ("unittest", Some(1), 4, 1, &[]),
+        ),
         ("1..3\nok 1\nnot ok 2 - b # TODO later\nok 3 - c # skip no\n", "", ("tap", Some(1), 0, 2, &[])),
         ("=== no tests ran in 0.01s ===\n", "", ("pytest", Some(0), 0, 0, &[])),
         ("=== 2 passed, 1 warning in 61.50s (0:01:01) ===\n", "", ("pytest", Some(2), 0, 0, &[])),

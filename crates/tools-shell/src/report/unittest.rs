@@ -12,15 +12,15 @@ fn of(text: &str) -> Option<Report> {
     let (count, time) = ran.strip_prefix("Ran ")?.split_once(" in ")?;
     let count: u64 = count.split(' ').next()?.parse().ok()?;
     let verdict = lines.find(|line| line.starts_with("OK") || line.starts_with("FAILED"))?;
+    // `FAILED (failures=1, expected failures=2)`: one name may be the end of another.
+    let told = verdict.split_once('(').map_or("", |(_, rest)| rest.trim_end().trim_end_matches(')'));
     let number = |key: &str| -> u64 {
-        let behind = verdict.split_once(key).map(|(_, rest)| rest);
-        let digits = behind.and_then(|rest| rest.split(|c: char| !c.is_ascii_digit()).next());
-        digits.and_then(|digits| digits.parse().ok()).unwrap_or(0)
+        let mut pairs = told.split(", ").filter_map(|pair| pair.split_once('='));
+        pairs.find(|(name, _)| *name == key).and_then(|(_, count)| count.parse().ok()).unwrap_or(0)
     };
     let mut report = Report::new("unittest");
-    report.failed =
-        number("(failures=") + number(" failures=") + number("errors=") + number("unexpected successes=");
-    report.skipped = number("skipped=") + number("expected failures=");
+    report.failed = number("failures") + number("errors") + number("unexpected successes");
+    report.skipped = number("skipped") + number("expected failures");
     report.passes(count.saturating_sub(report.failed + report.skipped));
     report.takes(counts::seconds(time));
     failures(text, &mut report);

@@ -165,4 +165,22 @@ fn a_rename_to_another_file_system_is_a_copy_and_a_removal() {
     assert_eq!(std::fs::read(memory.path().join("file")).unwrap(), b"content");
     assert_eq!(std::fs::read(memory.path().join("dir/a/b")).unwrap(), b"content");
     assert!(!kit.raw("file").exists() && !kit.raw("dir").exists() && kit.leftovers().is_empty());
+    // What cannot be removed is not copied first.
+    kit.put("project/.git/config", "kept");
+    let error = kit.fs.rename(&kit.at("project"), &to("project"), false).unwrap_err();
+    assert!(error.message.contains("is protected by"), "{error}");
+    assert!(kit.raw("project/.git/config").exists() && !memory.path().join("project").exists());
+}
+
+#[test]
+fn nothing_is_moved_onto_itself() {
+    let kit = Kit::new();
+    kit.put("a", "x");
+    std::fs::hard_link(kit.raw("a"), kit.raw("b")).unwrap();
+    kit.link("here", ".");
+    for to in ["a", "here/a", "b"] {
+        let error = kit.fs.rename(&kit.at("a"), &kit.at(to), true).unwrap_err();
+        assert_eq!(kind(&error), "invalid", "{to}");
+    }
+    assert!(kit.raw("a").exists() && kit.raw("b").exists());
 }

@@ -84,3 +84,14 @@ fn large_files_and_old_changes_are_not_kept() {
     assert!(count <= 1_000, "{count}");
     kit.fs.undo(&kit.at("last")).unwrap();
 }
+
+#[test]
+fn a_huge_file_is_removed_without_being_read() {
+    let kit = Kit::new();
+    let huge = std::fs::File::create(kit.raw("huge")).unwrap();
+    huge.set_len(64 << 30).unwrap();
+    let began = std::time::Instant::now();
+    let gone = kit.fs.change(vec![Change::Remove { place: kit.at("huge"), if_hash: None }]).unwrap();
+    assert!(!gone[0].undo && !kit.raw("huge").exists());
+    assert!(began.elapsed() < std::time::Duration::from_secs(2), "{:?}", began.elapsed());
+}

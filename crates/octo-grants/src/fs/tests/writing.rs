@@ -1,7 +1,9 @@
 //! What a write keeps, refuses and leaves behind.
 
 use super::{Kit, kind, spec};
-use crate::fs::{Change, Fs, RootSpec, WorkPath, Workspace, WorkspaceSpec, Write, WriteOptions, names};
+use crate::fs::{
+    Change, Fs, RootSpec, WalkOptions, WorkPath, Workspace, WorkspaceSpec, Write, WriteOptions, names,
+};
 use std::os::unix::fs::PermissionsExt;
 
 fn mode(kit: &Kit, path: &str) -> u32 {
@@ -208,6 +210,40 @@ fn the_hubs_own_folder_is_neither_written_nor_read_when_it_is_inside() {
     assert_eq!(kind(&kit.fs.read(&kit.at("way/lock"), 10).unwrap_err()), "denied");
     assert_eq!(kind(&kit.fs.open_folder(&kit.at("way")).err().unwrap()), "denied");
     assert_eq!(kind(&kit.fs.copy(&kit.at("own"), &kit.at("mine"), false).unwrap_err()), "denied");
+    for path in ["own/fs/lock", "way/lock", "own", "way"] {
+        let walked = kit.fs.walk(&kit.at(path), &WalkOptions::default(), &|entry| panic!("{:?}", entry.path));
+        assert_eq!(walked.map_err(|error| kind(&error)), Err("denied"), "{path}");
+    }
+}
+
+#[test]
+fn a_read_only_root_within_another_is_read_only_by_every_name() {
+    let kit = Kit::with(|spec| {
+        let inner = spec.roots[0].path.join("deep/inner");
+        std::fs::create_dir_all(&inner).unwrap();
+        spec.roots[1].path = inner;
+    });
+    kit.put("deep/inner/file", "kept");
+    kit.put("deep/other", "x");
+    kit.link("way", "deep/inner");
+    let options = WriteOptions { mkdirs: true, ..Default::default() };
+    for path in ["deep/inner/file", "way/file", "deep/inner/new/file", "deep/../deep/inner/file"] {
+        let error = kit.fs.write(&kit.at(path), b"new", &options).unwrap_err();
+        assert_eq!(kind(&error), "denied", "{path}");
+        assert!(error.message.contains("`fixed` is read-only"), "{error}");
+    }
+    for denied in [
+        kit.fs.rename(&kit.at("deep"), &kit.at("moved"), false),
+        kit.fs.rename(&kit.at("deep/inner/file"), &kit.at("file"), false),
+        kit.fs.rename(&kit.at("deep/other"), &kit.at("deep/inner/other"), false),
+        kit.fs.copy(&kit.at("deep/other"), &kit.at("deep/inner/other"), false),
+        kit.fs.remove_tree(&kit.at("deep")).map(|_| ()),
+        kit.fs.remove(&kit.at("deep/inner/file")),
+    ] {
+        assert_eq!(kind(&denied.unwrap_err()), "denied");
+    }
+    kit.fs.write(&kit.at("deep/other"), b"new", &options).unwrap();
+    assert_eq!((kit.get("deep/inner/file"), kit.get("deep/other")), ("kept".into(), "new".into()));
 }
 
 #[test]

@@ -18,6 +18,7 @@ const SET: &[(&str, &str, &str, &str)] = &[
     ("OCTOPROX_ENABLE_TIME", "off", "toolboxes.time", r#"false"#),
     ("OCTOPROX_ENABLE_SHELL", "YES", "toolboxes.shell", r#"true"#),
     ("OCTOPROX_ENABLE_GITLAB", "0", "toolboxes.gitlab", r#"false"#),
+    ("OCTOPROX_NET_ALLOW", "127.0.0.1, *.corp.example", "net.allow", r#"["127.0.0.1", "*.corp.example"]"#),
     ("OCTOPROX_SEARXNG_URL", "http://s", "search.searxng_url", r#""http://s""#),
     ("BRAVE_API_KEY", "k", "search.brave_api_key", r#""k""#),
     ("BRAVE_SEARCH_API", "k", "search.brave_api_key", r#""k""#),

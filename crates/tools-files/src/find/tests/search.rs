@@ -135,7 +135,7 @@ async fn bad_patterns_are_answered_with_what_to_do() {
     for (input, hint) in [
         (json!({"pattern": "fn main("}), "fixed"),
         (json!({"pattern": ""}), "Give"),
-        (json!({"pattern": "a\nb"}), "fixed"),
+        (json!({"pattern": "a\nb"}), "context_lines"),
         (json!({"pattern": "a\nb", "fixed": true}), "context_lines"),
         (json!({"pattern": "a", "glob": "["}), "backslash"),
         (json!({"pattern": "a", "glob": "../*"}), "path"),

@@ -1,0 +1,295 @@
+//! A browser that can reach nothing but what the `Net` grant reaches for it.
+//!
+//! Chromium gets a fresh profile, a clean environment and one way out: a proxy of ours that dials through `Net`. Where
+//! the hub may, it also gets a network namespace of its own in which that proxy is all there is. It is driven over a
+//! pair of pipes, so no debugging port listens anywhere.
+
+mod enclose;
+mod flags;
+mod folder;
+mod namespace;
+mod proxy;
+
+use crate::exec::{Bounds, Confine, Plan, Running, Sandbox, launch, runnable};
+use crate::{Doors, Grant, Net};
+use folder::Folder;
+use octo_model::ToolError;
+use proxy::Proxy;
+use rustix::pipe::{PipeFlags, pipe_with};
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe::{Receiver, Sender};
+use url::Url;
+
+/// The names under which it is installed, the best first.
+const NAMES: [&str; 5] = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome"];
+
+/// How much of what it complains about is kept for the log.
+const COMPLAINTS: usize = 4_096;
+
+/// How long bubblewrap may take to make its namespaces.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What surrounds the browser.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Enclosure {
+    /// Bubblewrap where it works, with a network of its own where the hub may make one.
+    #[default]
+    Auto,
+    /// Bubblewrap, on the network of the machine.
+    SharedNetwork,
+    /// Only what Chromium does for itself; for root that is nothing.
+    None,
+}
+
+/// What the browser gets.
+#[derive(Clone)]
+pub struct ChromiumSpec {
+    /// The search path of programs.
+    pub path: OsString,
+    /// Folder of the hub's own data; profiles lie in it while a browser runs.
+    pub state: PathBuf,
+    /// The program and arguments that start the launcher (this binary with a hidden subcommand).
+    pub launcher: Vec<OsString>,
+    pub enclosure: Enclosure,
+    pub net: Net,
+}
+
+/// Starts Chromium.
+#[derive(Clone)]
+pub struct Chromium(Arc<Inner>);
+
+struct Inner {
+    spec: ChromiumSpec,
+    /// Bubblewrap, when it is to be used and works. Found out when it is first needed.
+    wrapper: OnceLock<Option<PathBuf>>,
+}
+
+/// How the browser is to be asked for by the proxy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Credentials {
+    pub user: String,
+    pub password: String,
+    /// A page of the proxy's own: the browser learns the credentials there.
+    pub page: &'static str,
+}
+
+/// A browser that runs. Dropping it ends every process of it and removes its profile.
+pub struct Launched {
+    running: Option<Running>,
+    pipes: Mutex<Option<(Sender, Receiver)>>,
+    folder: Folder,
+    proxy: Proxy,
+    net: Net,
+    complaints: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Chromium {
+    pub fn new(mut spec: ChromiumSpec) -> Result<Self, ToolError> {
+        let state = std::fs::create_dir_all(&spec.state).and_then(|()| spec.state.canonicalize());
+        spec.state = state.map_err(|error| {
+            ToolError::unavailable("The hub's own folder cannot be used.")
+                .hint("Ask the operator to make it writable to the hub.")
+                .detail(error)
+        })?;
+        Folder::sweep(&spec.state);
+        Ok(Self(Arc::new(Inner { spec, wrapper: OnceLock::new() })))
+    }
+
+    /// What stands between pages and the machine, in words for the operator.
+    pub fn sandbox(&self) -> &'static str {
+        match (self.wrapper().is_some(), self.namespaced(), is_root()) {
+            (true, true, _) => "bubblewrap with its own network, and Chromium's sandbox",
+            (true, false, _) => "bubblewrap, and Chromium's sandbox",
+            (false, _, false) => "Chromium's sandbox",
+            (false, _, true) => "none: the hub runs as root and there is no bubblewrap",
+        }
+    }
+
+    /// Where the browser is installed.
+    pub fn program(&self) -> Option<PathBuf> {
+        NAMES.iter().find_map(|name| self.which(name))
+    }
+
+    /// Starts a browser with a profile of its own.
+    pub async fn start(&self) -> Result<Launched, ToolError> {
+        let program = self.program().ok_or_else(|| {
+            ToolError::unavailable("There is no Chromium on this machine.")
+                .hint("Ask the operator to install it (Debian: apt install chromium), or use fetch_url and read_page.")
+        })?;
+        let grant = self.clone();
+        let probe = tokio::task::spawn_blocking(move || grant.wrapper());
+        let wrapper = probe.await.map_err(ToolError::internal)?;
+        let folder = Folder::new(&self.0.spec.state).map_err(not_started)?;
+        match self.launch(&program, wrapper.as_deref(), folder).await {
+            Ok(launched) => Ok(launched),
+            Err(error) => Err(not_started(error)),
+        }
+    }
+
+    async fn launch(
+        &self,
+        program: &Path,
+        wrapper: Option<&Path>,
+        mut folder: Folder,
+    ) -> Result<Launched, Box<dyn std::error::Error + Send + Sync>> {
+        let spec = &self.0.spec;
+        let namespaced = wrapper.is_some() && self.namespaced();
+        // In a namespace of its own the port is always free; the proxy comes to it later.
+        let shared = if namespaced { None } else { Some(Proxy::shared(spec.net.clone()).await?) };
+        let address = shared.as_ref().map_or(namespace::ADDRESS.to_owned(), Proxy::address);
+        let sandboxed = wrapper.is_some() || !is_root();
+        let mut argv = vec![OsString::from("/bin/sh"), "-c".into(), SCRIPT.into(), "sh".into()];
+        if let Some(wrapper) = wrapper {
+            argv.push(wrapper.into());
+            argv.extend(enclose::args(program, &folder, namespaced));
+        }
+        argv.push(program.into());
+        argv.extend(flags::flags(&folder, &address, sandboxed));
+        let plan = Plan {
+            argv,
+            env: flags::environment(&spec.path, &folder),
+            cwd: "/".into(),
+            bounds: Bounds { memory: 0, processes: 0, file: 0, open_files: 0 },
+            confine: Confine::Nothing,
+            tty: false,
+            scratch: Some(folder.path.clone().into()),
+        };
+        let (input, to_browser) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (from_browser, output) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (complaints, errors) = pipe_with(PipeFlags::CLOEXEC)?;
+        let sandbox = if wrapper.is_some() { Sandbox::Bubblewrap } else { Sandbox::None };
+        let running = launch(&spec.launcher, &plan, [input, output, errors], sandbox).await?;
+        folder.hand_over();
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        tokio::spawn(listen(complaints, Arc::clone(&heard)));
+        let proxy = match shared {
+            Some(proxy) => proxy,
+            None => Proxy::alone(namespace::listener(&heard, PATIENCE).await?, spec.net.clone())?,
+        };
+        let pipes = (Sender::from_owned_fd(to_browser)?, Receiver::from_owned_fd(from_browser)?);
+        let pipes = Mutex::new(Some(pipes));
+        Ok(Launched {
+            running: Some(running),
+            pipes,
+            folder,
+            proxy,
+            net: spec.net.clone(),
+            complaints: heard,
+        })
+    }
+
+    fn wrapper(&self) -> Option<PathBuf> {
+        let found = || {
+            if self.0.spec.enclosure == Enclosure::None {
+                return None;
+            }
+            self.which("bwrap").filter(|program| enclose::works(program))
+        };
+        self.0.wrapper.get_or_init(found).clone()
+    }
+
+    /// Only root may put a socket of ours into another namespace.
+    fn namespaced(&self) -> bool {
+        self.0.spec.enclosure == Enclosure::Auto && namespace::may_enter()
+    }
+
+    fn which(&self, name: &str) -> Option<PathBuf> {
+        let folders = std::env::split_paths(&self.0.spec.path).filter(|folder| folder.is_absolute());
+        folders.map(|folder| folder.join(name)).find(|path| runnable(path))
+    }
+}
+
+/// Chromium wants its pipes at 3 and 4, and bubblewrap says at 5 which process it made.
+const SCRIPT: &str = r#"exec "$@" 3<&0 4>&1 5>&2 </dev/null >/dev/null"#;
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+fn not_started(error: impl std::fmt::Display) -> ToolError {
+    ToolError::unavailable("The browser could not be started.")
+        .hint("Try again; if it stays, ask the operator to look at the hub's log.")
+        .detail(error)
+}
+
+/// Keeps the beginning, which says what bubblewrap made, and the end.
+async fn listen(complaints: OwnedFd, heard: Arc<Mutex<Vec<u8>>>) {
+    let Ok(mut complaints) = Receiver::from_owned_fd(complaints) else { return };
+    let mut buffer = [0; 4_096];
+    while let Ok(count @ 1..) = complaints.read(&mut buffer).await {
+        let Ok(mut heard) = heard.lock() else { return };
+        heard.extend_from_slice(buffer.get(..count).unwrap_or_default());
+        if heard.len() > 2 * COMPLAINTS {
+            let surplus = heard.len() - COMPLAINTS;
+            heard.drain(COMPLAINTS / 2..COMPLAINTS / 2 + surplus);
+        }
+    }
+}
+
+impl Launched {
+    /// The pipes of the DevTools protocol: what is written there and what comes back, each message ended by a NUL. They
+    /// are given once.
+    pub fn pipes(&self) -> Result<(Sender, Receiver), ToolError> {
+        let taken = self.pipes.lock().ok().and_then(|mut pipes| pipes.take());
+        taken.ok_or_else(|| ToolError::internal("the browser's pipes were taken already"))
+    }
+
+    /// What the browser must answer when the proxy asks; none where nobody else can reach the proxy.
+    pub fn credentials(&self) -> Option<Credentials> {
+        self.proxy.credentials()
+    }
+
+    /// A URL that may be asked for, as far as its text tells; see [`Net::url`].
+    pub fn url(&self, text: &str) -> Result<Url, ToolError> {
+        self.net.url(text)
+    }
+
+    /// Why the proxy has not connected to a host since then, if it was asked and did not.
+    pub fn refusal(&self, host: &str, port: u16, since: Instant) -> Option<ToolError> {
+        self.proxy.refusal(host, port, since)
+    }
+
+    /// Where the browser puts the files of one context that it downloads, each under the name of its number.
+    pub fn quarantine(&self, context: &str) -> Result<PathBuf, ToolError> {
+        self.folder.quarantine(context).map_err(ToolError::internal)
+    }
+
+    /// Takes a downloaded file out of the quarantine, if it is not larger than `most`.
+    pub async fn take(&self, context: &str, id: &str, most: u64) -> Result<Vec<u8>, ToolError> {
+        self.folder.take(context, id, most).await
+    }
+
+    /// Puts a file where the browser can read it, so that it can be uploaded, and gives its path there.
+    pub async fn stage(&self, name: &str, bytes: Vec<u8>) -> Result<PathBuf, ToolError> {
+        self.folder.stage(name, bytes).await
+    }
+
+    /// The number of its main process, or of the sandbox around it.
+    pub fn pid(&self) -> u32 {
+        self.running.as_ref().map_or(0, |running| running.pid)
+    }
+
+    /// What it complained about, for the log.
+    pub fn complaints(&self) -> String {
+        let heard = self.complaints.lock().map(|heard| heard.clone()).unwrap_or_default();
+        String::from_utf8_lossy(&heard).into_owned()
+    }
+
+    /// Ends every process of it and waits until they and the profile are gone.
+    pub async fn end(mut self) {
+        if let Some(running) = self.running.take() {
+            running.gone().await;
+        }
+    }
+}
+
+impl Grant for Chromium {
+    fn open(doors: &Doors) -> Result<Self, ToolError> {
+        doors.open()
+    }
+}

@@ -1,0 +1,78 @@
+//! Chromium's command line and environment.
+
+use super::folder::Folder;
+use std::ffi::{OsStr, OsString};
+
+/// Nothing by itself, nothing in the background, nothing to anybody but the pages asked for.
+const FLAGS: [&str; 37] = [
+    "--headless=new",
+    "--remote-debugging-pipe",
+    "--no-first-run",
+    "--no-default-browser-check",
+    "--no-service-autorun",
+    "--no-pings",
+    "--disable-background-networking",
+    "--disable-back-forward-cache",
+    "--disable-background-timer-throttling",
+    "--disable-backgrounding-occluded-windows",
+    "--disable-breakpad",
+    "--disable-client-side-phishing-detection",
+    "--disable-component-extensions-with-background-pages",
+    "--disable-component-update",
+    "--disable-crash-reporter",
+    "--disable-default-apps",
+    "--disable-domain-reliability",
+    "--disable-extensions",
+    "--disable-field-trial-config",
+    "--disable-gpu",
+    "--disable-hang-monitor",
+    "--disable-prompt-on-repost",
+    "--disable-quic",
+    "--disable-renderer-backgrounding",
+    "--disable-search-engine-choice-screen",
+    "--disable-sync",
+    "--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider,AutofillServerCommunication,\
+     CertificateTransparencyComponentUpdater,InterestFeedContentSuggestions,NetworkTimeServiceQuerying,\
+     PrivacySandboxSettings4,GlobalMediaControls,ImprovedCookieControls,HttpsUpgrades,DnsOverHttps",
+    "--force-color-profile=srgb",
+    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--hide-scrollbars",
+    "--lang=en-US",
+    "--metrics-recording-only",
+    "--mute-audio",
+    "--password-store=basic",
+    "--use-mock-keychain",
+    "--window-size=1280,720",
+    // Loopback, too: without this the browser would go there by itself.
+    "--proxy-bypass-list=<-loopback>",
+];
+
+pub(super) fn flags(folder: &Folder, proxy: &str, sandboxed: bool) -> Vec<OsString> {
+    let mut all: Vec<OsString> = FLAGS.map(OsString::from).into();
+    let mut profile = OsString::from("--user-data-dir=");
+    profile.push(folder.profile());
+    all.push(profile);
+    all.push(format!("--proxy-server=http://{proxy}").into());
+    // The proxy resolves names; whatever else would want to finds nothing.
+    let host = proxy.rsplit_once(':').map_or(proxy, |(host, _)| host);
+    all.push(format!("--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE {host}").into());
+    if !sandboxed {
+        all.push("--no-sandbox".into());
+    }
+    all.push("about:blank".into());
+    all
+}
+
+/// Nothing of the hub's own.
+pub(super) fn environment(path: &OsStr, folder: &Folder) -> Vec<(OsString, OsString)> {
+    vec![
+        ("PATH".into(), path.to_owned()),
+        ("HOME".into(), folder.home().into()),
+        ("TMPDIR".into(), folder.home().into()),
+        ("XDG_CONFIG_HOME".into(), folder.home().into()),
+        ("XDG_CACHE_HOME".into(), folder.home().into()),
+        ("LANG".into(), "C.UTF-8".into()),
+        // Its wrapper would ask the desktop otherwise.
+        ("DBUS_SESSION_BUS_ADDRESS".into(), "disabled:".into()),
+    ]
+}

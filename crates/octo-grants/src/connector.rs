@@ -1,0 +1,40 @@
+//! Outgoing connections, for every client in the binary.
+
+use crate::net::Dialler;
+use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
+use rustls::ClientConfig;
+use rustls::crypto::aws_lc_rs;
+use std::io;
+use std::sync::{Arc, OnceLock};
+
+/// Connects to `http` and `https` addresses without Nagle's delay.
+pub type Connector = HttpsConnector<Dialler>;
+
+/// A connector for servers that the operator has named in the settings.
+pub fn connector() -> io::Result<Connector> {
+    secured(Dialler::named())
+}
+
+/// TLS over what a dialler connects to.
+pub(crate) fn secured(dialler: Dialler) -> io::Result<Connector> {
+    Ok(HttpsConnectorBuilder::new()
+        .with_tls_config(tls()?)
+        .https_or_http()
+        .enable_http1()
+        .enable_http2()
+        .wrap_connector(dialler))
+}
+
+/// The machine's root certificates, read once for the whole binary.
+fn tls() -> io::Result<ClientConfig> {
+    static SHARED: OnceLock<ClientConfig> = OnceLock::new();
+    if let Some(ready) = SHARED.get() {
+        return Ok(ready.clone());
+    }
+    let fresh = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?
+        .with_native_roots()?
+        .with_no_client_auth();
+    Ok(SHARED.get_or_init(|| fresh).clone())
+}

@@ -1,0 +1,230 @@
+//! The dialler: resolves, checks every answer, and connects to exactly the address that was checked.
+
+use super::address::is_public;
+use super::allow::Allow;
+use super::resolve::{Resolve, System};
+use http::Uri;
+use hyper_util::rt::TokioIo;
+use rustix::net::sockopt;
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tower::Service;
+use url::Host;
+
+/// How many addresses of a name are tried.
+const TRIES: usize = 6;
+/// For an address while there is another one to try, and for the last.
+const TRY: Duration = Duration::from_secs(2);
+const LAST_TRY: Duration = Duration::from_secs(10);
+/// For a name to become addresses.
+const LOOKUP: Duration = Duration::from_secs(10);
+/// Silence after which the kernel asks whether the other side is still there.
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
+
+/// Connects to hosts, as far as its rule allows.
+#[derive(Clone)]
+pub struct Dialler {
+    rule: Rule,
+    resolver: Arc<dyn Resolve>,
+}
+
+#[derive(Clone)]
+enum Rule {
+    /// The operator has named the server.
+    Named,
+    /// Public addresses, and what is on the list.
+    Public(Arc<Allow>),
+}
+
+/// Why there is no connection.
+#[derive(Debug)]
+pub enum DialFail {
+    NotAHost,
+    Unresolved(Option<io::Error>),
+    Refused,
+    Unreachable(io::Error),
+}
+
+impl Dialler {
+    pub(crate) fn named() -> Self {
+        Self { rule: Rule::Named, resolver: Arc::new(System::default()) }
+    }
+
+    pub(super) fn public(allow: Arc<Allow>, resolver: Arc<dyn Resolve>) -> Self {
+        Self { rule: Rule::Public(allow), resolver }
+    }
+
+    /// The addresses of a host that may be connected to; never none.
+    pub(super) async fn addresses(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, DialFail> {
+        let host = read_host(host).ok_or(DialFail::NotAHost)?;
+        let found = match &host {
+            Host::Ipv4(address) => vec![IpAddr::V4(*address)],
+            Host::Ipv6(address) => vec![IpAddr::V6(*address)],
+            Host::Domain(name) => tokio::time::timeout(LOOKUP, self.resolver.resolve(name))
+                .await
+                .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+                .map_err(|error| DialFail::Unresolved(Some(error)))?,
+        };
+        if found.is_empty() {
+            return Err(DialFail::Unresolved(None));
+        }
+        let found = found.into_iter().map(|address| SocketAddr::new(address.to_canonical(), port));
+        let checked = in_turns(found.filter(|address| self.rule.allows(&host, *address)));
+        if checked.is_empty() { Err(DialFail::Refused) } else { Ok(checked) }
+    }
+
+    /// Whether the operator named this very port for the host.
+    pub(super) fn names_port(&self, host: &str, port: u16) -> bool {
+        match (&self.rule, read_host(host)) {
+            (Rule::Public(allow), Some(Host::Domain(name))) => allow.names_port(&Host::Domain(&name), port),
+            (Rule::Public(allow), Some(Host::Ipv4(address))) => allow.names_port(&Host::Ipv4(address), port),
+            (Rule::Public(allow), Some(Host::Ipv6(address))) => allow.names_port(&Host::Ipv6(address), port),
+            (Rule::Public(_), None) => false,
+            (Rule::Named, _) => true,
+        }
+    }
+
+    pub(super) async fn connect(&self, host: &str, port: u16) -> Result<TcpStream, DialFail> {
+        let mut addresses = self.addresses(host, port).await?.into_iter().peekable();
+        let mut fail = io::Error::from(io::ErrorKind::AddrNotAvailable);
+        while let Some(address) = addresses.next() {
+            let patience = if addresses.peek().is_some() { TRY } else { LAST_TRY };
+            match tokio::time::timeout(patience, TcpStream::connect(address)).await {
+                Ok(Ok(stream)) => return tuned(stream).map_err(DialFail::Unreachable),
+                Ok(Err(error)) => fail = error,
+                Err(_) => fail = io::ErrorKind::TimedOut.into(),
+            }
+        }
+        Err(DialFail::Unreachable(fail))
+    }
+}
+
+impl Rule {
+    fn allows(&self, host: &Host, address: SocketAddr) -> bool {
+        match self {
+            Self::Named => true,
+            Self::Public(allow) => {
+                is_public(address.ip())
+                    || allow.address(address.ip(), address.port())
+                    || matches!(host, Host::Domain(name) if allow.host(name, address.port()))
+            }
+        }
+    }
+}
+
+/// As the URL parser reads hosts, so that there is one opinion on what `127.1` is. An IPv6 address may lack its brackets.
+fn read_host(text: &str) -> Option<Host> {
+    match text.parse() {
+        Ok(address) => Some(Host::Ipv6(address)),
+        Err(_) => Host::parse(text).ok(),
+    }
+}
+
+/// Each address once, the families in turns beginning with the preferred one, so that a broken one costs little.
+fn in_turns(addresses: impl Iterator<Item = SocketAddr>) -> Vec<SocketAddr> {
+    let mut addresses = addresses.peekable();
+    let preferred = addresses.peek().is_some_and(SocketAddr::is_ipv6);
+    let (first, second): (Vec<_>, Vec<_>) = addresses.partition(|address| address.is_ipv6() == preferred);
+    let (mut first, mut second) = (first.into_iter(), second.into_iter());
+    let mut turns = Vec::new();
+    while turns.len() < TRIES {
+        let before = turns.len();
+        for address in first.next().into_iter().chain(second.next()) {
+            if !turns.contains(&address) {
+                turns.push(address);
+            }
+        }
+        if turns.len() == before && first.len() + second.len() == 0 {
+            break;
+        }
+    }
+    turns.truncate(TRIES);
+    turns
+}
+
+fn tuned(stream: TcpStream) -> io::Result<TcpStream> {
+    stream.set_nodelay(true)?;
+    sockopt::set_socket_keepalive(&stream, true)?;
+    sockopt::set_tcp_keepidle(&stream, KEEP_ALIVE)?;
+    Ok(stream)
+}
+
+impl Service<Uri> for Dialler {
+    type Response = TokioIo<TcpStream>;
+    type Error = DialFail;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, to: Uri) -> Self::Future {
+        let dialler = self.clone();
+        Box::pin(async move {
+            let port = to.port_u16().unwrap_or(if to.scheme_str() == Some("https") { 443 } else { 80 });
+            let host = to.host().ok_or(DialFail::NotAHost)?;
+            dialler.connect(host, port).await.map(TokioIo::new)
+        })
+    }
+}
+
+impl fmt::Debug for Dialler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dialler").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for DialFail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotAHost => "not a host",
+            Self::Unresolved(_) => "the name does not resolve",
+            Self::Refused => "the address is not public",
+            Self::Unreachable(_) => "cannot connect",
+        })
+    }
+}
+
+impl std::error::Error for DialFail {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Unresolved(Some(error)) | Self::Unreachable(error) => Some(error),
+            Self::Unresolved(None) | Self::NotAHost | Self::Refused => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn families_take_turns_and_nothing_is_tried_twice() {
+        for (found, tried) in [
+            (&["1.1.1.1"][..], &["1.1.1.1"][..]),
+            (
+                &["2::1", "2::2", "2::3", "1.1.1.1", "1.1.1.2"],
+                &["2::1", "1.1.1.1", "2::2", "1.1.1.2", "2::3"],
+            ),
+            (&["1.1.1.1", "2::1", "2::2"], &["1.1.1.1", "2::1", "2::2"]),
+            (&["1.1.1.1", "1.1.1.1", "1.1.1.1", "1.1.1.2"], &["1.1.1.1", "1.1.1.2"]),
+            (
+                &["2::1", "2::2", "2::3", "2::4", "2::5", "2::6", "2::7"],
+                &["2::1", "2::2", "2::3", "2::4", "2::5", "2::6"],
+            ),
+            (&[], &[]),
+        ] {
+            let read = |list: &[&str]| {
+                list.iter().map(|text| SocketAddr::new(text.parse().unwrap(), 80)).collect::<Vec<_>>()
+            };
+            assert_eq!(in_turns(read(found).into_iter()), read(tried), "{found:?}");
+        }
+    }
+}

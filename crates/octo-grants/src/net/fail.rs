@@ -1,0 +1,72 @@
+//! Failures as the caller hears of them. Nothing in here tells an open port of a refused address from a closed one: a
+//! refused address was never asked.
+
+use super::dial::DialFail;
+use octo_model::{Kind, ToolError};
+use std::error::Error;
+use std::time::Duration;
+
+pub(super) fn dialling(host: &str, fail: &DialFail) -> ToolError {
+    match fail {
+        DialFail::NotAHost => {
+            ToolError::invalid("That is not a host.").hint("Give a name such as example.com, or an address.")
+        }
+        DialFail::Unresolved(_) => ToolError::unavailable(format!("The name `{host}` was not found."))
+            .hint("Check its spelling, or try again later.")
+            .detail(causes(fail)),
+        DialFail::Refused => {
+            ToolError::denied(format!("`{host}` is not on the public internet, and only that is asked."))
+                .hint("Private addresses are refused; the operator can allow it with net.allow.")
+        }
+        DialFail::Unreachable(_) => ToolError::unavailable(format!("`{host}` cannot be connected to."))
+            .hint("Check host and port, or try again later.")
+            .detail(causes(fail)),
+    }
+}
+
+/// Of a request that got no answer.
+pub(super) fn asking(host: &str, error: &(dyn Error + 'static)) -> ToolError {
+    if let Some(fail) = cause::<DialFail>(error) {
+        return dialling(host, fail);
+    }
+    if let Some(tls) = cause::<rustls::Error>(error) {
+        return ToolError::unavailable(format!("There is no secure connection to `{host}`: {tls}."))
+            .hint("Check that the server speaks https there and that its certificate is valid.")
+            .detail(causes(error));
+    }
+    ToolError::unavailable(format!("`{host}` closed the connection without an answer that can be read."))
+        .hint("Try again; if it stays, the server does not speak HTTP there or refuses this request.")
+        .detail(causes(error))
+}
+
+/// Of an answer whose body cannot be had.
+pub(super) fn reading(host: &str, error: &(dyn Error + 'static)) -> ToolError {
+    ToolError::unavailable(format!("The answer of `{host}` broke off or could not be decoded."))
+        .hint("Try again; if it stays, the server sends something broken.")
+        .detail(causes(error))
+}
+
+pub(super) fn late(host: &str, limit: Duration) -> ToolError {
+    ToolError::new(
+        Kind::Timeout,
+        format!("`{host}` did not answer fully within {} seconds.", limit.as_secs_f32()),
+    )
+    .hint("Try again with a longer timeout, or ask for less.")
+}
+
+fn cause<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
+    std::iter::successors(Some(error), |error| deeper(*error)).find_map(|error| error.downcast_ref())
+}
+
+fn causes(error: &(dyn Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |error| deeper(*error));
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+/// What an error wraps. An `io::Error` hides it: its source is the source of that.
+fn deeper<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    match error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
+        Some(inside) => Some(inside),
+        None => error.source(),
+    }
+}

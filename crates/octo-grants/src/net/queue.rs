@@ -1,0 +1,226 @@
+//! One polite queue for each server: few requests at once, first come first served, and silence when it asks for it.
+
+use http::{HeaderMap, StatusCode, header};
+use jiff::Timestamp;
+use jiff::fmt::rfc2822::DateTimeParser;
+use octo_model::ToolError;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+use url::Url;
+
+/// Servers that are remembered at the same time.
+const MAX_SERVERS: usize = 1024;
+/// How long a request waits for a server that asked for silence, instead of failing.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// No server is obeyed for longer: its word counts for every caller of the hub.
+const LONGEST_SILENCE: Duration = Duration::from_secs(600);
+
+pub(super) struct Queue {
+    at_once: usize,
+    /// By host and port.
+    servers: Mutex<HashMap<(String, u16), Arc<Server>>>,
+}
+
+struct Server {
+    turns: Arc<Semaphore>,
+    silent_until: Mutex<Option<Instant>>,
+}
+
+/// Leave to send one request to one server; given back when dropped.
+pub(super) struct Turn {
+    server: Arc<Server>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Queue {
+    pub(super) fn new(at_once: usize) -> Self {
+        Self { at_once: at_once.clamp(1, 1024), servers: Mutex::default() }
+    }
+
+    pub(super) fn at_once(&self) -> usize {
+        self.at_once
+    }
+
+    /// Waits for a turn, as long as the caller likes; and for the end of a silence, if that comes soon.
+    pub(super) async fn turn(&self, url: &Url, deadline: Instant) -> Result<Turn, ToolError> {
+        let server = self.server(url)?;
+        server.bearable(url, deadline)?;
+        let permit = server.turns.clone().acquire_owned().await.map_err(ToolError::internal)?;
+        // Again, since it may have been said meanwhile; and again after that.
+        while let Some(until) = server.bearable(url, deadline)? {
+            tokio::time::sleep_until(until).await;
+        }
+        Ok(Turn { server, _permit: permit })
+    }
+
+    fn server(&self, url: &Url) -> Result<Arc<Server>, ToolError> {
+        let host = url.host_str().unwrap_or_default();
+        let key = (host.trim_end_matches('.').to_owned(), url.port_or_known_default().unwrap_or_default());
+        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        if servers.len() >= MAX_SERVERS && !servers.contains_key(&key) {
+            let now = Instant::now();
+            servers.retain(|_, server| server.is_needed(now));
+            if servers.len() >= MAX_SERVERS {
+                return Err(ToolError::unavailable("Too many servers are being asked at the same time.")
+                    .hint("Wait for other requests to end, then try again.")
+                    .retry_after(PATIENCE));
+            }
+        }
+        Ok(servers.entry(key).or_insert_with(|| Arc::new(Server::new(self.at_once))).clone())
+    }
+}
+
+impl Turn {
+    /// Remembers when the server asks to be left alone.
+    pub(super) fn heard(&self, status: StatusCode, headers: &HeaderMap) {
+        if !matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+            return;
+        }
+        let asked = headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
+        if let Some(silence) = asked.and_then(|text| silence(text, Timestamp::now())) {
+            let until = Instant::now() + silence.min(LONGEST_SILENCE);
+            *self.server.silent_until.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
+        }
+    }
+}
+
+impl Server {
+    fn new(at_once: usize) -> Self {
+        Self { turns: Arc::new(Semaphore::new(at_once)), silent_until: Mutex::default() }
+    }
+
+    fn silent_until(&self, now: Instant) -> Option<Instant> {
+        self.silent_until.lock().unwrap_or_else(PoisonError::into_inner).filter(|until| *until > now)
+    }
+
+    /// Until when to wait, or that it is not worth waiting.
+    fn bearable(&self, url: &Url, deadline: Instant) -> Result<Option<Instant>, ToolError> {
+        let now = Instant::now();
+        let Some(until) = self.silent_until(now) else { return Ok(None) };
+        if until <= (now + PATIENCE).min(deadline) {
+            return Ok(Some(until));
+        }
+        let wait = until - now;
+        let host = url.host_str().unwrap_or_default();
+        Err(ToolError::unavailable(format!("`{host}` has asked to be left alone for now."))
+            .hint(format!("Try again in {} seconds, or ask another server.", wait.as_secs() + 1))
+            .retry_after(wait))
+    }
+
+    /// Somebody holds it, or it has something to remember.
+    fn is_needed(self: &Arc<Self>, now: Instant) -> bool {
+        Arc::strong_count(self) > 1 || self.silent_until(now).is_some()
+    }
+}
+
+/// Seconds or a date.
+fn silence(text: &str, now: Timestamp) -> Option<Duration> {
+    let text = text.trim();
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let until = DateTimeParser::new().parse_timestamp(text).ok()?;
+    until.duration_since(now).try_into().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(text: &str) -> Url {
+        text.parse().unwrap()
+    }
+
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_secs(30)
+    }
+
+    fn told(seconds: &'static str) -> HeaderMap {
+        [(header::RETRY_AFTER, http::HeaderValue::from_static(seconds))].into_iter().collect()
+    }
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date() {
+        let now: Timestamp = "1994-11-06T08:49:07Z".parse().unwrap();
+        for (text, seconds) in [
+            ("120", Some(120)),
+            (" 0 ", Some(0)),
+            ("Sun, 06 Nov 1994 08:49:37 GMT", Some(30)),
+            ("Sun, 06 Nov 1994 08:49:00 GMT", None),
+            ("-1", None),
+            ("soon", None),
+            ("", None),
+        ] {
+            assert_eq!(silence(text, now).map(|wait| wait.as_secs()), seconds, "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_short_silence_is_waited_for_and_a_long_one_is_an_error() {
+        let queue = Queue::new(2);
+        let (busy, other) = (url("http://a.example/x"), url("http://b.example/"));
+        let turn = queue.turn(&busy, soon()).await.unwrap();
+        turn.heard(StatusCode::OK, &told("100"));
+        queue.turn(&busy, soon()).await.unwrap();
+
+        turn.heard(StatusCode::TOO_MANY_REQUESTS, &told("1"));
+        let start = Instant::now();
+        queue.turn(&busy, soon()).await.unwrap();
+        assert!(start.elapsed() > Duration::from_millis(900));
+
+        turn.heard(StatusCode::SERVICE_UNAVAILABLE, &told("3"));
+        assert!(
+            queue.turn(&busy, Instant::now() + Duration::from_secs(2)).await.is_err(),
+            "it would come too late"
+        );
+
+        turn.heard(StatusCode::SERVICE_UNAVAILABLE, &told("100000000"));
+        let error = queue.turn(&busy, soon()).await.err().unwrap();
+        assert_eq!(error.kind, octo_model::Kind::Unavailable);
+        assert!(error.retry_after.is_some_and(|wait| wait <= LONGEST_SILENCE));
+        queue.turn(&other, soon()).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn turns_are_given_in_order() {
+        let queue = Arc::new(Queue::new(1));
+        let first = queue.turn(&url("http://a.example/"), soon()).await.unwrap();
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let mut waiting = Vec::new();
+        for number in 0..5 {
+            let (queue, order) = (queue.clone(), order.clone());
+            waiting.push(tokio::spawn(async move {
+                let turn = queue.turn(&url("http://A.example:80/other"), soon()).await.unwrap();
+                order.lock().unwrap().push(number);
+                drop(turn);
+            }));
+            tokio::task::yield_now().await;
+        }
+        assert!(order.lock().unwrap().is_empty());
+        drop(first);
+        for waiter in waiting {
+            waiter.await.unwrap();
+        }
+        assert_eq!(*order.lock().unwrap(), [0, 1, 2, 3, 4]);
+    }
+
+    #[tokio::test]
+    async fn servers_are_forgotten_when_there_are_too_many() {
+        let queue = Queue::new(1);
+        for number in 0..5 * MAX_SERVERS {
+            queue.turn(&url(&format!("http://{number}.example/")), soon()).await.unwrap();
+            assert!(queue.servers.lock().unwrap().len() <= MAX_SERVERS);
+        }
+        let mut held = Vec::new();
+        for number in 0..MAX_SERVERS {
+            held.push(queue.turn(&url(&format!("http://held{number}.example/")), soon()).await.unwrap());
+        }
+        let error = queue.turn(&url("http://another.example/"), soon()).await.err().unwrap();
+        assert!(error.retry_after.is_some());
+        drop(held);
+        queue.turn(&url("http://another.example/"), soon()).await.unwrap();
+    }
+}

@@ -1,0 +1,163 @@
+//! Redirects, followed by hand: each hop is checked anew, and credentials stay with their origin.
+
+use super::allow::Allow;
+use super::{headers, text};
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode, header};
+use octo_model::{Kind, ToolError};
+use url::Url;
+
+/// One request of a chain.
+#[derive(Clone)]
+pub(super) struct Hop {
+    pub method: Method,
+    pub url: Url,
+    pub headers: HeaderMap,
+    pub body: Option<Bytes>,
+}
+
+impl Hop {
+    /// The request that an answer leads to; `None` when it leads nowhere.
+    pub(super) fn next(
+        &self,
+        status: StatusCode,
+        answer: &HeaderMap,
+        allow: &Allow,
+    ) -> Result<Option<Self>, ToolError> {
+        if !matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308) {
+            return Ok(None);
+        }
+        let Some(location) = answer.get(header::LOCATION) else { return Ok(None) };
+        let mut url = std::str::from_utf8(location.as_bytes())
+            .ok()
+            .and_then(|location| self.url.join(location).ok())
+            .ok_or_else(|| ToolError::unavailable("A redirect leads to something that is not an address."))?;
+        text::check(&url, allow).map_err(elsewhere)?;
+        if url.fragment().is_none() {
+            url.set_fragment(self.url.fragment());
+        }
+        let mut next = Self { url, ..self.clone() };
+        if becomes_get(status, &self.method) {
+            next.method = Method::GET;
+            next.body = None;
+            headers::drop_body_headers(&mut next.headers);
+        }
+        // A downgrade from https to http is another origin, too.
+        if next.url.origin() != self.url.origin() {
+            headers::drop_credentials(&mut next.headers);
+        }
+        Ok(Some(next))
+    }
+}
+
+/// As browsers do.
+fn becomes_get(status: StatusCode, method: &Method) -> bool {
+    match status.as_u16() {
+        301 | 302 => *method == Method::POST,
+        303 => *method != Method::GET && *method != Method::HEAD,
+        _ => false,
+    }
+}
+
+/// It was not the caller who wrote this address.
+fn elsewhere(error: ToolError) -> ToolError {
+    let message = format!("A redirect leads where it must not: {}", error.message);
+    ToolError::new(Kind::Denied, message)
+        .hint("Ask for another address; this one cannot be followed to its end.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hop(method: Method, url: &str) -> Hop {
+        let headers =
+            [("authorization", "secret"), ("content-type", "text/plain"), ("accept", "*/*"), ("cookie", "c")];
+        let headers =
+            headers.into_iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+        Hop {
+            method,
+            url: url.parse().unwrap(),
+            headers: headers.collect(),
+            body: Some(Bytes::from_static(b"body")),
+        }
+    }
+
+    fn next(hop: &Hop, status: u16, location: &str) -> Result<Option<Hop>, ToolError> {
+        let answer = [(header::LOCATION, location.parse().unwrap())].into_iter().collect();
+        hop.next(status.try_into().unwrap(), &answer, &Allow::default())
+    }
+
+    #[test]
+    fn method_and_body_change_as_in_browsers() {
+        for (status, method, after, body) in [
+            (301, Method::POST, Method::GET, false),
+            (302, Method::POST, Method::GET, false),
+            (303, Method::POST, Method::GET, false),
+            (303, Method::PUT, Method::GET, false),
+            (303, Method::HEAD, Method::HEAD, true),
+            (301, Method::PUT, Method::PUT, true),
+            (302, Method::DELETE, Method::DELETE, true),
+            (307, Method::POST, Method::POST, true),
+            (308, Method::POST, Method::POST, true),
+        ] {
+            let next = next(&hop(method.clone(), "https://a.example/"), status, "/x").unwrap().unwrap();
+            assert_eq!((next.method, next.body.is_some()), (after, body), "{status} {method}");
+            assert_eq!(next.headers.contains_key("content-type"), body, "{status} {method}");
+            assert!(next.headers.contains_key("authorization"), "the origin is the same");
+        }
+        for status in [200, 300, 304, 305, 306] {
+            assert!(
+                next(&hop(Method::GET, "https://a.example/"), status, "/x").unwrap().is_none(),
+                "{status}"
+            );
+        }
+    }
+
+    #[test]
+    fn credentials_stay_with_their_origin() {
+        for (from, to, kept) in [
+            ("https://a.example/", "/b", true),
+            ("https://a.example/", "https://a.example:443/b", true),
+            ("https://a.example/", "HTTPS://A.EXAMPLE/b", true),
+            ("https://a.example/", "http://a.example/", false),
+            ("http://a.example/", "https://a.example/", false),
+            ("https://a.example/", "https://a.example:8443/", false),
+            ("https://a.example/", "https://b.a.example/", false),
+            ("https://a.example/", "//b.example/", false),
+            ("https://a.example/", "https://a.example./", false),
+        ] {
+            let next = next(&hop(Method::GET, from), 302, to).unwrap().unwrap();
+            for name in ["authorization", "cookie"] {
+                assert_eq!(next.headers.contains_key(name), kept, "{name} from {from} to {to}");
+            }
+            assert!(next.headers.contains_key("accept"));
+        }
+    }
+
+    #[test]
+    fn a_redirect_out_of_the_web_is_refused() {
+        for to in [
+            "file:///etc/passwd",
+            "gopher://a.example/",
+            "ftp://a.example/",
+            "data:,x",
+            "javascript:1",
+            "about:blank",
+            "http://user:pw@a.example/",
+            "http://a.example:22/",
+            "ws://a.example/",
+        ] {
+            let error = next(&hop(Method::GET, "https://a.example/"), 302, to).err().unwrap();
+            assert_eq!(error.kind, Kind::Denied, "{to}");
+        }
+        assert!(next(&hop(Method::GET, "https://a.example/"), 302, "http://[").is_err());
+    }
+
+    #[test]
+    fn the_fragment_is_inherited() {
+        let from = hop(Method::GET, "https://a.example/#part");
+        assert_eq!(next(&from, 302, "/b").unwrap().unwrap().url.as_str(), "https://a.example/b#part");
+        assert_eq!(next(&from, 302, "/b#other").unwrap().unwrap().url.as_str(), "https://a.example/b#other");
+    }
+}

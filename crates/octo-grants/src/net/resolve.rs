@@ -1,0 +1,43 @@
+//! Names to addresses.
+
+use std::future::Future;
+use std::io;
+use std::net::{IpAddr, ToSocketAddrs};
+use std::pin::Pin;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+/// The addresses of a name, in the order in which they should be tried.
+pub type Resolved<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send + 'a>>;
+
+/// Whoever knows the addresses of names. Its answers are not trusted: each is checked, and only checked ones are used.
+pub trait Resolve: Send + Sync + 'static {
+    fn resolve<'a>(&'a self, name: &'a str) -> Resolved<'a>;
+}
+
+/// Lookups at the same time. They block threads that files need as well, and a slow name server must not take them all.
+const LOOKUPS: usize = 64;
+
+/// The machine's own resolver.
+pub(crate) struct System(Arc<Semaphore>);
+
+impl Default for System {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(LOOKUPS)))
+    }
+}
+
+impl Resolve for System {
+    fn resolve<'a>(&'a self, name: &'a str) -> Resolved<'a> {
+        Box::pin(async move {
+            let turn = self.0.clone().acquire_owned().await.map_err(io::Error::other)?;
+            let name = name.to_owned();
+            let lookup = tokio::task::spawn_blocking(move || {
+                // Held here, since a caller that gave up does not end the lookup.
+                let _turn = turn;
+                (name.as_str(), 0).to_socket_addrs().map(|found| found.map(|address| address.ip()).collect())
+            });
+            lookup.await.map_err(io::Error::other)?
+        })
+    }
+}

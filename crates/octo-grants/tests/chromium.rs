@@ -1,0 +1,165 @@
+//! A real browser: how it is enclosed, and that nothing of it is left.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "tests look at the machine itself and fail where they must"
+)]
+
+use octo_grants::chromium::{Chromium, ChromiumSpec, Enclosure, Launched};
+use octo_grants::exec::launch;
+use octo_grants::net::{Net, NetSpec};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// The launcher that the others start: this very binary.
+#[test]
+#[ignore = "a process that other tests start"]
+fn launcher() {
+    launch::main(std::env::args_os());
+}
+
+fn chromium(state: &Path, enclosure: Enclosure) -> Chromium {
+    let spec = ChromiumSpec {
+        path: "/usr/local/bin:/usr/bin:/bin".into(),
+        state: state.to_owned(),
+        launcher: launch::in_tests("launcher").unwrap(),
+        enclosure,
+        net: Net::new(NetSpec::default()).unwrap(),
+    };
+    Chromium::new(spec).unwrap()
+}
+
+/// One command over the pipes, so that it is known to run.
+async fn version(launched: &Launched) -> String {
+    let (mut to, mut from) = launched.pipes().unwrap();
+    to.write_all(b"{\"id\":1,\"method\":\"Browser.getVersion\"}\0").await.unwrap();
+    let mut answer = Vec::new();
+    while answer.last() != Some(&0) {
+        assert!(from.read_buf(&mut answer).await.unwrap() > 0, "{}", launched.complaints());
+    }
+    // The pipes stay open: without them the browser ends by itself.
+    std::mem::forget((to, from));
+    String::from_utf8(answer).unwrap()
+}
+
+/// Processes with the folder of this test in their arguments.
+fn marked(state: &Path) -> Vec<(u32, String)> {
+    let mark = state.to_str().unwrap();
+    let processes = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        let line = std::fs::read(entry.path().join("cmdline")).ok()?;
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        (line.contains(mark) && pid != std::process::id()).then_some((pid, line))
+    });
+    processes.collect()
+}
+
+/// Ports on which a process listens, in whichever network it lives.
+fn listening(pid: u32) -> Vec<String> {
+    let sockets: Vec<String> = std::fs::read_dir(format!("/proc/{pid}/fd"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| std::fs::read_link(entry.path()).ok())
+        .filter_map(|link| Some(link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.to_owned()))
+        .collect();
+    let mut found = Vec::new();
+    for table in ["tcp", "tcp6"] {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default();
+        for line in text.lines().skip(1) {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            if fields[3] == "0A" && sockets.iter().any(|inode| *inode == fields[9]) {
+                found.push(fields[1].to_owned());
+            }
+        }
+    }
+    found
+}
+
+async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < Duration::from_secs(15), "never: {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_browser_runs_enclosed_listens_nowhere_and_leaves_nothing() {
+    for enclosure in [Enclosure::Auto, Enclosure::SharedNetwork] {
+        let folder = tempfile::tempdir().unwrap();
+        let state = folder.path().canonicalize().unwrap();
+        let grant = chromium(&state, enclosure);
+        assert!(grant.sandbox().starts_with("bubblewrap"), "{}", grant.sandbox());
+        let launched = grant.start().await.unwrap();
+        assert!(version(&launched).await.contains("Chrome/"));
+        assert_eq!(launched.credentials().is_some(), enclosure == Enclosure::SharedNetwork);
+        let running = marked(&state);
+        assert!(running.len() > 3, "{running:#?}");
+        for (pid, line) in &running {
+            assert!(!line.contains("--no-sandbox"), "{line}");
+            assert_eq!(listening(*pid), Vec::<String>::new(), "{line}");
+        }
+        if enclosure == Enclosure::Auto {
+            let ours = std::fs::read_link("/proc/self/ns/net").unwrap();
+            let renderer = running.iter().find(|(_, line)| line.contains("--type=")).unwrap().0;
+            assert_ne!(std::fs::read_link(format!("/proc/{renderer}/ns/net")).unwrap(), ours);
+        }
+        drop(launched);
+        until("all processes are gone", || marked(&state).is_empty()).await;
+        until("the profile is gone", || std::fs::read_dir(state.join("browser")).unwrap().next().is_none())
+            .await;
+    }
+}
+
+/// A hub of its own, for the test that kills it.
+#[tokio::test]
+#[ignore = "a process that another test starts"]
+async fn hub() {
+    let state = std::env::var("OCTO_TEST_STATE").unwrap();
+    let launched = chromium(Path::new(&state), Enclosure::Auto).start().await.unwrap();
+    version(&launched).await;
+    std::fs::write(Path::new(&state).join("ready"), "").unwrap();
+    std::future::pending::<()>().await;
+}
+
+#[tokio::test]
+async fn a_hub_that_is_killed_leaves_no_process_and_no_profile() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().canonicalize().unwrap();
+    let mut hub = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "hub", "--ignored", "--test-threads=1"])
+        .env("OCTO_TEST_STATE", &state)
+        .spawn()
+        .unwrap();
+    until("the hub's browser runs", || state.join("ready").exists()).await;
+    assert!(!marked(&state).is_empty());
+    hub.kill().unwrap();
+    hub.wait().unwrap();
+    until("all processes are gone", || marked(&state).is_empty()).await;
+    until("the profile is gone", || std::fs::read_dir(state.join("browser")).unwrap().next().is_none()).await;
+}
+
+#[tokio::test]
+async fn without_the_program_it_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut spec = ChromiumSpec {
+        path: folder.path().into(),
+        state: folder.path().join("state"),
+        launcher: launch::in_tests("launcher").unwrap(),
+        enclosure: Enclosure::Auto,
+        net: Net::new(NetSpec::default()).unwrap(),
+    };
+    let error = Chromium::new(spec.clone()).unwrap().start().await.err().unwrap();
+    assert!(error.message.contains("no Chromium"), "{error}");
+    std::fs::write(folder.path().join("chromium"), "#!/bin/sh\nexit 1\n").unwrap();
+    std::process::Command::new("chmod").arg("+x").arg(folder.path().join("chromium")).status().unwrap();
+    spec.enclosure = Enclosure::None;
+    let launched = Chromium::new(spec).unwrap().start().await.unwrap();
+    let (_to, mut from) = launched.pipes().unwrap();
+    let mut answer = Vec::new();
+    assert_eq!(from.read_buf(&mut answer).await.unwrap(), 0, "one that ends at once is heard to end");
+}

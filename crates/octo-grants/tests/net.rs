@@ -1,0 +1,25 @@
+//! The way out, against real servers on loopback: what must not be reached is not, and what is reached is bounded.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "tests are the servers that are asked, and fail where they must"
+)]
+
+#[path = "net/bodies.rs"]
+mod bodies;
+#[path = "net/bombs.rs"]
+mod bombs;
+#[path = "net/ground.rs"]
+mod ground;
+#[path = "net/manners.rs"]
+mod manners;
+#[path = "net/names.rs"]
+mod names;
+#[path = "net/redirects.rs"]
+mod redirects;
+#[path = "net/secure.rs"]
+mod secure;
+#[path = "net/spellings.rs"]
+mod spellings;

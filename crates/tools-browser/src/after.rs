@@ -1,0 +1,148 @@
+//! What an action has led to: not the page again, but what changed and the refs to go on with.
+
+use crate::browser::{Look, Open};
+use crate::clean;
+use crate::snapshot::{Ask, changes, render};
+use octo_toolkit::ToolError;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::time::Duration;
+
+/// Tokens for what has changed.
+const CHANGES: usize = 400;
+/// Tokens for a page that was not there before.
+const PAGE: usize = 700;
+/// How long a page may take to come to rest.
+const REST: Duration = Duration::from_secs(3);
+/// Dialogs, tabs and downloads that are told of.
+const FEW: usize = 5;
+
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct After {
+    /// Address of the page now.
+    pub url: String,
+    /// The page's title, when it is news.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Lines that came (+), went (-) or changed (~), with refs; absent when nothing did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<String>,
+    /// The page in short, when it is another one than before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page: Option<String>,
+    /// What else happened: dialogs and how they were answered, new tabs, downloads.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<String>,
+    /// True when more changed than is listed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+}
+
+/// What was there before an action.
+pub struct Before {
+    tab: String,
+    tabs: Vec<String>,
+    downloads: Vec<String>,
+    dialogs: u64,
+}
+
+impl Open {
+    /// Takes stock before an action. The page is looked at only when the caller has not seen it yet.
+    pub async fn before(&mut self) -> Result<Before, ToolError> {
+        let document = format!("{}/{}", self.page.id(), self.page.document());
+        if self.seen().is_none_or(|seen| *seen.document != *document) {
+            let look = self.look().await?;
+            self.remember(&look);
+        }
+        let tabs = self.session.tabs().await?.into_iter().map(|tab| tab.id).collect();
+        let dialogs = self.page.dialogs(0).last().map_or(0, |dialog| dialog.serial);
+        let downloads = self.session.downloads().into_iter().map(|download| download.id).collect();
+        Ok(Before { tab: self.page.id().to_owned(), tabs, downloads, dialogs })
+    }
+
+    /// Waits for the page to come to rest and says what is different.
+    pub async fn after(&mut self, before: &Before) -> Result<After, ToolError> {
+        let settled = self.page.settle(REST).await;
+        let mut events = self.dialogs(before);
+        events.extend(self.tabs(before).await?);
+        events.extend(self.downloads(before));
+        if self.page.id() == before.tab {
+            if !settled?.quiet {
+                events.push("The page is still busy; browser_wait waits for what is to come.".to_owned());
+            }
+        } else {
+            self.page.settle(REST).await?;
+        }
+        let look = self.look().await?;
+        let told = self.tell(&look);
+        Ok(After { events, ..told })
+    }
+
+    /// The difference to what the caller knows of this tab.
+    pub fn tell(&mut self, look: &Look) -> After {
+        let seen = self.seen().cloned();
+        let same = seen.as_ref().filter(|seen| seen.document == look.document);
+        let changed =
+            same.map(|seen| changes(&seen.flat, &look.tree, &mut self.memory.refs, &look.document, CHANGES));
+        let mut after = After { url: look.url.clone(), ..After::default() };
+        if seen.as_ref().is_none_or(|seen| seen.title != look.title) {
+            after.title = Some(look.title.clone());
+        }
+        match changed {
+            Some(changed) if !changed.other_page => {
+                after.changes = Some(changed.text).filter(|text| !text.is_empty());
+                after.truncated = changed.truncated;
+            }
+            _ => {
+                let ask = Ask { budget: Some(PAGE), part: None, from: 0 };
+                let page = render(&look.tree, ask, &mut self.memory.refs, &look.document);
+                after.page = Some(page.text);
+                after.truncated = page.truncated;
+            }
+        }
+        self.remember(look);
+        after
+    }
+
+    fn dialogs(&self, before: &Before) -> Vec<String> {
+        if self.page.id() != before.tab {
+            return Vec::new();
+        }
+        let dialogs = self.page.dialogs(before.dialogs);
+        let said = dialogs.iter().take(FEW).map(|dialog| {
+            let how = if dialog.accepted { "accepted" } else { "dismissed" };
+            format!("{} {:?} was {how}.", dialog.kind, clean::cut(&clean::line(&dialog.message), 200))
+        });
+        said.collect()
+    }
+
+    /// Follows a tab that has become active meanwhile.
+    async fn tabs(&mut self, before: &Before) -> Result<Vec<String>, ToolError> {
+        let tabs = self.session.tabs().await?;
+        let new = tabs.iter().enumerate().filter(|(_, tab)| !before.tabs.contains(&tab.id)).take(FEW);
+        let said = new
+            .map(|(index, tab)| {
+                let url = clean::cut(&clean::line(&tab.url), 200);
+                let which = if tab.active { "is the active one now" } else { "was opened" };
+                format!("Tab {index} ({url}) {which}.")
+            })
+            .collect();
+        let ids: Vec<String> = tabs.into_iter().map(|tab| tab.id).collect();
+        self.forget_others(&ids);
+        self.page = self.session.page().await?;
+        Ok(said)
+    }
+
+    fn downloads(&self, before: &Before) -> Vec<String> {
+        let downloads = self.session.downloads();
+        let new = downloads.iter().filter(|download| !before.downloads.contains(&download.id)).take(FEW);
+        new.map(|download| {
+            let name = clean::cut(&clean::line(&download.name), 100);
+            format!(
+                "Download {} ({name:?}, {} bytes): browser_downloads saves it.",
+                download.id, download.bytes
+            )
+        })
+        .collect()
+    }
+}

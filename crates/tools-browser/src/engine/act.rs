@@ -1,0 +1,301 @@
+//! Acting on a page, as a person would: through the mouse and the keyboard.
+
+use super::keys::{Key, Stroke};
+use super::{Button, Node, Page};
+use octo_toolkit::{Kind, ToolError};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// Brings an element into view and says whether the mouse would reach it. Runs in our own world, so that pages cannot
+/// answer in its place.
+const REACH: &str = r"async function() {
+    const name = e => e.tagName.toLowerCase() + (e.id ? '#' + e.id : '')
+        + (e.className && typeof e.className === 'string' ? '.' + e.className.trim().split(/\s+/)[0] : '');
+    if (!this.isConnected) return {state: 'gone'};
+    const target = this.nodeType === 1 ? this : this.parentElement;
+    if (!target) return {state: 'gone'};
+    if (target.matches(':disabled')) return {state: 'disabled'};
+    const inside = () => {
+        const box = Array.from(target.getClientRects()).find(r => r.width > 0 && r.height > 0);
+        if (!box) return null;
+        const x = box.left + box.width / 2, y = box.top + box.height / 2;
+        return {x, y, visible: x >= 0 && y >= 0 && x < innerWidth && y < innerHeight};
+    };
+    let point = inside();
+    if (point && !point.visible) {
+        target.scrollIntoView({block: 'center', inline: 'center', behavior: 'instant'});
+        point = inside();
+    }
+    if (!point || getComputedStyle(target).visibility === 'hidden') return {state: 'hidden'};
+    let root = target.getRootNode(), hit = root.elementFromPoint ? root.elementFromPoint(point.x, point.y) : null;
+    if (!hit) return {state: point.visible ? 'ok' : 'outside'};
+    const label = target.closest('label'), parents = e => e && (e.parentElement || (e.getRootNode().host ?? null));
+    for (let e = hit; e; e = parents(e)) if (e === target) return {state: 'ok'};
+    for (let e = target; e; e = parents(e)) if (e === hit) return {state: 'ok'};
+    if (label && label.contains(hit)) return {state: 'ok'};
+    if (target.labels && Array.from(target.labels).some(l => l.contains(hit))) return {state: 'ok'};
+    return {state: 'covered', by: name(hit)};
+}";
+
+/// Prepares a field for text; says whether text can be put in, or puts it in itself where a keyboard could not.
+const FILL: &str = r"function(text, clear) {
+    const field = this.nodeType === 1 ? this : this.parentElement;
+    if (!field || !field.isConnected) return 'gone';
+    const tag = field.tagName.toLowerCase();
+    if (field.matches(':disabled')) return 'disabled';
+    if (field.readOnly) return 'readonly';
+    const type = tag === 'input' ? field.type : '';
+    if (['checkbox', 'radio', 'file', 'submit', 'button', 'image', 'reset', 'hidden'].includes(type)) return 'no field';
+    if (tag === 'select') return 'select';
+    field.scrollIntoView({block: 'nearest', behavior: 'instant'});
+    field.focus();
+    if (['date', 'time', 'datetime-local', 'month', 'week', 'color', 'range'].includes(type)) {
+        Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value').set.call(field, text);
+        if (field.value !== text) return 'value';
+        field.dispatchEvent(new Event('input', {bubbles: true}));
+        field.dispatchEvent(new Event('change', {bubbles: true}));
+        return 'done';
+    }
+    if (tag === 'input' || tag === 'textarea') {
+        if (clear) field.select();
+        else if (field.setSelectionRange) try { field.setSelectionRange(field.value.length, field.value.length); } catch {}
+        return clear && field.value ? 'filled' : 'empty';
+    }
+    if (!field.isContentEditable) return 'no field';
+    const range = document.createRange();
+    range.selectNodeContents(field);
+    if (!clear) range.collapse(false);
+    const selection = getSelection();
+    selection.removeAllRanges();
+    selection.addRange(range);
+    return clear && field.textContent ? 'filled' : 'empty';
+}";
+
+const SELECT: &str = r"function(values) {
+    if (!this.isConnected) return {state: 'gone'};
+    if (this.tagName !== 'SELECT') return {state: 'no select'};
+    if (this.matches(':disabled')) return {state: 'disabled'};
+    const options = Array.from(this.options), text = o => (o.label || o.textContent).trim();
+    const chosen = [];
+    for (const value of values) {
+        const option = options.find(o => o.value === value) || options.find(o => text(o) === value.trim());
+        if (!option) return {state: 'no option', value, options: options.slice(0, 30).map(text)};
+        if (option.disabled) return {state: 'disabled'};
+        chosen.push(option);
+    }
+    if (chosen.length > 1 && !this.multiple) return {state: 'one'};
+    this.focus();
+    for (const option of options) option.selected = chosen.includes(option);
+    this.dispatchEvent(new Event('input', {bubbles: true}));
+    this.dispatchEvent(new Event('change', {bubbles: true}));
+    return {state: 'ok', values: Array.from(this.selectedOptions).map(o => o.value)};
+}";
+
+#[derive(Deserialize)]
+struct Found {
+    state: String,
+    #[serde(default)]
+    by: String,
+    #[serde(default)]
+    value: String,
+    #[serde(default)]
+    values: Vec<String>,
+    #[serde(default)]
+    options: Vec<String>,
+}
+
+impl Page {
+    /// The middle of an element that the mouse can reach, in the viewport of the main frame.
+    async fn reach(&self, node: &Node) -> Result<(f64, f64), ToolError> {
+        self.touch();
+        // An element of a frame is brought into view within the frame by the script, and with its frame by this.
+        let params = json!({"backendNodeId": node.id});
+        let _ = self.tab.wire.call::<Value>(Some(&node.session), "DOM.scrollIntoViewIfNeeded", params).await;
+        let found: Found =
+            serde_json::from_value(self.call_on(node, REACH, &[]).await?).map_err(ToolError::internal)?;
+        match found.state.as_str() {
+            "ok" => {}
+            "covered" => {
+                return Err(ToolError::new(
+                    Kind::Conflict,
+                    format!("The element is covered by `{}`.", found.by),
+                )
+                .hint("Close what covers it (a dialog, a banner), or press Escape, and try again."));
+            }
+            other => return Err(unfit(other)),
+        }
+        let quads = self.quads(std::slice::from_ref(node)).await?.pop().unwrap_or_default();
+        let quad = quads.iter().find(|quad| {
+            let [x0, y0, x1, _, _, y2, _, _] = quad;
+            (x1 - x0).abs() >= 0.5 && (y2 - y0).abs() >= 0.5
+        });
+        let [x0, y0, x1, y1, x2, y2, x3, y3] = quad.or(quads.first()).ok_or_else(|| unfit("hidden"))?;
+        Ok(((x0 + x1 + x2 + x3) / 4.0, (y0 + y1 + y2 + y3) / 4.0))
+    }
+
+    async fn mouse(&self, event: Value) -> Result<(), ToolError> {
+        self.call::<Value>("Input.dispatchMouseEvent", event).await.map(drop)
+    }
+
+    pub async fn click(&self, node: &Node, button: Button, count: u32) -> Result<(), ToolError> {
+        let (x, y) = self.reach(node).await?;
+        let (name, bit) = match button {
+            Button::Left => ("left", 1),
+            Button::Right => ("right", 2),
+        };
+        self.mouse(json!({"type": "mouseMoved", "x": x, "y": y})).await?;
+        for nth in 1..=count.clamp(1, 3) {
+            let event = |kind: &str, held: u32| json!({"type": kind, "x": x, "y": y, "button": name, "buttons": held, "clickCount": nth});
+            self.mouse(event("mousePressed", bit)).await?;
+            let released = self.mouse(event("mouseReleased", 0)).await;
+            // A click may close its own tab.
+            if self.tab.check().is_ok() {
+                released?;
+            }
+        }
+        Ok(())
+    }
+
+    pub async fn hover(&self, node: &Node) -> Result<(), ToolError> {
+        let (x, y) = self.reach(node).await?;
+        self.mouse(json!({"type": "mouseMoved", "x": x, "y": y})).await
+    }
+
+    pub async fn focus(&self, node: &Node) -> Result<(), ToolError> {
+        self.touch();
+        let params = json!({"backendNodeId": node.id});
+        match self.tab.wire.call::<Value>(Some(&node.session), "DOM.focus", params).await {
+            Ok(_) => Ok(()),
+            Err(error) if error.kind == Kind::Internal => {
+                Err(ToolError::invalid("The element cannot have the focus.")
+                    .hint("Choose a field, a button or a link."))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Focuses a field, empties it when told so, and puts text in at once (`input` and `change` handlers see it).
+    pub async fn fill(&self, node: &Node, text: &str, clear_first: bool) -> Result<(), ToolError> {
+        self.touch();
+        let state = self.call_on(node, FILL, &[text.into(), clear_first.into()]).await?;
+        match state.as_str().unwrap_or_default() {
+            "done" => Ok(()),
+            "filled" if text.is_empty() => self.press("Delete").await,
+            "empty" if text.is_empty() => Ok(()),
+            "filled" | "empty" => {
+                self.call::<Value>("Input.insertText", json!({"text": text})).await.map(drop)
+            }
+            other => Err(unfit(other)),
+        }
+    }
+
+    /// Types into whatever has the focus, one key event for each character.
+    pub async fn type_text(&self, text: &str) -> Result<(), ToolError> {
+        self.touch();
+        for sign in text.chars().filter(|sign| *sign != '\r') {
+            match Key::sign(sign) {
+                Some(key) => {
+                    self.call::<Value>("Input.dispatchKeyEvent", key.event(true, 0)).await?;
+                    self.call::<Value>("Input.dispatchKeyEvent", key.event(false, 0)).await?;
+                }
+                None => drop(self.call::<Value>("Input.insertText", json!({"text": sign})).await?),
+            }
+        }
+        Ok(())
+    }
+
+    /// Presses a key or a combination, such as `Enter`, `ArrowDown`, `a`, `Control+A`, `Shift+Tab`.
+    pub async fn press(&self, key: &str) -> Result<(), ToolError> {
+        self.touch();
+        let Stroke { modifiers, key } = Stroke::read(key)?;
+        let mut held = 0;
+        for (bit, modifier) in &modifiers {
+            held |= bit;
+            self.call::<Value>("Input.dispatchKeyEvent", modifier.event(true, held)).await?;
+        }
+        let pressed = self.call::<Value>("Input.dispatchKeyEvent", key.event(true, held)).await;
+        // A key may close its own tab, as a click may.
+        if self.tab.check().is_err() {
+            return Ok(());
+        }
+        pressed?;
+        self.call::<Value>("Input.dispatchKeyEvent", key.event(false, held)).await?;
+        for (bit, modifier) in modifiers.iter().rev() {
+            held &= !bit;
+            self.call::<Value>("Input.dispatchKeyEvent", modifier.event(false, held)).await?;
+        }
+        Ok(())
+    }
+
+    /// Selects options of a `<select>` by value or by label, and gives the values that are selected then.
+    pub async fn select(&self, node: &Node, values: &[String]) -> Result<Vec<String>, ToolError> {
+        self.touch();
+        let found = self.call_on(node, SELECT, &[json!(values)]).await?;
+        let found: Found = serde_json::from_value(found).map_err(ToolError::internal)?;
+        match found.state.as_str() {
+            "ok" => Ok(found.values),
+            "no option" => Err(ToolError::not_found(format!("There is no option `{}`.", found.value))
+                .hint(format!("The options are: {}.", found.options.join(", ")))),
+            "one" => Err(ToolError::invalid("Only one option can be selected here.").hint("Give one value.")),
+            other => Err(unfit(other)),
+        }
+    }
+
+    /// Turns the wheel over the middle of the viewport, or over an element.
+    pub async fn scroll(&self, over: Option<&Node>, dx: f64, dy: f64) -> Result<(), ToolError> {
+        self.touch();
+        let (x, y) = match over {
+            Some(node) => self.reach(node).await?,
+            None => {
+                let (width, height) = self.viewport().await?;
+                (width / 2.0, height / 2.0)
+            }
+        };
+        self.mouse(json!({"type": "mouseWheel", "x": x, "y": y, "deltaX": dx, "deltaY": dy})).await
+    }
+
+    /// Puts files (name and bytes, read by the tool from the workspace) into an `<input type=file>`.
+    pub async fn upload(&self, node: &Node, files: Vec<(String, Vec<u8>)>) -> Result<(), ToolError> {
+        self.touch();
+        let kind = "function() { return this.tagName === 'INPUT' && this.type === 'file' ? (this.multiple ? 2 : 1) : 0; }";
+        let most = self.call_on(node, kind, &[]).await?.as_u64().unwrap_or(0);
+        if most == 0 {
+            return Err(
+                ToolError::invalid("The element takes no files.").hint("Choose an <input type=file>.")
+            );
+        }
+        if most == 1 && files.len() > 1 {
+            return Err(ToolError::invalid("The field takes one file only.").hint("Give one file."));
+        }
+        let mut staged = Vec::new();
+        for (name, bytes) in files {
+            let path = self.browser.launched.stage(&name, bytes).await?;
+            staged.push(path.to_string_lossy().into_owned());
+        }
+        let params = json!({"backendNodeId": node.id, "files": staged});
+        self.tab.wire.call::<Value>(Some(&node.session), "DOM.setFileInputFiles", params).await.map(drop)
+    }
+}
+
+fn unfit(state: &str) -> ToolError {
+    match state {
+        "gone" => ToolError::not_found("The element is no longer on the page.")
+            .hint("Take a new snapshot and use its refs."),
+        "disabled" => ToolError::new(Kind::Conflict, "The element is disabled.")
+            .hint("Fill in what the page wants first, or choose another element."),
+        "readonly" => {
+            ToolError::new(Kind::Conflict, "The field can only be read.").hint("Choose another field.")
+        }
+        "hidden" | "outside" => ToolError::new(Kind::Conflict, "The element is not shown.")
+            .hint("Open the menu or section that holds it first."),
+        "select" => {
+            ToolError::invalid("The element is a list of options.").hint("Use browser_select_option.")
+        }
+        "no select" => {
+            ToolError::invalid("The element is not a <select>.").hint("Click it and its option instead.")
+        }
+        "value" => ToolError::invalid("The field does not take this value.")
+            .hint("Dates are YYYY-MM-DD, times HH:MM, colours #rrggbb, ranges a number."),
+        _ => ToolError::invalid("The element takes no text.").hint("Choose a text field."),
+    }
+}

@@ -1,0 +1,154 @@
+//! What is known of a tab, kept up to date by the browser's events.
+
+mod hear;
+
+use super::rings::Ring;
+use super::wire::Wire;
+use super::{ConsoleLine, Dialog, DialogPolicy, Request};
+use octo_toolkit::{Kind, ToolError};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+
+/// Requests that do not keep a page from being at rest.
+const ENDLESS: [&str; 5] = ["WebSocket", "EventSource", "Ping", "Media", "Prefetch"];
+
+pub(super) struct Tab {
+    /// Chromium's `targetId`, which is also the main frame's.
+    pub id: String,
+    /// The session of the main frame.
+    pub session: Arc<str>,
+    pub wire: Arc<Wire>,
+    state: Mutex<State>,
+    changed: watch::Sender<u64>,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    /// Set when its events are heard.
+    pub ready: bool,
+    /// Why it cannot be used any more.
+    pub gone: Option<Gone>,
+    pub url: String,
+    pub title: String,
+    pub frames: HashMap<String, Frame>,
+    /// Of the main frame's document.
+    pub loader: String,
+    pub content_loaded: bool,
+    pub loaded: bool,
+    /// When the main frame was last told to go elsewhere, until it has.
+    pub leaving: Option<Instant>,
+    /// How often the main frame has gone elsewhere, within a document as well.
+    pub moves: u64,
+    /// Of the newest main document.
+    pub status: Option<u16>,
+    /// What is under way, by Chromium's id.
+    pub flying: HashMap<String, Flying>,
+    /// When the last request began or ended.
+    pub stirred: Option<Instant>,
+    pub policy: DialogPolicy,
+    pub dialogs: Ring<Dialog>,
+    pub console: Ring<ConsoleLine>,
+    pub requests: Ring<Request>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Gone {
+    Closed,
+    Crashed,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Frame {
+    pub session: Arc<str>,
+    pub parent: Option<String>,
+    pub url: String,
+    /// The order in which frames came.
+    pub serial: u64,
+}
+
+pub(super) struct Flying {
+    pub serial: u64,
+    pub since: Instant,
+    pub endless: bool,
+    /// The document that asked for it.
+    pub loader: String,
+}
+
+impl State {
+    /// What keeps the page from being at rest; requests that are older than `age` are taken for endless.
+    pub fn busy(&self, age: Duration) -> bool {
+        self.flying.values().any(|request| !request.endless && request.since.elapsed() < age)
+    }
+}
+
+impl Tab {
+    pub fn new(id: String, session: Arc<str>, wire: Arc<Wire>, policy: DialogPolicy) -> Self {
+        let state = State { policy, ..State::default() };
+        Self { id, session, wire, state: Mutex::new(state), changed: watch::Sender::new(0) }
+    }
+
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        // A thread that panicked with it left nothing half done that matters.
+        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    pub fn change<T>(&self, with: impl FnOnce(&mut State) -> T) -> T {
+        let result = with(&mut self.state());
+        self.changed.send_modify(|version| *version += 1);
+        result
+    }
+
+    pub fn gone(&self, why: Gone) {
+        self.change(|state| state.gone = state.gone.or(Some(why)));
+    }
+
+    pub fn check(&self) -> Result<(), ToolError> {
+        match self.state().gone {
+            None => Ok(()),
+            Some(Gone::Closed) => {
+                Err(ToolError::not_found("The tab is closed.").hint("List the tabs, or navigate again."))
+            }
+            Some(Gone::Crashed) => {
+                Err(ToolError::unavailable("The page has crashed.")
+                    .hint("Navigate again, or use another tab."))
+            }
+        }
+    }
+
+    /// Waits until it cannot be used any more, and says why.
+    pub async fn lost(&self) -> ToolError {
+        let mut changed = self.changed.subscribe();
+        loop {
+            changed.mark_unchanged();
+            if let Err(gone) = self.check() {
+                return gone;
+            }
+            if changed.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// Waits until `done` gives something. `done` may also say when to look again although nothing has changed.
+    pub async fn wait<T>(
+        &self,
+        deadline: Instant,
+        mut done: impl FnMut(&State) -> Result<T, Option<Instant>>,
+    ) -> Result<T, ToolError> {
+        let mut changed = self.changed.subscribe();
+        loop {
+            changed.mark_unchanged();
+            self.check()?;
+            let again = match done(&self.state()) {
+                Ok(result) => return Ok(result),
+                Err(again) => again.unwrap_or(deadline).min(deadline),
+            };
+            if Instant::now() >= deadline {
+                return Err(ToolError::new(Kind::Timeout, "The page took too long."));
+            }
+            let _ = tokio::time::timeout_at(again.into(), changed.changed()).await;
+        }
+    }
+}

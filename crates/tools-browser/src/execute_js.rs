@@ -1,0 +1,121 @@
+//! `browser_execute_js`.
+
+use crate::browser::{Browser, Open};
+use crate::engine::World;
+use crate::{clean, given};
+use octo_toolkit::{Chromium, Cx, Effect, Example, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// Letters of a result; a larger one is given as cut text.
+const LARGEST: usize = 20_000;
+
+/// Runs JavaScript in the page and gives its value as JSON; an exception is an error with its text. Prefer the other
+/// browser tools, which wait for the page and say what changed.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// An expression, or statements with a return; promises are awaited.
+    script: String,
+    /// Most milliseconds to run.
+    #[serde(default = "given::five_seconds")]
+    timeout_ms: u64,
+    /// The session, when it has a name.
+    #[serde(default)]
+    session: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// The value; text when it was too large and is cut.
+    result: Value,
+    /// True when the value was too large.
+    truncated: bool,
+}
+
+pub struct ExecuteJs(pub Browser);
+
+impl Tool for ExecuteJs {
+    const NAME: &'static str = "browser_execute_js";
+    const TITLE: &'static str = "Run JavaScript in the page";
+    const EFFECT: Effect = Effect::destroys().open_world();
+    type Input = Input;
+    type Output = Output;
+    type Grants = Chromium;
+
+    fn examples() -> Vec<Example> {
+        vec![Example::new("Count the links", json!({"script": "document.links.length"}))]
+    }
+
+    async fn run(&self, input: Input, chromium: Chromium, cx: &Cx) -> Result<Output, ToolError> {
+        if !self.0.settings().allow_javascript {
+            return Err(ToolError::denied("The operator has turned scripts off.")
+                .hint("Use the other browser tools, or ask for `browser.allow_javascript`."));
+        }
+        let open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
+        let patience = given::within(input.timeout_ms, cx);
+        let script = runnable(&input.script, is_expression(&open, &input.script).await);
+        let value = open.page.evaluate(&script, World::Main, patience).await?;
+        Ok(bounded(value))
+    }
+}
+
+/// An expression as a function gives it back; promises in it can be awaited.
+fn as_value(script: &str) -> String {
+    format!("(async () => (\n{}\n))()", script.trim().trim_end_matches(';'))
+}
+
+/// Whether the browser reads it as an expression; asked without running it.
+async fn is_expression(open: &Open, script: &str) -> bool {
+    let ask = json!({"expression": as_value(script), "sourceURL": "", "persistScript": false});
+    let read = open.page.cdp("Runtime.compileScript", ask).await;
+    read.is_ok_and(|read| read.get("exceptionDetails").is_none())
+}
+
+/// Statements that return or await are the body of a function; others give the value of the last one.
+fn runnable(script: &str, is_expression: bool) -> String {
+    let words = |word: &str| {
+        script.split(|letter: char| !letter.is_alphanumeric() && letter != '_').any(|found| found == word)
+    };
+    match is_expression {
+        true => as_value(script),
+        false if words("return") || words("await") => format!("(async () => {{{script}\n}})()"),
+        false => script.to_owned(),
+    }
+}
+
+fn bounded(value: Value) -> Output {
+    let text = match &value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    match text.chars().nth(LARGEST).is_some() {
+        true => Output { result: Value::String(clean::cut(&text, LARGEST)), truncated: true },
+        false => Output { result: value, truncated: false },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_become_a_function() {
+        let rows = [
+            ("1 + 1;", true, "(async () => (\n1 + 1\n))()"),
+            ("return 2", false, "(async () => {return 2\n})()"),
+            ("let a = 1; a", false, "let a = 1; a"),
+        ];
+        for (script, is_expression, wanted) in rows {
+            assert_eq!(runnable(script, is_expression), wanted);
+        }
+    }
+
+    #[test]
+    fn a_large_value_is_cut_and_says_so() {
+        let large = bounded(json!(vec![1; LARGEST]));
+        assert!(large.truncated && large.result.as_str().unwrap().ends_with('…'));
+        assert!(!bounded(json!({"a": 1})).truncated);
+    }
+}

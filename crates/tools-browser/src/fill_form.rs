@@ -1,0 +1,286 @@
+//! `browser_fill_form`.
+
+use crate::after::After;
+use crate::browser::{Browser, Open};
+use crate::engine::{Button, Node};
+use crate::given;
+use crate::snapshot::wanted;
+use crate::target::Target;
+use octo_toolkit::{Chromium, Cx, Effect, Example, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// Fields of one call.
+const MOST: usize = 100;
+
+/// Fills several fields of a form at once: texts, boxes, choices; all are checked before the first is filled, and what
+/// changed is said afterwards. Prefer browser_type for a single field.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// The fields, in the order in which they are filled.
+    fields: Vec<Field>,
+    /// Presses Enter in the last field afterwards.
+    #[serde(default)]
+    submit: bool,
+    /// The session, when it has a name.
+    #[serde(default)]
+    session: Option<String>,
+}
+
+/// One of ref, selector and label says which field is meant.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Field {
+    /// Ref of the field.
+    #[serde(default, rename = "ref")]
+    reference: Option<String>,
+    /// CSS selector of the field.
+    #[serde(default)]
+    selector: Option<String>,
+    /// Label of the field.
+    #[serde(default)]
+    label: Option<String>,
+    /// Text; for a box true or false; for a choice the option's value or label, or a list of them.
+    value: Value,
+}
+
+pub struct FillForm(pub Browser);
+
+impl Tool for FillForm {
+    const NAME: &'static str = "browser_fill_form";
+    const TITLE: &'static str = "Fill a form";
+    const EFFECT: Effect = Effect::writes().open_world();
+    type Input = Input;
+    type Output = After;
+    type Grants = Chromium;
+
+    fn examples() -> Vec<Example> {
+        vec![Example::new(
+            "A form with three fields",
+            json!({"fields": [
+                {"ref": "e3", "value": "Ada"},
+                {"label": "Country", "value": "Norway"},
+                {"label": "I agree", "value": true},
+            ]}),
+        )]
+    }
+
+    async fn run(&self, input: Input, chromium: Chromium, cx: &Cx) -> Result<After, ToolError> {
+        if input.fields.is_empty() || input.fields.len() > MOST {
+            return Err(ToolError::invalid(format!("Give 1 to {MOST} fields.")));
+        }
+        let mut open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
+        let mut fills = Vec::new();
+        for (at, field) in input.fields.iter().enumerate() {
+            let fill = check(&mut open, field, cx).await;
+            fills.push(fill.map_err(|error| named(error, at, field))?);
+        }
+        let before = open.before().await?;
+        for (at, (node, fill)) in fills.iter().enumerate() {
+            let done = carry_out(&open, node, fill).await;
+            done.map_err(|error| match input.fields.get(at) {
+                Some(field) => named(error, at, field),
+                None => error,
+            })?;
+        }
+        if input.submit {
+            if let Some((node, _)) = fills.last() {
+                open.page.focus(node).await?;
+            }
+            open.page.press("Enter").await?;
+        }
+        open.after(&before).await
+    }
+}
+
+/// What is to be done to a field.
+enum Fill {
+    Text(String),
+    Box { click: bool },
+    Choice(Vec<String>),
+}
+
+/// What a field is, asked of the element itself.
+#[derive(Deserialize)]
+struct Facts {
+    kind: String,
+    disabled: bool,
+    readonly: bool,
+    checked: bool,
+    options: Vec<(String, String)>,
+}
+
+const FACTS: &str = "function () {
+    const tag = this.tagName.toLowerCase();
+    const role = this.getAttribute('role');
+    const type = tag === 'input' ? this.type : tag;
+    const box = ['checkbox', 'switch', 'radio'];
+    const kind = box.includes(role) && tag !== 'input' ? 'aria-box'
+        : this.isContentEditable ? 'text' : type;
+    return {
+        kind,
+        disabled: !!this.disabled || this.getAttribute('aria-disabled') === 'true',
+        readonly: !!this.readOnly,
+        checked: kind === 'aria-box' ? this.getAttribute('aria-checked') === 'true' : !!this.checked,
+        options: tag === 'select' ? [...this.options].map(o => [o.value, o.label]) : [],
+    };
+}";
+
+async fn check(open: &mut Open, field: &Field, cx: &Cx) -> Result<(Node, Fill), ToolError> {
+    let node = match (&field.label, &field.reference, &field.selector) {
+        (Some(label), None, None) => labelled(open, label).await?,
+        (None, reference, selector) => {
+            let target = Target {
+                reference: reference.as_deref(),
+                selector: selector.as_deref(),
+                ways: "ref, selector or label",
+                ..Target::default()
+            };
+            open.find(target, given::within(given::five_seconds(), cx)).await?
+        }
+        _ => return Err(ToolError::invalid("Give only one of ref, selector and label.")),
+    };
+    let facts = open.page.call_on(&node, FACTS, &[]).await?;
+    let facts: Facts = serde_json::from_value(facts).map_err(ToolError::internal)?;
+    let fill = fitting(&facts, &field.value)?;
+    Ok((node, fill))
+}
+
+/// What the value means for this kind of field.
+fn fitting(facts: &Facts, value: &Value) -> Result<Fill, ToolError> {
+    if facts.disabled || facts.readonly {
+        let how = if facts.disabled { "disabled" } else { "read-only" };
+        return Err(ToolError::invalid(format!("It is {how}."))
+            .hint("See what the page asks for before it can be filled."));
+    }
+    match facts.kind.as_str() {
+        "checkbox" | "radio" | "aria-box" => {
+            let on = match value {
+                Value::Bool(on) => *on,
+                Value::String(text) if ["true", "on", "yes"].contains(&text.as_str()) => true,
+                Value::String(text) if ["false", "off", "no"].contains(&text.as_str()) => false,
+                _ => return Err(ToolError::invalid("It is a box.").hint("Give true or false.")),
+            };
+            if facts.kind == "radio" && !on {
+                return Err(ToolError::invalid("A radio button cannot be turned off.")
+                    .hint("Turn another one of its group on."));
+            }
+            Ok(Fill::Box { click: on != facts.checked })
+        }
+        "select" => {
+            let values: Vec<String> = match value {
+                Value::Array(values) => values.iter().map(text).collect::<Result<_, _>>()?,
+                value => vec![text(value)?],
+            };
+            let missing = values.iter().find(|wanted| {
+                !facts.options.iter().any(|(value, label)| value == *wanted || label.trim() == wanted.trim())
+            });
+            match missing {
+                None => Ok(Fill::Choice(values)),
+                Some(missing) => {
+                    let labels = facts.options.iter().take(20).map(|(_, label)| crate::clean::line(label));
+                    let labels: Vec<String> = labels.collect();
+                    Err(ToolError::invalid(format!("It has no option {missing:?}."))
+                        .hint(format!("There are: {}.", labels.join("; "))))
+                }
+            }
+        }
+        "file" => Err(ToolError::invalid("It takes files.").hint("Use browser_upload.")),
+        "button" | "submit" | "reset" | "image" | "a" => {
+            Err(ToolError::invalid("It is no field.").hint("Use browser_click."))
+        }
+        "input" | "textarea" => Ok(Fill::Text(text(value)?)),
+        _ => Ok(Fill::Text(text(value)?)),
+    }
+}
+
+fn text(value: &Value) -> Result<String, ToolError> {
+    match value {
+        Value::String(text) => Ok(text.clone()),
+        Value::Number(number) => Ok(number.to_string()),
+        Value::Bool(yes) => Ok(yes.to_string()),
+        _ => Err(ToolError::invalid("The value is no text.").hint("Give a string.")),
+    }
+}
+
+async fn carry_out(open: &Open, node: &Node, fill: &Fill) -> Result<(), ToolError> {
+    match fill {
+        Fill::Text(text) => open.page.fill(node, text, true).await,
+        Fill::Box { click: true } => open.page.click(node, Button::Left, 1).await,
+        Fill::Box { click: false } => Ok(()),
+        Fill::Choice(values) => open.page.select(node, values).await.map(|_| ()),
+    }
+}
+
+async fn labelled(open: &mut Open, label: &str) -> Result<Node, ToolError> {
+    let look = open.look().await?;
+    let is_field = |role: &str| {
+        !matches!(
+            role,
+            "link" | "button" | "tab" | "menuitem" | "option" | "summary" | "clickable" | "treeitem"
+        )
+    };
+    let mut fields = wanted(&look.tree, Some(label), None);
+    fields.retain(|near| near.item.acts && is_field(&near.item.role));
+    let best = fields.first().map_or(0, |near| near.fit);
+    fields.retain(|near| near.fit == best);
+    match fields.as_slice() {
+        [only] => only.item.node.clone().ok_or_else(|| ToolError::not_found("It has no element.")),
+        [] => {
+            let mut all = Vec::new();
+            look.tree.walk(&mut |item| all.extend((item.acts && is_field(&item.role)).then_some(item)));
+            let list: Vec<String> =
+                all.into_iter().take(15).filter_map(|item| open.told(&look.document, item)).collect();
+            Err(ToolError::not_found(format!("No field has the label {label:?}."))
+                .hint(format!("The fields are: {}.", list.join(", "))))
+        }
+        several => {
+            let list: Vec<String> =
+                several.iter().filter_map(|near| open.told(&look.document, near.item)).collect();
+            Err(ToolError::invalid(format!("{} fields have the label {label:?}.", list.len()))
+                .hint(format!("Give the ref of one: {}.", list.join(", "))))
+        }
+    }
+}
+
+fn named(mut error: ToolError, at: usize, field: &Field) -> ToolError {
+    let which = field.reference.as_ref().or(field.label.as_ref()).or(field.selector.as_ref());
+    let which = which.map(|which| format!(" ({which})")).unwrap_or_default();
+    error.message = format!("Field {}{which}: {}", at + 1, error.message).into();
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(kind: &str) -> Facts {
+        let options = vec![("no".to_owned(), "Norway".to_owned()), ("se".to_owned(), "Sweden".to_owned())];
+        Facts { kind: kind.to_owned(), disabled: false, readonly: false, checked: false, options }
+    }
+
+    #[test]
+    fn a_value_must_fit_its_field() {
+        assert!(matches!(fitting(&facts("text"), &json!(5)), Ok(Fill::Text(text)) if text == "5"));
+        assert!(matches!(fitting(&facts("checkbox"), &json!(true)), Ok(Fill::Box { click: true })));
+        assert!(matches!(fitting(&facts("checkbox"), &json!("no")), Ok(Fill::Box { click: false })));
+        assert!(matches!(fitting(&facts("select"), &json!("Norway")), Ok(Fill::Choice(_))));
+        assert!(matches!(fitting(&facts("select"), &json!(["no", "se"])), Ok(Fill::Choice(_))));
+        let wrong = [
+            ("select", json!("Atlantis"), "no option"),
+            ("radio", json!(false), "cannot be turned off"),
+            ("checkbox", json!("maybe"), "box"),
+            ("file", json!("a.txt"), "files"),
+            ("submit", json!("x"), "no field"),
+            ("text", json!({}), "no text"),
+        ];
+        for (kind, value, wanted) in wrong {
+            let error = fitting(&facts(kind), &value).err().unwrap();
+            assert!(error.message.contains(wanted), "{kind}: {}", error.message);
+        }
+        let error = fitting(&Facts { disabled: true, ..facts("text") }, &json!("a")).err().unwrap();
+        assert!(error.message.contains("disabled"));
+    }
+}

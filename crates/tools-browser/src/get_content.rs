@@ -1,0 +1,79 @@
+//! `browser_get_content`.
+
+use crate::browser::Browser;
+use crate::given;
+use crate::show::{Format, as_tree};
+use octo_toolkit::{Chromium, Cx, Effect, Example, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// Gives the page that is open, as it is now, as its accessibility tree, Markdown, text or HTML, from an offset on where it is
+/// long. Prefer browser_snapshot to act on it.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Form of the content.
+    #[serde(default = "as_tree")]
+    output_format: Format,
+    /// Leaves out navigation, header and footer.
+    #[serde(default)]
+    main_only: bool,
+    /// Tokens of content.
+    #[serde(default = "given::reading")]
+    max_tokens: u64,
+    /// Letters to skip, to go on with next.
+    #[serde(default)]
+    offset: u64,
+    /// The session, when it has a name.
+    #[serde(default)]
+    session: Option<String>,
+}
+
+/// Tokens of a page that are looked at, at most.
+const WHOLE: usize = 500_000;
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// Address of the page.
+    url: String,
+    /// Title of the page.
+    title: String,
+    /// The page in the form that was asked for.
+    content: String,
+    /// True when this is not all.
+    truncated: bool,
+    /// Give it as offset to go on reading.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    next: Option<u64>,
+}
+
+pub struct GetContent(pub Browser);
+
+impl Tool for GetContent {
+    const NAME: &'static str = "browser_get_content";
+    const TITLE: &'static str = "Read the page";
+    const EFFECT: Effect = Effect::reads().open_world();
+    type Input = Input;
+    type Output = Output;
+    type Grants = Chromium;
+
+    fn examples() -> Vec<Example> {
+        vec![Example::new("As Markdown", json!({"output_format": "markdown"}))]
+    }
+
+    async fn run(&self, input: Input, chromium: Chromium, cx: &Cx) -> Result<Output, ToolError> {
+        let mut open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
+        let look = open.look().await?;
+        let budget = given::budget(input.max_tokens);
+        let all = open.show(&look, input.output_format, input.main_only, WHOLE).await?;
+        let offset = usize::try_from(input.offset).unwrap_or(usize::MAX);
+        let end = offset.saturating_add(budget * crate::snapshot::LETTERS);
+        let content: String = all.text.chars().skip(offset).take(end - offset).collect();
+        let more = all.text.chars().nth(end).is_some();
+        open.remember(&look);
+        let next = more.then_some(end as u64);
+        let truncated = more || all.truncated;
+        Ok(Output { url: look.url, title: look.title, content, truncated, next })
+    }
+}

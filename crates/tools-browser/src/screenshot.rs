@@ -1,0 +1,182 @@
+//! `browser_screenshot`.
+
+use crate::browser::{Browser, Look, Open};
+use crate::engine::{Node, Page, Shot, World};
+use crate::given;
+use crate::target::Target;
+use octo_toolkit::{Chromium, Cx, Effect, Example, Picture, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Letters of base64 that a reply has room for.
+const LARGEST: usize = 90_000;
+/// Marks on a picture.
+const MARKS: usize = 150;
+
+/// Takes a picture of what the viewport shows, of the whole page or of one element; marks put refs on the elements in
+/// view. Prefer browser_snapshot to act on the page: a picture has no refs of its own.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// CSS selector of the element to show.
+    #[serde(default)]
+    selector: Option<String>,
+    /// Ref of the element to show.
+    #[serde(default, rename = "ref")]
+    reference: Option<String>,
+    /// Shows the whole page and not only the viewport.
+    #[serde(default)]
+    full_page: bool,
+    /// Writes their refs on the elements in view.
+    #[serde(default)]
+    marks: bool,
+    /// The session, when it has a name.
+    #[serde(default)]
+    session: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// Pixels across.
+    width: u32,
+    /// Pixels down.
+    height: u32,
+    /// Address of the page.
+    url: String,
+    #[serde(skip)]
+    picture: Option<Picture>,
+}
+
+pub struct Screenshot(pub Browser);
+
+impl Tool for Screenshot {
+    const NAME: &'static str = "browser_screenshot";
+    const TITLE: &'static str = "Take a picture of the page";
+    const EFFECT: Effect = Effect::reads().open_world();
+    const TYPED: bool = false;
+    type Input = Input;
+    type Output = Output;
+    type Grants = Chromium;
+
+    fn examples() -> Vec<Example> {
+        vec![Example::new("The viewport", json!({})), Example::new("With refs on it", json!({"marks": true}))]
+    }
+
+    fn pictures(output: &Output) -> Vec<Picture> {
+        output.picture.iter().cloned().collect()
+    }
+
+    async fn run(&self, input: Input, chromium: Chromium, cx: &Cx) -> Result<Output, ToolError> {
+        let mut open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
+        let shot = match (&input.selector, &input.reference, input.full_page) {
+            (None, None, true) => Shot::FullPage,
+            (None, None, false) => Shot::Viewport,
+            (selector, reference, _) => {
+                let target = Target {
+                    selector: selector.as_deref(),
+                    reference: reference.as_deref(),
+                    ..Target::one()
+                };
+                Shot::Element(open.find(target, given::within(given::five_seconds(), cx)).await?)
+            }
+        };
+        if input.marks {
+            let look = open.look().await?;
+            mark(&mut open, &look).await?;
+        }
+        let taken = picture(&open.page, shot).await;
+        if input.marks {
+            open.page.evaluate(UNMARK, World::Isolated, Duration::from_secs(2)).await?;
+        }
+        let (picture, width, height) = taken?;
+        let (url, _) = open.page.location().await?;
+        Ok(Output { width, height, url: crate::clean::line(&url), picture: Some(picture) })
+    }
+}
+
+/// A picture that fits into a reply, with its size: as PNG, or with some loss when that is too large.
+pub async fn picture(page: &Page, shot: Shot) -> Result<(Picture, u32, u32), ToolError> {
+    let taken = page.screenshot(shot.clone()).await?;
+    if taken.base64.len() <= LARGEST {
+        return Ok((Picture { mime: "image/png", base64: taken.base64 }, taken.width, taken.height));
+    }
+    for (quality, scale) in [(75, 1.0), (45, 1.0), (45, 0.5), (30, 0.25)] {
+        let clip = clip(page, &shot, scale).await?;
+        let beyond = shot != Shot::Viewport;
+        let ask =
+            json!({"format": "jpeg", "quality": quality, "clip": clip, "captureBeyondViewport": beyond});
+        let answer = page.cdp("Page.captureScreenshot", ask).await?;
+        let base64 = answer.get("data").and_then(Value::as_str).unwrap_or_default();
+        if !base64.is_empty() && base64.len() <= LARGEST {
+            let side = |name: &str| clip.get(name).and_then(Value::as_f64).unwrap_or_default() * scale;
+            let (width, height) = (side("width").round() as u32, side("height").round() as u32);
+            return Ok((Picture { mime: "image/jpeg", base64: base64.to_owned() }, width, height));
+        }
+    }
+    Err(ToolError::new(octo_toolkit::Kind::TooLarge, "The picture is too large for a reply.")
+        .hint("Take the viewport or one element instead of the whole page."))
+}
+
+/// The part of the document that is to be seen, in its own pixels.
+async fn clip(page: &Page, shot: &Shot, scale: f64) -> Result<Value, ToolError> {
+    let metrics = page.cdp("Page.getLayoutMetrics", json!({})).await?;
+    let number = |path: &str| metrics.pointer(path).and_then(Value::as_f64).unwrap_or_default();
+    let (left, top) = (number("/cssVisualViewport/pageX"), number("/cssVisualViewport/pageY"));
+    let (x, y, width, height) = match shot {
+        Shot::Viewport => {
+            (left, top, number("/cssVisualViewport/clientWidth"), number("/cssVisualViewport/clientHeight"))
+        }
+        Shot::FullPage => {
+            let height = number("/cssContentSize/height").min(16_000.0);
+            (0.0, 0.0, number("/cssContentSize/width"), height)
+        }
+        Shot::Element(node) => {
+            let rect = page.rect(node).await?.unwrap_or_default();
+            (rect.x + left, rect.y + top, rect.width, rect.height)
+        }
+    };
+    Ok(json!({"x": x, "y": y, "width": width, "height": height, "scale": scale}))
+}
+
+/// Labels over the elements that can be acted on.
+async fn mark(open: &mut Open, look: &Look) -> Result<(), ToolError> {
+    let mut items = Vec::new();
+    look.tree.walk(&mut |item| {
+        if item.acts && item.shown && item.node.is_some() && items.len() < MARKS {
+            items.push(item);
+        }
+    });
+    let nodes: Vec<Node> = items.iter().filter_map(|item| item.node.clone()).collect();
+    let rects = open.page.rects(&nodes).await?;
+    let marks: Vec<Value> = items
+        .into_iter()
+        .zip(rects)
+        .filter_map(|(item, rect)| {
+            let name = open.memory.refs.of(&look.document, item)?;
+            rect.map(|rect| json!([name, rect.x, rect.y, rect.width, rect.height]))
+        })
+        .collect();
+    let script = format!("({MARK})({})", Value::from(marks));
+    open.page.evaluate(&script, World::Isolated, Duration::from_secs(2)).await?;
+    Ok(())
+}
+
+const MARK: &str = r#"marks => {
+    const layer = document.createElement('div');
+    layer.id = 'octoprox-marks';
+    layer.style.cssText = 'position:fixed;inset:0;pointer-events:none;z-index:2147483647';
+    for (const [name, x, y, width, height] of marks) {
+        const frame = document.createElement('div');
+        frame.style.cssText = `position:absolute;left:${x}px;top:${y}px;width:${width}px;height:${height}px;outline:1px solid #d22`;
+        const label = document.createElement('span');
+        label.textContent = name;
+        label.style.cssText = 'position:absolute;left:0;top:0;background:#d22;color:#fff;font:bold 10px monospace;padding:0 2px';
+        frame.append(label);
+        layer.append(frame);
+    }
+    document.documentElement.append(layer);
+}"#;
+
+const UNMARK: &str = "document.getElementById('octoprox-marks')?.remove()";

@@ -1,0 +1,55 @@
+//! A page in the form that was asked for.
+
+use crate::browser::{Look, Open};
+use crate::clean;
+use crate::snapshot::{Ask, LETTERS, markdown, plain, render};
+use octo_toolkit::ToolError;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    Markdown,
+    Text,
+    Html,
+    Accessibility,
+}
+
+pub fn as_markdown() -> Format {
+    Format::Markdown
+}
+
+pub fn as_tree() -> Format {
+    Format::Accessibility
+}
+
+/// A page's content, and whether some of it is left out.
+pub struct Shown {
+    pub text: String,
+    pub truncated: bool,
+}
+
+impl Open {
+    /// The page's content within so many tokens.
+    pub async fn show(
+        &mut self,
+        look: &Look,
+        format: Format,
+        main_only: bool,
+        budget: usize,
+    ) -> Result<Shown, ToolError> {
+        let text = match format {
+            Format::Accessibility => {
+                let ask = Ask { budget: Some(budget), part: None, from: 0 };
+                let page = render(&look.tree, ask, &mut self.memory.refs, &look.document);
+                return Ok(Shown { text: page.text, truncated: page.truncated });
+            }
+            Format::Markdown => markdown(&look.tree, main_only),
+            Format::Text => plain(&look.tree, main_only),
+            Format::Html => clean::block(&self.page.html().await?),
+        };
+        let short = clean::cut(&text, budget * LETTERS);
+        Ok(Shown { truncated: short.len() < text.len(), text: short })
+    }
+}

@@ -1,0 +1,295 @@
+//! The trimmed tree within a budget: what the viewport shows first, then the rest as far as there is room, then counts.
+
+use super::LETTERS;
+use super::line::{Namer, Style, is_heading, is_line, line};
+use super::refs::Refs;
+use super::tree::{Item, Tree};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// From generous to tight; the first whose viewport leaves room for the rest is taken.
+const STYLES: [Style; 4] = [
+    Style::WIDE,
+    Style { text: 140, name: 80, options: 6, keep: 5 },
+    Style { text: 80, name: 60, options: 3, keep: 3 },
+    TIGHT,
+];
+const TIGHT: Style = Style { text: 40, name: 40, options: 1, keep: 2 };
+/// Letters that the viewport may take whatever the budget is, so that all of it can be acted on.
+const VIEWPORT: usize = 24_000;
+/// Letters that make the beginning of something worth showing.
+const LEAST: usize = 400;
+
+/// What is wanted of a tree.
+#[derive(Debug, Clone, Copy)]
+pub struct Ask<'a> {
+    /// In tokens; none for everything.
+    pub budget: Option<usize>,
+    /// Only what is in this item.
+    pub part: Option<&'a Item>,
+    /// Leaves out so many of its (or the page's) children.
+    pub from: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rendered {
+    pub text: String,
+    /// Whether something was left out or shortened.
+    pub truncated: bool,
+}
+
+pub fn render(tree: &Tree, ask: Ask, refs: &mut Refs, document: &Arc<str>) -> Rendered {
+    let Some(budget) = ask.budget.map(|tokens| tokens * LETTERS) else {
+        let mut pen = Pen::new(Style::WHOLE, refs, document);
+        pen.start(tree, ask, true);
+        return pen.done();
+    };
+    let mark = refs.mark();
+    let mut style = TIGHT;
+    let mut spare = 0;
+    for try_style in STYLES {
+        let mut pen = Pen::new(try_style, refs, document);
+        pen.start(tree, ask, false);
+        let used = pen.used;
+        refs.forget_since(mark);
+        if used <= budget * 3 / 4 {
+            (style, spare) = (try_style, budget - used);
+            break;
+        }
+    }
+    let mut pen = Pen::new(style, refs, document);
+    pen.spare = spare;
+    pen.limit = budget.max(VIEWPORT);
+    pen.start(tree, ask, false);
+    pen.done()
+}
+
+struct Pen<'a> {
+    style: Style,
+    namer: Namer<'a>,
+    lines: Vec<String>,
+    used: usize,
+    /// Letters for what the viewport does not show.
+    spare: usize,
+    limit: usize,
+    truncated: bool,
+}
+
+impl<'a> Pen<'a> {
+    fn new(style: Style, refs: &'a mut Refs, document: &'a Arc<str>) -> Self {
+        let namer = Namer { refs: Some(refs), document };
+        Self { style, namer, lines: Vec::new(), used: 0, spare: 0, limit: usize::MAX, truncated: false }
+    }
+
+    fn start(&mut self, tree: &Tree, ask: Ask, whole: bool) {
+        let (items, depth) = match ask.part {
+            Some(part) => {
+                let style = if is_line(part) { Style::WHOLE } else { self.style };
+                let text = line(part, style, &mut self.namer);
+                self.write(text, 0);
+                let children = if is_line(part) { &[] } else { part.children.as_slice() };
+                (children, 1)
+            }
+            None => (tree.items.as_slice(), 0),
+        };
+        let items = items.get(ask.from..).unwrap_or_default();
+        match (whole, ask.part) {
+            (true, _) => items.iter().for_each(|item| self.whole(item, depth)),
+            // A part was asked for because it is wanted, so its order counts and not the viewport.
+            (false, Some(part)) => self.in_order(items, depth, Some(part), ask.from),
+            (false, None) => self.items(items, depth, None, ask.from),
+        }
+    }
+
+    fn done(self) -> Rendered {
+        Rendered { text: self.lines.join("\n"), truncated: self.truncated }
+    }
+
+    fn write(&mut self, text: String, depth: usize) {
+        self.truncated |= text.contains('…');
+        let text = format!("{:1$}- {text}", "", depth * 2);
+        self.used += text.len() + 1;
+        self.lines.push(text);
+    }
+
+    /// What the viewport shows, and of the rest what there is room for.
+    fn items(&mut self, items: &[Item], depth: usize, parent: Option<&Item>, from: usize) {
+        let mut at = 0;
+        while let Some(item) = items.get(at) {
+            if self.used > self.limit {
+                self.rest(items.get(at..).unwrap_or_default(), depth, parent, from + at);
+                return;
+            }
+            if item.shown {
+                let text = line(item, self.style, &mut self.namer);
+                self.write(text, depth);
+                if !is_line(item) {
+                    self.items(&item.children, depth + 1, Some(item), 0);
+                }
+                at += 1;
+                continue;
+            }
+            let run = items.iter().skip(at).take_while(|item| !item.shown).count();
+            self.hidden(items, at, at + run, depth, parent, from);
+            at += run;
+        }
+    }
+
+    /// Items that the viewport does not show, from one place to another.
+    fn hidden(
+        &mut self,
+        items: &[Item],
+        at: usize,
+        end: usize,
+        depth: usize,
+        parent: Option<&Item>,
+        from: usize,
+    ) {
+        let mut next = at;
+        while next < end
+            && let Some(item) = items.get(next)
+        {
+            let before = items.get(..next).unwrap_or_default().iter().rev().take(self.style.keep);
+            if before.take_while(|before| shape(before) == shape(item)).count() >= self.style.keep {
+                let run =
+                    items.iter().take(end).skip(next).take_while(|more| shape(more) == shape(item)).count();
+                self.rest(items.get(next..next + run).unwrap_or_default(), depth, parent, from + next);
+                next += run;
+                continue;
+            }
+            if !self.fits(item, depth) {
+                next += usize::from(self.begins(item, depth));
+                self.rest(items.get(next..end).unwrap_or_default(), depth, parent, from + next);
+                return;
+            }
+            next += 1;
+        }
+    }
+
+    /// The beginning of an item for which there is no room as a whole.
+    fn begins(&mut self, item: &Item, depth: usize) -> bool {
+        let begins = !is_line(item) && self.spare > LEAST;
+        if begins {
+            let text = line(item, self.style, &mut self.namer);
+            self.spare = self.spare.saturating_sub(text.len());
+            self.write(text, depth);
+            self.in_order(&item.children, depth + 1, Some(item), 0);
+        }
+        begins
+    }
+
+    /// One after the other while there is room.
+    fn in_order(&mut self, items: &[Item], depth: usize, parent: Option<&Item>, from: usize) {
+        for (at, item) in items.iter().enumerate() {
+            if self.fits(item, depth) {
+                continue;
+            }
+            let next = at + usize::from(self.begins(item, depth));
+            self.rest(items.get(next..).unwrap_or_default(), depth, parent, from + next);
+            return;
+        }
+    }
+
+    /// Writes an item with all that is in it if there is room, else nothing.
+    fn fits(&mut self, item: &Item, depth: usize) -> bool {
+        let (lines, used, truncated) = (self.lines.len(), self.used, self.truncated);
+        let mark = self.namer.refs.as_ref().map_or(0, |refs| refs.mark());
+        let limit = std::mem::replace(&mut self.limit, used + self.spare);
+        self.whole(item, depth);
+        let fits = self.used <= self.limit;
+        self.limit = limit;
+        if fits {
+            self.spare -= self.used - used;
+            return true;
+        }
+        self.lines.truncate(lines);
+        (self.used, self.truncated) = (used, truncated);
+        if let Some(refs) = self.namer.refs.as_mut() {
+            refs.forget_since(mark);
+        }
+        false
+    }
+
+    /// An item with all that is in it; only siblings that look alike are folded.
+    fn whole(&mut self, item: &Item, depth: usize) {
+        if self.used > self.limit {
+            return;
+        }
+        let text = line(item, self.style, &mut self.namer);
+        self.write(text, depth);
+        if is_line(item) {
+            return;
+        }
+        let mut at = 0;
+        while let Some(child) = item.children.get(at) {
+            let rest = item.children.get(at..).unwrap_or_default();
+            let run = rest.iter().take_while(|more| shape(more) == shape(child)).count();
+            let keep = if run > self.style.keep.saturating_add(1) { self.style.keep } else { run };
+            rest.iter().take(keep).for_each(|child| self.whole(child, depth + 1));
+            if keep < run {
+                self.rest(rest.get(keep..run).unwrap_or_default(), depth + 1, Some(item), at + keep);
+            }
+            at += run;
+        }
+    }
+
+    /// Says how much is left out, and how to ask for it.
+    fn rest(&mut self, items: &[Item], depth: usize, parent: Option<&Item>, from: usize) {
+        let Some(first) = items.first() else { return };
+        self.truncated = true;
+        let alike = items.iter().all(|item| shape(item) == shape(first));
+        let what = match (alike && items.len() > 1, count(items)) {
+            (true, _) => format!("{} more {}", items.len(), plural(&first.role)),
+            (false, said) if said.is_empty() => format!("{} more", items.len()),
+            (false, said) => said,
+        };
+        let part = parent.and_then(|parent| self.namer.name(parent));
+        let part = part.map(|part| format!("part={part} ")).unwrap_or_default();
+        self.write(format!("… {what}: {part}from={from}"), depth);
+    }
+}
+
+/// Items of one shape repeat each other.
+fn shape(item: &Item) -> (&str, usize, Option<&str>) {
+    // The number of parts may differ a little between the entries of a list.
+    let first = item.children.first().map(|child| child.role.as_str());
+    (item.role.as_str(), usize::from(!item.children.is_empty()), first)
+}
+
+fn plural(role: &str) -> String {
+    match role {
+        "text" | "paragraph" => "texts".to_owned(),
+        "listitem" => "items".to_owned(),
+        "checkbox" | "switch" | "textbox" | "searchbox" | "combobox" => {
+            format!("{role}es").replace("boxs", "boxes")
+        }
+        role => format!("{role}s"),
+    }
+}
+
+/// What is in some items, by kind.
+fn count(items: &[Item]) -> String {
+    fn add(items: &[Item], counts: &mut BTreeMap<usize, (usize, &'static str)>) {
+        for item in items {
+            let (order, word) = match item.role.as_str() {
+                role if is_heading(role) => (0, "headings"),
+                "link" => (1, "links"),
+                "button" | "tab" | "menuitem" | "clickable" | "summary" => (2, "buttons"),
+                _ if item.acts => (3, "fields"),
+                "row" => (4, "rows"),
+                "text" | "paragraph" => (5, "texts"),
+                _ => (6, ""),
+            };
+            counts.entry(order).or_insert((0, word)).0 += 1;
+            add(&item.children, counts);
+        }
+    }
+    let mut counts = BTreeMap::new();
+    add(items, &mut counts);
+    let said: Vec<String> = counts
+        .into_values()
+        .filter(|(_, word)| !word.is_empty())
+        .map(|(many, word)| format!("{many} {}", if many == 1 { word.trim_end_matches('s') } else { word }))
+        .collect();
+    said.join(", ")
+}

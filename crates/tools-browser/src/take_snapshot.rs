@@ -1,0 +1,82 @@
+//! `browser_snapshot`.
+
+use crate::browser::Browser;
+use crate::given;
+use crate::snapshot::{Ask, render};
+use octo_toolkit::{Chromium, Cx, Effect, Example, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// Shows the page as a short tree with a ref for every element to act on, the viewport first; what is folded names the
+/// part to ask for. Prefer browser_find when you know what you look for.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Gives everything, nothing folded or cut.
+    #[serde(default)]
+    full: bool,
+    /// Only what is in the element with this ref.
+    #[serde(default)]
+    part: Option<String>,
+    /// Skips so many entries of the part or page, to go on where it was folded.
+    #[serde(default)]
+    from: u64,
+    /// Tokens of the snapshot, about; the elements in the viewport are always there.
+    #[serde(default = "given::snapshot")]
+    max_tokens: u64,
+    /// The session, when it has a name.
+    #[serde(default)]
+    session: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// Address of the page.
+    url: String,
+    /// Title of the page.
+    title: String,
+    /// One line for each element: role, name, ref, states.
+    snapshot: String,
+    /// True when something is folded or cut.
+    truncated: bool,
+}
+
+pub struct TakeSnapshot(pub Browser);
+
+impl Tool for TakeSnapshot {
+    const NAME: &'static str = "browser_snapshot";
+    const TITLE: &'static str = "Look at the page";
+    const EFFECT: Effect = Effect::reads().open_world();
+    type Input = Input;
+    type Output = Output;
+    type Grants = Chromium;
+
+    fn examples() -> Vec<Example> {
+        vec![
+            Example::new("The page in short", json!({})),
+            Example::new("More of a list", json!({"part": "e40", "from": 12})),
+        ]
+    }
+
+    async fn run(&self, input: Input, chromium: Chromium, cx: &Cx) -> Result<Output, ToolError> {
+        let mut open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
+        let part = match &input.part {
+            Some(part) => Some(open.by_ref(part).await?),
+            None => None,
+        };
+        let look = open.look().await?;
+        let part = match part {
+            Some(node) => Some(look.tree.find(&node).ok_or_else(|| {
+                ToolError::not_found("That element holds nothing that is worth showing.")
+                    .hint("Take the snapshot without part.")
+            })?),
+            None => None,
+        };
+        let budget = (!input.full).then(|| given::budget(input.max_tokens));
+        let ask = Ask { budget, part, from: usize::try_from(input.from).unwrap_or(usize::MAX) };
+        let shown = render(&look.tree, ask, &mut open.memory.refs, &look.document);
+        open.remember(&look);
+        Ok(Output { url: look.url, title: look.title, snapshot: shown.text, truncated: shown.truncated })
+    }
+}

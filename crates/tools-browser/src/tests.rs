@@ -1,0 +1,16 @@
+//! The tools in a real Chromium, against pages on loopback.
+#![expect(clippy::disallowed_methods, reason = "tests serve pages and look at files behind the grants' back")]
+
+mod acting;
+mod bench;
+mod contract;
+mod flow;
+mod pages;
+mod sizes;
+
+/// The launcher that the others start: this very binary.
+#[test]
+#[ignore = "a process that other tests start"]
+fn launcher() {
+    octo_grants::exec::launch::main(std::env::args_os());
+}

@@ -1,0 +1,97 @@
+//! A hub's worth of grants, and a server with pages.
+
+use super::pages;
+use crate::{Settings, toolbox};
+use octo_grants::chromium::{ChromiumSpec, Enclosure};
+use octo_grants::fs::{RootSpec, WorkspaceSpec};
+use octo_grants::net::NetSpec;
+use octo_model::Caller;
+use octo_toolkit::exec::launch;
+use octo_toolkit::{Answer, Chromium, Cx, Doors, Json, Net, ToolError, Toolbox, Workspace};
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
+
+pub struct Bench {
+    toolbox: Toolbox,
+    doors: Doors,
+    pub folder: tempfile::TempDir,
+    /// Where the pages are.
+    pub home: String,
+}
+
+impl Bench {
+    pub async fn new() -> Self {
+        Self::with(Settings::default()).await
+    }
+
+    pub async fn with(settings: Settings) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("work");
+        std::fs::create_dir_all(&root).unwrap();
+        std::fs::write(root.join("notes.txt"), "alpha\n").unwrap();
+        let roots = vec![RootSpec { name: "work".to_owned(), path: root, outside: None, writable: true }];
+        let workspace = Workspace::open(WorkspaceSpec { roots, ..WorkspaceSpec::default() }).unwrap();
+        let net = Net::new(NetSpec { allow: vec!["127.0.0.1".to_owned()], ..NetSpec::default() }).unwrap();
+        let chromium = Chromium::new(ChromiumSpec {
+            path: "/usr/local/bin:/usr/bin:/bin".into(),
+            state: folder.path().join("state"),
+            launcher: launch::in_tests("tests::launcher").unwrap(),
+            enclosure: Enclosure::Auto,
+            net,
+        })
+        .unwrap();
+        let doors = Doors::default().with(workspace).with(chromium);
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let home = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, pages::router()).await });
+        Self { toolbox: toolbox(settings), doors, folder, home }
+    }
+
+    pub async fn answer(&self, name: &str, input: Value) -> Result<Answer, ToolError> {
+        let tool = self.toolbox.tools.iter().find(|tool| tool.name == name).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let cx = Cx::new(Arc::new(Caller::local()), deadline, CancellationToken::new());
+        tool.answer(Json::from(input), &self.doors, &cx).await
+    }
+
+    pub async fn call(&self, name: &str, input: Value) -> Result<Value, ToolError> {
+        Ok(self.answer(name, input).await?.typed.to().unwrap())
+    }
+
+    /// A call that must go well.
+    pub async fn ok(&self, name: &str, input: Value) -> Value {
+        let said = format!("{name} {input}");
+        self.call(name, input).await.unwrap_or_else(|error| panic!("{said}: {error} {:?}", error.detail))
+    }
+
+    /// Opens a page of the server.
+    pub async fn open(&self, path: &str) -> Value {
+        let url = format!("{}{path}", self.home);
+        self.ok("browser_navigate", serde_json::json!({"url": url})).await
+    }
+
+    /// The page in short.
+    pub async fn look(&self) -> String {
+        text(&self.ok("browser_snapshot", serde_json::json!({})).await, "snapshot")
+    }
+}
+
+pub fn text(value: &Value, name: &str) -> String {
+    value[name].as_str().unwrap_or_default().to_owned()
+}
+
+/// The ref on the line of a snapshot that has some words.
+pub fn reference(page: &str, words: &str) -> String {
+    let line =
+        page.lines().find(|line| line.contains(words)).unwrap_or_else(|| panic!("no {words} in\n{page}"));
+    let rest = line.split_once(words).unwrap().1;
+    rest.split_once("[ref=")
+        .unwrap_or_else(|| panic!("no ref in {line}"))
+        .1
+        .split(']')
+        .next()
+        .unwrap()
+        .to_owned()
+}

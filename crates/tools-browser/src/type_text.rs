@@ -1,0 +1,86 @@
+//! `browser_type`.
+
+use crate::after::After;
+use crate::browser::Browser;
+use crate::given;
+use crate::target::Target;
+use octo_toolkit::{Chromium, Cx, Effect, Example, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+/// Types text into a field, given by ref or selector, else into what has the focus, and says what changed; fails when
+/// there is no such field. Prefer browser_fill_form for several fields.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Ref of the element, from a snapshot.
+    #[serde(default, rename = "ref")]
+    reference: Option<String>,
+    /// CSS selector of the element.
+    #[serde(default)]
+    selector: Option<String>,
+    /// Text to type.
+    text: String,
+    /// Presses Enter afterwards.
+    #[serde(default)]
+    press_enter: bool,
+    /// Empties the field before.
+    #[serde(default = "given::yes")]
+    clear_first: bool,
+    /// Types key by key, for fields that listen to each; slower.
+    #[serde(default)]
+    slowly: bool,
+    /// The session, when it has a name.
+    #[serde(default)]
+    session: Option<String>,
+}
+
+pub struct TypeText(pub Browser);
+
+impl Tool for TypeText {
+    const NAME: &'static str = "browser_type";
+    const TITLE: &'static str = "Type text";
+    const EFFECT: Effect = Effect::writes().open_world();
+    type Input = Input;
+    type Output = After;
+    type Grants = Chromium;
+
+    fn examples() -> Vec<Example> {
+        vec![Example::new(
+            "Search for something",
+            json!({"ref": "e5", "text": "octopus", "press_enter": true}),
+        )]
+    }
+
+    async fn run(&self, input: Input, chromium: Chromium, cx: &Cx) -> Result<After, ToolError> {
+        let mut open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
+        let node = match (&input.reference, &input.selector) {
+            (None, None) => None,
+            (reference, selector) => {
+                let target = Target {
+                    reference: reference.as_deref(),
+                    selector: selector.as_deref(),
+                    ..Target::one()
+                };
+                Some(open.find(target, given::within(given::five_seconds(), cx)).await?)
+            }
+        };
+        let before = open.before().await?;
+        match &node {
+            None => open.page.type_text(&input.text).await?,
+            Some(node) if input.slowly => {
+                match input.clear_first {
+                    true => open.page.fill(node, "", true).await?,
+                    false => open.page.focus(node).await?,
+                }
+                open.page.type_text(&input.text).await?;
+            }
+            Some(node) => open.page.fill(node, &input.text, input.clear_first).await?,
+        }
+        if input.press_enter {
+            open.page.press("Enter").await?;
+        }
+        open.after(&before).await
+    }
+}

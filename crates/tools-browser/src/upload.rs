@@ -1,0 +1,83 @@
+//! `browser_upload`.
+
+use crate::after::After;
+use crate::browser::Browser;
+use crate::given;
+use crate::target::Target;
+use octo_toolkit::fs::Read;
+use octo_toolkit::{Chromium, Cx, Effect, Example, Fs, Kind, Tool, ToolError, WorkPath};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+/// Bytes of all files of one call.
+const MOST: u64 = 20 << 20;
+
+/// Puts files of the workspace into a file field, given by ref or selector, and says what changed; fails when it is no file field
+/// or a file is not there. Prefer browser_fill_form for other fields.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Ref of the file field.
+    #[serde(default, rename = "ref")]
+    reference: Option<String>,
+    /// CSS selector of the file field.
+    #[serde(default)]
+    selector: Option<String>,
+    /// Files of the workspace.
+    paths: Vec<WorkPath>,
+    /// The session, when it has a name.
+    #[serde(default)]
+    session: Option<String>,
+}
+
+pub struct Upload(pub Browser);
+
+impl Tool for Upload {
+    const NAME: &'static str = "browser_upload";
+    const TITLE: &'static str = "Upload files";
+    const EFFECT: Effect = Effect::writes().open_world();
+    type Input = Input;
+    type Output = After;
+    type Grants = (Chromium, Fs<Read>);
+
+    fn examples() -> Vec<Example> {
+        vec![Example::new("One file", json!({"selector": "input[type=file]", "paths": ["notes.txt"]}))]
+    }
+
+    async fn run(&self, input: Input, grants: Self::Grants, cx: &Cx) -> Result<After, ToolError> {
+        let (chromium, fs) = grants;
+        let paths = input.paths;
+        if paths.is_empty() {
+            return Err(ToolError::invalid("paths is empty.").hint("Name at least one file."));
+        }
+        let files = fs.run(move |fs| read(fs, &paths)).await?;
+        let mut open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
+        let target = Target {
+            reference: input.reference.as_deref(),
+            selector: input.selector.as_deref(),
+            ..Target::one()
+        };
+        let node = open.find(target, given::within(given::five_seconds(), cx)).await?;
+        let before = open.before().await?;
+        open.page.upload(&node, files).await?;
+        open.after(&before).await
+    }
+}
+
+fn read(fs: &Fs<Read>, paths: &[WorkPath]) -> Result<Vec<(String, Vec<u8>)>, ToolError> {
+    let mut left = MOST;
+    let mut files = Vec::new();
+    for path in paths {
+        let place = fs.place(path)?;
+        let size = fs.stat(&place)?.size;
+        left = left.checked_sub(size).ok_or_else(|| {
+            ToolError::new(Kind::TooLarge, format!("The files have more than {MOST} bytes."))
+                .hint("Upload fewer at once.")
+        })?;
+        let (bytes, _) = fs.read(&place, size)?;
+        let name = place.inside().file_name().map(|name| name.to_string_lossy().into_owned());
+        files.push((name.unwrap_or_default(), bytes));
+    }
+    Ok(files)
+}

@@ -1,0 +1,96 @@
+//! `browser_wait`.
+
+use crate::after::After;
+use crate::browser::{Browser, Open};
+use crate::given;
+use crate::snapshot::wanted;
+use octo_toolkit::{Chromium, Cx, Effect, Example, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+/// Waits until the page shows a text, has an element for a selector or reaches an address, else until it is quiet, and says what
+/// changed; a timeout is an error that says what is there.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Text that is to appear.
+    #[serde(default)]
+    text: Option<String>,
+    /// CSS selector of an element that is to appear.
+    #[serde(default)]
+    selector: Option<String>,
+    /// Part of the address that is to be reached.
+    #[serde(default)]
+    url: Option<String>,
+    /// Waits for text or selector to go away instead.
+    #[serde(default)]
+    gone: bool,
+    /// Most milliseconds to wait.
+    #[serde(default = "given::ten_seconds")]
+    timeout_ms: u64,
+    /// The session, when it has a name.
+    #[serde(default)]
+    session: Option<String>,
+}
+
+/// How often the page is looked at.
+const STEP: Duration = Duration::from_millis(150);
+
+pub struct Wait(pub Browser);
+
+impl Tool for Wait {
+    const NAME: &'static str = "browser_wait";
+    const TITLE: &'static str = "Wait for the page";
+    const EFFECT: Effect = Effect::reads().open_world();
+    type Input = Input;
+    type Output = After;
+    type Grants = Chromium;
+
+    fn examples() -> Vec<Example> {
+        vec![Example::new("Wait for a text", json!({"text": "Saved"}))]
+    }
+
+    async fn run(&self, input: Input, chromium: Chromium, cx: &Cx) -> Result<After, ToolError> {
+        let mut open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
+        let patience = given::within(input.timeout_ms, cx);
+        let before = open.before().await?;
+        if input.text.is_none() && input.selector.is_none() && input.url.is_none() {
+            open.page.settle(patience).await?;
+            return open.after(&before).await;
+        }
+        let end = Instant::now() + patience;
+        while !met(&open, &input).await? {
+            if Instant::now() + STEP >= end {
+                return Err(late(&mut open, &input).await);
+            }
+            tokio::time::sleep(STEP).await;
+        }
+        open.after(&before).await
+    }
+}
+
+/// Whether all that is waited for is so.
+async fn met(open: &Open, input: &Input) -> Result<bool, ToolError> {
+    if let Some(selector) = &input.selector
+        && open.page.query(selector, 1).await?.is_empty() != input.gone
+    {
+        return Ok(false);
+    }
+    if input.text.is_none() && input.url.is_none() {
+        return Ok(true);
+    }
+    let look = open.look().await?;
+    let text = input.text.as_deref();
+    let said = text.is_none_or(|text| wanted(&look.tree, Some(text), None).is_empty() == input.gone);
+    Ok(said && input.url.as_ref().is_none_or(|url| look.url.contains(url.as_str())))
+}
+
+async fn late(open: &mut Open, input: &Input) -> ToolError {
+    let (url, title) = open.page.location().await.unwrap_or_default();
+    let (url, title) = (crate::clean::line(&url), crate::clean::line(&title));
+    let message = format!("It did not happen within {} ms.", input.timeout_ms);
+    ToolError::new(octo_toolkit::Kind::Timeout, message)
+        .hint(format!("The page is {title:?} at {url}; look at it with browser_snapshot."))
+}

@@ -1,0 +1,110 @@
+//! What the tools that send requests share: checking what the caller wants, sending it, giving up when told to.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use octo_toolkit::net::{Answer, Ask};
+use octo_toolkit::{Cx, Kind, Net, ToolError};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Seconds that a caller may wait.
+const LONGEST_WAIT: u64 = 120;
+/// Bytes of a body that a caller may ask for.
+const LARGEST: u64 = 10 << 20;
+/// Bytes that a caller may send.
+const LARGEST_SENT: usize = 10 << 20;
+const REDIRECTS: usize = 10;
+const LONGEST_URL: usize = 8_192;
+
+pub fn method(name: &str) -> Result<Method, ToolError> {
+    let method = Method::from_bytes(name.trim().to_ascii_uppercase().as_bytes());
+    let refused = || {
+        ToolError::invalid(format!("`{name}` is no method of HTTP that may be sent."))
+            .hint("Use GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS.")
+    };
+    let method = method.map_err(|_| refused())?;
+    if matches!(method, Method::CONNECT | Method::TRACE) { Err(refused()) } else { Ok(method) }
+}
+
+pub fn timeout(seconds: u64, cx: &Cx) -> Result<Duration, ToolError> {
+    if seconds == 0 {
+        return Err(
+            ToolError::invalid("timeout_s is 0.").hint("Give seconds from 1 to 120, or leave it out.")
+        );
+    }
+    Ok(Duration::from_secs(seconds.min(LONGEST_WAIT)).min(cx.time_left()))
+}
+
+pub fn max_bytes(bytes: u64) -> Result<usize, ToolError> {
+    if bytes == 0 {
+        return Err(ToolError::invalid("max_bytes is 0.").hint("Give 1 or more, or leave it out."));
+    }
+    usize::try_from(bytes.min(LARGEST)).map_err(ToolError::internal)
+}
+
+pub fn url(net: &Net, text: &str) -> Result<url::Url, ToolError> {
+    if text.len() > LONGEST_URL {
+        return Err(ToolError::invalid(format!("The address has {} characters.", text.len()))
+            .hint("At most 8192 are sent; give long values in the body."));
+    }
+    net.url(text.trim())
+}
+
+pub fn redirects(follow: bool) -> usize {
+    if follow { REDIRECTS } else { 0 }
+}
+
+pub fn body(body: Vec<u8>) -> Result<Bytes, ToolError> {
+    if body.len() > LARGEST_SENT {
+        return Err(ToolError::new(Kind::TooLarge, "The body to send is larger than 10 MB.")
+            .hint("Send less at once."));
+    }
+    Ok(body.into())
+}
+
+/// The caller's headers; what may not be set by a caller is refused by the grant.
+pub fn headers(given: Option<BTreeMap<String, String>>) -> Result<HeaderMap, ToolError> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in given.unwrap_or_default() {
+        let header = HeaderName::try_from(name.trim()).ok().zip(HeaderValue::try_from(value.trim()).ok());
+        let (header, value) = header.ok_or_else(|| {
+            ToolError::invalid(format!("The header `{name}` cannot be sent."))
+                .hint("Names are letters, digits and hyphens; values are one line.")
+        })?;
+        headers.append(header, value);
+    }
+    Ok(headers)
+}
+
+/// Sets a header that the caller has not given.
+pub fn default_header(headers: &mut HeaderMap, name: HeaderName, value: &'static str) {
+    headers.entry(name).or_insert(HeaderValue::from_static(value));
+}
+
+/// Sends a request; a cancelled call does not wait for the answer.
+pub async fn send(net: &Net, ask: Ask, cx: &Cx) -> Result<Answer, ToolError> {
+    tokio::select! {
+        answer = net.send(ask) => answer,
+        () = cx.cancel.cancelled() => Err(ToolError::new(Kind::Cancelled, "The call was cancelled.")),
+    }
+}
+
+/// Runs work on a body beside the asynchronous threads. A panic is one failed call; work that takes too long is left to
+/// its bounds.
+pub async fn beside<T: Send + 'static>(
+    cx: &Cx,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ToolError> {
+    let work = tokio::task::spawn_blocking(work);
+    tokio::select! {
+        done = work => done.map_err(ToolError::internal),
+        () = cx.cancel.cancelled() => Err(ToolError::new(Kind::Cancelled, "The call was cancelled.")),
+        () = tokio::time::sleep(cx.time_left()) => {
+            Err(ToolError::new(Kind::Timeout, "The page could not be read in time.").hint("Ask with a smaller max_bytes."))
+        }
+    }
+}
+
+pub fn content_type(answer: &Answer) -> Option<&str> {
+    answer.headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok())
+}

@@ -1,0 +1,104 @@
+//! Chooses the part of a page that holds its content.
+
+use super::kind::PageType;
+use super::measure::{Measure, measure};
+use super::tree::Tree;
+
+const BODIES: &[&str] = &[
+    "article body",
+    "entry content",
+    "post content",
+    "story body",
+    "article content",
+    "post body",
+    "article text",
+    "body copy",
+    "story content",
+    "content body",
+    "article main",
+    "post entry",
+    "post text",
+    "single content",
+    "blog content",
+    "news content",
+    "richtext",
+];
+
+pub fn choose(tree: &Tree, gone: &[bool], kind: PageType) -> Vec<usize> {
+    let all = measure(tree, gone);
+    let body = tree.first("body").unwrap_or(0);
+    let text = matches!(kind, PageType::Article | PageType::Documentation);
+    if text { vec![prose_root(tree, &all, body)] } else { vec![wide_root(tree, &all, body)] }
+}
+
+fn wide_root(tree: &Tree, all: &[Measure], body: usize) -> usize {
+    let weigh = |at: usize| all.get(at).map_or(0, |size| size.chars);
+    let whole = weigh(body);
+    let main = tree
+        .elements()
+        .filter(|(_, element)| {
+            element.tag == "main" || element.role() == "main" || element.attribute("id") == Some("main")
+        })
+        .map(|(at, _)| at)
+        .max_by_key(|at| weigh(*at));
+    if let Some(main) = main.filter(|at| weigh(*at) * 2 > whole) {
+        return main;
+    }
+    let mut root = body;
+    while let Some(child) =
+        tree.children(root).filter(|at| tree.element(*at).is_some()).max_by_key(|at| weigh(*at))
+    {
+        if (weigh(child) as f64) < 0.9 * whole as f64 || whole == 0 {
+            break;
+        }
+        root = child;
+    }
+    root
+}
+
+fn prose_root(tree: &Tree, all: &[Measure], body: usize) -> usize {
+    let weigh = |at: usize| all.get(at).map_or(0, |size| size.prose);
+    let whole = weigh(body);
+    let named = tree
+        .elements()
+        .filter(|(_, element)| element.attribute("itemprop") == Some("articleBody") || element.named(BODIES))
+        .map(|(at, _)| at)
+        .max_by_key(|at| weigh(*at));
+    // The article that the page's heading stands in.
+    let headed = tree.first("h1").and_then(|at| {
+        tree.ancestors(at).find(|above| tree.element(*above).is_some_and(|element| element.tag == "article"))
+    });
+    let named =
+        named.filter(|at| weigh(*at) as f64 > 0.5 * whole as f64).or(headed.filter(|at| weigh(*at) > 300));
+    let mut root = named.unwrap_or(body);
+    loop {
+        let here = weigh(root);
+        let mut best = (0, root);
+        let mut direct = 0;
+        for child in tree.children(root) {
+            let Some(element) = tree.element(child) else { continue };
+            if element.is(&["p", "blockquote", "pre", "ul", "ol", "table", "h2", "h3"]) {
+                direct += weigh(child);
+            } else if weigh(child) > best.0 {
+                best = (weigh(child), child);
+            }
+        }
+        if here == 0 || direct * 5 > here || (best.0 as f64) < 0.75 * here as f64 {
+            return root;
+        }
+        root = best.1;
+    }
+}
+
+/// The largest share of the page's prose that stands in paragraphs side by side.
+pub fn running(tree: &Tree, all: &[Measure]) -> f64 {
+    let weigh = |at: usize| all.get(at).map_or(0, |size: &Measure| size.prose);
+    let beneath = |at: usize| {
+        let paragraphs = tree.children(at).filter(|child| {
+            tree.element(*child).is_some_and(|element| element.is(&["p", "blockquote", "ul", "ol", "pre"]))
+        });
+        paragraphs.map(weigh).sum::<usize>()
+    };
+    let most = tree.elements().map(|(at, _)| beneath(at)).max().unwrap_or(0);
+    most as f64 / weigh(0).max(1) as f64
+}

@@ -1,0 +1,84 @@
+//! How much text, links and prose each part of a page holds.
+
+#![expect(
+    clippy::indexing_slicing,
+    reason = "every place is one of the tree, and the lists are as long as it"
+)]
+
+use super::tree::Tree;
+
+const INLINE: &[&str] = &[
+    "a", "abbr", "b", "bdi", "bdo", "big", "br", "cite", "code", "data", "del", "dfn", "em", "font", "i",
+    "img", "ins", "kbd", "label", "mark", "nobr", "picture", "q", "s", "samp", "small", "source", "span",
+    "strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr",
+];
+/// Shorter blocks say nothing about where the prose is.
+const SHORTEST: usize = 30;
+
+pub fn inline(tag: &str) -> bool {
+    INLINE.contains(&tag) || tag.contains('-')
+}
+
+#[derive(Clone, Copy, Default)]
+pub struct Measure {
+    /// Characters that are no white space.
+    pub chars: usize,
+    /// Those inside links.
+    pub linked: usize,
+    /// Characters of blocks that read like prose.
+    pub prose: usize,
+    pub links: usize,
+}
+
+impl Measure {
+    pub fn density(&self) -> f64 {
+        if self.chars == 0 { 0.0 } else { self.linked as f64 / self.chars as f64 }
+    }
+}
+
+/// Measures every node; what is gone counts nowhere.
+pub fn measure(tree: &Tree, gone: &[bool]) -> Vec<Measure> {
+    let count = tree.nodes.len();
+    let mut all = vec![Measure::default(); count];
+    // Text of a block that is in no block within it.
+    let mut own = vec![(0usize, 0usize, 0usize); count];
+    for at in (0..count).rev() {
+        if gone.get(at).copied().unwrap_or(false) {
+            all[at] = Measure::default();
+            own[at] = (0, 0, 0);
+            continue;
+        }
+        if let Some(text) = tree.text(at) {
+            let chars = text.chars().filter(|c| !c.is_whitespace()).count();
+            let stops = text.matches(['.', ',', '!', '?', ';', '。', '、', '，']).count();
+            all[at].chars = chars;
+            own[at] = (chars, 0, stops);
+        } else if let Some(element) = tree.element(at) {
+            if element.tag == "a" {
+                all[at].linked = all[at].chars;
+                all[at].links += 1;
+                own[at].1 = own[at].0;
+            }
+            if !inline(&element.tag) {
+                let (chars, linked, stops) = own[at];
+                let heading = element.is(&["h1", "h2", "h3", "h4", "h5", "h6"]);
+                if chars >= SHORTEST && linked * 2 < chars && (stops > 0 || chars > 120) && !heading {
+                    all[at].prose += chars - linked;
+                }
+                own[at] = (0, 0, 0);
+            }
+        }
+        if at > 0 {
+            let parent = tree.parent(at);
+            let (mine, text) = (all[at], own[at]);
+            let above = &mut all[parent];
+            above.chars += mine.chars;
+            above.linked += mine.linked;
+            above.prose += mine.prose;
+            above.links += mine.links;
+            let above = &mut own[parent];
+            *above = (above.0 + text.0, above.1 + text.1, above.2 + text.2);
+        }
+    }
+    all
+}

@@ -1,0 +1,156 @@
+//! What is taken off a page before its content is looked for.
+
+use super::cards;
+use super::kind::PageType;
+use super::measure::{Measure, measure};
+use super::names;
+use super::tree::{Element, Tree};
+
+const NEVER_SHOWN: &[&str] = &[
+    "head", "script", "style", "noscript", "template", "svg", "iframe", "object", "embed", "audio", "video",
+    "canvas", "link", "meta", "input", "select", "textarea", "button", "datalist", "map", "dialog",
+    "progress", "meter",
+];
+
+/// Marks what is never shown, or not to be read.
+pub fn hidden(tree: &Tree) -> Vec<bool> {
+    let mut gone = vec![false; tree.nodes.len()];
+    for (at, element) in tree.elements() {
+        if element.is(NEVER_SHOWN) || is_hidden(element) && !is_streamed(element) {
+            mark(&mut gone, at);
+        }
+    }
+    // A page whose text is hidden nearly whole is shown by a script.
+    let all = measure(tree, &vec![false; tree.nodes.len()]);
+    let text = |at: usize| all.get(at).map_or(0, |size| size.chars);
+    let visible = measure(tree, &gone).first().map_or(0, |whole| whole.chars);
+    let hidden: Vec<usize> = tree
+        .elements()
+        .filter(|(_, element)| !element.is(NEVER_SHOWN) && is_hidden(element))
+        .map(|(at, _)| at)
+        .collect();
+    for at in hidden {
+        if text(at) > visible
+            && let Some(one) = gone.get_mut(at)
+        {
+            *one = false;
+        }
+    }
+    // Some sites show everything by script, and everything again for readers without.
+    let shown = measure(tree, &gone).first().map_or(0, |whole| whole.prose);
+    let without: Vec<usize> =
+        tree.elements().filter(|(_, element)| element.tag == "noscript").map(|(at, _)| at).collect();
+    for at in without.iter().filter(|_| shown < 300) {
+        if let Some(one) = gone.get_mut(*at) {
+            *one = false;
+        }
+    }
+    gone
+}
+
+fn is_hidden(element: &Element) -> bool {
+    let style = element.attribute("style").unwrap_or("");
+    let style: String =
+        style.chars().filter(|c| !c.is_whitespace()).take(300).collect::<String>().to_ascii_lowercase();
+    element.attribute("hidden").is_some()
+        || style.contains("display:none")
+        || style.contains("visibility:hidden")
+        || element.attribute("aria-hidden") == Some("true")
+}
+
+/// React sends parts of a page late, in hidden elements that a script puts in their places.
+fn is_streamed(element: &Element) -> bool {
+    element.attribute("id").is_some_and(|id| id.starts_with("S:"))
+}
+
+fn mark(gone: &mut [bool], at: usize) {
+    if let Some(one) = gone.get_mut(at) {
+        *one = true;
+    }
+}
+
+/// Marks what every page of a site has: navigation, banners, footers.
+pub fn furniture(tree: &Tree, gone: &mut [bool]) {
+    sweep(tree, gone, |at, element, size, share| {
+        by_tag(tree, at, element, size, share) || share < 0.3 && element.named(names::NEVER)
+    });
+}
+
+/// Marks what stands beside the content of such a page, or after it.
+pub fn beside(tree: &Tree, gone: &mut [bool], kind: PageType) {
+    let text = matches!(kind, PageType::Article | PageType::Documentation);
+    let goods = matches!(kind, PageType::Product | PageType::Collection);
+    if matches!(kind, PageType::Article | PageType::Documentation | PageType::Product) {
+        for group in cards::groups(tree, gone) {
+            mark(gone, group);
+        }
+    }
+    sweep(tree, gone, |at, element, _, share| match kind {
+        PageType::Article
+            if element.tag == "figcaption"
+                || element.named(&["caption", "wp caption text", "image caption"]) =>
+        {
+            share < 0.3
+        }
+        _ if text && element.tag == "header" && inside_text(tree, at) => share < 0.3,
+        _ if text && element.named(names::TALK) => share < 0.7,
+        _ if text => share < 0.3 && element.named(names::BESIDE),
+        PageType::Forum => share < 0.3 && element.named(names::AROUND_POSTS),
+        _ if goods => share < 0.4 && element.named(names::BESIDE_GOODS),
+        PageType::Other | PageType::Service if element.named(names::TALK) => share < 0.5,
+        _ => share < 0.3 && element.named(names::BESIDE_ANYTHING),
+    });
+}
+
+fn sweep(tree: &Tree, gone: &mut [bool], drop: impl Fn(usize, &Element, &Measure, f64) -> bool) {
+    let all = measure(tree, gone);
+    let whole = all.first().copied().unwrap_or_default();
+    for (at, element) in tree.elements() {
+        let Some(size) = all.get(at) else { continue };
+        if element.is(&["html", "body", "main"]) || gone.get(at).copied().unwrap_or(true) {
+            continue;
+        }
+        let share = share(size, &whole);
+        if drop(at, element, size, share) {
+            mark(gone, at);
+        }
+    }
+}
+
+fn inside_text(tree: &Tree, at: usize) -> bool {
+    tree.ancestors(at)
+        .filter_map(|at| tree.element(at))
+        .any(|above| above.is(&["main", "article"]) || above.role() == "main")
+}
+
+/// Of the page's prose, or of its text where it has hardly any.
+fn share(size: &Measure, whole: &Measure) -> f64 {
+    let text = size.chars as f64 / whole.chars.max(1) as f64;
+    let prose = size.prose as f64 / whole.prose.max(1) as f64;
+    if whole.prose < 500 { text } else { text.max(prose) }
+}
+
+fn by_tag(tree: &Tree, at: usize, element: &Element, size: &Measure, share: f64) -> bool {
+    let role = element.role();
+    if matches!(
+        role,
+        "navigation"
+            | "banner"
+            | "contentinfo"
+            | "search"
+            | "dialog"
+            | "alertdialog"
+            | "menu"
+            | "menubar"
+            | "tablist"
+    ) {
+        return share < 0.5;
+    }
+    match element.tag.as_str() {
+        "nav" | "footer" => share < 0.5,
+        "aside" => share < 0.4,
+        "header" if inside_text(tree, at) => size.density() > 0.5,
+        "header" | "form" => share < 0.3,
+        _ => role == "complementary" && share < 0.4,
+    }
+}

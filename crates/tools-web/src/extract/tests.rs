@@ -1,0 +1,76 @@
+//! Tables by cell, code by line, on pages of many makes; and pages made to break readers.
+
+mod contents;
+mod hostile;
+mod shells;
+
+use super::extract;
+use crate::markdown::{Style, of_html};
+use url::Url;
+
+fn read(html: &str) -> String {
+    let url = Url::parse("https://site.example/guide/page").unwrap();
+    let found = extract(html, &url);
+    of_html(&found.html, &url, Style { images: false, ..Style::default() })
+}
+
+/// The cells of the rows of all tables.
+fn rows(markdown: &str) -> Vec<Vec<String>> {
+    markdown
+        .lines()
+        .map(str::trim)
+        .filter(|line| {
+            line.starts_with('|')
+                && !line.starts_with("| ---")
+                && !line.starts_with("|---")
+                && !line.starts_with("| :")
+        })
+        .map(|line| {
+            line.trim_matches('|').split('|').map(|cell| cell.trim().replace(['*', '`'], "")).collect()
+        })
+        .collect()
+}
+
+/// The lines of all fenced blocks, without the indent of a list around them.
+fn code(markdown: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut indent = None;
+    for line in markdown.lines() {
+        let bare = line.trim_start();
+        if bare.starts_with("```") {
+            indent = if indent.is_some() { None } else { Some(line.len() - bare.len()) };
+        } else if let Some(indent) = indent {
+            lines.push(line.get(indent..).unwrap_or("").to_owned());
+        }
+    }
+    lines
+}
+
+#[test]
+fn every_page_keeps_its_tables_by_cell_and_its_code_by_line() {
+    let (mut pages, mut failures) = (0, Vec::new());
+    for (shell, page) in shells::SHELLS {
+        for content in contents::CONTENTS {
+            pages += 1;
+            let markdown = read(&page.replace("CONTENT", content.html));
+            let (rows, code) = (rows(&markdown), code(&markdown));
+            for row in content.rows {
+                if !rows.iter().any(|found| row.iter().all(|cell| found.iter().any(|seen| seen == cell))) {
+                    failures.push(format!("{shell}, {}: no row {row:?} in\n{markdown}", content.name));
+                }
+            }
+            let wanted: Vec<&str> = content.code.lines().collect();
+            if !wanted.is_empty() && !code.windows(wanted.len()).any(|seen| seen == wanted) {
+                failures.push(format!("{shell}, {}: code differs in\n{markdown}", content.name));
+            }
+            for word in ["Home page menu", "All rights reserved", "We use cookies"] {
+                if markdown.contains(word) {
+                    failures.push(format!("{shell}, {}: still has {word:?}", content.name));
+                }
+            }
+        }
+    }
+    assert!(pages >= 40, "{pages}");
+    let first = failures.first();
+    assert!(failures.is_empty(), "{} of {pages} pages: {}", failures.len(), first.unwrap());
+}

@@ -1,0 +1,205 @@
+//! `fetch_url`.
+
+use crate::about::Metadata;
+use crate::asking;
+use crate::links::Link;
+use crate::reading::{self, Body, Format, Reading, Want};
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderValue, Method};
+use octo_toolkit::net::{Answer, Ask};
+use octo_toolkit::{Cx, Effect, Example, Net, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::collections::BTreeMap;
+
+/// Fetches an address and gives its main content as Markdown, text or HTML, with title and links; JSON laid out, files
+/// described. An error status keeps its body. Prefer read_page for long articles, http_request to change something.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Address to fetch, http or https.
+    url: String,
+    /// GET, HEAD or OPTIONS, or POST for a service that is asked that way.
+    #[serde(default = "get")]
+    method: String,
+    /// Headers to send, by name.
+    #[serde(default)]
+    headers: Option<BTreeMap<String, String>>,
+    /// Body to send with POST.
+    #[serde(default)]
+    body: Option<String>,
+    /// Type of the body that is sent, such as application/json.
+    #[serde(default)]
+    content_type: Option<String>,
+    /// Most bytes to read and to return, up to 10 MB.
+    #[serde(default = "half_a_million")]
+    max_bytes: u64,
+    /// Seconds to wait, redirects and body included; at most 120.
+    #[serde(default = "thirty")]
+    timeout_s: u64,
+    /// Whether to go where redirects lead.
+    #[serde(default = "yes")]
+    follow_redirects: bool,
+    /// Whether to leave out menus, banners and footers of a page.
+    #[serde(default = "yes")]
+    extract_main_content: bool,
+    /// Shape of the content: markdown, text (words only), html (without scripts) or raw (as it came).
+    #[serde(default = "markdown")]
+    output_format: Format,
+    /// Whether to list the links of the content.
+    #[serde(default = "yes")]
+    include_links: bool,
+    /// Whether to give title, description and what else the page says of itself.
+    #[serde(default = "yes")]
+    include_metadata: bool,
+}
+
+fn get() -> String {
+    "GET".to_owned()
+}
+
+pub fn half_a_million() -> u64 {
+    500_000
+}
+
+fn thirty() -> u64 {
+    30
+}
+
+pub fn yes() -> bool {
+    true
+}
+
+fn markdown() -> Format {
+    Format::Markdown
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// Where the answer came from, after redirects.
+    url: String,
+    /// Status of the answer; from 400 on the content is the error page.
+    status_code: u16,
+    /// Type that the server names; empty when it names none.
+    content_type: String,
+    /// Title of the page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+    /// What the page says of itself in a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    /// The content in the wanted shape.
+    content: String,
+    /// Links of the content, each once, at most 100.
+    links: Vec<Link>,
+    /// Whether the body or the content was cut at max_bytes.
+    truncated: bool,
+    /// Bytes of the body that were read.
+    byte_count: usize,
+    /// What else the page says of itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    metadata: Option<Metadata>,
+    /// What is special about this answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    notice: Option<String>,
+}
+
+pub struct FetchUrl;
+
+impl Tool for FetchUrl {
+    const NAME: &'static str = "fetch_url";
+    const TITLE: &'static str = "Fetch an address";
+    const EFFECT: Effect = Effect::reads().open_world();
+    type Input = Input;
+    type Output = Output;
+    type Grants = Net;
+
+    fn examples() -> Vec<Example> {
+        vec![
+            Example::new("A page as Markdown", json!({"url": "https://example.com/"})),
+            Example::new(
+                "A whole page as words",
+                json!({"url": "https://example.com/", "extract_main_content": false, "output_format": "text"}),
+            ),
+        ]
+    }
+
+    async fn run(&self, input: Input, net: Net, cx: &Cx) -> Result<Output, ToolError> {
+        let want = Want {
+            format: input.output_format,
+            main_content: input.extract_main_content,
+            links: input.include_links,
+            metadata: input.include_metadata,
+            max_bytes: asking::max_bytes(input.max_bytes)?,
+        };
+        let ask = ask(input, &net, want.max_bytes, cx)?;
+        let answer = asking::send(&net, ask, cx).await?;
+        let content_type = asking::content_type(&answer).map(str::to_owned);
+        let Answer { url, body, truncated, .. } = answer;
+        let (told, status, byte_count) = (String::from(url.clone()), answer.status, body.len());
+        let body = Body { url, content_type: content_type.clone(), bytes: body, truncated };
+        let reading = asking::beside(cx, move || reading::read(&body, want)).await?;
+        let notice = notice(status, &reading);
+        Ok(Output {
+            url: told,
+            status_code: status.as_u16(),
+            content_type: content_type.unwrap_or_default(),
+            title: reading.title,
+            description: reading.description,
+            content: reading.content,
+            links: reading.links,
+            truncated: reading.truncated,
+            byte_count,
+            metadata: reading.metadata,
+            notice,
+        })
+    }
+}
+
+fn ask(input: Input, net: &Net, max_bytes: usize, cx: &Cx) -> Result<Ask, ToolError> {
+    let method = asking::method(&input.method)?;
+    if !matches!(method, Method::GET | Method::HEAD | Method::OPTIONS | Method::POST) {
+        return Err(ToolError::invalid(format!("fetch_url reads; it does not send {method}."))
+            .hint("Use http_request to change something."));
+    }
+    if input.body.is_some() && method != Method::POST {
+        return Err(ToolError::invalid(format!("A body is not sent with {method}."))
+            .hint("Set method to POST, or leave body out."));
+    }
+    let mut headers = asking::headers(input.headers)?;
+    if let Some(kind) = &input.content_type {
+        let kind = HeaderValue::try_from(kind.trim()).map_err(|_| {
+            ToolError::invalid("content_type is no type.").hint("Give one such as application/json.")
+        })?;
+        headers.insert(CONTENT_TYPE, kind);
+    }
+    let accept =
+        "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, application/json;q=0.8, */*;q=0.5";
+    asking::default_header(
+        &mut headers,
+        ACCEPT,
+        if input.output_format == Format::Markdown { accept } else { "*/*" },
+    );
+    Ok(Ask {
+        method,
+        headers,
+        body: input.body.map(|body| asking::body(body.into_bytes())).transpose()?,
+        timeout: asking::timeout(input.timeout_s, cx)?,
+        max_bytes,
+        redirects: asking::redirects(input.follow_redirects),
+        ..Ask::get(asking::url(net, &input.url)?)
+    })
+}
+
+/// What the model should know beside the content, in one text.
+fn notice(status: http::StatusCode, reading: &Reading) -> Option<String> {
+    let failed = (status.as_u16() >= 400)
+        .then(|| format!("The server answered {status}; the content is its error page."));
+    let moved = status
+        .is_redirection()
+        .then(|| format!("The server answered {status}; the redirect was not followed."));
+    let notices: Vec<String> =
+        failed.into_iter().chain(moved).chain(reading.notices.iter().cloned()).collect();
+    (!notices.is_empty()).then(|| notices.join(" "))
+}

@@ -1,0 +1,230 @@
+//! `http_request`.
+
+use crate::asking;
+use crate::charset::decode;
+use crate::clean::cleaned;
+use crate::fetch_url::{half_a_million, yes};
+use crate::kind::Kind;
+use http::HeaderMap;
+use http::header::CONTENT_TYPE;
+use octo_toolkit::net::{Answer, Ask};
+use octo_toolkit::{Cx, Effect, Example, Json, Net, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use url::Url;
+
+/// Sends an HTTP request with any method, headers and body, and gives status, headers and body as they came; an error
+/// status is an answer, too. Prefer fetch_url to read pages, fetch_json for data.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Method, such as GET, POST, PUT, PATCH or DELETE.
+    method: String,
+    /// Address, http or https.
+    url: String,
+    /// Headers to send, by name.
+    #[serde(default)]
+    headers: Option<BTreeMap<String, String>>,
+    /// Parameters that are added to the address; an array gives a parameter several times.
+    #[serde(default)]
+    params: Option<Map<String, Value>>,
+    /// Value to send as a JSON body; excludes data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Value")]
+    json: Option<Json>,
+    /// Text to send as the body; excludes json.
+    #[serde(default)]
+    data: Option<String>,
+    /// Seconds to wait, redirects and body included; at most 120.
+    #[serde(default = "twenty")]
+    timeout_s: u64,
+    /// Most bytes of the answer's body to return, up to 10 MB.
+    #[serde(default = "half_a_million")]
+    max_bytes: u64,
+    /// Whether to go where redirects lead.
+    #[serde(default = "yes")]
+    follow_redirects: bool,
+}
+
+fn twenty() -> u64 {
+    20
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// Status of the answer.
+    status_code: u16,
+    /// Headers of the answer, names in small letters; several of one name are joined with a comma, cookies with a line end.
+    headers: BTreeMap<String, String>,
+    /// Body as text; empty for binary content.
+    body: String,
+    /// Milliseconds until the whole answer was there.
+    elapsed_ms: u64,
+    /// Whether the body was cut at max_bytes.
+    truncated: bool,
+    /// Where the answer came from, after redirects.
+    url: String,
+    /// What is special about this answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    notice: Option<String>,
+}
+
+pub struct HttpRequest;
+
+impl Tool for HttpRequest {
+    const NAME: &'static str = "http_request";
+    const TITLE: &'static str = "Send an HTTP request";
+    const EFFECT: Effect = Effect::destroys().open_world();
+    type Input = Input;
+    type Output = Output;
+    type Grants = Net;
+
+    fn examples() -> Vec<Example> {
+        vec![
+            Example::new(
+                "Create something with a JSON body",
+                json!({"method": "POST", "url": "https://api.example.com/items", "json": {"name": "pen"}}),
+            ),
+            Example::new(
+                "Ask with parameters",
+                json!({"method": "GET", "url": "https://api.example.com/items", "params": {"tag": ["a", "b"], "page": 2}}),
+            ),
+        ]
+    }
+
+    async fn run(&self, input: Input, net: Net, cx: &Cx) -> Result<Output, ToolError> {
+        let ask = ask(input, &net, cx)?;
+        let answer = asking::send(&net, ask, cx).await?;
+        asking::beside(cx, move || told(&answer)).await
+    }
+}
+
+fn ask(input: Input, net: &Net, cx: &Cx) -> Result<Ask, ToolError> {
+    let mut url = asking::url(net, &input.url)?;
+    if let Some(params) = &input.params {
+        add_params(&mut url, params)?;
+    }
+    let mut headers = asking::headers(input.headers)?;
+    let body = match (input.json, input.data) {
+        (Some(_), Some(_)) => {
+            return Err(ToolError::invalid("json and data exclude each other.").hint("Give one of them."));
+        }
+        (Some(json), None) => {
+            asking::default_header(&mut headers, CONTENT_TYPE, "application/json");
+            Some(json.bytes().to_vec())
+        }
+        (None, Some(data)) => {
+            asking::default_header(&mut headers, CONTENT_TYPE, "text/plain; charset=utf-8");
+            Some(data.into_bytes())
+        }
+        (None, None) => None,
+    };
+    Ok(Ask {
+        method: asking::method(&input.method)?,
+        headers,
+        body: body.map(asking::body).transpose()?,
+        timeout: asking::timeout(input.timeout_s, cx)?,
+        max_bytes: asking::max_bytes(input.max_bytes)?,
+        redirects: asking::redirects(input.follow_redirects),
+        ..Ask::get(url)
+    })
+}
+
+/// Adds parameters to those that the address has.
+fn add_params(url: &mut Url, params: &Map<String, Value>) -> Result<(), ToolError> {
+    let mut pairs: Vec<(&str, String)> = Vec::new();
+    for (name, value) in params {
+        match value {
+            Value::Null => {}
+            Value::Array(values) => {
+                for value in values {
+                    pairs.push((name, parameter(name, value)?));
+                }
+            }
+            value => pairs.push((name, parameter(name, value)?)),
+        }
+    }
+    if !pairs.is_empty() {
+        url.query_pairs_mut().extend_pairs(pairs);
+    }
+    Ok(())
+}
+
+fn parameter(name: &str, value: &Value) -> Result<String, ToolError> {
+    match value {
+        Value::String(text) => Ok(text.clone()),
+        Value::Number(number) => Ok(number.to_string()),
+        Value::Bool(truth) => Ok(truth.to_string()),
+        _ => Err(ToolError::invalid(format!("The parameter `{name}` is no plain value.")).hint(
+            "Give text, a number, true or false, or an array of these; write nested values as JSON text.",
+        )),
+    }
+}
+
+fn told(answer: &Answer) -> Output {
+    let content_type = asking::content_type(answer);
+    let (body, notice) = match Kind::of(content_type, &answer.body) {
+        Kind::Pdf | Kind::Binary(_) if !answer.body.is_empty() => {
+            let kind = content_type.unwrap_or("unknown type");
+            let size = answer.body.len();
+            (String::new(), Some(format!("The body is binary ({kind}, {size} bytes) and is left out.")))
+        }
+        _ => {
+            let mut removed = 0;
+            let text = cleaned(decode(&answer.body, content_type, answer.truncated).text, &mut removed);
+            (text, (removed > 0).then(|| format!("Invisible characters taken out: {removed}.")))
+        }
+    };
+    Output {
+        status_code: answer.status.as_u16(),
+        headers: headers_told(&answer.headers),
+        body,
+        elapsed_ms: u64::try_from(answer.took.as_millis()).unwrap_or(u64::MAX),
+        truncated: answer.truncated,
+        url: answer.url.to_string(),
+        notice,
+    }
+}
+
+fn headers_told(headers: &HeaderMap) -> BTreeMap<String, String> {
+    let mut told: BTreeMap<String, String> = BTreeMap::new();
+    for (name, value) in headers {
+        let value = String::from_utf8_lossy(value.as_bytes());
+        let joint = if name == http::header::SET_COOKIE { "\n" } else { ", " };
+        told.entry(name.as_str().to_owned())
+            .and_modify(|known| {
+                known.push_str(joint);
+                known.push_str(&value);
+            })
+            .or_insert_with(|| value.clone().into_owned());
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_added_as_the_url_wants_them() {
+        let rows = [
+            (json!({}), "http://x/?a=1"),
+            (
+                json!({"q": "a b&c=d/ü", "n": 1.5, "t": true, "none": null}),
+                "http://x/?a=1&q=a+b%26c%3Dd%2F%C3%BC&n=1.5&t=true",
+            ),
+            (json!({"tag": ["x", 2]}), "http://x/?a=1&tag=x&tag=2"),
+        ];
+        for (params, expected) in rows {
+            let mut url = Url::parse("http://x/?a=1").unwrap();
+            add_params(&mut url, params.as_object().unwrap()).unwrap();
+            assert_eq!(url.as_str(), expected);
+        }
+        let mut url = Url::parse("http://x/").unwrap();
+        assert!(add_params(&mut url, json!({"a": {"b": 1}}).as_object().unwrap()).is_err());
+        add_params(&mut url, json!({"a": null}).as_object().unwrap()).unwrap();
+        assert_eq!(url.as_str(), "http://x/");
+    }
+}

@@ -1,0 +1,250 @@
+//! `read_page`.
+
+use crate::document::{Document, Documents, Heading, Passage, Wanted, open, passages, section};
+use crate::extract::PageType;
+use octo_toolkit::{Cx, Effect, Example, Net, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Reads a web page as Markdown without menus, banners and advertisements, or says why it cannot. Gives a handle for an
+/// outline, one section, a search in the page, or its next part without fetching again. Prefer fetch_url for files, APIs
+/// and raw HTML.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Address of the page, http or https.
+    url: String,
+    /// Seconds to wait for the site; at most 120.
+    #[serde(default = "fifteen")]
+    timeout_s: u64,
+    /// Characters of content to give; the rest is at `next`.
+    #[serde(default = "fifty_thousand")]
+    max_chars: u64,
+    /// Whether a page that you read in the last 15 minutes may be given again.
+    #[serde(default = "yes")]
+    use_cache: bool,
+    /// Whether images stay in the Markdown.
+    #[serde(default)]
+    include_images: bool,
+    /// From an earlier answer: goes on with the page as it was read then, without fetching.
+    #[serde(default)]
+    handle: Option<String>,
+    /// Gives only the headings, with their numbers and places.
+    #[serde(default)]
+    outline: bool,
+    /// Gives one section: a heading's text, the beginning of it, or its number in the outline.
+    #[serde(default)]
+    section: Option<String>,
+    /// Gives the passages that match these words best.
+    #[serde(default)]
+    query: Option<String>,
+    /// Character of the content to begin at; `next` of an earlier answer.
+    #[serde(default)]
+    offset: u64,
+    /// Reads the site's llms.txt, its summary for models, instead of the page.
+    #[serde(default)]
+    llms_txt: bool,
+}
+
+fn fifteen() -> u64 {
+    15
+}
+
+fn fifty_thousand() -> u64 {
+    50_000
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// Where the page was in the end, after redirects.
+    url: String,
+    /// Its title.
+    title: String,
+    /// Who wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    byline: Option<String>,
+    /// What the page says of itself in a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    excerpt: Option<String>,
+    /// The content, Markdown; the part that was asked for.
+    content: String,
+    /// Words of the whole page.
+    word_count: usize,
+    /// Whether more follows: at `next`, or beyond what was fetched when there is no `next`.
+    truncated: bool,
+    /// Whether it was read before and not fetched now.
+    cached: bool,
+    /// What sort of page it is.
+    page_type: PageType,
+    /// How sure it is that the content is the page's main content, from 0 to 1.
+    quality: f64,
+    /// Language that the page names, such as en.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lang: Option<String>,
+    /// When it was published, as the page says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    published: Option<String>,
+    /// For reading on without fetching; yours alone, for 15 minutes.
+    handle: String,
+    /// Offset of the next part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    next: Option<usize>,
+    /// The headings; given when asked for, or when the content is cut.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    outline: Vec<Heading>,
+    /// What matched the query, in the order of the page.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    passages: Vec<Passage>,
+    /// Something to know about how it was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+}
+
+/// More headings than these are left out of an answer.
+const HEADINGS: usize = 200;
+const LONGEST_WAIT: u64 = 120;
+
+pub struct ReadPage(pub Documents);
+
+impl Tool for ReadPage {
+    const NAME: &'static str = "read_page";
+    const TITLE: &'static str = "Read a web page";
+    const EFFECT: Effect = Effect::reads().open_world();
+    type Input = Input;
+    type Output = Output;
+    type Grants = Net;
+
+    fn examples() -> Vec<Example> {
+        vec![
+            Example::new("Read an article", json!({"url": "https://example.com/"})),
+            Example::new("See what a long page has", json!({"url": "https://example.com/", "outline": true})),
+            Example::new(
+                "Search in a page",
+                json!({"url": "https://example.com/", "query": "documentation examples"}),
+            ),
+        ]
+    }
+
+    async fn run(&self, input: Input, net: Net, cx: &Cx) -> Result<Output, ToolError> {
+        let (document, cached) = self.document(&input, &net, cx).await?;
+        answer(&input, &document, cached)
+    }
+}
+
+impl ReadPage {
+    async fn document(&self, input: &Input, net: &Net, cx: &Cx) -> Result<(Arc<Document>, bool), ToolError> {
+        if let Some(handle) = &input.handle {
+            return Ok((self.0.named(cx, handle).await?, true));
+        }
+        let mut url = net.url(&input.url)?;
+        url.set_fragment(None);
+        let address = format!("{} {} {url}", input.include_images, input.llms_txt);
+        if input.use_cache
+            && let Some(document) = self.0.at(cx, address.clone()).await
+        {
+            return Ok((document, true));
+        }
+        let patience = Duration::from_secs(input.timeout_s.clamp(1, LONGEST_WAIT)).min(cx.time_left());
+        let until = Instant::now() + patience;
+        let wanted = Wanted { url, images: input.include_images, llms_txt: input.llms_txt, until };
+        let document = Arc::new(open(net, wanted).await?);
+        self.0.keep(cx, address, Arc::clone(&document)).await;
+        Ok((document, false))
+    }
+}
+
+fn answer(input: &Input, document: &Document, cached: bool) -> Result<Output, ToolError> {
+    let most = usize::try_from(input.max_chars).unwrap_or(usize::MAX).max(1);
+    let mut part = Part::default();
+    if let Some(query) = &input.query {
+        part.passages = passages(&document.content, &document.outline, query, most);
+        part.content =
+            part.passages.iter().map(|passage| passage.text.as_str()).collect::<Vec<_>>().join("\n\n…\n\n");
+    } else if !input.outline {
+        let whole = document.content.chars().count();
+        let range = match &input.section {
+            Some(wanted) => section(&document.outline, wanted).ok_or_else(|| no_section(document, wanted))?,
+            None => 0..whole,
+        };
+        part = cut(&document.content, range, usize::try_from(input.offset).unwrap_or(usize::MAX), most);
+    }
+    let truncated = part.next.is_some() || document.cut;
+    let outline = if input.outline || truncated {
+        document.outline.iter().take(HEADINGS).cloned().collect()
+    } else {
+        Vec::new()
+    };
+    let note = if input.query.is_some() && part.passages.is_empty() {
+        Some("Nothing in the page matches the query.".to_owned())
+    } else {
+        document.note.clone()
+    };
+    Ok(Output {
+        url: document.url.clone(),
+        title: document.title.clone(),
+        byline: document.byline.clone(),
+        excerpt: document.excerpt.clone(),
+        content: part.content,
+        word_count: document.words,
+        truncated,
+        cached,
+        page_type: document.page_type,
+        quality: document.quality,
+        lang: document.lang.clone(),
+        published: document.published.clone(),
+        handle: document.handle.clone(),
+        next: part.next,
+        outline,
+        passages: part.passages,
+        note,
+    })
+}
+
+fn no_section(document: &Document, wanted: &str) -> ToolError {
+    let some: Vec<String> = document
+        .outline
+        .iter()
+        .take(20)
+        .map(|heading| format!("{} {}", heading.number, heading.text))
+        .collect();
+    let hint = if some.is_empty() {
+        "The page has no headings.".to_owned()
+    } else {
+        format!("It has: {}.", some.join("; "))
+    };
+    ToolError::not_found(format!("The page has no section \"{wanted}\".")).hint(hint)
+}
+
+#[derive(Default)]
+struct Part {
+    content: String,
+    next: Option<usize>,
+    passages: Vec<Passage>,
+}
+
+/// The characters of a range from an offset on, as many as wanted; ends with a whole line where one is near.
+fn cut(text: &str, range: Range<usize>, offset: usize, most: usize) -> Part {
+    let start = range.start.max(offset).min(range.end);
+    let left = range.end - start;
+    let mut content: String = text.chars().skip(start).take(left.min(most)).collect();
+    if left <= most {
+        return Part { content, ..Part::default() };
+    }
+    let whole = content.rfind('\n').map(|at| at + 1).filter(|at| at * 2 > content.len());
+    if let Some(end) = whole {
+        content.truncate(end);
+    }
+    let next = start + content.chars().count();
+    Part { content, next: Some(next), ..Part::default() }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,24 @@
+//! Servers on loopback play SearXNG, Brave and DuckDuckGo; a real searx is asked in `real`.
+
+mod brave;
+mod chain;
+mod duckduckgo;
+mod real;
+mod searxng;
+
+use super::SearchSettings;
+use crate::fake::bench;
+use octo_toolkit::{Bench, ToolError};
+use serde_json::Value;
+
+fn search(settings: SearchSettings) -> Bench {
+    bench(crate::search_toolbox(settings))
+}
+
+async fn ask(settings: SearchSettings, input: Value) -> Result<Value, ToolError> {
+    search(settings).call("web_search", input).await
+}
+
+fn urls(answer: &Value) -> Vec<&str> {
+    answer["results"].as_array().unwrap().iter().map(|hit| hit["url"].as_str().unwrap()).collect()
+}

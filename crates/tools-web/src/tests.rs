@@ -1,0 +1,5 @@
+//! Tests that go through more than one file.
+
+mod fetching;
+mod hostile;
+mod markdown;

@@ -1,0 +1,105 @@
+//! `weather_get`.
+
+mod codes;
+mod forecast;
+mod meteo;
+mod place;
+
+use octo_toolkit::{Cx, Effect, Example, Net, Tool, ToolError};
+use place::{Found, Place};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use url::Url;
+
+/// Other addresses than Open-Meteo's own.
+#[derive(Debug, Clone, Default)]
+pub struct WeatherSettings {
+    /// Where `/v1/search` is.
+    pub geocoding_url: Option<Url>,
+    /// Where `/v1/forecast` is.
+    pub forecast_url: Option<Url>,
+}
+
+/// Gets the weather of a place now and for seven days from Open-Meteo. A name that fits several places takes the best
+/// and lists the alternatives; an unknown one fails with similar names.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// A place such as Berlin or Paris, Texas; a postal code; or latitude and longitude such as 48.85,2.35.
+    location: String,
+    /// metric: °C, km/h, mm. imperial: °F, mph, inch.
+    #[serde(default)]
+    units: Units,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Units {
+    #[default]
+    Metric,
+    Imperial,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// The place that was taken.
+    location: Place,
+    /// The weather there now.
+    current: forecast::Current,
+    /// Today and the six days after it.
+    daily: Vec<forecast::Day>,
+    /// What the numbers are in.
+    units: forecast::Measures,
+    /// Other places of that name; ask with one of them if it was meant.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    alternatives: Vec<Place>,
+}
+
+pub struct Weather {
+    settings: WeatherSettings,
+}
+
+impl Weather {
+    pub fn new(settings: WeatherSettings) -> Self {
+        Self { settings }
+    }
+}
+
+impl Tool for Weather {
+    const NAME: &'static str = "weather_get";
+    const TITLE: &'static str = "Get the weather";
+    const EFFECT: Effect = Effect::reads().open_world();
+    type Input = Input;
+    type Output = Output;
+    type Grants = Net;
+
+    fn examples() -> Vec<Example> {
+        vec![
+            Example::new("A city", json!({"location": "Berlin"})),
+            Example::new(
+                "One of several places, in other units",
+                json!({"location": "Paris, Texas", "units": "imperial"}),
+            ),
+            Example::new("A point on the map", json!({"location": "48.85,2.35"})),
+        ]
+    }
+
+    async fn run(&self, input: Input, net: Net, cx: &Cx) -> Result<Output, ToolError> {
+        let meteo = meteo::Meteo { net: &net, settings: &self.settings, time: cx.time_left() };
+        let Found { mut place, alternatives } = place::find(&meteo, &input.location).await?;
+        let forecast = forecast::get(&meteo, &place, input.units).await?;
+        place.timezone = forecast.timezone;
+        place.elevation = place.elevation.or(forecast.elevation);
+        Ok(Output {
+            location: place,
+            current: forecast.current,
+            daily: forecast.daily,
+            units: forecast.measures,
+            alternatives,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,212 @@
+//! The forecast of a point, in the words of the tool.
+
+use super::meteo::Meteo;
+use super::place::Place;
+use super::{Units, codes};
+use jiff::tz::Offset;
+use octo_toolkit::ToolError;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+const CURRENT: &str = "temperature_2m,apparent_temperature,relative_humidity_2m,precipitation,weather_code,cloud_cover,\
+                       pressure_msl,wind_speed_10m,wind_direction_10m,wind_gusts_10m,is_day";
+const DAILY: &str = "weather_code,temperature_2m_max,temperature_2m_min,precipitation_sum,\
+                     precipitation_probability_max,wind_speed_10m_max,uv_index_max,sunrise,sunset";
+
+/// The weather at this moment. What the service does not know is absent.
+#[derive(Serialize, JsonSchema)]
+pub struct Current {
+    /// When this was, local time with its offset.
+    time: String,
+    /// The weather in words.
+    weather: String,
+    /// The WMO code of the weather.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    weather_code: Option<u64>,
+    /// Temperature of the air.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    /// Temperature as it feels with wind and humidity.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    feels_like: Option<f64>,
+    /// Relative humidity in percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    humidity: Option<f64>,
+    /// Rain, showers and snow of the last quarter of an hour.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    precipitation: Option<f64>,
+    /// How much of the sky is covered, in percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cloud_cover: Option<f64>,
+    /// Air pressure at sea level in hPa.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pressure: Option<f64>,
+    /// Wind ten metres above ground.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    wind_speed: Option<f64>,
+    /// Where the wind comes from: N, NE, E, SE, S, SW, W or NW.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    wind_direction: Option<&'static str>,
+    /// The strongest gusts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    wind_gusts: Option<f64>,
+    /// True between sunrise and sunset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    is_day: Option<bool>,
+}
+
+/// The weather of one day. What the service does not know is absent.
+#[derive(Serialize, JsonSchema)]
+pub struct Day {
+    /// The day, such as 2027-03-05.
+    date: String,
+    /// The weather in words; the worst of the day.
+    weather: String,
+    /// The WMO code of the weather.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    weather_code: Option<u64>,
+    /// Lowest temperature.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    temperature_min: Option<f64>,
+    /// Highest temperature.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    temperature_max: Option<f64>,
+    /// Rain, showers and snow of the day.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    precipitation: Option<f64>,
+    /// How likely precipitation is, in percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    precipitation_probability: Option<f64>,
+    /// Strongest wind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    wind_speed_max: Option<f64>,
+    /// Highest UV index.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    uv_index_max: Option<f64>,
+    /// Sunrise, local time with its offset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sunrise: Option<String>,
+    /// Sunset, local time with its offset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sunset: Option<String>,
+}
+
+/// What the numbers are in.
+#[derive(Serialize, JsonSchema)]
+pub struct Measures {
+    /// Of temperatures.
+    temperature: &'static str,
+    /// Of wind speeds.
+    wind_speed: &'static str,
+    /// Of precipitation.
+    precipitation: &'static str,
+}
+
+pub struct Forecast {
+    pub timezone: Option<String>,
+    pub elevation: Option<f64>,
+    pub current: Current,
+    pub daily: Vec<Day>,
+    pub measures: Measures,
+}
+
+pub async fn get(meteo: &Meteo<'_>, place: &Place, units: Units) -> Result<Forecast, ToolError> {
+    let (latitude, longitude) = (place.latitude.to_string(), place.longitude.to_string());
+    let mut query = vec![
+        ("latitude", latitude.as_str()),
+        ("longitude", longitude.as_str()),
+        ("current", CURRENT),
+        ("daily", DAILY),
+        ("timezone", "auto"),
+        ("forecast_days", "7"),
+    ];
+    let measures = match units {
+        Units::Metric => Measures { temperature: "°C", wind_speed: "km/h", precipitation: "mm" },
+        Units::Imperial => {
+            query.extend([
+                ("temperature_unit", "fahrenheit"),
+                ("wind_speed_unit", "mph"),
+                ("precipitation_unit", "inch"),
+            ]);
+            Measures { temperature: "°F", wind_speed: "mph", precipitation: "inch" }
+        }
+    };
+    let found = meteo.forecast(&query).await?;
+    let zone = Zone::of(&found);
+    let current = found.get("current").and_then(|current| now(current, &zone)).ok_or_else(|| {
+        ToolError::unavailable("The weather service answered without the weather.").hint("Try again later.")
+    })?;
+    let daily = found.get("daily").map(|daily| days(daily, &zone)).unwrap_or_default();
+    let elevation = found.get("elevation").and_then(Value::as_f64);
+    Ok(Forecast { timezone: zone.name, elevation, current, daily, measures })
+}
+
+fn now(current: &Value, zone: &Zone) -> Option<Current> {
+    let number = |name: &str| current.get(name).and_then(Value::as_f64);
+    let code = current.get("weather_code").and_then(Value::as_u64);
+    Some(Current {
+        time: zone.time(current.get("time")?.as_str()?),
+        weather: code.map_or("unknown", codes::words).to_owned(),
+        weather_code: code,
+        temperature: number("temperature_2m"),
+        feels_like: number("apparent_temperature"),
+        humidity: number("relative_humidity_2m"),
+        precipitation: number("precipitation"),
+        cloud_cover: number("cloud_cover"),
+        pressure: number("pressure_msl"),
+        wind_speed: number("wind_speed_10m"),
+        wind_direction: number("wind_direction_10m").map(codes::compass),
+        wind_gusts: number("wind_gusts_10m"),
+        is_day: number("is_day").map(|day| day != 0.0),
+    })
+}
+
+/// Open-Meteo gives a column for each variable.
+fn days(daily: &Value, zone: &Zone) -> Vec<Day> {
+    let dates = daily.get("time").and_then(Value::as_array).into_iter().flatten();
+    dates
+        .enumerate()
+        .filter_map(|(at, date)| {
+            let cell = |name: &str| daily.get(name)?.get(at);
+            let number = |name: &str| cell(name).and_then(Value::as_f64);
+            let time = |name: &str| cell(name).and_then(Value::as_str).map(|time| zone.time(time));
+            let code = cell("weather_code").and_then(Value::as_u64);
+            Some(Day {
+                date: date.as_str()?.to_owned(),
+                weather: code.map_or("unknown", codes::words).to_owned(),
+                weather_code: code,
+                temperature_min: number("temperature_2m_min"),
+                temperature_max: number("temperature_2m_max"),
+                precipitation: number("precipitation_sum"),
+                precipitation_probability: number("precipitation_probability_max"),
+                wind_speed_max: number("wind_speed_10m_max"),
+                uv_index_max: number("uv_index_max"),
+                sunrise: time("sunrise"),
+                sunset: time("sunset"),
+            })
+        })
+        .collect()
+}
+
+/// Times come without their zone; it stands beside them.
+struct Zone {
+    name: Option<String>,
+    offset: Offset,
+}
+
+impl Zone {
+    fn of(found: &Value) -> Self {
+        let seconds = found.get("utc_offset_seconds").and_then(Value::as_i64).unwrap_or_default();
+        let offset = i32::try_from(seconds).ok().and_then(|seconds| Offset::from_seconds(seconds).ok());
+        let name = found.get("timezone").and_then(Value::as_str).map(str::to_owned);
+        Self { name, offset: offset.unwrap_or(Offset::UTC) }
+    }
+
+    fn time(&self, local: &str) -> String {
+        let seconds = self.offset.seconds();
+        let sign = if seconds < 0 { '-' } else { '+' };
+        let minutes = seconds.abs() / 60;
+        format!("{local}{sign}{:02}:{:02}", minutes / 60, minutes % 60)
+    }
+}

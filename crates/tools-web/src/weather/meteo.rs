@@ -1,0 +1,84 @@
+//! Asking Open-Meteo.
+
+use super::WeatherSettings;
+use http::StatusCode;
+use octo_toolkit::net::Ask;
+use octo_toolkit::{Net, ToolError};
+use serde_json::Value;
+use std::time::Duration;
+use url::Url;
+
+const GEOCODING: &str = "https://geocoding-api.open-meteo.com";
+const FORECAST: &str = "https://api.open-meteo.com";
+const MOST_TIME: Duration = Duration::from_secs(15);
+const LATER: &str = "Try again later.";
+
+pub struct Meteo<'a> {
+    pub net: &'a Net,
+    pub settings: &'a WeatherSettings,
+    pub time: Duration,
+}
+
+impl Meteo<'_> {
+    /// Places whose names are like this one, best first.
+    pub async fn places(&self, name: &str, count: u8) -> Result<Vec<Value>, ToolError> {
+        let mut url = address(self.settings.geocoding_url.as_ref(), GEOCODING, "/v1/search")?;
+        let count = count.to_string();
+        url.query_pairs_mut().extend_pairs([
+            ("name", name),
+            ("count", &count),
+            ("language", "en"),
+            ("format", "json"),
+        ]);
+        let mut found = self.ask(url).await?;
+        match found.get_mut("results").map(Value::take) {
+            Some(Value::Array(places)) => Ok(places),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    pub async fn forecast(&self, query: &[(&str, &str)]) -> Result<Value, ToolError> {
+        let mut url = address(self.settings.forecast_url.as_ref(), FORECAST, "/v1/forecast")?;
+        url.query_pairs_mut().extend_pairs(query);
+        self.ask(url).await
+    }
+
+    async fn ask(&self, url: Url) -> Result<Value, ToolError> {
+        let mut ask = Ask::get(url);
+        ask.timeout = self.time.min(MOST_TIME);
+        ask.max_bytes = 1 << 20;
+        ask.redirects = 3;
+        let answer = self.net.send(ask).await?;
+        let body = serde_json::from_slice::<Value>(&answer.body);
+        match (answer.status, body) {
+            (StatusCode::OK, Ok(body)) => Ok(body),
+            (StatusCode::OK, Err(error)) => {
+                Err(ToolError::unavailable("The weather service answered with something else than JSON.")
+                    .hint(LATER)
+                    .detail(error))
+            }
+            (StatusCode::TOO_MANY_REQUESTS, _) => {
+                Err(ToolError::unavailable("The weather service allows no more requests at this moment.")
+                    .hint("Wait a minute, then try again."))
+            }
+            (status, body) => {
+                let reason = body.ok().and_then(|body| Some(body.get("reason")?.as_str()?.to_owned()));
+                let error = ToolError::unavailable(format!(
+                    "The weather service answered with status {}.",
+                    status.as_u16()
+                ));
+                Err(error.hint(LATER).detail(reason.unwrap_or_default()))
+            }
+        }
+    }
+}
+
+fn address(given: Option<&Url>, own: &str, path: &str) -> Result<Url, ToolError> {
+    let mut url = match given {
+        Some(url) => url.clone(),
+        None => Url::parse(own).map_err(ToolError::internal)?,
+    };
+    let under = format!("{}{path}", url.path().trim_end_matches('/'));
+    url.set_path(&under);
+    Ok(url)
+}
