@@ -3,6 +3,7 @@
 mod bench;
 mod cx;
 mod example;
+pub mod hidden;
 mod peer;
 mod picture;
 mod schema;

@@ -2,11 +2,11 @@
 
 use crate::asking;
 use crate::charset::decode;
-use crate::clean::cleaned;
 use crate::fetch_url::{half_a_million, yes};
 use crate::kind::Kind;
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
+use octo_toolkit::hidden::cleaned;
 use octo_toolkit::net::{Answer, Ask};
 use octo_toolkit::{Cx, Effect, Example, Json, Net, Tool, ToolError};
 use schemars::JsonSchema;

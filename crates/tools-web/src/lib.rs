@@ -3,7 +3,6 @@
 mod about;
 mod asking;
 mod charset;
-mod clean;
 mod depth;
 mod document;
 pub mod extract;

@@ -2,13 +2,13 @@
 
 use crate::about::{self, Metadata};
 use crate::charset::decode;
-use crate::clean::cleaned;
 use crate::extract::extract;
 use crate::kind::{Kind, dimensions};
 use crate::links::{self, Link};
 use crate::markdown::{self, Style};
 use crate::pretty::pretty;
 use dom_query::Document;
+use octo_toolkit::hidden::cleaned;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use url::Url;

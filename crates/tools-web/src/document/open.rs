@@ -1,12 +1,13 @@
 //! Fetches a page and makes a document of whatever came back.
 
 use super::{Document, outline};
+use crate::charset;
 use crate::extract::{Extracted, PageType, extract};
 use crate::kind::Kind;
 use crate::markdown::{Style, of_html};
-use crate::{charset, clean};
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue};
+use octo_toolkit::hidden;
 use octo_toolkit::net::{Answer, Ask};
 use octo_toolkit::{Net, ToolError};
 use std::time::{Duration, Instant};
@@ -115,7 +116,7 @@ fn kind(answer: &Answer) -> Kind {
 /// The text of an answer, without characters that nobody would see.
 fn decode(answer: &Answer) -> String {
     let text = charset::decode(&answer.body, content_type(answer), answer.truncated).text;
-    clean::cleaned(text, &mut 0)
+    hidden::cleaned(text, &mut 0)
 }
 
 struct Read {

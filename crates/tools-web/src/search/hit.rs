@@ -1,9 +1,9 @@
 //! One result, as it is told to the caller.
 
 use super::address;
-use crate::clean::clean;
 use crate::depth::shallow;
 use dom_query::Document;
+use octo_toolkit::hidden::clean;
 use schemars::JsonSchema;
 use serde::Serialize;
 
