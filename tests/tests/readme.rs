@@ -1,5 +1,5 @@
 //! Someone who has only the README or a page of the guide gets to a call: the commands run as they stand, in an empty
-//! folder.
+//! folder, and the pictures are what they make.
 
 #![allow(
     clippy::disallowed_methods,
@@ -12,9 +12,25 @@
 
 use anyhow::{Context, Result};
 use octo_tests::binaries::program;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const README: &str = include_str!("../../README.md");
+const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs");
+/// The page whose commands need Chromium and take the pictures.
+const BROWSER: &str = "browser.md";
+/// A picture in a page.
+const PICTURES: &str = "](../pictures/";
+
+/// A page whose commands have been run.
+struct Walk {
+    /// Keeps the folder until the pictures have been looked at.
+    home: tempfile::TempDir,
+    /// What each block printed.
+    parts: Vec<String>,
+    said: String,
+}
 
 /// The commands marked to be run, block by block.
 fn blocks(page: &str) -> Vec<&str> {
@@ -34,71 +50,150 @@ fn shown(page: &str) -> Vec<Vec<&str>> {
         .collect()
 }
 
-/// Runs all blocks of a page as one script and gives what it printed.
-fn run(page: &str) -> Result<(String, String)> {
+fn free_port() -> Result<String> {
+    Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port().to_string())
+}
+
+/// The site that some pages of the guide use.
+fn copy_shop(to: &Path) -> Result<()> {
+    std::fs::create_dir(to)?;
+    for file in std::fs::read_dir(Path::new(DOCS).join("guide/shop"))? {
+        let file = file?;
+        std::fs::copy(file.path(), to.join(file.file_name()))?;
+    }
+    Ok(())
+}
+
+/// Runs all blocks of a page as one script, in a folder that has only what the page says to copy.
+fn run(page: &str) -> Result<Walk> {
     let home = tempfile::tempdir()?;
     let folder = program("octoprox")?.parent().context("no folder")?.display().to_string();
-    // Another port than the usual one, so that a hub that runs here already is left alone.
-    let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port().to_string();
     let mut script = String::from("set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n");
     for (at, block) in blocks(page).iter().enumerate() {
         script.push_str(&format!("echo '@@ block {at}'\n{block}\n"));
     }
-    let script = script.replace("127.0.0.1:7000", &format!("127.0.0.1:{port}"));
+    // Other ports than the written ones, so that what runs here already is left alone.
+    let (hub, shop) = (free_port()?, free_port()?);
+    let script = script.replace("127.0.0.1:7000", &format!("127.0.0.1:{hub}")).replace("8008", &shop);
     // The hub's own data lie beside the folder, as they do for everybody.
     let work = home.path().join("work");
     std::fs::create_dir(&work)?;
+    if page.contains("`docs/guide/shop` into an empty folder") {
+        copy_shop(&work.join("shop"))?;
+    }
     let output = Command::new("bash")
         .args(["-c", &script])
         .current_dir(work)
         .env_clear()
         .env("PATH", format!("{folder}:{}", std::env::var("PATH")?))
         .env("HOME", home.path())
-        .env("OCTOPROX_PORT", &port)
+        .env("OCTOPROX_PORT", &hub)
         .stdin(Stdio::null())
         .output()?;
-    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{out}\n{err}");
-    Ok((out.into_owned(), err.into_owned()))
+    let (out, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{out}\n{said}");
+    let out = out.replace(&shop, "8008");
+    let parts = out.split("@@ block ").skip(1).map(str::to_owned).collect();
+    Ok(Walk { home, parts, said: said.into_owned() })
+}
+
+impl Walk {
+    /// Every line that a page shows must have been printed by the block before it.
+    fn check(&self, name: &str, expected: &[Vec<&str>]) {
+        assert_eq!(self.parts.len(), expected.len(), "{name}");
+        for (part, expected) in self.parts.iter().zip(expected) {
+            for text in expected {
+                assert!(part.contains(text), "{name}: {text} is not in:\n{part}\n{}", self.said);
+            }
+        }
+    }
+}
+
+/// The pages of the guide by name.
+fn guide() -> Result<Vec<(String, String)>> {
+    let mut pages = Vec::new();
+    for entry in std::fs::read_dir(Path::new(DOCS).join("guide"))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|ending| ending == "md") {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            pages.push((name, std::fs::read_to_string(&path)?));
+        }
+    }
+    Ok(pages)
 }
 
 #[test]
 fn the_commands_of_the_guide_work() -> Result<()> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/guide");
-    let mut pages = 0;
-    for entry in std::fs::read_dir(folder)? {
-        let path = entry?.path();
-        let page = std::fs::read_to_string(&path)?;
-        let (out, err) = run(&page)?;
-        let parts: Vec<&str> = out.split("@@ block ").skip(1).collect();
-        let expected = shown(&page);
-        assert_eq!(parts.len(), expected.len(), "{}", path.display());
-        for (part, expected) in parts.iter().zip(expected) {
-            for text in expected {
-                assert!(part.contains(text), "{}: {text} is not in:\n{part}\n{err}", path.display());
-            }
-        }
-        pages += 1;
+    let pages = guide()?;
+    assert!(pages.len() >= 5, "{} pages", pages.len());
+    for (name, page) in pages.iter().filter(|(name, _)| name != BROWSER) {
+        run(page)?.check(name, &shown(page));
     }
-    assert!(pages >= 3, "{pages} pages");
     Ok(())
 }
 
 #[test]
 fn the_commands_of_the_readme_work() -> Result<()> {
-    let (out, err) = run(README)?;
-    let parts: Vec<&str> = out.split("@@ block ").skip(1).collect();
     let expected: [&[&str]; 4] = [
-        &["time_now", "2026-11-15T07:00:00"],
+        &["time_now", "2026-11-15T07:00:00", "timezone=TEXT"],
         &["\"protocolVersion\":\"2025-11-25\"", "\"days\":358"],
         &["\"success\":true", "\"day_of_week\":\"Friday\"", "\"resultType\":\"complete\"", "Europe/Berlin"],
         &["time_convert", "time_diff", "time_parse", "time_now"],
     ];
-    assert_eq!(parts.len(), expected.len());
-    for (part, expected) in parts.iter().zip(expected) {
-        for text in expected {
-            assert!(part.contains(text), "{text} is not in:\n{part}\n{err}");
+    run(README)?.check("README.md", &expected.map(<[&str]>::to_vec));
+    Ok(())
+}
+
+/// Width and height of a PNG; nothing else is one.
+fn size(picture: &[u8]) -> Option<(u32, u32)> {
+    let number = |at: usize| Some(u32::from_be_bytes(picture.get(at..at + 4)?.try_into().ok()?));
+    let png = picture.starts_with(b"\x89PNG\r\n\x1a\n") && picture.get(12..16) == Some(b"IHDR");
+    Some((number(16)?, number(20)?)).filter(|_| png)
+}
+
+/// Where the pictures of the documentation are.
+fn pictures() -> PathBuf {
+    Path::new(DOCS).join("pictures")
+}
+
+#[test]
+fn the_commands_of_the_browser_page_make_its_pictures() -> Result<()> {
+    let page = std::fs::read_to_string(Path::new(DOCS).join("guide").join(BROWSER))?;
+    let walk = run(&page)?;
+    walk.check(BROWSER, &shown(&page));
+    let named: BTreeSet<&str> =
+        page.split(PICTURES).skip(1).filter_map(|rest| rest.split(')').next()).collect();
+    assert!(named.len() >= 3, "{named:?}");
+    for name in named {
+        let made = std::fs::read(walk.home.path().join("work").join(name)).context(name.to_owned())?;
+        if std::env::var_os("OCTOPROX_KEEP_PICTURES").is_some() {
+            std::fs::create_dir_all(pictures())?;
+            std::fs::write(pictures().join(name), &made)?;
         }
+        let kept = std::fs::read(pictures().join(name)).context(name.to_owned())?;
+        assert_eq!(size(&made).context("no PNG")?, size(&kept).context("no PNG")?, "{name}");
     }
+    Ok(())
+}
+
+#[test]
+fn every_picture_is_named_and_small_and_every_name_is_a_picture() -> Result<()> {
+    let mut pages = guide()?;
+    pages.push(("README.md".to_owned(), README.replace("](docs/pictures/", PICTURES)));
+    let mut named = BTreeSet::new();
+    for (_, page) in &pages {
+        named.extend(
+            page.split(PICTURES).skip(1).filter_map(|rest| rest.split(')').next()).map(str::to_owned),
+        );
+    }
+    let mut there = BTreeSet::new();
+    for file in std::fs::read_dir(pictures())? {
+        let file = file?;
+        let (name, picture) = (file.file_name().to_string_lossy().into_owned(), std::fs::read(file.path())?);
+        let (width, height) = size(&picture).with_context(|| format!("{name} is no PNG"))?;
+        assert!(width >= 200 && height >= 100 && picture.len() < 150_000, "{name}: {width} × {height}");
+        there.insert(name);
+    }
+    assert_eq!(there, named);
     Ok(())
 }

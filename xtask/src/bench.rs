@@ -1,8 +1,10 @@
 //! The hub measured beside what it is made of, interleaved in one run, as ratios.
 
+pub mod browser;
 pub mod files;
 mod report;
 mod servers;
+pub mod web;
 
 use anyhow::{Context, Result, ensure};
 use servers::{Running, copy_tree, free_port, post};

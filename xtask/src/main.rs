@@ -21,7 +21,9 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   docs [--check]            write docs/reference from the binary, or fail where it differs
   new-tool TOOLBOX NAME     start a tool in crates/tools-TOOLBOX
   bench [SECONDS ROUNDS]    measure the hub beside what it is made of; needs ../shared/bench and nginx
-  bench files               measure the file tools beside ripgrep; needs ../shared/bench and rg";
+  bench files               measure the file tools beside ripgrep; needs ../shared/bench and rg
+  bench web                 measure fetch_url beside a bare GET
+  bench browser             measure the browser beside Playwright MCP; needs scripts/services";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -42,7 +44,9 @@ fn dispatch(words: &[&str]) -> Result<()> {
         ["docs"] => docs::run(&root, docs::Mode::Write),
         ["docs", "--check"] => docs::run(&root, docs::Mode::Check),
         ["bench"] => bench::run(&root, "2", "5"),
+        ["bench", "browser", words @ ..] => bench::browser::run(&root, words),
         ["bench", "files"] => bench::files::run(&root),
+        ["bench", "web"] => bench::web::run(&root),
         ["bench", seconds, rounds] => bench::run(&root, seconds, rounds),
         ["new-tool", toolbox, name] => new_tool::run(&root, toolbox, name),
         _ => bail!(USAGE),

@@ -1,11 +1,12 @@
 //! Checks what the compiler does not: the order of crates, sizes, and lint allowances.
 
 mod attributes;
+mod bans;
+mod dials;
 mod doors;
 mod features;
 mod manifest;
 mod order;
-
 mod sizes;
 mod sources;
 
@@ -44,12 +45,15 @@ pub fn run(root: &Path) -> Result<()> {
 fn inspect(root: &Path) -> Result<Report> {
     let packages = manifest::read_all(root)?;
     let sources = sources::read_all(root)?;
+    let deny = std::fs::read_to_string(root.join("deny.toml"))?;
     let exceptions = std::fs::read_to_string(root.join("xtask/exceptions.txt"))?;
     let rules = [
         order::check(&packages),
         features::check(&packages, &sources),
         sizes::check(&sources, &exceptions),
         doors::check(&sources),
+        dials::check(&sources, dials::ELSEWHERE),
+        bans::check(&deny)?,
     ];
     Ok(rules.into_iter().fold(Report::default(), Report::merge))
 }

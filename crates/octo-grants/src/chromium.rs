@@ -8,7 +8,8 @@ mod enclose;
 mod flags;
 mod folder;
 mod namespace;
-mod proxy;
+pub(crate) mod proxy;
+mod watch;
 
 use crate::exec::{Bounds, Confine, Plan, Running, Sandbox, launch, runnable};
 use crate::{Doors, Grant, Net};
@@ -24,12 +25,16 @@ use std::time::{Duration, Instant};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::{Receiver, Sender};
 use url::Url;
+use watch::Watch;
 
 /// The names under which it is installed, the best first.
 const NAMES: [&str; 5] = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome"];
 
 /// How much of what it complains about is kept for the log.
 const COMPLAINTS: usize = 4_096;
+
+/// Bytes that the pages of one renderer may use.
+const PAGE_MEMORY: u64 = 5 << 29;
 
 /// How long bubblewrap may take to make its namespaces.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -86,6 +91,8 @@ pub struct Launched {
     proxy: Proxy,
     net: Net,
     complaints: Arc<Mutex<Vec<u8>>>,
+    /// Ends with it.
+    _watch: Watch,
 }
 
 impl Chromium {
@@ -152,7 +159,7 @@ impl Chromium {
         argv.extend(flags::flags(&folder, &address, sandboxed));
         let plan = Plan {
             argv,
-            env: flags::environment(&spec.path, &folder),
+            env: flags::environment(&spec.path, &folder, wrapper.is_some()),
             cwd: "/".into(),
             bounds: Bounds { memory: 0, processes: 0, file: 0, open_files: 0 },
             confine: Confine::Nothing,
@@ -173,6 +180,7 @@ impl Chromium {
         };
         let pipes = (Sender::from_owned_fd(to_browser)?, Receiver::from_owned_fd(from_browser)?);
         let pipes = Mutex::new(Some(pipes));
+        let watch = Watch::over(running.pid, PAGE_MEMORY);
         Ok(Launched {
             running: Some(running),
             pipes,
@@ -180,6 +188,7 @@ impl Chromium {
             proxy,
             net: spec.net.clone(),
             complaints: heard,
+            _watch: watch,
         })
     }
 

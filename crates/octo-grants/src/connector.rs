@@ -10,11 +10,6 @@ use std::sync::{Arc, OnceLock};
 /// Connects to `http` and `https` addresses without Nagle's delay.
 pub type Connector = HttpsConnector<Dialler>;
 
-/// A connector for servers that the operator has named in the settings.
-pub fn connector() -> io::Result<Connector> {
-    secured(Dialler::named())
-}
-
 /// TLS over what a dialler connects to.
 pub(crate) fn secured(dialler: Dialler) -> io::Result<Connector> {
     Ok(HttpsConnectorBuilder::new()

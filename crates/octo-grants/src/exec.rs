@@ -1,5 +1,6 @@
 //! Programs in the workspace: a sandbox, limits, a clean environment, and an end for everything they start.
 
+pub mod alone;
 mod bwrap;
 mod capture;
 mod confine;

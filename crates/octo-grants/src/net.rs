@@ -7,22 +7,28 @@ mod body;
 mod dial;
 mod errand;
 mod fail;
+mod gate;
 mod headers;
+mod named;
 mod queue;
 mod redirect;
 mod resolve;
 mod text;
 
 pub(crate) use dial::Dialler;
+pub use gate::{Gate, Relay};
 pub use resolve::{Resolve, Resolved};
 
+use crate::connector::{Connector, secured};
 use crate::{Doors, Grant};
 use allow::Allow;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use named::Named;
 use octo_model::ToolError;
 use queue::Queue;
 use resolve::System;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,9 +47,12 @@ pub struct NetSpec {
     pub per_host: usize,
 }
 
+const USER_AGENT: &str = concat!("octoprox/", env!("CARGO_PKG_VERSION"));
+const PER_HOST: usize = 6;
+
 impl Default for NetSpec {
     fn default() -> Self {
-        Self { allow: Vec::new(), user_agent: format!("octoprox/{}", env!("CARGO_PKG_VERSION")), per_host: 6 }
+        Self { allow: Vec::new(), user_agent: USER_AGENT.to_owned(), per_host: PER_HOST }
     }
 }
 
@@ -118,6 +127,29 @@ impl Net {
         Ok(Self(Arc::new(Way { allow, user_agent, dialler, client: OnceCell::new(), queue })))
     }
 
+    /// The way to one server that the operator has named, and to no other. A literal address is that address, `localhost` is
+    /// loopback, a name that only the operator's own network can have may be private; any other name must be public or on
+    /// the list, whenever it is connected to.
+    pub fn named(&self, url: &str) -> Result<Self, ToolError> {
+        let url = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+        let named = url.as_ref().and_then(Named::of).ok_or_else(|| {
+            ToolError::invalid("That is not an http or https address.").hint("Write https://HOST/PATH.")
+        })?;
+        let way = &self.0;
+        Ok(Self(Arc::new(Way {
+            allow: way.allow.clone(),
+            user_agent: way.user_agent.clone(),
+            dialler: way.dialler.to(named),
+            client: OnceCell::new(),
+            queue: Queue::new(way.queue.at_once()),
+        })))
+    }
+
+    /// For a client that needs more than [`Net::send`] gives, such as streams. What it connects to is checked here.
+    pub fn connector(&self) -> io::Result<Connector> {
+        secured(self.0.dialler.clone())
+    }
+
     /// A URL that may be asked for, as far as its text tells: http or https, no credentials, a port that is not another
     /// protocol's. The address is checked when connecting.
     pub fn url(&self, text: &str) -> Result<Url, ToolError> {
@@ -129,12 +161,34 @@ impl Net {
         self.0.dialler.addresses(host, port).await.map_err(|error| fail::dialling(host, &error))
     }
 
-    /// A connection to a host that was checked; for the browser's proxy.
-    pub async fn connect(&self, host: &str, port: u16) -> Result<TcpStream, ToolError> {
+    /// Says early and in words what [`Net::connect`] would refuse: a program behind a [`Gate`] hears only that it failed.
+    pub async fn check(&self, host: &str, port: u16) -> Result<(), ToolError> {
+        self.check_port(host, port)?;
+        self.addresses(host, port).await.map(drop)
+    }
+
+    fn check_port(&self, host: &str, port: u16) -> Result<(), ToolError> {
         if text::is_other_protocol(port) && !self.0.dialler.names_port(host, port) {
             return Err(text::port_refused(port));
         }
+        Ok(())
+    }
+
+    /// A connection to a host that was checked; for proxies.
+    pub async fn connect(&self, host: &str, port: u16) -> Result<TcpStream, ToolError> {
+        self.check_port(host, port)?;
         self.0.dialler.connect(host, port).await.map_err(|error| fail::dialling(host, &error))
+    }
+}
+
+impl Default for Net {
+    /// The public internet.
+    fn default() -> Self {
+        let allow = Arc::new(Allow::default());
+        let dialler = Dialler::public(allow.clone(), Arc::new(System::default()));
+        let user_agent = HeaderValue::from_static(USER_AGENT);
+        let queue = Queue::new(PER_HOST);
+        Self(Arc::new(Way { allow, user_agent, dialler, client: OnceCell::new(), queue }))
     }
 }
 

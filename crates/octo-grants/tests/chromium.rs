@@ -10,6 +10,7 @@
 use octo_grants::chromium::{Chromium, ChromiumSpec, Enclosure, Launched};
 use octo_grants::exec::launch;
 use octo_grants::net::{Net, NetSpec};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -88,7 +89,7 @@ async fn until(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 #[tokio::test]
-async fn a_browser_runs_enclosed_listens_nowhere_and_leaves_nothing() {
+async fn sec_br_03_a_browser_runs_enclosed_listens_nowhere_and_leaves_nothing() {
     for enclosure in [Enclosure::Auto, Enclosure::SharedNetwork] {
         let folder = tempfile::tempdir().unwrap();
         let state = folder.path().canonicalize().unwrap();
@@ -115,6 +116,81 @@ async fn a_browser_runs_enclosed_listens_nowhere_and_leaves_nothing() {
     }
 }
 
+#[tokio::test]
+async fn a_state_folder_may_have_a_long_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder
+        .path()
+        .canonicalize()
+        .unwrap()
+        .join("a-home-with-a-long-name/and-a-state-folder-far-below/of-it");
+    for enclosure in [Enclosure::Auto, Enclosure::None] {
+        let launched = chromium(&state, enclosure).start().await.unwrap();
+        assert!(version(&launched).await.contains("Chrome/"), "{enclosure:?}");
+        drop(launched);
+        until("all processes are gone", || marked(&state).is_empty()).await;
+    }
+}
+
+/// What a hub without root does; for the test that starts it so.
+#[tokio::test]
+#[ignore = "a process that another test starts"]
+async fn without_root() {
+    let state = std::env::var("OCTO_TEST_STATE").unwrap();
+    for (enclosure, words) in
+        [(Enclosure::Auto, "bubblewrap, and Chromium's sandbox"), (Enclosure::None, "Chromium's sandbox")]
+    {
+        let state = Path::new(&state).join(format!("{enclosure:?}"));
+        let grant = chromium(&state, enclosure);
+        assert_eq!(grant.sandbox(), words);
+        let launched = grant.start().await.unwrap();
+        assert!(version(&launched).await.contains("Chrome/"), "{}", launched.complaints());
+        // Nobody else on the machine may use its way out.
+        assert!(launched.credentials().is_some());
+        let running = marked(&state);
+        assert!(running.iter().any(|(_, line)| line.contains("--type=")), "{running:#?}");
+        for (pid, line) in &running {
+            assert!(!line.contains("--no-sandbox"), "{line}");
+            assert_eq!(listening(*pid), Vec::<String>::new(), "{line}");
+        }
+        drop(launched);
+        until("all processes are gone", || marked(&state).is_empty()).await;
+    }
+}
+
+#[tokio::test]
+async fn without_root_chromium_has_its_own_sandbox() {
+    if !rustix::process::geteuid().is_root() {
+        return without_root_here().await;
+    }
+    // Where everyone may read it and write beside it.
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("hub");
+    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    for path in [folder.path(), &program] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).unwrap();
+    }
+    let output = std::process::Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(&program)
+        .args(["--exact", "without_root", "--ignored", "--test-threads=1"])
+        .env("OCTO_TEST_STATE", folder.path().join("state"))
+        .env("TMPDIR", folder.path())
+        .current_dir("/")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+}
+
+/// The same where the tests themselves run without root.
+async fn without_root_here() {
+    let folder = tempfile::tempdir().unwrap();
+    let grant = chromium(folder.path(), Enclosure::None);
+    assert_eq!(grant.sandbox(), "Chromium's sandbox");
+    assert!(version(&grant.start().await.unwrap()).await.contains("Chrome/"));
+}
+
 /// A hub of its own, for the test that kills it.
 #[tokio::test]
 #[ignore = "a process that another test starts"]
@@ -127,7 +203,7 @@ async fn hub() {
 }
 
 #[tokio::test]
-async fn a_hub_that_is_killed_leaves_no_process_and_no_profile() {
+async fn sec_br_04_a_hub_that_is_killed_leaves_no_process_and_no_profile() {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().canonicalize().unwrap();
     let mut hub = std::process::Command::new(std::env::current_exe().unwrap())

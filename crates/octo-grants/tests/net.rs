@@ -11,10 +11,14 @@
 mod bodies;
 #[path = "net/bombs.rs"]
 mod bombs;
+#[path = "net/gates.rs"]
+mod gates;
 #[path = "net/ground.rs"]
 mod ground;
 #[path = "net/manners.rs"]
 mod manners;
+#[path = "net/named.rs"]
+mod named;
 #[path = "net/names.rs"]
 mod names;
 #[path = "net/redirects.rs"]

@@ -66,7 +66,7 @@ impl Connection {
                 (wire, Some(process))
             }
             Link::Http { url, headers } => {
-                (Wire::Http(Arc::new(Endpoint::new(inner.client()?, url, headers, limit)?)), None)
+                (Wire::Http(Arc::new(Endpoint::new(inner.client(url)?, url, headers, limit)?)), None)
             }
         };
         let server = match handshake::shake(&wire, &inbox, plan).await {

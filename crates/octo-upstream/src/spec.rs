@@ -1,6 +1,6 @@
 //! What the settings say of one upstream.
 
-use octo_grants::Command;
+use octo_grants::{Command, Net};
 use octo_wire::Era;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,6 +19,8 @@ pub enum Link {
 pub struct Spec {
     pub name: String,
     pub link: Link,
+    /// The way to servers over HTTP. The server's own address is allowed because it was named; see [`Net::named`].
+    pub net: Net,
     /// The longest that one call may take.
     pub call_timeout: Duration,
     /// The longest that one page of a list may take.
@@ -36,6 +38,7 @@ impl Spec {
         Self {
             name: name.into(),
             link,
+            net: Net::default(),
             call_timeout: Duration::from_secs(300),
             list_timeout: Duration::from_secs(30),
             start_timeout: Duration::from_secs(30),

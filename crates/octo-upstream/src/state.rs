@@ -85,11 +85,11 @@ impl Inner {
     }
 
     /// The pool of HTTP connections, made when it is first needed.
-    pub(crate) fn client(&self) -> Outcome<Client> {
+    pub(crate) fn client(&self, url: &str) -> Outcome<Client> {
         if let Some(ready) = self.client.get() {
             return Ok(ready.clone());
         }
-        let fresh = client()?;
+        let fresh = client(&self.spec.net, url)?;
         Ok(self.client.get_or_init(|| fresh).clone())
     }
 

@@ -4,7 +4,7 @@ use crate::cli::{Failure, Purpose, Session, state_dir};
 use crate::jq;
 use crate::program::this_program;
 use crate::settings::{Durability, Era, Loaded, Server, Settings};
-use crate::toolboxes::{doors, no_doors, toolboxes};
+use crate::toolboxes::{doors, no_doors, toolboxes, wired};
 use crate::unrecorded::Unrecorded;
 use octo_grants::{Command, Doors};
 use octo_hub::{Hub, Ledger, Parts, Profile, Spills};
@@ -70,7 +70,7 @@ impl Assembly {
         };
         let servers = settings.servers.iter().filter(|(name, server)| server.enabled && reach.includes(name));
         let upstreams: Vec<Arc<Upstream>> =
-            servers.map(|(name, server)| Upstream::start(spec(name, server, settings))).collect();
+            servers.map(|(name, server)| Upstream::start(spec(name, server, session))).collect();
         let (ledger, spills): (Arc<dyn Ledger>, Arc<dyn Spills>) = match &store {
             Some(store) => (Arc::clone(store) as _, Arc::clone(store) as _),
             None => (Arc::new(Unrecorded), Arc::new(Unrecorded)),
@@ -132,8 +132,9 @@ fn opened(settings: &Settings, spills: &Arc<dyn Spills>) -> Result<Doors, Failur
 }
 
 fn natives(settings: &Settings, doors: &Doors) -> impl Iterator<Item = Arc<dyn Source>> + use<> {
-    let (switches, doors) = (settings.toolboxes.clone(), doors.clone());
-    toolboxes(settings).into_iter().map(move |toolbox| {
+    let switches = settings.toolboxes.clone();
+    let (toolboxes, doors) = wired(settings, doors);
+    toolboxes.into_iter().map(move |toolbox| {
         let on = switches.is_on(toolbox.name);
         toolbox.into_source(doors.clone(), on)
     })
@@ -146,7 +147,7 @@ fn profiles(settings: &Settings) -> Result<Vec<Profile>, Failure> {
     made.collect()
 }
 
-fn spec(name: &str, server: &Server, settings: &Settings) -> Spec {
+fn spec(name: &str, server: &Server, session: &Session) -> Spec {
     let open = |values: &std::collections::BTreeMap<String, crate::settings::Secret>| {
         values.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect()
     };
@@ -155,11 +156,12 @@ fn spec(name: &str, server: &Server, settings: &Settings) -> Spec {
             program: program.clone(),
             args: server.args.clone(),
             env: open(&server.env),
-            cwd: server.cwd.clone().or_else(|| settings.workspace.clone()),
+            cwd: server.cwd.clone().or_else(|| session.loaded.settings.workspace.clone()),
         }),
         (None, url) => Link::Http { url: url.clone().unwrap_or_default(), headers: open(&server.headers) },
     };
     let mut spec = Spec::new(name, link);
+    spec.net = session.net.clone();
     spec.call_timeout = Duration::from_secs(server.timeout_seconds);
     spec.era = match server.era {
         Era::Auto => None,

@@ -7,21 +7,24 @@ mod completions;
 mod config;
 mod envelope;
 mod failure;
+mod manual;
 mod out;
 mod pipes;
 mod readable;
+mod saved;
 mod serve;
 mod session;
 mod stdio;
 mod table;
 mod token;
 mod tools;
+mod width;
 
 use crate::jq;
 use crate::settings::Flags;
-use crate::toolboxes::LAUNCHER;
+use crate::toolboxes::{LAUNCHER, PDF_WORKER};
 pub use audit::state_dir;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 pub use failure::Failure;
 pub use session::{Purpose, Session};
 use std::path::PathBuf;
@@ -70,6 +73,9 @@ enum Command {
     /// Evaluates a jq expression from standard input, for the hub itself.
     #[command(name = jq::COMMAND, hide = true)]
     JqWorker,
+    /// Reads a PDF from standard input, for the hub itself.
+    #[command(name = PDF_WORKER, hide = true)]
+    PdfWorker,
     /// Starts a program for the hub itself, in its bounds, and ends whatever it leaves behind.
     #[command(name = LAUNCHER, hide = true)]
     Launch {
@@ -97,6 +103,13 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// The help of a command that prints it itself.
+fn help(command: &str) -> String {
+    let mut all = Cli::command();
+    all.build();
+    all.find_subcommand_mut(command).map(|found| found.render_help().to_string()).unwrap_or_default()
+}
+
 fn run(cli: &Cli) -> Result<(), Failure> {
     let flags = cli.common.flags();
     match &cli.command {
@@ -109,6 +122,10 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Token(command) => command.run(),
         Command::Completions(command) => command.run(),
         Command::JqWorker => Ok(jq::work(std::io::stdin().lock(), std::io::stdout().lock())?),
+        Command::PdfWorker => {
+            octo_grants::Pdf::enter()?;
+            Ok(tools_web::read_pdf(std::io::stdin().lock(), std::io::stdout().lock())?)
+        }
         Command::Launch { .. } => Ok(()),
     }
 }
@@ -116,7 +133,6 @@ fn run(cli: &Cli) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_commands_hold_together() {

@@ -5,7 +5,7 @@ use octo_grants::chromium::{ChromiumSpec, Enclosure};
 use octo_grants::exec::{Exec, ExecLimits, ExecSpec, SandboxChoice, Sessions};
 use octo_grants::fs::{self, RootSpec, Workspace, WorkspaceSpec};
 use octo_grants::net::NetSpec;
-use octo_grants::{Chromium, Clock, Doors, Keep, Net, SshKey};
+use octo_grants::{Chromium, Clock, Doors, Keep, Net, Pdf, Render, SshKey};
 use octo_hub::Spills;
 use octo_model::{CallId, Caller, Json, Members, ToolError};
 use octo_toolkit::{BoxFuture, Toolbox};
@@ -17,11 +17,30 @@ use url::Url;
 
 /// The hidden command that starts programs.
 pub const LAUNCHER: &str = "launch";
+/// The hidden command that takes a PDF apart.
+pub const PDF_WORKER: &str = "pdf-worker";
 
 /// Every toolbox of this build, in the order of their names.
 pub fn toolboxes(settings: &Settings) -> Vec<Toolbox> {
+    with_browser(settings, &tools_browser::Shared::default())
+}
+
+/// The same, and the doors with what one toolbox does for another: the browser shows pages to those who only read, when
+/// it is on.
+pub fn wired(settings: &Settings, doors: &Doors) -> (Vec<Toolbox>, Doors) {
+    let browser = tools_browser::Shared::default();
+    let mut doors = doors.clone();
+    if settings.toolboxes.is_on("browser")
+        && let Ok(chromium) = doors.open::<Chromium>()
+    {
+        doors = doors.with(Render::new(Arc::new(browser.renderer(chromium))));
+    }
+    (with_browser(settings, &browser), doors)
+}
+
+fn with_browser(settings: &Settings, shared: &tools_browser::Shared) -> Vec<Toolbox> {
     vec![
-        tools_browser::toolbox(browser(settings)),
+        shared.toolbox(browser(settings)),
         tools_web::fetch_toolbox(),
         tools_files::toolbox(),
         tools_git::toolbox(git(settings)),
@@ -89,6 +108,7 @@ pub fn doors(
     let mut doors = no_doors()
         .with(net.clone())
         .with(Chromium::new(chromium(state, program, net))?)
+        .with(Pdf::new(vec![program.into(), PDF_WORKER.into()]))
         .with(workspace.clone())
         .with(exec.clone())
         .with(Sessions::new(exec))
@@ -100,7 +120,7 @@ pub fn doors(
 }
 
 /// What the operator allows, and the search engine that the operator has named.
-fn reach(settings: &Settings) -> NetSpec {
+pub fn reach(settings: &Settings) -> NetSpec {
     let mut allow = settings.net.allow.clone();
     let engine = settings.search.searxng_url.as_deref().and_then(|url| Url::parse(url).ok());
     if let Some((host, port)) =

@@ -74,6 +74,7 @@ impl Open {
             self.page.settle(REST).await?;
         }
         let look = self.look().await?;
+        events.extend(look.note.clone());
         let told = self.tell(&look);
         Ok(After { events, ..told })
     }

@@ -2,9 +2,9 @@
 
 use crate::Settings;
 use crate::clean;
-use crate::engine::{Engine, Page, Session};
+use crate::engine::{Engine, Glance, Life, Page, Session};
 use crate::snapshot::{Flat, Refs, Tree, View};
-use octo_toolkit::{Caller, Chromium, Cx, ToolError};
+use octo_toolkit::{Caller, Chromium, Cx, Kind, ToolError};
 use serde_json::json;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +15,13 @@ const USUAL: &str = "default";
 /// Letters of a session's name.
 const LONGEST: usize = 64;
 
-type Memories = HashMap<(String, String, String), Arc<tokio::sync::Mutex<Memory>>>;
+type Key = (String, String, String);
+
+/// A session's memory ends with it.
+struct Kept {
+    life: Life,
+    memory: Arc<tokio::sync::Mutex<Memory>>,
+}
 
 /// Every tool of the toolbox has one.
 #[derive(Clone)]
@@ -24,7 +30,7 @@ pub struct Browser(Arc<Inner>);
 struct Inner {
     engine: Engine,
     settings: Settings,
-    memories: Mutex<Memories>,
+    memories: Mutex<HashMap<Key, Kept>>,
 }
 
 /// What a session has shown to its caller.
@@ -56,11 +62,19 @@ pub struct Look {
     pub document: Arc<str>,
     pub url: String,
     pub title: String,
+    /// What the caller must know of it.
+    pub note: Option<String>,
 }
 
 impl Browser {
-    pub fn new(settings: Settings) -> Self {
-        Self(Arc::new(Inner { engine: Engine::new(), settings, memories: Mutex::default() }))
+    pub fn new(engine: Engine, settings: Settings) -> Self {
+        Self(Arc::new(Inner { engine, settings, memories: Mutex::default() }))
+    }
+
+    /// How many sessions are remembered.
+    #[cfg(test)]
+    pub fn remembered(&self) -> usize {
+        self.memories().len()
     }
 
     pub fn settings(&self) -> &Settings {
@@ -69,11 +83,38 @@ impl Browser {
 
     /// The caller's session, which is made if there is none.
     pub async fn open(&self, chromium: &Chromium, name: Option<&str>, cx: &Cx) -> Result<Open, ToolError> {
-        let name = named(name)?;
-        let memory = self.memory(&cx.caller, name).lock_owned().await;
-        let session = self.0.engine.session(chromium, &cx.caller, name).await?;
+        let (session, memory) = self.hold(chromium, name, cx).await?;
         let page = session.page().await?;
         Ok(Open { session, page, memory })
+    }
+
+    /// The same for who leaves the page anyway, and need not be told that it has crashed.
+    pub async fn open_anew(
+        &self,
+        chromium: &Chromium,
+        name: Option<&str>,
+        cx: &Cx,
+    ) -> Result<Open, ToolError> {
+        let (session, memory) = self.hold(chromium, name, cx).await?;
+        let page = session.page_anew().await?;
+        Ok(Open { session, page, memory })
+    }
+
+    /// Waits until no other call uses the session; one that was closed meanwhile is made again.
+    async fn hold(
+        &self,
+        chromium: &Chromium,
+        name: Option<&str>,
+        cx: &Cx,
+    ) -> Result<(Session, OwnedMutexGuard<Memory>), ToolError> {
+        let name = named(name)?;
+        loop {
+            let session = self.0.engine.session(chromium, &cx.caller, name).await?;
+            let memory = self.memory(&cx.caller, name, &session).lock_owned().await;
+            if session.is_open() {
+                return Ok((session, memory));
+            }
+        }
     }
 
     /// Closes a session and forgets all of it; false when there was none.
@@ -84,16 +125,24 @@ impl Browser {
         Ok(closed)
     }
 
-    fn memory(&self, caller: &Caller, name: &str) -> Arc<tokio::sync::Mutex<Memory>> {
-        Arc::clone(self.memories().entry(key(caller, name)).or_default())
+    fn memory(&self, caller: &Caller, name: &str, session: &Session) -> Arc<tokio::sync::Mutex<Memory>> {
+        let mut memories = self.memories();
+        let (key, life) = (key(caller, name), session.life());
+        if let Some(kept) = memories.get(&key).filter(|kept| kept.life == life) {
+            return Arc::clone(&kept.memory);
+        }
+        memories.retain(|_, kept| !kept.life.is_over());
+        let memory = Arc::default();
+        memories.insert(key, Kept { life, memory: Arc::clone(&memory) });
+        memory
     }
 
-    fn memories(&self) -> std::sync::MutexGuard<'_, Memories> {
+    fn memories(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Kept>> {
         self.0.memories.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn key(caller: &Caller, name: &str) -> (String, String, String) {
+fn key(caller: &Caller, name: &str) -> Key {
     (caller.tenant.clone(), caller.subject.clone(), name.to_owned())
 }
 
@@ -111,18 +160,40 @@ impl Open {
     /// Looks at the active tab.
     pub async fn look(&self) -> Result<Look, ToolError> {
         let page = &self.page;
+        if let Some(nodes) = page.heavy().await? {
+            return self.glance(nodes).await;
+        }
         let layout = page.cdp("DOMSnapshot.captureSnapshot", json!({"computedStyles": []}));
         let (frames, layout, size, place) =
             tokio::join!(page.ax_trees(), layout, page.viewport(), page.location());
-        let (frames, (url, title)) = (frames?, place?);
+        let frames = match frames {
+            Err(error) if error.kind == Kind::TooLarge => return self.glance(0).await,
+            frames => frames?,
+        };
         // Without a layout all is taken as not shown: the order of the page counts then.
         let view = match (layout, size, frames.first()) {
             (Ok(layout), Ok(size), Some(main)) => View::of(&layout, &main.session, size),
             _ => View::default(),
         };
-        let document = format!("{}/{}", page.id(), page.document()).into();
-        let tree = Tree::of(&frames, &view);
-        Ok(Look { tree, document, url: clean::line(&url), title: clean::cut(&clean::line(&title), 200) })
+        Ok(self.looked(Tree::of(&frames, &view), place?, None))
+    }
+
+    /// A page that is too large to be read whole, as far as the viewport shows it.
+    async fn glance(&self, nodes: u64) -> Result<Look, ToolError> {
+        let (glance, place) = tokio::join!(self.page.glance(), self.page.location());
+        let Glance { tree, shown, clickable } = glance?;
+        let view = View { shown: shown.into_iter().collect(), clickable: clickable.into_iter().collect() };
+        let size = if nodes > 0 { format!(" ({nodes} nodes)") } else { String::new() };
+        let note = format!(
+            "The page is too large to be read whole{size}: only what the viewport shows is listed, with names that are \
+             guessed. browser_scroll goes further; a selector or browser_execute_js finds the rest."
+        );
+        Ok(self.looked(Tree::of(&[tree], &view), place?, Some(note)))
+    }
+
+    fn looked(&self, tree: Tree, (url, title): (String, String), note: Option<String>) -> Look {
+        let document = format!("{}/{}", self.page.id(), self.page.document()).into();
+        Look { tree, document, url: clean::line(&url), title: clean::cut(&clean::line(&title), 200), note }
     }
 
     pub fn seen(&self) -> Option<&Seen> {

@@ -3,13 +3,19 @@
 //! An [`Engine`] holds at most one browser process, which is started by the first call and again after a crash. A
 //! [`Session`] is a browser context of its own (cookies, storage), named by its caller; a [`Page`] is one of its tabs.
 
+mod accessible;
 mod act;
+mod ask;
 mod browser;
+mod glance;
 mod go;
 mod keys;
-mod look;
+mod picture;
+mod place;
+mod query;
 mod rings;
 mod scheme;
+mod script;
 mod session;
 mod tab;
 #[cfg(test)]
@@ -20,7 +26,7 @@ use octo_toolkit::{Caller, Chromium, Kind, ToolError};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
 /// Sessions of one caller, and of all.
@@ -51,6 +57,22 @@ type Key = (String, String, String);
 /// A named browser context of one caller.
 #[derive(Clone)]
 pub struct Session(Arc<session::Held>);
+
+/// Tells whether a session still lives, without keeping it, and one from another of the same name.
+#[derive(Clone)]
+pub struct Life(Weak<session::Held>);
+
+impl PartialEq for Life {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.ptr_eq(&other.0)
+    }
+}
+
+impl Life {
+    pub fn is_over(&self) -> bool {
+        self.0.strong_count() == 0
+    }
+}
 
 /// One tab. Cheap to clone.
 #[derive(Clone)]
@@ -122,6 +144,14 @@ pub struct FrameTree {
     pub nodes: Vec<AxNode>,
 }
 
+/// What the viewport shows of a page that is too large to be read whole: roles and names are guessed from the elements.
+#[derive(Debug, Clone)]
+pub struct Glance {
+    pub tree: FrameTree,
+    pub shown: Vec<Node>,
+    pub clickable: Vec<Node>,
+}
+
 /// A node of an accessibility tree, as Chromium tells it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AxNode {
@@ -157,7 +187,18 @@ pub enum Shot {
     Element(Node),
 }
 
-/// A PNG, in base64 as clients want it.
+/// How a picture is kept.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Format {
+    Png,
+    /// With some loss, and smaller.
+    Jpeg {
+        quality: u32,
+        scale: f64,
+    },
+}
+
+/// In base64, as clients want it.
 #[derive(Debug, Clone)]
 pub struct Picture {
     pub base64: String,
@@ -325,6 +366,7 @@ impl Engine {
     /// Closes a session with its tabs and forgets its cookies; false when there was none.
     pub async fn close(&self, caller: &Caller, name: &str) -> bool {
         let removed = self.0.running.lock().await.sessions.remove(&key(caller, name));
+        // Without the lock: a browser that hangs must not keep others waiting.
         match removed {
             Some(session) => {
                 session.0.close().await;
@@ -335,31 +377,31 @@ impl Engine {
     }
 }
 
-/// Closes sessions that nobody uses, and the browser when none is left.
+/// Closes sessions that nobody uses, and the browser when none has been left for as long.
 async fn tidy(engine: Weak<Inner>, browser: Weak<browser::Browser>) {
+    let mut alone: Option<Instant> = None;
     loop {
         let Some(idle) = engine.upgrade().map(|inner| inner.idle) else { return };
         tokio::time::sleep((idle / 10).max(Duration::from_millis(50))).await;
         let (Some(inner), Some(browser)) = (engine.upgrade(), browser.upgrade()) else { return };
-        let mut running = inner.running.lock().await;
-        if !running.browser.as_ref().is_some_and(|current| Arc::ptr_eq(current, &browser)) {
-            return;
-        }
-        let old: Vec<Key> = running
-            .sessions
-            .iter()
-            .filter(|(_, session)| session.0.idle() > idle)
-            .map(|(key, _)| key.clone())
-            .collect();
-        let any = !old.is_empty();
-        for key in old {
-            if let Some(session) = running.sessions.remove(&key) {
-                session.0.close().await;
+        let old: Vec<Session> = {
+            let mut running = inner.running.lock().await;
+            if !running.browser.as_ref().is_some_and(|current| Arc::ptr_eq(current, &browser)) {
+                return;
             }
-        }
-        if any && running.sessions.is_empty() {
-            running.browser = None;
-            return;
+            let old: Vec<_> = running.sessions.extract_if(|_, session| session.0.idle() > idle).collect();
+            if !old.is_empty() && running.sessions.is_empty() {
+                running.browser = None;
+            }
+            if !running.sessions.is_empty() {
+                alone = None;
+            } else if alone.get_or_insert_with(Instant::now).elapsed() > idle {
+                running.browser = None;
+            }
+            old.into_iter().map(|(_, session)| session).collect()
+        };
+        for session in old {
+            session.0.close().await;
         }
     }
 }

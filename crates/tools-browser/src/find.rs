@@ -76,6 +76,6 @@ impl Tool for Find {
                 Some(format!("{} {said:?} [ref={name}]{states}", near.item.role))
             })
             .collect();
-        Ok(Output { truncated: all.len() > found.len(), total: all.len(), found })
+        Ok(Output { truncated: all.len() > found.len() || look.note.is_some(), total: all.len(), found })
     }
 }

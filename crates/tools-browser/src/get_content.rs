@@ -73,7 +73,7 @@ impl Tool for GetContent {
         let more = all.text.chars().nth(end).is_some();
         open.remember(&look);
         let next = more.then_some(end as u64);
-        let truncated = more || all.truncated;
+        let truncated = more || all.truncated || look.note.is_some();
         Ok(Output { url: look.url, title: look.title, content, truncated, next })
     }
 }

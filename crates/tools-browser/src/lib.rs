@@ -19,6 +19,7 @@ mod hover;
 mod navigate;
 mod network;
 mod press_key;
+mod render;
 mod screenshot;
 mod scroll;
 mod select_option;
@@ -35,6 +36,7 @@ mod wait;
 mod tests;
 
 use octo_toolkit::Toolbox;
+pub use render::Shared;
 
 /// What the operator allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,7 +53,10 @@ impl Default for Settings {
 
 /// The tools of the domain `browser`.
 pub fn toolbox(settings: Settings) -> Toolbox {
-    let browser = browser::Browser::new(settings);
+    tools(browser::Browser::new(engine::Engine::new(), settings))
+}
+
+fn tools(browser: browser::Browser) -> Toolbox {
     Toolbox::new("browser", "Drives a real browser: pages, forms, tabs, pictures, downloads.")
         .with(navigate::Navigate(browser.clone()))
         .with(take_snapshot::TakeSnapshot(browser.clone()))

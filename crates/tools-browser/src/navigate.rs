@@ -132,7 +132,7 @@ impl Tool for Navigate {
     }
 
     async fn run(&self, input: Input, chromium: Chromium, cx: &Cx) -> Result<Output, ToolError> {
-        let mut open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
+        let mut open = self.0.open_anew(&chromium, input.session.as_deref(), cx).await?;
         let patience = given::within(input.timeout_ms, cx);
         let went = open.page.navigate(&input.url, input.wait_until.into(), patience).await?;
         let mut note =
@@ -145,6 +145,7 @@ impl Tool for Navigate {
             }
         }
         let look = open.look().await?;
+        note = note.or_else(|| look.note.clone());
         let budget = given::budget(input.max_tokens);
         let shown = open.show(&look, input.output_format, input.extract_main_content, budget).await?;
         let snapshot = (input.output_format != Format::Accessibility).then(|| {
@@ -155,13 +156,13 @@ impl Tool for Navigate {
             true => links(&look.tree, input.extract_main_content),
             false => Vec::new(),
         };
-        let truncated = shown.truncated || all.len() > LINKS;
+        let truncated = shown.truncated || all.len() > LINKS || look.note.is_some();
         let links = all
             .into_iter()
             .take(LINKS)
             .map(|link| Linked { text: clean::cut(&link.text, 60), url: clean::cut(&link.url, 300) });
         let picture = match input.screenshot {
-            true => Some(screenshot::picture(&open.page, Shot::Viewport).await?.0),
+            true => Some(screenshot::picture(&open.page, &Shot::Viewport).await?.0),
             false => None,
         };
         open.remember(&look);

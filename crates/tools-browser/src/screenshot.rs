@@ -1,10 +1,10 @@
 //! `browser_screenshot`.
 
 use crate::browser::{Browser, Look, Open};
-use crate::engine::{Node, Page, Shot, World};
+use crate::engine::{Format, Node, Page, Shot, World};
 use crate::given;
 use crate::target::Target;
-use octo_toolkit::{Chromium, Cx, Effect, Example, Picture, Tool, ToolError};
+use octo_toolkit::{Chromium, Cx, Effect, Example, Kind, Picture, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -86,7 +86,7 @@ impl Tool for Screenshot {
             let look = open.look().await?;
             mark(&mut open, &look).await?;
         }
-        let taken = picture(&open.page, shot).await;
+        let taken = picture(&open.page, &shot).await;
         if input.marks {
             open.page.evaluate(UNMARK, World::Isolated, Duration::from_secs(2)).await?;
         }
@@ -97,47 +97,22 @@ impl Tool for Screenshot {
 }
 
 /// A picture that fits into a reply, with its size: as PNG, or with some loss when that is too large.
-pub async fn picture(page: &Page, shot: Shot) -> Result<(Picture, u32, u32), ToolError> {
-    let taken = page.screenshot(shot.clone()).await?;
-    if taken.base64.len() <= LARGEST {
-        return Ok((Picture { mime: "image/png", base64: taken.base64 }, taken.width, taken.height));
-    }
-    for (quality, scale) in [(75, 1.0), (45, 1.0), (45, 0.5), (30, 0.25)] {
-        let clip = clip(page, &shot, scale).await?;
-        let beyond = shot != Shot::Viewport;
-        let ask =
-            json!({"format": "jpeg", "quality": quality, "clip": clip, "captureBeyondViewport": beyond});
-        let answer = page.cdp("Page.captureScreenshot", ask).await?;
-        let base64 = answer.get("data").and_then(Value::as_str).unwrap_or_default();
-        if !base64.is_empty() && base64.len() <= LARGEST {
-            let side = |name: &str| clip.get(name).and_then(Value::as_f64).unwrap_or_default() * scale;
-            let (width, height) = (side("width").round() as u32, side("height").round() as u32);
-            return Ok((Picture { mime: "image/jpeg", base64: base64.to_owned() }, width, height));
+pub async fn picture(page: &Page, shot: &Shot) -> Result<(Picture, u32, u32), ToolError> {
+    let jpeg = |(quality, scale)| Format::Jpeg { quality, scale };
+    let smaller = [(75, 1.0), (45, 1.0), (45, 0.5), (30, 0.25)].map(jpeg);
+    for format in [Format::Png].into_iter().chain(smaller) {
+        let taken = match page.screenshot(shot, format).await {
+            Ok(taken) => taken,
+            Err(error) if error.kind == Kind::TooLarge => continue,
+            Err(error) => return Err(error),
+        };
+        if !taken.base64.is_empty() && taken.base64.len() <= LARGEST {
+            let mime = if format == Format::Png { "image/png" } else { "image/jpeg" };
+            return Ok((Picture { mime, base64: taken.base64 }, taken.width, taken.height));
         }
     }
-    Err(ToolError::new(octo_toolkit::Kind::TooLarge, "The picture is too large for a reply.")
+    Err(ToolError::new(Kind::TooLarge, "The picture is too large for a reply.")
         .hint("Take the viewport or one element instead of the whole page."))
-}
-
-/// The part of the document that is to be seen, in its own pixels.
-async fn clip(page: &Page, shot: &Shot, scale: f64) -> Result<Value, ToolError> {
-    let metrics = page.cdp("Page.getLayoutMetrics", json!({})).await?;
-    let number = |path: &str| metrics.pointer(path).and_then(Value::as_f64).unwrap_or_default();
-    let (left, top) = (number("/cssVisualViewport/pageX"), number("/cssVisualViewport/pageY"));
-    let (x, y, width, height) = match shot {
-        Shot::Viewport => {
-            (left, top, number("/cssVisualViewport/clientWidth"), number("/cssVisualViewport/clientHeight"))
-        }
-        Shot::FullPage => {
-            let height = number("/cssContentSize/height").min(16_000.0);
-            (0.0, 0.0, number("/cssContentSize/width"), height)
-        }
-        Shot::Element(node) => {
-            let rect = page.rect(node).await?.unwrap_or_default();
-            (rect.x + left, rect.y + top, rect.width, rect.height)
-        }
-    };
-    Ok(json!({"x": x, "y": y, "width": width, "height": height, "scale": scale}))
 }
 
 /// Labels over the elements that can be acted on.

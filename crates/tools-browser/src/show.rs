@@ -24,6 +24,9 @@ pub fn as_tree() -> Format {
     Format::Accessibility
 }
 
+/// Letters of HTML that are looked at.
+const LONGEST: usize = 2 << 20;
+
 /// A page's content, and whether some of it is left out.
 pub struct Shown {
     pub text: String,
@@ -47,7 +50,7 @@ impl Open {
             }
             Format::Markdown => markdown(&look.tree, main_only),
             Format::Text => plain(&look.tree, main_only),
-            Format::Html => clean::block(&self.page.html().await?),
+            Format::Html => clean::block(&self.page.html(LONGEST).await?),
         };
         let short = clean::cut(&text, budget * LETTERS);
         Ok(Shown { truncated: short.len() < text.len(), text: short })

@@ -79,7 +79,7 @@ impl Tool for Tabs {
     }
 
     async fn run(&self, input: Input, chromium: Chromium, cx: &Cx) -> Result<Output, ToolError> {
-        let mut open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
+        let mut open = self.0.open_anew(&chromium, input.session.as_deref(), cx).await?;
         let mut looks = false;
         match input.action {
             Action::List => {}

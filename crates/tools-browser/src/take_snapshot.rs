@@ -40,6 +40,9 @@ pub struct Output {
     snapshot: String,
     /// True when something is folded or cut.
     truncated: bool,
+    /// What else is to be known of the page, such as that it is too large to be read whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
 }
 
 pub struct TakeSnapshot(pub Browser);
@@ -77,6 +80,12 @@ impl Tool for TakeSnapshot {
         let ask = Ask { budget, part, from: usize::try_from(input.from).unwrap_or(usize::MAX) };
         let shown = render(&look.tree, ask, &mut open.memory.refs, &look.document);
         open.remember(&look);
-        Ok(Output { url: look.url, title: look.title, snapshot: shown.text, truncated: shown.truncated })
+        Ok(Output {
+            url: look.url,
+            title: look.title,
+            snapshot: shown.text,
+            truncated: shown.truncated || look.note.is_some(),
+            note: look.note,
+        })
     }
 }

@@ -8,10 +8,10 @@ use octo_toolkit::ToolError;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often the page is looked at while an element is waited for.
-const STEP: Duration = Duration::from_millis(150);
 /// Elements that are named when none or too many fit.
 const FEW: usize = 5;
+
+const BLANK: &str = "about:blank";
 
 /// Exactly one of these is given.
 #[derive(Debug, Clone, Copy, Default)]
@@ -62,12 +62,15 @@ impl Open {
             if let Some(node) = found {
                 return Ok(node);
             }
-            if Instant::now() + STEP >= end {
+            if Instant::now() >= end {
                 break;
             }
-            tokio::time::sleep(STEP).await;
+            self.page.stirred(end).await?;
         }
         let look = self.look().await?;
+        if look.url == BLANK {
+            return Err(empty());
+        }
         match by {
             By::Text(text) => Err(self.nothing(&look, &format!("says {text:?}"), text)),
             By::Selector(selector) => Err(self.nothing(&look, &format!("fits `{selector}`"), selector)),
@@ -77,12 +80,23 @@ impl Open {
 
     /// The element of a ref, as long as it lives.
     pub async fn by_ref(&mut self, reference: &str) -> Result<Node, ToolError> {
-        let known = self.memory.refs.find(reference).cloned().ok_or_else(|| unknown(reference))?;
+        let Some(known) = self.memory.refs.find(reference).cloned() else {
+            return Err(match self.page.location().await {
+                Ok((url, _)) if url == BLANK => empty(),
+                _ => unknown(reference),
+            });
+        };
         let (tab, _) = known.document.split_once('/').unwrap_or_default();
         if tab != self.page.id() {
-            return Err(ToolError::invalid(format!("{reference} is in another tab.")).hint(
-                "Select that tab with browser_tabs first, or look at this one with browser_snapshot.",
-            ));
+            let tabs = self.session.tabs().await?;
+            return Err(match tabs.iter().position(|open| open.id == tab) {
+                Some(index) => ToolError::invalid(format!("{reference} is in another tab.")).hint(format!(
+                    "Select tab {index} with browser_tabs first, or look at this one with browser_snapshot."
+                )),
+                None => ToolError::not_found(format!("{reference} was in a tab that is closed.")).hint(
+                    "See which tabs are open with browser_tabs, or open the page again with browser_navigate.",
+                ),
+            });
         }
         let document = format!("{tab}/{}", self.page.document());
         if *known.document == *document && self.page.is_alive(&known.node).await {
@@ -149,6 +163,11 @@ impl Open {
         let name = self.memory.refs.of(document, item)?;
         Some(format!("{} {:?} [ref={name}]", item.role, cut(&item.name, 60)))
     }
+}
+
+/// Such as after the browser was closed or has ended.
+fn empty() -> ToolError {
+    ToolError::not_found("No page is open in this tab.").hint("Open one with browser_navigate first.")
 }
 
 fn unknown(reference: &str) -> ToolError {

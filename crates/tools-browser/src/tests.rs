@@ -5,8 +5,10 @@ mod acting;
 mod bench;
 mod contract;
 mod flow;
+mod hostile;
 mod pages;
 mod sizes;
+mod staying;
 
 /// The launcher that the others start: this very binary.
 #[test]

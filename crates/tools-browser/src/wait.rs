@@ -8,7 +8,7 @@ use octo_toolkit::{Chromium, Cx, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Waits until the page shows a text, has an element for a selector or reaches an address, else until it is quiet, and says what
 /// changed; a timeout is an error that says what is there.
@@ -35,9 +35,6 @@ pub struct Input {
     session: Option<String>,
 }
 
-/// How often the page is looked at.
-const STEP: Duration = Duration::from_millis(150);
-
 pub struct Wait(pub Browser);
 
 impl Tool for Wait {
@@ -62,10 +59,10 @@ impl Tool for Wait {
         }
         let end = Instant::now() + patience;
         while !met(&open, &input).await? {
-            if Instant::now() + STEP >= end {
+            if Instant::now() >= end {
                 return Err(late(&mut open, &input).await);
             }
-            tokio::time::sleep(STEP).await;
+            open.page.stirred(end).await?;
         }
         open.after(&before).await
     }

@@ -231,7 +231,6 @@ const REMOTE: &[&str] = &[
 const HTTP: &[&str] = &[
     "emptyauth",
     "extraheader",
-    "followredirects",
     "keepalivecount",
     "keepaliveidle",
     "keepaliveinterval",
@@ -266,6 +265,7 @@ fn verdict(key: &str) -> Verdict {
         // A group of remotes goes before the remote of that name.
         ("remote" | "remotes", _) => Verdict::RemoteFault,
         ("http", "sslverify") => Verdict::Override("true"),
+        ("http", "followredirects") => Verdict::Override("initial"),
         ("http", name) if HTTP.contains(&name) => Verdict::Harmless,
         ("http", _) => Verdict::RemoteFault,
         ("url", _) if is_plain_base(sub) => Verdict::Rewrite,
@@ -325,6 +325,7 @@ mod tests {
             ("sequence.editor", ""),
             ("pager.log", "false"),
             ("http.https://x/.sslverify", "true"),
+            ("http.https://x/.followredirects", "initial"),
             ("submodule.a.update", "none"),
             ("submodule.a.ignore", "dirty"),
             ("brandnew.thing", ""),
@@ -365,8 +366,16 @@ mod tests {
 
     #[test]
     fn what_only_matters_for_remotes_is_kept_apart() {
-        let list =
-            ["remote.o.uploadpack", "remote.o.vcs", "http.proxy", "http.sslcainfo", "url.ext::sh.insteadof"];
+        let list = [
+            "remote.o.uploadpack",
+            "remote.o.vcs",
+            "http.proxy",
+            "http.https://x/.proxy",
+            "remote.o.proxy",
+            "http.curloptresolve",
+            "http.sslcainfo",
+            "url.ext::sh.insteadof",
+        ];
         assert_eq!(guard(&keys(&list)).unwrap().remote_faults, list);
         assert!(guard(&keys(&["url.git@x:.insteadof"])).unwrap().rewrites);
         assert!(guard(&keys(&["includeif.onbranch:x.path"])).unwrap().by_branch);

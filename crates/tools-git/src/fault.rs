@@ -42,6 +42,7 @@ const MEANINGS: &[(&str, Kind, &str)] = &[
         Kind::Denied,
         "The host's key has changed or is not known; ask the operator.",
     ),
+    ("CONNECT tunnel failed, response 403", Kind::Denied, OUTSIDE),
     ("Could not resolve host", Kind::Unavailable, "The remote cannot be reached; check its address."),
     (
         "Could not read from remote",
@@ -56,6 +57,7 @@ const MEANINGS: &[(&str, Kind, &str)] = &[
     ("transport '", Kind::Denied, "Remotes are https, ssh or a repository in the workspace."),
 ];
 
+const OUTSIDE: &str = "The remote leads where policy forbids; the operator can allow a host with net.allow.";
 const SSH: &str = "Use an ssh address and add the key of ssh_public_key to the forge.";
 
 /// The error for a run that failed.

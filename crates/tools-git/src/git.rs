@@ -7,9 +7,9 @@ mod fresh;
 use crate::allow::{self, Asked, Does};
 use crate::command::Command;
 use crate::run::{Git, Ran, Route};
-use crate::{Settings, commit, fault, given};
+use crate::{Far, Settings, commit, fault, given};
 use octo_toolkit::fs::Read;
-use octo_toolkit::{Cx, Effect, Example, Exec, Fs, SshKey, Tool, ToolError, WorkPath};
+use octo_toolkit::{Cx, Effect, Example, Exec, Fs, Net, SshKey, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -66,7 +66,7 @@ impl Tool for Any {
     const EFFECT: Effect = Effect::destroys().open_world();
     type Input = Input;
     type Output = Output;
-    type Grants = (Fs<Read>, Exec, SshKey);
+    type Grants = Far;
 
     fn examples() -> Vec<Example> {
         vec![
@@ -78,10 +78,15 @@ impl Tool for Any {
         ]
     }
 
-    async fn run(&self, input: Input, (fs, exec, ssh): Self::Grants, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(
+        &self,
+        input: Input,
+        (fs, exec, (ssh, net)): Self::Grants,
+        cx: &Cx,
+    ) -> Result<Output, ToolError> {
         let asked = allow::parse(&input.command, &input.args.unwrap_or_default())?;
         let keep = input.max_bytes.clamp(1, 1_000_000);
-        let at = Call { settings: &self.0, fs: &fs, exec: &exec, ssh: &ssh, cx, keep };
+        let at = Call { settings: &self.0, fs: &fs, exec: &exec, ssh: &ssh, net: &net, cx, keep };
         let mut output = at.run(&asked, &input.repo_path).await?;
         let warnings = asked.warnings();
         if !output.dry_run && !warnings.is_empty() {
@@ -97,6 +102,7 @@ struct Call<'a> {
     fs: &'a Fs<Read>,
     exec: &'a Exec,
     ssh: &'a SshKey,
+    net: &'a Net,
     cx: &'a Cx,
     keep: usize,
 }
@@ -108,18 +114,18 @@ impl Call<'_> {
             Does::Clones => self.clone_into(asked, path).await,
             Does::Reads => {
                 let git = Git::open(self.fs, self.exec, self.cx, path).await?;
-                self.finish(&git, fill::local(&git, asked)?, &Route::default()).await
+                self.finish(&git, fill::local(&git, asked)?, &Route::Nowhere).await
             }
             Does::Writes => {
                 let git = self.open_to_write(path).await?;
-                self.finish(&git, fill::local(&git, asked)?, &Route::default()).await
+                self.finish(&git, fill::local(&git, asked)?, &Route::Nowhere).await
             }
             Does::Commits if self.settings.allow_commit => {
                 let git = self.open_to_write(path).await?;
                 if asked.row.name == "rebase" && asked.has(&["--continue", "--skip"]) {
                     git.refuse_commands_of_rebase().await?;
                 }
-                let mut output = self.finish(&git, fill::local(&git, asked)?, &Route::default()).await?;
+                let mut output = self.finish(&git, fill::local(&git, asked)?, &Route::Nowhere).await?;
                 output.note =
                     git.repo.hooks.then(|| "The repository has hooks; they were not run.".to_owned());
                 Ok(output)
@@ -163,7 +169,7 @@ impl Call<'_> {
         };
         let mut output = if rehearsed {
             let command = fill::local(&git, asked)?.flags(&["--dry-run", "--short"]);
-            self.finish(&git, command, &Route::default()).await?
+            self.finish(&git, command, &Route::Nowhere).await?
         } else {
             fill::check(&git, asked)?;
             self.told(Ran { code: 0, out: Vec::new(), cut: false, err: String::new() })

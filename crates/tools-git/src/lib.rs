@@ -25,7 +25,11 @@ mod status;
 mod url;
 mod value;
 
-use octo_toolkit::Toolbox;
+use octo_toolkit::fs::Read;
+use octo_toolkit::{Exec, Fs, Net, SshKey, Toolbox};
+
+/// What reaching another repository takes: files, programs, a key to show, and the network.
+type Far = (Fs<Read>, Exec, (SshKey, Net));
 
 /// What the operator allows, and who makes commits.
 #[derive(Debug, Clone, Default)]

@@ -5,9 +5,8 @@ use crate::parse::log::{self, Commit};
 use crate::remote::{Asker, Direction, addresses};
 use crate::run::{Git, Ran};
 use crate::value::{BranchName, Checked, Number, RemoteName, Rev, Word};
-use crate::{Settings, fault, given, url};
-use octo_toolkit::fs::Read;
-use octo_toolkit::{Cx, Effect, Example, Exec, Fs, SshKey, Tool, ToolError, WorkPath};
+use crate::{Far, Settings, fault, given, url};
+use octo_toolkit::{Cx, Effect, Example, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -66,13 +65,18 @@ impl Tool for Push {
     const EFFECT: Effect = Effect::destroys().open_world();
     type Input = Input;
     type Output = Output;
-    type Grants = (Fs<Read>, Exec, SshKey);
+    type Grants = Far;
 
     fn examples() -> Vec<Example> {
         vec![Example::new("Push the branch that is checked out", json!({}))]
     }
 
-    async fn run(&self, input: Input, (fs, exec, ssh): Self::Grants, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(
+        &self,
+        input: Input,
+        (fs, exec, (ssh, net)): Self::Grants,
+        cx: &Cx,
+    ) -> Result<Output, ToolError> {
         let remote = RemoteName::new(&input.remote)?;
         let named = input.branch.as_deref().map(BranchName::new).transpose()?;
         let git = if self.0.allow_push {
@@ -84,7 +88,7 @@ impl Tool for Push {
         if !self.0.allow_push {
             return would(&git, &remote, &branch).await;
         }
-        let way = Asker::of(&git, &ssh).to_remote(&git, &remote, Direction::Push).await?;
+        let way = Asker::of(&git, (&ssh, &net)).to_remote(&git, &remote, Direction::Push).await?;
         let full = Rev::branch(&branch);
         let mut command = Command::write("push")
             .flags(&["--porcelain", "--no-verify", "--no-signed", "--no-recurse-submodules"])

@@ -1,17 +1,19 @@
 //! The way to another repository: what must hold of its address, which key is shown, and who answers at the other end.
 
-use crate::command::Reach;
+use crate::command::{Command, Reach};
 use crate::fault;
 use crate::repo::real_path;
-use crate::run::{Git, Route, safe_settings, start};
+use crate::run::{Git, NEAR, Route, safe_settings, start};
 use crate::url::{self, Url};
 use crate::value::{Checked, RemoteName, Word};
 use octo_toolkit::exec::{Job, Program};
 use octo_toolkit::fs::Read;
-use octo_toolkit::{Cx, Exec, Fs, Place, SshKey, ToolError, WorkPath};
+use octo_toolkit::net::Relay;
+use octo_toolkit::{Cx, Exec, Fs, Net, Place, SshKey, ToolError, WorkPath};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
+use std::sync::Arc;
 
 /// What a command needs to reach another repository.
 #[derive(Debug, Clone)]
@@ -30,6 +32,7 @@ pub struct Asker<'a> {
     pub fs: &'a Fs<Read>,
     pub exec: &'a Exec,
     pub ssh: &'a SshKey,
+    pub net: &'a Net,
     pub cx: &'a Cx,
     pub from: Place,
 }
@@ -57,8 +60,8 @@ pub fn addresses(git: &Git, remote: &RemoteName, direction: Direction) -> Result
 }
 
 impl Asker<'_> {
-    pub fn of<'a>(git: &'a Git, ssh: &'a SshKey) -> Asker<'a> {
-        Asker { fs: &git.fs, exec: git.exec(), ssh, cx: git.cx(), from: git.repo.top.clone() }
+    pub fn of<'a>(git: &'a Git, (ssh, net): (&'a SshKey, &'a Net)) -> Asker<'a> {
+        Asker { fs: &git.fs, exec: git.exec(), ssh, net, cx: git.cx(), from: git.repo.top.clone() }
     }
 
     /// The way to a configured remote.
@@ -69,7 +72,10 @@ impl Asker<'_> {
         direction: Direction,
     ) -> Result<Way, ToolError> {
         refuse_faults(git)?;
-        let urls = addresses(git, remote, direction)?;
+        let mut urls = addresses(git, remote, direction)?;
+        if git.guard.rewrites {
+            urls = meant(git, remote, direction).await?;
+        }
         let [url] = urls.as_slice() else {
             return Err(ToolError::invalid("This remote has several addresses.").hint("Give it one address."));
         };
@@ -90,7 +96,10 @@ impl Asker<'_> {
             receive_pack: Checked::new("git-receive-pack"),
         };
         match url::parse(address)? {
-            Url::Web => Ok(plain(Route::default())),
+            Url::Web { host, port } => {
+                self.net.check(&host, port).await?;
+                self.net.gate().await.map(|gate| plain(Route::Web(Arc::new(gate))))
+            }
             Url::Ssh { host, port } => self.by_ssh(&host, port).await.map(plain),
             Url::Local(path) => self.within(&path).await,
         }
@@ -112,7 +121,7 @@ impl Asker<'_> {
         };
         Ok(Way {
             reach: Reach::Local,
-            route: Route::default(),
+            route: Route::Nowhere,
             address: Checked::new(real_path(&other.repo.top).to_string_lossy()),
             upload_pack: serve("upload-pack"),
             receive_pack: serve("receive-pack"),
@@ -133,7 +142,10 @@ impl Asker<'_> {
     }
 
     /// A host is trusted at first sight: its keys are asked for once, kept, and required from then on.
+    ///
+    /// ssh is told of a port on loopback, from where the hub connects to the address that it has checked.
     async fn by_ssh(&self, host: &str, port: Option<u16>) -> Result<Route, ToolError> {
+        let relay = self.net.relay(host, port.unwrap_or(22)).await?;
         let named = match port.filter(|port| *port != 22) {
             Some(port) => format!("[{host}]:{port}"),
             None => host.to_owned(),
@@ -145,14 +157,15 @@ impl Asker<'_> {
         });
         let (key, hosts, knows) = known.await?;
         if !knows {
-            self.meet(host, port, &named).await?;
+            self.meet(&relay, &named).await?;
         }
-        Ok(Route { ssh: Some(ssh_command(&key, &hosts)), readable: vec![self.ssh.folder().to_owned()] })
+        let command = ssh_command(&key, &hosts, &named);
+        Ok(Route::Ssh { command, readable: vec![self.ssh.folder().to_owned()], relay: Arc::new(relay) })
     }
 
-    async fn meet(&self, host: &str, port: Option<u16>, named: &str) -> Result<(), ToolError> {
-        let port = port.unwrap_or(22).to_string();
-        let argv = ["ssh-keyscan", "-T", "5", "-p", &port, "--", host].map(OsString::from).to_vec();
+    async fn meet(&self, relay: &Relay, named: &str) -> Result<(), ToolError> {
+        let port = relay.port().to_string();
+        let argv = ["ssh-keyscan", "-T", "5", "-p", &port, "--", NEAR].map(OsString::from).to_vec();
         let job = Job {
             program: Program::Argv(argv),
             cwd: self.from.clone(),
@@ -166,7 +179,8 @@ impl Asker<'_> {
             on_output: None,
         };
         let shown = start(self.exec, self.cx, job).await?;
-        let (ssh, named, lines) = (self.ssh.clone(), named.to_owned(), shown.text());
+        let (ssh, named) = (self.ssh.clone(), named.to_owned());
+        let lines = shown.text().replace(&format!("[{NEAR}]:{port} "), &format!("{named} "));
         self.fs.run(move |_| ssh.learn(&named, &lines)).await.map_err(|error| {
             ToolError::unavailable("The host of this remote shows no SSH key.")
                 .hint("Check the address and whether the host can be reached.")
@@ -191,13 +205,24 @@ pub fn rewritten() -> ToolError {
         .hint("Remove them from .git/config to use a repository of the workspace as a remote.")
 }
 
-fn ssh_command(key: &Path, hosts: &Path) -> String {
+/// The addresses of a remote after the settings that rewrite them.
+async fn meant(git: &Git, remote: &RemoteName, direction: Direction) -> Result<Vec<String>, ToolError> {
+    let mut command = Command::read("remote").flag("get-url").flag("--all");
+    if direction == Direction::Push {
+        command = command.flag("--push");
+    }
+    Ok(git.run(command.without_end().word(remote)).await?.text().lines().map(str::to_owned).collect())
+}
+
+fn ssh_command(key: &Path, hosts: &Path, named: &str) -> String {
     // ssh splits the names of host files at blanks by itself, hence quotes within quotes.
     let hosts = quoted(&format!("UserKnownHostsFile=\"{}\"", hosts.to_string_lossy()));
     format!(
         "ssh -F /dev/null -i {} -o IdentitiesOnly=yes -o BatchMode=yes -o StrictHostKeyChecking=yes \
-         -o GlobalKnownHostsFile=/dev/null -o {hosts} -o ConnectTimeout=10",
+         -o GlobalKnownHostsFile=/dev/null -o {hosts} -o ConnectTimeout=10 \
+         -o CheckHostIP=no -o {}",
         quoted(&key.to_string_lossy()),
+        quoted(&format!("HostKeyAlias={named}")),
     )
 }
 
@@ -217,8 +242,9 @@ mod tests {
     }
 
     #[test]
-    fn ssh_shows_one_key_and_asks_nothing() {
-        let command = ssh_command(Path::new("/s/a b/id"), Path::new("/s/known_hosts"));
+    fn ssh_shows_one_key_asks_nothing_and_wants_the_keys_of_the_real_host() {
+        let command = ssh_command(Path::new("/s/a b/id"), Path::new("/s/known_hosts"), "[h]:2222");
+        assert!(command.ends_with("-o 'HostKeyAlias=[h]:2222'"), "{command}");
         assert!(
             command.starts_with("ssh -F /dev/null -i '/s/a b/id' -o IdentitiesOnly=yes -o BatchMode=yes")
         );

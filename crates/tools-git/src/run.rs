@@ -7,10 +7,12 @@ use crate::parse;
 use crate::repo::{Repo, real_path};
 use octo_toolkit::exec::{Captured, Exit, Job, Program};
 use octo_toolkit::fs::Read;
+use octo_toolkit::net::{Gate, Relay};
 use octo_toolkit::{Cx, Exec, Fs, Kind, Place, ToolError, WorkPath};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Settings that hold for every run. They stand last on the command line, so nothing overrides them.
 pub const SETTINGS: &[(&str, &str)] = &[
@@ -26,6 +28,9 @@ pub const SETTINGS: &[(&str, &str)] = &[
     ("core.quotePath", "false"),
     ("credential.helper", ""),
     ("http.sslVerify", "true"),
+    ("http.followRedirects", "initial"),
+    // Tells the hub's proxy the password at once, so that nothing is sent twice.
+    ("http.proxyAuthMethod", "basic"),
     ("protocol.allow", "never"),
     ("gpg.program", "false"),
     ("gpg.openpgp.program", "false"),
@@ -73,10 +78,58 @@ const DEEPEST: usize = 3;
 
 /// How a run reaches another repository, see [`crate::remote`].
 #[derive(Debug, Clone, Default)]
-pub struct Route {
-    pub ssh: Option<String>,
-    /// Folders beyond the roots that `ssh` reads.
-    pub readable: Vec<PathBuf>,
+pub enum Route {
+    #[default]
+    Nowhere,
+    /// Every request, redirects included, goes through a proxy of the hub.
+    Web(Arc<Gate>),
+    Ssh {
+        command: String,
+        /// Folders beyond the roots that `ssh` reads.
+        readable: Vec<PathBuf>,
+        /// Where the command connects to, whatever host it is given.
+        relay: Arc<Relay>,
+    },
+}
+
+/// Where gates and relays are.
+pub const NEAR: &str = "127.0.0.1";
+
+impl Route {
+    fn environment(&self) -> Vec<(&'static str, String)> {
+        let ssh = |command: &str| ("GIT_SSH_COMMAND", command.to_owned());
+        match self {
+            Self::Nowhere => vec![ssh("false")],
+            // These stand before what git adds, and the first of two options counts.
+            Self::Ssh { command, relay, .. } => {
+                vec![ssh(&format!("{command} -o HostName={NEAR} -o Port={}", relay.port()))]
+            }
+            // Not on the command line, which everybody on the machine can read.
+            Self::Web(gate) => vec![
+                ssh("false"),
+                ("GIT_CONFIG_COUNT", "1".to_owned()),
+                ("GIT_CONFIG_KEY_0", "http.proxy".to_owned()),
+                ("GIT_CONFIG_VALUE_0", gate.url()),
+                ("NO_PROXY", String::new()),
+                ("no_proxy", String::new()),
+            ],
+        }
+    }
+
+    fn protocols(&self) -> &'static str {
+        match self {
+            Self::Nowhere => "none",
+            Self::Web(_) => "https:http",
+            Self::Ssh { .. } => "ssh",
+        }
+    }
+
+    fn readable(&self) -> Vec<PathBuf> {
+        match self {
+            Self::Ssh { readable, .. } => readable.clone(),
+            Self::Nowhere | Self::Web(_) => Vec::new(),
+        }
+    }
 }
 
 /// What a run has given.
@@ -135,10 +188,12 @@ impl Site {
         let protocols = match command.reach {
             Reach::Nothing => "none",
             Reach::Local => "file",
-            Reach::Network => "https:http:ssh",
+            Reach::Network => route.protocols(),
         };
         set("GIT_ALLOW_PROTOCOL", protocols.to_owned());
-        set("GIT_SSH_COMMAND", route.ssh.clone().unwrap_or_else(|| "false".to_owned()));
+        for (name, value) in route.environment() {
+            set(name, value);
+        }
         set("GIT_OPTIONAL_LOCKS", if command.writes { "1" } else { "0" }.to_owned());
         if command.reach == Reach::Nothing {
             set("GIT_NO_LAZY_FETCH", "1".to_owned());
@@ -168,7 +223,7 @@ impl Site {
             keep: command.keep.saturating_mul(2),
             network: command.reach == Reach::Network,
             writes: command.writes,
-            readable: route.readable.clone(),
+            readable: route.readable(),
             on_output: None,
         };
         start(&self.exec, &self.cx, job).await
@@ -230,7 +285,7 @@ impl Git {
         site.git_dir = Some(repo.git_dir.clone());
         site.work_tree = (!repo.bare).then(|| real_path(&repo.top));
         let list = Command::read("config").flags(&["--list", "-z", "--includes"]);
-        let listed = site.run(list, &Route::default()).await?;
+        let listed = site.run(list, &Route::Nowhere).await?;
         if listed.code != 0 || listed.cut {
             return Err(fault::of(&listed));
         }
@@ -329,7 +384,7 @@ impl Git {
 
     /// Runs to the end, whatever the end is.
     pub async fn try_run(&self, command: Command) -> Result<Ran, ToolError> {
-        self.site.run(command, &Route::default()).await
+        self.site.run(command, &Route::Nowhere).await
     }
 
     pub async fn run_by(&self, command: Command, route: &Route) -> Result<Ran, ToolError> {

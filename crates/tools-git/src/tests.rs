@@ -7,11 +7,12 @@ mod flow;
 mod hostile;
 mod inject;
 mod reading;
+mod web;
 
 use crate::{Settings, ssh_toolbox, toolbox};
 use octo_toolkit::exec::{ExecLimits, ExecSpec, Sandbox, SandboxChoice, launch};
 use octo_toolkit::fs::{RootSpec, WorkspaceSpec, default_protected};
-use octo_toolkit::{Bench, Doors, Exec, SshKey, ToolError, Workspace};
+use octo_toolkit::{Bench, Doors, Exec, Net, SshKey, ToolError, Workspace};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -37,15 +38,20 @@ pub fn allowed() -> Settings {
 
 impl Desk {
     pub fn new(settings: Settings) -> Self {
-        Self::with(settings, SandboxChoice::Auto)
+        Self::with(settings, SandboxChoice::Auto, Net::default())
+    }
+
+    /// With a way out of its own.
+    pub fn reaching(net: Net) -> Self {
+        Self::with(allowed(), SandboxChoice::Auto, net)
     }
 
     /// Without a sandbox, so that only what the tools do themselves protects.
     pub fn bare(settings: Settings) -> Self {
-        Self::with(settings, SandboxChoice::None)
+        Self::with(settings, SandboxChoice::None, Net::default())
     }
 
-    fn with(settings: Settings, sandbox: SandboxChoice) -> Self {
+    fn with(settings: Settings, sandbox: SandboxChoice, net: Net) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (root, state) = (folder.path().join("root"), folder.path().join("state"));
         std::fs::create_dir_all(&root).unwrap();
@@ -75,7 +81,7 @@ impl Desk {
             chosen = exec(SandboxChoice::None);
         }
         let key = SshKey::new(&state, &root);
-        let doors = Doors::default().with(workspace).with(chosen).with(key.clone());
+        let doors = Doors::default().with(workspace).with(chosen).with(key.clone()).with(net);
         let bench = Bench::new(toolbox(settings), doors.clone());
         Self { bench, ssh: Bench::new(ssh_toolbox(), doors), folder, key }
     }

@@ -5,12 +5,10 @@ use octo_toolkit::ToolError;
 /// What kind of address it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Url {
-    Web,
+    /// Who is asked.
+    Web { host: String, port: u16 },
     /// The host as `known_hosts` writes it, and its parts for `ssh-keyscan`.
-    Ssh {
-        host: String,
-        port: Option<u16>,
-    },
+    Ssh { host: String, port: Option<u16> },
     /// A path, not looked up yet.
     Local(String),
 }
@@ -25,7 +23,8 @@ pub fn parse(text: &str) -> Result<Url, ToolError> {
     }
     if let Some((scheme, rest)) = text.split_once("://") {
         return match scheme.to_ascii_lowercase().as_str() {
-            "https" | "http" => authority(rest).map(|_| Url::Web),
+            "https" => web(rest, 443),
+            "http" => web(rest, 80),
             "ssh" | "git+ssh" | "ssh+git" => authority(rest).map(|(host, port)| Url::Ssh { host, port }),
             "file" => Ok(Url::Local(rest.to_owned())),
             _ => Err(refused("Its scheme is not one of https, http and ssh.")),
@@ -45,6 +44,10 @@ pub fn parse(text: &str) -> Result<Url, ToolError> {
             authority(who).map(|(host, port)| Url::Ssh { host, port })
         }
     }
+}
+
+fn web(rest: &str, usual: u16) -> Result<Url, ToolError> {
+    authority(rest).map(|(host, port)| Url::Web { host, port: port.unwrap_or(usual) })
 }
 
 /// Host and port of `user@host:port/path`.
@@ -85,11 +88,13 @@ mod tests {
     #[test]
     fn ordinary_addresses_pass() {
         let ssh = |host: &str, port| Url::Ssh { host: host.to_owned(), port };
+        let web = |host: &str, port| Url::Web { host: host.to_owned(), port };
         let local = |path: &str| Url::Local(path.to_owned());
         let rows = [
-            ("https://example.org/a/b.git", Url::Web),
-            ("http://127.0.0.1:8080/x", Url::Web),
-            ("https://u:p@example.org/x", Url::Web),
+            ("https://example.org/a/b.git", web("example.org", 443)),
+            ("http://127.0.0.1:8080/x", web("127.0.0.1", 8080)),
+            ("http://[::1]/x", web("::1", 80)),
+            ("https://u:p@example.org/x", web("example.org", 443)),
             ("ssh://git@example.org:2222/x.git", ssh("example.org", Some(2222))),
             ("git@example.org:team/x.git", ssh("example.org", None)),
             ("example.org:x", ssh("example.org", None)),

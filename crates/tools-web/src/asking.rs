@@ -5,7 +5,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use octo_toolkit::net::{Answer, Ask};
 use octo_toolkit::{Cx, Kind, Net, ToolError};
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Seconds that a caller may wait.
 const LONGEST_WAIT: u64 = 120;
@@ -85,7 +85,31 @@ pub fn default_header(headers: &mut HeaderMap, name: HeaderName, value: &'static
 pub async fn send(net: &Net, ask: Ask, cx: &Cx) -> Result<Answer, ToolError> {
     tokio::select! {
         answer = net.send(ask) => answer,
-        () = cx.cancel.cancelled() => Err(ToolError::new(Kind::Cancelled, "The call was cancelled.")),
+        () = cx.cancel.cancelled() => Err(cancelled()),
+    }
+}
+
+pub fn cancelled() -> ToolError {
+    ToolError::new(Kind::Cancelled, "The call was cancelled.")
+}
+
+/// Sends a request, and once more for all of it when what came is cut and of no use in part.
+pub async fn whole(
+    net: &Net,
+    ask: Ask,
+    most: usize,
+    indivisible: impl Fn(&Answer) -> bool,
+    cx: &Cx,
+) -> Result<Answer, ToolError> {
+    let begun = Instant::now();
+    let more = (ask.method == Method::GET && ask.max_bytes < most).then(|| ask.clone());
+    let answer = send(net, ask, cx).await?;
+    match more.filter(|_| answer.truncated && indivisible(&answer)) {
+        Some(more) => {
+            let timeout = more.timeout.saturating_sub(begun.elapsed());
+            send(net, Ask { max_bytes: most, timeout, ..more }, cx).await
+        }
+        None => Ok(answer),
     }
 }
 
@@ -98,7 +122,7 @@ pub async fn beside<T: Send + 'static>(
     let work = tokio::task::spawn_blocking(work);
     tokio::select! {
         done = work => done.map_err(ToolError::internal),
-        () = cx.cancel.cancelled() => Err(ToolError::new(Kind::Cancelled, "The call was cancelled.")),
+        () = cx.cancel.cancelled() => Err(cancelled()),
         () = tokio::time::sleep(cx.time_left()) => {
             Err(ToolError::new(Kind::Timeout, "The page could not be read in time.").hint("Ask with a smaller max_bytes."))
         }

@@ -11,13 +11,16 @@ use std::borrow::Cow;
 const DEEPEST: usize = 256;
 /// A tag with more attributes is left out.
 const ATTRIBUTES: usize = 200;
+/// Elements of a page; what is after them loses its tags and keeps its text.
+const ELEMENTS: usize = 300_000;
+/// Attributes of a page; after them only tags without any are kept.
+const ALL_ATTRIBUTES: usize = 600_000;
 /// How often a parser may have to open again what is left open.
 const REOPENED: usize = 100_000;
 
 /// The page without the tags that would make it costly.
 pub fn shallow(html: &str) -> Cow<'_, str> {
-    let mut scan =
-        Scan { html, at: 0, open: Vec::with_capacity(64), odd: 0, styled: 0, reopened: 0, doubt: false };
+    let mut scan = Scan { html, open: Vec::with_capacity(64), ..Scan::default() };
     let (mut kept, mut from) = (String::new(), 0);
     while let Some(edit) = scan.tag() {
         if edit.drop || !edit.insert.is_empty() {
@@ -41,6 +44,7 @@ struct Edit {
     insert: String,
 }
 
+#[derive(Default)]
 struct Scan<'a> {
     html: &'a str,
     at: usize,
@@ -51,6 +55,12 @@ struct Scan<'a> {
     /// How many of them are opened again when they are left open.
     styled: usize,
     reopened: usize,
+    elements: usize,
+    attributes: usize,
+    /// Names of elements that have no end tag in what is left.
+    endless: Vec<&'a str>,
+    /// Whether the page's head is over.
+    headed: bool,
     /// Whether the page closes elements in an order that parsers treat in ways of their own.
     doubt: bool,
 }
@@ -78,10 +88,27 @@ impl<'a> Scan<'a> {
             } else if next.is_some_and(|byte| byte.is_ascii_alphabetic()) {
                 let name = self.name();
                 let (alone, attributes) = self.attributes();
+                if self.is_costly(attributes) || self.is_no_element(name, start) {
+                    return Some(Edit { at: start, drop: true, ..Edit::default() });
+                }
                 let edit = self.enter(name, alone);
-                return Some(Edit { at: start, drop: edit.drop || attributes > ATTRIBUTES, ..edit });
+                return Some(Edit { at: start, ..edit });
             }
         }
+    }
+
+    /// Counts the tag; whether it is one too many.
+    fn is_costly(&mut self, attributes: usize) -> bool {
+        self.elements += 1;
+        self.attributes += attributes;
+        let many = self.attributes > ALL_ATTRIBUTES && attributes > 0;
+        attributes > ATTRIBUTES || self.elements > ELEMENTS || many
+    }
+
+    /// Tags that would hide what follows: a part that is shown in its place by the browser, and the end of all markup.
+    fn is_no_element(&self, name: &str, start: usize) -> bool {
+        let shown = || self.html.get(start..self.at).is_some_and(|tag| tag.contains("shadowroot"));
+        name.eq_ignore_ascii_case("template") && shown() || name.eq_ignore_ascii_case("plaintext")
     }
 
     fn rest(&self) -> &'a str {
@@ -167,9 +194,16 @@ impl<'a> Scan<'a> {
                 return edit;
             }
             Sort::Void => return edit,
-            // What is only there without scripts repeats the page or asks for them; parsers take it out of the head.
-            Sort::Silent => {
+            // Parsers take what is only there without scripts out of the head, and end the head with it.
+            Sort::Silent if !self.headed => {
                 self.skip_element(name);
+                return Edit { drop: true, ..edit };
+            }
+            // Its text is no markup up to its end; without an end it would be all that follows.
+            Sort::Frame => {
+                if !alone {
+                    self.skip_element(name);
+                }
                 return Edit { drop: true, ..edit };
             }
             Sort::Styled if self.reopened > REOPENED => return Edit { drop: true, ..edit },
@@ -181,6 +215,7 @@ impl<'a> Scan<'a> {
                 }
             }
         }
+        self.headed |= name.eq_ignore_ascii_case("body");
         if (sort == Sort::Implied && self.odd == 0) || (alone && self.odd > 0) {
             return edit;
         }
@@ -204,11 +239,15 @@ impl<'a> Scan<'a> {
     }
 
     /// Goes past the end tag when there is one.
-    fn skip_element(&mut self, name: &str) {
+    fn skip_element(&mut self, name: &'a str) {
         let from = self.at;
-        self.skip_text_of(name);
-        if self.at == self.html.len() {
-            self.at = from;
+        // Searched for in vain once, an end tag is not searched for again.
+        if !self.endless.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+            self.skip_text_of(name);
+            if self.at == self.html.len() {
+                self.at = from;
+                self.endless.push(name);
+            }
         }
     }
 
@@ -229,6 +268,7 @@ impl<'a> Scan<'a> {
 
     /// Takes note of an end tag; end tags that must come before it.
     fn close(&mut self, name: &str) -> String {
+        self.headed |= name.eq_ignore_ascii_case("head");
         let Some(at) = self.open.iter().rposition(|open| open.eq_ignore_ascii_case(name)) else {
             return String::new();
         };
@@ -253,8 +293,10 @@ enum Sort {
     Implied,
     /// Holds text up to its end tag.
     Text,
-    /// Is left out.
+    /// Is left out of the head.
     Silent,
+    /// Is left out with the text in it.
+    Frame,
     /// Is opened again by parsers when it is left open.
     Styled,
     /// Has rules of its own inside.
@@ -278,6 +320,7 @@ impl Sort {
             b"b" | b"big" | b"code" | b"em" | b"font" | b"i" | b"nobr" | b"s" | b"small" | b"strike"
             | b"strong" | b"tt" | b"u" => Self::Styled,
             b"noscript" => Self::Silent,
+            b"iframe" | b"noembed" | b"noframes" => Self::Frame,
             b"svg" | b"math" | b"select" => Self::Odd,
             b"desc" | b"foreignobject" | b"annotation-xml" | b"mi" | b"mo" | b"mn" | b"ms" | b"mtext" => {
                 Self::Unclear

@@ -7,14 +7,15 @@ mod measure;
 mod meta;
 mod names;
 mod prune;
-mod tame;
 mod tree;
 mod trim;
 mod write;
 
 #[cfg(test)]
-mod tests;
+pub mod tests;
 
+use crate::markdown::parsed;
+use dom_query::Document;
 pub use kind::PageType;
 use tree::Tree;
 use url::Url;
@@ -23,15 +24,14 @@ use url::Url;
 const LONGEST: usize = 8 << 20;
 
 /// A page's content and what it says about itself.
-#[derive(Debug, Clone)]
 pub struct Extracted {
     pub title: String,
     pub byline: Option<String>,
     pub published: Option<String>,
     pub excerpt: Option<String>,
     pub lang: Option<String>,
-    /// The content as plain HTML: headings, paragraphs, lists, tables, code, links and images, addresses absolute.
-    pub html: String,
+    /// The content in plain elements: headings, paragraphs, lists, tables, code, links and images, addresses absolute.
+    pub content: Document,
     pub text: String,
     pub page_type: PageType,
     /// 0 when nothing was found, 1 when everything agrees.
@@ -42,26 +42,30 @@ pub struct Extracted {
 
 /// Pure, in bounded time and memory whatever the page.
 pub fn extract(html: &str, url: &Url) -> Extracted {
-    let tamed = tame::tame(upto(html, LONGEST));
-    let tree = Tree::parse(&tamed.html);
-    let meta = meta::meta(&tree, &tamed.data);
+    of_document(&parsed(upto(html, LONGEST)), url)
+}
+
+/// The content of a page that was parsed from [`crate::depth::shallow`] HTML.
+pub fn of_document(document: &Document, url: &Url) -> Extracted {
+    let tree = Tree::of(document);
+    let meta = meta::meta(&tree);
     let own = meta.canonical.as_deref().and_then(|own| url.join(own).ok());
     let mut gone = prune::hidden(&tree);
     prune::furniture(&tree, &mut gone);
     let sizes = measure::measure(&tree, &gone);
     let whole = sizes.first().copied().unwrap_or_default();
-    let rest = cards::without(&tree, &gone);
+    let cards = cards::groups(&tree, &sizes);
+    let rest = cards::without(&tree, &gone, &cards);
     let shape = kind::Shape {
         running: choose::running(&tree, &rest),
         rest: rest.first().map_or(0, |size| size.prose),
     };
     let page_type = kind::kind(&tree, &meta, own.as_ref().unwrap_or(url), &whole, &shape);
-    prune::beside(&tree, &mut gone, page_type);
-    let roots = choose::choose(&tree, &gone, page_type);
-    for root in &roots {
-        trim::trim(&tree, &mut gone, *root, page_type, &meta.title);
-    }
-    let mut written = write::Writer { tree: &tree, gone: &gone, base: url }.write(&roots);
+    prune::beside(&tree, &mut gone, page_type, &cards);
+    let sizes = measure::measure(&tree, &gone);
+    let root = choose::choose(&tree, &sizes, page_type);
+    trim::trim(&tree, &mut gone, root, &trim::Page { kind: page_type, title: &meta.title, all: &sizes });
+    let mut written = write::Writer { tree: &tree, gone: &gone, base: url }.write(root);
     let words = written.text.split_whitespace().count();
     let told = meta
         .body
@@ -70,28 +74,27 @@ pub fn extract(html: &str, url: &Url) -> Extracted {
     if let Some(body) = told {
         written = write::paragraphs(body);
     }
-    let quality = quality(&written.text, &measure::measure(&tree, &gone), &roots, whole.prose);
+    let kept = measure::measure(&tree, &gone).get(root).copied().unwrap_or_default();
+    let quality = quality(&written.text, &kept, whole.prose);
     Extracted {
         title: meta.title,
         byline: meta.byline,
         published: meta.published,
         excerpt: meta.excerpt,
         lang: meta.lang,
-        html: written.html,
+        content: written.content,
         text: written.text,
         page_type,
         quality,
-        needs_script: tamed.scripted,
+        needs_script: tree.scripted,
     }
 }
 
 /// By how much was found, how much of the page's prose it is, and how little of it is links.
-fn quality(text: &str, sizes: &[measure::Measure], roots: &[usize], prose: usize) -> f64 {
-    let kept: Vec<&measure::Measure> = roots.iter().filter_map(|root| sizes.get(*root)).collect();
+fn quality(text: &str, kept: &measure::Measure, prose: usize) -> f64 {
     let enough = (text.split_whitespace().count() as f64 / 120.0).min(1.0);
-    let covered = kept.iter().map(|size| size.prose).sum::<usize>() as f64 / prose.max(1) as f64;
-    let linked = kept.iter().map(|size| size.density()).fold(0.0, f64::max);
-    let quality = enough * (0.4 + 0.35 * covered.min(1.0) + 0.25 * (1.0 - linked));
+    let covered = kept.prose as f64 / prose.max(1) as f64;
+    let quality = enough * (0.4 + 0.35 * covered.min(1.0) + 0.25 * (1.0 - kept.density()));
     (quality.clamp(0.0, 1.0) * 100.0).round() / 100.0
 }
 

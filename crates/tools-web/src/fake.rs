@@ -44,6 +44,14 @@ impl Fake {
     where
         F: Fn(&Seen) -> (u16, (&'static str, String), String) + Clone + Send + Sync + 'static,
     {
+        Self::serve_any(answer).await
+    }
+
+    async fn serve_any<F, B>(answer: F) -> Self
+    where
+        F: Fn(&Seen) -> (u16, (&'static str, String), B) + Clone + Send + Sync + 'static,
+        B: IntoResponse + Send + 'static,
+    {
         let asked: Arc<Mutex<Vec<Seen>>> = Arc::default();
         let record = Arc::clone(&asked);
         let handler = move |method: Method, uri: Uri, headers: HeaderMap, body: Bytes| {
@@ -66,6 +74,12 @@ impl Fake {
         Self { url, asked }
     }
 
+    /// Answers every request with a file that is a PDF.
+    pub async fn serve_bytes(answer: impl Fn(&Seen) -> Vec<u8> + Clone + Send + Sync + 'static) -> Self {
+        let kind = || ("content-type", "application/pdf".to_owned());
+        Self::serve_any(move |seen| (200, kind(), answer(seen))).await
+    }
+
     pub fn asked(&self) -> Vec<Seen> {
         self.asked.lock().unwrap().clone()
     }
@@ -85,8 +99,12 @@ pub fn html(status: u16, body: &str) -> (u16, (&'static str, String), String) {
 
 /// A bench whose net reaches loopback and nothing else that is private.
 pub fn bench(toolbox: Toolbox) -> Bench {
+    Bench::new(toolbox, doors())
+}
+
+pub fn doors() -> Doors {
     let spec = NetSpec { allow: vec!["127.0.0.1".to_owned()], ..NetSpec::default() };
-    Bench::new(toolbox, Doors::default().with(Net::new(spec).unwrap()))
+    Doors::default().with(Net::new(spec).unwrap()).with(crate::pdf::tests::door())
 }
 
 /// An address where nobody listens.

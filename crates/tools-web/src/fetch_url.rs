@@ -1,20 +1,21 @@
 //! `fetch_url`.
 
 use crate::about::Metadata;
-use crate::asking;
+use crate::kind::Kind;
 use crate::links::Link;
 use crate::reading::{self, Body, Format, Reading, Want};
+use crate::{asking, pdf};
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderValue, Method};
 use octo_toolkit::net::{Answer, Ask};
-use octo_toolkit::{Cx, Effect, Example, Net, Tool, ToolError};
+use octo_toolkit::{Cx, Effect, Example, Net, Pdf, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// Fetches an address and gives its main content as Markdown, text or HTML, with title and links; JSON laid out, files
-/// described. An error status keeps its body. Prefer read_page for long articles, http_request to change something.
+/// Fetches an address and gives its main content as Markdown, text or HTML, with title and links; JSON laid out, PDF as
+/// text by page, other files described. An error status keeps its body. Prefer read_page for long articles, http_request to change something.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -32,7 +33,7 @@ pub struct Input {
     /// Type of the body that is sent, such as application/json.
     #[serde(default)]
     content_type: Option<String>,
-    /// Most bytes to read and to return, up to 10 MB.
+    /// Most bytes to read and to return, up to 10 MB; of a PDF, to return.
     #[serde(default = "half_a_million")]
     max_bytes: u64,
     /// Seconds to wait, redirects and body included; at most 120.
@@ -97,6 +98,9 @@ pub struct Output {
     truncated: bool,
     /// Bytes of the body that were read.
     byte_count: usize,
+    /// How many pages a PDF has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pages: Option<usize>,
     /// What else the page says of itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     metadata: Option<Metadata>,
@@ -113,7 +117,7 @@ impl Tool for FetchUrl {
     const EFFECT: Effect = Effect::reads().open_world();
     type Input = Input;
     type Output = Output;
-    type Grants = Net;
+    type Grants = (Net, Pdf);
 
     fn examples() -> Vec<Example> {
         vec![
@@ -125,7 +129,7 @@ impl Tool for FetchUrl {
         ]
     }
 
-    async fn run(&self, input: Input, net: Net, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, (net, pdf): (Net, Pdf), cx: &Cx) -> Result<Output, ToolError> {
         let want = Want {
             format: input.output_format,
             main_content: input.extract_main_content,
@@ -134,12 +138,17 @@ impl Tool for FetchUrl {
             max_bytes: asking::max_bytes(input.max_bytes)?,
         };
         let ask = ask(input, &net, want.max_bytes, cx)?;
-        let answer = asking::send(&net, ask, cx).await?;
+        let answer = asking::whole(&net, ask, pdf::LARGEST, is_pdf, cx).await?;
         let content_type = asking::content_type(&answer).map(str::to_owned);
+        let is_pdf = is_pdf(&answer);
         let Answer { url, body, truncated, .. } = answer;
         let (told, status, byte_count) = (String::from(url.clone()), answer.status, body.len());
         let body = Body { url, content_type: content_type.clone(), bytes: body, truncated };
-        let reading = asking::beside(cx, move || reading::read(&body, want)).await?;
+        let (reading, pages) = if is_pdf {
+            paper(&pdf, &body, want, cx).await?
+        } else {
+            (asking::beside(cx, move || reading::read(&body, want)).await?, None)
+        };
         let notice = notice(status, &reading);
         Ok(Output {
             url: told,
@@ -151,10 +160,44 @@ impl Tool for FetchUrl {
             links: reading.links,
             truncated: reading.truncated,
             byte_count,
+            pages,
             metadata: reading.metadata,
             notice,
         })
     }
+}
+
+fn is_pdf(answer: &Answer) -> bool {
+    Kind::of(asking::content_type(answer), &answer.body) == Kind::Pdf
+}
+
+/// The text of a PDF and how many pages it has; a file without text that can be had is described.
+async fn paper(pdf: &Pdf, body: &Body, want: Want, cx: &Cx) -> Result<(Reading, Option<usize>), ToolError> {
+    let read = tokio::select! {
+        read = pdf::read(pdf, body.bytes.clone(), !body.truncated, cx.time_left()) => read,
+        () = cx.cancel.cancelled() => return Err(asking::cancelled()),
+    };
+    let (reading, pages) = match read {
+        Ok(paper) => {
+            let content = paper.text(matches!(want.format, Format::Markdown | Format::Html));
+            let pages = Some(paper.count);
+            let about = Metadata { author: paper.author, ..Metadata::default() };
+            let reading = Reading {
+                content,
+                title: paper.title.filter(|_| want.metadata),
+                metadata: Some(about).filter(|about| want.metadata && *about != Metadata::default()),
+                truncated: paper.cut,
+                notices: paper.notices,
+                ..Reading::default()
+            };
+            (reading, pages)
+        }
+        Err(why) if matches!(why.kind, octo_toolkit::Kind::Internal | octo_toolkit::Kind::Unavailable) => {
+            return Err(why);
+        }
+        Err(why) => (pdf::described(body, &why), None),
+    };
+    Ok((reading::finished(reading, want.max_bytes), pages))
 }
 
 fn ask(input: Input, net: &Net, max_bytes: usize, cx: &Cx) -> Result<Ask, ToolError> {

@@ -20,6 +20,8 @@ impl Kind {
         match magic(body) {
             Some("application/pdf") => return Self::Pdf,
             Some(kind) => return Self::Binary(Some(kind)),
+            // Something may stand before its first line.
+            None if declared == "application/pdf" && has_pdf(body) => return Self::Pdf,
             None => {}
         }
         if looks_binary(body) {
@@ -135,6 +137,10 @@ fn looks_binary(body: &[u8]) -> bool {
     odd * 10 > start.len()
 }
 
+fn has_pdf(body: &[u8]) -> bool {
+    body.get(..body.len().min(1_024)).unwrap_or_default().windows(5).any(|window| window == b"%PDF-")
+}
+
 /// The type that the first bytes prove.
 fn magic(body: &[u8]) -> Option<&'static str> {
     const STARTS: &[(&[u8], &str)] = &[
@@ -246,6 +252,8 @@ mod tests {
             (None, b"<?xml version='1.0'?><!DOCTYPE html><html>", Kind::Html),
             (Some("text/markdown"), b"# x", Kind::Markdown),
             (Some("text/html"), b"%PDF-1.7\n", Kind::Pdf),
+            (Some("application/pdf"), b"\r\nHTTP junk\r\n%PDF-1.4\n", Kind::Pdf),
+            (Some("application/pdf"), b"<!doctype html><title>Log in", Kind::Html),
             (Some("text/plain"), b"\x89PNG\r\n\x1a\n....", Kind::Binary(Some("image/png"))),
             (None, b"RIFF....WEBPVP8 ", Kind::Binary(Some("image/webp"))),
             (None, b"BMX is a sport", Kind::Text),

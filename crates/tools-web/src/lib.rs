@@ -22,6 +22,7 @@ mod search;
 mod weather;
 
 use octo_toolkit::Toolbox;
+pub use pdf::read_pdf;
 pub use search::{ApiKey, SearchSettings};
 pub use weather::WeatherSettings;
 
@@ -36,7 +37,7 @@ pub fn fetch_toolbox() -> Toolbox {
 /// The tools of the domain `readability`.
 pub fn readability_toolbox() -> Toolbox {
     Toolbox::new("readability", "Reads web pages as text.")
-        .with(read_page::ReadPage(document::Documents::new()))
+        .with(read_page::ReadPage(document::Documents::default()))
 }
 
 /// The tools of the domain `search`.

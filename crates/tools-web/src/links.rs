@@ -32,7 +32,7 @@ pub fn links(document: &Document, base: &Url, page: &Url) -> Links {
     let mut seen = HashSet::new();
     let mut links = Links { listed: Vec::new(), count: 0 };
     for node in document.root().descendants_it() {
-        if !node.has_name("a") {
+        if !node.has_name("a") || node.ancestors_it(None).any(|outer| outer.has_name("noscript")) {
             continue;
         }
         let Some(element) = node.element_ref() else { continue };

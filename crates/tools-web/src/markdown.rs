@@ -42,6 +42,7 @@ pub fn of_document(document: &Document, base: &Url, style: Style) -> String {
 }
 
 /// The text of some HTML.
+#[cfg(test)]
 pub fn of_html(html: &str, base: &Url, style: Style) -> String {
     of_document(&parsed(html), base, style)
 }

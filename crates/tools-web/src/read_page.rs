@@ -1,8 +1,8 @@
 //! `read_page`.
 
-use crate::document::{Document, Documents, Heading, Passage, Wanted, open, passages, section};
+use crate::document::{Document, Documents, Heading, Passage, Wanted, World, open, passages, section};
 use crate::extract::PageType;
-use octo_toolkit::{Cx, Effect, Example, Net, Tool, ToolError};
+use octo_toolkit::{Cx, Effect, Example, Net, Pdf, Render, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -10,9 +10,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Reads a web page as Markdown without menus, banners and advertisements, or says why it cannot. Gives a handle for an
-/// outline, one section, a search in the page, or its next part without fetching again. Prefer fetch_url for files, APIs
-/// and raw HTML.
+/// Reads a web page or PDF as Markdown without menus, banners and advertisements, or says why it cannot. Gives a handle for an
+/// outline, one section, a search in the page, or its next part without fetching again. Prefer fetch_url for other
+/// files, APIs and raw HTML.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -120,7 +120,7 @@ impl Tool for ReadPage {
     const EFFECT: Effect = Effect::reads().open_world();
     type Input = Input;
     type Output = Output;
-    type Grants = Net;
+    type Grants = (Net, Pdf, Render);
 
     fn examples() -> Vec<Example> {
         vec![
@@ -133,30 +133,41 @@ impl Tool for ReadPage {
         ]
     }
 
-    async fn run(&self, input: Input, net: Net, cx: &Cx) -> Result<Output, ToolError> {
-        let (document, cached) = self.document(&input, &net, cx).await?;
+    async fn run(
+        &self,
+        input: Input,
+        (net, pdf, render): (Net, Pdf, Render),
+        cx: &Cx,
+    ) -> Result<Output, ToolError> {
+        let world = World { net: &net, pdf: &pdf, render: &render, caller: &cx.caller };
+        let (document, cached) = self.document(&input, world, cx).await?;
         answer(&input, &document, cached)
     }
 }
 
 impl ReadPage {
-    async fn document(&self, input: &Input, net: &Net, cx: &Cx) -> Result<(Arc<Document>, bool), ToolError> {
+    async fn document(
+        &self,
+        input: &Input,
+        world: World<'_>,
+        cx: &Cx,
+    ) -> Result<(Arc<Document>, bool), ToolError> {
         if let Some(handle) = &input.handle {
-            return Ok((self.0.named(cx, handle).await?, true));
+            return Ok((self.0.named(&cx.caller, handle)?, true));
         }
-        let mut url = net.url(&input.url)?;
+        let mut url = world.net.url(&input.url)?;
         url.set_fragment(None);
         let address = format!("{} {} {url}", input.include_images, input.llms_txt);
         if input.use_cache
-            && let Some(document) = self.0.at(cx, address.clone()).await
+            && let Some(document) = self.0.at(&cx.caller, &address)
         {
             return Ok((document, true));
         }
         let patience = Duration::from_secs(input.timeout_s.clamp(1, LONGEST_WAIT)).min(cx.time_left());
         let until = Instant::now() + patience;
         let wanted = Wanted { url, images: input.include_images, llms_txt: input.llms_txt, until };
-        let document = Arc::new(open(net, wanted).await?);
-        self.0.keep(cx, address, Arc::clone(&document)).await;
+        let document = Arc::new(open(world, wanted).await?);
+        self.0.keep(&cx.caller, address, Arc::clone(&document));
         Ok((document, false))
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::about::{self, Metadata};
 use crate::charset::decode;
-use crate::extract::extract;
+use crate::extract;
 use crate::kind::{Kind, dimensions};
 use crate::links::{self, Link};
 use crate::markdown::{self, Style};
@@ -57,7 +57,8 @@ pub struct Reading {
 pub fn read(body: &Body, want: Want) -> Reading {
     let kind = Kind::of(body.content_type.as_deref(), &body.bytes);
     let mut reading = match kind {
-        Kind::Pdf => crate::pdf::read(body),
+        // Its text is read elsewhere; this is what is left without.
+        Kind::Pdf => binary(body, Some("application/pdf")),
         Kind::Binary(seen) => binary(body, seen),
         _ => {
             let decoded = decode(&body.bytes, body.content_type.as_deref(), body.truncated);
@@ -72,7 +73,12 @@ pub fn read(body: &Body, want: Want) -> Reading {
         }
     };
     reading.truncated |= body.truncated;
-    cap(&mut reading, want.max_bytes);
+    finished(reading, want.max_bytes)
+}
+
+/// Within its bound and without hidden characters, as everything that is told.
+pub fn finished(mut reading: Reading, max_bytes: usize) -> Reading {
+    cap(&mut reading, max_bytes);
     scrub(&mut reading);
     reading
 }
@@ -141,15 +147,16 @@ fn tree(html: &str, want: Want, base: &Url, reading: &mut Reading) -> Document {
         }
         return document;
     }
-    let main = extract(html, base);
+    let document = markdown::parsed(html);
+    let main = extract::of_document(&document, base);
     if is_shell(html, main.text.len()) {
         reading.notices.push(SHELL.to_owned());
     }
-    if main.html.trim().is_empty() {
+    if main.text.is_empty() {
         reading.notices.push("No main content was found; this is the whole page.".to_owned());
-        return markdown::parsed(html);
+        return document;
     }
-    markdown::parsed(&main.html)
+    main.content
 }
 
 const SHELL: &str = "The page has almost no text of its own; scripts fill it. Use browser_navigate, when it is enabled, to \

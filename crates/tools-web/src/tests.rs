@@ -3,3 +3,4 @@
 mod fetching;
 mod hostile;
 mod markdown;
+mod mutated;

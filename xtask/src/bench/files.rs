@@ -1,6 +1,6 @@
 //! The file tools beside ripgrep, and a read beside an echo of the same bytes, in turn, as ratios.
 
-mod stdio;
+pub mod stdio;
 mod tree;
 
 use super::report::median;

@@ -1,6 +1,7 @@
 //! The one-way order of crates. Every arrow that is allowed stands in this file.
 
 use super::Report;
+use super::bans::CLIENTS;
 use super::manifest::Package;
 
 const TOOLKIT: &[&str] = &["octo-model", "octo-grants", "octo-toolkit"];
@@ -31,7 +32,14 @@ fn may(name: &str) -> Option<May<'static>> {
 }
 
 /// Crates of others that only some of ours may know.
-const KEPT: &[(&str, &[&str])] = &[("rmcp", &["octo-mcp", "octo-upstream", "mcp-fixture"])];
+const KEPT: &[(&str, &[&str])] = &[
+    ("rmcp", &["octo-mcp", "octo-upstream", "mcp-fixture"]),
+    // Who has these can ask other machines; what they ask through is checked in octo-grants.
+    ("hyper", &["octo-grants", "octo-upstream", "octo-web", "octo-tests"]),
+    ("hyper-util", &["octo-grants", "octo-upstream", "octo-web", "octo-tests"]),
+    ("hyper-rustls", &["octo-grants"]),
+    ("tokio-rustls", &["octo-grants"]),
+];
 
 /// Crates of others that one of ours may not know.
 const REFUSED: &[(&str, &str)] = &[("octo-model", "tokio")];
@@ -72,7 +80,9 @@ fn sees(may: &May, need: &str) -> bool {
 
 fn welcome(name: &str, need: &str) -> bool {
     let kept = KEPT.iter().find(|(krate, _)| *krate == need);
-    kept.is_none_or(|(_, friends)| friends.contains(&name)) && !REFUSED.contains(&(name, need))
+    kept.is_none_or(|(_, friends)| friends.contains(&name))
+        && !REFUSED.contains(&(name, need))
+        && !CLIENTS.contains(&need)
 }
 
 #[cfg(test)]
@@ -122,6 +132,12 @@ mod tests {
             ("octoprox", "octo-wire", 0),
             ("octoprox", "tools-time", 0),
             ("octoprox", "rmcp", 1),
+            ("octoprox", "hyper-util", 1),
+            ("tools-web", "hyper-util", 1),
+            ("tools-web", "hyper-rustls", 1),
+            ("tools-web", "reqwest", 1),
+            ("octo-grants", "reqwest", 1),
+            ("octo-grants", "hyper-util", 0),
         ] {
             assert_eq!(verdict(name, need), refused, "{name} -> {need}");
         }

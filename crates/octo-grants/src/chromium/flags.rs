@@ -4,7 +4,7 @@ use super::folder::Folder;
 use std::ffi::{OsStr, OsString};
 
 /// Nothing by itself, nothing in the background, nothing to anybody but the pages asked for.
-const FLAGS: [&str; 37] = [
+const FLAGS: [&str; 38] = [
     "--headless=new",
     "--remote-debugging-pipe",
     "--no-first-run",
@@ -37,6 +37,8 @@ const FLAGS: [&str; 37] = [
     "--force-color-profile=srgb",
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--hide-scrollbars",
+    // A script that keeps more than this ends its page and not the machine.
+    "--js-flags=--max-old-space-size=1024",
     "--lang=en-US",
     "--metrics-recording-only",
     "--mute-audio",
@@ -64,11 +66,13 @@ pub(super) fn flags(folder: &Folder, proxy: &str, sandboxed: bool) -> Vec<OsStri
 }
 
 /// Nothing of the hub's own.
-pub(super) fn environment(path: &OsStr, folder: &Folder) -> Vec<(OsString, OsString)> {
+pub(super) fn environment(path: &OsStr, folder: &Folder, enclosed: bool) -> Vec<(OsString, OsString)> {
+    // Within bubblewrap `/tmp` is the browser's alone.
+    let temporary = if enclosed { "/tmp".into() } else { folder.temporary() };
     vec![
         ("PATH".into(), path.to_owned()),
         ("HOME".into(), folder.home().into()),
-        ("TMPDIR".into(), folder.home().into()),
+        ("TMPDIR".into(), temporary.into()),
         ("XDG_CONFIG_HOME".into(), folder.home().into()),
         ("XDG_CACHE_HOME".into(), folder.home().into()),
         ("LANG".into(), "C.UTF-8".into()),

@@ -13,7 +13,12 @@ pub(super) struct Folder {
     _held: File,
     /// Whether the launcher removes it, once the last process is gone.
     handed_over: bool,
+    /// A short way to it, for names that may not be long.
+    short: Option<PathBuf>,
 }
+
+/// Chromium makes a socket below its folder for temporary files, and the path of a socket has at most 107 bytes.
+const SHORT: usize = 60;
 
 fn all(state: &Path) -> PathBuf {
     state.join("browser")
@@ -29,11 +34,21 @@ impl Folder {
         private(&path)?;
         let held = File::open(&path)?;
         flock(&held, FlockOperation::NonBlockingLockExclusive)?;
-        let folder = Self { path, _held: held, handed_over: false };
+        let mut folder = Self { path, _held: held, handed_over: false, short: None };
         for path in [folder.profile(), folder.home(), folder.downloads(), folder.uploads()] {
             private(&path)?;
         }
+        if folder.home().as_os_str().len() > SHORT {
+            let short = std::env::temp_dir().join(format!("octoprox-{}", crate::random::hex::<8>()?));
+            std::os::unix::fs::symlink(folder.home(), &short)?;
+            folder.short = Some(short);
+        }
         Ok(folder)
+    }
+
+    /// Where it keeps temporary files, by a path that is short.
+    pub fn temporary(&self) -> PathBuf {
+        self.short.clone().unwrap_or_else(|| self.home())
     }
 
     pub fn hand_over(&mut self) {
@@ -111,6 +126,9 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
+        if let Some(short) = &self.short {
+            let _ = std::fs::remove_file(short);
+        }
         if !self.handed_over {
             let _ = std::fs::remove_dir_all(&self.path);
         }

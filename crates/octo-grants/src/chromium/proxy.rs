@@ -40,7 +40,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 type Body = BoxBody<Bytes, hyper::Error>;
 
-pub(super) struct Proxy {
+pub(crate) struct Proxy {
     address: SocketAddr,
     shared: Arc<Shared>,
     accepting: JoinHandle<()>,

@@ -50,6 +50,18 @@ pub(super) fn is_public(address: IpAddr) -> bool {
     }
 }
 
+/// Where operators put servers of their own; what a cloud puts there is none of theirs.
+pub(super) fn is_private(address: IpAddr) -> bool {
+    const CLOUDS: [Ipv6Addr; 2] = [
+        Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254),
+        Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254),
+    ];
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.is_private(),
+        IpAddr::V6(address) => address.is_unique_local() && !CLOUDS.contains(&address),
+    }
+}
+
 fn public_v4(address: Ipv4Addr) -> bool {
     !SPECIAL_V4
         .into_iter()

@@ -2,7 +2,8 @@
 
 use super::address::is_public;
 use super::allow::Allow;
-use super::resolve::{Resolve, System};
+use super::named::Named;
+use super::resolve::Resolve;
 use http::Uri;
 use hyper_util::rt::TokioIo;
 use rustix::net::sockopt;
@@ -28,19 +29,13 @@ const LOOKUP: Duration = Duration::from_secs(10);
 /// Silence after which the kernel asks whether the other side is still there.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
-/// Connects to hosts, as far as its rule allows.
+/// Connects to hosts, as far as its rule allows: to public addresses and what is on the list, or to the one server that
+/// the operator has named.
 #[derive(Clone)]
 pub struct Dialler {
-    rule: Rule,
+    allow: Arc<Allow>,
+    named: Option<Arc<Named>>,
     resolver: Arc<dyn Resolve>,
-}
-
-#[derive(Clone)]
-enum Rule {
-    /// The operator has named the server.
-    Named,
-    /// Public addresses, and what is on the list.
-    Public(Arc<Allow>),
 }
 
 /// Why there is no connection.
@@ -53,17 +48,21 @@ pub enum DialFail {
 }
 
 impl Dialler {
-    pub(crate) fn named() -> Self {
-        Self { rule: Rule::Named, resolver: Arc::new(System::default()) }
+    pub(super) fn public(allow: Arc<Allow>, resolver: Arc<dyn Resolve>) -> Self {
+        Self { allow, named: None, resolver }
     }
 
-    pub(super) fn public(allow: Arc<Allow>, resolver: Arc<dyn Resolve>) -> Self {
-        Self { rule: Rule::Public(allow), resolver }
+    /// With the same list and the same opinion on names, for one server.
+    pub(super) fn to(&self, named: Named) -> Self {
+        Self { named: Some(Arc::new(named)), ..self.clone() }
     }
 
     /// The addresses of a host that may be connected to; never none.
     pub(super) async fn addresses(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, DialFail> {
         let host = read_host(host).ok_or(DialFail::NotAHost)?;
+        if self.named.as_ref().is_some_and(|named| !named.is(&host, port)) {
+            return Err(DialFail::Refused);
+        }
         let found = match &host {
             Host::Ipv4(address) => vec![IpAddr::V4(*address)],
             Host::Ipv6(address) => vec![IpAddr::V6(*address)],
@@ -76,18 +75,18 @@ impl Dialler {
             return Err(DialFail::Unresolved(None));
         }
         let found = found.into_iter().map(|address| SocketAddr::new(address.to_canonical(), port));
-        let checked = in_turns(found.filter(|address| self.rule.allows(&host, *address)));
+        let checked = in_turns(found.filter(|address| self.allows(&host, *address)));
         if checked.is_empty() { Err(DialFail::Refused) } else { Ok(checked) }
     }
 
     /// Whether the operator named this very port for the host.
     pub(super) fn names_port(&self, host: &str, port: u16) -> bool {
-        match (&self.rule, read_host(host)) {
-            (Rule::Public(allow), Some(Host::Domain(name))) => allow.names_port(&Host::Domain(&name), port),
-            (Rule::Public(allow), Some(Host::Ipv4(address))) => allow.names_port(&Host::Ipv4(address), port),
-            (Rule::Public(allow), Some(Host::Ipv6(address))) => allow.names_port(&Host::Ipv6(address), port),
-            (Rule::Public(_), None) => false,
-            (Rule::Named, _) => true,
+        match read_host(host) {
+            Some(host) if self.named.as_ref().is_some_and(|named| named.is(&host, port)) => true,
+            Some(Host::Domain(name)) => self.allow.names_port(&Host::Domain(&name), port),
+            Some(Host::Ipv4(address)) => self.allow.names_port(&Host::Ipv4(address), port),
+            Some(Host::Ipv6(address)) => self.allow.names_port(&Host::Ipv6(address), port),
+            None => false,
         }
     }
 
@@ -104,18 +103,12 @@ impl Dialler {
         }
         Err(DialFail::Unreachable(fail))
     }
-}
 
-impl Rule {
     fn allows(&self, host: &Host, address: SocketAddr) -> bool {
-        match self {
-            Self::Named => true,
-            Self::Public(allow) => {
-                is_public(address.ip())
-                    || allow.address(address.ip(), address.port())
-                    || matches!(host, Host::Domain(name) if allow.host(name, address.port()))
-            }
-        }
+        is_public(address.ip())
+            || self.allow.address(address.ip(), address.port())
+            || matches!(host, Host::Domain(name) if self.allow.host(name, address.port()))
+            || self.named.as_ref().is_some_and(|named| named.may_be(address.ip()))
     }
 }
 
@@ -186,7 +179,7 @@ impl fmt::Display for DialFail {
         f.write_str(match self {
             Self::NotAHost => "not a host",
             Self::Unresolved(_) => "the name does not resolve",
-            Self::Refused => "the address is not public",
+            Self::Refused => "its address is not public, and net.allow does not name it",
             Self::Unreachable(_) => "cannot connect",
         })
     }

@@ -82,7 +82,9 @@ impl Turn {
         let asked = headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
         if let Some(silence) = asked.and_then(|text| silence(text, Timestamp::now())) {
             let until = Instant::now() + silence.min(LONGEST_SILENCE);
-            *self.server.silent_until.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
+            let mut longest = self.server.silent_until.lock().unwrap_or_else(PoisonError::into_inner);
+            // Answers that were under way together may differ; the longest wish counts.
+            *longest = longest.max(Some(until));
         }
     }
 }
@@ -182,6 +184,33 @@ mod tests {
         assert_eq!(error.kind, octo_model::Kind::Unavailable);
         assert!(error.retry_after.is_some_and(|wait| wait <= LONGEST_SILENCE));
         queue.turn(&other, soon()).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_shorter_wish_does_not_take_a_longer_one_back() {
+        let queue = Queue::new(2);
+        let busy = url("http://a.example/");
+        let (first, second) =
+            (queue.turn(&busy, soon()).await.unwrap(), queue.turn(&busy, soon()).await.unwrap());
+        first.heard(StatusCode::TOO_MANY_REQUESTS, &told("60"));
+        second.heard(StatusCode::TOO_MANY_REQUESTS, &told("0"));
+        let error = queue.turn(&busy, soon()).await.err().unwrap();
+        assert!(error.retry_after.is_some_and(|wait| wait > Duration::from_secs(50)));
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_a_turn_hears_of_a_silence_that_began_meanwhile() {
+        let queue = Arc::new(Queue::new(1));
+        let busy = url("http://a.example/");
+        let first = queue.turn(&busy, soon()).await.unwrap();
+        let waiting = tokio::spawn({
+            let (queue, busy) = (queue.clone(), busy.clone());
+            async move { queue.turn(&busy, soon()).await.map(drop) }
+        });
+        tokio::task::yield_now().await;
+        first.heard(StatusCode::SERVICE_UNAVAILABLE, &told("60"));
+        drop(first);
+        assert_eq!(waiting.await.unwrap().err().unwrap().kind, octo_model::Kind::Unavailable);
     }
 
     #[tokio::test]

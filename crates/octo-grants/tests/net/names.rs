@@ -108,12 +108,3 @@ async fn a_port_of_another_protocol_is_not_connected_to() {
         assert!(net.addresses(host, 5432).await.is_ok(), "drivers have ports of their own");
     }
 }
-
-#[tokio::test]
-async fn the_operators_own_servers_are_reached() {
-    let server = page("127.0.0.1", 0).await.unwrap();
-    let client = hyper_util::client::legacy::Client::builder(hyper_util::rt::TokioExecutor::new())
-        .build::<_, http_body_util::Empty<bytes::Bytes>>(octo_grants::connector().unwrap());
-    let answer = client.get(format!("http://localhost:{}/", server.port()).parse().unwrap()).await.unwrap();
-    assert_eq!(answer.status(), 200);
-}

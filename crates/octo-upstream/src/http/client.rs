@@ -5,8 +5,7 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper_util::client::legacy;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use octo_grants::Connector;
-use std::sync::OnceLock;
+use octo_grants::{Connector, Net};
 use std::time::Duration;
 
 pub(crate) type Client = legacy::Client<Connector, Full<Bytes>>;
@@ -14,22 +13,16 @@ pub(crate) type Client = legacy::Client<Connector, Full<Bytes>>;
 /// Connections that nobody uses are kept this long.
 const IDLE: Duration = Duration::from_secs(60);
 
-pub(crate) fn client() -> Result<Client, Fail> {
+/// Connects to the server at `url` and to no other.
+#[expect(clippy::disallowed_methods, reason = "a client with streams, on the connector that Net hands out")]
+pub(crate) fn client(net: &Net, url: &str) -> Result<Client, Fail> {
+    let way = net.named(url).map_err(|_| Fail::NotSent(format!("{url} is not an http or https address")))?;
+    let connector = way.connector().map_err(|error| Fail::NotSent(format!("root certificates: {error}")))?;
     Ok(legacy::Client::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
         .pool_idle_timeout(IDLE)
         .timer(TokioTimer::new())
-        .build(connector()?))
-}
-
-fn connector() -> Result<Connector, Fail> {
-    static SHARED: OnceLock<Connector> = OnceLock::new();
-    if let Some(ready) = SHARED.get() {
-        return Ok(ready.clone());
-    }
-    let fresh =
-        octo_grants::connector().map_err(|error| Fail::NotSent(format!("root certificates: {error}")))?;
-    Ok(SHARED.get_or_init(|| fresh).clone())
+        .build(connector))
 }
 
 /// What a failed request means: whether the server can have seen it.

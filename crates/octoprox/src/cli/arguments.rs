@@ -70,7 +70,7 @@ fn example(types: &[String]) -> &'static str {
 }
 
 /// The types that the schema gives a parameter; none when it does not say.
-fn types(name: &str, schema: &Value) -> Vec<String> {
+pub fn types(name: &str, schema: &Value) -> Vec<String> {
     let Some(property) = schema.pointer("/properties").and_then(|all| all.get(name)) else {
         return Vec::new();
     };

@@ -1,5 +1,8 @@
 //! Why a command failed, and the exit code that says so.
 
+use super::out;
+use super::table::harmless;
+use super::width::{columns, talks_to_a_person, wrapped};
 use crate::settings::Problems;
 use octo_model::{Kind, ToolError};
 use octo_store::StoreError;
@@ -30,11 +33,17 @@ impl Failure {
 
     /// Says it on standard error.
     pub fn tell(self) -> ExitCode {
-        for line in super::table::harmless(&self.text).lines() {
-            super::out::talk(&format!("octoprox: {line}"));
+        for line in harmless(&self.text).lines() {
+            out::talk(&told(line, talks_to_a_person().then(columns)));
         }
         ExitCode::from(self.code)
     }
+}
+
+/// A complaint: as one line for programs, in lines that fit for people.
+fn told(line: &str, columns: Option<usize>) -> String {
+    let whole = format!("octoprox: {line}");
+    columns.map_or(whole.clone(), |columns| wrapped(&whole, columns.saturating_sub(2)).join("\n  "))
 }
 
 /// The exit code of each kind.
@@ -82,6 +91,12 @@ impl From<io::Error> for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn complaints_fit_a_terminal_and_stay_one_line_for_programs() {
+        assert_eq!(told("One two three.", None), "octoprox: One two three.");
+        assert_eq!(told("One two three.", Some(17)), "octoprox: One\n  two three.");
+    }
 
     #[test]
     fn every_kind_has_its_code() {

@@ -4,6 +4,8 @@ use super::failure::Failure;
 use super::out;
 use crate::settings::{Flags, Loaded, World, load};
 use crate::telemetry::{Export, Redactor, Talk, secrets, start};
+use crate::toolboxes::reach;
+use octo_grants::Net;
 use std::sync::Arc;
 
 /// More threads than this do not make a hub faster, and each has a stack.
@@ -20,6 +22,8 @@ pub enum Purpose {
 pub struct Session {
     pub loaded: Loaded,
     pub purpose: Purpose,
+    /// The way to servers and collectors that the settings name.
+    pub net: Net,
     pub export: Option<Export>,
 }
 
@@ -33,9 +37,10 @@ impl Session {
     pub fn begin(loaded: Loaded, talk: Talk, purpose: Purpose) -> Result<Self, Failure> {
         let telemetry = &loaded.settings.telemetry;
         let redactor = Arc::new(Redactor::new(secrets(&loaded)));
+        let net = Net::new(reach(&loaded.settings))?;
         let export = match purpose {
             Purpose::Looks => None,
-            Purpose::Calls => Export::start(telemetry, &redactor).map_err(|error| {
+            Purpose::Calls => Export::start(telemetry, &net, &redactor).map_err(|error| {
                 Failure::new(format!("telemetry.otlp_endpoint: {error}. Check the address."))
             })?,
         };
@@ -48,7 +53,7 @@ impl Session {
                 _ => tracing::warn!("{note}"),
             }
         }
-        Ok(Self { loaded, purpose, export })
+        Ok(Self { loaded, purpose, net, export })
     }
 
     /// Sends the last spans.

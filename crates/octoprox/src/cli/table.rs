@@ -1,13 +1,15 @@
 //! Two columns that fit a terminal.
 
-/// Wide enough for everybody.
-const WIDTH: usize = 80;
+use super::width::wrapped;
+
 const GAP: usize = 2;
+/// A first column that is wider leaves too little for the second one.
+const WIDEST_NAME: usize = 28;
 
 /// Lines of a name and a text; texts are cut, names are not.
-pub fn table(rows: &[(String, String)]) -> String {
+pub fn table(rows: &[(String, String)], width: usize) -> String {
     let first = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
-    let room = WIDTH.saturating_sub(first + GAP);
+    let room = width.saturating_sub(first + GAP);
     let lines = rows.iter().map(|(name, text)| {
         let line = format!("{name:first$}{:GAP$}{}", "", fitted(text, room));
         format!("{}\n", line.trim_end())
@@ -15,23 +17,38 @@ pub fn table(rows: &[(String, String)]) -> String {
     lines.collect()
 }
 
-/// The first sentence when it fits, else as many words as do.
+/// Indented lines of a name and a whole text, which goes on beneath itself.
+pub fn listing(rows: &[(String, String)], width: usize) -> String {
+    let widths = rows.iter().map(|(name, _)| name.chars().count());
+    let first = widths.filter(|width| *width <= WIDEST_NAME).max().unwrap_or_default();
+    let room = width.saturating_sub(first + 2 * GAP);
+    let mut text = String::new();
+    for (name, about) in rows {
+        let mut lines = wrapped(about, room).into_iter();
+        let apart = name.chars().count() > first;
+        let beside = if apart { String::new() } else { lines.next().unwrap_or_default() };
+        let line = format!("{:GAP$}{name:first$}{:GAP$}{beside}", "", "");
+        text.push_str(line.trim_end());
+        text.push('\n');
+        for line in lines {
+            text.push_str(&format!("{:indent$}{line}\n", "", indent = first + 2 * GAP));
+        }
+    }
+    text
+}
+
+/// The first sentence when it fits, else its first clause, else as many words as do.
 fn fitted(text: &str, room: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let sentence = line.split_once(". ").map_or(line.as_str(), |(first, _)| first).trim_end_matches('.');
-    if sentence.chars().count() <= room {
-        return sentence.to_owned();
-    }
-    let mut short = String::new();
-    for word in sentence.split(' ') {
-        if short.chars().count() + word.chars().count() + 2 > room {
-            break;
+    let pause = [sentence.find("; "), sentence.find(": ")].into_iter().flatten().min();
+    let clause = pause.and_then(|at| sentence.get(..at)).unwrap_or(sentence);
+    for whole in [sentence, clause] {
+        if whole.chars().count() <= room {
+            return whole.to_owned();
         }
-        if !short.is_empty() {
-            short.push(' ');
-        }
-        short.push_str(word);
     }
+    let short = wrapped(clause, room.saturating_sub(1)).into_iter().next().unwrap_or_default();
     short.trim_end_matches([',', ':', ';']).to_owned() + "…"
 }
 
@@ -54,9 +71,35 @@ mod tests {
             ("short".to_owned(), "Does it. And more.".to_owned()),
             ("a_name_of_forty_six_letters_which_is_the_limit".to_owned(), "word ".repeat(30)),
         ];
-        let text = table(&rows);
-        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        let text = table(&rows, 80);
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         assert!(text.lines().next().unwrap().ends_with("  Does it"), "{text}");
+    }
+
+    #[test]
+    fn texts_are_cut_where_they_pause() {
+        for (text, fit) in [
+            ("Reads it. And more", "Reads it"),
+            ("Reads it; fails when it is gone", "Reads it"),
+            ("Reads it: all of it, or a part", "Reads it"),
+            ("Reads what is in the file, whole", "Reads what is in the…"),
+            ("Reads files, folders, and links", "Reads files, folders…"),
+        ] {
+            assert_eq!(fitted(text, 22), fit, "{text}");
+        }
+    }
+
+    #[test]
+    fn long_texts_go_on_beneath_themselves() {
+        let rows = [
+            ("url=TEXT".to_owned(), "Address of the page, http or https.".to_owned()),
+            ("a_name_that_is_longer_than_the_column=TEXT".to_owned(), "Below.".to_owned()),
+            ("n".to_owned(), String::new()),
+        ];
+        let text = listing(&rows, 32);
+        let wanted = "  url=TEXT  Address of the page,\n            http or https.\n  \
+                      a_name_that_is_longer_than_the_column=TEXT\n            Below.\n  n\n";
+        assert_eq!(text, wanted);
     }
 
     #[test]

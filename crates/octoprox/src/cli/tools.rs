@@ -4,6 +4,7 @@ use super::failure::Failure;
 use super::out;
 use super::session::{Purpose, Session, alone, settings};
 use super::table::{harmless, table};
+use super::width::columns;
 use crate::assemble::{Assembly, Reach};
 use crate::settings::{Flags, Settings};
 use crate::telemetry::Talk;
@@ -42,6 +43,9 @@ impl Tools {
             let assembly = Assembly::build(&session, &Reach::All)?;
             let listed = self.list(&assembly.hub).await;
             tell_of_missing(&assembly.hub);
+            if !self.all && !self.json && self.profile.is_empty() {
+                tell_of_switched_off(&assembly.hub);
+            }
             assembly.end().await;
             Ok(out::data(&listed?)?)
         })
@@ -83,7 +87,7 @@ fn as_table(tools: &[Json], off: &[Definition]) -> String {
     let on = tools.iter().filter_map(|tool| tool.members().ok()).map(|members| row(&members, ""));
     let off = off.iter().map(|definition| row(&definition.members, "(off) "));
     let rows: Vec<(String, String)> = on.chain(off).collect();
-    if rows.is_empty() { "There are no tools.\n".to_owned() } else { table(&rows) }
+    if rows.is_empty() { "There are no tools.\n".to_owned() } else { table(&rows, columns()) }
 }
 
 /// Tools of toolboxes that are switched off; nobody can call them.
@@ -103,7 +107,7 @@ fn homes(hub: &Hub) -> Vec<(String, String)> {
 }
 
 /// Every native tool by its name.
-fn natives() -> HashMap<&'static str, Native> {
+pub fn natives() -> HashMap<&'static str, Native> {
     let tools = toolboxes(&Settings::default()).into_iter().flat_map(|toolbox| toolbox.tools);
     tools.map(|tool| (tool.name, tool)).collect()
 }
@@ -147,5 +151,20 @@ fn tell_of_missing(hub: &Hub) {
             State::Starting => out::talk(&format!("octoprox: the server {name} is still starting")),
             State::Ready | State::Off => {}
         }
+    }
+}
+
+/// Toolboxes that somebody who looks for a tool could switch on.
+fn tell_of_switched_off(hub: &Hub) {
+    let off = hub
+        .sources()
+        .into_iter()
+        .filter(|(_, _, state, lists)| *state == State::Off && !lists.tools.is_empty());
+    let off: Vec<String> = off.map(|(name, ..)| name).collect();
+    if !off.is_empty() {
+        out::talk(&format!(
+            "Switched off: {}. `octoprox tools --all` lists their tools, too.",
+            off.join(", ")
+        ));
     }
 }

@@ -5,19 +5,21 @@ use super::trace::Traces;
 use crate::settings::Telemetry;
 use bytes::Bytes;
 use http::{Request, Response};
-use http_body_util::{BodyExt, Full, Limited};
-use hyper_util::client::legacy::Client;
-use hyper_util::rt::TokioExecutor;
+use octo_grants::Net;
+use octo_grants::net::{Answer, Ask};
 use octo_hub::Tracer;
+use octo_model::ToolError;
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_http::{HttpClient, HttpError};
 use opentelemetry_otlp::{ExporterBuildError, SpanExporter, WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
+use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
+use url::Url;
 
 /// A collector has little to say.
 const MAX_ANSWER: usize = 64 << 10;
@@ -34,12 +36,16 @@ pub struct Export {
 
 impl Export {
     /// Nothing without an endpoint: then no span is ever made. Needs a runtime.
-    pub fn start(settings: &Telemetry, redactor: &Arc<Redactor>) -> Result<Option<Self>, ExporterBuildError> {
+    pub fn start(
+        settings: &Telemetry,
+        net: &Net,
+        redactor: &Arc<Redactor>,
+    ) -> Result<Option<Self>, ExporterBuildError> {
         let Some(endpoint) = &settings.otlp_endpoint else {
             return Ok(None);
         };
         let client =
-            Courier::new().map_err(|error| ExporterBuildError::InternalFailure(error.to_string()))?;
+            Courier::to(endpoint, net).map_err(|error| ExporterBuildError::InternalFailure(error.text()))?;
         let exporter = SpanExporter::builder()
             .with_http()
             .with_http_client(client)
@@ -79,17 +85,44 @@ fn traces(endpoint: &str) -> String {
     if base.ends_with("/v1/traces") { base.to_owned() } else { format!("{base}/v1/traces") }
 }
 
-/// Sends through the hub's own connector. The exporter runs on a thread without a runtime, so requests are handed to ours.
-#[derive(Debug)]
+/// Sends to the collector and nowhere else. The exporter runs on a thread without a runtime, so requests are handed to ours.
+#[derive(Clone)]
 struct Courier {
-    client: Client<octo_grants::Connector, Full<Bytes>>,
+    net: Net,
     runtime: Handle,
 }
 
 impl Courier {
-    fn new() -> std::io::Result<Self> {
-        let client = Client::builder(TokioExecutor::new()).build(octo_grants::connector()?);
-        Ok(Self { client, runtime: Handle::current() })
+    fn to(endpoint: &str, net: &Net) -> Result<Self, ToolError> {
+        Ok(Self { net: net.named(endpoint)?, runtime: Handle::current() })
+    }
+
+    async fn carry(self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        let (mut head, body) = request.into_parts();
+        // The client counts by itself.
+        head.headers.remove(http::header::CONTENT_LENGTH);
+        let mut url: Url = head.uri.to_string().parse()?;
+        // Nobody sends these; headers are for that.
+        let _ = (url.set_username(""), url.set_password(None));
+        let ask = Ask {
+            method: head.method,
+            headers: head.headers,
+            body: Some(body),
+            timeout: SENDING,
+            max_bytes: MAX_ANSWER,
+            redirects: 0,
+            ..Ask::get(url)
+        };
+        let Answer { status, headers, body, .. } = self.net.send(ask).await?;
+        let mut answer = Response::new(body);
+        (*answer.status_mut(), *answer.headers_mut()) = (status, headers);
+        Ok(answer)
+    }
+}
+
+impl fmt::Debug for Courier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Courier").finish_non_exhaustive()
     }
 }
 
@@ -102,14 +135,7 @@ impl HttpClient for Courier {
         'a: 'future,
         Self: 'future,
     {
-        let client = self.client.clone();
-        let sent = async move {
-            let answer = client.request(request.map(Full::new)).await?;
-            let (head, body) = answer.into_parts();
-            let body = Limited::new(body, MAX_ANSWER).collect().await?.to_bytes();
-            Ok::<_, HttpError>(Response::from_parts(head, body))
-        };
-        let sent = self.runtime.spawn(async move { tokio::time::timeout(SENDING, sent).await? });
+        let sent = self.runtime.spawn(self.clone().carry(request));
         Box::pin(async move { sent.await? })
     }
 }

@@ -110,7 +110,7 @@ impl Page {
         self.touch();
         // An element of a frame is brought into view within the frame by the script, and with its frame by this.
         let params = json!({"backendNodeId": node.id});
-        let _ = self.tab.wire.call::<Value>(Some(&node.session), "DOM.scrollIntoViewIfNeeded", params).await;
+        let _ = self.call_in::<Value>(&node.session, "DOM.scrollIntoViewIfNeeded", params).await;
         let found: Found =
             serde_json::from_value(self.call_on(node, REACH, &[]).await?).map_err(ToolError::internal)?;
         match found.state.as_str() {
@@ -164,7 +164,7 @@ impl Page {
     pub async fn focus(&self, node: &Node) -> Result<(), ToolError> {
         self.touch();
         let params = json!({"backendNodeId": node.id});
-        match self.tab.wire.call::<Value>(Some(&node.session), "DOM.focus", params).await {
+        match self.call_in::<Value>(&node.session, "DOM.focus", params).await {
             Ok(_) => Ok(()),
             Err(error) if error.kind == Kind::Internal => {
                 Err(ToolError::invalid("The element cannot have the focus.")
@@ -273,7 +273,7 @@ impl Page {
             staged.push(path.to_string_lossy().into_owned());
         }
         let params = json!({"backendNodeId": node.id, "files": staged});
-        self.tab.wire.call::<Value>(Some(&node.session), "DOM.setFileInputFiles", params).await.map(drop)
+        self.call_in::<Value>(&node.session, "DOM.setFileInputFiles", params).await.map(drop)
     }
 }
 

@@ -128,7 +128,10 @@ impl Browser {
             wire.read(from, hear).await;
         });
         match browser.set_up().await {
-            Ok(()) => Ok(browser),
+            Ok(()) => {
+                tracing::info!(sandbox = chromium.sandbox(), "a browser was started");
+                Ok(browser)
+            }
             Err(error) => {
                 let complaints = browser.launched.complaints();
                 Err(ToolError::unavailable("The browser could not be started.")
@@ -235,9 +238,14 @@ impl Browser {
 
     /// Asks for the events of a session, and lets it go on only then, so that none is missed.
     fn listen(&self, tab: &Arc<Tab>, session: Arc<str>, main: bool) {
-        let frames = json!([{"type": "iframe", "exclude": false}, {"exclude": true}]);
+        // A page's workers are made to wait as well, whatever the filter says; only who is told of them can let them go on.
+        let of_pages = json!([
+            {"type": "iframe", "exclude": false},
+            {"type": "worker", "exclude": false},
+            {"exclude": true},
+        ]);
         let attach =
-            json!({"autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true, "filter": frames});
+            json!({"autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true, "filter": of_pages});
         for (method, params) in [
             ("Page.enable", json!({})),
             ("Page.setLifecycleEventsEnabled", json!({"enabled": true})),
@@ -284,6 +292,7 @@ impl Browser {
             }
         } else {
             tab.change(|state| state.frames.retain(|_, frame| *frame.session != *session));
+            self.wire.lose(session, Gone::Frame);
         }
     }
 
@@ -327,7 +336,11 @@ impl Browser {
         });
         match of {
             Some(context) => {
-                context.download(downloading.guid, downloading.url, downloading.suggested_filename)
+                let Downloading { guid, url, suggested_filename, .. } = downloading;
+                if !context.download(guid.clone(), url, suggested_filename) {
+                    let cancel = json!({"guid": guid, "browserContextId": context.id});
+                    self.wire.post(None, "Browser.cancelDownload", cancel);
+                }
             }
             None => self.wire.post(None, "Browser.cancelDownload", json!({"guid": downloading.guid})),
         }

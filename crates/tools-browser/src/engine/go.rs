@@ -1,5 +1,6 @@
 //! Where a page is, where it goes, and when it is at rest.
 
+use super::tab::LEAVING;
 use super::{Navigated, Page, Settled, WaitUntil, World, scheme};
 use octo_toolkit::{Kind, ToolError};
 use serde::Deserialize;
@@ -7,14 +8,28 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use url::Url;
 
-/// Nothing may be asked for this long before the network counts as idle.
+/// Nothing may be asked for this long before the network counts as idle, when scripts of the page ask for things.
 const IDLE: Duration = Duration::from_millis(500);
+
+/// The same for a page with scripts that have not asked for anything so far. One without scripts needs no time at all.
+const STILL: Duration = Duration::from_millis(150);
+
+/// Whether anything on the page could ask for more once it has loaded.
+const ALIVE: &str = "document.scripts.length > 0 || !!document.querySelector('iframe, frame, object, embed, meta[http-equiv], body[onload]')";
+
+/// How long a page is left alone that does not change although something is waited for.
+const LULL: Duration = Duration::from_millis(400);
+
+/// Resolves when something in the document changes, or when it is time to look again anyway.
+const CHANGE: &str = r"new Promise(done => {
+    const observer = new MutationObserver(() => end());
+    const last = setTimeout(() => end(), CAP);
+    const end = () => { observer.disconnect(); clearTimeout(last); done(true); };
+    observer.observe(document, {subtree: true, childList: true, attributes: true, characterData: true});
+})";
 
 /// Older requests are taken for such as never end.
 const ENDLESS: Duration = Duration::from_secs(10);
-
-/// A page that was told to go elsewhere has this long to begin.
-const LEAVING: Duration = Duration::from_millis(1_500);
 
 /// Resolves when nothing in the document has changed for a while.
 const QUIET: &str = r"new Promise(done => {
@@ -24,6 +39,9 @@ const QUIET: &str = r"new Promise(done => {
     const last = setTimeout(() => { observer.disconnect(); clearTimeout(timer); done(false); }, CAP);
     observer.observe(document, {subtree: true, childList: true, attributes: true, characterData: true});
 })";
+
+/// The least time between two looks.
+const STEP: Duration = Duration::from_millis(30);
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -135,29 +153,53 @@ impl Page {
     ) -> Result<bool, ToolError> {
         // Another document may take its place at once: a redirect by script, say.
         let mut there = false;
-        let waited = self.tab.wait(deadline, |state| {
+        let loaded = self.tab.wait(deadline, |state| {
             there |= arrived(state);
-            if !there {
-                return Err(None);
-            }
-            match until {
-                WaitUntil::DomContentLoaded if state.content_loaded => Ok(()),
-                WaitUntil::Load if state.loaded => Ok(()),
-                WaitUntil::NetworkIdle if state.loaded => {
-                    let quiet = state.stirred.map_or(Instant::now(), |stirred| stirred + IDLE);
-                    match state.busy(ENDLESS) {
-                        true => Err(None),
-                        false if quiet <= Instant::now() => Ok(()),
-                        false => Err(Some(quiet)),
-                    }
-                }
-                _ => Err(None),
+            let enough = match until {
+                WaitUntil::DomContentLoaded => state.content_loaded,
+                WaitUntil::Load | WaitUntil::NetworkIdle => state.loaded,
+            };
+            if there && enough { Ok(()) } else { Err(None) }
+        });
+        let loaded = in_time(loaded.await)?;
+        if !loaded || until != WaitUntil::NetworkIdle {
+            return Ok(loaded);
+        }
+        let alive = self.evaluate(ALIVE, World::Isolated, Duration::from_secs(1)).await;
+        let alive = !matches!(alive, Ok(Value::Bool(false)));
+        let idle = self.tab.wait(deadline, |state| {
+            let pause = match (alive, state.lively) {
+                (false, _) => Duration::ZERO,
+                (true, false) => STILL,
+                (true, true) => IDLE,
+            };
+            let quiet = state.stirred.map_or(Instant::now(), |stirred| stirred + pause);
+            match state.loaded && !state.busy(ENDLESS) {
+                true if quiet <= Instant::now() => Ok(()),
+                true => Err(Some(quiet)),
+                false => Err(None),
             }
         });
-        match waited.await {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind == Kind::Timeout => Ok(false),
+        in_time(idle.await)
+    }
+
+    /// Waits until the page changes, or for a moment: whoever waits for something looks again then.
+    pub async fn stirred(&self, deadline: Instant) -> Result<(), ToolError> {
+        let left = deadline.saturating_duration_since(Instant::now()).min(LULL);
+        let script = CHANGE.replace("CAP", &left.as_millis().to_string());
+        let begun = Instant::now();
+        match self.evaluate(&script, World::Isolated, left + Duration::from_millis(200)).await {
+            // The document was left, or does not react: no reason to ask without pause.
+            Err(error) if matches!(error.kind, Kind::Conflict | Kind::Timeout | Kind::Internal) => {
+                tokio::time::sleep_until((begun + STEP).into()).await;
+                self.tab.check()
+            }
             Err(error) => Err(error),
+            Ok(_) => {
+                // A page that changes all the time is not looked at all the time.
+                tokio::time::sleep_until((begun + STEP).into()).await;
+                Ok(())
+            }
         }
     }
 
@@ -276,6 +318,15 @@ impl Page {
         if let Some(held) = &self.held {
             held.touch();
         }
+    }
+}
+
+/// False when the time was over first.
+fn in_time(waited: Result<(), ToolError>) -> Result<bool, ToolError> {
+    match waited {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind == Kind::Timeout => Ok(false),
+        Err(error) => Err(error),
     }
 }
 

@@ -1,12 +1,13 @@
 //! Sessions: browser contexts with their tabs and downloads.
 
 use super::browser::{Browser, TABS};
-use super::tab::Tab;
-use super::{DialogPolicy, Download, DownloadState, Page, Session, TabInfo, WaitUntil};
+use super::tab::{Gone, Tab};
+use super::{DialogPolicy, Download, DownloadState, Life, Page, Session, TabInfo, WaitUntil};
 use octo_toolkit::{Kind, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -15,6 +16,8 @@ use tokio::sync::watch;
 const DOWNLOADS: usize = 50;
 /// A download that grows beyond this is cancelled.
 const LARGEST_DOWNLOAD: u64 = 100 << 20;
+/// All that waits to be taken has no more bytes than this.
+const ALL_DOWNLOADS: u64 = 500 << 20;
 /// How long a tab may take to open.
 const PATIENCE: Duration = Duration::from_secs(15);
 
@@ -34,6 +37,8 @@ struct Inside {
     front: String,
     downloads: VecDeque<Download>,
     policy: DialogPolicy,
+    /// Why the active tab is no more, until its caller was told.
+    lost: Option<Gone>,
 }
 
 impl Context {
@@ -72,8 +77,9 @@ impl Context {
     pub fn forget(&self, tab: &str) {
         self.change(|inside| {
             let Some(at) = inside.tabs.iter().position(|known| known.id == tab) else { return };
-            inside.tabs.remove(at);
+            let removed = inside.tabs.remove(at);
             if inside.active == tab {
+                inside.lost = inside.lost.or(removed.state().gone.filter(|why| *why != Gone::Closed));
                 let next = inside.tabs.get(at.saturating_sub(1)).map(|tab| tab.id.clone());
                 inside.active = next.unwrap_or_default();
             }
@@ -84,24 +90,50 @@ impl Context {
         self.inside().tabs.iter().any(|tab| tab.id == frame || tab.state().frames.contains_key(frame))
     }
 
-    pub fn download(&self, id: String, url: String, name: String) {
-        let name: String = name.chars().filter(|c| !c.is_control()).take(200).collect();
-        self.change(|inside| {
-            inside.downloads.push_back(Download { id, url, name, bytes: 0, state: DownloadState::Running });
-            if inside.downloads.len() > DOWNLOADS {
-                inside.downloads.pop_front();
-            }
-        });
+    /// Why the active tab is no more, if that was not said yet.
+    fn lost(&self) -> Option<Gone> {
+        let crashed = {
+            let inside = self.inside();
+            let active = inside.tabs.iter().find(|tab| tab.id == inside.active);
+            active.filter(|tab| tab.state().gone.is_some_and(|why| why != Gone::Closed)).cloned()
+        };
+        if let Some(tab) = crashed {
+            tab.wire.post(None, "Target.closeTarget", json!({"targetId": tab.id}));
+            self.forget(&tab.id);
+        }
+        self.change(|inside| inside.lost.take())
     }
 
-    /// True when it has become too large.
+    /// False when there is no room for another one, until some are taken.
+    pub fn download(&self, id: String, url: String, name: String) -> bool {
+        let name: String = name.chars().filter(|c| !c.is_control()).take(200).collect();
+        self.change(|inside| {
+            if inside.downloads.len() >= DOWNLOADS {
+                inside.downloads.retain(|download| download.state != DownloadState::Cancelled);
+            }
+            let room = inside.downloads.len() < DOWNLOADS;
+            if room {
+                inside.downloads.push_back(Download {
+                    id,
+                    url,
+                    name,
+                    bytes: 0,
+                    state: DownloadState::Running,
+                });
+            }
+            room
+        })
+    }
+
+    /// True when it has become too large, or all together have.
     pub fn progress(&self, id: &str, bytes: u64, state: DownloadState) -> bool {
         self.change(|inside| {
             let Some(download) = inside.downloads.iter_mut().find(|download| download.id == id) else {
                 return false;
             };
             (download.bytes, download.state) = (bytes, state);
-            bytes > LARGEST_DOWNLOAD && state == DownloadState::Running
+            let all: u64 = inside.downloads.iter().map(|download| download.bytes).sum();
+            state == DownloadState::Running && (bytes > LARGEST_DOWNLOAD || all > ALL_DOWNLOADS)
         })
     }
 }
@@ -111,6 +143,7 @@ pub(super) struct Held {
     pub browser: Arc<Browser>,
     pub context: Arc<Context>,
     pub used: Mutex<Instant>,
+    closed: AtomicBool,
 }
 
 #[derive(Deserialize)]
@@ -131,7 +164,8 @@ impl Held {
             browser.wire.call(None, "Target.createBrowserContext", json!({"disposeOnDetach": true})).await?;
         let context = Arc::new(Context::new(made.browser_context_id));
         browser.add(Arc::clone(&context));
-        let held = Self { browser, context, used: Mutex::new(Instant::now()) };
+        let held =
+            Self { browser, context, used: Mutex::new(Instant::now()), closed: AtomicBool::new(false) };
         match held.set_up().await {
             Ok(()) => Ok(held),
             Err(error) => {
@@ -208,6 +242,7 @@ impl Held {
     }
 
     pub async fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
         let params = json!({"browserContextId": self.context.id});
         let _ = self.browser.wire.call::<Value>(None, "Target.disposeBrowserContext", params).await;
         self.browser.remove(&self.context.id);
@@ -215,9 +250,27 @@ impl Held {
 }
 
 impl Session {
-    /// The active tab; an empty one is opened when there is none.
+    /// False once it was closed, or its browser has ended.
+    pub fn is_open(&self) -> bool {
+        !self.0.closed.load(Ordering::SeqCst) && self.0.browser.is_alive()
+    }
+
+    pub fn life(&self) -> Life {
+        Life(Arc::downgrade(&self.0))
+    }
+
+    /// The active tab; an empty one is opened when there is none. That a page has crashed is said once.
     pub async fn page(&self) -> Result<Page, ToolError> {
+        match self.0.context.lost() {
+            Some(why) => Err(why.error()),
+            None => self.page_anew().await,
+        }
+    }
+
+    /// The active tab, also when the page that was there has crashed.
+    pub async fn page_anew(&self) -> Result<Page, ToolError> {
         self.0.touch();
+        self.0.context.lost();
         let active = {
             let inside = self.0.context.inside();
             let active = inside.tabs.iter().find(|tab| tab.id == inside.active);
@@ -346,5 +399,28 @@ impl Session {
         for tab in tabs {
             tab.change(|state| state.policy.clone_from(&policy));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn downloads_that_wait_to_be_taken_are_bounded_in_number_and_size() {
+        let context = Context::new("c".to_owned());
+        let begin = |id: usize| context.download(id.to_string(), String::new(), "a\u{7}b".to_owned());
+        let taken = (0..80).filter(|id| begin(*id)).count();
+        assert_eq!(taken, DOWNLOADS);
+        assert_eq!(context.inside().downloads.front().unwrap().name, "ab");
+        // One that was broken off makes room.
+        assert!(!context.progress("7", 10, DownloadState::Cancelled));
+        assert!(begin(80) && !begin(81));
+        assert!(context.progress("8", LARGEST_DOWNLOAD + 1, DownloadState::Running));
+        for id in 9..14 {
+            let large = context.progress(&id.to_string(), LARGEST_DOWNLOAD, DownloadState::Complete);
+            assert!(!large, "{id} is complete");
+        }
+        assert!(context.progress("15", 1_000, DownloadState::Running), "all together are too large");
     }
 }

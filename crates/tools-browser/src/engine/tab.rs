@@ -14,6 +14,9 @@ use tokio::sync::watch;
 /// Requests that do not keep a page from being at rest.
 const ENDLESS: [&str; 5] = ["WebSocket", "EventSource", "Ping", "Media", "Prefetch"];
 
+/// A page that was told to go elsewhere has this long to begin.
+pub(super) const LEAVING: Duration = Duration::from_millis(2_500);
+
 pub(super) struct Tab {
     /// Chromium's `targetId`, which is also the main frame's.
     pub id: String,
@@ -37,6 +40,8 @@ pub(super) struct State {
     pub loader: String,
     pub content_loaded: bool,
     pub loaded: bool,
+    /// Whether its scripts have asked for anything.
+    pub lively: bool,
     /// When the main frame was last told to go elsewhere, until it has.
     pub leaving: Option<Instant>,
     /// How often the main frame has gone elsewhere, within a document as well.
@@ -49,14 +54,43 @@ pub(super) struct State {
     pub stirred: Option<Instant>,
     pub policy: DialogPolicy,
     pub dialogs: Ring<Dialog>,
+    /// Since when dialogs are counted, and how many there were.
+    pub flood: Option<(Instant, u32)>,
     pub console: Ring<ConsoleLine>,
     pub requests: Ring<Request>,
 }
 
+/// Why nothing can be asked there any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Gone {
     Closed,
     Crashed,
+    /// Closed by us, because it showed dialogs without end.
+    Flooding,
+    /// A frame in a process of its own went away, or that process crashed.
+    Frame,
+    FrameCrashed,
+}
+
+impl Gone {
+    pub fn error(self) -> ToolError {
+        let again = "Open it again with browser_navigate, or another page.";
+        match self {
+            Self::Closed => ToolError::not_found("The tab is closed.")
+                .hint("See which are open with browser_tabs, or open a page with browser_navigate."),
+            Self::Crashed => {
+                ToolError::unavailable("The page has crashed; it may have used too much memory.").hint(again)
+            }
+            Self::Flooding => {
+                ToolError::unavailable("The page showed dialogs without end, so its tab was closed.")
+                    .hint(again)
+            }
+            Self::Frame | Self::FrameCrashed => {
+                ToolError::not_found("The frame that holds the element is gone.")
+                    .hint("Take a new snapshot and use its refs.")
+            }
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -76,7 +110,29 @@ pub(super) struct Flying {
     pub loader: String,
 }
 
+/// A frame as it was when it was asked for.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    pub id: String,
+    pub session: Arc<str>,
+    pub parent: Option<String>,
+    pub url: String,
+}
+
 impl State {
+    /// All frames, this one first, parents before children.
+    fn places(&self, main: &str) -> Vec<Place> {
+        let mut frames: Vec<_> = self.frames.iter().collect();
+        frames.sort_by_key(|(id, frame)| (*id != main, frame.serial));
+        let place = |(id, frame): (&String, &Frame)| Place {
+            id: id.clone(),
+            session: Arc::clone(&frame.session),
+            parent: frame.parent.clone(),
+            url: frame.url.clone(),
+        };
+        frames.into_iter().map(place).collect()
+    }
+
     /// What keeps the page from being at rest; requests that are older than `age` are taken for endless.
     pub fn busy(&self, age: Duration) -> bool {
         self.flying.values().any(|request| !request.endless && request.since.elapsed() < age)
@@ -94,41 +150,25 @@ impl Tab {
         self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
+    /// All frames, the main one first, parents before children.
+    pub fn frames(&self) -> Vec<Place> {
+        self.state().places(&self.id)
+    }
+
     pub fn change<T>(&self, with: impl FnOnce(&mut State) -> T) -> T {
         let result = with(&mut self.state());
         self.changed.send_modify(|version| *version += 1);
         result
     }
 
+    /// Nothing is answered any more, and whoever waits is told so at once.
     pub fn gone(&self, why: Gone) {
         self.change(|state| state.gone = state.gone.or(Some(why)));
+        self.wire.lose(&self.session, why);
     }
 
     pub fn check(&self) -> Result<(), ToolError> {
-        match self.state().gone {
-            None => Ok(()),
-            Some(Gone::Closed) => {
-                Err(ToolError::not_found("The tab is closed.").hint("List the tabs, or navigate again."))
-            }
-            Some(Gone::Crashed) => {
-                Err(ToolError::unavailable("The page has crashed.")
-                    .hint("Navigate again, or use another tab."))
-            }
-        }
-    }
-
-    /// Waits until it cannot be used any more, and says why.
-    pub async fn lost(&self) -> ToolError {
-        let mut changed = self.changed.subscribe();
-        loop {
-            changed.mark_unchanged();
-            if let Err(gone) = self.check() {
-                return gone;
-            }
-            if changed.changed().await.is_err() {
-                std::future::pending::<()>().await;
-            }
-        }
+        self.state().gone.map_or(Ok(()), |why| Err(why.error()))
     }
 
     /// Waits until `done` gives something. `done` may also say when to look again although nothing has changed.

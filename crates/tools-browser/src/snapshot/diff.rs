@@ -1,7 +1,7 @@
 //! What an action has changed.
 
 use super::LETTERS;
-use super::line::{Namer, Style, is_line, line};
+use super::line::{Namer, Style, is_line, is_separator, line};
 use super::refs::Refs;
 use super::tree::{Item, Tree};
 use crate::clean::cut;
@@ -41,7 +41,7 @@ fn plain(item: &Item, document: &Arc<str>) -> String {
 /// The items that are a line each, in order.
 fn lines(tree: &Tree) -> Vec<&Item> {
     fn add<'a>(items: &'a [Item], out: &mut Vec<&'a Item>) {
-        for item in items {
+        for item in items.iter().filter(|item| !is_separator(item)) {
             out.push(item);
             if !is_line(item) {
                 add(&item.children, out);

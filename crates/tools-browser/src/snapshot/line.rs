@@ -70,6 +70,13 @@ pub fn is_heading(role: &str) -> bool {
     role.strip_prefix('h').is_some_and(|level| level.parse::<u8>().is_ok())
 }
 
+/// Marks between elements, which mean nothing on a line of their own.
+pub fn is_separator(item: &Item) -> bool {
+    item.role == "text"
+        && item.name.chars().count() <= 3
+        && item.name.chars().all(|letter| " |·•/\\–—-,;:()[]{}<>«»‹›".contains(letter))
+}
+
 fn is_leaf(item: &Item) -> bool {
     item.children.is_empty() || is_text_line(&item.role) && item.children.iter().all(is_leaf)
 }

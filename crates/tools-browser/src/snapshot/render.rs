@@ -1,7 +1,7 @@
 //! The trimmed tree within a budget: what the viewport shows first, then the rest as far as there is room, then counts.
 
 use super::LETTERS;
-use super::line::{Namer, Style, is_heading, is_line, line};
+use super::line::{Namer, Style, is_heading, is_line, is_separator, line};
 use super::refs::Refs;
 use super::tree::{Item, Tree};
 use std::collections::BTreeMap;
@@ -19,6 +19,9 @@ const TIGHT: Style = Style { text: 40, name: 40, options: 1, keep: 2 };
 const VIEWPORT: usize = 24_000;
 /// Letters that make the beginning of something worth showing.
 const LEAST: usize = 400;
+/// Letters of an element that shares its line with the next, and of such a line.
+const SHORT: usize = 60;
+const WIDTH: usize = 100;
 
 /// What is wanted of a tree.
 #[derive(Debug, Clone, Copy)]
@@ -41,6 +44,7 @@ pub struct Rendered {
 pub fn render(tree: &Tree, ask: Ask, refs: &mut Refs, document: &Arc<str>) -> Rendered {
     let Some(budget) = ask.budget.map(|tokens| tokens * LETTERS) else {
         let mut pen = Pen::new(Style::WHOLE, refs, document);
+        pen.dense = false;
         pen.start(tree, ask, true);
         return pen.done();
     };
@@ -64,10 +68,22 @@ pub fn render(tree: &Tree, ask: Ask, refs: &mut Refs, document: &Arc<str>) -> Re
     pen.done()
 }
 
+/// A line, or a part of one.
+struct Piece {
+    text: String,
+    depth: usize,
+    /// Whether it is short and may share a line with its neighbours.
+    short: bool,
+    /// Whether it stands in the line of the piece before it.
+    follows: bool,
+}
+
 struct Pen<'a> {
     style: Style,
     namer: Namer<'a>,
-    lines: Vec<String>,
+    /// Whether short elements share lines.
+    dense: bool,
+    pieces: Vec<Piece>,
     used: usize,
     /// Letters for what the viewport does not show.
     spare: usize,
@@ -78,7 +94,16 @@ struct Pen<'a> {
 impl<'a> Pen<'a> {
     fn new(style: Style, refs: &'a mut Refs, document: &'a Arc<str>) -> Self {
         let namer = Namer { refs: Some(refs), document };
-        Self { style, namer, lines: Vec::new(), used: 0, spare: 0, limit: usize::MAX, truncated: false }
+        Self {
+            style,
+            namer,
+            dense: true,
+            pieces: Vec::new(),
+            used: 0,
+            spare: 0,
+            limit: usize::MAX,
+            truncated: false,
+        }
     }
 
     fn start(&mut self, tree: &Tree, ask: Ask, whole: bool) {
@@ -86,7 +111,7 @@ impl<'a> Pen<'a> {
             Some(part) => {
                 let style = if is_line(part) { Style::WHOLE } else { self.style };
                 let text = line(part, style, &mut self.namer);
-                self.write(text, 0);
+                self.write(text, 0, false);
                 let children = if is_line(part) { &[] } else { part.children.as_slice() };
                 (children, 1)
             }
@@ -102,14 +127,50 @@ impl<'a> Pen<'a> {
     }
 
     fn done(self) -> Rendered {
-        Rendered { text: self.lines.join("\n"), truncated: self.truncated }
+        let mut text = String::with_capacity(self.used);
+        for piece in self.pieces {
+            match piece.follows {
+                true => text.push_str(", "),
+                false => {
+                    let end = if text.is_empty() { "" } else { "\n" };
+                    text.push_str(&format!("{end}{:1$}- ", "", piece.depth * 2));
+                }
+            }
+            text.push_str(&piece.text);
+        }
+        Rendered { text, truncated: self.truncated }
     }
 
-    fn write(&mut self, text: String, depth: usize) {
+    /// The line of an item, or its part of one.
+    fn item(&mut self, item: &Item, depth: usize) {
+        if is_separator(item) {
+            return;
+        }
+        let text = line(item, self.style, &mut self.namer);
+        let short = self.dense && item.acts && item.children.is_empty() && text.len() <= SHORT;
+        self.write(text, depth, short);
+    }
+
+    fn write(&mut self, text: String, depth: usize, short: bool) {
         self.truncated |= text.contains('…');
-        let text = format!("{:1$}- {text}", "", depth * 2);
-        self.used += text.len() + 1;
-        self.lines.push(text);
+        let follows = short && self.has_room(text.len(), depth);
+        self.used += text.len() + if follows { 2 } else { depth * 2 + 3 };
+        self.pieces.push(Piece { text, depth, short, follows });
+    }
+
+    /// Whether the last line is one of short elements that can take one more.
+    fn has_room(&self, letters: usize, depth: usize) -> bool {
+        if self.pieces.last().is_none_or(|last| !last.short || last.depth != depth) {
+            return false;
+        }
+        let mut width = letters;
+        for piece in self.pieces.iter().rev() {
+            width += piece.text.len() + 2;
+            if !piece.follows {
+                break;
+            }
+        }
+        width <= WIDTH
     }
 
     /// What the viewport shows, and of the rest what there is room for.
@@ -121,8 +182,7 @@ impl<'a> Pen<'a> {
                 return;
             }
             if item.shown {
-                let text = line(item, self.style, &mut self.namer);
-                self.write(text, depth);
+                self.item(item, depth);
                 if !is_line(item) {
                     self.items(&item.children, depth + 1, Some(item), 0);
                 }
@@ -170,9 +230,9 @@ impl<'a> Pen<'a> {
     fn begins(&mut self, item: &Item, depth: usize) -> bool {
         let begins = !is_line(item) && self.spare > LEAST;
         if begins {
-            let text = line(item, self.style, &mut self.namer);
-            self.spare = self.spare.saturating_sub(text.len());
-            self.write(text, depth);
+            let used = self.used;
+            self.item(item, depth);
+            self.spare = self.spare.saturating_sub(self.used - used);
             self.in_order(&item.children, depth + 1, Some(item), 0);
         }
         begins
@@ -192,7 +252,7 @@ impl<'a> Pen<'a> {
 
     /// Writes an item with all that is in it if there is room, else nothing.
     fn fits(&mut self, item: &Item, depth: usize) -> bool {
-        let (lines, used, truncated) = (self.lines.len(), self.used, self.truncated);
+        let (pieces, used, truncated) = (self.pieces.len(), self.used, self.truncated);
         let mark = self.namer.refs.as_ref().map_or(0, |refs| refs.mark());
         let limit = std::mem::replace(&mut self.limit, used + self.spare);
         self.whole(item, depth);
@@ -202,7 +262,7 @@ impl<'a> Pen<'a> {
             self.spare -= self.used - used;
             return true;
         }
-        self.lines.truncate(lines);
+        self.pieces.truncate(pieces);
         (self.used, self.truncated) = (used, truncated);
         if let Some(refs) = self.namer.refs.as_mut() {
             refs.forget_since(mark);
@@ -215,8 +275,7 @@ impl<'a> Pen<'a> {
         if self.used > self.limit {
             return;
         }
-        let text = line(item, self.style, &mut self.namer);
-        self.write(text, depth);
+        self.item(item, depth);
         if is_line(item) {
             return;
         }
@@ -245,7 +304,7 @@ impl<'a> Pen<'a> {
         };
         let part = parent.and_then(|parent| self.namer.name(parent));
         let part = part.map(|part| format!("part={part} ")).unwrap_or_default();
-        self.write(format!("… {what}: {part}from={from}"), depth);
+        self.write(format!("… {what}: {part}from={from}"), depth, false);
     }
 }
 

@@ -178,12 +178,50 @@ fn a_long_text_is_cut_and_its_ref_gives_the_rest() {
 }
 
 #[test]
+fn short_elements_share_a_line_and_marks_between_them_go() {
+    let mut outline = String::from("navigation \"Main\"\n");
+    for at in 1..=6 {
+        writeln!(outline, "  link \"Page {at}\" shown\n  StaticText \"|\" shown").unwrap();
+    }
+    outline.push_str("  heading \"Done\" level=2 shown\n  StaticText \"✓\" shown\n");
+    let page = shown(&tree(&outline), &mut Refs::default(), Some(500));
+    let wanted = "- navigation \"Main\"\n  - link \"Page 1\" [ref=e1], link \"Page 2\" [ref=e2], link \"Page 3\" [ref=e3], link \"Page 4\" [ref=e4]\n  - link \"Page 5\" [ref=e5], link \"Page 6\" [ref=e6]\n  - h2 \"Done\"\n  - ✓";
+    assert_eq!(page, wanted);
+    let full = whole(&outline);
+    assert_eq!(full.lines().filter(|line| line.contains("[ref=")).count(), 6, "{full}");
+}
+
+#[test]
+fn a_link_that_says_nothing_is_told_by_its_address() {
+    for (outline, wanted) in [
+        ("link \"\" url=http://a/vote?id=1\n  generic", "- link [ref=e1] (to /vote?id=1)"),
+        ("link \"\" url=http://a/", "- link [ref=e1] (to http://a/)"),
+        ("button \"\"\n  generic ignored", "- button [ref=e1]"),
+    ] {
+        assert_eq!(whole(outline), wanted);
+    }
+}
+
+#[test]
+fn a_title_that_repeats_the_name_is_left_out() {
+    for (name, title, kept) in [
+        ("Small steps (", "Small steps (#12)", false),
+        ("Small steps", "steps", false),
+        ("edit", "Edit section: History", true),
+        ("Edit", "Edit the section about History", true),
+        ("A long name that…", "A long name that the page cuts", true),
+    ] {
+        assert_eq!(!super::tree::repeats(title, name), kept, "{name} {title}");
+    }
+}
+
+#[test]
 fn refs_stay_with_their_elements() {
     let mut refs = Refs::default();
     let before = shown(&tree("button \"A\" #1\nbutton \"B\" #2"), &mut refs, Some(500));
-    assert_eq!(before, "- button \"A\" [ref=e1]\n- button \"B\" [ref=e2]");
+    assert_eq!(before, "- button \"A\" [ref=e1], button \"B\" [ref=e2]");
     let after = shown(&tree("button \"New\" #9\nbutton \"B\" #2\nbutton \"A\" #1"), &mut refs, Some(500));
-    assert_eq!(after, "- button \"New\" [ref=e3]\n- button \"B\" [ref=e2]\n- button \"A\" [ref=e1]");
+    assert_eq!(after, "- button \"New\" [ref=e3], button \"B\" [ref=e2], button \"A\" [ref=e1]");
     // The same numbers in another document are other elements.
     let other = tree("button \"A\" #1");
     let page = render(&other, Ask { budget: None, part: None, from: 0 }, &mut refs, &"tab/other".into());

@@ -12,6 +12,8 @@ use std::sync::Arc;
 const DEEPEST: usize = 300;
 /// Letters of a text that make an element without a role worth clicking.
 const LABEL: usize = 100;
+/// Letters of the address of a link that says nothing.
+const ADDRESS: usize = 40;
 
 /// Something on the page that is worth a line, or a part of one.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -157,6 +159,9 @@ impl Build<'_> {
         if item.name.is_empty() {
             item.name = clean::cut(&said(&within), LABEL);
         }
+        if let (true, Some(url)) = (item.name.is_empty(), &item.url) {
+            item.states.push(format!("to {}", clean::cut(place(url), ADDRESS)));
+        }
         item.acts = true;
         if ax.role == "treeitem" {
             item.children = join_texts(within).into_iter().filter(|inner| inner.name != item.name).collect();
@@ -292,10 +297,24 @@ fn states(ax: &AxNode) -> Vec<String> {
         states.push("invalid".to_owned());
     }
     let description = clean::line(ax.description.as_deref().unwrap_or_default());
-    if !description.is_empty() && description != clean::line(&ax.name) {
+    if !description.is_empty() && !repeats(&description, &clean::line(&ax.name)) {
         states.push(clean::cut(&description, 80));
     }
     states
+}
+
+/// Whether a description says hardly more than the name, as the title of a link often does.
+pub(super) fn repeats(description: &str, name: &str) -> bool {
+    let cut_by_page = name.ends_with('…') || name.ends_with("...");
+    let stem = name.trim_end_matches(|letter: char| !letter.is_alphanumeric());
+    name.contains(description)
+        || !cut_by_page && description.starts_with(stem) && stem.len() * 2 > description.len()
+}
+
+/// What an address leads to on its host.
+fn place(url: &str) -> &str {
+    let path = url.split_once("://").and_then(|(_, rest)| rest.find('/').and_then(|at| rest.get(at..)));
+    path.filter(|path| path.len() > 1).unwrap_or(url)
 }
 
 pub fn has_actor(item: &Item) -> bool {

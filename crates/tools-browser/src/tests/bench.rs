@@ -1,7 +1,9 @@
 //! A hub's worth of grants, and a server with pages.
 
 use super::pages;
-use crate::{Settings, toolbox};
+use crate::browser::Browser;
+use crate::engine::Engine;
+use crate::{Settings, tools};
 use octo_grants::chromium::{ChromiumSpec, Enclosure};
 use octo_grants::fs::{RootSpec, WorkspaceSpec};
 use octo_grants::net::NetSpec;
@@ -14,6 +16,7 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 pub struct Bench {
+    pub browser: Browser,
     toolbox: Toolbox,
     doors: Doors,
     pub folder: tempfile::TempDir,
@@ -27,6 +30,10 @@ impl Bench {
     }
 
     pub async fn with(settings: Settings) -> Self {
+        Self::of(Browser::new(Engine::new(), settings)).await
+    }
+
+    pub async fn of(browser: Browser) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("work");
         std::fs::create_dir_all(&root).unwrap();
@@ -46,14 +53,30 @@ impl Bench {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let home = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, pages::router()).await });
-        Self { toolbox: toolbox(settings), doors, folder, home }
+        Self { toolbox: tools(browser.clone()), browser, doors, folder, home }
     }
 
     pub async fn answer(&self, name: &str, input: Value) -> Result<Answer, ToolError> {
+        self.answer_to(Caller::local(), name, input).await
+    }
+
+    pub async fn answer_to(&self, caller: Caller, name: &str, input: Value) -> Result<Answer, ToolError> {
         let tool = self.toolbox.tools.iter().find(|tool| tool.name == name).unwrap();
         let deadline = Instant::now() + Duration::from_secs(60);
-        let cx = Cx::new(Arc::new(Caller::local()), deadline, CancellationToken::new());
+        let cx = Cx::new(Arc::new(caller), deadline, CancellationToken::new());
         tool.answer(Json::from(input), &self.doors, &cx).await
+    }
+
+    /// Processes of the browser: those with the folder of this bench in their arguments.
+    pub fn processes(&self) -> Vec<u32> {
+        let mark = self.folder.path().join("state");
+        let mark = mark.to_str().unwrap().as_bytes();
+        let processes = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
+            let line = std::fs::read(entry.path().join("cmdline")).ok()?;
+            let ours = line.windows(mark.len()).any(|part| part == mark);
+            entry.file_name().to_str()?.parse().ok().filter(|_| ours)
+        });
+        processes.collect()
     }
 
     pub async fn call(&self, name: &str, input: Value) -> Result<Value, ToolError> {

@@ -29,6 +29,12 @@ pub fn router() -> Router {
         .route("/shop", get(|| async { Html(shop()) }))
         .route("/item/{id}", get(item))
         .route("/order", post(order))
+        .route("/million", get(|| async { Html(MILLION) }))
+        .route("/alerts", get(|| async { Html(ALERTS) }))
+        .route("/prints", get(|| async { Html(PRINTS) }))
+        .route("/fetches", get(|| async { Html(FETCHES) }))
+        .route("/heap", get(|| async { Html(HEAP) }))
+        .route("/endless", get(|| async { Html(ENDLESS) }))
 }
 
 const HOME: &str = r#"<!doctype html><title>Home</title><nav aria-label="Main"><a href="/app">App</a> <a href="/form">Form</a></nav>
@@ -110,6 +116,24 @@ async fn report() -> impl IntoResponse {
 const FRAME: &str = r#"<!doctype html><title>Frame</title><h1>Outer</h1><iframe title="Inner" src="/app" width="600" height="400"></iframe>"#;
 
 const HIDDEN: &str = "<!doctype html><title>Hid\u{202e}den</title><button>Pay\u{e0041}\u{200b} now</button><p style='display:none'>Secret order</p><p aria-hidden=true>Other</p>";
+
+const MILLION: &str = r#"<!doctype html><title>Million</title><h1>Top</h1><button onclick="this.textContent='Pressed'">Press</button><label>Name <input></label>
+<div id="unseen" hidden></div>
+<script>const add = (to, tag, many, words) => { const all = document.createDocumentFragment();
+for (let i = 0; i < many; i++) { const e = document.createElement(tag); e.append(words + i); all.append(e); } to.append(all); };
+add(unseen, 'i', 400000, 'Unseen '); add(document.body, 'p', 100000, 'Line ');</script>"#;
+
+const ALERTS: &str =
+    r#"<!doctype html><title>Alerts</title><button onclick="for (;;) alert('again')">Start</button>"#;
+
+const PRINTS: &str = r#"<!doctype html><title>Prints</title><button onclick="for (let i = 0; i < 300; i++) print(); out.textContent = 'printed'">Start</button><p id="out" role="status"></p>"#;
+
+const FETCHES: &str = r#"<!doctype html><title>Fetches</title><button onclick="for (let i = 0; i < 120; i++) setTimeout(() => { const a = document.createElement('a'); a.href = '/report.csv?' + i; a.download = ''; a.click(); if (i === 119) out.textContent = 'all asked for'; }, 10 * i)">Start</button><p id="out" role="status"></p>"#;
+
+const HEAP: &str = r#"<!doctype html><title>Heap</title><script>const kept = [];
+function grow() { const part = new Uint8Array(64 << 20); for (let i = 0; i < part.length; i += 4096) part[i] = 1; kept.push(part); setTimeout(grow) }</script><button onclick="grow()">Start</button>"#;
+
+const ENDLESS: &str = r#"<!doctype html><title>Endless</title><button onclick="setTimeout(() => { for (;;); })">Start</button>"#;
 
 const WORDS: [&str; 16] = [
     "the", "quick", "octopus", "reads", "water", "under", "eight", "arms", "and", "moves", "slowly",

@@ -20,7 +20,7 @@ impl Call<'_> {
     pub(super) async fn reach(&self, asked: &Asked, path: &WorkPath) -> Result<Output, ToolError> {
         let git = self.open_to_write(path).await?;
         let direction = if asked.does() == Does::Pushes { Direction::Push } else { Direction::Fetch };
-        let asker = Asker::of(&git, self.ssh);
+        let asker = Asker::of(&git, (self.ssh, self.net));
         let (other, refs) = self.other(&git, asked, direction).await?;
         let way = match &other {
             Other::Remote(name) => asker.to_remote(&git, name, direction).await?,

@@ -19,7 +19,7 @@ impl Call<'_> {
         let (cwd, target) = self.target(path, dir).await?;
         let command = fill::start(asked).word(&target);
         let site = self.site(cwd);
-        Ok(self.told(site.run(command.keep(self.keep), &Route::default()).await?))
+        Ok(self.told(site.run(command.keep(self.keep), &Route::Nowhere).await?))
     }
 
     pub(super) async fn clone_into(&self, asked: &Asked, path: &WorkPath) -> Result<Output, ToolError> {
@@ -29,7 +29,14 @@ impl Call<'_> {
             _ => return Err(ToolError::invalid("clone takes an address and, if you like, a folder.")),
         };
         let (cwd, target) = self.target(path, dir).await?;
-        let asker = Asker { fs: self.fs, exec: self.exec, ssh: self.ssh, cx: self.cx, from: cwd.clone() };
+        let asker = Asker {
+            fs: self.fs,
+            exec: self.exec,
+            ssh: self.ssh,
+            net: self.net,
+            cx: self.cx,
+            from: cwd.clone(),
+        };
         let way = asker.to(address).await?;
         let command = fill::start(asked)
             .set("--upload-pack", &way.upload_pack)

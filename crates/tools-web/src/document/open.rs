@@ -1,24 +1,23 @@
 //! Fetches a page and makes a document of whatever came back.
 
+use super::fetch::{content_type, decode, get, kind, refused};
 use super::{Document, outline};
-use crate::charset;
 use crate::extract::{Extracted, PageType, extract};
 use crate::kind::Kind;
-use crate::markdown::{Style, of_html};
-use http::header::{ACCEPT, CONTENT_TYPE};
-use http::{HeaderMap, HeaderValue};
-use octo_toolkit::hidden;
-use octo_toolkit::net::{Answer, Ask};
-use octo_toolkit::{Net, ToolError};
+use crate::markdown::{Style, of_document};
+use crate::pdf;
+use octo_toolkit::hidden::cleaned;
+use octo_toolkit::net::Answer;
+use octo_toolkit::{Caller, Net, Pdf, Render, Rendered, ToolError};
 use std::time::{Duration, Instant};
 use url::Url;
 
-/// Sites that have it give Markdown for this.
-const ACCEPTED: &str = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.8, application/json;q=0.7, */*;q=0.5";
 /// Bytes of a page that are read.
 const LONGEST: usize = 8 << 20;
 /// A page with fewer words than this may be a shell that a script fills.
 const SHELL_WORDS: usize = 40;
+/// A browser is not started for less time than this.
+const LEAST_FOR_BROWSER: Duration = Duration::from_secs(1);
 
 /// What is wanted of a page.
 pub struct Wanted {
@@ -29,7 +28,17 @@ pub struct Wanted {
     pub until: Instant,
 }
 
-pub async fn open(net: &Net, wanted: Wanted) -> Result<Document, ToolError> {
+/// What a page is read with, and for whom.
+#[derive(Clone, Copy)]
+pub struct World<'a> {
+    pub net: &'a Net,
+    pub pdf: &'a Pdf,
+    pub render: &'a Render,
+    pub caller: &'a Caller,
+}
+
+pub async fn open(world: World<'_>, wanted: Wanted) -> Result<Document, ToolError> {
+    let net = world.net;
     if wanted.llms_txt {
         let found = llms_txt(net, &wanted.url, wanted.until).await?;
         return found.ok_or_else(|| {
@@ -37,53 +46,107 @@ pub async fn open(net: &Net, wanted: Wanted) -> Result<Document, ToolError> {
                 .hint("Leave out llms_txt to read the page itself.")
         });
     }
-    let answer = get(net, wanted.url.clone(), wanted.until).await?;
+    let mut answer = get(net, wanted.url.clone(), wanted.until, LONGEST).await?;
     if answer.status.as_u16() >= 400 {
         return Err(refused(&answer));
     }
     let sort = kind(&answer);
-    let (url, images, until, cut) = (answer.url.clone(), wanted.images, wanted.until, answer.truncated);
+    if sort == Kind::Pdf && answer.truncated {
+        answer = get(net, wanted.url.clone(), wanted.until, pdf::LARGEST).await?;
+    }
+    let (url, cut) = (answer.url.clone(), answer.truncated);
     let mut document = match sort {
-        Kind::Html => {
-            // Off the threads that serve calls: a large page takes a while.
-            let work = tokio::task::spawn_blocking(move || read_html(&answer, images));
-            let left = until.saturating_duration_since(Instant::now()).max(Duration::from_secs(5));
-            let read = tokio::time::timeout(left, work).await;
-            let read = read.map_err(|_| too_slow())?.map_err(ToolError::internal)?;
-            if !read.is_shell {
-                read.document
-            } else if let Some(text) = llms_txt(net, &url, until).await.ok().flatten() {
-                let note = "The page needs JavaScript and is empty without; this is the site's llms.txt.";
-                Document { note: Some(note.to_owned()), ..text }
-            } else if read.document.words == 0 {
-                return Err(ToolError::unavailable("The page has no text without JavaScript.")
-                    .hint("Open it with browser_navigate and read it with browser_snapshot, or look for another source."));
-            } else {
-                let note = "The page needs JavaScript; only what it shows without is here. Prefer browser_navigate for the rest.";
-                Document { note: Some(note.to_owned()), ..read.document }
-            }
+        Kind::Html => page(world, wanted, answer).await?,
+        Kind::Markdown | Kind::Text | Kind::Xml => {
+            Document::plain(&url, decode(&answer), sort == Kind::Markdown)
         }
-        Kind::Markdown | Kind::Text | Kind::Xml => plain(&url, decode(&answer), sort == Kind::Markdown),
         Kind::Json => {
             let text = decode(&answer);
             let pretty = serde_json::from_str::<serde_json::Value>(&text)
                 .and_then(|value| serde_json::to_string_pretty(&value));
-            plain(&url, format!("```json\n{}\n```\n", pretty.unwrap_or(text).trim_end()), false)
+            let content = format!("```json\n{}\n```\n", pretty.unwrap_or(text).trim_end());
+            Document::plain(&url, content, false)
         }
-        Kind::Pdf | Kind::Binary(_) => {
+        Kind::Pdf => paper(world.pdf, answer, wanted.until).await?,
+        Kind::Binary(_) => {
             let said = content_type(&answer).unwrap_or("no text");
             return Err(ToolError::invalid(format!("The address gives {said}, which is no page to read."))
-                .hint("Use fetch_url for it: it reads PDF as text and describes other files."));
+                .hint("Use fetch_url for it: it says what a file is."));
         }
     };
     document.cut |= cut;
     Ok(document)
 }
 
-async fn get(net: &Net, url: Url, until: Instant) -> Result<Answer, ToolError> {
-    let timeout = until.saturating_duration_since(Instant::now());
-    let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(ACCEPTED))]);
-    net.send(Ask { headers, timeout, max_bytes: LONGEST, ..Ask::get(url) }).await
+/// A page, or what can be had in its place when only scripts would fill it.
+async fn page(world: World<'_>, wanted: Wanted, answer: Answer) -> Result<Document, ToolError> {
+    let Wanted { images, until, .. } = wanted;
+    let url = answer.url.clone();
+    let read = beside(until, move || read_html(&decode(&answer), &answer.url, images)).await?;
+    if !read.is_shell {
+        return Ok(read.document);
+    }
+    let left = until.saturating_duration_since(Instant::now());
+    let seen = match left >= LEAST_FOR_BROWSER {
+        true => world.render.render(world.caller, &url, left).await,
+        false => None,
+    };
+    let failed = match seen {
+        None => "",
+        Some(Err(error)) => {
+            tracing::info!(%error, "the browser did not show a page");
+            " The browser could not show it."
+        }
+        Some(Ok(rendered)) => match shown(rendered, until, images).await? {
+            document if document.words > read.document.words => return Ok(document),
+            _ => " The browser shows no more of it.",
+        },
+    };
+    if let Some(text) = llms_txt(world.net, &url, until).await.ok().flatten() {
+        let note =
+            format!("The page needs JavaScript and is empty without; this is the site's llms.txt.{failed}");
+        return Ok(Document { note: Some(note), ..text });
+    }
+    if read.document.words == 0 {
+        let hint = match failed {
+            "" => ENABLE,
+            _ => {
+                "Open it with browser_navigate and look at it with browser_snapshot, or look for another source."
+            }
+        };
+        return Err(
+            ToolError::unavailable(format!("The page has no text without JavaScript.{failed}")).hint(hint)
+        );
+    }
+    let note = match failed {
+        "" => format!("The page needs JavaScript; only what it shows without is here. {ENABLE}"),
+        _ => format!("The page needs JavaScript; only what it shows without is here.{failed}"),
+    };
+    Ok(Document { note: Some(note), ..read.document })
+}
+
+/// For whoever reads without a browser.
+const ENABLE: &str = "Ask the operator to enable the toolbox `browser`, with which read_page reads such pages, too \
+                      (and browser_navigate opens them), or look for another source.";
+
+/// What the browser has shown.
+async fn shown(rendered: Rendered, until: Instant, images: bool) -> Result<Document, ToolError> {
+    let Rendered { url, html, complete, .. } = rendered;
+    let html = cleaned(html, &mut 0);
+    let read = beside(until, move || read_html(&html, &url, images)).await?;
+    let unfinished = if complete { "" } else { " It was still loading when the time was over." };
+    let note = format!("The page needs JavaScript, so it was read through the browser.{unfinished}");
+    Ok(Document { note: Some(note), ..read.document })
+}
+
+/// Off the threads that serve calls: a large page takes a while.
+async fn beside<T: Send + 'static>(
+    until: Instant,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ToolError> {
+    let left = until.saturating_duration_since(Instant::now()).max(Duration::from_secs(5));
+    let done = tokio::time::timeout(left, tokio::task::spawn_blocking(work)).await;
+    done.map_err(|_| too_slow())?.map_err(ToolError::internal)
 }
 
 fn too_slow() -> ToolError {
@@ -91,32 +154,21 @@ fn too_slow() -> ToolError {
         .hint("Try a larger timeout_s, or fetch_url with extract_main_content off.")
 }
 
-fn refused(answer: &Answer) -> ToolError {
-    let title = extract(&decode(answer), &answer.url).title;
-    let said = if title.is_empty() { String::new() } else { format!(", \"{title}\"") };
-    let message = format!("The server answered {}{said}.", answer.status);
-    match answer.status.as_u16() {
-        404 | 410 => {
-            ToolError::not_found(message).hint("Check the address, or look for the page with web_search.")
-        }
-        401 | 403 => ToolError::denied(message)
-            .hint("The page wants a login or refuses programs; try the browser, or another source."),
-        _ => ToolError::unavailable(message).hint("Try again later, or see the whole answer with fetch_url."),
-    }
-}
-
-fn content_type(answer: &Answer) -> Option<&str> {
-    answer.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok())
-}
-
-fn kind(answer: &Answer) -> Kind {
-    Kind::of(content_type(answer), &answer.body)
-}
-
-/// The text of an answer, without characters that nobody would see.
-fn decode(answer: &Answer) -> String {
-    let text = charset::decode(&answer.body, content_type(answer), answer.truncated).text;
-    hidden::cleaned(text, &mut 0)
+async fn paper(pdf: &Pdf, answer: Answer, until: Instant) -> Result<Document, ToolError> {
+    let left = until.saturating_duration_since(Instant::now());
+    let paper = pdf::read(pdf, answer.body, !answer.truncated, left).await?;
+    let mut notes = vec![format!("A PDF of {} pages, each under its number.", paper.count)];
+    let content = cleaned(paper.text(true), &mut 0);
+    let document = Document::plain(&answer.url, content, true);
+    let title = paper.title.map(|title| cleaned(title, &mut 0));
+    notes.extend(paper.notices);
+    Ok(Document {
+        title: title.unwrap_or_else(|| last_part(&answer.url)),
+        byline: paper.author.map(|author| cleaned(author, &mut 0)),
+        note: Some(notes.join(" ")),
+        cut: paper.cut,
+        ..document
+    })
 }
 
 struct Read {
@@ -124,14 +176,13 @@ struct Read {
     is_shell: bool,
 }
 
-fn read_html(answer: &Answer, images: bool) -> Read {
-    let html = decode(answer);
-    let found = extract(&html, &answer.url);
-    let content = of_html(&found.html, &answer.url, Style { images, ..Style::default() });
+fn read_html(html: &str, url: &Url, images: bool) -> Read {
+    let found = extract(html, url);
+    let content = of_document(&found.content, url, Style { images, ..Style::default() });
     let words = found.text.split_whitespace().count();
     let is_shell = words < SHELL_WORDS && found.needs_script;
     let Extracted { title, byline, published, excerpt, lang, page_type, quality, .. } = found;
-    let url = answer.url.to_string();
+    let url = url.to_string();
     let document = Document {
         handle: Document::handle(&url, &content),
         url,
@@ -151,32 +202,37 @@ fn read_html(answer: &Answer, images: bool) -> Read {
     Read { document, is_shell }
 }
 
-/// A text that needs no extraction.
-fn plain(url: &Url, content: String, markdown: bool) -> Document {
-    let headings = if markdown { outline(&content) } else { Vec::new() };
-    let last = url.path_segments().and_then(|mut parts| parts.next_back()).unwrap_or("").to_owned();
-    Document {
-        handle: Document::handle(url.as_str(), &content),
-        url: url.to_string(),
-        title: headings.first().map_or(last, |heading| heading.text.clone()),
-        byline: None,
-        published: None,
-        excerpt: None,
-        lang: None,
-        page_type: PageType::Other,
-        quality: 1.0,
-        words: content.split_whitespace().count(),
-        outline: headings,
-        content,
-        note: None,
-        cut: false,
+fn last_part(url: &Url) -> String {
+    url.path_segments().and_then(|mut parts| parts.next_back()).unwrap_or("").to_owned()
+}
+
+impl Document {
+    /// A text that needs no extraction.
+    pub fn plain(url: &Url, content: String, markdown: bool) -> Self {
+        let headings = if markdown { outline(&content) } else { Vec::new() };
+        Self {
+            handle: Self::handle(url.as_str(), &content),
+            url: url.to_string(),
+            title: headings.first().map_or_else(|| last_part(url), |heading| heading.text.clone()),
+            byline: None,
+            published: None,
+            excerpt: None,
+            lang: None,
+            page_type: PageType::Other,
+            quality: 1.0,
+            words: content.split_whitespace().count(),
+            outline: headings,
+            content,
+            note: None,
+            cut: false,
+        }
     }
 }
 
 async fn llms_txt(net: &Net, url: &Url, until: Instant) -> Result<Option<Document>, ToolError> {
     let Ok(there) = url.join("/llms.txt") else { return Ok(None) };
-    let answer = get(net, there, until).await?;
+    let answer = get(net, there, until, LONGEST).await?;
     let text = matches!(kind(&answer), Kind::Markdown | Kind::Text);
     let found = answer.status.is_success() && text && !answer.body.is_empty();
-    Ok(found.then(|| plain(&answer.url, decode(&answer), true)))
+    Ok(found.then(|| Document::plain(&answer.url, decode(&answer), true)))
 }

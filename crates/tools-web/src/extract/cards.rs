@@ -8,8 +8,7 @@ use std::collections::HashMap;
 const FEWEST: usize = 3;
 
 /// Parents all of whose weight is in cards.
-pub fn groups(tree: &Tree, gone: &[bool]) -> Vec<usize> {
-    let all = measure(tree, gone);
+pub fn groups(tree: &Tree, all: &[Measure]) -> Vec<usize> {
     let whole = all.first().copied().unwrap_or_default();
     let mut found = Vec::new();
     for (at, element) in tree.elements() {
@@ -19,7 +18,7 @@ pub fn groups(tree: &Tree, gone: &[bool]) -> Vec<usize> {
         {
             continue;
         }
-        if in_cards(tree, &all, at) * 10 >= size.chars * 8 && size.prose * 10 < whole.prose * 8 {
+        if in_cards(tree, all, at) * 10 >= size.chars * 8 && size.prose * 10 < whole.prose * 8 {
             found.push(at);
         }
     }
@@ -27,9 +26,9 @@ pub fn groups(tree: &Tree, gone: &[bool]) -> Vec<usize> {
 }
 
 /// The sizes of everything that stands in no card.
-pub fn without(tree: &Tree, gone: &[bool]) -> Vec<Measure> {
+pub fn without(tree: &Tree, gone: &[bool], groups: &[usize]) -> Vec<Measure> {
     let mut without = gone.to_vec();
-    for group in groups(tree, gone) {
+    for group in groups.iter().copied() {
         if let Some(one) = without.get_mut(group) {
             *one = true;
         }
@@ -49,7 +48,7 @@ fn in_cards(tree: &Tree, all: &[Measure], at: usize) -> usize {
                 .attribute("class")
                 .and_then(|class| class.split_ascii_whitespace().next())
                 .unwrap_or("");
-            alike.entry((element.tag.as_str(), class)).or_default().push(child);
+            alike.entry((&*element.tag, class)).or_default().push(child);
         }
     }
     let mut chars = 0;

@@ -1,10 +1,11 @@
 //! Chooses the part of a page that holds its content.
 
 use super::kind::PageType;
-use super::measure::{Measure, measure};
+use super::measure::Measure;
+use super::names::Names;
 use super::tree::Tree;
 
-const BODIES: &[&str] = &[
+static BODIES: Names = Names::new(&[
     "article body",
     "entry content",
     "post content",
@@ -22,13 +23,12 @@ const BODIES: &[&str] = &[
     "blog content",
     "news content",
     "richtext",
-];
+]);
 
-pub fn choose(tree: &Tree, gone: &[bool], kind: PageType) -> Vec<usize> {
-    let all = measure(tree, gone);
+pub fn choose(tree: &Tree, all: &[Measure], kind: PageType) -> usize {
     let body = tree.first("body").unwrap_or(0);
     let text = matches!(kind, PageType::Article | PageType::Documentation);
-    if text { vec![prose_root(tree, &all, body)] } else { vec![wide_root(tree, &all, body)] }
+    if text { prose_root(tree, all, body) } else { wide_root(tree, all, body) }
 }
 
 fn wide_root(tree: &Tree, all: &[Measure], body: usize) -> usize {
@@ -37,7 +37,7 @@ fn wide_root(tree: &Tree, all: &[Measure], body: usize) -> usize {
     let main = tree
         .elements()
         .filter(|(_, element)| {
-            element.tag == "main" || element.role() == "main" || element.attribute("id") == Some("main")
+            &*element.tag == "main" || element.role() == "main" || element.attribute("id") == Some("main")
         })
         .map(|(at, _)| at)
         .max_by_key(|at| weigh(*at));
@@ -61,12 +61,13 @@ fn prose_root(tree: &Tree, all: &[Measure], body: usize) -> usize {
     let whole = weigh(body);
     let named = tree
         .elements()
-        .filter(|(_, element)| element.attribute("itemprop") == Some("articleBody") || element.named(BODIES))
+        .filter(|(_, element)| element.attribute("itemprop") == Some("articleBody") || element.named(&BODIES))
         .map(|(at, _)| at)
         .max_by_key(|at| weigh(*at));
     // The article that the page's heading stands in.
     let headed = tree.first("h1").and_then(|at| {
-        tree.ancestors(at).find(|above| tree.element(*above).is_some_and(|element| element.tag == "article"))
+        tree.ancestors(at)
+            .find(|above| tree.element(*above).is_some_and(|element| &*element.tag == "article"))
     });
     let named =
         named.filter(|at| weigh(*at) as f64 > 0.5 * whole as f64).or(headed.filter(|at| weigh(*at) > 300));

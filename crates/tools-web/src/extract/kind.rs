@@ -2,6 +2,7 @@
 
 use super::measure::Measure;
 use super::meta::Meta;
+use super::names;
 use super::tree::Tree;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -181,8 +182,7 @@ pub fn kind(tree: &Tree, meta: &Meta, url: &Url, body: &Measure, shape: &Shape) 
 /// Parts that are named as posts are.
 fn posts(tree: &Tree) -> usize {
     let named = tree.elements().filter(|(_, element)| {
-        element.named(&["post", "message", "comment", "answer", "topic post", "reply"])
-            && element.is(&["article", "div", "li", "section", "table", "tr"])
+        element.named(&names::POSTS) && element.is(&["article", "div", "li", "section", "table", "tr"])
     });
     named.count()
 }

@@ -5,7 +5,7 @@
     reason = "every place is one of the tree, and the lists are as long as it"
 )]
 
-use super::tree::Tree;
+use super::tree::{Data, Tree};
 
 const INLINE: &[&str] = &[
     "a", "abbr", "b", "bdi", "bdo", "big", "br", "cite", "code", "data", "del", "dfn", "em", "font", "i",
@@ -15,7 +15,7 @@ const INLINE: &[&str] = &[
 /// Shorter blocks say nothing about where the prose is.
 const SHORTEST: usize = 30;
 
-pub fn inline(tag: &str) -> bool {
+pub fn is_inline(tag: &str) -> bool {
     INLINE.contains(&tag) || tag.contains('-')
 }
 
@@ -48,24 +48,25 @@ pub fn measure(tree: &Tree, gone: &[bool]) -> Vec<Measure> {
             own[at] = (0, 0, 0);
             continue;
         }
-        if let Some(text) = tree.text(at) {
-            let chars = text.chars().filter(|c| !c.is_whitespace()).count();
-            let stops = text.matches(['.', ',', '!', '?', ';', '。', '、', '，']).count();
-            all[at].chars = chars;
-            own[at] = (chars, 0, stops);
-        } else if let Some(element) = tree.element(at) {
-            if element.tag == "a" {
-                all[at].linked = all[at].chars;
-                all[at].links += 1;
-                own[at].1 = own[at].0;
+        match &tree.nodes[at].data {
+            Data::Text(text) => {
+                all[at].chars = text.chars;
+                own[at] = (text.chars, 0, text.stops);
             }
-            if !inline(&element.tag) {
-                let (chars, linked, stops) = own[at];
-                let heading = element.is(&["h1", "h2", "h3", "h4", "h5", "h6"]);
-                if chars >= SHORTEST && linked * 2 < chars && (stops > 0 || chars > 120) && !heading {
-                    all[at].prose += chars - linked;
+            Data::Element(element) => {
+                if &*element.tag == "a" {
+                    all[at].linked = all[at].chars;
+                    all[at].links += 1;
+                    own[at].1 = own[at].0;
                 }
-                own[at] = (0, 0, 0);
+                if !element.inline {
+                    let (chars, linked, stops) = own[at];
+                    let reads = chars >= SHORTEST && linked * 2 < chars && (stops > 0 || chars > 120);
+                    if reads && !element.is(&["h1", "h2", "h3", "h4", "h5", "h6"]) {
+                        all[at].prose += chars - linked;
+                    }
+                    own[at] = (0, 0, 0);
+                }
             }
         }
         if at > 0 {

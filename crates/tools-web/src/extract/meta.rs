@@ -1,5 +1,6 @@
 //! What a page says about itself: its head, its JSON-LD, and the marks in its body.
 
+use super::names;
 use super::tree::Tree;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -27,12 +28,12 @@ pub struct Meta {
 /// Nodes of JSON-LD that are looked at.
 const MOST: usize = 20_000;
 
-pub fn meta(tree: &Tree, data: &[String]) -> Meta {
+pub fn meta(tree: &Tree) -> Meta {
     let mut heads: HashMap<&str, &str> = HashMap::new();
     let mut meta = Meta::default();
     let mut title = None;
     for (at, element) in tree.elements() {
-        match element.tag.as_str() {
+        match &*element.tag {
             "html" => {
                 meta.lang = element.attribute("lang").map(str::to_owned).filter(|lang| !lang.is_empty())
             }
@@ -76,7 +77,7 @@ pub fn meta(tree: &Tree, data: &[String]) -> Meta {
         "parsely-pub-date",
         "og:published_time",
     ]);
-    linked_data(data, &mut meta);
+    linked_data(&tree.data, &mut meta);
     let h1 = tree.first("h1").map(|at| tree.plain(at)).unwrap_or_default();
     meta.title = best_title(
         &title.unwrap_or_default(),
@@ -163,7 +164,7 @@ fn marked(tree: &Tree, meta: &mut Meta) {
         if meta.byline.is_none()
             && (prop == "author"
                 || element.attribute("rel") == Some("author")
-                || element.named(&["byline", "author name"]))
+                || element.named(&names::BYLINES))
         {
             let name = tree.plain(at);
             let name = name
@@ -176,7 +177,7 @@ fn marked(tree: &Tree, meta: &mut Meta) {
                 meta.byline = Some(name);
             }
         }
-        if meta.published.is_none() && (prop == "datePublished" || element.tag == "time") {
+        if meta.published.is_none() && (prop == "datePublished" || &*element.tag == "time") {
             let date = element.attribute("datetime").or_else(|| element.attribute("content"));
             meta.published =
                 date.map(str::trim).filter(|date| date.len() >= 8 && date.len() < 60).map(str::to_owned);

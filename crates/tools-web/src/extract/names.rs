@@ -1,7 +1,67 @@
 //! Words in class names and ids that say what a part of a page is for.
 
+/// Words, or words in a row such as `related posts`, to look for among the words of a class or an id.
+pub struct Names {
+    all: &'static [&'static str],
+    /// A bit for the first letters of each: most words of a page are none of these, and that is seen at once.
+    starts: [u64; 16],
+}
+
+impl Names {
+    pub const fn new(all: &'static [&'static str]) -> Self {
+        let mut starts = [0; 16];
+        let mut at = 0;
+        while at < all.len() {
+            #[expect(clippy::indexing_slicing, reason = "runs when it is compiled")]
+            let bytes = all[at].as_bytes();
+            let (place, bit) = slot(bytes);
+            #[expect(clippy::indexing_slicing, reason = "a place is less than 16")]
+            {
+                starts[place] |= bit;
+            }
+            at += 1;
+        }
+        Self { all, starts }
+    }
+
+    /// Whether one stands among words with a space before and after each.
+    pub fn any_in(&self, words: &str) -> bool {
+        let mut from = 0;
+        for word in words.split_terminator(' ') {
+            let (place, bit) = slot(word.as_bytes());
+            if self.starts.get(place).is_some_and(|bits| bits & bit != 0) {
+                let rest = words.get(from..).unwrap_or_default();
+                let begins = |name: &&str| {
+                    rest.strip_prefix(*name).is_some_and(|after| after.is_empty() || after.starts_with(' '))
+                };
+                if self.all.iter().any(begins) {
+                    return true;
+                }
+            }
+            from += word.len() + 1;
+        }
+        false
+    }
+}
+
+/// By the first three bytes; a word of fewer counts the space after it as the end.
+const fn slot(word: &[u8]) -> (usize, u64) {
+    let mut sum = 0_usize;
+    let mut at = 0;
+    while at < 3 && at < word.len() {
+        #[expect(clippy::indexing_slicing, reason = "runs up to the length")]
+        let byte = word[at];
+        if byte == b' ' {
+            break;
+        }
+        sum = sum * 37 + byte as usize;
+        at += 1;
+    }
+    ((sum >> 6) & 15, 1 << (sum & 63))
+}
+
 /// Never content, on any page.
-pub const NEVER: &[&str] = &[
+pub static NEVER: Names = Names::new(&[
     "nav",
     "navbar",
     "navigation",
@@ -87,10 +147,10 @@ pub const NEVER: &[&str] = &[
     "mini cart",
     "cart drawer",
     "recaptcha",
-];
+]);
 
 /// Beside the content of pages that are one text.
-pub const BESIDE: &[&str] = &[
+pub static BESIDE: Names = Names::new(&[
     "sidebar",
     "side bar",
     "rail",
@@ -181,10 +241,10 @@ pub const BESIDE: &[&str] = &[
     "reading time",
     "article tools",
     "article footer",
-];
+]);
 
 /// What readers wrote.
-pub const TALK: &[&str] = &[
+pub static TALK: Names = Names::new(&[
     "comments",
     "comment",
     "comment list",
@@ -193,10 +253,10 @@ pub const TALK: &[&str] = &[
     "respond",
     "disqus",
     "discussion thread",
-];
+]);
 
 /// Around the posts of a forum.
-pub const AROUND_POSTS: &[&str] = &[
+pub static AROUND_POSTS: Names = Names::new(&[
     "signature",
     "postprofile",
     "post profile",
@@ -232,10 +292,10 @@ pub const AROUND_POSTS: &[&str] = &[
     "post taglist",
     "user gravatar32",
     "badges",
-];
+]);
 
 /// Beside a thing that is sold.
-pub const BESIDE_GOODS: &[&str] = &[
+pub static BESIDE_GOODS: Names = Names::new(&[
     "related",
     "related products",
     "recommended",
@@ -278,10 +338,10 @@ pub const BESIDE_GOODS: &[&str] = &[
     "swatches",
     "blog posts",
     "instagram",
-];
+]);
 
 /// Beside the content of any page.
-pub const BESIDE_ANYTHING: &[&str] = &[
+pub static BESIDE_ANYTHING: Names = Names::new(&[
     "sidebar",
     "side bar",
     "right rail",
@@ -304,4 +364,44 @@ pub const BESIDE_ANYTHING: &[&str] = &[
     "promoted",
     "feedback",
     "table of contents",
-];
+]);
+
+/// What a message of a thread is called.
+pub static POSTS: Names = Names::new(&["post", "message", "comment", "answer", "topic post", "reply"]);
+
+/// Who wrote it.
+pub static BYLINES: Names = Names::new(&["byline", "author name"]);
+
+/// What stands beneath a picture.
+pub static CAPTIONS: Names = Names::new(&["caption", "wp caption text", "image caption"]);
+
+/// What is set as a heading is.
+pub static HEADINGS: Names = Names::new(&["title", "heading", "headline"]);
+
+/// Numbers of lines beside code.
+pub static GUTTERS: Names =
+    Names::new(&["lineno", "linenos", "line number", "line numbers", "gutter", "linenumber"]);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_as_words_in_a_row() {
+        let names = Names::new(&["ad", "related posts", "menu"]);
+        for (words, found) in [
+            (" ad ", true),
+            (" head ", false),
+            (" adverb ", false),
+            (" my related posts ", true),
+            (" related my posts ", false),
+            (" related ", false),
+            (" x menu", true),
+            (" x menus ", false),
+            (" ", false),
+            ("", false),
+        ] {
+            assert_eq!(names.any_in(words), found, "{words:?}");
+        }
+    }
+}

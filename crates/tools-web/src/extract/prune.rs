@@ -1,6 +1,5 @@
 //! What is taken off a page before its content is looked for.
 
-use super::cards;
 use super::kind::PageType;
 use super::measure::{Measure, measure};
 use super::names;
@@ -21,26 +20,28 @@ pub fn hidden(tree: &Tree) -> Vec<bool> {
         }
     }
     // A page whose text is hidden nearly whole is shown by a script.
-    let all = measure(tree, &vec![false; tree.nodes.len()]);
-    let text = |at: usize| all.get(at).map_or(0, |size| size.chars);
-    let visible = measure(tree, &gone).first().map_or(0, |whole| whole.chars);
     let hidden: Vec<usize> = tree
         .elements()
-        .filter(|(_, element)| !element.is(NEVER_SHOWN) && is_hidden(element))
+        .filter(|(at, element)| gone.get(*at) == Some(&true) && !element.is(NEVER_SHOWN))
         .map(|(at, _)| at)
         .collect();
-    for at in hidden {
-        if text(at) > visible
-            && let Some(one) = gone.get_mut(at)
-        {
-            *one = false;
+    if !hidden.is_empty() {
+        let all = measure(tree, &vec![false; tree.nodes.len()]);
+        let visible = measure(tree, &gone).first().map_or(0, |whole| whole.chars);
+        for at in hidden {
+            if all.get(at).is_some_and(|size| size.chars > visible)
+                && let Some(one) = gone.get_mut(at)
+            {
+                *one = false;
+            }
         }
     }
     // Some sites show everything by script, and everything again for readers without.
-    let shown = measure(tree, &gone).first().map_or(0, |whole| whole.prose);
     let without: Vec<usize> =
-        tree.elements().filter(|(_, element)| element.tag == "noscript").map(|(at, _)| at).collect();
-    for at in without.iter().filter(|_| shown < 300) {
+        tree.elements().filter(|(_, element)| &*element.tag == "noscript").map(|(at, _)| at).collect();
+    let little = || measure(tree, &gone).first().is_none_or(|whole| whole.prose < 300);
+    let shown_without = !without.is_empty() && little();
+    for at in without.iter().filter(|_| shown_without) {
         if let Some(one) = gone.get_mut(*at) {
             *one = false;
         }
@@ -49,13 +50,12 @@ pub fn hidden(tree: &Tree) -> Vec<bool> {
 }
 
 fn is_hidden(element: &Element) -> bool {
-    let style = element.attribute("style").unwrap_or("");
-    let style: String =
-        style.chars().filter(|c| !c.is_whitespace()).take(300).collect::<String>().to_ascii_lowercase();
-    element.attribute("hidden").is_some()
-        || style.contains("display:none")
-        || style.contains("visibility:hidden")
-        || element.attribute("aria-hidden") == Some("true")
+    let styled = element.attribute("style").is_some_and(|style| {
+        let style: String =
+            style.chars().filter(|c| !c.is_whitespace()).take(300).collect::<String>().to_ascii_lowercase();
+        style.contains("display:none") || style.contains("visibility:hidden")
+    });
+    styled || element.attribute("hidden").is_some() || element.attribute("aria-hidden") == Some("true")
 }
 
 /// React sends parts of a page late, in hidden elements that a script puts in their places.
@@ -72,33 +72,28 @@ fn mark(gone: &mut [bool], at: usize) {
 /// Marks what every page of a site has: navigation, banners, footers.
 pub fn furniture(tree: &Tree, gone: &mut [bool]) {
     sweep(tree, gone, |at, element, size, share| {
-        by_tag(tree, at, element, size, share) || share < 0.3 && element.named(names::NEVER)
+        by_tag(tree, at, element, size, share) || share < 0.3 && element.named(&names::NEVER)
     });
 }
 
 /// Marks what stands beside the content of such a page, or after it.
-pub fn beside(tree: &Tree, gone: &mut [bool], kind: PageType) {
+pub fn beside(tree: &Tree, gone: &mut [bool], kind: PageType, cards: &[usize]) {
     let text = matches!(kind, PageType::Article | PageType::Documentation);
     let goods = matches!(kind, PageType::Product | PageType::Collection);
     if matches!(kind, PageType::Article | PageType::Documentation | PageType::Product) {
-        for group in cards::groups(tree, gone) {
-            mark(gone, group);
+        for group in cards {
+            mark(gone, *group);
         }
     }
     sweep(tree, gone, |at, element, _, share| match kind {
-        PageType::Article
-            if element.tag == "figcaption"
-                || element.named(&["caption", "wp caption text", "image caption"]) =>
-        {
-            share < 0.3
-        }
-        _ if text && element.tag == "header" && inside_text(tree, at) => share < 0.3,
-        _ if text && element.named(names::TALK) => share < 0.7,
-        _ if text => share < 0.3 && element.named(names::BESIDE),
-        PageType::Forum => share < 0.3 && element.named(names::AROUND_POSTS),
-        _ if goods => share < 0.4 && element.named(names::BESIDE_GOODS),
-        PageType::Other | PageType::Service if element.named(names::TALK) => share < 0.5,
-        _ => share < 0.3 && element.named(names::BESIDE_ANYTHING),
+        PageType::Article if &*element.tag == "figcaption" || element.named(&names::CAPTIONS) => share < 0.3,
+        _ if text && &*element.tag == "header" && inside_text(tree, at) => share < 0.3,
+        _ if text && element.named(&names::TALK) => share < 0.7,
+        _ if text => share < 0.3 && element.named(&names::BESIDE),
+        PageType::Forum => share < 0.3 && element.named(&names::AROUND_POSTS),
+        _ if goods => share < 0.4 && element.named(&names::BESIDE_GOODS),
+        PageType::Other | PageType::Service if element.named(&names::TALK) => share < 0.5,
+        _ => share < 0.3 && element.named(&names::BESIDE_ANYTHING),
     });
 }
 
@@ -146,7 +141,7 @@ fn by_tag(tree: &Tree, at: usize, element: &Element, size: &Measure, share: f64)
     ) {
         return share < 0.5;
     }
-    match element.tag.as_str() {
+    match &*element.tag {
         "nav" | "footer" => share < 0.5,
         "aside" => share < 0.4,
         "header" if inside_text(tree, at) => size.density() > 0.5,

@@ -4,14 +4,17 @@ mod contents;
 mod hostile;
 mod shells;
 
+pub use contents::CONTENTS;
+pub use shells::SHELLS;
+
 use super::extract;
-use crate::markdown::{Style, of_html};
+use crate::markdown::{Style, of_document};
 use url::Url;
 
 fn read(html: &str) -> String {
     let url = Url::parse("https://site.example/guide/page").unwrap();
     let found = extract(html, &url);
-    of_html(&found.html, &url, Style { images: false, ..Style::default() })
+    of_document(&found.content, &url, Style { images: false, ..Style::default() })
 }
 
 /// The cells of the rows of all tables.

@@ -1,11 +1,18 @@
 //! The parsed page as one list in reading order: a node's subtree is the range up to its `end`, so that every pass is a
-//! loop and nothing recurses.
+//! loop and nothing recurses. What passes ask of every node again and again is found out once.
 
-use dom_query::{Document, NodeData, NodeId};
+use super::measure::is_inline;
+use super::names::Names;
+use dom_query::{Attr, Document, LocalName, NodeData, NodeId};
 use std::ops::Range;
 
+#[derive(Default)]
 pub struct Tree {
     pub nodes: Vec<Node>,
+    /// Texts of the page's JSON-LD.
+    pub data: Vec<String>,
+    /// Whether a script may fill the page.
+    pub scripted: bool,
 }
 
 pub struct Node {
@@ -16,20 +23,54 @@ pub struct Node {
 }
 
 pub enum Data {
-    Text(String),
+    Text(Text),
     Element(Element),
 }
 
+pub struct Text {
+    /// The parser's node, which is cheap to copy.
+    pub node: NodeData,
+    /// Characters that are no white space.
+    pub chars: usize,
+    /// Those that end sentences, or parts of them.
+    pub stops: usize,
+}
+
+impl Text {
+    fn of(node: &NodeData) -> Self {
+        let (mut chars, mut stops) = (0, 0);
+        let text = contents(node);
+        if text.is_ascii() {
+            for byte in text.bytes() {
+                chars += usize::from(!matches!(byte, b' ' | b'\t'..=b'\r'));
+                stops += usize::from(matches!(byte, b'.' | b',' | b'!' | b'?' | b';'));
+            }
+        } else {
+            for c in text.chars() {
+                chars += usize::from(!c.is_whitespace());
+                stops += usize::from(matches!(c, '.' | ',' | '!' | '?' | ';' | '。' | '、' | '，'));
+            }
+        }
+        Self { node: node.clone(), chars, stops }
+    }
+}
+
+fn contents(node: &NodeData) -> &str {
+    if let NodeData::Text { contents } = node { contents } else { "" }
+}
+
 pub struct Element {
-    pub tag: String,
+    pub tag: LocalName,
+    /// Whether it stands within a line.
+    pub inline: bool,
     /// Class and id, split into words at punctuation and capitals, in lower case, with a space before and after each.
     pub names: String,
-    pub attributes: Vec<(String, String)>,
+    attributes: Vec<Attr>,
 }
 
 impl Element {
     pub fn attribute(&self, name: &str) -> Option<&str> {
-        self.attributes.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        self.attributes.iter().find(|known| &*known.name.local == name).map(|known| known.value.as_ref())
     }
 
     pub fn role(&self) -> &str {
@@ -37,67 +78,31 @@ impl Element {
     }
 
     pub fn is(&self, tags: &[&str]) -> bool {
-        tags.contains(&self.tag.as_str())
+        tags.contains(&&*self.tag)
     }
 
-    /// Whether class or id has one of these words; a phrase such as `related posts` is words in a row.
-    pub fn named(&self, words: &[&str]) -> bool {
-        !self.names.is_empty() && words.iter().any(|word| has_word(&self.names, word))
+    /// Whether class or id has one of these names.
+    pub fn named(&self, names: &Names) -> bool {
+        !self.names.is_empty() && names.any_in(&self.names)
     }
-}
-
-fn has_word(names: &str, word: &str) -> bool {
-    names.match_indices(word).any(|(at, _)| {
-        let before = names.as_bytes().get(at.wrapping_sub(1)).is_none_or(|byte| *byte == b' ');
-        let after = names.as_bytes().get(at + word.len()).is_none_or(|byte| *byte == b' ');
-        before && after
-    })
 }
 
 /// Longer texts are compared by their beginnings.
 const LONGEST_PLAIN: usize = 10_000;
-
-const KEPT_ATTRIBUTES: &[&str] = &[
-    "alt",
-    "aria-hidden",
-    "aria-label",
-    "class",
-    "colspan",
-    "content",
-    "data-lang",
-    "data-language",
-    "data-src",
-    "datetime",
-    "dir",
-    "hidden",
-    "href",
-    "id",
-    "itemprop",
-    "itemtype",
-    "lang",
-    "name",
-    "property",
-    "rel",
-    "role",
-    "rowspan",
-    "src",
-    "start",
-    "style",
-    "type",
-];
+/// More pieces of JSON-LD are not read.
+const MOST_DATA: usize = 64;
 
 impl Tree {
-    pub fn parse(html: &str) -> Self {
-        let document = Document::from(html);
-        let mut nodes: Vec<Node> = Vec::new();
+    pub fn of(document: &Document) -> Self {
+        let mut tree = Self { nodes: Vec::with_capacity(document.tree.len()), ..Self::default() };
         // What is left to visit: a node and its parent's place, or a place whose subtree ends here.
         let root = document.root().first_element_child();
         let mut left: Vec<Step> = root.iter().map(|root| Step::Enter(root.id, 0)).collect();
         while let Some(step) = left.pop() {
             let (id, parent) = match step {
                 Step::Leave(at) => {
-                    let end = nodes.len();
-                    if let Some(node) = nodes.get_mut(at) {
+                    let end = tree.nodes.len();
+                    if let Some(node) = tree.nodes.get_mut(at) {
                         node.end = end;
                     }
                     continue;
@@ -105,16 +110,29 @@ impl Tree {
                 Step::Enter(id, parent) => (id, parent),
             };
             let data = document.tree.query_node(&id, |node| data_of(&node.data)).flatten();
-            let Some(data) = data else { continue };
-            let at = nodes.len();
+            let Some(data) = data else {
+                tree.unseen(document, id);
+                continue;
+            };
+            let at = tree.nodes.len();
             let is_element = matches!(data, Data::Element(_));
-            nodes.push(Node { parent, end: at + 1, data });
+            tree.nodes.push(Node { parent, end: at + 1, data });
             if is_element {
                 left.push(Step::Leave(at));
                 left.extend(document.tree.child_ids_of_it(&id, true).map(|child| Step::Enter(child, at)));
             }
         }
-        Self { nodes }
+        tree
+    }
+
+    /// Takes note of a script, which is no part of the tree.
+    fn unseen(&mut self, document: &Document, id: NodeId) {
+        let Some(node) = document.tree.get(&id).filter(|node| node.has_name("script")) else { return };
+        let linked = node.attr("type").is_some_and(|kind| kind.to_ascii_lowercase().contains("ld+json"));
+        self.scripted |= !linked;
+        if linked && self.data.len() < MOST_DATA {
+            self.data.push(node.text().to_string());
+        }
     }
 
     pub fn element(&self, at: usize) -> Option<&Element> {
@@ -126,7 +144,7 @@ impl Tree {
 
     pub fn text(&self, at: usize) -> Option<&str> {
         match &self.nodes.get(at)?.data {
-            Data::Text(text) => Some(text),
+            Data::Text(text) => Some(contents(&text.node)),
             Data::Element(_) => None,
         }
     }
@@ -162,7 +180,7 @@ impl Tree {
     }
 
     pub fn first(&self, tag: &str) -> Option<usize> {
-        self.elements().find(|(_, element)| element.tag == tag).map(|(at, _)| at)
+        self.elements().find(|(_, element)| &*element.tag == tag).map(|(at, _)| at)
     }
 
     pub fn ancestors(&self, at: usize) -> impl Iterator<Item = usize> {
@@ -178,11 +196,13 @@ impl Tree {
     /// The text beneath, with single spaces; a long one is cut.
     pub fn plain(&self, at: usize) -> String {
         let mut text = String::new();
-        for word in self.range(at).filter_map(|at| self.text(at)).flat_map(str::split_whitespace) {
-            if !text.is_empty() {
-                text.push(' ');
+        for piece in self.range(at).filter_map(|at| self.text(at)) {
+            for word in piece.split_whitespace() {
+                if !text.is_empty() {
+                    text.push(' ');
+                }
+                text.push_str(word);
             }
-            text.push_str(word);
             if text.len() > LONGEST_PLAIN {
                 break;
             }
@@ -196,25 +216,61 @@ enum Step {
     Leave(usize),
 }
 
+/// None for what no reader sees.
 fn data_of(data: &NodeData) -> Option<Data> {
-    match data {
-        NodeData::Text { contents } => Some(Data::Text(contents.to_string())),
-        NodeData::Element(element) => {
-            let attributes: Vec<(String, String)> = element
-                .attrs
-                .iter()
-                .filter(|attribute| KEPT_ATTRIBUTES.contains(&attribute.name.local.as_ref()))
-                .map(|attribute| (attribute.name.local.to_string(), attribute.value.to_string()))
-                .collect();
-            let mut names = String::new();
-            for (_, value) in attributes.iter().filter(|(name, _)| name == "class" || name == "id") {
-                words(value, &mut names);
-            }
-            let names = without_hints(&names);
-            Some(Data::Element(Element { tag: element.name.local.to_string(), names, attributes }))
-        }
-        _ => None,
+    let element = match data {
+        NodeData::Text { .. } => return Some(Data::Text(Text::of(data))),
+        NodeData::Element(element) => element,
+        _ => return None,
+    };
+    let tag: &str = &element.name.local;
+    if matches!(
+        tag,
+        "script" | "style" | "iframe" | "noembed" | "noframes" | "svg" | "canvas" | "object" | "template"
+    ) {
+        return None;
     }
+    let attributes: Vec<Attr> =
+        element.attrs.iter().filter(|attribute| is_kept(&attribute.name.local)).cloned().collect();
+    let mut names = String::new();
+    for named in attributes.iter().filter(|named| matches!(&*named.name.local, "class" | "id")) {
+        words(&named.value, &mut names);
+    }
+    let names = if names.is_empty() { names } else { without_hints(&names) };
+    let inline = is_inline(tag);
+    Some(Data::Element(Element { tag: element.name.local.clone(), inline, names, attributes }))
+}
+
+fn is_kept(attribute: &str) -> bool {
+    matches!(
+        attribute,
+        "alt"
+            | "aria-hidden"
+            | "aria-label"
+            | "class"
+            | "colspan"
+            | "content"
+            | "data-lang"
+            | "data-language"
+            | "data-src"
+            | "datetime"
+            | "dir"
+            | "hidden"
+            | "href"
+            | "id"
+            | "itemprop"
+            | "itemtype"
+            | "lang"
+            | "name"
+            | "property"
+            | "rel"
+            | "role"
+            | "rowspan"
+            | "src"
+            | "start"
+            | "style"
+            | "type"
+    )
 }
 
 /// `relatedPosts my-2 side_bar` becomes ` related posts my 2 side bar `.

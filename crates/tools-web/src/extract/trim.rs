@@ -2,7 +2,8 @@
 //! lists of links, repetitions.
 
 use super::kind::PageType;
-use super::measure::{Measure, inline, measure};
+use super::measure::{Measure, measure};
+use super::names;
 use super::tree::Tree;
 use std::collections::HashSet;
 
@@ -168,10 +169,19 @@ const LINES: &[&str] = &[
     "partager",
 ];
 
-pub fn trim(tree: &Tree, gone: &mut [bool], root: usize, kind: PageType, title: &str) {
+/// The page that a part is taken from.
+pub struct Page<'a> {
+    pub kind: PageType,
+    pub title: &'a str,
+    /// Sizes, before anything is taken off.
+    pub all: &'a [Measure],
+}
+
+pub fn trim(tree: &Tree, gone: &mut [bool], root: usize, page: &Page<'_>) {
+    let Page { kind, title, all } = *page;
     let text = matches!(kind, PageType::Article | PageType::Documentation | PageType::Other);
     if !matches!(kind, PageType::Listing | PageType::Collection) {
-        sections(tree, gone, root);
+        sections(tree, gone, root, all);
     }
     if kind == PageType::Article {
         link_lists(tree, gone, root);
@@ -189,17 +199,17 @@ pub fn trim(tree: &Tree, gone: &mut [bool], root: usize, kind: PageType, title: 
             continue;
         }
         if let Some(element) = tree.element(at)
-            && !inline(&element.tag)
+            && !element.inline
             && !element.is(&["td", "th", "tr", "pre", "table", "tbody"])
             && let Some(size) = all.get(at)
             && size.chars > 0
             && size.chars < 5000
             && is_leaf(tree, at)
         {
-            let said = tree.plain(at).to_lowercase();
+            let said = || tree.plain(at).to_lowercase();
             let line = size.chars < 60
-                && LINES.contains(&said.trim_matches([' ', ':', '.', '»', '›', '>', '·', '|']));
-            let again = size.chars >= 80 && kind != PageType::Forum && !seen.insert(said);
+                && LINES.contains(&said().trim_matches([' ', ':', '.', '»', '›', '>', '·', '|']));
+            let again = size.chars >= 80 && kind != PageType::Forum && !seen.insert(said());
             if line
                 && (text || kind == PageType::Product || kind == PageType::Forum || kind == PageType::Service)
                 || again
@@ -219,7 +229,7 @@ fn mark(gone: &mut [bool], at: usize) {
 
 /// A block without blocks.
 fn is_leaf(tree: &Tree, at: usize) -> bool {
-    tree.range(at).skip(1).take(60).all(|at| tree.element(at).is_none_or(|element| inline(&element.tag)))
+    tree.range(at).skip(1).take(60).all(|at| tree.element(at).is_none_or(|element| element.inline))
 }
 
 fn level(tag: &str) -> Option<u8> {
@@ -230,8 +240,7 @@ fn level(tag: &str) -> Option<u8> {
 }
 
 /// Headings of other things go with what stands beneath them.
-fn sections(tree: &Tree, gone: &mut [bool], root: usize) {
-    let all = measure(tree, gone);
+fn sections(tree: &Tree, gone: &mut [bool], root: usize, all: &[Measure]) {
     let size = |at: usize| all.get(at).copied().unwrap_or_default();
     let whole = size(root);
     for at in tree.range(root).skip(1) {
@@ -293,7 +302,7 @@ fn heading_like(tree: &Tree, at: usize, size: &Measure) -> Option<u8> {
     let element = tree.element(at)?;
     let short = size.chars > 3 && size.chars < 45 && element.is(&["div", "p", "span", "strong", "b"]);
     (short
-        && (element.named(&["title", "heading", "headline"]) || element.is(&["strong", "b", "p", "div"]))
+        && (element.named(&names::HEADINGS) || element.is(&["strong", "b", "p", "div"]))
         && is_leaf(tree, at))
     .then_some(6)
 }
@@ -322,7 +331,7 @@ fn heads(tree: &Tree, gone: &mut [bool], root: usize, title: &str) {
     let all = measure(tree, gone);
     let title = title.to_lowercase();
     let Some(first) = tree.range(root).find(|at| {
-        tree.element(*at).is_some_and(|element| !inline(&element.tag))
+        tree.element(*at).is_some_and(|element| !element.inline)
             && is_leaf(tree, *at)
             && all.get(*at).is_some_and(|size| size.prose > 0)
     }) else {
@@ -331,11 +340,11 @@ fn heads(tree: &Tree, gone: &mut [bool], root: usize, title: &str) {
     for at in tree.range(root).skip(1) {
         let Some(element) = tree.element(at) else { continue };
         let Some(size) = all.get(at) else { continue };
-        if element.tag == "h1" && size.prose == 0 {
+        if &*element.tag == "h1" && size.prose == 0 {
             mark(gone, at);
         } else if at < first
             && size.chars < 80
-            && !inline(&element.tag)
+            && !element.inline
             && is_leaf(tree, at)
             && !element.is(&["td", "th", "li", "pre"])
         {

@@ -1,7 +1,8 @@
-//! Writes what is kept as plain HTML and as text.
+//! Copies what is kept into a tree of its own, of plain elements, and writes it as text.
 
-use super::measure::inline;
-use super::tree::{Element, Tree};
+use super::names;
+use super::tree::{Data, Element, Tree};
+use dom_query::{Document, NodeId, NodeRef};
 use url::Url;
 
 const KEPT: &[&str] = &[
@@ -52,9 +53,9 @@ const KEPT: &[&str] = &[
 ];
 const CELLS: &[&str] = &["table", "tbody", "thead", "tfoot", "tr", "td", "th", "caption"];
 
-#[derive(Default)]
+/// What is kept: as a tree that can be written in any shape, and as text.
 pub struct Written {
-    pub html: String,
+    pub content: Document,
     pub text: String,
 }
 
@@ -64,92 +65,122 @@ pub struct Writer<'a> {
     pub base: &'a Url,
 }
 
-impl Writer<'_> {
-    pub fn write(&self, roots: &[usize]) -> Written {
-        let mut out = Written::default();
-        for root in roots {
-            self.one(*root, &mut out);
-        }
-        out.text = tidy(&out.text);
-        out
+/// An element that is open: where it ends in the page, its copy, its name, and whether it is a block.
+struct Open<'t> {
+    until: usize,
+    copy: NodeId,
+    tag: &'t str,
+    block: bool,
+}
+
+/// What is being written.
+struct Work<'t> {
+    content: Document,
+    text: String,
+    open: Vec<Open<'t>>,
+    /// The tables around this place, and whether each only arranges the page.
+    tables: Vec<(usize, bool)>,
+}
+
+impl<'t> Work<'t> {
+    fn add(&self, node: NodeId) -> NodeId {
+        let parent = self.open.last().map_or_else(|| self.content.root().id, |open| open.copy);
+        self.content.tree.append_child_of(&parent, &node);
+        node
     }
 
-    fn one(&self, root: usize, out: &mut Written) {
-        // End tags that are due, each at the place where its subtree ends.
-        let mut due: Vec<(usize, &str, bool)> = Vec::new();
-        // The tables around this place, and whether each only arranges the page.
-        let mut layout: Vec<(usize, bool)> = Vec::new();
+    fn element(&self, tag: &str) -> NodeRef<'_> {
+        let node = self.content.tree.new_element(tag);
+        self.add(node.id);
+        node
+    }
+
+    fn enter(&mut self, until: usize, copy: NodeId, tag: &'t str, block: bool) {
+        self.open.push(Open { until, copy, tag, block });
+    }
+
+    /// Ends what ends before this place.
+    fn close(&mut self, at: usize) {
+        while let Some(open) = self.open.pop_if(|open| open.until <= at) {
+            if open.block {
+                self.text.push('\n');
+            }
+            if matches!(open.tag, "td" | "th") {
+                self.text.push(' ');
+            }
+        }
+        self.tables.retain(|(until, _)| *until > at);
+    }
+}
+
+impl<'t> Writer<'t> {
+    pub fn write(&self, root: usize) -> Written {
+        let mut work =
+            Work { content: Document::default(), text: String::new(), open: Vec::new(), tables: Vec::new() };
         let mut at = root;
         let end = self.tree.end(root);
         while at < end {
-            close(&mut due, at, out);
-            layout.retain(|(until, _)| *until > at);
-            if self.gone.get(at).copied().unwrap_or(false) {
-                at = self.tree.end(at);
-                continue;
-            }
-            if let Some(text) = self.tree.text(at) {
-                escape(text, &mut out.html);
-                out.text.push_str(&text.replace(['\n', '\r', '\t'], " "));
-            } else if let Some(element) = self.tree.element(at) {
-                if element.tag == "pre" {
-                    self.code(at, element, out);
+            work.close(at);
+            let node = self.tree.nodes.get(at).filter(|_| self.gone.get(at) != Some(&true));
+            match node.map(|node| &node.data) {
+                None => {
                     at = self.tree.end(at);
                     continue;
                 }
-                self.open(at, element, &mut due, &mut layout, out);
+                Some(Data::Text(text)) => {
+                    work.add(work.content.tree.create_node(text.node.clone()));
+                    push_line(self.tree.text(at).unwrap_or_default(), &mut work.text);
+                }
+                Some(Data::Element(element)) if &*element.tag == "pre" => {
+                    self.code(at, element, &mut work);
+                    at = self.tree.end(at);
+                    continue;
+                }
+                Some(Data::Element(element)) => self.open(at, element, &mut work),
             }
             at += 1;
         }
-        close(&mut due, usize::MAX, out);
+        work.close(usize::MAX);
+        Written { text: tidy(&work.text), content: work.content }
     }
 
-    fn open<'t>(
-        &'t self,
-        at: usize,
-        element: &'t Element,
-        due: &mut Vec<(usize, &'t str, bool)>,
-        layout: &mut Vec<(usize, bool)>,
-        out: &mut Written,
-    ) {
+    fn open(&self, at: usize, element: &'t Element, work: &mut Work<'t>) {
         let until = self.tree.end(at);
-        let tag = element.tag.as_str();
-        let block = !inline(tag);
+        let tag: &'t str = &element.tag;
+        let block = !element.inline;
         if block || tag == "br" {
-            out.text.push('\n');
+            work.text.push('\n');
         }
         if tag == "table" {
-            layout.push((until, !self.is_data(at)));
+            work.tables.push((until, !self.is_data(at)));
         }
-        let kept =
-            KEPT.contains(&tag) && !(CELLS.contains(&tag) && layout.last().is_some_and(|(_, only)| *only));
+        let kept = KEPT.contains(&tag)
+            && !(CELLS.contains(&tag) && work.tables.last().is_none_or(|(_, only)| *only));
         match tag {
-            "br" | "hr" => out.html.push_str(if tag == "br" { "<br>" } else { "<hr>" }),
-            "img" => self.image(element, out),
-            "a" => match element.attribute("href").and_then(|href| self.link(href)) {
-                Some(href) if !due.iter().any(|(_, tag, _)| *tag == "a") => {
-                    out.html.push_str("<a href=\"");
-                    escape(&href, &mut out.html);
-                    out.html.push_str("\">");
-                    due.push((until, "a", false));
+            "br" | "hr" => drop(work.element(tag)),
+            "img" => self.image(element, work),
+            "a" => {
+                let href = element.attribute("href").and_then(|href| self.link(href));
+                if let Some(href) = href.filter(|_| !work.open.iter().any(|open| open.tag == "a")) {
+                    let copy = work.element("a");
+                    copy.set_attr("href", &href);
+                    work.enter(until, copy.id, tag, false);
                 }
-                _ => {}
-            },
+            }
             _ if kept => {
-                out.html.push('<');
-                out.html.push_str(tag);
+                let copy = work.element(tag);
                 for name in ["colspan", "rowspan", "start"] {
-                    let number = element.attribute(name).and_then(|value| value.trim().parse::<u16>().ok());
-                    if let Some(number) = number.filter(|number| *number < 1000) {
-                        out.html.push_str(&format!(" {name}=\"{number}\""));
+                    let number = element.attribute(name).map(str::trim);
+                    let fits = |text: &&str| text.parse::<u16>().is_ok_and(|number| number < 1000);
+                    if let Some(number) = number.filter(fits) {
+                        copy.set_attr(name, number);
                     }
                 }
-                out.html.push('>');
-                due.push((until, tag, block));
+                work.enter(until, copy.id, tag, block);
             }
             _ if block => {
-                out.html.push_str("<div>");
-                due.push((until, "div", true));
+                let copy = work.element("div");
+                work.enter(until, copy.id, "div", true);
             }
             _ => {}
         }
@@ -160,14 +191,14 @@ impl Writer<'_> {
         let (mut rows, mut cells, mut big) = (0, 0, 0);
         for place in self.tree.range(at).skip(1) {
             let Some(element) = self.tree.element(place) else { continue };
-            match element.tag.as_str() {
+            match &*element.tag {
                 "table" | "form" => return false,
                 "th" | "caption" => {
                     return self
                         .tree
                         .range(at)
                         .skip(1)
-                        .all(|at| self.tree.element(at).is_none_or(|element| element.tag != "table"));
+                        .all(|at| self.tree.element(at).is_none_or(|element| &*element.tag != "table"));
                 }
                 "tr" => rows += 1,
                 "td" => cells += 1,
@@ -178,17 +209,15 @@ impl Writer<'_> {
         rows >= 1 && cells >= 2 * rows && big == 0
     }
 
-    fn image(&self, element: &Element, out: &mut Written) {
+    fn image(&self, element: &Element, work: &mut Work<'t>) {
         let source = ["src", "data-src"]
             .iter()
             .filter_map(|name| element.attribute(name))
             .find_map(|src| self.link(src));
         let Some(source) = source else { return };
-        out.html.push_str("<img src=\"");
-        escape(&source, &mut out.html);
-        out.html.push_str("\" alt=\"");
-        escape(element.attribute("alt").unwrap_or(""), &mut out.html);
-        out.html.push_str("\">");
+        let copy = work.element("img");
+        copy.set_attr("src", &source);
+        copy.set_attr("alt", element.attribute("alt").unwrap_or(""));
     }
 
     fn link(&self, href: &str) -> Option<String> {
@@ -201,7 +230,7 @@ impl Writer<'_> {
     }
 
     /// A block of code, line by line as it is shown, with its language and without line numbers or buttons.
-    fn code(&self, at: usize, element: &Element, out: &mut Written) {
+    fn code(&self, at: usize, element: &Element, work: &mut Work<'t>) {
         let mut code = String::new();
         let mut place = at + 1;
         let mut lines: Vec<usize> = Vec::new();
@@ -214,20 +243,11 @@ impl Writer<'_> {
             if let Some(text) = self.tree.text(place) {
                 code.push_str(text);
             } else if let Some(inner) = self.tree.element(place) {
-                if inner.is(&["button", "style"])
-                    || inner.named(&[
-                        "lineno",
-                        "linenos",
-                        "line number",
-                        "line numbers",
-                        "gutter",
-                        "linenumber",
-                    ])
-                {
+                if &*inner.tag == "button" || inner.named(&names::GUTTERS) {
                     place = self.tree.end(place);
                     continue;
                 }
-                if inner.tag == "br" {
+                if &*inner.tag == "br" {
                     code.push('\n');
                 } else if inner.is(&["div", "p", "li", "tr"]) {
                     if !code.ends_with('\n') && !code.is_empty() {
@@ -242,16 +262,16 @@ impl Writer<'_> {
         if code.is_empty() {
             return;
         }
-        out.html.push_str("<pre><code");
+        let block = work.element("pre");
+        let inner = work.content.tree.new_element("code");
+        block.append_child(&inner);
         if let Some(language) = self.language(at, element) {
-            out.html.push_str(&format!(" class=\"language-{language}\""));
+            inner.set_attr("class", &format!("language-{language}"));
         }
-        out.html.push('>');
-        escape(code, &mut out.html);
-        out.html.push_str("</code></pre>");
-        out.text.push('\n');
-        out.text.push_str(code);
-        out.text.push('\n');
+        inner.append_child(&work.content.tree.new_text(code));
+        work.text.push('\n');
+        work.text.push_str(code);
+        work.text.push('\n');
     }
 
     /// Named by the block itself, the code within, or one of two wrappers.
@@ -259,7 +279,7 @@ impl Writer<'_> {
         let inner = self
             .tree
             .children(at)
-            .find_map(|child| self.tree.element(child).filter(|child| child.tag == "code"));
+            .find_map(|child| self.tree.element(child).filter(|child| &*child.tag == "code"));
         let around = self.tree.ancestors(at).take(2).filter_map(|at| self.tree.element(at));
         let mut all = std::iter::once(element).chain(inner).chain(around);
         all.find_map(|element| {
@@ -283,42 +303,22 @@ impl Writer<'_> {
 
 /// A text that the page gives as data.
 pub fn paragraphs(text: &str) -> Written {
-    let mut out = Written { text: tidy(text), ..Written::default() };
-    for line in text.lines().filter(|line| !line.trim().is_empty()) {
-        out.html.push_str("<p>");
-        escape(line.trim(), &mut out.html);
-        out.html.push_str("</p>");
+    let content = Document::default();
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let paragraph = content.tree.new_element("p");
+        paragraph.append_child(&content.tree.new_text(line));
+        content.root().append_child(&paragraph);
     }
-    out
+    Written { text: tidy(text), content }
 }
 
-fn close(due: &mut Vec<(usize, &str, bool)>, at: usize, out: &mut Written) {
-    while let Some((until, tag, block)) = due.last().copied() {
-        if until > at {
-            return;
-        }
-        due.pop();
-        out.html.push_str("</");
-        out.html.push_str(tag);
-        out.html.push('>');
-        if block {
-            out.text.push('\n');
-        }
-        if matches!(tag, "td" | "th") {
-            out.text.push(' ');
-        }
-    }
-}
-
-fn escape(text: &str, out: &mut String) {
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            _ => out.push(c),
-        }
+/// White space that would end the line becomes a space.
+fn push_line(text: &str, out: &mut String) {
+    let mut parts = text.split(['\n', '\r', '\t']);
+    out.push_str(parts.next().unwrap_or_default());
+    for part in parts {
+        out.push(' ');
+        out.push_str(part);
     }
 }
 

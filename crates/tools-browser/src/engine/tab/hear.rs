@@ -1,18 +1,24 @@
 //! Events of the browser that concern a tab.
 
-use super::{ENDLESS, Flying, Frame, Gone, State, Tab};
+use super::{ENDLESS, Flying, Frame, Gone, LEAVING, State, Tab};
 use crate::engine::rings::cut;
 use crate::engine::wire::Event;
 use crate::engine::{ConsoleLine, Dialog, DialogPolicy, Request, scheme};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// More frames than this are not followed.
 const FRAMES: usize = 500;
 /// More requests than this at once are not followed.
 const FLYING: usize = 2_000;
+/// How long a request may take to be heard of once its navigation has begun.
+const GRACE: Duration = Duration::from_millis(400);
+/// More dialogs than this within the time are no dialogue any more.
+const FLOOD: (u32, Duration) = (40, Duration::from_secs(10));
+/// Requests of a page that runs by its scripts.
+const LIVELY: [&str; 4] = ["XHR", "Fetch", "WebSocket", "EventSource"];
 
 #[derive(Deserialize)]
 struct FrameInfo {
@@ -149,6 +155,8 @@ impl Tab {
             Some(("Network", name)) => self.hear_network(name, event),
             Some(("Runtime" | "Log", name)) => self.hear_console(name, event),
             Some(("Inspector", "targetCrashed")) if *session == self.session => self.gone(Gone::Crashed),
+            Some(("Inspector", "targetCrashed")) => self.wire.lose(session, Gone::FrameCrashed),
+            Some(("Inspector", "targetReloadedAfterCrash")) => self.wire.found(session),
             _ => {}
         }
     }
@@ -192,7 +200,7 @@ impl Tab {
     }
 
     fn answer(&self, session: &Arc<str>, dialog: DialogOpening) {
-        let (accepted, text) = self.change(|state| {
+        let (accepted, text, endless) = self.change(|state| {
             let accepted = match &state.policy {
                 DialogPolicy::Careful => matches!(dialog.kind.as_str(), "alert" | "beforeunload"),
                 DialogPolicy::Accept(_) => true,
@@ -208,13 +216,19 @@ impl Tab {
                 message: cut(dialog.message),
                 accepted,
             });
-            (accepted, text)
+            (accepted, text, state.flooded())
         });
         let mut params = json!({"accept": accepted});
         if let (Some(text), Value::Object(members)) = (text, &mut params) {
             members.insert("promptText".to_owned(), text.into());
         }
         self.wire.post(Some(session), "Page.handleJavaScriptDialog", params);
+        if endless {
+            tracing::warn!("a page shows dialogs without end; its tab is closed");
+            self.wire.post(Some(session), "Runtime.terminateExecution", json!({}));
+            self.wire.post(None, "Target.closeTarget", json!({"targetId": self.id}));
+            self.gone(Gone::Flooding);
+        }
     }
 
     fn hear_network(&self, name: &str, event: &Event<'_>) {
@@ -285,10 +299,18 @@ impl State {
         }
     }
 
+    /// Counts a dialog; true when there are more than a person would bear.
+    fn flooded(&mut self) -> bool {
+        let (since, count) =
+            self.flood.filter(|(since, _)| since.elapsed() < FLOOD.1).unwrap_or((Instant::now(), 0));
+        self.flood = Some((since, count + 1));
+        count + 1 > FLOOD.0
+    }
+
     fn start_document(&mut self, loader: &str) {
         if self.loader != loader {
             loader.clone_into(&mut self.loader);
-            (self.content_loaded, self.loaded) = (false, false);
+            (self.content_loaded, self.loaded, self.lively) = (false, false, false);
             self.flying.retain(|_, request| request.loader == loader);
             self.stirred = Some(Instant::now());
         }
@@ -313,7 +335,11 @@ impl State {
             "frameRequestedNavigation" | "frameScheduledNavigation" if is_main => {
                 self.leaving = Some(Instant::now())
             }
-            "frameClearedScheduledNavigation" | "frameStoppedLoading" if is_main => self.leaving = None,
+            // It has begun, or was given up. Its request is heard of another way, which may take a moment longer.
+            "frameClearedScheduledNavigation" if is_main => {
+                self.leaving = Instant::now().checked_sub(LEAVING.saturating_sub(GRACE));
+            }
+            "frameStoppedLoading" if is_main => self.leaving = None,
             "lifecycleEvent" if is_main => {
                 if of.name == "init" || self.loader.is_empty() {
                     self.start_document(&of.loader_id);
@@ -342,6 +368,7 @@ impl State {
                     return;
                 }
                 let endless = ENDLESS.contains(&kind.as_str());
+                self.lively |= LIVELY.contains(&kind.as_str());
                 let serial = self.requests.push(Request {
                     serial: 0,
                     method: asked.method,

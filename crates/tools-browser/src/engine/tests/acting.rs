@@ -1,7 +1,7 @@
 //! What a person would do to a page.
 
 use super::bench::{Bench, SOON, eval, kind, one, page, site, until};
-use crate::engine::{Button, DialogPolicy, DownloadState, Shot};
+use crate::engine::{Button, DialogPolicy, DownloadState, Format, Shot};
 use octo_toolkit::Kind;
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -116,7 +116,7 @@ async fn tabs_that_pages_open_become_active() {
     let seen: Vec<_> = tabs.iter().map(|tab| (tab.url.ends_with("/second"), tab.active)).collect();
     assert_eq!(seen, [(false, false), (true, true)]);
     // A tab that is not in front can be used, too.
-    assert_eq!(first.screenshot(Shot::Viewport).await.unwrap().width, 1280);
+    assert_eq!(first.screenshot(&Shot::Viewport, Format::Png).await.unwrap().width, 1280);
     let again = session.select_tab(0).await.unwrap();
     assert_eq!(again.id(), first.id());
     session.close_tab(0).await.unwrap();

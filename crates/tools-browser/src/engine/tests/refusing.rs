@@ -108,19 +108,50 @@ async fn nothing_arrives(enclosure: Enclosure) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_arrives_from_a_browser_with_its_own_network() {
+async fn sec_br_02_nothing_arrives_from_a_browser_with_its_own_network() {
     nothing_arrives(Enclosure::Auto).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_arrives_from_a_browser_on_the_network_of_the_machine() {
+async fn sec_br_02_nothing_arrives_from_a_browser_on_the_network_of_the_machine() {
     nothing_arrives(Enclosure::SharedNetwork).await;
 }
 
+/// Ways of a page to what it may not see.
+const WAYS: [&str; 18] = [
+    "document.getElementById('f').click()",
+    "document.getElementById('v').click()",
+    "location = 'file:///etc/passwd'",
+    "open('file:///etc/passwd')",
+    "open('chrome://version')",
+    "open('view-source:http://127.0.0.1/')",
+    "document.body.append(Object.assign(document.createElement('iframe'), {src: 'file:///etc/passwd'}))",
+    "document.body.append(Object.assign(document.createElement('object'), {data: 'file:///etc/passwd'}))",
+    "document.body.append(Object.assign(document.createElement('embed'), {src: 'file:///etc/passwd'}))",
+    "document.body.append(Object.assign(document.createElement('iframe'), {src: '/to-file'}))",
+    "document.body.append(Object.assign(document.createElement('iframe'), {src: 'chrome://version'}))",
+    "location = 'data:text/html,moved'",
+    "open('data:text/html,moved')",
+    "open('devtools://devtools/bundled/inspector.html')",
+    "open('ftp://127.0.0.1/')",
+    "fetch('file:///etc/passwd').then(r => r.text()).then(t => document.body.append(t), () => {})",
+    "navigator.serviceWorker.register('file:///etc/passwd').catch(() => {})",
+    "new Worker('file:///etc/passwd')",
+];
+
 #[tokio::test(flavor = "multi_thread")]
-async fn files_and_the_browsers_own_pages_are_refused() {
+async fn sec_br_01_files_and_the_browsers_own_pages_are_refused() {
     let body = "<a id=f href='file:///etc/passwd'>f</a><a id=v href='view-source:http://127.0.0.1/'>v</a>";
-    let bench = Bench::new(site().route("/links", page(body))).await;
+    let site = site()
+        .route("/links", page(body))
+        .route("/to-file", get(|| async { Redirect::temporary("file:///etc/passwd") }))
+        .route("/to-chrome", get(|| async { Redirect::temporary("chrome://version/") }))
+        .route("/fresh", page("<meta http-equiv=refresh content='0;url=file:///etc/passwd'><p>stays</p>"))
+        .route(
+            "/fresh-data",
+            page("<meta http-equiv=refresh content='0;url=data:text/html,moved'><p>stays</p>"),
+        );
+    let bench = Bench::new(site).await;
     let (session, tab, _) = bench.visit("/links").await;
     for url in [
         "file:///etc/passwd",
@@ -143,20 +174,29 @@ async fn files_and_the_browsers_own_pages_are_refused() {
             "{url}"
         );
     }
-    for script in [
-        "document.getElementById('f').click()",
-        "document.getElementById('v').click()",
-        "location = 'file:///etc/passwd'",
-        "open('file:///etc/passwd')",
-        "open('chrome://version')",
-        "open('view-source:http://127.0.0.1/')",
-        "document.body.append(Object.assign(document.createElement('iframe'), {src: 'file:///etc/passwd'}))",
-    ] {
+    for script in WAYS {
         let _ = tab.evaluate(script, World::Main, SOON).await;
     }
     let _ = tab.settle(Duration::from_secs(1)).await;
     for tab in session.tabs().await.unwrap() {
-        assert!(!crate::engine::scheme::is_forbidden(&tab.url), "{tab:?}");
+        let url = &tab.url;
+        assert!(!crate::engine::scheme::is_forbidden(url) && !url.starts_with("data:"), "{tab:?}");
+    }
+    for tree in tab.ax_trees().await.unwrap() {
+        assert!(!tree.nodes.iter().any(|node| node.name.contains("root:")), "a file was read: {}", tree.url);
+    }
+    while session.tabs().await.unwrap().len() > 1 {
+        session.close_tab(1).await.unwrap();
+    }
+    let tab = session.page().await.unwrap();
+    for path in ["/to-file", "/to-chrome"] {
+        assert!(tab.navigate(&bench.url(path), WaitUntil::Load, SOON).await.is_err(), "{path}");
+    }
+    for path in ["/fresh", "/fresh-data"] {
+        tab.navigate(&bench.url(path), WaitUntil::Load, SOON).await.unwrap();
+        let _ = tab.settle(Duration::from_secs(1)).await;
+        assert!(tab.location().await.unwrap().0.ends_with(path), "{:?}", tab.location().await);
+        assert_eq!(eval(&tab, "document.querySelector('p').textContent").await, "stays");
     }
     // By the protocol itself, around our own check: the tab is closed.
     let page = session.open_tab().await.unwrap();

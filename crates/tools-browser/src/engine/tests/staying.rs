@@ -1,12 +1,12 @@
 //! Sessions apart from each other, and what is left when they end.
 
-use super::bench::{Bench, SOON, eval, kind, site};
-use crate::engine::{Engine, WaitUntil};
+use super::bench::{Bench, SOON, eval, kind, one, site};
+use crate::engine::{Button, Engine, Format, Shot, WaitUntil, World};
 use octo_toolkit::{Caller, Kind};
 use std::time::{Duration, Instant};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sessions_share_nothing_and_end_when_nobody_uses_them() {
+async fn sec_br_04_sessions_share_nothing_and_end_when_nobody_uses_them() {
     let bench = Bench::new(site()).await;
     let (ada, bob) = (Caller::named("ada"), Caller::named("bob"));
     let mut seen = Vec::new();
@@ -50,6 +50,49 @@ async fn after_the_browser_was_killed_the_next_call_works() {
     let (session, tab, _) = bench.visit("/").await;
     let _ = tab.cdp("Page.crash", serde_json::json!({})).await;
     assert_eq!(kind(tab.location().await), Some(Kind::Unavailable));
+    assert_eq!(kind(session.page().await), Some(Kind::Unavailable), "it is said once");
     let page = session.page().await.unwrap();
     page.navigate(&bench.url("/second"), WaitUntil::Load, SOON).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_waits_for_a_page_that_closes_or_crashes_is_told_at_once() {
+    let bench = Bench::new(site()).await;
+    let session = bench.session().await;
+    for crash in [false, true] {
+        let tab = session.open_tab().await.unwrap();
+        tab.navigate(&bench.url("/"), WaitUntil::Load, SOON).await.unwrap();
+        let node = one(&tab, "a").await;
+        // From now on the page answers nothing.
+        eval(&tab, "setTimeout(() => { for (;;); }, 50); 1").await;
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let begun = Instant::now();
+        let end = async {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            if crash {
+                tab.tab.wire.post(Some(&tab.tab.session), "Page.crash", serde_json::json!({}));
+            } else {
+                session.close_tab(session.tabs().await.unwrap().len() - 1).await.unwrap();
+            }
+        };
+        let rects = [node.clone()];
+        let asked = async {
+            tokio::join!(
+                tab.ax_trees(),
+                tab.query("a", 1),
+                tab.call_on(&node, "function() { return 1 }", &[]),
+                tab.rects(&rects),
+                tab.screenshot(&Shot::Viewport, Format::Png),
+                tab.evaluate("1", World::Main, SOON),
+                tab.click(&node, Button::Left, 1),
+            )
+        };
+        let ((), (trees, found, called, rects, shot, value, clicked)) = tokio::join!(end, asked);
+        let wanted = Some(if crash { Kind::Unavailable } else { Kind::NotFound });
+        let told =
+            [kind(trees), kind(found), kind(called), kind(rects), kind(shot), kind(value), kind(clicked)];
+        assert_eq!(told, [wanted; 7], "crash: {crash}");
+        assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+        let _ = session.page().await;
+    }
 }

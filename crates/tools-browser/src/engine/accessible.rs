@@ -1,0 +1,124 @@
+//! The accessibility trees of a page's frames.
+
+use super::place::Owner;
+use super::tab::Place;
+use super::{AxNode, FrameTree, Node, Page};
+use octo_toolkit::ToolError;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+#[derive(Deserialize)]
+struct Trees {
+    nodes: Vec<RawAx>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawAx {
+    node_id: String,
+    #[serde(default)]
+    ignored: bool,
+    role: Option<Held>,
+    name: Option<Held>,
+    value: Option<Held>,
+    description: Option<Held>,
+    #[serde(default)]
+    properties: Vec<Property>,
+    parent_id: Option<String>,
+    #[serde(default)]
+    child_ids: Vec<String>,
+    #[serde(rename = "backendDOMNodeId")]
+    backend: Option<i64>,
+}
+
+#[derive(Deserialize)]
+struct Held {
+    #[serde(default)]
+    value: Value,
+}
+
+#[derive(Deserialize)]
+struct Property {
+    name: String,
+    value: Held,
+}
+
+impl Page {
+    /// The accessibility trees of all frames, the main one first, parents before children.
+    pub async fn ax_trees(&self) -> Result<Vec<FrameTree>, ToolError> {
+        self.touch();
+        let frames = self.tab.frames();
+        let sessions: HashMap<String, Arc<str>> =
+            frames.iter().map(|frame| (frame.id.clone(), Arc::clone(&frame.session))).collect();
+        let mut asked = Vec::new();
+        for Place { id: frame, session, parent, url } in frames {
+            let tree = self.ask(&session, "Accessibility.getFullAXTree", json!({"frameId": frame})).await;
+            let around = match parent.as_ref().and_then(|parent| sessions.get(parent)) {
+                Some(around) => {
+                    let owner = self.ask(around, "DOM.getFrameOwner", json!({"frameId": frame})).await;
+                    owner.ok().map(|owner| (Arc::clone(around), owner))
+                }
+                None => None,
+            };
+            asked.push((frame, session, url, tree, around));
+        }
+        let mut trees = Vec::new();
+        for (frame, session, url, tree, around) in asked {
+            let owner = match around {
+                Some((around, owner)) => owner
+                    .get::<Owner>()
+                    .await
+                    .ok()
+                    .map(|owner| Node { session: around, id: owner.backend_node_id }),
+                None => None,
+            };
+            let tree = match tree {
+                Ok(tree) => tree.get::<Trees>().await,
+                Err(error) => Err(error),
+            };
+            match tree {
+                Ok(Trees { nodes }) => {
+                    let nodes = nodes.into_iter().map(AxNode::from).collect();
+                    // It may have arrived there since it was asked.
+                    let url = self.tab.state().frames.get(&frame).map_or(url, |now| now.url.clone());
+                    trees.push(FrameTree { session, frame, url, owner, nodes });
+                }
+                // A frame that went away, or one that does not react, leaves the others readable.
+                Err(error) if trees.is_empty() => return Err(error),
+                Err(error) => tracing::debug!(frame, url, %error, "a frame cannot be read"),
+            }
+        }
+        for FrameTree { frame, url, nodes, .. } in &trees {
+            tracing::trace!(frame, url, nodes = nodes.len(), "a frame was read");
+        }
+        Ok(trees)
+    }
+}
+
+impl From<RawAx> for AxNode {
+    fn from(raw: RawAx) -> Self {
+        let text = |held: Option<Held>| match held?.value {
+            Value::String(text) => Some(text),
+            Value::Null => None,
+            other => Some(other.to_string()),
+        };
+        Self {
+            id: raw.node_id,
+            parent: raw.parent_id,
+            children: raw.child_ids,
+            ignored: raw.ignored,
+            role: text(raw.role).unwrap_or_default(),
+            name: text(raw.name).unwrap_or_default(),
+            value: text(raw.value),
+            description: text(raw.description).filter(|text| !text.is_empty()),
+            properties: raw
+                .properties
+                .into_iter()
+                .map(|property| (property.name, property.value.value))
+                .collect(),
+            backend: raw.backend,
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! The requests behind a document.
+
+use crate::charset;
+use crate::extract::extract;
+use crate::kind::Kind;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue};
+use octo_toolkit::hidden;
+use octo_toolkit::net::{Answer, Ask};
+use octo_toolkit::{Net, ToolError};
+use std::time::Instant;
+use url::Url;
+
+/// Sites that have it give Markdown for this.
+const ACCEPTED: &str = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.8, application/json;q=0.7, */*;q=0.5";
+
+pub async fn get(net: &Net, url: Url, until: Instant, max_bytes: usize) -> Result<Answer, ToolError> {
+    let timeout = until.saturating_duration_since(Instant::now());
+    let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(ACCEPTED))]);
+    net.send(Ask { headers, timeout, max_bytes, ..Ask::get(url) }).await
+}
+
+/// The error that an answer with an error's status is.
+pub fn refused(answer: &Answer) -> ToolError {
+    let title = extract(&decode(answer), &answer.url).title;
+    let said = if title.is_empty() { String::new() } else { format!(", \"{title}\"") };
+    let message = format!("The server answered {}{said}.", answer.status);
+    match answer.status.as_u16() {
+        404 | 410 => {
+            ToolError::not_found(message).hint("Check the address, or look for the page with web_search.")
+        }
+        401 | 403 => ToolError::denied(message)
+            .hint("The page wants a login or refuses programs; try the browser, or another source."),
+        _ => ToolError::unavailable(message).hint("Try again later, or see the whole answer with fetch_url."),
+    }
+}
+
+pub fn content_type(answer: &Answer) -> Option<&str> {
+    answer.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok())
+}
+
+pub fn kind(answer: &Answer) -> Kind {
+    Kind::of(content_type(answer), &answer.body)
+}
+
+/// The text of an answer, without characters that nobody would see.
+pub fn decode(answer: &Answer) -> String {
+    let text = charset::decode(&answer.body, content_type(answer), answer.truncated).text;
+    hidden::cleaned(text, &mut 0)
+}

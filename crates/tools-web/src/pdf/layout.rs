@@ -1,0 +1,176 @@
+//! From glyphs with their places to lines of text. A PDF has no words, lines or paragraphs, only letters somewhere.
+
+/// One glyph on the page, in points; y grows downwards.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Placed {
+    pub text: String,
+    pub x: f64,
+    pub y: f64,
+    /// How far it moves the pen, along its own line.
+    pub advance: f64,
+    /// Height of its font.
+    pub size: f64,
+    /// Direction of its line, of length 1.
+    pub along: (f64, f64),
+}
+
+/// A gap of this much of the font's height is a space.
+const SPACE: f64 = 0.16;
+/// What is this far from the line stands on another one; indices and powers do not.
+const OFF: f64 = 0.55;
+/// A step over this much of the font's height begins a paragraph.
+const PARAGRAPH: f64 = 1.75;
+/// A glyph that comes again this near is there to look bold.
+const DOUBLE: f64 = 0.12;
+
+/// Text of a page, written glyph by glyph in the order of the file, which nearly always is the order of reading.
+#[derive(Default)]
+pub struct Page {
+    text: String,
+    last: Option<Placed>,
+    most: usize,
+}
+
+impl Page {
+    /// One that holds about this many bytes.
+    pub fn new(most: usize) -> Self {
+        Self { most, ..Self::default() }
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.text.len() >= self.most
+    }
+
+    pub fn write(&mut self, glyph: Placed) {
+        let sane = [glyph.x, glyph.y, glyph.advance, glyph.size].iter().all(|number| number.is_finite());
+        if !sane || self.is_full() {
+            return;
+        }
+        if let Some(last) = &self.last {
+            if last.text == glyph.text && distance(last, &glyph) < DOUBLE * glyph.size {
+                return;
+            }
+            self.text.push_str(between(last, &glyph));
+        }
+        spelled(&glyph.text, &mut self.text);
+        self.last = Some(glyph);
+    }
+
+    /// The text with tidy lines.
+    pub fn finish(self) -> String {
+        let mut out = String::with_capacity(self.text.len());
+        let mut blank = true;
+        for line in self.text.lines() {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            match (words.is_empty(), blank) {
+                (true, true) => {}
+                (true, false) => out.push('\n'),
+                (false, _) => {
+                    out.push_str(&words.join(" "));
+                    out.push('\n');
+                }
+            }
+            blank = words.is_empty();
+        }
+        out.truncate(out.trim_end().len());
+        out
+    }
+}
+
+fn distance(one: &Placed, other: &Placed) -> f64 {
+    (one.x - other.x).hypot(one.y - other.y)
+}
+
+/// What stands between two glyphs that follow each other.
+fn between(last: &Placed, next: &Placed) -> &'static str {
+    let size = last.size.max(next.size).max(f64::MIN_POSITIVE);
+    let (dx, dy) = (next.x - last.x, next.y - last.y);
+    let (ax, ay) = last.along;
+    let gap = dx * ax + dy * ay - last.advance;
+    let step = (dy * ax - dx * ay).abs();
+    let turned = ax * next.along.0 + ay * next.along.1 < 0.9;
+    if turned || step > PARAGRAPH * size {
+        return "\n\n";
+    }
+    if step > OFF * size {
+        return "\n";
+    }
+    // Back to the left on nearly the same line: another column, or a cell that was written later.
+    if gap < -size && step > SPACE * size {
+        return "\n";
+    }
+    if gap > SPACE * size || gap < -size { " " } else { "" }
+}
+
+/// Letters that were joined to look well are told apart again, and what no text has is left out.
+fn spelled(text: &str, out: &mut String) {
+    for letter in text.chars() {
+        match letter {
+            '\u{fb00}' => out.push_str("ff"),
+            '\u{fb01}' => out.push_str("fi"),
+            '\u{fb02}' => out.push_str("fl"),
+            '\u{fb03}' => out.push_str("ffi"),
+            '\u{fb04}' => out.push_str("ffl"),
+            '\u{fb05}' | '\u{fb06}' => out.push_str("st"),
+            '\u{ad}' => out.push('-'),
+            other if other.is_control() => out.push(' '),
+            other => out.push(other),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Glyphs of 10 points, 5 wide, at these places.
+    fn page(glyphs: &[(&str, f64, f64)]) -> String {
+        let mut page = Page::new(1_000);
+        for (text, x, y) in glyphs {
+            let (x, y, along) = (*x, *y, (1.0, 0.0));
+            page.write(Placed { text: (*text).to_owned(), x, y, advance: 5.0, size: 10.0, along });
+        }
+        page.finish()
+    }
+
+    #[test]
+    fn places_tell_words_lines_and_paragraphs() {
+        for (what, glyphs, text) in [
+            ("letters of a word", &[("a", 0.0, 0.0), ("b", 5.0, 0.0), ("c", 9.5, 0.0)][..], "abc"),
+            ("a gap", &[("a", 0.0, 0.0), ("b", 7.5, 0.0)], "a b"),
+            ("a gap beside a space", &[("a", 0.0, 0.0), (" ", 5.0, 0.0), ("b", 13.0, 0.0)], "a b"),
+            ("a power", &[("x", 0.0, 10.0), ("2", 5.0, 6.0), ("y", 10.0, 10.0)], "x2y"),
+            ("the next line", &[("a", 50.0, 0.0), ("b", 0.0, 12.0)], "a\nb"),
+            ("a paragraph", &[("a", 50.0, 0.0), ("b", 0.0, 30.0)], "a\n\nb"),
+            ("drawn twice to be bold", &[("a", 0.0, 0.0), ("a", 0.3, 0.0), ("b", 5.3, 0.0)], "ab"),
+            ("twice the same letter", &[("l", 0.0, 0.0), ("l", 5.0, 0.0)], "ll"),
+            ("back on the same line", &[("b", 50.0, 0.0), ("a", 0.0, 0.0)], "b a"),
+            ("joined letters", &[("o", 0.0, 0.0), ("\u{fb03}", 5.0, 0.0)], "offi"),
+            ("no number", &[("a", f64::NAN, 0.0), ("b", 0.0, 0.0)], "b"),
+        ] {
+            assert_eq!(page(glyphs), text, "{what}");
+        }
+    }
+
+    #[test]
+    fn text_that_runs_upwards_is_text() {
+        let mut page = Page::new(1_000);
+        for (at, letter) in ["u", "p"].into_iter().enumerate() {
+            let y = 100.0 - 5.0 * at as f64;
+            let along = (0.0, -1.0);
+            page.write(Placed { text: letter.to_owned(), x: 9.0, y, advance: 5.0, size: 10.0, along });
+        }
+        assert_eq!(page.finish(), "up");
+    }
+
+    #[test]
+    fn a_page_does_not_grow_for_ever() {
+        let mut page = Page::new(100);
+        for at in 0..1_000 {
+            let x = f64::from(at) * 5.0;
+            let text = at.to_string();
+            page.write(Placed { text, x, y: 0.0, advance: 5.0, size: 10.0, along: (1.0, 0.0) });
+        }
+        assert!((100..120).contains(&page.finish().len()));
+    }
+}

@@ -1,0 +1,39 @@
+//! Files as they come from the web, each taken apart in a process of its own.
+
+mod files;
+mod hostile;
+mod reading;
+
+use crate::fetch_toolbox;
+use octo_toolkit::exec::launch;
+use octo_toolkit::{Bench, Pdf};
+use serde_json::{Value, json};
+
+/// The process that the others start: this very binary.
+#[test]
+#[ignore = "a process that other tests start"]
+fn worker() {
+    // What the test runner has begun to say on this line is none of ours.
+    println!();
+    Pdf::enter().unwrap();
+    super::read_pdf(std::io::stdin().lock(), std::io::stdout().lock()).unwrap();
+}
+
+pub fn door() -> Pdf {
+    Pdf::new(launch::in_tests("pdf::tests::worker").unwrap())
+}
+
+async fn fetch(bench: &Bench, url: &str) -> Value {
+    let input = json!({"url": url});
+    bench.call("fetch_url", input).await.unwrap_or_else(|error| panic!("{url}: {error:?}"))
+}
+
+fn bench() -> Bench {
+    crate::fake::bench(fetch_toolbox())
+}
+
+/// A file with two pages, a title and an author.
+pub fn sample() -> Vec<u8> {
+    let about = "/Info << /Title (Tea) /Author (Ann) >>";
+    files::pages(&["Green tea", "Black tea"], files::deflated, about)
+}

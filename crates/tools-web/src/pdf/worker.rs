@@ -1,0 +1,110 @@
+//! The process that takes a PDF apart. Files from the web are written to break parsers, so it has bounds, sees nothing of
+//! the machine, and can be ended at any time; it tells each page as soon as it has it.
+
+use super::glyphs::Letters;
+use super::layout::Page;
+use super::told::{Fault, Told};
+use hayro_interpret::hayro_syntax::{LoadPdfError, Pdf, page};
+use hayro_interpret::{Context, InterpreterCache, InterpreterSettings, TransformExt, interpret_page};
+use std::io::{self, Read, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// More pages are only counted.
+const MOST_PAGES: usize = 3_000;
+/// Bytes of text of one page.
+const MOST_OF_A_PAGE: usize = 1 << 20;
+/// Letters of a title or an author.
+const LONGEST: usize = 300;
+
+/// All that the process does. It has been shut in before.
+pub fn read_pdf(input: impl Read, output: impl Write) -> io::Result<()> {
+    // A page that cannot be read is nothing to talk about.
+    std::panic::set_hook(Box::new(|_| {}));
+    work(input, output)
+}
+
+/// Reads a PDF and answers in lines of JSON.
+pub fn work(mut input: impl Read, mut output: impl Write) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    input.read_to_end(&mut bytes)?;
+    let pdf = match catch_unwind(|| Pdf::new(bytes)) {
+        Ok(Ok(pdf)) => pdf,
+        Ok(Err(LoadPdfError::Decryption(_))) => return tell(&mut output, &Told::Fault(Fault::Locked)),
+        Ok(Err(LoadPdfError::Invalid)) | Err(_) => return tell(&mut output, &Told::Fault(Fault::Broken)),
+    };
+    let pages = pdf.pages();
+    let about = pdf.metadata();
+    tell(
+        &mut output,
+        &Told::About {
+            pages: pages.len(),
+            title: about.title.as_deref().and_then(words),
+            author: about.author.as_deref().and_then(words),
+        },
+    )?;
+    let cache = InterpreterCache::new();
+    for page in pages.iter().take(MOST_PAGES) {
+        let read = catch_unwind(AssertUnwindSafe(|| letters(page, &cache)));
+        let (text, unknown) = read.map_or((None, 0), |(text, unknown)| (Some(text), unknown));
+        tell(&mut output, &Told::Page { text, unknown })?;
+    }
+    tell(&mut output, &Told::End)
+}
+
+fn letters<'a>(page: &page::Page<'a>, cache: &InterpreterCache<'a>) -> (String, usize) {
+    let upright = page.initial_transform(true).to_kurbo();
+    let (width, height) = page.render_dimensions();
+    let frame = hayro_interpret::kurbo::Rect::new(0.0, 0.0, f64::from(width), f64::from(height));
+    let mut context = Context::new(upright, frame, cache, page.xref(), InterpreterSettings::default());
+    let mut letters = Letters::new(Page::new(MOST_OF_A_PAGE));
+    interpret_page(page, &mut context, &mut letters);
+    (letters.page.finish(), letters.unknown)
+}
+
+fn tell(output: &mut impl Write, told: &Told) -> io::Result<()> {
+    let mut line = serde_json::to_vec(told)?;
+    line.push(b'\n');
+    output.write_all(&line)?;
+    output.flush()
+}
+
+/// The text of a field about the document, which is UTF-16 with a mark, UTF-8 with a mark, or nearly Latin-1.
+fn words(bytes: &[u8]) -> Option<String> {
+    let text = match bytes {
+        [0xfe, 0xff, rest @ ..] => wide(rest, u16::from_be_bytes),
+        [0xff, 0xfe, rest @ ..] => wide(rest, u16::from_le_bytes),
+        [0xef, 0xbb, 0xbf, rest @ ..] => String::from_utf8_lossy(rest).into_owned(),
+        all => match std::str::from_utf8(all) {
+            Ok(text) => text.to_owned(),
+            Err(_) => all.iter().map(|byte| char::from(*byte)).collect(),
+        },
+    };
+    let text: String = text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(LONGEST).collect();
+    (!text.is_empty()).then_some(text)
+}
+
+fn wide(bytes: &[u8], unit: impl Fn([u8; 2]) -> u16) -> String {
+    let units = bytes.as_chunks::<2>().0.iter().map(|pair| unit(*pair));
+    char::decode_utf16(units).map(|letter| letter.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::words;
+
+    #[test]
+    fn fields_are_read_in_every_encoding_they_come_in() {
+        for (bytes, text) in [
+            (&b"Plain  title\n"[..], Some("Plain title")),
+            (b"\xfe\xff\0G\0r\0\xfc\0n", Some("Grün")),
+            (b"\xff\xfeG\0r\0\xfc\0n\0", Some("Grün")),
+            (b"\xef\xbb\xbfGr\xc3\xbcn", Some("Grün")),
+            (b"Gr\xc3\xbcn", Some("Grün")),
+            (b"Gr\xfcn", Some("Grün")),
+            (b"  ", None),
+            (b"\xfe\xff\xd8", None),
+        ] {
+            assert_eq!(words(bytes).as_deref(), text, "{bytes:?}");
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! What a model pays for large pages and for a task, beside Playwright MCP on the same Chromium. Only what does not depend
+//! on the machine: `cargo xtask bench browser` measures the time as well.
+
+#![allow(clippy::disallowed_methods, reason = "a test starts the programs that it tests")]
+
+use anyhow::{Result, ensure};
+use octo_tests::binaries::{program, service};
+use std::process::Stdio;
+use tokio::process::Command;
+
+#[tokio::test]
+async fn snapshots_and_a_task_cost_a_fraction_of_what_playwright_mcp_costs() -> Result<()> {
+    // Said here, where the remedy is in the message.
+    service("PLAYWRIGHT_MCP")?;
+    let mut command = Command::new(program("xtask")?);
+    command.args(["bench", "browser", "tokens"]).arg(program("octoprox")?);
+    let output = command.stdin(Stdio::null()).kill_on_drop(true).output().await?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    println!("{said}");
+    ensure!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    // A table with all its rows was printed, so nothing was skipped.
+    for row in ["links: elements in view", "repository: tokens of", "article: tokens of", "task: calls"] {
+        ensure!(said.contains(row), "no {row:?} in {said}");
+    }
+    Ok(())
+}

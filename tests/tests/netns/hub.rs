@@ -1,0 +1,84 @@
+//! A hub in the namespace, and calls of its tools.
+
+use anyhow::{Context, Result, ensure};
+use octo_tests::http::Http;
+use octo_tests::hub::{Home, Server};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio::task::JoinSet;
+
+/// Calls at the same time.
+const AT_ONCE: usize = 12;
+
+/// Whether the hub's rules for addresses stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rules {
+    /// Every address is allowed: what arrives then is known to be an attack.
+    Off,
+    /// As the hub comes.
+    On,
+}
+
+pub const BOTH: [Rules; 2] = [Rules::Off, Rules::On];
+
+#[derive(Clone)]
+pub struct Hub(Arc<Inner>);
+
+struct Inner {
+    server: Server,
+    http: Http,
+    _home: Home,
+}
+
+/// What a tool is called with, and what it said.
+pub struct Said {
+    pub tool: &'static str,
+    pub arguments: Value,
+    pub reply: Value,
+}
+
+impl Hub {
+    pub async fn start(rules: Rules) -> Result<Self> {
+        let allow: &[&str] = if rules == Rules::Off { &["0.0.0.0/0", "::/0"] } else { &[] };
+        let home = Home::new(&json!({"toolboxes": {"browser": true}, "net": {"allow": allow}}))?;
+        let server = home.serve().await?;
+        Ok(Self(Arc::new(Inner { server, http: Http::default(), _home: home })))
+    }
+
+    /// Where it listens itself.
+    pub fn port(&self) -> Result<u16> {
+        let (_, port) = self.0.server.base.rsplit_once(':').context("no port")?;
+        Ok(port.parse()?)
+    }
+
+    pub async fn call(&self, tool: &str, arguments: &Value) -> Result<Value> {
+        let url = format!("{}/tools/{tool}", self.0.server.base);
+        let reply = self.0.http.post(&url, &[], arguments).await?.json().await?;
+        ensure!(reply["success"].is_boolean(), "{tool} {arguments}: {reply}");
+        Ok(reply)
+    }
+
+    /// Many calls, several at a time; in no order.
+    pub async fn calls(&self, calls: impl IntoIterator<Item = (&'static str, Value)>) -> Result<Vec<Said>> {
+        let (mut said, mut running) = (Vec::new(), JoinSet::new());
+        for (tool, arguments) in calls {
+            if running.len() >= AT_ONCE {
+                said.push(running.join_next().await.context("no call")???);
+            }
+            let hub = self.clone();
+            running.spawn(async move {
+                let reply = hub.call(tool, &arguments).await?;
+                anyhow::Ok(Said { tool, arguments, reply })
+            });
+        }
+        while let Some(done) = running.join_next().await {
+            said.push(done??);
+        }
+        Ok(said)
+    }
+}
+
+/// The kind of the error, nothing when there is none.
+pub fn kind(reply: &Value) -> &str {
+    reply["error"]["kind"].as_str().unwrap_or_default()
+}
