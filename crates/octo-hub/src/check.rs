@@ -2,6 +2,7 @@
 
 use crate::item::{Checker, Entry};
 use crate::nearest::nearest;
+use jsonschema::error::ValidationErrorKind;
 use octo_model::{Json, Op, ToolError};
 use serde_json::{Map, Value};
 
@@ -49,7 +50,10 @@ fn misfit(checker: &Checker, arguments: &Value) -> ToolError {
         .take(3)
         .map(|error| {
             let at = error.instance_path().to_string();
-            let text = shortened(&error.to_string());
+            let text = match error.kind() {
+                ValidationErrorKind::Enum { options } => one_of(error.instance(), options),
+                _ => shortened(&error.to_string()),
+            };
             if at.is_empty() { text } else { format!("{}: {text}", at.trim_start_matches('/')) }
         })
         .collect();
@@ -57,8 +61,14 @@ fn misfit(checker: &Checker, arguments: &Value) -> ToolError {
         .hint(parameters(&checker.schema))
 }
 
+/// With every value that is allowed, so that the next try can be right.
+fn one_of(given: &Value, options: &Value) -> String {
+    let options: Vec<String> = options.as_array().into_iter().flatten().map(Value::to_string).collect();
+    shortened(&format!("{given} is not one of {}", options.join(", ")))
+}
+
 fn shortened(text: &str) -> String {
-    match text.char_indices().nth(200) {
+    match text.char_indices().nth(300) {
         Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
         None => text.to_owned(),
     }

@@ -107,7 +107,7 @@ fn refused(text: &str, fault: &str, answer: &Answer) -> ToolError {
         _ => "Fetch it with fetch_url or http_request to see it as text.",
     };
     ToolError::invalid(format!(
-        "The answer (status {status}, {kind}) is no JSON: {place}. It begins: {start}"
+        "The answer (status {status}, {kind}) is no JSON: {place}. It begins: \"{start}\"."
     ))
     .hint(hint)
 }

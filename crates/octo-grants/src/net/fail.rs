@@ -16,7 +16,9 @@ pub(super) fn dialling(host: &str, fail: &DialFail) -> ToolError {
             .detail(causes(fail)),
         DialFail::Refused => {
             ToolError::denied(format!("`{host}` is not on the public internet, and only that is asked."))
-                .hint("Private addresses are refused; the operator can allow it with net.allow.")
+                .hint(format!(
+                    "Private addresses are refused; the operator can allow this one with net.allow or OCTOPROX_NET_ALLOW={host}."
+                ))
         }
         DialFail::Unreachable(_) => ToolError::unavailable(format!("`{host}` cannot be connected to."))
             .hint("Check host and port, or try again later.")

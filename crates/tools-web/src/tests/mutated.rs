@@ -32,7 +32,11 @@ fn five_hundred_mutated_pages_are_read_in_little_memory() {
 #[test]
 #[ignore = "takes minutes; one of the long tests"]
 fn ten_thousand_mutated_pages_are_read_in_little_memory() {
-    in_little_memory(0..10_000);
+    std::thread::scope(|scope| {
+        for seeds in [0..5_000, 5_000..10_000] {
+            scope.spawn(|| in_little_memory(seeds));
+        }
+    });
 }
 
 /// Reads the pages in a process of its own, and says at which page it ended when it ended badly.
