@@ -135,8 +135,17 @@ impl<'a> Scan<'a> {
                 return;
             }
         }
-        let ends = [self.rest().find("-->").map(|at| at + 3), self.rest().find("--!>").map(|at| at + 4)];
-        self.at = ends.into_iter().flatten().min().map_or(self.html.len(), |past| self.at + past);
+        // Not a search for each of the two ends: one that never comes would be looked for in all the rest, at every comment.
+        while let Some(found) = self.rest().find("--") {
+            self.at += found + 1;
+            for end in ["->", "-!>"] {
+                if self.rest().starts_with(end) {
+                    self.at += end.len();
+                    return;
+                }
+            }
+        }
+        self.at = self.html.len();
     }
 
     fn name(&mut self) -> &'a str {

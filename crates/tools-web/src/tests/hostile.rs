@@ -47,6 +47,7 @@ fn deep_and_wide_pages_end_in_time() {
         "<ruby><rt>".repeat(40_000),
         "<button><p>".repeat(40_000),
         "<math><mi><mglyph>".repeat(20_000),
+        "<!-- x -->".repeat(60_000),
     ];
     on_small_stack(move || {
         for html in &pages {
