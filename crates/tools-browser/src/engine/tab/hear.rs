@@ -14,7 +14,7 @@ const FRAMES: usize = 500;
 /// More requests than this at once are not followed.
 const FLYING: usize = 2_000;
 /// How long a request may take to be heard of once its navigation has begun.
-const GRACE: Duration = Duration::from_millis(400);
+const GRACE: Duration = Duration::from_millis(1_200);
 /// More dialogs than this within the time are no dialogue any more.
 const FLOOD: (u32, Duration) = (40, Duration::from_secs(10));
 /// Requests of a page that runs by its scripts.
