@@ -88,6 +88,7 @@ fn run(page: &str) -> Result<Walk> {
         .env("PATH", format!("{folder}:{}", std::env::var("PATH")?))
         .env("HOME", home.path())
         .env("OCTOPROX_PORT", &hub)
+        .env("DATABASE_URL", std::env::var("POSTGRES").unwrap_or_default())
         .stdin(Stdio::null())
         .output()?;
     let (out, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

@@ -4,6 +4,7 @@ pub mod browser;
 pub mod files;
 mod report;
 mod servers;
+pub mod sql;
 pub mod web;
 
 use anyhow::{Context, Result, ensure};

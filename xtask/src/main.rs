@@ -22,6 +22,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   new-tool TOOLBOX NAME     start a tool in crates/tools-TOOLBOX
   bench [SECONDS ROUNDS]    measure the hub beside what it is made of; needs ../shared/bench and nginx
   bench files               measure the file tools beside ripgrep; needs ../shared/bench and rg
+  bench sql                 measure db_query beside the bare driver; needs scripts/services start
   bench web                 measure fetch_url beside a bare GET
   bench browser             measure the browser beside Playwright MCP; needs scripts/services";
 
@@ -46,6 +47,7 @@ fn dispatch(words: &[&str]) -> Result<()> {
         ["bench"] => bench::run(&root, "2", "5"),
         ["bench", "browser", words @ ..] => bench::browser::run(&root, words),
         ["bench", "files"] => bench::files::run(&root),
+        ["bench", "sql"] => bench::sql::run(&root),
         ["bench", "web"] => bench::web::run(&root),
         ["bench", seconds, rounds] => bench::run(&root, seconds, rounds),
         ["new-tool", toolbox, name] => new_tool::run(&root, toolbox, name),

@@ -2,20 +2,26 @@
 
 #![expect(clippy::disallowed_methods, reason = "this crate is the door that the lint sends everybody to")]
 
+pub mod apis;
 mod child;
 pub mod chromium;
 mod clock;
 mod connector;
 mod doors;
 pub mod exec;
+pub mod folders;
 pub mod fs;
 mod keep;
+pub mod llm;
+pub mod memory;
 pub mod net;
 pub mod pdf;
 mod random;
 mod render;
+pub mod sql;
 mod ssh;
 
+pub use apis::Apis;
 pub use child::{Child, Command, Group};
 pub use chromium::Chromium;
 pub use clock::Clock;
@@ -24,7 +30,10 @@ pub use doors::{Doors, Grant};
 pub use exec::{Exec, Sessions};
 pub use fs::{Fs, Place, WorkPath, Workspace};
 pub use keep::{Keep, Keeps};
+pub use llm::Llm;
+pub use memory::Memory;
 pub use net::Net;
 pub use pdf::Pdf;
 pub use render::{Render, Rendered, Renders};
+pub use sql::Sql;
 pub use ssh::SshKey;

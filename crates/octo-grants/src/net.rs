@@ -181,6 +181,12 @@ impl Net {
     }
 }
 
+impl std::fmt::Debug for Net {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Net")
+    }
+}
+
 impl Default for Net {
     /// The public internet.
     fn default() -> Self {

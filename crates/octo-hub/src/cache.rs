@@ -16,7 +16,7 @@ const MAX_BYTES: u64 = 64 << 20;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CacheRule {
-    /// Patterns of listed names.
+    /// Patterns of names as listed at `/mcp`.
     pub tools: Vec<String>,
     /// How long an answer is given again.
     pub ttl_seconds: u64,
@@ -46,7 +46,7 @@ impl Answers {
         if self.rules.is_empty() || op.params.get("requestState").is_some() {
             return None;
         }
-        let ttl = self.rules.iter().find(|(globs, _)| globs.is_match(&*entry.listed))?.1;
+        let ttl = self.rules.iter().find(|(globs, _)| globs.is_match(&entry.item.canonical))?.1;
         let effect = entry.effect();
         if entry.item.vouched && !(effect.read_only && effect.idempotent) {
             return None;

@@ -1,9 +1,10 @@
 //! The journey of a call: one screen, the same for every face and every target.
 
 use crate::audit::Record;
+use crate::check::{self, Checked};
 use crate::hub::Hub;
 use crate::policy::Permit;
-use crate::{check, telemetry};
+use crate::{recast, telemetry};
 use futures_util::FutureExt;
 use octo_model::{CallId, Caller, Face, Kind, Members, Method, Op, ToolError};
 use octo_toolkit::{Cx, Peer};
@@ -63,7 +64,7 @@ impl Hub {
     ) -> Result<Members, ToolError> {
         let entry = self.find(request).await?;
         record.found(&entry.item);
-        let op = check::check(&entry, request.op.clone())?;
+        let Checked { op, emptied } = check::check(&entry, request.op.clone())?;
         let permit = self.policy.decide(&request.caller, &entry)?;
         record.rule(permit.rule());
         self.limits.take(&request.caller, &entry)?;
@@ -71,14 +72,14 @@ impl Hub {
         if let Some((key, _)) = &cached
             && let Some(answer) = self.answers.get(key).await
         {
-            return Ok(answer);
+            return Ok(recast::emptied(answer, &emptied));
         }
         let result = self.run(&permit, id, op, request).await?;
         let result = self.shape(&permit, id, request, result, record).await?;
         if let Some((key, ttl)) = cached {
             self.answers.put(key, ttl, &result).await;
         }
-        Ok(result)
+        Ok(recast::emptied(result, &emptied))
     }
 
     /// Runs within the deadline. A panic is one failed call; dropping the future cancels the target.

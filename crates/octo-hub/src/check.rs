@@ -6,9 +6,29 @@ use jsonschema::error::ValidationErrorKind;
 use octo_model::{Json, Op, ToolError};
 use serde_json::{Map, Value};
 
-/// Checks the arguments of a tool call and drops nulls that stand for absent parameters of native tools.
-pub fn check(entry: &Entry, mut op: Op) -> Result<Op, ToolError> {
-    let Some(checker) = entry.item.input() else {
+/// An operation in the tool's own words.
+pub struct Checked {
+    pub op: Op,
+    /// Members of the reply that the caller does not want.
+    pub emptied: Vec<String>,
+}
+
+/// Checks the arguments of a call as the caller's profile describes them, then as the tool does.
+pub fn check(entry: &Entry, mut op: Op) -> Result<Checked, ToolError> {
+    let mut emptied = Vec::new();
+    if let Some(recast) = &entry.recast {
+        op = hold(entry, recast.input(), op)?;
+        let outer = op.params.get("arguments").and_then(|json| json.to().ok()).unwrap_or_default();
+        let inner;
+        (inner, emptied) = recast.arguments(outer);
+        op.params.set("arguments", Json::from(Value::Object(inner)));
+    }
+    Ok(Checked { op: hold(entry, entry.item.input(), op)?, emptied })
+}
+
+/// Holds the arguments against a schema and drops nulls that stand for absent parameters of native tools.
+fn hold(entry: &Entry, checker: Option<&Checker>, mut op: Op) -> Result<Op, ToolError> {
+    let Some(checker) = checker else {
         return Ok(op);
     };
     let mut arguments: Value = match op.params.get("arguments") {

@@ -1,8 +1,9 @@
 //! One thing that can be called, as the catalogue knows it.
 
+use crate::recast::Recast;
 use crate::telemetry::Meters;
 use jsonschema::Validator;
-use octo_model::{Effect, Members};
+use octo_model::{Effect, Members, listed_name};
 use octo_toolkit::{Definition, Source};
 use serde_json::Value;
 use std::sync::{Arc, OnceLock};
@@ -35,6 +36,8 @@ pub struct Item {
     pub source: Arc<dyn Source>,
     pub kind: ListKind,
     pub key: String,
+    /// The name at `/mcp`, where nothing is renamed: what rules, limits and profiles speak of.
+    pub canonical: String,
     pub members: Members,
     pub effect: Effect,
     pub vouched: bool,
@@ -64,6 +67,7 @@ impl Item {
             source: Arc::clone(source),
             kind,
             key: definition.key.clone(),
+            canonical: canonical(source, kind, &definition.key),
             members: definition.members.clone(),
             effect: definition.effect,
             vouched: definition.vouched,
@@ -82,27 +86,13 @@ impl Item {
         self.output.get_or_init(|| self.compile("outputSchema")).as_ref()
     }
 
-    /// A schema of somebody else's that cannot be compiled checks nothing; the upstream checks for itself.
     fn compile(&self, member: &str) -> Option<Checker> {
         let schema: Value = self.members.get(member)?.to().ok()?;
-        match jsonschema::options().build(&schema) {
-            Ok(validator) => Some(Checker { schema, validator }),
-            Err(error) => {
-                tracing::warn!(source = self.source.name(), item = %self.key, %error, "unusable {member}");
-                None
-            }
-        }
+        Checker::new(schema, &self.target())
     }
 
     fn mirrored(&self) -> &[Mirrored] {
-        self.mirrored.get_or_init(|| {
-            let schema = self.members.object("inputSchema").object("properties");
-            let annotated = schema.iter().filter_map(|(parameter, schema)| {
-                let header = schema.members().ok()?.text("x-mcp-header")?.to_ascii_lowercase();
-                Some(Mirrored { parameter: parameter.to_owned(), header })
-            });
-            annotated.collect()
-        })
+        self.mirrored.get_or_init(|| mirrored(&self.members))
     }
 
     pub fn meters(&self) -> &Meters {
@@ -115,11 +105,43 @@ impl Item {
     }
 }
 
+impl Checker {
+    /// A schema of somebody else's that cannot be compiled checks nothing; the upstream checks for itself.
+    pub fn new(schema: Value, of: &str) -> Option<Self> {
+        match jsonschema::options().build(&schema) {
+            Ok(validator) => Some(Self { schema, validator }),
+            Err(error) => {
+                tracing::warn!(of, %error, "unusable schema");
+                None
+            }
+        }
+    }
+}
+
+fn canonical(source: &Arc<dyn Source>, kind: ListKind, key: &str) -> String {
+    if source.is_native() || matches!(kind, ListKind::Resources | ListKind::Templates) {
+        key.to_owned()
+    } else {
+        listed_name(&format!("{}__{key}", source.name()))
+    }
+}
+
+pub fn mirrored(definition: &Members) -> Vec<Mirrored> {
+    let schema = definition.object("inputSchema").object("properties");
+    let annotated = schema.iter().filter_map(|(parameter, schema)| {
+        let header = schema.members().ok()?.text("x-mcp-header")?.to_ascii_lowercase();
+        Some(Mirrored { parameter: parameter.to_owned(), header })
+    });
+    annotated.collect()
+}
+
 /// An item under the name that one profile lists it by.
 #[derive(Clone)]
 pub struct Entry {
     pub listed: Arc<str>,
     pub item: Arc<Item>,
+    /// Where the profile changes more than the name.
+    pub recast: Option<Arc<Recast>>,
 }
 
 impl Entry {
@@ -133,12 +155,13 @@ impl Entry {
 
     /// The parameters that a modern client repeats in headers.
     pub fn mirrored(&self) -> &[Mirrored] {
-        self.item.mirrored()
+        self.recast.as_ref().map_or_else(|| self.item.mirrored(), |recast| recast.mirrored())
     }
 
     /// The definition with the listed name in it; everything else as the source wrote it.
     pub fn definition(&self) -> Members {
-        let mut members = self.item.members.clone();
+        let members = self.recast.as_ref().map_or(&self.item.members, |recast| &recast.members);
+        let mut members = members.clone();
         if matches!(self.item.kind, ListKind::Tools | ListKind::Prompts) {
             members.set("name", &*self.listed);
         }

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 pub fn source(spills: Arc<dyn Spills>, jq: Arc<dyn Jq>) -> Arc<dyn Source> {
     let toolbox = Toolbox::new("results", "Large results that were cut, kept for reading.").with(ResultRead);
     let doors = Doors::default().with(Kept { spills: Arc::clone(&spills), jq });
-    let tools = toolbox.into_source(doors, true);
+    let tools = toolbox.into_source(doors, State::Ready);
     let template = Members::new()
         .with("uriTemplate", format!("{HANDLE_SCHEME}{{handle}}").as_str())
         .with("name", "kept_result")

@@ -39,7 +39,7 @@ impl EffectWord {
 pub struct Rule {
     /// The name that refusals and the audit give.
     pub name: String,
-    /// Patterns of listed names, or of `server/tool`.
+    /// Patterns of names as listed at `/mcp`, or of `server/tool`. What a profile renames is still meant by them.
     #[serde(default)]
     pub tools: Vec<String>,
     /// What the tool does: reads, writes or destroys.
@@ -126,15 +126,19 @@ impl Policy {
 
 impl Compiled {
     fn matches(&self, caller: &Caller, entry: &Entry) -> bool {
-        let by_tool = self
-            .tools
-            .as_ref()
-            .is_none_or(|globs| globs.is_match(&*entry.listed) || globs.is_match(entry.item.target()));
+        let by_tool = self.tools.as_ref().is_none_or(|globs| self.names(globs, entry));
         let class = entry.effect().class();
         let by_effect =
             self.rule.effects.is_empty() || self.rule.effects.iter().any(|effect| effect.is(class));
         let by_caller = self.callers.as_ref().is_none_or(|globs| globs.is_match(&caller.subject));
         by_tool && by_effect && by_caller
+    }
+
+    /// A profile's own name can only be denied: were it to allow, renaming a tool would give it another's rights.
+    fn names(&self, globs: &GlobSet, entry: &Entry) -> bool {
+        globs.is_match(&entry.item.canonical)
+            || globs.is_match(entry.item.target())
+            || (self.rule.decision == Decision::Deny && globs.is_match(&*entry.listed))
     }
 }
 

@@ -14,7 +14,7 @@ use std::num::NonZeroU32;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LimitRule {
-    /// Patterns of listed names. Empty: all tools together.
+    /// Patterns of names as listed at `/mcp`. Empty: all tools together.
     #[serde(default)]
     pub tools: Vec<String>,
     /// Calls that each caller may make in a minute.
@@ -44,7 +44,7 @@ impl Limits {
 
     pub fn take(&self, caller: &Caller, entry: &Entry) -> Result<(), ToolError> {
         for limit in &self.0 {
-            if limit.tools.as_ref().is_some_and(|globs| !globs.is_match(&*entry.listed)) {
+            if limit.tools.as_ref().is_some_and(|globs| !globs.is_match(&entry.item.canonical)) {
                 continue;
             }
             let key = format!("{}/{}", caller.tenant, caller.subject);

@@ -3,6 +3,7 @@
 use crate::item::{Entry, Item, ListKind};
 use crate::nearest::nearest;
 use crate::profile::Profile;
+use crate::recast::Recast;
 use octo_model::{
     Effect, Json, Members, Method, Op, RpcError, ToolError, listed_name, same_when_folded, with_suffix,
 };
@@ -30,8 +31,10 @@ pub struct View {
     patterns: Vec<(Regex, Entry)>,
     /// The sources that list something of a URI's scheme.
     schemes: HashMap<String, Vec<Arc<dyn Source>>>,
-    /// Tools that are switched off, and the toolbox each is in.
+    /// Tools that are switched off, and what can be done about each.
     off: HashMap<String, String>,
+    /// Names of the profile that cannot be shown, and why.
+    broken: HashMap<String, String>,
     down: Vec<(String, String)>,
     pub starting: bool,
     pub ttl_ms: u64,
@@ -51,6 +54,7 @@ impl View {
             patterns: Vec::new(),
             schemes: HashMap::new(),
             off: HashMap::new(),
+            broken: HashMap::new(),
             down: Vec::new(),
             starting: false,
             ttl_ms: u64::MAX,
@@ -58,7 +62,8 @@ impl View {
             subscribes: false,
             instructions: None,
         };
-        let mut taken = HashSet::new();
+        let own = view.profile.recast_names().map(|name| (ListKind::Tools, same_when_folded(name)));
+        let mut taken: HashSet<_> = own.collect();
         for stock in stocks.iter().filter(|stock| view.profile.shows_source(&stock.name)).collect::<Vec<_>>()
         {
             view.take(stock, &mut taken);
@@ -72,9 +77,13 @@ impl View {
 
     fn take(&mut self, stock: &Stock, taken: &mut HashSet<(ListKind, String)>) {
         match &stock.listing.state {
-            State::Off => {
-                let names = stock.items.iter().map(|item| (item.key.clone(), stock.name.clone()));
-                self.off.extend(names);
+            State::Off(how) => {
+                let hint = format!("The toolbox `{}` is switched off; the operator can {how}.", stock.name);
+                for item in stock.items.iter() {
+                    let shown = self.profile.recasts_of(item).map(|(name, _)| name.clone());
+                    let names: Vec<String> = shown.chain([item.key.clone()]).collect();
+                    self.off.extend(names.into_iter().map(|name| (name, hint.clone())));
+                }
                 return;
             }
             State::Starting => self.starting = true,
@@ -102,6 +111,9 @@ impl View {
         if matches!(kind, ListKind::Resources | ListKind::Templates) {
             return self.add_uri(item);
         }
+        if kind == ListKind::Tools && self.add_recast(item) {
+            return;
+        }
         let prefixed = !stock.native && self.profile.prefix;
         let full = if prefixed { format!("{}__{}", stock.name, item.key) } else { item.key.clone() };
         let mut listed = if prefixed || stock.native { listed_name(&full) } else { full.clone() };
@@ -112,16 +124,41 @@ impl View {
         if !self.profile.shows(&listed) {
             return;
         }
-        let entry = Entry { listed: listed.as_str().into(), item: Arc::clone(item) };
+        let entry = Entry { listed: listed.as_str().into(), item: Arc::clone(item), recast: None };
         for alias in [listed, format!("{}:{}", stock.name, item.key), full] {
             self.names.entry((kind, alias)).or_insert_with(|| entry.clone());
         }
         self.lists.entry(kind).or_default().push(entry);
     }
 
+    /// Shows a tool in the profile's words; false when the profile has none for it.
+    fn add_recast(&mut self, item: &Arc<Item>) -> bool {
+        let made: Vec<(String, Result<Recast, String>)> = self
+            .profile
+            .recasts_of(item)
+            .map(|(name, settings)| (name.clone(), Recast::new(settings, item)))
+            .collect();
+        let any = !made.is_empty();
+        for (name, recast) in made {
+            match recast {
+                Ok(recast) => {
+                    let recast = Some(Arc::new(recast));
+                    let entry = Entry { listed: name.as_str().into(), item: Arc::clone(item), recast };
+                    self.names.insert((ListKind::Tools, name), entry.clone());
+                    self.lists.entry(ListKind::Tools).or_default().push(entry);
+                }
+                Err(why) => {
+                    tracing::warn!(profile = %self.profile.name, tool = %name, %why, "the profile cannot show a tool");
+                    self.broken.insert(name, why);
+                }
+            }
+        }
+        any
+    }
+
     /// URIs are never rewritten, since results speak of them too; the first source of a URI keeps it.
     fn add_uri(&mut self, item: &Arc<Item>) {
-        let entry = Entry { listed: item.key.as_str().into(), item: Arc::clone(item) };
+        let entry = Entry { listed: item.key.as_str().into(), item: Arc::clone(item), recast: None };
         let key = (item.kind, item.key.clone());
         if self.names.contains_key(&key) {
             tracing::warn!(uri = %item.key, source = item.source.name(), "another source has this URI already");
@@ -181,7 +218,7 @@ impl View {
             vouched: false,
         };
         let item = Arc::new(Item::new(source, ListKind::Resources, &definition));
-        Some(Entry { listed: uri.into(), item })
+        Some(Entry { listed: uri.into(), item, recast: None })
     }
 
     /// A completion asks about a prompt by its listed name or about a template by its URI.
@@ -209,11 +246,11 @@ impl View {
     }
 
     fn way_out(&self, op: &Op) -> String {
-        if let Some(toolbox) = self.off.get(&op.name).filter(|_| op.method == Method::CallTool) {
-            return format!(
-                "The toolbox `{toolbox}` is switched off; the operator can set OCTOPROX_ENABLE_{}=true.",
-                toolbox.to_uppercase()
-            );
+        if let Some(hint) = self.off.get(&op.name).filter(|_| op.method == Method::CallTool) {
+            return hint.clone();
+        }
+        if let Some(why) = self.broken.get(&op.name).filter(|_| op.method == Method::CallTool) {
+            return format!("The profile `{}` cannot show it: {why}", self.profile.name);
         }
         let down = self.down.iter().find(|(name, _)| op.name.starts_with(name.as_str()));
         if let Some((name, why)) = down {

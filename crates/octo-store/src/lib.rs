@@ -1,21 +1,25 @@
-//! The hub's ports on SQLite: the audit, chained and durable, and the spills. One directory, one file, no service.
+//! The hub's ports on SQLite: the audit, chained and durable, the spills, callers' memories and the APIs that they have
+//! loaded. One directory, no service.
 
 #![expect(
     clippy::disallowed_methods,
     reason = "a door: the hub's own files are opened, dated and removed here"
 )]
 
+mod apis;
 mod chain;
 mod checkpoint;
 mod codec;
 mod error;
 mod handle;
+mod memory;
 mod options;
 mod private;
 mod queue;
 mod reader;
 mod record;
 mod schema;
+mod seal;
 mod spills;
 mod store;
 #[cfg(test)]
@@ -23,8 +27,10 @@ mod tests;
 mod verify;
 mod writer;
 
+pub use apis::KeptApis;
 pub use chain::{Anchor, Hash};
 pub use error::{Broken, StoreError};
+pub use memory::{Memories, MemoryOptions};
 pub use options::{Durability, Options};
 pub use reader::Reader;
 pub use record::{Record, RecordKind};

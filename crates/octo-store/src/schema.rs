@@ -5,13 +5,20 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const FILE: &str = "octoprox.db";
-const KNOWN: i64 = 1;
 /// How long to wait for another process that writes.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Step `n` leads from version `n` to `n + 1`.
-const STEPS: [&str; KNOWN as usize] = ["
+/// A database file, and how its tables came to be.
+pub(crate) struct Book {
+    pub(crate) file: &'static str,
+    /// Step `n` leads from version `n` to `n + 1`.
+    pub(crate) steps: &'static [&'static str],
+}
+
+/// The audit and the index of spills.
+const AUDIT: Book = Book {
+    file: "octoprox.db",
+    steps: &["
     CREATE TABLE audit (
         seq INTEGER PRIMARY KEY,
         hash BLOB NOT NULL,
@@ -30,68 +37,83 @@ const STEPS: [&str; KNOWN as usize] = ["
         size INTEGER NOT NULL,
         created INTEGER NOT NULL
     ) STRICT;
-"];
+"],
+};
 
-/// Opens the database of `dir` for writing; makes or upgrades it first.
+/// Opens the audit of `dir` for writing; makes or upgrades it first.
 pub(crate) fn open(dir: &Path, durability: Durability) -> Result<Connection, StoreError> {
-    let path = file_in(dir)?;
-    private::file(&path)?;
-    let mut conn = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    let mode: String = conn.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
-    if mode != "wal" {
-        return Err(StoreError::NoWal { path, mode });
-    }
-    conn.pragma_update(None, "synchronous", durability.synchronous())?;
-    migrate(&mut conn, &path)?;
-    Ok(conn)
+    AUDIT.open(dir, durability)
 }
 
-/// Opens the database of `dir` for reading, beside whoever writes.
+/// Opens the audit of `dir` for reading, beside whoever writes.
 pub(crate) fn read(dir: &Path) -> Result<Connection, StoreError> {
-    let path = file_in(dir)?;
-    if !path.is_file() {
-        return Err(StoreError::Missing { path });
-    }
-    let conn = connect(&path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-    if version(&conn, &path)? == 0 {
-        return Err(StoreError::Missing { path });
-    }
-    Ok(conn)
+    AUDIT.read(dir)
 }
 
-/// Absolute, so that no name can look like one of SQLite's `file:` addresses.
-fn file_in(dir: &Path) -> Result<PathBuf, StoreError> {
-    let dir = std::path::absolute(dir).map_err(StoreError::file(dir))?;
-    Ok(dir.join(FILE))
+impl Book {
+    pub(crate) fn open(&self, dir: &Path, durability: Durability) -> Result<Connection, StoreError> {
+        let path = self.path(dir)?;
+        private::file(&path)?;
+        let mut conn = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let mode: String = conn.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+        if mode != "wal" {
+            return Err(StoreError::NoWal { path, mode });
+        }
+        conn.pragma_update(None, "synchronous", durability.synchronous())?;
+        self.migrate(&mut conn, &path)?;
+        Ok(conn)
+    }
+
+    pub(crate) fn read(&self, dir: &Path) -> Result<Connection, StoreError> {
+        let path = self.path(dir)?;
+        if !path.is_file() {
+            return Err(StoreError::Missing { path });
+        }
+        let conn = connect(&path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        if self.version(&conn, &path)? == 0 {
+            return Err(StoreError::Missing { path });
+        }
+        Ok(conn)
+    }
+
+    /// Absolute, so that no name can look like one of SQLite's `file:` addresses.
+    fn path(&self, dir: &Path) -> Result<PathBuf, StoreError> {
+        let dir = std::path::absolute(dir).map_err(StoreError::file(dir))?;
+        Ok(dir.join(self.file))
+    }
+
+    fn known(&self) -> i64 {
+        self.steps.len().cast_signed() as i64
+    }
+
+    fn version(&self, conn: &Connection, path: &Path) -> Result<i64, StoreError> {
+        let found = conn.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        if found > self.known() {
+            return Err(StoreError::Newer { path: path.to_owned(), found, known: self.known() });
+        }
+        Ok(found)
+    }
+
+    fn migrate(&self, conn: &mut Connection, path: &Path) -> Result<(), StoreError> {
+        if self.version(conn, path)? == self.known() {
+            return Ok(());
+        }
+        let change = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        // Asked again: another process may have been here first.
+        let from = self.version(&change, path)?;
+        for step in self.steps.iter().skip(usize::try_from(from).unwrap_or_default()) {
+            change.execute_batch(step)?;
+        }
+        change.pragma_update(None, "user_version", self.known())?;
+        change.commit()?;
+        Ok(())
+    }
 }
 
 fn connect(path: &Path, access: OpenFlags) -> Result<Connection, StoreError> {
     let conn = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     conn.busy_timeout(PATIENCE)?;
     Ok(conn)
-}
-
-fn version(conn: &Connection, path: &Path) -> Result<i64, StoreError> {
-    let found = conn.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    if found > KNOWN {
-        return Err(StoreError::Newer { path: path.to_owned(), found, known: KNOWN });
-    }
-    Ok(found)
-}
-
-fn migrate(conn: &mut Connection, path: &Path) -> Result<(), StoreError> {
-    if version(conn, path)? == KNOWN {
-        return Ok(());
-    }
-    let change = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Asked again: another process may have been here first.
-    let from = version(&change, path)?;
-    for step in STEPS.iter().skip(usize::try_from(from).unwrap_or_default()) {
-        change.execute_batch(step)?;
-    }
-    change.pragma_update(None, "user_version", KNOWN)?;
-    change.commit()?;
-    Ok(())
 }
 
 #[cfg(test)]
@@ -104,7 +126,7 @@ mod tests {
         assert!(matches!(read(temp.path()), Err(StoreError::Missing { .. })));
         drop(open(temp.path(), Durability::Process).unwrap());
         let conn = open(temp.path(), Durability::Power).unwrap();
-        assert_eq!(version(&conn, temp.path()).unwrap(), KNOWN);
+        assert_eq!(AUDIT.version(&conn, temp.path()).unwrap(), AUDIT.known());
         assert_eq!(conn.pragma_query_value(None, "synchronous", |row| row.get::<_, i64>(0)).unwrap(), 2);
         assert!(read(temp.path()).is_ok());
     }
@@ -125,7 +147,7 @@ mod tests {
     fn a_newer_file_is_refused() {
         let temp = tempfile::tempdir().unwrap();
         let conn = open(temp.path(), Durability::Process).unwrap();
-        conn.pragma_update(None, "user_version", KNOWN + 1).unwrap();
+        conn.pragma_update(None, "user_version", AUDIT.known() + 1).unwrap();
         for error in [open(temp.path(), Durability::Process).unwrap_err(), read(temp.path()).unwrap_err()] {
             assert!(matches!(error, StoreError::Newer { found: 2, known: 1, .. }), "{error}");
         }

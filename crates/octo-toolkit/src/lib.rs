@@ -15,8 +15,8 @@ pub use bench::Bench;
 pub use cx::Cx;
 pub use example::Example;
 pub use octo_grants::{
-    Chromium, Clock, Doors, Exec, Fs, Grant, Keep, Net, Pdf, Place, Render, Rendered, Renders, SshKey,
-    WorkPath, Workspace, chromium, exec, fs, net, pdf,
+    Apis, Chromium, Clock, Doors, Exec, Fs, Grant, Keep, Llm, Memory, Net, Pdf, Place, Render, Rendered,
+    Renders, SshKey, WorkPath, Workspace, apis, chromium, exec, fs, memory, net, pdf,
 };
 pub use octo_model::{Caller, Effect, Json, Kind, Members, ToolError};
 pub use peer::{Alone, Ask, Peer};

@@ -71,7 +71,7 @@ mod tests {
     }
 
     async fn drawn(toolbox: Toolbox) -> Value {
-        let source = toolbox.into_source(Doors::default(), true);
+        let source = toolbox.into_source(Doors::default(), crate::State::Ready);
         let deadline = Instant::now() + Duration::from_secs(1);
         let cx = Cx::new(Arc::new(Caller::local()), deadline, CancellationToken::new());
         let peer: Arc<dyn Peer> = Arc::new(Alone);

@@ -13,8 +13,8 @@ pub enum State {
     Ready,
     /// What is listed, if anything, is from before; the text says what is wrong.
     Down(String),
-    /// Listed only on request (`octoprox tools --all`).
-    Off,
+    /// Listed only on request (`octoprox tools --all`); the text says what the operator can do.
+    Off(String),
 }
 
 /// One tool, prompt, resource or template as its source defines it.

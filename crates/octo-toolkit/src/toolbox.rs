@@ -149,7 +149,7 @@ impl Toolbox {
     }
 
     /// The toolbox as a source of the catalogue.
-    pub fn into_source(self, doors: Doors, on: bool) -> Arc<dyn Source> {
+    pub fn into_source(self, doors: Doors, state: State) -> Arc<dyn Source> {
         let tools = self.tools.iter().map(|tool| Definition {
             key: tool.name.to_owned(),
             members: tool.definition.clone(),
@@ -157,7 +157,6 @@ impl Toolbox {
             vouched: true,
         });
         let lists = Arc::new(Lists { tools: tools.collect(), ..Lists::default() });
-        let state = if on { State::Ready } else { State::Off };
         let (listing, _) = watch::channel(Listing { state, lists, version: 1 });
         Arc::new(Stocked { toolbox: self, doors, listing })
     }

@@ -1,16 +1,21 @@
 //! The one place where everything is put together: settings become sources, a store and a hub.
 
 use crate::cli::{Failure, Purpose, Session, state_dir};
+use crate::dialects::with_dialects;
 use crate::jq;
 use crate::program::this_program;
-use crate::settings::{Durability, Era, Loaded, Server, Settings};
-use crate::toolboxes::{doors, no_doors, toolboxes, wired};
+use crate::prompts::SHIPPED;
+use crate::settings::{Era, Loaded, Server, Settings};
+use crate::toolboxes::{doors, durability, no_doors, toolboxes, wired};
 use crate::unrecorded::Unrecorded;
+use octo_grants::folders::Folders;
 use octo_grants::{Command, Doors};
+use octo_hub::declared::DeclaredParts;
 use octo_hub::{Hub, Ledger, Parts, Profile, Spills};
 use octo_store::{Options, Store};
-use octo_toolkit::Source;
+use octo_toolkit::{Source, State};
 use octo_upstream::{Link, Spec, Upstream};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -118,12 +123,8 @@ impl Assembly {
 }
 
 fn open(loaded: &Loaded) -> Result<Store, Failure> {
-    let durability = match loaded.settings.audit.durability {
-        Durability::Process => octo_store::Durability::Process,
-        Durability::Power => octo_store::Durability::Power,
-    };
     let folder = state_dir(loaded.settings.state_dir.as_ref())?;
-    Ok(Store::open(&folder, Options { durability, ..Options::default() })?)
+    Ok(Store::open(&folder, Options { durability: durability(&loaded.settings), ..Options::default() })?)
 }
 
 fn opened(settings: &Settings, spills: &Arc<dyn Spills>) -> Result<Doors, Failure> {
@@ -132,17 +133,54 @@ fn opened(settings: &Settings, spills: &Arc<dyn Spills>) -> Result<Doors, Failur
 }
 
 fn natives(settings: &Settings, doors: &Doors) -> impl Iterator<Item = Arc<dyn Source>> + use<> {
-    let switches = settings.toolboxes.clone();
     let (toolboxes, doors) = wired(settings, doors);
-    toolboxes.into_iter().map(move |toolbox| {
-        let on = switches.is_on(toolbox.name);
-        toolbox.into_source(doors.clone(), on)
-    })
+    let names = toolboxes.iter().flat_map(|toolbox| toolbox.tools.iter().map(|tool| tool.name.to_owned()));
+    let reserved: BTreeSet<String> = names.chain(["result_read".to_owned()]).collect();
+    let sources: Vec<_> = toolboxes
+        .into_iter()
+        .map(|toolbox| {
+            let state = state_of(settings, toolbox.name);
+            toolbox.into_source(doors.clone(), state)
+        })
+        .collect();
+    let own = own(settings, &reserved, &doors);
+    sources.into_iter().chain(own)
+}
+
+/// What the operator writes in YAML, and the prompts that come with the product.
+fn own(settings: &Settings, reserved: &BTreeSet<String>, doors: &Doors) -> [Arc<dyn Source>; 2] {
+    let shipped = if settings.prompts.shipped { SHIPPED } else { &[] };
+    let declared = DeclaredParts {
+        folders: Folders::new(settings.tools.folders.clone()),
+        doors: doors.clone(),
+        environment: Arc::new(|name| std::env::var(name).ok()),
+        reserved: reserved.clone(),
+        state: state_of(settings, "declared"),
+    };
+    [
+        octo_hub::prompts::source(shipped, Folders::new(settings.prompts.folders.clone())),
+        octo_hub::declared::source(declared),
+    ]
+}
+
+fn state_of(settings: &Settings, toolbox: &str) -> State {
+    // What needs a model follows the toolbox that it belongs to, once there is a model.
+    if toolbox == "summary" {
+        return match settings.llm.url {
+            Some(_) => state_of(settings, "text"),
+            None => State::Off("set OCTOPROX_LLM_URL and OCTOPROX_LLM_MODEL".to_owned()),
+        };
+    }
+    if settings.toolboxes.is_on(toolbox) {
+        State::Ready
+    } else {
+        State::Off(format!("set OCTOPROX_ENABLE_{}=true", toolbox.to_uppercase()))
+    }
 }
 
 fn profiles(settings: &Settings) -> Result<Vec<Profile>, Failure> {
-    let made = settings.profiles.iter().map(|(name, profile)| {
-        Profile::new(name, profile).map_err(|error| Failure::invalid(format!("profiles.{name}: {error}.")))
+    let made = with_dialects(&settings.profiles).into_iter().map(|(name, profile)| {
+        Profile::new(&name, &profile).map_err(|error| Failure::invalid(format!("profiles.{name}: {error}.")))
     });
     made.collect()
 }

@@ -10,6 +10,7 @@ mod failure;
 mod manual;
 mod out;
 mod pipes;
+mod prompts;
 mod readable;
 mod saved;
 mod serve;
@@ -66,6 +67,7 @@ enum Command {
     Stdio(stdio::Stdio),
     Tools(tools::Tools),
     Call(call::Call),
+    Prompts(prompts::Prompts),
     Config(config::Config),
     Audit(audit::Audit),
     Token(token::Token),
@@ -117,6 +119,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Stdio(command) => command.run(&flags),
         Command::Tools(command) => command.run(&flags),
         Command::Call(command) => command.run(&flags),
+        Command::Prompts(command) => command.run(&flags),
         Command::Config(command) => command.run(&flags),
         Command::Audit(command) => command.run(&flags),
         Command::Token(command) => command.run(),

@@ -7,9 +7,11 @@
 
 mod assemble;
 mod cli;
+mod dialects;
 pub mod jq;
 mod nearest;
 mod program;
+pub mod prompts;
 pub mod settings;
 pub mod telemetry;
 mod token;

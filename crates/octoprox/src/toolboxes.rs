@@ -1,13 +1,16 @@
 //! The list of toolboxes and what they may touch: the only place that names them all.
 
-use crate::settings::{HardLinks, Root, Sandbox, Settings};
+use crate::settings::{Durability, HardLinks, Root, Sandbox, Settings};
 use octo_grants::chromium::{ChromiumSpec, Enclosure};
 use octo_grants::exec::{Exec, ExecLimits, ExecSpec, SandboxChoice, Sessions};
 use octo_grants::fs::{self, RootSpec, Workspace, WorkspaceSpec};
+use octo_grants::llm::LlmSpec;
 use octo_grants::net::NetSpec;
-use octo_grants::{Chromium, Clock, Doors, Keep, Net, Pdf, Render, SshKey};
+use octo_grants::sql::{Secret, SqlConnection, SqlSpec};
+use octo_grants::{Apis, Chromium, Clock, Doors, Keep, Llm, Memory, Net, Pdf, Render, Sql, SshKey};
 use octo_hub::Spills;
 use octo_model::{CallId, Caller, Json, Members, ToolError};
+use octo_store::{KeptApis, Memories, MemoryOptions};
 use octo_toolkit::{BoxFuture, Toolbox};
 use std::ffi::OsString;
 use std::path::Path;
@@ -41,13 +44,20 @@ pub fn wired(settings: &Settings, doors: &Doors) -> (Vec<Toolbox>, Doors) {
 fn with_browser(settings: &Settings, shared: &tools_browser::Shared) -> Vec<Toolbox> {
     vec![
         shared.toolbox(browser(settings)),
+        tools_sql::sql_toolbox(),
         tools_web::fetch_toolbox(),
         tools_files::toolbox(),
         tools_git::toolbox(git(settings)),
+        tools_forge::github_toolbox(github(settings)),
+        tools_forge::gitlab_toolbox(gitlab(settings)),
+        tools_memory::toolbox(),
+        tools_openapi::toolbox(),
         tools_web::readability_toolbox(),
         tools_web::search_toolbox(search(settings)),
         tools_shell::toolbox(shell(settings)),
         tools_git::ssh_toolbox(),
+        tools_text::model_toolbox(),
+        tools_text::toolbox(),
         tools_time::toolbox(),
         tools_web::weather_toolbox(tools_web::WeatherSettings::default()),
     ]
@@ -57,10 +67,9 @@ fn browser(settings: &Settings) -> tools_browser::Settings {
     tools_browser::Settings { allow_javascript: settings.browser.allow_javascript }
 }
 
-/// An address that is none was refused when the settings were read.
 fn search(settings: &Settings) -> tools_web::SearchSettings {
     tools_web::SearchSettings {
-        searxng_url: settings.search.searxng_url.as_deref().and_then(|url| Url::parse(url).ok()),
+        searxng_url: address(settings.search.searxng_url.as_deref()),
         brave_api_key: settings
             .search
             .brave_api_key
@@ -68,6 +77,30 @@ fn search(settings: &Settings) -> tools_web::SearchSettings {
             .map(|key| tools_web::ApiKey::from(key.expose().to_owned())),
         ..tools_web::SearchSettings::default()
     }
+}
+
+fn github(settings: &Settings) -> tools_forge::GithubSettings {
+    let github = &settings.github;
+    tools_forge::GithubSettings { url: address(github.url.as_deref()), token: token(github.token.as_ref()) }
+}
+
+fn gitlab(settings: &Settings) -> tools_forge::GitlabSettings {
+    let gitlab = &settings.gitlab;
+    tools_forge::GitlabSettings {
+        url: address(gitlab.url.as_deref()),
+        token: token(gitlab.token.as_ref()),
+        token_kind: gitlab.token_kind,
+        openapi_url: address(gitlab.openapi_url.as_deref()),
+    }
+}
+
+fn token(secret: Option<&crate::settings::Secret>) -> Option<tools_forge::Token> {
+    secret.map(|secret| tools_forge::Token::from(secret.expose().to_owned()))
+}
+
+/// An address that is none was refused when the settings were read.
+fn address(text: Option<&str>) -> Option<Url> {
+    text.and_then(|text| Url::parse(text).ok())
 }
 
 fn git(settings: &Settings) -> tools_git::Settings {
@@ -107,27 +140,78 @@ pub fn doors(
     let net = Net::new(reach(settings))?;
     let mut doors = no_doors()
         .with(net.clone())
-        .with(Chromium::new(chromium(state, program, net))?)
+        .with(Chromium::new(chromium(state, program, net.clone()))?)
         .with(Pdf::new(vec![program.into(), PDF_WORKER.into()]))
         .with(workspace.clone())
         .with(exec.clone())
         .with(Sessions::new(exec))
+        .with(Sql::new(&databases(settings, &net))?)
+        .with(Memory::new(Arc::new(memories(settings, state))))
+        .with(Apis::new(Arc::new(apis(settings, state))))
         .with(Keep::new(Arc::new(Keeper(spills))));
+    if let Some(llm) = model(settings)? {
+        doors = doors.with(llm);
+    }
     if let Some(root) = workspace.roots().first() {
         doors = doors.with(SshKey::new(state, &root.path));
     }
     Ok(doors)
 }
 
+fn memories(settings: &Settings, state: &Path) -> Memories {
+    Memories::new(state, MemoryOptions { durability: durability(settings), ..MemoryOptions::default() })
+}
+
+fn apis(settings: &Settings, state: &Path) -> KeptApis {
+    let secret = settings.logins.secret.as_ref().map(|secret| secret.expose().to_owned());
+    KeptApis::new(state, durability(settings), secret)
+}
+
+/// What every file of the hub's own data survives.
+pub fn durability(settings: &Settings) -> octo_store::Durability {
+    match settings.audit.durability {
+        Durability::Process => octo_store::Durability::Process,
+        Durability::Power => octo_store::Durability::Power,
+    }
+}
+
+/// The databases that the operator has named.
+fn databases(settings: &Settings, net: &Net) -> SqlSpec {
+    let database = &settings.database;
+    let connections = database.connections.iter().map(|(name, dsn)| SqlConnection {
+        reader: database.readers.get(name).map(|dsn| Secret::new(dsn.expose())),
+        superuser: database.superusers.contains(name),
+        read_only: database.read_only,
+        ..SqlConnection::new(name, dsn.expose())
+    });
+    SqlSpec {
+        connections: connections.collect(),
+        read_only: database.read_only,
+        net: net.clone(),
+        ..SqlSpec::default()
+    }
+}
+
+/// The language model, with a way out of its own: the operator has named it, so it may be private, and only for this.
+fn model(settings: &Settings) -> Result<Option<Llm>, ToolError> {
+    let llm = &settings.llm;
+    let Some(url) = address(llm.url.as_deref()) else { return Ok(None) };
+    let mut reach = reach(settings);
+    reach.allow.extend(place(&url));
+    let key = llm.key.as_ref().map(|key| key.expose().to_owned());
+    Llm::new(Net::new(reach)?, LlmSpec { url, key, model: llm.model.clone() }).map(Some)
+}
+
+/// Host and port, as the list of allowed places has them.
+fn place(url: &Url) -> Option<String> {
+    url.host_str().zip(url.port_or_known_default()).map(|(host, port)| format!("{host}:{port}"))
+}
+
 /// What the operator allows, and the search engine that the operator has named.
 pub fn reach(settings: &Settings) -> NetSpec {
     let mut allow = settings.net.allow.clone();
-    let engine = settings.search.searxng_url.as_deref().and_then(|url| Url::parse(url).ok());
-    if let Some((host, port)) =
-        engine.as_ref().and_then(|url| url.host_str().zip(url.port_or_known_default()))
-    {
-        allow.push(format!("{host}:{port}"));
-    }
+    let engine = address(settings.search.searxng_url.as_deref());
+    allow.extend(engine.as_ref().and_then(place));
     NetSpec { allow, ..NetSpec::default() }
 }
 

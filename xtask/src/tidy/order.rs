@@ -5,6 +5,8 @@ use super::bans::CLIENTS;
 use super::manifest::Package;
 
 const TOOLKIT: &[&str] = &["octo-model", "octo-grants", "octo-toolkit"];
+/// What reads documents of APIs, too.
+const OPENAPI: &[&str] = &["octo-model", "octo-grants", "octo-toolkit", "octo-openapi"];
 const HUB: &[&str] = &["octo-model", "octo-grants", "octo-toolkit", "octo-hub"];
 
 /// What a crate of ours may see of the others.
@@ -21,11 +23,14 @@ fn may(name: &str) -> Option<May<'static>> {
         "octo-grants" | "octo-wire" => May::See(&["octo-model"]),
         "octo-tests" => May::See(&["octo-model", "octo-wire"]),
         "octo-toolkit" => May::See(&["octo-model", "octo-grants"]),
-        "octo-hub" => May::See(TOOLKIT),
-        "octo-upstream" => May::See(&["octo-model", "octo-grants", "octo-toolkit", "octo-wire"]),
+        "octo-hub" | "octo-openapi" => May::See(TOOLKIT),
+        "octo-upstream" => {
+            May::See(&["octo-model", "octo-grants", "octo-toolkit", "octo-openapi", "octo-wire"])
+        }
         "octo-store" | "octo-fabric" | "octo-flow" | "octo-web" => May::See(HUB),
         "octo-mcp" => May::See(&["octo-model", "octo-grants", "octo-toolkit", "octo-hub", "octo-wire"]),
         "octoprox" => May::SeeAll,
+        "tools-openapi" | "tools-forge" => May::See(OPENAPI),
         tools if tools.starts_with("tools-") => May::See(TOOLKIT),
         _ => return None,
     })
@@ -117,6 +122,13 @@ mod tests {
             ("tools-time", "octo-wire", 1),
             ("tools-time", "tools-files", 1),
             ("tools-time", "rmcp", 1),
+            ("tools-openapi", "octo-openapi", 0),
+            ("tools-forge", "octo-openapi", 0),
+            ("tools-time", "octo-openapi", 1),
+            ("octo-openapi", "octo-toolkit", 0),
+            ("octo-openapi", "octo-hub", 1),
+            ("octo-upstream", "octo-openapi", 0),
+            ("octo-hub", "octo-openapi", 1),
             ("octo-hub", "octo-wire", 1),
             ("octo-hub", "octo-store", 1),
             ("octo-hub", "octo-upstream", 1),

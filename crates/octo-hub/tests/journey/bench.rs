@@ -166,6 +166,10 @@ impl Source for Scripted {
                     let block = json!({"type": "text", "text": text});
                     Members::new().with("content", Json::array([&Json::from(block)]))
                 }
+                "mirror" => Members::new().with("content", Json::array([])).with(
+                    "structuredContent",
+                    Json::from(json!({"got": arguments, "out": "text", "list": [1]})),
+                ),
                 _ => Members::new()
                     .with("content", Json::array([]))
                     .with("count", Json::of(&count))

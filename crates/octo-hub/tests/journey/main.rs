@@ -10,6 +10,7 @@
 )]
 
 mod bench;
+mod profiles;
 
 use bench::{Scripted, Workbench, tool};
 use octo_hub::{
@@ -282,8 +283,12 @@ async fn long_and_colliding_names_stay_apart_and_stable() {
 #[tokio::test]
 async fn a_profile_shows_a_part_under_its_own_names() {
     let bench = Workbench::new(vec![up(&["do", "other"]), Scripted::new("zz", vec![tool("do")])], |parts| {
-        let settings =
-            ProfileSettings { servers: vec!["up".into()], tools: vec!["d*".into()], without_prefix: true };
+        let settings = ProfileSettings {
+            servers: vec!["up".into()],
+            tools: vec!["d*".into()],
+            without_prefix: true,
+            ..ProfileSettings::default()
+        };
         parts.profiles = vec![Profile::new("bare", &settings).unwrap()];
     });
     assert_eq!(listed(&bench, "bare").await, ["do"]);

@@ -39,7 +39,7 @@ fn overall<'a>(sources: impl Iterator<Item = &'a Doing>) -> &'static str {
         match doing {
             Doing::Starting => return "starting",
             Doing::Down(_) => status = "degraded",
-            Doing::Ready | Doing::Off => {}
+            Doing::Ready | Doing::Off(_) => {}
         }
     }
     status
@@ -50,7 +50,7 @@ fn source(name: &str, native: bool, doing: &Doing, lists: &Lists, known: bool) -
         Doing::Starting => ("starting", None),
         Doing::Ready => ("ready", None),
         Doing::Down(why) => ("down", Some(why)),
-        Doing::Off => ("off", None),
+        Doing::Off(_) => ("off", None),
     };
     let told = Members::new()
         .with("name", name)

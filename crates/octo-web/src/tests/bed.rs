@@ -73,7 +73,9 @@ impl Bed {
 
     pub fn with(policy: PolicySettings, ledger: Option<Arc<dyn Ledger>>) -> Self {
         let (book, upstream) = (Arc::new(Book::default()), Upstream::new());
-        let toolbox = Toolbox::new("demo", "For tests.").with(Echo).into_source(Doors::default(), true);
+        let toolbox = Toolbox::new("demo", "For tests.")
+            .with(Echo)
+            .into_source(Doors::default(), octo_toolkit::State::Ready);
         let small = ProfileSettings { tools: vec!["echo".to_owned()], ..ProfileSettings::default() };
         let bare = ProfileSettings {
             servers: vec!["up".to_owned()],

@@ -92,7 +92,7 @@ fn as_table(tools: &[Json], off: &[Definition]) -> String {
 
 /// Tools of toolboxes that are switched off; nobody can call them.
 fn switched_off(hub: &Hub) -> Vec<Definition> {
-    let off = hub.sources().into_iter().filter(|(_, _, state, _)| *state == State::Off);
+    let off = hub.sources().into_iter().filter(|(_, _, state, _)| matches!(state, State::Off(_)));
     off.flat_map(|(.., lists)| lists.tools.clone()).collect()
 }
 
@@ -149,7 +149,7 @@ fn tell_of_missing(hub: &Hub) {
                 out::talk(&format!("octoprox: the server {name} is down: {}", harmless(&why)))
             }
             State::Starting => out::talk(&format!("octoprox: the server {name} is still starting")),
-            State::Ready | State::Off => {}
+            State::Ready | State::Off(_) => {}
         }
     }
 }
@@ -159,7 +159,7 @@ fn tell_of_switched_off(hub: &Hub) {
     let off = hub
         .sources()
         .into_iter()
-        .filter(|(_, _, state, lists)| *state == State::Off && !lists.tools.is_empty());
+        .filter(|(_, _, state, lists)| matches!(state, State::Off(_)) && !lists.tools.is_empty());
     let off: Vec<String> = off.map(|(name, ..)| name).collect();
     if !off.is_empty() {
         out::talk(&format!(

@@ -1,7 +1,8 @@
 //! All settings in one type. Its comments are the reference that people read.
 
 use super::sections::{
-    Audit, Auth, Browser, Calls, Database, Github, Http, Listen, Logins, Net, Search, Telemetry,
+    Audit, Auth, Browser, Calls, Database, Github, Gitlab, Http, Listen, Llm, Logins, Net, Prompts, Search,
+    Telemetry, Tools,
 };
 use super::server::Server;
 use super::toolboxes::Toolboxes;
@@ -58,6 +59,12 @@ pub struct Settings {
     pub search: Search,
     /// Databases that the database toolbox may use.
     pub database: Database,
+    /// The language model that tools may ask.
+    pub llm: Llm,
+    /// Prompts of your own and of the product.
+    pub prompts: Prompts,
+    /// Tools of your own.
+    pub tools: Tools,
     /// Files of the workspace and the roots.
     pub files: Files,
     /// What the git toolbox may do.
@@ -66,6 +73,8 @@ pub struct Settings {
     pub shell: Shell,
     /// What the GitHub toolbox needs.
     pub github: Github,
+    /// What the GitLab toolbox needs.
+    pub gitlab: Gitlab,
     /// Folders beside the workspace, by name. `repos`, `downloads` and `playbooks` have variables of their own.
     pub roots: BTreeMap<String, Root>,
     /// Logins at servers behind the hub.

@@ -7,6 +7,8 @@ use super::problem::Origin;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
+/// Lists of folders.
+const FOLDERS: [&str; 2] = ["prompts.folders", "tools.folders"];
 const PATHS: [&str; 4] = ["workspace", "state_dir", "telemetry.log_file", "logins.store"];
 
 /// Makes every path whole and fills in those that everybody has.
@@ -19,6 +21,15 @@ pub fn settle(layers: &mut Layers, world: &World) {
         let origin = layers.origin(&setting);
         let whole = whole(Path::new(text), &origin, world);
         layers.set(&setting, Value::from(whole.to_string_lossy()), &origin);
+    }
+    for setting in FOLDERS {
+        let Some(folders) = layers.get(setting).and_then(Value::as_array).cloned() else { continue };
+        let origin = layers.origin(setting);
+        let folders = folders.iter().map(|folder| match folder.as_str() {
+            Some(text) => Value::from(whole(Path::new(text), &origin, world).to_string_lossy()),
+            None => folder.clone(),
+        });
+        layers.set(setting, folders.collect(), &origin);
     }
     if layers.get("workspace").is_none() {
         layers.set("workspace", Value::from(world.folder.to_string_lossy()), &Origin::Default);

@@ -156,16 +156,57 @@ pub struct Database {
     /// Databases by name: `main: postgresql://user:password@host:5432/name`.
     #[serde(serialize_with = "addresses")]
     pub connections: BTreeMap<String, Secret>,
+    /// Other logins for reading, by the name of the connection: roles that the database itself keeps from writing.
+    #[serde(serialize_with = "addresses")]
+    pub readers: BTreeMap<String, Secret>,
+    /// Connections whose role may be a superuser, or may reach files and programs of the server: no transaction keeps such a
+    /// role from doing so, not even within `db_query`.
+    pub superusers: Vec<String>,
     /// Whether only reading is allowed; the database itself enforces it.
     pub read_only: bool,
+}
+
+/// A language model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Llm {
+    /// Address of an endpoint that speaks OpenAI's chat completions, up to and with the version: `https://api.example.com/v1`.
+    /// Without it no tool that needs a model is listed.
+    pub url: Option<String>,
+    /// Key that is sent to it.
+    pub key: Option<Secret>,
+    /// Name of the model to ask.
+    pub model: String,
+}
+
+impl Default for Llm {
+    fn default() -> Self {
+        Self { url: None, key: None, model: "default".to_owned() }
+    }
 }
 
 /// GitHub.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Github {
+    /// Address of GitHub's API, where it is not github.com: `https://github.example/api/v3`.
+    pub url: Option<String>,
     /// Token for GitHub's API.
     pub token: Option<Secret>,
+}
+
+/// GitLab.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Gitlab {
+    /// Address of the instance; `https://gitlab.com` when it is not set.
+    pub url: Option<String>,
+    /// Token for GitLab's API; it goes to the instance alone.
+    pub token: Option<Secret>,
+    /// How the token is sent: `auto` tells by its looks, `private`, `bearer` or `job`.
+    pub token_kind: tools_forge::TokenKind,
+    /// Address of the instance's OpenAPI document, where it is not GitLab's own.
+    pub openapi_url: Option<String>,
 }
 
 /// Logins at servers behind the hub.
@@ -178,4 +219,28 @@ pub struct Logins {
     pub store: Option<PathBuf>,
     /// Address that a login returns to, where the browser is not on this machine.
     pub callback_url: Option<String>,
+}
+
+/// Prompts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Prompts {
+    /// Folders with playbooks: YAML files with prompts. They are followed as they change; later folders win.
+    pub folders: Vec<PathBuf>,
+    /// Whether the prompts that come with the product are listed.
+    pub shipped: bool,
+}
+
+impl Default for Prompts {
+    fn default() -> Self {
+        Self { folders: Vec::new(), shipped: true }
+    }
+}
+
+/// Tools that are declared in YAML.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Tools {
+    /// Folders with declared tools. They are followed as they change, and must lie where agents cannot write.
+    pub folders: Vec<PathBuf>,
 }

@@ -42,6 +42,8 @@ pub struct Toolboxes {
     pub text: bool,
     /// Runs workflows of tools.
     pub workflow: bool,
+    /// Runs the tools that you declare in `tools.folders`.
+    pub declared: bool,
 }
 
 impl Default for Toolboxes {
@@ -64,6 +66,7 @@ impl Default for Toolboxes {
             ssh: true,
             text: true,
             workflow: true,
+            declared: true,
         }
     }
 }

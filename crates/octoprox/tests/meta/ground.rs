@@ -9,12 +9,16 @@ use std::process::Command;
 use std::sync::{Arc, OnceLock};
 use tempfile::TempDir;
 
-const FILES: [(&str, &str); 5] = [
+const FILES: [(&str, &str); 6] = [
     ("notes.txt", "alpha\nbeta\n"),
     ("src/main.rs", "fn main() {\n    println!(\"hello\");\n}\n"),
     ("README.md", "# Demo\n\nA small project.\n"),
     ("data.csv", "name,count\nada,3\ngrace,5\n"),
     ("docs/guide.md", "# Guide\n\nRead me.\n"),
+    (
+        "memory.jsonl",
+        "{\"type\":\"entity\",\"name\":\"Ada\",\"entityType\":\"person\",\"observations\":[\"Likes tea\"]}\n",
+    ),
 ];
 
 /// A workspace of its own and the hub's data beside it.

@@ -62,7 +62,9 @@ pub fn hub(ground: &Ground, max_bytes: usize) -> Arc<Hub> {
     let doors = ground.doors(&memory);
     let toolboxes = toolboxes(&ground.settings).into_iter();
     Hub::new(Parts {
-        sources: toolboxes.map(|toolbox| toolbox.into_source(doors.clone(), true)).collect(),
+        sources: toolboxes
+            .map(|toolbox| toolbox.into_source(doors.clone(), octo_toolkit::State::Ready))
+            .collect(),
         profiles: Vec::new(),
         policy: PolicySettings::default(),
         limits: Vec::new(),

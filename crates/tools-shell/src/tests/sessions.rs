@@ -146,7 +146,12 @@ async fn a_session_ends_at_its_time_limit() {
 async fn the_last_words_of_a_stopped_session_are_its_last() {
     let bench = Bench::new();
     let (id, _) =
-        start(&bench, json!({"command": "seq 5000; sleep 60", "wait_ms": 500, "max_bytes": 10})).await;
+        start(&bench, json!({"command": "seq 5000; sleep 60", "wait_ms": 0, "max_bytes": 10})).await;
+    let (all, deadline) = (23_893, Instant::now() + Duration::from_secs(20));
+    let look = json!({"session_id": id, "from": 0, "max_bytes": 10, "wait_ms": 10});
+    while bench.fine("shell_read", look.clone()).await["total"] != all {
+        assert!(Instant::now() < deadline);
+    }
     let last = bench.fine("shell_stop", json!({"session_id": id, "max_bytes": 100})).await;
     let output = last["output"].as_str().unwrap();
     assert!(output.ends_with("4999\n5000\n") && output.len() <= 100, "{last}");

@@ -26,6 +26,11 @@ impl Checks<'_> {
                 self.wrong(format!("profiles.{name}.servers"), what, "Name one of `servers` or `toolboxes`.");
             }
             self.patterns(format!("profiles.{name}.tools"), &profile.tools);
+            for listed in profile.recasts.keys().filter(|listed| octo_model::listed_name(listed) != **listed)
+            {
+                let remedy = "Use up to 46 letters, digits, `_` and `-`.";
+                self.wrong(format!("profiles.{name}.as.{listed}"), "the name cannot be used.", remedy);
+            }
         }
     }
 
@@ -74,6 +79,10 @@ impl Checks<'_> {
         let settings = self.settings;
         for (path, address) in [
             ("telemetry.otlp_endpoint", &settings.telemetry.otlp_endpoint),
+            ("github.url", &settings.github.url),
+            ("gitlab.openapi_url", &settings.gitlab.openapi_url),
+            ("gitlab.url", &settings.gitlab.url),
+            ("llm.url", &settings.llm.url),
             ("search.searxng_url", &settings.search.searxng_url),
             ("logins.callback_url", &settings.logins.callback_url),
         ] {
@@ -98,10 +107,18 @@ impl Checks<'_> {
                 self.wrong(format!("http.allowed_origins[{at}]"), what, "Write it like https://app.example.");
             }
         }
-        for (name, address) in &settings.database.connections {
-            if Url::parse(address.expose()).is_err() {
+        let database = &settings.database;
+        for (path, addresses) in [("connections", &database.connections), ("readers", &database.readers)] {
+            for (name, _) in addresses.iter().filter(|(_, address)| Url::parse(address.expose()).is_err()) {
                 let remedy = "Write it like postgresql://user:password@host:5432/name.";
-                self.wrong(format!("database.connections.{name}"), "this is not an address.", remedy);
+                self.wrong(format!("database.{path}.{name}"), "this is not an address.", remedy);
+            }
+        }
+        let named = database.readers.keys().map(|name| ("readers", name));
+        for (path, name) in named.chain(database.superusers.iter().map(|name| ("superusers", name))) {
+            if !database.connections.contains_key(name) {
+                let what = format!("there is no connection `{name}`.");
+                self.wrong(format!("database.{path}"), what, "Name one of `database.connections`.");
             }
         }
     }

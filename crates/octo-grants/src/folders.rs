@@ -1,0 +1,340 @@
+//! Folders of the operator's own files: read at the start, and again whenever something in them changes.
+
+use crate::Workspace;
+use notify::event::{AccessKind, AccessMode};
+use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use std::collections::HashMap;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use tokio::sync::Notify;
+
+/// More than anybody writes by hand.
+const MOST_FILES: usize = 2_000;
+const LARGEST: u64 = 1 << 20;
+const DEEPEST: usize = 8;
+/// Editors write a file in several steps.
+const SETTLE: Duration = Duration::from_millis(100);
+/// Finds what no notice tells of: a folder that was not there yet, a file system without notices.
+const RECHECK: Duration = Duration::from_secs(2);
+
+/// One YAML file, or a path that cannot be read and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leaf {
+    pub path: PathBuf,
+    pub content: Result<String, String>,
+}
+
+/// Folders (or single files) that the operator has named, in their order.
+#[derive(Debug, Clone, Default)]
+pub struct Folders {
+    paths: Vec<PathBuf>,
+    /// Real paths of folders that agents may write.
+    kept_out: Vec<PathBuf>,
+}
+
+/// Keeps the folders watched until it is dropped.
+pub struct Following(tokio::task::JoinHandle<()>);
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+type Stamp = (PathBuf, Option<SystemTime>, u64, u64);
+
+impl Folders {
+    pub fn new(paths: Vec<PathBuf>) -> Self {
+        Self { paths, kept_out: Vec::new() }
+    }
+
+    /// Without what lies where agents may write: whoever writes these files decides what runs.
+    #[must_use]
+    pub fn outside(mut self, workspace: &Workspace) -> Self {
+        let writable = workspace.roots().iter().filter(|root| root.writable);
+        self.kept_out = writable.map(|root| root.path.clone()).collect();
+        self
+    }
+
+    /// Every YAML file, folder by folder, by path within one.
+    pub fn read(&self) -> Vec<Leaf> {
+        let mut leaves = Vec::new();
+        for path in &self.paths {
+            match self.files(path) {
+                Ok(files) => leaves.extend(files.into_iter().map(|path| self.leaf(path))),
+                Err(why) => leaves.push(Leaf { path: path.clone(), content: Err(why) }),
+            }
+        }
+        leaves
+    }
+
+    /// Calls back with everything after each change. Needs a runtime.
+    pub fn follow(self, known: Vec<Leaf>, changed: impl FnMut(Vec<Leaf>) + Send + 'static) -> Following {
+        Following(tokio::spawn(follow(Arc::new(self), known, changed)))
+    }
+
+    fn files(&self, path: &Path) -> Result<Vec<PathBuf>, String> {
+        let about = std::fs::metadata(path).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => "it is not there yet; it is read when it appears".to_owned(),
+            _ => error.to_string(),
+        })?;
+        if about.is_file() {
+            return Ok(vec![path.to_owned()]);
+        }
+        let mut found = Vec::new();
+        collect(path, DEEPEST, &mut found).map_err(|error| error.to_string())?;
+        found.sort();
+        if found.len() > MOST_FILES {
+            return Err(format!("it holds more than {MOST_FILES} files"));
+        }
+        Ok(found)
+    }
+
+    fn leaf(&self, path: PathBuf) -> Leaf {
+        let content = match path.canonicalize() {
+            Ok(real) if self.kept_out.iter().any(|root| real.starts_with(root)) => {
+                Err("agents may write here, so it is not read; keep it outside of the workspace".to_owned())
+            }
+            Ok(real) => text(&real).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        Leaf { path, content }
+    }
+
+    /// What changes when a file does, without reading it.
+    fn stamps(&self) -> Vec<Stamp> {
+        let files = self.paths.iter().flat_map(|path| self.files(path).unwrap_or_default());
+        let stamp = |path: PathBuf| match std::fs::metadata(&path) {
+            Ok(about) => (path, about.modified().ok(), about.len(), about.ino()),
+            Err(_) => (path, None, 0, 0),
+        };
+        files.map(stamp).collect()
+    }
+}
+
+/// Hidden files are an editor's own, or the versions that a mounted volume switches between.
+fn collect(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let (path, kind) = (entry.path(), entry.file_type()?);
+        if entry.file_name().as_encoded_bytes().starts_with(b".") || found.len() > MOST_FILES {
+            continue;
+        }
+        if kind.is_dir() && depth > 0 {
+            collect(&path, depth - 1, found)?;
+        } else if is_yaml(&path) && path.is_file() {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn is_yaml(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
+}
+
+fn text(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    std::fs::File::open(path)?.take(LARGEST + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > LARGEST {
+        return Err(std::io::Error::other("it is larger than 1 MiB"));
+    }
+    Ok(text)
+}
+
+async fn follow(folders: Arc<Folders>, mut known: Vec<Leaf>, mut changed: impl FnMut(Vec<Leaf>)) {
+    let notice = Arc::new(Notify::new());
+    let mut watch = Watch::new(&notice);
+    loop {
+        watch.cover(&folders.paths);
+        // The stamps come first: what is written in between is read twice rather than never.
+        let reader = Arc::clone(&folders);
+        let read = tokio::task::spawn_blocking(move || (reader.stamps(), reader.read())).await;
+        let Ok((stamps, leaves)) = read else { return };
+        if leaves != known {
+            known.clone_from(&leaves);
+            changed(leaves);
+        }
+        until_changed(&folders, &stamps, &notice).await;
+    }
+}
+
+async fn until_changed(folders: &Arc<Folders>, seen: &[Stamp], notice: &Notify) {
+    loop {
+        tokio::select! {
+            () = notice.notified() => {
+                tokio::time::sleep(SETTLE).await;
+                return;
+            }
+            () = tokio::time::sleep(RECHECK) => {}
+        }
+        let looker = Arc::clone(folders);
+        match tokio::task::spawn_blocking(move || looker.stamps()).await {
+            Ok(now) if now == seen => {}
+            _ => return,
+        }
+    }
+}
+
+/// The system's notices. Where there are none, the re-check does alone.
+struct Watch {
+    watcher: Option<RecommendedWatcher>,
+    /// Which folder is watched under a path; another one may take its place.
+    covered: HashMap<PathBuf, (u64, u64)>,
+}
+
+impl Watch {
+    fn new(notice: &Arc<Notify>) -> Self {
+        let notice = Arc::clone(notice);
+        let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
+            if event.is_ok_and(|event| tells_of_change(event.kind)) {
+                notice.notify_one();
+            }
+        });
+        let watcher = watcher.inspect_err(|error| tracing::warn!(%error, "folders are not watched")).ok();
+        Self { watcher, covered: HashMap::new() }
+    }
+
+    fn cover(&mut self, paths: &[PathBuf]) {
+        let Some(watcher) = &mut self.watcher else { return };
+        for path in paths {
+            let now = std::fs::metadata(path).ok().map(|about| (about.dev(), about.ino()));
+            if self.covered.get(path) == now.as_ref() {
+                continue;
+            }
+            if self.covered.remove(path).is_some() {
+                let _ = watcher.unwatch(path);
+            }
+            let Some(now) = now else { continue };
+            match watcher.watch(path, RecursiveMode::Recursive) {
+                Ok(()) => {
+                    self.covered.insert(path.clone(), now);
+                }
+                Err(error) => tracing::debug!(%error, path = %path.display(), "a folder is not watched"),
+            }
+        }
+    }
+}
+
+/// Reading a file is an event, too, and reading is what we do.
+fn tells_of_change(kind: EventKind) -> bool {
+    match kind {
+        EventKind::Access(AccessKind::Close(AccessMode::Write)) => true,
+        EventKind::Access(_) => false,
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fs::{RootSpec, WorkspaceSpec};
+    use std::fs;
+    use tokio::sync::mpsc;
+
+    fn names(leaves: &[Leaf]) -> Vec<String> {
+        leaves.iter().map(|leaf| leaf.path.file_name().unwrap().to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn yaml_files_are_read_in_order_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir_all(at("one/deep")).unwrap();
+        fs::create_dir_all(at("one/.git")).unwrap();
+        for name in
+            ["one/b.yaml", "one/a.yml", "one/deep/c.yaml", "one/.git/d.yaml", "one/.e.yaml", "one/f.txt"]
+        {
+            fs::write(at(name), "x: 1").unwrap();
+        }
+        fs::write(at("single.yaml"), b"\xff\xfe").unwrap();
+        let leaves = Folders::new(vec![at("one"), at("single.yaml"), at("none")]).read();
+        assert_eq!(names(&leaves), ["a.yml", "b.yaml", "c.yaml", "single.yaml", "none"]);
+        assert_eq!(leaves[0].content.as_deref(), Ok("x: 1"));
+        assert!(leaves[3].content.is_err() && leaves[4].content.is_err());
+    }
+
+    #[test]
+    fn a_file_that_is_too_large_is_named_and_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("big.yaml"), vec![b'#'; 2 << 20]).unwrap();
+        let leaves = Folders::new(vec![folder.path().to_owned()]).read();
+        assert!(leaves[0].content.as_ref().unwrap_err().contains("larger"), "{leaves:?}");
+    }
+
+    #[test]
+    fn what_agents_may_write_is_not_read_not_even_through_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (work, own) = (folder.path().join("work"), folder.path().join("own"));
+        fs::create_dir_all(&work).unwrap();
+        fs::create_dir_all(&own).unwrap();
+        fs::write(work.join("planted.yaml"), "tools: {}").unwrap();
+        fs::write(own.join("fine.yaml"), "tools: {}").unwrap();
+        std::os::unix::fs::symlink(work.join("planted.yaml"), own.join("link.yaml")).unwrap();
+        let root = RootSpec { name: "work".to_owned(), path: work.clone(), outside: None, writable: true };
+        let workspace =
+            Workspace::open(WorkspaceSpec { roots: vec![root], ..WorkspaceSpec::default() }).unwrap();
+        let leaves = Folders::new(vec![work, own]).outside(&workspace).read();
+        let read: Vec<bool> = leaves.iter().map(|leaf| leaf.content.is_ok()).collect();
+        assert_eq!(names(&leaves), ["planted.yaml", "fine.yaml", "link.yaml"]);
+        assert_eq!(read, [false, true, false]);
+    }
+
+    #[tokio::test]
+    async fn changes_are_told_of_also_in_a_folder_that_comes_later_or_comes_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let late = folder.path().join("late");
+        let folders = Folders::new(vec![late.clone()]);
+        let (tell, mut told) = mpsc::unbounded_channel();
+        let known = folders.read();
+        let _following = folders.follow(known, move |leaves| tell.send(leaves).unwrap());
+        let mut wait = async |wanted: &dyn Fn(&[Leaf]) -> bool| {
+            let seen = async {
+                loop {
+                    let leaves = told.recv().await.unwrap();
+                    if wanted(&leaves) {
+                        return;
+                    }
+                }
+            };
+            tokio::time::timeout(Duration::from_secs(10), seen).await.expect("no change was told of");
+        };
+        let holds = |leaves: &[Leaf], text: &str| {
+            leaves.iter().any(|leaf| leaf.content.as_ref().is_ok_and(|content| content == text))
+        };
+        fs::create_dir(&late).unwrap();
+        fs::write(late.join("a.yaml"), "one").unwrap();
+        wait(&|leaves| holds(leaves, "one")).await;
+        fs::write(late.join("a.yaml"), "two").unwrap();
+        wait(&|leaves| holds(leaves, "two")).await;
+        fs::write(late.join("new"), "three").unwrap();
+        fs::rename(late.join("new"), late.join("a.yaml")).unwrap();
+        wait(&|leaves| holds(leaves, "three")).await;
+        fs::create_dir(late.join("sub")).unwrap();
+        fs::write(late.join("sub/b.yaml"), "four").unwrap();
+        wait(&|leaves| holds(leaves, "three") && holds(leaves, "four")).await;
+        fs::remove_dir_all(&late).unwrap();
+        wait(&|leaves| leaves.iter().all(|leaf| leaf.content.is_err())).await;
+        fs::create_dir(&late).unwrap();
+        fs::write(late.join("a.yaml"), "five").unwrap();
+        wait(&|leaves| holds(leaves, "five")).await;
+    }
+
+    #[test]
+    fn reading_is_no_change() {
+        use notify::event::{CreateKind, ModifyKind, RemoveKind};
+        for (kind, tells) in [
+            (EventKind::Access(AccessKind::Open(AccessMode::Any)), false),
+            (EventKind::Access(AccessKind::Close(AccessMode::Read)), false),
+            (EventKind::Access(AccessKind::Close(AccessMode::Write)), true),
+            (EventKind::Create(CreateKind::File), true),
+            (EventKind::Modify(ModifyKind::Any), true),
+            (EventKind::Remove(RemoveKind::Folder), true),
+        ] {
+            assert_eq!(tells_of_change(kind), tells, "{kind:?}");
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! A language model behind an address that the operator has named, in the form that most of them answer to.
+
+use crate::net::{Answer, Ask};
+use crate::{Doors, Grant, Net};
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderValue, Method, StatusCode};
+use octo_model::ToolError;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use url::Url;
+
+const LARGEST: usize = 4 << 20;
+
+/// Where the model is and how to ask it.
+pub struct LlmSpec {
+    /// Up to and with the version: `https://api.example.com/v1`.
+    pub url: Url,
+    pub key: Option<String>,
+    pub model: String,
+}
+
+/// Asks the operator's language model.
+#[derive(Clone)]
+pub struct Llm(Arc<Way>);
+
+struct Way {
+    net: Net,
+    endpoint: Url,
+    key: Option<HeaderValue>,
+    model: String,
+}
+
+impl Llm {
+    pub fn new(net: Net, spec: LlmSpec) -> Result<Self, ToolError> {
+        let mut endpoint = spec.url;
+        endpoint
+            .path_segments_mut()
+            .map_err(|()| ToolError::invalid("The address of the language model is no web address."))?
+            .pop_if_empty()
+            .extend(["chat", "completions"]);
+        let key = spec.key.map(|key| {
+            let mut value = HeaderValue::from_str(&format!("Bearer {}", key.trim())).map_err(|_| {
+                ToolError::invalid("The language model's key has characters that cannot be sent.")
+            })?;
+            value.set_sensitive(true);
+            Ok::<_, ToolError>(value)
+        });
+        Ok(Self(Arc::new(Way { net, endpoint, key: key.transpose()?, model: spec.model })))
+    }
+
+    /// The model's answer to one question under a standing instruction.
+    pub async fn ask(
+        &self,
+        instruction: &str,
+        question: &str,
+        max_tokens: u64,
+        timeout: Duration,
+    ) -> Result<String, ToolError> {
+        let body = json!({
+            "model": self.0.model,
+            "messages": [{"role": "system", "content": instruction}, {"role": "user", "content": question}],
+            "max_tokens": max_tokens,
+            "stream": false,
+        });
+        let mut ask = Ask::get(self.0.endpoint.clone());
+        ask.method = Method::POST;
+        ask.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Some(key) = &self.0.key {
+            ask.headers.insert(AUTHORIZATION, key.clone());
+        }
+        ask.body = Some(Bytes::from(body.to_string()));
+        ask.timeout = timeout;
+        ask.max_bytes = LARGEST;
+        // A model's address does not move; following would carry the question elsewhere.
+        ask.redirects = 0;
+        let answer = self.0.net.send(ask).await?;
+        if answer.status.is_success() { content(&answer) } else { Err(refused(&answer)) }
+    }
+}
+
+impl Grant for Llm {
+    fn open(doors: &Doors) -> Result<Self, ToolError> {
+        doors.open().map_err(|_: ToolError| {
+            ToolError::unavailable("No language model is set.")
+                .hint("Ask the operator to set OCTOPROX_LLM_URL, OCTOPROX_LLM_MODEL and, where it needs one, OCTOPROX_LLM_KEY.")
+        })
+    }
+}
+
+fn content(answer: &Answer) -> Result<String, ToolError> {
+    let value: Value =
+        serde_json::from_slice(&answer.body).map_err(|error| odd().detail(error.to_string()))?;
+    let text = value.pointer("/choices/0/message/content").and_then(Value::as_str).map(str::trim);
+    match text.filter(|text| !text.is_empty()) {
+        Some(text) => Ok(text.to_owned()),
+        None => Err(odd().detail("no text in choices[0].message.content")),
+    }
+}
+
+fn odd() -> ToolError {
+    ToolError::unavailable("The language model answered without a text.")
+        .hint("Try again; ask the operator to check OCTOPROX_LLM_URL and OCTOPROX_LLM_MODEL if it goes on.")
+}
+
+/// The service's own words, which say whether the key, the model or the quota is at fault.
+fn refused(answer: &Answer) -> ToolError {
+    let said = serde_json::from_slice::<Value>(&answer.body).ok();
+    let words = said
+        .as_ref()
+        .and_then(|value| value.pointer("/error/message").or_else(|| value.pointer("/message")))
+        .and_then(Value::as_str)
+        .map(|text| format!(": {}", text.chars().take(300).collect::<String>()))
+        .unwrap_or_default();
+    let error =
+        ToolError::unavailable(format!("The language model answered {}{words}", answer.status.as_u16()));
+    match answer.status {
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+            error.hint("Ask the operator to check OCTOPROX_LLM_KEY.")
+        }
+        StatusCode::NOT_FOUND => {
+            error.hint("Ask the operator to check OCTOPROX_LLM_URL and OCTOPROX_LLM_MODEL.")
+        }
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
+            let wait = answer.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+            let wait = Duration::from_secs(wait.unwrap_or(10));
+            error.hint(format!("Try again in {} s.", wait.as_secs())).retry_after(wait)
+        }
+        _ => error.hint("Try again later, or with a shorter text."),
+    }
+}

@@ -1,0 +1,221 @@
+//! Databases that the operator has named. A tool chooses a name; where it leads, and as whom, only this file knows.
+
+mod auth;
+mod dsn;
+mod fault;
+mod lease;
+mod names;
+mod pool;
+mod session;
+mod stream;
+mod tls;
+
+pub use fault::ServerFault;
+pub use lease::Lease;
+pub use names::parse_list;
+pub use pool::Pool;
+pub use session::Standing;
+
+use crate::{Doors, Grant, Net};
+use dsn::Login;
+use octo_model::ToolError;
+use pool::Purpose;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Text that is never shown, not even to the log.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(Arc<str>);
+
+impl Secret {
+    pub fn new(text: impl Into<Arc<str>>) -> Self {
+        Self(text.into())
+    }
+
+    fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+/// One database.
+#[derive(Debug, Clone)]
+pub struct SqlConnection {
+    pub name: String,
+    /// `postgres://user:password@host:port/database?sslmode=…`, or the same as words.
+    pub dsn: Secret,
+    /// Another login for everything that only reads: a role that the database itself keeps from writing.
+    pub reader: Option<Secret>,
+    /// No changes through this connection.
+    pub read_only: bool,
+    /// Accepts a role for which no transaction is a fence: superusers, and roles that reach files, programs or other
+    /// sessions of the server.
+    pub superuser: bool,
+}
+
+impl SqlConnection {
+    pub fn new(name: impl Into<String>, dsn: impl Into<Arc<str>>) -> Self {
+        Self { name: name.into(), dsn: Secret::new(dsn), reader: None, read_only: false, superuser: false }
+    }
+}
+
+/// The databases, and the bounds of what may be asked of them.
+#[derive(Debug, Clone)]
+pub struct SqlSpec {
+    pub connections: Vec<SqlConnection>,
+    /// No changes through any connection.
+    pub read_only: bool,
+    /// The longest that a statement may take, whatever its caller asks for.
+    pub statement_timeout: Duration,
+    /// The most rows of one answer, whatever its caller asks for.
+    pub max_rows: usize,
+    /// The most bytes of one answer as the server sends it.
+    pub max_bytes: usize,
+    /// Sessions of each login at the same time.
+    pub sessions: usize,
+    /// What may be connected to.
+    pub net: Net,
+}
+
+impl Default for SqlSpec {
+    fn default() -> Self {
+        Self {
+            connections: Vec::new(),
+            read_only: false,
+            statement_timeout: Duration::from_secs(300),
+            max_rows: 10_000,
+            max_bytes: 16 << 20,
+            sessions: 8,
+            net: Net::default(),
+        }
+    }
+}
+
+/// Bounds that no caller can lift.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    pub statement_timeout: Duration,
+    pub max_rows: usize,
+    pub max_bytes: usize,
+}
+
+/// What speaks at the other end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    Postgres,
+}
+
+impl Dialect {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Postgres => "postgresql",
+        }
+    }
+}
+
+/// The grant: databases by name.
+#[derive(Clone)]
+pub struct Sql(Arc<Vec<Arc<Database>>>);
+
+/// One database and its sessions.
+pub struct Database {
+    /// Tells this database from every other of the process.
+    pub id: u64,
+    pub name: String,
+    pub dialect: Dialect,
+    /// Without user and password.
+    pub host: String,
+    pub database: String,
+    pub read_only: bool,
+    pub limits: Limits,
+    /// Sessions whose transactions are read-only unless told otherwise.
+    pub reads: Pool,
+    /// Sessions that may change something; none for a read-only connection.
+    pub writes: Option<Pool>,
+}
+
+impl Sql {
+    /// Reads the connection strings. Nothing is dialled before the first call.
+    pub fn new(spec: &SqlSpec) -> Result<Self, ToolError> {
+        let databases: Result<Vec<_>, ToolError> =
+            spec.connections.iter().map(|connection| database(connection, spec).map(Arc::new)).collect();
+        let databases = databases?;
+        for (at, database) in databases.iter().enumerate() {
+            if databases.iter().skip(at + 1).any(|other| other.name == database.name) {
+                return Err(ToolError::invalid(format!("Two databases are called `{}`.", database.name)));
+            }
+        }
+        Ok(Self(Arc::new(databases)))
+    }
+
+    pub fn named(&self, name: &str) -> Result<Arc<Database>, ToolError> {
+        self.0.iter().find(|database| database.name == name).cloned().ok_or_else(|| {
+            let names: Vec<&str> = self.0.iter().map(|database| database.name.as_str()).collect();
+            ToolError::not_found(format!("There is no database connection called `{name}`.")).hint(
+                if names.is_empty() {
+                    "None is configured; ask the operator.".to_owned()
+                } else {
+                    format!("Use one of: {}.", names.join(", "))
+                },
+            )
+        })
+    }
+
+    pub fn all(&self) -> &[Arc<Database>] {
+        &self.0
+    }
+}
+
+fn database(connection: &SqlConnection, spec: &SqlSpec) -> Result<Database, ToolError> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let name = &connection.name;
+    if !names::is_name(name) {
+        return Err(ToolError::invalid(
+            "A database connection has a name that is not letters, digits, - or _.",
+        )
+        .hint("Write it as name=dsn."));
+    }
+    let login = Login::parse(name, &connection.dsn, &spec.net)?;
+    let reader = match &connection.reader {
+        Some(dsn) => Login::parse(name, dsn, &spec.net)?,
+        None => login.clone(),
+    };
+    let read_only = spec.read_only || connection.read_only;
+    let pool = |login, purpose| {
+        Pool::new(name, login, purpose, spec.sessions.max(1), connection.superuser, spec.max_bytes)
+    };
+    Ok(Database {
+        id: NEXT.fetch_add(1, Ordering::Relaxed),
+        name: name.clone(),
+        dialect: Dialect::Postgres,
+        host: login.host_text(),
+        database: login.database.clone(),
+        read_only,
+        limits: Limits {
+            statement_timeout: spec.statement_timeout,
+            max_rows: spec.max_rows,
+            max_bytes: spec.max_bytes,
+        },
+        reads: pool(reader, Purpose::Reads),
+        writes: (!read_only).then(|| pool(login, Purpose::Writes)),
+    })
+}
+
+impl fmt::Debug for Sql {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|database| &database.name)).finish()
+    }
+}
+
+impl Grant for Sql {
+    fn open(doors: &Doors) -> Result<Self, ToolError> {
+        doors.open()
+    }
+}

@@ -1,0 +1,102 @@
+//! A session in the hands of one call.
+
+use super::fault;
+use super::pool::Shared;
+use super::session::{Session, Standing, cancel};
+use octo_model::ToolError;
+use postgres_protocol::message::backend::Message;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
+
+/// How long a session that was told to stop may take to say so.
+const END: Duration = Duration::from_secs(3);
+
+/// Ends in one of two ways: given back after a whole exchange, to be reset, or dropped, which stops what it still runs at the
+/// server and closes it.
+pub struct Lease {
+    session: Option<Session>,
+    permit: Option<OwnedSemaphorePermit>,
+    pool: Arc<Shared>,
+}
+
+impl Lease {
+    pub(super) fn new(session: Session, permit: OwnedSemaphorePermit, pool: Arc<Shared>) -> Self {
+        Self { session: Some(session), permit: Some(permit), pool }
+    }
+
+    pub async fn send(&mut self, frames: &[u8], answers: usize) -> Result<(), ToolError> {
+        let sent = match &mut self.session {
+            Some(session) => session.send(frames, answers).await,
+            None => Err(io::ErrorKind::NotConnected.into()),
+        };
+        sent.map_err(|error| fault::lost(&self.pool.name, error))
+    }
+
+    pub async fn next(&mut self) -> Result<Message, ToolError> {
+        let next = match &mut self.session {
+            Some(session) => session.next().await,
+            None => Err(io::ErrorKind::NotConnected.into()),
+        };
+        next.map_err(|error| match error.kind() {
+            io::ErrorKind::FileTooLarge => {
+                ToolError::new(octo_model::Kind::TooLarge, "One row is too large to be answered.")
+                    .hint("Choose fewer columns, or parts of large values with substring() or length().")
+            }
+            _ => fault::lost(&self.pool.name, error),
+        })
+    }
+
+    /// Whether every answer has come.
+    pub fn is_done(&self) -> bool {
+        self.session.as_ref().is_none_or(Session::is_done)
+    }
+
+    pub fn standing(&self) -> Standing {
+        self.session.as_ref().map_or(Standing::Failed, Session::standing)
+    }
+
+    /// Asks the server to stop what this session runs, and waits a little for the rest of its answers.
+    pub async fn stop(&mut self) {
+        let Some(key) = self.session.as_ref().and_then(|session| session.key) else { return };
+        cancel(&self.pool.login, key).await;
+        let rest = async {
+            while !self.is_done() {
+                if self.next().await.is_err() {
+                    break;
+                }
+            }
+        };
+        let _ = tokio::time::timeout(END, rest).await;
+    }
+
+    /// Back to the pool, which resets it without anybody waiting. With answers still to come it is closed instead.
+    pub fn give_back(mut self) {
+        if !self.is_done() {
+            return;
+        }
+        if let (Some(session), Some(permit)) = (self.session.take(), self.permit.take()) {
+            let pool = Arc::clone(&self.pool);
+            tokio::spawn(async move {
+                pool.restore(session).await;
+                drop(permit);
+            });
+        }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let (Some(session), permit) = (self.session.take(), self.permit.take()) else { return };
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let pool = Arc::clone(&self.pool);
+        runtime.spawn(async move {
+            if let (false, Some(key)) = (session.is_done(), session.key) {
+                cancel(&pool.login, key).await;
+            }
+            session.close().await;
+            drop(permit);
+        });
+    }
+}

@@ -1,0 +1,140 @@
+//! Tools that the operator declares in YAML: a command line or an HTTP request with typed parameters.
+
+mod command;
+mod parameters;
+mod request;
+#[cfg(test)]
+mod tests;
+mod text;
+mod tool;
+mod written;
+
+use crate::playbook::{self, Followed, Problem, Stock};
+use octo_grants::folders::{Folders, Leaf};
+use octo_grants::{Doors, Workspace};
+use octo_model::{Members, Op, ToolError};
+use octo_toolkit::{BoxFuture, Cx, Listing, Lists, Peer, Source, State};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tokio::sync::watch;
+use tool::Tool;
+
+/// Gives the value of a variable of the hub's environment.
+pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
+/// What declared tools stand on.
+pub struct DeclaredParts {
+    pub folders: Folders,
+    /// `Exec` and the workspace for commands, `Net` for requests.
+    pub doors: Doors,
+    pub environment: Environment,
+    /// Names of the product's own tools, which no declared tool may take.
+    pub reserved: BTreeSet<String>,
+    /// Ready, or switched off.
+    pub state: State,
+}
+
+/// The source of declared tools. It follows its folders, so it needs a runtime.
+pub fn source(parts: DeclaredParts) -> Arc<dyn Source> {
+    let folders = match parts.doors.open::<Workspace>() {
+        Ok(workspace) => parts.folders.outside(&workspace),
+        Err(_) => parts.folders,
+    };
+    let reserved = parts.reserved;
+    let tools = Followed::new(folders, parts.state, move |leaves, _| stock(leaves, &reserved));
+    Arc::new(Declared { tools, doors: parts.doors, environment: parts.environment })
+}
+
+struct Declared {
+    tools: Followed<Tools>,
+    doors: Doors,
+    environment: Environment,
+}
+
+impl Source for Declared {
+    fn name(&self) -> &str {
+        "declared"
+    }
+
+    fn is_native(&self) -> bool {
+        true
+    }
+
+    fn listing(&self) -> watch::Receiver<Listing> {
+        self.tools.listing()
+    }
+
+    fn run<'a>(
+        &'a self,
+        op: Op,
+        cx: &'a Cx,
+        _peer: &'a Arc<dyn Peer>,
+    ) -> BoxFuture<'a, Result<Members, ToolError>> {
+        Box::pin(async move {
+            let tools = self.tools.stock();
+            let tool = tools.all.get(&op.name).ok_or_else(|| {
+                ToolError::not_found(format!("There is no tool {}.", op.name))
+                    .hint("List the tools to see what there is.")
+            })?;
+            tool.run(op.params.get("arguments"), &self.environment, cx.time_left(), &self.doors).await
+        })
+    }
+}
+
+struct Tools {
+    all: BTreeMap<String, Tool>,
+    problems: Vec<Problem>,
+}
+
+/// Later files win over earlier ones. The tools of a file that cannot be read are gone until it can: the last version of
+/// one may allow what its operator is about to forbid.
+fn stock(leaves: &[Leaf], reserved: &BTreeSet<String>) -> Tools {
+    let mut tools = Tools { all: BTreeMap::new(), problems: Vec::new() };
+    for leaf in leaves {
+        let file = leaf.path.display().to_string();
+        let read = match &leaf.content {
+            Ok(text) => playbook::read::<written::File>(&file, text),
+            Err(why) => Err(Problem { file: file.clone(), line: None, what: why.clone() }),
+        };
+        match read {
+            Ok(read) => read.tools.0.into_iter().for_each(|(name, written)| {
+                let line = Some(written.referenced.line()).filter(|line| *line > 0);
+                let made = if reserved.contains(&name) {
+                    Err("the product has a tool of this name".to_owned())
+                } else {
+                    Tool::new(&name, written.value, &file)
+                };
+                tools.put(&name, made, &file, line);
+            }),
+            Err(problem) => tools.problems.push(problem),
+        }
+    }
+    tools
+}
+
+impl Tools {
+    fn put(&mut self, name: &str, made: Result<Tool, String>, file: &str, line: Option<u64>) {
+        let what = match made {
+            Ok(tool) => match self.all.insert(name.to_owned(), tool) {
+                Some(other) => format!("takes the place of the one in {}", other.file),
+                None => return,
+            },
+            Err(what) => {
+                // What it was to replace is not what the operator wants either.
+                self.all.remove(name);
+                what
+            }
+        };
+        self.problems.push(Problem { file: file.to_owned(), line, what: format!("tools.{name}: {what}") });
+    }
+}
+
+impl Stock for Tools {
+    fn lists(&self) -> Lists {
+        Lists { tools: self.all.values().map(Tool::definition).collect(), ..Lists::default() }
+    }
+
+    fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+}

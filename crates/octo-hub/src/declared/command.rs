@@ -1,0 +1,310 @@
+//! Tools that are a command line. Values are whole arguments or parts of one; no shell ever reads them.
+
+use super::parameters::{Parameters, Values, Variables, plain};
+use super::text::{Piece, Text};
+use super::written::{self, Part, Type};
+use octo_grants::exec::{Captured, Done, Exit, Job, Program};
+use octo_grants::fs::Read;
+use octo_grants::{Doors, Exec, Fs, WorkPath};
+use octo_model::{Kind, ToolError};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Component, Path};
+use std::time::Duration;
+
+/// Bytes kept of each stream.
+const KEEP: usize = 1 << 20;
+
+/// Ends a program's options; what follows is no option, whatever it begins with.
+const END_OF_OPTIONS: &str = "--";
+
+pub struct Command {
+    argv: Vec<Words>,
+    env: Vec<(String, Text)>,
+    stdin: Option<Text>,
+    folder: String,
+    pub network: bool,
+    ok_exit: Vec<i32>,
+    /// Paths of the workspace among its parameters.
+    paths: Vec<String>,
+}
+
+/// Arguments that are there together or not at all.
+struct Words {
+    when: Option<String>,
+    texts: Vec<Text>,
+}
+
+impl Command {
+    pub fn new(written: written::Command, parameters: &Parameters) -> Result<Self, String> {
+        let argv: Vec<Words> = written.argv.into_iter().map(words).collect::<Result<_, _>>()?;
+        let program = argv.first().filter(|first| first.when.is_none()).and_then(|first| first.texts.first());
+        if program.and_then(Text::literal).is_none_or(str::is_empty) {
+            return Err(
+                "`argv` begins with the program, and no parameter decides which one that is".to_owned()
+            );
+        }
+        if let Some(when) =
+            argv.iter().filter_map(|words| words.when.as_ref()).find(|name| parameters.get(name).is_none())
+        {
+            return Err(format!("`when: {when}` names no parameter"));
+        }
+        if argv.iter().flat_map(|words| &words.texts).any(|text| text.variables().next().is_some()) {
+            return Err(
+                "variables go into `env`, since everybody on the machine can read arguments".to_owned()
+            );
+        }
+        let env = written.env.0.into_iter().map(|(name, value)| Ok((name, Text::parse(&value.0)?)));
+        let paths = parameters
+            .names()
+            .filter(|name| parameters.get(name).is_some_and(|one| one.kind == Type::Path))
+            .map(str::to_owned);
+        Ok(Self {
+            argv,
+            env: env.collect::<Result<_, String>>()?,
+            stdin: written.stdin.as_deref().map(Text::parse).transpose()?,
+            folder: written.folder.unwrap_or_else(|| ".".to_owned()),
+            network: written.network,
+            ok_exit: written.ok_exit,
+            paths: paths.collect(),
+        })
+    }
+
+    /// Every text that is filled in.
+    pub fn texts(&self) -> impl Iterator<Item = &Text> {
+        let words = self.argv.iter().flat_map(|words| &words.texts);
+        words.chain(self.env.iter().map(|(_, text)| text)).chain(&self.stdin)
+    }
+
+    pub fn conditions(&self) -> impl Iterator<Item = &str> {
+        self.argv.iter().filter_map(|words| words.when.as_deref())
+    }
+
+    /// The arguments of one call.
+    fn argv(&self, values: &Values<'_>) -> Result<Vec<OsString>, ToolError> {
+        let (mut argv, mut guarded) = (Vec::new(), false);
+        for words in &self.argv {
+            let off = words.when.as_ref().is_some_and(|name| !values.is_on(name));
+            let absent = words.texts.iter().flat_map(Text::parameters).any(|name| values.get(name).is_none());
+            if off || absent {
+                continue;
+            }
+            for text in &words.texts {
+                guarded |= text.literal() == Some(END_OF_OPTIONS);
+                for argument in arguments(text, values)? {
+                    if !guarded {
+                        no_option(text, &argument, values)?;
+                    }
+                    argv.push(OsString::from(argument));
+                }
+            }
+        }
+        Ok(argv)
+    }
+
+    pub async fn run(
+        &self,
+        mut values: Values<'_>,
+        variables: &Variables,
+        writes: bool,
+        timeout: Duration,
+        doors: &Doors,
+    ) -> Result<String, ToolError> {
+        let exec: Exec = doors.open()?;
+        let fs: Fs<Read> = octo_grants::Grant::open(doors)?;
+        for name in &self.paths {
+            if let Some(path) = values.get(name).and_then(Value::as_str) {
+                let path = within(&fs, name, path)?;
+                values.set(name, Value::String(path));
+            }
+        }
+        let mut env = BTreeMap::new();
+        for (name, text) in &self.env {
+            if let Some(value) = values.fill(text, variables)? {
+                env.insert(name.clone(), value);
+            }
+        }
+        let stdin = self.stdin.as_ref().map(|text| values.fill(text, variables)).transpose()?.flatten();
+        let job = Job {
+            program: Program::Argv(self.argv(&values)?),
+            cwd: fs.place(&WorkPath::from(self.folder.as_str()))?,
+            env,
+            stdin: stdin.map(|text| text.into_bytes().into()),
+            timeout,
+            keep: KEEP,
+            network: self.network,
+            writes,
+            readable: Vec::new(),
+            on_output: None,
+        };
+        self.said(exec.run(job).await?, timeout)
+    }
+
+    fn said(&self, done: Done, timeout: Duration) -> Result<String, ToolError> {
+        let (out, err) = (said(&done.stdout), said(&done.stderr));
+        let failed = |what: String| {
+            let words = if err.trim().is_empty() { out.trim() } else { err.trim() };
+            let words: String = words.chars().take(2_000).collect();
+            if words.is_empty() { what } else { format!("{what} It said: {words}") }
+        };
+        match done.exit {
+            Exit::Code(code) if self.ok_exit.contains(&code) => Ok(out),
+            Exit::Code(code) => Err(ToolError::new(
+                Kind::Conflict,
+                failed(format!("The program ended with exit code {code}.")),
+            )
+            .hint("Change the parameters according to what it said.")),
+            Exit::Signal(signal) => {
+                Err(ToolError::unavailable(failed(format!("The program was ended by signal {signal}.")))
+                    .hint("Ask for less at once."))
+            }
+            Exit::TimedOut => Err(ToolError::new(
+                Kind::Timeout,
+                failed(format!("The program did not end within {} s.", timeout.as_secs())),
+            )
+            .hint("Ask for less at once, or ask the operator to raise the tool's `timeout_seconds`.")),
+        }
+    }
+}
+
+fn words(part: Part) -> Result<Words, String> {
+    let texts = |all: Vec<String>| all.iter().map(|text| Text::parse(text)).collect::<Result<Vec<_>, _>>();
+    Ok(match part {
+        Part::One(text) => Words { when: None, texts: texts(vec![text])? },
+        Part::Group(all) => Words { when: None, texts: texts(all)? },
+        Part::When { when, args } => Words { when: Some(when), texts: texts(args)? },
+    })
+}
+
+/// One argument, or one for each item where a parameter with several texts stands alone.
+fn arguments(text: &Text, values: &Values<'_>) -> Result<Vec<String>, ToolError> {
+    if let Some((name, Value::Array(items))) = text.whole().and_then(|name| Some((name, values.get(name)?))) {
+        return items.iter().map(|item| plain(name, item)).collect();
+    }
+    Ok(values.fill(text, &Variables::new())?.into_iter().collect())
+}
+
+/// A value must not become an option, unless the operator says that it may.
+fn no_option(text: &Text, argument: &str, values: &Values<'_>) -> Result<(), ToolError> {
+    let (Some(Piece::Parameter(name)), true) = (text.0.first(), argument.starts_with('-')) else {
+        return Ok(());
+    };
+    if values.parameter(name).is_some_and(|parameter| parameter.dash) {
+        return Ok(());
+    }
+    Err(ToolError::invalid(format!("The parameter `{name}` may not begin with `-`."))
+        .hint("A program could take it for an option; write a path as ./-name."))
+}
+
+/// The real path of a file in the workspace.
+fn within(fs: &Fs<Read>, name: &str, path: &str) -> Result<String, ToolError> {
+    if Path::new(path).components().any(|part| part == Component::ParentDir) {
+        return Err(ToolError::invalid(format!("The parameter `{name}` has `..` in it."))
+            .hint("Give a path relative to the workspace."));
+    }
+    let place = fs.place(&WorkPath::from(path))?;
+    let real = place.root().path.join(place.inside());
+    real.into_os_string().into_string().map_err(|_| ToolError::invalid("The path is not UTF-8."))
+}
+
+/// Beginning and end, and what was left out between them.
+fn said(stream: &Captured) -> String {
+    let head = String::from_utf8_lossy(&stream.head);
+    if stream.tail.is_empty() {
+        return head.into_owned();
+    }
+    let kept = (stream.head.len() + stream.tail.len()) as u64;
+    let left_out = stream.total.saturating_sub(kept);
+    format!("{head}\n[{left_out} bytes are left out here]\n{}", String::from_utf8_lossy(&stream.tail))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use octo_model::Json;
+    use serde_json::json;
+
+    fn argv(yaml: &str, arguments: &Value) -> Result<Vec<String>, String> {
+        #[derive(serde::Deserialize)]
+        struct Both {
+            parameters: crate::playbook::Ordered<written::Parameter>,
+            command: written::Command,
+        }
+        let both: Both = serde_saphyr::from_str(yaml).unwrap();
+        let parameters = Parameters::new(both.parameters)?;
+        let command = Command::new(both.command, &parameters)?;
+        let json = Json::from(arguments.clone());
+        let values = parameters.values(Some(&json)).map_err(|error| error.text())?;
+        let argv = command.argv(&values).map_err(|error| error.text())?;
+        Ok(argv.into_iter().map(|word| word.into_string().unwrap()).collect())
+    }
+
+    const TOOL: &str = r#"
+parameters:
+  name: {description: x}
+  free: {description: x, dash: true}
+  many: {type: array, description: x}
+  loud: {type: boolean, description: x}
+  count: {type: integer, description: x, default: 5}
+command:
+  argv: [prog, -n, 7, "--count={{count}}", [--name, "{{name}}"], {when: loud, args: [-v, loud]}, "{{free}}", --, "{{many}}", "x{{name}}"]
+"#;
+
+    #[test]
+    fn arguments_are_put_together_whole() {
+        for (arguments, wanted) in [
+            (json!({}), vec!["prog", "-n", "7", "--count=5", "--"]),
+            (
+                json!({"name": "a b; $(c)", "loud": true, "count": -2}),
+                vec![
+                    "prog",
+                    "-n",
+                    "7",
+                    "--count=-2",
+                    "--name",
+                    "a b; $(c)",
+                    "-v",
+                    "loud",
+                    "--",
+                    "xa b; $(c)",
+                ],
+            ),
+            (json!({"loud": false, "free": "-x"}), vec!["prog", "-n", "7", "--count=5", "-x", "--"]),
+            (json!({"many": ["-a", "b c", ""]}), vec!["prog", "-n", "7", "--count=5", "--", "-a", "b c", ""]),
+        ] {
+            assert_eq!(argv(TOOL, &arguments).unwrap(), wanted, "{arguments}");
+        }
+    }
+
+    #[test]
+    fn what_looks_like_an_option_or_breaks_lines_is_refused() {
+        for (arguments, why) in [
+            (json!({"name": "-rf"}), "may not begin with `-`"),
+            (json!({"name": "--exec=x"}), "may not begin with `-`"),
+            (json!({"name": "a\nb"}), "control character"),
+            (json!({"name": "a\u{1b}[2J"}), "control character"),
+            (json!({"name": "a\u{0}b"}), "control character"),
+            (json!({"many": ["a", "b\rc"]}), "control character"),
+        ] {
+            let error = argv(TOOL, &arguments).unwrap_err();
+            assert!(error.contains(why), "{arguments}: {error}");
+        }
+    }
+
+    #[test]
+    fn commands_that_cannot_be_meant_are_refused_when_read() {
+        for (command, why) in [
+            (r#"argv: []"#, "begins with the program"),
+            (r#"argv: ["{{name}}"]"#, "begins with the program"),
+            (r#"argv: [{when: name, args: [x]}]"#, "begins with the program"),
+            (r#"argv: [x, {when: nobody, args: [y]}]"#, "names no parameter"),
+            (r#"argv: [x, "{{env.TOKEN}}"]"#, "variables go into `env`"),
+            (r#"argv: [x, "{{name"]"#, "without its"),
+        ] {
+            let yaml = format!("parameters: {{name: {{description: x}}}}\ncommand: {{{command}}}");
+            let error = argv(&yaml, &json!({})).unwrap_err();
+            assert!(error.contains(why), "{command}: {error}");
+        }
+    }
+}

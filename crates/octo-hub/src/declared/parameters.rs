@@ -1,0 +1,233 @@
+//! The parameters of a declared tool: their schema, and the values of one call.
+
+use super::text::{Piece, Text};
+use super::written::{Parameter, Type};
+use crate::playbook::Ordered;
+use octo_model::{Json, ToolError};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// Longest text and most texts, where the operator says nothing.
+const MAX_LENGTH: u64 = 10_000;
+const MAX_ITEMS: u64 = 100;
+
+/// Values of the hub's environment, by name.
+pub type Variables = BTreeMap<String, String>;
+
+pub struct Parameters {
+    all: Vec<(String, Parameter)>,
+    pub schema: Value,
+}
+
+impl Parameters {
+    pub fn new(written: Ordered<Parameter>) -> Result<Self, String> {
+        let mut properties = Map::new();
+        for (name, parameter) in &written.0 {
+            if !matches!(Text::parse(&format!("{{{{{name}}}}}")), Ok(text) if text.whole().is_some()) {
+                return Err(format!("`{name}` cannot be the name of a parameter"));
+            }
+            if parameter.required && parameter.default.is_some() {
+                return Err(format!("`{name}` is required and has a default"));
+            }
+            properties.insert(name.clone(), property(name, parameter)?);
+        }
+        let required: Vec<&str> =
+            written.0.iter().filter(|(_, one)| one.required).map(|(name, _)| name.as_str()).collect();
+        let schema = json!({
+            "type": "object", "properties": properties, "required": required, "additionalProperties": false
+        });
+        jsonschema::options()
+            .build(&schema)
+            .map_err(|error| format!("the parameters make no schema: {error}"))?;
+        let parameters = Self { all: written.0, schema };
+        for (name, parameter) in &parameters.all {
+            if let Some(default) = &parameter.default {
+                parameters.fits(name, default)?;
+            }
+        }
+        Ok(parameters)
+    }
+
+    pub fn get(&self, name: &str) -> Option<&Parameter> {
+        self.all.iter().find(|(known, _)| known == name).map(|(_, parameter)| parameter)
+    }
+
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.all.iter().map(|(name, _)| name.as_str())
+    }
+
+    fn fits(&self, name: &str, default: &Value) -> Result<(), String> {
+        let own =
+            self.schema.pointer("/properties").and_then(|all| all.get(name)).cloned().unwrap_or_default();
+        let validator = jsonschema::options().build(&own).map_err(|error| error.to_string())?;
+        if validator.is_valid(default) {
+            Ok(())
+        } else {
+            Err(format!("the default of `{name}` does not fit it"))
+        }
+    }
+
+    /// The values of one call, defaults included. The hub has held them against the schema; what a schema cannot say is
+    /// looked at here.
+    pub fn values(&self, arguments: Option<&Json>) -> Result<Values<'_>, ToolError> {
+        let mut given: Map<String, Value> = match arguments {
+            Some(json) => json
+                .to()
+                .map_err(|error| ToolError::invalid(format!("The arguments do not fit: {error}.")))?,
+            None => Map::new(),
+        };
+        for (name, parameter) in &self.all {
+            if let (false, Some(default)) = (given.contains_key(name), &parameter.default) {
+                given.insert(name.clone(), default.clone());
+            }
+            if let Some(value) = given.get(name) {
+                clean(name, value, parameter.multiline)?;
+            } else if parameter.required {
+                return Err(ToolError::invalid(format!("The parameter `{name}` is missing."))
+                    .hint("Give it a value."));
+            }
+        }
+        Ok(Values { parameters: self, given })
+    }
+}
+
+fn property(name: &str, parameter: &Parameter) -> Result<Value, String> {
+    let kind = match parameter.kind {
+        Type::String | Type::Path => "string",
+        Type::Integer => "integer",
+        Type::Number => "number",
+        Type::Boolean => "boolean",
+        Type::Array => "array",
+    };
+    let mut schema = json!({"type": kind, "description": parameter.description});
+    let mut set = |key: &str, value: Value| {
+        if let Value::Object(schema) = &mut schema {
+            schema.insert(key.to_owned(), value);
+        }
+    };
+    let textual = matches!(parameter.kind, Type::String | Type::Path | Type::Array);
+    if !textual && (parameter.pattern.is_some() || parameter.max_length.is_some()) {
+        return Err(format!("`{name}` is no text, so it has neither `pattern` nor `max_length`"));
+    }
+    let mut text = json!({"maxLength": parameter.max_length.unwrap_or(MAX_LENGTH)});
+    if let (Some(pattern), Value::Object(text)) = (&parameter.pattern, &mut text) {
+        text.insert("pattern".to_owned(), json!(format!("^(?:{pattern})$")));
+    }
+    let (min, max) = (parameter.min.clone().map(Value::Number), parameter.max.clone().map(Value::Number));
+    match parameter.kind {
+        Type::Array => {
+            if let Value::Object(text) = &mut text {
+                text.insert("type".to_owned(), json!("string"));
+                if !parameter.choices.is_empty() {
+                    text.insert("enum".to_owned(), json!(parameter.choices));
+                }
+            }
+            set("items", text);
+            set("maxItems", max.unwrap_or_else(|| json!(MAX_ITEMS)));
+            if let Some(min) = min {
+                set("minItems", min);
+            }
+        }
+        Type::String | Type::Path => {
+            if let Value::Object(text) = text {
+                text.into_iter().for_each(|(key, value)| set(&key, value));
+            }
+            if let Some(min) = min {
+                set("minLength", min);
+            }
+            if let Some(max) = max {
+                set("maxLength", max);
+            }
+        }
+        Type::Integer | Type::Number => {
+            if let Some(min) = min {
+                set("minimum", min);
+            }
+            if let Some(max) = max {
+                set("maximum", max);
+            }
+        }
+        Type::Boolean => {}
+    }
+    if !parameter.choices.is_empty() && parameter.kind != Type::Array {
+        set("enum", json!(parameter.choices));
+    }
+    if let Some(default) = &parameter.default {
+        set("default", default.clone());
+    }
+    Ok(schema)
+}
+
+/// Characters that move cursors, end lines or end strings are in no value, unless it is a text of several lines.
+fn clean(name: &str, value: &Value, multiline: bool) -> Result<(), ToolError> {
+    let allowed = |c: char| !c.is_control() || (multiline && matches!(c, '\n' | '\r' | '\t'));
+    let fine = match value {
+        Value::String(text) => text.chars().all(allowed),
+        Value::Array(items) => return items.iter().try_for_each(|item| clean(name, item, multiline)),
+        _ => true,
+    };
+    if fine {
+        return Ok(());
+    }
+    Err(ToolError::invalid(format!("The parameter `{name}` has a control character.")).hint(if multiline {
+        "Leave out all but line breaks and tabs."
+    } else {
+        "Give it in one line."
+    }))
+}
+
+/// The values of one call.
+pub struct Values<'a> {
+    parameters: &'a Parameters,
+    given: Map<String, Value>,
+}
+
+impl Values<'_> {
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.given.get(name)
+    }
+
+    pub fn parameter(&self, name: &str) -> Option<&Parameter> {
+        self.parameters.get(name)
+    }
+
+    pub fn set(&mut self, name: &str, value: Value) {
+        self.given.insert(name.to_owned(), value);
+    }
+
+    /// Whether it was given and says yes.
+    pub fn is_on(&self, name: &str) -> bool {
+        match self.given.get(name) {
+            None | Some(Value::Null | Value::Bool(false)) => false,
+            Some(Value::String(text)) => !text.is_empty(),
+            Some(Value::Array(items)) => !items.is_empty(),
+            Some(_) => true,
+        }
+    }
+
+    /// The text, or nothing when a parameter in it was not given.
+    pub fn fill(&self, text: &Text, variables: &Variables) -> Result<Option<String>, ToolError> {
+        let mut filled = String::new();
+        for piece in &text.0 {
+            match piece {
+                Piece::Literal(literal) => filled.push_str(literal),
+                Piece::Variable(name) => filled.push_str(variables.get(name).map_or("", String::as_str)),
+                Piece::Parameter(name) => match self.given.get(name) {
+                    None => return Ok(None),
+                    Some(value) => filled.push_str(&plain(name, value)?),
+                },
+            }
+        }
+        Ok(Some(filled))
+    }
+}
+
+/// One value as text.
+pub fn plain(name: &str, value: &Value) -> Result<String, ToolError> {
+    match value {
+        Value::String(text) => Ok(text.clone()),
+        Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
+        _ => Err(ToolError::invalid(format!("The parameter `{name}` must be one value here."))
+            .hint("Give a text, a number or a switch.")),
+    }
+}

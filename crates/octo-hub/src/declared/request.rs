@@ -1,0 +1,388 @@
+//! Tools that are an HTTP request. The address is built by parts: a value never becomes another segment, key or host.
+
+use super::parameters::{Parameters, Values, Variables};
+use super::text::Text;
+use super::written::{self, Type};
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use http::{Method, StatusCode};
+use octo_grants::net::{Answer, Ask};
+use octo_grants::{Doors, Net};
+use octo_model::{Kind, ToolError};
+use serde_json::{Map, Value};
+use std::time::Duration;
+use url::Url;
+
+const LARGEST: usize = 4 << 20;
+const REDIRECTS: usize = 5;
+
+pub struct Request {
+    method: Method,
+    base: Url,
+    path: Vec<Text>,
+    query: Vec<(String, Text)>,
+    headers: Vec<(HeaderName, Text)>,
+    json: Option<Body>,
+}
+
+/// JSON whose texts are filled in; its shape never changes but for members that are not given.
+enum Body {
+    Text(Text),
+    List(Vec<Body>),
+    Object(Vec<(String, Body)>),
+    Other(Value),
+}
+
+impl Request {
+    pub fn new(written: written::Request, parameters: &Parameters) -> Result<Self, String> {
+        let method = match written.method.as_str() {
+            "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" => written.method.parse::<Method>(),
+            other => {
+                return Err(format!("`{other}` is no method; write GET, POST, PUT, PATCH, DELETE or HEAD"));
+            }
+        };
+        let method = method.map_err(|error| error.to_string())?;
+        if written.json.is_some() && (method == Method::GET || method == Method::HEAD) {
+            return Err(format!("a {method} request has no body; leave out `json` or change `method`"));
+        }
+        if parameters.names().any(|name| parameters.get(name).is_some_and(|one| one.kind == Type::Path)) {
+            return Err("a request has no use for a parameter of type `path`".to_owned());
+        }
+        let path: Vec<Text> =
+            written.path.iter().map(|segment| Text::parse(&segment.0)).collect::<Result<_, _>>()?;
+        let loose = path
+            .iter()
+            .flat_map(Text::parameters)
+            .find(|name| parameters.get(name).is_some_and(|one| !one.required && one.default.is_none()));
+        if let Some(loose) = loose {
+            return Err(format!("`{loose}` is part of the path, so it is required or has a default"));
+        }
+        let query: Vec<(String, Text)> = written
+            .query
+            .0
+            .into_iter()
+            .map(|(name, value)| Ok((name, Text::parse(&value.0)?)))
+            .collect::<Result<_, String>>()?;
+        if path.iter().chain(query.iter().map(|(_, text)| text)).any(|text| text.variables().next().is_some())
+        {
+            return Err("variables go into `headers`, since addresses are logged".to_owned());
+        }
+        let headers = written.headers.0.into_iter().map(|(name, value)| header(&name, &value.0));
+        Ok(Self {
+            method,
+            base: base(&written.base)?,
+            path,
+            query,
+            headers: headers.collect::<Result<_, String>>()?,
+            json: written.json.map(body).transpose()?,
+        })
+    }
+
+    /// Every text that is filled in.
+    pub fn texts(&self) -> Vec<&Text> {
+        let mut all: Vec<&Text> = self.path.iter().collect();
+        all.extend(self.query.iter().map(|(_, text)| text));
+        all.extend(self.headers.iter().map(|(_, text)| text));
+        if let Some(body) = &self.json {
+            body.texts(&mut all);
+        }
+        all
+    }
+
+    fn ask(&self, values: &Values<'_>, variables: &Variables, timeout: Duration) -> Result<Ask, ToolError> {
+        let mut ask = Ask::get(self.url(values)?);
+        ask.method = self.method.clone();
+        ask.headers = self.head(values, variables)?;
+        if let Some(body) = self.json.as_ref().and_then(|body| body.fill(values).transpose()).transpose()? {
+            ask.headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
+            ask.body = Some(body.to_string().into());
+        }
+        ask.timeout = timeout;
+        ask.max_bytes = LARGEST;
+        // What the operator has put into a header is for the operator's address alone.
+        let plain = self.method == Method::GET && variables.is_empty();
+        ask.redirects = if plain { REDIRECTS } else { 0 };
+        Ok(ask)
+    }
+
+    fn url(&self, values: &Values<'_>) -> Result<Url, ToolError> {
+        let mut url = self.base.clone();
+        {
+            let mut segments = url.path_segments_mut().map_err(|()| ToolError::internal("no path"))?;
+            segments.pop_if_empty();
+            for text in &self.path {
+                if let Some(segment) = values.fill(text, &Variables::new())? {
+                    segments.push(&one_segment(text, segment)?);
+                }
+            }
+        }
+        for (name, text) in &self.query {
+            match text.whole().and_then(|name| values.get(name)) {
+                Some(Value::Array(items)) => {
+                    let items = items.iter().filter_map(Value::as_str);
+                    url.query_pairs_mut().extend_pairs(items.map(|item| (name, item)));
+                }
+                _ => {
+                    if let Some(value) = values.fill(text, &Variables::new())? {
+                        url.query_pairs_mut().append_pair(name, &value);
+                    }
+                }
+            }
+        }
+        Ok(url)
+    }
+
+    fn head(&self, values: &Values<'_>, variables: &Variables) -> Result<HeaderMap, ToolError> {
+        let mut headers = HeaderMap::new();
+        for (name, text) in &self.headers {
+            let Some(value) = values.fill(text, variables)? else { continue };
+            let mut value = HeaderValue::from_str(&value).map_err(|_| {
+                ToolError::invalid(format!("The value of the header {name} cannot be sent."))
+                    .hint("Give it in one line, without control characters.")
+            })?;
+            value.set_sensitive(text.variables().next().is_some());
+            headers.insert(name.clone(), value);
+        }
+        Ok(headers)
+    }
+
+    pub async fn run(
+        &self,
+        values: &Values<'_>,
+        variables: &Variables,
+        timeout: Duration,
+        doors: &Doors,
+    ) -> Result<String, ToolError> {
+        let net: Net = doors.open()?;
+        let mut ask = self.ask(values, variables, timeout)?;
+        ask.url = net.url(ask.url.as_str())?;
+        let answer = net.send(ask).await?;
+        let text = String::from_utf8_lossy(&answer.body).into_owned();
+        if !answer.status.is_success() {
+            return Err(refused(&answer, &text));
+        }
+        if answer.truncated {
+            return Err(ToolError::new(Kind::TooLarge, format!("The answer has more than {LARGEST} bytes."))
+                .hint("Ask for less at once."));
+        }
+        Ok(text)
+    }
+}
+
+fn base(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|error| format!("`base` is no address: {error}"))?;
+    let plain = matches!(url.scheme(), "http" | "https")
+        && url.username().is_empty()
+        && url.password().is_none()
+        && url.query().is_none()
+        && url.fragment().is_none()
+        && !text.contains("{{");
+    if plain {
+        Ok(url)
+    } else {
+        Err("`base` is scheme, host and path only; values go into `path`, `query`, `headers` and `json`"
+            .to_owned())
+    }
+}
+
+fn header(name: &str, value: &str) -> Result<(HeaderName, Text), String> {
+    let known: HeaderName = name.parse().map_err(|_| format!("`{name}` is no name of a header"))?;
+    if ["host", "content-length", "transfer-encoding", "connection"].contains(&known.as_str()) {
+        return Err(format!("the header `{name}` is not set by hand"));
+    }
+    Ok((known, Text::parse(value)?))
+}
+
+/// A value stays one segment: slashes in it are encoded, and dots that would lead elsewhere are refused.
+fn one_segment(text: &Text, segment: String) -> Result<String, ToolError> {
+    let name = text.parameters().next().unwrap_or_default();
+    if segment.is_empty() || segment == "." || segment == ".." {
+        return Err(ToolError::invalid(format!(
+            "The parameter `{name}` cannot be `{segment}` in an address."
+        ))
+        .hint("Give the name or number of one thing."));
+    }
+    Ok(segment)
+}
+
+fn body(value: Value) -> Result<Body, String> {
+    Ok(match value {
+        Value::String(text) => {
+            let text = Text::parse(&text)?;
+            if text.variables().next().is_some() {
+                return Err("variables go into `headers`".to_owned());
+            }
+            Body::Text(text)
+        }
+        Value::Array(items) => Body::List(items.into_iter().map(body).collect::<Result<_, _>>()?),
+        Value::Object(members) => {
+            let members = members.into_iter().map(|(key, value)| Ok((key, body(value)?)));
+            Body::Object(members.collect::<Result<_, String>>()?)
+        }
+        other => Body::Other(other),
+    })
+}
+
+impl Body {
+    fn texts<'a>(&'a self, all: &mut Vec<&'a Text>) {
+        match self {
+            Self::Text(text) => all.push(text),
+            Self::List(items) => items.iter().for_each(|item| item.texts(all)),
+            Self::Object(members) => members.iter().for_each(|(_, member)| member.texts(all)),
+            Self::Other(_) => {}
+        }
+    }
+
+    /// A parameter that stands alone keeps its type; one that was not given takes its member with it.
+    fn fill(&self, values: &Values<'_>) -> Result<Option<Value>, ToolError> {
+        Ok(match self {
+            Self::Text(text) => match text.whole() {
+                Some(name) => values.get(name).cloned(),
+                None => values.fill(text, &Variables::new())?.map(Value::String),
+            },
+            Self::List(items) => {
+                let filled = items.iter().filter_map(|item| item.fill(values).transpose());
+                Some(Value::Array(filled.collect::<Result<_, _>>()?))
+            }
+            Self::Object(members) => {
+                let mut filled = Map::new();
+                for (key, member) in members {
+                    if let Some(value) = member.fill(values)? {
+                        filled.insert(key.clone(), value);
+                    }
+                }
+                Some(Value::Object(filled))
+            }
+            Self::Other(value) => Some(value.clone()),
+        })
+    }
+}
+
+/// The service's own words, which say what was wrong.
+fn refused(answer: &Answer, text: &str) -> ToolError {
+    let words: String = text.trim().chars().filter(|c| !c.is_control() || *c == '\n').take(1_000).collect();
+    let message = format!("The service answered {}. {words}", answer.status.as_u16());
+    let message = message.trim_end().to_owned();
+    match answer.status {
+        StatusCode::NOT_FOUND | StatusCode::GONE => {
+            ToolError::not_found(message).hint("Check the parameters that name something.")
+        }
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+            ToolError::denied(message).hint("Ask the operator to check the tool's credentials.")
+        }
+        StatusCode::CONFLICT | StatusCode::PRECONDITION_FAILED => {
+            ToolError::new(Kind::Conflict, message).hint("Look at the present state first.")
+        }
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
+            let wait = answer.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+            ToolError::unavailable(message)
+                .hint("Try again later.")
+                .retry_after(Duration::from_secs(wait.unwrap_or(10)))
+        }
+        status if status.is_server_error() => ToolError::unavailable(message).hint("Try again later."),
+        status if status.is_redirection() => ToolError::unavailable(message)
+            .hint("It sends the caller elsewhere; ask the operator to correct the tool's `base`."),
+        _ => ToolError::invalid(message).hint("Change the parameters according to what it said."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use octo_model::Json;
+    use serde_json::json;
+
+    const TOOL: &str = r#"
+parameters:
+  owner: {description: x, required: true}
+  number: {type: integer, description: x, default: 1}
+  label: {type: array, description: x}
+  note: {description: x, multiline: true}
+  draft: {type: boolean, description: x}
+request:
+  method: POST
+  base: https://api.example.com/v1/
+  path: [repos, "{{owner}}", "n{{number}}"]
+  query: {label: "{{label}}", q: "is:{{note}}", fixed: a b}
+  headers: {X-Owner: "{{owner}}", Authorization: "Bearer {{env.TOKEN}}"}
+  json: {title: "by {{owner}}", draft: "{{draft}}", labels: "{{label}}", deep: [{note: "{{note}}"}, 3]}
+"#;
+
+    fn asked(yaml: &str, arguments: &Value) -> Result<(String, HeaderMap, Value), String> {
+        #[derive(serde::Deserialize)]
+        struct Both {
+            parameters: crate::playbook::Ordered<written::Parameter>,
+            request: written::Request,
+        }
+        let both: Both = serde_saphyr::from_str(yaml).unwrap();
+        let parameters = Parameters::new(both.parameters)?;
+        let request = Request::new(both.request, &parameters)?;
+        let json = Json::from(arguments.clone());
+        let values = parameters.values(Some(&json)).map_err(|error| error.text())?;
+        let variables = Variables::from([("TOKEN".to_owned(), "s3cret-token".to_owned())]);
+        let ask = request.ask(&values, &variables, Duration::from_secs(1)).map_err(|error| error.text())?;
+        let body = ask.body.map_or(Value::Null, |body| serde_json::from_slice(&body).unwrap());
+        Ok((ask.url.to_string(), ask.headers, body))
+    }
+
+    #[test]
+    fn requests_are_built_by_parts() {
+        let base = "https://api.example.com/v1/repos";
+        for (arguments, url, body) in [
+            (
+                json!({"owner": "a"}),
+                format!("{base}/a/n1?fixed=a+b"),
+                json!({"title": "by a", "deep": [{}, 3]}),
+            ),
+            (
+                json!({"owner": "../admin", "number": 2, "draft": true}),
+                format!("{base}/..%2Fadmin/n2?fixed=a+b"),
+                json!({"title": "by ../admin", "draft": true, "deep": [{}, 3]}),
+            ),
+            (
+                json!({"owner": "a?x=1#y", "label": ["p&q=1", "r"], "note": "l\n\"m\""}),
+                format!("{base}/a%3Fx=1%23y/n1?label=p%26q%3D1&label=r&q=is%3Al%0A%22m%22&fixed=a+b"),
+                json!({"title": "by a?x=1#y", "labels": ["p&q=1", "r"], "deep": [{"note": "l\n\"m\""}, 3]}),
+            ),
+            (
+                json!({"owner": "%2e%2e"}),
+                format!("{base}/%252e%252e/n1?fixed=a+b"),
+                json!({"title": "by %2e%2e", "deep": [{}, 3]}),
+            ),
+        ] {
+            let (found, headers, sent) = asked(TOOL, &arguments).unwrap();
+            assert_eq!((found, sent), (url, body), "{arguments}");
+            assert_eq!(headers["authorization"], "Bearer s3cret-token");
+            assert!(headers["authorization"].is_sensitive());
+        }
+    }
+
+    #[test]
+    fn values_that_lead_elsewhere_are_refused() {
+        for owner in [".", "..", "", "a\nb", "a\r\nX-Evil: 1", "a\u{0}"] {
+            assert!(asked(TOOL, &json!({"owner": owner})).is_err(), "{owner:?}");
+        }
+        let (url, ..) = asked(TOOL, &json!({"owner": "@evil.example"})).unwrap();
+        assert!(url.starts_with("https://api.example.com/"), "{url}");
+    }
+
+    #[test]
+    fn requests_that_cannot_be_meant_are_refused_when_read() {
+        for (request, why) in [
+            ("base: 'https://{{host}}/'", "`base`"),
+            ("base: 'https://user:word@example.com/'", "`base`"),
+            ("base: 'file:///etc/passwd'", "`base`"),
+            ("base: 'https://example.com/?a=1'", "`base`"),
+            ("base: 'https://example.com', method: CONNECT", "no method"),
+            ("base: 'https://example.com', json: {a: 1}", "no body"),
+            ("base: 'https://example.com', headers: {Host: x}", "not set by hand"),
+            ("base: 'https://example.com', headers: {'a b': x}", "no name of a header"),
+            ("base: 'https://example.com', query: {k: '{{env.KEY}}'}", "variables go into"),
+            ("base: 'https://example.com', path: ['{{env.KEY}}']", "variables go into"),
+            ("base: 'https://example.com', path: ['{{host}}']", "required or has a default"),
+        ] {
+            let yaml = format!("parameters: {{host: {{description: x}}}}\nrequest: {{{request}}}");
+            let error = asked(&yaml, &json!({})).unwrap_err();
+            assert!(error.contains(why), "{request}: {error}");
+        }
+    }
+}

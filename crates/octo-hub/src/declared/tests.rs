@@ -1,0 +1,18 @@
+//! Declared tools from folders, through the source, against a real sandbox and a real server.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests write the files that the source follows, and listen on loopback"
+)]
+
+mod bench;
+mod calls;
+mod cookbook;
+mod hostile;
+mod problems;
+
+/// The launcher that the others start: this very binary.
+#[test]
+#[ignore = "a process that other tests start"]
+fn launcher() {
+    octo_grants::exec::launch::main(std::env::args_os());
+}

@@ -1,0 +1,188 @@
+//! One declared tool, checked when it is read, so that a call can only fail for reasons of its own.
+
+use super::command::Command;
+use super::parameters::{Parameters, Variables};
+use super::request::Request;
+use super::text::Text;
+use super::written::{EffectWord, Output, Written};
+use crate::nearest::nearest;
+use octo_grants::Doors;
+use octo_model::{Effect, Json, MAX_LISTED, Members, ToolError, is_plain};
+use octo_toolkit::Definition;
+use serde_json::Value;
+use std::time::Duration;
+
+/// Shorter texts occur by chance.
+const SHORTEST_SECRET: usize = 6;
+const LONGEST: u64 = 3_600;
+
+pub struct Tool {
+    pub name: String,
+    pub file: String,
+    title: Option<String>,
+    description: String,
+    effect: Effect,
+    timeout: Duration,
+    output: Output,
+    parameters: Parameters,
+    what: What,
+}
+
+enum What {
+    Command(Command),
+    Request(Request),
+}
+
+impl What {
+    fn texts(&self) -> Vec<&Text> {
+        match self {
+            Self::Command(command) => command.texts().collect(),
+            Self::Request(request) => request.texts(),
+        }
+    }
+
+    fn conditions(&self) -> Vec<&str> {
+        match self {
+            Self::Command(command) => command.conditions().collect(),
+            Self::Request(_) => Vec::new(),
+        }
+    }
+}
+
+impl Tool {
+    pub fn new(name: &str, written: Written, file: &str) -> Result<Self, String> {
+        if !is_plain(name) || name.len() > MAX_LISTED {
+            return Err(format!("a name has letters, digits, `-` and `_`, and at most {MAX_LISTED} of them"));
+        }
+        if written.description.trim().is_empty() {
+            return Err("the description is empty, and it is all that an agent knows of a tool".to_owned());
+        }
+        if !(1..=LONGEST).contains(&written.timeout_seconds) {
+            return Err(format!("`timeout_seconds` is between 1 and {LONGEST}"));
+        }
+        let parameters = Parameters::new(written.parameters)?;
+        let what = match (written.command, written.request) {
+            (Some(command), None) => What::Command(Command::new(command, &parameters)?),
+            (None, Some(request)) => What::Request(Request::new(request, &parameters)?),
+            _ => return Err("a tool is either a `command` or a `request`".to_owned()),
+        };
+        all_used(&what, &parameters)?;
+        let outward = match &what {
+            What::Command(command) => command.network,
+            What::Request(_) => true,
+        };
+        Ok(Self {
+            name: name.to_owned(),
+            file: file.to_owned(),
+            title: written.title,
+            description: written.description.split_whitespace().collect::<Vec<_>>().join(" "),
+            effect: effect(written.effect, written.idempotent, outward),
+            timeout: Duration::from_secs(written.timeout_seconds),
+            output: written.output,
+            parameters,
+            what,
+        })
+    }
+
+    pub fn definition(&self) -> Definition {
+        let title = self.title.clone().unwrap_or_else(|| self.name.replace(['_', '-'], " "));
+        let members = Members::new()
+            .with("name", self.name.as_str())
+            .with("title", title.as_str())
+            .with("description", self.description.as_str())
+            .with("inputSchema", Json::from(self.parameters.schema.clone()))
+            .with("annotations", self.effect.annotations(&title));
+        Definition { key: self.name.clone(), members, effect: self.effect, vouched: true }
+    }
+
+    /// Runs with values that were checked. What is taken from the hub's environment does not come back.
+    pub async fn run(
+        &self,
+        arguments: Option<&Json>,
+        environment: &super::Environment,
+        left: Duration,
+        doors: &Doors,
+    ) -> Result<Members, ToolError> {
+        let values = self.parameters.values(arguments)?;
+        let variables = self.variables(environment)?;
+        let timeout = self.timeout.min(left);
+        let said = match &self.what {
+            What::Command(command) => {
+                command.run(values, &variables, !self.effect.read_only, timeout, doors).await
+            }
+            What::Request(request) => request.run(&values, &variables, timeout, doors).await,
+        };
+        match said {
+            Ok(text) => self.result(&hidden(&text, &variables)),
+            Err(mut error) => {
+                error.message = hidden(&error.message, &variables).into();
+                Err(error)
+            }
+        }
+    }
+
+    fn variables(&self, environment: &super::Environment) -> Result<Variables, ToolError> {
+        let mut found = Variables::new();
+        for name in self.what.texts().into_iter().flat_map(Text::variables) {
+            let value = environment(name).ok_or_else(|| {
+                ToolError::unavailable(format!(
+                    "This tool needs the variable {name}, which the hub was not given."
+                ))
+                .hint("Ask the operator to set it where the hub is started.")
+            })?;
+            found.insert(name.to_owned(), value);
+        }
+        Ok(found)
+    }
+
+    fn result(&self, text: &str) -> Result<Members, ToolError> {
+        let mut result = Members::new();
+        let shown = match self.output {
+            Output::Text => text.to_owned(),
+            Output::Json => {
+                let value: Value = serde_json::from_str(text).map_err(|error| {
+                    ToolError::unavailable("The tool was to answer with JSON, and did not.")
+                        .hint("Ask the operator to look at the tool's `output`.")
+                        .detail(error)
+                })?;
+                let value = if value.is_object() { value } else { serde_json::json!({"result": value}) };
+                let json = Json::from(value);
+                result.set("structuredContent", json.clone());
+                json.to_string()
+            }
+        };
+        let block = Members::new().with("type", "text").with("text", Json::text(&shown));
+        result.set("content", Json::array([&block.to_json()]));
+        Ok(result.with("isError", false))
+    }
+}
+
+/// A name that leads nowhere is a mistake in either direction.
+fn all_used(what: &What, parameters: &Parameters) -> Result<(), String> {
+    let mut used: Vec<&str> = what.texts().into_iter().flat_map(Text::parameters).collect();
+    used.extend(what.conditions());
+    if let Some(unknown) = used.iter().find(|name| parameters.get(name).is_none()) {
+        let close = nearest(unknown, parameters.names());
+        let close = close.map_or_else(String::new, |close| format!("; did you mean `{close}`?"));
+        return Err(format!("`{unknown}` is not among the parameters{close}"));
+    }
+    match parameters.names().find(|name| !used.contains(name)) {
+        Some(idle) => Err(format!("the parameter `{idle}` is used nowhere")),
+        None => Ok(()),
+    }
+}
+
+fn effect(word: EffectWord, idempotent: Option<bool>, outward: bool) -> Effect {
+    let plain = match word {
+        EffectWord::Reads => Effect::reads(),
+        EffectWord::Writes => Effect::writes(),
+        EffectWord::Destroys => Effect::destroys(),
+    };
+    let effect = Effect { idempotent: idempotent.unwrap_or(plain.idempotent), ..plain };
+    if outward { effect.open_world() } else { effect }
+}
+
+fn hidden(text: &str, variables: &Variables) -> String {
+    let secrets = variables.iter().filter(|(_, value)| value.len() >= SHORTEST_SECRET);
+    secrets.fold(text.to_owned(), |text, (name, value)| text.replace(value.as_str(), &format!("[{name}]")))
+}

@@ -1,0 +1,162 @@
+//! The operator's YAML files: read strictly, followed as they change, with file and line of whatever is wrong.
+
+use arc_swap::ArcSwap;
+use octo_grants::folders::{Folders, Following, Leaf};
+use octo_toolkit::{Listing, Lists, State};
+use serde::de::{DeserializeOwned, Deserializer, Error as _, MapAccess, Visitor};
+use serde::{Deserialize, de};
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// What is wrong with a file, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    pub file: String,
+    pub line: Option<u64>,
+    pub what: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "{}:{line}: {}", self.file, self.what),
+            None => write!(f, "{}: {}", self.file, self.what),
+        }
+    }
+}
+
+/// Reads a file's text. One that holds nothing but comments is an empty one.
+pub(crate) fn read<T: DeserializeOwned + Default>(file: &str, text: &str) -> Result<T, Problem> {
+    if text.lines().all(|line| line.trim_start().starts_with('#') || matches!(line.trim(), "" | "---")) {
+        return Ok(T::default());
+    }
+    let options = serde_saphyr::options! { strict_booleans: true, with_snippet: false };
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+        let line = error.location().map(|location| location.line()).filter(|line| *line > 0);
+        let what = error.to_string();
+        // The place is told apart from what is wrong there.
+        let what = what.lines().next().and_then(|line| line.split(" at line ").next()).unwrap_or_default();
+        let what = what.trim_end_matches('.').to_owned();
+        Problem { file: file.to_owned(), line, what }
+    })
+}
+
+/// A mapping in the order in which it was written.
+#[derive(Debug, Clone)]
+pub(crate) struct Ordered<T>(pub Vec<(String, T)>);
+
+impl<T> Default for Ordered<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Ordered<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Entries<T> {
+            type Value = Ordered<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("names with values")
+            }
+
+            fn visit_unit<E: de::Error>(self) -> Result<Self::Value, E> {
+                Ok(Ordered::default())
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut all: Vec<(String, T)> = Vec::new();
+                while let Some((name, value)) = map.next_entry::<String, T>()? {
+                    if all.iter().any(|(known, _)| *known == name) {
+                        return Err(A::Error::custom(format!("`{name}` is there twice")));
+                    }
+                    all.push((name, value));
+                }
+                Ok(Ordered(all))
+            }
+        }
+        deserializer.deserialize_any(Entries(PhantomData))
+    }
+}
+
+/// A plain scalar as text: `5` and `true` need no quotes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Scalar(pub String);
+
+impl<'de> Deserialize<'de> for Scalar {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match serde_json::Value::deserialize(deserializer)? {
+            serde_json::Value::String(text) => Ok(Self(text)),
+            other @ (serde_json::Value::Bool(_) | serde_json::Value::Number(_)) => {
+                Ok(Self(other.to_string()))
+            }
+            _ => Err(D::Error::custom("a text, a number or a switch is wanted here")),
+        }
+    }
+}
+
+/// What the files of some folders make.
+pub(crate) trait Stock: Send + Sync + 'static {
+    fn lists(&self) -> Lists;
+    fn problems(&self) -> &[Problem];
+}
+
+/// A stock that follows its folders, and the listing that follows the stock.
+pub(crate) struct Followed<S> {
+    kept: Arc<Kept<S>>,
+    _following: Following,
+}
+
+struct Kept<S> {
+    stock: ArcSwap<S>,
+    listing: watch::Sender<Listing>,
+}
+
+impl<S: Stock> Followed<S> {
+    /// Reads at once, so that the first list is whole. Needs a runtime.
+    pub fn new(
+        folders: Folders,
+        state: State,
+        make: impl Fn(&[Leaf], Option<&S>) -> S + Send + 'static,
+    ) -> Self {
+        let leaves = folders.read();
+        let stock = make(&leaves, None);
+        tell(stock.problems(), &[]);
+        let listing = Listing { state, lists: Arc::new(stock.lists()), version: 1 };
+        let kept = Arc::new(Kept { stock: ArcSwap::from_pointee(stock), listing: watch::channel(listing).0 });
+        let keeper = Arc::clone(&kept);
+        let following = folders.follow(leaves, move |leaves| {
+            let before = keeper.stock.load_full();
+            let stock = make(&leaves, Some(&before));
+            tell(stock.problems(), before.problems());
+            let lists = Arc::new(stock.lists());
+            keeper.stock.store(Arc::new(stock));
+            keeper.listing.send_modify(|listing| {
+                listing.lists = lists;
+                listing.version += 1;
+            });
+        });
+        Self { kept, _following: following }
+    }
+
+    pub fn stock(&self) -> Arc<S> {
+        self.kept.stock.load_full()
+    }
+
+    pub fn listing(&self) -> watch::Receiver<Listing> {
+        self.kept.listing.subscribe()
+    }
+}
+
+/// Each problem is told once.
+fn tell(now: &[Problem], before: &[Problem]) {
+    for problem in now.iter().filter(|problem| !before.contains(problem)) {
+        tracing::warn!("{problem}");
+    }
+    if now.is_empty() && !before.is_empty() {
+        tracing::info!("all files can be read again");
+    }
+}

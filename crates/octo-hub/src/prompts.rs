@@ -1,0 +1,183 @@
+//! Prompts from the operator's playbooks, and those that come with the product, as a native source.
+
+mod stock;
+mod template;
+#[cfg(test)]
+mod tests;
+mod written;
+
+use crate::nearest::nearest;
+use crate::playbook::{Followed, Problem, Stock};
+use octo_grants::folders::Folders;
+use octo_model::{Json, Members, Method, Op, ToolError};
+use octo_toolkit::{BoxFuture, Cx, Listing, Peer, Source, State};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+pub use stock::Shipped;
+use stock::{Prompt, Prompts};
+use tokio::sync::watch;
+use written::Argument;
+
+/// As many as the protocol takes in one answer.
+const MOST_COMPLETIONS: usize = 100;
+
+/// The source of prompts. It follows its folders, so it needs a runtime.
+pub fn source(shipped: Shipped, folders: Folders) -> Arc<dyn Source> {
+    Arc::new(Playbooks(Followed::new(folders, State::Ready, move |leaves, before| {
+        stock::stock(shipped, leaves, before)
+    })))
+}
+
+/// What is wrong with playbooks, without following them.
+pub fn problems(shipped: Shipped, folders: &Folders) -> Vec<Problem> {
+    stock::stock(shipped, &folders.read(), None).problems().to_vec()
+}
+
+struct Playbooks(Followed<Prompts>);
+
+impl Source for Playbooks {
+    fn name(&self) -> &str {
+        "prompts"
+    }
+
+    fn is_native(&self) -> bool {
+        true
+    }
+
+    fn listing(&self) -> watch::Receiver<Listing> {
+        self.0.listing()
+    }
+
+    fn run<'a>(
+        &'a self,
+        op: Op,
+        _cx: &'a Cx,
+        _peer: &'a Arc<dyn Peer>,
+    ) -> BoxFuture<'a, Result<Members, ToolError>> {
+        Box::pin(async move {
+            let stock = self.0.stock();
+            let prompt = stock.all.get(&op.name).ok_or_else(|| {
+                ToolError::not_found(format!("There is no prompt `{}`.", op.name))
+                    .hint("List the prompts to see what there is.")
+            })?;
+            match op.method {
+                Method::Complete => Ok(complete(prompt, &op.params)),
+                _ => fill(&stock, &op.name, prompt, &op.params),
+            }
+        })
+    }
+}
+
+fn fill(stock: &Prompts, name: &str, prompt: &Prompt, params: &Members) -> Result<Members, ToolError> {
+    let given = given(params)?;
+    known(prompt, &given)?;
+    let missing: Vec<String> = prompt
+        .arguments
+        .iter()
+        .filter(|argument| {
+            argument.required && text_of(&given, &argument.name).is_none_or(|text| text.trim().is_empty())
+        })
+        .map(|argument| format!("`{}`", argument.name))
+        .collect();
+    if !missing.is_empty() {
+        let what = if missing.len() == 1 { "argument" } else { "arguments" };
+        return Err(refused(
+            format!("The prompt `{name}` needs the {what} {}.", missing.join(", ")),
+            arguments(prompt),
+        ));
+    }
+    let mut values = Map::new();
+    for argument in &prompt.arguments {
+        values.insert(argument.name.clone(), value(argument, text_of(&given, &argument.name))?);
+    }
+    let text = stock.engine.fill(name, &values)?;
+    let content = Members::new().with("type", "text").with("text", text.as_str());
+    let message = Members::new().with("role", "user").with("content", content);
+    Ok(Members::new()
+        .with("description", prompt.description.as_str())
+        .with("messages", Json::array([&message.to_json()])))
+}
+
+/// The protocol has only texts; other faces may send numbers and switches.
+fn given(params: &Members) -> Result<Map<String, Value>, ToolError> {
+    let Some(arguments) = params.get("arguments").filter(|arguments| !arguments.is_null()) else {
+        return Ok(Map::new());
+    };
+    let mut given: Map<String, Value> = arguments
+        .to()
+        .map_err(|_| refused("The arguments must be a JSON object.".to_owned(), "Give each by its name."))?;
+    given.retain(|_, value| !value.is_null());
+    match given.iter().find(|(_, value)| value.is_array() || value.is_object()) {
+        Some((name, _)) => Err(refused(format!("The argument `{name}` is no text."), "Give it as one text.")),
+        None => Ok(given),
+    }
+}
+
+fn known(prompt: &Prompt, given: &Map<String, Value>) -> Result<(), ToolError> {
+    let names = || prompt.arguments.iter().map(|argument| argument.name.as_str());
+    let Some(unknown) = given.keys().find(|name| !names().any(|known| known == *name)) else {
+        return Ok(());
+    };
+    let hint = match nearest(unknown, names()) {
+        Some(close) => format!("Did you mean `{close}`? {}", arguments(prompt)),
+        None => arguments(prompt),
+    };
+    Err(refused(format!("There is no argument `{unknown}`."), hint))
+}
+
+fn text_of(given: &Map<String, Value>, name: &str) -> Option<String> {
+    given.get(name).map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+}
+
+/// A switch is one for the template, too: the text `false` would count as true.
+fn value(argument: &Argument, given: Option<String>) -> Result<Value, ToolError> {
+    let text = given.filter(|text| !text.is_empty()).or_else(|| argument.default.clone()).unwrap_or_default();
+    if !text.is_empty() && !argument.values.is_empty() && !argument.values.contains(&text) {
+        let near = nearest(&text, argument.values.iter().map(String::as_str));
+        let near = near.map_or_else(String::new, |near| format!("Did you mean `{near}`? "));
+        return Err(refused(
+            format!(
+                "The argument `{}` cannot be `{}`.",
+                argument.name,
+                text.chars().take(60).collect::<String>()
+            ),
+            format!("{near}It is one of: {}.", argument.values.join(", ")),
+        ));
+    }
+    let is_switch = argument.values.len() == 2
+        && ["true", "false"].iter().all(|word| argument.values.iter().any(|value| value == word));
+    Ok(if is_switch { Value::Bool(text == "true") } else { Value::String(text) })
+}
+
+fn arguments(prompt: &Prompt) -> String {
+    if prompt.arguments.is_empty() {
+        return "It takes no arguments.".to_owned();
+    }
+    let name = |argument: &Argument| {
+        if argument.required { format!("{} (required)", argument.name) } else { argument.name.clone() }
+    };
+    format!("Its arguments: {}.", prompt.arguments.iter().map(name).collect::<Vec<_>>().join(", "))
+}
+
+fn refused(message: String, hint: impl Into<std::borrow::Cow<'static, str>>) -> ToolError {
+    ToolError::invalid(message).hint(hint)
+}
+
+/// What begins with the typed text comes before what only has it somewhere.
+fn complete(prompt: &Prompt, params: &Members) -> Members {
+    let asked = params.object("argument");
+    let (name, typed) = (asked.text("name").unwrap_or_default(), asked.text("value").unwrap_or_default());
+    let typed = typed.to_lowercase();
+    let argument = prompt.arguments.iter().find(|argument| argument.name == name);
+    let offered = argument.into_iter().flat_map(|argument| argument.values.iter().chain(&argument.suggest));
+    let (first, rest): (Vec<&String>, Vec<&String>) = offered
+        .filter(|value| value.to_lowercase().contains(&typed))
+        .partition(|value| value.to_lowercase().starts_with(&typed));
+    let all: Vec<&String> = first.into_iter().chain(rest).collect();
+    let shown: Vec<Json> = all.iter().take(MOST_COMPLETIONS).map(|value| Json::text(value)).collect();
+    let completion = Members::new()
+        .with("values", Json::array(&shown))
+        .with("total", Json::of(&all.len()))
+        .with("hasMore", all.len() > shown.len());
+    Members::new().with("completion", completion)
+}

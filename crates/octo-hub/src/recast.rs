@@ -1,0 +1,270 @@
+//! A tool in other words: a profile may give it another name, another description, and arguments that are renamed,
+//! fixed, hidden or translated. The definition that is listed and the arguments that arrive follow from the same settings.
+
+use crate::item::{Checker, Item, Mirrored, mirrored};
+use octo_model::{Json, Members};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+/// One tool as a profile shows it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RecastSettings {
+    /// The tool, by the name it has at `/mcp`, or as `server/tool`.
+    pub tool: String,
+    /// What models read instead of the tool's own description.
+    pub description: Option<String>,
+    /// Parameters under names of their own: the tool's name for each, null for one that is accepted and ignored, or how its
+    /// values are translated.
+    pub args: BTreeMap<String, Option<Argument>>,
+    /// Whether the tool's other parameters are shown under their own names.
+    pub others: Others,
+    /// Parameters of the tool that always have this value; callers do not see them.
+    pub fixed: BTreeMap<String, Value>,
+    /// Optional parameters of the tool that callers do not see.
+    pub hide: Vec<String>,
+}
+
+/// What happens to parameters that the settings do not name.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Others {
+    #[default]
+    Show,
+    Hide,
+}
+
+/// What a parameter becomes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Argument {
+    /// The tool's name for it.
+    Name(String),
+    /// With values of its own.
+    Translated(Translated),
+}
+
+/// A parameter with values of its own.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Translated {
+    /// The tool's name for it; without one it reaches only the reply.
+    pub to: Option<String>,
+    /// What models read about it.
+    pub description: Option<String>,
+    /// What it is when a caller leaves it out.
+    pub default: Option<Value>,
+    /// The tool's value for each of its values.
+    pub values: BTreeMap<String, Value>,
+    /// Members of the reply that are emptied, for each value that asks for it.
+    pub empties: BTreeMap<String, Vec<String>>,
+}
+
+/// A tool as one profile lists it, ready to translate.
+pub struct Recast {
+    pub members: Members,
+    schema: Value,
+    of: String,
+    moves: Vec<Move>,
+    fixed: BTreeMap<String, Value>,
+    checker: OnceLock<Option<Checker>>,
+    mirrored: OnceLock<Vec<Mirrored>>,
+}
+
+/// One parameter on its way to the tool.
+struct Move {
+    outer: String,
+    how: Translated,
+}
+
+impl Recast {
+    /// Fails with a sentence when the settings speak of parameters that the tool does not have.
+    pub fn new(settings: &RecastSettings, item: &Item) -> Result<Self, String> {
+        let inner: Value =
+            item.members.get("inputSchema").and_then(|json| json.to().ok()).unwrap_or_else(|| json!({}));
+        let known = inner.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
+        let moves = moves(settings, &known);
+        let named = moves.iter().filter_map(|one| one.how.to.as_deref());
+        let all = named
+            .chain(settings.fixed.keys().map(String::as_str))
+            .chain(settings.hide.iter().map(String::as_str));
+        if let Some(unknown) = all.into_iter().find(|name| !known.contains_key(*name)) {
+            return Err(format!("`{}` has no parameter `{unknown}`.", settings.tool));
+        }
+        let needed = required(&inner);
+        let given = |name: &str| {
+            settings.fixed.contains_key(name) || moves.iter().any(|one| one.how.to.as_deref() == Some(name))
+        };
+        if let Some(missing) = needed.iter().find(|name| !given(name)) {
+            return Err(format!(
+                "`{}` needs the parameter `{missing}`: show it or fix its value.",
+                settings.tool
+            ));
+        }
+        let schema = outer_schema(&inner, &known, &needed, &moves);
+        let mut members = item.members.clone();
+        members.set("inputSchema", Json::from(schema.clone()));
+        if let Some(description) = &settings.description {
+            members.set("description", description.as_str());
+        }
+        Ok(Self {
+            members,
+            schema,
+            of: item.target(),
+            moves,
+            fixed: settings.fixed.clone(),
+            checker: OnceLock::new(),
+            mirrored: OnceLock::new(),
+        })
+    }
+
+    pub fn input(&self) -> Option<&Checker> {
+        self.checker.get_or_init(|| Checker::new(self.schema.clone(), &self.of)).as_ref()
+    }
+
+    pub fn mirrored(&self) -> &[Mirrored] {
+        self.mirrored.get_or_init(|| mirrored(&self.members))
+    }
+
+    /// The tool's own arguments, and the members of its reply that are to be emptied.
+    pub fn arguments(&self, mut outer: Map<String, Value>) -> (Map<String, Value>, Vec<String>) {
+        let (mut inner, mut emptied) = (Map::new(), Vec::new());
+        for one in &self.moves {
+            let Some(value) = outer.remove(&one.outer).or_else(|| one.how.default.clone()) else { continue };
+            let word = word(&value);
+            emptied.extend(one.how.empties.get(&word).cloned().unwrap_or_default());
+            if let Some(to) = &one.how.to {
+                inner.insert(to.clone(), one.how.values.get(&word).cloned().unwrap_or(value));
+            }
+        }
+        // What the schema does not know is passed on, where it allows that at all.
+        for (name, value) in outer {
+            inner.entry(name).or_insert(value);
+        }
+        inner.extend(self.fixed.clone());
+        (inner, emptied)
+    }
+}
+
+fn moves(settings: &RecastSettings, known: &Map<String, Value>) -> Vec<Move> {
+    let mut moves: Vec<Move> = settings
+        .args
+        .iter()
+        .map(|(outer, argument)| Move {
+            outer: outer.clone(),
+            how: match argument {
+                None => Translated::default(),
+                Some(Argument::Name(to)) => Translated { to: Some(to.clone()), ..Translated::default() },
+                Some(Argument::Translated(how)) => how.clone(),
+            },
+        })
+        .collect();
+    if settings.others == Others::Show {
+        let spoken_for = |name: &String| {
+            settings.fixed.contains_key(name)
+                || settings.hide.contains(name)
+                || settings.args.contains_key(name)
+                || moves.iter().any(|one| one.how.to.as_ref() == Some(name))
+        };
+        let others: Vec<&String> = known.keys().filter(|name| !spoken_for(name)).collect();
+        moves.extend(others.into_iter().map(|name| Move {
+            outer: name.clone(),
+            how: Translated { to: Some(name.clone()), ..Translated::default() },
+        }));
+    }
+    // In the order of the tool's own parameters, which is the order of their weight.
+    let place = |one: &Move| {
+        one.how.to.as_ref().and_then(|to| known.keys().position(|name| name == to)).unwrap_or(usize::MAX)
+    };
+    moves.sort_by_key(place);
+    moves
+}
+
+fn required(schema: &Value) -> Vec<String> {
+    let names = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+    names.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+fn outer_schema(inner: &Value, known: &Map<String, Value>, needed: &[String], moves: &[Move]) -> Value {
+    let mut properties = Map::new();
+    let mut needs = Vec::new();
+    for one in moves {
+        let own = one.how.to.as_ref().and_then(|to| known.get(to));
+        properties.insert(one.outer.clone(), property(&one.how, own));
+        if one.how.default.is_none() && one.how.to.as_ref().is_some_and(|to| needed.contains(to)) {
+            needs.push(Value::from(one.outer.as_str()));
+        }
+    }
+    let mut schema = inner.as_object().cloned().unwrap_or_default();
+    schema.insert("type".to_owned(), "object".into());
+    schema.insert("properties".to_owned(), Value::Object(properties));
+    schema.remove("required");
+    if !needs.is_empty() {
+        schema.insert("required".to_owned(), Value::Array(needs));
+    }
+    Value::Object(schema)
+}
+
+fn property(how: &Translated, own: Option<&Value>) -> Value {
+    let mut schema = match own.and_then(Value::as_object) {
+        Some(own) if how.values.is_empty() => own.clone(),
+        Some(own) => {
+            let mut schema = values_schema(how.values.keys());
+            schema.extend(own.get("description").map(|text| ("description".to_owned(), text.clone())));
+            schema
+        }
+        None if how.empties.is_empty() => Map::from_iter([(
+            "description".to_owned(),
+            Value::from("Accepted for compatibility; it changes nothing."),
+        )]),
+        None => values_schema(how.empties.keys()),
+    };
+    if let Some(description) = &how.description {
+        schema.insert("description".to_owned(), description.as_str().into());
+    }
+    if let Some(default) = &how.default {
+        schema.insert("default".to_owned(), default.clone());
+    }
+    Value::Object(schema)
+}
+
+/// Words that are JSON's own mean its values: `true` is the boolean.
+fn values_schema<'a>(words: impl Iterator<Item = &'a String>) -> Map<String, Value> {
+    let words: Vec<&String> = words.collect();
+    let schema = if words.iter().all(|word| matches!(word.as_str(), "true" | "false")) {
+        json!({ "type": "boolean" })
+    } else if words.iter().all(|word| word.parse::<i64>().is_ok()) {
+        json!({ "type": "integer", "enum": words.iter().filter_map(|word| word.parse::<i64>().ok()).collect::<Vec<_>>() })
+    } else {
+        json!({ "type": "string", "enum": words })
+    };
+    schema.as_object().cloned().unwrap_or_default()
+}
+
+fn word(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// The reply with some members emptied: their type stays, since the schema of the reply promises it.
+pub fn emptied(mut reply: Members, members: &[String]) -> Members {
+    if members.is_empty() {
+        return reply;
+    }
+    let Some(mut structure) = reply.get("structuredContent").and_then(|json| json.to::<Value>().ok()) else {
+        return reply;
+    };
+    for name in members {
+        match structure.get_mut(name) {
+            Some(Value::String(text)) => text.clear(),
+            Some(Value::Array(items)) => items.clear(),
+            _ => {}
+        }
+    }
+    let text = Members::new().with("type", "text").with("text", structure.to_string().as_str());
+    reply.set("content", Json::array([&text.to_json()]));
+    reply.set("structuredContent", Json::from(structure));
+    reply
+}

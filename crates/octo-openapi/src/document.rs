@@ -1,0 +1,303 @@
+//! A loaded document: its text, where its parts stand in it, and the list of its operations.
+//!
+//! The text stays text. Parts are parsed when they are needed and dropped again, so that a document costs little more
+//! memory than its file, and a reference is followed only when somebody asks what it leads to.
+
+use crate::member::Member;
+use crate::operation::{self, Operation};
+use crate::search::Index;
+use crate::{pointer, read, signature};
+use octo_toolkit::{Kind, ToolError};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+
+/// Operations of one document.
+const MOST_OPERATIONS: usize = 20_000;
+/// References that lead to references, one after the other.
+const LONGEST_CHAIN: usize = 32;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    V2,
+    V30,
+    V31,
+}
+
+/// What a list shows of an operation.
+#[derive(Debug, Clone)]
+pub struct Listed {
+    /// In capital letters.
+    pub method: String,
+    pub path: String,
+    /// The document's name of it, or one made of method and path.
+    pub id: String,
+    pub summary: String,
+    pub tags: Vec<String>,
+    pub deprecated: bool,
+    /// `getUser(id: int, fields?: str) -> User`
+    pub signature: String,
+}
+
+/// One API's document.
+pub struct Document {
+    text: String,
+    pub version: Version,
+    pub title: String,
+    /// Of the API, not of the format.
+    pub api_version: String,
+    parts: HashMap<String, Range<usize>>,
+    operations: Vec<Listed>,
+    index: Index,
+    /// Operations that cannot be read, each with the reason.
+    pub left_out: Vec<String>,
+}
+
+impl Document {
+    /// Reads a document of any of the three versions, JSON or YAML. Blocks for as long as that takes.
+    pub fn parse(text: String) -> Result<Self, ToolError> {
+        let text = read::json_text(text)?;
+        let parts = parts(&text)?;
+        let mut document = Self {
+            text,
+            version: Version::V30,
+            title: String::new(),
+            api_version: String::new(),
+            parts,
+            operations: Vec::new(),
+            index: Index::default(),
+            left_out: Vec::new(),
+        };
+        document.version = document.known_version()?;
+        let info = document.at(&["info"]).unwrap_or_default();
+        document.title = written(info.member("title"));
+        document.api_version = written(info.member("version"));
+        document.list()?;
+        Ok(document)
+    }
+
+    /// The document as JSON text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub fn operations(&self) -> &[Listed] {
+        &self.operations
+    }
+
+    /// The operations that a question in words, or a part of a path or name, is about; best first.
+    pub fn search(&self, question: &str) -> Vec<&Listed> {
+        self.index.search(question, &self.operations)
+    }
+
+    /// The operation of a path template and a method.
+    pub fn operation(&self, path: &str, method: &str) -> Result<Operation, ToolError> {
+        let method = method.trim();
+        let same = |listed: &&Listed| alike(&listed.path, path) && listed.method.eq_ignore_ascii_case(method);
+        let exact = self.operations.iter().filter(|listed| listed.path == path).find(same);
+        match exact.or_else(|| self.operations.iter().find(same)) {
+            Some(listed) => operation::read(self, &listed.path, &listed.method),
+            None => Err(self.unknown(path, method)),
+        }
+    }
+
+    /// What stands at a place, parsed anew.
+    pub(crate) fn at<T: AsRef<str>>(&self, tokens: &[T]) -> Option<Value> {
+        for known in (1..=tokens.len().min(3)).rev() {
+            let (near, far) = tokens.split_at_checked(known)?;
+            if let Some(range) = self.parts.get(&pointer::joined(near)) {
+                let part = serde_json::from_str(self.text.get(range.clone())?).ok()?;
+                return pointer::walk(part, far);
+            }
+        }
+        None
+    }
+
+    /// What a reference leads to; `None` when it leads nowhere or out of the document.
+    pub(crate) fn target(&self, reference: &str) -> Option<Value> {
+        let tokens = pointer::tokens(reference)?;
+        if tokens.is_empty() { None } else { self.at(&tokens) }
+    }
+
+    /// The value itself, or what it refers to in the end. What stands beside a reference is said of its target.
+    pub(crate) fn resolved(&self, value: &Value) -> Result<Value, String> {
+        let mut value = value.clone();
+        for _ in 0..LONGEST_CHAIN {
+            let Some(reference) = value.get("$ref").and_then(Value::as_str) else { return Ok(value) };
+            let Some(mut target) = self.target(reference) else {
+                return Err(format!("the reference `{reference}` leads nowhere"));
+            };
+            if let (Some(members), Some(said)) = (target.as_object_mut(), value.as_object()) {
+                for (name, value) in said.iter().filter(|(name, _)| *name != "$ref") {
+                    members.insert(name.clone(), value.clone());
+                }
+            }
+            value = target;
+        }
+        Err("references lead in a circle".to_owned())
+    }
+
+    fn known_version(&self) -> Result<Version, ToolError> {
+        let old = self.at(&["swagger"]).map(|version| written(&version));
+        let new = self.at(&["openapi"]).map(|version| written(&version));
+        match (old.as_deref(), new.as_deref()) {
+            (Some(text), _) if text.starts_with('2') => Ok(Version::V2),
+            (_, Some(text)) if text.starts_with("3.0") => Ok(Version::V30),
+            (_, Some(text)) if text.starts_with('3') => Ok(Version::V31),
+            (None, None) => {
+                Err(ToolError::invalid("The document does not say which version of OpenAPI it is.")
+                    .hint("It must have `openapi: 3.x` or `swagger: \"2.0\"` at the top."))
+            }
+            (old, new) => Err(ToolError::invalid(format!(
+                "The document is of version {}, which is not known.",
+                new.or(old).unwrap_or_default().chars().take(20).collect::<String>()
+            ))
+            .hint("Versions 2.0, 3.0 and 3.1 are read.")),
+        }
+    }
+
+    /// Every operation, in the order of the document.
+    fn list(&mut self) -> Result<(), ToolError> {
+        let mut operations = Vec::new();
+        let mut index = Index::builder();
+        let mut left_out = Vec::new();
+        for path in self.paths() {
+            let item = self.at(&["paths", path.as_str()]).ok_or_else(|| "it is nested too deep".to_owned());
+            let item = match item.and_then(|item| self.resolved(&item)) {
+                Ok(item) => item,
+                Err(why) => {
+                    left_out.push(format!("{path}: {why}"));
+                    continue;
+                }
+            };
+            for method in operation::METHODS.iter().filter(|method| item.get(**method).is_some()) {
+                if operations.len() >= MOST_OPERATIONS {
+                    return Err(ToolError::new(Kind::TooLarge, "The document has over 20,000 operations.")
+                        .hint("Load the part of it that you need, as a document of its own."));
+                }
+                match operation::of(self, &path, method, &item) {
+                    Ok(operation) => {
+                        let listed = signature::listed(&operation);
+                        index.add(&listed, &operation);
+                        operations.push(listed);
+                    }
+                    Err(why) => left_out.push(format!("{} {path}: {why}", method.to_uppercase())),
+                }
+            }
+        }
+        self.operations = operations;
+        self.index = index.finish();
+        self.left_out = left_out;
+        Ok(())
+    }
+
+    fn paths(&self) -> Vec<String> {
+        let under = self.parts.iter().filter_map(|(name, range)| {
+            let path = name.strip_prefix("/paths/")?.replace("~1", "/").replace("~0", "~");
+            path.starts_with('/').then_some((range.start, path))
+        });
+        let mut paths: Vec<(usize, String)> = under.collect();
+        paths.sort_unstable();
+        paths.into_iter().map(|(_, path)| path).collect()
+    }
+
+    fn unknown(&self, path: &str, method: &str) -> ToolError {
+        let here = self.operations.iter().filter(|listed| alike(&listed.path, path));
+        let methods: Vec<&str> = here.map(|listed| listed.method.as_str()).collect();
+        let path: String = path.chars().take(200).collect();
+        if !methods.is_empty() {
+            let method: String = method.chars().take(20).collect();
+            return ToolError::not_found(format!("`{path}` has no operation {method}."))
+                .hint(format!("It has {}.", methods.join(", ")));
+        }
+        let near = self.search(&path);
+        let near: Vec<String> =
+            near.iter().take(3).map(|listed| format!("{} {}", listed.method, listed.path)).collect();
+        let error = ToolError::not_found(format!("The document has no path `{path}`."));
+        match near.as_slice() {
+            [] => error
+                .hint("Give the path as the document writes it, such as /users/{id}; list them with filter."),
+            near => error.hint(format!(
+                "Give the path as the document writes it, with its {{names}}. Near are: {}.",
+                near.join(", ")
+            )),
+        }
+    }
+}
+
+/// The same template, however it is ended and however its parameters are called.
+fn alike(known: &str, given: &str) -> bool {
+    let parts =
+        |path: &str| -> Vec<String> {
+            let parts = path.trim().trim_matches('/').split('/');
+            parts
+                .map(|part| {
+                    if part.starts_with('{') && part.ends_with('}') {
+                        "{}".to_owned()
+                    } else {
+                        part.to_owned()
+                    }
+                })
+                .collect()
+        };
+    known == given || parts(known) == parts(given)
+}
+
+/// Text, or a number that YAML has made of it.
+pub(crate) fn written(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+type Raw<'a> = BTreeMap<String, &'a RawValue>;
+
+/// Where the parts stand that are looked up by name.
+fn parts(text: &str) -> Result<HashMap<String, Range<usize>>, ToolError> {
+    let root: Raw = serde_json::from_str(text).map_err(|error| {
+        ToolError::invalid(format!("The document is no JSON that can be read: {error}."))
+            .hint("Correct it at that place.")
+    })?;
+    let mut parts = HashMap::new();
+    for (name, raw) in &root {
+        note(&mut parts, text, &[name], raw);
+        let levels = match name.as_str() {
+            "components" => 2,
+            "paths" | "definitions" | "parameters" | "responses" | "securityDefinitions" | "x-external" => 1,
+            _ => 0,
+        };
+        if levels > 0 {
+            within(&mut parts, text, &[name], raw, levels);
+        }
+    }
+    Ok(parts)
+}
+
+fn within(
+    parts: &mut HashMap<String, Range<usize>>,
+    text: &str,
+    above: &[&str],
+    raw: &RawValue,
+    levels: usize,
+) {
+    let Ok(members) = serde_json::from_str::<Raw>(raw.get()) else { return };
+    for (name, raw) in &members {
+        let mut tokens = above.to_vec();
+        tokens.push(name);
+        note(parts, text, &tokens, raw);
+        if levels > 1 {
+            within(parts, text, &tokens, raw, levels - 1);
+        }
+    }
+}
+
+/// A raw value is a slice of the text, so its address tells where it stands.
+fn note(parts: &mut HashMap<String, Range<usize>>, text: &str, tokens: &[&str], raw: &RawValue) {
+    let part = raw.get();
+    if let Some(start) = (part.as_ptr() as usize).checked_sub(text.as_ptr() as usize) {
+        parts.insert(pointer::joined(tokens), start..start + part.len());
+    }
+}

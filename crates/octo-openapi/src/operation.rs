@@ -1,0 +1,266 @@
+//! One operation, the same for all versions of the format.
+
+use crate::document::{Document, Version, written};
+use crate::member::Member;
+use crate::style::Style;
+use crate::swagger;
+use octo_toolkit::ToolError;
+use serde_json::{Map, Value, json};
+
+/// As the document writes them.
+pub(crate) const METHODS: [&str; 7] = ["get", "put", "post", "delete", "options", "head", "patch"];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    Path,
+    Query,
+    Header,
+    Cookie,
+}
+
+impl Place {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Path => "path",
+            Self::Query => "query",
+            Self::Header => "header",
+            Self::Cookie => "cookie",
+        }
+    }
+}
+
+/// A value that goes with a request, outside its body.
+#[derive(Debug, Clone)]
+pub struct Param {
+    pub name: String,
+    pub place: Place,
+    pub required: bool,
+    pub description: String,
+    /// With references in it.
+    pub schema: Value,
+    pub example: Option<Value>,
+    pub(crate) style: Style,
+    pub(crate) explode: bool,
+    pub(crate) reserved: bool,
+    /// The value is sent as JSON text.
+    pub(crate) json: bool,
+}
+
+/// A body in one of its types.
+#[derive(Debug, Clone)]
+pub struct Media {
+    /// `application/json`
+    pub kind: String,
+    /// With references in it.
+    pub schema: Value,
+    pub example: Option<Value>,
+    /// How members of a form are written, by name.
+    pub(crate) encoding: Value,
+}
+
+#[derive(Debug, Clone)]
+pub struct Body {
+    pub required: bool,
+    pub description: String,
+    pub media: Vec<Media>,
+}
+
+/// What an operation may answer.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// `200`, `4XX` or `default`.
+    pub status: String,
+    pub description: String,
+    pub media: Vec<Media>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Operation {
+    /// In capital letters.
+    pub method: String,
+    pub path: String,
+    pub id: String,
+    pub summary: String,
+    pub description: String,
+    pub tags: Vec<String>,
+    pub deprecated: bool,
+    pub params: Vec<Param>,
+    pub body: Option<Body>,
+    pub answers: Vec<Answer>,
+    /// Its own servers, or those of its path; empty for the document's.
+    pub(crate) servers: Vec<Value>,
+}
+
+/// Reads an operation that is in the list.
+pub(crate) fn read(document: &Document, path: &str, method: &str) -> Result<Operation, ToolError> {
+    let item = document.at(&["paths", path]).ok_or_else(|| "it is nested too deep".to_owned());
+    item.and_then(|item| document.resolved(&item))
+        .and_then(|item| of(document, path, &method.to_lowercase(), &item))
+        .map_err(|why| {
+            ToolError::invalid(format!("{method} {path} cannot be read: {why}."))
+                .hint("The document is at fault; send the request with http_request.")
+        })
+}
+
+pub(crate) fn of(document: &Document, path: &str, method: &str, item: &Value) -> Result<Operation, String> {
+    let said = item.get(method).filter(|said| said.is_object()).ok_or("it is no object")?;
+    let id = match written(said.member("operationId")) {
+        id if id.trim().is_empty() => made(method, path),
+        id => id,
+    };
+    let mut operation = Operation {
+        method: method.to_uppercase(),
+        path: path.to_owned(),
+        id,
+        summary: written(said.member("summary")),
+        description: written(said.member("description")),
+        tags: texts(said.member("tags")),
+        deprecated: said.member("deprecated") == true,
+        params: Vec::new(),
+        body: None,
+        answers: Vec::new(),
+        servers: [said, item]
+            .iter()
+            .find_map(|from| from.member("servers").as_array())
+            .cloned()
+            .unwrap_or_default(),
+    };
+    let given = params(document, item, said)?;
+    if document.version == Version::V2 {
+        let consumes = swagger::kinds(document, said, "consumes");
+        let produces = swagger::kinds(document, said, "produces");
+        operation.body = swagger::body(&given, &consumes);
+        operation.params = given.iter().filter_map(swagger::param).collect();
+        operation.answers = answers(document, said, |answer| swagger::media(answer, &produces));
+    } else {
+        operation.params = given.iter().filter_map(param).collect();
+        operation.body = body(document, said.member("requestBody"))?;
+        operation.answers = answers(document, said, |answer| media(document, answer.member("content")));
+    }
+    Ok(operation)
+}
+
+/// A name for an operation that has none: `get_users_id`.
+fn made(method: &str, path: &str) -> String {
+    let words = path.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    std::iter::once(method).chain(words).collect::<Vec<_>>().join("_")
+}
+
+/// Parameters of the path and of the operation; the latter win.
+fn params(document: &Document, item: &Value, said: &Value) -> Result<Vec<Value>, String> {
+    let mut all: Vec<Value> = Vec::new();
+    for given in [item, said].iter().flat_map(|from| from.member("parameters").as_array()).flatten() {
+        let given = document.resolved(given)?;
+        let same = |known: &Value| {
+            known.member("name") == given.member("name") && known.member("in") == given.member("in")
+        };
+        match all.iter_mut().find(|known| same(known)) {
+            Some(known) => *known = given,
+            None => all.push(given),
+        }
+    }
+    Ok(all)
+}
+
+/// A parameter of version 3. Three header names are not parameters, says the format.
+fn param(given: &Value) -> Option<Param> {
+    let name = given.member("name").as_str()?.to_owned();
+    let place = place(given)?;
+    if place == Place::Header
+        && ["accept", "content-type", "authorization"].contains(&name.to_lowercase().as_str())
+    {
+        return None;
+    }
+    let content = given.member("content").as_object().and_then(|content| content.iter().next());
+    let style = Style::named(given.member("style").as_str(), place);
+    let schema = match content {
+        Some((_, media)) => media.member("schema").clone(),
+        None => given.member("schema").clone(),
+    };
+    Some(Param {
+        required: place == Place::Path || given.member("required") == true,
+        description: written(given.member("description")),
+        example: example(given).or_else(|| content.and_then(|(_, media)| example(media))),
+        explode: given.member("explode").as_bool().unwrap_or(style == Style::Form),
+        reserved: given.member("allowReserved") == true,
+        json: content.is_some_and(|(kind, _)| is_json(kind)),
+        name,
+        place,
+        schema,
+        style,
+    })
+}
+
+pub(crate) fn place(given: &Value) -> Option<Place> {
+    Some(match given.member("in").as_str()? {
+        "path" => Place::Path,
+        "query" => Place::Query,
+        "header" => Place::Header,
+        "cookie" => Place::Cookie,
+        _ => return None,
+    })
+}
+
+fn body(document: &Document, given: &Value) -> Result<Option<Body>, String> {
+    if given.is_null() {
+        return Ok(None);
+    }
+    let given = document.resolved(given)?;
+    Ok(Some(Body {
+        required: given.member("required") == true,
+        description: written(given.member("description")),
+        media: media(document, given.member("content")),
+    }))
+}
+
+fn media(document: &Document, content: &Value) -> Vec<Media> {
+    let content = content.as_object().into_iter().flatten();
+    content
+        .map(|(kind, said)| Media {
+            kind: kind.clone(),
+            schema: said.member("schema").clone(),
+            example: example(said).and_then(|example| document.resolved(&example).ok()),
+            encoding: said.member("encoding").clone(),
+        })
+        .collect()
+}
+
+fn answers(document: &Document, said: &Value, media: impl Fn(&Value) -> Vec<Media>) -> Vec<Answer> {
+    let all = said.member("responses").as_object().into_iter().flatten();
+    all.filter_map(|(status, answer)| {
+        let answer = document.resolved(answer).ok()?;
+        Some(Answer {
+            status: status.clone(),
+            description: written(answer.member("description")),
+            media: media(&answer),
+        })
+    })
+    .collect()
+}
+
+/// `example`, or the value of the first of `examples`.
+fn example(given: &Value) -> Option<Value> {
+    given.get("example").cloned().or_else(|| {
+        let first = given.member("examples").as_object()?.values().next()?;
+        first.get("value").cloned()
+    })
+}
+
+fn texts(value: &Value) -> Vec<String> {
+    value.as_array().into_iter().flatten().filter_map(Value::as_str).map(ToOwned::to_owned).collect()
+}
+
+pub(crate) fn is_json(kind: &str) -> bool {
+    let kind = essence(kind);
+    kind == "application/json" || kind == "text/json" || kind.ends_with("+json")
+}
+
+/// A media type without its parameters, in small letters.
+pub(crate) fn essence(kind: &str) -> String {
+    kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+/// The schema of an object with these members.
+pub(crate) fn object(properties: Map<String, Value>, required: Vec<Value>) -> Value {
+    json!({"type": "object", "properties": properties, "required": required})
+}

@@ -1,0 +1,137 @@
+//! A value that a schema accepts: for examples in errors and for calls that are generated.
+
+use crate::Document;
+use crate::member::Member;
+use crate::schema::{choices, outer, types};
+use serde_json::{Map, Value, json};
+
+/// Levels of nesting; a schema that contains itself ends here.
+const DEEP: usize = 12;
+/// Values in all; a schema that contains itself many times over ends here.
+const MOST: usize = 2_000;
+
+/// How much of a value is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sampled {
+    /// Only what is required.
+    Least,
+    /// Members that may be left out, too, near the top.
+    More,
+}
+
+/// A value of the schema; the document's own example where it has one.
+pub fn sample(document: &Document, schema: &Value, how: Sampled) -> Value {
+    Maker { document, how, left: MOST }.made(schema, DEEP)
+}
+
+struct Maker<'a> {
+    document: &'a Document,
+    how: Sampled,
+    /// Values that may still be made.
+    left: usize,
+}
+
+impl Maker<'_> {
+    fn made(&mut self, schema: &Value, deep: usize) -> Value {
+        if deep == 0 || self.left == 0 {
+            return Value::Null;
+        }
+        self.left -= 1;
+        let schema = outer(self.document, schema);
+        if let Some(given) = given(&schema) {
+            return given;
+        }
+        if let Some(all) = schema.member("allOf").as_array() {
+            return self.merged(all, &schema, deep);
+        }
+        if let Some(choice) = choices(&schema).and_then(|choices| choices.first()) {
+            return match self.made(choice, deep - 1) {
+                Value::Object(mut members) if schema.member("properties").is_object() => {
+                    members.extend(self.object(&schema, deep));
+                    Value::Object(members)
+                }
+                value => value,
+            };
+        }
+        match types(&schema).first().map(String::as_str) {
+            Some("integer") => json!(integer(&schema)),
+            Some("number") => number(&schema),
+            Some("boolean") => json!(true),
+            Some("array") => {
+                let least = schema.member("minItems").as_u64().unwrap_or(0);
+                let count = least.max(u64::from(self.how == Sampled::More)).min(20);
+                (0..count).map(|_| self.made(schema.member("items"), deep - 1)).collect()
+            }
+            Some("object") => Value::Object(self.object(&schema, deep)),
+            _ => json!(text(&schema)),
+        }
+    }
+
+    fn merged(&mut self, all: &[Value], schema: &Value, deep: usize) -> Value {
+        let mut members = Map::new();
+        for part in all {
+            match self.made(part, deep - 1) {
+                Value::Object(part) => members.extend(part),
+                Value::Null => {}
+                plain => return plain,
+            }
+        }
+        members.extend(self.object(schema, deep));
+        Value::Object(members)
+    }
+
+    fn object(&mut self, schema: &Value, deep: usize) -> Map<String, Value> {
+        let required: Vec<&str> =
+            schema.member("required").as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let optional = self.how == Sampled::More && deep + 2 > DEEP;
+        let properties = schema.member("properties").as_object().into_iter().flatten();
+        properties
+            .filter(|(name, _)| required.contains(&name.as_str()) || optional)
+            .filter(|(_, property)| property.member("readOnly") != true)
+            .map(|(name, property)| (name.clone(), self.made(property, deep - 1)))
+            .collect()
+    }
+}
+
+/// A value that the schema itself names.
+fn given(schema: &Value) -> Option<Value> {
+    let one = ["example", "default", "const"].iter().find_map(|name| schema.get(*name));
+    let several = || ["examples", "enum"].iter().find_map(|name| schema.member(name).as_array()?.first());
+    one.filter(|given| !given.is_null()).or_else(several).cloned()
+}
+
+fn integer(schema: &Value) -> i64 {
+    let step = schema.member("multipleOf").as_i64().unwrap_or(1).max(1);
+    let above = schema.member("exclusiveMinimum").as_i64().map(|least| least + 1);
+    let least = schema.member("minimum").as_i64().or(above).unwrap_or(1);
+    let least = least + i64::from(schema.member("exclusiveMinimum") == true);
+    let most = schema.member("maximum").as_i64().unwrap_or(i64::MAX);
+    (least.div_euclid(step) * step + if least.rem_euclid(step) == 0 { 0 } else { step }).min(most)
+}
+
+fn number(schema: &Value) -> Value {
+    match schema.member("minimum").as_f64() {
+        Some(least) if least.fract() != 0.0 => json!(least.ceil()),
+        _ => json!(integer(schema)),
+    }
+}
+
+fn text(schema: &Value) -> String {
+    let text = match schema.member("format").as_str() {
+        Some("date-time") => "2024-01-31T12:00:00Z",
+        Some("date") => "2024-01-31",
+        Some("time") => "12:00:00Z",
+        Some("uuid") => "123e4567-e89b-42d3-a456-426614174000",
+        Some("email") => "ada@example.com",
+        Some("uri" | "url") => "https://example.com/",
+        Some("hostname") => "example.com",
+        Some("ipv4") => "192.0.2.1",
+        Some("ipv6") => "2001:db8::1",
+        Some("byte") => "YWRh",
+        _ => "text",
+    };
+    let least = schema.member("minLength").as_u64().unwrap_or(0).min(1_000) as usize;
+    let most = schema.member("maxLength").as_u64().unwrap_or(u64::MAX).min(1_000) as usize;
+    let missing = least.saturating_sub(text.chars().count());
+    text.chars().chain(std::iter::repeat_n('x', missing)).take(most).collect()
+}

@@ -1,0 +1,230 @@
+//! Finding entities by words. The index says which rows have a word; which of those fit best is found by reading
+//! them. What one search costs is bounded, however large the memory is: of a word that very many have, the rows of
+//! the newest entities are taken.
+
+use super::index::{kind_term, term};
+use super::look::{Head, Seen, View};
+use super::rank::{Term, idf, score};
+use super::tables::{entity_of, first_row};
+use super::words::{fold, words};
+use std::collections::{BTreeSet, HashMap};
+
+/// Words of a question that are looked at.
+const WORDS: usize = 16;
+/// Rows that are taken of one word.
+const ROWS: usize = 1_000;
+/// How many times further back rows are sought that have several frequent words at once.
+const FURTHER: i64 = 20;
+/// Entities that are read and compared.
+const READ: usize = 96;
+/// Newest observations that are read of each, beside those that the index has named.
+const FACTS: usize = 32;
+/// Shorter beginnings of words would be found everywhere.
+const SHORTEST_BEGINNING: usize = 3;
+
+/// An entity that fits, and those of its observations that do, best first.
+pub(super) struct Hit {
+    pub(super) head: Head,
+    pub(super) score: f64,
+    pub(super) facts: Vec<Seen>,
+}
+
+pub(super) struct Hits {
+    /// Best first.
+    pub(super) hits: Vec<Hit>,
+    pub(super) total: u64,
+    pub(super) exact: bool,
+}
+
+/// An entity that has some of the words.
+#[derive(Default)]
+struct Candidate {
+    promise: f64,
+    /// Some may be there twice.
+    rows: Vec<i64>,
+}
+
+/// The rows of one word, newest entities first.
+struct Rows {
+    term: Term,
+    rows: Vec<i64>,
+    /// There are more.
+    cut: bool,
+}
+
+pub(super) fn search(view: &View<'_>, text: &str, kind: Option<&str>) -> rusqlite::Result<Hits> {
+    let mut stems = words(text);
+    let mut seen = BTreeSet::new();
+    stems.retain(|stem| seen.insert(stem.clone()));
+    stems.truncate(WORDS);
+    let all = count(view)?;
+    let lists =
+        stems.into_iter().map(|stem| rows_of(view, stem, kind, all)).collect::<Result<Vec<_>, _>>()?;
+    let mut candidates: HashMap<i64, Candidate> = HashMap::new();
+    for list in &lists {
+        let mut last = None;
+        for row in &list.rows {
+            let entity = entity_of(*row);
+            let candidate = candidates.entry(entity).or_default();
+            candidate.rows.push(*row);
+            // Several rows of one entity are neighbours, and the word counts once.
+            if last.replace(entity) != Some(entity) {
+                candidate.promise += list.term.idf;
+            }
+        }
+    }
+    for row in together(view, &lists, kind)? {
+        let promise: f64 = lists.iter().filter(|list| list.cut).map(|list| list.term.idf).sum();
+        let candidate = candidates.entry(entity_of(row)).or_default();
+        candidate.promise = candidate.promise.max(promise);
+        candidate.rows.push(row);
+    }
+    for head in view.named(text)? {
+        candidates.entry(head.id).or_default().promise = f64::MAX;
+    }
+    let cut = lists.iter().any(|list| list.cut);
+    let terms: Vec<Term> = lists.into_iter().map(|list| list.term).collect();
+    best(view, text, kind, &terms, candidates, cut)
+}
+
+/// Reads the most promising candidates and brings those that fit into their order.
+fn best(
+    view: &View<'_>,
+    text: &str,
+    kind: Option<&str>,
+    terms: &[Term],
+    candidates: HashMap<i64, Candidate>,
+    cut: bool,
+) -> rusqlite::Result<Hits> {
+    let found = candidates.len();
+    let mut promising: Vec<(i64, Candidate)> = candidates.into_iter().collect();
+    promising.sort_by(|(a, one), (b, other)| other.promise.total_cmp(&one.promise).then(b.cmp(a)));
+    promising.truncate(READ);
+    let mut hits = Vec::new();
+    let mut unfit = 0;
+    for (entity, candidate) in promising {
+        let head = view.head(entity)?.filter(|head| kind.is_none_or(|kind| fold(kind) == fold(&head.kind)));
+        let hit = match head {
+            Some(head) => judge(view, text, terms, head, &candidate.rows)?,
+            None => None,
+        };
+        match hit {
+            Some(hit) => hits.push(hit),
+            None => unfit += 1,
+        }
+    }
+    hits.sort_by(|one, other| {
+        other.score.total_cmp(&one.score).then_with(|| one.head.name.cmp(&other.head.name))
+    });
+    let exact = !cut && (found <= READ || (view.is_now() && !view.stated_only));
+    Ok(Hits { hits, total: (found - unfit) as u64, exact })
+}
+
+/// An entity with what speaks for it; nothing when nothing does.
+pub(super) fn judge(
+    view: &View<'_>,
+    text: &str,
+    terms: &[Term],
+    head: Head,
+    rows: &[i64],
+) -> rusqlite::Result<Option<Hit>> {
+    let mut facts = view.facts(head.id, FACTS)?;
+    let oldest = facts.last().map_or(i64::MAX, |seen| seen.row);
+    // The index names observations that are older than the newest ones.
+    let rows: BTreeSet<&i64> =
+        rows.iter().filter(|row| **row < oldest && **row != first_row(head.id)).collect();
+    for row in rows.into_iter().take(FACTS) {
+        facts.extend(view.fact(*row)?);
+    }
+    let scored = score(text, terms, &head, &facts);
+    if scored.score <= 0.0 {
+        return Ok(None);
+    }
+    let mut fitting: Vec<(f64, Seen)> =
+        scored.facts.into_iter().zip(facts).filter(|(score, _)| *score > 0.0).collect();
+    fitting.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+    let facts = fitting.into_iter().map(|(_, seen)| seen).collect();
+    Ok(Some(Hit { head, score: scored.score, facts }))
+}
+
+/// The words of a question for entities that are known already, all of them equally telling.
+pub(super) fn plain_terms(text: &str) -> Vec<Term> {
+    words(text).into_iter().map(|stem| Term { stem, idf: 1.0, beginning: false }).collect()
+}
+
+/// How many entities the memory has now.
+fn count(view: &View<'_>) -> rusqlite::Result<f64> {
+    let all: Option<i64> = view
+        .conn
+        .prepare_cached("SELECT sum(live) FROM kinds WHERE owner = ?1")?
+        .query_row([view.owner], |row| row.get(0))?;
+    Ok(all.unwrap_or_default() as f64)
+}
+
+fn rows_of(view: &View<'_>, stem: String, kind: Option<&str>, all: f64) -> rusqlite::Result<Rows> {
+    let word = format!("\"{}\"", term(view.owner, &stem));
+    let mut beginning = false;
+    let mut rows = rows(view, &word, kind, 0)?;
+    if rows.is_empty() && stem.chars().count() >= SHORTEST_BEGINNING {
+        beginning = true;
+        rows = self::rows(view, &format!("{word} *"), kind, 0)?;
+    }
+    let cut = rows.len() > ROWS;
+    rows.truncate(ROWS);
+    let having = if cut { estimate(&rows, all) } else { rows.len() as f64 };
+    Ok(Rows { term: Term { stem, idf: idf(all.max(having), having), beginning }, rows, cut })
+}
+
+/// How many rows have a word of which only the newest were taken, if the older ones are like them.
+fn estimate(rows: &[i64], all: f64) -> f64 {
+    let (Some(newest), Some(oldest)) = (rows.first(), rows.last()) else { return 0.0 };
+    let (newest, oldest) = (entity_of(*newest) as f64, entity_of(*oldest) as f64);
+    (rows.len() as f64 * newest / (newest - oldest + 1.0)).min(all)
+}
+
+/// Rows that have all the frequent words at once.
+fn together(view: &View<'_>, lists: &[Rows], kind: Option<&str>) -> rusqlite::Result<Vec<i64>> {
+    let frequent: Vec<&Rows> = lists.iter().filter(|list| list.cut).collect();
+    if frequent.len() < 2 {
+        return Ok(Vec::new());
+    }
+    let reach = |list: &&Rows| Some((*list.rows.first()?, *list.rows.last()?));
+    let floor = frequent
+        .iter()
+        .filter_map(reach)
+        .map(|(newest, oldest)| newest.saturating_sub((newest - oldest).saturating_mul(FURTHER)))
+        .min();
+    let words: Vec<String> = frequent
+        .iter()
+        .map(|list| {
+            let word = format!("\"{}\"", term(view.owner, &list.term.stem));
+            if list.term.beginning { format!("{word} *") } else { word }
+        })
+        .collect();
+    rows(view, &words.join(" AND "), kind, floor.unwrap_or_default())
+}
+
+/// The rows that the index knows, newest entities first; one more than is used where there are more.
+fn rows(view: &View<'_>, words: &str, kind: Option<&str>, floor: i64) -> rusqlite::Result<Vec<i64>> {
+    let most = ROWS as i64 + 1;
+    let live =
+        "SELECT rowid FROM live_words WHERE live_words MATCH ?1 AND rowid >= ?2 ORDER BY rowid DESC LIMIT ?3";
+    let past =
+        "SELECT rowid FROM past_words WHERE past_words MATCH ?1 AND rowid >= ?2 ORDER BY rowid DESC LIMIT ?3";
+    if view.is_now() {
+        let words = match kind {
+            Some(kind) => format!("({words}) AND \"{}\"", kind_term(view.owner, &fold(kind))),
+            None => words.to_owned(),
+        };
+        let mut statement = view.conn.prepare_cached(live)?;
+        return statement.query_map((words, floor, most), |row| row.get(0))?.collect();
+    }
+    let mut found = BTreeSet::new();
+    for sql in [live, past] {
+        let mut statement = view.conn.prepare_cached(sql)?;
+        for row in statement.query_map((words, floor, most), |row| row.get(0))? {
+            found.insert(row?);
+        }
+    }
+    Ok(found.into_iter().rev().take(ROWS + 1).collect())
+}

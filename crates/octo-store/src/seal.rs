@@ -1,0 +1,140 @@
+//! Secrets on the disk: sealed with a key that is not in the database, each bound to the row that it belongs to.
+
+use crate::{StoreError, handle, private};
+use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
+use aws_lc_rs::digest::{SHA256, digest};
+use aws_lc_rs::{hkdf, rand};
+use std::io::{Error, ErrorKind, Write};
+use std::path::Path;
+
+const FILE: &str = "seal.key";
+const KEY: usize = 32;
+/// Shorter ones can be guessed.
+const SHORTEST: usize = 16;
+/// The first byte of what is sealed, so that another way can follow.
+const WAY: u8 = 1;
+
+pub(crate) struct Seal(RandomizedNonceKey);
+
+impl Seal {
+    /// With the operator's secret, or with a key of the directory's own that is made when it is not there.
+    pub(crate) fn open(dir: &Path, secret: Option<&str>) -> Result<Self, StoreError> {
+        let path = dir.join(FILE);
+        let key = match secret {
+            Some(secret) => derived(secret),
+            None => kept(&path),
+        };
+        let made = key.and_then(|key| {
+            RandomizedNonceKey::new(&AES_256_GCM, &key).map_err(|_| Error::other("the key cannot be used"))
+        });
+        made.map(Self).map_err(StoreError::file(&path))
+    }
+
+    pub(crate) fn close(&self, plain: &str, bound: &[&str]) -> Option<Vec<u8>> {
+        let mut text = plain.as_bytes().to_vec();
+        let nonce = self.0.seal_in_place_append_tag(Aad::from(row(bound)), &mut text).ok()?;
+        Some([&[WAY], nonce.as_ref().as_slice(), &text].concat())
+    }
+
+    /// Nothing for what was changed, moved to another row, or sealed with another key.
+    pub(crate) fn unseal(&self, sealed: &[u8], bound: &[&str]) -> Option<String> {
+        let (nonce, text) = sealed.strip_prefix(&[WAY])?.split_at_checked(NONCE_LEN)?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
+        let mut text = text.to_vec();
+        let plain = self.0.open_in_place(nonce, Aad::from(row(bound)), &mut text).ok()?;
+        String::from_utf8(plain.to_vec()).ok()
+    }
+}
+
+/// The parts in one digest; each with its length, so that no two rows look the same.
+fn row(parts: &[&str]) -> Vec<u8> {
+    let mut whole = Vec::new();
+    for part in parts {
+        whole.extend_from_slice(&(part.len() as u64).to_le_bytes());
+        whole.extend_from_slice(part.as_bytes());
+    }
+    digest(&SHA256, &whole).as_ref().to_vec()
+}
+
+fn derived(secret: &str) -> Result<[u8; KEY], Error> {
+    if secret.len() < SHORTEST {
+        return Err(Error::new(ErrorKind::InvalidInput, "the hub's secret has fewer than 16 characters"));
+    }
+    let salt = hkdf::Salt::new(hkdf::HKDF_SHA256, b"octoprox");
+    let mut key = [0; KEY];
+    let whole = salt.extract(secret.as_bytes());
+    let filled = whole.expand(&[b"seal 1"], hkdf::HKDF_SHA256).and_then(|okm| okm.fill(&mut key));
+    filled.map(|()| key).map_err(|_| Error::other("the key cannot be derived"))
+}
+
+/// The file's key. It is linked to its name when it is whole, so that two processes that make one at the same time end
+/// up with the same.
+fn kept(path: &Path) -> Result<[u8; KEY], Error> {
+    if !path.exists() {
+        let mut key = [0; KEY];
+        rand::fill(&mut key).map_err(|_| Error::other("no random bytes for a key"))?;
+        let name = handle::fresh().map_err(Error::other)?;
+        let part = path.with_extension(format!("{name}.part"));
+        let written = private::create(&part).and_then(|mut file| {
+            file.write_all(&key)?;
+            file.sync_all()
+        });
+        let linked = written.and_then(|()| std::fs::hard_link(&part, path));
+        let _ = std::fs::remove_file(&part);
+        match linked {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+    }
+    let key = std::fs::read(path)?;
+    key.try_into().map_err(|_| Error::new(ErrorKind::InvalidData, "the key has not 32 bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_secret_opens_only_in_its_own_row_and_with_its_own_key() {
+        let temp = tempfile::tempdir().unwrap();
+        let seal = Seal::open(temp.path(), None).unwrap();
+        let sealed = seal.close("k3y", &["a", "bc"]).unwrap();
+        assert!(!sealed.windows(3).any(|part| part == b"k3y"));
+        assert_ne!(sealed, seal.close("k3y", &["a", "bc"]).unwrap());
+        let again = Seal::open(temp.path(), None).unwrap();
+        assert_eq!(again.unseal(&sealed, &["a", "bc"]).as_deref(), Some("k3y"));
+        assert_eq!(again.unseal(&sealed, &["ab", "c"]), None);
+        for at in 0..sealed.len() {
+            let mut changed = sealed.clone();
+            changed[at] ^= 1;
+            assert_eq!(again.unseal(&changed, &["a", "bc"]), None, "{at}");
+            assert_eq!(again.unseal(&sealed[..at], &["a", "bc"]), None);
+        }
+        let mode = std::fs::metadata(temp.path().join(FILE)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(std::fs::read_dir(temp.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn the_operators_secret_needs_no_file() {
+        let temp = tempfile::tempdir().unwrap();
+        let one = Seal::open(temp.path(), Some("a long enough secret")).unwrap();
+        let sealed = one.close("k3y", &["a"]).unwrap();
+        let two = Seal::open(temp.path(), Some("another long secret")).unwrap();
+        assert_eq!(
+            (one.unseal(&sealed, &["a"]).as_deref(), two.unseal(&sealed, &["a"])),
+            (Some("k3y"), None)
+        );
+        assert!(Seal::open(temp.path(), Some("short")).is_err());
+        assert_eq!(std::fs::read_dir(temp.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_damaged_key_is_refused_and_not_replaced() {
+        let temp = tempfile::tempdir().unwrap();
+        std::fs::write(temp.path().join(FILE), "short").unwrap();
+        assert!(Seal::open(temp.path(), None).is_err());
+        assert_eq!(std::fs::read(temp.path().join(FILE)).unwrap(), b"short");
+    }
+}

@@ -1,0 +1,201 @@
+//! `octoprox prompts`: what there is, what one takes, and one filled in.
+
+use super::arguments;
+use super::failure::Failure;
+use super::out;
+use super::session::{Purpose, Session, alone, settings};
+use super::table::{harmless, table};
+use super::width::columns;
+use crate::assemble::{Assembly, Reach};
+use crate::settings::Flags;
+use crate::telemetry::Talk;
+use clap::{Args, Subcommand};
+use octo_hub::{Hub, ListKind, Request};
+use octo_model::{Caller, Face, Json, Members, Method, Op, ToolError};
+use octo_toolkit::Alone;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// A person waits this long for servers that are still starting.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Lists prompts, shows what one takes, or fills one in. What is wrong with a playbook is told with file and line.
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  octoprox prompts\n  octoprox prompts show code_review\n  octoprox prompts get code_review code=@main.rs focus=security"
+)]
+pub struct Prompts {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// Print as JSON
+    #[arg(long, global = true)]
+    json: bool,
+    /// Use what this profile shows
+    #[arg(long, global = true, value_name = "NAME", default_value = "", hide_default_value = true)]
+    profile: String,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    List(List),
+    Show(Show),
+    Get(Get),
+}
+
+/// Lists every prompt: those of the product, of your playbooks, and of every server.
+#[derive(Args)]
+#[command(after_help = "Example:\n  octoprox prompts list --json")]
+struct List {}
+
+/// Shows one prompt: what it is for and which arguments it takes.
+#[derive(Args)]
+#[command(after_help = "Example:\n  octoprox prompts show code_review")]
+struct Show {
+    /// Name of the prompt, as `octoprox prompts` lists it
+    name: String,
+}
+
+/// Fills one prompt in and prints its text.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  octoprox prompts get commit_message style=conventional
+  octoprox prompts get explain_concept concept='eventual consistency' level=beginner")]
+struct Get {
+    /// Name of the prompt, as `octoprox prompts` lists it
+    name: String,
+    /// Arguments as name=value; @file takes a file's content
+    #[arg(value_name = "NAME=VALUE")]
+    pairs: Vec<String>,
+}
+
+impl Prompts {
+    pub fn run(&self, flags: &Flags) -> Result<(), Failure> {
+        let purpose =
+            if matches!(self.command, Some(Command::Get(_))) { Purpose::Calls } else { Purpose::Looks };
+        alone(async {
+            let session = Session::begin(settings(flags)?, Talk::Person, purpose)?;
+            let assembly = Assembly::build(&session, &Reach::All)?;
+            let said = self.say(&assembly.hub).await;
+            assembly.end().await;
+            session.end().await;
+            Ok(out::data(&said?)?)
+        })
+    }
+
+    async fn say(&self, hub: &Hub) -> Result<String, Failure> {
+        hub.settle(&self.profile, PATIENCE).await;
+        match &self.command {
+            None | Some(Command::List(_)) => self.list(hub).await,
+            Some(Command::Show(show)) => self.show(hub, &show.name).await,
+            Some(Command::Get(get)) => self.get(hub, get).await,
+        }
+    }
+
+    async fn all(&self, hub: &Hub) -> Result<Vec<Members>, Failure> {
+        let (mut all, mut cursor): (Vec<Members>, Option<String>) = (Vec::new(), None);
+        loop {
+            let page =
+                hub.list(&self.profile, ListKind::Prompts, &Caller::local(), cursor.as_deref()).await?;
+            let items = page.items.elements().unwrap_or_default();
+            all.extend(items.iter().filter_map(|prompt| prompt.members().ok()));
+            cursor = page.next;
+            if cursor.is_none() {
+                return Ok(all);
+            }
+        }
+    }
+
+    async fn list(&self, hub: &Hub) -> Result<String, Failure> {
+        let all = self.all(hub).await?;
+        if self.json {
+            let prompts: Vec<Json> = all.iter().map(Members::to_json).collect();
+            return Ok(Members::new().with("prompts", Json::array(&prompts)).to_json().to_string());
+        }
+        let row = |prompt: &Members| {
+            let about = prompt.text("description").or_else(|| prompt.text("title")).unwrap_or_default();
+            (harmless(&prompt.text("name").unwrap_or_default()), harmless(&about))
+        };
+        let rows: Vec<(String, String)> = all.iter().map(row).collect();
+        Ok(if rows.is_empty() { "There are no prompts.\n".to_owned() } else { table(&rows, columns()) })
+    }
+
+    async fn show(&self, hub: &Hub, name: &str) -> Result<String, Failure> {
+        let all = self.all(hub).await?;
+        let prompt =
+            all.iter().find(|prompt| prompt.text("name").as_deref() == Some(name)).ok_or_else(|| {
+                ToolError::not_found(format!("There is no prompt `{name}`."))
+                    .hint("See what there is with: octoprox prompts")
+            })?;
+        Ok(if self.json { prompt.to_json().to_string() } else { described(prompt) })
+    }
+
+    async fn get(&self, hub: &Hub, get: &Get) -> Result<String, Failure> {
+        // Every argument of a prompt is a text.
+        let names = get.pairs.iter().filter_map(|pair| pair.split_once('='));
+        let texts: Map<String, Value> =
+            names.map(|(name, _)| (name.to_owned(), json!({"type": "string"}))).collect();
+        let arguments = arguments::read(None, &get.pairs, &json!({"properties": texts}))?;
+        let params = Members::new().with("name", get.name.as_str()).with("arguments", arguments);
+        let called = hub
+            .call(Request {
+                op: Op { method: Method::GetPrompt, name: get.name.clone(), params },
+                caller: Arc::new(Caller::local()),
+                face: Face::Cli,
+                profile: self.profile.clone(),
+                peer: Arc::new(Alone),
+                cancel: CancellationToken::new(),
+                timeout: None,
+                trace: None,
+            })
+            .await;
+        let result = called.outcome?;
+        Ok(if self.json { result.to_json().to_string() } else { spoken(&result) })
+    }
+}
+
+fn described(prompt: &Members) -> String {
+    let mut text = format!("{}\n", prompt.text("description").unwrap_or_default());
+    let arguments = prompt.list("arguments");
+    let rows = arguments.iter().filter_map(|argument| argument.members().ok()).map(|argument| {
+        let need = if argument.is_true("required") { "(required) " } else { "" };
+        let about = format!("{need}{}", argument.text("description").unwrap_or_default());
+        format!("  {}: {about}\n", argument.text("name").unwrap_or_default())
+    });
+    let rows: String = rows.collect();
+    if !rows.is_empty() {
+        text.push_str("\nArguments:\n");
+        text.push_str(&rows);
+    }
+    harmless(&text)
+}
+
+/// The texts of all messages; whose they are is said where it is not the user.
+fn spoken(result: &Members) -> String {
+    let messages = result.list("messages");
+    let texts = messages.iter().filter_map(|message| message.members().ok()).map(|message| {
+        let content = message.object("content");
+        let text = content.text("text").unwrap_or_else(|| content.to_json().to_string());
+        match message.text("role").as_deref() {
+            Some("user") | None => text,
+            Some(role) => format!("[{role}] {text}"),
+        }
+    });
+    harmless(&texts.collect::<Vec<_>>().join("\n\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prompts_in_words() {
+        let prompt = r#"{"name":"a","description":"Does.","arguments":[{"name":"x","description":"One.","required":true},{"name":"y"}]}"#;
+        let prompt = Members::parse(prompt.to_owned()).unwrap();
+        assert_eq!(described(&prompt), "Does.\n\nArguments:\n  x: (required) One.\n  y: \n");
+        let result = r#"{"messages":[{"role":"user","content":{"type":"text","text":"a\u001b"}},{"role":"assistant","content":{"type":"text","text":"b"}}]}"#;
+        let result = Members::parse(result.to_owned()).unwrap();
+        assert_eq!(spoken(&result), "a\u{fffd}\n\n[assistant] b");
+    }
+}

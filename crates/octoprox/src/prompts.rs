@@ -1,0 +1,83 @@
+//! The prompts that come with the product, as data.
+
+use octo_hub::prompts::Shipped;
+
+pub const SHIPPED: Shipped = &[
+    ("octoprox/changes", include_str!("prompts/changes.yaml")),
+    ("octoprox/code", include_str!("prompts/code.yaml")),
+    ("octoprox/planning", include_str!("prompts/planning.yaml")),
+    ("octoprox/writing", include_str!("prompts/writing.yaml")),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use octo_grants::folders::Folders;
+    use octo_hub::prompts::{problems, source};
+    use octo_model::{Caller, Json, Members, Method, Op};
+    use octo_toolkit::{Alone, Cx, Peer, Source};
+    use serde_json::{Map, Value, json};
+    use std::sync::Arc;
+    use std::time::{Duration, Instant};
+    use tokio_util::sync::CancellationToken;
+
+    async fn fill(source: &Arc<dyn Source>, name: &str, arguments: Map<String, Value>) -> String {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        let cx = Cx::new(Arc::new(Caller::local()), deadline, CancellationToken::new());
+        let peer: Arc<dyn Peer> = Arc::new(Alone);
+        let params = Members::new().with("arguments", Json::from(Value::Object(arguments)));
+        let op = Op { method: Method::GetPrompt, name: name.to_owned(), params };
+        let result: Value = source.run(op, &cx, &peer).await.unwrap().to_json().to().unwrap();
+        result["messages"][0]["content"]["text"].as_str().unwrap().to_owned()
+    }
+
+    /// The values that an argument takes, as its description lists them.
+    fn values(argument: &Value) -> Vec<String> {
+        let description = argument["description"].as_str().unwrap();
+        let listed = description.split_once("One of: ").and_then(|(_, rest)| rest.split_once('.'));
+        listed.map_or_else(Vec::new, |(all, _)| all.split(", ").map(str::to_owned).collect())
+    }
+
+    #[tokio::test]
+    async fn every_prompt_can_be_filled_in_with_and_without_what_is_optional() {
+        assert_eq!(problems(SHIPPED, &Folders::default()), []);
+        let source = source(SHIPPED, Folders::default());
+        let prompts = Arc::clone(&source.listing().borrow().lists);
+        assert!(prompts.prompts.len() >= 15);
+        for prompt in &prompts.prompts {
+            let (name, about): (_, Value) = (&prompt.key, prompt.members.to_json().to().unwrap());
+            let arguments = about["arguments"].as_array().unwrap();
+            assert!(about["title"].is_string(), "{name}");
+            assert!(arguments.iter().all(|one| !one["description"].as_str().unwrap().is_empty()), "{name}");
+            let mark = |argument: &Value| format!("<<{}>>", argument["name"].as_str().unwrap());
+            let given = |wanted: &dyn Fn(&Value) -> bool| -> Map<String, Value> {
+                let chosen = arguments.iter().filter(|one| values(one).is_empty() && wanted(one));
+                chosen.map(|one| (one["name"].as_str().unwrap().to_owned(), json!(mark(one)))).collect()
+            };
+            let bare = fill(&source, name, given(&|one| one["required"] == true)).await;
+            let full = fill(&source, name, given(&|_| true)).await;
+            assert!(bare.len() > 300 && full != bare, "{name}");
+            for text in [&bare, &full] {
+                assert!(!text.contains("{{") && !text.contains("}}"), "{name}: {text}");
+                assert!(!text.contains("\n\n\n") && !text.starts_with('\n'), "{name}: {text}");
+                assert!(!text.lines().any(|line| line.ends_with(' ')), "{name}: {text}");
+            }
+            for one in arguments.iter().filter(|one| values(one).is_empty()) {
+                assert!(full.contains(&mark(one)), "{name} leaves out {one}: {full}");
+                assert!(one["required"] == true || !bare.contains(&mark(one)), "{name}");
+            }
+            for one in arguments {
+                let mut texts: Vec<String> = Vec::new();
+                for value in values(one) {
+                    let mut all = given(&|_| true);
+                    all.insert(one["name"].as_str().unwrap().to_owned(), json!(value));
+                    texts.push(fill(&source, name, all).await);
+                }
+                texts.sort();
+                let count = texts.len();
+                texts.dedup();
+                assert_eq!(texts.len(), count, "{name}: two values of {one} make no difference");
+            }
+        }
+    }
+}

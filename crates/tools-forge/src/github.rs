@@ -1,0 +1,24 @@
+//! GitHub: where its API is, and pull requests as one answer.
+
+mod address;
+mod api;
+mod checks;
+mod diff;
+mod files;
+mod packet;
+mod pull_request;
+mod shapes;
+mod talk;
+
+use crate::Token;
+pub use pull_request::PullRequest;
+use url::Url;
+
+#[derive(Clone, Default)]
+pub struct GithubSettings {
+    /// Root of the API of a GitHub Enterprise server, such as `https://github.example.com/api/v3`; api.github.com when
+    /// absent. Pull requests on github.com can be read in either case.
+    pub url: Option<Url>,
+    /// Sent to the origin of `url` and nowhere else; without it 60 requests per hour go to github.com.
+    pub token: Option<Token>,
+}

@@ -1,0 +1,109 @@
+//! The checks of the newest commit: runs of GitHub's own, and statuses that other services set.
+
+use super::api::Errand;
+use super::shapes::{Run, Runs, Status, Statuses};
+use octo_toolkit::ToolError;
+use octo_toolkit::hidden::cleaned;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Checks of the newest commit.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Checks {
+    /// failing, pending, passing, or none.
+    pub state: &'static str,
+    /// How many have failed.
+    failed: usize,
+    /// How many are not done.
+    pending: usize,
+    /// How many have passed or were skipped.
+    passed: usize,
+    /// The checks, those that failed first.
+    pub runs: Vec<Check>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Check {
+    /// Name of the check.
+    name: String,
+    /// How it ended (success, failure, skipped, …), or how far it is (queued, in_progress, pending).
+    state: String,
+    /// What it says of itself; a stranger's text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    about: Option<String>,
+    /// Where its log is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Fate {
+    Failed,
+    Pending,
+    Passed,
+}
+
+/// The checks of a commit, and whether there are more than are read.
+pub async fn read(
+    errand: &Errand<'_>,
+    commit: &str,
+    removed: &mut usize,
+) -> Result<(Checks, bool), ToolError> {
+    let (runs, statuses) = (["commits", commit, "check-runs"], ["commits", commit, "status"]);
+    let (runs, statuses) =
+        tokio::try_join!(errand.pages::<Runs>(&runs), errand.pages::<Statuses>(&statuses))?;
+    let is_more = runs.1 || statuses.1;
+    let runs = runs
+        .0
+        .into_iter()
+        .flat_map(|page| page.check_runs)
+        .map(|run| of_run(run, removed))
+        .collect::<Vec<_>>();
+    let statuses =
+        statuses.0.into_iter().flat_map(|page| page.statuses).map(|status| of_status(status, removed));
+    let mut all: Vec<(Fate, Check)> = runs.into_iter().chain(statuses).collect();
+    all.sort_by_key(|(fate, _)| *fate);
+    let count = |wanted: Fate| all.iter().filter(|(fate, _)| *fate == wanted).count();
+    let (failed, pending, passed) = (count(Fate::Failed), count(Fate::Pending), count(Fate::Passed));
+    let state = match (failed, pending, passed) {
+        (1.., _, _) => "failing",
+        (0, 1.., _) => "pending",
+        (0, 0, 1..) => "passing",
+        _ => "none",
+    };
+    let runs = all.into_iter().map(|(_, check)| check).collect();
+    Ok((Checks { state, failed, pending, passed, runs }, is_more))
+}
+
+fn of_run(run: Run, removed: &mut usize) -> (Fate, Check) {
+    let state = run.conclusion.unwrap_or(run.status);
+    let fate = match state.as_str() {
+        "success" | "neutral" | "skipped" => Fate::Passed,
+        "queued" | "in_progress" | "requested" | "waiting" | "pending" => Fate::Pending,
+        _ => Fate::Failed,
+    };
+    let about = run.output.and_then(|output| output.title);
+    (fate, check(run.name, state, about, run.html_url, removed))
+}
+
+fn of_status(status: Status, removed: &mut usize) -> (Fate, Check) {
+    let fate = match status.state.as_str() {
+        "success" => Fate::Passed,
+        "pending" => Fate::Pending,
+        _ => Fate::Failed,
+    };
+    (fate, check(status.context, status.state, status.description, status.target_url, removed))
+}
+
+fn check(
+    name: String,
+    state: String,
+    about: Option<String>,
+    url: Option<String>,
+    removed: &mut usize,
+) -> Check {
+    let mut short = |text: String| cleaned(text, removed).chars().take(300).collect::<String>();
+    let (name, state) = (short(name), short(state));
+    let mut told = |text: Option<String>| text.map(&mut short).filter(|text| !text.is_empty());
+    Check { name, state, about: told(about), url: told(url) }
+}

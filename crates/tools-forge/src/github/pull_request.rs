@@ -1,0 +1,118 @@
+//! `github_pull_request`.
+
+use super::address::Pull;
+use super::api::{Api, Errand};
+use super::packet::{Output, Packet};
+use super::{GithubSettings, shapes};
+use octo_toolkit::{Clock, Cx, Effect, Example, Net, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::sync::atomic::AtomicU64;
+use url::Url;
+
+/// Reads a pull request on GitHub: description, files, diff, comments, reviews and checks, each as far as it fits; `next` says
+/// how to get the rest. Fails when it does not exist or is private. Prefer git_diff_structured for local changes.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Address, such as https://github.com/OWNER/REPOSITORY/pull/7, or OWNER/REPOSITORY#7.
+    pub url: String,
+    /// Which parts to read besides the description; all when left out.
+    #[serde(default)]
+    pub include: Option<Vec<Part>>,
+    /// Only the diff of this file and the threads on it.
+    #[serde(default)]
+    pub file: Option<String>,
+    /// Files to skip in the list; what next gave.
+    #[serde(default)]
+    pub files_offset: u64,
+    /// Byte of the diff to begin at; what next gave.
+    #[serde(default)]
+    pub diff_offset: u64,
+    /// Comments to skip; what next gave.
+    #[serde(default)]
+    pub comments_offset: u64,
+    /// Most bytes to return, 4,000 to 400,000.
+    #[serde(default = "sixty_thousand")]
+    pub max_bytes: u64,
+}
+
+fn sixty_thousand() -> u64 {
+    60_000
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Part {
+    Files,
+    Diff,
+    Comments,
+    Reviews,
+    Checks,
+}
+
+pub struct PullRequest {
+    api: Api,
+    url: Option<Url>,
+}
+
+impl PullRequest {
+    pub fn new(settings: GithubSettings) -> Self {
+        Self { api: Api::new(settings.token), url: settings.url }
+    }
+}
+
+impl Tool for PullRequest {
+    const NAME: &'static str = "github_pull_request";
+    const TITLE: &'static str = "Read a pull request";
+    const EFFECT: Effect = Effect::reads().open_world();
+    type Input = Input;
+    type Output = Output;
+    type Grants = (Net, Clock);
+
+    fn examples() -> Vec<Example> {
+        vec![
+            Example::new(
+                "All of it, as far as it fits",
+                json!({"url": "https://github.com/rust-lang/rust/pull/1"}),
+            ),
+            Example::new(
+                "The diff of one file",
+                json!({"url": "rust-lang/rust#1", "include": ["diff"], "file": "src/lib.rs"}),
+            ),
+        ]
+    }
+
+    async fn run(&self, input: Input, (net, clock): (Net, Clock), cx: &Cx) -> Result<Output, ToolError> {
+        if !(4_000..=400_000).contains(&input.max_bytes) {
+            return Err(ToolError::invalid("max_bytes is 4,000 to 400,000.").hint("Leave it out for 60,000."));
+        }
+        let named = Pull::parse(&input.url, self.url.as_ref())?;
+        let errand = Errand {
+            api: &self.api,
+            net: &net,
+            cx,
+            pull: &named,
+            now: clock.now(),
+            fresh: !input.goes_on(),
+            asked: AtomicU64::new(0),
+            left: AtomicU64::new(u64::MAX),
+        };
+        let number = named.number.to_string();
+        let (pull, _) = errand.json::<shapes::Pull>(&["pulls", &number], None).await?;
+        let packet = Packet::read(&errand, &pull, &input).await?;
+        Ok(packet.told(pull, &input, &errand))
+    }
+}
+
+impl Input {
+    pub fn wants(&self, part: Part) -> bool {
+        self.include.as_ref().is_none_or(|include| include.contains(&part))
+    }
+
+    /// Whether this call asks for more of what an earlier one has read.
+    fn goes_on(&self) -> bool {
+        self.files_offset > 0 || self.diff_offset > 0 || self.comments_offset > 0 || self.file.is_some()
+    }
+}

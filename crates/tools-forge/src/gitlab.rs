@@ -1,0 +1,225 @@
+//! GitLab: where the instance is, who we are there, and what it refuses.
+
+mod book;
+mod document;
+mod help;
+mod operation;
+mod paths;
+mod place;
+mod request;
+mod spec;
+
+use crate::{Token, asking};
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::{HeaderName, HeaderValue, Method, StatusCode};
+use jiff::Timestamp;
+use octo_toolkit::net::{Answer, Ask};
+use octo_toolkit::{Cx, Kind, Net, ToolError, Toolbox};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::time::Duration;
+use url::Url;
+
+/// Of GitLab's own instance.
+const PUBLIC: &str = "https://gitlab.com";
+const TOKEN: &str = "OCTOPROX_GITLAB_TOKEN";
+const PRIVATE_TOKEN: HeaderName = HeaderName::from_static("private-token");
+const JOB_TOKEN: HeaderName = HeaderName::from_static("job-token");
+/// Bytes of an answer that are read at all.
+const LARGEST: usize = 32 << 20;
+
+/// How a token is sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum TokenKind {
+    /// By what the token looks like.
+    #[default]
+    Auto,
+    /// A personal, project or group access token, as `PRIVATE-TOKEN`.
+    Private,
+    /// An access token of OAuth, as `Authorization: Bearer`.
+    Bearer,
+    /// A job's token, as `JOB-TOKEN`.
+    Job,
+}
+
+#[derive(Clone, Default)]
+pub struct GitlabSettings {
+    /// The instance, such as `https://gitlab.example.com`, or with a path where it is installed under one; gitlab.com when
+    /// absent.
+    pub url: Option<Url>,
+    /// Sent to the instance's origin and nowhere else.
+    pub token: Option<Token>,
+    pub token_kind: TokenKind,
+    /// Where the OpenAPI document is, instead of GitLab's own repository.
+    pub openapi_url: Option<Url>,
+}
+
+pub struct Instance {
+    settings: GitlabSettings,
+    documents: document::Documents,
+}
+
+pub fn tools(instance: Arc<Instance>) -> Toolbox {
+    Toolbox::new("gitlab", "Asks GitLab's REST API, and tells what it can be asked.")
+        .with(request::Request(instance.clone()))
+        .with(spec::Spec(instance.clone()))
+        .with(paths::Paths(instance.clone()))
+        .with(operation::Operation(instance.clone()))
+        .with(help::Help(instance))
+}
+
+/// One request to the instance.
+struct Errand {
+    method: Method,
+    url: Url,
+    body: Option<Bytes>,
+    timeout: Duration,
+}
+
+impl Instance {
+    pub fn new(settings: GitlabSettings) -> Self {
+        Self { settings, documents: document::Documents::new() }
+    }
+
+    /// With GitLab's own repository elsewhere.
+    #[cfg(test)]
+    pub fn reading(settings: GitlabSettings, repository: String) -> Self {
+        Self { settings, documents: document::Documents::of(repository) }
+    }
+
+    /// The root of the REST API, without a slash at its end.
+    fn api(&self) -> Result<Url, ToolError> {
+        let unfit = || {
+            ToolError::unavailable("The address of the GitLab instance is no web address.")
+                .hint("Ask the operator to check OCTOPROX_GITLAB_URL.")
+        };
+        let mut api = match &self.settings.url {
+            Some(url) => url.clone(),
+            None => Url::parse(PUBLIC).map_err(ToolError::internal)?,
+        };
+        api.set_query(None);
+        api.set_fragment(None);
+        let given = api.path().trim_end_matches('/').trim_end_matches("/api/v4").to_owned();
+        api.set_path(&given);
+        api.path_segments_mut().map_err(|()| unfit())?.pop_if_empty().extend(["api", "v4"]);
+        Ok(api)
+    }
+
+    fn credential(&self) -> Result<Option<(HeaderName, HeaderValue)>, ToolError> {
+        let Some(token) = &self.settings.token else { return Ok(None) };
+        let sent = match kind(token, self.settings.token_kind) {
+            TokenKind::Bearer => (AUTHORIZATION, token.header("Bearer ", TOKEN)?),
+            TokenKind::Job => (JOB_TOKEN, token.header("", TOKEN)?),
+            TokenKind::Private | TokenKind::Auto => (PRIVATE_TOKEN, token.header("", TOKEN)?),
+        };
+        Ok(Some(sent))
+    }
+
+    /// Sends a request, with the token if it goes to the instance; a request that changes something follows no redirect.
+    async fn send(&self, errand: Errand, net: &Net, cx: &Cx) -> Result<Answer, ToolError> {
+        let reads = matches!(errand.method, Method::GET | Method::HEAD);
+        let mut ask = Ask::get(errand.url);
+        if let Some((name, value)) = self.credential()?
+            && ask.url.origin() == self.api()?.origin()
+        {
+            ask.headers.insert(name, value);
+        }
+        if errand.body.is_some() {
+            ask.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        ask.method = errand.method;
+        ask.body = errand.body;
+        ask.timeout = errand.timeout;
+        ask.max_bytes = LARGEST;
+        ask.redirects = if reads { 5 } else { 0 };
+        asking::send(net, ask, cx).await
+    }
+
+    /// What no caller can do anything with but wait or log in.
+    fn refusal(&self, answer: &Answer, now: Timestamp) -> Option<ToolError> {
+        let words = asking::words(&answer.body);
+        match answer.status {
+            StatusCode::UNAUTHORIZED if self.settings.token.is_some() => Some(
+                ToolError::new(Kind::Unauthorized, format!("GitLab does not accept the token that is set{words}"))
+                    .hint(
+                        "Ask the operator to check OCTOPROX_GITLAB_TOKEN: it may be expired, revoked or of another \
+                         instance, or need OCTOPROX_GITLAB_TOKEN_KIND.",
+                    ),
+            ),
+            StatusCode::UNAUTHORIZED => Some(
+                ToolError::new(Kind::Unauthorized, format!("GitLab wants to know who asks{words}"))
+                    .hint("Ask the operator to set OCTOPROX_GITLAB_TOKEN; without one only public data can be read."),
+            ),
+            StatusCode::TOO_MANY_REQUESTS => {
+                let reset = asking::moment(&answer.headers, "ratelimit-reset");
+                let reset = reset.and_then(|reset| reset.duration_since(now).try_into().ok());
+                let wait = asking::retry_after(&answer.headers, now).or(reset).unwrap_or(Duration::from_secs(60));
+                Some(
+                    ToolError::unavailable("GitLab has had too many requests.")
+                        .hint(format!("Try again in {} s, and ask for more at once with per_page=100.", wait.as_secs()))
+                        .retry_after(wait),
+                )
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What kind of token it is: prefixes are GitLab's, and 64 hexadecimal digits or a signed token are what its OAuth gives out.
+fn kind(token: &Token, set: TokenKind) -> TokenKind {
+    if set != TokenKind::Auto {
+        return set;
+    }
+    let oauth = |text: &str| {
+        (text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()))
+            || (text.starts_with("eyJ") && text.split('.').count() == 3)
+    };
+    if token.is(|text| text.starts_with("glcbt-")) {
+        TokenKind::Job
+    } else if token.is(oauth) {
+        TokenKind::Bearer
+    } else {
+        TokenKind::Private
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_says_by_its_looks_how_it_is_sent() {
+        let hex = "0123456789abcdef".repeat(4);
+        for (text, set, expected) in [
+            ("glpat-abc", TokenKind::Auto, TokenKind::Private),
+            ("our-own-prefix-abc", TokenKind::Auto, TokenKind::Private),
+            ("glcbt-64_abc", TokenKind::Auto, TokenKind::Job),
+            (hex.as_str(), TokenKind::Auto, TokenKind::Bearer),
+            ("eyJhbGciOi.eyJzdWIi.sig", TokenKind::Auto, TokenKind::Bearer),
+            ("glpat-abc", TokenKind::Bearer, TokenKind::Bearer),
+            (hex.as_str(), TokenKind::Private, TokenKind::Private),
+        ] {
+            assert_eq!(kind(&Token::from(text.to_owned()), set), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_api_is_beneath_the_instance() {
+        for (url, expected) in [
+            (None, "https://gitlab.com/api/v4"),
+            (Some("https://git.example"), "https://git.example/api/v4"),
+            (Some("https://git.example/"), "https://git.example/api/v4"),
+            (Some("https://git.example/api/v4/"), "https://git.example/api/v4"),
+            (Some("https://x.example:8443/gitlab?a#b"), "https://x.example:8443/gitlab/api/v4"),
+        ] {
+            let url = url.map(|url| url.parse().unwrap());
+            let instance = Instance::new(GitlabSettings { url, ..GitlabSettings::default() });
+            assert_eq!(instance.api().unwrap().as_str(), expected);
+        }
+        let url = Some("mailto:a@b".parse().unwrap());
+        assert!(Instance::new(GitlabSettings { url, ..GitlabSettings::default() }).api().is_err());
+    }
+}

@@ -1,0 +1,72 @@
+//! `memory_add_relations`.
+
+use crate::given::{Cleaner, asker, items};
+use octo_toolkit::memory::Names;
+use octo_toolkit::{Cx, Effect, Example, Memory, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// Relates remembered entities to each other; counts relations added and those known already. Entities that do not exist
+/// are made. Prefer memory_upsert_entities for facts about a single entity.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Relations to add, at most 1,000.
+    relations: Vec<Relation>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Relation {
+    /// Name of the entity where the relation begins.
+    pub source: String,
+    /// How they are related, as a verb: works_on, depends_on.
+    pub relation: String,
+    /// Name of the entity where the relation ends.
+    pub target: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// Relations that are new.
+    added: u64,
+    /// Relations that were known already.
+    skipped: u64,
+    /// Entities that did not exist and were made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    created_entities: Vec<String>,
+    /// What was taken out of the texts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    notice: Option<String>,
+}
+
+pub struct AddRelations;
+
+impl Tool for AddRelations {
+    const NAME: &'static str = "memory_add_relations";
+    const TITLE: &'static str = "Relate entities";
+    const EFFECT: Effect = Effect::writes().idempotent();
+    type Input = Input;
+    type Output = Output;
+    type Grants = Memory;
+
+    fn examples() -> Vec<Example> {
+        let one = json!({"source": "Ada", "relation": "works_on", "target": "Octoprox"});
+        vec![Example::new("Who works on what", json!({"relations": [one]}))]
+    }
+
+    async fn run(&self, input: Input, memory: Memory, cx: &Cx) -> Result<Output, ToolError> {
+        items(&input.relations, "relations")?;
+        let mut cleaner = Cleaner::default();
+        let links = input.relations.iter().map(|one| cleaner.link(&one.source, &one.relation, &one.target));
+        let links = links.collect::<Result<_, _>>()?;
+        let done = memory.link(asker(cx), links, Names::Alike).await?;
+        Ok(Output {
+            added: done.added,
+            skipped: done.skipped,
+            created_entities: done.created,
+            notice: cleaner.notice(),
+        })
+    }
+}

@@ -1,0 +1,67 @@
+//! `memory_delete`.
+
+use crate::given::{Cleaner, asker, items};
+use octo_toolkit::memory::Removal;
+use octo_toolkit::{Cx, Effect, Example, Memory, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::collections::HashSet;
+
+/// Deletes entities with their observations and relations; names that are not known are told. A memory_query with as_of still
+/// finds them, unless erase is given. Prefer memory_forget for one observation or one relation.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Names of the entities to delete, at most 1,000.
+    entity_names: Vec<String>,
+    /// Leave no trace, neither in the past nor in the index. Erases earlier deleted entities of the same name, too.
+    #[serde(default)]
+    erase: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// How many entities were deleted.
+    deleted: u64,
+    /// Names that are not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    not_found: Vec<String>,
+}
+
+pub struct Delete;
+
+impl Tool for Delete {
+    const NAME: &'static str = "memory_delete";
+    const TITLE: &'static str = "Delete entities";
+    const EFFECT: Effect = Effect::destroys().idempotent();
+    type Input = Input;
+    type Output = Output;
+    type Grants = Memory;
+
+    fn examples() -> Vec<Example> {
+        vec![
+            Example::new("What is over", json!({"entity_names": ["Old project"]}))
+                .gives(json!({"deleted": 0, "not_found": ["Old project"]})),
+            Example::new("Without a trace", json!({"entity_names": ["Ada"], "erase": true}))
+                .gives(json!({"deleted": 0, "not_found": ["Ada"]})),
+        ]
+    }
+
+    async fn run(&self, input: Input, memory: Memory, cx: &Cx) -> Result<Output, ToolError> {
+        items(&input.entity_names, "entity_names")?;
+        let mut cleaner = Cleaner::default();
+        let mut names = Vec::new();
+        for name in &input.entity_names {
+            let name = cleaner.name(name)?;
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let removal = if input.erase { Removal::Erased } else { Removal::Ended };
+        let gone = memory.delete(asker(cx), names.clone(), removal).await?;
+        let found: HashSet<String> = gone.iter().map(|name| name.to_lowercase()).collect();
+        let not_found = names.into_iter().filter(|name| !found.contains(&name.to_lowercase())).collect();
+        Ok(Output { deleted: gone.len() as u64, not_found })
+    }
+}

@@ -1,0 +1,99 @@
+//! `memory_export`.
+
+use crate::document::{self, Format, Writer};
+use crate::given::asker;
+use octo_toolkit::fs::{Write, WriteOptions};
+use octo_toolkit::{Cx, Effect, Example, Fs, Memory, Tool, ToolError, WorkPath};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// Largest file that is written.
+const MOST: usize = 64 << 20;
+/// Entities that are read at once.
+const PART: usize = 500;
+
+/// Writes everything in the memory to a file: a memory.json document, or lines that server-memory reads; an existing file is
+/// replaced. Prefer memory_query to look something up.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// File to write, relative to the workspace.
+    path: WorkPath,
+    /// Form of the file: json, jsonl, or auto to go by the ending of its name.
+    #[serde(default = "document::auto")]
+    format: Format,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// The file that was written.
+    path: String,
+    /// How many entities it has.
+    entities: u64,
+    /// How many relations it has.
+    relations: u64,
+    /// Size of the file.
+    size_bytes: u64,
+    /// True when the file is new.
+    created: bool,
+    /// True when fs_undo can bring the file back that was replaced.
+    undo: bool,
+}
+
+pub struct Export;
+
+impl Tool for Export {
+    const NAME: &'static str = "memory_export";
+    const TITLE: &'static str = "Export the memory";
+    const EFFECT: Effect = Effect::destroys().idempotent();
+    type Input = Input;
+    type Output = Output;
+    type Grants = (Memory, Fs<Write>);
+
+    fn examples() -> Vec<Example> {
+        vec![
+            Example::new("One document", json!({"path": "memory.json"})),
+            Example::new("For the reference server", json!({"path": "memory.jsonl"})),
+        ]
+    }
+
+    async fn run(
+        &self,
+        input: Input,
+        (memory, fs): (Memory, Fs<Write>),
+        cx: &Cx,
+    ) -> Result<Output, ToolError> {
+        let lines = match input.format {
+            Format::Auto => input.path.as_str().ends_with(".jsonl"),
+            format => format == Format::Jsonl,
+        };
+        let mut writer = Writer::new(lines, MOST);
+        let (mut entities, mut after) = (0, Some(0));
+        while let Some(from) = after {
+            cx.check()?;
+            let dump = memory.dump(asker(cx), from, PART).await?;
+            for known in &dump.entities {
+                writer.add(known)?;
+            }
+            entities += dump.entities.len() as u64;
+            cx.progress(entities, None, "entities");
+            after = dump.next;
+        }
+        let relations = writer.relations;
+        let text = writer.end()?;
+        fs.run(move |fs| {
+            let place = fs.place(&input.path)?;
+            let written = fs.write(&place, text.as_bytes(), &WriteOptions::default())?;
+            Ok(Output {
+                path: place.told(),
+                entities,
+                relations,
+                size_bytes: written.stat.size,
+                created: written.created,
+                undo: written.undo,
+            })
+        })
+        .await
+    }
+}

@@ -1,0 +1,85 @@
+//! `memory_forget`.
+
+use crate::add_relations::Relation;
+use crate::given::{Cleaner, asker};
+use octo_toolkit::memory::{Forget, Removal};
+use octo_toolkit::{Cx, Effect, Example, Memory, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// Forgets one observation of an entity, or one relation, for good, or keeps it for questions about the past; says when there
+/// is no such thing. Prefer memory_delete for whole entities.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Entity of the observation.
+    #[serde(default)]
+    entity_name: Option<String>,
+    /// The observation, letter by letter.
+    #[serde(default)]
+    observation: Option<String>,
+    /// The relation, instead of an observation.
+    #[serde(default)]
+    relation: Option<Relation>,
+    /// It was true until now: memory_query with as_of still finds it. Otherwise no trace stays.
+    #[serde(default)]
+    keep_history: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// How many were forgotten, past ones included.
+    forgotten: u64,
+    /// Why nothing was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    notice: Option<String>,
+}
+
+pub struct ForgetOne;
+
+impl Tool for ForgetOne {
+    const NAME: &'static str = "memory_forget";
+    const TITLE: &'static str = "Forget one thing";
+    const EFFECT: Effect = Effect::destroys().idempotent();
+    type Input = Input;
+    type Output = Output;
+    type Grants = Memory;
+
+    fn examples() -> Vec<Example> {
+        let relation = json!({"source": "Ada", "relation": "works_on", "target": "Octoprox"});
+        vec![
+            Example::new("A mistake", json!({"entity_name": "Ada", "observation": "Prefers coffee"})),
+            Example::new("No longer so", json!({"relation": relation, "keep_history": true})),
+        ]
+    }
+
+    async fn run(&self, input: Input, memory: Memory, cx: &Cx) -> Result<Output, ToolError> {
+        let removal = if input.keep_history { Removal::Ended } else { Removal::Erased };
+        let what = what(&input)?;
+        let forgotten = memory.forget(asker(cx), what, removal).await?;
+        let notice = (forgotten == 0).then(|| {
+            "There is no such observation or relation. Call memory_query with entity_name and copy it letter by letter."
+                .to_owned()
+        });
+        Ok(Output { forgotten, notice })
+    }
+}
+
+fn what(input: &Input) -> Result<Forget, ToolError> {
+    let mut cleaner = Cleaner::default();
+    match (&input.entity_name, &input.observation, &input.relation) {
+        (Some(entity), Some(text), None) => {
+            let entity = cleaner.name(entity)?;
+            let text = cleaner.fact(text)?.ok_or_else(|| {
+                ToolError::invalid("The observation is empty.").hint("Give its text, letter by letter.")
+            })?;
+            Ok(Forget::Fact { entity, text })
+        }
+        (None, None, Some(link)) => {
+            Ok(Forget::Link(cleaner.link(&link.source, &link.relation, &link.target)?))
+        }
+        _ => Err(ToolError::invalid("It is not clear what to forget.")
+            .hint("Give entity_name and observation together, or relation alone.")),
+    }
+}

@@ -1,0 +1,184 @@
+//! A memory that is a list: as little as the tools need.
+
+use octo_toolkit::memory::{
+    Answer, Asker, Brief, Dump, Forget, Known, KnownFact, Link, Linked, Listed, Names, NewEntity, PLAIN,
+    Page, Pending, Question, Remembers, Removal, Tie, Upserted,
+};
+use std::sync::{Mutex, MutexGuard};
+
+#[derive(Default)]
+pub struct Shelf(Mutex<Content>);
+
+#[derive(Default)]
+struct Content {
+    entities: Vec<Known>,
+    links: Vec<Link>,
+}
+
+impl Shelf {
+    fn lock(&self) -> MutexGuard<'_, Content> {
+        self.0.lock().unwrap()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.lock().entities.is_empty()
+    }
+
+    /// Everything, in a form to compare.
+    pub fn outline(&self) -> Vec<String> {
+        let content = self.lock();
+        let entities = content.entities.iter().map(|known| {
+            let facts: Vec<&str> = known.facts.iter().map(|fact| fact.text.as_str()).collect();
+            format!("{} {} {facts:?}", known.name, known.kind)
+        });
+        let mut all: Vec<String> =
+            entities.chain(content.links.iter().map(|link| format!("{link:?}"))).collect();
+        all.sort();
+        all
+    }
+}
+
+impl Content {
+    fn upsert(&mut self, new: &NewEntity, call: &str) -> Upserted {
+        let at = self.entities.iter().position(|known| known.name == new.name);
+        let created = at.is_none();
+        let at = at.unwrap_or_else(|| {
+            self.entities.push(Known {
+                name: new.name.clone(),
+                kind: PLAIN.to_owned(),
+                facts: Vec::new(),
+                fact_count: 0,
+                links: Vec::new(),
+                links_left_out: false,
+                created: jiff::Timestamp::UNIX_EPOCH,
+                updated: jiff::Timestamp::UNIX_EPOCH,
+                score: None,
+            });
+            self.entities.len() - 1
+        });
+        let known = &mut self.entities[at];
+        known.kind = new.kind.clone().unwrap_or_else(|| known.kind.clone());
+        let before = known.facts.len();
+        for fact in &new.facts {
+            if known.facts.iter().all(|there| there.text != fact.text) {
+                let (text, origin, source) = (fact.text.clone(), fact.origin, fact.source.clone());
+                known.facts.push(KnownFact {
+                    text,
+                    origin,
+                    source,
+                    since: known.created,
+                    call: call.to_owned(),
+                });
+            }
+        }
+        known.fact_count = known.facts.len() as u64;
+        Upserted {
+            name: new.name.clone(),
+            created,
+            added: (known.facts.len() - before) as u64,
+            kind_was: None,
+        }
+    }
+
+    fn shown(&self, known: &Known, inward: bool) -> Known {
+        let tie = |link: &Link| {
+            let outward = link.source == known.name;
+            let other = if outward { &link.target } else { &link.source };
+            Tie { relation: link.relation.clone(), other: other.clone(), outward }
+        };
+        let touches = |link: &&Link| link.source == known.name || (inward && link.target == known.name);
+        Known { links: self.links.iter().filter(touches).map(tie).collect(), ..known.clone() }
+    }
+}
+
+fn done<T: Send + 'static>(value: T) -> Pending<'static, T> {
+    Box::pin(async move { Ok(value) })
+}
+
+impl Remembers for Shelf {
+    fn upsert(&self, asker: Asker, entities: Vec<NewEntity>, _: Names) -> Pending<'_, Vec<Upserted>> {
+        let call = asker.call.to_string();
+        done(entities.iter().map(|new| self.lock().upsert(new, &call)).collect())
+    }
+
+    fn link(&self, asker: Asker, links: Vec<Link>, _: Names) -> Pending<'_, Linked> {
+        let mut linked = Linked::default();
+        let mut content = self.lock();
+        for link in links {
+            for name in [&link.source, &link.target] {
+                let new = NewEntity { name: name.clone(), kind: None, facts: Vec::new() };
+                if content.upsert(&new, &asker.call.to_string()).created {
+                    linked.created.push(name.clone());
+                }
+            }
+            match content.links.contains(&link) {
+                true => linked.skipped += 1,
+                false => {
+                    linked.added += 1;
+                    content.links.push(link);
+                }
+            }
+        }
+        done(linked)
+    }
+
+    fn ask(&self, _: Asker, question: Question) -> Pending<'_, Answer> {
+        let content = self.lock();
+        let fits = |known: &&Known| {
+            let text = question.text.as_ref().map(|text| text.to_lowercase());
+            question.name.as_ref().is_none_or(|name| *name == known.name)
+                && text.is_none_or(|text| {
+                    known.facts.iter().any(|fact| fact.text.to_lowercase().contains(&text))
+                })
+        };
+        let entities: Vec<Known> =
+            content.entities.iter().filter(fits).map(|known| content.shown(known, true)).collect();
+        done(Answer { total: entities.len() as u64, entities, ..Answer::default() })
+    }
+
+    fn list(&self, _: Asker, page: Page) -> Pending<'_, Listed> {
+        let content = self.lock();
+        let brief = |known: &Known| Brief {
+            name: known.name.clone(),
+            kind: known.kind.clone(),
+            fact_count: known.fact_count,
+            updated: known.updated,
+        };
+        let entities = content.entities.iter().take(page.limit).map(brief).collect();
+        done(Listed { entities, total: content.entities.len() as u64, kinds: Vec::new() })
+    }
+
+    fn delete(&self, _: Asker, names: Vec<String>, _: Removal) -> Pending<'_, Vec<String>> {
+        let mut content = self.lock();
+        let there = |name: &String| content.entities.iter().any(|known| known.name == *name);
+        let gone: Vec<String> = names.into_iter().filter(there).collect();
+        content.entities.retain(|known| !gone.contains(&known.name));
+        done(gone)
+    }
+
+    fn forget(&self, _: Asker, what: Forget, _: Removal) -> Pending<'_, u64> {
+        let mut content = self.lock();
+        let before =
+            content.links.len() + content.entities.iter().map(|known| known.facts.len()).sum::<usize>();
+        match what {
+            Forget::Link(link) => content.links.retain(|there| *there != link),
+            Forget::Fact { entity, text } => {
+                let known = content.entities.iter_mut().filter(|known| known.name == entity);
+                known.for_each(|known| known.facts.retain(|fact| fact.text != text));
+            }
+        }
+        let after =
+            content.links.len() + content.entities.iter().map(|known| known.facts.len()).sum::<usize>();
+        done((before - after) as u64)
+    }
+
+    fn dump(&self, _: Asker, after: i64, _: usize) -> Pending<'_, Dump> {
+        let content = self.lock();
+        // One at a time, so that going on is tested, too.
+        let at = usize::try_from(after).unwrap();
+        let entities: Vec<Known> =
+            content.entities.iter().skip(at).take(1).map(|known| content.shown(known, false)).collect();
+        let next = (!entities.is_empty()).then_some(after + 1);
+        done(Dump { entities, next })
+    }
+}

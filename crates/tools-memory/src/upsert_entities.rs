@@ -1,0 +1,122 @@
+//! `memory_upsert_entities`.
+
+use crate::given::{Cleaner, asker, items};
+use octo_toolkit::memory::{Fact, MAX_FACTS, Names, NewEntity, Origin, Upserted};
+use octo_toolkit::{Cx, Effect, Example, Kind, Memory, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// Remembers entities and what is known of them: creates new ones, adds new observations to known ones, and says which was
+/// which. The answer means stored and findable. Prefer memory_query first, to use the names that are known.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Entities to create or to add to, at most 1,000.
+    entities: Vec<Entity>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Entity {
+    /// Name by which it is known; another spelling in capitals finds the same one.
+    name: String,
+    /// What it is: person, project, concept, task. Without one a known entity keeps its type.
+    #[serde(default, rename = "type")]
+    kind: Option<String>,
+    /// Facts about it, one sentence each; those known already are not added again.
+    #[serde(default)]
+    observations: Vec<String>,
+    /// Where the observations come from when you did not conclude them yourself: an address, a file, a person.
+    #[serde(default)]
+    source: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// Entities that are new.
+    created: u64,
+    /// Entities that were known already.
+    updated: u64,
+    /// What became of each.
+    entities: Vec<Change>,
+    /// What was taken out of the texts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    notice: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Change {
+    /// The name it is known under.
+    name: String,
+    /// True when it is new.
+    created: bool,
+    /// Observations that were added.
+    observations_added: u64,
+    /// The type it had until now, where that has changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    type_was: Option<String>,
+}
+
+pub struct UpsertEntities;
+
+impl Tool for UpsertEntities {
+    const NAME: &'static str = "memory_upsert_entities";
+    const TITLE: &'static str = "Remember entities";
+    const EFFECT: Effect = Effect::writes();
+    type Input = Input;
+    type Output = Output;
+    type Grants = Memory;
+
+    fn examples() -> Vec<Example> {
+        let ada =
+            json!({"name": "Ada", "type": "person", "observations": ["Prefers tea", "Works on Octoprox"]});
+        let page = json!({
+            "name": "Octoprox", "type": "project", "observations": ["Listens on port 7000"], "source": "https://example.org/docs"
+        });
+        vec![
+            Example::new("A person", json!({"entities": [ada]})),
+            Example::new("What a page says", json!({"entities": [page]})),
+        ]
+    }
+
+    async fn run(&self, input: Input, memory: Memory, cx: &Cx) -> Result<Output, ToolError> {
+        items(&input.entities, "entities")?;
+        let mut cleaner = Cleaner::default();
+        let entities =
+            input.entities.iter().map(|entity| new(entity, &mut cleaner)).collect::<Result<_, _>>()?;
+        let done = memory.upsert(asker(cx), entities, Names::Alike).await?;
+        let created = done.iter().filter(|one| one.created).count() as u64;
+        Ok(Output {
+            created,
+            updated: done.len() as u64 - created,
+            entities: done.into_iter().map(change).collect(),
+            notice: cleaner.notice(),
+        })
+    }
+}
+
+fn new(entity: &Entity, cleaner: &mut Cleaner) -> Result<NewEntity, ToolError> {
+    let name = cleaner.name(&entity.name)?;
+    if entity.observations.len() > MAX_FACTS {
+        let many =
+            format!("`{name}` has {} observations; one entity takes {MAX_FACTS}.", entity.observations.len());
+        return Err(
+            ToolError::new(Kind::TooLarge, many).hint("Spread them over several entities and relate those.")
+        );
+    }
+    let source = entity.source.as_deref().map(|source| cleaner.source(source)).transpose()?;
+    let origin = if source.is_some() { Origin::Sourced } else { Origin::Stated };
+    let mut facts = Vec::with_capacity(entity.observations.len());
+    for text in &entity.observations {
+        if let Some(text) = cleaner.fact(text)? {
+            facts.push(Fact { text, origin, source: source.clone() });
+        }
+    }
+    let kind = entity.kind.as_deref().map(|kind| cleaner.kind(kind)).transpose()?;
+    Ok(NewEntity { name, kind, facts })
+}
+
+fn change(done: Upserted) -> Change {
+    Change { name: done.name, created: done.created, observations_added: done.added, type_was: done.kind_was }
+}

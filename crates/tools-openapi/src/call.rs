@@ -1,0 +1,170 @@
+//! `openapi_call`.
+
+use crate::reply::{self, Shown};
+use crate::shelf::Shelf;
+use octo_openapi::{Given, Request, Sent};
+use octo_toolkit::net::Ask;
+use octo_toolkit::{Apis, Cx, Effect, Example, Json, Kind, Net, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+const LONGEST_WAIT: u64 = 120;
+const LARGEST: usize = 10 << 20;
+const REDIRECTS: usize = 5;
+
+/// Calls an operation of a loaded API with checked values and its credential, and gives status, headers and body; an error status
+/// is an answer, too. Prefer dry_run first to see the exact request, http_request for addresses outside the document.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Name that the API was loaded under.
+    name: String,
+    /// Path template as the document writes it, such as /users/{id}.
+    path: String,
+    /// Method, such as GET.
+    method: String,
+    /// Values for the names in the path.
+    #[serde(default)]
+    path_params: Option<Map<String, Value>>,
+    /// Values for the query, by name; written in the style that the document asks for.
+    #[serde(default)]
+    query_params: Option<Map<String, Value>>,
+    /// Headers to send, by name.
+    #[serde(default)]
+    headers: Option<Map<String, Value>>,
+    /// Cookies to send, by name.
+    #[serde(default)]
+    cookie_params: Option<Map<String, Value>>,
+    /// Body: a value for JSON, an object for forms, text for others. In forms a file is {"filename", "content" or "base64"}.
+    #[serde(default)]
+    #[schemars(with = "Value")]
+    body: Option<Value>,
+    /// Media type of the body; chosen from the document unless given.
+    #[serde(default)]
+    content_type: Option<String>,
+    /// Seconds to wait, redirects and body included; at most 120.
+    #[serde(default = "thirty")]
+    timeout_s: u64,
+    /// Most bytes of the answer's body to return, up to 10 MB.
+    #[serde(default = "most")]
+    max_response_bytes: usize,
+    /// Only show the request that would be sent, without secrets.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+fn thirty() -> u64 {
+    30
+}
+
+fn most() -> usize {
+    200_000
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// Status of the answer; 0 when nothing was sent.
+    status_code: u16,
+    /// Headers of the answer, names in small letters.
+    headers: BTreeMap<String, String>,
+    /// Body: JSON as a value, other text as a string, anything else as its type and size.
+    #[schemars(with = "Value")]
+    body: Json,
+    /// Whether the body was cut at max_response_bytes; then it is text.
+    truncated: bool,
+    /// The request, when dry_run was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    request: Option<Shown>,
+    /// What is special about this call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    notice: Option<String>,
+}
+
+pub struct Call(pub Arc<Shelf>);
+
+impl Tool for Call {
+    const NAME: &'static str = "openapi_call";
+    const TITLE: &'static str = "Call an operation";
+    const EFFECT: Effect = Effect::destroys().open_world();
+    type Input = Input;
+    type Output = Output;
+    type Grants = (Net, Apis);
+
+    fn examples() -> Vec<Example> {
+        vec![Example::new(
+            "The request that would be sent",
+            json!({"name": "pets", "path": "/pets/{id}", "method": "GET", "path_params": {"id": 7}, "dry_run": true}),
+        )]
+    }
+
+    async fn run(&self, input: Input, (net, apis): (Net, Apis), cx: &Cx) -> Result<Output, ToolError> {
+        if input.timeout_s == 0 || input.max_response_bytes == 0 {
+            return Err(ToolError::invalid("timeout_s and max_response_bytes are 1 or more.")
+                .hint("Leave them out for 30 seconds and 200,000 bytes."));
+        }
+        let api = self.0.api(&input.name, &apis, cx).await?;
+        let operation = api.document.operation(&input.path, &input.method)?;
+        let base = api.document.base(Some(&operation), &api.settings.reach())?;
+        let given = Given {
+            path: input.path_params.unwrap_or_default(),
+            query: input.query_params.unwrap_or_default(),
+            headers: input.headers.unwrap_or_default(),
+            cookies: input.cookie_params.unwrap_or_default(),
+            body: input.body,
+            content_type: input.content_type,
+        };
+        let boundary = format!("octoprox-{}", cx.id);
+        let mut request = api.document.request(&operation, &base, &given, &boundary)?;
+        if let Some(credential) = &api.credential
+            && credential.add(&mut request) == Sent::Withheld
+        {
+            request.notices.push(format!(
+                "The credential is for {} and was not sent to {}.",
+                credential.origin(),
+                request.url.origin().ascii_serialization()
+            ));
+        }
+        let notice = (!request.notices.is_empty()).then(|| request.notices.join(" "));
+        if input.dry_run {
+            let (headers, body) = (BTreeMap::new(), Json::null());
+            let request = Some(Shown::of(&request));
+            return Ok(Output { status_code: 0, headers, body, truncated: false, request, notice });
+        }
+        let wait = Duration::from_secs(input.timeout_s.min(LONGEST_WAIT)).min(cx.time_left());
+        let answer = send(&net, request, wait, input.max_response_bytes.min(LARGEST), cx).await?;
+        Ok(Output {
+            status_code: answer.status.as_u16(),
+            headers: reply::headers(&answer.headers),
+            body: reply::body(&answer),
+            truncated: answer.truncated,
+            request: None,
+            notice,
+        })
+    }
+}
+
+async fn send(
+    net: &Net,
+    request: Request,
+    timeout: Duration,
+    max_bytes: usize,
+    cx: &Cx,
+) -> Result<octo_toolkit::net::Answer, ToolError> {
+    let ask = Ask {
+        method: request.method,
+        headers: request.headers,
+        body: request.body,
+        timeout,
+        max_bytes,
+        redirects: REDIRECTS,
+        ..Ask::get(request.url)
+    };
+    tokio::select! {
+        answer = net.send(ask) => answer,
+        () = cx.cancel.cancelled() => Err(ToolError::new(Kind::Cancelled, "The call was cancelled.")),
+    }
+}

@@ -1,0 +1,192 @@
+//! `openapi_get_operation`.
+
+use crate::shelf::Shelf;
+use octo_openapi::{Expansion, Media, Operation};
+use octo_toolkit::hidden::cleaned;
+use octo_toolkit::{Apis, Cx, Effect, Example, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Values of all schemas together, and references within references.
+const NODES: usize = 1_500;
+const DEPTH: usize = 4;
+const LONGEST: usize = 4_000;
+
+/// Describes one operation of a loaded API: parameters, body and answers with their schemas, references unfolded as far as that stays
+/// small. Fails with the nearest paths when there is no such operation. Prefer openapi_list_endpoints to find it.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Name that the API was loaded under.
+    name: String,
+    /// Path template as the document writes it, such as /users/{id}.
+    path: String,
+    /// Method, such as GET.
+    method: String,
+    /// A `$ref` of an earlier answer that is to be unfolded as well, such as #/components/schemas/User.
+    #[serde(default)]
+    pointer: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// Path template.
+    path: String,
+    /// Method, in capital letters.
+    method: String,
+    /// What it does, in short.
+    summary: String,
+    /// What it does, at length.
+    description: String,
+    /// The document's name of it.
+    operation_id: String,
+    /// Values that go into path, query, headers and cookies.
+    parameters: Vec<Parameter>,
+    /// What it takes as a body; absent when it takes none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    request_body: Option<RequestBody>,
+    /// What it answers, by status.
+    responses: BTreeMap<String, Response>,
+    /// What the given pointer leads to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Value")]
+    schema: Option<Value>,
+    /// True when it should no longer be used.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    deprecated: bool,
+    /// What was left folded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    notice: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Parameter {
+    /// Its name.
+    name: String,
+    /// Where it goes: path, query, header or cookie.
+    r#in: &'static str,
+    /// Whether it must be given.
+    required: bool,
+    /// What it means.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    description: String,
+    /// Schema of its value.
+    schema: Value,
+    /// A value that the document gives as an example.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Value")]
+    example: Option<Value>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct RequestBody {
+    /// Whether it must be given.
+    required: bool,
+    /// What it means.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    description: String,
+    /// Its schema, by media type.
+    content: BTreeMap<String, Value>,
+    /// A body that the document gives as an example.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Value")]
+    example: Option<Value>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Response {
+    /// What it means.
+    description: String,
+    /// Its schema, by media type.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    content: BTreeMap<String, Value>,
+}
+
+pub struct GetOperation(pub Arc<Shelf>);
+
+impl Tool for GetOperation {
+    const NAME: &'static str = "openapi_get_operation";
+    const TITLE: &'static str = "Describe an operation";
+    const EFFECT: Effect = Effect::reads();
+    type Input = Input;
+    type Output = Output;
+    type Grants = Apis;
+
+    fn examples() -> Vec<Example> {
+        vec![Example::new(
+            "Its parameters and schemas",
+            json!({"name": "pets", "path": "/pets/{id}", "method": "GET"}),
+        )]
+    }
+
+    async fn run(&self, input: Input, apis: Apis, cx: &Cx) -> Result<Output, ToolError> {
+        let api = self.0.api(&input.name, &apis, cx).await?;
+        let operation = api.document.operation(&input.path, &input.method)?;
+        let mut unfold = Expansion::new(&api.document, NODES, DEPTH);
+        let schema = match &input.pointer {
+            Some(pointer) => {
+                let target = api.document.named(pointer.trim()).ok_or_else(|| {
+                    ToolError::not_found("The pointer leads nowhere.")
+                        .hint("Give a `$ref` as it stands in an answer, such as #/components/schemas/User.")
+                })?;
+                Some(unfold.of(&target))
+            }
+            None => None,
+        };
+        Ok(described(operation, schema, unfold))
+    }
+}
+
+fn described(operation: Operation, schema: Option<Value>, mut unfold: Expansion) -> Output {
+    let parameters = operation.params.into_iter().map(|param| Parameter {
+        r#in: param.place.as_str(),
+        schema: unfold.of(&param.schema),
+        name: param.name,
+        required: param.required,
+        description: short(param.description),
+        example: param.example,
+    });
+    let parameters = parameters.collect();
+    let request_body = operation.body.map(|body| RequestBody {
+        required: body.required,
+        description: short(body.description),
+        content: content(&body.media, &mut unfold),
+        example: body.media.iter().find_map(|media| media.example.clone()),
+    });
+    // Answers that went well come first, so that they are the ones that are unfolded.
+    let mut answers = operation.answers;
+    answers.sort_by_key(|answer| !answer.status.starts_with('2'));
+    let responses = answers.into_iter().map(|answer| {
+        let content = content(&answer.media, &mut unfold);
+        (answer.status, Response { description: short(answer.description), content })
+    });
+    let responses = responses.collect();
+    Output {
+        path: operation.path,
+        method: operation.method,
+        summary: short(operation.summary),
+        description: short(operation.description),
+        operation_id: operation.id,
+        parameters,
+        request_body,
+        responses,
+        schema,
+        deprecated: operation.deprecated,
+        notice: (unfold.left > 0).then(|| {
+            format!("References left folded: {}. Give one as pointer to see what it leads to.", unfold.left)
+        }),
+    }
+}
+
+fn content(media: &[Media], unfold: &mut Expansion) -> BTreeMap<String, Value> {
+    media.iter().map(|media| (media.kind.clone(), unfold.of(&media.schema))).collect()
+}
+
+/// Text of the document, without what a person would not see in it, and not without end.
+fn short(text: String) -> String {
+    let text = cleaned(text, &mut 0);
+    if text.len() <= LONGEST { text } else { text.chars().take(LONGEST).chain(" …".chars()).collect() }
+}

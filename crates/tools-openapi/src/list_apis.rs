@@ -1,0 +1,71 @@
+//! `openapi_list_apis`.
+
+use crate::shelf::Settings;
+use octo_toolkit::{Apis, Cx, Effect, Example, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// Lists the APIs that were loaded with openapi_load, with title, version, address and number of operations; empty when there
+/// are none. Prefer openapi_list_endpoints to look into one of them.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// The loaded APIs, by name.
+    apis: Vec<Item>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Item {
+    /// Name to use it under.
+    name: String,
+    /// Title of the API.
+    title: String,
+    /// Version of the API.
+    version: String,
+    /// How many operations it has.
+    endpoint_count: usize,
+    /// Where its document came from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
+    /// Address that is used instead of the document's servers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    base_url_override: Option<String>,
+    /// The only origin that its credential is sent to; absent without a credential.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    auth_origin: Option<String>,
+}
+
+pub struct ListApis;
+
+impl Tool for ListApis {
+    const NAME: &'static str = "openapi_list_apis";
+    const TITLE: &'static str = "List loaded APIs";
+    const EFFECT: Effect = Effect::reads();
+    type Input = Input;
+    type Output = Output;
+    type Grants = Apis;
+
+    fn examples() -> Vec<Example> {
+        vec![Example::new("What is loaded", json!({}))]
+    }
+
+    async fn run(&self, _: Input, apis: Apis, cx: &Cx) -> Result<Output, ToolError> {
+        let items = apis.list(&cx.caller).await?.into_iter().map(|kept| {
+            let settings: Settings = serde_json::from_str(&kept.settings).unwrap_or_default();
+            Item {
+                name: kept.name,
+                title: settings.title,
+                version: settings.version,
+                endpoint_count: settings.endpoint_count,
+                source: settings.source.map(Into::into),
+                base_url_override: settings.base_url_override.map(Into::into),
+                auth_origin: settings.auth_origin.map(|url| url.origin().ascii_serialization()),
+            }
+        });
+        Ok(Output { apis: items.collect() })
+    }
+}

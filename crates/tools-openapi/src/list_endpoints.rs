@@ -1,0 +1,107 @@
+//! `openapi_list_endpoints`.
+
+use crate::shelf::Shelf;
+use octo_openapi::Listed;
+use octo_toolkit::{Apis, Cx, Effect, Example, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::sync::Arc;
+
+const MOST: usize = 500;
+
+/// Lists or searches the operations of a loaded API, each with a one-line signature; with filter the best matches come first. Empty
+/// when nothing fits. Prefer openapi_get_operation for the schemas of one.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Name that the API was loaded under.
+    name: String,
+    /// What you want to do, in words ("open a pull request"), or a part of a path, method or operation id.
+    #[serde(default)]
+    filter: Option<String>,
+    /// Only operations with this tag.
+    #[serde(default)]
+    tag: Option<String>,
+    /// Most operations to return, up to 500.
+    #[serde(default = "fifty")]
+    limit: usize,
+    /// How many to skip from the beginning.
+    #[serde(default)]
+    offset: usize,
+}
+
+fn fifty() -> usize {
+    50
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// The operations, in the document's order or best first.
+    endpoints: Vec<Item>,
+    /// How many fit in all.
+    total: usize,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Item {
+    /// Method, in capital letters.
+    method: String,
+    /// Path template, to be given to openapi_call as it is.
+    path: String,
+    /// What it does.
+    summary: String,
+    /// Its parameters, body and answer on one line.
+    signature: String,
+    /// Its tags.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tags: Vec<String>,
+    /// True when it should no longer be used.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    deprecated: bool,
+}
+
+pub struct ListEndpoints(pub Arc<Shelf>);
+
+impl Tool for ListEndpoints {
+    const NAME: &'static str = "openapi_list_endpoints";
+    const TITLE: &'static str = "Find operations of an API";
+    const EFFECT: Effect = Effect::reads();
+    type Input = Input;
+    type Output = Output;
+    type Grants = Apis;
+
+    fn examples() -> Vec<Example> {
+        vec![Example::new(
+            "Which operation does it",
+            json!({"name": "pets", "filter": "find a pet", "limit": 5}),
+        )]
+    }
+
+    async fn run(&self, input: Input, apis: Apis, cx: &Cx) -> Result<Output, ToolError> {
+        let api = self.0.api(&input.name, &apis, cx).await?;
+        let filter = input.filter.as_deref().map(str::trim).filter(|filter| !filter.is_empty());
+        let all: Vec<&Listed> = match filter {
+            Some(question) => api.document.search(question),
+            None => api.document.operations().iter().collect(),
+        };
+        let tagged = |listed: &&&Listed| match &input.tag {
+            Some(tag) => listed.tags.iter().any(|one| one.eq_ignore_ascii_case(tag.trim())),
+            None => true,
+        };
+        let fit: Vec<&&Listed> = all.iter().filter(tagged).collect();
+        let shown = fit.iter().skip(input.offset).take(input.limit.min(MOST));
+        Ok(Output { endpoints: shown.map(|listed| item(listed)).collect(), total: fit.len() })
+    }
+}
+
+fn item(listed: &Listed) -> Item {
+    Item {
+        method: listed.method.clone(),
+        path: listed.path.clone(),
+        summary: listed.summary.clone(),
+        signature: listed.signature.clone(),
+        tags: listed.tags.clone(),
+        deprecated: listed.deprecated,
+    }
+}

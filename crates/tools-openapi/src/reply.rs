@@ -1,0 +1,111 @@
+//! What is shown of a request and of an answer.
+
+use http::HeaderMap;
+use http::header::{CONTENT_TYPE, SET_COOKIE};
+use octo_openapi::Request;
+use octo_toolkit::Json;
+use octo_toolkit::hidden::clean;
+use octo_toolkit::net::Answer;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
+use std::collections::BTreeMap;
+
+/// Bytes of a body that a dry run shows.
+const LONGEST: usize = 20_000;
+/// Parts of header names that carry secrets.
+const SECRET: [&str; 5] = ["auth", "token", "key", "cookie", "secret"];
+
+#[derive(Serialize, JsonSchema)]
+pub struct Shown {
+    /// Method of the request.
+    method: String,
+    /// Whole address of the request.
+    url: String,
+    /// Headers of the request; secrets are shown as ***.
+    headers: BTreeMap<String, String>,
+    /// Body of the request; binary content as its size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    body: Option<String>,
+}
+
+impl Shown {
+    pub fn of(request: &Request) -> Self {
+        let mut masked = request.headers.clone();
+        for (name, value) in masked.iter_mut() {
+            if value.is_sensitive() || SECRET.iter().any(|part| name.as_str().contains(part)) {
+                *value = http::HeaderValue::from_static("***");
+            }
+        }
+        let body = request.body.as_ref().map(|body| match std::str::from_utf8(body) {
+            Ok(text) if text.len() <= LONGEST => text.to_owned(),
+            Ok(text) => format!("{}… ({} bytes)", text.chars().take(LONGEST).collect::<String>(), text.len()),
+            Err(_) => format!("{} bytes", body.len()),
+        });
+        Self {
+            method: request.method.to_string(),
+            url: request.url.to_string(),
+            headers: headers(&masked),
+            body,
+        }
+    }
+}
+
+/// Several headers of one name are joined with a comma, cookies with a line end.
+pub fn headers(headers: &HeaderMap) -> BTreeMap<String, String> {
+    let mut told: BTreeMap<String, String> = BTreeMap::new();
+    for (name, value) in headers {
+        let value = String::from_utf8_lossy(value.as_bytes());
+        let joint = if name == SET_COOKIE { "\n" } else { ", " };
+        told.entry(name.as_str().to_owned())
+            .and_modify(|known| {
+                known.push_str(joint);
+                known.push_str(&value);
+            })
+            .or_insert_with(|| value.clone().into_owned());
+    }
+    told
+}
+
+/// JSON stays JSON, number by number; other text is a string; the rest is told, not shown.
+pub fn body(answer: &Answer) -> Json {
+    let kind = answer.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    if answer.body.is_empty() {
+        return Json::null();
+    }
+    let Some(text) = text(answer, kind) else {
+        let size = answer.body.len();
+        return Json::from(json!({"binary": true, "content_type": kind, "bytes": size}));
+    };
+    if kind.contains("json")
+        && !answer.truncated
+        && let Ok(json) = Json::parse(text.trim().to_owned())
+    {
+        return json;
+    }
+    Json::text(&clean(text).text)
+}
+
+/// The body as text, if it is text; a character that was cut at the end is left out.
+fn text<'a>(answer: &'a Answer, kind: &str) -> Option<&'a str> {
+    let body: &[u8] = &answer.body;
+    let whole = match std::str::from_utf8(body) {
+        Ok(text) => text,
+        Err(error) if answer.truncated && error.error_len().is_none() => {
+            body.get(..error.valid_up_to()).and_then(|valid| std::str::from_utf8(valid).ok())?
+        }
+        Err(_) => return None,
+    };
+    let named_binary = [
+        "image/",
+        "audio/",
+        "video/",
+        "font/",
+        "application/octet-stream",
+        "application/pdf",
+        "application/zip",
+    ]
+    .iter()
+    .any(|start| kind.starts_with(start));
+    (!named_binary && !whole.contains('\0')).then_some(whole)
+}

@@ -1,0 +1,62 @@
+//! Where the text of a document comes from: an address, a file of the workspace, or the call itself.
+
+use octo_openapi::LARGEST;
+use octo_toolkit::fs::Read;
+use octo_toolkit::net::Ask;
+use octo_toolkit::{Cx, Doors, Fs, Grant, Kind, Net, ToolError, WorkPath};
+use std::time::Duration;
+use url::Url;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The files of the workspace, where the hub has one.
+pub struct Files(Option<Fs<Read>>);
+
+impl Grant for Files {
+    fn open(doors: &Doors) -> Result<Self, ToolError> {
+        Ok(Self(Fs::open(doors).ok()))
+    }
+}
+
+impl Files {
+    pub async fn text(&self, path: WorkPath) -> Result<String, ToolError> {
+        let Some(fs) = &self.0 else {
+            return Err(ToolError::denied("The hub has no workspace to read files from.")
+                .hint("Give spec_url or spec_content."));
+        };
+        let bytes = fs.run(move |fs| Ok(fs.read(&fs.place(&path)?, LARGEST as u64)?.0)).await?;
+        utf8(bytes)
+    }
+}
+
+/// The text behind an address. Nothing of a credential goes there.
+pub async fn fetched(net: &Net, url: Url, cx: &Cx) -> Result<(String, Url), ToolError> {
+    let mut ask = Ask::get(url);
+    ask.timeout = PATIENCE.min(cx.time_left());
+    ask.max_bytes = LARGEST;
+    ask.headers.insert(
+        http::header::ACCEPT,
+        http::HeaderValue::from_static("application/json, application/yaml;q=0.9, */*;q=0.5"),
+    );
+    let answer = tokio::select! {
+        answer = net.send(ask) => answer?,
+        () = cx.cancel.cancelled() => return Err(ToolError::new(Kind::Cancelled, "The call was cancelled.")),
+    };
+    if !answer.status.is_success() {
+        let status = answer.status.as_u16();
+        return Err(ToolError::unavailable(format!("The address of the document answers {status}.")).hint(
+            "Check it; where it needs a login, fetch the document yourself and give it as spec_content.",
+        ));
+    }
+    if answer.truncated {
+        return Err(ToolError::new(Kind::TooLarge, "The document is larger than 32 MB.")
+            .hint("Load the part of it that you need, as a document of its own."));
+    }
+    Ok((utf8(answer.body.to_vec())?, answer.url))
+}
+
+fn utf8(bytes: Vec<u8>) -> Result<String, ToolError> {
+    String::from_utf8(bytes).map_err(|_| {
+        ToolError::invalid("The document is no text in UTF-8.").hint("Give the JSON or YAML document itself.")
+    })
+}

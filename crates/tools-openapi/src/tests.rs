@@ -1,0 +1,276 @@
+//! The tools against a server of our own that remembers what it was asked.
+#![expect(clippy::disallowed_methods, reason = "tests listen on loopback")]
+
+mod refused;
+mod sources;
+
+use crate::toolbox;
+use axum::Router;
+use axum::body::Bytes;
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use axum::response::IntoResponse;
+use octo_grants::net::NetSpec;
+use octo_grants::{Apis, Doors, Net};
+use octo_toolkit::{Bench, Kind, ToolError};
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
+
+#[derive(Debug, Clone)]
+struct Seen {
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+#[derive(Clone)]
+struct Server {
+    url: String,
+    seen: Arc<Mutex<Vec<Seen>>>,
+}
+
+impl Server {
+    async fn start() -> Self {
+        let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();
+        let record = Arc::clone(&seen);
+        let handler = move |method: Method, uri: Uri, headers: HeaderMap, body: Bytes| {
+            record.lock().unwrap().push(Seen { method, uri: uri.clone(), headers, body });
+            async move { answer(uri.path()) }
+        };
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, Router::new().fallback(handler)).await });
+        Self { url, seen }
+    }
+
+    fn seen(&self) -> Vec<Seen> {
+        self.seen.lock().unwrap().clone()
+    }
+}
+
+fn answer(path: &str) -> axum::response::Response {
+    let json = [("content-type", "application/json")];
+    match path {
+        "/v1/openapi.json" => (json, document("/v1").to_string()).into_response(),
+        "/v1/pets/7" => (json, "{\"id\": 12345678901234567890.10, \"name\": \"Rex\"}").into_response(),
+        "/v1/pets/8" => ([("content-type", "image/png")], vec![137u8, 80, 78, 71, 0, 1]).into_response(),
+        "/v1/pets/9" => ([("content-type", "text/plain; charset=utf-8")], "ä".repeat(1_000)).into_response(),
+        "/v1/split.json" => (
+            json,
+            "{\"openapi\": \"3.0.0\", \"info\": {}, \"paths\": {\"/part\": {\"$ref\": \"part.yaml#/item\"}}}",
+        )
+            .into_response(),
+        "/v1/part.yaml" => {
+            "item:\n  get:\n    operationId: part\n    parameters: [{name: id, in: query, schema: {type: integer}}]\n"
+                .into_response()
+        }
+        "/v1/missing.json" => (StatusCode::NOT_FOUND, "no").into_response(),
+        _ => (StatusCode::CREATED, json, "{}").into_response(),
+    }
+}
+
+fn document(server: &str) -> Value {
+    json!({
+        "openapi": "3.0.3", "info": {"title": "Pets", "version": "2"}, "servers": [{"url": server}],
+        "paths": {
+            "/pets/{id}": {
+                "parameters": [{"name": "id", "in": "path", "required": true, "schema": {"type": "integer"}}],
+                "get": {"operationId": "getPet", "summary": "Find a pet by its number", "tags": ["pets"],
+                    "parameters": [{"name": "fields", "in": "query", "explode": false, "schema": {"type": "array", "items": {"type": "string"}}}],
+                    "responses": {"200": {"description": "A pet", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Pet"}}}}}},
+                "delete": {"operationId": "deletePet", "summary": "Remove a pet", "responses": {"204": {"description": "Gone"}}},
+            },
+            "/pets": {"post": {"operationId": "createPet", "summary": "Register a new pet",
+                "requestBody": {"required": true, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Pet"}}}},
+                "responses": {"201": {"description": "Made"}}}},
+            "/files/{name}": {"get": {"operationId": "getFile", "parameters": [
+                {"name": "name", "in": "path", "required": true, "schema": {"type": "string"}},
+                {"name": "q", "in": "query", "schema": {"type": "string"}},
+                {"name": "X-Tag", "in": "header", "schema": {"type": "string"}}], "responses": {}}},
+            "/elsewhere": {"get": {"operationId": "elsewhere", "servers": [{"url": "http://127.0.0.2:9"}], "responses": {}}},
+        },
+        "components": {"schemas": {"Pet": {"type": "object", "required": ["name"], "properties": {
+            "name": {"type": "string"}, "mother": {"$ref": "#/components/schemas/Pet"}}}}},
+    })
+}
+
+fn bench() -> Bench {
+    let net = Net::new(NetSpec { allow: vec!["127.0.0.1".into(), "127.0.0.2".into()], ..NetSpec::default() })
+        .unwrap();
+    Bench::new(toolbox(), Doors::default().with(net).with(Apis::until_the_end()))
+}
+
+async fn loaded(server: &Server) -> Bench {
+    let bench = bench();
+    let load = json!({"name": "pets", "spec_url": format!("{}/v1/openapi.json", server.url), "auth_header": "Bearer s3cret"});
+    bench.call("openapi_load", load).await.unwrap();
+    bench
+}
+
+async fn call(bench: &Bench, path: &str, method: &str, more: Value) -> Result<Value, ToolError> {
+    let mut input = json!({"name": "pets", "path": path, "method": method});
+    input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    bench.call("openapi_call", input).await
+}
+
+#[tokio::test]
+async fn a_document_from_its_address_knows_where_its_api_is() {
+    let server = Server::start().await;
+    let bench = bench();
+    let load = json!({"name": "pets", "spec_url": format!("{}/v1/openapi.json", server.url), "auth_header": "Bearer s3cret"});
+    let got = bench.call("openapi_load", load).await.unwrap();
+    assert_eq!(got["endpoint_count"], 5);
+    assert_eq!((&got["title"], &got["version"]), (&json!("Pets"), &json!("2")));
+    assert_eq!(got["base_url"], format!("{}/v1", server.url));
+    assert_eq!(got["auth_origin"], server.url);
+    assert!(server.seen()[0].headers.get("authorization").is_none());
+    let apis = bench.call("openapi_list_apis", json!({})).await.unwrap();
+    assert_eq!(apis["apis"][0]["name"], "pets");
+    assert!(!apis.to_string().contains("s3cret"));
+}
+
+#[tokio::test]
+async fn operations_are_found_described_and_called() {
+    let server = Server::start().await;
+    let bench = loaded(&server).await;
+    let found =
+        bench.call("openapi_list_endpoints", json!({"name": "pets", "filter": "add a pet"})).await.unwrap();
+    assert_eq!(found["endpoints"][0]["signature"], "createPet(body: Pet)");
+    let all =
+        bench.call("openapi_list_endpoints", json!({"name": "pets", "limit": 2, "offset": 1})).await.unwrap();
+    assert_eq!((all["total"].as_u64(), all["endpoints"].as_array().unwrap().len()), (Some(5), 2));
+    let tagged = bench.call("openapi_list_endpoints", json!({"name": "pets", "tag": "Pets"})).await.unwrap();
+    assert_eq!(tagged["total"], 1);
+    let told = bench
+        .call(
+            "openapi_get_operation",
+            json!({"name": "pets", "path": "/pets", "method": "post", "pointer": "#/components/schemas/Pet"}),
+        )
+        .await
+        .unwrap();
+    assert_eq!(told["operation_id"], "createPet");
+    let schema = &told["request_body"]["content"]["application/json"];
+    assert_eq!(schema["properties"]["mother"]["$ref"], "#/components/schemas/Pet");
+    assert_eq!(told["schema"]["required"][0], "name");
+    let got = call(
+        &bench,
+        "/pets/{id}",
+        "GET",
+        json!({"path_params": {"id": 7}, "query_params": {"fields": ["a", "b&c"]}}),
+    )
+    .await
+    .unwrap();
+    assert_eq!((&got["status_code"], &got["body"]["name"]), (&json!(200), &json!("Rex")));
+    let seen = server.seen().pop().unwrap();
+    assert_eq!(seen.uri, "/v1/pets/7?fields=a,b%26c");
+    assert_eq!(seen.headers["authorization"], "Bearer s3cret");
+    let made = call(&bench, "/pets", "POST", json!({"body": {"name": "Ada"}})).await.unwrap();
+    assert_eq!(made["status_code"], 201);
+    let seen = server.seen().pop().unwrap();
+    assert_eq!((seen.method, &seen.body[..]), (Method::POST, &b"{\"name\":\"Ada\"}"[..]));
+    assert_eq!(seen.headers["content-type"], "application/json");
+}
+
+#[tokio::test]
+async fn answers_are_cut_told_or_kept() {
+    let server = Server::start().await;
+    let bench = loaded(&server).await;
+    let picture = call(&bench, "/pets/{id}", "GET", json!({"path_params": {"id": 8}})).await.unwrap();
+    assert_eq!(picture["body"], json!({"binary": true, "content_type": "image/png", "bytes": 6}));
+    let cut = call(&bench, "/pets/{id}", "GET", json!({"path_params": {"id": 9}, "max_response_bytes": 101}))
+        .await
+        .unwrap();
+    assert_eq!((cut["truncated"].as_bool(), cut["body"].as_str().unwrap().chars().count()), (Some(true), 50));
+}
+
+#[tokio::test]
+async fn a_dry_run_sends_nothing_and_shows_no_secret() {
+    let server = Server::start().await;
+    let bench = loaded(&server).await;
+    let before = server.seen().len();
+    let got = call(
+        &bench,
+        "/pets",
+        "POST",
+        json!({"body": {"name": "Ada"}, "dry_run": true, "headers": {"X-Api-Key": "k3y"}}),
+    )
+    .await
+    .unwrap();
+    let request = &got["request"];
+    assert_eq!((&request["method"], &request["body"]), (&json!("POST"), &json!("{\"name\":\"Ada\"}")));
+    assert_eq!(request["url"], format!("{}/v1/pets", server.url));
+    assert_eq!(request["headers"]["authorization"], "***");
+    assert!(!got.to_string().contains("s3cret") && !got.to_string().contains("k3y"));
+    assert_eq!(server.seen().len(), before);
+}
+
+#[tokio::test]
+async fn what_is_missing_or_wrong_is_named_with_an_example() {
+    let server = Server::start().await;
+    let bench = loaded(&server).await;
+    let before = server.seen().len();
+    for (path, method, more, kind, said) in [
+        ("/pets/{id}", "GET", json!({}), Kind::Invalid, "`id` is needed: an integer"),
+        ("/pets/{id}", "GET", json!({"path_params": {"id": "x"}}), Kind::Invalid, "must be an integer"),
+        ("/pets/{id}", "GET", json!({"path_params": {"id": 1, "no": 1}}), Kind::Invalid, "It has id"),
+        ("/pets", "POST", json!({}), Kind::Invalid, "{\"name\":\"text\"}"),
+        ("/pets", "POST", json!({"body": {"age": 1}}), Kind::Invalid, "lacks name"),
+        (
+            "/pets",
+            "POST",
+            json!({"body": {"name": "x"}, "content_type": "text/xml"}),
+            Kind::Invalid,
+            "takes application/json",
+        ),
+        ("/pets/{id}", "POST", json!({}), Kind::NotFound, "GET, DELETE"),
+        ("/pet", "GET", json!({}), Kind::NotFound, "/pets"),
+        ("/pets", "POST", json!({"timeout_s": 0}), Kind::Invalid, "1 or more"),
+    ] {
+        let error = call(&bench, path, method, more.clone()).await.unwrap_err();
+        assert_eq!(error.kind, kind, "{method} {path} {more}: {error}");
+        assert!(error.text().contains(said), "{method} {path} {more}: {error}");
+    }
+    assert_eq!(server.seen().len(), before);
+    let error = bench.call("openapi_list_endpoints", json!({"name": "cats"})).await.unwrap_err();
+    assert!(error.text().contains("Loaded are: pets"), "{error}");
+}
+
+#[tokio::test]
+async fn documents_that_cannot_be_used_are_refused_with_the_reason() {
+    let server = Server::start().await;
+    let bench = bench();
+    for (load, said) in [
+        (json!({"spec_content": ""}), "empty"),
+        (json!({"spec_content": "{\"openapi\": \"3.0.0\", "}), "no JSON"),
+        (json!({"spec_content": "a: 1"}), "which version"),
+        (json!({"spec_content": "openapi: 4.0.0"}), "4.0.0"),
+        (json!({"spec_content": "openapi: 3.0.0\npaths: {}"}), "no operation"),
+        (json!({"spec_content": "x", "spec_url": "http://127.0.0.1/"}), "Exactly one"),
+        (json!({}), "Exactly one"),
+        (json!({"spec_url": "file:///etc/passwd"}), "not fetched"),
+        (json!({"spec_url": format!("{}/v1/missing.json", server.url)}), "404"),
+        (json!({"spec_content": document("/v1").to_string(), "auth_header": "x"}), "nowhere to go"),
+        (
+            json!({"spec_content": document("/v1").to_string(), "base_url_override": server.url, "auth_header": "a\nb"}),
+            "no header can hold",
+        ),
+        (json!({"spec_path": "x.json"}), "no workspace"),
+        (json!({"name": "../x", "spec_content": "x"}), "The name is"),
+    ] {
+        let mut input = json!({"name": "x"});
+        input.as_object_mut().unwrap().extend(load.as_object().unwrap().clone());
+        let error = bench.call("openapi_load", input).await.unwrap_err();
+        assert!(error.text().contains(said) && error.hint.is_some(), "{load}: {error}");
+    }
+    assert_eq!(bench.call("openapi_list_apis", json!({})).await.unwrap(), json!({"apis": []}));
+}
+
+#[tokio::test]
+async fn an_api_can_be_forgotten() {
+    let server = Server::start().await;
+    let bench = loaded(&server).await;
+    let unload = || bench.call("openapi_unload", json!({"name": "pets"}));
+    assert_eq!(unload().await.unwrap()["unloaded"], true);
+    assert_eq!(unload().await.unwrap()["unloaded"], false);
+    assert_eq!(call(&bench, "/pets", "POST", json!({})).await.unwrap_err().kind, Kind::NotFound);
+}

@@ -1,0 +1,44 @@
+//! `openapi_unload`.
+
+use octo_toolkit::{Apis, Cx, Effect, Example, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// Forgets an API that was loaded with openapi_load, its document and its credential; says so when there was none of that name.
+/// Prefer openapi_load with the same name to replace one.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Name that it was loaded under.
+    name: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// The name that was given.
+    name: String,
+    /// Whether there was such an API.
+    unloaded: bool,
+}
+
+pub struct Unload;
+
+impl Tool for Unload {
+    const NAME: &'static str = "openapi_unload";
+    const TITLE: &'static str = "Unload an API";
+    const EFFECT: Effect = Effect::destroys().idempotent();
+    type Input = Input;
+    type Output = Output;
+    type Grants = Apis;
+
+    fn examples() -> Vec<Example> {
+        vec![Example::new("Forget an API and its credential", json!({"name": "pets"}))]
+    }
+
+    async fn run(&self, input: Input, apis: Apis, cx: &Cx) -> Result<Output, ToolError> {
+        let name = input.name.trim().to_owned();
+        let unloaded = apis.remove(&cx.caller, &name).await?;
+        Ok(Output { name, unloaded })
+    }
+}

@@ -1,0 +1,63 @@
+//! `db_connections`.
+
+use octo_grants::Sql;
+use octo_toolkit::{Cx, Effect, Example, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// Lists the database connections that the operator has named, and whether each is read-only; credentials are never shown.
+/// None is opened for it. Prefer db_schema to see what is inside of one.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// The connections, in the operator's order.
+    connections: Vec<Connection>,
+}
+
+/// One connection.
+#[derive(Serialize, JsonSchema)]
+struct Connection {
+    /// What to give as connection_name.
+    name: String,
+    /// Which database system it is.
+    engine: String,
+    /// The database on that server.
+    database: String,
+    /// Host and port.
+    host: String,
+    /// Whether a session is open now; the first call opens one.
+    connected: bool,
+    /// Whether db_execute is refused.
+    read_only: bool,
+}
+
+pub struct Connections;
+
+impl Tool for Connections {
+    const NAME: &'static str = "db_connections";
+    const TITLE: &'static str = "List databases";
+    const EFFECT: Effect = Effect::reads();
+    type Input = Input;
+    type Output = Output;
+    type Grants = Sql;
+
+    fn examples() -> Vec<Example> {
+        vec![Example::new("Which databases there are", json!({}))]
+    }
+
+    async fn run(&self, _: Input, sql: Sql, _cx: &Cx) -> Result<Output, ToolError> {
+        let connections = sql.all().iter().map(|database| Connection {
+            name: database.name.clone(),
+            engine: database.dialect.as_str().to_owned(),
+            database: database.database.clone(),
+            host: database.host.clone(),
+            connected: database.reads.open() + database.writes.as_ref().map_or(0, |pool| pool.open()) > 0,
+            read_only: database.read_only,
+        });
+        Ok(Output { connections: connections.collect() })
+    }
+}

@@ -1,0 +1,103 @@
+//! `db_execute`.
+
+use crate::ask::{self, Anything};
+use crate::engine::Fate;
+use crate::engines::Engines;
+use octo_grants::Sql;
+use octo_toolkit::{Cx, Effect, Example, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use serde_json::value::RawValue;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// How many rows of RETURNING are given.
+const RETURNED: usize = 100;
+
+/// Runs one changing statement (INSERT, UPDATE, DELETE, MERGE, DDL) in a transaction of its own and returns the affected
+/// rows, or rolls it back with dry_run. Refused on read-only connections. Prefer db_query for reading.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// One statement, with $1, $2 … for parameters.
+    sql: String,
+    /// Values for $1, $2 …: JSON scalars, arrays for SQL arrays, objects for json.
+    #[serde(default)]
+    #[schemars(with = "Option<Vec<Anything>>")]
+    params: Option<Vec<Box<RawValue>>>,
+    /// Seconds after which the server stops the statement and undoes it.
+    #[serde(default = "ask::timeout_s")]
+    timeout_s: u64,
+    /// Run it, count, and roll it back; sequences still advance.
+    #[serde(default)]
+    dry_run: bool,
+    /// A name of db_connections.
+    #[serde(default = "ask::connection")]
+    connection_name: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// Rows inserted, changed or deleted.
+    affected_rows: u64,
+    /// What the server says it did, such as UPDATE 3.
+    command: String,
+    /// True when everything was rolled back.
+    dry_run: bool,
+    /// Names of the columns of RETURNING.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    columns: Option<Vec<String>>,
+    /// The first hundred rows of RETURNING.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Vec<Vec<Anything>>")]
+    rows: Option<Box<RawValue>>,
+    /// What the server remarked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    notices: Vec<String>,
+    /// Milliseconds that it took.
+    duration_ms: f64,
+}
+
+pub struct Execute(pub Arc<Engines>);
+
+impl Tool for Execute {
+    const NAME: &'static str = "db_execute";
+    const TITLE: &'static str = "Change a database";
+    const EFFECT: Effect = Effect::destroys().open_world();
+    type Input = Input;
+    type Output = Output;
+    type Grants = Sql;
+
+    fn examples() -> Vec<Example> {
+        vec![
+            Example::new(
+                "See what an update would do",
+                json!({"sql": "UPDATE orders SET state = 'closed' WHERE paid AND state = 'open'", "dry_run": true}),
+            ),
+            Example::new(
+                "Insert a row and get its key",
+                json!({"sql": "INSERT INTO customers (name, tags) VALUES ($1, $2) RETURNING id", "params": ["Ann", ["new"]]}),
+            ),
+        ]
+    }
+
+    async fn run(&self, input: Input, sql: Sql, cx: &Cx) -> Result<Output, ToolError> {
+        let database = sql.named(&input.connection_name)?;
+        let statement =
+            ask::statement(input.sql, input.params, RETURNED, input.timeout_s, &database.limits, cx)?;
+        let fate = if input.dry_run { Fate::RolledBack } else { Fate::Kept };
+        let began = Instant::now();
+        let change = self.0.of(&database).execute(statement, fate, cx).await?;
+        let (columns, rows) = change.rows.map(|rows| (rows.columns, rows.rows)).unzip();
+        Ok(Output {
+            affected_rows: change.affected,
+            command: change.command,
+            dry_run: input.dry_run,
+            columns,
+            rows,
+            notices: change.notices,
+            duration_ms: ask::since(began),
+        })
+    }
+}

@@ -1,0 +1,86 @@
+//! `db_explain`.
+
+use crate::ask::{self, Anything};
+use crate::engine::{Explained, PlanFormat};
+use crate::engines::Engines;
+use octo_grants::Sql;
+use octo_toolkit::{Cx, Effect, Example, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use serde_json::value::RawValue;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Shows the plan of a statement, with real times when analyze is true, which runs it in a read-only transaction. Prefer
+/// analyze false for statements that change data; they are refused otherwise.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// The statement to explain, without EXPLAIN.
+    sql: String,
+    /// Values for $1, $2 …
+    #[serde(default)]
+    #[schemars(with = "Option<Vec<Anything>>")]
+    params: Option<Vec<Box<RawValue>>>,
+    /// Run the statement and measure; false only plans it.
+    #[serde(default = "analyze")]
+    analyze: bool,
+    /// How the plan is written: text, json, yaml or xml.
+    #[serde(default)]
+    format: PlanFormat,
+    /// Seconds after which the server stops the statement.
+    #[serde(default = "ask::timeout_s")]
+    timeout_s: u64,
+    /// A name of db_connections.
+    #[serde(default = "ask::connection")]
+    connection_name: String,
+}
+
+fn analyze() -> bool {
+    true
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// The plan, in the format that was asked for.
+    plan: String,
+    /// Whether the statement was run.
+    analyzed: bool,
+    /// Milliseconds that it took.
+    duration_ms: f64,
+}
+
+pub struct Explain(pub Arc<Engines>);
+
+impl Tool for Explain {
+    const NAME: &'static str = "db_explain";
+    const TITLE: &'static str = "Explain a query";
+    const EFFECT: Effect = Effect::observes().open_world();
+    type Input = Input;
+    type Output = Output;
+    type Grants = Sql;
+
+    fn examples() -> Vec<Example> {
+        vec![
+            Example::new(
+                "Why a query is slow",
+                json!({"sql": "SELECT * FROM orders WHERE customer = $1", "params": [42]}),
+            ),
+            Example::new(
+                "The plan of an update that is not run",
+                json!({"sql": "UPDATE orders SET state = 'closed'", "analyze": false, "format": "json"}),
+            ),
+        ]
+    }
+
+    async fn run(&self, input: Input, sql: Sql, cx: &Cx) -> Result<Output, ToolError> {
+        let database = sql.named(&input.connection_name)?;
+        let most = database.limits.max_rows;
+        let statement = ask::statement(input.sql, input.params, most, input.timeout_s, &database.limits, cx)?;
+        let explained = if input.analyze { Explained::Run } else { Explained::Planned };
+        let began = Instant::now();
+        let plan = self.0.of(&database).explain(statement, explained, input.format, cx).await?;
+        Ok(Output { plan, analyzed: input.analyze, duration_ms: ask::since(began) })
+    }
+}

@@ -1,0 +1,330 @@
+//! Values as JSON. Numbers are numbers where every reader gets them exactly, and strings where one would round.
+
+use super::literal::{self, Node, Range};
+use super::types::{Kind, Type};
+use fallible_iterator::FallibleIterator;
+use octo_toolkit::ToolError;
+use postgres_protocol::message::backend::DataRowBody;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// Digits that a double keeps.
+const DIGITS: usize = 15;
+/// Whole numbers that a double keeps.
+const WHOLE: u64 = 1 << 53;
+/// Nested deeper, a value of json is given as text, since readers have limits.
+const DEEP: usize = 64;
+
+/// An array of arrays.
+pub fn rows(rows: &[DataRowBody], types: &[Arc<Type>]) -> Result<Box<RawValue>, ToolError> {
+    let bytes: usize = rows.iter().map(|row| row.buffer().len() + 2).sum();
+    let mut out = Vec::with_capacity(bytes + bytes / 2 + 16);
+    out.push(b'[');
+    for (at, row) in rows.iter().enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        put_row(&mut out, row, types)?;
+    }
+    out.push(b']');
+    let text = String::from_utf8(out).map_err(ToolError::internal)?;
+    RawValue::from_string(text).map_err(ToolError::internal)
+}
+
+fn put_row(out: &mut Vec<u8>, row: &DataRowBody, types: &[Arc<Type>]) -> Result<(), ToolError> {
+    out.push(b'[');
+    let (mut ranges, buffer) = (row.ranges(), row.buffer());
+    let mut at = 0;
+    while let Some(range) = ranges.next().map_err(ToolError::internal)? {
+        if at > 0 {
+            out.push(b',');
+        }
+        match range.and_then(|range| buffer.get(range)) {
+            None => out.extend_from_slice(b"null"),
+            Some(bytes) => {
+                let text = String::from_utf8_lossy(bytes);
+                put(out, types.get(at).map_or(&Kind::Text, |kind| &kind.kind), &text);
+            }
+        }
+        at += 1;
+    }
+    out.push(b']');
+    Ok(())
+}
+
+/// The first field as text, of rows that have one.
+pub fn first_text(row: &DataRowBody) -> String {
+    let range = row.ranges().next().ok().flatten().flatten();
+    let bytes = range.and_then(|range| row.buffer().get(range)).unwrap_or_default();
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// One value. What does not look as its type says is given as text.
+pub fn put(out: &mut Vec<u8>, kind: &Kind, text: &str) {
+    let start = out.len();
+    if try_put(out, kind, text).is_none() {
+        out.truncate(start);
+        string(out, text);
+    }
+}
+
+fn try_put(out: &mut Vec<u8>, kind: &Kind, text: &str) -> Option<()> {
+    match kind {
+        Kind::Text => string(out, text),
+        Kind::Bool => out.extend_from_slice(match text {
+            "t" => b"true",
+            "f" => b"false",
+            _ => return None,
+        }),
+        Kind::Small => number(out, text, is_whole(text))?,
+        Kind::Big => number(out, text, is_whole(text) && fits_whole(text))?,
+        Kind::Float => number(out, text, text.bytes().next_back().is_some_and(|last| last.is_ascii_digit()))?,
+        Kind::Numeric => number(out, text, is_exact(text))?,
+        Kind::Json => json(out, text)?,
+        Kind::Moment => string(out, &moment(text)),
+        Kind::TimeTz => string(out, &with_offset(text)),
+        Kind::Void => out.extend_from_slice(b"null"),
+        Kind::Array(element, delimiter) => array(out, element, *delimiter, text)?,
+        Kind::Vector(element) => {
+            list(out, text.split_whitespace(), |out, part| put(out, &element.kind, part))
+        }
+        Kind::Composite(fields) => composite(out, fields, text)?,
+        Kind::Record => {
+            list(out, literal::row(text)?.iter(), |out, field| nullable(out, &Kind::Text, field.as_deref()));
+        }
+        Kind::Range(element) => range(out, element, &literal::range(text)?),
+        Kind::Multirange(over) => {
+            let Kind::Range(element) = &over.kind else { return None };
+            list(out, literal::multirange(text)?.iter(), |out, one| range(out, element, one));
+        }
+        Kind::Hstore => pairs(out, literal::hstore(text)?.iter(), |out, value: &Option<String>| {
+            nullable(out, &Kind::Text, value.as_deref());
+        }),
+    }
+    Some(())
+}
+
+fn string(out: &mut Vec<u8>, text: &str) {
+    // Writing to memory cannot fail, and text has no form that JSON lacks.
+    let _ = serde_json::to_writer(out, text);
+}
+
+fn number(out: &mut Vec<u8>, text: &str, exact: bool) -> Option<()> {
+    exact.then(|| out.extend_from_slice(text.as_bytes()))
+}
+
+fn nullable(out: &mut Vec<u8>, kind: &Kind, text: Option<&str>) {
+    match text {
+        Some(text) => put(out, kind, text),
+        None => out.extend_from_slice(b"null"),
+    }
+}
+
+fn list<T>(out: &mut Vec<u8>, items: impl Iterator<Item = T>, mut one: impl FnMut(&mut Vec<u8>, T)) {
+    out.push(b'[');
+    for (at, item) in items.enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        one(out, item);
+    }
+    out.push(b']');
+}
+
+fn pairs<'a, V: 'a>(
+    out: &mut Vec<u8>,
+    items: impl Iterator<Item = &'a (String, V)>,
+    mut one: impl FnMut(&mut Vec<u8>, &'a V),
+) {
+    out.push(b'{');
+    for (at, (key, value)) in items.enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        string(out, key);
+        out.push(b':');
+        one(out, value);
+    }
+    out.push(b'}');
+}
+
+fn is_whole(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn fits_whole(text: &str) -> bool {
+    text.trim_start_matches('-').parse::<u64>().is_ok_and(|value| value <= WHOLE)
+}
+
+/// Whether a double written and read again is the same decimal.
+fn is_exact(text: &str) -> bool {
+    let body = text.strip_prefix('-').unwrap_or(text);
+    if !body.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') || body.len() > 40 {
+        return false;
+    }
+    let leading = body.trim_start_matches(['0', '.']);
+    let digits = if body.contains('.') { leading } else { leading.trim_end_matches('0') };
+    digits.bytes().filter(u8::is_ascii_digit).count() <= DIGITS
+}
+
+/// `2026-01-31 12:00:00+00` as RFC 3339 writes it. `infinity` and years before Christ stay as they are.
+fn moment(text: &str) -> Cow<'_, str> {
+    match text.split_once(' ') {
+        Some((date, time)) if !time.ends_with("BC") => Cow::Owned(format!("{date}T{}", with_offset(time))),
+        _ => Cow::Borrowed(text),
+    }
+}
+
+/// An offset in hours gets its minutes.
+fn with_offset(time: &str) -> Cow<'_, str> {
+    match time.rfind(['+', '-']).and_then(|at| time.get(at..)) {
+        Some(offset) if offset.len() == 3 => Cow::Owned(format!("{time}:00")),
+        _ => Cow::Borrowed(time),
+    }
+}
+
+fn array(out: &mut Vec<u8>, element: &Type, delimiter: char, text: &str) -> Option<()> {
+    let (bounds, node) = literal::array(text, delimiter)?;
+    let Some(bounds) = bounds else {
+        tree(out, element, &node);
+        return Some(());
+    };
+    out.extend_from_slice(b"{\"bounds\":");
+    list(out, bounds.iter(), |out, (lower, upper)| {
+        out.extend_from_slice(format!("[{lower},{upper}]").as_bytes())
+    });
+    out.extend_from_slice(b",\"values\":");
+    tree(out, element, &node);
+    out.push(b'}');
+    Some(())
+}
+
+fn tree(out: &mut Vec<u8>, element: &Type, node: &Node) {
+    match node {
+        Node::Null => out.extend_from_slice(b"null"),
+        Node::Leaf(text) => put(out, &element.kind, text),
+        Node::Branch(nodes) => list(out, nodes.iter(), |out, node| tree(out, element, node)),
+    }
+}
+
+fn composite(out: &mut Vec<u8>, fields: &[(String, Arc<Type>)], text: &str) -> Option<()> {
+    let values = literal::row(text)?;
+    if values.len() != fields.len() && !(fields.is_empty() && values == [None]) {
+        return None;
+    }
+    let mut values = values.iter();
+    pairs(out, fields.iter(), |out, kind: &Arc<Type>| {
+        nullable(out, &kind.kind, values.next().and_then(Option::as_deref));
+    });
+    Some(())
+}
+
+fn range(out: &mut Vec<u8>, element: &Type, range: &Range) {
+    match range {
+        Range::Empty => out.extend_from_slice(b"{\"empty\":true}"),
+        Range::Between(bounds, lower, upper) => {
+            out.extend_from_slice(b"{\"lower\":");
+            nullable(out, &element.kind, lower.as_deref());
+            out.extend_from_slice(b",\"upper\":");
+            nullable(out, &element.kind, upper.as_deref());
+            out.extend_from_slice(format!(",\"bounds\":\"{bounds}\"}}").as_bytes());
+        }
+    }
+}
+
+/// The text itself, on one line, when every reader will accept it.
+fn json(out: &mut Vec<u8>, text: &str) -> Option<()> {
+    if serde_json::from_str::<&RawValue>(text).is_err() || depth(text) > DEEP {
+        return None;
+    }
+    let (mut inside, mut escaped) = (false, false);
+    out.reserve(text.len());
+    for byte in text.trim().bytes() {
+        if inside {
+            inside = escaped || byte != b'"';
+            escaped = !escaped && byte == b'\\';
+        } else if matches!(byte, b' ' | b'\n' | b'\r' | b'\t') {
+            continue;
+        } else {
+            inside = byte == b'"';
+        }
+        out.push(byte);
+    }
+    Some(())
+}
+
+fn depth(text: &str) -> usize {
+    let (mut deepest, mut now, mut inside, mut escaped) = (0usize, 0usize, false, false);
+    for byte in text.bytes() {
+        if inside {
+            inside = escaped || byte != b'"';
+            escaped = !escaped && byte == b'\\';
+            continue;
+        }
+        match byte {
+            b'"' => inside = true,
+            b'{' | b'[' => {
+                now += 1;
+                deepest = deepest.max(now);
+            }
+            b'}' | b']' => now = now.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(kind: &Kind, text: &str) -> String {
+        let mut out = Vec::new();
+        put(&mut out, kind, text);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn scalars() {
+        for (kind, text, json) in [
+            (Kind::Bool, "t", "true"),
+            (Kind::Small, "-7", "-7"),
+            (Kind::Big, "9007199254740992", "9007199254740992"),
+            (Kind::Big, "9007199254740993", "\"9007199254740993\""),
+            (Kind::Big, "-9223372036854775808", "\"-9223372036854775808\""),
+            (Kind::Float, "1e+20", "1e+20"),
+            (Kind::Float, "-0.5", "-0.5"),
+            (Kind::Float, "NaN", "\"NaN\""),
+            (Kind::Float, "-Infinity", "\"-Infinity\""),
+            (Kind::Numeric, "0.10", "0.10"),
+            (Kind::Numeric, "123456789012345", "123456789012345"),
+            (Kind::Numeric, "1234567890123456", "\"1234567890123456\""),
+            (Kind::Numeric, "0.000000000000001", "0.000000000000001"),
+            (Kind::Numeric, "12345678.90123456", "\"12345678.90123456\""),
+            (Kind::Numeric, "NaN", "\"NaN\""),
+            (Kind::Numeric, "1000000000000000000", "1000000000000000000"),
+            (Kind::Moment, "2026-01-31 12:00:00.5+00", "\"2026-01-31T12:00:00.5+00:00\""),
+            (Kind::Moment, "2026-01-31 12:00:00-03:30", "\"2026-01-31T12:00:00-03:30\""),
+            (Kind::Moment, "2026-01-31 12:00:00", "\"2026-01-31T12:00:00\""),
+            (Kind::Moment, "infinity", "\"infinity\""),
+            (Kind::Moment, "0044-03-15 12:00:00 BC", "\"0044-03-15 12:00:00 BC\""),
+            (Kind::TimeTz, "12:00:00+02", "\"12:00:00+02:00\""),
+            (Kind::Json, "{\"a\" :\n [1, \"x \\\" y\"]}", "{\"a\":[1,\"x \\\" y\"]}"),
+            (Kind::Json, "1 2", "\"1 2\""),
+            (Kind::Text, "a\"b\u{1}", "\"a\\\"b\\u0001\""),
+            (Kind::Void, "", "null"),
+            (Kind::Record, "(1,\"a b\",)", "[\"1\",\"a b\",null]"),
+            (Kind::Hstore, "\"a\"=>\"1\", \"b\"=>NULL", "{\"a\":\"1\",\"b\":null}"),
+        ] {
+            assert_eq!(written(&kind, text), json, "{kind:?} {text}");
+        }
+    }
+
+    #[test]
+    fn json_that_is_too_deep_is_text() {
+        let deep = format!("{}{}", "[".repeat(65), "]".repeat(65));
+        assert_eq!(written(&Kind::Json, &deep), format!("\"{deep}\""));
+    }
+}

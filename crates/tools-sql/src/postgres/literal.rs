@@ -1,0 +1,268 @@
+//! The text forms of arrays, rows, ranges and hstore, read and written.
+
+/// An array, as deep as it is nested.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Node {
+    Null,
+    Leaf(String),
+    Branch(Vec<Node>),
+}
+
+/// Deeper than the server allows arrays to be.
+const DEEP: usize = 8;
+
+/// Lower and upper bound of each dimension.
+type Bounds = Vec<(i64, i64)>;
+
+/// `{1,NULL,"a b"}`, perhaps with `[2:4]=` in front; gives the bounds when they are written.
+pub fn array(text: &str, delimiter: char) -> Option<(Option<Bounds>, Node)> {
+    let (bounds, body) = match text.strip_prefix('[') {
+        Some(_) => {
+            let (dimensions, body) = text.split_once('=')?;
+            (Some(bounds(dimensions)?), body)
+        }
+        None => (None, text),
+    };
+    let mut reader = Reader { rest: body };
+    let node = reader.branch(delimiter, 0)?;
+    reader.rest.is_empty().then_some((bounds, node))
+}
+
+/// `[2:4][1:2]`
+fn bounds(text: &str) -> Option<Bounds> {
+    let inner = text.strip_prefix('[')?.strip_suffix(']')?;
+    let one = |part: &str| {
+        let (lower, upper) = part.split_once(':')?;
+        Some((lower.parse().ok()?, upper.parse().ok()?))
+    };
+    inner.split("][").map(one).collect()
+}
+
+/// `(1,"a b",)`: an empty field is NULL.
+pub fn row(text: &str) -> Option<Vec<Option<String>>> {
+    let mut reader = Reader { rest: text.strip_prefix('(')?.strip_suffix(')')? };
+    let mut fields = vec![reader.field(&[','])?];
+    while reader.eat(',') {
+        fields.push(reader.field(&[','])?);
+    }
+    reader.rest.is_empty().then_some(fields)
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum Range {
+    Empty,
+    /// `[)` and the like, and the two ends where there are any.
+    Between(String, Option<String>, Option<String>),
+}
+
+pub fn range(text: &str) -> Option<Range> {
+    let mut reader = Reader { rest: text };
+    let range = reader.range()?;
+    reader.rest.is_empty().then_some(range)
+}
+
+/// `{[1,3),[5,7)}`
+pub fn multirange(text: &str) -> Option<Vec<Range>> {
+    let mut reader = Reader { rest: text.strip_prefix('{')?.strip_suffix('}')? };
+    let mut ranges = Vec::new();
+    while !reader.rest.is_empty() {
+        ranges.push(reader.range()?);
+        if !reader.eat(',') && !reader.rest.is_empty() {
+            return None;
+        }
+    }
+    Some(ranges)
+}
+
+/// `"a"=>"1", "b"=>NULL`
+pub fn hstore(text: &str) -> Option<Vec<(String, Option<String>)>> {
+    let mut reader = Reader { rest: text };
+    let mut pairs = Vec::new();
+    while !reader.rest.is_empty() {
+        let key = reader.quoted()?;
+        reader.rest = reader.rest.strip_prefix("=>")?;
+        let value = match reader.rest.strip_prefix("NULL") {
+            Some(rest) => {
+                reader.rest = rest;
+                None
+            }
+            None => Some(reader.quoted()?),
+        };
+        pairs.push((key, value));
+        reader.rest = reader.rest.strip_prefix(", ").unwrap_or(reader.rest);
+    }
+    Some(pairs)
+}
+
+/// In quotes, as arrays, rows and ranges all understand it.
+pub fn quote(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+struct Reader<'a> {
+    rest: &'a str,
+}
+
+impl Reader<'_> {
+    fn eat(&mut self, wanted: char) -> bool {
+        match self.rest.strip_prefix(wanted) {
+            Some(rest) => {
+                self.rest = rest;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn branch(&mut self, delimiter: char, depth: usize) -> Option<Node> {
+        if depth > DEEP || !self.eat('{') {
+            return None;
+        }
+        let mut nodes = Vec::new();
+        if self.eat('}') {
+            return Some(Node::Branch(nodes));
+        }
+        loop {
+            nodes.push(match self.rest.chars().next()? {
+                '{' => self.branch(delimiter, depth + 1)?,
+                '"' => Node::Leaf(self.quoted()?),
+                _ => match self.field(&[delimiter, '}'])? {
+                    Some(text) if text == "NULL" => Node::Null,
+                    Some(text) => Node::Leaf(text),
+                    None => return None,
+                },
+            });
+            if self.eat('}') {
+                return Some(Node::Branch(nodes));
+            }
+            if !self.eat(delimiter) {
+                return None;
+            }
+        }
+    }
+
+    fn range(&mut self) -> Option<Range> {
+        if let Some(rest) = self.rest.strip_prefix("empty") {
+            self.rest = rest;
+            return Some(Range::Empty);
+        }
+        let open = if self.eat('[') { '[' } else { self.eat('(').then_some('(')? };
+        let lower = self.field(&[','])?;
+        self.eat(',').then_some(())?;
+        let upper = self.field(&[']', ')'])?;
+        let close = if self.eat(']') { ']' } else { self.eat(')').then_some(')')? };
+        Some(Range::Between(format!("{open}{close}"), lower, upper))
+    }
+
+    /// Up to one of the ends; nothing at all is `None` inside. Quoted parts and plain ones may follow each other.
+    fn field(&mut self, ends: &[char]) -> Option<Option<String>> {
+        let (mut text, mut any) = (String::new(), false);
+        while let Some(next) = self.rest.chars().next() {
+            if ends.contains(&next) {
+                break;
+            }
+            any = true;
+            if next == '"' {
+                text.push_str(&self.quoted()?);
+                continue;
+            }
+            self.eat(next);
+            if next == '\\' {
+                let escaped = self.rest.chars().next()?;
+                self.eat(escaped);
+                text.push(escaped);
+            } else {
+                text.push(next);
+            }
+        }
+        Some(any.then_some(text))
+    }
+
+    /// `"a \"b\" ""c"" \\"`
+    fn quoted(&mut self) -> Option<String> {
+        self.eat('"').then_some(())?;
+        let mut text = String::new();
+        loop {
+            let next = self.rest.chars().next()?;
+            self.eat(next);
+            match next {
+                '"' if self.eat('"') => text.push('"'),
+                '"' => return Some(text),
+                '\\' => {
+                    let escaped = self.rest.chars().next()?;
+                    self.eat(escaped);
+                    text.push(escaped);
+                }
+                other => text.push(other),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leaf(text: &str) -> Node {
+        Node::Leaf(text.to_owned())
+    }
+
+    #[test]
+    fn arrays_of_every_form_are_read() {
+        for (text, bounds, node) in [
+            ("{}", None, Node::Branch(vec![])),
+            ("{1,NULL,\"NULL\"}", None, Node::Branch(vec![leaf("1"), Node::Null, leaf("NULL")])),
+            ("{\"a \\\"b\\\" \\\\\",c}", None, Node::Branch(vec![leaf("a \"b\" \\"), leaf("c")])),
+            (
+                "{{1,2},{3,4}}",
+                None,
+                Node::Branch(vec![
+                    Node::Branch(vec![leaf("1"), leaf("2")]),
+                    Node::Branch(vec![leaf("3"), leaf("4")]),
+                ]),
+            ),
+            ("[2:3]={a,b}", Some(vec![(2, 3)]), Node::Branch(vec![leaf("a"), leaf("b")])),
+            (
+                "[0:0][-1:0]={{a,b}}",
+                Some(vec![(0, 0), (-1, 0)]),
+                Node::Branch(vec![Node::Branch(vec![leaf("a"), leaf("b")])]),
+            ),
+        ] {
+            assert_eq!(array(text, ','), Some((bounds, node)), "{text}");
+        }
+        for text in ["", "{", "{1", "{1,}", "1}", "{1}x", "[2]={1}", "{\"a}"] {
+            assert_eq!(array(text, ','), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn rows_ranges_and_pairs_are_read() {
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(
+            row("(1,\"a \"\"b\"\", c\",,\"\")"),
+            Some(vec![some("1"), some("a \"b\", c"), None, some("")])
+        );
+        assert_eq!(row("()"), Some(vec![None]));
+        assert_eq!(range("empty"), Some(Range::Empty));
+        assert_eq!(range("[1,\"a,)\")"), Some(Range::Between("[)".to_owned(), some("1"), some("a,)"))));
+        assert_eq!(range("(,)"), Some(Range::Between("()".to_owned(), None, None)));
+        assert_eq!(multirange("{}"), Some(vec![]));
+        assert_eq!(multirange("{[1,2),(3,]}").map(|ranges| ranges.len()), Some(2));
+        assert_eq!(
+            hstore("\"a\"=>\"1\", \"b\"=>NULL"),
+            Some(vec![("a".to_owned(), some("1")), ("b".to_owned(), None)])
+        );
+        assert_eq!(hstore("a=>1"), None);
+    }
+
+    #[test]
+    fn what_is_quoted_is_read_back() {
+        for text in ["", "a", "\"", "\\", "a,b}", "NULL", "ü\n\t"] {
+            assert_eq!(
+                array(&format!("{{{}}}", quote(text)), ','),
+                Some((None, Node::Branch(vec![leaf(text)])))
+            );
+            assert_eq!(row(&format!("({})", quote(text))), Some(vec![Some(text.to_owned())]));
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Reading. What keeps a statement from changing anything is the server: its role, a read-only transaction that is always
+//! rolled back, and its grammar, since the text of the caller stands where nothing but a query may stand.
+
+use super::hear::{Bounds, Heard, late};
+use super::script::Script;
+use super::{Postgres, fault};
+use crate::engine::{Explained, PlanFormat, Rows, Statement};
+use octo_grants::sql::{Lease, Standing};
+use octo_toolkit::{Cx, Kind, ToolError};
+use std::time::Duration;
+
+/// A cursor takes one SELECT, VALUES or TABLE, and none that changes data; the rest of the text is the caller's.
+const CURSOR: &str = "DECLARE octo_rows NO SCROLL CURSOR WITHOUT HOLD FOR ";
+/// How long a reader waits for a lock; only DDL stands in its way.
+const LOCK: Duration = Duration::from_secs(10);
+
+pub async fn query(engine: &Postgres, statement: Statement, cx: &Cx) -> Result<Rows, ToolError> {
+    let sql = format!("{CURSOR}{}", statement.sql);
+    let fetch = format!("FETCH FORWARD {} FROM octo_rows", statement.max_rows.saturating_add(1));
+    let (mut lease, heard) = read(engine, &statement, &sql, Some(&fetch), cx).await?;
+    if let Some(said) = &heard.fault {
+        let mut error = fault::of(&engine.database.name, said, CURSOR.chars().count());
+        if said.code == "57014" {
+            error = late(statement.timeout);
+        } else if said.code == "42601" && error.kind == Kind::Invalid {
+            error = error.hint(
+                "db_query takes one SELECT, VALUES, TABLE or WITH … SELECT. Use db_execute for changes, db_explain for \
+                 plans, and current_setting('name') instead of SHOW.",
+            );
+        }
+        lease.give_back();
+        return Err(error);
+    }
+    if !lease.is_done() {
+        // It was stopped and has not come to rest; types are asked of another one.
+        drop(lease);
+        lease = engine.session(&engine.database.reads, statement.timeout, cx).await?;
+    }
+    let rows = engine.rows(&mut lease, heard, statement.max_rows, cx).await?;
+    lease.give_back();
+    Ok(rows)
+}
+
+pub async fn explain(
+    engine: &Postgres,
+    statement: Statement,
+    explained: Explained,
+    format: PlanFormat,
+    cx: &Cx,
+) -> Result<String, ToolError> {
+    let format = match format {
+        PlanFormat::Text => "TEXT",
+        PlanFormat::Json => "JSON",
+        PlanFormat::Yaml => "YAML",
+        PlanFormat::Xml => "XML",
+    };
+    let options = match explained {
+        Explained::Run => "ANALYZE, BUFFERS, ",
+        Explained::Planned => "",
+    };
+    let before = format!("EXPLAIN ({options}FORMAT {format}) ");
+    let (lease, heard) = read(engine, &statement, &format!("{before}{}", statement.sql), None, cx).await?;
+    lease.give_back();
+    if let Some(said) = &heard.fault {
+        let stopped = said.code == "57014";
+        return Err(if stopped {
+            late(statement.timeout)
+        } else {
+            fault::of(&engine.database.name, said, before.chars().count())
+        });
+    }
+    let lines: Vec<String> = heard.rows.iter().map(super::json::first_text).collect();
+    Ok(lines.join("\n"))
+}
+
+/// Begins, runs, and rolls back, in one exchange.
+async fn read(
+    engine: &Postgres,
+    statement: &Statement,
+    sql: &str,
+    fetch: Option<&str>,
+    cx: &Cx,
+) -> Result<(Lease, Heard), ToolError> {
+    let mut lease = engine.session(&engine.database.reads, statement.timeout, cx).await?;
+    let values = engine.values(&mut lease, &statement.params, sql, cx).await?;
+    let (timeout, lock) =
+        (statement.timeout.as_millis().max(1), LOCK.min(statement.timeout).as_millis().max(1));
+    let mut script = Script::default();
+    script.simple(&format!(
+        "BEGIN TRANSACTION READ ONLY; SET LOCAL statement_timeout = {timeout}; SET LOCAL lock_timeout = {lock}"
+    ))?;
+    script.parse(sql)?.bind(&values)?;
+    match fetch {
+        Some(fetch) => script.execute()?.parse(fetch)?.bind(&[])?.describe()?.execute()?,
+        None => script.describe()?.execute()?,
+    };
+    script.sync().simple("ROLLBACK")?;
+    let bounds = Bounds {
+        rows: statement.max_rows.saturating_add(1),
+        bytes: engine.database.limits.max_bytes,
+        timeout: statement.timeout,
+    };
+    let heard = script.play(&mut lease, &bounds, cx).await?;
+    // After the statement the transaction must still be the one that was begun; the grammar leaves no other way, and a
+    // session where it happened all the same is never used again.
+    if !heard.cut && !matches!(heard.standings.get(1), Some(Standing::InTransaction | Standing::Failed)) {
+        drop(lease);
+        return Err(ToolError::denied("The statement left its read-only transaction.")
+            .hint("Use db_execute for statements that control transactions."));
+    }
+    Ok((lease, heard))
+}

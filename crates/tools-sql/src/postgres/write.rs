@@ -1,0 +1,89 @@
+//! Changing. One statement by the extended protocol, in a transaction of its own.
+
+use super::hear::{Bounds, Heard, late};
+use super::script::Script;
+use super::{Postgres, fault};
+use crate::engine::{Change, Fate, Statement};
+use octo_grants::sql::Standing;
+use octo_toolkit::{Cx, Kind, ToolError};
+
+pub async fn execute(
+    engine: &Postgres,
+    statement: Statement,
+    fate: Fate,
+    cx: &Cx,
+) -> Result<Change, ToolError> {
+    let Some(writes) = &engine.database.writes else {
+        return Err(ToolError::denied(format!("The database `{}` is read-only here.", engine.database.name))
+            .hint("Use db_query to read, or another connection of db_connections."));
+    };
+    let mut lease = engine.session(writes, statement.timeout, cx).await?;
+    let values = engine.values(&mut lease, &statement.params, &statement.sql, cx).await?;
+    let timeout = statement.timeout.as_millis().max(1);
+    let mut script = Script::default();
+    match fate {
+        Fate::Kept => script.simple(&format!("SET statement_timeout = {timeout}"))?,
+        Fate::RolledBack => script.simple(&format!("BEGIN; SET LOCAL statement_timeout = {timeout}"))?,
+    };
+    script.parse(&statement.sql)?.bind(&values)?.describe()?.execute()?.sync();
+    if fate == Fate::RolledBack {
+        script.simple("ROLLBACK")?;
+    }
+    let bounds = Bounds {
+        rows: statement.max_rows,
+        bytes: engine.database.limits.max_bytes,
+        timeout: statement.timeout,
+    };
+    let heard = script.play(&mut lease, &bounds, cx).await.map_err(|error| unsure(error, fate))?;
+    if heard.cut {
+        return Err(ToolError::new(Kind::TooLarge, "The statement returned too much and was stopped.")
+            .hint("Nothing was changed unless it had ended already; return fewer columns."));
+    }
+    if let Some(said) = &heard.fault {
+        lease.give_back();
+        let stopped = said.code == "57014";
+        return Err(if stopped {
+            late(statement.timeout)
+        } else {
+            fault::of(&engine.database.name, said, 0)
+        });
+    }
+    let standing = heard.standings.get(1).copied().unwrap_or(Standing::Failed);
+    let expected = if fate == Fate::Kept { Standing::Idle } else { Standing::InTransaction };
+    if standing != expected {
+        lease.give_back();
+        return Err(ToolError::invalid("Transactions cannot be begun or ended here; nothing was kept.")
+            .hint("Each statement has a transaction of its own. Put several changes into one statement WITH …, or a DO block."));
+    }
+    let (affected, command) = count(&heard, fate);
+    let notices = heard.notices.clone();
+    let rows = if heard.columns.is_empty() {
+        None
+    } else {
+        Some(engine.rows(&mut lease, heard, statement.max_rows, cx).await?)
+    };
+    lease.give_back();
+    Ok(Change { affected, command, rows, notices })
+}
+
+/// The statement may have been kept although its answer never came.
+fn unsure(error: ToolError, fate: Fate) -> ToolError {
+    if error.kind != Kind::Unavailable || fate == Fate::RolledBack {
+        return error;
+    }
+    let message = format!("{} It is not known whether the statement took effect.", error.message);
+    ToolError { message: message.into(), ..error }.hint("Look with db_query before you try again.")
+}
+
+/// `INSERT 0 5`, `UPDATE 3`, `CREATE TABLE`.
+fn count(heard: &Heard, fate: Fate) -> (u64, String) {
+    // The first is our own SET or BEGIN (two of them), the last our ROLLBACK.
+    let own = if fate == Fate::Kept { 1 } else { 2 };
+    let command = heard.tags.get(own).cloned().unwrap_or_default();
+    let number = command.rsplit(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0);
+    let changes =
+        ["INSERT", "UPDATE", "DELETE", "MERGE", "COPY"].iter().any(|verb| command.starts_with(verb));
+    // CREATE TABLE AS calls itself SELECT, and has no columns to give.
+    let made = command.starts_with("SELECT") && heard.columns.is_empty();
+    (if changes || made { number } else { 0 }, command)
+}

@@ -1,0 +1,84 @@
+//! `db_schema`.
+
+use crate::ask;
+use crate::engine::{Table, TablesAsk};
+use crate::engines::Engines;
+use octo_grants::Sql;
+use octo_toolkit::{Cx, Effect, Example, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::sync::Arc;
+
+/// Describes the tables of a schema: columns, types, keys, foreign keys, indexes, comments and row estimates. An unknown
+/// schema or table is answered with the ones that exist. Prefer naming a table when the schema is large.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// The schema to look into.
+    #[serde(default = "public")]
+    schema: String,
+    /// One table of it; all of them when left out.
+    #[serde(default)]
+    table: Option<String>,
+    /// Tables to describe at most.
+    #[serde(default = "max_tables")]
+    max_tables: usize,
+    /// A name of db_connections.
+    #[serde(default = "ask::connection")]
+    connection_name: String,
+}
+
+fn public() -> String {
+    "public".to_owned()
+}
+
+fn max_tables() -> usize {
+    200
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// The schema.
+    schema: String,
+    /// Its tables and views, by name.
+    tables: Vec<Table>,
+    /// How many tables and views the schema has.
+    table_count: usize,
+    /// True when some were left out.
+    truncated: bool,
+}
+
+pub struct Schema(pub Arc<Engines>);
+
+impl Tool for Schema {
+    const NAME: &'static str = "db_schema";
+    const TITLE: &'static str = "Describe tables";
+    const EFFECT: Effect = Effect::reads().open_world();
+    type Input = Input;
+    type Output = Output;
+    type Grants = Sql;
+
+    fn examples() -> Vec<Example> {
+        vec![
+            Example::new("All tables of the usual schema", json!({})),
+            Example::new("One table of another schema", json!({"schema": "sales", "table": "orders"})),
+        ]
+    }
+
+    async fn run(&self, input: Input, sql: Sql, cx: &Cx) -> Result<Output, ToolError> {
+        let database = sql.named(&input.connection_name)?;
+        let ask = TablesAsk {
+            schema: input.schema.clone(),
+            table: input.table,
+            max_tables: input.max_tables.clamp(1, 1000),
+        };
+        let found = self.0.of(&database).tables(ask, cx).await?;
+        Ok(Output {
+            schema: input.schema,
+            truncated: found.tables.len() < found.total,
+            tables: found.tables,
+            table_count: found.total,
+        })
+    }
+}

@@ -1,0 +1,209 @@
+//! Every name of every dialect is listed with its own parameters, and answers.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that cannot go on fails, and starts the programs that it tests"
+)]
+
+use anyhow::{Context, Result};
+use axum::Json;
+use axum::extract::Request;
+use axum::response::{Html, IntoResponse, Response};
+use octo_tests::hub::Home;
+use octo_tests::mcp::{Modern, silent};
+use serde_json::{Map, Value, json};
+use std::path::Path;
+use std::process::Command;
+
+/// What is promised; it stands beside the repository.
+const PROMISED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/contract/dialects.json");
+
+/// Tools that come with a later toolbox; their names are not listed until then.
+const LATER: [&str; 2] = ["workflow_validate", "workflow_run"];
+
+/// Pages, a search engine, a language model and a forge, all in one.
+async fn outside(request: Request) -> Response {
+    if let Some(of_forge) = request.uri().path().strip_prefix("/api/v3/repos/octo/hub/") {
+        return forge(of_forge).into_response();
+    }
+    match request.uri().path() {
+        "/search" => Json(json!({"query": "q", "results": [{"title": "T", "url": "https://a.example/", "content": "C"}]}))
+            .into_response(),
+        "/v1/chat/completions" => Json(json!({"choices": [{"message": {"content": "Short."}}]})).into_response(),
+        "/data.json" => Json(json!({"n": 1})).into_response(),
+        _ => Html(
+            "<html><head><title>Page</title></head><body><article><h1>Page</h1><p>Some words that stand on a page, \
+             and some more of them so that it is worth reading.</p></article></body></html>",
+        )
+        .into_response(),
+    }
+}
+
+/// One pull request, number 7.
+fn forge(path: &str) -> Json<Value> {
+    Json(match path {
+        "pulls/7" => json!({
+            "number": 7, "title": "Add a hub", "state": "open", "merged": false, "draft": false,
+            "user": {"login": "ada"}, "body": "It does things.", "labels": [], "mergeable_state": "clean",
+            "base": {"ref": "main", "sha": "f", "repo": {"full_name": "octo/hub"}},
+            "head": {"ref": "hub", "sha": "0123456789abcdef0123456789abcdef01234567", "repo": null},
+            "created_at": "2026-11-01T10:00:00Z", "updated_at": "2026-11-02T10:00:00Z",
+            "commits": 1, "additions": 1, "deletions": 0, "changed_files": 1, "comments": 0, "review_comments": 0,
+        }),
+        "pulls/7/files" => json!([{
+            "filename": "a.rs", "status": "modified", "additions": 1, "deletions": 0, "changes": 1, "sha": "a",
+            "patch": "@@ -1 +1,2 @@\n one\n+two",
+        }]),
+        path if path.ends_with("check-runs") => json!({"total_count": 0, "check_runs": []}),
+        path if path.ends_with("status") => json!({"state": "success", "total_count": 0, "statuses": []}),
+        _ => json!([]),
+    })
+}
+
+fn git(folder: &Path, args: &[&str]) -> Result<()> {
+    let identity = ["-c", "user.name=T", "-c", "user.email=t@example.com", "-c", "init.defaultBranch=main"];
+    let status = Command::new("git").current_dir(folder).args(identity).args(args).status()?;
+    anyhow::ensure!(status.success(), "git {args:?}");
+    Ok(())
+}
+
+/// A repository with a change that is not committed, a remote beside it, and files to play with.
+fn workspace(folder: &Path) -> Result<()> {
+    std::fs::create_dir_all(folder.join("repo/src"))?;
+    std::fs::write(folder.join("repo/a.txt"), "one\ntwo\n")?;
+    let repo = folder.join("repo");
+    git(folder, &["init", "-q", "--bare", "far.git"])?;
+    git(&repo, &["init", "-q"])?;
+    git(&repo, &["add", "."])?;
+    git(&repo, &["commit", "-qm", "first"])?;
+    git(&repo, &["remote", "add", "origin", "../far.git"])?;
+    std::fs::write(folder.join("repo/a.txt"), "one\ntwo\nthree\n")?;
+    for name in ["one.txt", "two.txt", "three.txt"] {
+        std::fs::write(folder.join(name), "text\n")?;
+    }
+    std::fs::create_dir_all(folder.join("old/inside"))?;
+    Ok(())
+}
+
+const PATCH: &str = "--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n one\n-two\n+TWO\n three\n";
+
+/// Arguments in the tool's own words; only those that a name shows are given.
+fn arguments(name: &str, tool: &str, base: &str) -> Value {
+    let page = format!("{base}/page");
+    match tool {
+        "fs_read_text" | "fs_read_bytes" | "fs_stat" => json!({"path": "one.txt"}),
+        "fs_read_many" => json!({"paths": ["one.txt", "two.txt"]}),
+        "fs_write_text" => json!({"path": "new.txt", "text": "hello\n"}),
+        "fs_edit" => {
+            json!({"path": "one.txt", "edits": [{"old_text": "text", "new_text": "TEXT"}], "dry_run": true})
+        }
+        "fs_mkdir" => json!({"path": "folder", "parents": true, "exist_ok": true}),
+        "fs_list" | "fs_tree" => json!({"path": "."}),
+        "fs_glob" => json!({"path": ".", "pattern": "*.txt"}),
+        "fs_roots" | "git_tool_help" => json!({}),
+        // Recursive where the name says so, or takes it.
+        "fs_delete" if name == "delete_directory" => json!({"path": "old"}),
+        "fs_delete" => json!({"path": "three.txt"}),
+        "fs_move" => json!({"source": "two.txt", "destination": "moved.txt"}),
+        "git_push" => json!({"repo_path": "repo", "remote": "origin", "branch": "main"}),
+        "git_show" => json!({"repo_path": "repo", "ref": "HEAD"}),
+        "git_apply_patch" => json!({"repo_path": "repo", "patch": PATCH, "check": true}),
+        "git_commit" => json!({"repo_path": "repo", "message": "more", "all": true, "files": ["a.txt"]}),
+        tool if tool.starts_with("git_") => json!({"repo_path": "repo"}),
+        "github_pull_request" => json!({"url": format!("{base}/octo/hub/pull/7")}),
+        "web_search" => json!({"query": "tea"}),
+        "fetch_url" | "read_page" => json!({"url": page}),
+        "fetch_json" => json!({"url": format!("{base}/data.json")}),
+        "http_request" => json!({"method": "GET", "url": page}),
+        "shell_exec" | "run_tests" | "run_build" => json!({"command": "echo hello"}),
+        "check_process" => json!({"process_name": "nothing-of-this-name"}),
+        "text_summarize" | "text_analyze" => json!({"text": "Some words. And more."}),
+        "browser_execute_js" => json!({"script": "1 + 1"}),
+        other => panic!("{name}: no arguments for {other}"),
+    }
+}
+
+fn settings(base: &str) -> Value {
+    json!({
+        "toolboxes": {"shell": true, "browser": true},
+        "net": {"allow": ["127.0.0.1"]},
+        "search": {"searxng_url": base},
+        "github": {"url": format!("{base}/api/v3")},
+        "llm": {"url": format!("{base}/v1"), "model": "m"},
+        "git": {"allow_commit": true, "allow_push": true, "user_name": "T", "user_email": "t@example.com"},
+    })
+}
+
+struct Seen {
+    listed: usize,
+    answered: usize,
+}
+
+/// One dialect: every promised name with its parameters, each called once.
+async fn walk(url: &str, names: &[Value], base: &str) -> Result<Seen> {
+    let client = Modern::new(url, json!({}), silent);
+    let turn = client.once("tools/list", json!({})).await?;
+    let listed = turn.result()?["tools"].as_array().context("no tools")?.clone();
+    let mut seen = Seen { listed: 0, answered: 0 };
+    for promised in names {
+        let (name, tool) = (promised["name"].as_str().unwrap(), promised["tool"].as_str().unwrap());
+        if LATER.contains(&tool) {
+            assert!(!listed.iter().any(|entry| entry["name"] == name), "{name} is there: take it off LATER");
+            continue;
+        }
+        let entry =
+            listed.iter().find(|entry| entry["name"] == name).with_context(|| format!("{url}: no {name}"))?;
+        let own: Vec<&String> = entry["inputSchema"]["properties"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(key, _)| key)
+            .collect();
+        let wanted = promised["args"].as_object().unwrap();
+        assert_eq!(own.len(), wanted.len(), "{url} {name}: {own:?}");
+        assert!(wanted.keys().all(|key| own.contains(&key)), "{url} {name}: {own:?}");
+        seen.listed += 1;
+
+        let inner = arguments(name, tool, base);
+        let outer: Map<String, Value> = wanted
+            .iter()
+            .filter_map(|(outer, to)| Some((outer.clone(), inner.get(to.as_str()?)?.clone())))
+            .collect();
+        let turn = client.tool(name, Value::Object(outer)).await?;
+        let result = turn.result()?;
+        assert!(result["isError"] != true, "{url} {name}: {}", result["content"]);
+        seen.answered += 1;
+    }
+    Ok(seen)
+}
+
+#[tokio::test]
+async fn every_promised_name_is_listed_with_its_own_parameters_and_answers() -> Result<()> {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    let base = format!("http://{}", listener.local_addr()?);
+    tokio::spawn(async move { axum::serve(listener, axum::Router::new().fallback(outside)).await });
+    let promised: Map<String, Value> = serde_json::from_str(&std::fs::read_to_string(PROMISED)?)?;
+    let (mut listed, mut answered, mut later) = (0, 0, 0);
+    for (dialect, names) in &promised {
+        let home = Home::new(&settings(&base))?;
+        workspace(home.folder.path())?;
+        let server = home.serve().await?;
+        let names = names.as_array().context("no names")?;
+        if names.iter().any(|promised| promised["tool"] == "browser_execute_js") {
+            // The dialect has no name for opening a page.
+            let open = json!({"url": format!("{base}/page")});
+            Modern::new(&server.mcp(), json!({}), silent).tool("browser_navigate", open).await?.result()?;
+        }
+        let seen = walk(&server.profile(dialect), names, &base).await?;
+        (listed, answered) = (listed + seen.listed, answered + seen.answered);
+        later += names.len() - seen.listed;
+    }
+    println!("{listed} listed, {answered} answered, {later} later");
+    assert_eq!(listed + later, 55);
+    assert_eq!(listed, answered);
+    Ok(())
+}

@@ -1,0 +1,12 @@
+//! `db_query` beside the bare driver.
+
+use anyhow::{Context, Result};
+use std::path::Path;
+
+pub fn run(root: &Path) -> Result<()> {
+    std::env::var("POSTGRES").context("eval \"$(scripts/services env)\" first")?;
+    super::cargo(
+        root,
+        &["run", "--profile", "measured", "-p", "tools-sql", "--example", "measure", "--locked"],
+    )
+}
