@@ -9,7 +9,7 @@ const { StdioClientTransport } = need("@modelcontextprotocol/sdk/client/stdio.js
 const { StreamableHTTPClientTransport } = need("@modelcontextprotocol/sdk/client/streamableHttp.js");
 const { ElicitRequestSchema } = need("@modelcontextprotocol/sdk/types.js");
 
-const { target, calls, prompt, resource } = JSON.parse(process.argv[2]);
+const { target, calls, prompt, resource, own, style, typed } = JSON.parse(process.argv[2]);
 const transport = target.url
   ? new StreamableHTTPClientTransport(new URL(target.url))
   : new StdioClientTransport({ ...target, stderr: "inherit" });
@@ -50,6 +50,9 @@ for (const call of calls) {
   said.calls.push({ content: result.content, structuredContent: result.structuredContent, isError: result.isError ?? false });
 }
 said.prompt = (await client.getPrompt({ name: prompt })).messages;
+said.own = (await client.getPrompt({ name: own, arguments: { style } })).messages;
+const argument = { name: "style", value: typed };
+said.completed = (await client.complete({ ref: { type: "ref/prompt", name: own }, argument })).completion.values;
 said.resource = (await client.readResource({ uri: resource })).contents;
 await client.close();
 console.log(JSON.stringify(said));

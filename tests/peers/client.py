@@ -5,7 +5,7 @@ import json
 import sys
 
 from mcp import Client, StdioServerParameters
-from mcp_types import ElicitResult
+from mcp_types import ElicitResult, PromptReference
 
 
 async def agree(_context, _params):
@@ -53,6 +53,11 @@ async def main(task):
                 }
             )
         said["prompt"] = plain(await client.get_prompt(task["prompt"]))["messages"]
+        said["own"] = plain(await client.get_prompt(task["own"], {"style": task["style"]}))["messages"]
+        completed = await client.complete(
+            PromptReference(type="ref/prompt", name=task["own"]), {"name": "style", "value": task["typed"]}
+        )
+        said["completed"] = completed.completion.values
         said["resource"] = plain(await client.read_resource(task["resource"]))["contents"]
     print(json.dumps(said))
 

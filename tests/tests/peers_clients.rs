@@ -16,6 +16,9 @@ use octo_tests::mcp::{LEGACY, Legacy, MODERN, friendly};
 use serde_json::{Value, json};
 
 const PROMPT: &str = "child__test_simple_prompt";
+/// One of the product's own, with its arguments, and what is typed of another argument.
+const OWN: &str = "commit_message";
+const STYLE: &str = "conv";
 const RESOURCE: &str = "test://static-text";
 
 fn home() -> Result<Home> {
@@ -58,6 +61,12 @@ async fn expected(url: &str) -> Result<Value> {
         said["calls"].as_array_mut().context("no calls")?.push(called);
     }
     said["prompt"] = client.call("prompts/get", json!({"name": PROMPT})).await?.result()?["messages"].clone();
+    let own = json!({"name": OWN, "arguments": {"style": "conventional"}});
+    said["own"] = client.call("prompts/get", own).await?.result()?["messages"].clone();
+    let typed =
+        json!({"ref": {"type": "ref/prompt", "name": OWN}, "argument": {"name": "style", "value": STYLE}});
+    said["completed"] =
+        client.call("completion/complete", typed).await?.result()?["completion"]["values"].clone();
     said["resource"] =
         client.call("resources/read", json!({"uri": RESOURCE})).await?.result()?["contents"].clone();
     Ok(said)
@@ -85,9 +94,14 @@ async fn check(interpreter: &str, script: &str, modes: &[(&str, &str)]) -> Resul
     assert_eq!(expected["calls"][1]["structuredContent"]["text"], "hello \u{1F40B}");
     assert!(expected["calls"][2].to_string().contains("forty-two"), "{expected}");
     assert_eq!(expected["calls"][3]["isError"], true);
+    assert!(expected["own"].to_string().contains("Conventional Commits"), "{expected}");
+    assert_eq!(expected["completed"], json!(["conventional"]));
     for (mode, revision) in modes {
         for target in [json!({"url": server.mcp()}), peers::pipes(&home.command(&["stdio"])?)] {
-            let task = json!({"target": target, "mode": mode, "calls": calls(), "prompt": PROMPT, "resource": RESOURCE});
+            let task = json!({
+                "target": target, "mode": mode, "calls": calls(), "prompt": PROMPT, "resource": RESOURCE,
+                "own": OWN, "style": "conventional", "typed": STYLE,
+            });
             let mut said = peers::run(interpreter, script, &task).await?;
             without_nulls(&mut said);
             let mut expected = expected.clone();

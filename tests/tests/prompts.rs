@@ -1,0 +1,58 @@
+//! Playbooks while the hub runs: what is changed is seen, what is broken is told, and the rest is served.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    reason = "tests write the files that they test, and a missing member of a JSON value reads as null"
+)]
+
+use anyhow::Result;
+use octo_tests::eventually;
+use octo_tests::http::Http;
+use octo_tests::hub::Home;
+use octo_tests::mcp::{Legacy, silent};
+use serde_json::{Value, json};
+use std::path::Path;
+
+fn playbook(folder: &Path, file: &str, name: &str, template: &str) -> Result<()> {
+    let text = format!("prompts:\n  {name}:\n    description: A test.\n    template: {template}\n");
+    Ok(std::fs::write(folder.join(file), text)?)
+}
+
+async fn text(client: &Legacy, name: &str) -> Result<Value> {
+    let turn = client.call("prompts/get", json!({"name": name})).await?;
+    Ok(turn.result()?["messages"][0]["content"]["text"].clone())
+}
+
+async fn until(client: &Legacy, name: &str, wanted: &str) -> Result<()> {
+    let seen = async || text(client, name).await.ok().filter(|said| *said == wanted);
+    eventually(&format!("{name} to be {wanted}"), seen).await.map(drop)
+}
+
+#[tokio::test]
+async fn a_changed_playbook_is_seen_and_a_broken_one_is_told_with_its_line() -> Result<()> {
+    let home = Home::new(&json!({"prompts": {"folders": ["playbooks"]}}))?;
+    let folder = home.folder.path().join("playbooks");
+    std::fs::create_dir(&folder)?;
+    playbook(&folder, "one.yaml", "first", "before")?;
+    let server = home.serve().await?;
+    let client = Legacy::connect(&server.mcp(), json!({}), silent).await?;
+    until(&client, "first", "before").await?;
+
+    playbook(&folder, "one.yaml", "first", "after")?;
+    until(&client, "first", "after").await?;
+    playbook(&folder, "two.yaml", "second", "new")?;
+    until(&client, "second", "new").await?;
+
+    playbook(&folder, "one.yaml", "first", "'{{nobody}}'")?;
+    playbook(&folder, "two.yaml", "second", "newer")?;
+    until(&client, "second", "newer").await?;
+    assert_eq!(text(&client, "first").await?, "after", "what broke stays as it was");
+    let (code, _, said) = home.run(&["prompts"]).await?;
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("one.yaml:4: prompts.first: `nobody` is not among the arguments"), "{said}");
+
+    let names = Http::default().get(&format!("{}/prompts", server.base), &[]).await?.text().await?;
+    assert!(names.contains("\"second\"") && names.contains("\"code_review\""), "{names}");
+    Ok(())
+}
