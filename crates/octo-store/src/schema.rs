@@ -1,6 +1,7 @@
 //! The database file: how it is opened, and which tables it has.
 
 use crate::{Durability, StoreError, private};
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -113,6 +114,8 @@ impl Book {
 fn connect(path: &Path, access: OpenFlags) -> Result<Connection, StoreError> {
     let conn = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     conn.busy_timeout(PATIENCE)?;
+    // Without it every new value of a range or a limit makes SQLite plan the statement again.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(conn)
 }
 

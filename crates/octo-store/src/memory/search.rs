@@ -12,11 +12,11 @@ use std::collections::{BTreeSet, HashMap};
 /// Words of a question that are looked at.
 const WORDS: usize = 16;
 /// Rows that are taken of one word.
-const ROWS: usize = 1_000;
-/// How many times further back rows are sought that have several frequent words at once.
-const FURTHER: i64 = 20;
+const ROWS: usize = 500;
+/// Rows that are passed over, about, in search of those that have several frequent words at once.
+const PASSED: f64 = 4_000.0;
 /// Entities that are read and compared.
-const READ: usize = 96;
+const READ: usize = 64;
 /// Newest observations that are read of each, beside those that the index has named.
 const FACTS: usize = 32;
 /// Shorter beginnings of words would be found everywhere.
@@ -50,6 +50,14 @@ struct Rows {
     rows: Vec<i64>,
     /// There are more.
     cut: bool,
+}
+
+impl Rows {
+    /// How many rows there are for one number, among those that were taken.
+    fn density(&self) -> f64 {
+        let (Some(newest), Some(oldest)) = (self.rows.first(), self.rows.last()) else { return 1.0 };
+        self.rows.len() as f64 / (newest - oldest + 1) as f64
+    }
 }
 
 pub(super) fn search(view: &View<'_>, text: &str, kind: Option<&str>) -> rusqlite::Result<Hits> {
@@ -182,18 +190,16 @@ fn estimate(rows: &[i64], all: f64) -> f64 {
     (rows.len() as f64 * newest / (newest - oldest + 1.0)).min(all)
 }
 
-/// Rows that have all the frequent words at once.
+/// Rows that have all the frequent words at once, as far back as the work allows: what one word passes over, the other
+/// must.
 fn together(view: &View<'_>, lists: &[Rows], kind: Option<&str>) -> rusqlite::Result<Vec<i64>> {
     let frequent: Vec<&Rows> = lists.iter().filter(|list| list.cut).collect();
     if frequent.len() < 2 {
         return Ok(Vec::new());
     }
-    let reach = |list: &&Rows| Some((*list.rows.first()?, *list.rows.last()?));
-    let floor = frequent
-        .iter()
-        .filter_map(reach)
-        .map(|(newest, oldest)| newest.saturating_sub((newest - oldest).saturating_mul(FURTHER)))
-        .min();
+    let newest = frequent.iter().filter_map(|list| list.rows.first()).max().copied().unwrap_or_default();
+    let density: f64 = frequent.iter().map(|list| list.density()).sum();
+    let floor = newest.saturating_sub((PASSED / density) as i64);
     let words: Vec<String> = frequent
         .iter()
         .map(|list| {
@@ -201,7 +207,7 @@ fn together(view: &View<'_>, lists: &[Rows], kind: Option<&str>) -> rusqlite::Re
             if list.term.beginning { format!("{word} *") } else { word }
         })
         .collect();
-    rows(view, &words.join(" AND "), kind, floor.unwrap_or_default())
+    rows(view, &words.join(" AND "), kind, floor)
 }
 
 /// The rows that the index knows, newest entities first; one more than is used where there are more.

@@ -1,4 +1,4 @@
-//! What one change and one question cost in small and in large memories.
+//! What one change and one question cost in a small and in a large memory, in turn.
 
 use super::*;
 use std::time::{Duration, Instant};
@@ -81,71 +81,84 @@ async fn fill(memories: &Memories, dice: &mut Dice, from: usize, to: usize) {
     println!("filled up to {to} in {:.1} s", begun.elapsed().as_secs_f64());
 }
 
-/// New entities and additions to old ones, one after the other.
-async fn upserts(memories: &Memories, dice: &mut Dice, size: usize) -> Times {
-    let mut times = Times(Vec::new());
-    let mut old = Dice(7);
-    for at in 0..2_000 {
-        let new = if at % 2 == 0 {
-            dice.entity(size + at)
-        } else {
-            let known = memories.list(
-                ada(),
-                octo_grants::memory::Page { limit: 1, offset: (old.roll() * 1_000.0) as u64, kind: None },
-            );
-            let name = known.await.unwrap().entities[0].name.clone();
-            entity(&name, "", &[&dice.words(8)])
-        };
-        timed(&mut times, async { memories.upsert(ada(), vec![new], Names::Alike).await.unwrap() }).await;
-    }
-    times
+/// One memory and what it has cost.
+struct Subject {
+    memories: Memories,
+    size: usize,
+    dice: Dice,
+    old: Dice,
+    there: Vec<NewEntity>,
+    upserts: Times,
+    texts: Times,
+    lookups: Times,
+    _dir: tempfile::TempDir,
 }
 
-async fn queries(memories: &Memories, size: usize) -> (Times, Times) {
-    let (mut texts, mut lookups) = (Times(Vec::new()), Times(Vec::new()));
-    // The same dice as when the memory was filled: names that are there.
-    let (mut again, mut dice) = (Dice(1), Dice(99));
-    let there: Vec<NewEntity> = (0..size.min(1_000)).map(|at| again.entity(at)).collect();
-    for (at, entity) in there.iter().enumerate() {
+impl Subject {
+    async fn new(size: usize) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let memories = open(dir.path());
+        fill(&memories, &mut Dice(1), 0, size).await;
+        // The same dice as when the memory was filled: names that are there.
+        let mut again = Dice(1);
+        let there = (0..size.min(1_000)).map(|at| again.entity(at)).collect();
+        let [upserts, texts, lookups] = std::array::from_fn(|_| Times(Vec::new()));
+        Self { memories, size, dice: Dice(99), old: Dice(7), there, upserts, texts, lookups, _dir: dir }
+    }
+
+    /// New entities and additions to old ones, one after the other.
+    async fn upsert(&mut self, at: usize) {
+        let new = if at.is_multiple_of(2) {
+            self.dice.entity(self.size + at)
+        } else {
+            let known = &self.there[(self.old.roll() * self.there.len() as f64) as usize];
+            entity(&known.name, "", &[&self.dice.words(8)])
+        };
+        let change = self.memories.upsert(ada(), vec![new], Names::Alike);
+        timed(&mut self.upserts, async { change.await.unwrap() }).await;
+    }
+
+    async fn query(&mut self, at: usize) {
+        let entity = &self.there[at];
         let text = match at % 4 {
             0 => entity.name.clone(),
-            1 => dice.words(2),
-            2 => dice.words(4),
+            1 => self.dice.words(2),
+            2 => self.dice.words(4),
             _ => entity.facts[0].text.split(' ').take(4).collect::<Vec<_>>().join(" "),
         };
-        timed(&mut texts, ask(memories, words(&text))).await;
-        timed(&mut lookups, ask(memories, named(&entity.name))).await;
+        timed(&mut self.texts, ask(&self.memories, words(&text))).await;
+        timed(&mut self.lookups, ask(&self.memories, named(&entity.name))).await;
     }
-    let found = ask(memories, words(&there[17].name)).await;
-    assert_eq!(found.entities[0].name, there[17].name);
-    (texts, lookups)
+
+    fn say(&self) {
+        println!("{} entities:", self.size);
+        self.upserts.say("  upsert");
+        self.texts.say("  query by words");
+        self.lookups.say("  query by name");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "takes many minutes and gigabytes: a million entities"]
+#[ignore = "takes minutes and a gigabyte: a million entities"]
 async fn a_million_entities() {
     let large: usize = std::env::var(SIZE).ok().and_then(|size| size.parse().ok()).unwrap_or(1_000_000);
-    let dir = tempfile::tempdir().unwrap();
-    let memories = open(dir.path());
-    let mut dice = Dice(1);
-    let mut costs = Vec::new();
-    let mut filled = 0;
-    for size in [SMALL, large] {
-        fill(&memories, &mut dice, filled, size).await;
-        let written = upserts(&memories, &mut Dice(size as u64), size).await;
-        filled = size;
-        let (texts, lookups) = queries(&memories, size).await;
-        println!("{size} entities:");
-        written.say("  upsert");
-        texts.say("  query by words");
-        lookups.say("  query by name");
-        costs.push((written.mean(), written.at(0.99), texts.at(0.99), lookups.at(0.99)));
+    let (mut small, mut large) = (Subject::new(SMALL).await, Subject::new(large).await);
+    for at in 0..2_000 {
+        small.upsert(at).await;
+        large.upsert(at).await;
     }
-    let (small, large) = (costs[0], costs[1]);
-    println!("an upsert costs {:.2} times as much", large.0 / small.0);
-    let bytes: u64 =
-        std::fs::read_dir(dir.path()).unwrap().map(|file| file.unwrap().metadata().unwrap().len()).sum();
-    println!("{} MB on disk", bytes >> 20);
-    assert!(large.0 <= 2.0 * small.0);
-    assert!(large.1 < 20.0 && large.2 < 20.0 && large.3 < 20.0);
+    for at in 0..1_000 {
+        small.query(at).await;
+        large.query(at).await;
+    }
+    small.say();
+    large.say();
+    let ratio = large.upserts.mean() / small.upserts.mean();
+    println!("an upsert costs {ratio:.2} times as much");
+    let found = ask(&large.memories, words(&large.there[17].name)).await;
+    assert_eq!(found.entities[0].name, large.there[17].name);
+    assert!(ratio <= 2.0);
+    for times in [&large.upserts, &large.texts, &large.lookups] {
+        assert!(times.at(0.99) < 20.0);
+    }
 }
