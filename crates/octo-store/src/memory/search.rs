@@ -13,8 +13,9 @@ use std::collections::{BTreeSet, HashMap};
 const WORDS: usize = 16;
 /// Rows that are taken of one word.
 const ROWS: usize = 500;
-/// Rows that are passed over, about, in search of those that have several frequent words at once.
-const PASSED: f64 = 4_000.0;
+/// Rows that are passed over, about, in search of those that have several frequent words at once. The index itself can
+/// look for those, but goes on until it has found one, however far that is.
+const PASSED: f64 = 8_000.0;
 /// Entities that are read and compared.
 const READ: usize = 64;
 /// Newest observations that are read of each, beside those that the index has named.
@@ -50,6 +51,14 @@ struct Rows {
     rows: Vec<i64>,
     /// There are more.
     cut: bool,
+}
+
+impl Term {
+    /// As the index is asked for it.
+    fn asked(&self, owner: i64) -> String {
+        let word = format!("\"{}\"", term(owner, &self.stem));
+        if self.beginning { format!("{word} *") } else { word }
+    }
 }
 
 impl Rows {
@@ -170,17 +179,17 @@ fn count(view: &View<'_>) -> rusqlite::Result<f64> {
 }
 
 fn rows_of(view: &View<'_>, stem: String, kind: Option<&str>, all: f64) -> rusqlite::Result<Rows> {
-    let word = format!("\"{}\"", term(view.owner, &stem));
-    let mut beginning = false;
-    let mut rows = rows(view, &word, kind, 0)?;
-    if rows.is_empty() && stem.chars().count() >= SHORTEST_BEGINNING {
-        beginning = true;
-        rows = self::rows(view, &format!("{word} *"), kind, 0)?;
+    let mut term = Term { stem, idf: 0.0, beginning: false };
+    let mut rows = rows(view, &term.asked(view.owner), kind, 0, ROWS + 1)?;
+    if rows.is_empty() && term.stem.chars().count() >= SHORTEST_BEGINNING {
+        term.beginning = true;
+        rows = self::rows(view, &term.asked(view.owner), kind, 0, ROWS + 1)?;
     }
     let cut = rows.len() > ROWS;
     rows.truncate(ROWS);
     let having = if cut { estimate(&rows, all) } else { rows.len() as f64 };
-    Ok(Rows { term: Term { stem, idf: idf(all.max(having), having), beginning }, rows, cut })
+    term.idf = idf(all.max(having), having);
+    Ok(Rows { term, rows, cut })
 }
 
 /// How many rows have a word of which only the newest were taken, if the older ones are like them.
@@ -200,19 +209,26 @@ fn together(view: &View<'_>, lists: &[Rows], kind: Option<&str>) -> rusqlite::Re
     let newest = frequent.iter().filter_map(|list| list.rows.first()).max().copied().unwrap_or_default();
     let density: f64 = frequent.iter().map(|list| list.density()).sum();
     let floor = newest.saturating_sub((PASSED / density) as i64);
-    let words: Vec<String> = frequent
-        .iter()
-        .map(|list| {
-            let word = format!("\"{}\"", term(view.owner, &list.term.stem));
-            if list.term.beginning { format!("{word} *") } else { word }
-        })
-        .collect();
-    rows(view, &words.join(" AND "), kind, floor)
+    let mut common: Option<BTreeSet<i64>> = None;
+    for list in frequent {
+        let found = rows(view, &list.term.asked(view.owner), kind, floor, PASSED as usize)?;
+        common = Some(match common {
+            None => found.into_iter().collect(),
+            Some(common) => found.into_iter().filter(|row| common.contains(row)).collect(),
+        });
+    }
+    Ok(common.into_iter().flatten().rev().take(ROWS).collect())
 }
 
-/// The rows that the index knows, newest entities first; one more than is used where there are more.
-fn rows(view: &View<'_>, words: &str, kind: Option<&str>, floor: i64) -> rusqlite::Result<Vec<i64>> {
-    let most = ROWS as i64 + 1;
+/// The rows that the index knows, newest entities first.
+fn rows(
+    view: &View<'_>,
+    words: &str,
+    kind: Option<&str>,
+    floor: i64,
+    most: usize,
+) -> rusqlite::Result<Vec<i64>> {
+    let limit = i64::try_from(most).unwrap_or(i64::MAX);
     let live =
         "SELECT rowid FROM live_words WHERE live_words MATCH ?1 AND rowid >= ?2 ORDER BY rowid DESC LIMIT ?3";
     let past =
@@ -223,14 +239,14 @@ fn rows(view: &View<'_>, words: &str, kind: Option<&str>, floor: i64) -> rusqlit
             None => words.to_owned(),
         };
         let mut statement = view.conn.prepare_cached(live)?;
-        return statement.query_map((words, floor, most), |row| row.get(0))?.collect();
+        return statement.query_map((words, floor, limit), |row| row.get(0))?.collect();
     }
     let mut found = BTreeSet::new();
     for sql in [live, past] {
         let mut statement = view.conn.prepare_cached(sql)?;
-        for row in statement.query_map((words, floor, most), |row| row.get(0))? {
+        for row in statement.query_map((words, floor, limit), |row| row.get(0))? {
             found.insert(row?);
         }
     }
-    Ok(found.into_iter().rev().take(ROWS + 1).collect())
+    Ok(found.into_iter().rev().take(most).collect())
 }
