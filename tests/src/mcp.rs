@@ -131,8 +131,8 @@ impl Modern {
 
     pub async fn post(&self, method: &str, params: Value) -> Result<Answer> {
         let params = self.params(params);
-        let name = params["name"].as_str().or(params["uri"].as_str()).unwrap_or_default().to_owned();
-        let name = octo_wire::header::encode(&name);
+        let name = ["name", "uri", "taskId"].iter().find_map(|key| params[key].as_str()).unwrap_or_default();
+        let name = octo_wire::header::encode(name);
         let mut headers = vec![("mcp-protocol-version", MODERN), ("mcp-method", method)];
         if !name.is_empty() {
             headers.push(("mcp-name", &name));

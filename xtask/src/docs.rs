@@ -17,7 +17,7 @@ pub enum Mode {
     Check,
 }
 
-/// One page of docs/reference.
+/// One file of docs/reference.
 struct Page {
     name: &'static str,
     text: String,
@@ -39,6 +39,7 @@ fn pages(binary: &Binary) -> Result<Vec<Page>> {
         Page { name: "tools.md", text: tools::page(&listed)? },
         Page { name: "settings.md", text: settings::page(&schema) },
         Page { name: "cli.md", text: cli::page(&|words| binary.help(words))? },
+        Page { name: "workflow.schema.json", text: binary.text(&["flow", "schema"])? },
     ])
 }
 

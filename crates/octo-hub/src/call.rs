@@ -7,7 +7,7 @@ use crate::policy::Permit;
 use crate::{recast, telemetry};
 use futures_util::FutureExt;
 use octo_model::{CallId, Caller, Face, Kind, Members, Method, Op, ToolError};
-use octo_toolkit::{Cx, Peer};
+use octo_toolkit::{Cx, Origin, Peer};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -100,9 +100,14 @@ impl Hub {
             cx = cx.with_progress(token, Arc::clone(&request.peer));
         }
         rename(&mut op, &item.key);
-        if let Some(parent) =
-            self.tracer.as_ref().and_then(|tracer| tracer.parent_for_target(&tracing::Span::current()))
-        {
+        let parent = self.tracer.as_ref().and_then(|it| it.parent_for_target(&tracing::Span::current()));
+        cx.origin = Some(Arc::new(Origin {
+            face: request.face,
+            profile: request.profile.clone(),
+            peer: Arc::clone(&request.peer),
+            trace: parent.clone().or_else(|| request.trace.clone()).unwrap_or_else(|| trace_of(id)),
+        }));
+        if let Some(parent) = parent {
             let meta = op.params.object("_meta").with("traceparent", parent.as_str());
             op.params.set("_meta", meta);
         }
@@ -127,6 +132,12 @@ fn rename(op: &mut Op, key: &str) {
     if op.method != Method::ReadResource {
         op.name = key.to_owned();
     }
+}
+
+/// Without a trace of the client's, inner calls have one whose id is that of the outer call.
+fn trace_of(id: CallId) -> String {
+    let id = id.to_string();
+    format!("00-{id}-{}-00", id.get(16..).unwrap_or_default())
 }
 
 fn late(allowed: Duration) -> ToolError {

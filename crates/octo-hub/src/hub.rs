@@ -14,7 +14,7 @@ use crate::shape::ShapeSettings;
 use crate::telemetry::Tracer;
 use crate::view::View;
 use crate::watches::Watches;
-use octo_model::{Caller, Method, Op, ToolError};
+use octo_model::{Caller, Json, Members, Method, Op, ToolError};
 use octo_toolkit::{Lists, Source, State};
 use std::sync::Arc;
 use std::time::Duration;
@@ -110,6 +110,23 @@ impl Hub {
         self.settle(&request.profile, PATIENCE).await;
         let view = self.view(&request.profile)?;
         view.find(&request.op).ok_or_else(|| view.missing(&request.op))
+    }
+
+    /// A tool as this caller may call it at this profile, or why not.
+    pub fn tool(&self, profile: &str, caller: &Caller, name: &str) -> Result<Entry, ToolError> {
+        let view = self.view(profile)?;
+        let op = Op::tool(name, Json::empty_object());
+        let entry = view.find(&op).ok_or_else(|| view.missing(&op))?;
+        self.policy.decide(caller, &entry)?;
+        Ok(entry)
+    }
+
+    /// A reply as it was before it was cut.
+    pub async fn whole(&self, caller: &Caller, result: Members) -> Result<Members, ToolError> {
+        match result.inner_text("_meta", "octoprox/result_handle") {
+            Some(handle) => self.spills.load(caller, &handle).await?.members().map_err(ToolError::internal),
+            None => Ok(result),
+        }
     }
 
     /// Starts or ends watching a resource for a caller who may read it.

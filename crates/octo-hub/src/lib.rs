@@ -32,9 +32,12 @@ pub use catalogue::Change;
 pub use hub::{Hub, Parts};
 pub use item::{Entry, Item, ListKind, Mirrored};
 pub use listing::Page;
-pub use playbook::Problem;
+pub use nearest::nearest;
+pub use playbook::{Problem, read as read_yaml};
 pub use policy::{Decision, Policy, PolicySettings, Rule};
-pub use ports::{Closing, Ledger, Opening, Outcome, Spills};
+pub use ports::{
+    Closing, KeptRun, KeptStep, Ledger, NewRun, Opening, Outcome, RunPen, RunStatus, Runs, Spills, TakenRun,
+};
 pub use profile::{Profile, ProfileSettings};
 pub use quota::LimitRule;
 pub use recast::{Argument, Others, RecastSettings, Translated};

@@ -28,7 +28,7 @@ impl fmt::Display for Problem {
 }
 
 /// Reads a file's text. One that holds nothing but comments is an empty one.
-pub(crate) fn read<T: DeserializeOwned + Default>(file: &str, text: &str) -> Result<T, Problem> {
+pub fn read<T: DeserializeOwned + Default>(file: &str, text: &str) -> Result<T, Problem> {
     if text.lines().all(|line| line.trim_start().starts_with('#') || matches!(line.trim(), "" | "---")) {
         return Ok(T::default());
     }

@@ -1,8 +1,9 @@
 //! Who sent a request, and how they speak.
 
-use octo_model::{Caller, Face, Members};
+use crate::task::EXTENSION;
+use octo_model::{Caller, Face, Json, Members};
 use octo_wire::Level;
-use octo_wire::Revision;
+use octo_wire::{Era, Revision};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -25,6 +26,12 @@ impl Client {
     /// Whether the client can be asked anything at all.
     pub fn can_be_asked(&self) -> bool {
         ["elicitation", "sampling", "roots"].iter().any(|ability| self.capabilities.get(ability).is_some())
+    }
+
+    /// Whether a call may be answered with a task.
+    pub fn takes_tasks(&self) -> bool {
+        let declared = || self.capabilities.inner("extensions", EXTENSION);
+        self.revision.era() == Era::Modern && declared().as_ref().is_some_and(Json::is_object)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::client::Client;
 use crate::mcp::Mcp;
+use crate::task::EXTENSION;
 use octo_model::{Json, Members, RpcError};
 use octo_wire::{Revision, code, meta};
 use std::sync::OnceLock;
@@ -43,9 +44,10 @@ impl Mcp {
 
     pub(crate) async fn discover(&self, client: &Client) -> Members {
         self.hub.settle_at_start(&client.profile).await;
+        let extensions = Members::new().with(EXTENSION, Members::new());
         Members::new()
             .with("supportedVersions", Json::of(&[Revision::MODERN.as_str()]))
-            .with("capabilities", self.capabilities(client))
+            .with("capabilities", self.capabilities(client).with("extensions", extensions))
             .with("instructions", self.instructions(client).as_str())
             .with("ttlMs", Json::of(&0))
             .with("cacheScope", self.scope())

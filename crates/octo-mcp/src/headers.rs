@@ -54,6 +54,7 @@ pub fn names(headers: &HeaderMap, method: &str, params: &Members) -> Result<(), 
     let member = match method {
         "tools/call" | "prompts/get" => "name",
         "resources/read" => "uri",
+        "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
         _ => return Ok(()),
     };
     let Some(name) = params.text(member) else {

@@ -1,6 +1,7 @@
 //! The MCP face: stdio and streamable HTTP, both eras. It converts; it never decides.
 
 mod answer;
+mod background;
 mod client;
 mod discover;
 mod eventlog;
@@ -19,6 +20,9 @@ mod session;
 mod sessions;
 mod stdio;
 mod stream;
+mod task;
+mod tasks;
 mod turn;
 
 pub use mcp::{Mcp, McpSettings};
+pub use tasks::TaskSettings;

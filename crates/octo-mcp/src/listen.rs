@@ -5,11 +5,14 @@ use crate::discover::server_info;
 use crate::mcp::Mcp;
 use crate::notice::{Filter, notice};
 use crate::reply::rpc;
+use crate::task::Task;
+use crate::tasks::needs_tasks;
 use octo_hub::Change;
-use octo_model::{Members, RpcError};
+use octo_model::{Json, Members, RpcError};
 use octo_wire::{Id, Message, code, meta};
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 
 /// One subscription. Dropping it ends its watches.
 pub struct Listening {
@@ -18,7 +21,11 @@ pub struct Listening {
     id: Id,
     filter: Filter,
     changes: broadcast::Receiver<Change>,
+    /// Tasks that have not been told to their end.
+    tasks: Vec<Followed>,
 }
+
+type Followed = (Arc<Task>, watch::Receiver<()>);
 
 impl Mcp {
     /// Begins a subscription; what cannot be watched is left out of the acknowledgement.
@@ -31,14 +38,31 @@ impl Mcp {
         if params.get("notifications").is_none_or(|wanted| !wanted.is_object()) {
             return Err(rpc(code::INVALID_PARAMS, "subscriptions/listen needs an object `notifications`."));
         }
-        let mut filter = Filter::of(&params.object("notifications"));
+        let wanted = params.object("notifications");
+        let tasks = self.followed(client, &wanted)?;
+        let mut filter = Filter::of(&wanted);
         let changes = self.hub.changes();
         for uri in std::mem::take(&mut filter.uris) {
             if self.hub.watch(&client.profile, &client.caller, &uri, true).await.is_ok() {
                 filter.uris.insert(uri);
             }
         }
-        Ok(Listening { mcp: Arc::clone(self), client: client.clone(), id, filter, changes })
+        Ok(Listening { mcp: Arc::clone(self), client: client.clone(), id, filter, changes, tasks })
+    }
+
+    /// The tasks that are to be told of: as they are now, and at each change.
+    fn followed(&self, client: &Client, wanted: &Members) -> Result<Vec<Followed>, RpcError> {
+        if wanted.get("taskIds").is_some() && !client.takes_tasks() {
+            return Err(needs_tasks());
+        }
+        let ids: BTreeSet<String> = wanted.list("taskIds").iter().filter_map(Json::to_text).collect();
+        let found = ids.iter().filter_map(|id| self.tasks.find(client, id));
+        let followed = found.map(|task| {
+            let mut changes = task.changes();
+            changes.mark_changed();
+            (task, changes)
+        });
+        Ok(followed.collect())
     }
 }
 
@@ -49,8 +73,12 @@ impl Listening {
 
     /// The first message of the subscription.
     pub fn acknowledgement(&self) -> Message {
-        let params =
-            Members::new().with("notifications", self.filter.to_members()).with("_meta", self.meta());
+        let mut agreed = self.filter.to_members();
+        if !self.tasks.is_empty() {
+            let ids: Vec<&str> = self.tasks.iter().map(|(task, _)| task.id.as_str()).collect();
+            agreed.set("taskIds", Json::of(&ids));
+        }
+        let params = Members::new().with("notifications", agreed).with("_meta", self.meta());
         Message::Notification { method: "notifications/subscriptions/acknowledged".to_owned(), params }
     }
 
@@ -60,6 +88,12 @@ impl Listening {
             let change = tokio::select! {
                 () = self.mcp.closing.cancelled() => return None,
                 change = self.changes.recv() => change,
+                at = next_change(&mut self.tasks) => {
+                    if let Some(message) = self.told(at) {
+                        return Some(message);
+                    }
+                    continue;
+                }
             };
             match change {
                 Ok(change) => {
@@ -73,6 +107,16 @@ impl Listening {
         }
     }
 
+    /// A task as it is now; one that has ended is not told again.
+    fn told(&mut self, at: usize) -> Option<Message> {
+        let (task, _) = self.tasks.get(at)?;
+        let params = task.detailed().with("_meta", self.meta());
+        if task.has_ended() {
+            self.tasks.swap_remove(at);
+        }
+        Some(Message::Notification { method: "notifications/tasks".to_owned(), params })
+    }
+
     /// The answer that ends the subscription.
     pub fn ended(&self) -> Message {
         let meta = self.meta().with(meta::SERVER, server_info());
@@ -81,6 +125,15 @@ impl Listening {
             result: Members::new().with("resultType", "complete").with("_meta", meta),
         }
     }
+}
+
+/// Which of them has changed.
+async fn next_change(tasks: &mut [Followed]) -> usize {
+    if tasks.is_empty() {
+        return std::future::pending().await;
+    }
+    let changes = tasks.iter_mut().map(|(_, changes)| Box::pin(changes.changed()));
+    futures_util::future::select_all(changes).await.1
 }
 
 impl Drop for Listening {

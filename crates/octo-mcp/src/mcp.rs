@@ -4,6 +4,7 @@ use crate::parking::Parking;
 use crate::seal::Seal;
 use crate::session::Session;
 use crate::sessions::Sessions;
+use crate::tasks::{TaskSettings, Tasks};
 use octo_hub::Hub;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +21,7 @@ pub struct McpSettings {
     pub keep_alive: Duration,
     /// Whether every caller sees the same lists, so that caches may share them.
     pub shared_lists: bool,
+    pub tasks: TaskSettings,
 }
 
 impl Default for McpSettings {
@@ -30,6 +32,7 @@ impl Default for McpSettings {
             max_body_bytes: 4 << 20,
             keep_alive: Duration::from_secs(15),
             shared_lists: true,
+            tasks: TaskSettings::default(),
         }
     }
 }
@@ -39,8 +42,9 @@ pub struct Mcp {
     pub(crate) settings: McpSettings,
     pub(crate) sessions: Sessions,
     pub(crate) parking: Parking,
+    pub(crate) tasks: Tasks,
     pub(crate) seal: Seal,
-    /// Ends every open stream.
+    /// Ends every open stream and every task.
     pub(crate) closing: CancellationToken,
 }
 
@@ -51,6 +55,7 @@ impl Mcp {
             hub,
             sessions: Sessions::new(settings.max_sessions),
             parking: Parking::default(),
+            tasks: Tasks::default(),
             seal: Seal::new()?,
             closing: CancellationToken::new(),
             settings,
@@ -66,14 +71,22 @@ impl Mcp {
                     mcp.farewell(&session).await;
                 }
                 mcp.parking.sweep();
+                mcp.tasks.sweep();
             }
         });
         Ok(mcp)
     }
 
-    /// Ends every stream that would otherwise stay open, so that the listener can drain.
+    /// Ends every stream that would otherwise stay open, so that the listener can drain, and the calls that went on
+    /// without one.
     pub fn close(&self) {
         self.closing.cancel();
+    }
+
+    /// Closes, and waits for the calls that went on: when this returns, their records are closed, too.
+    pub async fn end(&self) {
+        self.close();
+        self.tasks.end().await;
     }
 
     /// Ends what runs for a session that is over, and what it watched.

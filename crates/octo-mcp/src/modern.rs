@@ -1,6 +1,7 @@
 //! The modern era: every request carries its own context, and a question ends it.
 
 use crate::answer::{Asked, asked, outcome, unknown};
+use crate::background::{Again, Support};
 use crate::client::Client;
 use crate::discover::completed;
 use crate::mcp::Mcp;
@@ -8,12 +9,12 @@ use crate::parking::{Parked, Running};
 use crate::peer::{ModernPeer, Outbox, Question};
 use crate::reply::rpc;
 use crate::seal::{Held, bound};
+use crate::tasks::needs_tasks;
 use octo_model::{Json, Members, Method, RpcError};
 use octo_toolkit::{Alone, Peer};
-use octo_wire::code;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
-use tokio::sync::mpsc;
+use octo_wire::{code, meta};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 /// Questions asked at the same moment are put to the client together.
@@ -37,8 +38,13 @@ impl Mcp {
                 let result = self.operate(client, operation, params, out, cancel).await?;
                 Ok(completed(result, operation == Method::ReadResource))
             }
-            None if method == "server/discover" => Ok(completed(self.discover(client).await, true)),
-            None => Err(unknown(method)),
+            None => match method {
+                "server/discover" => Ok(completed(self.discover(client).await, true)),
+                "tasks/get" | "tasks/update" | "tasks/cancel" => {
+                    self.task(client, method, &params).map(|result| completed(result, false))
+                }
+                _ => Err(unknown(method)),
+            },
         }
     }
 
@@ -50,40 +56,44 @@ impl Mcp {
         out: Outbox,
         cancel: CancellationToken,
     ) -> Result<Members, RpcError> {
+        let may_last = method == Method::CallTool && client.takes_tasks();
+        if method == Method::CallTool && !may_last && self.support(client, &params) == Support::Required {
+            return Err(needs_tasks());
+        }
         let plain = params.get("requestState").is_none();
-        if plain && !client.can_be_asked() {
+        if plain && !client.can_be_asked() && !may_last {
             let peer: Arc<dyn Peer> = self.quiet_or_telling(client, &params, out);
             let request = self.request(client, method, params, peer, cancel)?;
             return outcome(method, self.hub.call(request).await, client);
         }
         let seal = bound(&client.caller, &client.profile, method.as_str(), &params);
-        let running = match self.held(&params, &seal)? {
+        match self.held(&params, &seal)? {
             Some(Held::Parked(ticket)) => {
                 let parked = self.parking.take(ticket).ok_or_else(stale)?;
-                return self.resume(parked, &params, out, method, client, seal).await;
+                let again = Again { client: client.clone(), params };
+                return self.resume(parked, out, method, again, seal).await;
             }
             Some(Held::Upstream(state)) => {
                 params.remove("requestState");
                 if let Some(state) = state {
                     params.set("requestState", state.as_str());
                 }
-                self.begin(client, method, params, out, cancel)?
             }
-            None => self.begin(client, method, params, out, cancel)?,
-        };
-        self.drive(running, method, client, seal).await
+            None => {}
+        }
+        let running = self.begin(client, method, params.clone(), out, cancel)?;
+        self.drive(running, method, Again { client: client.clone(), params }, seal).await
     }
 
     /// Without abilities a client is only told things, and only when it asked for them.
     fn quiet_or_telling(&self, client: &Client, params: &Members, out: Outbox) -> Arc<dyn Peer> {
         let telling = client.level.is_some()
             || !client.capabilities.is_empty()
-            || params.inner("_meta", "progressToken").is_some();
+            || params.inner("_meta", meta::PROGRESS_TOKEN).is_some();
         if !telling {
             return Arc::new(Alone);
         }
-        let (questions, _) = mpsc::unbounded_channel();
-        Arc::new(ModernPeer { client: client.clone(), out: Mutex::new(out), questions })
+        Arc::new(ModernPeer::new(client, params, out).0)
     }
 
     fn held(&self, params: &Members, seal: &[u8]) -> Result<Option<Held>, RpcError> {
@@ -96,32 +106,38 @@ impl Mcp {
         }
     }
 
-    fn begin(
+    /// Starts a call that may ask something, or become a task; then it is asked how far it is.
+    pub(crate) fn begin(
         self: &Arc<Self>,
         client: &Client,
         method: Method,
-        params: Members,
+        mut params: Members,
         out: Outbox,
         cancel: CancellationToken,
     ) -> Result<Running, RpcError> {
-        let (ask, questions) = mpsc::unbounded_channel();
-        let peer = Arc::new(ModernPeer { client: client.clone(), out: Mutex::new(out), questions: ask });
-        let request = self.request(client, method, params, Arc::clone(&peer) as Arc<dyn Peer>, cancel)?;
+        let (peer, questions) = ModernPeer::new(client, &params, out);
+        let peer = Arc::new(peer);
+        if method == Method::CallTool && client.takes_tasks() && !peer.progress {
+            let about = params.object("_meta").with(meta::PROGRESS_TOKEN, "task");
+            params.set("_meta", about);
+        }
+        let cancel = cancel.child_token();
+        let way_back = Arc::clone(&peer) as Arc<dyn Peer>;
+        let request = self.request(client, method, params, way_back, cancel.clone())?;
         let hub = Arc::clone(&self.hub);
-        Ok(Running { call: Box::pin(async move { hub.call(request).await }), peer, questions })
+        Ok(Running { call: Box::pin(async move { hub.call(request).await }), peer, questions, cancel })
     }
 
     /// Gives the answers to a parked call and lets it go on.
     async fn resume(
-        &self,
+        self: &Arc<Self>,
         parked: Parked,
-        params: &Members,
         out: Outbox,
         method: Method,
-        client: &Client,
+        again: Again,
         seal: Vec<u8>,
     ) -> Result<Members, RpcError> {
-        let answers = params.object("inputResponses");
+        let answers = again.params.object("inputResponses");
         let (given, missing): (Vec<_>, Vec<_>) =
             parked.open.into_iter().partition(|(key, _)| answers.get(key).is_some_and(Json::is_object));
         if !missing.is_empty() {
@@ -132,21 +148,37 @@ impl Mcp {
             let _ = question.answer.send(Ok(answers.object(&key)));
         }
         parked.running.peer.redirect(out);
-        self.drive(parked.running, method, client, seal).await
+        self.drive(parked.running, method, again, seal).await
     }
 
-    /// Runs until the call ends or asks something.
+    /// Runs until the call ends or asks something, or has taken so long that it becomes a task.
     async fn drive(
-        &self,
+        self: &Arc<Self>,
         mut running: Running,
         method: Method,
-        client: &Client,
+        mut again: Again,
         seal: Vec<u8>,
     ) -> Result<Members, RpcError> {
-        let first = tokio::select! {
-            biased;
-            called = &mut running.call => return self.sealed(outcome(method, called, client)?, &seal),
-            Some(question) = running.questions.recv() => question,
+        let begun = Instant::now();
+        let mut may_last = method == Method::CallTool && again.client.takes_tasks();
+        let first = loop {
+            tokio::select! {
+                biased;
+                called = &mut running.call => {
+                    return self.sealed(outcome(method, called, &again.client)?, &seal);
+                }
+                Some(question) = running.questions.recv() => break question,
+                () = tokio::time::sleep(self.settings.tasks.soon), if may_last => {
+                    if !self.is_due(&again, begun.elapsed()) {
+                        continue;
+                    }
+                    (running, again) = match self.hand_over(running, again) {
+                        Ok(task) => return Ok(task),
+                        Err(back) => back,
+                    };
+                    may_last = false;
+                }
+            }
         };
         let mut open = vec![(key(0), first)];
         while let Ok(Some(question)) = tokio::time::timeout(GATHER, running.questions.recv()).await {
@@ -163,10 +195,7 @@ impl Mcp {
     ) -> Result<Members, RpcError> {
         let mut requests = Members::new();
         for (key, question) in &open {
-            let request = Members::new()
-                .with("method", question.method.as_str())
-                .with("params", question.params.clone());
-            requests.set(key, request);
+            requests.set(key, question.to_json());
         }
         let full = || rpc(code::INTERNAL, "Too many calls wait for an answer. Try again later.");
         let ticket = self.parking.park(Parked::new(running, open)).ok_or_else(full)?;

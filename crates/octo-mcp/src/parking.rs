@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 const LIFE: Duration = Duration::from_secs(600);
 const MOST: usize = 10_000;
@@ -16,6 +17,7 @@ pub struct Running {
     pub call: BoxFuture<'static, Called>,
     pub peer: Arc<ModernPeer>,
     pub questions: mpsc::UnboundedReceiver<Question>,
+    pub cancel: CancellationToken,
 }
 
 /// A call with the questions it asked.

@@ -4,7 +4,7 @@ use aws_lc_rs::rand;
 use octo_model::ToolError;
 
 const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
-const PREFIX: &str = "r_";
+pub(crate) const PREFIX: &str = "r_";
 /// 128 bits, five to a letter.
 const LENGTH: usize = 26;
 

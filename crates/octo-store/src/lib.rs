@@ -1,5 +1,5 @@
-//! The hub's ports on SQLite: the audit, chained and durable, the spills, callers' memories and the APIs that they have
-//! loaded. One directory, no service.
+//! The hub's ports on SQLite: the audit, chained and durable, the spills, callers' memories, the APIs that they have loaded
+//! and their runs of workflows. One directory, no service.
 
 #![expect(
     clippy::disallowed_methods,
@@ -18,6 +18,7 @@ mod private;
 mod queue;
 mod reader;
 mod record;
+mod runs;
 mod schema;
 mod seal;
 mod spills;
@@ -34,5 +35,6 @@ pub use memory::{Memories, MemoryOptions};
 pub use options::{Durability, Options};
 pub use reader::Reader;
 pub use record::{Record, RecordKind};
+pub use runs::KeptRuns;
 pub use store::Store;
 pub use verify::{Verified, verify};

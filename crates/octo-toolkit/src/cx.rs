@@ -1,19 +1,32 @@
 //! What a running call knows of itself.
 
 use crate::{Members, Peer};
-use octo_model::{CallId, Caller, Json, ToolError};
+use octo_model::{CallId, Caller, Face, Json, ToolError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// Call id, caller, deadline, cancellation and a progress sink. Nothing else.
+/// Where a call came in, for tools that make calls of their own: those are made as if the same client had made them.
+#[derive(Clone)]
+pub struct Origin {
+    pub face: Face,
+    /// The name of the profile; empty for everything.
+    pub profile: String,
+    pub peer: Arc<dyn Peer>,
+    /// The `traceparent` of inner calls, which leads to this one.
+    pub trace: String,
+}
+
+/// Call id, caller, deadline, cancellation, a progress sink and where it came in. Nothing else.
 #[derive(Clone)]
 pub struct Cx {
     pub id: CallId,
     pub caller: Arc<Caller>,
     pub deadline: Instant,
     pub cancel: CancellationToken,
+    /// Nothing for a tool that runs without a hub.
+    pub origin: Option<Arc<Origin>>,
     progress: Option<Arc<Sink>>,
 }
 
@@ -25,7 +38,7 @@ struct Sink {
 
 impl Cx {
     pub fn new(caller: Arc<Caller>, deadline: Instant, cancel: CancellationToken) -> Self {
-        Self { id: CallId::fresh(), caller, deadline, cancel, progress: None }
+        Self { id: CallId::fresh(), caller, deadline, cancel, origin: None, progress: None }
     }
 
     /// Sends progress to the client that gave this token.

@@ -12,7 +12,7 @@ mod tool;
 mod toolbox;
 
 pub use bench::Bench;
-pub use cx::Cx;
+pub use cx::{Cx, Origin};
 pub use example::Example;
 pub use octo_grants::{
     Apis, Chromium, Clock, Doors, Exec, Fs, Grant, Keep, Llm, Memory, Net, Pdf, Place, Render, Rendered,

@@ -15,6 +15,8 @@ pub trait Tool: Send + Sync + 'static {
     /// False for a tool whose answer is a picture: it has no output schema, since several clients drop images that stand
     /// beside structured content.
     const TYPED: bool = true;
+    /// True for a tool whose calls may take minutes: a client that knows tasks gets one soon instead of waiting.
+    const LONG: bool = false;
     type Input: DeserializeOwned + JsonSchema + Send;
     type Output: Serialize + JsonSchema + Send;
     /// All that it may touch.

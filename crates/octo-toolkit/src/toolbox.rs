@@ -114,6 +114,9 @@ fn definition<T: Tool>() -> (Members, Vec<String>) {
         members.set("outputSchema", Json::from(with_cut(output)));
     }
     members.set("annotations", T::EFFECT.annotations(T::TITLE));
+    if T::LONG {
+        members.set("execution", Members::new().with("taskSupport", "optional"));
+    }
     (members, paths)
 }
 
@@ -196,5 +199,40 @@ impl Source for Stocked {
             let answer = tool.answer(input, &self.doors, cx).await?;
             Ok(answer.result(tool.typed))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(serde::Deserialize, serde::Serialize, schemars::JsonSchema)]
+    struct Nothing {}
+
+    struct Timed<const LONG: bool>;
+
+    impl<const LONG: bool> Tool for Timed<LONG> {
+        const NAME: &'static str = "timed";
+        const TITLE: &'static str = "Timed";
+        const EFFECT: Effect = Effect::reads();
+        const LONG: bool = LONG;
+        type Input = Nothing;
+        type Output = Nothing;
+        type Grants = ();
+
+        fn examples() -> Vec<Example> {
+            Vec::new()
+        }
+
+        async fn run(&self, input: Nothing, (): (), _: &Cx) -> Result<Nothing, ToolError> {
+            Ok(input)
+        }
+    }
+
+    #[test]
+    fn a_tool_that_may_take_long_says_so() {
+        let said = |native: Native| native.definition.inner_text("execution", "taskSupport");
+        assert_eq!(said(Native::of(Timed::<true>)).as_deref(), Some("optional"));
+        assert_eq!(said(Native::of(Timed::<false>)), None);
     }
 }

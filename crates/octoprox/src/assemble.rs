@@ -8,6 +8,7 @@ use crate::prompts::SHIPPED;
 use crate::settings::{Era, Loaded, Server, Settings};
 use crate::toolboxes::{doors, durability, no_doors, toolboxes, wired};
 use crate::unrecorded::Unrecorded;
+use octo_flow::Flows;
 use octo_grants::folders::Folders;
 use octo_grants::{Command, Doors};
 use octo_hub::declared::DeclaredParts;
@@ -33,6 +34,8 @@ pub enum Reach {
 /// A hub and what it stands on.
 pub struct Assembly {
     pub hub: Arc<Hub>,
+    /// Nothing where nothing is called.
+    pub flows: Option<Flows>,
     upstreams: Vec<Arc<Upstream>>,
     store: Option<Arc<Store>>,
 }
@@ -41,6 +44,10 @@ impl Reach {
     /// The server that a tool's name begins with; one call need not start all of them.
     pub fn of(settings: &Settings, tool: &str, profile: &str) -> Self {
         if !profile.is_empty() {
+            return Self::All;
+        }
+        // A workflow may call any tool.
+        if tool.starts_with("workflow_") {
             return Self::All;
         }
         let is_native = tool == "result_read"
@@ -102,11 +109,18 @@ impl Assembly {
         let hub = hub.map_err(|error| {
             Failure::invalid(format!("A pattern in the settings cannot be read: {error}."))
         })?;
-        Ok(Self { hub, upstreams, store })
+        let flows = doors.open::<Flows>().ok();
+        if let Some(flows) = &flows {
+            flows.attach(&hub);
+        }
+        Ok(Self { hub, flows, upstreams, store })
     }
 
-    /// Ends the servers and writes what is left to record.
+    /// Lets workflows finish the steps that they are in, ends the servers and writes what is left to record.
     pub async fn end(self) {
+        if let Some(flows) = &self.flows {
+            flows.end().await;
+        }
         let ends = self.upstreams.iter().map(|upstream| {
             let upstream = Arc::clone(upstream);
             tokio::spawn(async move { upstream.stop().await })
@@ -223,6 +237,7 @@ mod tests {
             ("notion__search", "", Reach::One("notion".to_owned())),
             ("notion:search", "", Reach::One("notion".to_owned())),
             ("other__search", "", Reach::All),
+            ("workflow_run", "", Reach::All),
             ("search", "", Reach::All),
             ("time_now", "bare", Reach::All),
         ] {

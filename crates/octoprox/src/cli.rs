@@ -7,6 +7,7 @@ mod completions;
 mod config;
 mod envelope;
 mod failure;
+mod flow;
 mod manual;
 mod out;
 mod pipes;
@@ -68,6 +69,7 @@ enum Command {
     Tools(tools::Tools),
     Call(call::Call),
     Prompts(prompts::Prompts),
+    Flow(flow::Flow),
     Config(config::Config),
     Audit(audit::Audit),
     Token(token::Token),
@@ -120,6 +122,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Tools(command) => command.run(&flags),
         Command::Call(command) => command.run(&flags),
         Command::Prompts(command) => command.run(&flags),
+        Command::Flow(command) => command.run(&flags),
         Command::Config(command) => command.run(&flags),
         Command::Audit(command) => command.run(&flags),
         Command::Token(command) => command.run(),

@@ -1,6 +1,7 @@
 //! The list of toolboxes and what they may touch: the only place that names them all.
 
 use crate::settings::{Durability, HardLinks, Root, Sandbox, Settings};
+use octo_flow::Flows;
 use octo_grants::chromium::{ChromiumSpec, Enclosure};
 use octo_grants::exec::{Exec, ExecLimits, ExecSpec, SandboxChoice, Sessions};
 use octo_grants::fs::{self, RootSpec, Workspace, WorkspaceSpec};
@@ -10,7 +11,7 @@ use octo_grants::sql::{Secret, SqlConnection, SqlSpec};
 use octo_grants::{Apis, Chromium, Clock, Doors, Keep, Llm, Memory, Net, Pdf, Render, Sql, SshKey};
 use octo_hub::Spills;
 use octo_model::{CallId, Caller, Json, Members, ToolError};
-use octo_store::{KeptApis, Memories, MemoryOptions};
+use octo_store::{KeptApis, KeptRuns, Memories, MemoryOptions};
 use octo_toolkit::{BoxFuture, Toolbox};
 use std::ffi::OsString;
 use std::path::Path;
@@ -60,6 +61,7 @@ fn with_browser(settings: &Settings, shared: &tools_browser::Shared) -> Vec<Tool
         tools_text::toolbox(),
         tools_time::toolbox(),
         tools_web::weather_toolbox(tools_web::WeatherSettings::default()),
+        octo_flow::toolbox(),
     ]
 }
 
@@ -149,9 +151,12 @@ pub fn doors(
         .with(Memory::new(Arc::new(memories(settings, state))))
         .with(Apis::new(Arc::new(apis(settings, state))))
         .with(Keep::new(Arc::new(Keeper(spills))));
-    if let Some(llm) = model(settings)? {
-        doors = doors.with(llm);
+    let llm = model(settings)?;
+    if let Some(llm) = &llm {
+        doors = doors.with(llm.clone());
     }
+    let runs = Arc::new(KeptRuns::new(state, durability(settings)));
+    doors = doors.with(Flows::new(runs, llm, Clock::system()));
     if let Some(root) = workspace.roots().first() {
         doors = doors.with(SshKey::new(state, &root.path));
     }

@@ -29,6 +29,10 @@ impl Binary {
             .with_context(|| format!("octoprox {} did not print JSON", words.join(" ")))
     }
 
+    pub fn text(&self, words: &[&str]) -> Result<String> {
+        self.output(words)
+    }
+
     pub fn help(&self, words: &[&str]) -> Result<String> {
         let words: Vec<&str> = words.iter().copied().chain(["--help"]).collect();
         self.output(&words)

@@ -58,6 +58,7 @@ impl Serve {
             let (router, mcp) = router(settings, &assembly.hub, numbers, address)?;
             announce(&assembly.hub, address);
             serve(listener, router, &mcp, (interrupts, terms)).await;
+            mcp.end().await;
             assembly.end().await;
             session.end().await;
             Ok(())

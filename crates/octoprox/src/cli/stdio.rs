@@ -38,11 +38,13 @@ impl Stdio {
             let (input, output) = (pipes::input(), pipes::output());
             let mut term = signal(SignalKind::terminate())?;
             let mut interrupt = signal(SignalKind::interrupt())?;
+            let face = Arc::clone(&mcp);
             let served = tokio::select! {
-                served = mcp.stdio(Arc::new(Caller::local()), self.profile.clone(), input, output) => served,
+                served = face.stdio(Arc::new(Caller::local()), self.profile.clone(), input, output) => served,
                 _ = term.recv() => Ok(()),
                 _ = interrupt.recv() => Ok(()),
             };
+            mcp.end().await;
             assembly.end().await;
             session.end().await;
             Ok(served?)

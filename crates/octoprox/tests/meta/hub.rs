@@ -61,7 +61,8 @@ pub fn hub(ground: &Ground, max_bytes: usize) -> Arc<Hub> {
     let memory = Arc::new(Memory::default());
     let doors = ground.doors(&memory);
     let toolboxes = toolboxes(&ground.settings).into_iter();
-    Hub::new(Parts {
+    let flows = doors.open::<octo_flow::Flows>().unwrap();
+    let hub = Hub::new(Parts {
         sources: toolboxes
             .map(|toolbox| toolbox.into_source(doors.clone(), octo_toolkit::State::Ready))
             .collect(),
@@ -76,7 +77,9 @@ pub fn hub(ground: &Ground, max_bytes: usize) -> Arc<Hub> {
         jq: memory,
         tracer: None,
     })
-    .unwrap()
+    .unwrap();
+    flows.attach(&hub);
+    hub
 }
 
 /// All tools of the hub, its own included.

@@ -1,0 +1,96 @@
+//! What a run leaves in the workspace: its trace, and what its steps gave.
+
+use super::book::Record;
+use octo_grants::fs::{Change, Fs, WorkPath, Write, WriteOptions};
+use octo_hub::{KeptRun, RunStatus};
+use octo_model::ToolError;
+use serde_json::{Value, json};
+
+/// The folder of all runs, in the first root.
+pub const FOLDER: &str = "artifacts";
+
+pub struct Artifacts {
+    fs: Fs<Write>,
+    id: String,
+    /// What the trace says of the run as a whole.
+    head: Value,
+}
+
+impl Artifacts {
+    pub fn new(fs: Fs<Write>, run: &KeptRun) -> Self {
+        let params: Vec<String> = run
+            .params
+            .members()
+            .map(|all| all.iter().map(|(name, _)| name.to_owned()).collect())
+            .unwrap_or_default();
+        let begun = jiff::Timestamp::from_microsecond(run.begun).unwrap_or_default();
+        let head = json!({
+            "run_id": run.id,
+            "workflow": run.name,
+            "path": run.path,
+            "sha256": run.hash,
+            "params": params,
+            "begun": format!("{begun:.3}"),
+        });
+        Self { fs, id: run.id.clone(), head }
+    }
+
+    /// All files or none. Outputs of single items stand in the file of their loop.
+    pub async fn write(
+        &self,
+        now: &str,
+        status: RunStatus,
+        records: &[(String, Record)],
+        outputs: Option<&Value>,
+        error: Option<&Value>,
+    ) -> Result<(), ToolError> {
+        let mut files = vec![("run.json".to_owned(), self.trace(now, status, records, error))];
+        files.extend(outputs.map(|outputs| ("outputs.json".to_owned(), outputs.clone())));
+        for (key, record) in records.iter().filter(|(key, _)| !key.contains('[')) {
+            if let Some(output) = &record.output {
+                files.push((format!("steps/{key}.json"), (**output).clone()));
+            }
+        }
+        let id = self.id.clone();
+        self.fs
+            .run(move |fs| {
+                let folder: WorkPath = serde_json::from_value(FOLDER.into()).map_err(ToolError::internal)?;
+                let folder = fs.place(&folder)?.join(id);
+                let put = |(name, value): (String, Value)| {
+                    let mut bytes = serde_json::to_vec_pretty(&value).map_err(ToolError::internal)?;
+                    bytes.push(b'\n');
+                    let options = WriteOptions { mkdirs: true, ..WriteOptions::default() };
+                    Ok(Change::Put { place: folder.join(name), bytes, mode: None, options })
+                };
+                let changes = files.into_iter().map(put).collect::<Result<_, ToolError>>()?;
+                fs.change(changes).map(drop)
+            })
+            .await
+    }
+
+    fn trace(
+        &self,
+        now: &str,
+        status: RunStatus,
+        records: &[(String, Record)],
+        error: Option<&Value>,
+    ) -> Value {
+        let step = |(key, record): &(String, Record)| {
+            let mut step = json!({"id": key, "status": record.status.as_str(), "attempts": record.attempts});
+            if let (Value::Object(members), Some(error)) = (&mut step, &record.error) {
+                members.insert("error".to_owned(), error.clone());
+            }
+            step
+        };
+        let mut trace = self.head.clone();
+        if let Value::Object(members) = &mut trace {
+            members.insert("status".to_owned(), status.as_str().into());
+            members.insert("written".to_owned(), now.into());
+            members.insert("steps".to_owned(), records.iter().map(step).collect());
+            if let Some(error) = error {
+                members.insert("error".to_owned(), error.clone());
+            }
+        }
+        trace
+    }
+}

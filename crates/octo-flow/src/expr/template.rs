@@ -1,0 +1,138 @@
+//! Values with expressions in them.
+
+use super::eval::{Fault, Names, text};
+use super::{Expr, inserted};
+use serde_json::Value;
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Template {
+    Literal(Value),
+    /// A text that is nothing but one expression: its value keeps its type.
+    Expr(Expr),
+    Text(Vec<Piece>),
+    List(Vec<Template>),
+    Members(Vec<(String, Template)>),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Piece {
+    Literal(String),
+    Expr(Expr),
+}
+
+impl Template {
+    /// Reads a value; `wrong` is told of every text that cannot be read, with where it is beneath the value.
+    pub fn read(value: &Value, pointer: &str, wrong: &mut dyn FnMut(&str, String)) -> Self {
+        match value {
+            Value::String(text) => Self::parse(text).unwrap_or_else(|why| {
+                wrong(pointer, why);
+                Self::Literal(value.clone())
+            }),
+            Value::Array(items) => {
+                let read = |(at, item)| Self::read(item, &format!("{pointer}/{at}"), wrong);
+                Self::List(items.iter().enumerate().map(read).collect()).plain()
+            }
+            Value::Object(members) => {
+                let read = |(name, item): (&String, &Value)| {
+                    let pointer = format!("{pointer}/{}", crate::source::escaped(name));
+                    (name.clone(), Self::read(item, &pointer, wrong))
+                };
+                Self::Members(members.iter().map(read).collect()).plain()
+            }
+            other => Self::Literal(other.clone()),
+        }
+    }
+
+    /// A text with `{{ … }}` in it; `\{{` stands for braces that are meant.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (mut pieces, mut literal, mut rest) = (Vec::new(), String::new(), text);
+        while let Some((before, after)) = rest.split_once("{{") {
+            if let Some(before) = before.strip_suffix('\\') {
+                literal.push_str(before);
+                literal.push_str("{{");
+                rest = after;
+                continue;
+            }
+            literal.push_str(before);
+            if !literal.is_empty() {
+                pieces.push(Piece::Literal(std::mem::take(&mut literal)));
+            }
+            let (expr, behind) = inserted(after)?;
+            pieces.push(Piece::Expr(expr));
+            rest = behind;
+        }
+        literal.push_str(rest);
+        if pieces.is_empty() {
+            return Ok(Self::Literal(Value::String(literal)));
+        }
+        if !literal.is_empty() {
+            pieces.push(Piece::Literal(literal));
+        }
+        Ok(match <[Piece; 1]>::try_from(pieces) {
+            Ok([Piece::Expr(expr)]) => Self::Expr(expr),
+            Ok(pieces) => Self::Text(pieces.into()),
+            Err(pieces) => Self::Text(pieces),
+        })
+    }
+
+    /// What has no expression in it is a literal as a whole.
+    fn plain(self) -> Self {
+        match self.literal() {
+            Some(value) => Self::Literal(value),
+            None => self,
+        }
+    }
+
+    fn literal(&self) -> Option<Value> {
+        match self {
+            Self::Literal(value) => Some(value.clone()),
+            Self::Expr(_) | Self::Text(_) => None,
+            Self::List(items) => items.iter().map(Self::literal).collect(),
+            Self::Members(members) => {
+                let members = members.iter().map(|(name, item)| Some((name.clone(), item.literal()?)));
+                members.collect::<Option<serde_json::Map<_, _>>>().map(Value::Object)
+            }
+        }
+    }
+
+    pub fn value(&self, names: &dyn Names) -> Result<Value, Fault> {
+        Ok(match self {
+            Self::Literal(value) => value.clone(),
+            Self::Expr(expr) => expr.value(names)?,
+            Self::Text(pieces) => {
+                let mut whole = String::new();
+                for piece in pieces {
+                    match piece {
+                        Piece::Literal(literal) => whole.push_str(literal),
+                        Piece::Expr(expr) => whole.push_str(&text(&expr.value(names)?)),
+                    }
+                }
+                Value::String(whole)
+            }
+            Self::List(items) => {
+                Value::Array(items.iter().map(|item| item.value(names)).collect::<Result<_, _>>()?)
+            }
+            Self::Members(members) => {
+                let members = members.iter().map(|(name, item)| Ok((name.clone(), item.value(names)?)));
+                Value::Object(members.collect::<Result<_, Fault>>()?)
+            }
+        })
+    }
+
+    /// Every expression in it.
+    pub fn exprs(&self) -> Vec<&Expr> {
+        match self {
+            Self::Literal(_) => Vec::new(),
+            Self::Expr(expr) => vec![expr],
+            Self::Text(pieces) => pieces
+                .iter()
+                .filter_map(|piece| match piece {
+                    Piece::Expr(expr) => Some(expr),
+                    Piece::Literal(_) => None,
+                })
+                .collect(),
+            Self::List(items) => items.iter().flat_map(Self::exprs).collect(),
+            Self::Members(members) => members.iter().flat_map(|(_, item)| item.exprs()).collect(),
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Runs on a real hub and real files, with tools that do as they are told and a store that can fail at any note.
+
+#![expect(clippy::disallowed_methods, reason = "tests make their own files")]
+
+mod bench;
+mod crashes;
+mod limits;
+mod resuming;
+mod running;

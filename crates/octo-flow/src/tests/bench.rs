@@ -1,0 +1,377 @@
+//! A hub with the workflow tools, a handful of scripted tools, and a store in memory.
+
+use crate::Flows;
+use octo_grants::fs::{RootSpec, Workspace, WorkspaceSpec};
+use octo_grants::{Clock, Doors};
+use octo_hub::jq::Jq;
+use octo_hub::{
+    Closing, Hub, KeptRun, KeptStep, Ledger, NewRun, Opening, Parts, PolicySettings, Profile,
+    ProfileSettings, Request, RunPen, RunStatus, Runs, ShapeSettings, Spills, TakenRun,
+};
+use octo_model::{CallId, Caller, Effect, Face, Json, Kind, Members, Op, ToolError};
+use octo_toolkit::{Alone, BoxFuture, Cx, Definition, Listing, Lists, Peer, Source, State};
+use serde_json::{Value, json};
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// What the scripted tools have done.
+#[derive(Default)]
+pub struct Deeds {
+    pub lines: Mutex<Vec<String>>,
+    pub calls: Mutex<HashMap<String, u32>>,
+    pub most: AtomicUsize,
+    now: AtomicUsize,
+}
+
+struct Scripted {
+    deeds: Arc<Deeds>,
+    listing: watch::Sender<Listing>,
+}
+
+fn scripted(deeds: Arc<Deeds>) -> Arc<dyn Source> {
+    let text = json!({"type": "string", "description": "t"});
+    let number = json!({"type": "integer", "description": "n"});
+    let properties = json!({"line": text, "fails": number, "kind": text, "ms": number, "bytes": number});
+    let input = json!({"type": "object", "properties": properties, "additionalProperties": false});
+    let output = json!({"type": "object", "properties": {"line": text, "count": number, "truncated": {"type": "boolean"}, "result_handle": text}});
+    let tool = |(name, effect): (&str, Effect)| Definition {
+        key: name.to_owned(),
+        members: Members::new()
+            .with("name", name)
+            .with("description", "Does as it is told.")
+            .with("inputSchema", Json::from(input.clone()))
+            .with("outputSchema", Json::from(output.clone())),
+        effect,
+        vouched: true,
+    };
+    let tools =
+        [("append", Effect::writes()), ("look", Effect::reads()), ("put", Effect::writes().idempotent())];
+    let lists = Arc::new(Lists { tools: tools.map(tool).into(), ..Lists::default() });
+    let (listing, _) = watch::channel(Listing { state: State::Ready, lists, version: 1 });
+    Arc::new(Scripted { deeds, listing })
+}
+
+impl Source for Scripted {
+    fn name(&self) -> &str {
+        "scripted"
+    }
+
+    fn is_native(&self) -> bool {
+        true
+    }
+
+    fn listing(&self) -> watch::Receiver<Listing> {
+        self.listing.subscribe()
+    }
+
+    /// Appends the line, unless it is to fail first.
+    fn run<'a>(
+        &'a self,
+        op: Op,
+        _cx: &'a Cx,
+        _peer: &'a Arc<dyn Peer>,
+    ) -> BoxFuture<'a, Result<Members, ToolError>> {
+        Box::pin(async move {
+            let given: Value = op.params.get("arguments").map(|json| json.to().unwrap()).unwrap_or_default();
+            let line = given["line"].as_str().unwrap_or_default().to_owned();
+            let now = self.deeds.now.fetch_add(1, Ordering::SeqCst) + 1;
+            self.deeds.most.fetch_max(now, Ordering::SeqCst);
+            let count = {
+                let mut calls = self.deeds.calls.lock().unwrap();
+                let count = calls.entry(line.clone()).or_default();
+                *count += 1;
+                *count
+            };
+            tokio::time::sleep(Duration::from_millis(given["ms"].as_u64().unwrap_or(0))).await;
+            self.deeds.now.fetch_sub(1, Ordering::SeqCst);
+            if u64::from(count) <= given["fails"].as_u64().unwrap_or(0) {
+                let kind = given["kind"].as_str().unwrap_or("unavailable");
+                let kind = Kind::ALL.into_iter().find(|known| known.as_str() == kind).unwrap();
+                return Err(ToolError::new(kind, format!("Attempt {count} fails.")).hint("Wait."));
+            }
+            if op.name != "look" {
+                self.deeds.lines.lock().unwrap().push(line.clone());
+            }
+            let filler = "x".repeat(given["bytes"].as_u64().unwrap_or(0) as usize);
+            let answer = json!({"line": format!("{line}{filler}"), "count": count});
+            Ok(Members::new().with("content", Json::array([])).with("structuredContent", Json::from(answer)))
+        })
+    }
+}
+
+/// Runs in memory. With `left` it fails from that note on, as if the process had ended there.
+pub struct Shelf {
+    runs: Mutex<HashMap<String, (String, KeptRun)>>,
+    held: Mutex<HashSet<String>>,
+    pub left: AtomicI64,
+}
+
+impl Default for Shelf {
+    fn default() -> Self {
+        Self { runs: Mutex::default(), held: Mutex::default(), left: AtomicI64::new(i64::MAX) }
+    }
+}
+
+#[derive(Clone)]
+pub struct Store(pub Arc<Shelf>);
+
+struct Pen(Arc<Shelf>, String);
+
+impl Drop for Pen {
+    fn drop(&mut self) {
+        self.0.held.lock().unwrap().remove(&self.1);
+    }
+}
+
+impl Pen {
+    fn change(&self, change: impl FnOnce(&mut KeptRun)) -> Result<(), ToolError> {
+        if self.0.left.fetch_sub(1, Ordering::SeqCst) <= 0 {
+            return Err(ToolError::unavailable("The process is gone."));
+        }
+        change(&mut self.0.runs.lock().unwrap().get_mut(&self.1).unwrap().1);
+        Ok(())
+    }
+}
+
+impl RunPen for Pen {
+    fn id(&self) -> &str {
+        &self.1
+    }
+
+    fn step(&self, step: KeptStep) -> BoxFuture<'_, Result<(), ToolError>> {
+        let noted = self.change(|run| match run.steps.iter_mut().find(|known| known.key == step.key) {
+            Some(known) => *known = step,
+            None => run.steps.push(step),
+        });
+        Box::pin(async { noted })
+    }
+
+    fn status(
+        &self,
+        status: RunStatus,
+        outputs: Option<Json>,
+        error: Option<Json>,
+    ) -> BoxFuture<'_, Result<(), ToolError>> {
+        let noted = self.change(|run| (run.status, run.outputs, run.error) = (status, outputs, error));
+        Box::pin(async { noted })
+    }
+}
+
+impl Store {
+    fn find(&self, caller: &Caller, id: &str) -> Result<KeptRun, ToolError> {
+        let runs = self.0.runs.lock().unwrap();
+        let found = runs.get(id).filter(|(subject, _)| *subject == caller.subject);
+        let held = self.0.held.lock().unwrap().contains(id);
+        found
+            .map(|(_, run)| KeptRun { held, ..run.clone() })
+            .ok_or_else(|| ToolError::not_found("There is no such run."))
+    }
+}
+
+impl Runs for Store {
+    fn begin<'a>(
+        &'a self,
+        caller: &'a Caller,
+        run: NewRun,
+    ) -> BoxFuture<'a, Result<Box<dyn RunPen>, ToolError>> {
+        Box::pin(async move {
+            let mut runs = self.0.runs.lock().unwrap();
+            let id = format!("w_{}", runs.len());
+            let kept = KeptRun {
+                id: id.clone(),
+                path: run.path,
+                name: run.name,
+                text: run.text,
+                hash: String::new(),
+                params: run.params,
+                status: RunStatus::Running,
+                outputs: None,
+                error: None,
+                begun: 0,
+                changed: 0,
+                held: false,
+                steps: Vec::new(),
+            };
+            runs.insert(id.clone(), (caller.subject.clone(), kept));
+            self.0.held.lock().unwrap().insert(id.clone());
+            Ok(Box::new(Pen(Arc::clone(&self.0), id)) as Box<dyn RunPen>)
+        })
+    }
+
+    fn take<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, Result<TakenRun, ToolError>> {
+        Box::pin(async move {
+            let run = self.find(caller, id)?;
+            if !self.0.held.lock().unwrap().insert(id.to_owned()) {
+                return Err(ToolError::new(Kind::Conflict, "Another process works on this run."));
+            }
+            Ok((run, Box::new(Pen(Arc::clone(&self.0), id.to_owned())) as Box<dyn RunPen>))
+        })
+    }
+
+    fn look<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, Result<KeptRun, ToolError>> {
+        let found = self.find(caller, id);
+        Box::pin(async { found })
+    }
+
+    fn list<'a>(&'a self, _: &'a Caller, _: usize) -> BoxFuture<'a, Result<Vec<KeptRun>, ToolError>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+}
+
+#[derive(Default)]
+pub struct Memory {
+    pub opened: Mutex<Vec<Opening>>,
+    kept: Mutex<HashMap<String, Json>>,
+}
+
+impl Ledger for Memory {
+    fn open(&self, opening: Opening) -> BoxFuture<'_, Result<(), ToolError>> {
+        self.opened.lock().unwrap().push(opening);
+        Box::pin(async { Ok(()) })
+    }
+
+    fn close(&self, _: Closing) {}
+}
+
+impl Spills for Memory {
+    fn keep<'a>(
+        &'a self,
+        _: &'a Caller,
+        call: CallId,
+        whole: Json,
+    ) -> BoxFuture<'a, Result<String, ToolError>> {
+        self.kept.lock().unwrap().insert(call.to_string(), whole);
+        Box::pin(async move { Ok(call.to_string()) })
+    }
+
+    fn load<'a>(&'a self, _: &'a Caller, handle: &'a str) -> BoxFuture<'a, Result<Json, ToolError>> {
+        let found = self.kept.lock().unwrap().get(handle).cloned();
+        Box::pin(async move { found.ok_or_else(|| ToolError::not_found("There is no such result.")) })
+    }
+}
+
+impl Jq for Memory {
+    fn run<'a>(&'a self, _: &'a str, _: Json) -> BoxFuture<'a, Result<String, ToolError>> {
+        Box::pin(async { Err(ToolError::invalid("There is no jq here.")) })
+    }
+}
+
+/// One process: an engine and a hub of its own, on a store and deeds that outlive it.
+pub struct Bench {
+    pub hub: Arc<Hub>,
+    pub flows: Flows,
+    pub memory: Arc<Memory>,
+    pub deeds: Arc<Deeds>,
+    pub store: Store,
+    pub folder: Arc<tempfile::TempDir>,
+    pub timeout: Option<Duration>,
+}
+
+impl Bench {
+    pub fn new(workflow: &str) -> Self {
+        let folder = Arc::new(tempfile::tempdir().unwrap());
+        std::fs::create_dir(folder.path().join("work")).unwrap();
+        let bench = Self::on(Store(Arc::default()), Arc::default(), folder, true);
+        bench.write("flow.yaml", &format!("version: 1\nname: test\n{workflow}"));
+        bench
+    }
+
+    /// Another process, after this one is gone.
+    pub fn again(&self) -> Self {
+        self.store.0.left.store(i64::MAX, Ordering::SeqCst);
+        Self::on(self.store.clone(), Arc::clone(&self.deeds), Arc::clone(&self.folder), true)
+    }
+
+    pub fn read_only(&self) -> Self {
+        Self::on(self.store.clone(), Arc::clone(&self.deeds), Arc::clone(&self.folder), false)
+    }
+
+    fn on(store: Store, deeds: Arc<Deeds>, folder: Arc<tempfile::TempDir>, writable: bool) -> Self {
+        let root =
+            RootSpec { name: "workspace".into(), path: folder.path().join("work"), outside: None, writable };
+        let workspace =
+            Workspace::open(WorkspaceSpec { roots: vec![root], ..WorkspaceSpec::default() }).unwrap();
+        let flows = Flows::new(Arc::new(store.clone()), None, Clock::system());
+        let doors = Doors::default().with(workspace).with(flows.clone());
+        let memory = Arc::new(Memory::default());
+        let few =
+            ProfileSettings { tools: vec!["workflow_*".into(), "look".into()], ..ProfileSettings::default() };
+        let hub = Hub::new(Parts {
+            sources: vec![scripted(Arc::clone(&deeds)), crate::toolbox().into_source(doors, State::Ready)],
+            profiles: vec![Profile::new("few", &few).unwrap()],
+            policy: PolicySettings::default(),
+            limits: Vec::new(),
+            cache: Vec::new(),
+            shape: ShapeSettings { max_bytes: 20_000, ..ShapeSettings::default() },
+            timeout: Duration::from_secs(20),
+            ledger: Arc::clone(&memory) as _,
+            spills: Arc::clone(&memory) as _,
+            jq: Arc::clone(&memory) as _,
+            tracer: None,
+        })
+        .unwrap();
+        flows.attach(&hub);
+        Self { hub, flows, memory, deeds, store, folder, timeout: None }
+    }
+
+    pub fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.folder.path().join("work").join(name), text).unwrap();
+    }
+
+    pub async fn ask(
+        &self,
+        caller: &str,
+        profile: &str,
+        tool: &str,
+        arguments: Value,
+        cancel: CancellationToken,
+    ) -> Result<Value, ToolError> {
+        let called = self
+            .hub
+            .call(Request {
+                op: Op::tool(tool, Json::from(arguments)),
+                caller: Arc::new(Caller::named(caller)),
+                face: Face::Rest,
+                profile: profile.to_owned(),
+                peer: Arc::new(Alone),
+                cancel,
+                timeout: self.timeout,
+                trace: None,
+            })
+            .await;
+        let whole = self.hub.whole(&Caller::named(caller), called.outcome?).await?;
+        Ok(whole.get("structuredContent").unwrap().to().unwrap())
+    }
+
+    pub async fn run(&self, mut arguments: Value) -> Result<Value, ToolError> {
+        arguments["path"] = json!("flow.yaml");
+        self.ask("ada", "", "workflow_run", arguments, CancellationToken::new()).await
+    }
+
+    pub async fn begin(&self) -> Value {
+        self.run(json!({})).await.unwrap()
+    }
+
+    pub fn lines(&self) -> Vec<String> {
+        self.deeds.lines.lock().unwrap().clone()
+    }
+
+    pub fn file(&self, name: &str) -> Value {
+        let path = self.folder.path().join("work").join(name);
+        serde_json::from_slice(&std::fs::read(&path).unwrap_or_else(|error| panic!("{name}: {error}")))
+            .unwrap()
+    }
+}
+
+/// The steps of a reply, as `id status`.
+pub fn steps(reply: &Value) -> Vec<String> {
+    let steps = reply["steps"].as_array().unwrap();
+    steps
+        .iter()
+        .map(|step| format!("{} {}", step["id"].as_str().unwrap(), step["status"].as_str().unwrap()))
+        .collect()
+}

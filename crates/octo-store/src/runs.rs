@@ -1,0 +1,333 @@
+//! Runs of workflows, in a database of their own. Who works on a run holds a lock on a file of it, which the kernel lets
+//! go when the process ends, however it ends.
+
+mod pen;
+#[cfg(test)]
+mod tests;
+
+use crate::schema::Book;
+use crate::spills::now;
+use crate::{Durability, StoreError, handle, private};
+use aws_lc_rs::digest::{SHA256, digest};
+use octo_hub::{KeptRun, KeptStep, NewRun, RunPen, RunStatus, Runs, TakenRun};
+use octo_model::{Caller, Json, Kind, ToolError};
+use octo_toolkit::BoxFuture;
+use pen::{Lock, Pen};
+use rusqlite::{Connection, OptionalExtension, Row};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+const RUNS: Book = Book {
+    file: "runs.db",
+    steps: &["
+    CREATE TABLE runs (
+        number INTEGER PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        tenant TEXT NOT NULL,
+        subject TEXT NOT NULL,
+        path TEXT NOT NULL,
+        name TEXT NOT NULL,
+        text TEXT NOT NULL,
+        hash TEXT NOT NULL,
+        params TEXT NOT NULL,
+        status TEXT NOT NULL,
+        outputs TEXT,
+        error TEXT,
+        begun INTEGER NOT NULL,
+        changed INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX runs_of_callers ON runs (tenant, subject, number);
+    CREATE TABLE steps (
+        number INTEGER PRIMARY KEY,
+        run TEXT NOT NULL,
+        key TEXT NOT NULL,
+        status TEXT NOT NULL,
+        output TEXT,
+        error TEXT,
+        attempts TEXT NOT NULL,
+        UNIQUE (run, key)
+    ) STRICT;
+"],
+};
+
+const PREFIX: &str = "w_";
+const DIRECTORY: &str = "runs";
+/// How often a lock is tried for, and how long apart.
+const LOOKERS: u32 = 5;
+const MOMENT: Duration = Duration::from_millis(10);
+/// A run that ended is kept this long after its last change, in microseconds: thirty days.
+const KEPT: i64 = 30 * 24 * 60 * 60 * 1_000_000;
+
+/// The runs of all callers in one directory. Several processes may have the same one open; nothing is touched before the
+/// first run is asked for.
+#[derive(Clone)]
+pub struct KeptRuns(Arc<Shelf>);
+
+/// All of it blocks.
+struct Shelf {
+    dir: PathBuf,
+    durability: Durability,
+    opened: Mutex<Option<Connection>>,
+}
+
+/// Whose a run is.
+#[derive(Clone)]
+struct Owner {
+    tenant: String,
+    subject: String,
+}
+
+impl From<&Caller> for Owner {
+    fn from(caller: &Caller) -> Self {
+        Self { tenant: caller.tenant.clone(), subject: caller.subject.clone() }
+    }
+}
+
+impl KeptRuns {
+    pub fn new(dir: &Path, durability: Durability) -> Self {
+        Self(Arc::new(Shelf { dir: dir.to_owned(), durability, opened: Mutex::default() }))
+    }
+
+    /// Does blocking work beside the runtime's own threads.
+    async fn with<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Arc<Shelf>) -> Result<T, ToolError> + Send + 'static,
+    ) -> Result<T, ToolError> {
+        let shelf = Arc::clone(&self.0);
+        let done = tokio::task::spawn_blocking(move || work(&shelf));
+        done.await.unwrap_or_else(|error| Err(ToolError::internal(error)))
+    }
+}
+
+impl Shelf {
+    fn with<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, ToolError> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if opened.is_none() {
+            *opened = Some(self.open().map_err(unusable)?);
+        }
+        match opened.as_ref() {
+            Some(conn) => work(conn).map_err(unusable),
+            None => Err(ToolError::internal("the runs are not open")),
+        }
+    }
+
+    fn open(&self) -> Result<Connection, StoreError> {
+        private::directory(&self.dir)?;
+        private::directory(&self.dir.join(DIRECTORY))?;
+        RUNS.open(&self.dir, self.durability)
+    }
+
+    fn lock(&self, id: &str) -> Result<Option<Lock>, ToolError> {
+        // The directory is there once the database is.
+        self.with(|_| Ok(()))?;
+        let path = self.lock_file(id);
+        for _ in 0..LOOKERS {
+            if let Some(lock) = Lock::take(&path).map_err(unusable)? {
+                return Ok(Some(lock));
+            }
+            // Somebody may only be looking whether it is taken, which is over in a moment.
+            std::thread::sleep(MOMENT);
+        }
+        Ok(None)
+    }
+
+    fn lock_file(&self, id: &str) -> PathBuf {
+        self.dir.join(DIRECTORY).join(format!("{id}.lock"))
+    }
+
+    fn begin(&self, owner: &Owner, run: &NewRun) -> Result<(String, Lock), ToolError> {
+        let id = handle::fresh()?.replacen(handle::PREFIX, PREFIX, 1);
+        let lock = self.lock(&id)?.ok_or_else(|| ToolError::internal("a new run is locked"))?;
+        let at = now();
+        self.with(|conn| {
+            self.forget(conn, at.saturating_sub(KEPT))?;
+            conn.prepare_cached(
+                "INSERT INTO runs (id, tenant, subject, path, name, text, hash, params, status, begun, changed)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'running', ?9, ?9)",
+            )?
+            .execute((
+                &id,
+                &owner.tenant,
+                &owner.subject,
+                &run.path,
+                &run.name,
+                &run.text,
+                fingerprint(&run.text),
+                run.params.as_str(),
+                at,
+            ))
+        })?;
+        Ok((id, lock))
+    }
+
+    /// Removes runs that ended long ago, with their steps.
+    fn forget(&self, conn: &Connection, before: i64) -> rusqlite::Result<()> {
+        let old: Vec<String> = conn
+            .prepare_cached("SELECT id FROM runs WHERE changed < ?1 AND status <> 'running'")?
+            .query_map([before], |row| row.get(0))?
+            .collect::<rusqlite::Result<_>>()?;
+        for id in old {
+            conn.prepare_cached("DELETE FROM steps WHERE run = ?1")?.execute([&id])?;
+            conn.prepare_cached("DELETE FROM runs WHERE id = ?1")?.execute([&id])?;
+            let _ = std::fs::remove_file(self.lock_file(&id));
+        }
+        Ok(())
+    }
+
+    fn find(&self, owner: &Owner, id: &str, outputs: bool) -> Result<KeptRun, ToolError> {
+        let found = self.with(|conn| {
+            let run = conn
+                .prepare_cached(
+                    "SELECT id, path, name, hash, params, status, outputs, error, begun, changed, text FROM runs
+                     WHERE id = ?1 AND tenant = ?2 AND subject = ?3",
+                )?
+                .query_row((id, &owner.tenant, &owner.subject), |row| Ok((kept(row)?, row.get(10)?)))
+                .optional()?;
+            let Some((run, text)) = run else { return Ok(None) };
+            let steps = conn
+                .prepare_cached(
+                    "SELECT key, status, error, attempts, CASE WHEN ?2 THEN output END FROM steps
+                     WHERE run = ?1 ORDER BY number",
+                )?
+                .query_map((id, outputs), kept_step)?
+                .collect::<rusqlite::Result<_>>()?;
+            Ok(Some(KeptRun { text, steps, ..run }))
+        })?;
+        found.ok_or_else(unknown)
+    }
+
+    /// Whether some process works on the run.
+    fn held(&self, id: &str) -> Result<bool, ToolError> {
+        Lock::is_taken(&self.lock_file(id)).map_err(unusable)
+    }
+}
+
+fn kept(row: &Row<'_>) -> rusqlite::Result<KeptRun> {
+    let status: String = row.get(5)?;
+    Ok(KeptRun {
+        id: row.get(0)?,
+        path: row.get(1)?,
+        name: row.get(2)?,
+        hash: row.get(3)?,
+        params: json(row.get(4)?),
+        status: RunStatus::ALL
+            .into_iter()
+            .find(|known| known.as_str() == status)
+            .unwrap_or(RunStatus::Failed),
+        outputs: row.get::<_, Option<String>>(6)?.map(json),
+        error: row.get::<_, Option<String>>(7)?.map(json),
+        begun: row.get(8)?,
+        changed: row.get(9)?,
+        text: String::new(),
+        held: false,
+        steps: Vec::new(),
+    })
+}
+
+fn kept_step(row: &Row<'_>) -> rusqlite::Result<KeptStep> {
+    Ok(KeptStep {
+        key: row.get(0)?,
+        status: row.get(1)?,
+        error: row.get::<_, Option<String>>(2)?.map(json),
+        attempts: json(row.get(3)?),
+        output: row.get::<_, Option<String>>(4)?.map(json),
+    })
+}
+
+/// What was written is JSON; what somebody else has put there instead is nothing.
+fn json(text: String) -> Json {
+    Json::parse(text).unwrap_or_else(|_| Json::null())
+}
+
+fn fingerprint(text: &str) -> String {
+    digest(&SHA256, text.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unknown() -> ToolError {
+    ToolError::not_found("There is no such run, or no longer.")
+        .hint("Begin a new one with the path of its workflow and without run_id.")
+}
+
+fn taken() -> ToolError {
+    ToolError::new(Kind::Conflict, "Another process works on this run at this moment.")
+        .hint("Ask for it again without redo, skip and resume to see how it is doing.")
+}
+
+fn unusable(why: impl std::fmt::Display) -> ToolError {
+    ToolError::unavailable("The runs of workflows cannot be read or written.")
+        .hint("Whoever runs the hub must look at its data directory: the disk may be full.")
+        .detail(why)
+}
+
+/// A run's id names a file, so it is looked at before anything else is.
+fn is_id(id: &str) -> bool {
+    id.strip_prefix(PREFIX).is_some_and(|rest| handle::is_handle(&format!("{}{rest}", handle::PREFIX)))
+}
+
+impl Runs for KeptRuns {
+    fn begin<'a>(
+        &'a self,
+        caller: &'a Caller,
+        run: NewRun,
+    ) -> BoxFuture<'a, Result<Box<dyn RunPen>, ToolError>> {
+        let owner = Owner::from(caller);
+        let shelf = self.clone();
+        Box::pin(async move {
+            let (id, lock) = self.with(move |shelf| shelf.begin(&owner, &run)).await?;
+            Ok(Box::new(Pen::new(shelf, id, lock)) as Box<dyn RunPen>)
+        })
+    }
+
+    fn take<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, Result<TakenRun, ToolError>> {
+        let (owner, id, shelf) = (Owner::from(caller), id.to_owned(), self.clone());
+        Box::pin(async move {
+            if !is_id(&id) {
+                return Err(unknown());
+            }
+            let (run, lock) = self
+                .with(move |shelf| {
+                    // Asked twice: whose it is, and what it is once nobody else can change it.
+                    shelf.find(&owner, &id, false)?;
+                    let lock = shelf.lock(&id)?.ok_or_else(taken)?;
+                    Ok((KeptRun { held: true, ..shelf.find(&owner, &id, true)? }, lock))
+                })
+                .await?;
+            let pen = Pen::new(shelf, run.id.clone(), lock);
+            Ok((run, Box::new(pen) as Box<dyn RunPen>))
+        })
+    }
+
+    fn look<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, Result<KeptRun, ToolError>> {
+        let (owner, id) = (Owner::from(caller), id.to_owned());
+        Box::pin(async move {
+            if !is_id(&id) {
+                return Err(unknown());
+            }
+            self.with(move |shelf| {
+                // The lock first: who let it go has written everything before.
+                let held = shelf.find(&owner, &id, false).and_then(|_| shelf.held(&id))?;
+                Ok(KeptRun { held, ..shelf.find(&owner, &id, false)? })
+            })
+            .await
+        })
+    }
+
+    fn list<'a>(&'a self, caller: &'a Caller, most: usize) -> BoxFuture<'a, Result<Vec<KeptRun>, ToolError>> {
+        let owner = Owner::from(caller);
+        Box::pin(self.with(move |shelf| {
+            let mut runs: Vec<KeptRun> = shelf.with(|conn| {
+                conn.prepare_cached(
+                    "SELECT id, path, name, hash, params, status, outputs, error, begun, changed FROM runs
+                     WHERE tenant = ?1 AND subject = ?2 ORDER BY number DESC LIMIT ?3",
+                )?
+                .query_map((&owner.tenant, &owner.subject, most as i64), kept)?
+                .collect()
+            })?;
+            for run in &mut runs {
+                run.held = shelf.held(&run.id)?;
+            }
+            Ok(runs)
+        }))
+    }
+}
