@@ -18,7 +18,12 @@ impl Home {
     /// Settings are given as JSON, which is YAML, too.
     pub fn new(settings: &Value) -> Result<Self> {
         let folder = TempDir::with_prefix("octoprox-test")?;
-        std::fs::write(folder.path().join("octoprox.yaml"), serde_json::to_string_pretty(settings)?)?;
+        let mut settings = settings.clone();
+        if let Some(settings) = settings.as_object_mut() {
+            // Tests run side by side, and only one of them could have the usual port.
+            settings.entry("admin").or_insert_with(|| serde_json::json!({"port": 0}));
+        }
+        std::fs::write(folder.path().join("octoprox.yaml"), serde_json::to_string_pretty(&settings)?)?;
         Ok(Self { folder })
     }
 
@@ -69,8 +74,10 @@ impl Home {
         let mut said = String::new();
         while let Some(line) = lines.next_line().await? {
             if let Some(address) = address(&line) {
+                let admin = line.split_once("admin ").and_then(|(_, rest)| rest.split_whitespace().next());
+                let admin = admin.unwrap_or_default().to_owned();
                 tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-                return Ok(Server { base: address, process });
+                return Ok(Server { base: address, admin, process });
             }
             said.push_str(&line);
             said.push('\n');
@@ -90,6 +97,8 @@ fn address(line: &str) -> Option<String> {
 /// A running hub. It ends with this value.
 pub struct Server {
     pub base: String,
+    /// The admin API; empty where there is none.
+    pub admin: String,
     pub process: Child,
 }
 

@@ -11,6 +11,7 @@ pub mod fixture;
 pub mod http;
 pub mod hub;
 pub mod mcp;
+pub mod processes;
 pub mod stdio;
 
 /// Waits until something is so, with a deadline instead of luck.

@@ -142,16 +142,23 @@ async fn site(answer: fn(Request) -> Response) -> Result<String> {
     Ok(base)
 }
 
-#[tokio::test]
-async fn two_processes_do_not_work_on_one_run_and_a_dead_one_is_noticed_at_once() -> Result<()> {
+const APPEND_A: &str = "  - {id: a, tool: fs_append, with: {path: out.txt, text: \"a\\n\"}}\n";
+const APPEND_B: &str = "  - {id: b, tool: fs_append, with: {path: out.txt, text: \"b\\n\"}}\n";
+
+/// A hub whose workspace has `flow.yaml`: these steps, and between them one that waits for a slow page.
+async fn slow(before: &str, after: &str) -> Result<(Home, PathBuf)> {
     let base = site(|_| "text".into_response()).await?;
     let home = Home::new(&json!({"workspace": "work", "net": {"allow": ["127.0.0.1"]}}))?;
     let work = home.folder.path().join("work");
     std::fs::create_dir(&work)?;
-    let flow = format!(
-        "version: 1\nname: slow\nsteps:\n  - {{id: a, tool: fs_append, with: {{path: out.txt, text: \"a\\n\"}}}}\n  - {{id: wait, tool: fetch_url, with: {{url: \"{base}/slow\"}}}}\n  - {{id: b, tool: fs_append, with: {{path: out.txt, text: \"b\\n\"}}}}\n"
-    );
-    std::fs::write(work.join("flow.yaml"), flow)?;
+    let wait = format!("  - {{id: wait, tool: fetch_url, with: {{url: \"{base}/slow\"}}}}\n");
+    std::fs::write(work.join("flow.yaml"), format!("version: 1\nname: slow\nsteps:\n{before}{wait}{after}"))?;
+    Ok((home, work))
+}
+
+#[tokio::test]
+async fn two_processes_do_not_work_on_one_run_and_a_dead_one_is_noticed_at_once() -> Result<()> {
+    let (home, work) = slow(APPEND_A, APPEND_B).await?;
     let mut first =
         home.command(&["flow", "run", "flow.yaml"])?.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
     let id = eventually("the second step is under way", async || {
@@ -177,14 +184,7 @@ async fn two_processes_do_not_work_on_one_run_and_a_dead_one_is_noticed_at_once(
 
 #[tokio::test]
 async fn a_run_of_a_killed_hub_goes_on_when_the_next_one_is_asked_for_it() -> Result<()> {
-    let base = site(|_| "text".into_response()).await?;
-    let home = Home::new(&json!({"workspace": "work", "net": {"allow": ["127.0.0.1"]}}))?;
-    let work = home.folder.path().join("work");
-    std::fs::create_dir(&work)?;
-    let flow = format!(
-        "version: 1\nname: slow\nsteps:\n  - {{id: a, tool: fs_append, with: {{path: out.txt, text: \"a\\n\"}}}}\n  - {{id: wait, tool: fetch_url, with: {{url: \"{base}/slow\"}}}}\n  - {{id: b, tool: fs_append, with: {{path: out.txt, text: \"b\\n\"}}}}\n"
-    );
-    std::fs::write(work.join("flow.yaml"), flow)?;
+    let (home, work) = slow(APPEND_A, APPEND_B).await?;
     let mut first = home.serve().await?;
     let url = format!("{}/tools/workflow_run", first.base);
     let asked =
@@ -211,14 +211,7 @@ async fn a_run_of_a_killed_hub_goes_on_when_the_next_one_is_asked_for_it() -> Re
 
 #[tokio::test]
 async fn an_interrupted_command_cancels_its_run_which_goes_on_later() -> Result<()> {
-    let base = site(|_| "text".into_response()).await?;
-    let home = Home::new(&json!({"workspace": "work", "net": {"allow": ["127.0.0.1"]}}))?;
-    let work = home.folder.path().join("work");
-    std::fs::create_dir(&work)?;
-    let flow = format!(
-        "version: 1\nname: slow\nsteps:\n  - {{id: wait, tool: fetch_url, with: {{url: \"{base}/slow\"}}}}\n"
-    );
-    std::fs::write(work.join("flow.yaml"), flow)?;
+    let (home, _) = slow("", "").await?;
     let running =
         home.command(&["flow", "run", "flow.yaml"])?.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
     let pid = running.id().context("it has ended")?;
@@ -241,14 +234,7 @@ async fn an_interrupted_command_cancels_its_run_which_goes_on_later() -> Result<
 
 #[tokio::test]
 async fn a_client_that_knows_tasks_gets_one_for_a_run_and_can_cancel_it() -> Result<()> {
-    let base = site(|_| "text".into_response()).await?;
-    let home = Home::new(&json!({"workspace": "work", "net": {"allow": ["127.0.0.1"]}}))?;
-    let work = home.folder.path().join("work");
-    std::fs::create_dir(&work)?;
-    let flow = format!(
-        "version: 1\nname: slow\nsteps:\n  - {{id: wait, tool: fetch_url, with: {{url: \"{base}/slow\"}}}}\n  - {{id: b, tool: fs_append, with: {{path: out.txt, text: b}}}}\n"
-    );
-    std::fs::write(work.join("flow.yaml"), flow)?;
+    let (home, work) = slow("", "  - {id: b, tool: fs_append, with: {path: out.txt, text: b}}\n").await?;
     let server = home.serve().await?;
     let extensions = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
     let client = Modern::new(&server.mcp(), extensions, silent);

@@ -73,8 +73,9 @@ fn run(page: &str) -> Result<Walk> {
         script.push_str(&format!("echo '@@ block {at}'\n{block}\n"));
     }
     // Other ports than the written ones, so that what runs here already is left alone.
-    let (hub, shop) = (free_port()?, free_port()?);
-    let script = script.replace("127.0.0.1:7000", &format!("127.0.0.1:{hub}")).replace("8008", &shop);
+    let (hub, admin, shop) = (free_port()?, free_port()?, free_port()?);
+    let script = script.replace("127.0.0.1:7000", &format!("127.0.0.1:{hub}"));
+    let script = script.replace("127.0.0.1:3100", &format!("127.0.0.1:{admin}")).replace("8008", &shop);
     // The hub's own data lie beside the folder, as they do for everybody.
     let work = home.path().join("work");
     std::fs::create_dir(&work)?;
@@ -88,6 +89,7 @@ fn run(page: &str) -> Result<Walk> {
         .env("PATH", format!("{folder}:{}", std::env::var("PATH")?))
         .env("HOME", home.path())
         .env("OCTOPROX_PORT", &hub)
+        .env("OCTOPROX_ADMIN_PORT", &admin)
         .env("DATABASE_URL", std::env::var("POSTGRES").unwrap_or_default())
         .stdin(Stdio::null())
         .output()?;

@@ -67,6 +67,9 @@ async fn one_killed_while_idle_is_back_for_the_next_call() -> Result<()> {
         let pid = turn.result()?["structuredContent"]["pid"].as_i64().context("no pid")?;
         let killed = std::process::Command::new("kill").args(["-9", &pid.to_string()]).status()?;
         assert!(killed.success());
+        // A process that was told to end can still read a little.
+        let place = format!("/proc/{pid}");
+        eventually("it is gone", async || (!std::path::Path::new(&place).exists()).then_some(())).await?;
         echo(&client, "child__fix_echo").await?;
     }
     Ok(())

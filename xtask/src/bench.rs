@@ -1,7 +1,9 @@
 //! The hub measured beside what it is made of, interleaved in one run, as ratios.
 
 pub mod browser;
+mod client;
 pub mod files;
+pub mod gateway;
 mod report;
 mod servers;
 pub mod sql;
@@ -40,12 +42,21 @@ fn cargo(folder: &Path, args: &[&str]) -> Result<()> {
     Ok(())
 }
 
+fn target(root: &Path) -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
+}
+
 fn prepare(root: &Path, seconds: &str, rounds: &str) -> Result<Bench> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    let work = target.join("bench");
+    let work = target(root).join("bench");
     std::fs::create_dir_all(&work)?;
     cargo(root, &["build", "--profile", "measured", "-p", "octoprox", "--locked"])?;
     cargo(root, &["build", "--profile", "measured", "-p", "octo-web", "--example", "bare", "--locked"])?;
+    tools(root, &work)?;
+    Ok(Bench::of(work, &target(root).join("measured"), seconds, rounds))
+}
+
+/// The load generator and the server that is put behind the hub.
+fn tools(root: &Path, work: &Path) -> Result<()> {
     for name in ["echo-upstream", "mcp-load"] {
         let source = root.join("../shared/bench").join(name);
         ensure!(source.exists(), "{} is missing", source.display());
@@ -54,18 +65,23 @@ fn prepare(root: &Path, seconds: &str, rounds: &str) -> Result<Bench> {
         let tools = tools.to_str().context("the path is not UTF-8")?;
         cargo(&work.join(name), &["build", "--release", "--target-dir", tools])?;
     }
-    Ok(Bench {
-        octoprox: target.join("measured/octoprox"),
-        bare: target.join("measured/examples/bare"),
-        echo: work.join("tools/release/echo-upstream"),
-        load: work.join("tools/release/mcp-load"),
-        seconds: seconds.to_owned(),
-        rounds: rounds.to_owned(),
-        work,
-    })
+    Ok(())
 }
 
 impl Bench {
+    /// With the programs of this folder.
+    fn of(work: PathBuf, folder: &Path, seconds: &str, rounds: &str) -> Self {
+        Self {
+            octoprox: folder.join("octoprox"),
+            bare: folder.join("examples/bare"),
+            echo: work.join("tools/release/echo-upstream"),
+            load: work.join("tools/release/mcp-load"),
+            seconds: seconds.to_owned(),
+            rounds: rounds.to_owned(),
+            work,
+        }
+    }
+
     fn hub(&self, name: &str, settings: &str) -> Result<Running> {
         let home = self.work.join(name);
         let _ = std::fs::remove_dir_all(&home);

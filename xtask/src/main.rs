@@ -22,6 +22,10 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   new-tool TOOLBOX NAME     start a tool in crates/tools-TOOLBOX
   bench [SECONDS ROUNDS]    measure the hub beside what it is made of; needs ../shared/bench and nginx
   bench files               measure the file tools beside ripgrep; needs ../shared/bench and rg
+  bench gateway [SECONDS ROUNDS]
+                            measure calls and lists with 60 servers beside one; needs ../shared/bench
+  bench gateway built FOLDER SECONDS ROUNDS
+                            the same with programs that were built already
   bench sql                 measure db_query beside the bare driver; needs scripts/services start
   bench web                 measure fetch_url beside a bare GET
   bench browser             measure the browser beside Playwright MCP; needs scripts/services";
@@ -47,6 +51,11 @@ fn dispatch(words: &[&str]) -> Result<()> {
         ["bench"] => bench::run(&root, "2", "5"),
         ["bench", "browser", words @ ..] => bench::browser::run(&root, words),
         ["bench", "files"] => bench::files::run(&root),
+        ["bench", "gateway"] => bench::gateway::run(&root, "2", "9"),
+        ["bench", "gateway", "built", folder, seconds, rounds] => {
+            bench::gateway::run_built(&root, std::path::Path::new(folder), seconds, rounds)
+        }
+        ["bench", "gateway", seconds, rounds] => bench::gateway::run(&root, seconds, rounds),
         ["bench", "sql"] => bench::sql::run(&root),
         ["bench", "web"] => bench::web::run(&root),
         ["bench", seconds, rounds] => bench::run(&root, seconds, rounds),

@@ -17,7 +17,7 @@ use artifacts::Artifacts;
 use book::Book;
 use depth::Depth;
 use octo_grants::fs::{Fs, Write};
-use octo_grants::{Clock, Doors, Grant, Llm};
+use octo_grants::{Clock, Doors, Grant};
 use octo_hub::{Hub, KeptRun, NewRun, RunPen, RunStatus, Runs};
 use octo_model::{Caller, Json, Kind, ToolError};
 use octo_toolkit::{Cx, Origin};
@@ -41,7 +41,6 @@ pub struct Flows(Arc<Engine>);
 
 struct Engine {
     runs: Arc<dyn Runs>,
-    llm: Option<Llm>,
     clock: Clock,
     hub: OnceLock<Weak<Hub>>,
     live: Mutex<HashMap<String, Arc<Live>>>,
@@ -127,8 +126,8 @@ impl Grant for Flows {
 }
 
 impl Flows {
-    pub fn new(runs: Arc<dyn Runs>, llm: Option<Llm>, clock: Clock) -> Self {
-        Self(Arc::new(Engine { runs, llm, clock, hub: OnceLock::new(), live: Mutex::default() }))
+    pub fn new(runs: Arc<dyn Runs>, clock: Clock) -> Self {
+        Self(Arc::new(Engine { runs, clock, hub: OnceLock::new(), live: Mutex::default() }))
     }
 
     /// Says which hub the steps are called through. The hub knows this as one of its tools' grants, so it is held weakly.
@@ -147,7 +146,7 @@ impl Flows {
         Ok(match Plan::read(text) {
             Err(errors) => (None, Found { errors, ..Found::default() }),
             Ok(plan) => {
-                let found = check(&plan, &Catalogue { hub: &hub, asker, llm: self.0.llm.as_ref() });
+                let found = check(&plan, &Catalogue { hub: &hub, asker });
                 (Some(plan), found)
             }
         })

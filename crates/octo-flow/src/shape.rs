@@ -125,6 +125,6 @@ fn said(error: &ValidationError<'_>) -> (String, Option<String>) {
             let hint = "A name has letters, digits, `_` and `-`, at most 64, and begins with a letter.";
             (format!("{name} is no name."), Some(hint.to_owned()))
         }
-        _ => (error.to_string().chars().take(200).collect(), None),
+        _ => (error.masked_with("What is here").to_string(), None),
     }
 }

@@ -1,19 +1,23 @@
-//! Child processes: no shell, a clean environment, a process group that ends as a whole.
+//! Child processes: no shell, a clean environment, and an end for everything that they start.
 
+use crate::exec::{Bounds, Confine, Plan, Running, Sandbox, input_pipe, launch, output_pipe};
+use octo_model::ToolError;
 use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop, ProcessGroup};
 use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
-use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+use tokio::net::unix::pipe::{Receiver, Sender};
 
-/// What a child inherits of our environment unless it is told otherwise; nothing of the hub's own.
-const INHERITED: [&str; 9] = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TERM", "TMPDIR", "SHELL"];
+/// What a child inherits of our environment; nothing else that it was not given by name.
+const INHERITED: [&str; 3] = ["PATH", "HOME", "LANG"];
 
 const SIGTERM: i32 = 15;
 
 /// A program with its arguments, as an array that no shell ever reads.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Command {
     pub program: String,
     pub args: Vec<String>,
@@ -21,69 +25,154 @@ pub struct Command {
     pub cwd: Option<PathBuf>,
 }
 
-/// A running child with its pipes. Dropping it ends its whole process group.
+/// Variables may hold secrets, so only their names are told.
+impl std::fmt::Debug for Command {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<_> = self.env.keys().collect();
+        f.debug_struct("Command").field("program", &self.program).field("env", &names).finish_non_exhaustive()
+    }
+}
+
+/// A running child with its pipes. Dropping it ends it with all that it has started.
 pub struct Child {
-    pub stdin: ChildStdin,
-    pub stdout: ChildStdout,
-    pub stderr: ChildStderr,
-    process: Box<dyn ChildWrapper>,
+    pub stdin: Sender,
+    pub stdout: Receiver,
+    pub stderr: Receiver,
+    hold: Hold,
+}
+
+/// What keeps a child, and ends it.
+enum Hold {
+    /// Its process group. What leaves the group, or outlives a hub that was killed, is not reached.
+    Group(Box<dyn ChildWrapper>),
+    /// A launcher, which ends every descendant, also when the hub is killed.
+    Launched(Box<Running>),
+}
+
+impl Hold {
+    /// Waits for the program itself.
+    async fn ended(&mut self) {
+        match self {
+            Self::Group(process) => drop(process.wait().await),
+            Self::Launched(running) => {
+                running.ended().await;
+            }
+        }
+    }
+
+    /// Asks it to end.
+    async fn ask(&mut self) {
+        match self {
+            Self::Group(process) => drop(process.signal(SIGTERM)),
+            Self::Launched(running) => running.ask().await,
+        }
+    }
 }
 
 impl Command {
-    pub fn spawn(&self) -> std::io::Result<Child> {
+    /// Starts the program in a process group of its own.
+    pub fn spawn(&self) -> io::Result<Child> {
         let mut wrap = CommandWrap::with_new(&self.program, |command| {
             command
                 .args(&self.args)
                 .env_clear()
+                .envs(self.environment())
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
                 .stderr(Stdio::piped());
-            for name in INHERITED {
-                if let Some(value) = std::env::var_os(name) {
-                    command.env(name, value);
-                }
-            }
-            command.envs(&self.env);
             if let Some(cwd) = &self.cwd {
                 command.current_dir(cwd);
             }
         });
         let mut process = wrap.wrap(ProcessGroup::leader()).wrap(KillOnDrop).spawn()?;
         let pipes = (process.stdin().take(), process.stdout().take(), process.stderr().take());
-        match pipes {
-            (Some(stdin), Some(stdout), Some(stderr)) => Ok(Child { stdin, stdout, stderr, process }),
-            _ => Err(std::io::Error::other("the child has no pipes")),
-        }
+        let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
+            return Err(io::Error::other("the child has no pipes"));
+        };
+        Ok(Child {
+            stdin: Sender::from_owned_fd(stdin.into_owned_fd()?)?,
+            stdout: Receiver::from_owned_fd(stdout.into_owned_fd()?)?,
+            stderr: Receiver::from_owned_fd(stderr.into_owned_fd()?)?,
+            hold: Hold::Group(process),
+        })
+    }
+
+    /// Starts the program through a launcher: however the hub ends, nothing of the program is left.
+    pub async fn launch(&self, launcher: &[OsString]) -> io::Result<Child> {
+        let cwd = match &self.cwd {
+            Some(cwd) => std::path::absolute(cwd)?,
+            None => std::env::current_dir()?,
+        };
+        let argv = std::iter::once(&self.program).chain(&self.args).map(OsString::from).collect();
+        let plan = Plan {
+            argv,
+            env: self.environment(),
+            cwd: cwd.into(),
+            bounds: Bounds { memory: 0, processes: 0, file: 0, open_files: 0 },
+            confine: Confine::Nothing,
+            tty: false,
+            scratch: None,
+        };
+        let (input, stdin) = input_pipe()?;
+        let (stdout, output) = output_pipe()?;
+        let (stderr, errors) = output_pipe()?;
+        let running = launch(launcher, &plan, [input, output, errors], Sandbox::None).await.map_err(told)?;
+        Ok(Child::launched(stdin, stdout, stderr, running))
+    }
+
+    fn environment(&self) -> Vec<(OsString, OsString)> {
+        let ours = INHERITED.iter().filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)));
+        let named = self.env.iter().map(|(name, value)| (name.into(), value.into()));
+        ours.filter(|(name, _)| !self.env.keys().any(|named| name == named.as_str())).chain(named).collect()
     }
 }
 
-/// Keeps the process group alive; ending it is the only thing that can be asked.
-pub struct Group(Box<dyn ChildWrapper>);
+/// What the system said is more to the point here than advice to a model.
+fn told(error: ToolError) -> io::Error {
+    io::Error::other(error.detail.clone().unwrap_or_else(|| error.text()))
+}
+
+/// The end of a child is all that can be asked of it.
+pub struct Group(Option<Hold>);
 
 impl Child {
-    pub fn id(&self) -> Option<u32> {
-        self.process.id()
+    pub(crate) fn launched(stdin: Sender, stdout: Receiver, stderr: Receiver, running: Running) -> Self {
+        Self { stdin, stdout, stderr, hold: Hold::Launched(Box::new(running)) }
     }
 
-    /// The pipes and the handle that ends the group.
-    pub fn split(self) -> (ChildStdin, ChildStdout, ChildStderr, Group) {
-        (self.stdin, self.stdout, self.stderr, Group(self.process))
+    pub fn id(&self) -> Option<u32> {
+        match &self.hold {
+            Hold::Group(process) => process.id(),
+            Hold::Launched(running) => Some(running.pid),
+        }
+    }
+
+    /// The pipes and the handle that ends the child.
+    pub fn split(self) -> (Sender, Receiver, Receiver, Group) {
+        (self.stdin, self.stdout, self.stderr, Group(Some(self.hold)))
     }
 }
 
 impl Group {
-    /// Ends the whole group and waits until the leader is gone.
+    /// Ends everything and waits until it is gone.
     pub async fn end(mut self) {
-        let _ = self.0.start_kill();
-        let _ = self.0.wait().await;
+        match self.0.take() {
+            Some(Hold::Group(mut process)) => {
+                let _ = process.start_kill();
+                let _ = process.wait().await;
+            }
+            Some(Hold::Launched(running)) => running.gone().await,
+            None => {}
+        }
     }
 
-    /// Waits for the leader, whose input is closed by now, to end by itself; asks it to, and then ends
-    /// whatever is left of the group.
+    /// Waits for the program, whose input is closed by now, to end by itself; asks it to, and then ends whatever is left.
     pub async fn end_within(mut self, grace: Duration) {
-        if tokio::time::timeout(grace, self.0.wait()).await.is_err() {
-            let _ = self.0.signal(SIGTERM);
-            let _ = tokio::time::timeout(grace, self.0.wait()).await;
+        if let Some(hold) = &mut self.0
+            && tokio::time::timeout(grace, hold.ended()).await.is_err()
+        {
+            hold.ask().await;
+            let _ = tokio::time::timeout(grace, hold.ended()).await;
         }
         self.end().await;
     }
@@ -91,6 +180,8 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        let _ = self.0.start_kill();
+        if let Some(Hold::Group(process)) = &mut self.0 {
+            let _ = process.start_kill();
+        }
     }
 }

@@ -12,6 +12,7 @@ mod plan;
 mod processes;
 mod raw;
 mod run;
+mod serve;
 mod sessions;
 mod start;
 mod terminal;
@@ -19,6 +20,7 @@ mod view;
 
 pub(crate) use plan::{Bounds, Confine, Plan};
 pub use processes::{ProcessFilter, ProcessInfo};
+pub(crate) use run::{input_pipe, output_pipe};
 pub use sessions::{Reading, SessionInfo, SessionState, Sessions};
 pub(crate) use start::{Running, launch};
 pub use terminal::Size;

@@ -28,9 +28,11 @@ pub struct Leaf {
 }
 
 /// Folders (or single files) that the operator has named, in their order.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Folders {
     paths: Vec<PathBuf>,
+    /// Bytes of one file.
+    largest: u64,
     /// Real paths of folders that agents may write.
     kept_out: Vec<PathBuf>,
 }
@@ -46,9 +48,21 @@ impl Drop for Following {
 
 type Stamp = (PathBuf, Option<SystemTime>, u64, u64);
 
+impl Default for Folders {
+    fn default() -> Self {
+        Self::new(Vec::new())
+    }
+}
+
 impl Folders {
     pub fn new(paths: Vec<PathBuf>) -> Self {
-        Self { paths, kept_out: Vec::new() }
+        Self { paths, largest: LARGEST, kept_out: Vec::new() }
+    }
+
+    /// With files of up to so many bytes, for what programs write.
+    #[must_use]
+    pub fn up_to(self, largest: u64) -> Self {
+        Self { largest, ..self }
     }
 
     /// Without what lies where agents may write: whoever writes these files decides what runs.
@@ -73,7 +87,14 @@ impl Folders {
 
     /// Calls back with everything after each change. Needs a runtime.
     pub fn follow(self, known: Vec<Leaf>, changed: impl FnMut(Vec<Leaf>) + Send + 'static) -> Following {
-        Following(tokio::spawn(follow(Arc::new(self), known, changed)))
+        Following(tokio::spawn(follow(self.watched(), known, changed)))
+    }
+
+    /// The same folders, to be read again whenever something in them has changed.
+    pub fn watched(self) -> Watched {
+        let notice = Arc::new(Notify::new());
+        let watch = Watch::new(&notice);
+        Watched { folders: Arc::new(self), watch, notice, seen: Vec::new() }
     }
 
     fn files(&self, path: &Path) -> Result<Vec<PathBuf>, String> {
@@ -98,7 +119,7 @@ impl Folders {
             Ok(real) if self.kept_out.iter().any(|root| real.starts_with(root)) => {
                 Err("agents may write here, so it is not read; keep it outside of the workspace".to_owned())
             }
-            Ok(real) => text(&real).map_err(|error| error.to_string()),
+            Ok(real) => text(&real, self.largest).map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
         };
         Leaf { path, content }
@@ -136,46 +157,61 @@ fn is_yaml(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
 }
 
-fn text(path: &Path) -> std::io::Result<String> {
+fn text(path: &Path, largest: u64) -> std::io::Result<String> {
     let mut text = String::new();
-    std::fs::File::open(path)?.take(LARGEST + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > LARGEST {
-        return Err(std::io::Error::other("it is larger than 1 MiB"));
+    std::fs::File::open(path)?.take(largest + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > largest {
+        return Err(std::io::Error::other(format!("it is larger than {} MiB", largest >> 20)));
     }
     Ok(text)
 }
 
-async fn follow(folders: Arc<Folders>, mut known: Vec<Leaf>, mut changed: impl FnMut(Vec<Leaf>)) {
-    let notice = Arc::new(Notify::new());
-    let mut watch = Watch::new(&notice);
-    loop {
-        watch.cover(&folders.paths);
+/// Folders of which nothing is kept but what tells a change.
+pub struct Watched {
+    folders: Arc<Folders>,
+    watch: Watch,
+    notice: Arc<Notify>,
+    seen: Vec<Stamp>,
+}
+
+impl Watched {
+    /// Reads everything; nothing when the runtime is about to end.
+    pub async fn read(&mut self) -> Option<Vec<Leaf>> {
+        self.watch.cover(&self.folders.paths);
         // The stamps come first: what is written in between is read twice rather than never.
-        let reader = Arc::clone(&folders);
+        let reader = Arc::clone(&self.folders);
         let read = tokio::task::spawn_blocking(move || (reader.stamps(), reader.read())).await;
-        let Ok((stamps, leaves)) = read else { return };
+        let (stamps, leaves) = read.ok()?;
+        self.seen = stamps;
+        Some(leaves)
+    }
+
+    /// Waits until something may have changed since it was read.
+    pub async fn changed(&self) {
+        loop {
+            tokio::select! {
+                () = self.notice.notified() => {
+                    tokio::time::sleep(SETTLE).await;
+                    return;
+                }
+                () = tokio::time::sleep(RECHECK) => {}
+            }
+            let looker = Arc::clone(&self.folders);
+            match tokio::task::spawn_blocking(move || looker.stamps()).await {
+                Ok(now) if now == self.seen => {}
+                _ => return,
+            }
+        }
+    }
+}
+
+async fn follow(mut watched: Watched, mut known: Vec<Leaf>, mut changed: impl FnMut(Vec<Leaf>)) {
+    while let Some(leaves) = watched.read().await {
         if leaves != known {
             known.clone_from(&leaves);
             changed(leaves);
         }
-        until_changed(&folders, &stamps, &notice).await;
-    }
-}
-
-async fn until_changed(folders: &Arc<Folders>, seen: &[Stamp], notice: &Notify) {
-    loop {
-        tokio::select! {
-            () = notice.notified() => {
-                tokio::time::sleep(SETTLE).await;
-                return;
-            }
-            () = tokio::time::sleep(RECHECK) => {}
-        }
-        let looker = Arc::clone(folders);
-        match tokio::task::spawn_blocking(move || looker.stamps()).await {
-            Ok(now) if now == seen => {}
-            _ => return,
-        }
+        watched.changed().await;
     }
 }
 

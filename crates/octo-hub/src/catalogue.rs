@@ -21,9 +21,12 @@ pub enum Change {
 const PATIENCE: Duration = Duration::from_millis(1_500);
 
 pub struct Catalogue {
-    sources: Vec<Arc<dyn Source>>,
+    /// In the order of the lists. They come and go while the hub runs.
+    sources: ArcSwap<Vec<Arc<dyn Source>>>,
     profiles: Vec<Profile>,
     stocks: Mutex<Vec<Stock>>,
+    /// Something is to be built anew.
+    dirty: Arc<Notify>,
     views: ArcSwap<HashMap<String, Arc<View>>>,
     changes: broadcast::Sender<Change>,
     rebuilt: watch::Sender<u64>,
@@ -31,14 +34,14 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// Native sources come first, then upstreams by name, so that the order never depends on chance.
     pub fn new(mut sources: Vec<Arc<dyn Source>>, mut profiles: Vec<Profile>) -> Arc<Self> {
-        sources.sort_by(|a, b| (!a.is_native(), a.name()).cmp(&(!b.is_native(), b.name())));
+        sort(&mut sources);
         profiles.insert(0, Profile::everything());
         let catalogue = Arc::new(Self {
-            sources,
+            sources: ArcSwap::from_pointee(sources),
             profiles,
             stocks: Mutex::default(),
+            dirty: Arc::default(),
             views: ArcSwap::default(),
             changes: broadcast::channel(256).0,
             rebuilt: watch::channel(0).0,
@@ -50,19 +53,10 @@ impl Catalogue {
 
     /// Follows the sources until the catalogue is dropped. Needs a runtime.
     pub fn follow(self: &Arc<Self>) {
-        let dirty = Arc::new(Notify::new());
-        for source in &self.sources {
-            let (mut listing, dirty) = (source.listing(), Arc::clone(&dirty));
-            tokio::spawn(async move {
-                while listing.changed().await.is_ok() {
-                    dirty.notify_one();
-                }
-            });
-            if let Some(events) = source.events() {
-                tokio::spawn(pass_on(events, self.changes.clone()));
-            }
+        for source in self.sources.load().iter() {
+            self.follow_one(source);
         }
-        let catalogue = Arc::downgrade(self);
+        let (catalogue, dirty) = (Arc::downgrade(self), Arc::clone(&self.dirty));
         tokio::spawn(async move {
             loop {
                 let Some(strong) = catalogue.upgrade() else { return };
@@ -74,10 +68,55 @@ impl Catalogue {
         });
     }
 
+    /// Ends by itself when the source is gone.
+    fn follow_one(&self, source: &Arc<dyn Source>) {
+        let (mut listing, dirty) = (source.listing(), Arc::clone(&self.dirty));
+        tokio::spawn(async move {
+            while listing.changed().await.is_ok() {
+                dirty.notify_one();
+            }
+        });
+        if let Some(events) = source.events() {
+            tokio::spawn(pass_on(events, self.changes.clone()));
+        }
+    }
+
+    /// Adds a source, in place of the one with its name and kind if there is one. Calls under way end where they began.
+    /// Needs a runtime.
+    pub fn put(&self, source: Arc<dyn Source>) {
+        self.follow_one(&source);
+        self.change(|sources| {
+            sources.retain(|other| (other.is_native(), other.name()) != (source.is_native(), source.name()));
+            sources.push(Arc::clone(&source));
+            sort(sources);
+        });
+    }
+
+    /// Takes a server out; false when there is none with this name.
+    pub fn remove(&self, name: &str) -> bool {
+        let was_there = self.sources.load().iter().any(|source| is_server(source, name));
+        self.change(|sources| sources.retain(|source| !is_server(source, name)));
+        was_there
+    }
+
+    fn change(&self, change: impl Fn(&mut Vec<Arc<dyn Source>>)) {
+        self.sources.rcu(|sources| {
+            let mut sources = Vec::clone(sources);
+            change(&mut sources);
+            sources
+        });
+        self.rebuild();
+    }
+
     fn rebuild(&self) {
         let mut stocks = self.stocks.lock().unwrap_or_else(PoisonError::into_inner);
-        let fresh: Vec<Stock> =
-            self.sources.iter().enumerate().map(|(at, source)| stock(source, stocks.get(at))).collect();
+        let before: HashMap<_, _> = stocks.iter().map(|old| ((old.native, old.name.as_str()), old)).collect();
+        let fresh: Vec<Stock> = self
+            .sources
+            .load()
+            .iter()
+            .map(|source| stock(source, before.get(&(source.is_native(), source.name())).copied()))
+            .collect();
         *stocks = fresh;
         let version = *self.rebuilt.borrow() + 1;
         let views: HashMap<String, Arc<View>> = self
@@ -133,8 +172,18 @@ impl Catalogue {
             let listing = source.listing().borrow().clone();
             (source.name().to_owned(), source.is_native(), listing.state, listing.lists)
         };
-        self.sources.iter().map(state).collect()
+        self.sources.load().iter().map(state).collect()
     }
+}
+
+/// A toolbox may have the same name, and stays.
+fn is_server(source: &Arc<dyn Source>, name: &str) -> bool {
+    !source.is_native() && source.name() == name
+}
+
+/// Native sources come first, then upstreams by name, so that the order never depends on chance.
+fn sort(sources: &mut [Arc<dyn Source>]) {
+    sources.sort_by(|a, b| (!a.is_native(), a.name()).cmp(&(!b.is_native(), b.name())));
 }
 
 async fn pass_on(mut events: broadcast::Receiver<Event>, changes: broadcast::Sender<Change>) {

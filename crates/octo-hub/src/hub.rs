@@ -98,6 +98,16 @@ impl Hub {
         self.catalogue.states()
     }
 
+    /// Adds a source while the hub runs, in place of the one with its name and kind if there is one. Needs a runtime.
+    pub fn put_source(&self, source: Arc<dyn Source>) {
+        self.catalogue.put(source);
+    }
+
+    /// Takes a server out of every list; false when there is none with this name. Calls under way end where they began.
+    pub fn remove_server(&self, name: &str) -> bool {
+        self.catalogue.remove(name)
+    }
+
     /// The entry a request asks for. What is still starting is waited for.
     pub(crate) async fn find(&self, request: &Request) -> Result<Entry, ToolError> {
         let view = self.view(&request.profile)?;

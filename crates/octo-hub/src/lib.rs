@@ -23,6 +23,7 @@ mod recast;
 mod result_read;
 mod shape;
 mod telemetry;
+pub mod trust;
 mod view;
 mod watches;
 
@@ -36,7 +37,8 @@ pub use nearest::nearest;
 pub use playbook::{Problem, read as read_yaml};
 pub use policy::{Decision, Policy, PolicySettings, Rule};
 pub use ports::{
-    Closing, KeptRun, KeptStep, Ledger, NewRun, Opening, Outcome, RunPen, RunStatus, Runs, Spills, TakenRun,
+    Closing, KeptRun, KeptStep, Ledger, NewRun, News, Noted, Opening, Outcome, Pending, Pin, Pinned, Pins,
+    RunPen, RunStatus, Runs, Spills, TakenRun, What, Whose,
 };
 pub use profile::{Profile, ProfileSettings};
 pub use quota::LimitRule;

@@ -38,7 +38,10 @@ pub fn read<T: DeserializeOwned + Default>(file: &str, text: &str) -> Result<T, 
         let what = error.to_string();
         // The place is told apart from what is wrong there.
         let what = what.lines().next().and_then(|line| line.split(" at line ").next()).unwrap_or_default();
-        let what = what.trim_end_matches('.').to_owned();
+        let what = match what.trim_end_matches('.') {
+            what if what.starts_with("budget breached") => "it is nested too deeply, or too large".to_owned(),
+            what => what.to_owned(),
+        };
         Problem { file: file.to_owned(), line, what }
     })
 }

@@ -3,9 +3,11 @@
 use crate::item::Item;
 use crate::recast::RecastSettings;
 use globset::{Glob, GlobSet, GlobSetBuilder};
+use octo_toolkit::Source;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Which tools a profile shows, and under which names.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -31,12 +33,45 @@ pub struct Profile {
     pub prefix: bool,
     tools: Option<GlobSet>,
     recasts: BTreeMap<String, RecastSettings>,
+    through: Option<Through>,
+}
+
+#[derive(Clone)]
+struct Through(Arc<dyn Source>);
+
+impl std::fmt::Debug for Through {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.0.name())
+    }
 }
 
 impl Profile {
     /// What is served at `/mcp`: everything.
     pub fn everything() -> Self {
-        Self { name: String::new(), servers: Vec::new(), prefix: true, tools: None, recasts: BTreeMap::new() }
+        Self {
+            name: String::new(),
+            servers: Vec::new(),
+            prefix: true,
+            tools: None,
+            recasts: BTreeMap::new(),
+            through: None,
+        }
+    }
+
+    /// One server as it is: every name stays, and what it has not listed is asked of it nevertheless.
+    pub fn through(name: &str, source: &Arc<dyn Source>) -> Self {
+        Self {
+            name: name.to_owned(),
+            servers: vec![source.name().to_owned()],
+            prefix: false,
+            through: Some(Through(Arc::clone(source))),
+            ..Self::everything()
+        }
+    }
+
+    /// The server that this profile is nothing but a way to.
+    pub fn way_to(&self) -> Option<&Arc<dyn Source>> {
+        self.through.as_ref().map(|through| &through.0)
     }
 
     pub fn new(name: &str, settings: &ProfileSettings) -> Result<Self, globset::Error> {
@@ -48,6 +83,7 @@ impl Profile {
             prefix: !settings.without_prefix,
             tools,
             recasts: settings.recasts.clone(),
+            through: None,
         })
     }
 

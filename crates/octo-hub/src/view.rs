@@ -10,7 +10,10 @@ use octo_model::{
 use octo_toolkit::{Definition, Listing, Source, State};
 use regex::Regex;
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// One key for all resources that are not listed, since keys are counted in the metrics and callers could make up any number.
+const UNLISTED: &str = "{+uri}";
 
 /// One source's items at one version.
 #[derive(Clone)]
@@ -27,6 +30,8 @@ pub struct View {
     pub profile: Profile,
     lists: HashMap<ListKind, Vec<Entry>>,
     rendered: HashMap<ListKind, Vec<Json>>,
+    /// Pages of it, each made when it is first asked for.
+    pages: Mutex<HashMap<(ListKind, usize), Json>>,
     names: HashMap<(ListKind, String), Entry>,
     patterns: Vec<(Regex, Entry)>,
     /// The sources that list something of a URI's scheme.
@@ -36,6 +41,8 @@ pub struct View {
     /// Names of the profile that cannot be shown, and why.
     broken: HashMap<String, String>,
     down: Vec<(String, String)>,
+    /// Names that several servers have, where servers' names are left out.
+    contested: HashSet<(ListKind, String)>,
     pub starting: bool,
     pub ttl_ms: u64,
     pub completes: bool,
@@ -50,12 +57,14 @@ impl View {
             profile,
             lists: HashMap::new(),
             rendered: HashMap::new(),
+            pages: Mutex::default(),
             names: HashMap::new(),
             patterns: Vec::new(),
             schemes: HashMap::new(),
             off: HashMap::new(),
             broken: HashMap::new(),
             down: Vec::new(),
+            contested: HashSet::new(),
             starting: false,
             ttl_ms: u64::MAX,
             completes: false,
@@ -64,8 +73,10 @@ impl View {
         };
         let own = view.profile.recast_names().map(|name| (ListKind::Tools, same_when_folded(name)));
         let mut taken: HashSet<_> = own.collect();
-        for stock in stocks.iter().filter(|stock| view.profile.shows_source(&stock.name)).collect::<Vec<_>>()
-        {
+        let shown: Vec<&Stock> =
+            stocks.iter().filter(|stock| view.profile.shows_source(&stock.name)).collect();
+        view.contested = contested(&view.profile, &shown);
+        for stock in shown {
             view.take(stock, &mut taken);
         }
         for kind in ListKind::ALL {
@@ -98,9 +109,15 @@ impl View {
             if self.profile.servers.len() == 1 {
                 self.instructions.clone_from(&lists.instructions);
             }
+            // Where the hub is not to be noticed, its own instructions would only mislead.
+            if self.profile.way_to().is_some() {
+                self.instructions.get_or_insert_default();
+            }
         }
         let mut items: Vec<&Arc<Item>> = stock.items.iter().collect();
-        items.sort_by(|a, b| a.key.cmp(&b.key));
+        if self.profile.way_to().is_none() {
+            items.sort_by(|a, b| a.key.cmp(&b.key));
+        }
         for item in items {
             self.add(stock, item, taken);
         }
@@ -114,10 +131,11 @@ impl View {
         if kind == ListKind::Tools && self.add_recast(item) {
             return;
         }
-        let prefixed = !stock.native && self.profile.prefix;
+        let contested = || self.contested.contains(&(kind, same_when_folded(&item.key)));
+        let prefixed = !stock.native && (self.profile.prefix || contested());
         let full = if prefixed { format!("{}__{}", stock.name, item.key) } else { item.key.clone() };
         let mut listed = if prefixed || stock.native { listed_name(&full) } else { full.clone() };
-        if !taken.insert((kind, same_when_folded(&listed))) {
+        if !taken.insert((kind, same_when_folded(&listed))) && self.profile.way_to().is_none() {
             listed = with_suffix(&listed, &format!("{}/{}", stock.name, item.key));
             taken.insert((kind, same_when_folded(&listed)));
         }
@@ -161,7 +179,7 @@ impl View {
         let entry = Entry { listed: item.key.as_str().into(), item: Arc::clone(item), recast: None };
         let key = (item.kind, item.key.clone());
         if self.names.contains_key(&key) {
-            tracing::warn!(uri = %item.key, source = item.source.name(), "another source has this URI already");
+            tracing::warn!(target: "upstream", uri = %item.key, source = item.source.name(), "another source has this URI already");
             return;
         }
         let of_scheme = self.schemes.entry(scheme(&item.key).to_owned()).or_default();
@@ -182,6 +200,12 @@ impl View {
     }
 
     /// The definitions of a list, ready to be sent, in the order of [`View::list`].
+    /// A page of a list, as text.
+    pub(crate) fn page(&self, kind: ListKind, number: usize, make: impl FnOnce() -> Json) -> Json {
+        let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        pages.entry((kind, number)).or_insert_with(make).clone()
+    }
+
     pub fn rendered(&self, kind: ListKind) -> &[Json] {
         self.rendered.get(&kind).map(Vec::as_slice).unwrap_or_default()
     }
@@ -191,12 +215,27 @@ impl View {
     }
 
     pub fn find(&self, op: &Op) -> Option<Entry> {
-        match op.method {
+        let found = match op.method {
             Method::CallTool => self.named(ListKind::Tools, &op.name).cloned(),
             Method::GetPrompt => self.named(ListKind::Prompts, &op.name).cloned(),
             Method::ReadResource => self.resource(&op.name),
             Method::Complete => self.completed(op),
-        }
+        };
+        found.or_else(|| self.passed_on(op))
+    }
+
+    /// Where there is only one place that can know, it says itself what it does not have, or why it cannot answer.
+    fn passed_on(&self, op: &Op) -> Option<Entry> {
+        let source = self.profile.way_to()?;
+        let (kind, key) = match op.method {
+            Method::CallTool => (ListKind::Tools, op.name.as_str()),
+            Method::GetPrompt => (ListKind::Prompts, op.name.as_str()),
+            Method::Complete if op.params.object("ref").get("name").is_some() => {
+                (ListKind::Prompts, op.name.as_str())
+            }
+            Method::ReadResource | Method::Complete => (ListKind::Resources, UNLISTED),
+        };
+        Some(unlisted(source, kind, key, &op.name))
     }
 
     /// The listed resource, the first template that its URI fits, or the only source that has others of its scheme:
@@ -210,15 +249,7 @@ impl View {
 
     fn unlisted(&self, uri: &str) -> Option<Entry> {
         let [source] = self.schemes.get(scheme(uri))?.as_slice() else { return None };
-        // One key for all of them, since keys are counted in the metrics and callers could make up any number.
-        let definition = Definition {
-            key: "{+uri}".to_owned(),
-            members: Members::new(),
-            effect: Effect::unknown(),
-            vouched: false,
-        };
-        let item = Arc::new(Item::new(source, ListKind::Resources, &definition));
-        Some(Entry { listed: uri.into(), item, recast: None })
+        Some(unlisted(source, ListKind::Resources, UNLISTED, uri))
     }
 
     /// A completion asks about a prompt by its listed name or about a template by its URI.
@@ -263,6 +294,32 @@ impl View {
             None => "List what there is and use a name from there.".to_owned(),
         }
     }
+}
+
+/// Nothing is known of it but its name.
+fn unlisted(source: &Arc<dyn Source>, kind: ListKind, key: &str, listed: &str) -> Entry {
+    let definition = Definition {
+        key: key.to_owned(),
+        members: Members::new(),
+        effect: Effect::unknown(),
+        vouched: false,
+    };
+    Entry { listed: listed.into(), item: Arc::new(Item::new(source, kind, &definition)), recast: None }
+}
+
+/// In a profile without prefixes nobody gets a name that two servers want: the one that comes first by chance would
+/// stand in the other's place.
+fn contested(profile: &Profile, shown: &[&Stock]) -> HashSet<(ListKind, String)> {
+    let mut owners: HashMap<(ListKind, String), &str> = HashMap::new();
+    let mut contested = HashSet::new();
+    let servers = shown.iter().filter(|stock| !profile.prefix && !stock.native);
+    for (stock, item) in servers.flat_map(|stock| stock.items.iter().map(move |item| (stock, item))) {
+        let name = (item.kind, same_when_folded(&item.key));
+        if *owners.entry(name.clone()).or_insert(&stock.name) != stock.name {
+            contested.insert(name);
+        }
+    }
+    contested
 }
 
 /// What stands before the colon of a URI.

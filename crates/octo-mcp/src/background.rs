@@ -139,6 +139,6 @@ fn nowhere() -> mpsc::Sender<octo_wire::Message> {
 }
 
 #[cfg(test)]
-mod bench;
+pub(crate) mod bench;
 #[cfg(test)]
 mod tests;

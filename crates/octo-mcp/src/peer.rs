@@ -2,7 +2,7 @@
 
 use crate::client::{Client, ability_for};
 use crate::session::Session;
-use octo_model::{Json, Members};
+use octo_model::{CallId, Json, Members};
 use octo_toolkit::{Ask, BoxFuture, Peer};
 use octo_wire::Level;
 use octo_wire::{Message, meta};
@@ -31,9 +31,21 @@ fn in_words(progress: &Members) -> String {
     progress.text("message").filter(|message| !message.is_empty()).unwrap_or_else(numbers)
 }
 
-fn able(capabilities: &Members, method: &str) -> bool {
-    ability_for(method).is_some_and(|ability| capabilities.get(ability).is_some())
+fn able(capabilities: &Members, method: &str, params: &Members) -> bool {
+    let Some(declared) = ability_for(method).and_then(|ability| capabilities.get(ability)) else {
+        return false;
+    };
+    !opens_address(method, params) || declared.member("url").is_some()
 }
+
+/// Whether a question sends a person to an address, which only some clients can do.
+fn opens_address(method: &str, params: &Members) -> bool {
+    method == "elicitation/create" && params.text("mode").as_deref() == Some("url")
+}
+
+/// Only the legacy era has a name for such a question, and tells that it is answered.
+const NAME: &str = "elicitationId";
+const ANSWERED: &str = "notifications/elicitation/complete";
 
 /// A legacy client: it can be asked in the middle of a call.
 pub struct LegacyPeer {
@@ -52,10 +64,13 @@ impl Peer for LegacyPeer {
         }
     }
 
-    fn ask<'a>(&'a self, method: &'a str, params: Members) -> BoxFuture<'a, Result<Members, Ask>> {
+    fn ask<'a>(&'a self, method: &'a str, mut params: Members) -> BoxFuture<'a, Result<Members, Ask>> {
         Box::pin(async move {
-            if !able(self.capabilities(), method) {
+            if !able(self.capabilities(), method, &params) {
                 return Err(Ask::Unable);
+            }
+            if opens_address(method, &params) && params.get(NAME).is_none() {
+                params.set(NAME, CallId::fresh().to_string().as_str());
             }
             self.session.ask(&self.out, method, params).await
         })
@@ -111,6 +126,9 @@ impl Peer for ModernPeer {
     }
 
     fn notify(&self, method: &str, params: Members) {
+        if method == ANSWERED {
+            return;
+        }
         let progress = method == "notifications/progress";
         if progress {
             self.told.send_replace(in_words(&params));
@@ -121,10 +139,13 @@ impl Peer for ModernPeer {
         }
     }
 
-    fn ask<'a>(&'a self, method: &'a str, params: Members) -> BoxFuture<'a, Result<Members, Ask>> {
+    fn ask<'a>(&'a self, method: &'a str, mut params: Members) -> BoxFuture<'a, Result<Members, Ask>> {
         Box::pin(async move {
-            if !able(self.capabilities(), method) {
+            if !able(self.capabilities(), method, &params) {
                 return Err(Ask::Unable);
+            }
+            if opens_address(method, &params) {
+                params.remove(NAME);
             }
             let (answer, answered) = oneshot::channel();
             let question = Question { method: method.to_owned(), params, answer };
@@ -135,5 +156,91 @@ impl Peer for ModernPeer {
 
     fn key(&self) -> u64 {
         self.client.key
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::background::bench::plain;
+    use octo_model::RpcError;
+    use octo_wire::Revision;
+    use serde_json::{Value, json};
+
+    const CREATE: &str = "elicitation/create";
+
+    fn question(name: Option<&str>) -> Members {
+        let mut params = json!({"mode": "url", "url": "https://x.test/", "message": "m"});
+        if let Some(name) = name {
+            params[NAME] = json!(name);
+        }
+        Json::from(params).members().unwrap()
+    }
+
+    fn value(params: &Members) -> Value {
+        params.to_json().to().unwrap()
+    }
+
+    #[tokio::test]
+    async fn an_address_is_shown_only_by_clients_that_said_they_can() {
+        for (elicitation, form, url) in [
+            (json!({}), true, false),
+            (json!({"form": {}}), true, false),
+            (json!({"url": {}}), true, true),
+            (json!({"form": {}, "url": {}}), true, true),
+        ] {
+            let capabilities = Json::from(json!({"elicitation": elicitation})).members().unwrap();
+            assert_eq!(able(&capabilities, CREATE, &Members::new()), form, "{elicitation}");
+            assert_eq!(able(&capabilities, CREATE, &question(None)), url, "{elicitation}");
+        }
+        assert!(!able(&Members::new(), CREATE, &question(None)));
+    }
+
+    #[tokio::test]
+    async fn a_modern_client_hears_no_names_and_no_ends_of_such_questions() {
+        let (out, mut sent) = mpsc::channel(4);
+        let client = plain("anna", json!({"elicitation": {"url": {}}}));
+        let (peer, mut questions) = ModernPeer::new(&client, &Members::new(), out);
+        let answered = async {
+            let question = questions.recv().await.unwrap();
+            let shown = value(&question.params);
+            question.answer.send(Ok(Members::new().with("action", "accept"))).unwrap();
+            shown
+        };
+        let (answer, shown) = tokio::join!(peer.ask(CREATE, question(Some("e1"))), answered);
+        assert_eq!(shown, json!({"mode": "url", "url": "https://x.test/", "message": "m"}));
+        assert_eq!(answer.unwrap().text("action").as_deref(), Some("accept"));
+        peer.notify(ANSWERED, Members::new().with(NAME, "e1"));
+        peer.notify("notifications/other", Members::new());
+        let Message::Notification { method, .. } = sent.recv().await.unwrap() else { panic!("no notice") };
+        assert_eq!(method, "notifications/other");
+    }
+
+    #[tokio::test]
+    async fn a_legacy_client_hears_both() {
+        let (out, mut sent) = mpsc::channel(4);
+        let client = Client {
+            revision: Revision::NEWEST_LEGACY,
+            ..plain("anna", json!({"elicitation": {"url": {}}}))
+        };
+        let peer = LegacyPeer { session: Session::new(client), out };
+        for given in [Some("e1"), None] {
+            let answered = async {
+                let Message::Request { id, params, .. } = sent.recv().await.unwrap() else {
+                    panic!("no request")
+                };
+                let no = RpcError { code: 1, message: "no".to_owned(), data: None };
+                peer.session.answered(Some(&id), Err(no));
+                params.text(NAME)
+            };
+            let (answer, name) = tokio::join!(peer.ask(CREATE, question(given)), answered);
+            assert!(matches!(answer, Err(Ask::Refused(_))));
+            assert!(name.is_some_and(|name| given.is_none_or(|given| given == name) && !name.is_empty()));
+        }
+        peer.notify(ANSWERED, Members::new().with(NAME, "e1"));
+        let Message::Notification { method, params } = sent.recv().await.unwrap() else {
+            panic!("no notice")
+        };
+        assert_eq!((method.as_str(), value(&params)), (ANSWERED, json!({"elicitationId": "e1"})));
     }
 }

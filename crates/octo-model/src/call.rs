@@ -25,6 +25,7 @@ pub enum Face {
     Stdio,
     Http,
     Rest,
+    Admin,
 }
 
 impl Face {
@@ -34,6 +35,7 @@ impl Face {
             Self::Stdio => "stdio",
             Self::Http => "http",
             Self::Rest => "rest",
+            Self::Admin => "admin",
         }
     }
 }

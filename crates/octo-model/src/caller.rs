@@ -1,5 +1,8 @@
 //! Who calls, proven at the face.
 
+/// The scope of administrators, who may start, change and log in servers for everybody.
+pub const ADMIN: &str = "admin";
+
 /// A person or service. Only a face makes one, from what it has verified.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Caller {
@@ -11,10 +14,14 @@ pub struct Caller {
 impl Caller {
     /// Whoever uses the machine itself: the command line, stdio, or loopback without tokens.
     pub fn local() -> Self {
-        Self::named("local")
+        Self { scopes: vec![ADMIN.to_owned()], ..Self::named("local") }
     }
 
     pub fn named(subject: impl Into<String>) -> Self {
         Self { subject: subject.into(), tenant: "default".to_owned(), scopes: Vec::new() }
+    }
+
+    pub fn is_admin(&self) -> bool {
+        self.scopes.iter().any(|scope| scope == ADMIN)
     }
 }

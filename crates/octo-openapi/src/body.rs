@@ -8,7 +8,7 @@ use octo_toolkit::ToolError;
 use serde_json::{Map, Value};
 
 const FORM: &str = "application/x-www-form-urlencoded";
-const MULTIPART: &str = "multipart/form-data";
+pub(crate) const MULTIPART: &str = "multipart/form-data";
 
 /// A body and the type that its header names.
 pub(crate) struct Written {

@@ -1,6 +1,7 @@
 //! Documents that describe an HTTP API (OpenAPI 2.0, 3.0, 3.1): reading them, finding operations in them, and building
 //! requests from them by parts. It sends nothing itself: the `Net` grant does.
 
+mod accepted;
 mod body;
 mod credential;
 mod document;
@@ -12,7 +13,9 @@ mod member;
 mod multipart;
 mod operation;
 mod pointer;
+mod prose;
 mod read;
+mod reply;
 mod request;
 mod sample;
 mod schema;
@@ -21,6 +24,7 @@ mod servers;
 mod signature;
 mod style;
 mod swagger;
+mod tool;
 mod words;
 
 pub use credential::{Credential, Sent};
@@ -29,6 +33,8 @@ pub use expand::Expansion;
 pub use external::{Fetched, bundle};
 pub use operation::{Answer, Body, Media, Operation, Param, Place};
 pub use read::LARGEST;
+pub use reply::body;
 pub use request::{Given, Request};
 pub use sample::{Sampled, sample};
 pub use servers::Reach;
+pub use tool::ToolShape;

@@ -46,6 +46,24 @@ pub struct Param {
     pub(crate) json: bool,
 }
 
+impl Param {
+    /// A name in a path that the document does not explain.
+    pub(crate) fn segment(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            place: Place::Path,
+            required: true,
+            description: String::new(),
+            schema: json!({"type": "string"}),
+            example: None,
+            style: Style::Simple,
+            explode: false,
+            reserved: false,
+            json: false,
+        }
+    }
+}
+
 /// A body in one of its types.
 #[derive(Debug, Clone)]
 pub struct Media {

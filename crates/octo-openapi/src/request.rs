@@ -13,7 +13,7 @@ use url::Url;
 /// Times that a value is decoded to see what servers might make of it.
 const DECODINGS: usize = 4;
 /// Headers that change who is asked, or what for.
-const STEERING: [&str; 8] = [
+pub(crate) const STEERING: [&str; 8] = [
     "host",
     "forwarded",
     "x-forwarded-host",
@@ -113,18 +113,7 @@ fn filled(
     given: &Map<String, Value>,
 ) -> Result<String, ToolError> {
     let declared = operation.params.iter().find(|param| param.place == Place::Path && param.name == name);
-    let undeclared = Param {
-        name: name.to_owned(),
-        place: Place::Path,
-        required: true,
-        description: String::new(),
-        schema: serde_json::json!({"type": "string"}),
-        example: None,
-        style: style::Style::Simple,
-        explode: false,
-        reserved: false,
-        json: false,
-    };
+    let undeclared = Param::segment(name);
     let param = declared.unwrap_or(&undeclared);
     let value = given.get(name).filter(|value| !value.is_null());
     let value = fit::fitted(document, param, value.ok_or_else(|| fit::missing(document, param))?)?;

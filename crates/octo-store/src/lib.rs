@@ -1,5 +1,5 @@
-//! The hub's ports on SQLite: the audit, chained and durable, the spills, callers' memories, the APIs that they have loaded
-//! and their runs of workflows. One directory, no service.
+//! The hub's ports on SQLite: the audit, chained and durable, the spills, callers' memories, the APIs that they have loaded,
+//! their runs of workflows, and pins of and credentials for the servers behind the hub. One directory, no service.
 
 #![expect(
     clippy::disallowed_methods,
@@ -10,10 +10,13 @@ mod apis;
 mod chain;
 mod checkpoint;
 mod codec;
+mod credentials;
 mod error;
 mod handle;
+mod lists;
 mod memory;
 mod options;
+mod pins;
 mod private;
 mod queue;
 mod reader;
@@ -30,9 +33,12 @@ mod writer;
 
 pub use apis::KeptApis;
 pub use chain::{Anchor, Hash};
+pub use credentials::{KeptCredentials, Keys};
 pub use error::{Broken, StoreError};
+pub use lists::KeptLists;
 pub use memory::{Memories, MemoryOptions};
 pub use options::{Durability, Options};
+pub use pins::KeptPins;
 pub use reader::Reader;
 pub use record::{Record, RecordKind};
 pub use runs::KeptRuns;

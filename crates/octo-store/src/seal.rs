@@ -30,6 +30,11 @@ impl Seal {
         made.map(Self).map_err(StoreError::file(&path))
     }
 
+    /// Whether the directory has a key of its own.
+    pub(crate) fn has_key(dir: &Path) -> bool {
+        dir.join(FILE).is_file()
+    }
+
     pub(crate) fn close(&self, plain: &str, bound: &[&str]) -> Option<Vec<u8>> {
         let mut text = plain.as_bytes().to_vec();
         let nonce = self.0.seal_in_place_append_tag(Aad::from(row(bound)), &mut text).ok()?;
@@ -54,6 +59,11 @@ fn row(parts: &[&str]) -> Vec<u8> {
         whole.extend_from_slice(part.as_bytes());
     }
     digest(&SHA256, &whole).as_ref().to_vec()
+}
+
+/// What stands for these parts where they are only compared.
+pub(crate) fn fingerprint(parts: &[&str]) -> String {
+    row(parts).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn derived(secret: &str) -> Result<[u8; KEY], Error> {

@@ -7,8 +7,12 @@
 #![expect(clippy::disallowed_methods, reason = "the suite speaks to its client through the environment")]
 
 use aws_lc_rs::digest;
-use octo_model::{Caller, Json, Members, Method, Op, ToolError};
+use octo_grants::credentials::Owner;
+use octo_grants::net::{Ask as Get, NetSpec};
+use octo_grants::{Credentials, Net, Secret};
+use octo_model::{Caller, Json, Kind, Members, Method, Op, ToolError};
 use octo_toolkit::{Ask, BoxFuture, Cx, Listing, Lists, Peer, Source, State};
+use octo_upstream::login::{Auth, Begun, Identity, LoginSpec, Logins};
 use octo_upstream::{Spec, Upstream};
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -214,6 +218,94 @@ fn verified(skill: &Members, file: &Members, text: &str) -> Result<(), Failure> 
     Ok(())
 }
 
+/// Everything that the suite serves is on this machine.
+const HERE: [&str; 3] = ["127.0.0.1", "localhost", "::1"];
+/// So many times a person is asked to log in.
+const LOGINS: usize = 3;
+
+/// A client that logs in when the server asks for it.
+struct Guest {
+    logins: Logins,
+    net: Net,
+    client: Client,
+}
+
+impl Guest {
+    fn new(url: &str) -> Result<Self, Failure> {
+        let allow = HERE.map(ToOwned::to_owned).into();
+        let net = Net::new(NetSpec { allow, ..NetSpec::default() })?;
+        let mut identity = Identity::new("http://localhost:3000/callback");
+        identity.document = Some("https://conformance-test.local/client-metadata.json".to_owned());
+        let logins = Logins::new(Credentials::until_the_end(), identity)?;
+        let mut login = LoginSpec { net: net.clone(), ..LoginSpec::oauth("conformance", url) };
+        let context: Value = std::env::var("MCP_CONFORMANCE_CONTEXT")
+            .ok()
+            .and_then(|text| serde_json::from_str(&text).ok())
+            .unwrap_or_default();
+        if let Auth::OAuth(oauth) = &mut login.auth {
+            let text = |name: &str| context.get(name).and_then(Value::as_str).map(ToOwned::to_owned);
+            oauth.client_id = text("client_id");
+            oauth.client_secret = text("client_secret").map(Secret::new);
+        }
+        logins.set(login);
+        let mut spec = Spec::http("conformance", url);
+        spec.net = net.clone();
+        spec.accounts = Some(logins.account(Owner::from(&Caller::local()), "conformance")?.into());
+        let client = Client { upstream: Upstream::start(spec), peer: Agreeable::peer() };
+        Ok(Self { logins, net, client })
+    }
+
+    /// Uses the server twice, so that it can change its mind in between.
+    async fn visit(&self) -> Result<(), Failure> {
+        for _ in 0..2 {
+            let mut left = LOGINS;
+            while let Err(error) = self.call_everything().await {
+                if error.kind != Kind::Unauthorized || left == 0 {
+                    return Err(error.into());
+                }
+                left -= 1;
+                self.log_in().await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn call_everything(&self) -> Result<(), ToolError> {
+        let listed = self.client.request("tools/list", Members::new()).await?;
+        for tool in listed.list("tools") {
+            let name = tool.member("name").and_then(|name| name.to_text()).unwrap_or_default();
+            self.client.call(&name, json!({})).await?;
+        }
+        Ok(())
+    }
+
+    /// The suite's authorization servers agree at once and send back.
+    async fn log_in(&self) -> Result<(), Failure> {
+        let Begun::Open { url, .. } = self.logins.begin(&Caller::local(), "conformance").await? else {
+            return Err("not with a browser".into());
+        };
+        let answer = self.net.send(Get { redirects: 0, ..Get::get(self.net.url(&url)?) }).await?;
+        let back =
+            answer.headers.get("location").and_then(|back| back.to_str().ok()).ok_or("not sent back")?;
+        self.logins.complete(&Caller::local(), "conformance", back).await?;
+        Ok(())
+    }
+}
+
+async fn run(url: &str, name: &str) -> Result<(), Failure> {
+    if name.starts_with("auth/") {
+        let guest = Guest::new(url)?;
+        let outcome = guest.visit().await;
+        guest.client.upstream.stop().await;
+        return outcome;
+    }
+    let client =
+        Client { upstream: Upstream::start(Spec::http("conformance", url)), peer: Agreeable::peer() };
+    let outcome = scenario(&client, name).await;
+    client.upstream.stop().await;
+    outcome
+}
+
 #[tokio::main]
 async fn main() -> ExitCode {
     tracing_subscriber::fmt()
@@ -224,11 +316,7 @@ async fn main() -> ExitCode {
         return ExitCode::FAILURE;
     };
     let name = std::env::var("MCP_CONFORMANCE_SCENARIO").unwrap_or_default();
-    let client =
-        Client { upstream: Upstream::start(Spec::http("conformance", url)), peer: Agreeable::peer() };
-    let outcome = scenario(&client, &name).await;
-    client.upstream.stop().await;
-    match outcome {
+    match run(&url, &name).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             tracing::error!(%why, "failed");

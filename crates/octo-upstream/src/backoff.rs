@@ -1,5 +1,6 @@
 //! How long to wait before trying again.
 
+use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 const FIRST: Duration = Duration::from_millis(100);
@@ -19,6 +20,14 @@ impl Backoff {
         };
         self.failures += 1;
         wait
+    }
+
+    /// The next wait, shortened by chance to no less than a half: what failed together shall not come back together.
+    pub(crate) fn next_spread(&mut self) -> Duration {
+        let wait = self.next();
+        // A state of its own for each map is all the chance that is needed here.
+        let chance = RandomState::new().hash_one(self.failures) as u32;
+        wait.mul_f64(1.0 - 0.5 * f64::from(chance) / f64::from(u32::MAX))
     }
 
     /// Nothing will change soon: waits the longest from here on.
@@ -44,5 +53,21 @@ mod tests {
         assert_eq!(backoff.next(), Duration::ZERO);
         backoff.slow();
         assert_eq!(backoff.next(), LONGEST);
+    }
+
+    #[test]
+    fn chance_spreads_waits_over_their_second_half() {
+        let waits: Vec<Duration> = (0..100)
+            .map(|_| {
+                let mut backoff = Backoff::default();
+                backoff.slow();
+                backoff.next_spread()
+            })
+            .collect();
+        assert!(waits.iter().all(|wait| *wait >= LONGEST / 2 && *wait <= LONGEST));
+        assert!(
+            waits.iter().any(|wait| *wait < LONGEST * 2 / 3)
+                && waits.iter().any(|wait| *wait > LONGEST * 5 / 6)
+        );
     }
 }

@@ -87,6 +87,11 @@ impl Calls {
         answer.is_some_and(|answer| answer.send(outcome).is_ok())
     }
 
+    /// How many requests wait for an answer.
+    pub(crate) fn waiting(&self) -> usize {
+        self.table().entries.values().filter(|entry| entry.answer.is_some()).count()
+    }
+
     /// Fails what waits and whatever comes later.
     pub(crate) fn close(&self, fail: Fail) {
         let answers: Vec<_> = {

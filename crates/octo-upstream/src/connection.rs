@@ -14,6 +14,7 @@ use crate::spec::Link;
 use crate::state::Inner;
 use crate::wire::{Request, Wire};
 use arc_swap::ArcSwap;
+use octo_grants::{Child, Command};
 use octo_model::Members;
 use octo_toolkit::{Alone, Peer};
 use octo_wire::Era;
@@ -34,6 +35,8 @@ pub(crate) struct Connection {
     pub(crate) lost: Lost,
     pub(crate) inbox: Arc<Inbox>,
     pub(crate) mirrors: ArcSwap<Mirrors>,
+    /// Among those that can list; later ones have larger numbers.
+    pub(crate) number: u64,
     wire: Wire,
     heard: Heard,
     process: Mutex<Option<Process>>,
@@ -62,11 +65,15 @@ impl Connection {
         let limit = inner.spec.max_message;
         let (wire, process) = match &inner.spec.link {
             Link::Child(command) => {
-                let (wire, process) = Process::start(command, limit, &inbox, &lost)?;
+                let command = inner.dressed(command).await?;
+                inner.said.begin(&command.env);
+                let child = start(inner, &command).await?;
+                let (wire, process) = Process::attend(child, limit, &inbox, &lost, &inner.said);
                 (wire, Some(process))
             }
             Link::Http { url, headers } => {
-                (Wire::Http(Arc::new(Endpoint::new(inner.client(url)?, url, headers, limit)?)), None)
+                let endpoint = Endpoint::new(inner.client(url)?, url, headers, limit)?;
+                (Wire::Http(Arc::new(endpoint.with_account(inner.account.clone()))), None)
             }
         };
         let server = match handshake::shake(&wire, &inbox, plan).await {
@@ -81,6 +88,8 @@ impl Connection {
             lost,
             inbox,
             mirrors: ArcSwap::default(),
+            // Who speaks without a login gives way to everybody.
+            number: if inner.is_bare() { 0 } else { inner.listers.number() },
             wire,
             heard: Heard::default(),
             process: Mutex::new(process),
@@ -96,6 +105,11 @@ impl Connection {
             Wire::Http(endpoint) => Some(endpoint),
             Wire::Child(_) => None,
         }
+    }
+
+    /// The program, while it has not been ended.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(|process| process.pid)
     }
 
     /// Asks and waits. Who stops waiting cancels the request, and only that one.
@@ -160,6 +174,22 @@ impl Connection {
         let process = self.process.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(process) = process {
             process.close().await;
+        }
+    }
+}
+
+/// Starts the program: in its sandbox, through the launcher, or by itself.
+async fn start(inner: &Inner, command: &Command) -> Outcome<Child> {
+    let spec = &inner.spec;
+    match &spec.cage {
+        Some(cage) => cage.exec.serve(command, cage.network).await.map_err(|error| {
+            let why = error.detail.as_ref().map(|detail| format!(" ({detail})")).unwrap_or_default();
+            Fail::NotSent(format!("{}: {}{why}", command.program, error.message))
+        }),
+        None => {
+            let started =
+                if spec.launcher.is_empty() { command.spawn() } else { command.launch(&spec.launcher).await };
+            started.map_err(|error| Fail::NotSent(format!("{}: {error}", command.program)))
         }
     }
 }

@@ -4,6 +4,9 @@ use octo_model::{Kind, RpcError, ToolError};
 use octo_wire::code;
 use std::time::Duration;
 
+/// What the log says of a refusal of somebody who is known.
+pub(crate) const FORBIDDEN: &str = "HTTP status 403";
+
 #[derive(Debug, Clone)]
 pub(crate) enum Fail {
     /// The server answered with an error.
@@ -18,6 +21,8 @@ pub(crate) enum Fail {
     Expired,
     /// 401 or 403.
     Login(u16),
+    /// There is a login that cannot be used now, and why.
+    Barred(Box<ToolError>),
     /// Another HTTP status without a JSON-RPC error.
     Status {
         code: u16,
@@ -40,6 +45,7 @@ impl std::fmt::Display for Fail {
             Self::Reset(why) | Self::Lost(why) => write!(f, "the connection broke: {why}"),
             Self::Expired => f.write_str("the session expired"),
             Self::Login(_) => f.write_str("needs a login"),
+            Self::Barred(error) => f.write_str(&error.message),
             Self::Status { code, text, .. } => write!(f, "it answered with HTTP status {code}: {text}"),
             Self::TooLarge(limit) => write!(f, "it sent a message of more than {limit} bytes"),
             Self::Garbled(why) => write!(f, "it does not keep to the protocol: {why}"),
@@ -54,7 +60,9 @@ impl Fail {
         let again = "Try again in a moment; the hub reconnects by itself.";
         let error = match self {
             Self::Rpc(error) => return rpc_error(name, error),
+            Self::Login(403) => return rights(name).detail(FORBIDDEN),
             Self::Login(status) => return login(name).detail(format!("HTTP status {status}")),
+            Self::Barred(error) => return error.as_ref().clone(),
             Self::NotSent(_) | Self::Expired => {
                 ToolError::unavailable(format!("{name} cannot be reached.")).hint(again)
             }
@@ -93,9 +101,16 @@ pub(crate) fn timeout(name: &str, after: Duration) -> ToolError {
         .hint("Ask for less at once, or try again later.")
 }
 
-pub(crate) fn login(name: &str) -> ToolError {
-    ToolError::new(Kind::Unauthorized, format!("{name} needs a login."))
-        .hint(format!("Ask the operator to run: octoprox login {name}"))
+fn login(name: &str) -> ToolError {
+    ToolError::new(Kind::Unauthorized, format!("{name} needs a login.")).hint(format!(
+        "Ask the operator to run: octoprox login {name}, or call server_login with server {name}."
+    ))
+}
+
+/// The server knows who asks, and does not let them.
+fn rights(name: &str) -> ToolError {
+    ToolError::new(Kind::Unauthorized, format!("{name} needs a login with more rights for this."))
+        .hint(format!("Ask the operator to run: octoprox login {name}, or call server_login with server {name}; it asks for what was missing."))
 }
 
 fn rpc_error(name: &str, error: &RpcError) -> ToolError {

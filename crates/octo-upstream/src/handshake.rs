@@ -4,6 +4,7 @@ use crate::calls::Entry;
 use crate::fail::{Fail, Outcome};
 use crate::inbox::Inbox;
 use crate::meta;
+use crate::report::About;
 use crate::wire::{Request, Wire};
 use octo_model::{Json, Members, RpcError};
 use octo_wire::{Era, Message, Revision, code};
@@ -26,16 +27,14 @@ pub(crate) struct Server {
     pub(crate) era: Era,
     pub(crate) capabilities: Members,
     pub(crate) instructions: Option<String>,
+    pub(crate) about: Option<About>,
 }
 
 pub(crate) async fn shake(wire: &Wire, inbox: &Arc<Inbox>, plan: Plan) -> Outcome<Server> {
     let server = match plan {
         Plan::Only(Era::Legacy) => initialize(wire, inbox).await?,
         Plan::Only(Era::Modern) => discover(wire, inbox).await?.ok_or_else(too_old)?,
-        Plan::Probe(limit) => match probe(wire, inbox, limit).await? {
-            Some(server) => server,
-            None => initialize(wire, inbox).await?,
-        },
+        Plan::Probe(limit) => probe(wire, inbox, limit).await?,
     };
     let _ = inbox.era.set(server.era);
     Ok(server)
@@ -45,15 +44,39 @@ fn too_old() -> Fail {
     Fail::Garbled(format!("it does not speak revision {}", Revision::MODERN.as_str()))
 }
 
+/// Whoever does not answer in time is of the legacy era and knows no such question, or is modern and slow to start: then the
+/// handshake is tried beside it, and the first good answer counts.
+async fn probe(wire: &Wire, inbox: &Arc<Inbox>, limit: Duration) -> Outcome<Server> {
+    let mut found = std::pin::pin!(discover(wire, inbox));
+    if let Ok(found) = tokio::time::timeout(limit, &mut found).await {
+        return match is_modern(found)? {
+            Some(server) => Ok(server),
+            None => initialize(wire, inbox).await,
+        };
+    }
+    let mut shaken = std::pin::pin!(initialize(wire, inbox));
+    tokio::select! {
+        found = &mut found => match is_modern(found)? {
+            Some(server) => Ok(server),
+            None => shaken.await,
+        },
+        shaken = &mut shaken => match shaken {
+            Err(refused @ (Fail::Rpc(_) | Fail::Garbled(_))) => {
+                let late = tokio::time::timeout(limit, found).await;
+                late.ok().and_then(|found| is_modern(found).ok().flatten()).ok_or(refused)
+            }
+            shaken => shaken,
+        },
+    }
+}
+
 /// Nothing means that the server is of the legacy era. What stands for neither era is an error.
-async fn probe(wire: &Wire, inbox: &Arc<Inbox>, limit: Duration) -> Outcome<Option<Server>> {
-    match tokio::time::timeout(limit, discover(wire, inbox)).await {
-        Ok(Ok(found)) => Ok(found),
-        Err(_) => Ok(None),
-        Ok(Err(Fail::Rpc(_) | Fail::Garbled(_))) => Ok(None),
-        Ok(Err(busy @ Fail::Status { code: 429 | 502..=504, .. })) => Err(busy),
-        Ok(Err(Fail::Status { .. })) => Ok(None),
-        Ok(Err(other)) => Err(other),
+fn is_modern(found: Outcome<Option<Server>>) -> Outcome<Option<Server>> {
+    match found {
+        Ok(found) => Ok(found),
+        Err(busy @ Fail::Status { code: 429 | 502..=504, .. }) => Err(busy),
+        Err(Fail::Rpc(_) | Fail::Garbled(_) | Fail::Status { .. }) => Ok(None),
+        Err(other) => Err(other),
     }
 }
 
@@ -74,6 +97,8 @@ async fn discover(wire: &Wire, inbox: &Arc<Inbox>) -> Outcome<Option<Server>> {
         era: Era::Modern,
         capabilities: found.object("capabilities"),
         instructions: found.text("instructions"),
+        about: About::read(&found.object("_meta").object(octo_wire::meta::SERVER))
+            .or_else(|| About::read(&found.object("serverInfo"))),
     }))
 }
 
@@ -110,6 +135,7 @@ async fn initialize(wire: &Wire, inbox: &Arc<Inbox>) -> Outcome<Server> {
         era: Era::Legacy,
         capabilities: answer.object("capabilities"),
         instructions: answer.text("instructions"),
+        about: About::read(&answer.object("serverInfo")),
     })
 }
 

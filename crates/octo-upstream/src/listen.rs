@@ -59,7 +59,9 @@ async fn listen(connection: &Connection, filter: Members, opened: Option<oneshot
 /// Whether the stream is worth opening again. A server that cannot be reached is lost as a whole.
 fn goes_on(inner: &Inner, connection: &Connection, why: Option<Fail>) -> bool {
     match why {
-        None | Some(Fail::Lost(_) | Fail::Reset(_) | Fail::Timeout(_)) => !connection.lost.is_set(),
+        None | Some(Fail::Lost(_) | Fail::Reset(_) | Fail::Timeout(_) | Fail::Barred(_)) => {
+            !connection.lost.is_set()
+        }
         Some(Fail::Status { code: 500.., .. }) => true,
         Some(why @ Fail::NotSent(_)) => {
             connection.lost.set(why);

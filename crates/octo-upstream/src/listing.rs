@@ -4,6 +4,7 @@ use crate::backoff::Backoff;
 use crate::connection::{Connection, Mirrors};
 use crate::fail::{Fail, Outcome};
 use crate::kind::Kind;
+use crate::listers::Present;
 use crate::mirror;
 use crate::state::Inner;
 use futures_util::future::join_all;
@@ -24,21 +25,20 @@ const MAX_PAGES: usize = 1000;
 pub(crate) async fn keep(inner: Arc<Inner>, connection: Arc<Connection>) {
     let mut backoff = Backoff::default();
     let mut kinds = Kind::ALL.to_vec();
+    let present = inner.listers.enter(connection.number);
     inner.changes.take();
     loop {
         match refresh(&inner, &connection, &kinds).await {
             Ok(()) => {
                 backoff.reset();
-                inner.changes.heard().await;
-                tokio::time::sleep(DEBOUNCE).await;
-                kinds = inner.changes.take();
+                kinds = changed(&inner, &present).await;
             }
             Err(_) if connection.lost.is_set() => return,
             Err(why @ (Fail::NotSent(_) | Fail::Expired | Fail::Login(_) | Fail::Lost(_))) => {
                 return connection.lost.set(why);
             }
             Err(why) => {
-                inner.down(&format!("cannot list its tools: {why}"));
+                inner.cannot_list(&why);
                 tokio::time::sleep(backoff.next().max(SHORTEST_WAIT)).await;
                 kinds = Kind::ALL.to_vec();
             }
@@ -46,9 +46,22 @@ pub(crate) async fn keep(inner: Arc<Inner>, connection: Arc<Connection>) {
     }
 }
 
+/// What has changed. Of several connections to the server only the last is told.
+async fn changed(inner: &Inner, present: &Present) -> Vec<Kind> {
+    loop {
+        present.until_last(true).await;
+        tokio::select! {
+            () = inner.changes.heard() => break,
+            () = present.until_last(false) => {}
+        }
+    }
+    tokio::time::sleep(DEBOUNCE).await;
+    inner.changes.take()
+}
+
 /// Asks for these lists and shows what came.
 pub(crate) async fn refresh(inner: &Inner, connection: &Connection, kinds: &[Kind]) -> Outcome<()> {
-    let mut lists = inner.listing.borrow().lists.as_ref().clone();
+    let mut lists = inner.board().listing.borrow().lists.as_ref().clone();
     let capabilities = &connection.server.capabilities;
     lists.instructions = connection.server.instructions.clone();
     lists.completes = capabilities.get("completions").is_some_and(Json::is_object);
@@ -71,7 +84,7 @@ pub(crate) async fn refresh(inner: &Inner, connection: &Connection, kinds: &[Kin
         }
     }
     lists.ttl_ms = ttl;
-    inner.publish(lists);
+    inner.show(lists, connection.number).await;
     Ok(())
 }
 
@@ -149,7 +162,7 @@ fn definitions(connection: &Connection, kind: Kind, entries: &[Json]) -> Vec<Def
     kept
 }
 
-fn definition(kind: Kind, entry: &Json) -> Result<Definition, &'static str> {
+pub(crate) fn definition(kind: Kind, entry: &Json) -> Result<Definition, &'static str> {
     let members = entry.members().map_err(|_| "not an object")?;
     let key = members.text(kind.key()).filter(|key| !key.is_empty()).ok_or("without a name")?;
     Ok(Definition { key, members, effect: Effect::unknown(), vouched: false })

@@ -18,6 +18,10 @@ pub(crate) struct Broken {
 
 /// The messages in one frame.
 pub(crate) fn read(text: Bytes) -> Result<Vec<Message>, Broken> {
+    // Of what is no JSON at all there can be a lot, and it is not worth a parser.
+    if !matches!(text.trim_ascii_start().first(), Some(b'{' | b'[')) {
+        return Err(Broken { id: None, fault: Fault("a message is an object") });
+    }
     match Incoming::parse(text.clone(), Strictness::Upstream) {
         Ok(Incoming::One(message)) => Ok(vec![message]),
         Ok(Incoming::Batch(messages)) => Ok(messages),

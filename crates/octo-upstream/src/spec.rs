@@ -1,8 +1,11 @@
 //! What the settings say of one upstream.
 
-use octo_grants::{Command, Net};
+use crate::login::Accounts;
+use octo_grants::{Command, Exec, LastLists, Net};
+use octo_model::Caller;
 use octo_wire::Era;
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::time::Duration;
 
 /// How the server is reached.
@@ -14,6 +17,56 @@ pub enum Link {
     Http { url: String, headers: BTreeMap<String, String> },
 }
 
+/// When the connection is made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Connect {
+    /// At the start, and again whenever it is lost.
+    #[default]
+    Always,
+    /// With the first call, and again with the first one after it was idle. A server of which no list is known yet is
+    /// started once for its list.
+    OnDemand,
+}
+
+/// Who shares a connection, and with it a program or a session.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Share {
+    /// Everybody the same one.
+    #[default]
+    One,
+    /// Up to so many, each call with the one that has least to do.
+    Pool(usize),
+    /// Each caller has one.
+    PerCaller,
+    /// Each client's session has one.
+    PerSession,
+}
+
+/// How much is asked of the server at most; who comes later waits, each caller in turn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Calls that begin within any minute.
+    pub per_minute: Option<usize>,
+    /// Calls under way.
+    pub in_flight: Option<usize>,
+}
+
+/// When calls fail at once rather than after a wait, because the last ones all failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Trip {
+    /// So many failures in a row; 0 for never.
+    pub after: u32,
+    /// The first pause; it doubles up to ten times this for as long as the server stays ill.
+    pub pause: Duration,
+}
+
+/// A sandbox of its own. The roots, and where output is kept, are those of `exec`.
+#[derive(Clone)]
+pub struct Cage {
+    pub exec: Exec,
+    pub network: bool,
+}
+
 /// One upstream with its limits.
 #[derive(Clone)]
 pub struct Spec {
@@ -21,6 +74,11 @@ pub struct Spec {
     pub link: Link,
     /// The way to servers over HTTP. The server's own address is allowed because it was named; see [`Net::named`].
     pub net: Net,
+    /// The logins with which the server is spoken to. Where each caller has their own, each has a connection of their own as
+    /// well, whatever `share` says.
+    pub accounts: Option<Accounts>,
+    /// Whose login lists the server at a start, where each has their own and nothing is known of it yet.
+    pub lister: Option<Caller>,
     /// The longest that one call may take.
     pub call_timeout: Duration,
     /// The longest that one page of a list may take.
@@ -31,6 +89,21 @@ pub struct Spec {
     pub max_message: usize,
     /// Spoken without asking first; found out when it is not set.
     pub era: Option<Era>,
+    pub connect: Connect,
+    /// A connection that was made on demand, or beside the first, ends when nobody has used it for so long.
+    pub idle: Duration,
+    /// A server that nobody has called for so long is asked whether it is still there; never, when it is not set.
+    pub ping: Option<Duration>,
+    pub share: Share,
+    pub limits: Limits,
+    pub trip: Trip,
+    /// The program and arguments that start the launcher, through which programs end with the hub however it ends. Without
+    /// one, only a hub that ends in good order takes them along.
+    pub launcher: Vec<OsString>,
+    /// Where the program is shut in, when it shall be.
+    pub cage: Option<Cage>,
+    /// What the server listed last, for a start on demand.
+    pub lists: Option<LastLists>,
 }
 
 impl Spec {
@@ -39,11 +112,22 @@ impl Spec {
             name: name.into(),
             link,
             net: Net::default(),
+            accounts: None,
+            lister: None,
             call_timeout: Duration::from_secs(300),
             list_timeout: Duration::from_secs(30),
             start_timeout: Duration::from_secs(30),
             max_message: 256 << 20,
             era: None,
+            connect: Connect::Always,
+            idle: Duration::from_secs(600),
+            ping: Some(Duration::from_secs(30)),
+            share: Share::One,
+            limits: Limits::default(),
+            trip: Trip { after: 5, pause: Duration::from_secs(15) },
+            launcher: Vec::new(),
+            cage: None,
+            lists: None,
         }
     }
 

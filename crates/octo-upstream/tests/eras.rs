@@ -33,6 +33,17 @@ async fn programs_of_both_eras_are_understood() {
 }
 
 #[tokio::test]
+async fn a_modern_program_that_is_slow_to_start_is_not_taken_for_a_legacy_one() {
+    let mut slow = stub("modern");
+    slow.args.splice(0..0, ["-c".to_owned(), r#"sleep 4; exec python3 "$0" "$@""#.to_owned()]);
+    slow.program = "sh".to_owned();
+    let upstream = Upstream::start(Spec::child("stub", slow));
+    let listing = until(&upstream, |now| now.state != State::Starting).await;
+    assert_eq!((&listing.state, upstream.era()), (&State::Ready, Some(Era::Modern)));
+    upstream.stop().await;
+}
+
+#[tokio::test]
 async fn a_legacy_server_is_found_behind_every_kind_of_refusal() {
     for refusal in [400, 404, 405, 406, 500, 1000, 1001, 1002] {
         let server = Server::start(move |hit| async move {

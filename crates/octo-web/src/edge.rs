@@ -9,7 +9,7 @@ mod token;
 pub use token::{TokenFault, TokenSettings, Tokens, fingerprint};
 
 use crate::fault::failure;
-use crate::routes::{Access, access};
+use crate::routes::{Access, ROUTES, Route, access};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request};
@@ -35,6 +35,8 @@ pub struct EdgeSettings {
     /// Bytes that the body of a request may have.
     pub max_body_bytes: usize,
     pub tokens: Tokens,
+    /// The port's routes; all others are refused.
+    pub routes: &'static [Route],
 }
 
 impl Default for EdgeSettings {
@@ -45,12 +47,13 @@ impl Default for EdgeSettings {
             allowed_origins: Vec::new(),
             max_body_bytes: 4 << 20,
             tokens: Tokens::none(),
+            routes: ROUTES,
         }
     }
 }
 
 /// Puts the edge around a router. Handlers find an `Extension<Arc<Caller>>` on every request, except on
-/// open routes that were asked without a token. Routes that are not in [`crate::ROUTES`] are refused.
+/// open routes that were asked without a token. Routes that are not in the port's table are refused.
 pub fn edge(router: Router, settings: EdgeSettings) -> Router {
     let local = settings.tokens.is_empty().then(|| Arc::new(Caller::local()));
     let rules = Rules {
@@ -58,6 +61,7 @@ pub fn edge(router: Router, settings: EdgeSettings) -> Router {
         origins: Origins::new(&settings.allowed_origins),
         limit: settings.max_body_bytes,
         tokens: settings.tokens,
+        routes: settings.routes,
         local,
     };
     router.fallback(nothing_here).method_not_allowed_fallback(wrong_method).layer(Edge(Arc::new(rules)))
@@ -80,6 +84,7 @@ struct Rules {
     origins: Origins,
     limit: usize,
     tokens: Tokens,
+    routes: &'static [Route],
     /// Who everyone is when there are no tokens.
     local: Option<Arc<Caller>>,
 }
@@ -102,16 +107,17 @@ impl Rules {
     fn caller(&self, request: &Request) -> Result<Option<Arc<Caller>>, Refusal> {
         let matched = request.extensions().get::<MatchedPath>();
         let access = match matched {
-            Some(path) => access(request.method(), path.as_str()).ok_or(Refusal::Unlisted)?,
+            Some(path) => access(self.routes, request.method(), path.as_str()).ok_or(Refusal::Unlisted)?,
             None => Access::Caller,
         };
         if let Some(local) = &self.local {
             return Ok(Some(Arc::clone(local)));
         }
         match (self.tokens.caller(request.headers()), access) {
+            (Ok(caller), Access::Admin) if !caller.is_admin() => Err(Refusal::NotAdmin),
             (Ok(caller), _) => Ok(Some(caller)),
             (Err(_), Access::Open) => Ok(None),
-            (Err(why), Access::Caller) => Err(Refusal::NoEntry(why)),
+            (Err(why), Access::Caller | Access::Admin) => Err(Refusal::NoEntry(why)),
         }
     }
 

@@ -1,5 +1,6 @@
-//! The HTTP edge of every listener, and the REST face behind it.
+//! The HTTP edge of every listener, and the faces behind it: REST and the admin API.
 
+mod admin;
 mod edge;
 mod fault;
 mod openapi;
@@ -9,9 +10,10 @@ mod serve;
 #[cfg(test)]
 mod tests;
 
+pub use admin::{AdminParts, Finish, admin};
 pub use edge::{EdgeSettings, TokenFault, TokenSettings, Tokens, edge, fingerprint};
 pub use fault::status;
 pub use openapi::document;
 pub use rest::{Render, RestParts, router};
-pub use routes::{Access, ROUTES, Route};
+pub use routes::{ADMIN_ROUTES, Access, ROUTES, Route};
 pub use serve::{Limits, serve, serve_within};

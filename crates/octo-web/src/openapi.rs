@@ -1,7 +1,7 @@
 //! The REST face as an OpenAPI 3.1 document, made from what the caller's profile lists.
 
-mod embed;
-mod fixed;
+pub(crate) mod embed;
+pub(crate) mod fixed;
 
 use embed::{component, embed};
 use octo_model::{Json, Members};

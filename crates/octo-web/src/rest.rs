@@ -7,6 +7,11 @@ mod metadata;
 mod reply;
 mod state;
 
+pub(crate) use ask::{Ask, Look};
+pub(crate) use metadata::Target;
+pub(crate) use reply::reply;
+pub(crate) use state::health;
+
 use axum::Router;
 use axum::routing::get;
 use octo_hub::Hub;

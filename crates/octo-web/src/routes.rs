@@ -1,4 +1,4 @@
-//! Every route of this port and who may use it. The edge refuses a route that is not here.
+//! Every route of every port and who may use it. The edge refuses a route that is not in its port's table.
 
 use http::Method;
 
@@ -9,6 +9,8 @@ pub enum Access {
     Open,
     /// A caller that the edge has verified.
     Caller,
+    /// One of them with the scope of administrators.
+    Admin,
 }
 
 impl Access {
@@ -16,6 +18,7 @@ impl Access {
         match self {
             Self::Open => "open",
             Self::Caller => "caller",
+            Self::Admin => "admin",
         }
     }
 }
@@ -39,7 +42,11 @@ const fn caller(method: &'static str, path: &'static str, about: &'static str) -
     Route { method, path, access: Access::Caller, about }
 }
 
-/// The table. Calls come first, because it is read from the top for every request.
+const fn admin(method: &'static str, path: &'static str, about: &'static str) -> Route {
+    Route { method, path, access: Access::Admin, about }
+}
+
+/// The main port. Calls come first, because it is read from the top for every request.
 pub const ROUTES: &[Route] = &[
     caller("POST", "/mcp", "MCP over streamable HTTP, everything in one catalogue"),
     caller("POST", "/tools/{name}", "Call a tool"),
@@ -59,6 +66,21 @@ pub const ROUTES: &[Route] = &[
     open("GET", "/.well-known/{*rest}", "Discovery documents"),
 ];
 
+/// The admin port.
+pub const ADMIN_ROUTES: &[Route] = &[
+    caller("GET", "/servers", "List the servers behind the hub"),
+    caller("GET", "/servers/{id}", "Tell how one server is doing"),
+    admin("POST", "/servers/{id}/connect", "Connect a server now"),
+    admin("POST", "/servers/{id}/disconnect", "End a server's connection or program"),
+    caller("POST", "/servers/{id}/auth/start", "Begin a login"),
+    caller("GET", "/servers/{id}/auth/status", "Tell how it stands with a login"),
+    caller("POST", "/servers/{id}/auth/complete", "Finish a login with what was pasted, or give an API key"),
+    caller("POST", "/servers/{id}/auth/logout", "End a login"),
+    open("GET", "/auth/callback", "Where browsers come back to after a login"),
+    caller("GET", "/openapi.json", "This interface as an OpenAPI document"),
+    open("GET", "/health", "Whether the process is up"),
+];
+
 impl Route {
     fn covers(&self, path: &str) -> bool {
         match self.path.strip_suffix("{*rest}") {
@@ -74,9 +96,9 @@ impl Route {
 
 /// Who may use the route that a request was matched to. None: it is not in the table, so nobody.
 /// A method that the path does not have needs a caller, who is then told which methods there are.
-pub(crate) fn access(method: &Method, matched: &str) -> Option<Access> {
+pub(crate) fn access(table: &[Route], method: &Method, matched: &str) -> Option<Access> {
     let mut known = None;
-    for route in ROUTES.iter().filter(|route| route.covers(matched)) {
+    for route in table.iter().filter(|route| route.covers(matched)) {
         if route.answers(method) {
             return Some(route.access);
         }
@@ -102,19 +124,22 @@ mod tests {
             (Method::GET, "/healthy", None),
             (Method::GET, "/admin", None),
         ] {
-            assert_eq!(access(&method, path), wanted, "{method} {path}");
+            assert_eq!(access(ROUTES, &method, path), wanted, "{method} {path}");
         }
+        assert_eq!(access(ADMIN_ROUTES, &Method::POST, "/servers/{id}/connect"), Some(Access::Admin));
     }
 
     #[test]
     fn the_table_has_each_route_once() {
-        for (at, route) in ROUTES.iter().enumerate() {
-            let again = ROUTES
-                .iter()
-                .skip(at + 1)
-                .any(|other| (other.method, other.path) == (route.method, route.path));
-            assert!(!again, "{} {}", route.method, route.path);
-            assert!(!route.about.is_empty());
+        for table in [ROUTES, ADMIN_ROUTES] {
+            for (at, route) in table.iter().enumerate() {
+                let again = table
+                    .iter()
+                    .skip(at + 1)
+                    .any(|other| (other.method, other.path) == (route.method, route.path));
+                assert!(!again, "{} {}", route.method, route.path);
+                assert!(!route.about.is_empty());
+            }
         }
     }
 }

@@ -2,20 +2,20 @@
 
 use crate::cli::{Failure, Purpose, Session, state_dir};
 use crate::dialects::with_dialects;
+use crate::gateway::Gateway;
 use crate::jq;
 use crate::program::this_program;
 use crate::prompts::SHIPPED;
-use crate::settings::{Era, Loaded, Server, Settings};
+use crate::settings::{Flags, Loaded, Settings, Watched, World};
 use crate::toolboxes::{doors, durability, no_doors, toolboxes, wired};
 use crate::unrecorded::Unrecorded;
 use octo_flow::Flows;
 use octo_grants::folders::Folders;
-use octo_grants::{Command, Doors};
+use octo_grants::{Doors, Workspace};
 use octo_hub::declared::DeclaredParts;
 use octo_hub::{Hub, Ledger, Parts, Profile, Spills};
 use octo_store::{Options, Store};
 use octo_toolkit::{Source, State};
-use octo_upstream::{Link, Spec, Upstream};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,8 +36,9 @@ pub struct Assembly {
     pub hub: Arc<Hub>,
     /// Nothing where nothing is called.
     pub flows: Option<Flows>,
-    upstreams: Vec<Arc<Upstream>>,
+    pub gateway: Gateway,
     store: Option<Arc<Store>>,
+    doors: Doors,
 }
 
 impl Reach {
@@ -46,14 +47,14 @@ impl Reach {
         if !profile.is_empty() {
             return Self::All;
         }
-        // A workflow may call any tool.
-        if tool.starts_with("workflow_") {
-            return Self::All;
-        }
-        let is_native = tool == "result_read"
-            || toolboxes(settings).iter().any(|toolbox| toolbox.tools.iter().any(|own| own.name == tool));
-        if is_native {
-            return Self::Nobody;
+        let toolboxes = toolboxes(settings);
+        let home = toolboxes.iter().find(|toolbox| toolbox.tools.iter().any(|own| own.name == tool));
+        match home.map(|toolbox| toolbox.name) {
+            // A workflow may call any tool, and these are about all servers.
+            Some("workflow" | "servers") => return Self::All,
+            Some(_) => return Self::Nobody,
+            None if tool == "result_read" => return Self::Nobody,
+            None => {}
         }
         let server = tool.split_once("__").or_else(|| tool.split_once(':')).map(|(server, _)| server);
         match server.filter(|server| settings.servers.contains_key(*server)) {
@@ -80,9 +81,7 @@ impl Assembly {
             Purpose::Calls => Some(Arc::new(open(loaded)?)),
             Purpose::Looks => None,
         };
-        let servers = settings.servers.iter().filter(|(name, server)| server.enabled && reach.includes(name));
-        let upstreams: Vec<Arc<Upstream>> =
-            servers.map(|(name, server)| Upstream::start(spec(name, server, session))).collect();
+        let gateway = Gateway::start(session, |name| reach.includes(name))?;
         let (ledger, spills): (Arc<dyn Ledger>, Arc<dyn Spills>) = match &store {
             Some(store) => (Arc::clone(store) as _, Arc::clone(store) as _),
             None => (Arc::new(Unrecorded), Arc::new(Unrecorded)),
@@ -91,8 +90,8 @@ impl Assembly {
             Purpose::Calls => opened(settings, &spills)?,
             Purpose::Looks => no_doors(),
         };
-        let sources = natives(settings, &doors)
-            .chain(upstreams.iter().map(|upstream| Arc::clone(upstream) as Arc<dyn Source>));
+        let doors = doors.with(gateway.servers().clone());
+        let sources = natives(settings, &doors).chain(gateway.sources());
         let hub = Hub::new(Parts {
             sources: sources.collect(),
             profiles: profiles(settings)?,
@@ -113,7 +112,34 @@ impl Assembly {
         if let Some(flows) = &flows {
             flows.attach(&hub);
         }
-        Ok(Self { hub, flows, upstreams, store })
+        gateway.attach(&hub);
+        Ok(Self { hub, flows, gateway, store, doors })
+    }
+
+    /// Follows the files that servers are read from until what it gives is dropped: a change connects, drops or swaps just
+    /// that server.
+    pub fn follow(&self, session: &Session, flags: Flags) -> Option<Watched> {
+        self.gateway.note(&session.loaded.settings.servers);
+        let workspace = self.doors.open::<Workspace>().ok()?;
+        let (gateway, redactor) = (self.gateway.clone(), Arc::clone(&session.redactor));
+        let watched = Watched::start(World::real(), flags, &session.loaded, &workspace, move |reloaded| {
+            match reloaded {
+                Ok(reloaded) => {
+                    redactor.learn(reloaded.secrets.iter().cloned());
+                    gateway.apply(&reloaded);
+                }
+                Err(problems) => {
+                    tracing::error!(target: "servers", %problems, "the settings are wrong, and everything stays as it was");
+                }
+            }
+        });
+        if let Some(file) = &watched.left_alone {
+            tracing::warn!(
+                target: "servers", file = %file.display(),
+                "changes of servers need a restart: agents may write where this file lies"
+            );
+        }
+        Some(watched)
     }
 
     /// Lets workflows finish the steps that they are in, ends the servers and writes what is left to record.
@@ -121,13 +147,7 @@ impl Assembly {
         if let Some(flows) = &self.flows {
             flows.end().await;
         }
-        let ends = self.upstreams.iter().map(|upstream| {
-            let upstream = Arc::clone(upstream);
-            tokio::spawn(async move { upstream.stop().await })
-        });
-        for end in ends.collect::<Vec<_>>() {
-            let _ = tokio::time::timeout(PATIENCE, end).await;
-        }
+        self.gateway.end().await;
         if let Some(store) = &self.store
             && !matches!(tokio::time::timeout(PATIENCE, store.flush()).await, Ok(Ok(())))
         {
@@ -178,6 +198,10 @@ fn own(settings: &Settings, reserved: &BTreeSet<String>, doors: &Doors) -> [Arc<
 }
 
 fn state_of(settings: &Settings, toolbox: &str) -> State {
+    // They appear with the first server.
+    if toolbox == "servers" && settings.servers.is_empty() {
+        return State::Off("add a server: `octoprox servers add --help`".to_owned());
+    }
     // What needs a model follows the toolbox that it belongs to, once there is a model.
     if toolbox == "summary" {
         return match settings.llm.url {
@@ -199,33 +223,10 @@ fn profiles(settings: &Settings) -> Result<Vec<Profile>, Failure> {
     made.collect()
 }
 
-fn spec(name: &str, server: &Server, session: &Session) -> Spec {
-    let open = |values: &std::collections::BTreeMap<String, crate::settings::Secret>| {
-        values.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect()
-    };
-    let link = match (&server.command, &server.url) {
-        (Some(program), _) => Link::Child(Command {
-            program: program.clone(),
-            args: server.args.clone(),
-            env: open(&server.env),
-            cwd: server.cwd.clone().or_else(|| session.loaded.settings.workspace.clone()),
-        }),
-        (None, url) => Link::Http { url: url.clone().unwrap_or_default(), headers: open(&server.headers) },
-    };
-    let mut spec = Spec::new(name, link);
-    spec.net = session.net.clone();
-    spec.call_timeout = Duration::from_secs(server.timeout_seconds);
-    spec.era = match server.era {
-        Era::Auto => None,
-        Era::Legacy => Some(octo_wire::Era::Legacy),
-        Era::Modern => Some(octo_wire::Era::Modern),
-    };
-    spec
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Server;
 
     #[test]
     fn a_call_starts_only_what_it_needs() {
@@ -238,6 +239,7 @@ mod tests {
             ("notion:search", "", Reach::One("notion".to_owned())),
             ("other__search", "", Reach::All),
             ("workflow_run", "", Reach::All),
+            ("servers_list", "", Reach::All),
             ("search", "", Reach::All),
             ("time_now", "bare", Reach::All),
         ] {

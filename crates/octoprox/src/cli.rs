@@ -1,20 +1,31 @@
 //! The command line. Data goes to standard output, talk to standard error.
 
 mod arguments;
+mod ask;
 mod audit;
+mod bridge;
 mod call;
+mod change;
 mod completions;
 mod config;
+mod doctor;
+mod door;
 mod envelope;
 mod failure;
 mod flow;
+mod import;
+mod init;
+mod login;
+mod logout;
 mod manual;
 mod out;
 mod pipes;
+mod programs;
 mod prompts;
 mod readable;
 mod saved;
 mod serve;
+mod servers;
 mod session;
 mod stdio;
 mod table;
@@ -36,7 +47,7 @@ use std::process::ExitCode;
 #[derive(Parser)]
 #[command(name = "octoprox", version, propagate_version = true, max_term_width = 100)]
 #[command(
-    after_help = "Examples:\n  octoprox tools\n  octoprox call time_now timezone=Europe/Berlin\n  octoprox serve"
+    after_help = "Examples:\n  octoprox init\n  octoprox tools\n  octoprox call time_now timezone=Europe/Berlin\n  octoprox serve"
 )]
 pub struct Cli {
     #[command(flatten)]
@@ -64,13 +75,20 @@ impl Common {
 
 #[derive(Subcommand)]
 enum Command {
+    Init(init::Init),
     Serve(serve::Serve),
     Stdio(stdio::Stdio),
+    Bridge(bridge::Bridge),
     Tools(tools::Tools),
     Call(call::Call),
     Prompts(prompts::Prompts),
+    Servers(servers::Servers),
+    Login(login::Login),
+    Logout(logout::Logout),
+    Import(import::Import),
     Flow(flow::Flow),
     Config(config::Config),
+    Doctor(doctor::Doctor),
     Audit(audit::Audit),
     Token(token::Token),
     Completions(completions::Completions),
@@ -101,6 +119,10 @@ pub fn main() -> ExitCode {
     if let Command::Launch { rest } = cli.command {
         return octo_grants::exec::launch::main(rest);
     }
+    // Secrets are in memory while the hub runs, and a core would write them down.
+    if let Err(error) = octo_grants::no_core() {
+        out::talk(&format!("octoprox: a crash could leave a core: {error}"));
+    }
     match run(&cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.tell(),
@@ -117,13 +139,20 @@ fn help(command: &str) -> String {
 fn run(cli: &Cli) -> Result<(), Failure> {
     let flags = cli.common.flags();
     match &cli.command {
+        Command::Init(command) => command.run(&flags),
         Command::Serve(command) => command.run(flags),
         Command::Stdio(command) => command.run(&flags),
+        Command::Bridge(command) => command.run(&flags),
         Command::Tools(command) => command.run(&flags),
         Command::Call(command) => command.run(&flags),
         Command::Prompts(command) => command.run(&flags),
+        Command::Servers(command) => command.run(&flags),
+        Command::Login(command) => command.run(&flags),
+        Command::Logout(command) => command.run(&flags),
+        Command::Import(command) => command.run(&flags),
         Command::Flow(command) => command.run(&flags),
         Command::Config(command) => command.run(&flags),
+        Command::Doctor(command) => command.run(&flags),
         Command::Audit(command) => command.run(&flags),
         Command::Token(command) => command.run(),
         Command::Completions(command) => command.run(),

@@ -7,11 +7,14 @@
 
 mod assemble;
 mod cli;
+mod clients;
 mod dialects;
+mod gateway;
 pub mod jq;
 mod nearest;
 mod program;
 pub mod prompts;
+mod secret_key;
 pub mod settings;
 pub mod telemetry;
 mod token;

@@ -1,32 +1,45 @@
 //! What the operator decides: one file, the environment over it, flags over that.
 
+mod applied;
 mod check;
+pub mod edit;
 mod explain;
-mod file;
-mod find;
+pub mod file;
+pub mod find;
 mod interpolate;
+mod keys;
 mod layers;
 mod load;
+mod missing;
 mod model;
 mod paths;
+pub mod plan;
 mod problem;
+pub mod replace;
 mod secret;
 mod sections;
 mod server;
+mod server_auth;
 mod servers_file;
 mod show;
 mod toolboxes;
 mod variables;
+mod watched;
 mod workspace;
 
-pub use check::binding;
-pub use load::{Flags, Loaded, load};
+pub use applied::Applied;
+pub use check::{LONGEST, binding, is_taken, listen_address};
+pub use load::{Flags, Loaded, check_one, load};
+pub use missing::Missing;
 pub use model::{Settings, schema};
-pub use problem::{Problem, Problems};
-pub use secret::{Secret, is_secret_name};
+pub use plan::{Action, Change, Servers};
+pub use problem::{Origin, Problem, Problems};
+pub use secret::{Secret, is_secret_name, without_secrets};
 pub use sections::{Durability, Telemetry};
-pub use server::{Era, Server};
+pub use server::{Connect, Era, Kind, Server, ServerSandbox, Share};
+pub use server_auth::{AuthKind, ServerAuth};
 pub use show::show;
+pub use watched::{Reloaded, Watched};
 pub use workspace::{HardLinks, Root, Sandbox};
 
 /// What the process was started in: its environment and its folder. Tests make their own.

@@ -1,6 +1,6 @@
 //! The list of toolboxes and what they may touch: the only place that names them all.
 
-use crate::settings::{Durability, HardLinks, Root, Sandbox, Settings};
+use crate::settings::{Durability, HardLinks, Root, Sandbox, ServerSandbox, Settings};
 use octo_flow::Flows;
 use octo_grants::chromium::{ChromiumSpec, Enclosure};
 use octo_grants::exec::{Exec, ExecLimits, ExecSpec, SandboxChoice, Sessions};
@@ -14,7 +14,7 @@ use octo_model::{CallId, Caller, Json, Members, ToolError};
 use octo_store::{KeptApis, KeptRuns, Memories, MemoryOptions};
 use octo_toolkit::{BoxFuture, Toolbox};
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
@@ -55,6 +55,7 @@ fn with_browser(settings: &Settings, shared: &tools_browser::Shared) -> Vec<Tool
         tools_openapi::toolbox(),
         tools_web::readability_toolbox(),
         tools_web::search_toolbox(search(settings)),
+        octo_upstream::servers::toolbox(),
         tools_shell::toolbox(shell(settings)),
         tools_git::ssh_toolbox(),
         tools_text::model_toolbox(),
@@ -151,12 +152,11 @@ pub fn doors(
         .with(Memory::new(Arc::new(memories(settings, state))))
         .with(Apis::new(Arc::new(apis(settings, state))))
         .with(Keep::new(Arc::new(Keeper(spills))));
-    let llm = model(settings)?;
-    if let Some(llm) = &llm {
-        doors = doors.with(llm.clone());
+    if let Some(llm) = model(settings)? {
+        doors = doors.with(llm);
     }
     let runs = Arc::new(KeptRuns::new(state, durability(settings)));
-    doors = doors.with(Flows::new(runs, llm, Clock::system()));
+    doors = doors.with(Flows::new(runs, Clock::system()));
     if let Some(root) = workspace.roots().first() {
         doors = doors.with(SshKey::new(state, &root.path));
     }
@@ -257,6 +257,28 @@ fn root_spec(name: &str, root: &Root) -> Option<RootSpec> {
     let path = root.path.clone().or_else(|| root.outside.clone())?;
     let writable = root.writable.unwrap_or(name == "repos");
     Some(RootSpec { name: name.to_owned(), path, outside: root.outside.clone(), writable })
+}
+
+/// A sandbox for the program of one server, with folders of its own.
+pub fn shut_in(
+    settings: &Settings,
+    sandbox: &ServerSandbox,
+    state: &Path,
+    program: &Path,
+) -> Result<Exec, ToolError> {
+    let folders = |paths: &[PathBuf], writable: bool| -> Vec<(PathBuf, bool)> {
+        paths.iter().map(|path| (path.clone(), writable)).collect()
+    };
+    let all = [folders(&sandbox.write, true), folders(&sandbox.read, false)].concat();
+    let roots = all.into_iter().enumerate().map(|(at, (path, writable))| RootSpec {
+        name: format!("folder{}", at + 1),
+        path,
+        outside: None,
+        writable,
+    });
+    let spec =
+        WorkspaceSpec { roots: roots.collect(), state: Some(state.to_owned()), ..WorkspaceSpec::default() };
+    Exec::new(programs(settings, Workspace::open(spec)?, state, program))
 }
 
 fn programs(settings: &Settings, workspace: Workspace, state: &Path, program: &Path) -> ExecSpec {

@@ -7,8 +7,18 @@
     reason = "tests start the binary, read its files and fail where it does"
 )]
 
+#[path = "cli/clients.rs"]
+mod clients;
+#[path = "cli/doctor.rs"]
+mod doctor;
 #[path = "cli/home.rs"]
 mod home;
+#[path = "cli/import.rs"]
+mod import;
+#[path = "cli/init.rs"]
+mod init;
+#[path = "cli/servers.rs"]
+mod servers;
 
 use home::Home;
 use serde_json::{Value, json};
@@ -220,7 +230,7 @@ fn a_cut_result_is_read_with_jq() {
 #[test]
 fn no_secret_reaches_log_or_screen() {
     let home = Home::new();
-    let canary = "canary-8675309";
+    let canary = "canary-8675309-long-enough";
     home.write("octoprox.yaml", "telemetry: {log_level: trace, log_file: log}\nservers: {a: {url: 'http://127.0.0.1:9/mcp?key=${MY_KEY}', headers: {X-Token: '${MY_KEY}'}}}");
     let mut command = home.command(&["serve", "--port", "0"]);
     command.env("MY_KEY", canary).env("TOOL_GATEWAY_SECRET", canary);

@@ -45,8 +45,18 @@ const WITHOUT_EXAMPLES: [&str; 11] = [
 ];
 
 /// Their examples need a network, a database or a browser. Their own tests run them, against servers on this machine.
-const OUTWARD: [&str; 9] =
-    ["browser", "database", "fetch", "github", "gitlab", "readability", "search", "summary", "weather"];
+const OUTWARD: [&str; 10] = [
+    "browser",
+    "database",
+    "fetch",
+    "github",
+    "gitlab",
+    "readability",
+    "search",
+    "servers",
+    "summary",
+    "weather",
+];
 
 /// Several clients drop a picture that stands beside a structure.
 const PICTURES: [&str; 1] = ["browser_screenshot"];

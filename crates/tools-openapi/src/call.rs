@@ -139,7 +139,7 @@ impl Tool for Call {
         Ok(Output {
             status_code: answer.status.as_u16(),
             headers: reply::headers(&answer.headers),
-            body: reply::body(&answer),
+            body: octo_openapi::body(&answer),
             truncated: answer.truncated,
             request: None,
             notice,

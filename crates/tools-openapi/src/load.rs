@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use url::Url;
 
-/// Loads an OpenAPI document (2.0, 3.0 or 3.1; JSON or YAML) under a name and keeps it, with its credential, for later calls. Fails
+/// Loads an OpenAPI document (2.0, 3.0 or 3.1, JSON or YAML) under a name and keeps it, with its credential, for later calls. Fails
 /// with the place where the document is wrong. Prefer openapi_list_apis to see what is loaded already.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -1,14 +1,10 @@
-//! What is shown of a request and of an answer.
+//! What is shown of a request and of the headers of an answer.
 
 use http::HeaderMap;
-use http::header::{CONTENT_TYPE, SET_COOKIE};
+use http::header::SET_COOKIE;
 use octo_openapi::Request;
-use octo_toolkit::Json;
-use octo_toolkit::hidden::clean;
-use octo_toolkit::net::Answer;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::json;
 use std::collections::BTreeMap;
 
 /// Bytes of a body that a dry run shows.
@@ -65,47 +61,4 @@ pub fn headers(headers: &HeaderMap) -> BTreeMap<String, String> {
             .or_insert_with(|| value.clone().into_owned());
     }
     told
-}
-
-/// JSON stays JSON, number by number; other text is a string; the rest is told, not shown.
-pub fn body(answer: &Answer) -> Json {
-    let kind = answer.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    if answer.body.is_empty() {
-        return Json::null();
-    }
-    let Some(text) = text(answer, kind) else {
-        let size = answer.body.len();
-        return Json::from(json!({"binary": true, "content_type": kind, "bytes": size}));
-    };
-    if kind.contains("json")
-        && !answer.truncated
-        && let Ok(json) = Json::parse(text.trim().to_owned())
-    {
-        return json;
-    }
-    Json::text(&clean(text).text)
-}
-
-/// The body as text, if it is text; a character that was cut at the end is left out.
-fn text<'a>(answer: &'a Answer, kind: &str) -> Option<&'a str> {
-    let body: &[u8] = &answer.body;
-    let whole = match std::str::from_utf8(body) {
-        Ok(text) => text,
-        Err(error) if answer.truncated && error.error_len().is_none() => {
-            body.get(..error.valid_up_to()).and_then(|valid| std::str::from_utf8(valid).ok())?
-        }
-        Err(_) => return None,
-    };
-    let named_binary = [
-        "image/",
-        "audio/",
-        "video/",
-        "font/",
-        "application/octet-stream",
-        "application/pdf",
-        "application/zip",
-    ]
-    .iter()
-    .any(|start| kind.starts_with(start));
-    (!named_binary && !whole.contains('\0')).then_some(whole)
 }

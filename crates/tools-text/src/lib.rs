@@ -1,6 +1,7 @@
 //! The text toolboxes: what can be counted in a text, and what a language model makes of it.
 
 mod analyze;
+mod ask;
 mod parts;
 mod summarize;
 
@@ -13,7 +14,9 @@ pub fn toolbox() -> Toolbox {
 
 /// What needs a language model.
 pub fn model_toolbox() -> Toolbox {
-    Toolbox::new("summary", "Summaries by the operator's language model.").with(summarize::Summarize)
+    Toolbox::new("summary", "Answers and summaries by the operator's language model.")
+        .with(ask::Ask)
+        .with(summarize::Summarize)
 }
 
 #[cfg(test)]

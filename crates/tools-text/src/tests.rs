@@ -89,3 +89,17 @@ async fn what_cannot_be_done_says_what_to_do() {
     let error = summarize(&Doors::default(), json!({"text": "x"})).await.unwrap_err();
     assert!(error.hint.unwrap().contains("OCTOPROX_LLM_URL"));
 }
+
+#[tokio::test]
+async fn a_question_is_asked_as_it_is() {
+    let (doors, asked) = model().await;
+    let bench = Bench::new(model_toolbox(), doors);
+    let got =
+        bench.call("text_ask", json!({"prompt": "Why tea?", "system": "Be brief.", "max_tokens": 9})).await;
+    assert_eq!(got.unwrap(), json!({"text": "Sum of Why tea?"}));
+    let empty = bench.call("text_ask", json!({"prompt": " "})).await.unwrap_err();
+    assert_eq!(empty.kind, Kind::Invalid);
+    let asked = asked.lock().unwrap();
+    let [(body, _)] = asked.as_slice() else { panic!("{}", asked.len()) };
+    assert_eq!((&body["messages"][0]["content"], &body["max_tokens"]), (&json!("Be brief."), &json!(9)));
+}

@@ -128,6 +128,24 @@ async fn a_model_answers_as_text_or_as_its_schema_says() -> Result<()> {
     Ok(())
 }
 
+#[tokio::test]
+async fn a_model_is_asked_under_the_same_rules_and_records_as_any_tool() -> Result<()> {
+    let flow = "version: 1\nname: ask\nsteps: [{id: text, llm: {prompt: Why?}}]\n";
+    let (home, work, _) = kitchen(json!({})).await?;
+    std::fs::write(work.join("ask.yaml"), flow)?;
+    assert_eq!(run(&home, "ask.yaml", &[]).await?.0, 0);
+    let records = home.audit(10).await?;
+    let asked = |record: &&Value| record.to_string().contains("text_ask");
+    assert!(records.iter().filter(asked).count() >= 1, "{records:?}");
+
+    let rule = json!({"name": "no-model", "tools": ["text_*"], "decision": "deny", "hint": "Not here."});
+    let (home, work, _) = kitchen(json!({"policy": {"rules": [rule]}})).await?;
+    std::fs::write(work.join("ask.yaml"), flow)?;
+    let (code, out, err) = home.run(&["flow", "run", "ask.yaml"]).await?;
+    assert!(code != 0 && err.contains("no-model"), "{code} {out} {err}");
+    Ok(())
+}
+
 fn git(folder: &Path, args: &[&str]) -> Result<()> {
     let identity = ["-c", "user.name=T", "-c", "user.email=t@example.com", "-c", "init.defaultBranch=main"];
     anyhow::ensure!(Command::new("git").current_dir(folder).args(identity).args(args).status()?.success());

@@ -3,14 +3,15 @@
 mod page;
 
 use super::cargo;
+use super::client::Client;
 use super::report::median;
 use super::servers::{Running, free_port};
-use anyhow::{Context, Result, ensure};
-use std::io::{BufRead, BufReader, Read, Write};
+use anyhow::{Result, ensure};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const ROUNDS: usize = 21;
 /// One call takes too little time to be measured alone.
@@ -83,46 +84,6 @@ fn measure(
     }
     println!("| {what} | {:.3} | {:.3} | {:.2} | at most 3 |", median(ours), median(theirs), median(ratios));
     Ok(())
-}
-
-/// One connection that stays open.
-struct Client {
-    from: BufReader<TcpStream>,
-    port: u16,
-}
-
-impl Client {
-    fn connect(port: u16) -> Result<Self> {
-        let stream = TcpStream::connect(("127.0.0.1", port))?;
-        stream.set_nodelay(true)?;
-        Ok(Self { from: BufReader::with_capacity(1 << 16, stream), port })
-    }
-
-    /// The body of the answer, and how long it took until its last byte.
-    fn send(&mut self, method: &str, path: &str, body: &str) -> Result<(Vec<u8>, Duration)> {
-        let request = format!(
-            "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-            self.port,
-            body.len()
-        );
-        let began = Instant::now();
-        self.from.get_mut().write_all(request.as_bytes())?;
-        let mut length = None;
-        loop {
-            let mut line = String::new();
-            ensure!(self.from.read_line(&mut line)? > 0, "the connection ended");
-            let line = line.trim_end().to_ascii_lowercase();
-            if line.is_empty() {
-                break;
-            }
-            if let Some(value) = line.strip_prefix("content-length:") {
-                length = Some(value.trim().parse()?);
-            }
-        }
-        let mut body = vec![0; length.context("an answer without a length")?];
-        self.from.read_exact(&mut body)?;
-        Ok((body, began.elapsed()))
-    }
 }
 
 /// Gives the same page for every path, over connections that stay open, until the program ends.

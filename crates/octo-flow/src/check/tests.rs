@@ -257,3 +257,16 @@ fn what_would_be_called_is_told() {
     assert_eq!(told, [("read", "reads", true, "a".to_owned()), ("post", "writes", false, "b,d".to_owned())]);
     assert_eq!(found.warnings[0].message, "The parameter `idle` is used nowhere.");
 }
+
+#[test]
+fn what_is_too_much_is_told_in_a_few_words() {
+    let many: String = (0..1_000).map(|at| format!("  - [{{id: s{at}, tool: post}}]\n")).collect();
+    let (open, close) = ("[{\"id\": \"a\", \"steps\": ".repeat(100), "}]".repeat(100));
+    for (text, words) in [
+        (format!("{HEAD}steps:\n- id: p\n  parallel:\n{many}"), "has more than"),
+        (format!("{{\"version\": 1, \"name\": \"t\", \"steps\": {open}[]{close}}}"), "nested too deeply"),
+    ] {
+        let said = problems(&text);
+        assert!(said.len() == 1 && said[0].contains(words) && said[0].len() < 100, "{said:?}");
+    }
+}

@@ -4,7 +4,7 @@ use super::book::{Attempt, Status};
 use super::frame::{Frame, Sight};
 use super::session::Session;
 use super::stop::{Failure, Stop};
-use super::world::{facts, no_model};
+use super::world::{MODEL, facts};
 use crate::expr::Fault;
 use crate::plan::{Act, Step};
 use crate::written::Repeat;
@@ -17,8 +17,6 @@ use std::time::{Duration, Instant};
 /// What one step may answer with.
 const MOST_BYTES: usize = 4 << 20;
 const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
-/// How long a language model may take where the step does not say.
-const THOUGHT: Duration = Duration::from_secs(120);
 
 /// What a step is called with.
 enum Asked {
@@ -110,12 +108,7 @@ impl Session {
         let (call, outcome) = match asked {
             Asked::Tool { name, arguments } => self.call_tool(name, arguments, timeout).await,
             Asked::Llm { prompt, system, schema, max_tokens } => {
-                let answer = self.think(&prompt, &system, schema.as_ref(), max_tokens, timeout);
-                let outcome = tokio::select! {
-                    outcome = answer => outcome,
-                    () = self.live.cancel.cancelled() => Err(ToolError::new(Kind::Cancelled, "Cancelled.")),
-                };
-                (None, outcome.map_err(|error| Failure::of(key, &error)))
+                self.think(&prompt, &system, schema.as_ref(), max_tokens, timeout).await
             }
         };
         let outcome = outcome.map_err(|failure| Failure { key: key.to_owned(), ..failure });
@@ -156,6 +149,7 @@ impl Session {
         }
     }
 
+    /// Asks the model through its tool, and holds its answer against the schema.
     async fn think(
         &self,
         prompt: &str,
@@ -163,26 +157,24 @@ impl Session {
         schema: Option<&Value>,
         max_tokens: u64,
         timeout: Option<Duration>,
-    ) -> Result<Value, ToolError> {
-        let llm = self.engine.llm.as_ref().ok_or_else(no_model)?;
-        let timeout = timeout.unwrap_or(THOUGHT);
-        let Some(schema) = schema else {
-            let text = llm.ask(system, prompt, max_tokens, timeout).await?;
-            return Ok(json!({"text": text}));
+    ) -> (Option<String>, Result<Value, Failure>) {
+        let system = match schema {
+            Some(schema) => format!(
+                "{system}\nAnswer with JSON alone, without a word around it. It must fit this JSON Schema: {schema}"
+            ),
+            None => system.to_owned(),
         };
-        let system = format!(
-            "{system}\nAnswer with JSON alone, without a word around it. It must fit this JSON Schema: {schema}"
-        );
-        let text = llm.ask(system.trim(), prompt, max_tokens, timeout).await?;
-        let bare = text.trim().trim_start_matches("```json").trim_matches('`').trim();
-        let misfit = |why: String| {
-            ToolError::unavailable(format!("The model's answer does not fit the schema: {why}."))
-                .hint("Ask more plainly, or give the step a `retry`.")
-        };
-        let answer: Value = serde_json::from_str(bare).map_err(|error| misfit(error.to_string()))?;
-        let validator = jsonschema::options().build(schema).map_err(ToolError::internal)?;
-        let wrong = validator.iter_errors(&answer).next().map(|error| error.to_string());
-        wrong.map_or(Ok(answer), |why| Err(misfit(why.chars().take(200).collect())))
+        let arguments = [
+            ("prompt".to_owned(), json!(prompt)),
+            ("system".to_owned(), json!(system.trim())),
+            ("max_tokens".to_owned(), json!(max_tokens)),
+        ];
+        let (call, answer) = self.call_tool(MODEL.to_owned(), arguments.into_iter().collect(), timeout).await;
+        let fitting = answer.and_then(|answer| match schema {
+            Some(schema) => fitting(&answer, schema).map_err(|error| Failure::of("", &error)),
+            None => Ok(answer),
+        });
+        (call, fitting)
     }
 
     /// The output, when there is room for it.
@@ -317,6 +309,20 @@ impl Tried {
         attempt.took_ms = Some(u64::try_from(self.took.as_millis()).unwrap_or(u64::MAX));
         attempt.call.clone_from(&self.call);
     }
+}
+
+/// The JSON in a model's answer.
+fn fitting(answer: &Value, schema: &Value) -> Result<Value, ToolError> {
+    let text = answer.get("text").and_then(Value::as_str).unwrap_or_default();
+    let bare = text.trim().trim_start_matches("```json").trim_matches('`').trim();
+    let misfit = |why: String| {
+        ToolError::unavailable(format!("The model's answer does not fit the schema: {why}."))
+            .hint("Ask more plainly, or give the step a `retry`.")
+    };
+    let answer: Value = serde_json::from_str(bare).map_err(|error| misfit(error.to_string()))?;
+    let validator = jsonschema::options().build(schema).map_err(ToolError::internal)?;
+    let wrong = validator.iter_errors(&answer).next().map(|error| error.to_string());
+    wrong.map_or(Ok(answer), |why| Err(misfit(why.chars().take(200).collect())))
 }
 
 /// What a tool has answered: its structure, or its text as `text`.

@@ -2,15 +2,16 @@
 
 use super::Asker;
 use crate::check::{Facts, World};
-use octo_grants::Llm;
 use octo_hub::{Entry, Hub};
-use octo_model::ToolError;
+use octo_model::{Kind, ToolError};
 use serde_json::Value;
+
+/// The tool that steps with `llm` call: the model is asked under the same rules, limits and records as anything else.
+pub const MODEL: &str = "text_ask";
 
 pub struct Catalogue<'a> {
     pub hub: &'a Hub,
     pub asker: &'a Asker,
-    pub llm: Option<&'a Llm>,
 }
 
 impl World for Catalogue<'_> {
@@ -20,16 +21,16 @@ impl World for Catalogue<'_> {
     }
 
     fn model(&self) -> Result<(), ToolError> {
-        match self.llm {
-            Some(_) => Ok(()),
-            None => Err(no_model()),
+        match self.tool(MODEL) {
+            Ok(_) => Ok(()),
+            // Where everything is shown, the tool is missing only without a model.
+            Err(error) if error.kind != Kind::Denied && self.asker.origin.profile.is_empty() => {
+                Err(ToolError::unavailable("No language model is set.")
+                    .hint("Ask the operator to set OCTOPROX_LLM_URL and OCTOPROX_LLM_MODEL."))
+            }
+            Err(error) => Err(error),
         }
     }
-}
-
-pub fn no_model() -> ToolError {
-    ToolError::unavailable("No language model is set.")
-        .hint("Ask the operator to set OCTOPROX_LLM_URL and OCTOPROX_LLM_MODEL.")
 }
 
 /// A tool in the words of the profile.

@@ -295,7 +295,7 @@ impl Bench {
             RootSpec { name: "workspace".into(), path: folder.path().join("work"), outside: None, writable };
         let workspace =
             Workspace::open(WorkspaceSpec { roots: vec![root], ..WorkspaceSpec::default() }).unwrap();
-        let flows = Flows::new(Arc::new(store.clone()), None, Clock::system());
+        let flows = Flows::new(Arc::new(store.clone()), Clock::system());
         let doors = Doors::default().with(workspace).with(flows.clone());
         let memory = Arc::new(Memory::default());
         let few =

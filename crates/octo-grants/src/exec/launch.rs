@@ -25,6 +25,8 @@ use std::time::{Duration, Instant};
 
 /// How often a program's processes are counted, and those that have ended forgotten.
 const TICK: Duration = Duration::from_millis(50);
+/// The same where they are not counted: a server may be idle for days, and its launcher with it.
+const SLOW_TICK: Duration = Duration::from_secs(5);
 /// A plan is a command line and an environment.
 const MAX_PLAN: usize = 64 << 20;
 
@@ -243,7 +245,8 @@ impl Program {
         if !ended {
             sources.push(PollFd::new(held, PollFlags::IN));
         }
-        let tick = Timespec { tv_sec: 0, tv_nsec: i64::from(TICK.subsec_nanos()) };
+        let tick = if self.processes == 0 && !ended { SLOW_TICK } else { TICK };
+        let tick = Timespec { tv_sec: tick.as_secs().cast_signed(), tv_nsec: i64::from(tick.subsec_nanos()) };
         retry_on_intr(|| poll(&mut sources, Some(&tick)))?;
         if sources.first().is_none_or(|source| source.revents().is_empty()) {
             return Ok(true);

@@ -171,13 +171,13 @@ async fn pour(feed: Option<(Sender, Bytes)>) {
 }
 
 /// Our end and theirs.
-pub(super) fn output_pipe() -> io::Result<(Receiver, OwnedFd)> {
+pub(crate) fn output_pipe() -> io::Result<(Receiver, OwnedFd)> {
     let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC)?;
     Ok((Receiver::from_owned_fd(ours)?, theirs))
 }
 
 /// Their end and ours.
-pub(super) fn input_pipe() -> io::Result<(OwnedFd, Sender)> {
+pub(crate) fn input_pipe() -> io::Result<(OwnedFd, Sender)> {
     let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC)?;
     Ok((theirs, Sender::from_owned_fd(ours)?))
 }

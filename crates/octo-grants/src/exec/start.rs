@@ -42,7 +42,7 @@ pub(super) struct Order {
 }
 
 /// How the main process ended.
-pub(super) struct Ended {
+pub(crate) struct Ended {
     pub exit: Exit,
     pub limit: Option<Limit>,
 }
@@ -252,7 +252,7 @@ impl Running {
     }
 
     /// Waits for the main process. May be dropped while it waits.
-    pub(super) async fn ended(&mut self) -> Ended {
+    pub(crate) async fn ended(&mut self) -> Ended {
         match self.report().await {
             Some(Report::Ended { code, signal, too_many }) => {
                 let exit = code.map_or(Exit::Signal(signal.unwrap_or(libc::SIGKILL)), Exit::Code);

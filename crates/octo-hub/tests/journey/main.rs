@@ -10,6 +10,7 @@
 )]
 
 mod bench;
+mod names;
 mod profiles;
 
 use bench::{Scripted, Workbench, tool};

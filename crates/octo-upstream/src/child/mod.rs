@@ -3,7 +3,10 @@
 mod lines;
 mod process;
 mod queue;
+mod rubbish;
+mod said;
 mod unread;
 
 pub(crate) use process::Process;
 pub(crate) use queue::Queue;
+pub(crate) use said::Said;

@@ -2,14 +2,16 @@
 
 use super::lines::{Lines, Next};
 use super::queue::{Queue, write};
-use crate::fail::{Fail, Outcome};
+use super::rubbish::Rubbish;
+use super::said::Said;
+use crate::fail::Fail;
 use crate::inbox::{Inbox, Origin};
 use crate::lost::Lost;
-use crate::read::{Broken, read};
+use crate::read::read;
 use crate::task::Owned;
 use crate::wire::Wire;
-use octo_grants::{Command, Group};
-use std::sync::{Arc, Mutex, PoisonError};
+use octo_grants::{Child, Group};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncRead;
 use tokio::sync::oneshot;
@@ -19,9 +21,12 @@ use tokio_util::sync::CancellationToken;
 const STDERR_LINE: usize = 2000;
 /// How long a child may take to end by itself.
 const GRACE: Duration = Duration::from_secs(1);
+/// So many lines are taken before the other servers are looked after.
+const IN_A_ROW: u32 = 32;
 const SORTING: Duration = Duration::from_millis(200);
 
 pub(crate) struct Process {
+    pub(crate) pid: Option<u32>,
     group: Group,
     queue: Queue,
     _writer: Owned,
@@ -29,25 +34,23 @@ pub(crate) struct Process {
     _stderr: Owned,
 }
 
-/// The last thing that a child said on standard error: it often tells why it ended.
-type LastWords = Arc<Mutex<String>>;
-
 impl Process {
-    pub(crate) fn start(
-        command: &Command,
+    /// Serves the streams of a child that has just been started.
+    pub(crate) fn attend(
+        child: Child,
         limit: usize,
         inbox: &Arc<Inbox>,
         lost: &Lost,
-    ) -> Outcome<(Wire, Self)> {
-        let child =
-            command.spawn().map_err(|error| Fail::NotSent(format!("{}: {error}", command.program)))?;
+        said: &Arc<Said>,
+    ) -> (Wire, Self) {
+        let pid = child.id();
         let (stdin, stdout, stderr, group) = child.split();
         let (queue, lines) = Queue::new();
         let wire = Wire::Child(queue.clone());
-        let words = LastWords::default();
         let (ended, (sorted, sorting)) = (CancellationToken::new(), oneshot::channel());
         let (its_inbox, its_lost, its_end) = (inbox.clone(), lost.clone(), ended.clone());
         let process = Self {
+            pid,
             group,
             queue,
             _writer: tokio::spawn(async move {
@@ -55,18 +58,19 @@ impl Process {
                 let _ = sorted.send(());
             })
             .into(),
-            _stderr: tokio::spawn(hear(stderr, inbox.name.clone(), words.clone())).into(),
+            _stderr: tokio::spawn(hear(stderr, inbox.name.clone(), said.clone())).into(),
             _reader: tokio::spawn(follow(
-                Lines::new(stdout, limit),
+                stdout,
+                limit,
                 inbox.clone(),
                 wire.clone(),
                 lost.clone(),
-                words,
+                said.clone(),
                 Writer { ended, sorting },
             ))
             .into(),
         };
-        Ok((wire, process))
+        (wire, process)
     }
 
     /// Closes the child's input, gives it a moment, and ends what is left of its group.
@@ -84,22 +88,33 @@ struct Writer {
 
 /// Reads messages until the child ends; then nothing that waits will be answered.
 async fn follow(
-    mut lines: Lines<impl AsyncRead + Unpin>,
+    stdout: impl AsyncRead + Unpin,
+    limit: usize,
     inbox: Arc<Inbox>,
     wire: Wire,
     lost: Lost,
-    words: LastWords,
+    said: Arc<Said>,
     writer: Writer,
 ) {
+    let mut lines = Lines::new(stdout, limit);
+    let mut rubbish = Rubbish::default();
+    let mut count = 0_u32;
     let why = loop {
+        count = count.wrapping_add(1);
+        if count.is_multiple_of(IN_A_ROW) {
+            // What has been read already would be taken to its end before anybody else is heard.
+            tokio::task::yield_now().await;
+        }
         match lines.next().await {
             Next::Line(line) if line.is_empty() => {}
             Next::Line(line) => match read(line) {
                 Ok(messages) => messages.into_iter().for_each(|one| inbox.take(one, Origin::Shared, &wire)),
-                Err(broken) => refuse(&inbox, broken),
+                Err(broken) => rubbish.take(&inbox, broken).await,
             },
-            Next::TooLong => break Fail::Lost("it sent a line over the limit".to_owned()),
-            Next::End => break Fail::Lost(epitaph(&words).await),
+            // A single call that waits is the one that was being answered.
+            Next::TooLong if inbox.calls.waiting() == 1 => break Fail::TooLarge(limit),
+            Next::TooLong => break Fail::Lost(format!("it sent a line of more than {limit} bytes")),
+            Next::End => break Fail::Lost(epitaph(&said).await),
         }
     };
     writer.ended.cancel();
@@ -109,32 +124,21 @@ async fn follow(
     lost.set(why);
 }
 
-fn refuse(inbox: &Inbox, broken: Broken) {
-    tracing::warn!(target: "upstream", server = %inbox.name, fault = %broken.fault, "a line that is not a message");
-    if let Some(id) = broken.id {
-        inbox.calls.settle(id, Err(Fail::Garbled(broken.fault.to_string())));
-    }
-}
-
-async fn epitaph(words: &LastWords) -> String {
+async fn epitaph(said: &Said) -> String {
     // Standard error may lag behind a little.
     tokio::time::sleep(Duration::from_millis(10)).await;
-    let words = words.lock().unwrap_or_else(PoisonError::into_inner);
-    if words.is_empty() {
-        "the program has ended".to_owned()
-    } else {
-        format!("the program has ended; it said last: {words}")
+    match said.last() {
+        None => "the program has ended".to_owned(),
+        Some(last) => format!("the program has ended; it said last: {last}"),
     }
 }
 
-async fn hear(stderr: impl AsyncRead + Unpin, name: Arc<str>, words: LastWords) {
+async fn hear(stderr: impl AsyncRead + Unpin, name: Arc<str>, said: Arc<Said>) {
     let mut lines = Lines::new(stderr, STDERR_LINE);
     while let Some(line) = lines.next_cut().await {
-        tracing::debug!(target: "upstream", server = %name, "{line}");
         if !line.is_empty() {
-            let mut last = words.lock().unwrap_or_else(PoisonError::into_inner);
-            last.clear();
-            last.extend(line.chars().take(200));
+            let line = said.hear(&line);
+            tracing::debug!(target: "upstream", server = %name, "{line}");
         }
     }
 }

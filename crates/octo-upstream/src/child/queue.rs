@@ -9,7 +9,7 @@ use bytes::Bytes;
 use octo_wire::{Id, Message};
 use std::sync::Arc;
 use tokio::io::AsyncWriteExt;
-use tokio::process::ChildStdin;
+use tokio::net::unix::pipe::Sender;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -77,7 +77,7 @@ fn gone() -> Fail {
 /// Writes lines until there are no more, the child no longer reads, or it has ended. Requests that the child
 /// cannot have read then fail as not sent, so that they may be sent to its successor.
 pub(super) async fn write(
-    mut stdin: ChildStdin,
+    mut stdin: Sender,
     mut lines: mpsc::Receiver<Line>,
     inbox: Arc<Inbox>,
     lost: Lost,
@@ -127,7 +127,7 @@ impl Line {
 }
 
 /// Small lines go out together. False when the last line has been written.
-async fn write_batch(stdin: &mut ChildStdin, batch: &[Line], buffer: &mut Vec<u8>) -> std::io::Result<bool> {
+async fn write_batch(stdin: &mut Sender, batch: &[Line], buffer: &mut Vec<u8>) -> std::io::Result<bool> {
     let mut goes_on = true;
     for line in batch {
         match line {

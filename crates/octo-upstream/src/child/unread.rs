@@ -2,7 +2,7 @@
 
 use super::queue::Line;
 use std::collections::VecDeque;
-use tokio::process::ChildStdin;
+use tokio::net::unix::pipe::Sender;
 
 /// No pipe holds more than this.
 const MOST: u64 = 1 << 20;
@@ -29,7 +29,7 @@ impl Unread {
     }
 
     /// The requests of which the child has read nothing. One that was read in part counts as read.
-    pub(super) fn left_in(&self, pipe: &ChildStdin) -> Vec<u64> {
+    pub(super) fn left_in(&self, pipe: &Sender) -> Vec<u64> {
         let left = rustix::io::ioctl_fionread(pipe).unwrap_or(0);
         let read = self.written.saturating_sub(left);
         self.requests.iter().filter(|(begin, _)| *begin >= read && left > 0).map(|(_, id)| *id).collect()

@@ -1,18 +1,18 @@
 //! The answer to a POST, before it is known to be one.
 
 use super::client::deepest;
+use super::pause::retry_after;
 use crate::fail::{Fail, Outcome};
 use crate::read::read;
 use bytes::{Bytes, BytesMut};
-use http::header::{CONTENT_TYPE, RETRY_AFTER};
-use http::response::Parts;
+use http::header::CONTENT_TYPE;
 use http::{Response, StatusCode};
 use http_body::Body;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use octo_grants::Clock;
 use octo_model::RpcError;
 use octo_wire::{Message, code};
-use std::time::Duration;
 
 /// So much of an error page is read.
 const ERROR_PAGE: usize = 1 << 20;
@@ -67,7 +67,8 @@ pub(super) async fn refusal(response: Response<Incoming>, has_session: bool) -> 
         Some(error) => Fail::Rpc(error),
         None => {
             let text = String::from_utf8_lossy(&text).chars().take(EXCERPT).collect();
-            Fail::Status { code: parts.status.as_u16(), text, retry_after: retry_after(&parts) }
+            let retry_after = retry_after(&parts.headers, Clock::system().now());
+            Fail::Status { code: parts.status.as_u16(), text, retry_after }
         }
     }
 }
@@ -83,9 +84,4 @@ fn error_in(text: &Bytes) -> Option<RpcError> {
 fn session_is_gone(status: StatusCode, text: &[u8]) -> bool {
     let names_it = || String::from_utf8_lossy(text).to_ascii_lowercase().contains("session");
     status == StatusCode::NOT_FOUND || (status == StatusCode::BAD_REQUEST && names_it())
-}
-
-fn retry_after(parts: &Parts) -> Option<Duration> {
-    let seconds = parts.headers.get(RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
-    Some(Duration::from_secs(seconds))
 }

@@ -40,7 +40,7 @@ pub(crate) async fn follow(
                 mark = events.mark;
             }
             Err(why @ (Fail::Expired | Fail::NotSent(_))) => return lost.set(why),
-            Err(Fail::Reset(_)) => {}
+            Err(Fail::Reset(_) | Fail::Barred(_)) => {}
             Err(Fail::Status { code: 500.., .. }) => {}
             // 405: no such stream. Nothing else that a server may say here will change by asking again.
             Err(why) => {

@@ -6,6 +6,7 @@ use super::events::{Events, Mark};
 use super::headers::{STREAM, standing};
 use super::moved::moved;
 use crate::fail::{Fail, Outcome};
+use crate::login::{Account, Used};
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri};
@@ -33,6 +34,7 @@ pub(crate) struct Endpoint {
     session: OnceLock<HeaderValue>,
     pub(super) limit: usize,
     runtime: Handle,
+    account: Option<Arc<Account>>,
 }
 
 impl Endpoint {
@@ -55,7 +57,13 @@ impl Endpoint {
             session: OnceLock::new(),
             limit,
             runtime: Handle::current(),
+            account: None,
         })
+    }
+
+    /// Speaks with this login from here on.
+    pub(crate) fn with_account(self, account: Option<Arc<Account>>) -> Self {
+        Self { account, ..self }
     }
 
     /// Keeps the session that the answer to the handshake names.
@@ -155,6 +163,8 @@ impl Endpoint {
         }
     }
 
+    /// With the login, where there is one. What was refused goes out once more when there is a better token: the server has
+    /// not looked at it.
     async fn call_at(
         &self,
         uri: &Uri,
@@ -162,9 +172,43 @@ impl Endpoint {
         headers: HeaderMap,
         body: Bytes,
     ) -> Outcome<Response<Incoming>> {
+        let Some(account) = &self.account else {
+            return self.send_to(uri.clone(), method, headers, body).await;
+        };
+        let (used, response) = self.call_as(account, uri, &method, &headers, &body).await?;
+        let status = response.status();
+        if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+            && account.refused(used, status, response.headers()).await?
+        {
+            return self.call_as(account, uri, &method, &headers, &body).await.map(|(_, response)| response);
+        }
+        Ok(response)
+    }
+
+    async fn call_as(
+        &self,
+        account: &Account,
+        uri: &Uri,
+        method: &Method,
+        headers: &HeaderMap,
+        body: &Bytes,
+    ) -> Outcome<(Used, Response<Incoming>)> {
+        let (mut uri, mut headers) = (uri.clone(), headers.clone());
+        let used = account.dress(&mut uri, &mut headers).await?;
+        let response = self.send_to(uri, method.clone(), headers, body.clone()).await?;
+        Ok((used, response))
+    }
+
+    async fn send_to(
+        &self,
+        uri: Uri,
+        method: Method,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Outcome<Response<Incoming>> {
         let mut request = http::Request::new(Full::new(body));
         *request.method_mut() = method;
-        *request.uri_mut() = uri.clone();
+        *request.uri_mut() = uri;
         *request.headers_mut() = headers;
         self.client.request(request).await.map_err(|error| fail(&error))
     }

@@ -8,6 +8,7 @@ mod events;
 mod exchange;
 mod headers;
 mod moved;
+mod pause;
 
 pub(crate) use back::follow as follow_back_channel;
 pub(crate) use client::{Client, client};

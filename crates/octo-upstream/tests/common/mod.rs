@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 pub mod http;
+pub mod life;
 
 /// A client that writes down what it hears and answers what it is asked.
 pub struct Client {

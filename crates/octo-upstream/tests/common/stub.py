@@ -2,6 +2,8 @@
 
 import json
 import os
+import socket
+import subprocess
 import sys
 import threading
 import time
@@ -57,6 +59,42 @@ def call(message):
         return text(os.getpid())
     if name == "die":
         os._exit(3)
+    if name == "env":
+        return text(dict(os.environ))
+    if name == "say":
+        print(arguments["text"], file=sys.stderr, flush=True)
+        return text("said")
+    if name == "rubbish":
+        with lock:
+            for n in range(arguments["lines"] // 1000):
+                sys.stdout.write("".join(f"rubbish {n} {m} }}{{\n" for m in range(1000)))
+            sys.stdout.flush()
+        return text("through")
+    if name == "flood":
+        with lock:
+            for _ in range(arguments["megabytes"]):
+                sys.stdout.write("x" * (1 << 20))
+            sys.stdout.write("\n")
+            sys.stdout.flush()
+        return text("through")
+    if name == "offspring":
+        # One that stays, and one that leaves the group and the session.
+        here = subprocess.Popen(["sleep", "1000"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        away = subprocess.Popen(["sleep", "1000"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                start_new_session=True)
+        return text([os.getpid(), here.pid, away.pid])
+    if name == "open":
+        try:
+            with open(arguments["path"], arguments.get("mode", "r")) as file:
+                return text(file.read() if file.readable() else file.write("written"))
+        except OSError as error:
+            return text({"error": type(error).__name__})
+    if name == "connect":
+        try:
+            socket.create_connection(("127.0.0.1", arguments["port"]), 5).close()
+            return text("connected")
+        except OSError as error:
+            return text({"error": type(error).__name__})
     if name == "progress":
         for n in (1, 2, 3):
             send({"method": "notifications/progress", "params": {
@@ -94,6 +132,15 @@ def call(message):
 TOOLS = ["echo", "sleep", "hold", "release", "seen", "pid", "die", "progress", "elicit", "ping", "strange", "log", "change",
          "touch", "garbage"]
 listed = 0
+# Where a test keeps count of the starts; the second one has another tool.
+starts = 0
+if "STUB_STARTS" in os.environ:
+    with open(os.environ["STUB_STARTS"], "a+") as file:
+        file.write("x")
+        file.seek(0)
+        starts = len(file.read())
+if starts > 1:
+    TOOLS.append("newer")
 
 
 def answer(message):
@@ -145,6 +192,11 @@ def handle(message):
         send({"id": message["id"], "error": {"code": -32601, "message": f"unknown: {error}", "data": {"x": 1}}})
 
 
+if mode == "slow":
+    time.sleep(2)
+if mode == "hung":
+    print("stub hangs", file=sys.stderr, flush=True)
+    time.sleep(1000)
 print("stub is up", file=sys.stderr, flush=True)
 for line in sys.stdin:
     message = json.loads(line)

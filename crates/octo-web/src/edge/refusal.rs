@@ -11,6 +11,7 @@ pub enum Refusal {
     Origin,
     Unlisted,
     NoEntry(NoEntry),
+    NotAdmin,
     TwoLengths,
     TooLarge { limit: usize },
     Stalled,
@@ -20,7 +21,7 @@ impl Refusal {
     fn status(self) -> StatusCode {
         match self {
             Self::Host => StatusCode::MISDIRECTED_REQUEST,
-            Self::Origin => StatusCode::FORBIDDEN,
+            Self::Origin | Self::NotAdmin => StatusCode::FORBIDDEN,
             Self::Unlisted => StatusCode::NOT_FOUND,
             Self::NoEntry(_) => StatusCode::UNAUTHORIZED,
             Self::TwoLengths => StatusCode::BAD_REQUEST,
@@ -31,7 +32,7 @@ impl Refusal {
 
     fn kind(self) -> &'static str {
         match self {
-            Self::Host | Self::Origin => "denied",
+            Self::Host | Self::Origin | Self::NotAdmin => "denied",
             Self::Unlisted => "not_found",
             Self::NoEntry(_) => "unauthorized",
             Self::TwoLengths => "invalid",
@@ -48,6 +49,7 @@ impl Refusal {
             Self::Unlisted => "unlisted",
             Self::NoEntry(NoEntry::Missing) => "no_token",
             Self::NoEntry(NoEntry::Unknown) => "bad_token",
+            Self::NotAdmin => "not_admin",
             Self::TwoLengths => "two_lengths",
             Self::TooLarge { .. } => "too_large",
             Self::Stalled => "stalled",
@@ -61,6 +63,7 @@ impl Refusal {
             Self::Unlisted => "There is nothing here.",
             Self::NoEntry(NoEntry::Missing) => "This hub wants a token, and the request has none.",
             Self::NoEntry(NoEntry::Unknown) => "The token of the request is not one that this hub knows.",
+            Self::NotAdmin => "This is for administrators only.",
             Self::TwoLengths => "The request says in two ways how long its body is.",
             Self::TooLarge { limit } => return format!("The body of a request may have {limit} bytes."),
             Self::Stalled => "The body of the request did not arrive.",
@@ -76,6 +79,7 @@ impl Refusal {
             Self::Origin => "Let the operator add the origin to `http.allowed_origins`.",
             Self::Unlisted => "GET /openapi.json says what there is.",
             Self::NoEntry(_) => "Send `Authorization: Bearer <token>`; the operator gives tokens out.",
+            Self::NotAdmin => "Ask the operator: an administrator's token has the scope `admin`.",
             Self::TwoLengths => "Send either Content-Length or Transfer-Encoding.",
             Self::TooLarge { .. } => "Send less at once, or let the operator raise `http.max_body_bytes`.",
             Self::Stalled => "Send the request again, whole.",

@@ -107,6 +107,17 @@ impl Bed {
         })
     }
 
+    /// The admin API behind its edge.
+    pub fn admin(&self, secured: bool) -> Router {
+        let finish: crate::Finish = Arc::new(|_| Box::pin(async { Ok("notes".to_owned()) }));
+        let parts = crate::AdminParts { hub: Arc::clone(&self.hub), finish, secured };
+        let tokens = if secured { tokens() } else { Tokens::none() };
+        edge(
+            crate::admin(parts),
+            EdgeSettings { tokens, routes: crate::ADMIN_ROUTES, ..EdgeSettings::default() },
+        )
+    }
+
     /// Open to this machine, as after a fresh install on loopback.
     pub fn local(&self) -> Router {
         edge(self.rest(false), EdgeSettings { max_body_bytes: 1_000_000, ..EdgeSettings::default() })
@@ -123,7 +134,7 @@ pub fn tokens() -> Tokens {
         name: "ann".to_owned(),
         sha256: fingerprint(TOKEN),
         tenant: "acme".to_owned(),
-        scopes: vec!["admin".to_owned()],
+        scopes: vec!["reports".to_owned()],
     };
     Tokens::new(&[ann]).unwrap()
 }

@@ -1,7 +1,7 @@
 //! The table of routes against the real router.
 
 use super::bed::{Bed, TOKEN, request, send};
-use crate::{Access, ROUTES};
+use crate::{ADMIN_ROUTES, Access, ROUTES};
 use axum::body::Body;
 use std::collections::BTreeSet;
 
@@ -26,17 +26,30 @@ async fn every_mounted_route_is_in_the_table() {
 }
 
 #[tokio::test]
+async fn the_admin_port_has_exactly_the_routes_of_its_table() {
+    let mounted = mounted(&Bed::new().admin(false));
+    let listed: BTreeSet<String> = ADMIN_ROUTES.iter().map(|route| route.path.to_owned()).collect();
+    assert_eq!(mounted, listed);
+}
+
+#[tokio::test]
 async fn every_method_of_every_path_does_what_the_table_says() {
-    let router = Bed::new().secured();
-    for path in mounted(&router) {
-        let url = path.replace("{name}", "echo").replace("{profile}", "small");
+    let bed = Bed::new();
+    for (router, routes) in [(bed.secured(), ROUTES), (bed.admin(true), ADMIN_ROUTES)] {
+        every_method(&router, routes).await;
+    }
+}
+
+async fn every_method(router: &axum::Router, routes: &'static [crate::Route]) {
+    for path in mounted(router) {
+        let url = path.replace("{name}", "echo").replace("{profile}", "small").replace("{id}", "x");
         for method in ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"] {
-            let listed = ROUTES.iter().find(|route| route.path == path && route.method == method);
+            let listed = routes.iter().find(|route| route.path == path && route.method == method);
             let ask = |token: bool| {
                 let plain = request(method, &url).header("content-type", "application/json");
                 let known =
                     if token { plain.header("authorization", format!("Bearer {TOKEN}")) } else { plain };
-                send(&router, known.body(Body::empty()).unwrap())
+                send(router, known.body(Body::empty()).unwrap())
             };
             let open = listed.is_some_and(|route| route.access == Access::Open);
             let without = ask(false).await;
@@ -45,6 +58,9 @@ async fn every_method_of_every_path_does_what_the_table_says() {
             let with = ask(true).await;
             assert_eq!(with.status == 405, listed.is_none(), "{method} {url} {}", with.status);
             assert_ne!(with.status, 401);
+            // The token of these tests is no administrator's.
+            let admin = listed.is_some_and(|route| route.access == Access::Admin);
+            assert_eq!(with.status == 403, admin, "{method} {url} {}", with.status);
             if listed.is_none() {
                 assert!(!with.header("allow").is_empty());
                 assert_eq!(with.json()["error"]["kind"], "invalid");

@@ -1,10 +1,11 @@
 //! `octoprox serve`: MCP and REST over HTTP.
 
+use super::door;
 use super::failure::Failure;
 use super::out;
 use super::session::{Purpose, Session, settings, together};
 use crate::assemble::{Assembly, Reach};
-use crate::settings::{Flags, Problems, Settings, binding};
+use crate::settings::{Flags, Problems, Settings, binding, listen_address};
 use crate::telemetry::{Numbers, Talk};
 use axum::Router;
 use clap::Args;
@@ -42,13 +43,15 @@ pub struct Serve {
 
 impl Serve {
     pub fn run(&self, flags: Flags) -> Result<(), Failure> {
-        let loaded = settings(&Flags { host: self.host.clone(), port: self.port, ..flags })?;
+        let flags = Flags { host: self.host.clone(), port: self.port, ..flags };
+        let mut loaded = settings(&flags)?;
         if let Some(problem) = binding(&loaded.settings, &loaded.layers) {
             return Err(Problems::from(problem).into());
         }
         together(async {
             let (interrupts, terms) = signals()?;
             let listener = listen(&loaded.settings).await?;
+            let door = door::open(&mut loaded).await?;
             let session = Session::begin(loaded, Talk::Server, Purpose::Calls)?;
             let numbers = Numbers::install().map_err(|error| Failure::new(format!("{error}.")))?;
             numbers.keep();
@@ -56,8 +59,17 @@ impl Serve {
             let settings = &session.loaded.settings;
             let address = listener.local_addr()?;
             let (router, mcp) = router(settings, &assembly.hub, numbers, address)?;
-            announce(&assembly.hub, address);
-            serve(listener, router, &mcp, (interrupts, terms)).await;
+            let mut listeners = vec![(listener, router)];
+            let mut admin = None;
+            if let Some(listener) = door {
+                let at = listener.local_addr()?;
+                admin = Some(at);
+                let hosts = hosts(settings, at);
+                listeners.push((listener, door::whole(&session, &assembly, tokens(settings)?, hosts)?));
+            }
+            let _watched = assembly.follow(&session, flags);
+            announce(&assembly.hub, address, admin);
+            serve(listeners, &mcp, (interrupts, terms)).await;
             mcp.end().await;
             assembly.end().await;
             session.end().await;
@@ -68,7 +80,8 @@ impl Serve {
 
 async fn listen(settings: &Settings) -> Result<TcpListener, Failure> {
     let listen = &settings.listen;
-    let host = listen.address().ok_or_else(|| Failure::invalid("listen.host: this is not an address."))?;
+    let host = listen_address(&listen.host)
+        .ok_or_else(|| Failure::invalid("listen.host: this is not an address."))?;
     TcpListener::bind((host, listen.port)).await.map_err(|error| {
         Failure::new(format!(
             "{host} port {} cannot be listened on: {error}. Choose another with --port.",
@@ -84,8 +97,7 @@ fn router(
     numbers: Numbers,
     address: SocketAddr,
 ) -> Result<(Router, Arc<Mcp>), Failure> {
-    let tokens = Tokens::new(&settings.auth.tokens)
-        .map_err(|error| Failure::invalid(format!("auth.tokens: {error}")))?;
+    let tokens = tokens(settings)?;
     let limits = McpSettings {
         session_idle: Duration::from_secs(settings.http.session_idle_seconds),
         max_sessions: settings.http.max_sessions,
@@ -106,8 +118,13 @@ fn router(
         allowed_origins: settings.http.allowed_origins.clone(),
         max_body_bytes: settings.http.max_body_bytes,
         tokens,
+        ..EdgeSettings::default()
     };
     Ok((octo_web::edge(faces, edge), mcp))
+}
+
+fn tokens(settings: &Settings) -> Result<Tokens, Failure> {
+    Tokens::new(&settings.auth.tokens).map_err(|error| Failure::invalid(format!("auth.tokens: {error}")))
 }
 
 /// Loopback, the address itself, and the names from the settings.
@@ -126,20 +143,22 @@ fn hosts(settings: &Settings, address: SocketAddr) -> Vec<String> {
 }
 
 /// One line for whoever started it. Servers that are still starting add their tools later.
-fn announce(hub: &Hub, address: SocketAddr) {
-    let host = if address.ip().is_unspecified() {
-        SocketAddr::from(([127, 0, 0, 1], address.port()))
-    } else {
-        address
-    };
+fn announce(hub: &Hub, address: SocketAddr, admin: Option<SocketAddr>) {
+    let host = reachable(address);
+    let admin = admin.map(|admin| format!(" · admin http://{}", reachable(admin))).unwrap_or_default();
     let view = hub.view("").ok();
     let tools = view.as_ref().map_or(0, |view| view.list(ListKind::Tools).len());
     let more = if view.is_some_and(|view| view.starting) { ", more to come" } else { "" };
     let version = env!("CARGO_PKG_VERSION");
     out::talk(&format!(
-        "octoprox {version} · MCP http://{host}/mcp · REST http://{host}/tools · {tools} tools{more}"
+        "octoprox {version} · MCP http://{host}/mcp · REST http://{host}/tools{admin} · {tools} tools{more}"
     ));
     tracing::info!(%address, version, tools, "listening");
+}
+
+/// An address that can be opened on this machine.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() { SocketAddr::from(([127, 0, 0, 1], address.port())) } else { address }
 }
 
 fn signals() -> Result<(Signal, Signal), Failure> {
@@ -148,8 +167,7 @@ fn signals() -> Result<(Signal, Signal), Failure> {
 
 /// The first signal lets open requests end; the second does not.
 async fn serve(
-    listener: TcpListener,
-    router: Router,
+    listeners: Vec<(TcpListener, Router)>,
     mcp: &Mcp,
     (mut interrupts, mut terms): (Signal, Signal),
 ) {
@@ -162,8 +180,11 @@ async fn serve(
         mcp.close();
         tokio::select! { _ = interrupts.recv() => {}, _ = terms.recv() => {} }
     };
+    let serving = listeners
+        .into_iter()
+        .map(|(listener, router)| octo_web::serve_within(listener, router, shutdown.clone(), limits));
     tokio::select! {
-        () = octo_web::serve_within(listener, router, shutdown.clone(), limits) => {}
+        _ = futures_util::future::join_all(serving) => {}
         () = asked => tracing::warn!("stopped without waiting"),
     }
 }

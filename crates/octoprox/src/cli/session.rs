@@ -25,6 +25,8 @@ pub struct Session {
     /// The way to servers and collectors that the settings name.
     pub net: Net,
     pub export: Option<Export>,
+    /// Hides secrets in everything that is written.
+    pub redactor: Arc<Redactor>,
 }
 
 /// Settings, for commands that call nothing.
@@ -53,7 +55,7 @@ impl Session {
                 _ => tracing::warn!("{note}"),
             }
         }
-        Ok(Self { loaded, purpose, net, export })
+        Ok(Self { loaded, purpose, net, export, redactor })
     }
 
     /// Sends the last spans.

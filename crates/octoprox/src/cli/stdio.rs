@@ -1,5 +1,6 @@
 //! `octoprox stdio`: MCP on standard input and output.
 
+use super::door;
 use super::failure::Failure;
 use super::pipes;
 use super::session::{Purpose, Session, settings, together};
@@ -11,6 +12,7 @@ use octo_mcp::{Mcp, McpSettings};
 use octo_model::Caller;
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 
 /// Serves MCP on standard input and output, for clients that start their servers themselves. Log lines go to standard
 /// error as JSON.
@@ -29,11 +31,18 @@ pub struct Stdio {
 
 impl Stdio {
     pub fn run(&self, flags: &Flags) -> Result<(), Failure> {
-        let loaded = settings(flags)?;
+        let mut loaded = settings(flags)?;
         together(async {
+            let door = door::callback_only(&mut loaded).await;
             let session = Session::begin(loaded, Talk::Stdio, Purpose::Calls)?;
             let assembly = Assembly::build(&session, &Reach::All)?;
             assembly.hub.view(&self.profile)?;
+            let over = CancellationToken::new();
+            let _over = over.clone().drop_guard();
+            if let Some(listener) = door {
+                door::serve_callback(listener, &session, &assembly, over);
+            }
+            let _watched = assembly.follow(&session, flags.clone());
             let mcp = Mcp::new(Arc::clone(&assembly.hub), McpSettings::default())?;
             let (input, output) = (pipes::input(), pipes::output());
             let mut term = signal(SignalKind::terminate())?;

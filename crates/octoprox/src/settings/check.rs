@@ -7,6 +7,7 @@ use super::Settings;
 use super::layers::Layers;
 use super::problem::Problem;
 use octo_hub::{Profile, ProfileSettings};
+pub use servers::LONGEST;
 use std::net::IpAddr;
 use tracing_subscriber::filter::Targets;
 use url::Url;
@@ -31,26 +32,37 @@ pub fn check(settings: &Settings, layers: &Layers) -> Vec<Problem> {
 
 /// Whoever reaches another address than loopback must prove who they are.
 pub fn binding(settings: &Settings, layers: &Layers) -> Option<Problem> {
-    let host = settings.listen.address()?;
-    if host.is_loopback() || !settings.auth.tokens.is_empty() {
+    if !settings.auth.tokens.is_empty() {
         return None;
     }
+    let hosts = [
+        ("listen.host", &settings.listen.host, true),
+        ("admin.host", &settings.admin.host, settings.admin.enabled),
+    ];
+    let open = |(path, host, used): (&'static str, &String, bool)| {
+        listen_address(host).filter(|host| used && !host.is_loopback()).map(|host| (path, host))
+    };
+    let (path, host) = hosts.into_iter().find_map(open)?;
     Some(Problem::new(
-        layers.origin("listen.host"),
-        "listen.host",
+        layers.origin(path),
+        path,
         format!("{host} can be reached by others, and nobody is asked for a token."),
         "Add one (`octoprox token new NAME` prints the lines), or listen on 127.0.0.1.",
     ))
 }
 
-impl super::sections::Listen {
-    /// The address to listen on, when it is one.
-    pub fn address(&self) -> Option<IpAddr> {
-        if self.host == "localhost" {
-            return Some(IpAddr::from([127, 0, 0, 1]));
-        }
-        self.host.trim_matches(['[', ']']).parse().ok()
+/// The address to listen on, when it is one.
+pub fn listen_address(host: &str) -> Option<IpAddr> {
+    if host == "localhost" {
+        return Some(IpAddr::from([127, 0, 0, 1]));
     }
+    host.trim_matches(['[', ']']).parse().ok()
+}
+
+/// Whether a name belongs to the hub itself, so that no server may have it.
+pub fn is_taken(name: &str) -> bool {
+    let toolboxes = super::toolboxes::Toolboxes::default().switches();
+    toolboxes.iter().any(|(toolbox, _)| toolbox == name) || OWN.contains(&name)
 }
 
 struct Checks<'a> {
@@ -92,9 +104,15 @@ impl Checks<'_> {
     }
 
     fn listen(&mut self) {
-        if self.settings.listen.address().is_none() {
-            let what = format!("`{}` is not an address.", self.settings.listen.host);
-            self.wrong("listen.host", what, "Write an IP address, or localhost.");
+        let settings = self.settings;
+        for (path, host) in [("listen.host", &settings.listen.host), ("admin.host", &settings.admin.host)] {
+            if listen_address(host).is_none() {
+                self.wrong(
+                    path,
+                    format!("`{host}` is not an address."),
+                    "Write an IP address, or localhost.",
+                );
+            }
         }
     }
 

@@ -1,6 +1,7 @@
-//! Reading a settings file: YAML, of which JSON is a part.
+//! Reading a settings file: YAML, of which JSON is a part; JSON with comments and TOML, as other products write them.
 
 use super::problem::{Origin, Problem};
+use crate::clients::jsonc;
 use serde_json::{Map, Value};
 use std::io::Read;
 use std::path::Path;
@@ -17,21 +18,63 @@ pub fn read(path: &Path) -> Result<Map<String, Value>, Problem> {
         }
         _ => wrong(format!("the file cannot be read: {error}."), "Check its permissions and its encoding."),
     })?;
-    match parse(&text) {
+    match parse_as(path, &text) {
         Ok(Value::Object(tree)) => Ok(tree),
         Ok(Value::Null) => Ok(Map::new()),
         Ok(_) => {
             Err(wrong("the file holds no settings by name.".to_owned(), "Write it as `name: value` lines."))
         }
-        Err(error) => Err(wrong(format!("the file is not YAML: {error}."), "Mend it there.")),
+        Err(error) => {
+            Err(wrong(format!("the file is not {}: {error}.", form(path, &text)), "Mend it there."))
+        }
     }
 }
 
+/// What a text is, by the file's name and by how it begins.
+fn form(path: &Path, text: &str) -> &'static str {
+    let ends = |with: &str| path.extension().is_some_and(|extension| extension == with);
+    if ends("toml") {
+        "TOML"
+    } else if ends("json") || jsonc::plain(text).text.trim_start().starts_with('{') {
+        "JSON"
+    } else {
+        "YAML"
+    }
+}
+
+/// Reads a text in the form that its file's name says. What is wrong is told without quoting the text.
+pub fn parse_as(path: &Path, text: &str) -> Result<Value, String> {
+    match form(path, text) {
+        "TOML" => toml::from_str(text).map_err(|error| {
+            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+            format!("{} in line {}", error.message(), before.matches('\n').count() + 1)
+        }),
+        "JSON" if path.extension().is_some_and(|extension| extension == "json") => {
+            let plain = jsonc::plain(text).text;
+            if plain.trim().is_empty() {
+                return Ok(Value::Null);
+            }
+            // A list of our own may be YAML under any name.
+            serde_json::from_str(&plain).or_else(|error| parse(text).map_err(|_| error.to_string()))
+        }
+        _ => parse(text),
+    }
+}
+
+/// The whole text of a file, up to 16 MiB: what other products keep beside their servers can be long.
+pub fn foreign(path: &Path) -> std::io::Result<String> {
+    capped(path, MAX_BYTES << 4)
+}
+
 fn text(path: &Path) -> std::io::Result<String> {
+    capped(path, MAX_BYTES)
+}
+
+fn capped(path: &Path, most: u64) -> std::io::Result<String> {
     let mut text = String::new();
-    std::fs::File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > MAX_BYTES {
-        return Err(std::io::Error::other("it is larger than 1 MiB"));
+    std::fs::File::open(path)?.take(most + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > most {
+        return Err(std::io::Error::other(format!("it is larger than {} MiB", most >> 20)));
     }
     Ok(text)
 }
@@ -39,8 +82,9 @@ fn text(path: &Path) -> std::io::Result<String> {
 /// `yes` and `on` are texts, not switches: a word that is true in one version of YAML and a text in the other must not
 /// decide what is allowed. JSON is read as JSON first, since YAML does not take tabs before keys.
 fn parse(text: &str) -> Result<Value, String> {
-    if text.trim_start().starts_with('{')
-        && let Ok(value) = serde_json::from_str(text)
+    let plain = jsonc::plain(text).text;
+    if plain.trim_start().starts_with('{')
+        && let Ok(value) = serde_json::from_str(&plain)
     {
         return Ok(value);
     }
@@ -69,6 +113,7 @@ mod tests {
                 json!({"a": "yes", "b": true, "c": 8, "d": "on", "e": 1.5, "f": "1"}),
             ),
             ("{\n\t\"a\": [1]\n}", json!({"a": [1]})),
+            ("// x\n{\"a\": [1,], /* y */}", json!({"a": [1]})),
             ("a: &x {b: 1}\nc: *x", json!({"a": {"b": 1}, "c": {"b": 1}})),
         ] {
             assert_eq!(parse(text), Ok(value), "{text}");

@@ -1,7 +1,7 @@
 //! Where the settings file is.
 
 use super::World;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The file that was named, or the first that is there. A named one must be there; reading it says so.
 pub fn find(world: &World, named: Option<&PathBuf>) -> Option<PathBuf> {
@@ -10,8 +10,23 @@ pub fn find(world: &World, named: Option<&PathBuf>) -> Option<PathBuf> {
         return Some(world.folder.join(named));
     }
     let here = world.folder.join("octoprox.yaml");
-    let own = config_home(world).map(|home| home.join("octoprox/octoprox.yaml"));
+    let own = own_folder(world).map(|folder| folder.join("octoprox.yaml"));
     [Some(here), own].into_iter().flatten().find(|path| path.is_file())
+}
+
+/// The list of servers that may lie beside the settings file, or in the folder for settings where there is none. A file
+/// of that name in whatever folder one happens to stand in starts nothing.
+pub fn servers(world: &World, settings: Option<&Path>) -> Option<PathBuf> {
+    let folder = match settings {
+        Some(file) => file.parent().map(Path::to_owned),
+        None => own_folder(world),
+    };
+    folder.map(|folder| folder.join("servers.yaml")).filter(|list| settings != Some(list.as_path()))
+}
+
+/// The folder for settings of this user.
+pub fn own_folder(world: &World) -> Option<PathBuf> {
+    config_home(world).map(|home| home.join("octoprox"))
 }
 
 fn config_home(world: &World) -> Option<PathBuf> {

@@ -2,15 +2,17 @@
 
 use super::World;
 use super::layers::Layers;
+use super::missing::Missing;
 use super::problem::Problem;
 use super::secret::is_secret_name;
 use serde_json::Value;
 
-/// What came of the texts: problems, and values that must not be shown.
+/// What came of the texts: problems, values that must not be shown, and what servers lack.
 #[derive(Default)]
 pub struct Filled {
     pub problems: Vec<Problem>,
     pub secrets: Vec<String>,
+    pub missing: Missing,
 }
 
 /// Puts variables into every text, save those of servers that are switched off.
@@ -25,6 +27,9 @@ pub fn fill(layers: &mut Layers, world: &World) -> Filled {
         match replaced(text, world, &mut filled.secrets) {
             Ok(Some(whole)) => *text = whole,
             Ok(None) => {}
+            Err(Wrong::Unset(name)) if server(path).is_some() => {
+                filled.missing.note(server(path).unwrap_or_default(), &name);
+            }
             Err(wrong) => unset.push((path.to_owned(), wrong)),
         }
     });
@@ -36,6 +41,11 @@ pub fn fill(layers: &mut Layers, world: &World) -> Filled {
         })
         .collect();
     filled
+}
+
+/// The server that a setting belongs to.
+fn server(path: &str) -> Option<&str> {
+    path.strip_prefix("servers.")?.split('.').next()
 }
 
 fn switched_off(layers: &Layers) -> Vec<String> {

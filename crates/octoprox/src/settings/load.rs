@@ -1,9 +1,10 @@
 //! From file, environment and flags to checked settings.
 
 use super::layers::Layers;
+use super::missing::Missing;
 use super::problem::{Origin, Problem, Problems};
-use super::{Settings, World, check, explain, file, find, interpolate, paths, servers_file, variables};
-use serde_json::Value;
+use super::{Settings, World, check, explain, file, find, interpolate, keys, paths, servers_file, variables};
+use serde_json::{Map, Value};
 use std::path::PathBuf;
 
 /// What the command line says about settings.
@@ -21,6 +22,10 @@ pub struct Loaded {
     pub layers: Layers,
     /// The file, when there is one.
     pub file: Option<PathBuf>,
+    /// Every file that servers are read from, also one that is not there yet.
+    pub server_files: Vec<PathBuf>,
+    /// Servers that are left out because a variable is not set.
+    pub missing: Missing,
     /// Values that came from variables with secret names, wherever they ended up.
     pub secrets: Vec<String>,
     /// What is no error and yet worth knowing.
@@ -35,10 +40,17 @@ pub fn load(world: &World, flags: &Flags) -> Result<Loaded, Problems> {
         layers.lay(file::read(path)?, &Origin::File(path.clone()));
     }
     let mut notes = variables::unknown(world);
-    if let Some(path) = &flags.servers {
-        notes.extend(servers_file::lay(&mut layers, &world.folder.join(path))?);
+    let beside = find::servers(world, file.as_deref());
+    if let Some(path) = beside.as_deref().filter(|path| path.is_file()) {
+        notes.extend(servers_file::lay_own(&mut layers, path)?);
     }
-    let filled = interpolate::fill(&mut layers, world);
+    let named = flags.servers.as_ref().map(|path| world.folder.join(path));
+    if let Some(path) = &named {
+        notes.extend(servers_file::lay(&mut layers, path)?);
+    }
+    let mut filled = interpolate::fill(&mut layers, world);
+    filled.secrets.extend(keys::give(&mut layers, world, &mut filled.missing));
+    notes.extend(filled.missing.leave_out(&mut layers));
     let mut problems = filled.problems;
     problems.extend(variables::lay(&mut layers, world));
     lay_flags(&mut layers, flags);
@@ -47,9 +59,27 @@ pub fn load(world: &World, flags: &Flags) -> Result<Loaded, Problems> {
     secrets.extend(variables::secrets(world));
     let settings = typed(&layers, &mut problems);
     match settings {
-        Some(settings) if problems.is_empty() => Ok(Loaded { settings, layers, file, secrets, notes }),
+        Some(settings) if problems.is_empty() => {
+            let server_files = file.clone().into_iter().chain(beside).chain(named).collect();
+            let missing = filled.missing;
+            Ok(Loaded { settings, layers, file, server_files, missing, secrets, notes })
+        }
         _ => Err(Problems(problems)),
     }
+}
+
+/// Whether one server would hold together, before it is written anywhere. What variables it needs is another matter.
+pub fn check_one(name: &str, server: &Map<String, Value>) -> Result<(), Problems> {
+    let mut server = server.clone();
+    if Value::Object(server.clone()).to_string().contains("${") {
+        server.insert("enabled".to_owned(), Value::Bool(false));
+    }
+    let mut layers = Layers::default();
+    let list = Map::from_iter([(name.to_owned(), Value::Object(server))]);
+    layers.lay(Map::from_iter([("servers".to_owned(), Value::Object(list))]), &Origin::Default);
+    let mut problems = Vec::new();
+    typed(&layers, &mut problems);
+    if problems.is_empty() { Ok(()) } else { Err(Problems(problems)) }
 }
 
 fn lay_flags(layers: &mut Layers, flags: &Flags) {

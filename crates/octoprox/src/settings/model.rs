@@ -1,8 +1,8 @@
 //! All settings in one type. Its comments are the reference that people read.
 
 use super::sections::{
-    Audit, Auth, Browser, Calls, Database, Github, Gitlab, Http, Listen, Llm, Logins, Net, Prompts, Search,
-    Telemetry, Tools,
+    Admin, Audit, Auth, Browser, Calls, Database, Github, Gitlab, Http, Listen, Llm, Logins, Net, Prompts,
+    Search, Telemetry, Tools,
 };
 use super::server::Server;
 use super::toolboxes::Toolboxes;
@@ -27,6 +27,8 @@ pub struct Settings {
     pub state_dir: Option<PathBuf>,
     /// Where the hub listens.
     pub listen: Listen,
+    /// The admin API.
+    pub admin: Admin,
     /// Which toolboxes are on.
     pub toolboxes: Toolboxes,
     /// MCP servers behind the hub, by name: letters, digits, `_` and `-`, at most 20 characters.

@@ -9,11 +9,14 @@ use std::path::{Path, PathBuf};
 
 /// Lists of folders.
 const FOLDERS: [&str; 2] = ["prompts.folders", "tools.folders"];
-const PATHS: [&str; 4] = ["workspace", "state_dir", "telemetry.log_file", "logins.store"];
+const PATHS: [&str; 5] =
+    ["workspace", "state_dir", "telemetry.log_file", "logins.store", "logins.secret_file"];
 
 /// Makes every path whole and fills in those that everybody has.
 pub fn settle(layers: &mut Layers, world: &World) {
-    let named: Vec<String> = each(layers, "servers", "cwd").chain(each(layers, "roots", "path")).collect();
+    let documents = each(layers, "servers", "document").filter(|setting| is_file(layers, setting));
+    let named = each(layers, "servers", "cwd").chain(each(layers, "roots", "path"));
+    let named: Vec<String> = named.chain(documents).collect();
     for setting in PATHS.iter().map(|path| (*path).to_owned()).chain(named) {
         let Some(text) = layers.get(&setting).and_then(Value::as_str) else {
             continue;
@@ -37,6 +40,11 @@ pub fn settle(layers: &mut Layers, world: &World) {
     if let Some(state) = find::state_dir(world).filter(|_| layers.get("state_dir").is_none()) {
         layers.set("state_dir", Value::from(state.to_string_lossy()), &Origin::Default);
     }
+}
+
+/// Whether a text is no address.
+fn is_file(layers: &Layers, setting: &str) -> bool {
+    layers.get(setting).and_then(Value::as_str).is_some_and(|text| !text.contains("://"))
 }
 
 /// One field of every entry of a section.

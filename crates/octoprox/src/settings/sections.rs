@@ -209,12 +209,32 @@ pub struct Gitlab {
     pub openapi_url: Option<String>,
 }
 
+/// The admin API, and where browsers come back to after a login.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Admin {
+    /// Whether `octoprox serve` has an admin API.
+    pub enabled: bool,
+    /// Address to listen on. Any other than loopback needs `auth.tokens`.
+    pub host: String,
+    /// Port to listen on; 0 takes a free one.
+    pub port: u16,
+}
+
+impl Default for Admin {
+    fn default() -> Self {
+        Self { enabled: true, host: "127.0.0.1".to_owned(), port: 3100 }
+    }
+}
+
 /// Logins at servers behind the hub.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Logins {
     /// Secret that stored credentials are sealed with.
     pub secret: Option<Secret>,
+    /// File with that secret, such as one that a container is given.
+    pub secret_file: Option<PathBuf>,
     /// Folder of the stored credentials; within `state_dir` when it is not set.
     pub store: Option<PathBuf>,
     /// Address that a login returns to, where the browser is not on this machine.

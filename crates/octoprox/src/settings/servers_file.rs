@@ -1,69 +1,68 @@
-//! `--servers FILE`: the list of servers that other products keep.
+//! Lists of servers in files of their own: `servers.yaml` beside the settings, and `--servers FILE` as other products
+//! keep it.
 
 use super::file;
 use super::layers::Layers;
 use super::problem::{Origin, Problem};
-use super::server::Server;
+use crate::clients::listed;
 use serde_json::{Map, Value};
 use std::path::Path;
 
-/// Names of the list in the files of other products and in ours.
-const LISTS: [&str; 2] = ["mcpServers", "servers"];
-
-/// Lays the servers of a file over the settings; one with the same name is replaced as a whole.
+/// Lays the servers of a file of another product over the settings; one with the same name is replaced as a whole.
 /// Gives notes about what the file says and we do not use.
 pub fn lay(layers: &mut Layers, path: &Path) -> Result<Vec<String>, Problem> {
     let origin = Origin::File(path.to_owned());
     let tree = file::read(path)?;
-    let list = LISTS.iter().find_map(|name| tree.get(*name)).and_then(Value::as_object).ok_or_else(|| {
-        Problem::new(
-            origin.clone(),
-            "",
-            "the file lists no servers.",
-            "Write them under `mcpServers` or `servers`.",
-        )
+    let found = listed(&tree, path).ok_or_else(|| {
+        let remedy = "Write them under `mcpServers` or `servers`.";
+        Problem::new(origin.clone(), "", "the file lists no servers.", remedy)
     })?;
+    if let Some(name) = found.strange.first() {
+        let remedy = "Give it a `command` or a `url`.";
+        return Err(Problem::new(origin, format!("servers.{name}"), "this is no server.", remedy));
+    }
     let mut notes = Vec::new();
-    for (name, server) in list {
-        let setting = format!("servers.{name}");
-        let Value::Object(server) = server else {
-            return Err(Problem::new(
-                origin,
-                setting,
-                "this is no server.",
-                "Give it a `command` or a `url`.",
-            ));
-        };
-        let (server, unused) = known(server);
-        if !unused.is_empty() {
-            notes.push(format!("{}: {setting}: not used: {}", path.display(), unused.join(", ")));
-        }
-        layers.remove(&setting);
-        layers.lay(Map::from_iter([("servers".to_owned(), Value::Object(one(name, server)))]), &origin);
+    for entry in found.entries {
+        let said = |note: &String| format!("{}: servers.{}: {note}", path.display(), entry.name);
+        notes.extend(entry.notes.iter().map(said));
+        put(layers, &entry.name, entry.server, &origin);
     }
     Ok(notes)
 }
 
-fn one(name: &str, server: Map<String, Value>) -> Map<String, Value> {
-    Map::from_iter([(name.to_owned(), Value::Object(server))])
-}
-
-/// What we know of an entry, and the names of the rest: other products keep settings of their own there.
-fn known(server: &Map<String, Value>) -> (Map<String, Value>, Vec<String>) {
-    let fields = serde_json::to_value(Server::default()).unwrap_or_default();
-    let (mut kept, mut unused) = (Map::new(), Vec::new());
-    for (key, value) in server {
-        match key.as_str() {
-            "disabled" => {
-                kept.insert("enabled".to_owned(), Value::Bool(value != &Value::Bool(true)));
+/// Lays our own list over the settings, as strictly as the settings themselves.
+pub fn lay_own(layers: &mut Layers, path: &Path) -> Result<Vec<String>, Problem> {
+    let origin = Origin::File(path.to_owned());
+    let tree = file::read(path)?;
+    if tree.contains_key("mcpServers") || tree.contains_key("mcp_servers") {
+        return lay(layers, path);
+    }
+    for (key, value) in tree {
+        if key != "servers" {
+            let what = "this file holds `servers` only.";
+            return Err(Problem::new(origin, key, what, "Move it to octoprox.yaml."));
+        }
+        match value {
+            Value::Null => {}
+            Value::Object(servers) => {
+                for (name, server) in servers {
+                    let Value::Object(server) = server else { continue };
+                    put(layers, &name, server, &origin);
+                }
             }
-            key if fields.get(key).is_some() => {
-                kept.insert(key.to_owned(), value.clone());
+            _ => {
+                let remedy = "Write `name:` with `command` or `url` below it.";
+                return Err(Problem::new(origin, key, "these are no servers by name.", remedy));
             }
-            _ => unused.push(key.clone()),
         }
     }
-    (kept, unused)
+    Ok(Vec::new())
+}
+
+fn put(layers: &mut Layers, name: &str, server: Map<String, Value>, origin: &Origin) {
+    layers.remove(&format!("servers.{name}"));
+    let one = Map::from_iter([(name.to_owned(), Value::Object(server))]);
+    layers.lay(Map::from_iter([("servers".to_owned(), Value::Object(one))]), origin);
 }
 
 #[cfg(test)]
@@ -78,6 +77,7 @@ mod tests {
         for (text, notes) in [
             (r#"{"mcpServers": {"a": {"command": "x", "disabled": true, "autoApprove": []}}}"#, 1),
             ("servers:\n  a:\n    command: x\n    enabled: false\n", 0),
+            ("// mine\n{\"servers\": {\"a\": {\"command\": \"x\", \"enabled\": false,},},}", 0),
         ] {
             std::fs::write(&path, text).unwrap();
             let mut layers = Layers::default();
@@ -93,5 +93,17 @@ mod tests {
             error.ends_with("the file lists no servers. Write them under `mcpServers` or `servers`."),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_list_of_codex() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.toml");
+        let text = "model = 'x'\n[mcp_servers.a]\nurl = 'https://x.test/mcp'\nbearer_token_env_var = 'KEY'\n";
+        std::fs::write(&path, text).unwrap();
+        let mut layers = Layers::default();
+        assert_eq!(lay(&mut layers, &path).unwrap(), Vec::<String>::new());
+        let server = json!({"url": "https://x.test/mcp", "headers": {"Authorization": "Bearer ${KEY}"}});
+        assert_eq!(layers.get("servers.a"), Some(&server));
     }
 }

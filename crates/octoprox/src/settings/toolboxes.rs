@@ -42,6 +42,8 @@ pub struct Toolboxes {
     pub text: bool,
     /// Runs workflows of tools.
     pub workflow: bool,
+    /// Tells of the servers behind the hub, and logs in there. Listed once there is a server.
+    pub servers: bool,
     /// Runs the tools that you declare in `tools.folders`.
     pub declared: bool,
 }
@@ -66,6 +68,7 @@ impl Default for Toolboxes {
             ssh: true,
             text: true,
             workflow: true,
+            servers: true,
             declared: true,
         }
     }

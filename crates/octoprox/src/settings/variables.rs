@@ -31,6 +31,8 @@ const VARIABLES: &[(&str, &str, Form)] = &[
     ("OCTOPROX_HOST", "listen.host", Form::Text),
     ("MCP_PORT", "listen.port", Form::Count),
     ("OCTOPROX_PORT", "listen.port", Form::Count),
+    ("OCTOPROX_ADMIN_HOST", "admin.host", Form::Text),
+    ("OCTOPROX_ADMIN_PORT", "admin.port", Form::Count),
     ("OCTOPROX_CALL_TIMEOUT", "calls.timeout_seconds", Form::Count),
     ("OCTOPROX_NET_ALLOW", "net.allow", Form::List),
     ("OCTOPROX_SEARXNG_URL", "search.searxng_url", Form::Text),
@@ -69,6 +71,8 @@ const VARIABLES: &[(&str, &str, Form)] = &[
     ("GATEWAY_AUTH_DIR", "logins.store", Form::Text),
     ("AUTH_STORE_PATH", "logins.store", Form::Text),
     ("TOOL_GATEWAY_SECRET", "logins.secret", Form::Text),
+    ("OCTOPROX_SECRET", "logins.secret", Form::Text),
+    ("OCTOPROX_SECRET_FILE", "logins.secret_file", Form::Text),
     ("TOOL_GATEWAY_CALLBACK_URL", "logins.callback_url", Form::Text),
     ("GATEWAY_TOKEN", "auth.tokens", Form::Token),
     ("OTEL_EXPORTER_OTLP_ENDPOINT", "telemetry.otlp_endpoint", Form::Text),
@@ -122,15 +126,15 @@ pub fn by_setting() -> BTreeMap<String, Vec<String>> {
     settings
 }
 
-/// Secrets that only the environment has: a token that is kept as its hash, and headers that the exporter of spans reads
-/// by itself.
+/// Secrets that only the environment has: a token that is kept as its hash, the secret that a newer one takes over from, and
+/// headers that the exporter of spans reads by itself.
 pub fn secrets(world: &World) -> Vec<String> {
-    let token = world.variable("GATEWAY_TOKEN").map(str::to_owned);
+    let single = ["GATEWAY_TOKEN", "TOOL_GATEWAY_SECRET"].into_iter().filter_map(|name| world.variable(name));
     let headers = ["OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"];
     let headers = headers.into_iter().filter_map(|name| world.variable(name)).flat_map(|all| all.split(','));
     let values =
         headers.filter_map(|header| header.split_once('=')).map(|(_, value)| value.trim().to_owned());
-    token.into_iter().chain(values).collect()
+    single.map(str::to_owned).chain(values).collect()
 }
 
 /// Variables that look like ours and are none: most likely a slip.

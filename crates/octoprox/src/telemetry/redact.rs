@@ -2,6 +2,7 @@
 
 use super::encodings::forms;
 use super::patterns;
+use arc_swap::ArcSwap;
 use std::borrow::Cow;
 
 const MASK: &str = "***";
@@ -9,15 +10,25 @@ const MASK: &str = "***";
 /// Knows the secrets of this process in all their forms, and the shapes of everybody's.
 #[derive(Default)]
 pub struct Redactor {
-    known: Vec<String>,
+    known: ArcSwap<Vec<String>>,
 }
 
 impl Redactor {
     pub fn new(secrets: impl IntoIterator<Item = String>) -> Self {
-        let mut known: Vec<String> = secrets.into_iter().flat_map(|secret| forms(&secret)).collect();
-        known.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
-        known.dedup();
-        Self { known }
+        let redactor = Self::default();
+        redactor.learn(secrets);
+        redactor
+    }
+
+    /// Knows these as well from now on.
+    pub fn learn(&self, secrets: impl IntoIterator<Item = String>) {
+        let fresh: Vec<String> = secrets.into_iter().flat_map(|secret| forms(&secret)).collect();
+        self.known.rcu(|known| {
+            let mut known = [known.as_slice(), &fresh].concat();
+            known.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+            known.dedup();
+            known
+        });
     }
 
     /// The text without anything secret.
@@ -35,7 +46,7 @@ impl Redactor {
     }
 
     fn without_known<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        self.known.iter().fold(Cow::Borrowed(text), |text, secret| {
+        self.known.load().iter().fold(Cow::Borrowed(text), |text, secret| {
             if text.contains(secret.as_str()) {
                 Cow::Owned(text.replace(secret.as_str(), MASK))
             } else {
@@ -51,7 +62,7 @@ impl Redactor {
         let looked_at = text.get(..window).unwrap_or_default();
         let mut shown = self.redact(looked_at).into_owned();
         if window < text.len() {
-            let unsure = self.known.first().map_or(0, String::len).max(256);
+            let unsure = self.known.load().first().map_or(0, String::len).max(256);
             shown.truncate(shown.floor_char_boundary(shown.len().saturating_sub(unsure)));
         }
         shown.truncate(shown.floor_char_boundary(limit));

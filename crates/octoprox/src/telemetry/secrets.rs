@@ -7,7 +7,13 @@ use url::Url;
 pub fn secrets(loaded: &Loaded) -> Vec<String> {
     let settings = &loaded.settings;
     let mut found = loaded.secrets.clone();
-    let single = [&settings.logins.secret, &settings.github.token, &settings.search.brave_api_key];
+    let single = [
+        &settings.logins.secret,
+        &settings.github.token,
+        &settings.gitlab.token,
+        &settings.search.brave_api_key,
+        &settings.llm.key,
+    ];
     found.extend(single.into_iter().flatten().map(|secret| secret.expose().to_owned()));
     for address in settings.database.connections.values() {
         found.extend(of_address(address.expose()));
@@ -19,7 +25,10 @@ pub fn secrets(loaded: &Loaded) -> Vec<String> {
 fn of_server(server: &Server) -> Vec<String> {
     let named = server.headers.iter().chain(&server.env).filter(|(name, _)| is_secret_name(name));
     let mut found: Vec<String> = named.flat_map(|(_, value)| of_header(value.expose())).collect();
-    found.extend(server.url.as_deref().map(of_address).unwrap_or_default());
+    let document = server.document.iter().filter(|document| document.contains("://"));
+    found.extend(server.url.iter().chain(document).flat_map(|address| of_address(address)));
+    let client = server.auth.as_ref().and_then(|auth| auth.client_secret.as_ref());
+    found.extend(client.map(|secret| secret.expose().to_owned()));
     let flags = server.args.iter().zip(server.args.iter().skip(1));
     let after =
         flags.filter(|(flag, _)| flag.starts_with('-') && !flag.contains('=') && is_secret_name(flag));

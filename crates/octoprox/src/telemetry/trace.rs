@@ -6,6 +6,7 @@ use octo_model::{Json, Members, ToolError};
 use opentelemetry::propagation::TextMapPropagator;
 use opentelemetry::trace::TraceContextExt;
 use opentelemetry_sdk::propagation::TraceContextPropagator;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tracing::Span;
@@ -14,6 +15,8 @@ use tracing_opentelemetry::OpenTelemetrySpanExt;
 /// How much of arguments and results a span carries.
 const EXCERPT: usize = 4 << 10;
 const PARENT: &str = "traceparent";
+/// The argument with which a login is finished.
+const ANSWER: &str = "answer";
 
 /// Fills in what only an exporter needs.
 pub struct Traces {
@@ -31,6 +34,17 @@ impl Traces {
     }
 }
 
+/// What a person answers to a login is a secret that nobody can know beforehand.
+fn without_answers(arguments: &Json) -> Cow<'_, Json> {
+    match arguments.members() {
+        Ok(mut members) if members.get(ANSWER).is_some() => {
+            members.set(ANSWER, "***");
+            Cow::Owned(members.to_json())
+        }
+        _ => Cow::Borrowed(arguments),
+    }
+}
+
 impl Tracer for Traces {
     fn begin(&self, span: &Span, request: &Request) {
         if let Some(parent) = &request.trace {
@@ -41,7 +55,7 @@ impl Tracer for Traces {
             }
         }
         if let Some(arguments) = request.op.params.get("arguments") {
-            self.record(span, "tool.parameters", arguments.as_str());
+            self.record(span, "tool.parameters", without_answers(arguments).as_str());
         }
     }
 

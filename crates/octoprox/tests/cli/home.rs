@@ -11,8 +11,25 @@ impl Home {
         Self(tempfile::tempdir().unwrap())
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
+    }
+
+    /// A file, with the folders above it.
+    pub fn put(&self, name: &str, text: &str) {
+        std::fs::create_dir_all(self.path(name).parent().unwrap()).unwrap();
+        self.write(name, text);
+    }
+
+    pub fn has(&self, name: &str) -> bool {
+        self.path(name).exists()
+    }
+
+    /// What a command prints, what it says, and its exit code.
+    pub fn outcome(&self, words: &[&str]) -> (Option<i32>, String, String) {
+        let output = self.run(words);
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
     }
 
     pub fn write(&self, name: &str, text: &str) {

@@ -1,18 +1,30 @@
 //! Checks of the servers behind the hub.
 
-use super::{Checks, OWN};
+use super::{Checks, is_taken};
 use crate::settings::server::{Kind, Server};
+use crate::settings::server_auth::{AuthKind, ServerAuth};
+use octo_model::same_when_folded;
+use std::collections::HashMap;
 
 /// Longer names would leave no room for those of tools.
-const LONGEST: usize = 20;
+pub const LONGEST: usize = 20;
 
 impl Checks<'_> {
     pub fn servers(&mut self) {
         let settings = self.settings;
+        let mut known: HashMap<String, &String> = HashMap::new();
         for (name, server) in &settings.servers {
             let path = format!("servers.{name}");
             self.name(&path, name);
+            if let Some(other) = known.insert(same_when_folded(name), name) {
+                let what = format!("some clients cannot tell its name from `{other}`.");
+                let remedy = "Choose one that differs in more than capital letters, `-` and `_`.";
+                self.wrong(&path, what, remedy);
+            }
             self.reached(&path, server);
+            if let Some(auth) = &server.auth {
+                self.auth(&format!("{path}.auth"), server, auth);
+            }
             if server.timeout_seconds == 0 {
                 self.wrong(
                     format!("{path}.timeout_seconds"),
@@ -28,39 +40,88 @@ impl Checks<'_> {
             let remedy = "Use letters, digits, `_` and `-`, at most 20 of them, without `__`.";
             self.wrong(path, "the name cannot be used.", remedy);
         }
-        let taken = self.settings.toolboxes.switches().iter().any(|(toolbox, _)| toolbox == name);
-        if taken || OWN.contains(&name) {
+        if is_taken(name) {
             self.wrong(path, "a toolbox has this name.", "Choose another.");
         }
     }
 
-    /// By a program or by an address, and its kind must not say otherwise.
+    /// By a program, by an address or by a document, and its kind must not say otherwise.
     fn reached(&mut self, path: &str, server: &Server) {
-        match (&server.command, &server.url) {
-            (None, None) => {
+        match (&server.command, &server.url, &server.document) {
+            (None, _, Some(document)) => self.document(path, server, document),
+            (Some(_), _, Some(_)) => {
+                self.wrong(path, "it has both a `command` and a `document`.", "Keep one of them.")
+            }
+            (None, None, None) if server.kind == Some(Kind::Openapi) => self.wrong(
+                path,
+                "it has no `document`.",
+                "Name the OpenAPI document, by address or as a file.",
+            ),
+            (None, None, None) => {
                 self.wrong(path, "it has neither a `command` nor a `url`.", "Give it one of them.")
             }
-            (Some(_), Some(_)) => {
+            (Some(_), Some(_), None) => {
                 self.wrong(path, "it has both a `command` and a `url`.", "Keep one of them.")
             }
-            (Some(command), None) => {
+            (Some(command), None, None) => {
                 if command.trim().is_empty() {
                     self.wrong(format!("{path}.command"), "it is empty.", "Name a program.");
                 }
-                self.not(path, server, Kind::Http, "a `command`");
+                self.only(path, server, Kind::Stdio, "a `command`");
             }
-            (None, Some(url)) => {
+            (None, Some(url), None) => {
                 if server.enabled {
                     self.address(&format!("{path}.url"), url);
                 }
-                self.not(path, server, Kind::Stdio, "a `url`");
+                self.only(path, server, Kind::Http, "a `url`");
             }
         }
     }
 
-    fn not(&mut self, path: &str, server: &Server, kind: Kind, has: &str) {
-        if server.kind == Some(kind) {
+    fn document(&mut self, path: &str, server: &Server, document: &str) {
+        self.only(path, server, Kind::Openapi, "a `document`");
+        if !server.enabled {
+            return;
+        }
+        if document.contains("://") {
+            self.address(&format!("{path}.document"), document);
+        } else if !std::path::Path::new(document).is_file() {
+            let what = format!("there is no file {document}.");
+            self.wrong(format!("{path}.document"), what, "Name a file, or an address with https://.");
+        }
+        if let Some(url) = &server.url {
+            self.address(&format!("{path}.url"), url);
+        }
+    }
+
+    fn only(&mut self, path: &str, server: &Server, kind: Kind, has: &str) {
+        if server.kind.is_some_and(|said| said != kind) {
             self.wrong(format!("{path}.type"), format!("it does not go with {has}."), "Leave it out.");
         }
     }
+
+    fn auth(&mut self, path: &str, server: &Server, auth: &ServerAuth) {
+        if auth.is_login() && server.command.is_some() {
+            let remedy =
+                "Leave it out: the program logs in by itself. A key goes as `type: api-key` with `env`.";
+            self.wrong(format!("{path}.type"), "nobody can log in at a program.", remedy);
+        }
+        if auth.header.is_some() && auth.query.is_some() {
+            self.wrong(path, "it has both a `header` and a `query`.", "Keep one of them.");
+        }
+        if auth.kind == AuthKind::ApiKey && auth.env.is_none() && server.command.is_some() {
+            self.wrong(path, "nothing says where the key is.", "Name the variable that holds it as `env`.");
+        }
+        let odd = auth.env.as_deref().filter(|name| !is_variable(name));
+        if odd.is_some() {
+            let remedy = "Write the variable's name, not the key itself.";
+            self.wrong(format!("{path}.env"), "this is not the name of a variable.", remedy);
+        }
+    }
+}
+
+/// What a shell takes for the name of a variable. A key that was pasted here is most likely none.
+fn is_variable(name: &str) -> bool {
+    let first = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    first && name.len() <= 64 && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }

@@ -112,6 +112,10 @@ const WRONG: &[(&str, &str)] = &[
         "octoprox.yaml: servers.a: it has neither a `command` nor a `url`. Give it one of them.",
     ),
     (
+        "servers: {my-notes: {command: a}, My_Notes: {command: b}, mynotes: {command: c}}",
+        "octoprox.yaml: servers.my-notes: some clients cannot tell its name from `My_Notes`. Choose one that differs in more than capital letters, `-` and `_`.",
+    ),
+    (
         "servers: {a: {url: 'http://x', command: y}}",
         "octoprox.yaml: servers.a: it has both a `command` and a `url`. Keep one of them.",
     ),
@@ -120,8 +124,36 @@ const WRONG: &[(&str, &str)] = &[
         "octoprox.yaml: servers.notion.url: `notion.com/mcp` is not an address. Write it with http:// or https://.",
     ),
     (
-        "servers: {notion: {url: 'https://x/mcp', headers: {Authorization: 'Bearer ${NO_SUCH}'}}}",
-        "octoprox.yaml: servers.notion.headers.Authorization: the variable NO_SUCH is not set. Set it, or write ${NO_SUCH:-} when it may be empty.",
+        "telemetry: {service_name: '${NO_SUCH}'}",
+        "octoprox.yaml: telemetry.service_name: the variable NO_SUCH is not set. Set it, or write ${NO_SUCH:-} when it may be empty.",
+    ),
+    (
+        "servers: {a: {url: 'https://x', headers: {X: '${OPEN'}}}",
+        "octoprox.yaml: servers.a.headers.X: `${` has no `}` after it. Close it.",
+    ),
+    (
+        "servers: {a: {document: none.yaml}}",
+        "octoprox.yaml: servers.a.document: there is no file none.yaml. Name a file, or an address with https://.",
+    ),
+    (
+        "servers: {a: {type: openapi}}",
+        "octoprox.yaml: servers.a: it has no `document`. Name the OpenAPI document, by address or as a file.",
+    ),
+    (
+        "servers: {a: {command: x, type: remote-mcp}}",
+        "octoprox.yaml: servers.a.type: it does not go with a `command`. Leave it out.",
+    ),
+    (
+        "servers: {a: {command: x, auth: {type: oauth2}}}",
+        "octoprox.yaml: servers.a.auth.type: nobody can log in at a program. Leave it out: the program logs in by itself. A key goes as `type: api-key` with `env`.",
+    ),
+    (
+        "servers: {a: {url: 'https://x', auth: {type: api-key, env: sk-1234567890abcdef}, enabled: false}}",
+        "octoprox.yaml: servers.a.auth.env: this is not the name of a variable. Write the variable's name, not the key itself.",
+    ),
+    (
+        "servers: {a: {command: x, connect: sometimes}}",
+        "octoprox.yaml: servers.a.connect: `\"sometimes\"` is not one of the choices. Write one of: on-demand, always.",
     ),
     (
         "servers: {a__b: {command: x}}",
@@ -133,7 +165,7 @@ const WRONG: &[(&str, &str)] = &[
     ),
     (
         "servers: {a: {command: x, type: sse}}",
-        "octoprox.yaml: servers.a.type: `\"sse\"` is not one of the choices. Write one of: stdio, http.",
+        "octoprox.yaml: servers.a.type: `\"sse\"` is not one of the choices. Write one of: stdio, stdio-mcp, http, streamable-http, streamableHttp, remote-mcp, openapi.",
     ),
     (
         "profiles: {p: {tools: ['a[']}}",
@@ -193,4 +225,56 @@ fn all_errors_at_once() {
 #[test]
 fn a_server_that_is_off_needs_no_variables() {
     assert_eq!(problems("servers: {a: {url: '${NO_SUCH}', enabled: false}}", &[]), Vec::<String>::new());
+}
+
+#[test]
+fn a_server_that_lacks_a_variable_is_left_out_and_the_rest_works() {
+    let file = "servers:\n  notion: {url: 'https://x/mcp', headers: {Authorization: 'Bearer ${NO_SUCH}'}}\n  \
+                local: {command: x, auth: {type: api-key, env: NO_KEY}}\n  fine: {command: y}\n";
+    let (_folder, world) = world(Some(file), &[]);
+    let loaded = load(&world, &Flags::default()).unwrap();
+    let on = loaded.settings.servers.iter().filter(|(_, server)| server.enabled);
+    assert_eq!(on.map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["fine", "local"]);
+    assert_eq!(loaded.missing.of("notion").as_deref(), Some("NO_SUCH"));
+    assert_eq!(loaded.missing.of("local"), None, "its key can be given later");
+    assert!(loaded.notes.contains(&"the server notion is left out until this is set: NO_SUCH".to_owned()));
+}
+
+#[test]
+fn a_list_of_servers_lies_beside_the_settings_and_nowhere_else() {
+    let list = "servers:\n  a: {command: list}\n  b: {command: list}\n";
+    let names = |world: &World| {
+        let servers = load(world, &Flags::default()).unwrap().settings.servers;
+        servers
+            .iter()
+            .map(|(name, server)| format!("{name} {}", server.command.clone().unwrap()))
+            .collect::<Vec<_>>()
+    };
+    let (folder, mut world) = world(None, &[]);
+    std::fs::write(folder.path().join("servers.yaml"), list).unwrap();
+    assert_eq!(names(&world), Vec::<String>::new(), "no settings file lies beside it");
+    std::fs::write(folder.path().join("octoprox.yaml"), "servers: {a: {command: own}, c: {command: own}}")
+        .unwrap();
+    assert_eq!(names(&world), ["a list", "b list", "c own"]);
+    world.variables.insert("OCTOPROX_CONFIG".to_owned(), "servers.yaml".to_owned());
+    assert_eq!(names(&world), ["a list", "b list"], "it is a settings file as well");
+    std::fs::write(folder.path().join("servers.yaml"), "servers:\n  # a: {command: x}\n").unwrap();
+    assert_eq!(names(&world), Vec::<String>::new());
+}
+
+#[test]
+fn a_list_of_servers_is_read_as_strictly_as_the_settings() {
+    let (folder, world) = world(Some(""), &[]);
+    for (list, expected) in [
+        ("servers: {a: {comand: x}}", "servers.a.comand: there is no such setting. Did you mean `command`?"),
+        ("listen: {port: 1}", "listen: this file holds `servers` only. Move it to octoprox.yaml."),
+        (
+            "servers: [a]",
+            "servers: these are no servers by name. Write `name:` with `command` or `url` below it.",
+        ),
+    ] {
+        std::fs::write(folder.path().join("servers.yaml"), list).unwrap();
+        let said = load(&world, &Flags::default()).err().unwrap().to_string();
+        assert!(said.ends_with(&format!("servers.yaml: {expected}")), "{list}: {said}");
+    }
 }

@@ -14,6 +14,8 @@ const SET: &[(&str, &str, &str, &str)] = &[
     ("OCTOPROX_HOST", "::1", "listen.host", r#""::1""#),
     ("MCP_BIND_HOST", "0.0.0.0", "listen.host", r#""0.0.0.0""#),
     ("OCTOPROX_PORT", "8000", "listen.port", r#"8000"#),
+    ("OCTOPROX_ADMIN_HOST", "::1", "admin.host", r#""::1""#),
+    ("OCTOPROX_ADMIN_PORT", "8001", "admin.port", r#"8001"#),
     ("MCP_PORT", " 8000", "listen.port", r#"8000"#),
     ("OCTOPROX_ENABLE_TIME", "off", "toolboxes.time", r#"false"#),
     ("OCTOPROX_ENABLE_SHELL", "YES", "toolboxes.shell", r#"true"#),
@@ -40,6 +42,8 @@ const SET: &[(&str, &str, &str, &str)] = &[
     ("AUTH_STORE_PATH", "/a", "logins.store", r#""/a""#),
     ("GATEWAY_AUTH_DIR", "/a", "logins.store", r#""/a""#),
     ("TOOL_GATEWAY_SECRET", "hush", "logins.secret", r#""hush""#),
+    ("OCTOPROX_SECRET", "hush", "logins.secret", r#""hush""#),
+    ("OCTOPROX_SECRET_FILE", "/f", "logins.secret_file", r#""/f""#),
     ("TOOL_GATEWAY_CALLBACK_URL", "http://c", "logins.callback_url", r#""http://c""#),
     ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://o", "telemetry.otlp_endpoint", r#""http://o""#),
     ("OTEL_SERVICE_NAME", "hub", "telemetry.service_name", r#""hub""#),
@@ -109,9 +113,12 @@ fn a_token_is_kept_as_its_hash() {
 
 #[test]
 fn secrets_of_the_environment() {
-    let world =
-        world(&[("GATEWAY_TOKEN", "t"), ("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Basic%20x, k=v")]);
-    assert_eq!(secrets(&world), ["t", "Basic%20x", "v"]);
+    let world = world(&[
+        ("GATEWAY_TOKEN", "t"),
+        ("TOOL_GATEWAY_SECRET", "s"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Basic%20x, k=v"),
+    ]);
+    assert_eq!(secrets(&world), ["t", "s", "Basic%20x", "v"]);
 }
 
 #[test]

@@ -1,0 +1,95 @@
+//! One text for all spellings of the same definition.
+
+use crate::ports::What;
+use aws_lc_rs::digest::{Context, SHA256};
+use serde_json::{Number, Value};
+use std::fmt::Write;
+
+/// SHA-256 of a definition, in hexadecimal. `_meta` is for programs and may change with every listing.
+pub fn hash(what: What, definition: &Value) -> String {
+    let mut text = String::new();
+    match definition {
+        Value::Object(members) => {
+            let mut members = members.clone();
+            members.remove("_meta");
+            write(&Value::Object(members), &mut text);
+        }
+        other => write(other, &mut text),
+    }
+    digest([what.as_str(), &text])
+}
+
+/// Parts with their lengths, so that no two lists of parts are alike.
+pub fn digest<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
+    let mut context = Context::new(&SHA256);
+    for part in parts {
+        context.update(&(part.len() as u64).to_le_bytes());
+        context.update(part.as_bytes());
+    }
+    context.finish().as_ref().iter().fold(String::with_capacity(64), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// Keys in order, no spaces, whole numbers without a fraction.
+pub fn text(value: &Value) -> String {
+    let mut text = String::new();
+    write(value, &mut text);
+    text
+}
+
+fn write(value: &Value, into: &mut String) {
+    match value {
+        Value::Object(members) => {
+            let mut keys: Vec<&String> = members.keys().collect();
+            keys.sort();
+            into.push('{');
+            for (at, key) in keys.into_iter().enumerate() {
+                if at > 0 {
+                    into.push(',');
+                }
+                into.push_str(&Value::from(key.as_str()).to_string());
+                into.push(':');
+                write(members.get(key).unwrap_or(&Value::Null), into);
+            }
+            into.push('}');
+        }
+        Value::Array(parts) => {
+            into.push('[');
+            for (at, part) in parts.iter().enumerate() {
+                if at > 0 {
+                    into.push(',');
+                }
+                write(part, into);
+            }
+            into.push(']');
+        }
+        Value::Number(number) => into.push_str(&plain(number)),
+        other => into.push_str(&other.to_string()),
+    }
+}
+
+fn plain(number: &Number) -> String {
+    match number.as_f64() {
+        Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < 9e15 => format!("{float:.0}"),
+        _ => number.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn spellings_of_the_same_have_one_hash() {
+        let one = json!({"name": "a", "inputSchema": {"type": "object", "maximum": 1}, "_meta": {"at": 1}});
+        let other = json!({"inputSchema": {"maximum": 1.0, "type": "object"}, "name": "a"});
+        assert_eq!(hash(What::Tool, &one), hash(What::Tool, &other));
+        assert_ne!(hash(What::Tool, &one), hash(What::Prompt, &one));
+        assert_ne!(hash(What::Tool, &json!({"name": "a"})), hash(What::Tool, &json!({"name": "a "})));
+        assert_ne!(digest(["ab", "c"]), digest(["a", "bc"]));
+        assert_eq!(text(&json!({"b": [1.0, -0.5], "a": "é\n"})), r#"{"a":"é\n","b":[1,-0.5]}"#);
+    }
+}

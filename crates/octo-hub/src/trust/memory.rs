@@ -1,0 +1,108 @@
+//! Pins that end with the process, for a hub without a store.
+
+use crate::ports::{News, Noted, Pending, Pin, Pinned, Pins, What, Whose};
+use octo_model::ToolError;
+use octo_toolkit::BoxFuture;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Mutex, PoisonError};
+
+#[derive(Default)]
+pub struct MemoryPins(Mutex<HashMap<String, Shelf>>);
+
+#[derive(Default, Clone)]
+struct Shelf {
+    identity: String,
+    pins: BTreeMap<(What, String), Pin>,
+    pending: BTreeMap<(What, String), Pin>,
+    seen: HashSet<(What, String, String)>,
+    revision: u64,
+}
+
+fn place(pin: &Pin) -> (What, String) {
+    (pin.what, pin.key.clone())
+}
+
+impl MemoryPins {
+    fn with<T>(&self, work: impl FnOnce(&mut HashMap<String, Shelf>) -> T) -> T {
+        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn load(all: &mut HashMap<String, Shelf>, whose: &Whose) -> Pinned {
+    let unknown = all.get(&whose.server).is_none_or(|shelf| shelf.pins.is_empty());
+    let same = all.values().find(|shelf| shelf.identity == whose.identity && !shelf.pins.is_empty());
+    if let (true, Some(same)) = (unknown && !whose.identity.is_empty(), same) {
+        let copy = same.clone();
+        all.insert(whose.server.clone(), copy);
+    }
+    let shelf = all.entry(whose.server.clone()).or_default();
+    shelf.identity.clone_from(&whose.identity);
+    let (pins, revision) = (shelf.pins.values().cloned().collect(), shelf.revision);
+    let others = whose.others.iter().filter_map(|other| all.get(other));
+    let theirs = others.flat_map(|shelf| shelf.pins.keys());
+    let taken = theirs.filter(|(what, _)| matches!(what, What::Resource | What::Template));
+    Pinned { pins, taken: taken.map(|(_, key)| key.clone()).collect(), revision }
+}
+
+fn keep(shelf: &mut Shelf, news: News) -> Noted {
+    let hash = |pin: &Pin| shelf.pins.get(&place(pin)).map(|pin| pin.hash.as_str());
+    let overtaken = news.first.iter().any(|pin| hash(pin).is_some_and(|hash| hash != pin.hash))
+        || news.again.iter().any(|(pin, old)| hash(pin) != Some(old.as_str()));
+    if overtaken {
+        return Noted::Overtaken;
+    }
+    let fresh = news.held.iter().chain(&news.told);
+    let fresh: Vec<Pin> = fresh
+        .filter(|pin| shelf.seen.insert((pin.what, pin.key.clone(), pin.hash.clone())))
+        .cloned()
+        .collect();
+    shelf.pending = news.held.into_iter().map(|pin| (place(&pin), pin)).collect();
+    let taken = news.first.into_iter().chain(news.again.into_iter().map(|(pin, _)| pin));
+    shelf.pins.extend(taken.map(|pin| (place(&pin), pin)));
+    Noted::Kept(fresh)
+}
+
+fn accept(shelf: &mut Shelf, chosen: Vec<Pin>) -> usize {
+    let mut count = 0;
+    for pin in chosen {
+        let waits = shelf.pending.get(&place(&pin)).is_some_and(|waiting| waiting.hash == pin.hash);
+        if let (true, Some(pin)) = (waits, shelf.pending.remove(&place(&pin))) {
+            shelf.pins.insert(place(&pin), pin);
+            count += 1;
+        }
+    }
+    shelf.revision += 1;
+    count
+}
+
+impl Pins for MemoryPins {
+    fn load<'a>(&'a self, whose: &'a Whose) -> BoxFuture<'a, Result<Pinned, ToolError>> {
+        Box::pin(async move { Ok(self.with(|all| load(all, whose))) })
+    }
+
+    fn keep<'a>(&'a self, whose: &'a Whose, news: News) -> BoxFuture<'a, Result<Noted, ToolError>> {
+        Box::pin(async move { Ok(self.with(|all| keep(all.entry(whose.server.clone()).or_default(), news))) })
+    }
+
+    fn revision<'a>(&'a self, server: &'a str) -> BoxFuture<'a, Result<u64, ToolError>> {
+        Box::pin(async move { Ok(self.with(|all| all.get(server).map_or(0, |shelf| shelf.revision))) })
+    }
+
+    fn pending<'a>(&'a self, server: &'a str) -> BoxFuture<'a, Result<Vec<Pending>, ToolError>> {
+        let of = |shelf: &Shelf| {
+            let one = |pin: &Pin| Pending {
+                new: pin.clone(),
+                pinned: shelf.pins.get(&place(pin)).cloned(),
+                since: 0,
+            };
+            shelf.pending.values().map(one).collect()
+        };
+        Box::pin(async move { Ok(self.with(|all| all.get(server).map(of).unwrap_or_default())) })
+    }
+
+    fn accept<'a>(&'a self, server: &'a str, chosen: Vec<Pin>) -> BoxFuture<'a, Result<usize, ToolError>> {
+        Box::pin(
+            async move { Ok(self.with(|all| accept(all.entry(server.to_owned()).or_default(), chosen))) },
+        )
+    }
+}

@@ -1,0 +1,84 @@
+//! The client at the other end, as a server may speak to it: questions, progress and logs without hidden text.
+
+use super::wash;
+use octo_model::Members;
+use octo_toolkit::{Ask, BoxFuture, Peer};
+use std::sync::Arc;
+
+pub struct Washed(pub Arc<dyn Peer>);
+
+impl Peer for Washed {
+    fn capabilities(&self) -> &Members {
+        self.0.capabilities()
+    }
+
+    /// What cannot be cleaned is not passed on.
+    fn notify(&self, method: &str, params: Members) {
+        if let Some(params) = wash::params(&params) {
+            self.0.notify(method, params);
+        }
+    }
+
+    fn ask<'a>(&'a self, method: &'a str, params: Members) -> BoxFuture<'a, Result<Members, Ask>> {
+        match wash::params(&params) {
+            Some(params) => self.0.ask(method, params),
+            None => Box::pin(async { Err(Ask::Unable) }),
+        }
+    }
+
+    fn key(&self) -> u64 {
+        self.0.key()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    #[derive(Default)]
+    struct Heard {
+        none: Members,
+        said: Mutex<Vec<String>>,
+    }
+
+    impl Peer for Heard {
+        fn capabilities(&self) -> &Members {
+            &self.none
+        }
+
+        fn notify(&self, method: &str, params: Members) {
+            self.said.lock().unwrap().push(format!("{method} {}", params.to_json()));
+        }
+
+        fn ask<'a>(&'a self, method: &'a str, params: Members) -> BoxFuture<'a, Result<Members, Ask>> {
+            self.notify(method, params);
+            Box::pin(async { Ok(Members::new()) })
+        }
+
+        fn key(&self) -> u64 {
+            7
+        }
+    }
+
+    #[tokio::test]
+    async fn what_servers_tell_and_ask_is_cleaned() {
+        let heard = Arc::new(Heard::default());
+        let washed = Washed(Arc::clone(&heard) as Arc<dyn Peer>);
+        let params = |text: &str| Members::new().with("message", text).with("_meta", "t\u{200b}");
+        washed.notify("notifications/progress", params("half\u{e0041} done"));
+        washed.ask("elicitation/create", params("Your\u{202e} name?")).await.unwrap();
+        let twins = Members::parse("{\"data\":{\"a\":1,\"a\u{200b}\":2}}".to_owned()).unwrap();
+        washed.notify("notifications/message", twins.clone());
+        assert!(matches!(washed.ask("elicitation/create", twins).await, Err(Ask::Unable)));
+        let said = heard.said.lock().unwrap();
+        assert_eq!(
+            *said,
+            [
+                "notifications/progress {\"message\":\"half done\",\"_meta\":\"t\u{200b}\"}",
+                "elicitation/create {\"message\":\"Your name?\",\"_meta\":\"t\u{200b}\"}"
+            ]
+        );
+        assert_eq!(washed.key(), 7);
+    }
+}

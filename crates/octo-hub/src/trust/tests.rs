@@ -1,0 +1,146 @@
+//! Definitions of all kinds, held against what is let through.
+
+mod changed;
+mod guarding;
+mod harmless;
+mod poisoned;
+
+use super::judge::{Verdict, judge};
+use super::{Stance, TrustSettings};
+use crate::ports::{Pinned, What, Whose};
+use octo_model::{Effect, Json};
+use octo_toolkit::{Definition, Lists};
+use serde_json::{Map, Value, json};
+
+pub fn whose() -> Whose {
+    Whose {
+        server: "evil".into(),
+        identity: "behind evil".into(),
+        others: vec!["notion".into(), "mail".into()],
+    }
+}
+
+pub fn stance(changes: Stance) -> TrustSettings {
+    TrustSettings { changes, ..TrustSettings::default() }
+}
+
+/// Lists as a server would give them: `{tools, prompts, resources, resourceTemplates, instructions}`.
+pub fn lists(all: &Value) -> Lists {
+    let of = |member: &str, key: &str| -> Vec<Definition> {
+        let entries = all.get(member).and_then(Value::as_array).cloned().unwrap_or_default();
+        let one = |entry: Value| Definition {
+            key: entry[key].as_str().unwrap().to_owned(),
+            members: Json::from(entry).members().unwrap(),
+            effect: Effect::unknown(),
+            vouched: false,
+        };
+        entries.into_iter().map(one).collect()
+    };
+    Lists {
+        tools: of("tools", "name"),
+        prompts: of("prompts", "name"),
+        resources: of("resources", "uri"),
+        templates: of("resourceTemplates", "uriTemplate"),
+        instructions: all.get("instructions").and_then(Value::as_str).map(str::to_owned),
+        ..Lists::default()
+    }
+}
+
+/// Lists as JSON again, to be compared.
+pub fn shown(lists: &Lists) -> Value {
+    let of = |definitions: &[Definition]| -> Vec<Value> {
+        definitions.iter().map(|one| one.members.to_json().to().unwrap()).collect()
+    };
+    let mut all = Map::new();
+    for (member, entries) in [
+        ("tools", of(&lists.tools)),
+        ("prompts", of(&lists.prompts)),
+        ("resources", of(&lists.resources)),
+        ("resourceTemplates", of(&lists.templates)),
+    ] {
+        if !entries.is_empty() {
+            all.insert(member.to_owned(), Value::from(entries));
+        }
+    }
+    if let Some(text) = &lists.instructions {
+        all.insert("instructions".to_owned(), Value::from(text.as_str()));
+    }
+    Value::Object(all)
+}
+
+/// What is known after a first listing that was taken on whole.
+pub fn pinned(all: &Value) -> Pinned {
+    let first = judge(&lists(all), &Pinned::default(), &whose(), stance(Stance::Hold));
+    assert!(first.held.is_empty(), "{:?}", first.held);
+    Pinned { pins: first.news.first, ..Pinned::default() }
+}
+
+pub fn judged(before: &Value, after: &Value, settings: TrustSettings) -> Verdict {
+    judge(&lists(after), &pinned(before), &whose(), settings)
+}
+
+pub fn search() -> Value {
+    json!({
+        "name": "search",
+        "title": "Search",
+        "description": "Finds pages by their words. Answers with at most fifty.",
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "query": {"type": "string", "description": "Words to look for.", "maxLength": 200},
+                "limit": {"type": "integer", "minimum": 1, "maximum": 50, "default": 10},
+                "sort": {"type": "string", "enum": ["new", "old"]},
+                "filter": {"type": "object", "properties": {"by": {"type": ["string", "null"]}}, "required": ["by"]},
+            },
+            "required": ["query"],
+        },
+        "outputSchema": {
+            "type": "object",
+            "properties": {"pages": {"type": "array", "items": {"type": "string"}}},
+            "required": ["pages"],
+        },
+        "annotations": {"readOnlyHint": true, "destructiveHint": false, "idempotentHint": true, "openWorldHint": false},
+    })
+}
+
+/// A server with one of everything.
+pub fn everything() -> Value {
+    json!({
+        "tools": [search(), {"name": "save", "description": "Saves a page.", "inputSchema": {"type": "object"}}],
+        "prompts": [{"name": "sum_up", "description": "Sums up a page.", "arguments": [
+            {"name": "page", "description": "Page to read.", "required": true},
+            {"name": "style", "description": "Long or short."},
+        ]}],
+        "resources": [{"uri": "pages://1", "name": "First", "description": "The first page.", "mimeType": "text/plain", "size": 10,
+            "annotations": {"audience": ["user"], "lastModified": "2026-01-01T00:00:00Z", "priority": 0.5}}],
+        "resourceTemplates": [{"uriTemplate": "pages://{id}", "name": "Page", "description": "One page."}],
+        "instructions": "Search first, then save.",
+    })
+}
+
+/// Sets (or removes) what a JSON pointer leads to.
+pub fn with(all: &Value, pointer: &str, value: Option<Value>) -> Value {
+    let mut all = all.clone();
+    let (parent, key) = pointer.rsplit_once('/').unwrap();
+    match (all.pointer_mut(parent).unwrap_or_else(|| panic!("{pointer}")), value) {
+        (Value::Object(members), Some(value)) => drop(members.insert(key.to_owned(), value)),
+        (Value::Object(members), None) => drop(members.shift_remove(key).expect(pointer)),
+        (Value::Array(parts), Some(value)) => match key {
+            "-" => parts.push(value),
+            at => parts[at.parse::<usize>().unwrap()] = value,
+        },
+        (Value::Array(parts), None) => drop(parts.remove(key.parse::<usize>().unwrap())),
+        _ => panic!("{pointer}"),
+    }
+    all
+}
+
+#[test]
+fn the_first_listing_is_taken_on_as_it_is() {
+    let known = pinned(&everything());
+    assert_eq!(known.pins.len(), 6);
+    let again = judged(&everything(), &everything(), stance(Stance::Hold));
+    assert!(again.news.is_empty() && again.held.is_empty());
+    assert_eq!(shown(&again.lists), everything());
+    assert!(known.pins.iter().any(|pin| pin.what == What::Instructions && pin.hash.len() == 64));
+}

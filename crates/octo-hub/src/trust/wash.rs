@@ -1,0 +1,161 @@
+//! Hidden text is taken out of what passes; all else stays byte for byte.
+
+use octo_model::{Json, Members, Method, ToolError};
+use octo_toolkit::hidden::{clean, cleaned};
+
+/// Members of a result that are for programs, and must come back as they were sent.
+const OPAQUE: [&str; 2] = ["_meta", "requestState"];
+
+/// A definition without hidden text.
+pub fn definition(members: &Members) -> Members {
+    washed(members).map_or_else(|_| Members::new(), |(members, _)| members)
+}
+
+/// A result without hidden text, and a word about what was taken out.
+pub fn result(method: Method, result: Members) -> Result<(Members, usize), ToolError> {
+    let (mut result, removed) = washed(&result)?;
+    if removed == 0 {
+        return Ok((result, 0));
+    }
+    let meta = result.object("_meta").with("octoprox/hidden_removed", Json::of(&removed));
+    result.set("_meta", meta);
+    if method == Method::CallTool && result.get("content").is_some() {
+        let notice = format!("[{removed} hidden characters were taken out of this reply.]");
+        let notice = Members::new().with("type", "text").with("text", notice.as_str()).to_json();
+        let blocks: Vec<Json> = result.list("content").into_iter().chain([notice]).collect();
+        result.set("content", Json::array(&blocks));
+    }
+    Ok((result, removed))
+}
+
+/// What a server tells or asks a client, or nothing when it cannot be cleaned.
+pub fn params(params: &Members) -> Option<Members> {
+    washed(params).ok().map(|(clean, _)| clean)
+}
+
+/// The texts of an error, which are the server's own words.
+pub fn error(mut error: ToolError) -> ToolError {
+    error.message = cleaned(error.message.into_owned(), &mut 0).into();
+    error.hint = error.hint.map(|hint| cleaned(hint.into_owned(), &mut 0).into());
+    if let Some(rpc) = &mut error.rpc {
+        rpc.message = cleaned(std::mem::take(&mut rpc.message), &mut 0);
+        rpc.data = rpc.data.take().and_then(|data| match washed_json(&data) {
+            Ok(Some((clean, _))) => Some(clean),
+            Ok(None) => Some(data),
+            Err(_) => None,
+        });
+    }
+    error
+}
+
+fn washed(members: &Members) -> Result<(Members, usize), ToolError> {
+    let mut all = members.clone();
+    let mut removed = 0;
+    for (key, value) in members.iter().filter(|(key, _)| !OPAQUE.contains(key)) {
+        if let Some((clean, count)) = washed_json(value)? {
+            all.set(key, clean);
+            removed += count;
+        }
+    }
+    Ok((all, removed))
+}
+
+/// The text with every string cleaned, or nothing when there is nothing to clean.
+fn washed_json(json: &Json) -> Result<Option<(Json, usize)>, ToolError> {
+    let text = json.as_str();
+    if !text.contains("\\u") && clean(text).removed == 0 {
+        return Ok(None);
+    }
+    let (text, removed) = rewritten(text);
+    if removed == 0 {
+        return Ok(None);
+    }
+    // Two names that differ in hidden text alone would become one.
+    let clean = Json::parse(text).map_err(|why| {
+        ToolError::unavailable("The answer hides text in the names of its members.")
+            .hint("Do not trust this server; tell whoever runs the hub.")
+            .detail(why)
+    })?;
+    Ok(Some((clean, removed)))
+}
+
+fn rewritten(text: &str) -> (String, usize) {
+    let (mut out, mut removed, mut rest) = (String::with_capacity(text.len()), 0, text);
+    while let Some(open) = rest.find('"') {
+        let (before, from) = rest.split_at(open);
+        out.push_str(before);
+        let (literal, after) = from.split_at(literal_end(from));
+        let decoded: Option<String> = serde_json::from_str(literal).ok();
+        let hidden = decoded.as_deref().map(clean).filter(|clean| clean.removed > 0);
+        match hidden {
+            Some(clean) => {
+                removed += clean.removed;
+                out.push_str(Json::text(&clean.text).as_str());
+            }
+            None => out.push_str(literal),
+        }
+        rest = after;
+    }
+    out.push_str(rest);
+    (out, removed)
+}
+
+/// Where the string that a text begins with has ended.
+fn literal_end(text: &str) -> usize {
+    let mut escaped = false;
+    for (at, byte) in text.bytes().enumerate().skip(1) {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => return at + 1,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn washed_text(text: &str) -> (String, usize) {
+        let (members, removed) = result(Method::CallTool, Members::parse(text.to_owned()).unwrap()).unwrap();
+        (members.to_json().to_string(), removed)
+    }
+
+    #[test]
+    fn results_lose_hidden_text_and_nothing_else() {
+        for text in [
+            r#"{"content":[{"type":"text","text":"plain \u00e9 \"quoted\" \\"}],"vendor":1.50}"#,
+            r#"{"content":[],"big":12345678901234567890.12,"flag":"👩‍💻"}"#,
+            "{\"requestState\":\"a\u{200b}b\",\"_meta\":{\"x\":\"\u{200b}\"}}",
+        ] {
+            assert_eq!(washed_text(text), (text.to_owned(), 0));
+        }
+        let (clean, removed) = washed_text(
+            "{\"content\":[{\"type\":\"text\",\"text\":\"a\u{e0041}b\\u001b[31mc\\\"\"}],\"n\":1.50,\"structuredContent\":{\"k\\u200b\":\"\\u202e\"}}",
+        );
+        assert_eq!(removed, 8);
+        assert!(clean.starts_with(r#"{"content":[{"type":"text","text":"abc\""},{"type":"text","text":"[8 hidden characters were taken out of this reply.]"}],"n":1.50,"structuredContent":{"k":""}"#), "{clean}");
+        assert!(clean.ends_with(r#""_meta":{"octoprox/hidden_removed":8}}"#), "{clean}");
+    }
+
+    #[test]
+    fn names_that_become_one_are_refused() {
+        let text = "{\"structuredContent\":{\"a\":1,\"a\u{200b}\":2}}";
+        assert!(result(Method::CallTool, Members::parse(text.to_owned()).unwrap()).is_err());
+    }
+
+    #[test]
+    fn errors_are_cleaned_too() {
+        let rpc = octo_model::RpcError {
+            code: 1,
+            message: "b\u{200b}".into(),
+            data: Some(Json::text("\u{feff}x")),
+        };
+        let clean = error(ToolError::invalid("a\u{1b}[31m").hint("h\u{2066}").rpc(rpc));
+        assert_eq!((clean.message.as_ref(), clean.hint.as_deref()), ("a", Some("h")));
+        let rpc = clean.rpc.unwrap();
+        assert_eq!((rpc.message.as_str(), rpc.data.unwrap().as_str()), ("b", "\"x\""));
+    }
+}

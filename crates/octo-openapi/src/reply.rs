@@ -1,0 +1,44 @@
+//! What is shown of an answer.
+
+use http::header::CONTENT_TYPE;
+use octo_toolkit::Json;
+use octo_toolkit::hidden::clean;
+use octo_toolkit::net::Answer;
+use serde_json::json;
+
+/// What begins the type of something that is not text.
+const BINARY: [&str; 7] =
+    ["image/", "audio/", "video/", "font/", "application/octet-stream", "application/pdf", "application/zip"];
+
+/// JSON stays JSON, number by number; other text is a string; the rest is told, not shown.
+pub fn body(answer: &Answer) -> Json {
+    let kind = answer.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    if answer.body.is_empty() {
+        return Json::null();
+    }
+    let Some(text) = text(answer, kind) else {
+        let size = answer.body.len();
+        return Json::from(json!({"binary": true, "content_type": kind, "bytes": size}));
+    };
+    if kind.contains("json")
+        && !answer.truncated
+        && let Ok(json) = Json::parse(text.trim().to_owned())
+    {
+        return json;
+    }
+    Json::text(&clean(text).text)
+}
+
+/// The body as text, if it is text; a character that was cut at the end is left out.
+fn text<'a>(answer: &'a Answer, kind: &str) -> Option<&'a str> {
+    let body: &[u8] = &answer.body;
+    let whole = match std::str::from_utf8(body) {
+        Ok(text) => text,
+        Err(error) if answer.truncated && error.error_len().is_none() => {
+            body.get(..error.valid_up_to()).and_then(|valid| std::str::from_utf8(valid).ok())?
+        }
+        Err(_) => return None,
+    };
+    let named_binary = BINARY.iter().any(|start| kind.starts_with(start));
+    (!named_binary && !whole.contains('\0')).then_some(whole)
+}

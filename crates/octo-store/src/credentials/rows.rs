@@ -1,0 +1,142 @@
+//! The rows of credentials.
+
+use super::Fault;
+use super::ledger::Ledger;
+use crate::seal::Seal;
+use octo_grants::Secret;
+use octo_grants::credentials::{Kept, Owner, Slot, has_room};
+use rusqlite::{Connection, OptionalExtension};
+
+pub(super) fn all(
+    conn: &Connection,
+    seal: &Seal,
+    ledger: &Ledger,
+    owner: &Owner,
+    server: &str,
+) -> Result<Vec<Kept>, Fault> {
+    let mut all = conn.prepare_cached(
+        "SELECT issuer, revision, secret FROM credentials
+         WHERE kind = ?1 AND tenant = ?2 AND subject = ?3 AND server = ?4 ORDER BY revision DESC",
+    )?;
+    let [kind, tenant, subject] = owner.parts();
+    let rows = all.query_map((kind, tenant, subject, server), |row| {
+        Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?, row.get::<_, Vec<u8>>(2)?))
+    })?;
+    let mut found = Vec::new();
+    for row in rows {
+        let (issuer, revision, sealed) = row?;
+        let slot = Slot::new(owner.clone(), server, issuer);
+        found.push(opened(seal, ledger, slot, revision, sealed)?);
+    }
+    Ok(found)
+}
+
+pub(super) fn find(
+    conn: &Connection,
+    seal: &Seal,
+    ledger: &Ledger,
+    slot: &Slot,
+) -> Result<Option<Kept>, Fault> {
+    match row(conn, slot)? {
+        Some((revision, sealed)) => opened(seal, ledger, slot.clone(), revision, sealed).map(Some),
+        None if ledger.of(slot).is_some() => Err(Fault::Changed),
+        None => Ok(None),
+    }
+}
+
+fn row(conn: &Connection, slot: &Slot) -> Result<Option<(i64, Vec<u8>)>, Fault> {
+    let mut find = conn.prepare_cached(
+        "SELECT revision, secret FROM credentials
+         WHERE kind = ?1 AND tenant = ?2 AND subject = ?3 AND server = ?4 AND issuer = ?5",
+    )?;
+    let [kind, tenant, subject] = slot.owner.parts();
+    let values = (kind, tenant, subject, &slot.server, &slot.issuer);
+    Ok(find.query_row(values, |row| Ok((row.get(0)?, row.get(1)?))).optional()?)
+}
+
+fn opened(seal: &Seal, ledger: &Ledger, slot: Slot, revision: i64, sealed: Vec<u8>) -> Result<Kept, Fault> {
+    let known = revision.cast_unsigned();
+    if ledger.of(&slot) != Some(known) {
+        return Err(Fault::Changed);
+    }
+    let secret = unseal(seal, &slot, revision, &sealed)?;
+    Ok(Kept { slot, revision: known, secret: Secret::new(secret) })
+}
+
+fn unseal(seal: &Seal, slot: &Slot, revision: i64, sealed: &[u8]) -> Result<String, Fault> {
+    let [kind, tenant, subject] = slot.owner.parts();
+    let bound = [kind, tenant, subject, &slot.server, &slot.issuer, &revision.to_string()];
+    seal.unseal(sealed, &bound).ok_or(Fault::Changed)
+}
+
+fn close(seal: &Seal, slot: &Slot, revision: i64, plain: &str) -> Result<Vec<u8>, Fault> {
+    let [kind, tenant, subject] = slot.owner.parts();
+    let bound = [kind, tenant, subject, &slot.server, &slot.issuer, &revision.to_string()];
+    seal.close(plain, &bound).ok_or(Fault::Sealed)
+}
+
+pub(super) fn put(
+    conn: &Connection,
+    seal: &Seal,
+    ledger: &mut Ledger,
+    slot: &Slot,
+    secret: &Secret,
+    over: Option<u64>,
+) -> Result<u64, Fault> {
+    let present = ledger.of(slot);
+    if over.is_some() && over != present {
+        return Err(Fault::Conflict);
+    }
+    let [kind, tenant, subject] = slot.owner.parts();
+    if present.is_none() {
+        let mut count = conn.prepare_cached(
+            "SELECT count(*) FROM credentials WHERE kind = ?1 AND tenant = ?2 AND subject = ?3",
+        )?;
+        let owned: i64 = count.query_row((kind, tenant, subject), |row| row.get(0))?;
+        if !has_room(usize::try_from(owned).unwrap_or(usize::MAX)) {
+            return Err(Fault::Full);
+        }
+    }
+    let known = ledger.advance(slot);
+    let revision = known.cast_signed();
+    let sealed = close(seal, slot, revision, secret.expose())?;
+    let mut put = conn.prepare_cached(
+        "INSERT OR REPLACE INTO credentials (kind, tenant, subject, server, issuer, revision, secret)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    )?;
+    put.execute((kind, tenant, subject, &slot.server, &slot.issuer, revision, sealed))?;
+    Ok(known)
+}
+
+pub(super) fn remove(conn: &Connection, ledger: &mut Ledger, slot: &Slot) -> Result<bool, Fault> {
+    let mut remove = conn.prepare_cached(
+        "DELETE FROM credentials
+         WHERE kind = ?1 AND tenant = ?2 AND subject = ?3 AND server = ?4 AND issuer = ?5",
+    )?;
+    let [kind, tenant, subject] = slot.owner.parts();
+    remove.execute((kind, tenant, subject, &slot.server, &slot.issuer))?;
+    Ok(ledger.forget(slot))
+}
+
+/// Every row with another key. One that was changed stops it: nothing is made to look right.
+pub(super) fn reseal(conn: &Connection, ledger: &Ledger, from: &Seal, to: &Seal) -> Result<(), Fault> {
+    let mut every = conn
+        .prepare("SELECT rowid, kind, tenant, subject, server, issuer, revision, secret FROM credentials")?;
+    let mut rows = every.query(())?;
+    let mut anew = Vec::new();
+    while let Some(row) = rows.next()? {
+        let owner = match row.get::<_, String>(1)?.as_str() {
+            "shared" => Owner::Shared,
+            _ => Owner::Person { tenant: row.get(2)?, subject: row.get(3)? },
+        };
+        let slot = Slot::new(owner, row.get::<_, String>(4)?, row.get::<_, String>(5)?);
+        let revision: i64 = row.get(6)?;
+        let kept = opened(from, ledger, slot, revision, row.get(7)?)?;
+        anew.push((row.get::<_, i64>(0)?, close(to, &kept.slot, revision, kept.secret.expose())?));
+    }
+    drop(rows);
+    for (id, sealed) in anew {
+        conn.execute("UPDATE credentials SET secret = ?2 WHERE rowid = ?1", (id, sealed))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,210 @@
+//! A login as it is kept: sealed by the store, opened only here.
+
+use super::authorize::Started;
+use super::client::Client;
+use super::token::Tokens;
+use octo_grants::Secret;
+use octo_grants::credentials::{Kept, Slot};
+use octo_model::ToolError;
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+/// Tokens are renewed this many seconds before they end.
+const EARLY: i64 = 300;
+/// A token that ends within so many seconds may end under way.
+const CLOSE: i64 = 10;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Grant {
+    /// The server's address at the time of the login. The token goes nowhere else.
+    pub(super) url: Option<String>,
+    /// The access token, or the API key.
+    pub(super) access: Secret,
+    pub(super) refresh: Option<Secret>,
+    pub(super) obtained: i64,
+    pub(super) expires: Option<i64>,
+    pub(super) scopes: Vec<String>,
+    /// How it is renewed; an API key is not.
+    pub(super) source: Option<Source>,
+    /// Why it can no longer be used.
+    pub(super) lost: Option<String>,
+}
+
+/// Where a grant came from, and the only place that its refresh token is sent to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Source {
+    pub(super) token_endpoint: String,
+    pub(super) revocation_endpoint: Option<String>,
+    pub(super) client: Client,
+    pub(super) resource: String,
+}
+
+impl Source {
+    pub(super) fn of(started: &Started) -> Result<Self, ToolError> {
+        Ok(Self {
+            token_endpoint: started.issuer.token_endpoint()?.to_owned(),
+            revocation_endpoint: started.issuer.revocation_endpoint.clone(),
+            client: started.client.clone(),
+            resource: started.resource.clone(),
+        })
+    }
+}
+
+/// A grant with its place in the store.
+#[derive(Debug, Clone)]
+pub(super) struct Held {
+    pub(super) slot: Slot,
+    pub(super) revision: u64,
+    pub(super) grant: Grant,
+}
+
+/// What tells one state of a login from the next.
+pub(super) type Mark = (u64, i64);
+
+impl Held {
+    /// The time stands in it for a grant that could not be written and so has no revision of its own.
+    pub(super) fn mark(&self) -> Mark {
+        (self.revision, self.grant.obtained)
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Age {
+    Fresh,
+    /// Good, and to be renewed.
+    Due,
+    Over,
+}
+
+impl Grant {
+    pub(super) fn key(url: Option<String>, key: Secret, now: i64) -> Self {
+        Self {
+            url,
+            access: key,
+            refresh: None,
+            obtained: now,
+            expires: None,
+            scopes: Vec::new(),
+            source: None,
+            lost: None,
+        }
+    }
+
+    pub(super) fn new(url: &str, tokens: Tokens, asked: Vec<String>, source: Source, now: i64) -> Self {
+        let fresh = Self::key(Some(url.to_owned()), Secret::default(), now);
+        Self { source: Some(source), scopes: asked, ..fresh }.renewed(tokens, now)
+    }
+
+    /// With new tokens; a refresh token that was not replaced stays good.
+    pub(super) fn renewed(self, tokens: Tokens, now: i64) -> Self {
+        Self {
+            access: tokens.access,
+            refresh: tokens.refresh.or(self.refresh),
+            obtained: now,
+            expires: tokens.life.map(|life| now.saturating_add(life)),
+            scopes: tokens.scopes.unwrap_or(self.scopes),
+            lost: None,
+            ..self
+        }
+    }
+
+    /// Without its tokens, and with why.
+    pub(super) fn lost(self, why: &str) -> Self {
+        Self { access: Secret::default(), refresh: None, lost: Some(why.to_owned()), ..self }
+    }
+
+    /// `early` is a little different in each process, so that they do not all begin at once.
+    pub(super) fn age(&self, now: i64, early: i64) -> Age {
+        let Some(expires) = self.expires else { return Age::Fresh };
+        let life = expires.saturating_sub(self.obtained).max(0);
+        let left = expires.saturating_sub(now);
+        if left <= CLOSE.min(life / 8) {
+            Age::Over
+        } else if left <= (EARLY + early).min(life / 4) {
+            Age::Due
+        } else {
+            Age::Fresh
+        }
+    }
+
+    /// Whether it was given for this server: the same name may have come to stand for another address.
+    pub(super) fn is_for(&self, url: Option<&str>) -> bool {
+        let origin = |url: &str| Url::parse(url).ok().map(|url| url.origin());
+        match (self.url.as_deref(), url) {
+            (Some(own), Some(url)) => own == url || origin(own).is_some_and(|own| Some(own) == origin(url)),
+            (own, url) => own == url,
+        }
+    }
+
+    pub(super) fn seal(&self) -> Result<Secret, ToolError> {
+        serde_json::to_string(self)
+            .map(Secret::new)
+            .map_err(|_| ToolError::internal("a login cannot be written"))
+    }
+}
+
+impl TryFrom<Kept> for Held {
+    type Error = ToolError;
+
+    fn try_from(kept: Kept) -> Result<Self, ToolError> {
+        // The parser's own words could repeat a part of the secret.
+        let grant = serde_json::from_str(kept.secret.expose())
+            .map_err(|_| ToolError::internal("a login that was kept cannot be read"))?;
+        Ok(Self { slot: kept.slot, revision: kept.revision, grant })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grant(life: i64) -> Grant {
+        Grant { expires: Some(1000 + life), ..Grant::key(None, Secret::new("t0ken"), 1000) }
+    }
+
+    #[test]
+    fn a_token_is_renewed_five_minutes_before_its_end_or_in_its_last_quarter() {
+        for (life, early, now, age) in [
+            (3600, 0, 1000, Age::Fresh),
+            (3600, 0, 1000 + 3299, Age::Fresh),
+            (3600, 0, 1000 + 3300, Age::Due),
+            (3600, 30, 1000 + 3270, Age::Due),
+            (3600, 0, 1000 + 3589, Age::Due),
+            (3600, 0, 1000 + 3590, Age::Over),
+            (3600, 0, 9999, Age::Over),
+            (60, 0, 1000 + 44, Age::Fresh),
+            (60, 0, 1000 + 45, Age::Due),
+            (60, 0, 1000 + 53, Age::Over),
+            (2, 0, 1000 + 1, Age::Fresh),
+            (2, 0, 1000 + 2, Age::Over),
+            (0, 0, 1000, Age::Over),
+            (3600, 0, 0, Age::Fresh),
+        ] {
+            assert_eq!(grant(life).age(now, early), age, "{life} {early} {now}");
+        }
+        assert_eq!(Grant::key(None, Secret::new("k"), 0).age(i64::MAX, 0), Age::Fresh);
+    }
+
+    #[test]
+    fn a_token_goes_to_the_server_that_it_was_given_for() {
+        let to = |own: Option<&str>, url: Option<&str>| {
+            Grant { url: own.map(ToOwned::to_owned), ..grant(1) }.is_for(url)
+        };
+        assert!(to(Some("https://a.example/mcp"), Some("https://a.example/v2/mcp")));
+        assert!(!to(Some("https://a.example/mcp"), Some("https://b.example/mcp")));
+        assert!(!to(Some("https://a.example/mcp"), Some("http://a.example/mcp")));
+        assert!(!to(Some("https://a.example/mcp"), None));
+        assert!(to(None, None) && !to(None, Some("https://a.example/mcp")));
+    }
+
+    #[test]
+    fn a_lost_login_keeps_no_token_and_none_is_printed() {
+        let full = Grant { refresh: Some(Secret::new("t0ken")), ..grant(1) };
+        assert!(!format!("{full:?}").contains("t0ken"));
+        let lost = full.lost("it was revoked");
+        assert!(lost.access.is_empty() && lost.refresh.is_none() && lost.lost.is_some());
+        let tokens = Tokens { access: Secret::new("a"), refresh: None, life: None, scopes: None };
+        let kept = Grant { refresh: Some(Secret::new("r")), ..grant(1) }.renewed(tokens, 2000);
+        assert_eq!((kept.refresh.unwrap().expose(), kept.expires), ("r", None));
+    }
+}

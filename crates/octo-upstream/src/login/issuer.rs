@@ -1,0 +1,70 @@
+//! What an authorization server says of itself, as far as a login needs it.
+
+use super::web::Web;
+use octo_model::ToolError;
+use serde::{Deserialize, Serialize};
+
+pub(super) const DEVICE_GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Issuer {
+    pub(super) issuer: String,
+    pub(super) authorization_endpoint: Option<String>,
+    pub(super) token_endpoint: Option<String>,
+    pub(super) registration_endpoint: Option<String>,
+    pub(super) revocation_endpoint: Option<String>,
+    pub(super) device_authorization_endpoint: Option<String>,
+    pub(super) code_challenge_methods_supported: Option<Vec<String>>,
+    pub(super) token_endpoint_auth_methods_supported: Option<Vec<String>>,
+    pub(super) grant_types_supported: Option<Vec<String>>,
+    pub(super) scopes_supported: Option<Vec<String>>,
+    pub(super) client_id_metadata_document_supported: bool,
+    pub(super) authorization_response_iss_parameter_supported: bool,
+}
+
+impl Issuer {
+    /// Every address in it keeps to the rules, or none of it is used.
+    pub(super) fn checked(self, web: &Web<'_>) -> Result<Self, ToolError> {
+        let all = [
+            &self.authorization_endpoint,
+            &self.token_endpoint,
+            &self.registration_endpoint,
+            &self.revocation_endpoint,
+            &self.device_authorization_endpoint,
+        ];
+        for address in all.into_iter().flatten() {
+            web.page(address)?;
+        }
+        Ok(self)
+    }
+
+    /// A person can log in with a browser.
+    pub(super) fn has_code(&self) -> bool {
+        self.authorization_endpoint.is_some() && self.allows("authorization_code")
+    }
+
+    pub(super) fn has_device(&self) -> bool {
+        self.device_authorization_endpoint.is_some() && self.allows(DEVICE_GRANT)
+    }
+
+    fn allows(&self, grant: &str) -> bool {
+        self.grant_types_supported.as_ref().is_none_or(|all| all.iter().any(|one| one == grant))
+    }
+
+    /// What a browser brings back is of no use to whoever reads along.
+    pub(super) fn has_pkce(&self) -> bool {
+        self.code_challenge_methods_supported.as_ref().is_some_and(|all| all.iter().any(|one| one == "S256"))
+    }
+
+    pub(super) fn knows_scope(&self, scope: &str) -> bool {
+        self.scopes_supported.as_ref().is_some_and(|all| all.iter().any(|one| one == scope))
+    }
+
+    pub(super) fn token_endpoint(&self) -> Result<&str, ToolError> {
+        self.token_endpoint.as_deref().ok_or_else(|| {
+            ToolError::unavailable("The authorization server names no address for tokens.")
+                .hint("Its metadata are wrong; its operator must mend them.")
+        })
+    }
+}

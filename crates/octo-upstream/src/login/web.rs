@@ -1,0 +1,240 @@
+//! Requests to authorization servers: to addresses that the network policy allows, within a time and a size, and never on to
+//! another place with anything secret.
+
+use super::settings::{Auth, LoginSpec};
+use bytes::Bytes;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use octo_grants::Net;
+use octo_grants::net::Ask;
+use octo_model::{Json, ToolError};
+use serde::de::DeserializeOwned;
+use std::time::Duration;
+use url::{Host, Url};
+
+const TIMEOUT: Duration = Duration::from_secs(20);
+const LARGEST: usize = 256 << 10;
+/// Metadata may have moved on the same server.
+const REDIRECTS: usize = 3;
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
+
+pub(super) struct Web<'a> {
+    net: &'a Net,
+    /// The servers that the operator has named; these may be private.
+    named: Vec<Url>,
+}
+
+impl<'a> Web<'a> {
+    pub(super) fn of(spec: &'a LoginSpec) -> Self {
+        let issuer = match &spec.auth {
+            Auth::OAuth(oauth) => oauth.issuer.as_deref(),
+            Auth::Key(_) => None,
+        };
+        let named = spec.url.as_deref().into_iter().chain(issuer);
+        Self { net: &spec.net, named: named.filter_map(|url| Url::parse(url).ok()).collect() }
+    }
+
+    /// An address that secrets may be sent to: encrypted, or on this machine, or the very server that was named without.
+    pub(super) fn url(&self, text: &str) -> Result<Url, ToolError> {
+        let url = self.net.url(text).map_err(|error| strange(text).detail(error))?;
+        if url.scheme() == "https" || is_loopback(&url) || self.is_named(&url) {
+            return Ok(url);
+        }
+        Err(ToolError::denied(format!("The login leads to {}, which is not encrypted.", shown(text)))
+            .hint("The server's operator must publish https addresses."))
+    }
+
+    /// An address that a person shall open.
+    pub(super) fn page(&self, text: &str) -> Result<Url, ToolError> {
+        let url = self.url(text)?;
+        if url.fragment().is_some() {
+            return Err(strange(text));
+        }
+        Ok(url)
+    }
+
+    fn is_named(&self, url: &Url) -> bool {
+        self.named.iter().any(|named| named.origin() == url.origin())
+    }
+
+    /// Named servers are reached as such; everything else that the internet may reach.
+    fn way(&self, url: &Url) -> Result<Net, ToolError> {
+        if self.is_named(url) { self.net.named(url.as_str()) } else { Ok(self.net.clone()) }
+    }
+
+    async fn send(&self, ask: Ask) -> Result<(StatusCode, Bytes), ToolError> {
+        let origin = ask.url.origin();
+        let asked = shown(ask.url.as_str());
+        let answer = self.way(&ask.url)?.send(ask).await?;
+        if answer.truncated {
+            return Err(ToolError::unavailable(format!("{asked} answered with more than a login needs."))
+                .detail(LARGEST));
+        }
+        if answer.url.origin() != origin {
+            return Err(ToolError::denied(format!("{asked} sends on to another server.")));
+        }
+        Ok((answer.status, answer.body))
+    }
+
+    /// A JSON document; nothing where there is none.
+    pub(super) async fn document<T: DeserializeOwned>(&self, url: &Url) -> Result<Option<T>, ToolError> {
+        let ask = Ask {
+            headers: [(ACCEPT, JSON)].into_iter().collect(),
+            timeout: TIMEOUT,
+            max_bytes: LARGEST,
+            redirects: REDIRECTS,
+            ..Ask::get(url.clone())
+        };
+        let (status, body) = self.send(ask).await?;
+        if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
+            return Err(ToolError::unavailable(format!(
+                "{} answered with HTTP status {}.",
+                shown(url.as_str()),
+                status.as_u16()
+            ))
+            .hint("Try again later."));
+        }
+        if status != StatusCode::OK {
+            return Ok(None);
+        }
+        Ok(serde_json::from_slice(&body).ok())
+    }
+
+    pub(super) async fn post_form(
+        &self,
+        url: &str,
+        form: &[(&str, &str)],
+        authorization: Option<HeaderValue>,
+    ) -> Result<(StatusCode, Bytes), ToolError> {
+        let body = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
+        self.post(url, FORM, body.into(), authorization).await
+    }
+
+    pub(super) async fn post_json(&self, url: &str, body: &Json) -> Result<(StatusCode, Bytes), ToolError> {
+        self.post(url, JSON, body.bytes().clone(), None).await
+    }
+
+    async fn post(
+        &self,
+        url: &str,
+        kind: HeaderValue,
+        body: Bytes,
+        authorization: Option<HeaderValue>,
+    ) -> Result<(StatusCode, Bytes), ToolError> {
+        let mut headers: HeaderMap = [(ACCEPT, JSON), (CONTENT_TYPE, kind)].into_iter().collect();
+        if let Some(authorization) = authorization {
+            headers.insert(AUTHORIZATION, authorization);
+        }
+        let ask = Ask {
+            method: Method::POST,
+            headers,
+            body: Some(body),
+            timeout: TIMEOUT,
+            max_bytes: LARGEST,
+            redirects: 0,
+            ..Ask::get(self.url(url)?)
+        };
+        self.send(ask).await
+    }
+
+    /// The headers with which a server refuses whoever says nothing of themselves.
+    pub(super) async fn knock(&self, url: &Url) -> Result<(StatusCode, HeaderMap), ToolError> {
+        let both = HeaderValue::from_static("application/json, text/event-stream");
+        let ask = Ask {
+            method: Method::POST,
+            headers: [(ACCEPT, both), (CONTENT_TYPE, JSON)].into_iter().collect(),
+            body: Some(Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#)),
+            timeout: TIMEOUT,
+            max_bytes: LARGEST,
+            redirects: 0,
+            ..Ask::get(url.clone())
+        };
+        let answer = self.way(url)?.send(ask).await?;
+        Ok((answer.status, answer.headers))
+    }
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
+
+pub(super) fn is_on_this_machine(text: &str) -> bool {
+    Url::parse(text).is_ok_and(|url| is_loopback(&url))
+}
+
+fn strange(text: &str) -> ToolError {
+    ToolError::denied(format!("The login leads to {}, which is not an address of a login.", shown(text)))
+        .hint("The server's metadata are wrong; its operator must mend them.")
+}
+
+/// Enough of an address to be recognised: never its query, which may hold secrets, nor anything that plays with a terminal.
+pub(super) fn shown(text: &str) -> String {
+    let bare = text.split(['?', '#']).next().unwrap_or_default();
+    let bare: String = bare.chars().filter(|c| c.is_ascii_graphic() && *c != '`').take(120).collect();
+    format!("`{bare}`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(url: &str, issuer: Option<&str>) -> LoginSpec {
+        let mut spec = LoginSpec::oauth("s", url);
+        if let Auth::OAuth(oauth) = &mut spec.auth {
+            oauth.issuer = issuer.map(ToOwned::to_owned);
+        }
+        spec
+    }
+
+    #[test]
+    fn secrets_go_to_encrypted_addresses_or_to_what_was_named() {
+        let spec = spec("http://mcp.internal:8080/mcp", Some("http://login.internal"));
+        let web = Web::of(&spec);
+        for (url, allowed) in [
+            ("https://auth.example/token", true),
+            ("http://auth.example/token", false),
+            ("http://127.0.0.1:9/token", false),
+            ("http://127.0.0.1:9000/token", true),
+            ("http://[::1]:9000/token", true),
+            ("http://localhost:9000/token", true),
+            ("http://localhost.evil.example/token", false),
+            ("http://mcp.internal:8080/token", true),
+            ("http://mcp.internal/token", false),
+            ("http://login.internal/token", true),
+            ("https://user:pw@auth.example/token", false),
+            ("javascript:alert(1)", false),
+            ("file:///etc/passwd", false),
+            ("vscode://x", false),
+            ("", false),
+        ] {
+            assert_eq!(web.url(url).is_ok(), allowed, "{url}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_private_address_is_asked_only_when_the_operator_has_named_it() {
+        let spec = spec("https://mcp.example/mcp", None);
+        for url in [
+            "http://127.0.0.1:9000/x",
+            "https://10.0.0.1/x",
+            "https://169.254.169.254/x",
+            "http://localhost:9000/x",
+        ] {
+            let error =
+                Web::of(&spec).document::<serde_json::Value>(&url.parse().unwrap()).await.unwrap_err();
+            assert_eq!(error.kind, octo_model::Kind::Denied, "{url}: {error}");
+        }
+    }
+
+    #[test]
+    fn an_address_is_shown_without_its_query() {
+        assert_eq!(shown("https://x.example/a?code=secret#b"), "`https://x.example/a`");
+        assert_eq!(shown("https://x\u{1b}[2J`"), "`https://x[2J`");
+    }
+}

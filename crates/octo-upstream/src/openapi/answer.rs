@@ -1,0 +1,94 @@
+//! An answer of an API as the result of a tool.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use octo_grants::net::Answer;
+use octo_model::{Json, Kind, Members, ToolError};
+use octo_toolkit::Picture;
+use octo_toolkit::hidden::clean;
+use std::time::Duration;
+
+/// Characters of a refusal that are repeated.
+const LONGEST: usize = 400;
+/// Bytes of a picture.
+const LARGEST: usize = 5 << 20;
+const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+
+/// The result, or the error where the caller has to do something first. Other bad statuses are results that failed.
+pub(super) fn told(server: &str, answer: Answer, pictures: bool) -> Result<Members, ToolError> {
+    let status = answer.status.as_u16();
+    let pause = pause(&answer);
+    match (status, pause) {
+        (403 | 429 | 503, Some(pause)) => return Err(busy(server, &answer).retry_after(pause)),
+        (429, None) => return Err(busy(server, &answer).retry_after(Duration::from_secs(5))),
+        (401 | 403, None) => return Err(refused(server, &answer)),
+        _ => {}
+    }
+    let failed = answer.status.is_client_error() || answer.status.is_server_error();
+    if pictures
+        && !failed
+        && let Some(picture) = picture(&answer)
+    {
+        let about = Members::new().with("status", Json::of(&status)).to_json();
+        return Ok(Members::new()
+            .with("content", Json::array(&[picture.block(), block(about.as_str())]))
+            .with("isError", false));
+    }
+    let mut structure =
+        Members::new().with("status", Json::of(&status)).with("body", octo_openapi::body(&answer));
+    if answer.truncated {
+        structure.set("truncated", true);
+    }
+    let structure = structure.to_json();
+    Ok(Members::new()
+        .with("content", Json::array(&[block(structure.as_str())]))
+        .with("structuredContent", structure)
+        .with("isError", failed))
+}
+
+fn block(text: &str) -> Json {
+    Members::new().with("type", "text").with("text", text).to_json()
+}
+
+fn picture(answer: &Answer) -> Option<Picture> {
+    let kind = answer.headers.get(CONTENT_TYPE)?.to_str().ok()?;
+    let mime = PICTURES.into_iter().find(|known| kind.starts_with(known))?;
+    let fits = !answer.truncated && answer.body.len() <= LARGEST;
+    fits.then(|| Picture { mime, base64: STANDARD.encode(&answer.body) })
+}
+
+/// How long the API wants to be left alone, where it says so in seconds.
+fn pause(answer: &Answer) -> Option<Duration> {
+    let text = answer.headers.get(RETRY_AFTER)?.to_str().ok()?;
+    text.trim().parse().ok().map(Duration::from_secs)
+}
+
+fn busy(server: &str, answer: &Answer) -> ToolError {
+    ToolError::unavailable(format!(
+        "{server} takes no calls at the moment ({}){}",
+        answer.status.as_u16(),
+        said(answer)
+    ))
+    .hint("Wait as long as it says, and call less often.")
+}
+
+fn refused(server: &str, answer: &Answer) -> ToolError {
+    let status = answer.status.as_u16();
+    let what = if status == 401 { "needs a key that it knows" } else { "does not allow this with its key" };
+    ToolError::new(Kind::Unauthorized, format!("{server} {what} ({status}){}", said(answer))).hint(format!(
+        "Ask the operator to look at `auth` or `headers` of the server {server} in the settings."
+    ))
+}
+
+/// The API's own words, as far as they are words.
+fn said(answer: &Answer) -> String {
+    let body = octo_openapi::body(answer);
+    if body.is_null() {
+        return ".".to_owned();
+    }
+    let text = body.to_text().unwrap_or_else(|| body.as_str().to_owned());
+    let text = clean(&text).text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let short: String = text.chars().take(LONGEST).collect();
+    format!(": {short}")
+}

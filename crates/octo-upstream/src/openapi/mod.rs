@@ -1,0 +1,191 @@
+//! An API with an OpenAPI document as a server: each operation is a tool. The document is followed, and a new one takes the
+//! place of the old one at once; calls under way end with the one they began with.
+
+mod answer;
+mod call;
+mod fetch;
+mod follow;
+mod loaded;
+mod names;
+
+use arc_swap::ArcSwapOption;
+use loaded::Loaded;
+use octo_grants::{Net, Secret};
+use octo_model::{Members, Method, Op, ToolError};
+use octo_toolkit::{BoxFuture, Cx, Listing, Peer, Source, State};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// A call that comes before the first document has been read waits for so long.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Where a document is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Document {
+    File(PathBuf),
+    Url(String),
+}
+
+/// What the settings say of one API.
+#[derive(Clone)]
+pub struct DocumentSpec {
+    pub name: String,
+    pub document: Document,
+    /// Where the API is, in place of what the document says.
+    pub url: Option<String>,
+    /// Go with every request to the API, and may hold secrets.
+    pub headers: BTreeMap<String, String>,
+    /// A parameter of the query that goes with every request.
+    pub query_key: Option<(String, Secret)>,
+    /// The way out. The API's own host is allowed because it was named; see [`Net::named`].
+    pub net: Net,
+    /// The longest that one call may take.
+    pub timeout: Duration,
+    /// How often a document with an address is asked for again.
+    pub refresh: Duration,
+}
+
+impl DocumentSpec {
+    pub fn new(name: impl Into<String>, document: Document) -> Self {
+        Self {
+            name: name.into(),
+            document,
+            url: None,
+            headers: BTreeMap::new(),
+            query_key: None,
+            net: Net::default(),
+            timeout: Duration::from_secs(300),
+            refresh: Duration::from_secs(600),
+        }
+    }
+
+    fn has_secrets(&self) -> bool {
+        !self.headers.is_empty() || self.query_key.is_some()
+    }
+}
+
+/// An API behind the hub. Dropping it ends the following of its document.
+pub struct Api {
+    inner: Arc<Inner>,
+    following: Mutex<Option<JoinHandle<()>>>,
+}
+
+struct Inner {
+    spec: DocumentSpec,
+    listing: watch::Sender<Listing>,
+    loaded: ArcSwapOption<Loaded>,
+    stop: CancellationToken,
+}
+
+/// Returns at once; reading the document goes on behind it. Needs a tokio runtime.
+pub fn start(spec: DocumentSpec) -> Arc<Api> {
+    let listing = Listing { state: State::Starting, lists: Arc::default(), version: 0 };
+    let inner = Arc::new(Inner {
+        spec,
+        listing: watch::Sender::new(listing),
+        loaded: ArcSwapOption::empty(),
+        stop: CancellationToken::new(),
+    });
+    let following = tokio::spawn(follow::run(Arc::clone(&inner)));
+    Arc::new(Api { inner, following: Mutex::new(Some(following)) })
+}
+
+impl Api {
+    /// Ends the following of the document and waits until that is done. Calls under way go on.
+    pub async fn stop(&self) {
+        self.inner.stop.cancel();
+        let following = self.following.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(following) = following {
+            let _ = following.await;
+        }
+    }
+
+    /// Whether there is a document that calls can be made with.
+    pub fn is_ready(&self) -> bool {
+        self.inner.loaded.load().is_some()
+    }
+}
+
+impl Drop for Api {
+    fn drop(&mut self) {
+        self.inner.stop.cancel();
+    }
+}
+
+impl Source for Api {
+    fn name(&self) -> &str {
+        &self.inner.spec.name
+    }
+
+    fn is_native(&self) -> bool {
+        false
+    }
+
+    fn listing(&self) -> watch::Receiver<Listing> {
+        self.inner.listing.subscribe()
+    }
+
+    fn run<'a>(
+        &'a self,
+        op: Op,
+        cx: &'a Cx,
+        _peer: &'a Arc<dyn Peer>,
+    ) -> BoxFuture<'a, Result<Members, ToolError>> {
+        Box::pin(async move {
+            if op.method != Method::CallTool {
+                return Err(ToolError::not_found(format!("{} has tools only.", self.inner.spec.name))
+                    .hint("Call one of its tools."));
+            }
+            let loaded = self.inner.loaded(cx).await?;
+            call::run(&self.inner.spec, &loaded, &op, cx).await
+        })
+    }
+}
+
+impl Inner {
+    /// The present document, waited for while there is none yet.
+    async fn loaded(&self, cx: &Cx) -> Result<Arc<Loaded>, ToolError> {
+        let mut listing = self.listing.subscribe();
+        let settled = listing.wait_for(|listing| listing.state != State::Starting);
+        let _ = tokio::time::timeout(PATIENCE.min(cx.time_left()), settled).await;
+        self.loaded.load_full().ok_or_else(|| {
+            let error = ToolError::unavailable(format!("The document of {} cannot be read.", self.spec.name))
+                .hint("Ask the operator to look at it with `octoprox servers`, or try again later.")
+                .retry_after(Duration::from_secs(5));
+            match &self.listing.borrow().state {
+                State::Down(why) => error.detail(why),
+                _ => error,
+            }
+        })
+    }
+
+    /// Says what is wrong. What was listed before stays, and can be called.
+    fn down(&self, why: &str) {
+        let state = State::Down(why.to_owned());
+        let news = self.listing.send_if_modified(|listing| {
+            let changed = listing.state != state;
+            if changed {
+                *listing = Listing { state, lists: listing.lists.clone(), version: listing.version + 1 };
+            }
+            changed
+        });
+        if news {
+            tracing::warn!(target: "upstream", server = %self.spec.name, why, "down");
+        }
+    }
+
+    fn publish(&self, loaded: Loaded) {
+        let lists = loaded.lists.clone();
+        let count = lists.tools.len();
+        self.loaded.store(Some(Arc::new(loaded)));
+        self.listing.send_modify(|listing| {
+            *listing = Listing { state: State::Ready, lists, version: listing.version + 1 };
+        });
+        tracing::info!(target: "upstream", server = %self.spec.name, tools = count, "document read");
+    }
+}

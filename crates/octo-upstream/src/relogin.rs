@@ -1,0 +1,97 @@
+//! What a login that begins or ends means for the connections: none of them waits for its next try.
+
+use crate::login::{Accounts, Settled};
+use crate::pool::Pool;
+use crate::state::{Inner, Status};
+use octo_grants::credentials::Owner;
+use octo_model::Caller;
+use std::sync::Weak;
+use std::time::Duration;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// What another process did is noticed within this time.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// Runs until the upstream is stopped.
+pub(crate) async fn follow(
+    pool: Weak<Pool>,
+    accounts: Accounts,
+    mut news: Receiver<Settled>,
+    stop: CancellationToken,
+) {
+    loop {
+        let told = tokio::select! {
+            told = news.recv() => Some(told),
+            () = tokio::time::sleep(LOOK) => None,
+            () = stop.cancelled() => return,
+        };
+        let Some(pool) = pool.upgrade() else { return };
+        let Some(told) = told else {
+            elsewhere(&pool, &accounts).await;
+            continue;
+        };
+        match told {
+            Ok(news) if accounts.concerns(&news) => settle(&pool, &news),
+            Ok(_) => {}
+            // Nobody knows whose it was.
+            Err(RecvError::Lagged(_)) => pool.each(Inner::look_again),
+            Err(RecvError::Closed) => return,
+        }
+    }
+}
+
+/// Another process, such as the command line, may have finished a login while nothing is listed here, so that no call can find
+/// out. What was refused once is not tried again.
+async fn elsewhere(pool: &Pool, accounts: &Accounts) {
+    let first = &pool.first;
+    if first.is_ready() {
+        return;
+    }
+    let whose = match (&first.account, &first.spec.lister) {
+        (Some(account), _) if account.is_new().await => account.owner().clone(),
+        (None, Some(lister)) if accounts.of(lister).is_new().await && !pool.is_refused(lister).await => {
+            Owner::from(lister)
+        }
+        _ => return,
+    };
+    if matches!(&*first.status.borrow(), Status::Refused(_)) {
+        settle(pool, &Settled { server: first.name.to_string(), owner: whose, is_in: true });
+    }
+}
+
+/// Whoever has logged in, as far as a connection needs to know them.
+fn caller(owner: &Owner) -> Caller {
+    match owner {
+        Owner::Shared => Caller::local(),
+        Owner::Person { tenant, subject } => Caller { tenant: tenant.clone(), ..Caller::named(subject) },
+    }
+}
+
+fn settle(pool: &Pool, news: &Settled) {
+    pool.each(|inner| {
+        if inner.account.as_ref().is_some_and(|account| *account.owner() == news.owner) {
+            inner.look_again();
+        }
+    });
+    if !news.is_in {
+        return pool.end_lanes_of(&news.owner);
+    }
+    let Ok((inner, busy)) = pool.pick_to_connect(&caller(&news.owner)) else { return };
+    let limit = inner.spec.start_timeout;
+    tokio::spawn(async move {
+        let mut raised = inner.raise(Instant::now() + limit).await;
+        // A try that was under way has still been refused with what was there before.
+        if let (true, Some(account)) = (raised.is_err(), &inner.account)
+            && account.is_new().await
+        {
+            raised = inner.raise(Instant::now() + limit).await;
+        }
+        if let Err(error) = raised {
+            tracing::info!(target: "upstream", server = %inner.name, %error, "no connection after a login");
+        }
+        drop(busy);
+    });
+}

@@ -1,0 +1,114 @@
+//! How a server is doing, for whoever looks after it.
+
+use crate::fail::Fail;
+use crate::state::{Inner, Status};
+use octo_model::{Kind, Members};
+use octo_toolkit::State;
+use octo_wire::Era;
+
+/// No name or version that a server gives itself is shown for longer.
+const LONGEST: usize = 100;
+
+/// How it stands with the connection to a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Condition {
+    /// Nobody needs it; the next call connects.
+    Asleep,
+    Starting,
+    Connected,
+    NeedsLogin,
+    /// It cannot be used, and why.
+    Down(String),
+}
+
+impl Condition {
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Asleep => "asleep",
+            Self::Starting => "starting",
+            Self::Connected => "connected",
+            Self::NeedsLogin => "needs login",
+            Self::Down(_) => "down",
+        }
+    }
+
+    /// Of one connection.
+    pub(crate) fn of(inner: &Inner) -> Self {
+        let down = match &inner.listing.borrow().state {
+            State::Down(why) => Some(Self::Down(why.clone())),
+            State::Starting | State::Ready | State::Off(_) => None,
+        };
+        match &*inner.status.borrow() {
+            Status::Up(_) => down.unwrap_or(Self::Connected),
+            Status::Asleep => Self::Asleep,
+            Status::Waiting => down.unwrap_or(Self::Starting),
+            Status::Failed(why) => down.unwrap_or_else(|| Self::Down(why.to_string())),
+            // Somebody has logged in before, and what they saw is listed.
+            Status::Refused(Fail::Login(_)) if inner.is_bare() && inner.is_ready() => Self::Asleep,
+            Status::Refused(Fail::Login(_)) => Self::NeedsLogin,
+            Status::Refused(Fail::Barred(error)) if error.kind == Kind::Unauthorized => Self::NeedsLogin,
+            Status::Refused(why) => Self::Down(why.to_string()),
+            Status::Stopped => Self::Down("stopped".to_owned()),
+        }
+    }
+}
+
+/// What a server calls itself. It is a stranger's word: nothing may be decided by it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct About {
+    pub name: String,
+    pub version: Option<String>,
+}
+
+impl About {
+    pub(crate) fn read(info: &Members) -> Option<Self> {
+        let name = info.text("name").map(|name| plain(&name)).filter(|name| !name.is_empty())?;
+        let version = info.text("version").map(|version| plain(&version)).filter(|text| !text.is_empty());
+        Some(Self { name, version })
+    }
+}
+
+/// Without anything that could hide, or move what is shown around it.
+fn plain(text: &str) -> String {
+    let shown = |c: &char| c.is_alphanumeric() || c.is_ascii_graphic() || *c == ' ';
+    text.chars().filter(shown).take(LONGEST).collect::<String>().trim().to_owned()
+}
+
+/// All connections to one server, taken together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    pub condition: Condition,
+    pub era: Option<Era>,
+    /// What it said of itself when it was last connected.
+    pub about: Option<About>,
+    /// Its processes, where it is a program; each stands for those that it has started itself.
+    pub pids: Vec<u32>,
+    /// Calls under way.
+    pub calls: usize,
+    /// The last calls all failed, and new ones are refused for a while.
+    pub is_tripped: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use octo_model::Json;
+    use serde_json::json;
+
+    #[test]
+    fn a_name_is_shown_without_what_could_hide_in_it() {
+        for (info, name, version) in [
+            (json!({"name": "files", "version": "1.2.0"}), Some("files"), Some("1.2.0")),
+            (json!({"name": " \u{1b}[31mred\u{202e}\u{200b} ", "version": "\u{7}"}), Some("[31mred"), None),
+            (json!({"name": "Größe 2"}), Some("Größe 2"), None),
+            (json!({"name": "\n"}), None, None),
+            (json!({"version": "1"}), None, None),
+        ] {
+            let about = About::read(&Json::from(info.clone()).members().unwrap());
+            assert_eq!(about.as_ref().map(|about| about.name.as_str()), name, "{info}");
+            assert_eq!(about.and_then(|about| about.version).as_deref(), version, "{info}");
+        }
+        let long = Json::from(json!({"name": "x".repeat(1000)})).members().unwrap();
+        assert_eq!(About::read(&long).unwrap().name.len(), LONGEST);
+    }
+}

@@ -1,0 +1,142 @@
+//! The servers behind the hub as people manage them: how each is doing, connecting, logging in. A grant for the tools below,
+//! which every face reaches through the one call path.
+
+mod connect;
+mod disconnect;
+mod list;
+mod login;
+mod login_status;
+mod logout;
+mod told;
+
+use crate::login::{Logins, Whose};
+use crate::upstream::Upstream;
+use octo_model::{Caller, ToolError};
+use octo_toolkit::{Doors, Grant};
+use octo_toolkit::{Source, Toolbox};
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+pub use told::{LoginTold, ServerTold};
+
+/// What a server is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Behind {
+    Program,
+    Address,
+    Document,
+}
+
+/// One server of the settings.
+#[derive(Clone)]
+pub struct Known {
+    /// What people call it.
+    pub title: Option<String>,
+    pub behind: Behind,
+    /// Why it is not used, when it is not.
+    pub off: Option<String>,
+    /// Whether somebody has to log in, and for whom.
+    pub login: Option<Whose>,
+    /// As the catalogue shows it.
+    pub source: Option<Arc<dyn Source>>,
+    /// The connection, where there can be one.
+    pub upstream: Option<Arc<Upstream>>,
+}
+
+/// All servers of the settings.
+#[derive(Clone)]
+pub struct Servers(Arc<Inner>);
+
+struct Inner {
+    logins: Logins,
+    known: RwLock<BTreeMap<String, Known>>,
+}
+
+impl Grant for Servers {
+    fn open(doors: &Doors) -> Result<Self, ToolError> {
+        doors.open()
+    }
+}
+
+impl Servers {
+    pub fn new(logins: Logins) -> Self {
+        Self(Arc::new(Inner { logins, known: RwLock::default() }))
+    }
+
+    pub fn logins(&self) -> &Logins {
+        &self.0.logins
+    }
+
+    /// Tells of a server, in place of what was told before; gives back what that was.
+    pub fn put(&self, name: &str, known: Known) -> Option<Known> {
+        self.0.known.write().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), known)
+    }
+
+    pub fn remove(&self, name: &str) -> Option<Known> {
+        self.0.known.write().unwrap_or_else(PoisonError::into_inner).remove(name)
+    }
+
+    /// Everything, by name.
+    pub fn all(&self) -> BTreeMap<String, Known> {
+        self.0.known.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn get(&self, name: &str) -> Result<Known, ToolError> {
+        let known = self.0.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.get(name).cloned().ok_or_else(|| {
+            let names: Vec<&str> = known.keys().map(String::as_str).collect();
+            let hint = if names.is_empty() {
+                "No server is in the settings yet: `octoprox servers add` adds one.".to_owned()
+            } else {
+                format!("The servers are: {}.", names.join(", "))
+            };
+            ToolError::not_found(format!("There is no server `{name}`.")).hint(hint)
+        })
+    }
+
+    /// The connection of a server that is used.
+    fn upstream(&self, name: &str) -> Result<Arc<Upstream>, ToolError> {
+        let known = self.get(name)?;
+        if let Some(why) = known.off {
+            return Err(ToolError::unavailable(format!("`{name}` is not used: {why}."))
+                .hint("Its operator can change that in the settings."));
+        }
+        known.upstream.ok_or_else(|| {
+            ToolError::invalid(format!("`{name}` is described by a document and has no connection."))
+                .hint("Call its tools; nothing has to be connected first.")
+        })
+    }
+
+    /// A server that somebody can log in at. Who logs in for everybody has to be an administrator.
+    fn login(&self, name: &str, caller: &Caller) -> Result<Whose, ToolError> {
+        let whose = self.get(name)?.login.ok_or_else(|| {
+            ToolError::invalid(format!("Nobody has to log in at `{name}`.")).hint(
+                "If it wants a login nevertheless, its entry in the settings needs `auth`, such as `auth: {type: oauth2-pkce}`.",
+            )
+        })?;
+        if whose == Whose::Shared {
+            administers(caller, "log in for everybody")?;
+        }
+        Ok(whose)
+    }
+}
+
+/// Starting and ending connections concerns everybody who uses the server.
+fn administers(caller: &Caller, what: &str) -> Result<(), ToolError> {
+    if caller.is_admin() {
+        return Ok(());
+    }
+    Err(ToolError::denied(format!("Only an administrator may {what}."))
+        .hint("Ask the operator; their token has the scope `admin`."))
+}
+
+/// The tools with which agents and the admin API manage servers.
+pub fn toolbox() -> Toolbox {
+    Toolbox::new("servers", "The servers behind the hub: how each is doing, connecting, and logging in.")
+        .with(list::List)
+        .with(connect::Connect)
+        .with(disconnect::Disconnect)
+        .with(login::Login)
+        .with(login_status::LoginStatus)
+        .with(logout::Logout)
+}

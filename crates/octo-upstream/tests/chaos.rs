@@ -1,0 +1,542 @@
+//! What callers see when a server fails in every way that it can, and that callers of another see nothing of it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and plays the servers itself"
+)]
+
+mod common;
+use axum::response::IntoResponse;
+use common::http::{Server, json_body, legacy, status, tools};
+use common::life::*;
+use common::*;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use octo_grants::exec::launch;
+use octo_model::{Kind, ToolError};
+use octo_toolkit::{Source, State};
+use octo_upstream::{Spec, Upstream};
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::task::JoinHandle;
+
+/// The launcher that the others start: this very binary.
+#[test]
+#[ignore = "a process that other tests start"]
+fn launcher() {
+    launch::main(std::env::args_os());
+}
+
+type Seen = Result<Value, ToolError>;
+
+/// A server that runs, and what will go wrong with it: polled to its end, what the caller saw. Whoever made it has seen to it
+/// that the server works again afterwards.
+type Chaos = BoxFuture<'static, Seen>;
+
+struct Row {
+    name: &'static str,
+    /// The kind of error, or an answer.
+    kind: Option<Kind>,
+    words: &'static str,
+    set_up: fn() -> BoxFuture<'static, Chaos>,
+}
+
+const fn row(
+    name: &'static str,
+    kind: Option<Kind>,
+    words: &'static str,
+    set_up: fn() -> BoxFuture<'static, Chaos>,
+) -> Row {
+    Row { name, kind, words, set_up }
+}
+
+const TABLE: [Row; 9] = [
+    row("killed in a call", Some(Kind::Unavailable), "may have taken effect", || killed().boxed()),
+    row("hung", Some(Kind::Timeout), "did not answer within", || hung().boxed()),
+    row("1,000,000 frames of garbage", None, "", || garbage().boxed()),
+    row("a line of 1 GB", Some(Kind::TooLarge), "Ask for less", || gigabyte().boxed()),
+    row("half-open TCP", Some(Kind::Timeout), "did not answer within", || silence().boxed()),
+    row("401 in the middle", Some(Kind::Unauthorized), "octoprox login s", || refusal().boxed()),
+    row("list changed in a call", None, "", || change().boxed()),
+    row("restarted with other tools", None, "", || restart().boxed()),
+    row("slow start", None, "", || slow_start().boxed()),
+];
+
+impl Row {
+    fn named(name: &str) -> &'static Self {
+        static ROWS: [Row; 9] = TABLE;
+        ROWS.iter().find(|row| row.name == name).unwrap()
+    }
+
+    /// What the caller saw, in the words of the table.
+    fn check(&self, seen: Seen) -> String {
+        match (seen, self.kind) {
+            (Ok(_), None) => "the answer".to_owned(),
+            (Err(error), Some(kind)) => {
+                let text = error.text();
+                assert!(error.kind == kind && text.contains(self.words), "{}: {error:?}", self.name);
+                format!("{}: {}", kind.as_str(), text.replace('\n', " "))
+            }
+            (seen, _) => panic!("{}: {seen:?}", self.name),
+        }
+    }
+}
+
+/// A healthy server, called all the time.
+struct Steady {
+    upstream: Arc<Upstream>,
+    stop: Arc<AtomicBool>,
+    took: Arc<Mutex<Vec<(Instant, Duration)>>>,
+    calls: JoinHandle<()>,
+}
+
+impl Steady {
+    async fn start() -> Self {
+        let spec = Spec { name: "steady".into(), ..launched(Spec::child("stub", stub("legacy"))) };
+        let upstream = Upstream::start(spec);
+        ready(&upstream).await;
+        let (its, stop) = (upstream.clone(), Arc::new(AtomicBool::new(false)));
+        let took = Arc::new(Mutex::new(Vec::new()));
+        let (over, times) = (stop.clone(), took.clone());
+        let calls = tokio::spawn(async move {
+            while !over.load(Ordering::Relaxed) {
+                let begun = Instant::now();
+                call(&its, &alone(), "echo", json!({})).await.expect("a call to the steady server failed");
+                times.lock().unwrap().push((begun, begun.elapsed()));
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        });
+        Self { upstream, stop, took, calls }
+    }
+
+    /// The times of all calls that began since then.
+    fn since(&self, begun: Instant) -> Vec<Duration> {
+        let took = self.took.lock().unwrap();
+        took.iter().filter(|(at, _)| *at >= begun).map(|(_, took)| *took).collect()
+    }
+
+    /// All calls were answered.
+    async fn end(self) -> usize {
+        self.stop.store(true, Ordering::Relaxed);
+        self.calls.await.unwrap();
+        self.upstream.stop().await;
+        self.took.lock().unwrap().len()
+    }
+}
+
+fn median(times: &mut [Duration]) -> Duration {
+    times.sort();
+    times[times.len() / 2]
+}
+
+/// One row, with a steady server beside it.
+async fn check(name: &str) {
+    let (row, steady) = (Row::named(name), Steady::start().await);
+    let chaos = (row.set_up)().await;
+    let begun = Instant::now();
+    row.check(chaos.await);
+    let mut took = steady.since(begun);
+    let (median, longest) = (median(&mut took), took[took.len() - 1]);
+    assert!(
+        median < Duration::from_millis(100) && longest < Duration::from_secs(2),
+        "{median:?} {longest:?}"
+    );
+    steady.end().await;
+}
+
+#[tokio::test]
+async fn killed_in_a_call() {
+    check("killed in a call").await;
+}
+
+#[tokio::test]
+async fn hung_for_ever() {
+    check("hung").await;
+}
+
+#[tokio::test]
+async fn a_million_frames_of_garbage() {
+    check("1,000,000 frames of garbage").await;
+}
+
+#[tokio::test]
+async fn a_line_of_a_gigabyte() {
+    check("a line of 1 GB").await;
+}
+
+#[tokio::test]
+async fn half_open_tcp() {
+    check("half-open TCP").await;
+}
+
+#[tokio::test]
+async fn a_401_in_the_middle() {
+    check("401 in the middle").await;
+}
+
+#[tokio::test]
+async fn a_list_that_changes_in_a_call() {
+    check("list changed in a call").await;
+}
+
+#[tokio::test]
+async fn restarted_with_other_tools() {
+    check("restarted with other tools").await;
+}
+
+#[tokio::test]
+async fn a_slow_start() {
+    check("slow start").await;
+}
+
+/// What one row did to the steady server's calls: the median of each round that counts, without and with trouble.
+#[derive(Default)]
+struct Rounds {
+    without: Vec<Duration>,
+    with: Vec<Duration>,
+    ratios: Vec<f64>,
+    calls: usize,
+    seen: String,
+}
+
+impl Rounds {
+    /// Quiet, trouble, quiet. A round counts where the machine was as fast after it as before: only then does the difference
+    /// come from the trouble and not from what else runs here.
+    async fn turn(&mut self, row: &Row, steady: &Steady) {
+        const WINDOW: Duration = Duration::from_millis(500);
+        let quiet = async || {
+            let begun = Instant::now();
+            tokio::time::sleep(WINDOW).await;
+            median(&mut steady.since(begun))
+        };
+        let chaos = (row.set_up)().await;
+        let before = quiet().await;
+        let begun = Instant::now();
+        self.seen = row.check(tokio::join!(chaos, tokio::time::sleep(WINDOW)).0);
+        let mut with = steady.since(begun);
+        let after = quiet().await;
+        if before.max(after) > before.min(after).mul_f64(1.10) {
+            return;
+        }
+        self.calls += with.len();
+        let (without, with) = ((before + after) / 2, median(&mut with));
+        self.ratios.push(with.as_secs_f64() / without.as_secs_f64());
+        self.without.push(without);
+        self.with.push(with);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long"]
+async fn chaos_beside_a_steady_server() {
+    const ROUNDS: usize = 5;
+    const TRIES: usize = 40;
+    const WARM: Duration = Duration::from_secs(2);
+    let steady = Steady::start().await;
+    tokio::time::sleep(WARM).await;
+    let (mut slowed, mut unknown) = (Vec::new(), Vec::new());
+    println!("{:<27} |   without |      with | ratio | calls | what its caller sees", "one server");
+    for row in &TABLE {
+        let mut rounds = Rounds::default();
+        for _ in 0..TRIES {
+            rounds.turn(row, &steady).await;
+            if rounds.ratios.len() == ROUNDS {
+                break;
+            }
+        }
+        if rounds.ratios.len() < ROUNDS {
+            unknown.push(row.name);
+            continue;
+        }
+        rounds.ratios.sort_by(f64::total_cmp);
+        let (without, with) = (median(&mut rounds.without), median(&mut rounds.with));
+        let (ratio, calls, seen) = (rounds.ratios[ROUNDS / 2], rounds.calls, rounds.seen);
+        println!("{:<27} | {without:>9.1?} | {with:>9.1?} | {ratio:>5.2} | {calls:>5} | {seen}", row.name);
+        if ratio > 1.10 {
+            slowed.push(row.name);
+        }
+    }
+    println!("all {} calls to the steady server were answered", steady.end().await);
+    assert!(slowed.is_empty(), "slowed the steady server: {slowed:?}");
+    assert!(unknown.is_empty(), "the machine was too restless to measure: {unknown:?}");
+}
+
+async fn start(change: impl FnOnce(&mut Spec)) -> Arc<Upstream> {
+    let mut spec = launched(Spec::child("stub", stub("legacy")));
+    change(&mut spec);
+    let upstream = Upstream::start(spec);
+    ready(&upstream).await;
+    upstream
+}
+
+fn begin(upstream: &Arc<Upstream>, tool: &'static str, arguments: Value) -> JoinHandle<Seen> {
+    let upstream = upstream.clone();
+    tokio::spawn(async move { call(&upstream, &alone(), tool, arguments).await })
+}
+
+async fn works(upstream: &Upstream) {
+    works_as(upstream, "echo").await;
+}
+
+async fn works_as(upstream: &Upstream, tool: &str) {
+    call(upstream, &alone(), tool, json!({})).await.expect("the server works again");
+}
+
+async fn killed() -> Chaos {
+    let upstream = start(|_| ()).await;
+    let victim = pid(&upstream).await;
+    let waiting = begin(&upstream, "hold", json!({}));
+    until_true("the call is under way", || upstream.report().calls == 1).await;
+    async move {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        kill(victim);
+        let seen = waiting.await.unwrap();
+        works(&upstream).await;
+        upstream.stop().await;
+        seen
+    }
+    .boxed()
+}
+
+async fn hung() -> Chaos {
+    let upstream = start(|spec| {
+        spec.call_timeout = Duration::from_millis(600);
+        spec.trip.after = 2;
+        spec.trip.pause = Duration::from_millis(500);
+        spec.ping = None;
+    })
+    .await;
+    let first = pid(&upstream).await;
+    async move {
+        call(&upstream, &alone(), "deaf", json!({})).await.unwrap();
+        let seen = call(&upstream, &alone(), "echo", json!({})).await;
+        assert_eq!(call(&upstream, &alone(), "echo", json!({})).await.unwrap_err().kind, Kind::Timeout);
+        // It has not answered several calls in a row: refused at once, and started again meanwhile.
+        let begun = Instant::now();
+        let error = call(&upstream, &alone(), "echo", json!({})).await.unwrap_err();
+        assert!(error.kind == Kind::Unavailable && error.message.contains("left alone"), "{error:?}");
+        assert!(begun.elapsed() < Duration::from_millis(400));
+        until_true("the deaf one is ended", || !is_alive(first)).await;
+        until_true("it is up again", || upstream.is_connected()).await;
+        works(&upstream).await;
+        upstream.stop().await;
+        seen
+    }
+    .boxed()
+}
+
+async fn garbage() -> Chaos {
+    let upstream = start(|_| ()).await;
+    async move {
+        let seen = call(&upstream, &alone(), "rubbish", json!({"lines": 1_000_000})).await;
+        assert_eq!(told(seen.as_ref().unwrap()), "through");
+        works(&upstream).await;
+        upstream.stop().await;
+        seen
+    }
+    .boxed()
+}
+
+async fn gigabyte() -> Chaos {
+    let upstream = start(|spec| spec.max_message = 16 << 20).await;
+    let first = pid(&upstream).await;
+    async move {
+        let seen = call(&upstream, &alone(), "flood", json!({"megabytes": 1024})).await;
+        until_true("the flood is ended", || !is_alive(first)).await;
+        works(&upstream).await;
+        upstream.stop().await;
+        seen
+    }
+    .boxed()
+}
+
+/// Speaks enough HTTP to begin with, and then accepts whatever comes and says nothing, as a peer whose cable was pulled.
+async fn half_open(silent: Arc<AtomicBool>) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let server = Server::start(|hit| async move {
+        legacy(&hit, json!({"tools": {}})).unwrap_or_else(|| match hit.what() {
+            "tools/list" => tools(&hit, &["a"]),
+            _ => json_body(hit.result(json!({"content": []}))),
+        })
+    })
+    .await;
+    tokio::spawn(async move {
+        let behind = server.url.trim_start_matches("http://").trim_end_matches("/mcp").to_owned();
+        while let Ok((mut near, _)) = listener.accept().await {
+            let (behind, silent) = (behind.clone(), silent.clone());
+            tokio::spawn(async move {
+                let mut far = tokio::net::TcpStream::connect(&behind).await.unwrap();
+                let (mut up, mut down) = ([0; 4096], [0; 4096]);
+                loop {
+                    tokio::select! {
+                        count = near.read(&mut up) => match count {
+                            Ok(count) if count > 0 && !silent.load(Ordering::SeqCst) => far.write_all(&up[..count]).await.unwrap(),
+                            // Nothing ever comes back, and the connection stays.
+                            Ok(count) if count > 0 => {}
+                            _ => return,
+                        },
+                        count = far.read(&mut down) => match count {
+                            Ok(count) if count > 0 => near.write_all(&down[..count]).await.unwrap(),
+                            _ => return,
+                        },
+                    }
+                }
+            });
+        }
+        drop(server);
+    });
+    url
+}
+
+async fn silence() -> Chaos {
+    let silent = Arc::new(AtomicBool::new(false));
+    let mut spec = Spec::http("s", half_open(silent.clone()).await);
+    spec.call_timeout = Duration::from_millis(700);
+    let upstream = Upstream::start(spec);
+    ready(&upstream).await;
+    works_as(&upstream, "a").await;
+    async move {
+        silent.store(true, Ordering::SeqCst);
+        let begun = Instant::now();
+        let seen = call(&upstream, &alone(), "a", json!({})).await;
+        assert!(begun.elapsed() < Duration::from_secs(2));
+        // The line is back: the dead connection is not used again.
+        silent.store(false, Ordering::SeqCst);
+        works_as(&upstream, "a").await;
+        upstream.stop().await;
+        seen
+    }
+    .boxed()
+}
+
+async fn refusal() -> Chaos {
+    let refuses = Arc::new(AtomicBool::new(false));
+    let now = refuses.clone();
+    let server = Server::start(move |hit| {
+        let refuses = now.load(Ordering::SeqCst);
+        async move {
+            if refuses {
+                return status(401);
+            }
+            legacy(&hit, json!({"tools": {}})).unwrap_or_else(|| match hit.what() {
+                "tools/list" => tools(&hit, &["a"]),
+                _ => json_body(hit.result(json!({"content": []}))),
+            })
+        }
+    })
+    .await;
+    let upstream = Upstream::start(Spec::http("s", &server.url));
+    ready(&upstream).await;
+    works_as(&upstream, "a").await;
+    async move {
+        refuses.store(true, Ordering::SeqCst);
+        let seen = call(&upstream, &alone(), "a", json!({})).await;
+        until(&upstream, |now| matches!(&now.state, State::Down(why) if why.contains("needs a login"))).await;
+        refuses.store(false, Ordering::SeqCst);
+        upstream.connect(&cx(20)).await.unwrap();
+        works_as(&upstream, "a").await;
+        upstream.stop().await;
+        drop(server);
+        seen
+    }
+    .boxed()
+}
+
+async fn change() -> Chaos {
+    let upstream = start(|_| ()).await;
+    async move {
+        let before = upstream.listing().borrow().version;
+        let slow = begin(&upstream, "sleep", json!({"ms": 500}));
+        assert_eq!(told(&call(&upstream, &alone(), "change", json!({})).await.unwrap()), "changed");
+        let listing = until(&upstream, |now| now.version > before).await;
+        assert!(names(&listing).contains(&"extra2".to_owned()));
+        let seen = slow.await.unwrap();
+        upstream.stop().await;
+        seen
+    }
+    .boxed()
+}
+
+async fn restart() -> Chaos {
+    static ROUND: AtomicUsize = AtomicUsize::new(0);
+    let folder = folder(&format!("starts-{}", ROUND.fetch_add(1, Ordering::SeqCst)));
+    let count = folder.join("count").to_string_lossy().into_owned();
+    let upstream = start(|spec| {
+        if let octo_upstream::Link::Child(command) = &mut spec.link {
+            command.env.insert("STUB_STARTS".into(), count);
+        }
+        spec.era = Some(octo_wire::Era::Legacy);
+    })
+    .await;
+    assert!(!names(&upstream.listing().borrow()).contains(&"newer".to_owned()));
+    let victim = pid(&upstream).await;
+    async move {
+        kill(victim);
+        until_true("the end is noticed", || !upstream.report().pids.contains(&(victim as u32))).await;
+        // Whoever calls meanwhile waits for it.
+        let seen = call(&upstream, &alone(), "echo", json!({})).await;
+        let listing = until(&upstream, |now| now.lists.tools.iter().any(|tool| tool.key == "newer")).await;
+        assert_eq!(listing.state, State::Ready);
+        upstream.stop().await;
+        std::fs::remove_dir_all(folder).unwrap();
+        seen
+    }
+    .boxed()
+}
+
+async fn slow_start() -> Chaos {
+    let lists = octo_grants::LastLists::until_the_end();
+    let spec =
+        || Spec { lists: Some(lists.clone()), ..launched(on_demand("slow", Duration::from_secs(600))) };
+    let first = Upstream::start(spec());
+    ready(&first).await;
+    first.stop().await;
+    let upstream = Upstream::start(spec());
+    ready(&upstream).await;
+    async move {
+        let begun = Instant::now();
+        let seen = call(&upstream, &alone(), "echo", json!({})).await;
+        assert!(begun.elapsed() >= Duration::from_secs(2), "it was not slow");
+        assert_eq!(upstream.listing().borrow().state, State::Ready, "nobody was told of a loss");
+        upstream.stop().await;
+        seen
+    }
+    .boxed()
+}
+
+#[tokio::test]
+async fn a_server_that_answers_with_errors_is_busy_and_well_again() {
+    let hits = Arc::new(AtomicUsize::new(0));
+    let count = hits.clone();
+    let server = Server::start(move |hit| {
+        let count = count.clone();
+        async move {
+            legacy(&hit, json!({"tools": {}})).unwrap_or_else(|| match hit.what() {
+                "tools/list" => tools(&hit, &["a"]),
+                _ if count.fetch_add(1, Ordering::SeqCst) < 3 => status(502).into_response(),
+                _ => json_body(hit.result(json!({"content": []}))),
+            })
+        }
+    })
+    .await;
+    let mut spec = Spec::http("s", &server.url);
+    spec.trip.after = 3;
+    spec.trip.pause = Duration::from_millis(500);
+    let upstream = Upstream::start(spec);
+    ready(&upstream).await;
+    for _ in 0..3 {
+        assert_eq!(call(&upstream, &alone(), "a", json!({})).await.unwrap_err().kind, Kind::Unavailable);
+    }
+    assert!(call(&upstream, &alone(), "a", json!({})).await.unwrap_err().message.contains("left alone"));
+    assert_eq!(hits.load(Ordering::SeqCst), 3, "it was asked all the same");
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    works_as(&upstream, "a").await;
+    upstream.stop().await;
+}

@@ -1,0 +1,292 @@
+//! Logging in with a browser: who may, what is sent where, and what is refused.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "tests are the servers that are asked, and fail where they must"
+)]
+
+#[path = "login/bed.rs"]
+mod bed;
+mod common;
+
+use bed::{World, ada, log_in, logins, net, opened, upstream};
+use common::{Client, call, ready, until};
+use octo_grants::Credentials;
+use octo_model::{Caller, Kind};
+use octo_toolkit::State as Listed;
+use octo_upstream::login::{Auth, Left, State};
+use serde_json::json;
+
+#[tokio::test]
+async fn a_person_logs_in_with_a_browser_and_the_server_can_be_used() {
+    let world = World::start().await;
+    let logins = logins(&Credentials::until_the_end(), world.spec("s"));
+    let upstream = upstream(&world, &logins, "s");
+    until(&upstream, |now| matches!(&now.state, Listed::Down(why) if why.contains("login"))).await;
+    let peer = Client::new(1, None).peer();
+    let error = call(&upstream, &peer, "a", json!({})).await.unwrap_err();
+    assert_eq!(error.kind, Kind::Unauthorized);
+    assert!(error.text().contains("octoprox login s"), "{error}");
+    assert_eq!(logins.status(&ada(), "s").await.unwrap().state, State::None);
+
+    let url = opened(logins.begin(&ada(), "s").await.unwrap());
+    assert_eq!(logins.status(&ada(), "s").await.unwrap().state, State::Waiting);
+    let done = logins.callback(world.agree(&url).query().unwrap(), None).await.unwrap();
+    assert_eq!((done.server.as_str(), done.scopes), ("s", vec!["read".to_owned(), "write".to_owned()]));
+    ready(&upstream).await;
+    call(&upstream, &peer, "a", json!({})).await.unwrap();
+
+    let status = logins.status(&ada(), "s").await.unwrap();
+    assert_eq!(
+        (status.state, status.issuer, status.renews),
+        (State::Connected, Some(world.base.clone()), true)
+    );
+    assert_eq!(logins.status(&Caller::named("bob"), "s").await.unwrap().state, State::None);
+    let registered = &world.asked("/register")[0].json;
+    assert_eq!(
+        (&registered["application_type"], &registered["redirect_uris"][0]),
+        (&json!("native"), &json!(bed::REDIRECT))
+    );
+    assert!(url.contains("resource=http") && url.contains("state=") && url.contains("code_challenge="));
+    assert_eq!(world.grants("authorization_code")[0].form["resource"], world.mcp());
+    upstream.stop().await;
+}
+
+#[tokio::test]
+async fn an_answer_counts_once_and_only_from_who_began() {
+    let world = World::start().await;
+    let logins = logins(&Credentials::until_the_end(), world.spec("s"));
+    let first = opened(logins.begin(&ada(), "s").await.unwrap());
+    let second = opened(logins.begin(&ada(), "s").await.unwrap());
+    let replaced = logins.callback(world.agree(&first).query().unwrap(), None).await.unwrap_err();
+    assert_eq!(replaced.kind, Kind::NotFound, "a newer login has taken its place");
+
+    let back = world.agree(&second);
+    let eve = Caller::named("eve");
+    let stolen = logins.complete(&eve, "s", back.as_str()).await.unwrap_err();
+    assert_eq!(stolen.kind, Kind::NotFound);
+    let late = logins.callback(back.query().unwrap(), None).await.unwrap_err();
+    assert_eq!(late.kind, Kind::NotFound, "even a wrong answer uses it up");
+
+    let url = opened(logins.begin(&ada(), "s").await.unwrap());
+    let back = world.agree(&url);
+    logins.callback(back.query().unwrap(), Some(&ada())).await.unwrap();
+    let again = logins.callback(back.query().unwrap(), None).await.unwrap_err();
+    assert_eq!(again.text(), late.text(), "who guesses learns nothing");
+    for query in ["", "code=x", "code=x&state=", "code=x&state=guess"] {
+        assert_eq!(logins.callback(query, None).await.unwrap_err().kind, Kind::NotFound, "{query}");
+    }
+    assert_eq!(world.grants("authorization_code").len(), 1);
+    assert_eq!(logins.status(&eve, "s").await.unwrap().state, State::None);
+}
+
+#[tokio::test]
+async fn an_answer_of_another_issuer_is_never_redeemed() {
+    let world = World::start().await;
+    let logins = logins(&Credentials::until_the_end(), world.spec("s"));
+    for (promised, iss) in [
+        (true, Some("https://evil.example".to_owned())),
+        (true, Some(format!("{}/", world.base))),
+        (true, None),
+        (false, Some("https://evil.example".to_owned())),
+    ] {
+        world.rules().metadata = json!({"authorization_response_iss_parameter_supported": promised});
+        let mut back = world.agree(&opened(logins.begin(&ada(), "s").await.unwrap()));
+        let kept: Vec<(String, String)> =
+            back.query_pairs().into_owned().filter(|(name, _)| name != "iss").collect();
+        back.query_pairs_mut().clear().extend_pairs(kept);
+        if let Some(iss) = &iss {
+            back.query_pairs_mut().append_pair("iss", iss);
+        }
+        let error = logins.callback(back.query().unwrap(), None).await.unwrap_err();
+        assert_eq!(error.kind, Kind::Denied, "{promised} {iss:?}: {error}");
+        assert!(!error.text().contains("evil"), "{error}");
+    }
+    assert_eq!(world.grants("authorization_code").len(), 0);
+    let status = logins.status(&ada(), "s").await.unwrap();
+    assert!(status.state == State::None && status.why.unwrap().contains("another"));
+}
+
+#[tokio::test]
+async fn metadata_that_are_not_the_servers_begin_no_login() {
+    for (metadata, protected, part) in [
+        (json!({"issuer": "https://evil.example"}), json!({}), "say that they are those of"),
+        (json!({}), json!({"resource": "https://evil.example/mcp"}), "another server"),
+        (json!({"code_challenge_methods_supported": null}), json!({}), "S256"),
+        (json!({"code_challenge_methods_supported": ["plain"]}), json!({}), "S256"),
+        (json!({"token_endpoint": "http://evil.example/token"}), json!({}), "not encrypted"),
+        (json!({"authorization_endpoint": "javascript:alert(1)"}), json!({}), "not an address"),
+        (json!({"registration_endpoint": "file:///etc/passwd"}), json!({}), "not an address"),
+        (json!({}), json!({"authorization_servers": []}), "who gives out tokens"),
+        (json!({}), json!({"authorization_servers": ["http://169.254.169.254"]}), "not encrypted"),
+        (json!({}), json!({"authorization_servers": ["https://169.254.169.254"]}), "public internet"),
+        (json!({}), json!({"authorization_servers": ["https://10.0.0.1/x"]}), "public internet"),
+    ] {
+        let world = World::start().await;
+        let logins = logins(&Credentials::until_the_end(), world.spec("s"));
+        world.rules().metadata = metadata.clone();
+        world.rules().protected = protected.clone();
+        let error = logins.begin(&ada(), "s").await.unwrap_err();
+        assert!(error.message.contains(part), "{metadata} {protected}: {error:?}");
+        assert!(world.asked("/register").is_empty(), "{metadata} {protected}");
+    }
+}
+
+#[tokio::test]
+async fn a_private_authorization_server_must_be_named_by_the_operator() {
+    let (world, other) = (World::start().await, World::start().await);
+    world.rules().protected = json!({"authorization_servers": [other.base]});
+    let mut spec = world.spec("s");
+    let error = logins(&Credentials::until_the_end(), spec.clone()).begin(&ada(), "s").await.unwrap_err();
+    assert_eq!(error.kind, Kind::Denied, "{error}");
+    assert!(other.seen.lock().unwrap().is_empty());
+
+    spec.net = net(&["127.0.0.1"]);
+    logins(&Credentials::until_the_end(), spec.clone()).begin(&ada(), "s").await.unwrap();
+
+    spec.net = net(&[]);
+    if let Auth::OAuth(oauth) = &mut spec.auth {
+        oauth.issuer = Some(other.base.clone());
+    }
+    let named = logins(&Credentials::until_the_end(), spec);
+    named.begin(&ada(), "s").await.unwrap();
+    // And the server may not turn to another one behind the operator's back.
+    world.rules().protected = json!({});
+    assert_eq!(named.begin(&ada(), "s").await.unwrap_err().kind, Kind::Denied);
+}
+
+#[tokio::test]
+async fn a_server_that_turns_to_another_issuer_gets_nothing_of_the_first() {
+    let (world, second) = (World::start().await, World::start().await);
+    let store = Credentials::until_the_end();
+    let mut spec = world.spec("s");
+    spec.net = net(&["127.0.0.1"]);
+    let logins = logins(&store, spec);
+    log_in(&world, &logins, "s").await;
+    let first = world.asked("/register").len();
+    world.rules().protected = json!({"authorization_servers": [second.base]});
+    let url = opened(logins.begin(&ada(), "s").await.unwrap());
+    assert!(url.starts_with(&second.base));
+    assert_eq!(second.asked("/register").len(), 1, "registered anew");
+    logins.callback(second.agree(&url).query().unwrap(), None).await.unwrap();
+    assert_eq!(world.asked("/register").len(), first);
+    let shown: Vec<String> = second.seen.lock().unwrap().iter().map(|seen| format!("{seen:?}")).collect();
+    let own = world.rules().access.keys().next().unwrap().clone();
+    assert!(!shown.iter().any(|seen| seen.contains(&own)));
+    let kept = store.all(&(&ada()).into(), "s").await.unwrap();
+    assert_eq!(kept.iter().map(|kept| kept.slot.issuer.as_str()).collect::<Vec<_>>(), [second.base.as_str()]);
+}
+
+#[tokio::test]
+async fn a_code_can_be_pasted_where_the_browser_cannot_come_back() {
+    let world = World::start().await;
+    let logins = logins(&Credentials::until_the_end(), world.spec("s"));
+    let back = world.agree(&opened(logins.begin(&ada(), "s").await.unwrap()));
+    let code = back.query_pairs().find(|(name, _)| name == "code").unwrap().1.into_owned();
+    let error = logins.complete(&ada(), "s", &code).await.unwrap_err();
+    assert!(error.text().contains("whole address"), "{error}");
+    let elsewhere = back.as_str().replace("localhost:3100", "evil.example");
+    assert_eq!(logins.complete(&ada(), "s", &elsewhere).await.unwrap_err().kind, Kind::Invalid);
+    logins.complete(&ada(), "s", back.as_str()).await.unwrap();
+
+    world.rules().metadata = json!({"authorization_response_iss_parameter_supported": false});
+    let back = world.agree(&opened(logins.begin(&ada(), "s").await.unwrap()));
+    let code = back.query_pairs().find(|(name, _)| name == "code").unwrap().1.into_owned();
+    assert_eq!(logins.complete(&Caller::named("eve"), "s", &code).await.unwrap_err().kind, Kind::NotFound);
+    logins.complete(&ada(), "s", &code).await.unwrap();
+    assert_eq!(world.asked("/register").len(), 1, "the registration is used again");
+}
+
+#[tokio::test]
+async fn a_metadata_document_stands_for_a_registration() {
+    let world = World::start().await;
+    world.rules().metadata = json!({"client_id_metadata_document_supported": true});
+    let mut identity = octo_upstream::login::Identity::new(bed::REDIRECT);
+    identity.document = Some("https://hub.example/client.json".to_owned());
+    let logins = octo_upstream::login::Logins::new(Credentials::until_the_end(), identity).unwrap();
+    logins.set(world.spec("s"));
+    log_in(&world, &logins, "s").await;
+    assert_eq!(world.grants("authorization_code")[0].form["client_id"], "https://hub.example/client.json");
+    assert!(world.asked("/register").is_empty());
+    let document: serde_json::Value = logins.document().to().unwrap();
+    assert_eq!(document["client_id"], "https://hub.example/client.json");
+    assert_eq!(document["redirect_uris"], json!([bed::REDIRECT]));
+}
+
+#[tokio::test]
+async fn a_call_that_needs_more_says_so_and_the_next_login_asks_for_it() {
+    let world = World::start().await;
+    let logins = logins(&Credentials::until_the_end(), world.spec("s"));
+    log_in(&world, &logins, "s").await;
+    let upstream = upstream(&world, &logins, "s");
+    ready(&upstream).await;
+    world.rules().scope = Some("admin".to_owned());
+    let peer = Client::new(1, None).peer();
+    let error = call(&upstream, &peer, "a", json!({})).await.unwrap_err();
+    assert!(error.kind == Kind::Unauthorized && error.message.contains("more rights"), "{error}");
+    let status = logins.status(&ada(), "s").await.unwrap();
+    assert_eq!((status.state, status.missing), (State::Connected, vec!["admin".to_owned()]));
+    let url = opened(logins.begin(&ada(), "s").await.unwrap());
+    assert!(url.contains("scope=read+write+admin"), "{url}");
+    logins.callback(world.agree(&url).query().unwrap(), None).await.unwrap();
+    call(&upstream, &peer, "a", json!({})).await.unwrap();
+    upstream.stop().await;
+}
+
+#[tokio::test]
+async fn a_redirect_takes_no_secret_to_another_server() {
+    let (world, other) = (World::start().await, World::start().await);
+    let store = Credentials::until_the_end();
+    let mut spec = world.spec("s");
+    spec.net = net(&["127.0.0.1"]);
+    let logins = logins(&store, spec);
+    log_in(&world, &logins, "s").await;
+    world.rules().moved =
+        [("/mcp".to_owned(), other.mcp()), ("/token".to_owned(), format!("{}/token", other.base))].into();
+    let upstream = upstream(&world, &logins, "s");
+    until(&upstream, |now| matches!(now.state, Listed::Down(_))).await;
+    upstream.stop().await;
+    let back = world.agree(&opened(logins.begin(&ada(), "s").await.unwrap()));
+    assert!(logins.callback(back.query().unwrap(), None).await.is_err());
+    for path in ["/mcp", "/token"] {
+        assert!(
+            other.asked(path).iter().all(|seen| seen.authorization.is_none() && seen.form.is_empty()),
+            "{path}"
+        );
+    }
+    assert!(other.asked("/token").is_empty());
+}
+
+#[tokio::test]
+async fn a_token_is_not_sent_to_another_address_under_the_same_name() {
+    let (world, other) = (World::start().await, World::start().await);
+    let store = Credentials::until_the_end();
+    log_in(&world, &logins(&store, world.spec("s")), "s").await;
+    // The settings now say that `s` is another server.
+    let logins = logins(&store, other.spec("s"));
+    let upstream = upstream(&other, &logins, "s");
+    until(&upstream, |now| matches!(now.state, Listed::Down(_))).await;
+    assert!(other.seen.lock().unwrap().iter().all(|seen| seen.authorization.is_none()));
+    upstream.stop().await;
+}
+
+#[tokio::test]
+async fn logging_out_forgets_here_and_revokes_there() {
+    let world = World::start().await;
+    let store = Credentials::until_the_end();
+    let logins = logins(&store, world.spec("s"));
+    assert_eq!(logins.logout(&ada(), "s").await.unwrap(), Left::Nothing);
+    log_in(&world, &logins, "s").await;
+    logins.begin(&ada(), "s").await.unwrap();
+    assert_eq!(logins.logout(&ada(), "s").await.unwrap(), Left::Revoked);
+    assert_eq!(world.rules().revoked.len(), 2);
+    assert!(world.rules().access.is_empty());
+    assert_eq!(logins.status(&ada(), "s").await.unwrap().state, State::None);
+    world.rules().metadata = json!({"revocation_endpoint": null});
+    log_in(&world, &logins, "s").await;
+    assert_eq!(logins.logout(&ada(), "s").await.unwrap(), Left::Forgotten);
+    assert!(store.all(&(&ada()).into(), "s").await.unwrap().is_empty());
+}

@@ -1,0 +1,198 @@
+//! Renewing logins: once, in time, and with an end that everybody hears of.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "tests are the servers that are asked, and fail where they must"
+)]
+
+#[path = "login/bed.rs"]
+mod bed;
+mod common;
+
+use bed::{World, ada, aged, distinct, eventually, log_in, logins, upstream};
+use common::{Client, call, ready, until};
+use octo_grants::Credentials;
+use octo_model::Kind;
+use octo_toolkit::State as Listed;
+use octo_upstream::Upstream;
+use octo_upstream::login::State;
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// All of these callers at once; how many calls failed.
+async fn storm(upstreams: &[Arc<Upstream>], callers: usize) -> usize {
+    let mut calls = tokio::task::JoinSet::new();
+    for at in 0..callers {
+        let upstream = upstreams[at % upstreams.len()].clone();
+        calls.spawn(async move {
+            let peer = Client::new(at as u64, None).peer();
+            call(&upstream, &peer, "a", json!({})).await
+        });
+    }
+    calls.join_all().await.iter().filter(|done| done.is_err()).count()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_hundred_callers_of_two_processes_renew_once() {
+    let world = World::start().await;
+    let store = Credentials::until_the_end();
+    // Each has everything of its own but the store.
+    let hubs = [logins(&store, world.spec("s")), logins(&store, world.spec("s"))];
+    log_in(&world, &hubs[0], "s").await;
+    let upstreams: Vec<_> = hubs.iter().map(|hub| upstream(&world, hub, "s")).collect();
+    for upstream in &upstreams {
+        ready(upstream).await;
+    }
+    world.rules().slow = Duration::from_millis(50);
+    for round in 1..=20 {
+        // Past its end on the hub's side, and at the server.
+        aged(&store, "s", 4000).await;
+        world.rules().access.clear();
+        assert_eq!(storm(&upstreams, 200).await, 0, "round {round}");
+        assert_eq!(world.grants("refresh_token").len(), round);
+    }
+    assert_eq!(world.rules().reused, 0);
+    let tokens = world.grants("refresh_token").into_iter().map(|seen| seen.form["refresh_token"].clone());
+    assert_eq!(distinct(tokens), 20, "each was shown once");
+    assert!(world.grants("refresh_token").iter().all(|seen| seen.form["resource"] == world.mcp()));
+    for upstream in upstreams {
+        upstream.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_login_is_renewed_before_its_end_and_nobody_waits_for_it() {
+    let world = World::start().await;
+    let store = Credentials::until_the_end();
+    let logins = logins(&store, world.spec("s"));
+    log_in(&world, &logins, "s").await;
+    aged(&store, "s", 3400).await;
+    world.rules().slow = Duration::from_millis(300);
+    let upstream = upstream(&world, &logins, "s");
+    ready(&upstream).await;
+    let old = world.asked("/mcp").last().unwrap().authorization.clone().unwrap();
+    eventually("a renewal", || world.grants("refresh_token").len() == 1).await;
+    let peer = Client::new(1, None).peer();
+    eventually("another token", || world.rules().access.len() == 2).await;
+    // The new one is taken when it is noticed; the old one is good until then.
+    for _ in 0..100 {
+        call(&upstream, &peer, "a", json!({})).await.unwrap();
+        if world.asked("/mcp").last().unwrap().authorization.as_ref() != Some(&old) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_ne!(world.asked("/mcp").last().unwrap().authorization, Some(old));
+    assert_eq!(world.grants("refresh_token").len(), 1);
+    upstream.stop().await;
+}
+
+#[tokio::test]
+async fn a_token_that_was_revoked_early_is_replaced_within_the_call() {
+    let world = World::start().await;
+    let store = Credentials::until_the_end();
+    let logins = logins(&store, world.spec("s"));
+    log_in(&world, &logins, "s").await;
+    aged(&store, "s", 60).await;
+    let upstream = upstream(&world, &logins, "s");
+    ready(&upstream).await;
+    world.rules().access.clear();
+    call(&upstream, &Client::new(1, None).peer(), "a", json!({})).await.unwrap();
+    assert_eq!(world.grants("refresh_token").len(), 1);
+    // A server that takes no token at all is not asked for one after the other.
+    world.rules().access.clear();
+    let error = call(&upstream, &Client::new(1, None).peer(), "a", json!({})).await.unwrap_err();
+    assert_eq!((error.kind, world.grants("refresh_token").len()), (Kind::Unauthorized, 1));
+    upstream.stop().await;
+}
+
+#[tokio::test]
+async fn a_refresh_token_that_is_refused_ends_the_login_and_says_so() {
+    let world = World::start().await;
+    let store = Credentials::until_the_end();
+    let hubs = [logins(&store, world.spec("s")), logins(&store, world.spec("s"))];
+    log_in(&world, &hubs[0], "s").await;
+    let upstream = upstream(&world, &hubs[0], "s");
+    ready(&upstream).await;
+    aged(&store, "s", 4000).await;
+    world.rules().access.clear();
+    world.rules().refuse = Some((400, "invalid_grant"));
+    assert_eq!(storm(std::slice::from_ref(&upstream), 20).await, 20);
+    assert_eq!(world.grants("refresh_token").len(), 1, "asked once, and then it is over");
+    until(&upstream, |now| matches!(&now.state, Listed::Down(why) if why.contains("login"))).await;
+    for hub in &hubs {
+        let status = hub.status(&ada(), "s").await.unwrap();
+        assert!(status.state == State::Lost && status.why.unwrap().contains("revoked"));
+    }
+    // And again, as if nothing had been.
+    world.rules().refuse = None;
+    log_in(&world, &hubs[0], "s").await;
+    ready(&upstream).await;
+    assert_eq!(storm(std::slice::from_ref(&upstream), 1).await, 0);
+    upstream.stop().await;
+}
+
+#[tokio::test]
+async fn an_authorization_server_that_is_down_ends_no_login() {
+    let world = World::start().await;
+    let store = Credentials::until_the_end();
+    let logins = logins(&store, world.spec("s"));
+    log_in(&world, &logins, "s").await;
+    let upstream = upstream(&world, &logins, "s");
+    ready(&upstream).await;
+    aged(&store, "s", 4000).await;
+    world.rules().refuse = Some((503, "temporarily_unavailable"));
+    // What was seen a moment ago is still used; then the store is looked at.
+    let peer = Client::new(1, None).peer();
+    let mut seen = None;
+    for _ in 0..100 {
+        match call(&upstream, &peer, "a", json!({})).await {
+            Ok(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+            Err(error) => {
+                seen = Some(error);
+                break;
+            }
+        }
+    }
+    let error = seen.unwrap();
+    assert_eq!(error.kind, Kind::Unavailable, "{error}");
+    assert!(error.retry_after.is_some() && !format!("{error:?}").contains("c4nary"), "{error:?}");
+    storm(std::slice::from_ref(&upstream), 50).await;
+    assert_eq!(world.grants("refresh_token").len(), 1, "it is left alone for a while");
+    assert_eq!(logins.status(&ada(), "s").await.unwrap().state, State::Connected);
+    upstream.stop().await;
+}
+
+#[tokio::test]
+async fn a_caller_who_gives_up_does_not_lose_the_next_refresh_token() {
+    let world = World::start().await;
+    let store = Credentials::until_the_end();
+    let logins = logins(&store, world.spec("s"));
+    log_in(&world, &logins, "s").await;
+    let first = upstream(&world, &logins, "s");
+    ready(&first).await;
+    first.stop().await;
+    aged(&store, "s", 4000).await;
+    world.rules().slow = Duration::from_millis(300);
+    let upstream = upstream(&world, &logins, "s");
+    eventually("a renewal", || world.grants("refresh_token").len() == 1).await;
+    upstream.stop().await;
+    eventually("the answer", || world.rules().access.len() == 2).await;
+    let fresh = world.rules().access.keys().cloned().collect::<Vec<_>>();
+    for _ in 0..200 {
+        let kept = store.all(&(&ada()).into(), "s").await.unwrap().remove(0);
+        let grant: serde_json::Value = serde_json::from_str(kept.secret.expose()).unwrap();
+        if grant["lost"].is_null() && grant["expires"].as_i64() > grant["obtained"].as_i64() {
+            let held = grant["access"].as_str().unwrap().to_owned();
+            if fresh.contains(&held) && kept.revision > 3 {
+                return;
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("the new token was not written");
+}

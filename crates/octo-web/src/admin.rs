@@ -1,0 +1,126 @@
+//! The admin API: the servers behind the hub and the logins there. Each request is a call of one of the hub's own tools, so that
+//! policy, limits and audit hold for it as for any other.
+
+mod callback;
+mod openapi;
+
+pub use callback::Finish;
+
+use crate::fault::{failure, json};
+use crate::rest::{Ask, Look, Target, reply};
+use axum::Router;
+use axum::extract::State;
+use axum::response::Response;
+use axum::routing::{get, post};
+use octo_hub::{Called, Hub, Request};
+use octo_model::{Caller, Face, Json, Kind, Members, Op, ToolError};
+use octo_toolkit::{Alone, Peer};
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+const LIST: &str = "servers_list";
+const CONNECT: &str = "server_connect";
+const DISCONNECT: &str = "server_disconnect";
+const LOGIN: &str = "server_login";
+const STATUS: &str = "server_login_status";
+const LOGOUT: &str = "server_logout";
+
+/// What the admin API is made of.
+pub struct AdminParts {
+    pub hub: Arc<Hub>,
+    /// Finishes the login that a browser comes back from.
+    pub finish: Finish,
+    /// Whether the edge asks for tokens. A browser has none, so that logins are then finished by whoever began them.
+    pub secured: bool,
+}
+
+struct Admin {
+    hub: Arc<Hub>,
+    finish: Finish,
+    secured: bool,
+    nobody: Arc<dyn Peer>,
+}
+
+/// The routes, to be put behind [`crate::edge`] with [`crate::ADMIN_ROUTES`].
+pub fn admin(parts: AdminParts) -> Router {
+    let AdminParts { hub, finish, secured } = parts;
+    Router::new()
+        .route("/servers", get(list))
+        .route("/servers/{id}", get(|state, ask| run(state, ask, LIST)))
+        .route("/servers/{id}/connect", post(|state, ask| run(state, ask, CONNECT)))
+        .route("/servers/{id}/disconnect", post(|state, ask| run(state, ask, DISCONNECT)))
+        .route("/servers/{id}/auth/start", post(|state, ask| run(state, ask, LOGIN)))
+        .route("/servers/{id}/auth/status", get(|state, ask| run(state, ask, STATUS)))
+        .route("/servers/{id}/auth/complete", post(complete))
+        .route("/servers/{id}/auth/logout", post(|state, ask| run(state, ask, LOGOUT)))
+        .route("/auth/callback", get(callback::page))
+        .route("/openapi.json", get(document))
+        .route("/health", get(crate::rest::health))
+        .with_state(Arc::new(Admin { hub, finish, secured, nobody: Arc::new(Alone) }))
+}
+
+type Shared = State<Arc<Admin>>;
+
+/// A hub without servers does not list the tools about them, and has nothing to tell.
+async fn list(State(admin): Shared, look: Look) -> Response {
+    let called = admin.call(look.caller, LIST, Members::new()).await;
+    match &called.outcome {
+        Err(error) if error.kind == Kind::NotFound => json(
+            Members::new().with("success", true).with("result", none()).with("error", Json::null()).into(),
+        ),
+        _ => told(&called, LIST),
+    }
+}
+
+fn none() -> Json {
+    Members::new().with("servers", Json::array(&[] as &[Json])).into()
+}
+
+async fn run(State(admin): Shared, ask: Ask, tool: &'static str) -> Response {
+    if !ask.arguments.members().is_ok_and(|arguments| arguments.iter().next().is_none()) {
+        return failure(&ToolError::invalid("This takes no arguments.").hint("Leave the body out."));
+    }
+    let arguments = Members::new().with("server", ask.name.as_str());
+    told(&admin.call(ask.look.caller, tool, arguments).await, tool)
+}
+
+/// `{"answer": …}`: the last address of the browser, the code alone, or an API key.
+async fn complete(State(admin): Shared, ask: Ask) -> Response {
+    let given = ask.arguments.members().ok().filter(|given| given.iter().count() == 1);
+    let Some(answer) = given.and_then(|given| given.text("answer").or_else(|| given.text("code"))) else {
+        return failure(
+            &ToolError::invalid("There is no answer in the body.")
+                .hint("Send {\"answer\": \"…\"}: the last address of the browser, the code, or the API key."),
+        );
+    };
+    let arguments = Members::new().with("server", ask.name.as_str()).with("answer", answer.as_str());
+    told(&admin.call(ask.look.caller, LOGIN, arguments).await, LOGIN)
+}
+
+async fn document(State(admin): Shared, look: Look) -> Response {
+    drop(look);
+    json(openapi::document(&admin.hub, admin.secured).into())
+}
+
+fn told(called: &Called, tool: &'static str) -> Response {
+    reply(called, Target { member: "tool", name: tool, server: Some("servers"), typed: true })
+}
+
+impl Admin {
+    /// A client that goes away drops this future, and with it the call.
+    async fn call(&self, caller: Arc<Caller>, tool: &str, arguments: Members) -> Called {
+        let cancel = CancellationToken::new();
+        let _gone = cancel.clone().drop_guard();
+        let request = Request {
+            op: Op::tool(tool, arguments.into()),
+            caller,
+            face: Face::Admin,
+            profile: String::new(),
+            peer: Arc::clone(&self.nobody),
+            cancel,
+            timeout: None,
+            trace: None,
+        };
+        self.hub.call(request).await
+    }
+}

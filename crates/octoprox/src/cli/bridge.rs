@@ -1,0 +1,162 @@
+//! `octoprox bridge`: MCP on standard input and output, in front of a server that is somewhere else.
+
+mod address;
+mod remote;
+mod unkept;
+
+use super::failure::Failure;
+use super::session::{Purpose, Session, alone, settings};
+use super::{out, pipes};
+use crate::jq;
+use crate::secret_key::credentials;
+use crate::settings::{Flags, World, is_secret_name};
+use crate::telemetry::Talk;
+pub use address::address;
+use address::headers;
+use clap::{Args, ValueEnum};
+use octo_grants::Credentials;
+use octo_grants::credentials::Owner;
+use octo_hub::{Hub, Parts, PolicySettings, Profile, ShapeSettings};
+use octo_mcp::{Mcp, McpSettings};
+use octo_model::Caller;
+use octo_toolkit::Source;
+use octo_upstream::login::{Identity, LoginSpec, Logins};
+use octo_upstream::{Link, Spec, Trip, Upstream};
+use remote::{Remote, Way};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+use unkept::Unkept;
+
+/// The one profile there is.
+const WINDOW: &str = "bridge";
+/// The other side has limits of its own; this one only ends what nobody waits for any more.
+const LONGEST_CALL: Duration = Duration::from_secs(3600);
+/// What comes before this is not answered yet: many clients ask for lists once and never again.
+const FIRST_LISTS: Duration = Duration::from_secs(10);
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Serves a remote hub, or any remote MCP server, on standard input and output.
+///
+/// For clients that only start programs. Everything passes as it is: names, results, questions to the person, changes
+/// of lists. When the remote is gone, calls fail with the reason until it is back. When it wants a login, run
+/// `octoprox login URL` beside it.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  octoprox bridge https://hub.example.com
+  octoprox bridge https://hub.example.com --profile work --token-env HUB_TOKEN
+  octoprox bridge https://mcp.example.com/mcp --header 'X-Api-Key: env:EXAMPLE_KEY'
+
+In the settings of a client:
+  {\"mcpServers\": {\"hub\": {\"command\": \"octoprox\",
+    \"args\": [\"bridge\", \"https://hub.example.com\", \"--token-env\", \"HUB_TOKEN\"],
+    \"env\": {\"HUB_TOKEN\": \"…\"}}}}")]
+pub struct Bridge {
+    /// Address of the hub or server; without a path it is a hub's, and /mcp is added
+    url: String,
+    /// Profile of the hub to serve
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+    /// Header of every request; with env:NAME the value comes from a variable, and no list of processes shows it
+    #[arg(long = "header", value_name = "NAME: VALUE")]
+    headers: Vec<String>,
+    /// Variable that holds a bearer token for the remote
+    #[arg(long, value_name = "VARIABLE")]
+    token_env: Option<String>,
+    /// How the remote is spoken to: auto asks first, legacy is the handshake of 2025, modern the revision 2026-07-28
+    #[arg(long, value_enum, default_value_t = Spoken::Auto, hide_possible_values = true)]
+    era: Spoken,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Spoken {
+    Auto,
+    Legacy,
+    Modern,
+}
+
+impl Bridge {
+    pub fn run(&self, flags: &Flags) -> Result<(), Failure> {
+        let world = World::real();
+        let url = address(&self.url, self.profile.as_deref())?;
+        let headers = headers(&self.headers, self.token_env.as_deref(), &world)?;
+        let mut loaded = settings(flags)?;
+        loaded.secrets.extend(headers.values().cloned());
+        // One client, one remote: more threads would only take memory.
+        alone(async {
+            let session = Session::begin(loaded, Talk::Person, Purpose::Looks)?;
+            let mut spec = Spec::new(&url, Link::Http { url: url.clone(), headers });
+            spec.net = session.net.clone();
+            spec.call_timeout = LONGEST_CALL;
+            spec.trip = Trip { after: 0, ..spec.trip };
+            spec.era = match self.era {
+                Spoken::Auto => None,
+                Spoken::Legacy => Some(octo_wire::Era::Legacy),
+                Spoken::Modern => Some(octo_wire::Era::Modern),
+            };
+            let way = self.way(&url, &session, &mut spec, &world).await?;
+            let remote = Arc::new(Remote::new(Upstream::start(spec), way));
+            let following = tokio::spawn(Arc::clone(&remote).follow());
+            let served = serve(&remote).await;
+            following.abort();
+            let _ = tokio::time::timeout(FAREWELL, remote.upstream.stop()).await;
+            served
+        })
+    }
+
+    /// How the remote learns who is there. A login is only looked for where no key was given by hand.
+    async fn way(
+        &self,
+        url: &str,
+        session: &Session,
+        spec: &mut Spec,
+        world: &World,
+    ) -> Result<Way, Failure> {
+        let Link::Http { headers, .. } = &spec.link else { return Ok(Way::Nothing) };
+        if headers.keys().any(|name| is_secret_name(name)) {
+            return Ok(Way::Token(self.token_env.clone()));
+        }
+        let caller = Caller::local();
+        let store = Credentials::new(Arc::new(credentials(&session.loaded.settings, world)?));
+        if let Err(error) = store.all(&Owner::from(&caller), url).await {
+            out::talk(&format!("octoprox: no login can be used here: {}", error.text()));
+            return Ok(Way::Nothing);
+        }
+        // It begins no login itself, so nobody comes back to it.
+        let logins = Logins::new(store, Identity::new(""))?;
+        logins.set(LoginSpec { net: session.net.clone(), ..LoginSpec::oauth(url, url) });
+        spec.accounts = Some(logins.account(Owner::from(&caller), url)?.into());
+        Ok(Way::Login(logins))
+    }
+}
+
+/// A hub with nothing in it but the remote.
+async fn serve(remote: &Arc<Remote>) -> Result<(), Failure> {
+    let source = Arc::clone(remote) as Arc<dyn Source>;
+    let hub = Hub::new(Parts {
+        profiles: vec![Profile::through(WINDOW, &source)],
+        sources: vec![source],
+        policy: PolicySettings::default(),
+        limits: Vec::new(),
+        cache: Vec::new(),
+        // The remote has cut what it wanted to cut; what it sends is bounded by the longest message.
+        shape: ShapeSettings { max_bytes: usize::MAX, max_resource_bytes: usize::MAX },
+        timeout: LONGEST_CALL,
+        ledger: Arc::new(Unkept),
+        spills: Arc::new(Unkept),
+        jq: Arc::new(jq::Worker::new()?),
+        tracer: None,
+    });
+    let hub = hub.map_err(|error| Failure::new(format!("{error}.")))?;
+    hub.settle(WINDOW, FIRST_LISTS).await;
+    let mcp = Mcp::new(hub, McpSettings::default())?;
+    let (mut term, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let face = Arc::clone(&mcp);
+    let served = tokio::select! {
+        served = face.stdio(Arc::new(Caller::local()), WINDOW.to_owned(), pipes::input(), pipes::output()) => served,
+        _ = term.recv() => Ok(()),
+        _ = interrupt.recv() => Ok(()),
+    };
+    mcp.end().await;
+    Ok(served?)
+}

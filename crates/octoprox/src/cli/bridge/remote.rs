@@ -1,0 +1,161 @@
+//! The server at the other end: what it says passes, and what is wrong with it is told to the person here.
+
+use crate::cli::out;
+use octo_model::{Caller, Kind, Members, Op, ToolError};
+use octo_toolkit::{BoxFuture, Cx, Event, Listing, Peer, Source, State};
+use octo_upstream::Upstream;
+use octo_upstream::login::{Logins, State as LoginState};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::{broadcast, watch};
+use tokio_util::sync::CancellationToken;
+
+/// How often a login that another process makes is looked for, at first and at last.
+const SOON: Duration = Duration::from_secs(1);
+const LATE: Duration = Duration::from_secs(30);
+/// How long one more try may take before the reason is told.
+const TRY: Duration = Duration::from_secs(15);
+
+/// How the remote learns who is there.
+pub enum Way {
+    /// It does not, and nobody can log in.
+    Nothing,
+    /// A header, from this variable if it is known.
+    Token(Option<String>),
+    /// A login that `octoprox login` makes.
+    Login(Logins),
+}
+
+pub struct Remote {
+    pub upstream: Arc<Upstream>,
+    way: Way,
+}
+
+impl Remote {
+    pub fn new(upstream: Arc<Upstream>, way: Way) -> Self {
+        Self { upstream, way }
+    }
+
+    /// Says in words for the person at this end what to do about a remote that wants to know who they are.
+    fn explained(&self, error: ToolError) -> ToolError {
+        if error.kind != Kind::Unauthorized || error.rpc.is_some() {
+            return error;
+        }
+        let url = self.upstream.name();
+        let (message, hint) = match &self.way {
+            Way::Login(_) => (
+                format!("{url} needs a login."),
+                format!(
+                    "Run `octoprox login {url}` on this machine, then try again; nothing has to be restarted."
+                ),
+            ),
+            Way::Token(Some(variable)) => (
+                format!("{url} does not accept the token."),
+                format!(
+                    "Put a token that it knows into the variable {variable}, and start the bridge again."
+                ),
+            ),
+            Way::Token(None) => (
+                format!("{url} does not accept the header that it is sent."),
+                "Check the value of --header, and start the bridge again.".to_owned(),
+            ),
+            Way::Nothing => (
+                format!("{url} wants to know who you are."),
+                "Start the bridge with --token-env and the name of the variable that holds a token."
+                    .to_owned(),
+            ),
+        };
+        let explained = ToolError::new(Kind::Unauthorized, message).hint(hint);
+        match error.detail {
+            Some(detail) => explained.detail(detail),
+            None => explained,
+        }
+    }
+
+    /// Tells the person when the remote is lost and when it is back, and goes on after a login elsewhere.
+    pub async fn follow(self: Arc<Self>) {
+        let mut listing = self.upstream.listing();
+        loop {
+            if listing.wait_for(|now| matches!(now.state, State::Down(_))).await.is_err() {
+                return;
+            }
+            let why = match self.tried().await {
+                Ok(()) => continue,
+                Err(error) => error,
+            };
+            out::talk(&format!("octoprox: {}", why.text()));
+            tokio::select! {
+                back = listing.wait_for(|now| now.state == State::Ready) => {
+                    if back.is_err() {
+                        return;
+                    }
+                }
+                () = self.logged_in(), if why.kind == Kind::Unauthorized => {}
+            }
+            if listing.wait_for(|now| now.state == State::Ready).await.is_ok() {
+                out::talk(&format!("octoprox: {} is there.", self.upstream.name()));
+            }
+        }
+    }
+
+    /// One more try, whose failure says exactly what is wrong.
+    async fn tried(&self) -> Result<(), ToolError> {
+        let cx = Cx::new(Arc::new(Caller::local()), Instant::now() + TRY, CancellationToken::new());
+        self.upstream.connect(&cx).await.map_err(|error| self.explained(error))
+    }
+
+    /// Waits for a login that the remote accepts.
+    async fn logged_in(&self) {
+        let Way::Login(logins) = &self.way else { return std::future::pending().await };
+        let mut pause = SOON;
+        loop {
+            tokio::time::sleep(pause).await;
+            let status = logins.status(&Caller::local(), self.upstream.name()).await;
+            if !status.is_ok_and(|status| status.state == LoginState::Connected) {
+                pause = SOON;
+            } else if self.tried().await.is_ok() {
+                return;
+            } else {
+                // There is a login, and the remote does not want it.
+                pause = (pause * 2).min(LATE);
+            }
+        }
+    }
+}
+
+impl Source for Remote {
+    fn name(&self) -> &str {
+        self.upstream.name()
+    }
+
+    fn is_native(&self) -> bool {
+        false
+    }
+
+    fn listing(&self) -> watch::Receiver<Listing> {
+        self.upstream.listing()
+    }
+
+    fn run<'a>(
+        &'a self,
+        op: Op,
+        cx: &'a Cx,
+        peer: &'a Arc<dyn Peer>,
+    ) -> BoxFuture<'a, Result<Members, ToolError>> {
+        Box::pin(async move {
+            let done = self.upstream.run(op, cx, peer).await;
+            done.map_err(|error| self.explained(error))
+        })
+    }
+
+    fn events(&self) -> Option<broadcast::Receiver<Event>> {
+        self.upstream.events()
+    }
+
+    fn watch<'a>(&'a self, uri: &'a str, on: bool) -> BoxFuture<'a, Result<(), ToolError>> {
+        Box::pin(async move {
+            let done = Source::watch(self.upstream.as_ref(), uri, on).await;
+            done.map_err(|error| self.explained(error))
+        })
+    }
+}

@@ -1,0 +1,134 @@
+//! `octoprox doctor`: what of this machine octoprox needs, and what to do where it is missing.
+
+mod checks;
+
+use super::failure::Failure;
+use super::out;
+use super::table::harmless;
+use super::width::{columns, wrapped};
+use crate::settings::{Flags, Settings, World, load};
+use checks::{machine, servers};
+use clap::Args;
+use serde::Serialize;
+use serde_json::json;
+
+/// Checks the settings and this machine: workspace, git, browser, sandbox, data folder, port, and the program of each
+/// server. Every finding that is not ok says what to do next. The exit code is 1 when something fails.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  octoprox doctor\n  octoprox doctor --json")]
+pub struct Doctor {
+    /// Print the findings as JSON: {ok, checks: [{name, state, says, next}]}
+    #[arg(long)]
+    json: bool,
+}
+
+/// How one thing is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    Ok,
+    Warn,
+    Fail,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+pub struct Finding {
+    name: String,
+    state: Verdict,
+    says: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    next: String,
+}
+
+impl Finding {
+    fn ok(name: impl Into<String>, says: impl Into<String>) -> Self {
+        Self { name: name.into(), state: Verdict::Ok, says: says.into(), next: String::new() }
+    }
+
+    fn bad(
+        state: Verdict,
+        name: impl Into<String>,
+        says: impl Into<String>,
+        next: impl Into<String>,
+    ) -> Self {
+        Self { name: name.into(), state, says: says.into(), next: next.into() }
+    }
+}
+
+impl Doctor {
+    pub fn run(&self, flags: &Flags) -> Result<(), Failure> {
+        let world = World::real();
+        let mut findings = Vec::new();
+        match load(&world, flags) {
+            Ok(loaded) => {
+                findings.push(match &loaded.file {
+                    Some(path) => Finding::ok("settings", format!("{} holds together", path.display())),
+                    None => Finding::ok("settings", "there is no file; the defaults are used"),
+                });
+                for note in loaded.notes.iter().filter(|note| !note.starts_with("the server ")) {
+                    findings.push(Finding::bad(
+                        Verdict::Warn,
+                        "settings",
+                        note.as_str(),
+                        "Mend it when you can.",
+                    ));
+                }
+                findings.extend(machine(&loaded.settings, &world));
+                findings.extend(servers(&loaded, &world));
+            }
+            Err(problems) => {
+                for problem in &problems.0 {
+                    let says = format!("{}: {} {}", problem.origin, problem.path, problem.what);
+                    findings.push(Finding::bad(Verdict::Fail, "settings", says, problem.remedy.as_str()));
+                }
+                // The rest is looked at as if nothing were set.
+                let state_dir = crate::settings::find::state_dir(&world);
+                let workspace = Some(world.folder.clone());
+                let settings = Settings { workspace, state_dir, ..Settings::default() };
+                findings.extend(machine(&settings, &world));
+            }
+        }
+        let ok = findings.iter().all(|finding| finding.state != Verdict::Fail);
+        if self.json {
+            out::data(&json!({"ok": ok, "checks": findings}).to_string())?;
+        } else {
+            out::data(&findings.iter().map(|finding| shown(finding, columns())).collect::<String>())?;
+        }
+        if ok { Ok(()) } else { Err(Failure::silent(1)) }
+    }
+}
+
+/// `ok    git         2.43 at /usr/bin/git`, and the next step beneath.
+fn shown(finding: &Finding, width: usize) -> String {
+    const INDENT: usize = 18;
+    let word = match finding.state {
+        Verdict::Ok => "ok",
+        Verdict::Warn => "warn",
+        Verdict::Fail => "FAIL",
+    };
+    let room = width.saturating_sub(INDENT);
+    let mut lines = wrapped(&harmless(&finding.says), room).into_iter();
+    let first = lines.next().unwrap_or_default();
+    let mut text = format!("{word:4}  {:10}  {first}\n", finding.name);
+    lines.for_each(|line| text.push_str(&format!("{:INDENT$}{line}\n", "")));
+    for (at, line) in wrapped(&harmless(&finding.next), room.saturating_sub(2)).iter().enumerate() {
+        let mark = if at == 0 { "→ " } else { "  " };
+        text.push_str(&format!("{:INDENT$}{mark}{line}\n", ""));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn findings_fit_a_terminal() {
+        let long = Finding::bad(Verdict::Fail, "settings", "word ".repeat(40), "step ".repeat(30));
+        let text = shown(&long, 80);
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(text.starts_with("FAIL  settings    word word") && text.contains("  → step step"), "{text}");
+        assert_eq!(shown(&Finding::ok("git", "fine"), 80), "ok    git         fine\n");
+    }
+}

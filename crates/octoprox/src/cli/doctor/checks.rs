@@ -1,0 +1,234 @@
+//! What is looked at, one thing after the other.
+
+use super::{Finding, Verdict};
+use crate::cli::programs::{first_line, which};
+use crate::cli::servers::{Standing, standings};
+use crate::clients::{Registration, places, register};
+use crate::settings::{Loaded, Sandbox, Settings, World, listen_address};
+use Verdict::{Fail, Warn};
+use std::io::ErrorKind;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+const BROWSERS: [&str; 5] =
+    ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome"];
+
+/// Everything that does not depend on servers.
+pub fn machine(settings: &Settings, world: &World) -> Vec<Finding> {
+    let found = [
+        workspace(settings),
+        git(settings, world),
+        chromium(settings, world),
+        bubblewrap(settings, world),
+        state_folder(settings),
+        port(settings),
+    ];
+    found.into_iter().chain(clients(world)).collect()
+}
+
+fn workspace(settings: &Settings) -> Finding {
+    let Some(folder) = settings.workspace.as_deref() else {
+        return Finding::bad(Fail, "workspace", "there is none", "Set `workspace` in the settings.");
+    };
+    let shown = folder.display();
+    match (folder.is_dir(), writable(folder), settings.files.read_only) {
+        (false, ..) => Finding::bad(
+            Fail,
+            "workspace",
+            format!("there is no folder {shown}"),
+            "Make it, or name another.",
+        ),
+        (true, true, false) => Finding::ok("workspace", format!("{shown} can be read and written")),
+        (true, _, true) => Finding::ok("workspace", format!("{shown} can be read; files.read_only is set")),
+        (true, false, false) => Finding::bad(
+            Warn,
+            "workspace",
+            format!("{shown} cannot be written"),
+            "Change its permissions, or set `files: {read_only: true}`.",
+        ),
+    }
+}
+
+fn git(settings: &Settings, world: &World) -> Finding {
+    let found = which("git", world.variable("PATH"), Path::new("/"));
+    let version = found.as_deref().and_then(|program| first_line(program, &["--version"]));
+    match (version, settings.toolboxes.git) {
+        (Some(version), _) => Finding::ok("git", version),
+        (None, true) => {
+            let next = "Install git, or set `toolboxes: {git: false}`.";
+            Finding::bad(Warn, "git", "git is not in PATH; the tools git_* need it", next)
+        }
+        (None, false) => Finding::ok("git", "not found, and its toolbox is off"),
+    }
+}
+
+fn chromium(settings: &Settings, world: &World) -> Finding {
+    let path = world.variable("PATH");
+    let found = BROWSERS.iter().find_map(|name| which(name, path, Path::new("/")));
+    match (found, settings.toolboxes.browser) {
+        (Some(program), _) => Finding::ok("chromium", program.display().to_string()),
+        (None, true) => {
+            let next = "Install chromium, or set `toolboxes: {browser: false}`.";
+            Finding::bad(Fail, "chromium", "no Chromium is in PATH; the tools browser_* need it", next)
+        }
+        (None, false) => {
+            Finding::ok("chromium", "not found; only the browser toolbox, which is off, needs it")
+        }
+    }
+}
+
+/// Whether programs can be kept in bounds.
+fn bubblewrap(settings: &Settings, world: &World) -> Finding {
+    const NAME: &str = "bubblewrap";
+    if settings.shell.sandbox == Sandbox::None {
+        let says = "shell.sandbox is `none`: commands can do whatever you can";
+        return Finding::bad(Warn, NAME, says, "Set `shell: {sandbox: auto}` unless you mean it.");
+    }
+    let found = which("bwrap", world.variable("PATH"), Path::new("/"));
+    let works = |program: &Path| {
+        let args =
+            ["--ro-bind", "/", "/", "--dev", "/dev", "--unshare-pid", "--die-with-parent", "/bin/echo", "ok"];
+        first_line(program, &args).is_some_and(|said| said == "ok")
+    };
+    let needed = settings.shell.sandbox == Sandbox::Bubblewrap;
+    let state = if needed { Fail } else { Warn };
+    match found {
+        Some(program) if works(&program) => Finding::ok(NAME, format!("{} works", program.display())),
+        Some(program) => Finding::bad(
+            state,
+            NAME,
+            format!(
+                "{} is there and cannot make a sandbox; Landlock is used where it can be",
+                program.display()
+            ),
+            "Allow unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone=1).",
+        ),
+        None => Finding::bad(
+            state,
+            NAME,
+            "it is not installed; Landlock is used where it can be",
+            "Install bubblewrap for the stronger sandbox.",
+        ),
+    }
+}
+
+/// The hub's own data: audit, kept results, credentials.
+fn state_folder(settings: &Settings) -> Finding {
+    const NAME: &str = "data";
+    let Some(folder) = settings.state_dir.as_deref() else {
+        return Finding::bad(
+            Fail,
+            NAME,
+            "there is no home folder to keep data in",
+            "Set OCTOPROX_STATE_DIR.",
+        );
+    };
+    let shown = folder.display();
+    let mode = folder.metadata().map(|about| about.permissions().mode() & 0o777);
+    match mode {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let above = folder.ancestors().find(|above| above.is_dir());
+            match above.is_some_and(writable) {
+                true => Finding::ok(NAME, format!("{shown} is made when it is first needed")),
+                false => Finding::bad(
+                    Fail,
+                    NAME,
+                    format!("{shown} cannot be made"),
+                    "Change the permissions of the folder above it, or set `state_dir`.",
+                ),
+            }
+        }
+        Err(error) => Finding::bad(Fail, NAME, format!("{shown}: {error}"), "Change its permissions."),
+        Ok(_) if !writable(folder) => Finding::bad(
+            Fail,
+            NAME,
+            format!("{shown} cannot be written"),
+            "Change its owner, or set `state_dir`.",
+        ),
+        Ok(mode) if mode & 0o077 != 0 => Finding::bad(
+            Warn,
+            NAME,
+            format!("{shown} can be opened by others (mode {mode:o})"),
+            format!("chmod 700 {shown}"),
+        ),
+        Ok(_) => Finding::ok(NAME, format!("{shown} is yours alone")),
+    }
+}
+
+fn port(settings: &Settings) -> Finding {
+    let (host, port) = (&settings.listen.host, settings.listen.port);
+    let Some(address) = listen_address(&settings.listen.host) else {
+        return Finding::bad(Fail, "port", format!("`{host}` is not an address"), "Mend listen.host.");
+    };
+    match TcpListener::bind((address, port)) {
+        Ok(_) => Finding::ok("port", format!("{port} on {address} is free")),
+        Err(error) if error.kind() == ErrorKind::AddrInUse => Finding::bad(
+            Warn,
+            "port",
+            format!("{port} on {address} is in use, perhaps by octoprox itself"),
+            format!(
+                "See http://{address}:{port}/health, or choose another with listen.port. Clients that start octoprox themselves need no port."
+            ),
+        ),
+        Err(error) => {
+            let next = "Choose another with listen.host and listen.port.";
+            Finding::bad(Warn, "port", format!("{port} on {address} cannot be used: {error}"), next)
+        }
+    }
+}
+
+/// Which clients know octoprox.
+fn clients(world: &World) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for place in places(world).iter().filter(|place| place.is_in_use()) {
+        let title = place.client.title();
+        let known =
+            place.read(&world.folder).and_then(|reading| register(place, reading.as_ref(), "octoprox", &[]));
+        findings.push(match known {
+            Ok(Registration::Already(name)) => {
+                Finding::ok("client", format!("{title} starts octoprox as `{name}`"))
+            }
+            Ok(Registration::Write(_)) => {
+                Finding::bad(Warn, "client", format!("{title} does not know octoprox"), "octoprox init")
+            }
+            Err(why) => {
+                let says = format!("{title}: {}: {why}", place.path.display());
+                Finding::bad(Warn, "client", says, "Mend that file.")
+            }
+        });
+    }
+    findings
+}
+
+/// Every server, as far as one can tell without starting it.
+pub fn servers(loaded: &Loaded, world: &World) -> Vec<Finding> {
+    let finding = |line: crate::cli::servers::Line| {
+        let name = "server".to_owned();
+        let why = line.why.unwrap_or_default();
+        match line.state {
+            Standing::Ready => Finding::ok(name, format!("{}: {}", line.name, line.target)),
+            Standing::Off => Finding::ok(name, format!("{} is switched off", line.name)),
+            Standing::Waiting => Finding::bad(
+                Warn,
+                name,
+                format!("{} lacks a variable and is left out", line.name),
+                capital(&why),
+            ),
+            Standing::Missing => {
+                Finding::bad(Fail, name, format!("{} cannot be started", line.name), capital(&why))
+            }
+        }
+    };
+    standings(loaded, world).into_iter().map(finding).collect()
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}.", letters.as_str())
+}
+
+fn writable(folder: &Path) -> bool {
+    rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok()
+}

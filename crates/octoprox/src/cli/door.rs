@@ -1,0 +1,107 @@
+//! The admin port: the whole API for `serve`, and for a hub without one only the page that logins come back to.
+
+use super::failure::Failure;
+use super::session::Session;
+use crate::assemble::Assembly;
+use crate::settings::{Loaded, Origin, Settings, listen_address};
+use axum::Router;
+use octo_model::{Caller, ToolError};
+use octo_web::{ADMIN_ROUTES, AdminParts, EdgeSettings, Finish, Route, Tokens};
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+/// Opens the port and notes its number, from which the address of logins is made. A port that somebody else has is an error
+/// only where the operator has chosen it.
+pub async fn open(loaded: &mut Loaded) -> Result<Option<TcpListener>, Failure> {
+    let admin = &mut loaded.settings.admin;
+    if !admin.enabled {
+        return Ok(None);
+    }
+    let host =
+        listen_address(&admin.host).ok_or_else(|| Failure::invalid("admin.host: this is not an address."))?;
+    match TcpListener::bind((host, admin.port)).await {
+        Ok(listener) => {
+            admin.port = listener.local_addr()?.port();
+            Ok(Some(listener))
+        }
+        Err(error) if loaded.layers.origin("admin.port") == Origin::Default => {
+            let port = admin.port;
+            tracing::warn!(%error, port, "there is no admin API; choose another port as admin.port");
+            Ok(None)
+        }
+        Err(error) => Err(Failure::new(format!(
+            "{host} port {} cannot be listened on: {error}. Choose another as admin.port.",
+            admin.port
+        ))),
+    }
+}
+
+/// The whole API behind its edge.
+pub fn whole(
+    session: &Session,
+    assembly: &Assembly,
+    tokens: Tokens,
+    hosts: Vec<String>,
+) -> Result<Router, Failure> {
+    let settings = &session.loaded.settings;
+    let secured = !tokens.is_empty();
+    let parts = AdminParts { hub: Arc::clone(&assembly.hub), finish: finish(assembly), secured };
+    let edge = EdgeSettings {
+        allowed_hosts: hosts.into_iter().chain(callback_host(settings)).collect(),
+        allowed_origins: settings.http.allowed_origins.clone(),
+        tokens,
+        routes: ADMIN_ROUTES,
+        ..EdgeSettings::default()
+    };
+    Ok(octo_web::edge(octo_web::admin(parts), edge))
+}
+
+/// Only the page that logins come back to, on this machine, as long as nobody else has the port. Several hubs of one person
+/// share their logins, so any of them can finish one.
+pub async fn callback_only(loaded: &mut Loaded) -> Option<TcpListener> {
+    let admin = &loaded.settings.admin;
+    let host = listen_address(&admin.host).filter(|host| admin.enabled && host.is_loopback())?;
+    let listener = TcpListener::bind((host, admin.port)).await.ok()?;
+    loaded.settings.admin.port = listener.local_addr().ok()?.port();
+    Some(listener)
+}
+
+const CALLBACK: &[Route] = &[Route {
+    method: "GET",
+    path: "/auth/callback",
+    access: octo_web::Access::Open,
+    about: "Where browsers come back to after a login",
+}];
+
+/// Serves that page until the token is cancelled.
+pub fn serve_callback(
+    listener: TcpListener,
+    session: &Session,
+    assembly: &Assembly,
+    until: CancellationToken,
+) {
+    let parts = AdminParts { hub: Arc::clone(&assembly.hub), finish: finish(assembly), secured: false };
+    let mut edge = EdgeSettings { routes: CALLBACK, ..EdgeSettings::default() };
+    edge.allowed_hosts.extend(callback_host(&session.loaded.settings));
+    let router = octo_web::edge(octo_web::admin(parts), edge);
+    tokio::spawn(octo_web::serve(listener, router, until));
+}
+
+/// The name in the address that logins return to, where the operator has set one.
+fn callback_host(settings: &Settings) -> Option<String> {
+    let url = url::Url::parse(settings.logins.callback_url.as_deref()?).ok()?;
+    url.host_str().map(str::to_owned)
+}
+
+/// Whoever comes here without a token is the person at this machine.
+fn finish(assembly: &Assembly) -> Finish {
+    let logins = assembly.gateway.servers().logins().clone();
+    Arc::new(move |query| {
+        let logins = logins.clone();
+        Box::pin(async move {
+            let done = logins.callback(&query, Some(&Caller::local())).await?;
+            Ok::<_, ToolError>(done.server)
+        })
+    })
+}

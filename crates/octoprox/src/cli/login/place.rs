@@ -1,0 +1,131 @@
+//! One login, wherever its server is written down: in the settings, or on the command line of a bridge.
+
+use crate::cli::bridge::address;
+use crate::cli::failure::Failure;
+use crate::cli::session::Session;
+use crate::gateway::login;
+use crate::nearest::nearest;
+use crate::secret_key::credentials;
+use crate::settings::World;
+use octo_grants::Credentials;
+use octo_grants::credentials::Owner;
+use octo_model::{Caller, Kind, ToolError};
+use octo_upstream::login::{
+    Auth, Begun, Done, Flow, Identity, Left, LoginSpec, Logins, State, Status, Whose,
+};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub struct Place {
+    /// What the credentials are kept under.
+    pub server: String,
+    /// What people call it.
+    pub shown: String,
+    pub logins: Logins,
+    store: Credentials,
+    owner: Owner,
+    caller: Caller,
+}
+
+impl Place {
+    /// Knows every server of the settings, since the page that a browser comes back to may be another's.
+    pub fn find(
+        session: &Session,
+        server: &str,
+        profile: Option<&str>,
+        device: bool,
+        redirect: String,
+    ) -> Result<Self, Failure> {
+        let settings = &session.loaded.settings;
+        let store = Credentials::new(Arc::new(credentials(settings, &World::real())?));
+        let logins = Logins::new(store.clone(), Identity::new(redirect))?;
+        for (name, entry) in &settings.servers {
+            if let Some(spec) = login::of(name, entry, &session.net) {
+                logins.set(spec);
+            }
+        }
+        let mut spec = if server.contains("://") {
+            let url = address(server, profile)?;
+            LoginSpec { net: session.net.clone(), ..LoginSpec::oauth(&url, &url) }
+        } else {
+            if profile.is_some() {
+                return Err(Failure::invalid("--profile goes with the address of a hub. Leave it out."));
+            }
+            let entry = settings.servers.get(server).ok_or_else(|| unknown(session, server))?;
+            login::of(server, entry, &session.net).ok_or_else(|| needless(server))?
+        };
+        if device && let Auth::OAuth(oauth) = &mut spec.auth {
+            oauth.flow = Flow::Device;
+        }
+        let caller = Caller::local();
+        let owner = match spec.whose {
+            Whose::Shared => Owner::Shared,
+            Whose::Person => Owner::from(&caller),
+        };
+        let key = spec.server.clone();
+        logins.set(spec);
+        Ok(Self { shown: key.clone(), server: key, logins, store, owner, caller })
+    }
+
+    pub async fn begin(&self) -> Result<Begun, ToolError> {
+        self.logins.begin(&self.caller, &self.server).await
+    }
+
+    pub async fn complete(&self, answer: &str) -> Result<Done, ToolError> {
+        self.logins.complete(&self.caller, &self.server, answer).await
+    }
+
+    /// A browser came back with this behind the `?` of its address.
+    pub async fn back(logins: &Logins, query: &str) -> Result<Done, ToolError> {
+        logins.callback(query, Some(&Caller::local())).await
+    }
+
+    pub async fn status(&self) -> Result<Status, ToolError> {
+        self.logins.status(&self.caller, &self.server).await
+    }
+
+    pub async fn logout(&self) -> Result<Left, ToolError> {
+        self.logins.logout(&self.caller, &self.server).await
+    }
+
+    /// Ends the waiting, and nothing else: a login of before stays.
+    pub async fn cancel(&self) -> Result<(), ToolError> {
+        let now = jiff::Timestamp::now().as_second();
+        if let Some(waiting) = self.store.waits(&self.owner, &self.server, now).await? {
+            self.store.take(&waiting.id, now).await?;
+        }
+        Ok(())
+    }
+
+    /// What became of a login that no longer waits, and that somebody else may have ended: only a token that lasts longer
+    /// than the one of before is a new one.
+    pub fn settled(&self, before: &Status, now: Status, passed: Duration) -> Result<Done, ToolError> {
+        let passed = i64::try_from(passed.as_secs()).unwrap_or(i64::MAX);
+        let is_same = before.state == State::Connected
+            && matches!((before.expires_in, now.expires_in), (Some(old), Some(new)) if new <= old.saturating_sub(passed).saturating_add(1));
+        if now.state == State::Connected && !is_same {
+            return Ok(Done { server: self.server.clone(), scopes: now.scopes });
+        }
+        let why = now.why.unwrap_or_else(|| {
+            "The login came to nothing: it was declined, or begun again elsewhere.".to_owned()
+        });
+        Err(ToolError::new(Kind::Unauthorized, why)
+            .hint(format!("Run `octoprox login {}` again.", self.shown)))
+    }
+}
+
+fn unknown(session: &Session, server: &str) -> Failure {
+    let names = session.loaded.settings.servers.keys().map(String::as_str);
+    let hint = match nearest(server, names) {
+        Some(close) => format!("Did you mean `{close}`?"),
+        None => "`octoprox servers list` shows what there is; `octoprox servers add` adds one.".to_owned(),
+    };
+    ToolError::not_found(format!("There is no server `{server}` in the settings.")).hint(hint).into()
+}
+
+fn needless(server: &str) -> Failure {
+    Failure::invalid(format!(
+        "Nobody has to log in at `{server}`. If it wants a login nevertheless, give its entry an `auth`, such as \
+         `auth: {{type: oauth2-pkce}}`; a key that stands in the settings is used as it is."
+    ))
+}

@@ -1,0 +1,54 @@
+//! `octoprox logout`: the end of a login.
+
+use super::failure::Failure;
+use super::login::{Place, say};
+use super::out;
+use super::session::{Purpose, Session, alone, settings};
+use crate::settings::Flags;
+use crate::telemetry::Talk;
+use clap::Args;
+use octo_upstream::login::Left;
+use serde_json::json;
+
+/// Forgets the login at a server, and tells the authorization server to forget it, too.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  octoprox logout notion
+  octoprox logout https://hub.example.com")]
+pub struct Logout {
+    /// Name of the server in the settings, or the address that a bridge leads to
+    server: String,
+    /// Profile of the hub at that address
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Logout {
+    pub fn run(&self, flags: &Flags) -> Result<(), Failure> {
+        let loaded = settings(flags)?;
+        alone(async {
+            let session = Session::begin(loaded, Talk::Person, Purpose::Looks)?;
+            let place = Place::find(&session, &self.server, self.profile.as_deref(), false, String::new())?;
+            let (word, told) = match place.logout().await? {
+                Left::Nothing => ("nothing", format!("There was no login at {}.", place.shown)),
+                Left::Forgotten => (
+                    "forgotten",
+                    format!(
+                        "The login at {} is forgotten here. Its authorization server could not be told; where that matters, \
+                     end the access in your account there.",
+                        place.shown
+                    ),
+                ),
+                Left::Revoked => ("revoked", format!("Logged out at {}.", place.shown)),
+            };
+            if self.json {
+                out::data(&json!({"server": place.shown, "left": word}).to_string())?;
+            }
+            say(&told);
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,176 @@
+//! `octoprox servers add`.
+
+use super::target::Target;
+use crate::cli::failure::Failure;
+use crate::cli::out;
+use crate::clients::{Vault, needed};
+use crate::settings::{Flags, World, check_one, edit, load};
+use clap::Args;
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+
+/// Adds a server to the settings: a program or an address. Every other line of the file stays as it is, and the old
+/// file is kept beside it. A secret is not written; a variable takes its place.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  octoprox servers add notion --url https://mcp.notion.com/mcp --login
+  octoprox servers add files -- npx -y @modelcontextprotocol/server-filesystem /srv
+  octoprox servers add github --env GITHUB_TOKEN -- github-mcp-server stdio
+  octoprox servers add shop --document https://shop.example/openapi.json")]
+pub struct Add {
+    /// Name of the server; its tools are listed as NAME__tool
+    name: String,
+    /// Address of a server that speaks MCP over HTTP
+    #[arg(long, conflicts_with_all = ["command", "document"])]
+    url: Option<String>,
+    /// OpenAPI document whose operations become tools: an address or a file
+    #[arg(long, value_name = "URL|FILE", conflicts_with = "command")]
+    document: Option<String>,
+    /// Variable of the program; without a value it is taken from where octoprox is started
+    #[arg(long, value_name = "NAME[=VALUE]", requires = "command")]
+    env: Vec<String>,
+    /// Header of every request, such as 'Authorization: Bearer ${NAME}'
+    #[arg(long, value_name = "NAME: VALUE", conflicts_with = "command")]
+    header: Vec<String>,
+    /// People log in at the server, in any browser
+    #[arg(long, requires = "url")]
+    login: bool,
+    /// Connect at the start and stay connected
+    #[arg(long)]
+    always: bool,
+    /// Write it switched off
+    #[arg(long)]
+    disabled: bool,
+    /// File to write to [default: servers.yaml or octoprox.yaml]
+    #[arg(long, value_name = "FILE")]
+    to: Option<PathBuf>,
+    /// Show what would be written, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Print the outcome as JSON: {added, file, backup, variables}
+    #[arg(long)]
+    json: bool,
+    /// Program and arguments, after --
+    #[arg(last = true, value_name = "COMMAND", required_unless_present_any = ["url", "document"])]
+    command: Vec<String>,
+}
+
+impl Add {
+    pub fn run(&self, flags: &Flags) -> Result<(), Failure> {
+        let world = World::real();
+        let mut server = self.server()?;
+        Vault::default().take(&self.name, &mut server);
+        let variables: Vec<String> = needed(&server).into_iter().collect();
+        check_one(&self.name, &server)?;
+        if self.to.is_none() {
+            self.is_free(flags, &world)?;
+        }
+        let mut target = Target::for_one(self.to.as_ref(), flags, &world)?;
+        if let Err(why) = target.add(&self.name, &server) {
+            let there = target.entry(&self.name).is_some();
+            let what =
+                if there { "remove it first, or choose another name." } else { "add these lines yourself:" };
+            let failure = Target::by_hand(&target.path, &why, what);
+            if !there {
+                let _ = failure.tell();
+                out::data(&edit::to_paste(&self.name, &server))?;
+                return Err(Failure::silent(1));
+            }
+            return Err(failure);
+        }
+        let change = target.change();
+        if self.dry_run {
+            return Ok(out::data(&change.preview(self.json))?);
+        }
+        let backup = change.write()?;
+        self.tell(&change.path, backup.as_ref(), &variables, &world)
+    }
+
+    /// One of several files may have a server of this name; it would be hidden by the new one.
+    fn is_free(&self, flags: &Flags, world: &World) -> Result<(), Failure> {
+        let Ok(loaded) = load(world, flags) else { return Ok(()) };
+        if !loaded.settings.servers.contains_key(&self.name) {
+            return Ok(());
+        }
+        let file = loaded.layers.origin(&format!("servers.{}", self.name));
+        let name = &self.name;
+        Err(Failure::new(format!(
+            "{name} is there already, in {file}. Remove it first, or choose another name."
+        )))
+    }
+
+    fn tell(
+        &self,
+        path: &Path,
+        backup: Option<&PathBuf>,
+        variables: &[String],
+        world: &World,
+    ) -> Result<(), Failure> {
+        if self.json {
+            let told = json!({"added": self.name, "file": path, "backup": backup, "variables": variables});
+            return Ok(out::data(&told.to_string())?);
+        }
+        out::data(&format!("added {} to {}", self.name, path.display()))?;
+        if let Some(backup) = backup {
+            out::talk(&format!("The old file is {}.", backup.display()));
+        }
+        let unset: Vec<&str> =
+            variables.iter().map(String::as_str).filter(|name| world.variable(name).is_none()).collect();
+        if !unset.is_empty() {
+            out::talk(&format!(
+                "Secrets are not written. Set this where octoprox is started: {}",
+                unset.join(", ")
+            ));
+        }
+        out::talk(&format!("Next: octoprox servers test {}", self.name));
+        Ok(())
+    }
+
+    fn server(&self) -> Result<Map<String, Value>, Failure> {
+        let mut server = Map::new();
+        let mut set = |key: &str, value: Value| server.insert(key.to_owned(), value);
+        if let Some((program, args)) = self.command.split_first() {
+            set("command", program.as_str().into());
+            if !args.is_empty() {
+                set("args", args.iter().map(String::as_str).collect());
+            }
+        }
+        if let Some(document) = &self.document {
+            set("type", "openapi".into());
+            set("document", document.as_str().into());
+        }
+        if let Some(url) = &self.url {
+            set("url", url.as_str().into());
+        }
+        for (key, given, split) in [("env", &self.env, '='), ("headers", &self.header, ':')] {
+            if !given.is_empty() {
+                set(key, Value::Object(pairs(given, split)?));
+            }
+        }
+        if self.login {
+            set("auth", json!({"type": "oauth2-pkce"}));
+        }
+        if self.always {
+            set("connect", "always".into());
+        }
+        if self.disabled {
+            set("enabled", false.into());
+        }
+        Ok(server)
+    }
+}
+
+/// `NAME=VALUE`, or `NAME` alone for the variable of that name.
+fn pairs(given: &[String], split: char) -> Result<Map<String, Value>, Failure> {
+    let pair = |text: &String| match text.split_once(split) {
+        Some((name, value)) if !name.trim().is_empty() => {
+            Ok((name.trim().to_owned(), Value::from(value.trim())))
+        }
+        None if split == '=' => Ok((text.clone(), Value::from(format!("${{{text}}}")))),
+        _ => Err(Failure::invalid(format!(
+            "`{}` is no header. Write it as 'Name: value'.",
+            text.split(' ').next().unwrap_or_default()
+        ))),
+    };
+    given.iter().map(pair).collect()
+}

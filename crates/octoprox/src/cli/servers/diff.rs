@@ -1,0 +1,183 @@
+//! `octoprox servers diff`: what a server has changed, and whether it is taken on.
+
+use crate::cli::failure::Failure;
+use crate::cli::out;
+use crate::cli::session::{alone, settings};
+use crate::cli::state_dir;
+use crate::cli::table::harmless;
+use crate::settings::Flags;
+use clap::Args;
+use octo_hub::trust::{Difference, Severity, differences};
+use octo_hub::{Pending, Pins, Whose};
+use octo_model::ToolError;
+use octo_store::{Durability, KeptPins};
+use octo_toolkit::hidden::clean;
+use serde_json::{Value, json};
+
+/// So much of a text is shown, unless all of it is asked for.
+const SHOWN: usize = 400;
+
+/// Shows what a server says about its tools that is held back, worst first, beside what was pinned before; takes it on with
+/// --accept. A running hub follows within seconds. The exit code is 1 while something is held.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  octoprox servers diff notion
+  octoprox servers diff notion --accept
+  octoprox servers diff notion --only search --accept")]
+pub struct Diff {
+    /// Name of the server
+    server: String,
+    /// Look at these tools, prompts, resources or `instructions` only, by the server's own names
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+    /// Take on what is shown
+    #[arg(long)]
+    accept: bool,
+    /// Show harmless differences and whole texts, too
+    #[arg(long)]
+    all: bool,
+    /// Print as JSON: {server, held: [{what, name, severity, since, differences}], accepted}
+    #[arg(long)]
+    json: bool,
+}
+
+impl Diff {
+    pub fn run(&self, flags: &Flags) -> Result<(), Failure> {
+        let loaded = settings(flags)?;
+        let servers = &loaded.settings.servers;
+        if !servers.contains_key(&self.server) {
+            let error = ToolError::not_found(format!("There is no server `{}`.", self.server));
+            return Err(error.hint("`octoprox servers list` shows what there is.").into());
+        }
+        let others = servers.keys().filter(|name| **name != self.server).cloned().collect();
+        let whose = Whose { server: self.server.clone(), identity: String::new(), others };
+        let pins = KeptPins::new(&state_dir(loaded.settings.state_dir.as_ref())?, Durability::Power);
+        alone(async {
+            let mut held = pins.pending(&self.server).await?;
+            held.retain(|one| self.only.is_empty() || self.only.iter().any(|name| *name == named(one)));
+            let chosen = held.iter().map(|one| one.new.clone()).collect::<Vec<_>>();
+            let accepted = match (self.accept, chosen.is_empty()) {
+                (true, false) => Some(pins.accept(&self.server, chosen).await?),
+                _ => None,
+            };
+            self.tell(&whose, &held, accepted)?;
+            if held.is_empty() || accepted.is_some() { Ok(()) } else { Err(Failure::silent(1)) }
+        })
+    }
+
+    fn tell(&self, whose: &Whose, held: &[Pending], accepted: Option<usize>) -> Result<(), Failure> {
+        if self.json {
+            let held: Vec<Value> = held.iter().map(|one| in_json(whose, one)).collect();
+            let told = json!({"server": self.server, "held": held, "accepted": accepted.unwrap_or(0)});
+            return Ok(out::data(&told.to_string())?);
+        }
+        if held.is_empty() {
+            out::talk(&format!("Nothing of {} is held back.", self.server));
+            return Ok(());
+        }
+        for one in held {
+            out::data(&self.in_words(one, &differences(whose, one)))?;
+        }
+        match accepted {
+            Some(count) => out::talk(&format!("{count} taken on. A running hub shows them within seconds.")),
+            None => out::talk(&format!(
+                "Until then the hub shows what it knew before. Take this on with: octoprox servers diff {} --accept",
+                self.server
+            )),
+        }
+        Ok(())
+    }
+
+    fn in_words(&self, held: &Pending, found: &[Difference]) -> String {
+        let worst = found.first().map_or(Severity::Notable, |one| one.severity);
+        let fate = if held.pinned.is_some() { "the pinned one is shown" } else { "not shown at all" };
+        let (what, name) = (held.new.what.as_str(), visible(&held.new.key));
+        let mut said = format!("{:9}  {}; {fate}\n", worst.as_str(), format!("{what} {name}").trim_end());
+        for one in found.iter().filter(|one| self.all || one.severity > Severity::Harmless) {
+            said.push_str(&format!(
+                "  {}: {} {}\n",
+                one.severity.as_str(),
+                visible(&one.at),
+                visible(&one.what)
+            ));
+            for (sign, text) in [('-', &one.before), ('+', &one.after)] {
+                for line in text.iter().flat_map(|text| self.cut(text)) {
+                    said.push_str(&format!("    {sign} {line}\n"));
+                }
+            }
+        }
+        if held.pinned.is_none() && self.all {
+            said.push_str(&format!("  whole: {}\n", visible(held.new.text.as_str())));
+        }
+        harmless(&said)
+    }
+
+    fn cut(&self, text: &str) -> Vec<String> {
+        let text = visible(text);
+        let text = match text.char_indices().nth(SHOWN).filter(|_| !self.all) {
+            Some((at, _)) => format!("{}… (--all shows the rest)", text.get(..at).unwrap_or_default()),
+            None => text,
+        };
+        text.lines().map(str::to_owned).collect()
+    }
+}
+
+/// What `--only` compares with.
+fn named(held: &Pending) -> &str {
+    if held.new.key.is_empty() { held.new.what.as_str() } else { &held.new.key }
+}
+
+/// Hidden characters by their numbers, so that a person sees what a model would read.
+fn visible(text: &str) -> String {
+    if clean(text).removed == 0 {
+        return text.to_owned();
+    }
+    let mut shown = String::new();
+    for c in text.chars() {
+        if clean(c.encode_utf8(&mut [0; 4])).removed > 0 {
+            shown.push_str(&format!("<U+{:04X}>", u32::from(c)));
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+fn in_json(whose: &Whose, held: &Pending) -> Value {
+    let found = differences(whose, held);
+    json!({
+        "what": held.new.what.as_str(),
+        "name": held.new.key,
+        "severity": found.first().map_or(Severity::Notable, |one| one.severity),
+        "since": held.since,
+        "shown": if held.pinned.is_some() { "pinned" } else { "nothing" },
+        "differences": found,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use octo_hub::{Pin, What};
+    use octo_model::Json;
+
+    #[test]
+    fn a_difference_in_words() {
+        let pin = |description: &str| Pin {
+            what: What::Tool,
+            key: "search".to_owned(),
+            text: Json::from(json!({"name": "search", "description": description})),
+            hash: description.to_owned(),
+        };
+        let held = Pending { new: pin("Finds\u{e0041} pages."), pinned: Some(pin("Finds notes.")), since: 0 };
+        let diff = Diff { server: "n".into(), only: Vec::new(), accept: false, all: false, json: false };
+        let whose = Whose { server: "n".into(), ..Whose::default() };
+        assert_eq!(
+            diff.in_words(&held, &differences(&whose, &held)),
+            "dangerous  tool search; the pinned one is shown\n  \
+             dangerous: description has 1 hidden characters\n    + Finds<U+E0041> pages.\n  \
+             notable: description says something else\n    - Finds notes.\n    + Finds<U+E0041> pages.\n"
+        );
+        assert_eq!(named(&held), "search");
+    }
+}

@@ -1,0 +1,76 @@
+//! `octoprox servers remove`.
+
+use super::target::Target;
+use crate::cli::failure::Failure;
+use crate::cli::out;
+use crate::nearest::nearest;
+use crate::settings::{Flags, Origin, World, load};
+use clap::Args;
+use octo_model::ToolError;
+use serde_json::json;
+use std::path::PathBuf;
+
+/// Takes a server out of the file that it stands in. Only its own lines go; comments above it stay, and the old file is
+/// kept beside the new one.
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  octoprox servers remove notion\n  octoprox servers remove notion --dry-run"
+)]
+pub struct Remove {
+    /// Name of the server
+    name: String,
+    /// File to take it from, when several have it
+    #[arg(long, value_name = "FILE")]
+    from: Option<PathBuf>,
+    /// Show what would be written, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Print the outcome as JSON: {removed, file, backup}
+    #[arg(long)]
+    json: bool,
+}
+
+impl Remove {
+    pub fn run(&self, flags: &Flags) -> Result<(), Failure> {
+        let world = World::real();
+        let path = match &self.from {
+            Some(from) => world.folder.join(from),
+            None => self.file(flags, &world)?,
+        };
+        let mut target = Target::open(path)?;
+        let what = format!("take out the lines of `{}` yourself.", self.name);
+        target.remove(&self.name).map_err(|why| Target::by_hand(&target.path, &why, &what))?;
+        let change = target.change();
+        if self.dry_run {
+            return Ok(out::data(&change.preview(self.json))?);
+        }
+        let backup = change.write()?;
+        if self.json {
+            let told = json!({"removed": self.name, "file": change.path, "backup": backup});
+            return Ok(out::data(&told.to_string())?);
+        }
+        if let Some(backup) = backup {
+            out::talk(&format!("The old file is {}.", backup.display()));
+        }
+        Ok(out::data(&format!("removed {} from {}", self.name, change.path.display()))?)
+    }
+
+    /// The file that the settings in force have it from.
+    fn file(&self, flags: &Flags, world: &World) -> Result<PathBuf, Failure> {
+        let loaded = load(world, flags)?;
+        if !loaded.settings.servers.contains_key(&self.name) {
+            let known = loaded.settings.servers.keys().map(String::as_str);
+            let hint = match nearest(&self.name, known) {
+                Some(close) => format!("Did you mean `{close}`?"),
+                None => "`octoprox servers list` shows what there is.".to_owned(),
+            };
+            return Err(ToolError::not_found(format!("There is no server `{}`.", self.name))
+                .hint(hint)
+                .into());
+        }
+        match loaded.layers.origin(&format!("servers.{}", self.name)) {
+            Origin::File(path) => Ok(path),
+            origin => Err(Failure::invalid(format!("`{}` comes from {origin}, not from a file.", self.name))),
+        }
+    }
+}

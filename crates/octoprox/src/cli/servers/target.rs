@@ -1,0 +1,103 @@
+//! The file that a server is written to or taken from.
+
+use crate::cli::change::Change;
+use crate::cli::failure::Failure;
+use crate::settings::{Flags, World, edit, file, find};
+use serde_json::{Map, Value};
+use std::path::{Path, PathBuf};
+
+/// What a new list begins with.
+const HEAD: &str = "# MCP servers behind octoprox, read beside octoprox.yaml. Variables are written ${NAME}.\n\
+                    # `octoprox servers list` shows them, `octoprox servers test` tries them.\n";
+
+/// A file with servers in it, or one that is to be made.
+pub struct Target {
+    pub path: PathBuf,
+    before: Option<String>,
+    text: String,
+    list: &'static [&'static str],
+}
+
+impl Target {
+    /// The file that is named, else the list beside the settings, else the settings themselves.
+    pub fn for_one(to: Option<&PathBuf>, flags: &Flags, world: &World) -> Result<Self, Failure> {
+        if let Some(named) = to.or(flags.servers.as_ref()) {
+            return Self::open(world.folder.join(named));
+        }
+        let settings = find::find(world, flags.config.as_ref());
+        let list = find::servers(world, settings.as_deref()).filter(|list| list.is_file());
+        match list.or(settings) {
+            Some(path) => Self::open(path),
+            None => Self::list(flags, world),
+        }
+    }
+
+    /// The list beside the settings, whether it is there or not.
+    pub fn list(flags: &Flags, world: &World) -> Result<Self, Failure> {
+        let settings = find::find(world, flags.config.as_ref());
+        let list = find::servers(world, settings.as_deref()).or(settings);
+        Self::open(
+            list.ok_or_else(|| {
+                Failure::invalid("There is no home folder to write to. Name a file with --to.")
+            })?,
+        )
+    }
+
+    /// A file; one that is not there begins with a comment.
+    pub fn open(path: PathBuf) -> Result<Self, Failure> {
+        let before = match file::foreign(&path) {
+            Ok(text) => Some(text),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+            Err(error) => {
+                return Err(Failure::new(format!("{}: the file cannot be read: {error}.", path.display())));
+            }
+        };
+        let is_json = path.extension().is_some_and(|extension| extension == "json");
+        let text = before.clone().unwrap_or_else(|| if is_json { String::new() } else { HEAD.to_owned() });
+        let tree =
+            file::parse_as(&path, &text).ok().and_then(|tree| tree.as_object().cloned()).unwrap_or_default();
+        let list: &[&str] = match () {
+            () if tree.contains_key("mcpServers") => &["mcpServers"],
+            () if tree.contains_key("servers") || !is_json => &["servers"],
+            () => &["mcpServers"],
+        };
+        Ok(Self { path, before, text, list })
+    }
+
+    /// The entry of this name, as it is written.
+    pub fn entry(&self, name: &str) -> Option<Value> {
+        self.tree()?.get(*self.list.first()?)?.get(name).cloned()
+    }
+
+    fn tree(&self) -> Option<Map<String, Value>> {
+        file::parse_as(&self.path, &self.text).ok()?.as_object().cloned()
+    }
+
+    /// Puts an entry in; nothing is written yet.
+    pub fn add(&mut self, name: &str, server: &Map<String, Value>) -> Result<(), edit::Refused> {
+        self.text = self.edit(name).add(&self.text, server)?;
+        Ok(())
+    }
+
+    pub fn remove(&mut self, name: &str) -> Result<(), edit::Refused> {
+        self.text = self.edit(name).remove(&self.text)?;
+        Ok(())
+    }
+
+    fn edit<'a>(&'a self, name: &'a str) -> edit::Change<'a> {
+        edit::Change { path: &self.path, list: self.list, name }
+    }
+
+    /// What came of it.
+    pub fn change(self) -> Change {
+        // A comment alone is no reason to make a file.
+        let untouched = self.before.is_none() && self.text == HEAD;
+        let after = if untouched { String::new() } else { self.text };
+        Change { path: self.path, before: self.before, after }
+    }
+
+    /// A file that cannot be changed without risk, and what to do by hand.
+    pub fn by_hand(path: &Path, why: &str, what: &str) -> Failure {
+        Failure::new(format!("{}: {why}. Nothing was changed; {what}", path.display()))
+    }
+}

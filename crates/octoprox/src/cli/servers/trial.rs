@@ -1,0 +1,284 @@
+//! `octoprox servers test`: whether a server can be reached, and what it has.
+
+use super::list::{Line, State as Standing, lines};
+use crate::cli::failure::{Failure, code};
+use crate::cli::out;
+use crate::cli::session::{Purpose, Session, alone, settings};
+use crate::cli::table::harmless;
+use crate::gateway::Gateway;
+use crate::settings::{Flags, Server, World};
+use crate::telemetry::{Redactor, Talk, secrets};
+use clap::Args;
+use octo_model::{Kind, ToolError};
+use octo_toolkit::{Listing, Source, State};
+use octo_upstream::servers::Known;
+use serde::Serialize;
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+/// A server that failed once may be of the older kind, which the second try finds out.
+const SECOND_TRY: Duration = Duration::from_secs(5);
+/// Whoever is asked last is waited for, too.
+const BREATH: Duration = Duration::from_secs(1);
+
+/// Connects to servers, lists their tools, and says in a sentence what is wrong and what to do next. The exit code is 6
+/// when one of them cannot be used.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  octoprox servers test\n  octoprox servers test notion --tools")]
+pub struct Trial {
+    /// Servers to try [default: all that are switched on]
+    names: Vec<String>,
+    /// Longest that one server may take, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    timeout: u64,
+    /// List the names of the tools, too
+    #[arg(long)]
+    tools: bool,
+    /// Print the outcome as JSON: {servers: [{name, ok, tools, millis, problem, next}]}
+    #[arg(long)]
+    json: bool,
+}
+
+/// What came of one server.
+#[derive(Default, Serialize)]
+struct Outcome {
+    name: String,
+    ok: bool,
+    tools: Vec<String>,
+    prompts: usize,
+    resources: usize,
+    millis: u128,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+impl Trial {
+    pub fn run(&self, flags: &Flags) -> Result<(), Failure> {
+        let loaded = settings(flags)?;
+        let standing = lines(&loaded, &World::real());
+        let chosen = self.chosen(&standing)?;
+        if chosen.is_empty() {
+            out::talk("There are no servers to try. `octoprox servers list` shows what there is.");
+            return Ok(());
+        }
+        let redactor = Redactor::new(secrets(&loaded));
+        alone(async {
+            let session = Session::begin(loaded, Talk::Person, Purpose::Looks)?;
+            // All are started at once and then waited for, one after the other.
+            let begun = Instant::now();
+            let gateway = Gateway::try_out(&session, |name| {
+                chosen.iter().any(|line| line.name == name && line.state == Standing::Ready)
+            })?;
+            let mut sources = gateway.servers().all();
+            let tries: Vec<_> = chosen.into_iter().map(|line| (line, sources.remove(&line.name))).collect();
+            let mut outcomes = Vec::new();
+            for (line, known) in tries {
+                let server = session.loaded.settings.servers.get(&line.name);
+                let listing = match (&known, server) {
+                    (Some(known), Some(server)) => self.reach(line, server, known, begun).await,
+                    _ => Err(unreachable(line)),
+                };
+                let outcome = outcome(line, listing, begun.elapsed().as_millis(), &redactor);
+                if !self.json {
+                    out::data(&self.said(&outcome))?;
+                }
+                outcomes.push(outcome);
+            }
+            gateway.end().await;
+            let all = outcomes.iter().all(|outcome| outcome.ok);
+            if self.json {
+                out::data(&json!({"servers": outcomes}).to_string())?;
+            }
+            if all { Ok(()) } else { Err(Failure::silent(code(Kind::Unavailable))) }
+        })
+    }
+
+    fn chosen<'a>(&self, standing: &'a [Line]) -> Result<Vec<&'a Line>, Failure> {
+        if self.names.is_empty() {
+            return Ok(standing.iter().filter(|line| line.state != Standing::Off).collect());
+        }
+        let find = |name: &String| {
+            standing.iter().find(|line| line.name == *name).ok_or_else(|| {
+                let error = ToolError::not_found(format!("There is no server `{name}`."));
+                Failure::from(error.hint("`octoprox servers list` shows what there is."))
+            })
+        };
+        self.names.iter().map(find).collect()
+    }
+
+    /// Waits for the first listing of a server that was started at `begun`.
+    async fn reach(
+        &self,
+        line: &Line,
+        server: &Server,
+        known: &Known,
+        begun: Instant,
+    ) -> Result<Listing, Reason> {
+        let unlisted =
+            || (known.off.clone().unwrap_or_default(), "Mend its entry in the settings.".to_owned());
+        let mut listing = match (&known.upstream, &known.source) {
+            (Some(upstream), _) => upstream.listing(),
+            (None, Some(source)) => source.listing(),
+            (None, None) => return Err(unlisted()),
+        };
+        let limit = begun + Duration::from_secs(self.timeout.max(1));
+        let mut failed: Option<String> = None;
+        let reached = loop {
+            let now = listing.borrow_and_update().clone();
+            match now.state {
+                State::Ready => break Ok(now),
+                State::Down(why) | State::Off(why) => {
+                    if is_final(&why) {
+                        break Err(why);
+                    }
+                    failed = Some(why);
+                    known.upstream.iter().for_each(|upstream| upstream.retry());
+                }
+                State::Starting => {}
+            }
+            let until = if failed.is_some() { limit.min(begun + SECOND_TRY) } else { limit };
+            let until = tokio::time::Instant::from_std(until.max(Instant::now() + BREATH));
+            if begun.elapsed() > Duration::from_secs(self.timeout.max(1)) + BREATH
+                || !matches!(tokio::time::timeout_at(until, listing.changed()).await, Ok(Ok(())))
+            {
+                let late = format!("it did not answer within {} s", self.timeout);
+                break Err(failed.unwrap_or(late));
+            }
+        };
+        reached.map_err(|why| {
+            let next = advice(&line.name, server, &why);
+            (why, next)
+        })
+    }
+
+    fn said(&self, outcome: &Outcome) -> String {
+        let Outcome { name, ok, tools, prompts, resources, millis, problem, next } = outcome;
+        if !ok {
+            let (problem, next) =
+                (problem.as_deref().unwrap_or_default(), next.as_deref().unwrap_or_default());
+            return format!("{name}: {}\n  {next}", sentence(problem));
+        }
+        let mut said = format!("{name}: ok, {} tools", tools.len());
+        for (count, what) in [(prompts, "prompts"), (resources, "resources")] {
+            if *count > 0 {
+                said.push_str(&format!(", {count} {what}"));
+            }
+        }
+        said.push_str(&format!(", {millis} ms"));
+        if self.tools {
+            tools.iter().for_each(|tool| said.push_str(&format!("\n  {tool}")));
+        }
+        said
+    }
+}
+
+/// What is wrong, and what to do next.
+type Reason = (String, String);
+
+/// Why a server was not even started.
+fn unreachable(line: &Line) -> Reason {
+    (standing(line.state), sentence(line.why.as_deref().unwrap_or_default()))
+}
+
+fn outcome(line: &Line, listing: Result<Listing, Reason>, millis: u128, redactor: &Redactor) -> Outcome {
+    let clean = |text: String| Some(harmless(&redactor.redact(&text)));
+    let blank = Outcome { name: line.name.clone(), millis, ..Outcome::default() };
+    match listing {
+        Ok(Listing { lists, .. }) => Outcome {
+            ok: true,
+            tools: lists.tools.iter().map(|tool| harmless(&tool.key)).collect(),
+            prompts: lists.prompts.len(),
+            resources: lists.resources.len() + lists.templates.len(),
+            ..blank
+        },
+        Err((problem, next)) => Outcome { problem: clean(problem), next: clean(next), ..blank },
+    }
+}
+
+fn standing(state: Standing) -> String {
+    let said = match state {
+        Standing::Off => "it is switched off",
+        Standing::Waiting => "a variable that it needs is not set",
+        Standing::Missing => "its program is not there",
+        Standing::Ready => "it cannot be used",
+    };
+    said.to_owned()
+}
+
+/// With a capital letter and an end.
+fn sentence(text: &str) -> String {
+    let mut letters = text.trim_end_matches('.').chars();
+    let first = letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}.", letters.as_str())
+}
+
+/// Whether trying again would change nothing.
+fn is_final(why: &str) -> bool {
+    let refused = why.contains("HTTP status 4") && !why.contains("status 408") && !why.contains("status 429");
+    why.contains("needs a login") || why.contains("os error 2)") || why.contains("os error 13)") || refused
+}
+
+/// What to do next about a server that cannot be reached.
+fn advice(name: &str, server: &Server, why: &str) -> String {
+    let by_hand = match &server.command {
+        Some(command) => format!("Run it by hand to see why: {command} {}", server.args.join(" ")),
+        None => "Check the address in `url`, and that the server runs.".to_owned(),
+    };
+    let said = |part: &str| why.contains(part);
+    match &server.command {
+        _ if said("needs a login") => match &server.auth {
+            Some(auth) if !auth.is_login() => "Check the key; the server does not take it.".to_owned(),
+            _ => {
+                format!("Log in: octoprox login {name}. A key goes as `auth: {{type: api-key, env: NAME}}`.")
+            }
+        },
+        Some(command) if said("os error 2)") => {
+            format!("Install `{command}`, or write its whole path as `command`.")
+        }
+        Some(command) if said("os error 13)") => format!("Make `{command}` executable."),
+        Some(_) if said("does not keep to the protocol") => {
+            format!("It prints something that is not MCP on its standard output. {by_hand}")
+        }
+        None if said("status 404") || said("status 405") => {
+            "Nothing speaks MCP at this address. Check its path; many end in /mcp.".to_owned()
+        }
+        None if said("status 5") => {
+            "The server itself fails. Try again later, or ask who runs it.".to_owned()
+        }
+        None if said("ertificate") => {
+            "Check the host's certificate, and that the address is the right one.".to_owned()
+        }
+        _ if said("did not answer within") => {
+            format!("The first start of a program may take long; try again with --timeout 120. {by_hand}")
+        }
+        _ => by_hand,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_failure_has_a_next_step() {
+        let program =
+            Server { command: Some("npx".into()), args: vec!["-y".into(), "x".into()], ..Server::default() };
+        let address = Server { url: Some("https://x.test/mcp".into()), ..Server::default() };
+        for (server, why, next) in [
+            (&program, "it cannot be reached: npx: No such file or directory (os error 2)", "Install `npx`"),
+            (&program, "the connection broke: the program has ended", "Run it by hand to see why: npx -y x"),
+            (&program, "it did not answer within 30 s", "--timeout 120"),
+            (&address, "needs a login", "octoprox login a"),
+            (&address, "it answered with HTTP status 404: Not Found", "many end in /mcp"),
+            (&address, "it answered with HTTP status 503: busy", "The server itself fails"),
+            (&address, "it cannot be reached: connection refused", "Check the address"),
+        ] {
+            assert!(advice("a", server, why).contains(next), "{why}");
+        }
+        assert!(is_final("needs a login") && is_final("it answered with HTTP status 404: x"));
+        assert!(!is_final("it answered with HTTP status 429: x") && !is_final("the connection broke: x"));
+        assert_eq!(sentence("it is off"), "It is off.");
+    }
+}

@@ -1,0 +1,114 @@
+//! Octoprox as one more server of a client.
+
+use super::list::is_octoprox;
+use super::place::{Client, Place, Reading};
+use crate::settings::edit::Change;
+use serde_json::{Map, Value};
+
+/// The name that clients know octoprox by.
+pub const NAME: &str = "octoprox";
+
+/// What has to be done.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Registration {
+    /// The client knows octoprox, under this name.
+    Already(String),
+    /// The file as it has to be.
+    Write(String),
+}
+
+/// Puts octoprox among a client's servers. `reading` is what the client's file holds, when there is one.
+pub fn register(
+    place: &Place,
+    reading: Option<&Reading>,
+    command: &str,
+    args: &[String],
+) -> Result<Registration, String> {
+    if let Some(name) = reading.and_then(|reading| known_as(place.client, &reading.tree)) {
+        return Ok(Registration::Already(name));
+    }
+    let text = reading.map(|reading| reading.text.as_str()).unwrap_or_default();
+    let change = Change { path: &place.path, list: place.client.list(), name: NAME };
+    change.add(text, &entry(place.client, command, args)).map(Registration::Write)
+}
+
+/// The name under which a client starts octoprox.
+fn known_as(client: Client, tree: &Map<String, Value>) -> Option<String> {
+    let first = tree.get(*client.list().first()?)?.as_object()?;
+    let mut own = first.iter().filter(|(_, entry)| entry.as_object().is_some_and(is_octoprox));
+    own.next().map(|(name, _)| name.clone())
+}
+
+/// The entry as the client itself would write it.
+pub fn entry(client: Client, command: &str, args: &[String]) -> Map<String, Value> {
+    let kind = matches!(client, Client::ClaudeCode | Client::VsCode).then(|| Value::from("stdio"));
+    let kind = kind.map(|kind| ("type".to_owned(), kind));
+    let rest = [
+        ("command".to_owned(), Value::from(command)),
+        ("args".to_owned(), args.iter().map(String::as_str).collect()),
+    ];
+    kind.into_iter().chain(rest).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn registered(client: Client, name: &str, text: Option<&str>) -> Result<Registration, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name);
+        if let Some(text) = text {
+            std::fs::write(&path, text).unwrap();
+        }
+        let place = Place::named(client, path);
+        let reading = place.read(Path::new("/")).unwrap();
+        register(&place, reading.as_ref(), "/bin/octoprox", &["stdio".to_owned()])
+    }
+
+    #[test]
+    fn every_client_gets_its_own_form() {
+        let args = "[\n        \"stdio\"\n      ]";
+        for (client, name, before, after) in [
+            (
+                Client::Cursor,
+                "mcp.json",
+                None,
+                format!(
+                    "{{\n  \"mcpServers\": {{\n    \"octoprox\": {{\n      \"command\": \"/bin/octoprox\",\n      \"args\": {args}\n    }}\n  }}\n}}\n"
+                ),
+            ),
+            (
+                Client::VsCode,
+                "mcp.json",
+                Some("{\n  // mine\n  \"servers\": {},\n  \"inputs\": []\n}\n"),
+                format!(
+                    "{{\n  // mine\n  \"servers\": {{\n    \"octoprox\": {{\n      \"type\": \"stdio\",\n      \"command\": \"/bin/octoprox\",\n      \"args\": {args}\n    }}\n  }},\n  \"inputs\": []\n}}\n"
+                ),
+            ),
+            (
+                Client::Codex,
+                "config.toml",
+                Some("model = \"m\"\n"),
+                "model = \"m\"\n\n[mcp_servers.octoprox]\ncommand = \"/bin/octoprox\"\nargs = [\"stdio\"]\n"
+                    .to_owned(),
+            ),
+        ] {
+            assert_eq!(registered(client, name, before), Ok(Registration::Write(after)));
+        }
+    }
+
+    #[test]
+    fn who_is_registered_stays_so() {
+        for text in [
+            r#"{"mcpServers": {"octoprox": {"command": "octoprox", "args": ["stdio", "--profile", "x"]}}}"#,
+            r#"{"mcpServers": {"octoprox": {"type": "stdio", "command": "/old/octoprox", "args": ["stdio"]}}}"#,
+        ] {
+            let done = registered(Client::ClaudeCode, ".claude.json", Some(text));
+            assert_eq!(done, Ok(Registration::Already("octoprox".to_owned())));
+        }
+        let other = r#"{"mcpServers": {"octoprox": {"command": "something"}}}"#;
+        let done = registered(Client::ClaudeCode, ".claude.json", Some(other));
+        assert_eq!(done, Err("octoprox is there already".to_owned()));
+    }
+}

@@ -1,0 +1,260 @@
+//! Secrets in what other products keep. They are not copied: a variable's name takes their place, and whoever starts
+//! octoprox sets the variable.
+
+use super::references::variable;
+use crate::settings::is_secret_name;
+use crate::telemetry::Redactor;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// Shorter texts are words.
+const SHORTEST: usize = 20;
+/// Arguments hold names of packages, which are long, too.
+const SHORTEST_ARGUMENT: usize = 32;
+
+/// The values that were taken out, by the variable that stands for each. It is never shown.
+#[derive(Default)]
+pub struct Vault {
+    values: BTreeMap<String, String>,
+}
+
+impl Vault {
+    /// Puts variables in the place of a server's secrets. Gives their names.
+    pub fn take(&mut self, server: &str, entry: &mut Map<String, Value>) -> Vec<String> {
+        let mut named = Vec::new();
+        let mut hide = |wanted: String, value: &str| {
+            let name = self.keep(wanted, server, value);
+            named.push(name.clone());
+            format!("${{{name}}}")
+        };
+        for (section, prefixed) in [("env", false), ("headers", true)] {
+            for (name, value) in entry.get_mut(section).and_then(Value::as_object_mut).into_iter().flatten() {
+                let Value::String(text) = value else { continue };
+                let wanted = if prefixed { header_variable(server, name) } else { variable(name) };
+                if let Some((scheme, secret)) = secret_value(name, text) {
+                    *text = format!("{scheme}{}", hide(wanted, &secret));
+                } else if let Some(hidden) = address(server, text, &mut hide) {
+                    *text = hidden;
+                }
+            }
+        }
+        for key in ["url", "document"] {
+            if let Some(Value::String(text)) = entry.get_mut(key)
+                && let Some(hidden) = address(server, text, &mut hide)
+            {
+                *text = hidden;
+            }
+        }
+        if let Some(Value::Array(args)) = entry.get_mut("args") {
+            arguments(server, args, &mut hide);
+        }
+        if let Some(Value::String(secret)) =
+            entry.get_mut("auth").and_then(|auth| auth.get_mut("client_secret"))
+            && !secret.contains("${")
+        {
+            let hidden = hide(variable(&format!("{server}_client_secret")), secret);
+            *secret = hidden;
+        }
+        named.sort();
+        named.dedup();
+        named
+    }
+
+    /// One name for one value: where a name stands for another value already, the server's is put before it.
+    fn keep(&mut self, wanted: String, server: &str, value: &str) -> String {
+        let own = variable(&format!("{server}_{wanted}"));
+        let free = |name: &String| self.values.get(name).is_none_or(|known| known == value);
+        let mut names = [wanted, own.clone()].into_iter().chain((2..).map(|count| format!("{own}_{count}")));
+        let name = names.find(free).unwrap_or(own);
+        self.values.insert(name.clone(), value.to_owned());
+        name
+    }
+}
+
+/// `Authorization` of `notion` is `NOTION_TOKEN`; other headers keep their names.
+fn header_variable(server: &str, header: &str) -> String {
+    let header = if header.eq_ignore_ascii_case("authorization") { "token" } else { header };
+    variable(&format!("{server}_{header}"))
+}
+
+/// What of a named value is secret, after the word that says how it is used.
+fn secret_value(name: &str, text: &str) -> Option<(String, String)> {
+    if text.is_empty() || text.contains("${") || text.contains("://") {
+        return None;
+    }
+    let (scheme, rest) = match text.split_once(' ') {
+        Some((word, rest)) if ["bearer", "basic", "token"].contains(&word.to_ascii_lowercase().as_str()) => {
+            (format!("{word} "), rest)
+        }
+        _ => (String::new(), text),
+    };
+    let plain = matches!(rest.to_ascii_lowercase().as_str(), "true" | "false" | "none" | "auto");
+    let secret = (is_secret_name(name) && !plain) || guessed(rest);
+    secret.then(|| (scheme, rest.to_owned()))
+}
+
+/// Whether a text looks like a key although nothing says so: a known shape, or long and without any order.
+pub fn guessed(text: &str) -> bool {
+    shaped(text) || random(text, SHORTEST)
+}
+
+/// As keys of known services look.
+fn shaped(text: &str) -> bool {
+    !text.contains("${") && Redactor::default().redact(text) != text
+}
+
+fn random(text: &str, shortest: usize) -> bool {
+    let key = |c: char| c.is_ascii_alphanumeric() || "_-+=".contains(c);
+    let has = |what: fn(&char) -> bool| text.chars().any(|c| what(&c));
+    text.len() >= shortest
+        && text.chars().all(key)
+        && has(char::is_ascii_digit)
+        && has(char::is_ascii_alphabetic)
+        && text.chars().filter(char::is_ascii_digit).count() * 20 >= text.len()
+}
+
+/// An address with its password, its secret parameters and segments that look like keys hidden.
+fn address(server: &str, text: &str, hide: &mut impl FnMut(String, &str) -> String) -> Option<String> {
+    let (scheme, rest) = text.split_once("://")?;
+    let (front, query) = rest.split_once('?').map_or((rest, None), |(front, query)| (front, Some(query)));
+    let (authority, path) = front.split_once('/').map_or((front, None), |(host, path)| (host, Some(path)));
+    let mut whole = format!("{scheme}://");
+    match authority.rsplit_once('@').and_then(|(user, host)| Some((user.split_once(':')?, host))) {
+        Some(((user, password), host)) if !password.is_empty() && !password.contains("${") => {
+            let hidden = hide(variable(&format!("{server}_password")), password);
+            whole.push_str(&format!("{user}:{hidden}@{host}"));
+        }
+        _ => whole.push_str(authority),
+    }
+    for segment in path.into_iter().flat_map(|path| path.split('/')) {
+        let hidden = guessed(segment).then(|| hide(variable(&format!("{server}_key")), segment));
+        whole.push('/');
+        whole.push_str(hidden.as_deref().unwrap_or(segment));
+    }
+    for (at, pair) in query.into_iter().flat_map(|query| query.split('&')).enumerate() {
+        whole.push(if at == 0 { '?' } else { '&' });
+        match pair.split_once('=').and_then(|(name, value)| Some((name, secret_value(name, value)?))) {
+            Some((name, (scheme, secret))) => {
+                let hidden = hide(variable(&format!("{server}_{name}")), &secret);
+                whole.push_str(&format!("{name}={scheme}{hidden}"));
+            }
+            None => whole.push_str(pair),
+        }
+    }
+    (whole != text).then_some(whole)
+}
+
+/// `--api-key X`, `--token=X`, `--header "Authorization: Bearer X"`, addresses with passwords, and keys by their looks.
+fn arguments(server: &str, args: &mut [Value], hide: &mut impl FnMut(String, &str) -> String) {
+    let mut flag: Option<String> = None;
+    for argument in args {
+        let Value::String(text) = argument else { continue };
+        let before = flag.take();
+        let named =
+            before.filter(|flag| is_secret_name(flag)).map(|flag| (String::new(), flag, text.clone()));
+        let pair = || {
+            let at = text.find(['=', ':'])?;
+            let name = text.get(..at)?.trim_start_matches('-');
+            let gap = text.get(at..)?.chars().skip(1).take_while(|c| *c == ' ').count();
+            let (front, value) = text.split_at_checked(at + 1 + gap)?;
+            is_secret_name(name).then(|| (front.to_owned(), name.to_owned(), value.to_owned()))
+        };
+        if let Some((front, name, value)) = named.or_else(pair)
+            && let Some((scheme, secret)) = secret_value(&name, &value)
+        {
+            let name = name.trim_start_matches('-');
+            *text = format!("{front}{scheme}{}", hide(header_variable(server, name), &secret));
+        } else if let Some(hidden) = address(server, text, hide) {
+            *text = hidden;
+        } else if shaped(text) || random(text, SHORTEST_ARGUMENT) {
+            *text = hide(variable(&format!("{server}_key")), text);
+        } else if text.starts_with('-') && !text.contains('=') {
+            flag = Some(text.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn taken(name: &str, server: Value) -> (Value, Vec<String>) {
+        let Value::Object(mut server) = server else { return (Value::Null, Vec::new()) };
+        let variables = Vault::default().take(name, &mut server);
+        (Value::Object(server), variables)
+    }
+
+    #[test]
+    fn secrets_become_names_and_all_else_stays() {
+        for (server, expected, variables) in [
+            (
+                json!({"env": {"GITHUB_PERSONAL_ACCESS_TOKEN": "ghp_0123456789abcdefghij", "NODE_ENV": "production",
+                               "TOKEN": "${MINE}", "LOG_KEY": "true", "DIR": "/home/ada/2026/notes-of-the-year"}}),
+                json!({"env": {"GITHUB_PERSONAL_ACCESS_TOKEN": "${GITHUB_PERSONAL_ACCESS_TOKEN}",
+                               "NODE_ENV": "production", "TOKEN": "${MINE}", "LOG_KEY": "true",
+                               "DIR": "/home/ada/2026/notes-of-the-year"}}),
+                &["GITHUB_PERSONAL_ACCESS_TOKEN"][..],
+            ),
+            (
+                json!({"headers": {"Authorization": "Bearer abc", "X-Api-Key": "k1", "Accept": "text/html"}}),
+                json!({"headers": {"Authorization": "Bearer ${MY_APP_TOKEN}", "X-Api-Key": "${MY_APP_X_API_KEY}",
+                                   "Accept": "text/html"}}),
+                &["MY_APP_TOKEN", "MY_APP_X_API_KEY"],
+            ),
+            (
+                json!({"url": "https://ada:pw@x.test/s/ZjM0YzQ1NmE3ODkwYWJjZGVm/mcp?api_key=q1&page=2"}),
+                json!({"url": "https://ada:${MY_APP_PASSWORD}@x.test/s/${MY_APP_KEY}/mcp?api_key=${MY_APP_API_KEY}&page=2"}),
+                &["MY_APP_API_KEY", "MY_APP_KEY", "MY_APP_PASSWORD"],
+            ),
+            (
+                json!({"args": ["-y", "@modelcontextprotocol/server-filesystem", "--api-key", "k2", "--token=t3",
+                                "--header", "Authorization: Bearer h4", "postgresql://u:p5@db/x", "--verbose", "yes",
+                                "mcp-server-for-2026-and-later"]}),
+                json!({"args": ["-y", "@modelcontextprotocol/server-filesystem", "--api-key", "${MY_APP_API_KEY}",
+                                "--token=${MY_APP_TOKEN}", "--header", "Authorization: Bearer ${MY_APP_MY_APP_TOKEN}",
+                                "postgresql://u:${MY_APP_PASSWORD}@db/x", "--verbose", "yes",
+                                "mcp-server-for-2026-and-later"]}),
+                &["MY_APP_API_KEY", "MY_APP_MY_APP_TOKEN", "MY_APP_PASSWORD", "MY_APP_TOKEN"],
+            ),
+            (
+                json!({"url": "https://x", "auth": {"type": "oauth2", "client_secret": "cs"}}),
+                json!({"url": "https://x", "auth": {"type": "oauth2", "client_secret": "${MY_APP_CLIENT_SECRET}"}}),
+                &["MY_APP_CLIENT_SECRET"],
+            ),
+        ] {
+            assert_eq!(
+                taken("my-app", server),
+                (expected, variables.iter().map(|it| (*it).to_owned()).collect())
+            );
+        }
+    }
+
+    #[test]
+    fn one_name_stands_for_one_value() {
+        let mut vault = Vault::default();
+        let mut named = Vec::new();
+        for (server, value) in [("a", "one"), ("b", "one"), ("c", "two")] {
+            let Value::Object(mut entry) = json!({"env": {"API_KEY": value}}) else { continue };
+            named.extend(vault.take(server, &mut entry));
+        }
+        assert_eq!(named, ["API_KEY", "API_KEY", "C_API_KEY"]);
+        assert_eq!(vault.values.into_values().collect::<Vec<_>>(), ["one", "two"]);
+    }
+
+    #[test]
+    fn keys_are_known_by_their_looks() {
+        for (text, secret) in [
+            ("sk-0123456789abcdef", true),
+            ("9f86d081884c7d659a2feaa0c55ad015", true),
+            ("xoxb-123456789012-abcdefghij", true),
+            ("a-long-name-without-numbers", false),
+            ("/usr/lib/node_modules/server-2026/index.js", false),
+            ("production", false),
+            ("${TOKEN}", false),
+            ("2026-11-15", false),
+        ] {
+            assert_eq!(guessed(text), secret, "{text}");
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! The servers behind the hub: started from the settings, followed as the settings change, ended with the hub.
+
+pub mod login;
+mod spec;
+
+use crate::cli::{Failure, Session};
+use crate::secret_key::credentials;
+use crate::settings::{Action, Applied, Change, Reloaded, Server, Servers as Wanted, World};
+use crate::toolboxes::durability;
+use octo_grants::{Credentials, Doors};
+use octo_hub::trust::{MemoryPins, Trust, identity};
+use octo_hub::{Hub, Pins};
+use octo_model::{Caller, ToolError};
+use octo_store::KeptPins;
+use octo_toolkit::{Source, State};
+use octo_upstream::login::{Auth, Identity, Logins};
+use octo_upstream::openapi;
+use octo_upstream::servers::{self, Behind, Known, Servers};
+use octo_upstream::{AskLogin, Spec, Upstream};
+pub use spec::Ground;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+use tokio::task::JoinHandle;
+
+/// Longest that one server may take to end.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How often a server that was replaced is looked at, until its calls have ended.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// All servers of one hub.
+#[derive(Clone)]
+pub struct Gateway(Arc<Inner>);
+
+struct Inner {
+    servers: Servers,
+    ground: Ground,
+    pins: Arc<dyn Pins>,
+    hub: OnceLock<Weak<Hub>>,
+    /// Servers that were replaced or dropped, and end when their calls have ended.
+    leaving: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Gateway {
+    /// Starts the servers that `which` names, without waiting for them. Needs a runtime.
+    pub fn start(session: &Session, which: impl Fn(&str) -> bool) -> Result<Self, Failure> {
+        Self::on(Ground::new(session)?, session, which)
+    }
+
+    /// The same, to find out how they are now: what they listed some time ago is no answer.
+    pub fn try_out(session: &Session, which: impl Fn(&str) -> bool) -> Result<Self, Failure> {
+        Self::on(Ground::new(session)?.fresh(), session, which)
+    }
+
+    fn on(ground: Ground, session: &Session, which: impl Fn(&str) -> bool) -> Result<Self, Failure> {
+        let settings = &session.loaded.settings;
+        let store = Credentials::new(Arc::new(credentials(settings, &World::real())?));
+        let servers = Servers::new(Logins::new(store, Identity::new(callback(session)))?);
+        let pins: Arc<dyn Pins> = match &settings.state_dir {
+            Some(folder) => Arc::new(KeptPins::new(folder, durability(settings))),
+            None => Arc::new(MemoryPins::default()),
+        };
+        let inner = Inner { servers, ground, pins, hub: OnceLock::new(), leaving: Mutex::default() };
+        let gateway = Self(Arc::new(inner));
+        for (name, server) in settings.servers.iter().filter(|(name, _)| which(name)) {
+            let off = session.loaded.missing.of(name);
+            gateway.put(name, server, off, &settings.servers);
+        }
+        Ok(gateway)
+    }
+
+    pub fn servers(&self) -> &Servers {
+        &self.0.servers
+    }
+
+    /// What the catalogue shows.
+    pub fn sources(&self) -> Vec<Arc<dyn Source>> {
+        self.0.servers.all().into_values().filter_map(|known| known.source).collect()
+    }
+
+    /// Later changes go to this hub.
+    pub fn attach(&self, hub: &Arc<Hub>) {
+        let _ = self.0.hub.set(Arc::downgrade(hub));
+    }
+
+    /// Connects, drops or swaps what has changed, and says what it did. Calls under way end where they began.
+    pub fn apply(&self, reloaded: &Reloaded) {
+        let Some(hub) = self.0.hub.get().and_then(Weak::upgrade) else { return };
+        for Change { server: name, action, why } in &reloaded.changes {
+            match (action, reloaded.servers.get(name)) {
+                (Action::Unchanged, _) => continue,
+                (Action::Connect | Action::Swap | Action::Drop, Some(server)) => {
+                    let source = self.put(name, server, reloaded.missing.of(name), &reloaded.servers);
+                    match source {
+                        Some(source) => hub.put_source(source),
+                        None => drop(hub.remove_server(name)),
+                    }
+                }
+                (_, None) => {
+                    hub.remove_server(name);
+                    self.0.servers.logins().unset(name);
+                    self.retire(self.0.servers.remove(name));
+                }
+            }
+            tracing::info!(target: "servers", server = %name, %action, why, "settings have changed");
+        }
+        if !reloaded.servers.is_empty() && self.0.ground.lists_servers() {
+            let doors = Doors::default().with(self.0.servers.clone());
+            hub.put_source(servers::toolbox().into_source(doors, State::Ready));
+        }
+        self.note(&reloaded.servers);
+    }
+
+    /// Keeps what is applied, for `octoprox servers plan`.
+    pub fn note(&self, servers: &Wanted) {
+        let Some(state) = &self.0.ground.state else { return };
+        if let Err(error) = Applied::of(servers).and_then(|applied| applied.write(state)) {
+            tracing::warn!(target: "servers", %error, "what was applied cannot be kept");
+        }
+    }
+
+    /// Starts a server in place of the one with its name; what the catalogue shows of it, if anything.
+    fn put(
+        &self,
+        name: &str,
+        server: &Server,
+        missing: Option<String>,
+        all: &Wanted,
+    ) -> Option<Arc<dyn Source>> {
+        let unset = missing.map(|names| format!("not set where octoprox is started: {names}"));
+        let off = unset.or_else(|| (!server.enabled).then(|| "it is switched off".to_owned()));
+        let mut known = Known {
+            title: server.name.clone(),
+            behind: behind(server),
+            off,
+            login: None,
+            source: None,
+            upstream: None,
+        };
+        if known.off.is_none()
+            && let Err(why) = self.begin(name, server, &mut known)
+        {
+            tracing::error!(target: "servers", server = name, %why, "cannot be started");
+            known.off = Some(why.text());
+        }
+        let trust = Trust::new(Arc::clone(&self.0.pins), all.keys().cloned());
+        let parts = server.command.iter().chain(&server.args).chain(&server.url).chain(&server.document);
+        known.source =
+            known.source.map(|source| trust.guard(source, identity(parts.map(String::as_str)), server.trust));
+        let source = known.source.clone();
+        self.retire(self.0.servers.put(name, known));
+        source
+    }
+
+    fn begin(&self, name: &str, server: &Server, known: &mut Known) -> Result<(), ToolError> {
+        if known.behind == Behind::Document {
+            known.source = Some(openapi::start(self.0.ground.document(name, server)));
+            return Ok(());
+        }
+        let logins = self.0.servers.logins();
+        let mut spec: Spec = self.0.ground.spec(name, server)?;
+        let login = login::of(name, server, &spec.net);
+        let asked =
+            login.as_ref().filter(|login| matches!(login.auth, Auth::OAuth(_))).map(|login| login.whose);
+        match login {
+            Some(login) => {
+                known.login = Some(login.whose).filter(|_| login::is_asked_for(server));
+                logins.set(login);
+                spec.lister = Some(Caller::local());
+                spec.accounts = Some(logins.accounts(name)?);
+            }
+            None => logins.unset(name),
+        }
+        let upstream = Upstream::start(spec);
+        let source = Arc::clone(&upstream) as Arc<dyn Source>;
+        known.source = Some(match asked {
+            Some(whose) => AskLogin::around(source, logins.clone(), whose),
+            None => source,
+        });
+        known.upstream = Some(upstream);
+        Ok(())
+    }
+
+    /// Lets the calls of a server that is no longer listed end, and then ends it.
+    fn retire(&self, known: Option<Known>) {
+        let Some(upstream) = known.and_then(|known| known.upstream) else { return };
+        let task = tokio::spawn(async move {
+            while upstream.report().calls > 0 {
+                tokio::time::sleep(LOOK).await;
+            }
+            upstream.stop().await;
+        });
+        let mut leaving = self.0.leaving.lock().unwrap_or_else(PoisonError::into_inner);
+        leaving.retain(|task| !task.is_finished());
+        leaving.push(task);
+    }
+
+    /// Ends all servers and waits for it, within reason.
+    pub async fn end(&self) {
+        let all = self.0.servers.all();
+        let ends = all
+            .into_values()
+            .filter_map(|known| known.upstream)
+            .map(|upstream| tokio::spawn(async move { upstream.stop().await }));
+        let ends: Vec<_> = ends.collect();
+        let leaving = std::mem::take(&mut *self.0.leaving.lock().unwrap_or_else(PoisonError::into_inner));
+        leaving.iter().for_each(JoinHandle::abort);
+        for end in ends.into_iter().chain(leaving) {
+            let _ = tokio::time::timeout(PATIENCE, end).await;
+        }
+    }
+}
+
+/// Where browsers come back to after a login.
+pub fn callback(session: &Session) -> String {
+    let settings = &session.loaded.settings;
+    let usual = || format!("http://localhost:{}/auth/callback", settings.admin.port);
+    settings.logins.callback_url.clone().unwrap_or_else(usual)
+}
+
+fn behind(server: &Server) -> Behind {
+    match (&server.document, &server.command) {
+        (Some(_), _) => Behind::Document,
+        (None, Some(_)) => Behind::Program,
+        (None, None) => Behind::Address,
+    }
+}

@@ -1,0 +1,138 @@
+//! From the settings of a server to how it is connected.
+
+use crate::cli::{Failure, Session};
+use crate::program::this_program;
+use crate::settings::{self, Era, Secret, Server, Settings};
+use crate::toolboxes::{LAUNCHER, durability, shut_in};
+use octo_grants::{Command, LastLists, Net};
+use octo_model::ToolError;
+use octo_store::KeptLists;
+use octo_upstream::openapi::{Document, DocumentSpec};
+use octo_upstream::{Cage, Connect, Limits, Link, Share, Spec};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What all servers of a hub stand on.
+pub struct Ground {
+    settings: Settings,
+    net: Net,
+    program: PathBuf,
+    lists: Option<LastLists>,
+    is_fresh: bool,
+    /// The folder of the hub's own data.
+    pub state: Option<PathBuf>,
+}
+
+impl Ground {
+    pub fn new(session: &Session) -> Result<Self, Failure> {
+        let mut settings = session.loaded.settings.clone();
+        settings.servers.clear();
+        let state = settings.state_dir.clone();
+        let lists = state
+            .as_ref()
+            .map(|state| LastLists::new(Arc::new(KeptLists::new(state, durability(&settings)))));
+        Ok(Self {
+            net: session.net.clone(),
+            program: this_program()?,
+            lists,
+            is_fresh: false,
+            state,
+            settings,
+        })
+    }
+
+    /// Connects at once, whatever was known.
+    pub fn fresh(self) -> Self {
+        Self { lists: None, is_fresh: true, ..self }
+    }
+
+    /// Whether the tools about servers are wanted.
+    pub fn lists_servers(&self) -> bool {
+        self.settings.toolboxes.is_on("servers")
+    }
+
+    /// How a program or an address is connected.
+    pub fn spec(&self, name: &str, server: &Server) -> Result<Spec, ToolError> {
+        let mut spec = Spec::new(name, self.link(server));
+        spec.net = self.net.clone();
+        spec.call_timeout = Duration::from_secs(server.timeout_seconds);
+        spec.start_timeout = Duration::from_secs(server.start_seconds);
+        spec.idle = Duration::from_secs(server.idle_seconds);
+        spec.launcher = vec![self.program.clone().into(), LAUNCHER.into()];
+        spec.lists = self.lists.clone();
+        spec.limits = Limits { per_minute: server.per_minute, in_flight: server.in_flight };
+        spec.cage = self.cage(server)?;
+        spec.connect = match server.connect {
+            settings::Connect::Always => Connect::Always,
+            settings::Connect::OnDemand if self.is_fresh => Connect::Always,
+            settings::Connect::OnDemand => Connect::OnDemand,
+        };
+        spec.share = match server.share {
+            settings::Share::One => Share::One,
+            settings::Share::Pool => Share::Pool(server.pool),
+            settings::Share::PerCaller => Share::PerCaller,
+            settings::Share::PerSession => Share::PerSession,
+        };
+        spec.era = match server.era {
+            Era::Auto => None,
+            Era::Legacy => Some(octo_wire::Era::Legacy),
+            Era::Modern => Some(octo_wire::Era::Modern),
+        };
+        Ok(spec)
+    }
+
+    /// How the API of a document is called.
+    pub fn document(&self, name: &str, server: &Server) -> DocumentSpec {
+        let document = server.document.clone().unwrap_or_default();
+        let document = if document.contains("://") {
+            Document::Url(document)
+        } else {
+            Document::File(PathBuf::from(document))
+        };
+        DocumentSpec {
+            url: server.url.clone(),
+            headers: exposed(&server.headers),
+            net: self.net.clone(),
+            query_key: query_key(server),
+            timeout: Duration::from_secs(server.timeout_seconds),
+            ..DocumentSpec::new(name, document)
+        }
+    }
+
+    fn link(&self, server: &Server) -> Link {
+        match (&server.command, &server.url) {
+            (Some(program), _) => Link::Child(Command {
+                program: program.clone(),
+                args: server.args.clone(),
+                env: exposed(&server.env),
+                cwd: server.cwd.clone().or_else(|| self.settings.workspace.clone()),
+            }),
+            (None, url) => {
+                Link::Http { url: url.clone().unwrap_or_default(), headers: exposed(&server.headers) }
+            }
+        }
+    }
+
+    fn cage(&self, server: &Server) -> Result<Option<Cage>, ToolError> {
+        let Some(sandbox) = &server.sandbox else { return Ok(None) };
+        let state = self.state.as_ref().ok_or_else(|| {
+            ToolError::denied("A sandbox needs a folder for the hub's own data, and there is none.")
+                .hint("Set OCTOPROX_STATE_DIR.")
+        })?;
+        let exec = shut_in(&self.settings, sandbox, state, &self.program)?;
+        Ok(Some(Cage { exec, network: sandbox.network }))
+    }
+}
+
+fn exposed(values: &BTreeMap<String, Secret>) -> BTreeMap<String, String> {
+    values.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect()
+}
+
+/// The parameter that carries the key of an API, and the key.
+fn query_key(server: &Server) -> Option<(String, octo_grants::Secret)> {
+    let auth = server.auth.as_ref()?;
+    let key = server.env.get(auth.env.as_deref()?)?;
+    Some((auth.query.clone()?, octo_grants::Secret::new(key.expose())))
+}

@@ -1,0 +1,124 @@
+//! What the credentials of servers are sealed with, and where they are kept.
+
+use crate::cli::{Failure, state_dir};
+use crate::settings::{Settings, World};
+use octo_grants::Secret;
+use octo_store::{KeptCredentials, Keys};
+
+/// Variables that may hold the secret; `logins.secret` has the stronger one of them already.
+const VARIABLES: [&str; 2] = ["OCTOPROX_SECRET", "TOOL_GATEWAY_SECRET"];
+/// The store refuses shorter ones, but only when it is opened.
+const SHORTEST: usize = 16;
+
+/// The operator's secret. Without one the store makes a key file (`seal.key`, its owner's alone) when it is first used.
+///
+/// Secrets are changed without logging in again by giving both: the present one in `OCTOPROX_SECRET`, the one of before in
+/// `TOOL_GATEWAY_SECRET`.
+pub fn keys(settings: &Settings, world: &World) -> Result<Keys, Failure> {
+    let Some(secret) = secret(settings)? else { return Ok(Keys::default()) };
+    if secret.len() < SHORTEST {
+        return Err(Failure::invalid(format!(
+            "logins.secret: the secret has fewer than {SHORTEST} characters. \
+             Give a longer one in OCTOPROX_SECRET, such as what `openssl rand -hex 32` prints, or none at all."
+        )));
+    }
+    let others = VARIABLES.into_iter().filter_map(|name| world.variable(name));
+    let older = others.filter(|other| *other != secret && other.len() >= SHORTEST).map(Secret::new).collect();
+    Ok(Keys { secret: Some(Secret::new(secret)), older })
+}
+
+/// As it was given, or as the file has it.
+fn secret(settings: &Settings) -> Result<Option<String>, Failure> {
+    if let Some(secret) = &settings.logins.secret {
+        return Ok(Some(secret.expose().to_owned()));
+    }
+    let Some(file) = &settings.logins.secret_file else { return Ok(None) };
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        Failure::invalid(format!("logins.secret_file: {} cannot be read: {error}.", file.display()))
+    })?;
+    Ok(Some(text.trim_end().to_owned()))
+}
+
+/// The credentials of all servers; nothing is opened before they are needed. Every process of this machine that has the
+/// same settings shares them.
+pub fn credentials(settings: &Settings, world: &World) -> Result<KeptCredentials, Failure> {
+    let folder = match &settings.logins.store {
+        Some(folder) => folder.clone(),
+        None => state_dir(settings.state_dir.as_ref())?,
+    };
+    Ok(KeptCredentials::new(&folder, keys(settings, world)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::{Flags, load};
+    use octo_grants::credentials::{KeepsCredentials, Owner, Slot};
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+
+    fn opened(state: &Path, variables: &[(&str, &str)]) -> Result<KeptCredentials, Failure> {
+        let mut world = World { folder: std::env::temp_dir(), ..World::default() };
+        world.variables.insert("OCTOPROX_STATE_DIR".to_owned(), state.display().to_string());
+        let given = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        world.variables.extend(given);
+        let loaded = load(&world, &Flags::default()).unwrap();
+        credentials(&loaded.settings, &world)
+    }
+
+    fn slot() -> Slot {
+        Slot { owner: Owner::Shared, server: "notion".to_owned(), issuer: "https://as.example".to_owned() }
+    }
+
+    async fn read(kept: &KeptCredentials) -> Option<String> {
+        kept.find(&slot()).await.unwrap().map(|kept| kept.secret.expose().to_owned())
+    }
+
+    #[tokio::test]
+    async fn without_a_secret_a_key_file_for_its_owner_alone_is_made_on_first_use() {
+        let temp = tempfile::tempdir().unwrap();
+        let state = temp.path().join("state");
+        let kept = opened(&state, &[]).unwrap();
+        assert!(!state.exists());
+        kept.put(&slot(), Secret::new("k3y"), None).await.unwrap();
+        let mode = std::fs::metadata(state.join("seal.key")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(read(&opened(&state, &[]).unwrap()).await.as_deref(), Some("k3y"));
+    }
+
+    #[tokio::test]
+    async fn either_variable_gives_the_secret_and_both_together_change_it() {
+        let temp = tempfile::tempdir().unwrap();
+        let (old, new) =
+            (("TOOL_GATEWAY_SECRET", "the old secret 1"), ("OCTOPROX_SECRET", "the new secret 2"));
+        opened(temp.path(), &[old]).unwrap().put(&slot(), Secret::new("k3y"), None).await.unwrap();
+        assert!(!temp.path().join("seal.key").exists());
+        assert!(opened(temp.path(), &[new]).unwrap().find(&slot()).await.is_err());
+        assert_eq!(read(&opened(temp.path(), &[new, old]).unwrap()).await.as_deref(), Some("k3y"));
+        assert_eq!(read(&opened(temp.path(), &[new]).unwrap()).await.as_deref(), Some("k3y"));
+        assert!(opened(temp.path(), &[old]).unwrap().find(&slot()).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_file_gives_the_secret_and_must_be_there() {
+        let temp = tempfile::tempdir().unwrap();
+        let file = temp.path().join("secret");
+        std::fs::write(&file, "the new secret 2\n").unwrap();
+        let named = [("OCTOPROX_SECRET_FILE", file.to_str().unwrap())];
+        opened(temp.path(), &named).unwrap().put(&slot(), Secret::new("k3y"), None).await.unwrap();
+        let given = opened(temp.path(), &[("OCTOPROX_SECRET", "the new secret 2")]).unwrap();
+        assert_eq!(read(&given).await.as_deref(), Some("k3y"));
+        std::fs::remove_file(&file).unwrap();
+        assert!(format!("{:?}", opened(temp.path(), &named).err().unwrap()).contains("cannot be read"));
+    }
+
+    #[tokio::test]
+    async fn a_secret_that_can_be_guessed_is_refused_at_once_and_not_told() {
+        let temp = tempfile::tempdir().unwrap();
+        let refused = opened(temp.path(), &[("OCTOPROX_SECRET", "fifteen letters")]).err().unwrap();
+        let text = format!("{refused:?}");
+        assert!(text.contains("16 characters") && !text.contains("fifteen letters"), "{text}");
+        let taken = opened(temp.path(), &[("OCTOPROX_SECRET", "sixteen letters!")]).unwrap();
+        taken.put(&slot(), Secret::new("k3y"), None).await.unwrap();
+    }
+}

@@ -1,0 +1,501 @@
+//! `octoprox login`, `logout` and the login of a bridge: the real binary against a real authorization server
+//! (oidc-provider), with a browser that has no window.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "tests start the programs that they test, and fail where they must"
+)]
+
+use http::{HeaderMap, Method};
+use octo_grants::Net;
+use octo_grants::net::{Answer, Ask, NetSpec};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use url::Url;
+
+/// Longer than anything here takes, and shorter than anybody waits.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn service(name: &str) -> String {
+    std::env::var(name)
+        .unwrap_or_else(|_| panic!("{name} is not set: run eval \"$(scripts/services env)\" first"))
+}
+
+/// The authorization server and a protected MCP server.
+struct Servers {
+    mcp: String,
+    _process: Child,
+}
+
+impl Servers {
+    async fn start() -> Self {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/oidc/serve.mjs");
+        let mut process = Command::new(service("NODE24"))
+            .arg(script)
+            .env("OIDC_PROVIDER", service("OIDC_PROVIDER"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).await.unwrap();
+        let said: Value = serde_json::from_str(&line).unwrap();
+        Self { mcp: said["mcp"].as_str().unwrap().to_owned(), _process: process }
+    }
+}
+
+struct Browser {
+    net: Net,
+    cookies: BTreeMap<String, String>,
+    /// Where the login leads back to; it is not followed.
+    back: String,
+}
+
+/// What stands behind `before`, up to the next quotation mark.
+fn attribute(page: &str, before: &str) -> Option<String> {
+    let rest = page.split_once(before)?.1;
+    Some(rest.split_once('"')?.0.replace("&amp;", "&"))
+}
+
+impl Browser {
+    fn new() -> Self {
+        let spec = NetSpec { allow: vec!["127.0.0.1".to_owned()], ..NetSpec::default() };
+        Self { net: Net::new(spec).unwrap(), cookies: BTreeMap::new(), back: "/auth/callback".to_owned() }
+    }
+
+    async fn send(&mut self, url: &Url, form: Option<&[(String, String)]>) -> Answer {
+        let mut headers = HeaderMap::new();
+        let cookies: Vec<String> =
+            self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        if !cookies.is_empty() {
+            headers.insert("cookie", cookies.join("; ").parse().unwrap());
+        }
+        let mut ask = Ask { headers, redirects: 0, ..Ask::get(url.clone()) };
+        if let Some(form) = form {
+            ask.method = Method::POST;
+            ask.headers.insert("content-type", "application/x-www-form-urlencoded".parse().unwrap());
+            let body = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
+            ask.body = Some(body.into());
+        }
+        let answer = self.net.send(ask).await.unwrap();
+        for cookie in answer.headers.get_all("set-cookie") {
+            let pair = cookie.to_str().unwrap().split(';').next().unwrap();
+            let (name, value) = pair.split_once('=').unwrap();
+            self.cookies.insert(name.to_owned(), value.to_owned());
+        }
+        answer
+    }
+
+    /// Logs in as Ada and agrees to everything, until the browser is sent back or nothing is left to do.
+    async fn agree(&mut self, url: &str) -> Url {
+        let mut url: Url = url.parse().unwrap();
+        let mut form: Option<Vec<(String, String)>> = None;
+        for _ in 0..20 {
+            let answer = self.send(&url, form.take().as_deref()).await;
+            if let Some(next) = answer.headers.get("location") {
+                url = url.join(next.to_str().unwrap()).unwrap();
+                if url.path() == self.back {
+                    return url;
+                }
+                continue;
+            }
+            let page = String::from_utf8_lossy(&answer.body).into_owned();
+            let Some(action) = attribute(&page, "action=\"") else { return url };
+            let hidden = ["prompt", "xsrf", "user_code", "confirm"].into_iter();
+            let hidden = hidden.filter_map(|name| {
+                Some((name.to_owned(), attribute(&page, &format!("name=\"{name}\" value=\""))?))
+            });
+            let known =
+                [("login", "ada"), ("password", "x")].map(|(name, text)| (name.to_owned(), text.to_owned()));
+            let mut pairs: Vec<(String, String)> = hidden.chain(known).collect();
+            if page.contains("user_code") {
+                pairs.push(("confirm".to_owned(), "yes".to_owned()));
+            }
+            url = url.join(&action).unwrap();
+            form = Some(pairs);
+        }
+        panic!("the login does not end: {url}");
+    }
+
+    /// Opens the last page, as a browser on this machine does.
+    async fn come_back(&mut self, url: &Url) -> (u16, String) {
+        let mut url = url.clone();
+        url.set_host(Some("127.0.0.1")).unwrap();
+        let answer = self.send(&url, None).await;
+        (answer.status.as_u16(), String::from_utf8_lossy(&answer.body).into_owned())
+    }
+}
+
+/// A home with settings, and the port that browsers come back to.
+struct Home {
+    folder: tempfile::TempDir,
+    port: u16,
+}
+
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+impl Home {
+    fn new(servers: &Value) -> Self {
+        let (folder, port) = (tempfile::tempdir().unwrap(), free_port());
+        let settings = json!({"net": {"allow": ["127.0.0.1"]}, "admin": {"port": port}, "servers": servers});
+        std::fs::write(folder.path().join("octoprox.yaml"), settings.to_string()).unwrap();
+        Self { folder, port }
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_octoprox"));
+        command
+            .args(args)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.folder.path())
+            .env("OCTOPROX_STATE_DIR", self.folder.path().join("state"))
+            .current_dir(self.folder.path())
+            .kill_on_drop(true);
+        command
+    }
+
+    fn start(&self, args: &[&str]) -> Running {
+        let mut command = self.command(args);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = command.spawn().unwrap();
+        let out = BufReader::new(process.stdout.take().unwrap()).lines();
+        let err = BufReader::new(process.stderr.take().unwrap()).lines();
+        Running { input: process.stdin.take(), out, err, process }
+    }
+
+    /// Exit code, standard output, standard error.
+    async fn run(&self, args: &[&str], input: &str) -> (i32, String, String) {
+        let mut running = self.start(args);
+        running.say(input).await;
+        drop(running.input.take());
+        running.end().await
+    }
+
+    /// Whether a call of the protected server gets through, and as whom.
+    async fn who(&self, server: &str) -> (i32, String) {
+        let (code, out, err) = self.run(&["call", &format!("{server}__whoami")], "").await;
+        (code, out + &err)
+    }
+}
+
+struct Running {
+    process: Child,
+    input: Option<ChildStdin>,
+    out: Lines<BufReader<ChildStdout>>,
+    err: Lines<BufReader<ChildStderr>>,
+}
+
+impl Running {
+    async fn say(&mut self, text: &str) {
+        self.input.as_mut().unwrap().write_all(text.as_bytes()).await.unwrap();
+    }
+
+    async fn line(&mut self) -> String {
+        tokio::time::timeout(PATIENCE, self.out.next_line()).await.unwrap().unwrap().unwrap()
+    }
+
+    /// Reads the talk until it has said this.
+    async fn told(&mut self, part: &str) -> String {
+        let mut all = String::new();
+        while !all.contains(part) {
+            let line = tokio::time::timeout(PATIENCE, self.err.next_line()).await;
+            let line = line.unwrap_or_else(|_| panic!("`{part}` was not said: {all}")).unwrap();
+            all += &line.unwrap_or_else(|| panic!("`{part}` was not said: {all}"));
+        }
+        all
+    }
+
+    async fn end(&mut self) -> (i32, String, String) {
+        let (mut out, mut err) = (String::new(), String::new());
+        let all = async {
+            while let Some(line) = self.out.next_line().await.unwrap() {
+                out += &(line + "\n");
+            }
+            while let Some(line) = self.err.next_line().await.unwrap() {
+                err += &(line + "\n");
+            }
+            self.process.wait().await.unwrap()
+        };
+        let status = tokio::time::timeout(PATIENCE, all).await.unwrap();
+        (status.code().unwrap_or(-1), out, err)
+    }
+
+    fn pid(&self) -> String {
+        self.process.id().unwrap().to_string()
+    }
+}
+
+/// One login for everybody, so that the next process lists the server's tools by itself.
+fn oauth(servers: &Servers) -> Value {
+    json!({"s": {"url": servers.mcp, "auth": {"type": "oauth2-pkce", "shared": true}}})
+}
+
+#[tokio::test]
+async fn a_browser_comes_back_to_this_machine() {
+    let servers = Servers::start().await;
+    let home = Home::new(&oauth(&servers));
+    let (code, said) = home.who("s").await;
+    assert!(code != 0 && said.contains("needs a login"), "{code} {said}");
+    let mut login = home.start(&["login", "s"]);
+    let url = login.line().await;
+    let mut browser = Browser::new();
+    let back = browser.agree(&url).await;
+    assert_eq!(back.port(), Some(home.port));
+    // Somebody else's answer changes nothing.
+    let mut wrong = back.clone();
+    wrong.set_query(Some("code=stolen&state=guessed"));
+    let (status, page) = browser.come_back(&wrong).await;
+    assert!(status == 400 && page.contains("No login waits"), "{status} {page}");
+    let (status, page) = browser.come_back(&back).await;
+    assert!(status == 200 && page.contains("You are logged in"), "{status} {page}");
+    let (code, out, err) = login.end().await;
+    assert!(code == 0 && out.is_empty() && err.contains("Logged in at s."), "{code} {out} {err}");
+    assert!(std::net::TcpListener::bind(("127.0.0.1", home.port)).is_ok(), "the port is still taken");
+    let (code, said) = home.who("s").await;
+    assert!(code == 0 && said.contains("ada"), "{code} {said}");
+    let (code, _, err) = home.run(&["logout", "s"], "").await;
+    assert!(code == 0 && err.contains("Logged out at s."), "{code} {err}");
+    assert_ne!(home.who("s").await.0, 0);
+    let (code, out, _) = home.run(&["logout", "s", "--json"], "").await;
+    assert_eq!((code, serde_json::from_str::<Value>(&out).unwrap()["left"].as_str()), (0, Some("nothing")));
+}
+
+#[tokio::test]
+async fn a_person_has_a_login_of_their_own() {
+    let servers = Servers::start().await;
+    let home = Home::new(&json!({"s": {"url": servers.mcp, "auth": {"type": "oauth2-pkce"}}}));
+    let left = async || home.run(&["logout", "s", "--json"], "").await.1;
+    assert!(left().await.contains("nothing"));
+    let mut login = home.start(&["login", "s"]);
+    let back = Browser::new().agree(&login.line().await).await;
+    login.say(&format!("{back}\n")).await;
+    assert_eq!(login.end().await.0, 0);
+    assert!(left().await.contains("revoked"));
+    assert!(left().await.contains("nothing"));
+}
+
+#[tokio::test]
+async fn the_last_address_is_pasted_after_a_wrong_one() {
+    let servers = Servers::start().await;
+    let home = Home::new(&oauth(&servers));
+    let mut login = home.start(&["login", "s", "--json"]);
+    let begun: Value = serde_json::from_str(&login.line().await).unwrap();
+    assert_eq!(begun["next"], "open");
+    let back = Browser::new().agree(begun["url"].as_str().unwrap()).await;
+    for wrong in
+        ["two words\n", "http://evil.example/auth/callback?code=x&state=y\n", "code=x&state=guessed\n"]
+    {
+        login.say(wrong).await;
+        login.told("The login still waits.").await;
+    }
+    login.say(&format!("{back}\n")).await;
+    let done: Value = serde_json::from_str(&login.line().await).unwrap();
+    assert_eq!((done["server"].as_str(), done["state"].as_str()), (Some("s"), Some("connected")));
+    assert_eq!(login.end().await.0, 0);
+    assert_eq!(home.who("s").await.0, 0);
+}
+
+#[tokio::test]
+async fn a_login_that_was_declined_ends_with_the_reason() {
+    let servers = Servers::start().await;
+    let home = Home::new(&oauth(&servers));
+    let mut login = home.start(&["login", "s"]);
+    let url: Url = login.line().await.parse().unwrap();
+    let state = url.query_pairs().find(|(name, _)| name == "state").unwrap().1.into_owned();
+    let issuer = format!("{}://{}:{}", url.scheme(), url.host_str().unwrap(), url.port().unwrap());
+    let query = url::form_urlencoded::Serializer::new(String::new())
+        .extend_pairs([("error", "access_denied"), ("state", &state), ("iss", &issuer)])
+        .finish();
+    login.say(&format!("{query}\n")).await;
+    let (code, _, err) = login.end().await;
+    assert!(code == 1 && err.contains("declined") && err.contains("Begin it again"), "{code} {err}");
+}
+
+#[tokio::test]
+async fn a_running_hub_has_the_port_and_finishes_it() {
+    let servers = Servers::start().await;
+    let home = Home::new(&oauth(&servers));
+    let mut hub = home.start(&["serve", "--port", "0"]);
+    hub.told("octoprox").await;
+    let mut login = home.start(&["login", "s"]);
+    let url = login.line().await;
+    login.told("A running hub takes the answer.").await;
+    let mut browser = Browser::new();
+    let back = browser.agree(&url).await;
+    let (status, page) = browser.come_back(&back).await;
+    assert_eq!(status, 200, "{page}");
+    let (code, _, err) = login.end().await;
+    assert!(code == 0 && err.contains("Logged in at s."), "{code} {err}");
+}
+
+#[tokio::test]
+async fn a_code_is_entered_on_another_device() {
+    let servers = Servers::start().await;
+    let home = Home::new(&oauth(&servers));
+    let mut login = home.start(&["login", "s", "--device", "--json"]);
+    let begun: Value = serde_json::from_str(&login.line().await).unwrap();
+    assert_eq!(begun["next"], "enter");
+    assert!(begun["user_code"].as_str().is_some_and(|code| !code.is_empty()), "{begun}");
+    Browser::new().agree(begun["url_with_code"].as_str().unwrap()).await;
+    let done: Value = serde_json::from_str(&login.line().await).unwrap();
+    assert_eq!(done["state"], "connected");
+    assert_eq!(login.end().await.0, 0);
+    assert_eq!(home.who("s").await.0, 0);
+}
+
+#[tokio::test]
+async fn a_key_is_read_from_the_input_and_stands_nowhere() {
+    let canary = "canary-9f2c-key-of-nobody";
+    let home = Home::new(
+        &json!({"k": {"url": "http://127.0.0.1:9/mcp", "auth": {"type": "api-key", "header": "X-Key"}}}),
+    );
+    let (code, _, err) = home.run(&["login", "k"], "\n").await;
+    assert!(code == 2 && err.contains("not an API key"), "{code} {err}");
+    let (code, _, err) = home.run(&["login", "k"], "").await;
+    assert!(code == 2 && err.contains("No key was given"), "{code} {err}");
+    let mut login = home.start(&["login", "k"]);
+    let words = std::fs::read(format!("/proc/{}/cmdline", login.pid())).unwrap();
+    assert!(!String::from_utf8_lossy(&words).contains(canary));
+    login.say(&format!("{canary}\n")).await;
+    let (code, out, err) = login.end().await;
+    assert!(code == 0 && err.contains("Logged in at k."), "{code} {err}");
+    assert!(!out.contains(canary) && !err.contains(canary));
+    for file in std::fs::read_dir(home.folder.path().join("state")).unwrap() {
+        let bytes = std::fs::read(file.unwrap().path()).unwrap_or_default();
+        assert!(!bytes.windows(canary.len()).any(|part| part == canary.as_bytes()));
+    }
+}
+
+/// Types at a terminal of the program's own, when it has said the first; gives all that was shown.
+fn at_a_terminal(mut command: std::process::Command, after: &str, typed: &str) -> String {
+    let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&controller).unwrap();
+    unlockpt(&controller).unwrap();
+    let name = ptsname(&controller, Vec::new()).unwrap();
+    let terminal = std::fs::OpenOptions::new().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    let end = || Stdio::from(OwnedFd::from(terminal.try_clone().unwrap()));
+    let mut child = command.stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
+    // Only the child has the terminal now, so that it ends with the child.
+    drop(command);
+    drop(terminal);
+    let mut controller = std::fs::File::from(controller);
+    let (mut shown, mut part, mut has_typed) = (String::new(), [0; 4096], false);
+    while let Ok(read @ 1..) = controller.read(&mut part) {
+        shown += &String::from_utf8_lossy(&part[..read]);
+        if !has_typed && shown.contains(after) {
+            has_typed = true;
+            controller.write_all(typed.as_bytes()).unwrap();
+        }
+    }
+    assert!(child.wait().unwrap().success(), "{shown}");
+    shown
+}
+
+#[test]
+fn a_key_is_not_shown_while_it_is_typed() {
+    let home = Home::new(
+        &json!({"k": {"url": "http://127.0.0.1:9/mcp", "auth": {"type": "api-key", "header": "X-Key"}}}),
+    );
+    let command = home.command(&["login", "k"]).into_std();
+    let shown = at_a_terminal(command, "API key for k: ", "canary-typed-by-hand\n");
+    assert!(shown.contains("Logged in at k.") && !shown.contains("canary"), "{shown}");
+}
+
+#[tokio::test]
+async fn giving_up_ends_the_waiting_and_nothing_else() {
+    let servers = Servers::start().await;
+    let home = Home::new(&oauth(&servers));
+    let mut login = home.start(&["login", "s"]);
+    let url = login.line().await;
+    login.told("Ctrl-C").await;
+    let sent = std::process::Command::new("kill").args(["-INT", &login.pid()]).status().unwrap();
+    assert!(sent.success());
+    let (code, _, err) = login.end().await;
+    assert!(code == 130 && err.contains("Given up"), "{code} {err}");
+    // What was begun before can be finished by nobody.
+    let back = Browser::new().agree(&url).await;
+    let mut again = home.start(&["login", "s"]);
+    again.line().await;
+    again.say(&format!("{back}\n")).await;
+    again.told("The login still waits.").await;
+}
+
+#[tokio::test]
+async fn what_needs_no_login_is_said() {
+    let home = Home::new(&json!({"notes": {"command": "true"}}));
+    for (args, code, says) in [
+        (&["login", "note"][..], 3, "Did you mean `notes`?"),
+        (&["login", "notes"], 2, "Nobody has to log in"),
+        (&["login", "notes", "--profile", "x"], 2, "--profile"),
+        (&["login", "ftp://x"], 2, "is no address"),
+        (&["logout", "nothing-like-it"], 3, "There is no server"),
+    ] {
+        let (ended, out, err) = home.run(args, "").await;
+        assert!(ended == code && out.is_empty() && err.contains(says), "{args:?}: {ended} {err}");
+    }
+}
+
+async fn ask(bridge: &mut Running, id: u32, method: &str, params: Value) -> Value {
+    let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+    bridge.say(&format!("{request}\n")).await;
+    loop {
+        let message: Value = serde_json::from_str(&bridge.line().await).unwrap();
+        if message["id"] == id {
+            return message;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_bridge_goes_on_after_a_login_in_another_process() {
+    let servers = Servers::start().await;
+    let home = Home::new(&json!({}));
+    let mut bridge = home.start(&["bridge", &servers.mcp]);
+    let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+    ask(&mut bridge, 1, "initialize", hello).await;
+    let whoami = json!({"name": "whoami", "arguments": {}});
+    let refused = ask(&mut bridge, 2, "tools/call", whoami.clone()).await.to_string();
+    let way = format!("octoprox login {}", servers.mcp);
+    assert!(refused.contains("unauthorized") && refused.contains(&way), "{refused}");
+    bridge.told(&way).await;
+    // The usual port is taken by somebody who knows nothing of bridges.
+    let _taken = std::net::TcpListener::bind(("127.0.0.1", home.port)).unwrap();
+    let mut login = home.start(&["login", &servers.mcp]);
+    let url = login.line().await;
+    let mut browser = Browser::new();
+    let back = browser.agree(&url).await;
+    assert_ne!(back.port(), Some(home.port));
+    assert_eq!(browser.come_back(&back).await.0, 200);
+    assert_eq!(login.end().await.0, 0);
+    bridge.told("is there.").await;
+    let answer = ask(&mut bridge, 3, "tools/call", whoami.clone()).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "ada", "{answer}");
+    let mut id = 3;
+    let listed = async {
+        loop {
+            id += 1;
+            let listed = ask(&mut bridge, id, "tools/list", json!({})).await;
+            if listed["result"]["tools"][0]["name"] == "whoami" {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, listed).await.unwrap();
+    let (code, _, err) = home.run(&["logout", &servers.mcp], "").await;
+    assert!(code == 0 && err.contains("Logged out"), "{code} {err}");
+}

@@ -1,0 +1,333 @@
+//! The admin API, the tools about servers, and settings that change while the hub runs.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that cannot go on fails, and starts the programs that it tests"
+)]
+
+use anyhow::{Context, Result, ensure};
+use bytes::Bytes;
+use octo_tests::binaries::{program, service};
+use octo_tests::eventually;
+use octo_tests::http::Http;
+use octo_tests::hub::{Home, Server};
+use octo_tests::mcp::{Modern, silent};
+use octo_tests::processes;
+use serde_json::{Value, json};
+use std::process::Stdio;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+const ANN: &str = "anns-token-for-tests";
+const BOSS: &str = "boss-token-for-tests";
+/// What the settings know of them.
+const ANNS_HASH: &str = "87c272b4612ce783026bcb53d51116a9bf8b8b1e5415e8fac68a73dab887473f";
+const BOSS_HASH: &str = "6af592c3a55c8c04e20580a19cf8d500bd80394312f8332c9cad79d745e4e10d";
+
+/// One request to the admin API: status and body.
+async fn ask(
+    hub: &Server,
+    method: &str,
+    path: &str,
+    token: Option<&str>,
+    body: &Value,
+) -> Result<(u16, Value)> {
+    let bearer = token.map(|token| format!("Bearer {token}"));
+    let mut headers = vec![("content-type", "application/json")];
+    headers.extend(bearer.as_deref().map(|bearer| ("authorization", bearer)));
+    let text = if body.is_null() { Bytes::new() } else { serde_json::to_vec(body)?.into() };
+    let answer = Http::default().send(method, &format!("{}{path}", hub.admin), &headers, text).await?;
+    let status = answer.status;
+    let text = answer.text().await?;
+    Ok((status, serde_json::from_str(&text).unwrap_or(Value::String(text))))
+}
+
+async fn look(hub: &Server, path: &str) -> Result<Value> {
+    let (status, body) = ask(hub, "GET", path, None, &Value::Null).await?;
+    ensure!(status == 200, "{path}: {status} {body}");
+    Ok(body["result"].clone())
+}
+
+fn fixture() -> Result<Value> {
+    Ok(json!({"command": program("mcp-fixture")?, "args": ["stdio"]}))
+}
+
+fn state_of<'a>(list: &'a Value, server: &str) -> &'a Value {
+    let found = list["servers"].as_array().and_then(|all| all.iter().find(|one| one["server"] == server));
+    &found.unwrap_or_else(|| panic!("no {server}: {list}"))["state"]
+}
+
+#[tokio::test]
+async fn servers_are_listed_connected_and_disconnected() -> Result<()> {
+    let home = Home::new(&json!({"servers": {
+        "first": fixture()?,
+        "second": {"command": "/nowhere/to/be/found"},
+        "third": {"url": "http://127.0.0.1:9/mcp", "enabled": false, "name": "The third"},
+    }}))?;
+    let hub = home.serve().await?;
+    let pid = hub.process.id().context("no process")?;
+    eventually("the first is listed", async || {
+        let list = look(&hub, "/servers").await.unwrap();
+        (list["servers"][0]["tools"].as_u64() > Some(0)).then_some(())
+    })
+    .await?;
+    let list = look(&hub, "/servers").await?;
+    assert_eq!(state_of(&list, "third"), "off", "{list}");
+    assert_eq!(list["servers"][2]["title"], "The third");
+    let (status, told) = ask(&hub, "POST", "/servers/first/connect", None, &Value::Null).await?;
+    assert_eq!((status, &told["result"]["state"]), (200, &json!("connected")), "{told}");
+    assert!(told["result"]["software"].as_str().is_some_and(|text| !text.is_empty()), "{told}");
+    assert!(!processes::below(pid).is_empty());
+    let (status, told) = ask(&hub, "POST", "/servers/first/disconnect", None, &Value::Null).await?;
+    assert_eq!((status, &told["result"]["state"]), (200, &json!("asleep")), "{told}");
+    assert!(told["result"]["tools"].as_u64() > Some(0), "what it listed stays listed: {told}");
+    eventually("no program runs", async || processes::below(pid).is_empty().then_some(())).await?;
+    // The next call starts it again.
+    let client = Modern::new(&hub.mcp(), json!({}), silent);
+    let turn = client.tool("first__fix_echo", json!({"text": "x"})).await?;
+    assert!(turn.result()?["isError"] != true);
+    let (status, told) = ask(&hub, "POST", "/servers/second/connect", None, &Value::Null).await?;
+    assert_eq!(status, 503, "{told}");
+    let (status, told) = ask(&hub, "POST", "/servers/frist/connect", None, &Value::Null).await?;
+    assert_eq!(status, 404, "{told}");
+    assert!(told["error"]["hint"].as_str().unwrap_or_default().contains("first"), "{told}");
+    let audit = home.audit(50).await?;
+    let seen = audit.iter().any(|record| record["face"] == "admin" && record["name"] == "server_connect");
+    assert!(seen, "{audit:?}");
+    let document = ask(&hub, "GET", "/openapi.json", None, &Value::Null).await?.1;
+    assert!(document["paths"]["/servers/{id}/connect"]["post"].is_object(), "{document}");
+    assert!(document["components"]["schemas"]["server_connect.output"]["properties"]["state"].is_object());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_hub_without_servers_says_so() -> Result<()> {
+    let home = Home::new(&json!({}))?;
+    let hub = home.serve().await?;
+    assert_eq!(look(&hub, "/servers").await?, json!({"servers": []}));
+    Ok(())
+}
+
+fn token(name: &str, hash: &str, scopes: &[&str]) -> Value {
+    json!({"name": name, "sha256": hash, "scopes": scopes})
+}
+
+#[tokio::test]
+async fn starting_and_changing_servers_is_for_administrators() -> Result<()> {
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+    let home = Home::new(&json!({
+        "servers": {"first": fixture()?, "shared": {"url": format!("http://{nobody}/mcp"), "auth": {"type": "oauth2", "shared": true}}},
+        "auth": {"tokens": [token("ann", ANNS_HASH, &[]), token("boss", BOSS_HASH, &["admin"])]},
+    }))?;
+    let hub = home.serve().await?;
+    let none = &Value::Null;
+    for (method, path, without, ann, boss) in [
+        ("GET", "/servers", 401, 200, 200),
+        ("POST", "/servers/first/connect", 401, 403, 200),
+        ("POST", "/servers/first/disconnect", 401, 403, 200),
+        // Nobody is there, but only the administrator may try.
+        ("POST", "/servers/shared/auth/start", 401, 403, 503),
+        ("POST", "/servers/shared/auth/logout", 401, 403, 200),
+        ("GET", "/servers/shared/auth/status", 401, 200, 200),
+        ("GET", "/openapi.json", 401, 200, 200),
+        ("GET", "/health", 200, 200, 200),
+    ] {
+        for (token, wanted) in [(None, without), (Some(ANN), ann), (Some(BOSS), boss)] {
+            let (status, body) = ask(&hub, method, path, token, none).await?;
+            assert_eq!(status, wanted, "{method} {path} {token:?}: {body}");
+        }
+    }
+    // The same rule holds whichever way a caller comes.
+    let rest = format!("{}/tools/server_connect", hub.base);
+    let headers = [("authorization", &*format!("Bearer {ANN}")), ("content-type", "application/json")];
+    let answer = Http::default().send("POST", &rest, &headers, r#"{"server":"first"}"#.into()).await?;
+    assert_eq!(answer.status, 403);
+    // A browser could be anybody's: the page finishes nothing, and says what to do.
+    let (status, page) = ask(&hub, "GET", "/auth/callback?code=x&state=y", None, none).await?;
+    assert_eq!(status, 200);
+    assert!(page.as_str().is_some_and(|page| page.contains("Copy the whole address")), "{page}");
+    Ok(())
+}
+
+struct Protected {
+    _process: Child,
+    mcp: String,
+}
+
+/// A real authorization server and a server that it protects.
+async fn protected() -> Result<Protected> {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/oidc/serve.mjs");
+    let mut process = Command::new(service("NODE24")?)
+        .arg(script)
+        .env("OIDC_PROVIDER", service("OIDC_PROVIDER")?)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()?;
+    let mut lines = BufReader::new(process.stdout.take().context("no stdout")?).lines();
+    let line = lines.next_line().await?.context("it has ended")?;
+    let at: Value = serde_json::from_str(&line)?;
+    Ok(Protected { _process: process, mcp: at["mcp"].as_str().context("no address")?.to_owned() })
+}
+
+async fn done(client: &Modern, tool: &str, arguments: Value) -> Result<Value> {
+    let turn = client.tool(tool, arguments).await?;
+    let result = turn.result()?.clone();
+    ensure!(result["isError"] != true, "{tool}: {result}");
+    Ok(result["structuredContent"].clone())
+}
+
+/// From chat: the agent begins, a person uses a browser, the browser comes back to the hub, the agent goes on.
+#[tokio::test]
+async fn a_login_from_a_conversation() -> Result<()> {
+    let protected = protected().await?;
+    let home = Home::new(&json!({
+        "servers": {"notes": {"url": protected.mcp, "auth": {"type": "oauth2-pkce"}}},
+        "net": {"allow": ["127.0.0.1", "localhost"]},
+        "toolboxes": {"browser": true},
+    }))?;
+    let hub = home.serve().await?;
+    let agent = Modern::new(&hub.mcp(), json!({}), silent);
+    let list = done(&agent, "servers_list", json!({})).await?;
+    assert_eq!(state_of(&list, "notes"), "needs_login", "{list}");
+    let begun = done(&agent, "server_login", json!({"server": "notes"})).await?;
+    assert_eq!((&begun["next"], &begun["login"]["state"]), (&json!("open"), &json!("waiting")), "{begun}");
+    done(&agent, "browser_navigate", json!({"url": begun["url"]})).await?;
+    done(&agent, "browser_type", json!({"selector": "input[name=login]", "text": "ada"})).await?;
+    done(&agent, "browser_type", json!({"selector": "input[name=password]", "text": "x"})).await?;
+    done(&agent, "browser_click", json!({"text": "Sign-in"})).await?;
+    done(&agent, "browser_click", json!({"text": "Continue"})).await?;
+    eventually("the login is there", async || {
+        let told = done(&agent, "server_login_status", json!({"server": "notes"})).await.unwrap();
+        (told["connected"] == true).then_some(())
+    })
+    .await?;
+    let page = done(&agent, "browser_snapshot", json!({})).await?;
+    assert!(page.to_string().contains("You are logged in"), "{page}");
+    let who = eventually("its tool answers", async || {
+        let turn = agent.tool("notes__whoami", json!({})).await.unwrap();
+        turn.result().ok().filter(|result| result["isError"] != true).cloned()
+    })
+    .await?;
+    assert_eq!(who["content"][0]["text"], "ada");
+    let left = done(&agent, "server_logout", json!({"server": "notes"})).await?;
+    assert_eq!(left["left"], "revoked");
+    let list = done(&agent, "servers_list", json!({"server": "notes"})).await?;
+    assert_eq!(state_of(&list, "notes"), "needs_login", "{list}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_api_key_is_given_to_the_admin_api_and_never_in_a_conversation() -> Result<()> {
+    let shell = r#"answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
+while IFS= read -r line; do
+  id=$(printf '%s\n' "$line" | sed -n 's/.*"id":\("[^"]*"\|[0-9][0-9]*\).*/\1/p')
+  [ -n "$id" ] || continue
+  case "$line" in
+    *'"initialize"'*) answer '{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"keyed","version":"1"}}' ;;
+    *'"tools/list"'*) answer '{"tools":[{"name":"length","inputSchema":{"type":"object"}}]}' ;;
+    *'"tools/call"'*) answer '{"content":[{"type":"text","text":"'"$(printf %s "$KEY" | wc -c)"'"}]}' ;;
+    *) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}\n' "$id" ;;
+  esac
+done"#;
+    let home = Home::new(&json!({"servers": {"keyed": {
+        "command": "sh", "args": ["-c", shell], "auth": {"type": "api-key", "env": "KEY"},
+    }}}))?;
+    let hub = home.serve().await?;
+    let agent = Modern::new(&hub.mcp(), json!({}), silent);
+    let list = done(&agent, "servers_list", json!({})).await?;
+    assert_eq!(state_of(&list, "keyed"), "needs_login", "{list}");
+    let begun = done(&agent, "server_login", json!({"server": "keyed"})).await?;
+    assert_eq!(begun["next"], "key");
+    let turn = agent.tool("server_login", json!({"server": "keyed", "answer": "12345678901"})).await?;
+    assert!(
+        turn.result()?["content"][0]["text"]
+            .as_str()
+            .is_some_and(|text| text.contains("octoprox login keyed"))
+    );
+    let answer = json!({"answer": "12345678901"});
+    let (status, told) = ask(&hub, "POST", "/servers/keyed/auth/complete", None, &answer).await?;
+    assert_eq!((status, &told["result"]["login"]["connected"]), (200, &json!(true)), "{told}");
+    let length = eventually("its tool answers", async || {
+        let turn = agent.tool("keyed__length", json!({})).await.unwrap();
+        turn.result().ok().filter(|result| result["isError"] != true).cloned()
+    })
+    .await?;
+    assert_eq!(length["content"][0]["text"], "11");
+    Ok(())
+}
+
+async fn names(client: &Modern) -> Vec<String> {
+    let turn = client.once("tools/list", json!({})).await.unwrap();
+    let tools = turn.result().unwrap()["tools"].as_array().unwrap().clone();
+    tools.iter().filter_map(|tool| tool["name"].as_str().map(str::to_owned)).collect()
+}
+
+#[tokio::test]
+async fn a_changed_file_connects_drops_and_swaps_just_that_server() -> Result<()> {
+    let home = Home::new(&json!({"workspace": "work"}))?;
+    std::fs::create_dir(home.folder.path().join("work"))?;
+    let list = home.folder.path().join("servers.yaml");
+    let hub = home.serve().await?;
+    let client = Modern::new(&hub.mcp(), json!({}), silent);
+    assert!(!names(&client).await.iter().any(|name| name == "servers_list"));
+    let write = |servers: Value| std::fs::write(&list, json!({"servers": servers}).to_string());
+    write(json!({"one": fixture()?, "two": fixture()?}))?;
+    eventually("both are listed", async || {
+        let names = names(&client).await;
+        let has = |name: &str| names.iter().any(|listed| listed == name);
+        (has("one__fix_echo") && has("two__fix_echo") && has("servers_list")).then_some(())
+    })
+    .await?;
+    let pid = hub.process.id().context("no process")?;
+    ask(&hub, "POST", "/servers/two/disconnect", None, &Value::Null).await?;
+    ask(&hub, "POST", "/servers/one/connect", None, &Value::Null).await?;
+    let kept = processes::below(pid);
+    // A call of the server that is swapped goes on where it began.
+    let slow = tokio::spawn({
+        let client = Modern::new(&hub.mcp(), json!({}), silent);
+        async move { client.tool("two__fix_sleep", json!({"ms": 1500})).await }
+    });
+    eventually("the call is under way", async || {
+        let list = look(&hub, "/servers/two").await.unwrap();
+        (list["servers"][0]["in_flight"] == 1).then_some(())
+    })
+    .await?;
+    let mut other = fixture()?;
+    other["timeout_seconds"] = json!(77);
+    write(json!({"one": fixture()?, "two": other, "three": fixture()?}))?;
+    eventually("the third is listed", async || {
+        names(&client).await.iter().any(|name| name == "three__fix_echo").then_some(())
+    })
+    .await?;
+    let turn = slow.await??;
+    assert!(turn.result()?["isError"] != true, "{:?}", turn.result());
+    // The one that did not change was not touched.
+    assert!(kept.iter().all(|process| process.is_alive()), "{kept:?}");
+    let (code, plan, said) = home.run(&["servers", "plan", "--json"]).await?;
+    assert_eq!(code, 0, "{plan} {said}");
+    assert!(
+        !plan.contains("swap") && !plan.contains("\"connect\""),
+        "what runs is what the file says: {plan}"
+    );
+    write(json!({"one": fixture()?}))?;
+    eventually("the others are gone", async || {
+        let names = names(&client).await;
+        (!names.iter().any(|name| name.starts_with("two__") || name.starts_with("three__"))).then_some(())
+    })
+    .await?;
+    // A broken file changes nothing, and the next good one counts.
+    std::fs::write(&list, "servers: {one: {comand: x}}")?;
+    write(json!({"one": fixture()?, "four": fixture()?}))?;
+    eventually("the fourth is listed", async || {
+        names(&client).await.iter().any(|name| name == "four__fix_echo").then_some(())
+    })
+    .await?;
+    assert!(kept.iter().all(|process| process.is_alive()), "{kept:?}");
+    Ok(())
+}

@@ -1,0 +1,231 @@
+//! Secrets wherever one can be put, calls that work and calls that fail, renewals, a crash; then everything that the hub wrote is
+//! searched for them.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    reason = "tests start the programs they test, and a missing member of a JSON value reads as null"
+)]
+
+#[path = "canary/hub.rs"]
+mod hub;
+#[path = "canary/search.rs"]
+mod search;
+#[path = "canary/world.rs"]
+mod world;
+
+use anyhow::{Context, Result, ensure};
+use hub::Hub;
+use octo_tests::eventually;
+use octo_tests::processes;
+use search::{Secrets, Written, forms};
+use serde_json::{Value, json};
+use std::os::unix::process::ExitStatusExt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::process::{Child, Command};
+use world::{World, secret};
+
+fn look(world: &Arc<Mutex<World>>) -> MutexGuard<'_, World> {
+    world.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a person's browser would bring back.
+fn back(open: &Value, code: &str) -> Result<String> {
+    let url = open["result"]["url"].as_str().with_context(|| format!("no address to open: {open}"))?;
+    let part = |name: &str| {
+        let found = url.split(['?', '&']).find_map(|part| part.strip_prefix(name)?.strip_prefix('='));
+        found.with_context(|| format!("no {name} in {url}"))
+    };
+    let to = part("redirect_uri")?.replace("%3A", ":").replace("%2F", "/");
+    Ok(format!("{to}?code={code}&state={}", part("state")?))
+}
+
+/// Logs in, and uses the login until it was renewed and at last lost.
+async fn use_login(hub: &mut Hub, world: &Arc<Mutex<World>>, code: &str) -> Result<()> {
+    let open = hub.call("server_login", json!({"server": "login"})).await?;
+    let answer = back(&open, code)?;
+    hub.works("server_login", json!({"server": "login", "answer": answer})).await?;
+    // A token is good for two seconds, and a login connects by itself.
+    eventually("the login is used and renewed", async || {
+        hub.works("login__works", json!({})).await.ok()?;
+        (look(world).renewals >= 3).then_some(())
+    })
+    .await?;
+    look(world).revoked = true;
+    let lost = eventually("the login is lost", async || {
+        let reply = hub.call("login__works", json!({})).await.ok()?;
+        (reply["success"] == false).then_some(reply)
+    })
+    .await?;
+    assert_eq!(lost["error"]["kind"], "unauthorized", "{lost}");
+    Ok(())
+}
+
+async fn use_everything(hub: &mut Hub) -> Result<()> {
+    hub.works("child__fix_echo", json!({"text": "hello"})).await?;
+    for server in ["header", "query", "keyed"] {
+        hub.works(&format!("{server}__works"), json!({})).await?;
+        hub.fails(&format!("{server}__fails"), json!({})).await?;
+    }
+    hub.fails("child__fix_fail", json!({"message": "no"})).await?;
+    // A program that ends, an address where nobody is, a server that repeats what it refuses.
+    for server in ["dies", "gone", "refused"] {
+        hub.fails("server_connect", json!({"server": server})).await?;
+        hub.fails(&format!("{server}__works"), json!({})).await?;
+    }
+    hub.works("servers_list", json!({})).await?;
+    hub.call_as_stranger("time_now", json!({})).await?;
+    for words in [
+        &["servers", "list", "--json"][..],
+        &["servers", "test"],
+        &["doctor"],
+        &["config", "show"],
+        &["tools", "--json", "--all"],
+        &["audit", "tail", "-n", "200", "--json"],
+        &["call", "child__fix_fail", "message=no"],
+        &["call", "refused__works"],
+    ] {
+        hub.command(words, "").await?;
+    }
+    Ok(())
+}
+
+/// A program may hold the variable that its entry names; nothing else may hold anything.
+fn look_at_programs(pid: u32, secrets: &Secrets, written: &mut Written) -> Result<()> {
+    let own = secrets["variable"].as_bytes();
+    let mut holders = 0;
+    for process in
+        processes::below(pid).into_iter().chain(processes::all().into_iter().filter(|one| one.pid == pid))
+    {
+        written.add(format!("cmdline of {} {}", process.name, process.pid), process.command_line());
+        // The hub itself was given its secrets in variables by whoever started it.
+        if process.pid == pid {
+            continue;
+        }
+        let environment = process.environment();
+        let variables = environment.split(|byte| *byte == 0);
+        let is_named = |variable: &[u8]| variable == [b"CHILD_API_KEY=", own].concat();
+        let others: Vec<&[u8]> = variables.filter(|variable| !is_named(variable)).collect();
+        holders += usize::from(others.len() < environment.split(|byte| *byte == 0).count());
+        written.add(format!("environ of {} {}", process.name, process.pid), others.join(&0));
+    }
+    ensure!(holders > 0, "no program has the variable that its entry names, so nothing was looked at");
+    Ok(())
+}
+
+#[tokio::test]
+async fn no_secret_is_found_in_anything_that_is_written() -> Result<()> {
+    let (base, world) = world::serve().await?;
+    let kinds = ["variable", "header", "query", "client", "key", "code", "master", "wrong"];
+    let mut secrets: Secrets = kinds.into_iter().map(|kind| (kind, secret(kind, 0))).collect();
+    let mut hub = Hub::start(&base, &secrets).await?;
+    secrets.insert("bearer", hub.bearer.clone());
+    let mut written = Written::default();
+
+    hub.command(&["login", "keyed"], &format!("{}\n", secrets["key"])).await?;
+    use_login(&mut hub, &world, &secrets["code"]).await?;
+    use_everything(&mut hub).await?;
+    look_at_programs(hub.pid()?, &secrets, &mut written)?;
+    eventually("spans are exported", async || (!look(&world).spans.is_empty()).then_some(())).await?;
+
+    // A crash, where the system would write a core.
+    assert_eq!(crash(&mut hub.process).await?, Core::None);
+
+    written.add_folder(hub.home.folder.path())?;
+    written.add_folder(hub.told.path())?;
+    written.add("spans", look(&world).spans.clone());
+    written.add("replies", hub.replies.join("\n"));
+    for (number, token) in look(&world).tokens.iter().enumerate() {
+        let name = if number % 2 == 0 { "access token" } else { "refresh token" };
+        let one = Secrets::from([(name, token.clone())]);
+        assert_eq!(written.find(&one), Vec::<String>::new());
+    }
+    assert_eq!(written.find(&secrets), Vec::<String>::new());
+    everything_was_there(&written, &world, &secrets)
+}
+
+/// The search means something only if the secrets were used and the places are where things are written.
+fn everything_was_there(written: &Written, world: &Arc<Mutex<World>>, secrets: &Secrets) -> Result<()> {
+    let world = look(world);
+    let travelled: String = world.seen.iter().map(|(path, secret)| format!("{path} {secret}\n")).collect();
+    let is_there = |secret: &str| {
+        forms(secret.as_bytes()).iter().any(|(_, form)| travelled.contains(&*String::from_utf8_lossy(form)))
+    };
+    for kind in ["header", "query", "client", "key", "code"] {
+        ensure!(is_there(&secrets[kind]), "the secret of the kind {kind} was never used");
+    }
+    ensure!(
+        world.tokens.len() >= 8 && world.tokens.iter().take(6).all(|token| is_there(token)),
+        "{:?}",
+        world.tokens
+    );
+    for place in [".db", "-wal", "hub.log", "stdout", "stderr", "spans", "replies"] {
+        ensure!(written.size(place) > 0, "nothing was written to {place}");
+    }
+    ensure!(written.text("hub.log").contains(r#""level":"TRACE""#), "not all levels were logged");
+    ensure!(written.text("replies").contains("it does not work"), "no failure was told");
+    Ok(())
+}
+
+/// What a crash has left.
+#[derive(Debug, PartialEq, Eq)]
+enum Core {
+    Written,
+    None,
+}
+
+async fn crash(process: &mut Child) -> Result<Core> {
+    let pid = process.id().context("it has ended")?;
+    ensure!(std::process::Command::new("kill").args(["-ABRT", &pid.to_string()]).status()?.success());
+    let status = process.wait().await?;
+    assert_eq!(status.signal(), Some(6));
+    Ok(if status.core_dumped() { Core::Written } else { Core::None })
+}
+
+/// A system that writes no cores at all would make the other test say too much.
+#[tokio::test]
+async fn this_system_writes_a_core_of_a_program_that_does_not_mind() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -c unlimited; exec sleep 60"]).current_dir(folder.path()).kill_on_drop(true);
+    let mut process = command.spawn()?;
+    // It is not the shell any more.
+    eventually("it sleeps", async || {
+        let pid = process.id()?;
+        processes::all().into_iter().find(|one| one.pid == pid && one.name == "sleep")
+    })
+    .await?;
+    assert_eq!(crash(&mut process).await?, Core::Written);
+    Ok(())
+}
+
+#[test]
+fn the_search_finds_what_is_there() -> Result<()> {
+    let secrets = Secrets::from([("planted", secret("planted", 1))]);
+    let planted = &secrets["planted"];
+    let folder = tempfile::tempdir()?;
+    std::fs::create_dir(folder.path().join("deep"))?;
+    for (number, before) in ["", "a", "ab"].into_iter().enumerate() {
+        // What the system's own encoders make of it, so that a mistake in ours is seen.
+        for (tool, args) in [("cat", &[][..]), ("base64", &["-w0"]), ("od", &["-An", "-tx1", "-v"])] {
+            let file = folder.path().join(format!("deep/{tool}{number}"));
+            let script = format!(
+                "printf %s '{before}{planted}:end' | {tool} {} | tr -d ' \\n' > {}",
+                args.join(" "),
+                file.display()
+            );
+            ensure!(std::process::Command::new("sh").args(["-c", &script]).status()?.success());
+        }
+    }
+    let mut written = Written::default();
+    written.add_folder(folder.path())?;
+    let found = written.find(&secrets);
+    for number in 0..3 {
+        for tool in ["cat", "base64", "od"] {
+            let place = format!("deep/{tool}{number}");
+            ensure!(found.iter().any(|found| found.ends_with(&place)), "{place} was overlooked: {found:?}");
+        }
+    }
+    assert_eq!(found.len(), 9, "{found:?}");
+    Ok(())
+}
