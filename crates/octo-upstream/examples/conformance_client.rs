@@ -223,6 +223,16 @@ const HERE: [&str; 3] = ["127.0.0.1", "localhost", "::1"];
 /// So many times a person is asked to log in.
 const LOGINS: usize = 3;
 
+/// The authorization server that an operator with a client secret would write into the settings.
+async fn issuer(net: &Net, url: &str) -> Result<String, Failure> {
+    let mut metadata = net.url(url)?;
+    metadata.set_path(&format!("/.well-known/oauth-protected-resource{}", metadata.path()));
+    let answer = net.send(Get::get(metadata)).await?;
+    let document: Value = serde_json::from_slice(&answer.body)?;
+    let issuer = document.pointer("/authorization_servers/0").and_then(Value::as_str);
+    Ok(issuer.ok_or("the server names no authorization server")?.to_owned())
+}
+
 /// A client that logs in when the server asks for it.
 struct Guest {
     logins: Logins,
@@ -231,7 +241,7 @@ struct Guest {
 }
 
 impl Guest {
-    fn new(url: &str) -> Result<Self, Failure> {
+    async fn new(url: &str) -> Result<Self, Failure> {
         let allow = HERE.map(ToOwned::to_owned).into();
         let net = Net::new(NetSpec { allow, ..NetSpec::default() })?;
         let mut identity = Identity::new("http://localhost:3000/callback");
@@ -246,6 +256,9 @@ impl Guest {
             let text = |name: &str| context.get(name).and_then(Value::as_str).map(ToOwned::to_owned);
             oauth.client_id = text("client_id");
             oauth.client_secret = text("client_secret").map(Secret::new);
+            if oauth.client_secret.is_some() {
+                oauth.issuer = Some(issuer(&net, url).await?);
+            }
         }
         logins.set(login);
         let mut spec = Spec::http("conformance", url);
@@ -294,7 +307,7 @@ impl Guest {
 
 async fn run(url: &str, name: &str) -> Result<(), Failure> {
     if name.starts_with("auth/") {
-        let guest = Guest::new(url)?;
+        let guest = Guest::new(url).await?;
         let outcome = guest.visit().await;
         guest.client.upstream.stop().await;
         return outcome;

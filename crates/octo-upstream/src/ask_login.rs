@@ -100,9 +100,12 @@ impl AskLogin {
         let name = self.source.name();
         let before = self.logins.moment(&cx.caller, name).await?;
         let (url, message) = match self.logins.begin(&cx.caller, name).await? {
-            Begun::Open { url, .. } => {
-                (url, format!("{name} needs a login. Open the address and agree; then the call goes on."))
-            }
+            Begun::Open { url, code_host, .. } => (
+                url,
+                format!(
+                    "{name} needs a login. Open the address and agree; the login code goes to {code_host}, and the call resumes."
+                ),
+            ),
             Begun::Enter { url, user_code, url_with_code, .. } => (
                 url_with_code.unwrap_or(url),
                 format!(

@@ -12,12 +12,14 @@
 mod bed;
 mod common;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use bed::{World, ada, log_in, logins, net, opened, upstream};
 use common::{Client, call, ready, until};
-use octo_grants::Credentials;
+use octo_grants::{Credentials, Secret};
 use octo_model::{Caller, Kind};
 use octo_toolkit::State as Listed;
-use octo_upstream::login::{Auth, Left, State};
+use octo_upstream::login::{Auth, Begun, Left, LoginSpec, State};
 use serde_json::json;
 
 #[tokio::test]
@@ -156,6 +158,103 @@ async fn a_private_authorization_server_must_be_named_by_the_operator() {
     // And the server may not turn to another one behind the operator's back.
     world.rules().protected = json!({});
     assert_eq!(named.begin(&ada(), "s").await.unwrap_err().kind, Kind::Denied);
+}
+
+/// A client that the operator has registered by hand, with or without the authorization server it is for.
+fn registered(world: &World, issuer: Option<&str>) -> LoginSpec {
+    let mut spec = world.spec("s");
+    spec.net = net(&["127.0.0.1"]);
+    if let Auth::OAuth(oauth) = &mut spec.auth {
+        oauth.client_id = Some("corp".to_owned());
+        oauth.client_secret = Some(Secret::new(CLIENT_SECRET));
+        oauth.issuer = issuer.map(ToOwned::to_owned);
+    }
+    spec
+}
+
+const CLIENT_SECRET: &str = "c4nary-of-the-operator";
+
+/// Whether anything that a server was sent holds the client secret, in a form or in a header.
+fn saw_client_secret(world: &World) -> bool {
+    let basic = STANDARD.encode(format!("corp:{CLIENT_SECRET}"));
+    let seen: Vec<String> = world.seen.lock().unwrap().iter().map(|seen| format!("{seen:?}")).collect();
+    seen.iter().any(|seen| seen.contains(CLIENT_SECRET) || seen.contains(&basic))
+}
+
+#[tokio::test]
+async fn a_client_secret_goes_only_to_the_issuer_of_the_settings() {
+    let secret_methods = json!({"token_endpoint_auth_methods_supported": ["client_secret_basic"]});
+    let only_device = json!({"authorization_endpoint": null});
+    for metadata in [secret_methods, only_device] {
+        // The server names itself, then another authorization server; it has metadata of its own, then none.
+        for (elsewhere, protected) in [(false, true), (true, true), (false, false)] {
+            let (world, attacker) = (World::start().await, World::start().await);
+            world.rules().metadata = metadata.clone();
+            attacker.rules().metadata = metadata.clone();
+            if elsewhere {
+                world.rules().protected = json!({"authorization_servers": [attacker.base]});
+            }
+            if !protected {
+                world
+                    .rules()
+                    .moved
+                    .insert("/.well-known/oauth-protected-resource/mcp".to_owned(), "/nothing".to_owned());
+            }
+            let unnamed = logins(&Credentials::until_the_end(), registered(&world, None));
+            let begun = unnamed.begin(&ada(), "s").await;
+            assert!(!saw_client_secret(&world) && !saw_client_secret(&attacker), "{metadata} {elsewhere}");
+            let error = begun.unwrap_err();
+            if protected {
+                assert_eq!(error.kind, Kind::Denied, "{error}");
+                assert!(error.text().contains("issuer: http://127.0.0.1"), "{error}");
+            }
+        }
+    }
+    let world = World::start().await;
+    world.rules().metadata = json!({"token_endpoint_auth_methods_supported": ["client_secret_basic"]});
+    let named = logins(&Credentials::until_the_end(), registered(&world, Some(&world.base)));
+    log_in(&world, &named, "s").await;
+    assert!(saw_client_secret(&world));
+    // The server turns to another authorization server: nothing of the first goes there.
+    let attacker = World::start().await;
+    world.rules().protected = json!({"authorization_servers": [attacker.base]});
+    assert_eq!(named.begin(&ada(), "s").await.unwrap_err().kind, Kind::Denied);
+    assert!(attacker.seen.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn endpoints_on_another_site_begin_no_login() {
+    for endpoint in [
+        "authorization_endpoint",
+        "token_endpoint",
+        "registration_endpoint",
+        "revocation_endpoint",
+        "device_authorization_endpoint",
+    ] {
+        let (world, genuine) = (World::start().await, World::start().await);
+        world.rules().metadata = json!({endpoint: format!("{}/x", genuine.base)});
+        let mut spec = world.spec("s");
+        spec.net = net(&["127.0.0.1"]);
+        let error = logins(&Credentials::until_the_end(), spec.clone()).begin(&ada(), "s").await.unwrap_err();
+        assert_eq!(error.kind, Kind::Denied, "{endpoint}: {error}");
+        assert!(error.text().contains("another site") && error.text().contains("`issuer"), "{error}");
+        assert!(world.asked("/register").is_empty() && genuine.seen.lock().unwrap().is_empty(), "{endpoint}");
+        // The operator knows that they belong together.
+        if let Auth::OAuth(oauth) = &mut spec.auth {
+            oauth.issuer = Some(world.base.clone());
+        }
+        if endpoint != "registration_endpoint" {
+            logins(&Credentials::until_the_end(), spec).begin(&ada(), "s").await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_login_says_which_host_receives_its_code() {
+    let world = World::start().await;
+    let logins = logins(&Credentials::until_the_end(), world.spec("s"));
+    let begun = logins.begin(&ada(), "s").await.unwrap();
+    assert!(matches!(&begun, Begun::Open { code_host, .. } if code_host == "127.0.0.1"), "{begun:?}");
 }
 
 #[tokio::test]

@@ -63,6 +63,20 @@ async fn a_code_is_entered_elsewhere_and_the_hub_asks_as_slowly_as_it_is_told() 
     upstream.stop().await;
 }
 
+/// Otherwise a server could have its own code entered on the page of somebody else's provider.
+#[tokio::test]
+async fn a_code_is_entered_on_the_issuers_own_site_only() {
+    let world = World::start().await;
+    let logins = logins(&Credentials::until_the_end(), device(&world));
+    world.rules().device_answer = json!({"verification_uri": "https://genuine.example/device"});
+    let error = logins.begin(&ada(), "s").await.unwrap_err();
+    assert!(error.kind == Kind::Denied && error.text().contains("another site"), "{error}");
+    assert_eq!(logins.status(&ada(), "s").await.unwrap().state, State::None);
+    world.rules().device_answer = json!({"verification_uri_complete": "https://genuine.example/device?c=1"});
+    let begun = logins.begin(&ada(), "s").await.unwrap();
+    assert!(matches!(&begun, Begun::Enter { url_with_code: None, .. }), "{begun:?}");
+}
+
 #[tokio::test]
 async fn a_code_that_is_declined_or_too_old_says_so() {
     for (answer, part) in [("access_denied", "declined"), ("expired_token", "expired")] {

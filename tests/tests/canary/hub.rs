@@ -41,7 +41,7 @@ fn settings(base: &str, sha256: &str) -> Result<Value> {
             "refused": {"url": format!("{base}/refused"), "headers": {"X-Api-Key": "${A_HEADER}"}},
             "query": {"url": format!("{base}/query?api_key=${{A_QUERY}}")},
             "gone": {"url": "http://127.0.0.1:1/mcp?api_key=${A_QUERY}"},
-            "login": {"url": format!("{base}/login"), "auth": {"type": "oauth2-pkce", "client_id": "hub", "client_secret": "${A_CLIENT}"}},
+            "login": {"url": format!("{base}/login"), "auth": {"type": "oauth2-pkce", "client_id": "hub", "client_secret": "${A_CLIENT}", "issuer": base}},
             "keyed": {"url": format!("{base}/keyed"), "auth": {"type": "api-key", "header": "X-Key", "shared": true}},
         },
     }))

@@ -2,7 +2,7 @@
 
 use super::issuer::{DEVICE_GRANT, Issuer};
 use super::settings::{Identity, OAuth};
-use super::web::{Web, is_on_this_machine};
+use super::web::{Web, is_on_this_machine, shown};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderValue;
@@ -100,6 +100,9 @@ pub(super) async fn identify(
     now: i64,
 ) -> Result<Client, ToolError> {
     if let Some(id) = &oauth.client_id {
+        if oauth.client_secret.is_some() && !web.trusts(&issuer.issuer) {
+            return Err(unnamed_issuer(&issuer.issuer));
+        }
         return Ok(Client::new(id.clone(), oauth.client_secret.clone(), issuer));
     }
     if issuer.client_id_metadata_document_supported
@@ -120,6 +123,15 @@ pub(super) async fn identify(
         store.put(&place(issuer), Secret::new(text), None).await?;
     }
     Ok(registered.client)
+}
+
+/// A secret belongs to one authorization server, and only the settings can say to which.
+fn unnamed_issuer(issuer: &str) -> ToolError {
+    ToolError::denied("The settings hold a client secret for this server, but not the authorization server it is for.").hint(format!(
+        "The server names {}. If that is who issued the secret, ask the operator to add `issuer: {}` to the server's `auth`. Nothing was sent.",
+        shown(issuer),
+        shown(issuer).trim_matches('`')
+    ))
 }
 
 async fn known(store: &Credentials, identity: &Identity, issuer: &Issuer, now: i64) -> Option<Client> {

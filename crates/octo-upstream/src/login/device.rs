@@ -3,7 +3,7 @@
 use super::authorize::{Started, Way};
 use super::client::Client;
 use super::grant::{Grant, Source};
-use super::issuer::DEVICE_GRANT;
+use super::issuer::{DEVICE_GRANT, Issuer};
 use super::settings::LoginSpec;
 use super::shelf::Shelf;
 use super::token::{self, Refused, seconds};
@@ -49,11 +49,12 @@ pub(super) struct Asked {
 
 pub(super) async fn ask(
     web: &Web<'_>,
-    endpoint: &str,
+    issuer: &Issuer,
     client: &Client,
     scopes: &[String],
     resource: &str,
 ) -> Result<Asked, ToolError> {
+    let endpoint = issuer.device_authorization_endpoint.as_deref().unwrap_or_default();
     let scope = scopes.join(" ");
     let mut form = vec![("resource", resource)];
     if !scope.is_empty() {
@@ -71,7 +72,8 @@ pub(super) async fn ask(
     if !is_plain(&answer.user_code) || answer.device_code.is_empty() {
         return Err(refused());
     }
-    let whole = answer.verification_uri_complete.and_then(|url| web.url(&url).ok());
+    let page = issuer.page_of_own(web, &answer.verification_uri)?;
+    let whole = answer.verification_uri_complete.and_then(|url| issuer.page_of_own(web, &url).ok());
     Ok(Asked {
         code: answer.device_code,
         interval: answer
@@ -81,7 +83,7 @@ pub(super) async fn ask(
             .map_or(INTERVAL, i64::cast_unsigned)
             .clamp(SHORTEST, LONGEST),
         user_code: answer.user_code,
-        url: web.url(&answer.verification_uri)?.into(),
+        url: page.into(),
         url_with_code: whole.map(String::from),
         life: answer.expires_in.as_ref().and_then(seconds).unwrap_or(LIFE).clamp(1, LIFE),
     })

@@ -1,8 +1,10 @@
 //! What an authorization server says of itself, as far as a login needs it.
 
-use super::web::Web;
+use super::site::is_same_site;
+use super::web::{Web, shown};
 use octo_model::ToolError;
 use serde::{Deserialize, Serialize};
+use url::Url;
 
 pub(super) const DEVICE_GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
 
@@ -24,7 +26,8 @@ pub(super) struct Issuer {
 }
 
 impl Issuer {
-    /// Every address in it keeps to the rules, or none of it is used.
+    /// Every address in it keeps to the rules, or none of it is used. Codes and secrets stay within the issuer's own site, unless
+    /// the settings name the issuer: otherwise it could show people another provider's page and take what that page returns.
     pub(super) fn checked(self, web: &Web<'_>) -> Result<Self, ToolError> {
         let all = [
             &self.authorization_endpoint,
@@ -34,9 +37,24 @@ impl Issuer {
             &self.device_authorization_endpoint,
         ];
         for address in all.into_iter().flatten() {
-            web.page(address)?;
+            self.page_of_own(web, address)?;
         }
         Ok(self)
+    }
+
+    /// An address of the issuer's own site, or any where the settings name the issuer.
+    pub(super) fn page_of_own(&self, web: &Web<'_>, address: &str) -> Result<Url, ToolError> {
+        let url = web.page(address)?;
+        if web.trusts(&self.issuer) || is_same_site(&web.url(&self.issuer)?, &url) {
+            return Ok(url);
+        }
+        Err(foreign(&self.issuer, address))
+    }
+
+    /// The host that a login's code goes to.
+    pub(super) fn code_host(&self) -> String {
+        let url = self.token_endpoint.as_deref().and_then(|url| Url::parse(url).ok());
+        url.and_then(|url| url.host_str().map(ToOwned::to_owned)).unwrap_or_default()
     }
 
     /// A person can log in with a browser.
@@ -67,4 +85,17 @@ impl Issuer {
                 .hint("Its metadata are wrong; its operator must mend them.")
         })
     }
+}
+
+/// An issuer whose endpoint lies on another site.
+fn foreign(issuer: &str, address: &str) -> ToolError {
+    ToolError::denied(format!(
+        "The authorization server {} sends logins on to {}, which is another site.",
+        shown(issuer),
+        shown(address)
+    ))
+    .hint(format!(
+        "Nothing was sent to either. If both belong together, name the authorization server in the server's `auth`: `issuer: {}`.",
+        shown(issuer).trim_matches('`')
+    ))
 }

@@ -34,8 +34,9 @@ pub struct Logins(pub(super) Arc<Shelf>);
 /// What a person has to do to log in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Begun {
-    /// Open the address; afterwards the browser comes back to the hub, or its last address is pasted.
-    Open { url: String, expires_in: i64 },
+    /// Open the address; afterwards the browser comes back to the hub, or its last address is pasted. The code that it brings
+    /// goes to `code_host`.
+    Open { url: String, code_host: String, expires_in: i64 },
     /// Open the address on any machine and enter the code.
     Enter { url: String, user_code: String, url_with_code: Option<String>, expires_in: i64 },
     /// Give the API key to [`Logins::complete`].
@@ -155,7 +156,7 @@ impl Logins {
         let started = plan.started(Way::Browser { verifier: verifier.clone(), redirect: redirect.clone() });
         let url = authorize::address(endpoint, &started, &verifier, &redirect, &state);
         self.wait(account, &started, hashed(&state), LIFE).await?;
-        Ok(Begun::Open { url, expires_in: LIFE })
+        Ok(Begun::Open { url, code_host: started.issuer.code_host(), expires_in: LIFE })
     }
 
     async fn enter(
@@ -165,8 +166,8 @@ impl Logins {
         account: Key,
         plan: Plan,
     ) -> Result<Begun, ToolError> {
-        let endpoint = plan.found.issuer.device_authorization_endpoint.as_deref().unwrap_or_default();
-        let asked = device::ask(web, endpoint, &plan.client, &plan.scopes, &plan.found.resource).await?;
+        let asked =
+            device::ask(web, &plan.found.issuer, &plan.client, &plan.scopes, &plan.found.resource).await?;
         let started = plan.started(Way::Device { code: asked.code, interval: asked.interval });
         // A little longer than the code, so that its end can be told from a login that was cancelled.
         let life = asked.life.saturating_add(GRACE);

@@ -16,6 +16,7 @@ mod moment;
 mod renew;
 mod settings;
 mod shelf;
+mod site;
 mod status;
 mod token;
 mod web;

@@ -23,6 +23,8 @@ pub(super) struct Web<'a> {
     net: &'a Net,
     /// The servers that the operator has named; these may be private.
     named: Vec<Url>,
+    /// The authorization server that the settings name.
+    issuer: Option<&'a str>,
 }
 
 impl<'a> Web<'a> {
@@ -32,7 +34,8 @@ impl<'a> Web<'a> {
             Auth::Key(_) => None,
         };
         let named = spec.url.as_deref().into_iter().chain(issuer);
-        Self { net: &spec.net, named: named.filter_map(|url| Url::parse(url).ok()).collect() }
+        let named = named.filter_map(|url| Url::parse(url).ok()).collect();
+        Self { net: &spec.net, named, issuer }
     }
 
     /// An address that secrets may be sent to: encrypted, or on this machine, or the very server that was named without.
@@ -52,6 +55,11 @@ impl<'a> Web<'a> {
             return Err(strange(text));
         }
         Ok(url)
+    }
+
+    /// Whether the settings name this authorization server, letter by letter.
+    pub(super) fn trusts(&self, issuer: &str) -> bool {
+        self.issuer == Some(issuer)
     }
 
     fn is_named(&self, url: &Url) -> bool {

@@ -93,13 +93,13 @@ impl Output {
 
 fn told(name: &str, begun: Begun) -> Output {
     match begun {
-        Begun::Open { url, expires_in } => Output {
+        Begun::Open { url, code_host, expires_in } => Output {
             url: Some(url),
             expires_in: Some(expires_in),
             ..Output::new(
                 "open",
                 format!(
-                    "Open the address in a browser and agree. If its last page cannot be shown, paste that page's whole address as `answer` of server_login for {name}."
+                    "Open the address in a browser and agree; the login code then goes to {code_host}. If its last page cannot be shown, paste that page's whole address as `answer` of server_login for {name}."
                 ),
             )
         },

@@ -49,6 +49,8 @@ pub struct Rules {
     /// The answers to a device that asks, in turn; the last one stays.
     pub device: Vec<&'static str>,
     pub interval: u64,
+    /// Members that replace those of the answer with a device's code.
+    pub device_answer: Value,
     codes: HashMap<String, Value>,
     pub access: HashMap<String, String>,
     refresh: HashMap<String, String>,
@@ -102,6 +104,7 @@ impl World {
             moved: HashMap::new(),
             device: vec!["granted"],
             interval: 1,
+            device_answer: json!({}),
             codes: HashMap::new(),
             access: HashMap::new(),
             refresh: HashMap::new(),
@@ -200,9 +203,8 @@ impl Rules {
             "/token" => self.token(seen),
             "/device" => {
                 let (code, interval) = (self.mint("device"), self.interval);
-                json_body(
-                    json!({"device_code": code, "user_code": "ABCD-1234", "verification_uri": format!("{own}/go"), "verification_uri_complete": format!("{own}/go?c=ABCD-1234"), "expires_in": 60, "interval": interval}),
-                )
+                let usual = json!({"device_code": code, "user_code": "ABCD-1234", "verification_uri": format!("{own}/go"), "verification_uri_complete": format!("{own}/go?c=ABCD-1234"), "expires_in": 60, "interval": interval});
+                json_body(merged(usual, &self.device_answer))
             }
             "/revoke" => {
                 let token = seen.form["token"].clone();

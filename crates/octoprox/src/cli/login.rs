@@ -81,8 +81,8 @@ impl Login {
             };
             let ended = match begun {
                 Begun::Key => self.key(&place, &mut interrupts).await,
-                Begun::Open { url, expires_in } => {
-                    self.open(&url, expires_in, &door)?;
+                Begun::Open { url, code_host, expires_in } => {
+                    self.open(&url, &code_host, expires_in, &door)?;
                     let (heard, inbox) = mpsc::channel(16);
                     let serving = door.serve(&place, heard.clone());
                     tokio::spawn(lines(heard));
@@ -100,10 +100,14 @@ impl Login {
         })
     }
 
-    fn open(&self, url: &str, expires_in: i64, door: &Door) -> Result<(), Failure> {
-        say("Open this address in a browser, on any machine, and agree to what is asked:");
+    fn open(&self, url: &str, code_host: &str, expires_in: i64, door: &Door) -> Result<(), Failure> {
+        say(&format!(
+            "Open this address in a browser, on any machine, and agree to what is asked. The login code goes to {code_host}:"
+        ));
         if self.json {
-            out::data(&json!({"next": "open", "url": url, "expires_in": expires_in}).to_string())?;
+            let opened =
+                json!({"next": "open", "url": url, "code_host": code_host, "expires_in": expires_in});
+            out::data(&opened.to_string())?;
         } else {
             out::data(url)?;
         }

@@ -24,10 +24,11 @@ pub struct ServerAuth {
     /// Client that was registered with the service by hand; without it the hub registers itself.
     #[serde(default)]
     pub client_id: Option<String>,
-    /// Secret of that client, when it has one.
+    /// Secret of that client, when it has one. It is sent only to `issuer`, which must be set as well.
     #[serde(default)]
     pub client_secret: Option<Secret>,
-    /// Authorization server, where the service does not name it, or names a private one.
+    /// Authorization server. Set it where the service does not name it, where it is private, where its endpoints lie on another
+    /// site, and beside `client_secret`.
     #[serde(default)]
     pub issuer: Option<String>,
     /// What is asked for in the login; what the service names when it is empty.
