@@ -1,4 +1,4 @@
-//! Many clients that do nothing, and many that went away: what they cost, and that it comes back.
+//! Clients that do nothing, that went away, that never read or that ask for far too much: what they cost, and that it comes back.
 
 #![allow(
     clippy::disallowed_methods,
@@ -15,6 +15,7 @@ use octo_tests::http::Http;
 use octo_tests::hub::{Home, Server};
 use serde_json::json;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -174,5 +175,154 @@ async fn abandoned_sessions_are_gone_after_their_idle_limit() -> Result<()> {
     let limit = before + before / 10;
     let back = eventually("memory is back", async || (resident(&server).ok()? <= limit).then_some(())).await;
     back.with_context(|| format!("{before} bytes before, {peak} at the peak, {:?} now", resident(&server)))?;
+    Ok(())
+}
+
+/// Bytes above idle that one caller may make the hub take.
+const MAX_GROWTH: usize = 150 << 20;
+
+/// Runs `work` while the hub's memory and its answers to `/health` are watched: the growth, and the slowest answer.
+async fn watched<T>(server: &Server, work: impl Future<Output = Result<T>>) -> Result<(T, usize, Duration)> {
+    let (before, mut peak, mut slowest) = (resident(server)?, 0, Duration::ZERO);
+    let (http, health) = (Http::default(), format!("{}/health", server.base));
+    let mut work = std::pin::pin!(work);
+    loop {
+        let asked = Instant::now();
+        http.get(&health, &[]).await?.text().await?;
+        slowest = slowest.max(asked.elapsed());
+        peak = peak.max(resident(server)?);
+        tokio::select! {
+            done = &mut work => {
+                peak = peak.max(resident(server)?);
+                return Ok((done?, peak.saturating_sub(before), slowest));
+            }
+            () = tokio::time::sleep(Duration::from_millis(20)) => {}
+        }
+    }
+}
+
+const JSON: &[(&str, &str)] = &[("accept", "application/json, text/event-stream")];
+
+/// A session of the revision that has batches.
+async fn old_session(server: &Server) -> Result<String> {
+    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-03-26",
+        "capabilities": {}, "clientInfo": {"name": "batch", "version": "1"}}});
+    let answer = Http::default().post(&server.mcp(), JSON, &hello).await?;
+    Ok(answer.header("mcp-session-id").context("no session")?.to_owned())
+}
+
+#[tokio::test]
+async fn a_batch_costs_no_more_than_its_bounds() -> Result<()> {
+    let home = Home::new(&json!({}))?;
+    let server = home.serve().await?;
+    let http = Http::default();
+    let list = |id: usize| json!({"jsonrpc": "2.0", "id": id, "method": "tools/list"});
+    let batch = |count: usize| serde_json::Value::from((0..count).map(list).collect::<Vec<_>>());
+    let session = old_session(&server).await?;
+    let named = [JSON[0], ("mcp-session-id", session.as_str())];
+
+    let ((), growth, slowest) = watched(&server, async {
+        // As large as a body may be, without a session and with one.
+        for headers in [JSON, &named] {
+            let answer = http.post(&server.mcp(), headers, &batch(80_000)).await?;
+            ensure!(answer.status == 400, "{}", answer.status);
+            ensure!(answer.text().await?.contains("at most 50 messages"));
+        }
+        let answer = http.post(&server.mcp(), JSON, &batch(2)).await?;
+        ensure!(answer.status == 400 && answer.text().await?.contains("needs a session"));
+        let text = http.post(&server.mcp(), &named, &batch(50)).await?.text().await?;
+        let answers: Vec<serde_json::Value> = serde_json::from_str(&text)?;
+        ensure!(
+            answers.len() == 50 && text.len() < 4 << 20,
+            "{} answers, {} bytes",
+            answers.len(),
+            text.len()
+        );
+        ensure!(answers[0]["result"]["tools"].is_array(), "{}", answers[0]);
+        ensure!(answers[49]["error"]["message"].as_str().is_some_and(|why| why.contains("Send it again")));
+        Ok(())
+    })
+    .await?;
+    println!("batches: {growth} bytes above idle, /health within {slowest:?}");
+    ensure!(growth < MAX_GROWTH, "{growth} bytes");
+    Ok(())
+}
+
+#[tokio::test]
+async fn refused_subscriptions_leave_nothing_behind_and_are_recorded() -> Result<()> {
+    let home = Home::new(&json!({}))?;
+    let server = home.serve().await?;
+    let http = Http::default();
+    let session = old_session(&server).await?;
+    let named = [JSON[0], ("mcp-session-id", session.as_str())];
+    let subscribe = |uri: String| json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": {"uri": uri}});
+    let url = server.mcp();
+    let ((), growth, slowest) = watched(&server, async {
+        let long = "x".repeat(3_900_000);
+        for headers in [JSON, &named] {
+            for _ in 0..20 {
+                let uri = format!("octoprox://results/{long}");
+                let answer = http.post(&url, headers, &subscribe(uri)).await?.text().await?;
+                ensure!(answer.len() < 2_000 && answer.contains("\"error\""), "{} bytes", answer.len());
+            }
+        }
+        let mut tasks = JoinSet::new();
+        for part in 0..8 {
+            let (url, session) = (url.clone(), session.clone());
+            tasks.spawn(async move {
+                let http = Http::default();
+                let named = [JSON[0], ("mcp-session-id", session.as_str())];
+                for number in 0..REFUSED / 8 {
+                    let uri = format!("octoprox://results/{part}-{number}");
+                    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": {"uri": uri}});
+                    let answer = http.post(&url, &named, &body).await?.text().await?;
+                    ensure!(answer.contains("\"error\""), "{answer}");
+                }
+                Ok(())
+            });
+        }
+        while let Some(done) = tasks.join_next().await {
+            done??;
+        }
+        Ok(())
+    })
+    .await?;
+    println!("{REFUSED} refused subscriptions: {growth} bytes above idle, /health within {slowest:?}");
+    ensure!(growth < MAX_GROWTH, "{growth} bytes");
+    drop(server);
+    let records = home.audit(20).await?;
+    ensure!(records.iter().any(|record| record.to_string().contains("resources/subscribe")), "{records:?}");
+    Ok(())
+}
+
+/// Refused subscriptions; all of them where the program is an optimised one.
+const REFUSED: usize = if cfg!(debug_assertions) { 4_000 } else { 100_000 };
+
+/// Connections that bring no token make room for those that do.
+#[tokio::test]
+async fn silent_strangers_keep_nobody_out() -> Result<()> {
+    let (_, token, said) = Home::new(&json!({}))?.run(&["token", "new", "ada"]).await?;
+    let sha256 = said.split("sha256: ").nth(1).context("no hash")?.trim();
+    let home = Home::new(&json!({"auth": {"tokens": [{"name": "ada", "sha256": sha256}]}}))?;
+    let server = home.serve().await?;
+    let host: Arc<str> = server.base.trim_start_matches("http://").into();
+    let mut silent = Vec::new();
+    for _ in 0..100 {
+        let mut wire = Wire::connect(&host).await?;
+        // The preface of HTTP/2 and empty settings.
+        wire.stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await?;
+        silent.push(wire);
+    }
+    // One that has proven who it is stays, although it is as silent.
+    let mut known = Wire::connect(&host).await?;
+    let request =
+        format!("GET /tools HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {}\r\n\r\n", token.trim());
+    ensure!(known.exchange(&request).await?.starts_with("HTTP/1.1 200"));
+    let begun = Instant::now();
+    for mut wire in silent {
+        let mut rest = Vec::new();
+        let ended = tokio::time::timeout(Duration::from_secs(20), wire.stream.read_to_end(&mut rest)).await;
+        ensure!(ended.is_ok(), "a silent connection is open after {:?}", begun.elapsed());
+    }
     Ok(())
 }

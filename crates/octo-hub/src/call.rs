@@ -129,7 +129,7 @@ fn rename(op: &mut Op, key: &str) {
             op.params.set("ref", reference.with("name", key));
         }
     }
-    if op.method != Method::ReadResource {
+    if !op.method.is_about_resource() {
         op.name = key.to_owned();
     }
 }

@@ -14,7 +14,7 @@ use crate::shape::ShapeSettings;
 use crate::telemetry::Tracer;
 use crate::view::View;
 use crate::watches::Watches;
-use octo_model::{Caller, Json, Members, Method, Op, ToolError};
+use octo_model::{Caller, Json, Members, Op, ToolError};
 use octo_toolkit::{Lists, Source, State};
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,7 +48,7 @@ pub struct Hub {
     pub(crate) ledger: Arc<dyn Ledger>,
     pub(crate) spills: Arc<dyn Spills>,
     pub(crate) tracer: Option<Arc<dyn Tracer>>,
-    watches: Watches,
+    pub(crate) watches: Arc<Watches>,
 }
 
 impl Hub {
@@ -67,7 +67,7 @@ impl Hub {
             ledger: parts.ledger,
             spills: parts.spills,
             tracer: parts.tracer,
-            watches: Watches::default(),
+            watches: Arc::default(),
         });
         tokio::spawn(forget_on_change(Arc::downgrade(&hub), hub.changes()));
         Ok(hub)
@@ -137,19 +137,6 @@ impl Hub {
             Some(handle) => self.spills.load(caller, &handle).await?.members().map_err(ToolError::internal),
             None => Ok(result),
         }
-    }
-
-    /// Starts or ends watching a resource for a caller who may read it.
-    pub async fn watch(&self, profile: &str, caller: &Caller, uri: &str, on: bool) -> Result<(), ToolError> {
-        let view = self.view(profile)?;
-        let op =
-            Op { method: Method::ReadResource, name: uri.to_owned(), params: octo_model::Members::new() };
-        let entry = view.find(&op).ok_or_else(|| view.missing(&op))?;
-        self.policy.decide(caller, &entry)?;
-        if self.watches.changes(&format!("{} {uri}", entry.source_name()), on) {
-            entry.item.source.watch(uri, on).await?;
-        }
-        Ok(())
     }
 }
 

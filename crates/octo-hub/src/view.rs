@@ -218,7 +218,7 @@ impl View {
         let found = match op.method {
             Method::CallTool => self.named(ListKind::Tools, &op.name).cloned(),
             Method::GetPrompt => self.named(ListKind::Prompts, &op.name).cloned(),
-            Method::ReadResource => self.resource(&op.name),
+            Method::ReadResource | Method::Subscribe | Method::Unsubscribe => self.resource(&op.name),
             Method::Complete => self.completed(op),
         };
         found.or_else(|| self.passed_on(op))
@@ -233,7 +233,9 @@ impl View {
             Method::Complete if op.params.object("ref").get("name").is_some() => {
                 (ListKind::Prompts, op.name.as_str())
             }
-            Method::ReadResource | Method::Complete => (ListKind::Resources, UNLISTED),
+            Method::ReadResource | Method::Subscribe | Method::Unsubscribe | Method::Complete => {
+                (ListKind::Resources, UNLISTED)
+            }
         };
         Some(unlisted(source, kind, key, &op.name))
     }
@@ -265,12 +267,12 @@ impl View {
         let what = match op.method {
             Method::CallTool => "tool",
             Method::GetPrompt => "prompt",
-            Method::ReadResource => "resource",
+            Method::ReadResource | Method::Subscribe | Method::Unsubscribe => "resource",
             Method::Complete => "prompt or template",
         };
         let message = format!("There is no {what} `{}`.", op.name);
-        let data = (op.method == Method::ReadResource)
-            .then(|| Members::new().with("uri", op.name.as_str()).to_json());
+        let data =
+            op.method.is_about_resource().then(|| Members::new().with("uri", op.name.as_str()).to_json());
         let code = if data.is_some() { -32002 } else { -32602 };
         let error = RpcError { code, message: message.clone(), data };
         ToolError::not_found(message).hint(self.way_out(op)).rpc(error)

@@ -1,27 +1,96 @@
-//! How many clients watch each resource: a source hears of the first and of the last.
+//! Subscriptions to resources: a source hears of a resource's first subscriber and of its last.
 
+use octo_model::ToolError;
+use octo_toolkit::Source;
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// How many subscribers each resource of each source has.
 #[derive(Default)]
-pub struct Watches(Mutex<HashMap<String, usize>>);
+pub struct Watches(Mutex<HashMap<Key, Arc<Count>>>);
+
+/// A source by its address, which stays its own as long as a subscription holds the source.
+type Key = (usize, String);
+/// Locked while the source is asked, so that two who come together ask it once and both know its answer.
+type Count = tokio::sync::Mutex<usize>;
 
 impl Watches {
-    /// Counts one more or one less, and tells whether the source must hear of it.
-    pub fn changes(&self, key: &str, on: bool) -> bool {
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if on {
-            let count = counts.entry(key.to_owned()).or_default();
-            *count += 1;
-            return *count == 1;
+    fn all(&self) -> MutexGuard<'_, HashMap<Key, Arc<Count>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a subscriber once the source has agreed.
+    pub async fn begin(
+        self: &Arc<Self>,
+        source: &Arc<dyn Source>,
+        uri: &str,
+    ) -> Result<Subscription, ToolError> {
+        let interest = Interest::new(self, source, uri);
+        let mut subscribers = interest.count.lock().await;
+        if *subscribers == 0 {
+            source.watch(uri, true).await?;
         }
-        match counts.get_mut(key) {
-            Some(count) if *count > 1 => {
-                *count -= 1;
-                false
-            }
-            Some(_) => counts.remove(key).is_some(),
-            None => false,
+        *subscribers += 1;
+        drop(subscribers);
+        Ok(Subscription(Some(interest)))
+    }
+
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        self.all().len()
+    }
+}
+
+/// Somebody who looks at a count. The last one to go takes a count of nobody out of the table.
+struct Interest {
+    watches: Arc<Watches>,
+    source: Arc<dyn Source>,
+    key: Key,
+    count: Arc<Count>,
+}
+
+impl Interest {
+    fn new(watches: &Arc<Watches>, source: &Arc<dyn Source>, uri: &str) -> Self {
+        let key = (Arc::as_ptr(source).addr(), uri.to_owned());
+        let count = Arc::clone(watches.all().entry(key.clone()).or_default());
+        Self { watches: Arc::clone(watches), source: Arc::clone(source), key, count }
+    }
+
+    async fn leave(self) -> Result<(), ToolError> {
+        let mut subscribers = self.count.lock().await;
+        *subscribers = subscribers.saturating_sub(1);
+        if *subscribers == 0 { self.source.watch(&self.key.1, false).await } else { Ok(()) }
+    }
+}
+
+impl Drop for Interest {
+    fn drop(&mut self) {
+        let mut all = self.watches.all();
+        // The table's and this one.
+        let is_last = Arc::strong_count(&self.count) <= 2;
+        if is_last && self.count.try_lock().is_ok_and(|subscribers| *subscribers == 0) {
+            all.remove(&self.key);
+        }
+    }
+}
+
+/// One subscription of one client. Dropping it ends it.
+pub struct Subscription(Option<Interest>);
+
+impl Subscription {
+    /// Ends it, and waits until the source knows.
+    pub async fn end(mut self) -> Result<(), ToolError> {
+        match self.0.take() {
+            Some(interest) => interest.leave().await,
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        if let (Some(interest), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current()) {
+            runtime.spawn(interest.leave());
         }
     }
 }
@@ -29,14 +98,82 @@ impl Watches {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use octo_model::{Members, Op};
+    use octo_toolkit::{BoxFuture, Cx, Listing, Peer, State};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use tokio::sync::watch;
 
-    #[test]
-    fn the_first_and_the_last_count() {
-        let watches = Watches::default();
-        let steps =
-            [(true, true), (true, false), (false, false), (false, true), (false, false), (true, true)];
-        for (on, told) in steps {
-            assert_eq!(watches.changes("a", on), told);
+    #[derive(Default)]
+    struct Diary {
+        refuses: AtomicBool,
+        heard: Mutex<Vec<(String, bool)>>,
+    }
+
+    impl Source for Diary {
+        fn name(&self) -> &str {
+            "diary"
         }
+
+        fn is_native(&self) -> bool {
+            true
+        }
+
+        fn listing(&self) -> watch::Receiver<Listing> {
+            watch::channel(Listing { state: State::Ready, lists: Arc::default(), version: 0 }).1
+        }
+
+        fn run<'a>(
+            &'a self,
+            _: Op,
+            _: &'a Cx,
+            _: &'a Arc<dyn Peer>,
+        ) -> BoxFuture<'a, Result<Members, ToolError>> {
+            Box::pin(async { Ok(Members::new()) })
+        }
+
+        fn watch<'a>(&'a self, uri: &'a str, on: bool) -> BoxFuture<'a, Result<(), ToolError>> {
+            Box::pin(async move {
+                tokio::task::yield_now().await;
+                if on && self.refuses.load(Ordering::Relaxed) {
+                    return Err(ToolError::invalid("no"));
+                }
+                self.heard.lock().unwrap().push((uri.to_owned(), on));
+                Ok(())
+            })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_source_hears_of_the_first_and_of_the_last() {
+        let diary = Arc::new(Diary::default());
+        let source: Arc<dyn Source> = Arc::clone(&diary) as _;
+        let watches = Arc::new(Watches::default());
+        let (one, two) = tokio::join!(watches.begin(&source, "a:1"), watches.begin(&source, "a:1"));
+        assert_eq!(*diary.heard.lock().unwrap(), [("a:1".to_owned(), true)]);
+        one.unwrap().end().await.unwrap();
+        assert_eq!(diary.heard.lock().unwrap().len(), 1, "the other one still wants it");
+        drop(two.unwrap());
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(diary.heard.lock().unwrap().last(), Some(&("a:1".to_owned(), false)));
+        assert_eq!(watches.len(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_refused_subscription_leaves_nothing_behind() {
+        let diary = Arc::new(Diary::default());
+        diary.refuses.store(true, Ordering::Relaxed);
+        let source: Arc<dyn Source> = Arc::clone(&diary) as _;
+        let watches = Arc::new(Watches::default());
+        for number in 0..100 {
+            assert!(watches.begin(&source, &format!("a:{number}")).await.is_err());
+        }
+        let (one, two) = tokio::join!(watches.begin(&source, "a"), watches.begin(&source, "a"));
+        assert!(one.is_err() && two.is_err());
+        // Nor does one that nobody waited for.
+        drop(futures_util::FutureExt::now_or_never(watches.begin(&source, "b")));
+        assert_eq!(watches.len(), 0);
+        assert!(diary.heard.lock().unwrap().is_empty());
     }
 }

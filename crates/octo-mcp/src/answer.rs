@@ -85,13 +85,13 @@ impl Mcp {
 fn item_name(method: Method, params: &Members) -> Result<String, RpcError> {
     let name = match method {
         Method::CallTool | Method::GetPrompt => params.text("name"),
-        Method::ReadResource => params.text("uri"),
+        Method::ReadResource | Method::Subscribe | Method::Unsubscribe => params.text("uri"),
         Method::Complete => {
             let reference = params.object("ref");
             reference.text("name").or_else(|| reference.text("uri"))
         }
     };
-    let member = if method == Method::ReadResource { "uri" } else { "name" };
+    let member = if method.is_about_resource() { "uri" } else { "name" };
     name.ok_or_else(|| rpc(code::INVALID_PARAMS, format!("{} needs a {member}.", method.as_str())))
 }
 

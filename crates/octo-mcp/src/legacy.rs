@@ -6,8 +6,9 @@ use crate::mcp::Mcp;
 use crate::peer::{LegacyPeer, Outbox};
 use crate::reply::rpc;
 use crate::session::Session;
-use octo_model::{Members, Method, RpcError};
-use octo_toolkit::{Ask, Peer};
+use octo_hub::MAX_SUBSCRIPTIONS;
+use octo_model::{Members, Method, RpcError, ToolError};
+use octo_toolkit::{Alone, Ask, Peer};
 use octo_wire::Level;
 use octo_wire::{code, meta};
 use std::sync::Arc;
@@ -32,8 +33,8 @@ impl Mcp {
             None => match method {
                 "ping" => Ok(Members::new()),
                 "logging/setLevel" => set_level(&session, &params),
-                "resources/subscribe" => self.watch(&session, &params, true).await,
-                "resources/unsubscribe" => self.watch(&session, &params, false).await,
+                "resources/subscribe" => self.subscribe(&session, params, cancel).await,
+                "resources/unsubscribe" => self.unsubscribe(&session, params, cancel).await,
                 _ => Err(unknown(method)),
             },
         }
@@ -70,16 +71,50 @@ impl Mcp {
         Err(rpc(code::INTERNAL, "The server behind the hub keeps asking. Give it all it needs at once."))
     }
 
-    async fn watch(&self, session: &Session, params: &Members, on: bool) -> Result<Members, RpcError> {
-        let uri =
-            params.text("uri").ok_or_else(|| rpc(code::INVALID_PARAMS, "A subscription needs a uri."))?;
-        let client = &session.client;
-        self.hub.watch(&client.profile, &client.caller, &uri, on).await.map_err(|error| {
-            error.rpc.clone().map_or_else(|| rpc(code::INVALID_PARAMS, error.text()), |error| *error)
-        })?;
-        session.watch(&uri, on);
+    async fn subscribe(
+        &self,
+        session: &Session,
+        params: Members,
+        cancel: CancellationToken,
+    ) -> Result<Members, RpcError> {
+        let request = self.request(&session.client, Method::Subscribe, params, Arc::new(Alone), cancel)?;
+        let uri = request.op.name.clone();
+        if session.subscribes(&uri) {
+            return Ok(Members::new());
+        }
+        if !session.may_subscribe() {
+            let why = if session.is_transient() {
+                "A subscription needs a session. Send initialize, and then Mcp-Session-Id with each request."
+                    .to_owned()
+            } else {
+                format!(
+                    "This session has {MAX_SUBSCRIPTIONS} subscriptions already. End one with resources/unsubscribe."
+                )
+            };
+            return Err(rpc(code::INVALID_PARAMS, why));
+        }
+        let subscription = self.hub.subscribe(&request).await.map_err(refusal)?;
+        session.subscribe(uri, subscription);
         Ok(Members::new())
     }
+
+    /// What this session has not subscribed to is nobody else's to end.
+    async fn unsubscribe(
+        &self,
+        session: &Session,
+        params: Members,
+        cancel: CancellationToken,
+    ) -> Result<Members, RpcError> {
+        let request = self.request(&session.client, Method::Unsubscribe, params, Arc::new(Alone), cancel)?;
+        if let Some(subscription) = session.unsubscribe(&request.op.name) {
+            self.hub.unsubscribe(&request, subscription).await.map_err(refusal)?;
+        }
+        Ok(Members::new())
+    }
+}
+
+fn refusal(error: ToolError) -> RpcError {
+    error.rpc.clone().map_or_else(|| rpc(code::INVALID_PARAMS, error.text()), |error| *error)
 }
 
 fn set_level(session: &Session, params: &Members) -> Result<Members, RpcError> {

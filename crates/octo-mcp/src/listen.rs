@@ -7,20 +7,23 @@ use crate::notice::{Filter, notice};
 use crate::reply::rpc;
 use crate::task::Task;
 use crate::tasks::needs_tasks;
-use octo_hub::Change;
-use octo_model::{Json, Members, RpcError};
+use octo_hub::{Change, MAX_SUBSCRIPTIONS, Subscription};
+use octo_model::{Json, Members, Method, RpcError};
+use octo_toolkit::Alone;
 use octo_wire::{Id, Message, code, meta};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio::sync::{broadcast, watch};
+use tokio_util::sync::CancellationToken;
 
-/// One subscription. Dropping it ends its watches.
+/// One `subscriptions/listen`. Dropping it ends its subscriptions.
 pub struct Listening {
     mcp: Arc<Mcp>,
-    client: Client,
     id: Id,
     filter: Filter,
     changes: broadcast::Receiver<Change>,
+    /// Held for as long as the subscription lasts.
+    _subscriptions: Vec<Subscription>,
     /// Tasks that have not been told to their end.
     tasks: Vec<Followed>,
 }
@@ -41,13 +44,23 @@ impl Mcp {
         let wanted = params.object("notifications");
         let tasks = self.followed(client, &wanted)?;
         let mut filter = Filter::of(&wanted);
+        if filter.uris.len() > MAX_SUBSCRIPTIONS {
+            let why = format!("At most {MAX_SUBSCRIPTIONS} resources can be subscribed to at once.");
+            return Err(rpc(code::INVALID_PARAMS, why));
+        }
         let changes = self.hub.changes();
+        let mut subscriptions = Vec::new();
         for uri in std::mem::take(&mut filter.uris) {
-            if self.hub.watch(&client.profile, &client.caller, &uri, true).await.is_ok() {
+            let params = Members::new().with("uri", uri.as_str());
+            let request =
+                self.request(client, Method::Subscribe, params, Arc::new(Alone), CancellationToken::new())?;
+            if let Ok(subscription) = self.hub.subscribe(&request).await {
+                subscriptions.push(subscription);
                 filter.uris.insert(uri);
             }
         }
-        Ok(Listening { mcp: Arc::clone(self), client: client.clone(), id, filter, changes, tasks })
+        let mcp = Arc::clone(self);
+        Ok(Listening { mcp, id, filter, changes, _subscriptions: subscriptions, tasks })
     }
 
     /// The tasks that are to be told of: as they are now, and at each change.
@@ -134,19 +147,4 @@ async fn next_change(tasks: &mut [Followed]) -> usize {
     }
     let changes = tasks.iter_mut().map(|(_, changes)| Box::pin(changes.changed()));
     futures_util::future::select_all(changes).await.1
-}
-
-impl Drop for Listening {
-    fn drop(&mut self) {
-        let uris: Vec<String> = self.filter.uris.drain().collect();
-        if uris.is_empty() {
-            return;
-        }
-        let (mcp, client) = (Arc::clone(&self.mcp), self.client.clone());
-        tokio::spawn(async move {
-            for uri in uris {
-                let _ = mcp.hub.watch(&client.profile, &client.caller, &uri, false).await;
-            }
-        });
-    }
 }

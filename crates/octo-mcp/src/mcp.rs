@@ -16,6 +16,8 @@ pub struct McpSettings {
     /// A legacy session without a request or an open stream for this long is dropped.
     pub session_idle: Duration,
     pub max_sessions: usize,
+    /// How many of them one caller may have.
+    pub max_sessions_per_caller: usize,
     pub max_body_bytes: usize,
     /// How often a quiet stream is kept alive.
     pub keep_alive: Duration,
@@ -29,6 +31,7 @@ impl Default for McpSettings {
         Self {
             session_idle: Duration::from_secs(1_800),
             max_sessions: 200_000,
+            max_sessions_per_caller: 200_000,
             max_body_bytes: 4 << 20,
             keep_alive: Duration::from_secs(15),
             shared_lists: true,
@@ -53,7 +56,7 @@ impl Mcp {
     pub fn new(hub: Arc<Hub>, settings: McpSettings) -> Result<Arc<Self>, std::io::Error> {
         let mcp = Arc::new(Self {
             hub,
-            sessions: Sessions::new(settings.max_sessions),
+            sessions: Sessions::new(settings.max_sessions, settings.max_sessions_per_caller),
             parking: Parking::default(),
             tasks: Tasks::default(),
             seal: Seal::new()?,
@@ -89,12 +92,11 @@ impl Mcp {
         self.tasks.end().await;
     }
 
-    /// Ends what runs for a session that is over, and what it watched.
+    /// Ends what runs for a session that is over, and its subscriptions.
     pub(crate) async fn farewell(&self, session: &Session) {
         session.close();
-        let client = &session.client;
-        for uri in session.watched() {
-            let _ = self.hub.watch(&client.profile, &client.caller, &uri, false).await;
+        for subscription in session.take_subscriptions() {
+            let _ = subscription.end().await;
         }
     }
 }

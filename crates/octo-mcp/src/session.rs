@@ -3,21 +3,26 @@
 use crate::client::Client;
 use crate::eventlog::EventLog;
 use crate::peer::Outbox;
+use octo_hub::{MAX_SUBSCRIPTIONS, Subscription};
 use octo_model::{Members, RpcError};
 use octo_toolkit::Ask;
 use octo_wire::Level;
 use octo_wire::{Id, Message};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+/// Streams of a session that a client can come back to, unless more of them are under way.
+const MAX_STREAMS: usize = 16;
+
 type Answer = Result<Members, RpcError>;
 
 pub struct Session {
     pub client: Client,
+    transient: bool,
     pub closed: CancellationToken,
     /// Whether the stream for notices is open; there is only one.
     pub listening: AtomicBool,
@@ -35,14 +40,24 @@ struct Inner {
     level: Option<Level>,
     asked: HashMap<u64, oneshot::Sender<Answer>>,
     running: HashMap<Id, CancellationToken>,
-    watched: HashSet<String>,
+    subscriptions: HashMap<String, Subscription>,
     streams: HashMap<u64, Arc<EventLog>>,
 }
 
 impl Session {
     pub fn new(client: Client) -> Arc<Self> {
+        Self::made(client, false)
+    }
+
+    /// For one request of a client that names no session.
+    pub fn transient(client: Client) -> Arc<Self> {
+        Self::made(client, true)
+    }
+
+    fn made(client: Client, transient: bool) -> Arc<Self> {
         Arc::new(Self {
             client,
+            transient,
             closed: CancellationToken::new(),
             listening: AtomicBool::new(false),
             inner: Mutex::default(),
@@ -115,27 +130,48 @@ impl Session {
         }
     }
 
-    pub fn watch(&self, uri: &str, on: bool) {
+    /// Whether it ends with its request, since no client can name it again.
+    pub fn is_transient(&self) -> bool {
+        self.transient
+    }
+
+    pub fn may_subscribe(&self) -> bool {
+        !self.transient && self.inner().subscriptions.len() < MAX_SUBSCRIPTIONS
+    }
+
+    /// Keeps a subscription until it is ended or the session is gone. One too many, made meanwhile, ends at once.
+    pub fn subscribe(&self, uri: String, subscription: Subscription) {
         let mut inner = self.inner();
-        if on {
-            inner.watched.insert(uri.to_owned());
-        } else {
-            inner.watched.remove(uri);
+        if inner.subscriptions.len() < MAX_SUBSCRIPTIONS && !self.closed.is_cancelled() {
+            inner.subscriptions.insert(uri, subscription);
         }
     }
 
-    pub fn watches(&self, uri: &str) -> bool {
-        self.inner().watched.contains(uri)
+    pub fn unsubscribe(&self, uri: &str) -> Option<Subscription> {
+        self.inner().subscriptions.remove(uri)
     }
 
-    pub fn watched(&self) -> Vec<String> {
-        self.inner().watched.iter().cloned().collect()
+    pub fn subscribes(&self, uri: &str) -> bool {
+        self.inner().subscriptions.contains_key(uri)
     }
 
     pub fn keep_stream(&self, number: u64, log: &Arc<EventLog>) {
         let mut inner = self.inner();
         inner.streams.retain(|_, log| !log.is_stale());
+        while inner.streams.len() >= MAX_STREAMS {
+            // The oldest has the smallest number.
+            let oldest = inner.streams.iter().filter(|(_, log)| log.is_finished()).map(|(number, _)| *number);
+            match oldest.min() {
+                Some(oldest) => drop(inner.streams.remove(&oldest)),
+                None => break,
+            }
+        }
         inner.streams.insert(number, Arc::clone(log));
+    }
+
+    /// Forgets the streams that no client comes back for any more.
+    pub fn sweep_streams(&self) {
+        self.inner().streams.retain(|_, log| !log.is_stale());
     }
 
     pub fn stream(&self, number: u64) -> Option<Arc<EventLog>> {
@@ -167,6 +203,11 @@ impl Session {
         let running: Vec<CancellationToken> =
             self.inner().running.drain().map(|(_, cancel)| cancel).collect();
         running.iter().for_each(CancellationToken::cancel);
+    }
+
+    /// Takes every subscription out of the session.
+    pub fn take_subscriptions(&self) -> Vec<Subscription> {
+        self.inner().subscriptions.drain().map(|(_, subscription)| subscription).collect()
     }
 }
 

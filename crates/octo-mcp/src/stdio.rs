@@ -14,7 +14,7 @@ use octo_model::{Caller, Face, Json, Members, RpcError};
 use octo_wire::Level;
 use octo_wire::{Id, Incoming, Message, Revision, Strictness, code, meta};
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinSet;
 
@@ -75,12 +75,18 @@ async fn write(mut outbox: mpsc::Receiver<Message>, mut output: impl AsyncWrite 
 async fn read(connection: &Arc<Connection>, input: impl AsyncRead + Unpin) -> std::io::Result<()> {
     let mut lines = BufReader::with_capacity(64 << 10, input);
     let mut tasks = JoinSet::new();
+    let most = connection.mcp.settings.max_body_bytes;
     loop {
         let mut line = Vec::new();
-        if lines.read_until(b'\n', &mut line).await? == 0 {
+        if read_line(&mut lines, &mut line, most).await? == 0 {
             break;
         }
         while tasks.try_join_next().is_some() {}
+        if line.len() > most {
+            let why = format!("A message may have {most} bytes. Send less at once.");
+            connection.complain(code::INVALID_REQUEST, &why).await;
+            continue;
+        }
         if line.iter().all(u8::is_ascii_whitespace) {
             continue;
         }
@@ -100,6 +106,28 @@ async fn read(connection: &Arc<Connection>, input: impl AsyncRead + Unpin) -> st
     // What was asked before the input ended is still answered.
     while tasks.join_next().await.is_some() {}
     Ok(())
+}
+
+/// Reads a line to its end and keeps at most one byte more of it than `most`. Says how many bytes it had; 0 at the end.
+async fn read_line(
+    lines: &mut (impl AsyncBufRead + Unpin),
+    line: &mut Vec<u8>,
+    most: usize,
+) -> std::io::Result<usize> {
+    let mut size = 0;
+    loop {
+        let piece = lines.fill_buf().await?;
+        let end = piece.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
+        let used = end.unwrap_or(piece.len());
+        let room = (most + 1).saturating_sub(line.len()).min(used);
+        line.extend_from_slice(piece.get(..room).unwrap_or_default());
+        size += used;
+        let is_done = end.is_some() || used == 0;
+        lines.consume(used);
+        if is_done {
+            return Ok(size);
+        }
+    }
 }
 
 impl Connection {
@@ -198,7 +226,7 @@ async fn tell(connection: Arc<Connection>) {
         if !session.has_shaken_hands() {
             continue;
         }
-        if let Some(message) = notice(&change, &Filter::lists(), |uri| session.watches(uri), None) {
+        if let Some(message) = notice(&change, &Filter::lists(), |uri| session.subscribes(uri), None) {
             let _ = connection.out.send(message).await;
         }
     }

@@ -47,6 +47,8 @@ pub enum Method {
     GetPrompt,
     ReadResource,
     Complete,
+    Subscribe,
+    Unsubscribe,
 }
 
 impl Method {
@@ -56,7 +58,14 @@ impl Method {
             Self::GetPrompt => "prompts/get",
             Self::ReadResource => "resources/read",
             Self::Complete => "completion/complete",
+            Self::Subscribe => "resources/subscribe",
+            Self::Unsubscribe => "resources/unsubscribe",
         }
+    }
+
+    /// Whether it names a resource by its URI.
+    pub const fn is_about_resource(self) -> bool {
+        matches!(self, Self::ReadResource | Self::Subscribe | Self::Unsubscribe)
     }
 }
 

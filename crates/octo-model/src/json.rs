@@ -132,7 +132,12 @@ impl Json {
 
     /// The elements of an array, without a copy.
     pub fn elements(&self) -> Result<Vec<Json>, Fault> {
-        let parts = scan::elements(&self.0).map_err(Fault)?;
+        self.elements_up_to(usize::MAX)
+    }
+
+    /// The first elements of an array; the others are not looked at.
+    pub fn elements_up_to(&self, most: usize) -> Result<Vec<Json>, Fault> {
+        let parts = scan::elements(&self.0, most).map_err(Fault)?;
         Ok(parts.into_iter().map(|part| self.slice(part)).collect())
     }
 

@@ -68,8 +68,8 @@ pub fn is_plain(text: &[u8]) -> bool {
     cursor.at == text.len()
 }
 
-/// The element slices of an array that has passed [`check`].
-pub fn elements(text: &[u8]) -> Scan<Vec<&[u8]>> {
+/// The first element slices of an array that has passed [`check`].
+pub fn elements(text: &[u8], most: usize) -> Scan<Vec<&[u8]>> {
     let mut cursor = Cursor { text, at: 0 };
     let mut found = Vec::new();
     cursor.blank();
@@ -83,6 +83,9 @@ pub fn elements(text: &[u8]) -> Scan<Vec<&[u8]>> {
         let from = cursor.at;
         cursor.skip();
         found.push(text.get(from..cursor.at).unwrap_or_default());
+        if found.len() >= most {
+            return Ok(found);
+        }
         cursor.blank();
         match cursor.next() {
             Some(b',') => {}
@@ -469,10 +472,10 @@ mod tests {
             r#"a=[1,{"b":"]}"}] c
 ="x\"y" d=1.5e3 e=null "#
         );
-        let parts = elements(b"[1, \"a,b\" ,{\"x\":[2]}, []]").unwrap();
+        let parts = elements(b"[1, \"a,b\" ,{\"x\":[2]}, []]", usize::MAX).unwrap();
         assert_eq!(parts, [&b"1"[..], b"\"a,b\"", b"{\"x\":[2]}", b"[]"]);
-        assert!(split(b"{}").unwrap().is_empty() && elements(b"[ ]").unwrap().is_empty());
-        assert!(split(b"[]").is_err() && elements(b"{}").is_err());
+        assert!(split(b"{}").unwrap().is_empty() && elements(b"[ ]", 9).unwrap().is_empty());
+        assert!(split(b"[]").is_err() && elements(b"{}", 9).is_err());
     }
 
     fn split(object: &[u8]) -> Scan<String> {

@@ -31,8 +31,12 @@ impl<'a> Job<'a> {
     pub(crate) fn new(op: Op, peer: &'a Arc<dyn Peer>) -> Self {
         let Op { method, name, mut params } = op;
         match method {
-            Method::CallTool | Method::GetPrompt => drop(params.set("name", Json::text(&name))),
-            Method::ReadResource => drop(params.set("uri", Json::text(&name))),
+            Method::CallTool | Method::GetPrompt => {
+                params.set("name", Json::text(&name));
+            }
+            Method::ReadResource | Method::Subscribe | Method::Unsubscribe => {
+                params.set("uri", Json::text(&name));
+            }
             Method::Complete => {}
         }
         Self { method: method.as_str(), params, peer }

@@ -10,6 +10,7 @@ pub use token::{TokenFault, TokenSettings, Tokens, fingerprint};
 
 use crate::fault::failure;
 use crate::routes::{Access, ROUTES, Route, access};
+use crate::serve::Connection;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request};
@@ -99,6 +100,10 @@ impl Rules {
     /// Marks the request with its caller and bounds its body.
     fn admit(&self, request: &mut Request) -> Result<Option<Fate>, Refusal> {
         if let Some(caller) = self.caller(request)? {
+            let connection = request.extensions().get::<Arc<Connection>>();
+            if connection.is_some_and(|connection| !connection.prove(&caller)) {
+                return Err(Refusal::TooManyConnections);
+            }
             request.extensions_mut().insert(caller);
         }
         self.bound(request)

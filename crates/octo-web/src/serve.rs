@@ -1,23 +1,29 @@
 //! A listener and its connections: how many, how slow, and how they end.
 
+mod admission;
 mod connection;
 
+pub use admission::Connection;
+
+use admission::Connections;
 use axum::Router;
 use connection::Desk;
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 /// What one listener takes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections at once; more are told to come back.
+    /// Connections at once. When there are more, the oldest without an authorised request makes room, or the new one is told
+    /// to come back.
     pub connections: usize,
-    /// How long a client may take to send the head of a request, and to send the next one.
+    /// Connections of one caller at once.
+    pub connections_per_caller: usize,
+    /// How long a client may take to send the head of a request, to send the next one, and to send the first that is authorised.
     pub head: Duration,
     /// How long open requests may take to end once the hub is asked to stop.
     pub drain: Duration,
@@ -25,7 +31,12 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { connections: 16_384, head: Duration::from_secs(10), drain: Duration::from_secs(10) }
+        Self {
+            connections: 16_384,
+            connections_per_caller: 16_384,
+            head: Duration::from_secs(10),
+            drain: Duration::from_secs(10),
+        }
     }
 }
 
@@ -49,18 +60,15 @@ pub async fn serve_within(
     let over = CancellationToken::new();
     let _dropped = over.clone().drop_guard();
     let desk = Arc::new(Desk::new(router, limits.head, shutdown.clone(), over.clone()));
-    let seats = Arc::new(Semaphore::new(limits.connections));
+    let connections = Connections::new(limits.connections, limits.connections_per_caller);
     let open = TaskTracker::new();
     while let Some(stream) = shutdown.run_until_cancelled(next(&listener)).await {
-        match Arc::clone(&seats).try_acquire_owned() {
-            Ok(seat) => {
+        match connections.begin() {
+            Some(connection) => {
                 let desk = Arc::clone(&desk);
-                open.spawn(async move {
-                    desk.attend(stream).await;
-                    drop(seat);
-                });
+                open.spawn(async move { desk.attend(stream, connection).await });
             }
-            Err(_) => turn_away(&stream),
+            None => turn_away(&stream),
         }
     }
     drop(listener);

@@ -27,6 +27,9 @@ pub enum Strictness {
     Upstream,
 }
 
+/// Messages that a client may send in one batch.
+const MAX_BATCH: usize = 50;
+
 const ENVELOPE: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 
 impl Incoming {
@@ -35,7 +38,13 @@ impl Incoming {
         if json.is_object() {
             return Message::of(&json, strictness).map(Self::One);
         }
-        let parts = json.elements().map_err(|_| Fault("a JSON-RPC message is an object"))?;
+        let most = if strictness == Strictness::Client { MAX_BATCH } else { usize::MAX };
+        let parts = json
+            .elements_up_to(most.saturating_add(1))
+            .map_err(|_| Fault("a JSON-RPC message is an object"))?;
+        if parts.len() > most {
+            return Err(Fault("a batch has at most 50 messages; send the others in another one"));
+        }
         if parts.is_empty() {
             return Err(Fault("a batch has at least one message"));
         }

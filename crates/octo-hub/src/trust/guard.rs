@@ -177,7 +177,7 @@ impl Guard {
         let what = match op.method {
             Method::CallTool => What::Tool,
             Method::GetPrompt => What::Prompt,
-            Method::ReadResource => What::Resource,
+            Method::ReadResource | Method::Subscribe | Method::Unsubscribe => What::Resource,
             Method::Complete => return Ok(()),
         };
         let judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner).clone();

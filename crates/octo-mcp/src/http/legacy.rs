@@ -8,6 +8,7 @@ use crate::headers;
 use crate::mcp::Mcp;
 use crate::notice::{Filter, notice};
 use crate::peer::Outbox;
+use crate::reply::rpc;
 use crate::session::{Session, Under};
 use crate::stream::{self, GoesOn};
 use crate::turn::{received, response};
@@ -24,6 +25,9 @@ use tokio::sync::{broadcast, mpsc};
 
 /// How often, every ten milliseconds, it is looked whether the old stream has ended.
 const COMES_BACK: usize = 50;
+
+/// Bytes of replies to one batch after which its other requests are not run.
+const MAX_BATCH_REPLY_BYTES: usize = 2 << 20;
 
 pub async fn post(mcp: Arc<Mcp>, arrived: Arrived, message: Message) -> Response {
     if let Message::Request { id, method, params } = &message
@@ -48,12 +52,9 @@ async fn initialize(mcp: &Mcp, arrived: &Arrived, id: Id, params: &Members) -> R
     let revision = negotiated(params.text("protocolVersion").as_deref());
     let session = Session::new(client(arrived, revision, params.object("capabilities").detached()));
     let result = mcp.initialized(&session.client).await;
-    let Some(name) = mcp.sessions.begin(session) else {
-        return refused(
-            StatusCode::SERVICE_UNAVAILABLE,
-            code::INTERNAL,
-            "There are too many sessions. Try again later.",
-        );
+    let name = match mcp.sessions.begin(session) {
+        Ok(name) => name,
+        Err(full) => return refused(full.status(), code::INTERNAL, full.message()),
     };
     let mut response = stream::json(StatusCode::OK, &Message::Response { id, result });
     if let Ok(name) = HeaderValue::from_str(&name) {
@@ -84,7 +85,7 @@ fn session(mcp: &Mcp, arrived: &Arrived) -> Result<Arc<Session>, Box<Response>> 
         }
     };
     if arrived.headers.get(header::SESSION).is_none() {
-        return Ok(Session::new(client(arrived, asked.unwrap_or(Revision::R20250326), Members::new())));
+        return Ok(Session::transient(client(arrived, asked.unwrap_or(Revision::R20250326), Members::new())));
     }
     let name =
         headers::text(&arrived.headers, header::SESSION).ok_or_else(|| wrong("Give one Mcp-Session-Id."))?;
@@ -96,7 +97,7 @@ fn session(mcp: &Mcp, arrived: &Arrived) -> Result<Arc<Session>, Box<Response>> 
     })
 }
 
-/// Batches exist in 2025-03-26 only, and are answered one by one.
+/// Batches exist in 2025-03-26 only, and are answered one by one, until the replies are as large as a client may make the hub keep.
 pub async fn batch(mcp: Arc<Mcp>, arrived: Arrived, messages: Vec<Message>) -> Response {
     let session = match session(&mcp, &arrived) {
         Ok(session) => session,
@@ -105,15 +106,26 @@ pub async fn batch(mcp: Arc<Mcp>, arrived: Arrived, messages: Vec<Message>) -> R
     if session.client.revision != Revision::R20250326 {
         return refused(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, "Send one message at a time.");
     }
+    if session.is_transient() {
+        let why = "A batch needs a session. Send initialize, and then Mcp-Session-Id with each request.";
+        return refused(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, why);
+    }
     let mut answers = Vec::new();
+    let mut size = 0;
     for message in messages {
         match message {
+            Message::Request { id, .. } if size > MAX_BATCH_REPLY_BYTES => {
+                let why = "The replies to this batch are too large already, so this request was not run. Send it again.";
+                answers.push(response(id, Err(rpc(code::INVALID_REQUEST, why))).to_bytes());
+            }
             Message::Request { id, method, params } => {
                 let (out, _) = mpsc::channel(1);
                 let done =
                     run(Arc::clone(&mcp), Arc::clone(&session), session.began(&id), method, params, out)
                         .await;
-                answers.push(response(id, done).to_bytes());
+                let answer = response(id, done).to_bytes();
+                size += answer.len();
+                answers.push(answer);
             }
             other => received(&session, other),
         }
@@ -181,10 +193,10 @@ where
     log.finish();
 }
 
-fn replay(log: Arc<EventLog>, from: usize, pause: Duration) -> Response {
+fn replay(log: Arc<EventLog>, from: u64, pause: Duration) -> Response {
     stream::events(stream::kept_alive((log, from), pause, |(log, place)| async move {
-        let event = log.at(place).await?;
-        Some((event, (log, place + 1)))
+        let (event, next) = log.next(place).await?;
+        Some((event, (log, next)))
     }))
 }
 
@@ -201,11 +213,7 @@ pub async fn open_stream(mcp: &Arc<Mcp>, arrived: &Arrived) -> Response {
     match last {
         Some((0, version)) => notices(mcp, session, Some(version)).await,
         Some((number, place)) => match session.stream(number) {
-            Some(log) => replay(
-                log,
-                usize::try_from(place).unwrap_or(usize::MAX).saturating_add(1),
-                mcp.settings.keep_alive,
-            ),
+            Some(log) => replay(log, place.saturating_add(1), mcp.settings.keep_alive),
             None => {
                 refused(StatusCode::NOT_FOUND, code::INVALID_REQUEST, "These events are not kept any more.")
             }
@@ -267,7 +275,7 @@ async fn next_notice(mut state: Notices) -> Option<(Bytes, Notices)> {
         next_change(&mut state).await?
     };
     let session = Arc::clone(&state.session);
-    let message = notice(&change, &Filter::lists(), |uri| session.watches(uri), None);
+    let message = notice(&change, &Filter::lists(), |uri| session.subscribes(uri), None);
     let version = state.mcp.hub.view(&session.client.profile).map_or(0, |view| view.version);
     let chunk = message
         .map(|message| sse::event(Some(&format!("0-{version}")), &message.to_bytes()))
@@ -283,7 +291,7 @@ async fn next_change(state: &mut Notices) -> Option<Change> {
             change = state.changes.recv() => change,
         };
         match change {
-            Ok(Change::Resource { uri }) if !state.session.watches(&uri) => {}
+            Ok(Change::Resource { uri }) if !state.session.subscribes(&uri) => {}
             Err(broadcast::error::RecvError::Lagged(_)) => {}
             Ok(change) => return Some(change),
             Err(broadcast::error::RecvError::Closed) => return None,

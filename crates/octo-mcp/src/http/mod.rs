@@ -85,7 +85,8 @@ fn is_modern(headers: &HeaderMap, message: &Message) -> bool {
 fn acceptable(mcp: &Mcp, arrived: &Arrived) -> Result<(), Box<Response>> {
     let kind =
         arrived.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    if !kind.trim_start().to_ascii_lowercase().starts_with("application/json") {
+    let essence = kind.split(';').next().unwrap_or_default().trim();
+    if !essence.eq_ignore_ascii_case("application/json") {
         return Err(Box::new(refused(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             code::INVALID_REQUEST,

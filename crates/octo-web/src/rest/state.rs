@@ -16,21 +16,19 @@ pub async fn health() -> Response {
     json(Members::new().with("status", "ok").with("version", VERSION).into())
 }
 
-/// Every source and how it is doing. Why one is down is told only to callers, since it can name addresses.
+/// Whether the hub is ready. Callers also see every source and how it is doing; strangers learn no names.
 pub async fn ready(State(rest): State<Arc<Rest>>, caller: Option<axum::Extension<Arc<Caller>>>) -> Response {
     let sources = rest.hub.sources();
     let status = overall(sources.iter().map(|(_, _, doing, _)| doing));
-    let told: Vec<Json> = sources
-        .iter()
-        .map(|(name, native, doing, lists)| source(name, *native, doing, lists, caller.is_some()).into())
-        .collect();
-    json(
-        Members::new()
-            .with("status", status)
-            .with("version", VERSION)
-            .with("sources", Json::array(&told))
-            .into(),
-    )
+    let mut ready = Members::new().with("status", status).with("version", VERSION);
+    if caller.is_some() {
+        let each: Vec<Json> = sources
+            .iter()
+            .map(|(name, native, doing, lists)| source(name, *native, doing, lists).into())
+            .collect();
+        ready.set("sources", Json::array(&each));
+    }
+    json(ready.into())
 }
 
 fn overall<'a>(sources: impl Iterator<Item = &'a Doing>) -> &'static str {
@@ -45,7 +43,7 @@ fn overall<'a>(sources: impl Iterator<Item = &'a Doing>) -> &'static str {
     status
 }
 
-fn source(name: &str, native: bool, doing: &Doing, lists: &Lists, known: bool) -> Members {
+fn source(name: &str, native: bool, doing: &Doing, lists: &Lists) -> Members {
     let (word, why) = match doing {
         Doing::Starting => ("starting", None),
         Doing::Ready => ("ready", None),
@@ -58,7 +56,7 @@ fn source(name: &str, native: bool, doing: &Doing, lists: &Lists, known: bool) -
         .with("state", word)
         .with("tools", Json::of(&lists.tools.len()))
         .with("prompts", Json::of(&lists.prompts.len()));
-    match why.filter(|_| known) {
+    match why {
         Some(why) => told.with("why", why.as_str()),
         None => told,
     }

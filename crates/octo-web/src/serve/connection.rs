@@ -1,5 +1,6 @@
 //! One connection: HTTP/1.1, or HTTP/2 from a client that knows it.
 
+use super::admission::Connection;
 use axum::Router;
 use axum::body::Body;
 use axum::response::Response;
@@ -9,6 +10,7 @@ use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
@@ -21,6 +23,8 @@ const LARGEST_HEAD_2: u32 = 32 * 1_024;
 const STREAMS: u32 = 256;
 const WINDOW: u32 = 256 * 1_024;
 const PING: Duration = Duration::from_secs(30);
+/// How long requests of a connection that has proven nothing may take to end.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Between two looks at a beginning that came in pieces.
 const PIECE: Duration = Duration::from_millis(10);
 
@@ -52,38 +56,55 @@ impl Desk {
     }
 
     /// Serves a connection to its end.
-    pub async fn attend(&self, stream: TcpStream) {
+    pub async fn attend(&self, stream: TcpStream, connection: Arc<Connection>) {
         self.open.increment(1);
         let _left = Left(&self.open);
         let _ = stream.set_nodelay(true);
         let begun = tokio::time::timeout(self.head, begins_as_http2(&stream));
-        let Some(Ok(Some(second))) = self.over.run_until_cancelled(begun).await else {
+        let begun = connection.evicted.run_until_cancelled(begun);
+        let Some(Some(Ok(Some(second)))) = self.over.run_until_cancelled(begun).await else {
             return;
         };
-        let visit = Visit(self.router.clone());
+        let visit = Visit { router: self.router.clone(), connection: Arc::clone(&connection) };
         let result = if second {
             // In a box, so that the many connections in HTTP/1 do not pay for its size.
-            Box::pin(self.run(self.http2.serve_connection(TokioIo::new(stream), visit))).await
+            let serving = self.http2.serve_connection(TokioIo::new(stream), visit);
+            Box::pin(self.run(serving, &connection)).await
         } else {
-            self.run(self.http1.serve_connection(TokioIo::new(stream), visit)).await
+            self.run(self.http1.serve_connection(TokioIo::new(stream), visit), &connection).await
         };
         if let Err(error) = result {
             tracing::debug!(%error, "a connection ended early");
         }
     }
 
-    async fn run<C>(&self, connection: C) -> hyper::Result<()>
+    async fn run<C>(&self, serving: C, connection: &Connection) -> hyper::Result<()>
     where
         C: Drains + Future<Output = hyper::Result<()>>,
     {
-        let mut connection = pin!(connection);
+        let mut serving = pin!(serving);
         tokio::select! {
             biased;
-            ended = connection.as_mut() => return ended,
-            () = self.shutdown.cancelled() => connection.as_mut().drain(),
+            ended = serving.as_mut() => return ended,
+            () = self.shutdown.cancelled() => serving.as_mut().drain(),
             () = self.over.cancelled() => return Ok(()),
+            () = connection.evicted.cancelled() => return Ok(()),
+            () = self.proves_nothing(connection) => {
+                serving.as_mut().drain();
+                // A client that is silent on purpose does not take part in a graceful end.
+                return tokio::time::timeout(LAST_WORDS, serving).await.unwrap_or(Ok(()));
+            }
         }
-        self.over.run_until_cancelled(connection).await.unwrap_or(Ok(()))
+        let rest = connection.evicted.run_until_cancelled(serving);
+        self.over.run_until_cancelled(rest).await.flatten().unwrap_or(Ok(()))
+    }
+
+    /// Returns once a connection has had the time to bring an authorised request and has brought none.
+    async fn proves_nothing(&self, connection: &Connection) {
+        tokio::time::sleep(self.head).await;
+        if connection.is_proven() {
+            std::future::pending::<()>().await;
+        }
     }
 }
 
@@ -115,15 +136,19 @@ async fn begins_as_http2(stream: &TcpStream) -> Option<bool> {
 }
 
 /// The router as hyper wants it.
-struct Visit(Router);
+struct Visit {
+    router: Router,
+    connection: Arc<Connection>,
+}
 
 impl hyper::service::Service<Request<Incoming>> for Visit {
     type Response = Response;
     type Error = Infallible;
     type Future = axum::routing::future::RouteFuture<Infallible>;
 
-    fn call(&self, request: Request<Incoming>) -> Self::Future {
-        tower::Service::call(&mut self.0.clone(), request.map(Body::new))
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
+        request.extensions_mut().insert(Arc::clone(&self.connection));
+        tower::Service::call(&mut self.router.clone(), request.map(Body::new))
     }
 }
 

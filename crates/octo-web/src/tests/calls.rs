@@ -249,8 +249,9 @@ async fn says_how_it_is_doing() {
     let (open, local) = (bed.secured(), bed.local());
     let health = get(&open, "/health").await.json();
     assert_eq!(health, json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}));
-    let ready = get(&open, "/ready").await.json();
-    assert_eq!(ready["status"], "ready");
+    let stranger = get(&open, "/ready").await.json();
+    assert_eq!(stranger, json!({"status": "ready", "version": env!("CARGO_PKG_VERSION")}));
+    let ready = get(&local, "/ready").await.json();
     assert_eq!(
         ready["sources"][0],
         json!({"name": "demo", "native": true, "state": "ready", "tools": 1, "prompts": 0})

@@ -6,9 +6,14 @@ use crate::Limits;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
 
-const SHORT: Limits =
-    Limits { connections: 100, head: Duration::from_millis(400), drain: Duration::from_millis(500) };
+const SHORT: Limits = Limits {
+    connections: 100,
+    connections_per_caller: 100,
+    head: Duration::from_millis(400),
+    drain: Duration::from_millis(500),
+};
 
 async fn port() -> Port {
     open(Bed::new().local(), Limits::default()).await
@@ -112,16 +117,64 @@ async fn slow_heads_are_closed() {
     assert!(port.lives().await);
 }
 
+/// A connection that stays open after a request that was let in.
+async fn used(port: &Port) -> TcpStream {
+    let mut stream = port.dial().await;
+    stream.write_all(format!("{}\r\n", port.head("GET", "/tools")).as_bytes()).await.unwrap();
+    assert!(read_on(&mut stream, Duration::from_millis(500)).await.starts_with("HTTP/1.1 200"));
+    stream
+}
+
 #[tokio::test]
 async fn too_many_connections_are_told_to_come_back() {
     let port = open(Bed::new().local(), Limits { connections: 2, ..Limits::default() }).await;
-    let (one, _two) = (port.dial().await, port.dial().await);
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    let (one, _two) = (used(&port).await, used(&port).await);
     let mut third = port.dial().await;
     assert!(read_on(&mut third, Duration::from_secs(2)).await.starts_with("HTTP/1.1 503"));
     drop(one);
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert!(port.lives().await);
+}
+
+#[tokio::test]
+async fn a_connection_that_asks_for_nothing_makes_room() {
+    let port = open(Bed::new().local(), Limits { connections: 2, ..Limits::default() }).await;
+    let (mut silent, _used) = (port.dial().await, used(&port).await);
+    let _third = used(&port).await;
+    assert!(until_closed(&mut silent).await < Duration::from_secs(2));
+    let mut fourth = port.dial().await;
+    assert!(read_on(&mut fourth, Duration::from_secs(2)).await.starts_with("HTTP/1.1 503"));
+}
+
+#[tokio::test]
+async fn one_caller_has_a_share_of_the_connections() {
+    let limits = Limits { connections: 4, connections_per_caller: 1, ..Limits::default() };
+    let port = open(Bed::new().local(), limits).await;
+    let first = used(&port).await;
+    let asked = format!("{}\r\n", port.head("GET", "/tools"));
+    assert!(port.exchange(asked.as_bytes()).await.starts_with("HTTP/1.1 429"));
+    drop(first);
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    used(&port).await;
+}
+
+/// Whoever has no token has no more time than it takes to send one.
+#[tokio::test]
+async fn a_connection_without_an_authorised_request_ends_soon() {
+    let port = open(Bed::new().secured(), SHORT).await;
+    let mut dripping = port.dial().await;
+    let begun = std::time::Instant::now();
+    let asked = format!("{}\r\n", port.head("GET", "/health"));
+    while dripping.write_all(asked.as_bytes()).await.is_ok() {
+        let answer = read_on(&mut dripping, Duration::from_millis(100)).await;
+        if answer.is_empty() {
+            break;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(5), "it is still served");
+    }
+    let mut second = port.dial().await;
+    second.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
+    assert!(until_closed(&mut second).await < Duration::from_secs(5));
 }
 
 #[tokio::test]

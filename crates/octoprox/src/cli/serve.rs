@@ -69,7 +69,8 @@ impl Serve {
             }
             let _watched = assembly.follow(&session, flags);
             announce(&assembly.hub, address, admin);
-            serve(listeners, &mcp, (interrupts, terms)).await;
+            let share = caller_share(octo_web::Limits::default().connections, settings);
+            serve(listeners, &mcp, share, (interrupts, terms)).await;
             mcp.end().await;
             assembly.end().await;
             session.end().await;
@@ -101,6 +102,7 @@ fn router(
     let limits = McpSettings {
         session_idle: Duration::from_secs(settings.http.session_idle_seconds),
         max_sessions: settings.http.max_sessions,
+        max_sessions_per_caller: caller_share(settings.http.max_sessions, settings),
         max_body_bytes: settings.http.max_body_bytes,
         shared_lists: tokens.is_empty()
             && Policy::new(&settings.policy).is_ok_and(|policy| policy.is_trivial()),
@@ -121,6 +123,11 @@ fn router(
         ..EdgeSettings::default()
     };
     Ok((octo_web::edge(faces, edge), mcp))
+}
+
+/// Where several callers share the hub, none may have more than a quarter of what there is.
+fn caller_share(all: usize, settings: &Settings) -> usize {
+    if settings.auth.tokens.len() > 1 { all.div_ceil(4) } else { all }
 }
 
 fn tokens(settings: &Settings) -> Result<Tokens, Failure> {
@@ -169,10 +176,11 @@ fn signals() -> Result<(Signal, Signal), Failure> {
 async fn serve(
     listeners: Vec<(TcpListener, Router)>,
     mcp: &Mcp,
+    connections_per_caller: usize,
     (mut interrupts, mut terms): (Signal, Signal),
 ) {
     let shutdown = CancellationToken::new();
-    let limits = octo_web::Limits { drain: DRAIN, ..octo_web::Limits::default() };
+    let limits = octo_web::Limits { drain: DRAIN, connections_per_caller, ..octo_web::Limits::default() };
     let asked = async {
         tokio::select! { _ = interrupts.recv() => {}, _ = terms.recv() => {} }
         tracing::info!("stopping");

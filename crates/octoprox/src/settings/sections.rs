@@ -75,7 +75,7 @@ pub struct Http {
     pub max_body_bytes: usize,
     /// Seconds after which a session of an older client is dropped when it is not used.
     pub session_idle_seconds: u64,
-    /// Sessions of older clients that may be open at once.
+    /// Sessions of older clients that may be open at once. Where there are several tokens, one caller may have a quarter of them.
     pub max_sessions: usize,
 }
 
