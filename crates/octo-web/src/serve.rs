@@ -1,9 +1,11 @@
 //! A listener and its connections: how many, how slow, and how they end.
 
 mod connection;
+mod peer;
 
 use axum::Router;
 use connection::Desk;
+pub use peer::PeerOwner;
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,6 @@
 //! One connection: HTTP/1.1, or HTTP/2 from a client that knows it.
 
+use super::peer::PeerOwner;
 use axum::Router;
 use axum::body::Body;
 use axum::response::Response;
@@ -60,7 +61,7 @@ impl Desk {
         let Some(Ok(Some(second))) = self.over.run_until_cancelled(begun).await else {
             return;
         };
-        let visit = Visit(self.router.clone());
+        let visit = Visit { router: self.router.clone(), peer: PeerOwner::of(&stream) };
         let result = if second {
             // In a box, so that the many connections in HTTP/1 do not pay for its size.
             Box::pin(self.run(self.http2.serve_connection(TokioIo::new(stream), visit))).await
@@ -114,16 +115,20 @@ async fn begins_as_http2(stream: &TcpStream) -> Option<bool> {
     }
 }
 
-/// The router as hyper wants it.
-struct Visit(Router);
+/// The router as hyper wants it. Each request knows who has opened its connection.
+struct Visit {
+    router: Router,
+    peer: PeerOwner,
+}
 
 impl hyper::service::Service<Request<Incoming>> for Visit {
     type Response = Response;
     type Error = Infallible;
     type Future = axum::routing::future::RouteFuture<Infallible>;
 
-    fn call(&self, request: Request<Incoming>) -> Self::Future {
-        tower::Service::call(&mut self.0.clone(), request.map(Body::new))
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
+        request.extensions_mut().insert(self.peer);
+        tower::Service::call(&mut self.router.clone(), request.map(Body::new))
     }
 }
 
