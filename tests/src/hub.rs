@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
-/// A folder with settings; commands run in it see nothing of this machine's own.
+/// A folder with settings and a workspace beside them; commands run in it see nothing of this machine's own.
 pub struct Home {
     pub folder: TempDir,
 }
@@ -22,9 +22,16 @@ impl Home {
         if let Some(settings) = settings.as_object_mut() {
             // Tests run side by side, and only one of them could have the usual port.
             settings.entry("admin").or_insert_with(|| serde_json::json!({"port": 0}));
+            settings.entry("workspace").or_insert_with(|| "workspace".into());
         }
+        std::fs::create_dir(folder.path().join("workspace"))?;
         std::fs::write(folder.path().join("octoprox.yaml"), serde_json::to_string_pretty(&settings)?)?;
         Ok(Self { folder })
+    }
+
+    /// The folder that tools work in, unless the settings name another.
+    pub fn workspace(&self) -> PathBuf {
+        self.folder.path().join("workspace")
     }
 
     pub fn state(&self) -> PathBuf {
@@ -38,6 +45,7 @@ impl Home {
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.folder.path())
+            .env("OCTOPROX_CONFIG", self.folder.path().join("octoprox.yaml"))
             .env("OCTOPROX_STATE_DIR", self.state())
             .current_dir(self.folder.path())
             .kill_on_drop(true);

@@ -188,7 +188,7 @@ async fn every_promised_name_is_listed_with_its_own_parameters_and_answers() -> 
     let (mut listed, mut answered) = (0, 0);
     for (dialect, names) in &promised {
         let home = Home::new(&settings(&base))?;
-        workspace(home.folder.path())?;
+        workspace(&home.workspace())?;
         let server = home.serve().await?;
         let names = names.as_array().context("no names")?;
         if names.iter().any(|promised| promised["tool"] == "browser_execute_js") {

@@ -173,7 +173,7 @@ async fn a_workflow_is_a_task_that_tells_of_its_steps() -> Result<()> {
         json!({"id": id, "tool": "long__slow_compute", "with": arguments})
     };
     let flow = json!({"version": 1, "name": "sums", "steps": [step("first", 0.0), step("second", 1.5)]});
-    std::fs::write(home.folder.path().join("flow.yaml"), flow.to_string())?;
+    std::fs::write(home.workspace().join("flow.yaml"), flow.to_string())?;
     let server = home.serve().await?;
     let client = patient(&server.mcp());
     let listed = async || {

@@ -85,13 +85,15 @@ impl Bench {
     fn hub(&self, name: &str, settings: &str) -> Result<Running> {
         let home = self.work.join(name);
         let _ = std::fs::remove_dir_all(&home);
-        std::fs::create_dir_all(&home)?;
-        std::fs::write(home.join("octoprox.yaml"), settings)?;
+        std::fs::create_dir_all(home.join("workspace"))?;
+        let file = home.join("octoprox.yaml");
+        std::fs::write(&file, settings)?;
         let port = free_port()?;
         let mut command = Command::new(&self.octoprox);
         command
-            .args(["serve", "--port", &port.to_string()])
-            .current_dir(&home)
+            .args(["serve", "--port", &port.to_string(), "--config"])
+            .arg(file)
+            .current_dir(home.join("workspace"))
             .env("OCTOPROX_STATE_DIR", home.join("state"));
         Running::start(command, port)
     }

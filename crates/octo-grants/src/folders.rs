@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 const MOST_FILES: usize = 2_000;
 const LARGEST: u64 = 1 << 20;
 const DEEPEST: usize = 8;
+const UNAPPROVED: &str = "it is not approved, so it is not read; read it, then run `octoprox trust`";
 /// Editors write a file in several steps.
 const SETTLE: Duration = Duration::from_millis(100);
 /// Finds what no notice tells of: a folder that was not there yet, a file system without notices.
@@ -27,6 +28,22 @@ pub struct Leaf {
     pub content: Result<String, String>,
 }
 
+/// Whether a file, by its canonical path and content, may be used.
+#[derive(Clone)]
+pub struct Approve(Arc<dyn Fn(&Path, &[u8]) -> bool + Send + Sync>);
+
+impl Approve {
+    pub fn new(approve: impl Fn(&Path, &[u8]) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(approve))
+    }
+}
+
+impl std::fmt::Debug for Approve {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Approve")
+    }
+}
+
 /// Folders (or single files) that the operator has named, in their order.
 #[derive(Debug, Clone)]
 pub struct Folders {
@@ -35,6 +52,7 @@ pub struct Folders {
     largest: u64,
     /// Real paths of folders that agents may write.
     kept_out: Vec<PathBuf>,
+    approve: Option<Approve>,
 }
 
 /// Keeps the folders watched until it is dropped.
@@ -56,13 +74,19 @@ impl Default for Folders {
 
 impl Folders {
     pub fn new(paths: Vec<PathBuf>) -> Self {
-        Self { paths, largest: LARGEST, kept_out: Vec::new() }
+        Self { paths, largest: LARGEST, kept_out: Vec::new(), approve: None }
     }
 
     /// With files of up to so many bytes, for what programs write.
     #[must_use]
     pub fn up_to(self, largest: u64) -> Self {
         Self { largest, ..self }
+    }
+
+    /// Without files that are not approved.
+    #[must_use]
+    pub fn approved(self, approve: Option<Approve>) -> Self {
+        Self { approve, ..self }
     }
 
     /// Without what lies where agents may write: whoever writes these files decides what runs.
@@ -119,7 +143,11 @@ impl Folders {
             Ok(real) if self.kept_out.iter().any(|root| real.starts_with(root)) => {
                 Err("agents may write here, so it is not read; keep it outside of the workspace".to_owned())
             }
-            Ok(real) => text(&real, self.largest).map_err(|error| error.to_string()),
+            Ok(real) => text(&real, self.largest).map_err(|error| error.to_string()).and_then(|text| {
+                let is_approved =
+                    self.approve.as_ref().is_none_or(|Approve(approve)| approve(&real, text.as_bytes()));
+                is_approved.then_some(text).ok_or_else(|| UNAPPROVED.to_owned())
+            }),
             Err(error) => Err(error.to_string()),
         };
         Leaf { path, content }

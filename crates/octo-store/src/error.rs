@@ -8,6 +8,8 @@ pub enum StoreError {
     File { path: PathBuf, source: std::io::Error },
     #[error("others on this machine can enter {path} (mode {mode:o}), and that could not be changed", path = path.display())]
     Exposed { path: PathBuf, mode: u32 },
+    #[error("{path} belongs to another user (uid {owner})", path = path.display())]
+    Foreign { path: PathBuf, owner: u32 },
     #[error("there is no {path}", path = path.display())]
     Missing { path: PathBuf },
     #[error("{path} was written by a newer octoprox: its version is {found}, this one knows {known}", path = path.display())]
@@ -39,6 +41,9 @@ impl StoreError {
             Self::File { .. } => "Check that the directory exists and belongs to whoever runs the hub.",
             Self::Exposed { .. } => {
                 "Run `chmod 700` on it as its owner, or choose a directory that belongs to whoever runs the hub."
+            }
+            Self::Foreign { .. } => {
+                "Choose a directory that belongs to whoever runs the hub, such as a new subfolder of a shared volume."
             }
             Self::Missing { .. } => {
                 "It is made with the first call; check that this is the hub's data directory."

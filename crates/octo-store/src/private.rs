@@ -3,30 +3,28 @@
 use crate::StoreError;
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::ErrorKind;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 const DIRECTORY: u32 = 0o700;
 const FILE: u32 = 0o600;
 /// Everything that the group and others may do.
 const FOREIGN: u32 = 0o077;
-const OTHERS: u32 = 0o007;
 
-/// Makes the directory, or closes it to others. A group that cannot be shut out (a volume that belongs to
-/// somebody else and is lent through the group) is accepted; the whole world is not.
+/// Makes the directory, or closes it to others. One that belongs to somebody else, or that cannot be closed, is refused.
 pub(crate) fn directory(path: &Path) -> Result<(), StoreError> {
     let fail = || StoreError::file(path);
     DirBuilder::new().recursive(true).mode(DIRECTORY).create(path).map_err(fail())?;
-    let mode = std::fs::metadata(path).map_err(fail())?.permissions().mode();
+    let about = std::fs::metadata(path).map_err(fail())?;
+    if about.uid() != rustix::process::geteuid().as_raw() {
+        return Err(StoreError::Foreign { path: path.to_owned(), owner: about.uid() });
+    }
+    let mode = about.permissions().mode();
     if mode & FOREIGN == 0 {
         return Ok(());
     }
-    match std::fs::set_permissions(path, Permissions::from_mode(DIRECTORY)) {
-        Err(_) if mode & OTHERS != 0 => {
-            Err(StoreError::Exposed { path: path.to_owned(), mode: mode & 0o7777 })
-        }
-        _ => Ok(()),
-    }
+    std::fs::set_permissions(path, Permissions::from_mode(DIRECTORY))
+        .map_err(|_| StoreError::Exposed { path: path.to_owned(), mode: mode & 0o7777 })
 }
 
 /// Makes the file if it is not there, and closes it to others if it is. SQLite gives its companions the same mode.
@@ -78,6 +76,23 @@ mod tests {
         directory(&dir).unwrap();
         file(&inside).unwrap();
         assert_eq!((mode(&dir), mode(&inside)), (0o700, 0o600));
+    }
+
+    #[test]
+    fn a_directory_of_somebody_else_is_refused() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let temp = tempfile::tempdir().unwrap();
+        let dir = temp.path().join("lent");
+        std::fs::create_dir(&dir).unwrap();
+        std::os::unix::fs::chown(&dir, Some(65_534), None).unwrap();
+        for mode in [0o700, 0o770, 0o750] {
+            std::fs::set_permissions(&dir, Permissions::from_mode(mode)).unwrap();
+            let error = directory(&dir).unwrap_err();
+            assert!(matches!(error, StoreError::Foreign { owner: 65_534, .. }), "{error}");
+            assert!(error.hint().contains("subfolder"), "{}", error.hint());
+        }
     }
 
     #[cfg(target_os = "linux")]

@@ -10,7 +10,7 @@ pub use token::{TokenFault, TokenSettings, Tokens, fingerprint};
 
 use crate::fault::failure;
 use crate::routes::{Access, ROUTES, Route, access};
-use crate::serve::Connection;
+use crate::serve::{Connection, PeerOwner};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request};
@@ -53,7 +53,8 @@ impl Default for EdgeSettings {
     }
 }
 
-/// Puts the edge around a router. Handlers find an `Extension<Arc<Caller>>` on every request, except on
+/// Puts the edge around a router. Without tokens it lets in only what [`crate::serve`] has found to come from the hub's own
+/// user. Handlers find an `Extension<Arc<Caller>>` on every request, except on
 /// open routes that were asked without a token. Routes that are not in the port's table are refused.
 pub fn edge(router: Router, settings: EdgeSettings) -> Router {
     let local = settings.tokens.is_empty().then(|| Arc::new(Caller::local()));
@@ -93,6 +94,10 @@ struct Rules {
 impl Rules {
     /// The page that sent the request, if one did.
     fn page(&self, request: &Request) -> Result<Option<HeaderValue>, Refusal> {
+        // Without tokens everyone is the local caller, so only the hub's own user may be there.
+        if self.local.is_some() && request.extensions().get() != Some(&PeerOwner::OwnUser) {
+            return Err(Refusal::OtherUser);
+        }
         let host = self.hosts.of(request).ok_or(Refusal::Host)?;
         self.origins.of(request.headers(), host, &self.hosts).map_err(|_| Refusal::Origin)
     }

@@ -16,4 +16,4 @@ pub use fault::status;
 pub use openapi::document;
 pub use rest::{Render, RestParts, router};
 pub use routes::{ADMIN_ROUTES, Access, ROUTES, Route};
-pub use serve::{Limits, serve, serve_within};
+pub use serve::{Limits, PeerOwner, serve, serve_within};

@@ -2,12 +2,14 @@
 
 mod admission;
 mod connection;
+mod peer;
 
 pub use admission::Connection;
 
 use admission::Connections;
 use axum::Router;
 use connection::Desk;
+pub use peer::PeerOwner;
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;

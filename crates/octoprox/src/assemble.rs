@@ -1,13 +1,15 @@
 //! The one place where everything is put together: settings become sources, a store and a hub.
 
 use crate::cli::{Failure, Purpose, Session, state_dir};
+use crate::client_roots::ClientRoots;
 use crate::dialects::with_dialects;
 use crate::gateway::Gateway;
 use crate::jq;
 use crate::program::this_program;
 use crate::prompts::SHIPPED;
-use crate::settings::{Flags, Loaded, Settings, Watched, World};
-use crate::toolboxes::{doors, durability, no_doors, toolboxes, wired};
+use crate::settings::{Flags, Loaded, Settings, WORKSPACE_REMEDY, Watched, World};
+use crate::telemetry::Talk;
+use crate::toolboxes::{WorkspaceGuard, doors, doors_of, durability, no_doors, toolboxes, wired};
 use crate::unrecorded::Unrecorded;
 use octo_flow::Flows;
 use octo_grants::folders::Folders;
@@ -17,6 +19,7 @@ use octo_hub::{Hub, Ledger, Parts, Profile, Spills};
 use octo_store::{Options, Store};
 use octo_toolkit::{Source, State};
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,7 +41,6 @@ pub struct Assembly {
     pub flows: Option<Flows>,
     pub gateway: Gateway,
     store: Option<Arc<Store>>,
-    doors: Doors,
 }
 
 impl Reach {
@@ -87,11 +89,16 @@ impl Assembly {
             None => (Arc::new(Unrecorded), Arc::new(Unrecorded)),
         };
         let doors = match session.purpose {
-            Purpose::Calls => opened(settings, &spills)?,
+            Purpose::Calls => opened(loaded, &spills)?,
             Purpose::Looks => no_doors(),
         };
         let doors = doors.with(gateway.servers().clone());
-        let sources = natives(settings, &doors).chain(gateway.sources());
+        let roots = client_roots(session, &doors);
+        let natives = natives(loaded, &doors).map(|source| match &roots {
+            Some(roots) => roots.around(source),
+            None => source,
+        });
+        let sources = natives.chain(gateway.sources());
         let hub = Hub::new(Parts {
             sources: sources.collect(),
             profiles: profiles(settings)?,
@@ -113,33 +120,23 @@ impl Assembly {
             flows.attach(&hub);
         }
         gateway.attach(&hub);
-        Ok(Self { hub, flows, gateway, store, doors })
+        Ok(Self { hub, flows, gateway, store })
     }
 
     /// Follows the files that servers are read from until what it gives is dropped: a change connects, drops or swaps just
     /// that server.
-    pub fn follow(&self, session: &Session, flags: Flags) -> Option<Watched> {
+    pub fn follow(&self, session: &Session, flags: Flags) -> Watched {
         self.gateway.note(&session.loaded.settings.servers);
-        let workspace = self.doors.open::<Workspace>().ok()?;
         let (gateway, redactor) = (self.gateway.clone(), Arc::clone(&session.redactor));
-        let watched = Watched::start(World::real(), flags, &session.loaded, &workspace, move |reloaded| {
-            match reloaded {
-                Ok(reloaded) => {
-                    redactor.learn(reloaded.secrets.iter().cloned());
-                    gateway.apply(&reloaded);
-                }
-                Err(problems) => {
-                    tracing::error!(target: "servers", %problems, "the settings are wrong, and everything stays as it was");
-                }
+        Watched::start(World::real(), flags, &session.loaded, move |reloaded| match reloaded {
+            Ok(reloaded) => {
+                redactor.learn(reloaded.secrets.iter().cloned());
+                gateway.apply(&reloaded);
             }
-        });
-        if let Some(file) = &watched.left_alone {
-            tracing::warn!(
-                target: "servers", file = %file.display(),
-                "changes of servers need a restart: agents may write where this file lies"
-            );
-        }
-        Some(watched)
+            Err(problems) => {
+                tracing::error!(target: "servers", %problems, "the settings are wrong, and everything stays as it was");
+            }
+        })
     }
 
     /// Lets workflows finish the steps that they are in, ends the servers and writes what is left to record.
@@ -161,12 +158,32 @@ fn open(loaded: &Loaded) -> Result<Store, Failure> {
     Ok(Store::open(&folder, Options { durability: durability(&loaded.settings), ..Options::default() })?)
 }
 
-fn opened(settings: &Settings, spills: &Arc<dyn Spills>) -> Result<Doors, Failure> {
+fn opened(loaded: &Loaded, spills: &Arc<dyn Spills>) -> Result<Doors, Failure> {
+    let settings = &loaded.settings;
     let state = state_dir(settings.state_dir.as_ref())?;
-    Ok(doors(settings, &state, &this_program()?, Arc::clone(spills))?)
+    let no_root = loaded.workspace.refusal().map(|why| (why, WORKSPACE_REMEDY.to_owned()));
+    let guard = WorkspaceGuard { protected: loaded.protected.clone(), no_root };
+    let doors = doors(settings, guard, &state, &this_program()?, Arc::clone(spills))?;
+    let workspace = doors.open::<Workspace>()?;
+    let writable = workspace.roots().iter().filter(|root| root.writable);
+    let writable: Vec<PathBuf> = writable.map(|root| root.path.clone()).collect();
+    loaded.trust.clone().remember_roots(&writable).map_err(|error| {
+        Failure::new(format!(
+            "The list of approved files cannot be written: {error}. Check the state directory."
+        ))
+    })?;
+    Ok(doors)
 }
 
-fn natives(settings: &Settings, doors: &Doors) -> impl Iterator<Item = Arc<dyn Source>> + use<> {
+/// One client has this process for itself and may name the folder that it was not started in.
+fn client_roots(session: &Session, doors: &Doors) -> Option<Arc<ClientRoots>> {
+    let is_refused = session.talk == Talk::Stdio && session.loaded.workspace.refusal().is_some();
+    let workspace = doors.open::<Workspace>().ok().filter(|_| is_refused)?;
+    workspace.roots().is_empty().then(|| ClientRoots::new(&session.loaded, workspace))
+}
+
+fn natives(loaded: &Loaded, doors: &Doors) -> impl Iterator<Item = Arc<dyn Source>> + use<> {
+    let settings = &loaded.settings;
     let (toolboxes, doors) = wired(settings, doors);
     let names = toolboxes.iter().flat_map(|toolbox| toolbox.tools.iter().map(|tool| tool.name.to_owned()));
     let reserved: BTreeSet<String> = names.chain(["result_read".to_owned()]).collect();
@@ -174,25 +191,28 @@ fn natives(settings: &Settings, doors: &Doors) -> impl Iterator<Item = Arc<dyn S
         .into_iter()
         .map(|toolbox| {
             let state = state_of(settings, toolbox.name);
-            toolbox.into_source(doors.clone(), state)
+            let doors = doors_of(toolbox.name, settings, &doors);
+            toolbox.into_source(doors, state)
         })
         .collect();
-    let own = own(settings, &reserved, &doors);
+    let own = own(loaded, &reserved, &doors);
     sources.into_iter().chain(own)
 }
 
 /// What the operator writes in YAML, and the prompts that come with the product.
-fn own(settings: &Settings, reserved: &BTreeSet<String>, doors: &Doors) -> [Arc<dyn Source>; 2] {
+fn own(loaded: &Loaded, reserved: &BTreeSet<String>, doors: &Doors) -> [Arc<dyn Source>; 2] {
+    let settings = &loaded.settings;
+    let approved = |folders: &[PathBuf]| Folders::new(folders.to_vec()).approved(loaded.approve.clone());
     let shipped = if settings.prompts.shipped { SHIPPED } else { &[] };
     let declared = DeclaredParts {
-        folders: Folders::new(settings.tools.folders.clone()),
+        folders: approved(&settings.tools.folders),
         doors: doors.clone(),
         environment: Arc::new(|name| std::env::var(name).ok()),
         reserved: reserved.clone(),
         state: state_of(settings, "declared"),
     };
     [
-        octo_hub::prompts::source(shipped, Folders::new(settings.prompts.folders.clone())),
+        octo_hub::prompts::source(shipped, approved(&settings.prompts.folders)),
         octo_hub::declared::source(declared),
     ]
 }

@@ -31,6 +31,7 @@ mod stdio;
 mod table;
 mod token;
 mod tools;
+mod trust;
 mod width;
 
 use crate::jq;
@@ -59,7 +60,7 @@ pub struct Cli {
 /// What every command takes.
 #[derive(Args)]
 struct Common {
-    /// Settings file [default: ./octoprox.yaml, then octoprox/octoprox.yaml in the folder for settings]
+    /// Settings file [default: ./octoprox.yaml if `octoprox trust` approved it, then octoprox/octoprox.yaml in the folder for settings]
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
     /// File with more MCP servers, as other products write it: {"mcpServers": {…}}
@@ -88,6 +89,7 @@ enum Command {
     Import(import::Import),
     Flow(flow::Flow),
     Config(config::Config),
+    Trust(trust::Trust),
     Doctor(doctor::Doctor),
     Audit(audit::Audit),
     Token(token::Token),
@@ -152,6 +154,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Import(command) => command.run(&flags),
         Command::Flow(command) => command.run(&flags),
         Command::Config(command) => command.run(&flags),
+        Command::Trust(command) => command.run(&flags),
         Command::Doctor(command) => command.run(&flags),
         Command::Audit(command) => command.run(&flags),
         Command::Token(command) => command.run(),

@@ -7,6 +7,7 @@
 
 mod assemble;
 mod cli;
+mod client_roots;
 mod clients;
 mod dialects;
 mod gateway;
@@ -22,4 +23,4 @@ mod toolboxes;
 mod unrecorded;
 
 pub use cli::main;
-pub use toolboxes::{doors, toolboxes};
+pub use toolboxes::{WorkspaceGuard, doors, toolboxes};

@@ -131,14 +131,24 @@ pub fn no_doors() -> Doors {
     Doors::default().with(Clock::system())
 }
 
+/// What the settings cannot say about the workspace.
+#[derive(Debug, Clone, Default)]
+pub struct WorkspaceGuard {
+    /// Settings that tools may never change, by their canonical paths.
+    pub protected: Vec<PathBuf>,
+    /// Why there is no workspace, and what to do.
+    pub no_root: Option<(String, String)>,
+}
+
 /// What tools may touch. `state` is the folder of the hub's own data, `program` this very program.
 pub fn doors(
     settings: &Settings,
+    guard: WorkspaceGuard,
     state: &Path,
     program: &Path,
     spills: Arc<dyn Spills>,
 ) -> Result<Doors, ToolError> {
-    let workspace = Workspace::open(workspace(settings, state))?;
+    let workspace = Workspace::open(workspace(settings, guard, state))?;
     let exec = Exec::new(programs(settings, workspace.clone(), state, program))?;
     let net = Net::new(reach(settings))?;
     let mut doors = no_doors()
@@ -157,10 +167,8 @@ pub fn doors(
     }
     let runs = Arc::new(KeptRuns::new(state, durability(settings)));
     doors = doors.with(Flows::new(runs, Clock::system()));
-    if let Some(root) = workspace.roots().first() {
-        doors = doors.with(SshKey::new(state, &root.path));
-    }
-    Ok(doors)
+    let home = workspace.roots().first().map_or(state, |root| &root.path);
+    Ok(doors.with(SshKey::new(state, home)))
 }
 
 fn memories(settings: &Settings, state: &Path) -> Memories {
@@ -212,12 +220,20 @@ fn place(url: &Url) -> Option<String> {
     url.host_str().zip(url.port_or_known_default()).map(|(host, port)| format!("{host}:{port}"))
 }
 
-/// What the operator allows, and the search engine that the operator has named.
+/// What the operator allows.
 pub fn reach(settings: &Settings) -> NetSpec {
-    let mut allow = settings.net.allow.clone();
-    let engine = address(settings.search.searxng_url.as_deref());
-    allow.extend(engine.as_ref().and_then(place));
-    NetSpec { allow, ..NetSpec::default() }
+    NetSpec { allow: settings.net.allow.clone(), ..NetSpec::default() }
+}
+
+/// The doors of one toolbox. The search engine that the operator has named may be private, and only searching leads there.
+pub fn doors_of(toolbox: &str, settings: &Settings, doors: &Doors) -> Doors {
+    let engine = address(settings.search.searxng_url.as_deref()).filter(|_| toolbox == "search");
+    let net = engine.as_ref().and_then(place).and_then(|engine| {
+        let mut reach = reach(settings);
+        reach.allow.push(engine);
+        doors.open::<Net>().and_then(|_| Net::new(reach)).ok()
+    });
+    net.map_or_else(|| doors.clone(), |net| doors.clone().with(net))
 }
 
 fn chromium(state: &Path, program: &Path, net: Net) -> ChromiumSpec {
@@ -234,7 +250,7 @@ fn search_path() -> OsString {
     std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into())
 }
 
-fn workspace(settings: &Settings, state: &Path) -> WorkspaceSpec {
+fn workspace(settings: &Settings, guard: WorkspaceGuard, state: &Path) -> WorkspaceSpec {
     let first = settings.workspace.as_ref().map(|path| RootSpec {
         name: "workspace".to_owned(),
         path: path.clone(),
@@ -249,13 +265,14 @@ fn workspace(settings: &Settings, state: &Path) -> WorkspaceSpec {
             HardLinks::Allow => fs::HardLinks::Allow,
             HardLinks::Refuse => fs::HardLinks::Refuse,
         },
+        settings: guard.protected,
+        no_root: guard.no_root,
         state: Some(state.to_owned()),
     }
 }
 
 fn root_spec(name: &str, root: &Root) -> Option<RootSpec> {
-    let path = root.path.clone().or_else(|| root.outside.clone())?;
-    let writable = root.writable.unwrap_or(name == "repos");
+    let (path, writable) = (root.folder()?.clone(), root.is_writable(name));
     Some(RootSpec { name: name.to_owned(), path, outside: root.outside.clone(), writable })
 }
 

@@ -19,6 +19,8 @@ mod import;
 mod init;
 #[path = "cli/servers.rs"]
 mod servers;
+#[path = "cli/trust.rs"]
+mod trust;
 
 use home::Home;
 use serde_json::{Value, json};
@@ -225,6 +227,33 @@ fn a_cut_result_is_read_with_jq() {
     let reply: Value = serde_json::from_slice(&read("jq=.timezones | length").stdout).unwrap();
     assert!(reply["result"]["text"].as_str().unwrap().trim().parse::<u32>().unwrap() > 300, "{reply}");
     assert_eq!(read("jq=.[").status.code(), Some(2));
+}
+
+#[test]
+fn a_search_engine_on_a_private_address_is_for_searching_only() {
+    let home = Home::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut head = [0; 4_096];
+            let _ = stream.read(&mut head);
+            let hit = json!({"url": "https://found.test/", "title": "Found", "content": "it"});
+            let body = json!({"query": "x", "results": [hit]}).to_string();
+            let length = body.len();
+            let head =
+                format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {length}");
+            let _ = write!(stream, "{head}\r\nConnection: close\r\n\r\n{body}");
+        }
+    });
+    home.write("octoprox.yaml", &format!("search: {{searxng_url: 'http://{address}'}}\n"));
+    let (code, printed, said) = home.outcome(&["call", "web_search", "query=x"]);
+    assert!(code == Some(0) && printed.contains("found.test"), "{printed}{said}");
+    for tool in ["fetch_url", "fetch_json", "http_request", "read_page"] {
+        let (code, _, said) = home.outcome(&["call", tool, &format!("url=http://{address}/")]);
+        assert_eq!(code, Some(4), "{tool}: {said}");
+    }
 }
 
 #[test]

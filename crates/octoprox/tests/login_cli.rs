@@ -163,6 +163,7 @@ impl Home {
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.folder.path())
+            .env("OCTOPROX_CONFIG", self.folder.path().join("octoprox.yaml"))
             .env("OCTOPROX_STATE_DIR", self.folder.path().join("state"))
             .current_dir(self.folder.path())
             .kill_on_drop(true);

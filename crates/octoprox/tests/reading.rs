@@ -45,6 +45,7 @@ async fn call(tool: &str, url: String, browser: bool) -> Value {
             .args(["call", &tool, &format!("url={url}"), "--json", "--config"])
             .arg(&settings)
             .env("OCTOPROX_NET_ALLOW", "127.0.0.1")
+            .env("HOME", folder.path())
             .env("OCTOPROX_STATE_DIR", folder.path().join("state"))
             .current_dir(folder.path())
             .output()

@@ -55,6 +55,7 @@ impl Tool for Roots {
             writable: root.writable,
             default: at == 0,
         });
-        Ok(Output { roots: roots.collect() })
+        let roots: Vec<Root> = roots.collect();
+        if roots.is_empty() { Err(fs.workspace().no_root()) } else { Ok(Output { roots }) }
     }
 }

@@ -121,8 +121,8 @@ async fn a_model_answers_as_text_or_as_its_schema_says() -> Result<()> {
     assert!(outputs["text"].as_str().unwrap().starts_with('{'), "{outputs}");
     assert_eq!((&outputs["title"], &outputs["kind"]), (&json!("Tea"), &json!("unavailable")));
     assert_eq!(reply["steps"][2]["attempts"], 3, "{reply}");
-    let without = Home::new(&json!({"workspace": "."}))?;
-    std::fs::write(without.folder.path().join("ask.yaml"), flow)?;
+    let without = Home::new(&json!({}))?;
+    std::fs::write(without.workspace().join("ask.yaml"), flow)?;
     let (code, out, _) = without.run(&["flow", "validate", "ask.yaml"]).await?;
     assert!(code == 2 && out.contains("No language model is set."), "{out}");
     Ok(())

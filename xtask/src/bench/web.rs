@@ -23,7 +23,6 @@ pub fn run(root: &Path) -> Result<()> {
     let home = target.join("bench/web");
     let _ = std::fs::remove_dir_all(&home);
     std::fs::create_dir_all(&home)?;
-    std::fs::write(home.join("octoprox.yaml"), "{}\n")?;
     let html = page::html();
     let site = serve(&html)?;
     let port = free_port()?;

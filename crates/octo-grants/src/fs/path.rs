@@ -126,8 +126,7 @@ impl<M: 'static> Fs<M> {
     pub fn place(&self, path: &WorkPath) -> Result<Place, ToolError> {
         let roots = self.workspace().roots();
         let Some(first) = roots.first() else {
-            return Err(ToolError::denied("No folder is open to this hub.")
-                .hint("Ask the operator to name one in the setting `workspace`, or several in `roots`."));
+            return Err(self.workspace().no_root());
         };
         check(&path.0)?;
         let path = Path::new(&path.0);

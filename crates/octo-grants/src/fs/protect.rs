@@ -50,7 +50,12 @@ pub(super) struct Protected {
     /// The patterns as given, two globs each: the thing itself and what is in it.
     patterns: Vec<String>,
     never: Option<PathBuf>,
+    /// Settings of the hub, which no setting opens: files, and folders with all that is in them.
+    settings: Vec<PathBuf>,
 }
+
+/// What protects the settings of the hub, in place of a pattern.
+pub(super) const SETTINGS: &str = "the hub's settings";
 
 impl Protected {
     pub fn new(patterns: &[String]) -> Result<Self, ToolError> {
@@ -78,7 +83,16 @@ impl Protected {
             }
         }
         let set = set.build().map_err(ToolError::internal)?;
-        Ok(Self { set, patterns: all, never: None })
+        Ok(Self { set, patterns: all, never: None, settings: Vec::new() })
+    }
+
+    /// Settings of the hub, by their canonical paths, also those that are not there yet.
+    pub fn keep_settings(&mut self, paths: Vec<PathBuf>) {
+        self.settings = paths;
+    }
+
+    pub fn settings(&self) -> &[PathBuf] {
+        &self.settings
     }
 
     /// A folder of the hub itself that no setting opens.
@@ -100,6 +114,10 @@ impl Protected {
     pub fn by(&self, root: &Root, real: &Path) -> Option<&str> {
         if self.own(root, real) {
             return Some("the hub itself");
+        }
+        let whole = root.path.join(real);
+        if self.settings.iter().any(|kept| whole.starts_with(kept)) {
+            return Some(SETTINGS);
         }
         let last = self.set.matches(real).into_iter().max()?;
         self.patterns.get(last / 2).map(String::as_str).filter(|pattern| !pattern.starts_with('!'))
@@ -153,6 +171,12 @@ impl<M: 'static> Fs<M> {
 }
 
 pub(super) fn protected(told: &str, pattern: &str) -> ToolError {
+    if pattern == SETTINGS {
+        return ToolError::denied(format!(
+            "`{told}` belongs to the settings of this hub, so tools may not change it."
+        ))
+        .hint("Ask the operator to change it. A changed file is used after `octoprox trust`.");
+    }
     ToolError::denied(format!("`{told}` is protected by `{pattern}`."))
         .hint("Leave it alone, or ask the operator to change the setting `files.protected`.")
 }

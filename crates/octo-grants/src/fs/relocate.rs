@@ -2,7 +2,7 @@
 
 use super::batch::{Act, Content, Order, lock};
 use super::copy::copy_folder;
-use super::protect::protected;
+use super::protect::{SETTINGS, protected};
 use super::resolve::{Links, Spot, refusal};
 use super::tree::walk;
 use super::{EntryKind, Fs, Opened, Place, names};
@@ -51,6 +51,8 @@ impl Fs<super::Write> {
             let before = rules.by(old.place.root(), &old.real.join(item.path));
             let after = rules.by(new.place.root(), &new.real.join(item.path));
             match (before, after) {
+                // Wherever they went, the hub would no longer find them.
+                (Some(SETTINGS), _) => Err(protected(&old.place.join(item.path).told(), SETTINGS)),
                 (Some(pattern), None) => Err(protected(&old.place.join(item.path).told(), pattern)),
                 (None, Some(pattern)) => Err(protected(&new.place.join(item.path).told(), pattern)),
                 _ => Ok(()),

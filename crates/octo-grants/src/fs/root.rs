@@ -11,7 +11,7 @@ use std::fs::{DirBuilder, File};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 pub use super::protect::default_protected;
 
@@ -40,6 +40,11 @@ pub struct WorkspaceSpec {
     /// Globs, relative to a root, that are never written; one that begins with `!` makes an exception.
     pub protected: Vec<String>,
     pub hard_links: HardLinks,
+    /// Settings of the hub, by their canonical paths: tools may read and never change them. A folder counts with all that is
+    /// in it.
+    pub settings: Vec<PathBuf>,
+    /// Why there is no root, and what to do: what tools answer when there is none.
+    pub no_root: Option<(String, String)>,
     /// Folder of the hub's own data: what is needed to undo a change and to clean up after a crash.
     pub state: Option<PathBuf>,
 }
@@ -109,10 +114,12 @@ fn plain(name: &str) -> bool {
 pub struct Workspace(Arc<Inner>);
 
 struct Inner {
-    roots: Vec<Arc<Root>>,
+    /// Set when the workspace is opened, or once later when it was opened without any.
+    roots: OnceLock<Vec<Arc<Root>>>,
     protected: Protected,
     hard_links: HardLinks,
     state: Option<State>,
+    no_root: Option<(String, String)>,
 }
 
 /// The hub's own data about files.
@@ -135,15 +142,40 @@ impl Workspace {
         }
         let state = spec.state.map(|path| State::open(path, &roots)).transpose()?;
         let mut protected = Protected::new(&spec.protected)?;
+        protected.keep_settings(spec.settings);
         if let Some(state) = &state {
             protected.never(resolve::real_folder(&state.path)?);
         }
-        Ok(Self(Arc::new(Inner { roots, protected, hard_links: spec.hard_links, state })))
+        let (hard_links, no_root) = (spec.hard_links, spec.no_root);
+        let roots = if roots.is_empty() { OnceLock::new() } else { OnceLock::from(roots) };
+        Ok(Self(Arc::new(Inner { roots, protected, hard_links, state, no_root })))
     }
 
     /// The first is the default.
     pub fn roots(&self) -> &[Arc<Root>] {
-        &self.0.roots
+        self.0.roots.get().map_or(&[], Vec::as_slice)
+    }
+
+    /// Opens the root of a workspace that has none. One that has a root keeps it.
+    pub fn adopt(&self, spec: RootSpec) -> Result<(), ToolError> {
+        let root = Arc::new(Root::open(spec)?);
+        let _ = self.0.roots.set(vec![root]);
+        Ok(())
+    }
+
+    /// Settings of the hub that nothing behind a tool may change, by their canonical paths. Some are folders, and some may not
+    /// exist yet.
+    pub fn protected_files(&self) -> &[PathBuf] {
+        self.protected().settings()
+    }
+
+    /// What a tool answers when there is no root.
+    pub fn no_root(&self) -> ToolError {
+        match &self.0.no_root {
+            Some((why, remedy)) => ToolError::denied(why.clone()).hint(remedy.clone()),
+            None => ToolError::denied("No folder is open to this hub.")
+                .hint("Ask the operator to name one in the setting `workspace`, or several in `roots`."),
+        }
     }
 
     /// Folder of the hub's own data.

@@ -35,6 +35,7 @@ pub(super) fn spec(folder: &Path) -> WorkspaceSpec {
         protected: default_protected(),
         hard_links: HardLinks::Allow,
         state: Some(folder.join("state")),
+        ..WorkspaceSpec::default()
     }
 }
 

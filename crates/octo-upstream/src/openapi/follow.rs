@@ -31,7 +31,8 @@ pub(super) async fn run(inner: Arc<Inner>) {
 }
 
 async fn file(inner: &Arc<Inner>, path: PathBuf) {
-    let mut watched = Folders::new(vec![path]).up_to(LARGEST as u64).watched();
+    let mut watched =
+        Folders::new(vec![path]).up_to(LARGEST as u64).approved(inner.spec.approve.clone()).watched();
     let mut seen = None;
     while let Some(leaves) = watched.read().await {
         match leaves.into_iter().next().map(|leaf| leaf.content) {

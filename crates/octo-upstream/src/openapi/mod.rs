@@ -10,6 +10,7 @@ mod names;
 
 use arc_swap::ArcSwapOption;
 use loaded::Loaded;
+use octo_grants::folders::Approve;
 use octo_grants::{Net, Secret};
 use octo_model::{Members, Method, Op, ToolError};
 use octo_toolkit::{BoxFuture, Cx, Listing, Peer, Source, State};
@@ -48,6 +49,8 @@ pub struct DocumentSpec {
     pub timeout: Duration,
     /// How often a document with an address is asked for again.
     pub refresh: Duration,
+    /// What of a document that is a file may be used.
+    pub approve: Option<Approve>,
 }
 
 impl DocumentSpec {
@@ -61,6 +64,7 @@ impl DocumentSpec {
             net: Net::default(),
             timeout: Duration::from_secs(300),
             refresh: Duration::from_secs(600),
+            approve: None,
         }
     }
 

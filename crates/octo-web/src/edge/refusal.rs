@@ -9,6 +9,7 @@ use http::{HeaderValue, StatusCode, header};
 pub enum Refusal {
     Host,
     Origin,
+    OtherUser,
     Unlisted,
     NoEntry(NoEntry),
     NotAdmin,
@@ -22,7 +23,7 @@ impl Refusal {
     fn status(self) -> StatusCode {
         match self {
             Self::Host => StatusCode::MISDIRECTED_REQUEST,
-            Self::Origin | Self::NotAdmin => StatusCode::FORBIDDEN,
+            Self::Origin | Self::OtherUser | Self::NotAdmin => StatusCode::FORBIDDEN,
             Self::Unlisted => StatusCode::NOT_FOUND,
             Self::NoEntry(_) => StatusCode::UNAUTHORIZED,
             Self::TooManyConnections => StatusCode::TOO_MANY_REQUESTS,
@@ -34,7 +35,7 @@ impl Refusal {
 
     fn kind(self) -> &'static str {
         match self {
-            Self::Host | Self::Origin | Self::NotAdmin => "denied",
+            Self::Host | Self::Origin | Self::OtherUser | Self::NotAdmin => "denied",
             Self::Unlisted => "not_found",
             Self::NoEntry(_) => "unauthorized",
             Self::TooManyConnections => "unavailable",
@@ -49,6 +50,7 @@ impl Refusal {
         match self {
             Self::Host => "host",
             Self::Origin => "origin",
+            Self::OtherUser => "other_user",
             Self::Unlisted => "unlisted",
             Self::NoEntry(NoEntry::Missing) => "no_token",
             Self::NoEntry(NoEntry::Unknown) => "bad_token",
@@ -64,6 +66,7 @@ impl Refusal {
         let text = match self {
             Self::Host => "This hub does not answer under the host name of the request.",
             Self::Origin => "Pages of this origin may not speak to this hub.",
+            Self::OtherUser => "This hub answers only to the user it runs as.",
             Self::Unlisted => "There is nothing here.",
             Self::NoEntry(NoEntry::Missing) => "This hub wants a token, and the request has none.",
             Self::NoEntry(NoEntry::Unknown) => "The token of the request is not one that this hub knows.",
@@ -82,6 +85,7 @@ impl Refusal {
                 "Use localhost or 127.0.0.1, or let the operator add the name to `http.allowed_hosts`."
             }
             Self::Origin => "Let the operator add the origin to `http.allowed_origins`.",
+            Self::OtherUser => "Ask for a token: `octoprox token new`.",
             Self::Unlisted => "GET /openapi.json says what there is.",
             Self::NoEntry(_) => "Send `Authorization: Bearer <token>`; the operator gives tokens out.",
             Self::NotAdmin => "Ask the operator: an administrator's token has the scope `admin`.",

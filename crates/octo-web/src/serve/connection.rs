@@ -1,6 +1,7 @@
 //! One connection: HTTP/1.1, or HTTP/2 from a client that knows it.
 
 use super::admission::Connection;
+use super::peer::PeerOwner;
 use axum::Router;
 use axum::body::Body;
 use axum::response::Response;
@@ -65,7 +66,8 @@ impl Desk {
         let Some(Some(Ok(Some(second)))) = self.over.run_until_cancelled(begun).await else {
             return;
         };
-        let visit = Visit { router: self.router.clone(), connection: Arc::clone(&connection) };
+        let peer = PeerOwner::of(&stream);
+        let visit = Visit { router: self.router.clone(), connection: Arc::clone(&connection), peer };
         let result = if second {
             // In a box, so that the many connections in HTTP/1 do not pay for its size.
             let serving = self.http2.serve_connection(TokioIo::new(stream), visit);
@@ -135,10 +137,11 @@ async fn begins_as_http2(stream: &TcpStream) -> Option<bool> {
     }
 }
 
-/// The router as hyper wants it.
+/// The router as hyper wants it. Each request knows its connection and who has opened it.
 struct Visit {
     router: Router,
     connection: Arc<Connection>,
+    peer: PeerOwner,
 }
 
 impl hyper::service::Service<Request<Incoming>> for Visit {
@@ -148,6 +151,7 @@ impl hyper::service::Service<Request<Incoming>> for Visit {
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         request.extensions_mut().insert(Arc::clone(&self.connection));
+        request.extensions_mut().insert(self.peer);
         tower::Service::call(&mut self.router.clone(), request.map(Body::new))
     }
 }

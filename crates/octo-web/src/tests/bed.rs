@@ -161,7 +161,9 @@ pub fn request(method: &str, path: &str) -> http::request::Builder {
     Request::builder().method(method).uri(path).header("host", "127.0.0.1:7000")
 }
 
-pub async fn send(router: &Router, request: Request<Body>) -> Answer {
+/// On a connection of the hub's own user, unless the request says whose it is.
+pub async fn send(router: &Router, mut request: Request<Body>) -> Answer {
+    request.extensions_mut().get_or_insert(crate::PeerOwner::OwnUser);
     let (parts, body) = router.clone().oneshot(request).await.unwrap().into_parts();
     let text = String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap();
     Answer { status: parts.status, headers: parts.headers, text }

@@ -22,6 +22,33 @@ fn paths() -> Vec<(&'static str, String)> {
 }
 
 #[tokio::test]
+async fn without_tokens_only_the_own_user_gets_in() {
+    let bed = Bed::new();
+    for (method, path) in paths() {
+        for router in [bed.local(), bed.admin(false)] {
+            let ask = || request(method, &path).body(Body::empty()).unwrap();
+            let mut other = ask();
+            other.extensions_mut().insert(crate::PeerOwner::Other);
+            let answer = send(&router, other).await;
+            assert_eq!(answer.status, 403, "{method} {path}: {}", answer.text);
+            assert_eq!(
+                answer.json()["error"]["hint"],
+                "Ask for a token: `octoprox token new`.",
+                "{}",
+                answer.text
+            );
+            // A connection that nobody has looked at is not let in either.
+            let unknown = tower::ServiceExt::oneshot(router.clone(), ask()).await.unwrap();
+            assert_eq!(unknown.status(), 403, "{method} {path}");
+        }
+        let mut other = request(method, &path).header("authorization", format!("Bearer {TOKEN}"));
+        other = other.extension(crate::PeerOwner::Other);
+        let answer = send(&bed.secured(), other.body(Body::empty()).unwrap()).await;
+        assert_ne!(answer.status, 403, "with a token it does not matter: {method} {path}");
+    }
+}
+
+#[tokio::test]
 async fn only_allowed_hosts_get_in() {
     let bed = Bed::new();
     let good: &[&[&str]] = &[

@@ -117,6 +117,7 @@ async fn without_socket(router: &Router, path: &str) -> u128 {
         let begun = Instant::now();
         for _ in 0..1_000 {
             let ask = request("POST", path).header("content-type", "application/json");
+            let ask = ask.extension(crate::PeerOwner::OwnUser);
             let reply = router.clone().oneshot(ask.body(Body::from(HELLO)).unwrap()).await.unwrap();
             assert_eq!(reply.status(), 200);
         }

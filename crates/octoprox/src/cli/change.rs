@@ -2,8 +2,8 @@
 
 use super::failure::Failure;
 use super::table::harmless;
-use crate::settings::is_secret_name;
 use crate::settings::replace::replace;
+use crate::settings::{Approval, Problems, SettingsFile, TrustStore, World, is_secret_name};
 use crate::telemetry::Redactor;
 use serde_json::{Value, json};
 use similar::TextDiff;
@@ -54,8 +54,44 @@ impl Change {
 
     /// Writes it. Gives where the old one is.
     pub fn write(&self) -> Result<Option<PathBuf>, Failure> {
-        replace(&self.path, self.before.as_deref(), &self.after)
-            .map_err(|error| unwritable(&self.path, &error))
+        let approvals = Renewal::of(self);
+        let backup = replace(&self.path, self.before.as_deref(), &self.after)
+            .map_err(|error| unwritable(&self.path, &error))?;
+        approvals.renew(self)?;
+        Ok(backup)
+    }
+}
+
+/// A person's own change of an approved file keeps it approved; so does a new file beside one.
+struct Renewal(Option<TrustStore>);
+
+impl Renewal {
+    fn of(change: &Change) -> Self {
+        let approved = |store: &TrustStore| match SettingsFile::open(&change.path) {
+            Ok(file) => {
+                store.approval(&file) == Approval::Approved && change.before.as_deref() == Some(file.text())
+            }
+            Err(_) => {
+                let folder = change.path.parent().and_then(|folder| folder.canonicalize().ok());
+                let mut known = store.records().iter().map(|record| record.path.parent());
+                change.before.is_none() && folder.is_some() && known.any(|known| known == folder.as_deref())
+            }
+        };
+        Self(TrustStore::open(&World::real()).ok().filter(approved))
+    }
+
+    fn renew(self, change: &Change) -> Result<(), Failure> {
+        let Some(mut store) = self.0 else { return Ok(()) };
+        let file = SettingsFile::open(&change.path).map_err(Problems::from)?;
+        if file.text() != change.after {
+            return Ok(());
+        }
+        let path = change.path.display();
+        store.approve(&[file.record()]).map_err(|error| {
+            Failure::new(format!(
+                "{path} was written and could not be approved: {error}. Run `octoprox trust`."
+            ))
+        })
     }
 }
 

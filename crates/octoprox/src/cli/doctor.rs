@@ -6,7 +6,7 @@ use super::failure::Failure;
 use super::out;
 use super::table::harmless;
 use super::width::{columns, wrapped};
-use crate::settings::{Flags, Settings, World, load};
+use crate::settings::{Flags, Settings, WorkspaceChoice, World, load};
 use checks::{machine, servers};
 use clap::Args;
 use serde::Serialize;
@@ -74,7 +74,11 @@ impl Doctor {
                         "Mend it when you can.",
                     ));
                 }
-                findings.extend(machine(&loaded.settings, &world));
+                for ignored in &loaded.unapproved {
+                    let (says, next) = ignored.split_once(". ").unwrap_or((ignored, ""));
+                    findings.push(Finding::bad(Verdict::Warn, "settings", says, next));
+                }
+                findings.extend(machine(&loaded.settings, &loaded.workspace, &world));
                 findings.extend(servers(&loaded, &world));
             }
             Err(problems) => {
@@ -84,9 +88,10 @@ impl Doctor {
                 }
                 // The rest is looked at as if nothing were set.
                 let state_dir = crate::settings::find::state_dir(&world);
-                let workspace = Some(world.folder.clone());
-                let settings = Settings { workspace, state_dir, ..Settings::default() };
-                findings.extend(machine(&settings, &world));
+                let choice = WorkspaceChoice::implicit(&world);
+                let started_in = (choice == WorkspaceChoice::StartedIn).then(|| world.folder.clone());
+                let settings = Settings { workspace: started_in, state_dir, ..Settings::default() };
+                findings.extend(machine(&settings, &choice, &world));
             }
         }
         let ok = findings.iter().all(|finding| finding.state != Verdict::Fail);

@@ -3,7 +3,7 @@
 use super::door;
 use super::failure::Failure;
 use super::out;
-use super::session::{Purpose, Session, settings, together};
+use super::session::{Purpose, Session, logged_settings, together};
 use crate::assemble::{Assembly, Reach};
 use crate::settings::{Flags, Problems, Settings, binding, listen_address};
 use crate::telemetry::{Numbers, Talk};
@@ -44,7 +44,7 @@ pub struct Serve {
 impl Serve {
     pub fn run(&self, flags: Flags) -> Result<(), Failure> {
         let flags = Flags { host: self.host.clone(), port: self.port, ..flags };
-        let mut loaded = settings(&flags)?;
+        let mut loaded = logged_settings(&flags)?;
         if let Some(problem) = binding(&loaded.settings, &loaded.layers) {
             return Err(Problems::from(problem).into());
         }

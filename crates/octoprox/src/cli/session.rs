@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use super::out;
-use crate::settings::{Flags, Loaded, World, load};
+use crate::settings::{Flags, Loaded, WORKSPACE_REMEDY, World, load};
 use crate::telemetry::{Export, Redactor, Talk, secrets, start};
 use crate::toolboxes::reach;
 use octo_grants::Net;
@@ -22,6 +22,7 @@ pub enum Purpose {
 pub struct Session {
     pub loaded: Loaded,
     pub purpose: Purpose,
+    pub talk: Talk,
     /// The way to servers and collectors that the settings name.
     pub net: Net,
     pub export: Option<Export>,
@@ -29,8 +30,15 @@ pub struct Session {
     pub redactor: Arc<Redactor>,
 }
 
-/// Settings, for commands that call nothing.
+/// Settings, for commands that a person runs: files of a project that are left alone are told of.
 pub fn settings(flags: &Flags) -> Result<Loaded, Failure> {
+    let loaded = logged_settings(flags)?;
+    loaded.unapproved.iter().for_each(|ignored| out::talk(&format!("octoprox: {ignored}")));
+    Ok(loaded)
+}
+
+/// Settings, for commands whose log tells of that.
+pub fn logged_settings(flags: &Flags) -> Result<Loaded, Failure> {
     Ok(load(&World::real(), flags)?)
 }
 
@@ -55,7 +63,11 @@ impl Session {
                 _ => tracing::warn!("{note}"),
             }
         }
-        Ok(Self { loaded, purpose, net, export, redactor })
+        if talk != Talk::Person {
+            loaded.unapproved.iter().for_each(|ignored| tracing::warn!("{ignored}"));
+            log_workspace(&loaded);
+        }
+        Ok(Self { loaded, purpose, talk, net, export, redactor })
     }
 
     /// Sends the last spans.
@@ -63,6 +75,15 @@ impl Session {
         if let Some(export) = self.export {
             export.end().await;
         }
+    }
+}
+
+/// Where tools work, and why there.
+fn log_workspace(loaded: &Loaded) {
+    let (reason, folder) = (loaded.workspace.reason(), loaded.settings.workspace.as_deref());
+    match folder {
+        Some(folder) => tracing::info!(workspace = %folder.display(), reason, "workspace"),
+        None => tracing::warn!(reason, "there is no workspace. {WORKSPACE_REMEDY}"),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::door;
 use super::failure::Failure;
 use super::pipes;
-use super::session::{Purpose, Session, settings, together};
+use super::session::{Purpose, Session, logged_settings, together};
 use crate::assemble::{Assembly, Reach};
 use crate::settings::Flags;
 use crate::telemetry::Talk;
@@ -16,6 +16,9 @@ use tokio_util::sync::CancellationToken;
 
 /// Serves MCP on standard input and output, for clients that start their servers themselves. Log lines go to standard
 /// error as JSON.
+///
+/// The settings file of the project that a client opens is ignored until you approve it with `octoprox trust`. Tools work in
+/// that project, and nowhere when a client starts octoprox in / or in your home directory, unless `workspace` is set.
 #[derive(Args)]
 #[command(after_help = "Examples:
   octoprox stdio
@@ -31,7 +34,7 @@ pub struct Stdio {
 
 impl Stdio {
     pub fn run(&self, flags: &Flags) -> Result<(), Failure> {
-        let mut loaded = settings(flags)?;
+        let mut loaded = logged_settings(flags)?;
         together(async {
             let door = door::callback_only(&mut loaded).await;
             let session = Session::begin(loaded, Talk::Stdio, Purpose::Calls)?;

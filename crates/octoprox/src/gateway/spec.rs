@@ -4,6 +4,7 @@ use crate::cli::{Failure, Session};
 use crate::program::this_program;
 use crate::settings::{self, Era, Secret, Server, Settings};
 use crate::toolboxes::{LAUNCHER, durability, shut_in};
+use octo_grants::folders::Approve;
 use octo_grants::{Command, LastLists, Net};
 use octo_model::ToolError;
 use octo_store::KeptLists;
@@ -21,6 +22,7 @@ pub struct Ground {
     program: PathBuf,
     lists: Option<LastLists>,
     is_fresh: bool,
+    approve: Option<Approve>,
     /// The folder of the hub's own data.
     pub state: Option<PathBuf>,
 }
@@ -38,6 +40,7 @@ impl Ground {
             program: this_program()?,
             lists,
             is_fresh: false,
+            approve: session.loaded.approve.clone(),
             state,
             settings,
         })
@@ -96,6 +99,7 @@ impl Ground {
             headers: exposed(&server.headers),
             net: self.net.clone(),
             query_key: query_key(server),
+            approve: self.approve.clone(),
             timeout: Duration::from_secs(server.timeout_seconds),
             ..DocumentSpec::new(name, document)
         }

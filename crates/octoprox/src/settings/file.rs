@@ -6,27 +6,19 @@ use serde_json::{Map, Value};
 use std::io::Read;
 use std::path::Path;
 
-/// Nobody writes settings this long by hand.
-const MAX_BYTES: u64 = 1 << 20;
+/// What other products keep beside their servers can be long.
+const MAX_FOREIGN_BYTES: u64 = 16 << 20;
 
 /// The object that a file holds; empty when the file is.
-pub fn read(path: &Path) -> Result<Map<String, Value>, Problem> {
+pub fn tree(path: &Path, text: &str) -> Result<Map<String, Value>, Problem> {
     let wrong = |what: String, remedy: &str| Problem::new(Origin::File(path.to_owned()), "", what, remedy);
-    let text = text(path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => {
-            wrong("there is no such file.".to_owned(), "Check the name, or leave it out.")
-        }
-        _ => wrong(format!("the file cannot be read: {error}."), "Check its permissions and its encoding."),
-    })?;
-    match parse_as(path, &text) {
+    match parse_as(path, text) {
         Ok(Value::Object(tree)) => Ok(tree),
         Ok(Value::Null) => Ok(Map::new()),
         Ok(_) => {
             Err(wrong("the file holds no settings by name.".to_owned(), "Write it as `name: value` lines."))
         }
-        Err(error) => {
-            Err(wrong(format!("the file is not {}: {error}.", form(path, &text)), "Mend it there."))
-        }
+        Err(error) => Err(wrong(format!("the file is not {}: {error}.", form(path, text)), "Mend it there.")),
     }
 }
 
@@ -61,20 +53,12 @@ pub fn parse_as(path: &Path, text: &str) -> Result<Value, String> {
     }
 }
 
-/// The whole text of a file, up to 16 MiB: what other products keep beside their servers can be long.
+/// The whole text of a file of another product.
 pub fn foreign(path: &Path) -> std::io::Result<String> {
-    capped(path, MAX_BYTES << 4)
-}
-
-fn text(path: &Path) -> std::io::Result<String> {
-    capped(path, MAX_BYTES)
-}
-
-fn capped(path: &Path, most: u64) -> std::io::Result<String> {
     let mut text = String::new();
-    std::fs::File::open(path)?.take(most + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > most {
-        return Err(std::io::Error::other(format!("it is larger than {} MiB", most >> 20)));
+    std::fs::File::open(path)?.take(MAX_FOREIGN_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_FOREIGN_BYTES {
+        return Err(std::io::Error::other(format!("it is larger than {} MiB", MAX_FOREIGN_BYTES >> 20)));
     }
     Ok(text)
 }

@@ -3,15 +3,22 @@
 use super::World;
 use std::path::{Path, PathBuf};
 
-/// The file that was named, or the first that is there. A named one must be there; reading it says so.
-pub fn find(world: &World, named: Option<&PathBuf>) -> Option<PathBuf> {
-    let named = named.cloned().or_else(|| world.variable("OCTOPROX_CONFIG").map(PathBuf::from));
-    if let Some(named) = named {
-        return Some(world.folder.join(named));
-    }
-    let here = world.folder.join("octoprox.yaml");
-    let own = own_folder(world).map(|folder| folder.join("octoprox.yaml"));
-    [Some(here), own].into_iter().flatten().find(|path| path.is_file())
+/// The file that was named with `--config` or `OCTOPROX_CONFIG`. It must be there; reading it says so.
+pub fn named(world: &World, flag: Option<&PathBuf>) -> Option<PathBuf> {
+    let named = flag.cloned().or_else(|| world.variable("OCTOPROX_CONFIG").map(PathBuf::from))?;
+    Some(world.folder.join(named))
+}
+
+/// The file of the folder one stands in, which counts only when a person has approved it.
+pub fn project(world: &World) -> Option<PathBuf> {
+    let path = world.folder.join("octoprox.yaml");
+    let is_own = own(world).is_some_and(|own| own.canonicalize().ok() == path.canonicalize().ok());
+    (path.symlink_metadata().is_ok() && !is_own).then_some(path)
+}
+
+/// The file in the folder for settings.
+pub fn own(world: &World) -> Option<PathBuf> {
+    own_folder(world).map(|folder| folder.join("octoprox.yaml")).filter(|path| path.is_file())
 }
 
 /// The list of servers that may lie beside the settings file, or in the folder for settings where there is none. A file

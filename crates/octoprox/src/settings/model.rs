@@ -16,12 +16,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// Settings of octoprox: one YAML file, given with `--config` or `OCTOPROX_CONFIG`, else `octoprox.yaml` in the current
-/// folder, else `octoprox/octoprox.yaml` in `$XDG_CONFIG_HOME`. Everything is optional and has a safe default; texts may
+/// folder if it was approved with `octoprox trust`, else `octoprox/octoprox.yaml` in `$XDG_CONFIG_HOME`. Everything is optional and has a safe default; texts may
 /// hold `${NAME}` or `${NAME:-default}` for a variable. Variables of the environment go over the file, flags over both.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
-    /// Folder that tools work in; the current folder when it is not set.
+    /// Folder that tools work in. When it is not set: the current folder, unless that is the root of the file system, your
+    /// home directory, or where octoprox keeps its own settings and data.
     pub workspace: Option<PathBuf>,
     /// Folder of the hub's own data (audit, kept results); `octoprox` in `$XDG_STATE_HOME` or `~/.local/state` when it is not set.
     pub state_dir: Option<PathBuf>,
@@ -81,6 +82,25 @@ pub struct Settings {
     pub roots: BTreeMap<String, Root>,
     /// Logins at servers behind the hub.
     pub logins: Logins,
+}
+
+impl Settings {
+    /// Folders that tools, and servers in a sandbox, may write.
+    pub fn writable_folders(&self) -> Vec<PathBuf> {
+        let workspace = self.workspace.iter().filter(|_| !self.files.read_only);
+        let roots = self.roots.iter().filter(|(name, root)| root.is_writable(name));
+        let roots = roots.filter_map(|(_, root)| root.folder());
+        let sandboxes = self.servers.values().filter_map(|server| server.sandbox.as_ref());
+        let written = sandboxes.flat_map(|sandbox| &sandbox.write);
+        workspace.chain(roots).chain(written).cloned().collect()
+    }
+
+    /// Files and folders that these settings name and that decide what tools there are.
+    pub fn named_files(&self) -> Vec<PathBuf> {
+        let documents = self.servers.values().filter_map(|server| server.document.as_deref());
+        let documents = documents.filter(|document| !document.contains("://")).map(PathBuf::from);
+        self.prompts.folders.iter().chain(&self.tools.folders).cloned().chain(documents).collect()
+    }
 }
 
 /// The JSON Schema of the settings file.

@@ -3,6 +3,7 @@
 use super::World;
 use super::find;
 use super::layers::Layers;
+use super::place::WorkspaceChoice;
 use super::problem::Origin;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -12,8 +13,8 @@ const FOLDERS: [&str; 2] = ["prompts.folders", "tools.folders"];
 const PATHS: [&str; 5] =
     ["workspace", "state_dir", "telemetry.log_file", "logins.store", "logins.secret_file"];
 
-/// Makes every path whole and fills in those that everybody has.
-pub fn settle(layers: &mut Layers, world: &World) {
+/// Makes every path whole and fills in those that everybody has. Gives why tools work where they work.
+pub fn settle(layers: &mut Layers, world: &World) -> WorkspaceChoice {
     let documents = each(layers, "servers", "document").filter(|setting| is_file(layers, setting));
     let named = each(layers, "servers", "cwd").chain(each(layers, "roots", "path"));
     let named: Vec<String> = named.chain(documents).collect();
@@ -34,12 +35,17 @@ pub fn settle(layers: &mut Layers, world: &World) {
         });
         layers.set(setting, folders.collect(), &origin);
     }
-    if layers.get("workspace").is_none() {
-        layers.set("workspace", Value::from(world.folder.to_string_lossy()), &Origin::Default);
-    }
     if let Some(state) = find::state_dir(world).filter(|_| layers.get("state_dir").is_none()) {
         layers.set("state_dir", Value::from(state.to_string_lossy()), &Origin::Default);
     }
+    if layers.get("workspace").is_some() {
+        return WorkspaceChoice::Setting(layers.origin("workspace"));
+    }
+    let choice = WorkspaceChoice::implicit(world);
+    if choice == WorkspaceChoice::StartedIn {
+        layers.set("workspace", Value::from(world.folder.to_string_lossy()), &Origin::Default);
+    }
+    choice
 }
 
 /// Whether a text is no address.
@@ -82,7 +88,7 @@ mod tests {
             assert_eq!(super::whole(Path::new(path), origin, &world), Path::new(whole), "{path}");
         }
         let mut layers = Layers::default();
-        settle(&mut layers, &world);
+        assert_eq!(settle(&mut layers, &world), WorkspaceChoice::StartedIn);
         assert_eq!(
             layers.tree(),
             serde_json::json!({"workspace": "/now", "state_dir": "/h/.local/state/octoprox"})

@@ -1,18 +1,18 @@
 //! Lists of servers in files of their own: `servers.yaml` beside the settings, and `--servers FILE` as other products
 //! keep it.
 
-use super::file;
 use super::layers::Layers;
 use super::problem::{Origin, Problem};
+use super::settings_file::SettingsFile;
 use crate::clients::listed;
 use serde_json::{Map, Value};
-use std::path::Path;
 
 /// Lays the servers of a file of another product over the settings; one with the same name is replaced as a whole.
 /// Gives notes about what the file says and we do not use.
-pub fn lay(layers: &mut Layers, path: &Path) -> Result<Vec<String>, Problem> {
+pub fn lay(layers: &mut Layers, file: &SettingsFile) -> Result<Vec<String>, Problem> {
+    let path = file.path.as_path();
     let origin = Origin::File(path.to_owned());
-    let tree = file::read(path)?;
+    let tree = file.tree()?;
     let found = listed(&tree, path).ok_or_else(|| {
         let remedy = "Write them under `mcpServers` or `servers`.";
         Problem::new(origin.clone(), "", "the file lists no servers.", remedy)
@@ -31,11 +31,11 @@ pub fn lay(layers: &mut Layers, path: &Path) -> Result<Vec<String>, Problem> {
 }
 
 /// Lays our own list over the settings, as strictly as the settings themselves.
-pub fn lay_own(layers: &mut Layers, path: &Path) -> Result<Vec<String>, Problem> {
-    let origin = Origin::File(path.to_owned());
-    let tree = file::read(path)?;
+pub fn lay_own(layers: &mut Layers, file: &SettingsFile) -> Result<Vec<String>, Problem> {
+    let origin = Origin::File(file.path.clone());
+    let tree = file.tree()?;
     if tree.contains_key("mcpServers") || tree.contains_key("mcp_servers") {
-        return lay(layers, path);
+        return lay(layers, file);
     }
     for (key, value) in tree {
         if key != "servers" {
@@ -69,6 +69,11 @@ fn put(layers: &mut Layers, name: &str, server: Map<String, Value>, origin: &Ori
 mod tests {
     use super::*;
     use serde_json::json;
+    use std::path::Path;
+
+    fn lay(layers: &mut Layers, path: &Path) -> Result<Vec<String>, Problem> {
+        super::lay(layers, &SettingsFile::open(path)?)
+    }
 
     #[test]
     fn lists_of_other_products() {

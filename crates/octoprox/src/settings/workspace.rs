@@ -18,6 +18,17 @@ pub struct Root {
     pub writable: Option<bool>,
 }
 
+impl Root {
+    pub fn is_writable(&self, name: &str) -> bool {
+        self.writable.unwrap_or(name == "repos")
+    }
+
+    /// The folder on this machine.
+    pub fn folder(&self) -> Option<&PathBuf> {
+        self.path.as_ref().or(self.outside.as_ref())
+    }
+}
+
 /// Files of the workspace and the roots.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]

@@ -43,6 +43,10 @@ impl Home {
     pub fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_octoprox"));
         command.args(words).current_dir(self.0.path()).env_clear().env("HOME", self.0.path());
+        // A person has chosen this one. A project's own file is the business of `trust.rs`.
+        if self.has("octoprox.yaml") {
+            command.env("OCTOPROX_CONFIG", "octoprox.yaml");
+        }
         command.stdin(Stdio::null());
         command
     }

@@ -42,7 +42,13 @@ impl Ground {
     pub fn doors(&self, memory: &Arc<Memory>) -> Doors {
         let program = Path::new(env!("CARGO_BIN_EXE_octoprox"));
         let spills = Arc::clone(memory) as Arc<dyn Spills>;
-        let doors = octoprox::doors(&self.settings, &self.folder.path().join("state"), program, spills);
+        let doors = octoprox::doors(
+            &self.settings,
+            octoprox::WorkspaceGuard::default(),
+            &self.folder.path().join("state"),
+            program,
+            spills,
+        );
         doors.unwrap().with(Clock::fixed("2026-11-14T12:00:00Z".parse().unwrap()))
     }
 }

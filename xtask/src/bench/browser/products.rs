@@ -53,9 +53,10 @@ impl Product {
     pub fn octoprox(program: &Path, folder: &Path) -> Result<Self> {
         fresh(folder)?;
         let settings = json!({"toolboxes": {"browser": true}, "net": {"allow": ["127.0.0.1"]}});
-        std::fs::write(folder.join("octoprox.yaml"), settings.to_string())?;
+        let file = folder.with_extension("yaml");
+        std::fs::write(&file, settings.to_string())?;
         let mut command = Command::new(program);
-        command.arg("stdio").current_dir(folder);
+        command.args(["stdio", "--config"]).arg(file).current_dir(folder);
         command.env("OCTOPROX_STATE_DIR", folder.join("s")).env("OCTOPROX_WORKSPACE", folder);
         Self::start(command)
     }

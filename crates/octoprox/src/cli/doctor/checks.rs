@@ -4,20 +4,20 @@ use super::{Finding, Verdict};
 use crate::cli::programs::{first_line, which};
 use crate::cli::servers::{Standing, standings};
 use crate::clients::{Registration, places, register};
-use crate::settings::{Loaded, Sandbox, Settings, World, listen_address};
+use crate::settings::{Loaded, Sandbox, Settings, WORKSPACE_REMEDY, WorkspaceChoice, World, listen_address};
 use Verdict::{Fail, Warn};
 use std::io::ErrorKind;
 use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 const BROWSERS: [&str; 5] =
     ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome"];
 
 /// Everything that does not depend on servers.
-pub fn machine(settings: &Settings, world: &World) -> Vec<Finding> {
+pub fn machine(settings: &Settings, choice: &WorkspaceChoice, world: &World) -> Vec<Finding> {
     let found = [
-        workspace(settings),
+        workspace(settings, choice),
         git(settings, world),
         chromium(settings, world),
         bubblewrap(settings, world),
@@ -27,9 +27,10 @@ pub fn machine(settings: &Settings, world: &World) -> Vec<Finding> {
     found.into_iter().chain(clients(world)).collect()
 }
 
-fn workspace(settings: &Settings) -> Finding {
+fn workspace(settings: &Settings, choice: &WorkspaceChoice) -> Finding {
+    let reason = choice.reason();
     let Some(folder) = settings.workspace.as_deref() else {
-        return Finding::bad(Fail, "workspace", "there is none", "Set `workspace` in the settings.");
+        return Finding::bad(Warn, "workspace", format!("there is none; {reason}"), WORKSPACE_REMEDY);
     };
     let shown = folder.display();
     match (folder.is_dir(), writable(folder), settings.files.read_only) {
@@ -39,12 +40,14 @@ fn workspace(settings: &Settings) -> Finding {
             format!("there is no folder {shown}"),
             "Make it, or name another.",
         ),
-        (true, true, false) => Finding::ok("workspace", format!("{shown} can be read and written")),
-        (true, _, true) => Finding::ok("workspace", format!("{shown} can be read; files.read_only is set")),
+        (true, true, false) => Finding::ok("workspace", format!("{shown} can be read and written; {reason}")),
+        (true, _, true) => {
+            Finding::ok("workspace", format!("{shown} can be read; files.read_only is set; {reason}"))
+        }
         (true, false, false) => Finding::bad(
             Warn,
             "workspace",
-            format!("{shown} cannot be written"),
+            format!("{shown} cannot be written; {reason}"),
             "Change its permissions, or set `files: {read_only: true}`.",
         ),
     }
@@ -140,6 +143,12 @@ fn state_folder(settings: &Settings) -> Finding {
             }
         }
         Err(error) => Finding::bad(Fail, NAME, format!("{shown}: {error}"), "Change its permissions."),
+        Ok(_) if !is_own(folder) => Finding::bad(
+            Fail,
+            NAME,
+            format!("{shown} belongs to another user"),
+            "Change its owner, or set `state_dir` to a folder of your own.",
+        ),
         Ok(_) if !writable(folder) => Finding::bad(
             Fail,
             NAME,
@@ -154,6 +163,10 @@ fn state_folder(settings: &Settings) -> Finding {
         ),
         Ok(_) => Finding::ok(NAME, format!("{shown} is yours alone")),
     }
+}
+
+fn is_own(folder: &Path) -> bool {
+    folder.metadata().is_ok_and(|about| about.uid() == rustix::process::geteuid().as_raw())
 }
 
 fn port(settings: &Settings) -> Finding {

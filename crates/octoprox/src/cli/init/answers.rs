@@ -5,6 +5,7 @@ use crate::cli::ask::Asker;
 use crate::cli::failure::Failure;
 use crate::cli::out;
 use crate::clients::Client;
+use crate::settings::{World, unfit};
 use std::path::Path;
 
 /// The answers, or the defaults.
@@ -57,15 +58,16 @@ impl Answers {
 
 fn asker_for_folder(asker: Asker) -> Result<Option<String>, Failure> {
     loop {
-        let Some(folder) = asker.line("Folder that tools work in", "the one that octoprox is started in")?
-        else {
+        let usual = "the project that octoprox is started in";
+        let Some(folder) = asker.line("Folder that tools work in", usual)? else {
             return Ok(None);
         };
         let home = std::env::home_dir().unwrap_or_default();
         let real =
             folder.strip_prefix("~/").map_or_else(|| Path::new(&folder).to_owned(), |rest| home.join(rest));
-        match std::path::absolute(&real) {
-            Ok(whole) if whole.is_dir() => return Ok(Some(whole.display().to_string())),
+        match (std::path::absolute(&real), unfit(&World::real(), &real)) {
+            (Ok(_), Some(is)) => out::talk(&format!("{folder} is {is}. Name a folder for your projects.")),
+            (Ok(whole), None) if whole.is_dir() => return Ok(Some(whole.display().to_string())),
             _ => out::talk(&format!("There is no folder {folder}.")),
         }
     }

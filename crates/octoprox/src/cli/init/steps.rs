@@ -94,7 +94,8 @@ fn written(answers: &Answers) -> String {
         "# Settings of octoprox. All of them are optional. `octoprox config schema` describes every one,
 # `octoprox config check` says what is wrong, `octoprox config show` what is in force.
 
-# Folder that tools work in. Without it: the folder that octoprox is started in.
+# Folder that tools work in. Without it: the folder that octoprox is started in,
+# unless that is / or your home directory.
 {workspace}
 # Toolboxes that are off until you want them. All others are on.
 toolboxes:

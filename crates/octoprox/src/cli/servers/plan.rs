@@ -6,7 +6,7 @@ use crate::cli::session::settings;
 use crate::cli::table::table;
 use crate::cli::width::columns;
 use crate::settings::plan::{Action, Servers, plan};
-use crate::settings::{Applied, Flags, World, load};
+use crate::settings::{Applied, Flags, World, load_to_compare};
 use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ impl Plan {
         let mut changes = match (&self.from, applied) {
             (Some(from), _) => {
                 let old = Flags { config: Some(from.clone()), ..Flags::default() };
-                plan(&load(&World::real(), &old)?.settings.servers, new)
+                plan(&load_to_compare(&World::real(), &old)?.servers, new)
             }
             (None, Some(applied)) => applied.plan(new),
             (None, None) => {

