@@ -3,7 +3,6 @@
 use crate::call::Request;
 use crate::item::Item;
 use crate::ports::{Closing, Ledger, Opening, Outcome};
-use aws_lc_rs::digest::{SHA256, digest};
 use octo_model::{CallId, Members, ToolError};
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,6 +18,7 @@ impl Record {
     /// Fails when the record cannot be written; the call is then refused.
     pub async fn open(ledger: &Arc<dyn Ledger>, id: CallId, request: &Request) -> Result<Self, ToolError> {
         let begun = Instant::now();
+        let arguments = request.op.params.get("arguments").map(|json| json.as_str()).unwrap_or_default();
         ledger
             .open(Opening {
                 id,
@@ -28,7 +28,7 @@ impl Record {
                 profile: request.profile.clone(),
                 method: request.op.method,
                 name: request.op.name.clone(),
-                arguments: fingerprint(request),
+                arguments: ledger.fingerprint(arguments.as_bytes()),
                 trace: request.trace.clone(),
             })
             .await?;
@@ -90,16 +90,4 @@ impl Drop for Record {
             self.ledger.close(closing);
         }
     }
-}
-
-fn fingerprint(request: &Request) -> String {
-    let arguments = request.op.params.get("arguments").map(|json| json.as_str()).unwrap_or_default();
-    let hash = digest(&SHA256, arguments.as_bytes());
-    let mut text = String::with_capacity(64);
-    for byte in hash.as_ref() {
-        for digit in [byte >> 4, byte & 15] {
-            text.push(char::from_digit(u32::from(digit), 16).unwrap_or('0'));
-        }
-    }
-    text
 }

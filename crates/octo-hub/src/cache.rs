@@ -2,21 +2,28 @@
 
 use crate::item::Entry;
 use crate::profile::globs;
+use crate::shape::size_of;
+use crate::uri::is_pattern_of_uris;
 use aws_lc_rs::digest::{Context, SHA256};
 use globset::GlobSet;
 use moka::future::Cache;
-use octo_model::{Caller, Members, Op};
+use octo_model::{Caller, Class, Members, Method, Op};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 const MAX_BYTES: u64 = 64 << 20;
+/// Members of `_meta` that say nothing about the answer.
+const OF_ONE_CALL: [&str; 3] = ["progressToken", "traceparent", "tracestate"];
 
-/// For how long answers of some tools are kept. A native tool is only ever cached when it reads and repeats.
+/// For how long answers of some tools are kept. A native tool is only ever cached when it reads and repeats. Whatever
+/// changes something through the hub ends what is kept of the same server; toolboxes count as one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CacheRule {
-    /// Patterns of names as listed at `/mcp`.
+    /// Patterns of names of tools as listed at `/mcp`, or of URIs of resources: those with `://`.
     pub tools: Vec<String>,
     /// How long an answer is given again.
     pub ttl_seconds: u64,
@@ -24,54 +31,137 @@ pub struct CacheRule {
 
 type Key = [u8; 32];
 
+/// Where an answer may be kept, and for how long.
+pub struct Slot {
+    key: Key,
+    ttl: Duration,
+    /// Of the server's answers, when this one was asked for.
+    age: u64,
+}
+
+struct Patterns {
+    tools: GlobSet,
+    uris: GlobSet,
+    ttl: Duration,
+}
+
+/// An answer and when it is over.
+#[derive(Clone)]
+struct Kept {
+    until: Instant,
+    age: u64,
+    answer: Members,
+}
+
 pub struct Answers {
-    rules: Vec<(GlobSet, Duration)>,
-    kept: Cache<Key, (Instant, Members)>,
+    rules: Vec<Patterns>,
+    kept: Cache<Key, Kept>,
+    /// How often something was changed at each server.
+    ages: Mutex<HashMap<String, u64>>,
+}
+
+/// Ends what is kept of a server when it is dropped, however the call that may change something ends.
+pub struct Outdate<'a> {
+    answers: &'a Answers,
+    group: String,
+}
+
+impl Drop for Outdate<'_> {
+    fn drop(&mut self) {
+        *self.answers.ages().entry(std::mem::take(&mut self.group)).or_default() += 1;
+    }
 }
 
 impl Answers {
     pub fn new(rules: &[CacheRule]) -> Result<Self, globset::Error> {
-        let rules = rules.iter().map(|rule| Ok((globs(&rule.tools)?, Duration::from_secs(rule.ttl_seconds))));
+        let rules = rules.iter().map(|rule| {
+            let (uris, tools): (Vec<_>, Vec<_>) =
+                rule.tools.iter().cloned().partition(|pattern| is_pattern_of_uris(pattern));
+            Ok(Patterns {
+                tools: globs(&tools)?,
+                uris: globs(&uris)?,
+                ttl: Duration::from_secs(rule.ttl_seconds),
+            })
+        });
         let kept = Cache::builder()
             .max_capacity(MAX_BYTES)
-            .weigher(|_, (_, answer): &(Instant, Members)| {
-                answer.iter().map(|(_, value)| value.bytes().len() as u32).sum::<u32>().max(64)
+            .weigher(|_, kept: &Kept| {
+                u32::try_from(size_of(&kept.answer)).unwrap_or(u32::MAX).saturating_add(64)
             })
             .build();
-        Ok(Self { rules: rules.collect::<Result<_, _>>()?, kept })
+        Ok(Self { rules: rules.collect::<Result<_, _>>()?, kept, ages: Mutex::default() })
     }
 
-    /// The key under which an answer may be kept, or nothing.
-    pub fn key(&self, caller: &Caller, entry: &Entry, op: &Op) -> Option<(Key, Duration)> {
-        if self.rules.is_empty() || op.params.get("requestState").is_some() {
-            return None;
-        }
-        let ttl = self.rules.iter().find(|(globs, _)| globs.is_match(&entry.item.canonical))?.1;
+    fn ages(&self) -> MutexGuard<'_, HashMap<String, u64>> {
+        self.ages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How long an answer to this is kept.
+    fn ttl(&self, entry: &Entry, op: &Op) -> Option<Duration> {
         let effect = entry.effect();
-        if entry.item.vouched && !(effect.read_only && effect.idempotent) {
+        if op.params.get("requestState").is_some()
+            || (entry.item.vouched && !(effect.read_only && effect.idempotent))
+        {
             return None;
         }
-        let mut hash = Context::new(&SHA256);
-        let arguments = op.params.get("arguments").map(|json| json.as_str()).unwrap_or_default();
+        let matches = |rule: &&Patterns| match op.method {
+            Method::CallTool => rule.tools.is_match(&entry.item.canonical),
+            Method::ReadResource => rule.uris.is_match(&op.name),
+            Method::GetPrompt | Method::Complete | Method::Subscribe | Method::Unsubscribe => false,
+        };
+        self.rules.iter().find(matches).map(|rule| rule.ttl)
+    }
+
+    /// Where the answer to a question of this caller at this profile may be kept, or nowhere.
+    pub fn slot(&self, caller: &Caller, profile: &str, entry: &Entry, op: &Op) -> Option<Slot> {
+        if self.rules.is_empty() {
+            return None;
+        }
+        let ttl = self.ttl(entry, op)?;
         let target = entry.item.target();
-        for part in [&caller.tenant, &caller.subject, op.method.as_str(), target.as_str(), arguments] {
+        let mut hash = Context::new(&SHA256);
+        let mut add = |part: &str| {
             hash.update(&(part.len() as u64).to_le_bytes());
             hash.update(part.as_bytes());
+        };
+        for part in [&caller.tenant, &caller.subject, profile, op.method.as_str(), &target, &op.name] {
+            add(part);
+        }
+        for (name, value) in op.params.iter().filter(|(name, _)| *name != "_meta") {
+            add(name);
+            add(value.as_str());
+        }
+        for (name, value) in op.params.object("_meta").iter().filter(|(name, _)| !OF_ONE_CALL.contains(name))
+        {
+            add(name);
+            add(value.as_str());
         }
         let mut key = Key::default();
         key.copy_from_slice(hash.finish().as_ref());
-        Some((key, ttl))
+        let age = self.ages().get(&group(entry)).copied().unwrap_or_default();
+        Some(Slot { key, ttl, age })
     }
 
-    pub async fn get(&self, key: &Key) -> Option<Members> {
-        let (until, answer) = self.kept.get(key).await?;
-        (until > Instant::now()).then_some(answer)
+    /// What a call that may change something must hold while it runs. A tool that the settings name as one whose answers are
+    /// kept is taken to change nothing.
+    pub fn outdate(&self, entry: &Entry, op: &Op) -> Option<Outdate<'_>> {
+        let reads = || entry.effect().class() == Class::Reads || op.method != Method::CallTool;
+        if self.rules.is_empty() || reads() || self.ttl(entry, op).is_some() {
+            return None;
+        }
+        Some(Outdate { answers: self, group: group(entry) })
     }
 
-    pub async fn put(&self, key: Key, ttl: Duration, answer: &Members) {
+    pub async fn get(&self, slot: &Slot) -> Option<Members> {
+        let kept = self.kept.get(&slot.key).await?;
+        (kept.until > Instant::now() && kept.age == slot.age).then_some(kept.answer)
+    }
+
+    pub async fn put(&self, slot: Slot, answer: &Members) {
         let complete = answer.text("resultType").is_none_or(|kind| kind == "complete");
         if complete && !answer.is_true("isError") {
-            self.kept.insert(key, (Instant::now() + ttl, answer.clone())).await;
+            let kept = Kept { until: Instant::now() + slot.ttl, age: slot.age, answer: answer.clone() };
+            self.kept.insert(slot.key, kept).await;
         }
     }
 
@@ -79,4 +169,9 @@ impl Answers {
     pub fn clear(&self) {
         self.kept.invalidate_all();
     }
+}
+
+/// Toolboxes work on the same machine, so they count as one.
+fn group(entry: &Entry) -> String {
+    if entry.item.source.is_native() { String::new() } else { entry.source_name().to_owned() }
 }

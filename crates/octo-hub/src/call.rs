@@ -1,9 +1,11 @@
 //! The journey of a call: one screen, the same for every face and every target.
 
 use crate::audit::Record;
-use crate::check::{self, Checked};
+use crate::bound::bounded;
+use crate::check::Checked;
 use crate::hub::Hub;
 use crate::policy::Permit;
+use crate::trust::{HIDDEN_REMOVED, unsigned};
 use crate::{recast, telemetry};
 use futures_util::FutureExt;
 use octo_model::{CallId, Caller, Face, Kind, Members, Method, Op, ToolError};
@@ -44,6 +46,7 @@ impl Hub {
         let outcome = async {
             let mut record = Record::open(&self.ledger, id, &request).await?;
             let outcome = self.decide_and_run(id, &request, &mut record).await;
+            let outcome = outcome.map_err(|error| bounded(error, self.shape.max_bytes));
             let word = record.ended(&outcome);
             telemetry::ended(id, record.item.as_ref(), word, begun.elapsed(), outcome.as_ref().err());
             outcome
@@ -62,24 +65,35 @@ impl Hub {
         request: &Request,
         record: &mut Record,
     ) -> Result<Members, ToolError> {
+        names_one_uri(&request.op)?;
         let entry = self.find(request).await?;
         record.found(&entry.item);
-        let Checked { op, emptied } = check::check(&entry, request.op.clone())?;
-        let permit = self.policy.decide(&request.caller, &entry)?;
+        let permit = self.policy.decide_op(&request.caller, &entry, &request.op)?;
         record.rule(permit.rule());
+        let allowed = request.timeout.map_or(self.timeout, |wanted| wanted.min(self.timeout));
+        let checked = tokio::time::timeout(allowed, self.checks.check(&entry, request.op.clone()));
+        let Checked { op, emptied } = checked.await.map_err(|_| late(allowed))??;
         self.limits.take(&request.caller, &entry)?;
-        let cached = self.answers.key(&request.caller, &entry, &op);
-        if let Some((key, _)) = &cached
-            && let Some(answer) = self.answers.get(key).await
+        let slot = self.answers.slot(&request.caller, &request.profile, &entry, &request.op);
+        if let Some(slot) = &slot
+            && let Some(answer) = self.answers.get(slot).await
         {
-            return Ok(recast::emptied(answer, &emptied));
+            return Ok(answer);
         }
-        let result = self.run(&permit, id, op, request).await?;
+        let outdate = self.answers.outdate(&entry, &request.op);
+        let result = self.run(&permit, id, op, request).await;
+        drop(outdate);
+        let mut result = result?;
+        if !entry.item.source.is_native() {
+            // What the guard of a server has noted stays.
+            result = unsigned(result, &[HIDDEN_REMOVED]);
+        }
+        let result = recast::emptied(result, &emptied);
         let result = self.shape(&permit, id, request, result, record).await?;
-        if let Some((key, ttl)) = cached {
-            self.answers.put(key, ttl, &result).await;
+        if let Some(slot) = slot {
+            self.answers.put(slot, &result).await;
         }
-        Ok(recast::emptied(result, &emptied))
+        Ok(result)
     }
 
     /// Runs within the deadline. A panic is one failed call; dropping the future cancels the target.
@@ -118,6 +132,21 @@ impl Hub {
             () = cancel.cancelled() => Err(ToolError::new(Kind::Cancelled, "The call was cancelled.")),
             () = tokio::time::sleep_until(cx.deadline.into()) => Err(late(allowed)),
         }
+    }
+}
+
+/// What is decided on is what the source is asked for.
+pub(crate) fn names_one_uri(op: &Op) -> Result<(), ToolError> {
+    let inner = match op.method {
+        Method::ReadResource | Method::Subscribe | Method::Unsubscribe => op.params.text("uri"),
+        Method::Complete => op.params.inner_text("ref", "uri"),
+        Method::CallTool | Method::GetPrompt => return Ok(()),
+    };
+    match inner {
+        Some(uri) if uri != op.name => {
+            Err(ToolError::invalid("The request names two URIs.").hint("Ask for one URI, and name it once."))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -204,7 +204,13 @@ fn stock(source: &Arc<dyn Source>, before: Option<&Stock>) -> Stock {
         Some(old) => Arc::clone(&old.items),
         None => Arc::new(items(source, &listing.lists)),
     };
-    Stock { listing, items, name: source.name().to_owned(), native: source.is_native() }
+    Stock {
+        listing,
+        items,
+        source: Arc::clone(source),
+        name: source.name().to_owned(),
+        native: source.is_native(),
+    }
 }
 
 fn items(source: &Arc<dyn Source>, lists: &Lists) -> Vec<Arc<Item>> {

@@ -1,10 +1,13 @@
 //! Arguments held against the tool's schema, with an answer that says how to mend them.
 
-use crate::item::{Checker, Entry};
+use crate::checker::{Checker, Verdict};
+use crate::item::Entry;
 use crate::nearest::nearest;
 use jsonschema::error::ValidationErrorKind;
 use octo_model::{Json, Op, ToolError};
 use serde_json::{Map, Value};
+use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 /// An operation in the tool's own words.
 pub struct Checked {
@@ -13,14 +16,47 @@ pub struct Checked {
     pub emptied: Vec<String>,
 }
 
+/// Arguments up to this size are checked where the call runs.
+const MAX_INLINE: usize = 16 << 10;
+/// Large arguments are taken apart by so many at a time: as values they need many times the memory of their text.
+const MAX_CHECKS: usize = 2;
+
+/// Checks arguments without keeping the runtime's threads busy.
+pub struct Checks(Arc<Semaphore>);
+
+impl Default for Checks {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(MAX_CHECKS)))
+    }
+}
+
+impl Checks {
+    /// Holds the arguments of a call against the schemas of its tool; waits its turn for large ones.
+    pub async fn check(&self, entry: &Entry, op: Op) -> Result<Checked, ToolError> {
+        let size = op.params.get("arguments").map_or(0, |json| json.bytes().len());
+        let own = entry.recast.as_ref().and_then(|recast| recast.input());
+        let cheap = own.into_iter().chain(entry.item.input()).all(Checker::is_cheap);
+        if cheap && size <= MAX_INLINE {
+            return check(entry, op);
+        }
+        let entry = entry.clone();
+        let turn = Arc::clone(&self.0).acquire_owned().await.map_err(ToolError::internal)?;
+        let work = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            check(&entry, op)
+        });
+        work.await.unwrap_or_else(|error| Err(ToolError::internal(error)))
+    }
+}
+
 /// Checks the arguments of a call as the caller's profile describes them, then as the tool does.
-pub fn check(entry: &Entry, mut op: Op) -> Result<Checked, ToolError> {
+fn check(entry: &Entry, mut op: Op) -> Result<Checked, ToolError> {
     let mut emptied = Vec::new();
     if let Some(recast) = &entry.recast {
         op = hold(entry, recast.input(), op)?;
         let outer = op.params.get("arguments").and_then(|json| json.to().ok()).unwrap_or_default();
         let inner;
-        (inner, emptied) = recast.arguments(outer);
+        (inner, emptied) = recast.arguments(outer)?;
         op.params.set("arguments", Json::from(Value::Object(inner)));
     }
     Ok(Checked { op: hold(entry, entry.item.input(), op)?, emptied })
@@ -45,7 +81,15 @@ fn hold(entry: &Entry, checker: Option<&Checker>, mut op: Op) -> Result<Op, Tool
     if entry.item.vouched && drop_nulls(&mut arguments, &checker.schema) {
         op.params.set("arguments", Json::from(arguments.clone()));
     }
-    if checker.validator.is_valid(&arguments) { Ok(op) } else { Err(misfit(checker, &arguments)) }
+    match checker.check(&arguments) {
+        Verdict::Misfits => Err(misfit(checker, &arguments)),
+        Verdict::Fits => Ok(op),
+        Verdict::Unknown => {
+            let target = entry.item.target();
+            tracing::warn!(target: "upstream", of = %target, "arguments were too costly to check");
+            Ok(op)
+        }
+    }
 }
 
 fn drop_nulls(arguments: &mut Value, schema: &Value) -> bool {
@@ -62,23 +106,21 @@ fn drop_nulls(arguments: &mut Value, schema: &Value) -> bool {
 
 fn misfit(checker: &Checker, arguments: &Value) -> ToolError {
     if let Some((unknown, hint)) = unknown_parameter(&checker.schema, arguments) {
-        return ToolError::invalid(format!("There is no parameter `{unknown}`.")).hint(hint);
+        return ToolError::invalid(format!("There is no parameter `{}`.", shortened(&unknown))).hint(hint);
     }
-    let errors: Vec<String> = checker
-        .validator
-        .iter_errors(arguments)
-        .take(3)
-        .map(|error| {
-            let at = error.instance_path().to_string();
-            let text = match error.kind() {
-                ValidationErrorKind::Enum { options } => one_of(error.instance(), options),
-                _ => shortened(&error.to_string()),
-            };
-            if at.is_empty() { text } else { format!("{}: {text}", at.trim_start_matches('/')) }
-        })
-        .collect();
-    ToolError::invalid(format!("The arguments do not fit: {}.", errors.join("; ")))
-        .hint(parameters(&checker.schema))
+    let errors = checker.errors(arguments, |error| {
+        let at = shortened(error.instance_path().as_str());
+        let text = match error.kind() {
+            ValidationErrorKind::Enum { options } => one_of(error.instance(), options),
+            _ => shortened(&error.to_string()),
+        };
+        if at.is_empty() { text } else { format!("{}: {text}", at.trim_start_matches('/')) }
+    });
+    let message = match errors.as_slice() {
+        [] => "The arguments do not fit the tool's schema.".to_owned(),
+        errors => format!("The arguments do not fit: {}.", errors.join("; ")),
+    };
+    ToolError::invalid(message).hint(parameters(&checker.schema))
 }
 
 /// With every value that is allowed, so that the next try can be right.
@@ -88,7 +130,11 @@ fn one_of(given: &Value, options: &Value) -> String {
 }
 
 fn shortened(text: &str) -> String {
-    match text.char_indices().nth(300) {
+    shortened_to(text, 300)
+}
+
+fn shortened_to(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
         Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
         None => text.to_owned(),
     }
@@ -125,6 +171,6 @@ fn parameters(schema: &Value) -> String {
     if names.is_empty() {
         "It takes no parameters.".to_owned()
     } else {
-        format!("Its parameters: {}.", names.join(", "))
+        format!("Its parameters: {}.", shortened_to(&names.join(", "), 2_000))
     }
 }

@@ -1,8 +1,9 @@
-//! Making a JSON value smaller without changing its shape: strings and arrays lose their ends, members stay.
+//! Making a JSON value smaller without changing its shape: strings and arrays lose their ends, and members stay unless
+//! their names alone are too much.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-/// Cuts the value to about `budget` bytes of text. Numbers, booleans and keys are never touched.
+/// Cuts the value to about `budget` bytes of text. Numbers and booleans are never touched.
 pub fn fit(value: &mut Value, budget: usize) {
     if size(value) <= budget {
         return;
@@ -11,12 +12,26 @@ pub fn fit(value: &mut Value, budget: usize) {
         Value::String(text) => cut_text(text, budget),
         Value::Array(items) => cut_array(items, budget),
         Value::Object(members) => {
-            let keys: usize = members.keys().map(|key| key.len() + 4).sum();
+            let mut keys: usize = members.keys().map(|key| key_size(key)).sum();
+            if keys > budget / 2 {
+                keys = drop_members(members, budget / 2);
+            }
             let parts: Vec<&mut Value> = members.values_mut().collect();
             share(parts, budget.saturating_sub(keys + 2));
         }
         _ => {}
     }
+}
+
+/// Keeps the first members whose names fit; gives how much these take.
+fn drop_members(members: &mut Map<String, Value>, budget: usize) -> usize {
+    let (mut used, mut full) = (0, false);
+    members.retain(|key, _| {
+        full |= used + key_size(key) > budget;
+        used += if full { 0 } else { key_size(key) };
+        !full
+    });
+    used
 }
 
 /// Small members keep all they have; the large ones share what is left.
@@ -43,7 +58,7 @@ fn cut_array(items: &mut Vec<Value>, budget: usize) {
         }
         keep += 1;
     }
-    items.truncate(keep.max(1));
+    items.truncate(keep.max(usize::from(budget > 8)));
     if keep == 0
         && let Some(first) = items.first_mut()
     {
@@ -72,6 +87,11 @@ fn escaped(c: char) -> usize {
     }
 }
 
+/// A name with its quotes, colon and comma.
+fn key_size(key: &str) -> usize {
+    4 + key.chars().map(escaped).sum::<usize>()
+}
+
 /// How long the value is as compact text.
 fn size(value: &Value) -> usize {
     match value {
@@ -81,7 +101,7 @@ fn size(value: &Value) -> usize {
         Value::String(text) => 2 + text.chars().map(escaped).sum::<usize>(),
         Value::Array(items) => 2 + items.iter().map(|item| size(item) + 1).sum::<usize>(),
         Value::Object(members) => {
-            2 + members.iter().map(|(key, item)| key.len() + 4 + size(item)).sum::<usize>()
+            2 + members.iter().map(|(key, item)| key_size(key) + size(item)).sum::<usize>()
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::cache::{Answers, CacheRule};
 use crate::call::Request;
 use crate::catalogue::{Catalogue, Change};
+use crate::check::Checks;
 use crate::item::Entry;
 use crate::jq::Jq;
 use crate::own;
@@ -48,13 +49,14 @@ pub struct Hub {
     pub(crate) ledger: Arc<dyn Ledger>,
     pub(crate) spills: Arc<dyn Spills>,
     pub(crate) tracer: Option<Arc<dyn Tracer>>,
+    pub(crate) checks: Checks,
     pub(crate) watches: Arc<Watches>,
 }
 
 impl Hub {
     /// Fails on a pattern that cannot be read. Needs a runtime, since it follows its sources.
     pub fn new(mut parts: Parts) -> Result<Arc<Self>, globset::Error> {
-        parts.sources.push(own::source(Arc::clone(&parts.spills), parts.jq));
+        parts.sources.push(own::source(Arc::clone(&parts.spills), parts.jq, parts.shape.max_resource_bytes));
         let catalogue = Catalogue::new(parts.sources, parts.profiles);
         catalogue.follow();
         let hub = Arc::new(Self {
@@ -67,6 +69,7 @@ impl Hub {
             ledger: parts.ledger,
             spills: parts.spills,
             tracer: parts.tracer,
+            checks: Checks::default(),
             watches: Arc::default(),
         });
         tokio::spawn(forget_on_change(Arc::downgrade(&hub), hub.changes()));
@@ -115,18 +118,23 @@ impl Hub {
             return Ok(entry);
         }
         if !view.starting {
-            return Err(view.missing(&request.op));
+            return Err(self.missing(&view, &request.caller, &request.op));
         }
         self.settle(&request.profile, PATIENCE).await;
         let view = self.view(&request.profile)?;
-        view.find(&request.op).ok_or_else(|| view.missing(&request.op))
+        view.find(&request.op).ok_or_else(|| self.missing(&view, &request.caller, &request.op))
+    }
+
+    /// Why a name leads nowhere, told without naming what the caller may not use.
+    pub fn missing(&self, view: &View, caller: &Caller, op: &Op) -> ToolError {
+        view.missing(op, |entry| self.policy.decide(caller, entry).is_ok())
     }
 
     /// A tool as this caller may call it at this profile, or why not.
     pub fn tool(&self, profile: &str, caller: &Caller, name: &str) -> Result<Entry, ToolError> {
         let view = self.view(profile)?;
         let op = Op::tool(name, Json::empty_object());
-        let entry = view.find(&op).ok_or_else(|| view.missing(&op))?;
+        let entry = view.find(&op).ok_or_else(|| self.missing(&view, caller, &op))?;
         self.policy.decide(caller, &entry)?;
         Ok(entry)
     }

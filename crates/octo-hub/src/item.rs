@@ -1,8 +1,8 @@
 //! One thing that can be called, as the catalogue knows it.
 
+use crate::checker::Checker;
 use crate::recast::Recast;
 use crate::telemetry::Meters;
-use jsonschema::Validator;
 use octo_model::{Effect, Members, listed_name};
 use octo_toolkit::{Definition, Source};
 use serde_json::Value;
@@ -55,12 +55,6 @@ pub struct Mirrored {
     pub header: String,
 }
 
-/// A schema and its compiled form.
-pub struct Checker {
-    pub schema: Value,
-    pub validator: Validator,
-}
-
 impl Item {
     pub fn new(source: &Arc<dyn Source>, kind: ListKind, definition: &Definition) -> Self {
         Self {
@@ -102,19 +96,6 @@ impl Item {
     /// Source and key, as the audit names the target.
     pub fn target(&self) -> String {
         format!("{}/{}", self.source.name(), self.key)
-    }
-}
-
-impl Checker {
-    /// A schema of somebody else's that cannot be compiled checks nothing; the upstream checks for itself.
-    pub fn new(schema: Value, of: &str) -> Option<Self> {
-        match jsonschema::options().build(&schema) {
-            Ok(validator) => Some(Self { schema, validator }),
-            Err(error) => {
-                tracing::warn!(of, %error, "unusable schema");
-                None
-            }
-        }
     }
 }
 

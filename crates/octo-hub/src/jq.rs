@@ -1,14 +1,60 @@
 //! jq expressions over kept results. They may loop for ever, so they run where they can be killed.
 
-use jaq_core::load::{Arena, File, Loader};
+use jaq_core::load::{self, Arena, File, Loader};
 use jaq_core::{Compiler, Ctx, Vars, data, unwrap_valr};
 use jaq_json::{Val, read};
-use octo_model::{Json, ToolError};
+use octo_model::{Caller, Json, ToolError};
 use octo_toolkit::BoxFuture;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
 /// Runs a jq expression somewhere that can be ended at any time.
 pub trait Jq: Send + Sync {
     fn run<'a>(&'a self, program: &'a str, input: Json) -> BoxFuture<'a, Result<String, ToolError>>;
+}
+
+/// Expressions that run at the same time, and of one caller among them.
+const MAX_RUNS: usize = 4;
+const MAX_RUNS_PER_CALLER: usize = 1;
+const QUEUE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Of an error that holds what an expression was applied to.
+const MAX_ERROR: usize = 300;
+
+/// Lets a few expressions run at a time, each caller's in turn.
+pub struct JqQueue {
+    all: Arc<Semaphore>,
+    callers: Mutex<HashMap<String, Arc<Semaphore>>>,
+}
+
+impl Default for JqQueue {
+    fn default() -> Self {
+        Self { all: Arc::new(Semaphore::new(MAX_RUNS)), callers: Mutex::default() }
+    }
+}
+
+impl JqQueue {
+    /// Waits until an expression of this caller may run; it has its turn until what this gives is dropped.
+    pub async fn turn(&self, caller: &Caller) -> Result<[OwnedSemaphorePermit; 2], ToolError> {
+        let own = {
+            let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
+            callers.retain(|_, own| Arc::strong_count(own) > 1);
+            let key = format!("{}/{}", caller.tenant, caller.subject);
+            let own = callers.entry(key).or_insert_with(|| Arc::new(Semaphore::new(MAX_RUNS_PER_CALLER)));
+            Arc::clone(own)
+        };
+        let turn = async {
+            let own = own.acquire_owned().await?;
+            Ok([own, Arc::clone(&self.all).acquire_owned().await?])
+        };
+        match tokio::time::timeout(QUEUE_TIMEOUT, turn).await {
+            Ok(turn) => turn.map_err(|error: AcquireError| ToolError::internal(error)),
+            Err(_) => Err(ToolError::unavailable("Too many jq expressions are running.")
+                .hint("Try again in a moment, with one expression at a time.")
+                .retry_after(Duration::from_secs(2))),
+        }
+    }
 }
 
 /// Evaluates in this thread, without any bound on time: for the process that may be killed.
@@ -19,15 +65,16 @@ pub fn evaluate(program: &str, input: &[u8], limit: usize) -> Result<String, Str
     let arena = Arena::default();
     let modules = loader
         .load(&arena, File { code: program, path: () })
-        .map_err(|errors| format!("the expression cannot be read: {}", first_line(&format!("{errors:?}"))))?;
+        .map_err(|errors| format!("the expression cannot be read: {}", unreadable(program, &errors)))?;
     let filter = Compiler::default()
         .with_funs(jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs()))
         .compile(modules)
-        .map_err(|errors| format!("the expression cannot be used: {}", first_line(&format!("{errors:?}"))))?;
+        .map_err(|errors| format!("the expression cannot be used: {}", undefined(&errors)))?;
     let ctx = Ctx::<data::JustLut<Val>>::new(&filter.lut, Vars::new([]));
     let mut text = String::new();
     for output in filter.id.run((ctx, input)).map(unwrap_valr) {
-        let output = output.map_err(|error| format!("the expression failed: {error}"))?;
+        let output =
+            output.map_err(|error| format!("the expression failed: {}", shortened(&error.to_string())))?;
         text.push_str(&output.to_string());
         text.push('\n');
         if text.len() > limit {
@@ -37,8 +84,43 @@ pub fn evaluate(program: &str, input: &[u8], limit: usize) -> Result<String, Str
     Ok(text)
 }
 
-fn first_line(text: &str) -> String {
-    text.chars().take_while(|c| *c != '\n').take(300).collect()
+fn shortened(text: &str) -> String {
+    let mut short: String = text.chars().take(MAX_ERROR).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    short
+}
+
+/// Where and why an expression cannot be read.
+fn unreadable(program: &str, errors: &load::Errors<&str, ()>) -> String {
+    let first = errors.first().map(|(_, error)| match error {
+        load::Error::Io(errors) => errors.first().map(|(path, _)| format!("it refers to the file `{path}`")),
+        load::Error::Lex(errors) => {
+            errors.first().map(|(expected, at)| wanted(program, expected.as_str(), at))
+        }
+        load::Error::Parse(errors) => {
+            errors.first().map(|(expected, at)| wanted(program, expected.as_str(), at))
+        }
+    });
+    shortened(&first.flatten().unwrap_or_else(|| "it is incomplete".to_owned()))
+}
+
+fn wanted(program: &str, expected: &str, at: &str) -> String {
+    let offset = at.as_ptr().addr().checked_sub(program.as_ptr().addr()).filter(|at| *at <= program.len());
+    let before = offset.and_then(|offset| program.get(..offset));
+    let place = match before.map(|before| before.chars().count() + 1) {
+        Some(column) if !at.is_empty() => format!("at character {column}"),
+        _ => "at the end".to_owned(),
+    };
+    format!("{expected} was expected {place}")
+}
+
+/// The names that an expression uses and that do not exist.
+fn undefined(errors: &jaq_core::compile::Errors<&str, ()>) -> String {
+    let all = errors.iter().flat_map(|(_, errors)| errors);
+    let names = all.take(3).map(|(name, undefined)| format!("there is no {} `{name}`", undefined.as_str()));
+    shortened(&names.collect::<Vec<_>>().join(", "))
 }
 
 #[cfg(test)]
@@ -51,6 +133,19 @@ mod tests {
         assert_eq!(evaluate("map(select(.x)) | length", br#"[{"x":true},{"x":false}]"#, 100).unwrap(), "1\n");
         for (program, input) in [(".a[", "{}"), ("nosuch", "{}"), (".a.b", "3"), (".", "not json")] {
             assert!(evaluate(program, input.as_bytes(), 100).is_err(), "{program}");
+        }
+        let long = format!("\"{}\"", "x".repeat(1_000_000));
+        for (program, input, wanted) in [
+            (".a[", "{}", "the expression cannot be read: "),
+            (".a | nosuch(1)", "{}", "there is no filter `nosuch`"),
+            ("$x", "1", "there is no variable `$x`"),
+            (". as [$a | 1", "1", "was expected"),
+            ("fromjson", long.as_str(), "the expression failed: "),
+            (".a", long.as_str(), "the expression failed: "),
+        ] {
+            let error = evaluate(program, input.as_bytes(), 100).unwrap_err();
+            assert!(error.contains(wanted) && !error.contains("Error"), "{program}: {error}");
+            assert!(error.len() < 1_000, "{program}: {}", error.len());
         }
         assert!(evaluate("range(1e9)", b"null", 50).unwrap().len() < 80);
     }

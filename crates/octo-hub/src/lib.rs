@@ -1,10 +1,12 @@
 //! The hub: one catalogue, one call path, the same for every face and every target.
 
 mod audit;
+mod bound;
 mod cache;
 mod call;
 mod catalogue;
 mod check;
+mod checker;
 mod cut;
 pub mod declared;
 mod hub;
@@ -19,12 +21,14 @@ mod ports;
 mod profile;
 pub mod prompts;
 mod quota;
+mod readable;
 mod recast;
 mod result_read;
 mod shape;
 mod subscribe;
 mod telemetry;
 pub mod trust;
+mod uri;
 mod view;
 mod watches;
 
@@ -38,11 +42,12 @@ pub use nearest::nearest;
 pub use playbook::{Problem, read as read_yaml};
 pub use policy::{Decision, Policy, PolicySettings, Rule};
 pub use ports::{
-    Closing, KeptRun, KeptStep, Ledger, NewRun, News, Noted, Opening, Outcome, Pending, Pin, Pinned, Pins,
-    RunPen, RunStatus, Runs, Spills, TakenRun, What, Whose,
+    ArgumentKey, Closing, KeptRun, KeptStep, Ledger, NewRun, News, Noted, Opening, Outcome, Pending, Pin,
+    Pinned, Pins, RunPen, RunStatus, Runs, Spills, TakenRun, What, Whose,
 };
 pub use profile::{Profile, ProfileSettings};
 pub use quota::LimitRule;
+pub use readable::{KeptText, ReadSeek, TextSize, write_readable};
 pub use recast::{Argument, Others, RecastSettings, Translated};
 pub use shape::ShapeSettings;
 pub use subscribe::{MAX_SUBSCRIBED_URI_BYTES, MAX_SUBSCRIPTIONS};

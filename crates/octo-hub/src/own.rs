@@ -5,14 +5,15 @@ use crate::ports::Spills;
 use crate::result_read::{Kept, ResultRead};
 use crate::shape::HANDLE_SCHEME;
 use octo_grants::Doors;
-use octo_model::{Effect, Json, Members, Method, Op, ToolError};
+use octo_model::{Effect, Json, Kind, Members, Method, Op, ToolError};
 use octo_toolkit::{BoxFuture, Cx, Definition, Listing, Lists, Peer, Source, State, Toolbox};
 use std::sync::Arc;
 use tokio::sync::watch;
 
-pub fn source(spills: Arc<dyn Spills>, jq: Arc<dyn Jq>) -> Arc<dyn Source> {
+/// Results larger than `most` bytes are not given as resources.
+pub fn source(spills: Arc<dyn Spills>, jq: Arc<dyn Jq>, most: usize) -> Arc<dyn Source> {
     let toolbox = Toolbox::new("results", "Large results that were cut, kept for reading.").with(ResultRead);
-    let doors = Doors::default().with(Kept { spills: Arc::clone(&spills), jq });
+    let doors = Doors::default().with(Kept::new(Arc::clone(&spills), jq));
     let tools = toolbox.into_source(doors, State::Ready);
     let template = Members::new()
         .with("uriTemplate", format!("{HANDLE_SCHEME}{{handle}}").as_str())
@@ -28,13 +29,14 @@ pub fn source(spills: Arc<dyn Spills>, jq: Arc<dyn Jq>) -> Arc<dyn Source> {
     };
     let lists = Lists { templates: vec![template], ..(*tools.listing().borrow().lists).clone() };
     let (listing, _) = watch::channel(Listing { state: State::Ready, lists: Arc::new(lists), version: 1 });
-    Arc::new(Own { tools, spills, listing })
+    Arc::new(Own { tools, spills, listing, most })
 }
 
 struct Own {
     tools: Arc<dyn Source>,
     spills: Arc<dyn Spills>,
     listing: watch::Sender<Listing>,
+    most: usize,
 }
 
 impl Source for Own {
@@ -62,6 +64,12 @@ impl Source for Own {
         Box::pin(async move {
             let uri = op.params.text("uri").unwrap_or_default();
             let handle = uri.strip_prefix(HANDLE_SCHEME).unwrap_or_default();
+            let size = self.spills.open_text(&cx.caller, handle).await?.size.bytes;
+            if size > self.most as u64 {
+                // Keeping it a second time would help nobody.
+                return Err(ToolError::new(Kind::TooLarge, format!("This result has {size} bytes."))
+                    .hint(format!("Read it in parts with result_read and handle \"{handle}\".")));
+            }
             let whole = self.spills.load(&cx.caller, handle).await?;
             let content = Members::new()
                 .with("uri", uri.as_str())

@@ -1,9 +1,10 @@
 //! Who may do what. Only this file makes a [`Permit`], and nothing runs without one.
 
-use crate::item::Entry;
+use crate::item::{Entry, ListKind};
 use crate::profile::globs;
+use crate::uri::{Spellings, is_pattern_of_uris, loose};
 use globset::GlobSet;
-use octo_model::{Caller, Class, ToolError};
+use octo_model::{Caller, Class, Op, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -39,7 +40,8 @@ impl EffectWord {
 pub struct Rule {
     /// The name that refusals and the audit give.
     pub name: String,
-    /// Patterns of names as listed at `/mcp`, or of `server/tool`. What a profile renames is still meant by them.
+    /// Patterns of names as listed at `/mcp`, of `server/tool`, or of URIs of resources. What a profile renames is still
+    /// meant by them. A URI is denied in whatever way it is written.
     #[serde(default)]
     pub tools: Vec<String>,
     /// What the tool does: reads, writes or destroys.
@@ -85,6 +87,8 @@ struct Compiled {
     rule: Rule,
     tools: Option<GlobSet>,
     callers: Option<GlobSet>,
+    /// Whether it denies URIs.
+    of_uris: bool,
 }
 
 pub struct Policy {
@@ -99,7 +103,11 @@ impl Policy {
             if patterns.is_empty() { Ok(None) } else { globs(patterns).map(Some) }
         };
         let rules = settings.rules.iter().map(|rule| {
-            Ok(Compiled { tools: some(&rule.tools)?, callers: some(&rule.callers)?, rule: rule.clone() })
+            let denies = rule.decision == Decision::Deny;
+            let of_uris = denies && rule.tools.iter().any(|pattern| is_pattern_of_uris(pattern));
+            let loosened = rule.tools.iter().filter(|_| of_uris).map(|pattern| loose(pattern).into_owned());
+            let tools: Vec<String> = rule.tools.iter().cloned().chain(loosened).collect();
+            Ok(Compiled { tools: some(&tools)?, callers: some(&rule.callers)?, of_uris, rule: rule.clone() })
         });
         Ok(Self { default: settings.default, rules: rules.collect::<Result<_, globset::Error>>()? })
     }
@@ -109,10 +117,46 @@ impl Policy {
         self.rules.is_empty() && self.default == Decision::Allow
     }
 
+    /// Whether the caller may see the item, and use it where no URI is asked for.
     pub fn decide<'a>(&'a self, caller: &Caller, entry: &'a Entry) -> Result<Permit<'a>, ToolError> {
-        let matching = || self.rules.iter().filter(|rule| rule.matches(caller, entry));
+        let uri = (entry.item.kind == ListKind::Resources).then_some(&*entry.listed);
+        self.decide_for(caller, entry, uri)
+    }
+
+    /// Whether the caller may do this with the item. What is asked for of a template is a URI, and rules are about that.
+    pub fn decide_op<'a>(
+        &'a self,
+        caller: &Caller,
+        entry: &'a Entry,
+        op: &Op,
+    ) -> Result<Permit<'a>, ToolError> {
+        let is_uri = matches!(entry.item.kind, ListKind::Resources | ListKind::Templates);
+        self.decide_for(caller, entry, is_uri.then_some(op.name.as_str()))
+    }
+
+    fn decide_for<'a>(
+        &'a self,
+        caller: &Caller,
+        entry: &'a Entry,
+        uri: Option<&str>,
+    ) -> Result<Permit<'a>, ToolError> {
+        let uri = uri.filter(|_| !self.rules.is_empty()).map(Spellings::of);
+        let of_caller = || self.rules.iter().filter(|rule| rule.is_about(caller, entry));
+        let matching = || of_caller().filter(|rule| rule.names(entry, uri.as_ref()));
         if let Some(denied) = matching().find(|rule| rule.rule.decision == Decision::Deny) {
             return Err(refusal(entry, &denied.rule.name, denied.rule.hint.as_deref()));
+        }
+        // A server's own spelling means what it says.
+        let own = || uri.as_ref().is_some_and(|uri| uri.is(&entry.item.key));
+        if uri.as_ref().is_some_and(Spellings::is_ambiguous)
+            && !own()
+            && let Some(rule) = of_caller().find(|rule| rule.of_uris)
+        {
+            return Err(refusal(
+                entry,
+                &rule.rule.name,
+                Some("Write the URI without needless encoding, empty segments and dots."),
+            ));
         }
         if let Some(allowed) = matching().next() {
             return Ok(Permit { entry, rule: &allowed.rule.name });
@@ -125,20 +169,29 @@ impl Policy {
 }
 
 impl Compiled {
-    fn matches(&self, caller: &Caller, entry: &Entry) -> bool {
-        let by_tool = self.tools.as_ref().is_none_or(|globs| self.names(globs, entry));
+    fn is_about(&self, caller: &Caller, entry: &Entry) -> bool {
         let class = entry.effect().class();
         let by_effect =
             self.rule.effects.is_empty() || self.rule.effects.iter().any(|effect| effect.is(class));
-        let by_caller = self.callers.as_ref().is_none_or(|globs| globs.is_match(&caller.subject));
-        by_tool && by_effect && by_caller
+        by_effect && self.callers.as_ref().is_none_or(|globs| globs.is_match(&caller.subject))
     }
 
-    /// A profile's own name can only be denied: were it to allow, renaming a tool would give it another's rights.
-    fn names(&self, globs: &GlobSet, entry: &Entry) -> bool {
-        globs.is_match(&entry.item.canonical)
-            || globs.is_match(entry.item.target())
-            || (self.rule.decision == Decision::Deny && globs.is_match(&*entry.listed))
+    /// A profile's own name can only be denied: were it to allow, renaming a tool would give it another's rights. A URI is
+    /// allowed by what it says and what it means, and denied by any of its spellings or by its template.
+    fn names(&self, entry: &Entry, uri: Option<&Spellings>) -> bool {
+        let Some(globs) = &self.tools else { return true };
+        let denies = self.rule.decision == Decision::Deny;
+        let of_server = |name: &str| globs.is_match(format!("{}/{name}", entry.source_name()));
+        let named = |name: &str| globs.is_match(name) || of_server(name);
+        match uri {
+            Some(uri) if !denies => uri.all(named),
+            Some(uri) if uri.any(named) => true,
+            _ => {
+                of_server(&entry.item.key)
+                    || globs.is_match(&entry.item.canonical)
+                    || (denies && globs.is_match(&*entry.listed))
+            }
+        }
     }
 }
 

@@ -1,11 +1,14 @@
 //! What the hub needs of a store, so that one file or a fleet's database can give it.
 
+mod arguments;
 mod pins;
 mod runs;
 
+use crate::readable::KeptText;
 use octo_model::{CallId, Caller, Face, Json, Kind, Method, ToolError};
 use octo_toolkit::BoxFuture;
 
+pub use arguments::ArgumentKey;
 pub use pins::{News, Noted, Pending, Pin, Pinned, Pins, What, Whose};
 pub use runs::{KeptRun, KeptStep, NewRun, RunPen, RunStatus, Runs, TakenRun};
 
@@ -20,7 +23,8 @@ pub struct Opening {
     pub method: Method,
     /// The name as it was asked for.
     pub name: String,
-    /// SHA-256 of the arguments, in hexadecimal: they can be proven, but not read.
+    /// HMAC-SHA-256 of the arguments with the ledger's own key, in hexadecimal: whoever has the key can prove them, and nobody
+    /// can guess short ones.
     pub arguments: String,
     pub trace: Option<String>,
 }
@@ -71,6 +75,11 @@ pub trait Ledger: Send + Sync {
 
     /// Never waits: it is called on drop.
     fn close(&self, closing: Closing);
+
+    /// What stands for arguments in the record. A ledger that does not outlive the process needs no key that does.
+    fn fingerprint(&self, arguments: &[u8]) -> String {
+        ArgumentKey::of_process().fingerprint(arguments)
+    }
 }
 
 /// Large results, kept whole for whoever caused them.
@@ -85,4 +94,13 @@ pub trait Spills: Send + Sync {
 
     /// The whole result again. Someone else's handle is answered like one that does not exist.
     fn load<'a>(&'a self, caller: &'a Caller, handle: &'a str) -> BoxFuture<'a, Result<Json, ToolError>>;
+
+    /// The result as text, to be read in parts. A store that keeps results elsewhere than in memory does not load them for it.
+    fn open_text<'a>(
+        &'a self,
+        caller: &'a Caller,
+        handle: &'a str,
+    ) -> BoxFuture<'a, Result<KeptText, ToolError>> {
+        Box::pin(async move { KeptText::of(&self.load(caller, handle).await?) })
+    }
 }

@@ -1,12 +1,13 @@
 //! A tool in other words: a profile may give it another name, another description, and arguments that are renamed,
 //! fixed, hidden or translated. The definition that is listed and the arguments that arrive follow from the same settings.
 
-use crate::item::{Checker, Item, Mirrored, mirrored};
-use octo_model::{Json, Members};
+use crate::checker::Checker;
+use crate::item::{Item, Mirrored, mirrored};
+use octo_model::{Json, Members, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 /// One tool as a profile shows it.
@@ -70,6 +71,10 @@ pub struct Recast {
     of: String,
     moves: Vec<Move>,
     fixed: BTreeMap<String, Value>,
+    /// The tool's own names of its parameters.
+    known: BTreeSet<String>,
+    /// Whether the profile hides something, so that no other names are taken.
+    closed: bool,
     checker: OnceLock<Option<Checker>>,
     mirrored: OnceLock<Vec<Mirrored>>,
 }
@@ -104,7 +109,11 @@ impl Recast {
                 settings.tool
             ));
         }
-        let schema = outer_schema(&inner, &known, &needed, &moves);
+        let closed = settings.others == Others::Hide || !settings.hide.is_empty();
+        let mut schema = outer_schema(&inner, &known, &needed, &moves);
+        if closed && let Value::Object(schema) = &mut schema {
+            schema.insert("additionalProperties".to_owned(), Value::Bool(false));
+        }
         let mut members = item.members.clone();
         members.set("inputSchema", Json::from(schema.clone()));
         if let Some(description) = &settings.description {
@@ -116,6 +125,8 @@ impl Recast {
             of: item.target(),
             moves,
             fixed: settings.fixed.clone(),
+            known: known.keys().cloned().collect(),
+            closed,
             checker: OnceLock::new(),
             mirrored: OnceLock::new(),
         })
@@ -130,7 +141,11 @@ impl Recast {
     }
 
     /// The tool's own arguments, and the members of its reply that are to be emptied.
-    pub fn arguments(&self, mut outer: Map<String, Value>) -> (Map<String, Value>, Vec<String>) {
+    /// Refuses what the profile hides, whatever the tool's own schema says about names that it does not know.
+    pub fn arguments(
+        &self,
+        mut outer: Map<String, Value>,
+    ) -> Result<(Map<String, Value>, Vec<String>), ToolError> {
         let (mut inner, mut emptied) = (Map::new(), Vec::new());
         for one in &self.moves {
             let Some(value) = outer.remove(&one.outer).or_else(|| one.how.default.clone()) else { continue };
@@ -140,12 +155,17 @@ impl Recast {
                 inner.insert(to.clone(), one.how.values.get(&word).cloned().unwrap_or(value));
             }
         }
-        // What the schema does not know is passed on, where it allows that at all.
-        for (name, value) in outer {
-            inner.entry(name).or_insert(value);
+        let hidden = |name: &String| self.closed || self.known.contains(name);
+        if let Some(name) = outer.keys().find(|name| hidden(name)) {
+            let name: String = name.chars().take(100).collect();
+            let shown: Vec<&str> = self.moves.iter().map(|one| one.outer.as_str()).collect();
+            return Err(ToolError::invalid(format!("There is no parameter `{name}`."))
+                .hint(format!("Its parameters: {}.", shown.join(", "))));
         }
+        // What the schema does not know is passed on, where it allows that at all.
+        inner.extend(outer);
         inner.extend(self.fixed.clone());
-        (inner, emptied)
+        Ok((inner, emptied))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::audit::Record;
 use crate::call::Request;
+use crate::checker::Verdict;
 use crate::cut::fit;
 use crate::hub::Hub;
 use crate::item::Item;
@@ -10,12 +11,14 @@ use octo_model::{CallId, Json, Kind, Members, Method, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::sync::Arc;
 
 /// How large a reply may be.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ShapeSettings {
-    /// Bytes that one reply of a tool may have; the rest stays in the hub and is read with `result_read`.
+    /// Bytes that one reply of a tool may have, its notice about what was left out aside; the rest stays in the hub and is
+    /// read with `result_read`.
     pub max_bytes: usize,
     /// Bytes that one resource or prompt may have. Half of a file is a broken file, so larger ones are refused whole and
     /// kept in the hub.
@@ -30,7 +33,18 @@ impl Default for ShapeSettings {
 
 pub(crate) const HANDLE_SCHEME: &str = "octoprox://results/";
 
+/// A reply that is larger is measured, kept and truncated on a thread that may take its time.
+const MAX_INLINE: usize = 256 << 10;
+/// A larger structure is shown as text: as values it would need many times its size.
+const MAX_STRUCTURE: usize = 4 << 20;
+const MAX_BLOCKS: usize = 1_000;
+/// Members of a block or a reply that are kept beside what is truncated, if they are small.
+const MAX_ASIDE: usize = 256;
+/// What the notice and the link to the whole may add to the cap.
+const MAX_NOTICE: usize = 1_000;
+
 impl Hub {
+    /// The reply within its cap. What is left out is kept for the caller.
     pub(crate) async fn shape(
         &self,
         permit: &Permit<'_>,
@@ -39,19 +53,50 @@ impl Hub {
         result: Members,
         record: &mut Record,
     ) -> Result<Members, ToolError> {
-        let size: usize = result.iter().map(|(_, value)| value.bytes().len()).sum();
+        let size = size_of(&result);
         let is_tool = request.op.method == Method::CallTool;
         let cap = if is_tool { self.shape.max_bytes } else { self.shape.max_resource_bytes };
         if size <= cap {
             return Ok(result);
         }
-        let handle = self.spills.keep(&request.caller, call, result.to_json()).await?;
+        if result.text("resultType").as_deref() == Some("input_required") {
+            return Err(ToolError::new(Kind::TooLarge, format!("The server's question has {size} bytes."))
+                .hint(format!("At most {cap} are allowed; raise `results.max_bytes`.")));
+        }
+        let (result, whole) = joined(result, size).await?;
+        let handle = self.spills.keep(&request.caller, call, whole).await?;
         record.spill(&handle);
         if !is_tool {
             return Err(kept_whole(size, cap, &handle));
         }
-        cut(&permit.entry().item, &result, cap, &handle, size)
+        let item = Arc::clone(&permit.entry().item);
+        if size <= MAX_INLINE {
+            return truncated(&item, &result, cap, &handle, size);
+        }
+        let work = tokio::task::spawn_blocking(move || truncated(&item, &result, cap, &handle, size));
+        work.await.unwrap_or_else(|error| Err(ToolError::internal(error)))
     }
+}
+
+/// How long the reply is as text.
+pub(crate) fn size_of(result: &Members) -> usize {
+    let plain = |key: &str| !key.bytes().any(|byte| byte < 0x20 || byte == b'"' || byte == b'\\');
+    let key_size = |key: &str| if plain(key) { key.len() + 2 } else { Json::text(key).bytes().len() };
+    result.iter().map(|(key, value)| key_size(key) + value.bytes().len() + 2).sum::<usize>() + 1
+}
+
+/// The reply and its text.
+async fn joined(result: Members, size: usize) -> Result<(Members, Json), ToolError> {
+    if size <= MAX_INLINE {
+        let whole = result.to_json();
+        return Ok((result, whole));
+    }
+    let work = tokio::task::spawn_blocking(move || {
+        let whole = result.to_json();
+        // From here on there is one copy of it.
+        whole.members().map(|result| (result, whole)).map_err(ToolError::internal)
+    });
+    work.await.unwrap_or_else(|error| Err(ToolError::internal(error)))
 }
 
 fn kept_whole(size: usize, cap: usize, handle: &str) -> ToolError {
@@ -59,81 +104,145 @@ fn kept_whole(size: usize, cap: usize, handle: &str) -> ToolError {
         .hint(format!("Read it in parts with result_read and handle \"{handle}\", or raise `results.max_resource_bytes`."))
 }
 
-/// The result within the budget: structure cut within its schema, text cut, a notice in a block of its own.
-fn cut(
+/// The result within the budget, with a notice in a block of its own. Of what is truncated only known members stay. When
+/// the parts do not fit together, they get less, and in the end nothing but the notice is left.
+fn truncated(
     item: &Item,
     result: &Members,
     budget: usize,
     handle: &str,
     size: usize,
 ) -> Result<Members, ToolError> {
-    let mut short = result.clone();
-    let blocks = match result.get("structuredContent") {
-        Some(structure) => {
-            let structure = cut_structure(item, structure, budget / 2, handle)?;
-            let text = Members::new().with("type", "text").with("text", structure.as_str());
-            short.set("structuredContent", structure);
-            vec![text.to_json()]
+    for share in [2, 4, 16] {
+        let short = reply(item, result, budget / share, handle, size)?;
+        if size_of(&short) <= budget + MAX_NOTICE {
+            return Ok(short);
         }
-        None => cut_blocks(&result.list("content"), budget),
+    }
+    if has_schema(item, result) {
+        return Err(no_room(handle));
+    }
+    Ok(with_notice(result, Vec::new(), handle, size))
+}
+
+/// Whether the tool has promised a structure that nothing may be left out of.
+fn has_schema(item: &Item, result: &Members) -> bool {
+    item.members.get("outputSchema").is_some() && !result.is_true("isError")
+}
+
+fn reply(
+    item: &Item,
+    result: &Members,
+    budget: usize,
+    handle: &str,
+    size: usize,
+) -> Result<Members, ToolError> {
+    let Some(structure) = result.get("structuredContent") else {
+        return Ok(with_notice(result, truncated_blocks(&result.list("content"), 2 * budget), handle, size));
     };
+    if structure.bytes().len() > MAX_STRUCTURE {
+        if has_schema(item, result) {
+            return Err(no_room(handle));
+        }
+        let mut text = Value::from(beginning(structure.as_str(), budget));
+        fit(&mut text, budget);
+        return Ok(with_notice(result, vec![text_block(Json::from(text))], handle, size));
+    }
+    let structure = truncated_structure(item, structure, budget, handle)?;
+    let blocks = vec![text_block(Json::text(structure.as_str()))];
+    Ok(with_notice(result, blocks, handle, size).with("structuredContent", structure))
+}
+
+fn beginning(text: &str, most: usize) -> &str {
+    let end = (0..=most.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    text.get(..end).unwrap_or_default()
+}
+
+fn text_block(text: Json) -> Json {
+    Members::new().with("type", "text").with("text", text).to_json()
+}
+
+fn with_notice(result: &Members, blocks: Vec<Json>, handle: &str, size: usize) -> Members {
     let notice = format!(
         "[Cut: this reply had {size} bytes. Read the rest with result_read and handle \"{handle}\": by lines, bytes, a pattern or a jq expression.]"
     );
-    let notice = Members::new().with("type", "text").with("text", notice.as_str());
     let link = Members::new()
         .with("type", "resource_link")
         .with("uri", format!("{HANDLE_SCHEME}{handle}").as_str())
         .with("name", handle)
         .with("description", "The whole reply")
         .with("mimeType", "application/json");
-    let all: Vec<Json> = blocks.into_iter().chain([notice.to_json(), link.to_json()]).collect();
-    short.set("content", Json::array(&all));
-    let meta = result.object("_meta").with("octoprox/truncated", true).with("octoprox/result_handle", handle);
-    short.set("_meta", meta);
-    Ok(short)
+    let all: Vec<Json> =
+        blocks.into_iter().chain([text_block(Json::text(&notice)), link.to_json()]).collect();
+    let mut short = Members::new().with("content", Json::array(&all));
+    for known in ["isError", "resultType"] {
+        if let Some(value) = result.get(known).filter(|value| value.bytes().len() <= MAX_ASIDE) {
+            short.set(known, value.clone());
+        }
+    }
+    let mut meta = result.get("_meta").filter(|meta| meta.bytes().len() <= MAX_ASIDE);
+    let meta = meta.take().and_then(|meta| meta.members().ok()).unwrap_or_default();
+    short.with("_meta", meta.with("octoprox/truncated", true).with("octoprox/result_handle", handle))
 }
 
-fn cut_structure(item: &Item, structure: &Json, budget: usize, handle: &str) -> Result<Json, ToolError> {
+fn no_room(handle: &str) -> ToolError {
+    ToolError::new(Kind::TooLarge, "The result is too large, and its schema leaves no room for cutting it.")
+        .hint(format!("It was kept: read it with result_read and handle \"{handle}\"."))
+}
+
+fn truncated_structure(
+    item: &Item,
+    structure: &Json,
+    budget: usize,
+    handle: &str,
+) -> Result<Json, ToolError> {
     let mut value: Value = structure.to().map_err(ToolError::internal)?;
     fit(&mut value, budget);
-    if let Value::Object(members) = &mut value {
+    let fits = |value: &Value| item.output().is_none_or(|checker| checker.check(value) != Verdict::Misfits);
+    if let Value::Object(members) = &value {
         let mut said = members.clone();
         said.insert("truncated".to_owned(), Value::Bool(true));
         said.insert("result_handle".to_owned(), Value::from(handle));
         let said = Value::Object(said);
-        if item.output().is_none_or(|checker| checker.validator.is_valid(&said)) {
+        if fits(&said) {
             return Ok(Json::from(said));
         }
     }
-    if item.output().is_none_or(|checker| checker.validator.is_valid(&value)) {
-        return Ok(Json::from(value));
-    }
-    Err(ToolError::new(
-        Kind::TooLarge,
-        "The result is too large, and its schema leaves no room for cutting it.",
-    )
-    .hint(format!("It was kept: read it with result_read and handle \"{handle}\".")))
+    if fits(&value) { Ok(Json::from(value)) } else { Err(no_room(handle)) }
 }
 
-/// Text is cut; pictures and the like are left out whole when they do not fit.
-fn cut_blocks(blocks: &[Json], budget: usize) -> Vec<Json> {
+/// Text is truncated; pictures and the like are left out whole when they do not fit.
+fn truncated_blocks(blocks: &[Json], budget: usize) -> Vec<Json> {
     let mut left = budget;
     let mut kept = Vec::new();
-    for block in blocks {
-        let size = block.bytes().len();
+    for block in blocks.iter().take(MAX_BLOCKS) {
+        let size = block.bytes().len() + 1;
         if size <= left {
             left -= size;
             kept.push(block.clone());
             continue;
         }
-        let Ok(members) = block.members() else { continue };
-        if let Some(text) = members.text("text") {
-            let mut text = Value::String(text);
-            fit(&mut text, left);
-            kept.push(members.with("text", Json::from(text)).to_json());
+        let Ok(members) = block.members() else { break };
+        if let Some(text) = members.get("text").and_then(|text| shortened_text(text, left)) {
+            kept.push(text_block(text));
         }
-        left = 0;
+        break;
     }
     kept
+}
+
+/// The beginning of a text, without taking the whole of a long one apart.
+fn shortened_text(text: &Json, budget: usize) -> Option<Json> {
+    let raw = text.as_str().strip_prefix('"')?;
+    if raw.len() <= MAX_STRUCTURE {
+        let mut text = Value::String(text.to_text()?);
+        fit(&mut text, budget);
+        return Some(Json::from(text));
+    }
+    // An escape that is cut through is left out.
+    let part = beginning(raw, budget.min(MAX_STRUCTURE));
+    let ends = (0..12).filter_map(|less| part.get(..part.len().checked_sub(less)?));
+    let mut text = ends.into_iter().find_map(|part| serde_json::from_str(&format!("\"{part}\"")).ok())?;
+    fit(&mut text, budget);
+    Some(Json::from(text))
 }

@@ -1,7 +1,8 @@
 //! Subscribing to a resource: recorded, decided and limited like every other call.
 
 use crate::audit::Record;
-use crate::call::Request;
+use crate::bound::bounded;
+use crate::call::{Request, names_one_uri};
 use crate::hub::Hub;
 use crate::watches::Subscription;
 use octo_model::{CallId, Kind, Members, ToolError};
@@ -22,6 +23,7 @@ impl Hub {
         }
         let mut record = Record::open(&self.ledger, CallId::fresh(), request).await?;
         let subscribed = self.decide_and_subscribe(request, &mut record).await;
+        let subscribed = subscribed.map_err(|error| bounded(error, self.shape.max_bytes));
         record.ended(&subscribed.as_ref().map(|_| Members::new()).map_err(ToolError::clone));
         subscribed
     }
@@ -31,9 +33,10 @@ impl Hub {
         request: &Request,
         record: &mut Record,
     ) -> Result<Subscription, ToolError> {
+        names_one_uri(&request.op)?;
         let entry = self.find(request).await?;
         record.found(&entry.item);
-        let permit = self.policy.decide(&request.caller, &entry)?;
+        let permit = self.policy.decide_op(&request.caller, &entry, &request.op)?;
         record.rule(permit.rule());
         self.limits.take(&request.caller, &entry)?;
         let begun = self.watches.begin(&entry.item.source, &request.op.name);

@@ -20,6 +20,7 @@ pub use memory::MemoryPins;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+pub(crate) use wash::{HIDDEN_REMOVED, unsigned};
 
 /// What happens to a changed definition.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

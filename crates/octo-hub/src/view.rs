@@ -15,11 +15,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// One key for all resources that are not listed, since keys are counted in the metrics and callers could make up any number.
 const UNLISTED: &str = "{+uri}";
 
+/// Of a name in an error.
+const MAX_NAME: usize = 300;
+const LIST_FIRST: &str = "List what there is and use a name from there.";
+
 /// One source's items at one version.
 #[derive(Clone)]
 pub struct Stock {
     pub listing: Listing,
     pub items: Arc<Vec<Arc<Item>>>,
+    pub source: Arc<dyn Source>,
     pub name: String,
     pub native: bool,
 }
@@ -40,7 +45,7 @@ pub struct View {
     off: HashMap<String, String>,
     /// Names of the profile that cannot be shown, and why.
     broken: HashMap<String, String>,
-    down: Vec<(String, String)>,
+    down: Vec<(Arc<dyn Source>, String)>,
     /// Names that several servers have, where servers' names are left out.
     contested: HashSet<(ListKind, String)>,
     pub starting: bool,
@@ -98,7 +103,7 @@ impl View {
                 return;
             }
             State::Starting => self.starting = true,
-            State::Down(why) => self.down.push((stock.name.clone(), why.clone())),
+            State::Down(why) => self.down.push((Arc::clone(&stock.source), why.clone())),
             State::Ready => {}
         }
         let lists = &stock.listing.lists;
@@ -262,38 +267,43 @@ impl View {
         }
     }
 
-    /// Why a name leads nowhere, and what to do about it.
-    pub fn missing(&self, op: &Op) -> ToolError {
+    /// Why a name leads nowhere, and what to do about it, told to somebody who may know of some entries.
+    pub(crate) fn missing(&self, op: &Op, may_know: impl Fn(&Entry) -> bool) -> ToolError {
         let what = match op.method {
             Method::CallTool => "tool",
             Method::GetPrompt => "prompt",
             Method::ReadResource | Method::Subscribe | Method::Unsubscribe => "resource",
             Method::Complete => "prompt or template",
         };
-        let message = format!("There is no {what} `{}`.", op.name);
-        let data =
-            op.method.is_about_resource().then(|| Members::new().with("uri", op.name.as_str()).to_json());
+        let name: String = op.name.chars().take(MAX_NAME).collect();
+        let message = format!("There is no {what} `{name}`.");
+        let data = op.method.is_about_resource().then(|| Members::new().with("uri", name.as_str()).to_json());
         let code = if data.is_some() { -32002 } else { -32602 };
         let error = RpcError { code, message: message.clone(), data };
-        ToolError::not_found(message).hint(self.way_out(op)).rpc(error)
+        ToolError::not_found(message).hint(self.way_out(op, may_know)).rpc(error)
     }
 
-    fn way_out(&self, op: &Op) -> String {
+    fn way_out(&self, op: &Op, may_know: impl Fn(&Entry) -> bool) -> String {
         if let Some(hint) = self.off.get(&op.name).filter(|_| op.method == Method::CallTool) {
             return hint.clone();
         }
         if let Some(why) = self.broken.get(&op.name).filter(|_| op.method == Method::CallTool) {
             return format!("The profile `{}` cannot show it: {why}", self.profile.name);
         }
-        let down = self.down.iter().find(|(name, _)| op.name.starts_with(name.as_str()));
-        if let Some((name, why)) = down {
-            return format!("The server `{name}` is down: {why}");
+        let down = self.down.iter().find(|(source, _)| op.name.starts_with(source.name()));
+        if let Some((source, why)) = down
+            && may_know(&unlisted(source, ListKind::Tools, &op.name, &op.name))
+        {
+            return format!("The server `{}` is down: {why}", source.name());
         }
-        let known =
-            self.names.keys().filter(|(kind, _)| *kind == ListKind::Tools).map(|(_, name)| name.as_str());
-        match nearest(&op.name, known).filter(|_| op.method == Method::CallTool) {
+        if op.method != Method::CallTool {
+            return LIST_FIRST.to_owned();
+        }
+        let tools =
+            self.names.iter().filter(|((kind, _), entry)| *kind == ListKind::Tools && may_know(entry));
+        match nearest(&op.name, tools.map(|((_, name), _)| name.as_str())) {
             Some(close) => format!("Did you mean `{close}`?"),
-            None => "List what there is and use a name from there.".to_owned(),
+            None => LIST_FIRST.to_owned(),
         }
     }
 }

@@ -28,7 +28,7 @@ pub struct Options {
     pub durability: Durability,
     /// How long a spill can be read.
     pub spill_ttl: Duration,
-    /// How much all spills may take together; the oldest go first.
+    /// How much all spills may take together; the oldest of the caller whose spills take up most go first.
     pub spill_quota_bytes: u64,
 }
 

@@ -24,7 +24,7 @@ pub struct Record {
     /// The name as it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// SHA-256 of the arguments, in hexadecimal.
+    /// HMAC-SHA-256 of the arguments with the key of this hub, in hexadecimal; records of different hubs cannot be compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

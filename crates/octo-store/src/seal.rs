@@ -51,6 +51,11 @@ impl Seal {
     }
 }
 
+/// A key of the directory's own, made when it is not there.
+pub(crate) fn key_of(path: &Path) -> Result<[u8; KEY], StoreError> {
+    kept(path).map_err(StoreError::file(path))
+}
+
 /// The parts in one digest; each with its length, so that no two rows look the same.
 fn row(parts: &[&str]) -> Vec<u8> {
     let mut whole = Vec::new();

@@ -1,13 +1,16 @@
-//! Large results: each one a file, found through an index that knows whose it is.
+//! Large results: each one a file, and a second one with its text for reading in parts, found through an index that knows
+//! whose it is.
 //!
 //! The row comes before the file and goes after it, so that no crash leaves a file that nothing knows of. A row without
 //! its file is answered like no row at all.
 
 use crate::writer::Turn;
 use crate::{Options, StoreError, handle, private};
+use octo_hub::{KeptText, TextSize, write_readable};
 use octo_model::{CallId, Caller, Json, Kind, ToolError};
 use rusqlite::Connection;
-use std::io::{ErrorKind, Write};
+use std::collections::{HashMap, VecDeque};
+use std::io::{BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
@@ -61,15 +64,43 @@ impl Shelf {
         }
         let handle = handle::fresh()?;
         self.note(owner, call, &handle, size).map_err(unkept)?;
-        self.write(&handle, whole).map_err(|error| {
+        let written = self.write(&handle, whole).and_then(|()| self.write_text(&handle, whole));
+        let noted =
+            written.map_err(unkept).and_then(|text| self.resize(&handle, size + text).map_err(unkept));
+        if let Err(error) = noted {
             self.remove(std::slice::from_ref(&handle))
                 .unwrap_or_else(|error| tracing::warn!(%error, "a spill was left behind"));
-            unkept(error)
-        })?;
-        if let Err(error) = self.clean() {
-            tracing::warn!(%error, "old spills could not be removed");
+            return Err(error);
         }
-        Ok(handle)
+        match self.clean() {
+            Ok(gone) if gone.contains(&handle) => Err(ToolError::new(
+                Kind::TooLarge,
+                "The result is larger than what is left for it beside the results of others.",
+            )
+            .hint("Ask for less at a time.")),
+            Ok(_) => Ok(handle),
+            Err(error) => {
+                tracing::warn!(%error, "old spills could not be removed");
+                Ok(handle)
+            }
+        }
+    }
+
+    /// The text of a result, which is read where it lies.
+    pub(crate) fn open_text(&self, owner: &Owner, handle: &str) -> Result<KeptText, ToolError> {
+        if !handle::is_handle(handle) || !self.knows(owner, handle).map_err(ToolError::internal)? {
+            return Err(unknown());
+        }
+        let file = match std::fs::File::open(self.text(handle)) {
+            Ok(file) => file,
+            // Kept by a version that wrote no text.
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return KeptText::of(&self.load(owner, handle)?);
+            }
+            Err(error) => return Err(ToolError::internal(error)),
+        };
+        let damaged = |_| ToolError::internal(format!("the text of the spill {handle} is damaged"));
+        Body::open(file).map_err(damaged)
     }
 
     pub(crate) fn load(&self, owner: &Owner, handle: &str) -> Result<Json, ToolError> {
@@ -127,32 +158,69 @@ impl Shelf {
         if power { std::fs::File::open(&self.dir)?.sync_all() } else { Ok(()) }
     }
 
+    /// Writes the text beside the result, and tells how large the file is.
+    fn write_text(&self, handle: &str, whole: &Json) -> std::io::Result<u64> {
+        let part = self.part(handle);
+        let mut file = BufWriter::with_capacity(1 << 16, private::create(&part)?);
+        file.write_all(&[b' '; HEAD])?;
+        let size = write_readable(whole, &mut file)?;
+        let mut file = file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+        file.seek(SeekFrom::Start(0))?;
+        file.write_all(head(size).as_bytes())?;
+        std::fs::rename(&part, self.text(handle))?;
+        Ok(size.bytes + HEAD as u64)
+    }
+
+    fn text(&self, handle: &str) -> PathBuf {
+        self.dir.join(format!("{handle}.txt"))
+    }
+
+    fn resize(&self, handle: &str, size: u64) -> rusqlite::Result<()> {
+        let index = self.index();
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        index
+            .prepare_cached("UPDATE spills SET size = ?2 WHERE handle = ?1")?
+            .execute((handle, size.cast_signed()))
+            .map(drop)
+    }
+
     fn part(&self, handle: &str) -> PathBuf {
         self.dir.join(format!("{handle}.part"))
     }
 
-    /// Removes what is over, and the oldest of what is too much.
-    fn clean(&self) -> rusqlite::Result<()> {
+    /// Removes what is over, and what is too much; gives their handles.
+    fn clean(&self) -> rusqlite::Result<Vec<String>> {
         let gone = self.surplus()?;
-        if gone.is_empty() { Ok(()) } else { self.remove(&gone) }
+        if !gone.is_empty() {
+            self.remove(&gone)?;
+        }
+        Ok(gone)
     }
 
     fn surplus(&self) -> rusqlite::Result<Vec<String>> {
         let index = self.index();
-        let expired_at = self.expired_at();
-        let quota = self.options.spill_quota_bytes.min(i64::MAX as u64).cast_signed();
-        // Row numbers rise, so the newest are summed up until they fill the quota.
-        let mut statement = index.prepare_cached(
-            "SELECT handle FROM (SELECT handle, created, sum(size) OVER (ORDER BY id DESC) AS filled FROM spills)
-             WHERE created <= ?1 OR filled > ?2",
-        )?;
-        let handles = statement.query_map((expired_at, quota), |row| row.get(0))?;
-        handles.collect()
+        let mut statement =
+            index.prepare_cached("SELECT handle, tenant, subject, size, created FROM spills ORDER BY id")?;
+        let rows = statement.query_map((), |row| {
+            let owner: (String, String) = (row.get(1)?, row.get(2)?);
+            Ok((row.get(0)?, owner, row.get::<_, i64>(3)?.max(0).cast_unsigned(), row.get(4)?))
+        })?;
+        let (mut gone, mut owners) = (Vec::new(), Owners::new());
+        for row in rows {
+            let (handle, owner, size, created): (String, (String, String), u64, i64) = row?;
+            if created <= self.expired_at() {
+                gone.push(handle);
+            } else {
+                owners.entry(owner).or_default().push_back((handle, size));
+            }
+        }
+        gone.extend(evicted(owners, self.options.spill_quota_bytes));
+        Ok(gone)
     }
 
     fn remove(&self, handles: &[String]) -> rusqlite::Result<()> {
         for handle in handles {
-            for file in [self.dir.join(handle), self.part(handle)] {
+            for file in [self.dir.join(handle), self.text(handle), self.part(handle)] {
                 match std::fs::remove_file(&file) {
                     Err(error) if error.kind() != ErrorKind::NotFound => {
                         tracing::warn!(%error, file = %file.display(), "a spill could not be removed");
@@ -168,6 +236,66 @@ impl Shelf {
             change.prepare_cached("DELETE FROM spills WHERE handle = ?1")?.execute([handle])?;
         }
         change.commit()
+    }
+}
+
+/// The results of each caller, oldest first.
+type Owners = HashMap<(String, String), VecDeque<(String, u64)>>;
+
+/// What must go so that the rest fits. The caller who takes up most loses their oldest first, so nobody whose results take no
+/// more than an equal share loses any to somebody else.
+fn evicted(mut owners: Owners, quota: u64) -> Vec<String> {
+    let sum = |kept: &VecDeque<(String, u64)>| kept.iter().map(|(_, size)| size).sum::<u64>();
+    let mut sums: HashMap<(String, String), u64> =
+        owners.iter().map(|(owner, kept)| (owner.clone(), sum(kept))).collect();
+    let mut total: u64 = sums.values().sum();
+    let mut gone = Vec::new();
+    while total > quota {
+        let Some((owner, most)) = sums.iter_mut().max_by_key(|(_, size)| **size) else { break };
+        let Some((handle, size)) = owners.get_mut(owner).and_then(VecDeque::pop_front) else { break };
+        *most -= size.min(*most);
+        total -= size.min(total);
+        gone.push(handle);
+    }
+    gone
+}
+
+/// Before the text: how many lines and bytes it has.
+const HEAD: usize = 40;
+
+fn head(size: TextSize) -> String {
+    format!("{:>19} {:>19}\n", size.lines, size.bytes)
+}
+
+/// A file from behind its head.
+struct Body(std::fs::File);
+
+impl Body {
+    fn open(mut file: std::fs::File) -> std::io::Result<KeptText> {
+        let mut head = [0; HEAD];
+        file.read_exact(&mut head)?;
+        let damaged = || std::io::Error::from(ErrorKind::InvalidData);
+        let text = std::str::from_utf8(&head).map_err(|_| damaged())?;
+        let (lines, bytes) = text.trim().split_once(' ').ok_or_else(damaged)?;
+        let number = |text: &str| text.trim().parse().map_err(|_| damaged());
+        let size = TextSize { lines: number(lines)?, bytes: number(bytes)? };
+        Ok(KeptText { reader: Box::new(Self(file)), size })
+    }
+}
+
+impl Read for Body {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        self.0.read(into)
+    }
+}
+
+impl Seek for Body {
+    fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
+        let to = match to {
+            SeekFrom::Start(at) => SeekFrom::Start(at.saturating_add(HEAD as u64)),
+            other => other,
+        };
+        self.0.seek(to).map(|at| at.saturating_sub(HEAD as u64))
     }
 }
 

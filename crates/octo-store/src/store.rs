@@ -3,13 +3,16 @@
 use crate::queue::Refused;
 use crate::spills::{Owner, Shelf, now};
 use crate::writer::{Turn, Writer};
-use crate::{Options, Reader, StoreError, private, schema};
-use octo_hub::{Closing, Ledger, Opening, Spills};
+use crate::{Options, Reader, StoreError, private, schema, seal};
+use octo_hub::{ArgumentKey, Closing, KeptText, Ledger, Opening, Spills};
 use octo_model::{CallId, Caller, Json, ToolError};
 use octo_toolkit::BoxFuture;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// The secret that arguments are recorded with.
+const ARGUMENT_KEY: &str = "audit.key";
 
 /// One directory with the audit and the spills. Several processes may have the same one open.
 /// Dropping it writes what is still queued and waits for that.
@@ -17,6 +20,7 @@ pub struct Store {
     dir: PathBuf,
     audit: Writer,
     shelf: Arc<Shelf>,
+    arguments: ArgumentKey,
 }
 
 impl Store {
@@ -26,7 +30,8 @@ impl Store {
         let (turn, connect) = (Turn::default(), || schema::open(dir, options.durability));
         let audit = Writer::start(connect()?, connect()?, Arc::clone(&turn))?;
         let shelf = Arc::new(Shelf::open(dir, connect()?, turn, options.clone())?);
-        Ok(Self { dir: dir.to_owned(), audit, shelf })
+        let arguments = ArgumentKey::derived(&seal::key_of(&dir.join(ARGUMENT_KEY))?);
+        Ok(Self { dir: dir.to_owned(), audit, shelf, arguments })
     }
 
     /// Returns when everything that was queued before is written.
@@ -60,6 +65,10 @@ impl Ledger for Store {
             tracing::error!(call = %closing.id, outcome = closing.outcome.as_str(), "the end of a call was not recorded");
         }
     }
+
+    fn fingerprint(&self, arguments: &[u8]) -> String {
+        self.arguments.fingerprint(arguments)
+    }
 }
 
 impl Spills for Store {
@@ -76,6 +85,15 @@ impl Spills for Store {
     fn load<'a>(&'a self, caller: &'a Caller, handle: &'a str) -> BoxFuture<'a, Result<Json, ToolError>> {
         let (shelf, owner, handle) = (Arc::clone(&self.shelf), Owner::from(caller), handle.to_owned());
         Box::pin(blocking(move || shelf.load(&owner, &handle)))
+    }
+
+    fn open_text<'a>(
+        &'a self,
+        caller: &'a Caller,
+        handle: &'a str,
+    ) -> BoxFuture<'a, Result<KeptText, ToolError>> {
+        let (shelf, owner, handle) = (Arc::clone(&self.shelf), Owner::from(caller), handle.to_owned());
+        Box::pin(blocking(move || shelf.open_text(&owner, &handle)))
     }
 }
 

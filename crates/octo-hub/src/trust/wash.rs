@@ -6,6 +6,10 @@ use octo_toolkit::hidden::{clean, cleaned};
 /// Members of a result that are for programs, and must come back as they were sent.
 const OPAQUE: [&str; 2] = ["_meta", "requestState"];
 
+/// What the hub's own members of `_meta` begin with.
+const OURS: &str = "octoprox/";
+pub(crate) const HIDDEN_REMOVED: &str = "octoprox/hidden_removed";
+
 /// A definition without hidden text.
 pub fn definition(members: &Members) -> Members {
     washed(members).map_or_else(|_| Members::new(), |(members, _)| members)
@@ -13,11 +17,11 @@ pub fn definition(members: &Members) -> Members {
 
 /// A result without hidden text, and a word about what was taken out.
 pub fn result(method: Method, result: Members) -> Result<(Members, usize), ToolError> {
-    let (mut result, removed) = washed(&result)?;
+    let (mut result, removed) = washed(&unsigned(result, &[]))?;
     if removed == 0 {
         return Ok((result, 0));
     }
-    let meta = result.object("_meta").with("octoprox/hidden_removed", Json::of(&removed));
+    let meta = result.object("_meta").with(HIDDEN_REMOVED, Json::of(&removed));
     result.set("_meta", meta);
     if method == Method::CallTool && result.get("content").is_some() {
         let notice = format!("[{removed} hidden characters were taken out of this reply.]");
@@ -26,6 +30,22 @@ pub fn result(method: Method, result: Members) -> Result<(Members, usize), ToolE
         result.set("content", Json::array(&blocks));
     }
     Ok((result, removed))
+}
+
+/// The result without members that only the hub may set, but for some.
+pub(crate) fn unsigned(mut result: Members, but: &[&str]) -> Members {
+    let Some(Ok(mut meta)) = result.get("_meta").map(Json::members) else { return result };
+    let ours = meta.iter().map(|(name, _)| name.to_owned());
+    let ours: Vec<String> =
+        ours.filter(|name| name.starts_with(OURS) && !but.contains(&name.as_str())).collect();
+    if ours.is_empty() {
+        return result;
+    }
+    for name in &ours {
+        meta.remove(name);
+    }
+    result.set("_meta", meta);
+    result
 }
 
 /// What a server tells or asks a client, or nothing when it cannot be cleaned.

@@ -10,6 +10,7 @@
 )]
 
 mod bench;
+mod limits;
 mod names;
 mod profiles;
 

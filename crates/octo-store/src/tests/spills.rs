@@ -1,8 +1,9 @@
 //! Large results come back whole to whoever caused them, and to nobody else.
 
 use crate::{Options, Store};
-use octo_hub::Spills;
+use octo_hub::{Ledger, Spills};
 use octo_model::{CallId, Caller, Json, Kind, ToolError};
+use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
@@ -28,7 +29,14 @@ async fn keep(store: &Store, whole: Json) -> Result<String, ToolError> {
 
 fn files(dir: &Path) -> Vec<String> {
     let files = std::fs::read_dir(dir.join("spills")).unwrap();
-    files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect()
+    let mut files: Vec<_> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+    files.sort();
+    files
+}
+
+/// What a result of so many bytes takes on the disk: itself and its text.
+fn taken(size: u64) -> u64 {
+    2 * size + 40
 }
 
 #[tokio::test]
@@ -40,7 +48,7 @@ async fn a_spill_comes_back_as_it_was() {
     assert_eq!(store.load(&ada(), &handle).await.unwrap(), text);
     drop(store);
     assert_eq!(open(dir.path(), |_| ()).load(&ada(), &handle).await.unwrap(), text);
-    assert_eq!(files(dir.path()), [handle.as_str()]);
+    assert_eq!(files(dir.path()), [handle.clone(), format!("{handle}.txt")]);
     let mode = |path: &str| std::fs::metadata(dir.path().join(path)).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode("spills"), mode(&format!("spills/{handle}"))), (0o700, 0o600));
 }
@@ -75,7 +83,7 @@ async fn what_is_over_is_removed_at_the_start_and_with_the_next_spill() {
     tokio::time::sleep(Duration::from_millis(60)).await;
     assert_eq!(store.load(&ada(), &old).await.unwrap_err().kind, Kind::NotFound);
     let new = keep(&store, whole(100)).await.unwrap();
-    assert_eq!(files(dir.path()), [new]);
+    assert_eq!(files(dir.path()), [new.clone(), format!("{new}.txt")]);
     drop(store);
     drop(open(dir.path(), |options| options.spill_ttl = Duration::ZERO));
     assert!(files(dir.path()).is_empty());
@@ -84,7 +92,7 @@ async fn what_is_over_is_removed_at_the_start_and_with_the_next_spill() {
 #[tokio::test]
 async fn the_oldest_make_room() {
     let dir = tempfile::tempdir().unwrap();
-    let store = open(dir.path(), |options| options.spill_quota_bytes = 1000);
+    let store = open(dir.path(), |options| options.spill_quota_bytes = taken(1000));
     let mut handles = Vec::new();
     for _ in 0..5 {
         handles.push(keep(&store, whole(400)).await.unwrap());
@@ -92,10 +100,72 @@ async fn the_oldest_make_room() {
     for (at, handle) in handles.iter().enumerate() {
         assert_eq!(store.load(&ada(), handle).await.is_ok(), at >= 3, "spill {at}");
     }
-    assert_eq!(files(dir.path()).len(), 2);
+    assert_eq!(files(dir.path()).len(), 4);
     let filling = keep(&store, whole(1000)).await.unwrap();
-    assert_eq!(files(dir.path()), [filling]);
+    assert_eq!(files(dir.path()), [filling.clone(), format!("{filling}.txt")]);
     assert_eq!(keep(&store, whole(1001)).await.unwrap_err().kind, Kind::TooLarge);
+    assert!(files(dir.path()).is_empty());
+}
+
+#[tokio::test]
+async fn nobody_loses_results_to_somebody_who_has_more() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path(), |options| options.spill_quota_bytes = 10 * taken(400));
+    let bob = Caller::named("bob");
+    let small = store.keep(&bob, CallId::fresh(), whole(400)).await.unwrap();
+    let mut last = None;
+    for _ in 0..30 {
+        last = Some(keep(&store, whole(400)).await.unwrap());
+    }
+    assert!(store.load(&bob, &small).await.is_ok());
+    assert!(store.load(&ada(), &last.unwrap()).await.is_ok());
+    // Up to an equal share the newcomer gets room, then they lose their own.
+    let mut mine = Vec::new();
+    for _ in 0..20 {
+        mine.push(store.keep(&bob, CallId::fresh(), whole(400)).await.unwrap());
+    }
+    let kept = files(dir.path()).len() / 2;
+    assert_eq!(kept, 10);
+    let mut of_bob = 0;
+    for handle in &mine {
+        of_bob += usize::from(store.load(&bob, handle).await.is_ok());
+    }
+    assert_eq!(of_bob, 5);
+}
+
+#[tokio::test]
+async fn the_text_is_read_where_it_lies() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path(), |_| ());
+    let whole = Json::parse(r#"{"structuredContent":{"a":[1,2]}}"#).unwrap();
+    let handle = keep(&store, whole).await.unwrap();
+    let pretty = "{\n  \"a\": [\n    1,\n    2\n  ]\n}";
+    let text = dir.path().join(format!("spills/{handle}.txt"));
+    for round in 0..2 {
+        let mut kept = store.open_text(&ada(), &handle).await.unwrap();
+        assert_eq!((kept.size.lines, kept.size.bytes), (6, pretty.len() as u64), "{round}");
+        let mut all = String::new();
+        kept.reader.read_to_string(&mut all).unwrap();
+        assert_eq!(all, pretty);
+        kept.reader.seek(SeekFrom::Start(2)).unwrap();
+        all.clear();
+        kept.reader.read_to_string(&mut all).unwrap();
+        assert_eq!(all, pretty[2..]);
+        assert!(store.open_text(&Caller::named("bob"), &handle).await.is_err());
+        // A result of an older version has no text beside it.
+        let _ = std::fs::remove_file(&text);
+    }
+}
+
+#[tokio::test]
+async fn arguments_are_recorded_with_the_key_of_their_directory() {
+    let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let first = open(one.path(), |_| ()).fingerprint(b"1234");
+    assert_eq!(open(one.path(), |_| ()).fingerprint(b"1234"), first);
+    assert_ne!(open(one.path(), |_| ()).fingerprint(b"1235"), first);
+    assert_ne!(open(two.path(), |_| ()).fingerprint(b"1234"), first);
+    let mode = std::fs::metadata(one.path().join("audit.key")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
 }
 
 #[tokio::test]

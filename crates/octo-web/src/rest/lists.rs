@@ -28,7 +28,7 @@ pub async fn tool(
     let Path(name) = path.map_err(|_| bad_name())?;
     let (all, view) = all(&rest.hub, &look, ListKind::Tools).await?;
     let op = Op { method: Method::CallTool, name, params: Members::new() };
-    let entry = view.find(&op).ok_or_else(|| view.missing(&op))?;
+    let entry = view.find(&op).ok_or_else(|| rest.hub.missing(&view, &look.caller, &op))?;
     let found = all.into_iter().find(|json| is_named(json, &entry.listed));
     Ok(json(found.ok_or_else(|| hidden(&op.name))?))
 }

@@ -1,0 +1,571 @@
+//! What a stranger's server, or a caller, may cost: schemas, replies, cached answers, and names that are not for everybody.
+
+use crate::bench::Workbench;
+use octo_hub::{CacheRule, Decision, PolicySettings, Profile, ProfileSettings, Request, Rule, ShapeSettings};
+use octo_model::{Caller, Effect, Json, Kind, Members, Method, Op, RpcError, ToolError};
+use octo_toolkit::{BoxFuture, Cx, Definition, Listing, Lists, Peer, Source, State};
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+
+type Answer = dyn Fn(&Op) -> Result<Members, ToolError> + Send + Sync;
+
+/// A server of a stranger, named `evil`, that answers as a test wants.
+struct Stranger {
+    listing: watch::Sender<Listing>,
+    answer: Box<Answer>,
+    calls: AtomicUsize,
+    seen: Mutex<Vec<Op>>,
+}
+
+impl Stranger {
+    fn new(
+        lists: Lists,
+        answer: impl Fn(&Op) -> Result<Members, ToolError> + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        let listing = Listing { state: State::Ready, lists: Arc::new(lists), version: 1 };
+        Arc::new(Self {
+            listing: watch::channel(listing).0,
+            answer: Box::new(answer),
+            calls: AtomicUsize::new(0),
+            seen: Mutex::default(),
+        })
+    }
+
+    fn calls(&self) -> usize {
+        self.calls.load(Ordering::Relaxed)
+    }
+}
+
+impl Source for Stranger {
+    fn name(&self) -> &str {
+        "evil"
+    }
+
+    fn is_native(&self) -> bool {
+        false
+    }
+
+    fn listing(&self) -> watch::Receiver<Listing> {
+        self.listing.subscribe()
+    }
+
+    fn run<'a>(
+        &'a self,
+        op: Op,
+        _: &'a Cx,
+        _: &'a Arc<dyn Peer>,
+    ) -> BoxFuture<'a, Result<Members, ToolError>> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        let answer = (self.answer)(&op);
+        self.seen.lock().unwrap().push(op);
+        Box::pin(async move { answer })
+    }
+}
+
+fn definition(key: &str, members: Value, effect: Effect) -> Definition {
+    Definition {
+        key: key.to_owned(),
+        members: Json::from(members).members().unwrap(),
+        effect,
+        vouched: false,
+    }
+}
+
+fn tool(schema: Value) -> Definition {
+    definition("do", json!({"name": "do", "inputSchema": schema}), Effect::unknown())
+}
+
+fn tools(all: Vec<Definition>) -> Lists {
+    Lists { tools: all, ..Lists::default() }
+}
+
+fn said(value: Value) -> Result<Members, ToolError> {
+    Ok(Json::from(value).members().unwrap())
+}
+
+fn one_tool(schema: Value) -> Workbench {
+    let stranger = Stranger::new(tools(vec![tool(schema)]), |_| said(json!({"content": []})));
+    Workbench::new(vec![stranger], |_| {})
+}
+
+/// Levels of `anyOf`, each with two branches that lead to the next.
+fn tower(levels: usize) -> Value {
+    let mut defs = serde_json::Map::new();
+    for level in 0..levels {
+        let next = json!({"properties": {"a": {"$ref": format!("#/$defs/l{}", level + 1)}}});
+        let other =
+            json!({"properties": {"a": {"$ref": format!("#/$defs/l{}", level + 1)}}, "minProperties": 1});
+        defs.insert(format!("l{level}"), json!({"anyOf": [next, other]}));
+    }
+    defs.insert(format!("l{levels}"), json!({"type": "string"}));
+    json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/l0"}}, "$defs": defs})
+}
+
+fn nested(depth: usize) -> Value {
+    (0..depth).fold(json!(1), |inner, _| json!({"a": inner}))
+}
+
+#[tokio::test]
+async fn no_schema_of_a_stranger_takes_long() {
+    let look =
+        json!({"type": "object", "properties": {"s": {"type": "string", "pattern": "^(?:(?=.*b).)*c$"}}});
+    let wide = json!({"type": "object", "properties": {"s": {
+        "anyOf": (0..4_000).map(|n| json!({"maxLength": n})).collect::<Vec<_>>()}}});
+    let unique = json!({"type": "object", "properties": {"s": {
+        "anyOf": (0..4_000).map(|_| json!({"uniqueItems": true, "maxItems": 1})).collect::<Vec<_>>()}}});
+    let counted =
+        json!({"type": "object", "properties": {"s": {"pattern": "^(?:(?:a|b)*a(?:a|b){60}){60}x$"}}});
+    let cases = [
+        ("look-around", look, json!({"s": "b".repeat(100_000)})),
+        ("a tower of alternatives", tower(20), nested(22)),
+        ("many alternatives over a long text", wide, json!({"s": "x".repeat(1_000_000)})),
+        ("many comparisons of a long list", unique, json!({"s": vec![1; 200_000]})),
+        ("a large pattern over a long text", counted, json!({"s": "ab".repeat(200_000)})),
+    ];
+    for (what, schema, arguments) in cases {
+        let bench = one_tool(schema);
+        let begun = Instant::now();
+        // What could not be checked is left to the server.
+        let answer = bench.call("evil__do", arguments).await;
+        let took = begun.elapsed();
+        assert!(took < Duration::from_secs(5), "{what}: {took:?}");
+        assert!(answer.is_ok() || answer.unwrap_err().kind == Kind::Invalid, "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_schema_that_never_ends_ends_nothing() {
+    let chain: serde_json::Map<String, Value> = (0..6_000)
+        .map(|n| (format!("d{n}"), json!({"allOf": [{"$ref": format!("#/$defs/d{}", n + 1)}]})))
+        .chain([("d6000".to_owned(), json!({}))])
+        .collect();
+    let through: serde_json::Map<String, Value> = (0..6_000)
+        .map(|n| {
+            (format!("d{n}"), json!({"properties": {"a": {"$ref": format!("#/$defs/d{}", (n + 1) % 6_000)}}}))
+        })
+        .collect();
+    for (what, schema) in [
+        ("a loop", json!({"type": "object", "allOf": [{"$ref": "#"}]})),
+        (
+            "a longer loop",
+            json!({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"anyOf": [{"$ref": "#/$defs/a"}]}}}),
+        ),
+        ("a chain", json!({"$ref": "#/$defs/d0", "$defs": chain})),
+        ("a chain through members", json!({"$ref": "#/$defs/d0", "$defs": through})),
+        ("somewhere else", json!({"type": "object", "$ref": "http://127.0.0.1:1/schema"})),
+    ] {
+        assert!(one_tool(schema).call("evil__do", nested(40)).await.is_ok(), "{what}");
+    }
+    // A tree that contains itself is as good as any other schema.
+    let tree = json!({"type": "object", "properties": {"a": {"$ref": "#"}, "n": {"type": "integer"}}});
+    let bench = one_tool(tree);
+    assert!(bench.call("evil__do", json!({"a": {"a": {"n": 1}}})).await.is_ok());
+    assert_eq!(
+        bench.call("evil__do", json!({"a": {"a": {"n": "1"}}})).await.unwrap_err().kind,
+        Kind::Invalid
+    );
+}
+
+#[tokio::test]
+async fn a_pattern_that_cannot_be_used_costs_only_its_own_check() {
+    let bench = one_tool(json!({"type": "object", "properties": {
+        "s": {"type": "string", "pattern": "^(?!x)"}, "t": {"type": "string", "pattern": "^a+$"}, "n": {"type": "integer"}}}));
+    assert!(bench.call("evil__do", json!({"s": "x"})).await.is_ok());
+    for wrong in [json!({"t": "b"}), json!({"n": "1"}), json!({"s": 1})] {
+        assert_eq!(bench.call("evil__do", wrong).await.unwrap_err().kind, Kind::Invalid);
+    }
+}
+
+fn deny(tools: &[&str]) -> PolicySettings {
+    let tools = tools.iter().map(|tool| (*tool).to_owned()).collect();
+    let rule = Rule {
+        name: "no".into(),
+        tools,
+        effects: vec![],
+        callers: vec![],
+        decision: Decision::Deny,
+        hint: None,
+    };
+    PolicySettings { default: Decision::Allow, rules: vec![rule] }
+}
+
+#[tokio::test]
+async fn whoever_may_not_call_a_tool_learns_nothing_of_it() {
+    let schema = json!({"type": "object", "required": ["launch_code"], "properties": {"launch_code": {"type": "string"}}});
+    let stranger = Stranger::new(tools(vec![tool(schema)]), |_| said(json!({"content": []})));
+    let bench = Workbench::new(vec![stranger], |parts| parts.policy = deny(&["evil__do"]));
+    let error = bench.call("evil__do", json!({"n": 1})).await.unwrap_err();
+    assert_eq!(error.kind, Kind::Denied);
+    assert!(!error.text().contains("launch_code"), "{error}");
+    let error = bench.call("evil__du", json!({})).await.unwrap_err();
+    assert_eq!(error.kind, Kind::NotFound);
+    assert!(!error.text().contains("evil__do"), "{error}");
+}
+
+const CAP: usize = 4_000;
+/// A notice, a link and their names.
+const ROOM: usize = 1_000;
+
+fn size_of(outcome: &Result<Members, ToolError>) -> usize {
+    match outcome {
+        Ok(result) => result.to_json().bytes().len(),
+        Err(error) => {
+            let rpc = error.rpc.as_deref();
+            let data = rpc.and_then(|rpc| rpc.data.as_ref()).map_or(0, |data| data.bytes().len());
+            let message = rpc.map_or(0, |rpc| Json::text(&rpc.message).bytes().len());
+            (Json::text(&error.text()).bytes().len()).max(message + data)
+        }
+    }
+}
+
+fn failure(message: &str, data: Option<Value>) -> Result<Members, ToolError> {
+    let rpc = RpcError { code: -32000, message: message.to_owned(), data: data.map(Json::from) };
+    Err(ToolError::unavailable(message.to_owned()).hint(message.to_owned()).rpc(rpc))
+}
+
+#[tokio::test]
+async fn no_reply_is_larger_than_the_cap() {
+    let big = "x".repeat(50_000);
+    let many = |make: fn(usize) -> (String, Value)| (0..5_000).map(make).collect::<serde_json::Map<_, _>>();
+    let blocks: Vec<Value> = (0..5_000).map(|n| json!({"type": "text", "text": n.to_string()})).collect();
+    let keys = many(|n| (format!("key{n}"), json!(n)));
+    let quoted = many(|n| (format!("\u{1}{n}"), json!("\"\\")));
+    let names = many(|n| (format!("top\n{n}"), json!(1)));
+    let text = json!({"type": "text", "text": "short"});
+    let ways: Vec<(&str, Box<dyn Fn() -> Result<Members, ToolError> + Send + Sync>)> = vec![
+        (
+            "_meta",
+            Box::new({
+                let big = big.clone();
+                move || said(json!({"content": [], "_meta": {"a": big}}))
+            }),
+        ),
+        (
+            "unknown member",
+            Box::new({
+                let big = big.clone();
+                move || said(json!({"content": [], "vendor": big}))
+            }),
+        ),
+        (
+            "other members of a block",
+            Box::new({
+                let big = big.clone();
+                move || said(json!({"content": [{"type": "text", "text": "t", "vendor": big}]}))
+            }),
+        ),
+        ("many blocks", Box::new(move || said(json!({"content": blocks})))),
+        ("many keys", Box::new(move || said(json!({"content": [], "structuredContent": keys})))),
+        ("keys to be escaped", Box::new(move || said(json!({"content": [], "structuredContent": quoted})))),
+        ("many members", Box::new(move || said(Value::Object(names.clone())))),
+        (
+            "a structure and its text",
+            Box::new({
+                let (big, text) = (big.clone(), text.clone());
+                move || said(json!({"content": [text], "structuredContent": {"a": "\"".repeat(big.len())}}))
+            }),
+        ),
+        (
+            "not a list",
+            Box::new({
+                let big = big.clone();
+                move || said(json!({"content": big}))
+            }),
+        ),
+        (
+            "a picture",
+            Box::new({
+                let big = big.clone();
+                move || said(json!({"content": [{"type": "image", "data": big, "mimeType": "image/png"}]}))
+            }),
+        ),
+        (
+            "a failure",
+            Box::new({
+                let big = big.clone();
+                move || said(json!({"isError": true, "content": [{"type": "text", "text": big}]}))
+            }),
+        ),
+        (
+            "a question",
+            Box::new({
+                let big = big.clone();
+                move || {
+                    said(json!({"resultType": "input_required", "inputRequests": {"a": {"message": big}}}))
+                }
+            }),
+        ),
+        (
+            "error message",
+            Box::new({
+                let big = big.clone();
+                move || failure(&big, None)
+            }),
+        ),
+        (
+            "error data",
+            Box::new({
+                let big = big.clone();
+                move || failure("no", Some(json!({"a": big})))
+            }),
+        ),
+    ];
+    for (way, make) in ways {
+        let stranger = Stranger::new(tools(vec![tool(json!({"type": "object"}))]), move |_| make());
+        let bench = Workbench::new(vec![stranger], |parts| {
+            parts.shape = ShapeSettings { max_bytes: CAP, ..parts.shape.clone() };
+        });
+        let outcome = bench.call("evil__do", json!({})).await;
+        let size = size_of(&outcome);
+        assert!(size <= CAP + ROOM, "{way}: {size}");
+    }
+}
+
+/// Small numbers that look like chance and are always the same.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % sides
+    }
+
+    fn text(&mut self) -> String {
+        let length = [0, 3, 30, 3_000, 9_000][self.roll(5) as usize];
+        let letters = ["a", "\"", "\u{1}", "é", "\\", "\n"][self.roll(6) as usize];
+        letters.repeat(length)
+    }
+
+    fn value(&mut self, depth: u64) -> Value {
+        match self.roll(if depth == 0 { 3 } else { 5 }) {
+            0 => json!(self.text()),
+            1 => json!(self.roll(1_000_000)),
+            2 => json!(self.roll(2) == 0),
+            3 => (0..self.roll(30)).map(|_| self.value(depth - 1)).collect(),
+            _ => Value::Object((0..self.roll(30)).map(|_| (self.text(), self.value(depth - 1))).collect()),
+        }
+    }
+
+    fn reply(&mut self) -> Value {
+        let mut reply = serde_json::Map::new();
+        for name in ["content", "structuredContent", "_meta", "isError", "vendor", "resultType"] {
+            if self.roll(2) == 0 {
+                reply.insert(name.to_owned(), self.value(3));
+            }
+        }
+        if self.roll(2) == 0 {
+            let blocks = (0..self.roll(40)).map(|_| {
+                let (kind, text) = (["text", "image", "resource"][self.roll(3) as usize], self.text());
+                json!({"type": kind, "text": text, "data": self.value(1), "annotations": self.value(1)})
+            });
+            let blocks: Vec<Value> = blocks.collect();
+            reply.insert("content".to_owned(), json!(blocks));
+        }
+        Value::Object(reply)
+    }
+}
+
+#[tokio::test]
+async fn no_reply_of_chance_is_larger_than_the_cap() {
+    let dice = Mutex::new(Dice(0x9e37_79b9_7f4a_7c15));
+    let stranger = Stranger::new(tools(vec![tool(json!({"type": "object"}))]), move |_| {
+        let mut dice = dice.lock().unwrap();
+        if dice.roll(10) == 0 {
+            let (message, data) = (dice.text(), dice.value(3));
+            return failure(&message, Some(data));
+        }
+        let reply = dice.reply();
+        said(reply)
+    });
+    let bench = Workbench::new(vec![stranger], |parts| parts.shape.max_bytes = CAP);
+    for round in 0..100 {
+        let outcome = bench.call("evil__do", json!({})).await;
+        let size = size_of(&outcome);
+        assert!(size <= CAP + ROOM, "round {round}: {size}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_does_not_speak_for_the_hub() {
+    let stranger = Stranger::new(tools(vec![tool(json!({"type": "object"}))]), |_| {
+        let meta = r#"{"octoprox/result_handle":"r_stolen","octoprox\/truncated":true,"own":1}"#;
+        Ok(Members::new().with("content", Json::array([])).with("_meta", Json::parse(meta).unwrap()))
+    });
+    let bench = Workbench::new(vec![stranger], |_| {});
+    let result = bench.call("evil__do", json!({})).await.unwrap();
+    let meta: Value = result.get("_meta").unwrap().to().unwrap();
+    assert_eq!(meta, json!({"own": 1}));
+}
+
+fn template(uri: &str) -> Definition {
+    definition(uri, json!({"uriTemplate": uri, "name": uri}), Effect::reads())
+}
+
+fn resource(uri: &str) -> Definition {
+    definition(uri, json!({"uri": uri, "name": uri}), Effect::reads())
+}
+
+fn read(uri: &str) -> Request {
+    let mut request = Workbench::request(uri, json!({}));
+    let params = Members::new().with("uri", uri);
+    request.op = Op { method: Method::ReadResource, name: uri.to_owned(), params };
+    request
+}
+
+/// Answers with what it was asked for.
+fn library() -> Arc<Stranger> {
+    let lists = Lists {
+        tools: vec![
+            definition("look", json!({"name": "look", "inputSchema": {}}), Effect::reads()),
+            definition("change", json!({"name": "change", "inputSchema": {}}), Effect::writes()),
+        ],
+        resources: vec![resource("evil://secret/a"), resource("evil://listed%2Fname")],
+        templates: vec![template("evil://docs/{id}"), template("evil://tree/{+path}")],
+        ..Lists::default()
+    };
+    Stranger::new(lists, |op| said(json!({"contents": [{"uri": op.name, "text": op.name}]})))
+}
+
+#[tokio::test]
+async fn a_cached_answer_belongs_to_its_question() {
+    for pattern in ["*", "evil://*"] {
+        let stranger = library();
+        let bench = Workbench::new(vec![Arc::clone(&stranger) as Arc<dyn Source>], |parts| {
+            parts.cache = vec![CacheRule { tools: vec![pattern.into()], ttl_seconds: 60 }];
+        });
+        for uri in ["evil://docs/1", "evil://docs/2", "evil://docs/1", "evil://unlisted"] {
+            let answer = bench.called(read(uri)).await.outcome.unwrap().to_json();
+            assert!(answer.as_str().contains(&format!("\"text\":\"{uri}\"")), "{uri}: {}", answer.as_str());
+        }
+        // A pattern of tools is not one of resources.
+        assert_eq!(stranger.calls(), if pattern == "*" { 4 } else { 3 });
+    }
+}
+
+#[tokio::test]
+async fn a_change_through_the_hub_is_seen_by_the_next_read() {
+    let stranger = library();
+    let bench = Workbench::new(vec![Arc::clone(&stranger) as Arc<dyn Source>], |parts| {
+        parts.cache = vec![CacheRule { tools: vec!["evil__look".into()], ttl_seconds: 60 }];
+    });
+    for (name, calls) in
+        [("evil__look", 1), ("evil__look", 1), ("evil__change", 2), ("evil__look", 3), ("evil__look", 3)]
+    {
+        bench.call(name, json!({})).await.unwrap();
+        assert_eq!(stranger.calls(), calls, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn rules_about_uris_hold_however_they_are_written() {
+    let bench = Workbench::new(vec![library()], |parts| {
+        parts.policy =
+            deny(&["evil://secret/*", "evil://docs/private*", "evil://tree/closed/*", "evil://listed/*"]);
+    });
+    for (uri, allowed) in [
+        ("evil://secret/a", false),
+        ("evil://docs/private-x", false),
+        ("evil:///secret/a", false),
+        ("evil:////secret//a", false),
+        ("EVIL://secret/a", false),
+        ("evil://SECRET/a", false),
+        ("evil://secre%74/a", false),
+        ("evil://secret%2Fa", false),
+        ("evil://%73ecret%252Fa", false),
+        ("evil://docs/../secret/a", false),
+        ("evil://docs/%2e%2e/secret/a", false),
+        ("evil://docs\\..\\secret/a", false),
+        ("evil://docs/%70rivate", false),
+        ("evil://tree/open/../closed/a", false),
+        ("evil://tree/./closed/a", false),
+        ("evil://tree//closed/a", false),
+        ("evil://user@secret/a", false),
+        ("evil://docs/a%2Fb", false),
+        ("evil://docs/public", true),
+        ("evil://docs/a%20b", true),
+        ("evil://tree/open/a", true),
+        // Its own server writes it so.
+        ("evil://listed%2Fname", false),
+    ] {
+        let outcome = bench.called(read(uri)).await.outcome;
+        assert_eq!(outcome.is_ok(), allowed, "{uri}: {outcome:?}");
+        let complete = Op {
+            method: Method::Complete,
+            name: uri.to_owned(),
+            params: Members::new().with("ref", Json::from(json!({"type": "ref/resource", "uri": uri}))),
+        };
+        let mut request = read(uri);
+        request.op = complete;
+        assert_eq!(bench.called(request).await.outcome.is_ok(), allowed, "completion of {uri}");
+        assert!(allowed || bench.hub.watch("", &Caller::local(), uri, true).await.is_err(), "watching {uri}");
+    }
+    // What is asked for is what was decided on.
+    let mut request = read("evil://docs/public");
+    request.op.params.set("uri", "evil://secret/a");
+    assert!(bench.called(request).await.outcome.is_err());
+}
+
+#[tokio::test]
+async fn to_allow_a_uri_is_to_allow_that_one() {
+    let bench = Workbench::new(vec![library()], |parts| {
+        parts.policy = serde_json::from_value(json!({"default": "deny", "rules": [
+            {"name": "docs", "tools": ["evil://docs/*"], "decision": "allow"}]}))
+        .unwrap();
+    });
+    for (uri, allowed) in [
+        ("evil://docs/1", true),
+        ("evil://docs/../secret/a", false),
+        ("evil://docs/%2e%2e/secret/a", false),
+        ("evil://secret/a", false),
+        ("evil://tree/docs", false),
+    ] {
+        assert_eq!(bench.called(read(uri)).await.outcome.is_ok(), allowed, "{uri}");
+    }
+}
+
+#[tokio::test]
+async fn hidden_parameters_stay_hidden() {
+    let schema = json!({"type": "object", "properties": {
+        "q": {"type": "string"}, "n": {"type": "integer"}, "force": {"type": "boolean"}}});
+    for (settings, wrong) in [
+        (json!({"tool": "evil__do", "others": "hide", "args": {"query": "q"}}), vec!["n", "q", "secretflag"]),
+        (json!({"tool": "evil__do", "hide": ["force"]}), vec!["force", "secretflag"]),
+        (json!({"tool": "evil__do", "fixed": {"force": false}}), vec!["force"]),
+        (json!({"tool": "evil__do", "args": {"query": "q"}}), vec!["q"]),
+    ] {
+        let stranger = Stranger::new(tools(vec![tool(schema.clone())]), |_| said(json!({"content": []})));
+        let seen = Arc::clone(&stranger);
+        let bench = Workbench::new(vec![stranger], |parts| {
+            let profile = ProfileSettings {
+                recasts: [("do".to_owned(), serde_json::from_value(settings.clone()).unwrap())].into(),
+                ..ProfileSettings::default()
+            };
+            parts.profiles = vec![Profile::new("p", &profile).unwrap()];
+        });
+        for name in wrong {
+            let mut request = Workbench::request("do", json!({name: true}));
+            request.profile = "p".to_owned();
+            let error = bench.called(request).await.outcome.expect_err(name);
+            assert_eq!(error.kind, Kind::Invalid, "{name}");
+        }
+        assert!(seen.seen.lock().unwrap().is_empty(), "{settings}");
+    }
+}
+
+#[tokio::test]
+async fn equal_arguments_of_two_hubs_do_not_look_equal() {
+    let bench = one_tool(json!({"type": "object"}));
+    bench.call("evil__do", json!({"pin": 1234})).await.unwrap();
+    bench.call("evil__do", json!({"pin": 1234})).await.unwrap();
+    let opened = bench.memory.opened.lock().unwrap();
+    let hashes: Vec<&str> = opened.iter().map(|one| one.arguments.as_str()).collect();
+    assert_eq!(hashes[0], hashes[1]);
+    // SHA-256 of {"pin":1234}, which anybody can compute.
+    assert_ne!(hashes[0], "db6ef889e411ac42b55e31638dbcc3bb973f5b7a76b6e82caae4f243a68234d4");
+    assert_eq!(hashes[0].len(), 64);
+}
