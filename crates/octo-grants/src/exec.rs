@@ -18,6 +18,7 @@ mod start;
 mod terminal;
 mod view;
 
+pub(crate) use bwrap::read_only_machine;
 pub(crate) use plan::{Bounds, Confine, Plan};
 pub use processes::{ProcessFilter, ProcessInfo};
 pub(crate) use run::{input_pipe, output_pipe};

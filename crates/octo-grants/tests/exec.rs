@@ -15,6 +15,8 @@ mod ends;
 mod leaks;
 #[path = "exec/output.rs"]
 mod output;
+#[path = "exec/refused.rs"]
+mod refused;
 #[path = "exec/sandbox.rs"]
 mod sandbox;
 #[path = "exec/sessions.rs"]

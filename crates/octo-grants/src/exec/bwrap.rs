@@ -9,6 +9,16 @@ use std::process::{Command, Stdio};
 pub(super) const TMP: &str = "/tmp";
 pub(super) const HOME: &str = "/tmp/home";
 
+/// What in a new `/proc` leads to the whole machine. Its files go by the user's number outside of all namespaces, whatever
+/// capabilities a program has, so each is covered by itself, read-only. Bubblewrap does so only where the folder looks writable.
+const MACHINE: [&str; 7] =
+    ["/proc/acpi", "/proc/bus", "/proc/fs", "/proc/irq", "/proc/scsi", "/proc/sys", "/proc/sysrq-trigger"];
+
+/// The arguments after `--proc /proc`.
+pub(crate) fn read_only_machine() -> impl Iterator<Item = OsString> {
+    MACHINE.iter().flat_map(|path| ["--ro-bind-try", path, path]).map(OsString::from)
+}
+
 pub(super) struct Want<'a> {
     pub view: &'a View,
     pub network: bool,
@@ -49,6 +59,8 @@ pub(super) fn args(want: &Want<'_>) -> Vec<OsString> {
     for (place, option) in special {
         add(&[option.as_ref(), place.as_ref()]);
     }
+    args.extend(read_only_machine());
+    let mut add = |words: &[&OsStr]| args.extend(words.iter().map(|word| (*word).to_owned()));
     for (link, target) in &want.view.home_links {
         add(&["--symlink".as_ref(), target.as_os_str(), Path::new(HOME).join(link).as_os_str()]);
     }

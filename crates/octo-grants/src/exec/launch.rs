@@ -142,8 +142,7 @@ fn command(plan: &Plan) -> io::Result<(Command, Vec<File>)> {
     let mut words = plan.argv.iter();
     let program = words.next().ok_or_else(|| io::Error::other("no program"))?;
     if let Confine::Bubblewrap { program: wrapper, args } = &plan.confine {
-        let filter = confine::filter_of_namespaces().map_err(io::Error::other)?;
-        let filter = in_memory(&filter)?;
+        let filters = confine::filters_of_namespaces().map_err(io::Error::other)?;
         let mut text = Vec::new();
         let mut say = |word: &[u8]| {
             text.extend_from_slice(word);
@@ -157,13 +156,15 @@ fn command(plan: &Plan) -> io::Result<(Command, Vec<File>)> {
         }
         let args = in_memory(&text)?;
         let mut command = Command::new(wrapper);
-        command
-            .arg("--args")
-            .arg(args.as_raw_fd().to_string())
-            .arg("--seccomp")
-            .arg(filter.as_raw_fd().to_string());
+        command.arg("--args").arg(args.as_raw_fd().to_string());
+        let mut kept = vec![args];
+        for filter in &filters {
+            let filter = in_memory(filter)?;
+            command.arg("--add-seccomp-fd").arg(filter.as_raw_fd().to_string());
+            kept.push(filter);
+        }
         command.arg("--").arg(program).args(words).env_clear().current_dir("/");
-        return Ok((command, vec![args, filter]));
+        return Ok((command, kept));
     }
     let mut command = Command::new(program);
     command
