@@ -21,6 +21,7 @@ mod no_core;
 pub mod pdf;
 mod random;
 mod render;
+mod search_path;
 pub mod sql;
 mod ssh;
 
@@ -41,5 +42,6 @@ pub use net::Net;
 pub use no_core::no_core;
 pub use pdf::Pdf;
 pub use render::{Render, Rendered, Renders};
+pub use search_path::SearchPath;
 pub use sql::Sql;
 pub use ssh::SshKey;

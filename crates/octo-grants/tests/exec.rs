@@ -21,6 +21,8 @@ mod refused;
 mod sandbox;
 #[path = "exec/sessions.rs"]
 mod sessions;
+#[path = "exec/swaps.rs"]
+mod swaps;
 
 /// The launcher that the others start: this very binary.
 #[test]

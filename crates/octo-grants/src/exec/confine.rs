@@ -1,10 +1,11 @@
 //! Landlock and seccomp: what a program may open, and which system calls it may make.
 
-use super::plan::Confine;
+use super::plan::{Confine, Slot};
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreated,
-    RulesetCreatedAttr, RulesetError, Scope, path_beneath_rules,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
+    RulesetCreated, RulesetCreatedAttr, RulesetError, Scope, path_beneath_rules,
 };
+use rustix::fs::FileType;
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 use seccompiler::{
     BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
@@ -12,6 +13,7 @@ use seccompiler::{
 };
 use std::collections::BTreeMap;
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Without the third version a program could cut any file to nothing.
 const NEEDED: ABI = ABI::V3;
@@ -112,14 +114,18 @@ pub(super) struct Confinement {
     filters: [BpfProgram; 2],
 }
 
+/// What a program may open: parts of the system by path, everything else by descriptor.
+#[derive(Default)]
+pub(super) struct Files<'a> {
+    pub system: &'a [std::ffi::OsString],
+    pub read: Vec<BorrowedFd<'a>>,
+    pub write: Vec<BorrowedFd<'a>>,
+}
+
 impl Confinement {
     /// Of a program that nothing else encloses.
-    pub fn landlock(
-        read: &[impl AsRef<std::path::Path>],
-        write: &[impl AsRef<std::path::Path>],
-        network: bool,
-    ) -> Result<Self, String> {
-        let rules = rules(read, write, network).map_err(|error| error.to_string())?;
+    pub fn landlock(files: &Files<'_>, network: bool) -> Result<Self, String> {
+        let rules = rules(files, network).map_err(|error| error.to_string())?;
         // Landlock does not stop anybody from talking to a socket in the file system (a container engine's, say) nor
         // from sending datagrams, so without a network there is no socket at all.
         let families: &[i32] = if network { &[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK] } else { &[] };
@@ -156,24 +162,23 @@ pub(super) fn filters_of_namespaces() -> Result<[Vec<u8>; 2], String> {
 
 /// Whether this kernel can do it.
 pub(super) fn supported() -> bool {
-    let none: &[&str] = &[];
-    rules(none, none, false).is_ok() && filters(&[], Namespaces::Shared).is_ok()
+    rules(&Files::default(), false).is_ok() && filters(&[], Namespaces::Shared).is_ok()
 }
 
 impl Confine {
-    pub(super) fn confinement(&self) -> Result<Option<Confinement>, String> {
-        match self {
-            Self::Landlock { read, write, network } => Confinement::landlock(read, write, *network).map(Some),
-            Self::Nothing | Self::Bubblewrap { .. } => Ok(None),
-        }
+    pub(super) fn confinement(&self, descriptors: &[OwnedFd]) -> Result<Option<Confinement>, String> {
+        let Self::Landlock { system, read, write, network } = self else { return Ok(None) };
+        let held = |slots: &[Slot]| -> Result<Vec<BorrowedFd<'_>>, String> {
+            let find =
+                |slot: &Slot| descriptors.get(slot.0).map(AsFd::as_fd).ok_or("a descriptor is missing");
+            Ok(slots.iter().map(find).collect::<Result<_, _>>()?)
+        };
+        let files = Files { system, read: held(read)?, write: held(write)? };
+        Confinement::landlock(&files, *network).map(Some)
     }
 }
 
-fn rules(
-    read: &[impl AsRef<std::path::Path>],
-    write: &[impl AsRef<std::path::Path>],
-    network: bool,
-) -> Result<RulesetCreated, RulesetError> {
+fn rules(files: &Files<'_>, network: bool) -> Result<RulesetCreated, RulesetError> {
     let mut rules = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(NEEDED))?
@@ -190,8 +195,22 @@ fn rules(
         .create()?
         .add_rules(path_beneath_rules(DEVICES, devices))?
         .add_rules(path_beneath_rules(MACHINE, AccessFs::ReadFile | AccessFs::ReadDir))?
-        .add_rules(path_beneath_rules(read, AccessFs::from_read(WANTED)))?
-        .add_rules(path_beneath_rules(write, writing))
+        .add_rules(path_beneath_rules(files.system, AccessFs::from_read(WANTED)))?
+        .add_rules(held_rules(&files.read, AccessFs::from_read(WANTED)))?
+        .add_rules(held_rules(&files.write, writing))
+}
+
+/// A rule is bound to what the descriptor holds, whatever its path leads to by now.
+fn held_rules<'a>(
+    held: &'a [BorrowedFd<'a>],
+    access: BitFlags<AccessFs>,
+) -> impl Iterator<Item = Result<PathBeneath<BorrowedFd<'a>>, RulesetError>> {
+    held.iter().map(move |held| {
+        let is_folder = rustix::fs::fstat(held)
+            .is_ok_and(|about| FileType::from_raw_mode(about.st_mode) == FileType::Directory);
+        let access = if is_folder { access } else { access & AccessFs::from_file(WANTED) };
+        Ok(PathBeneath::new(*held, access))
+    })
 }
 
 /// No terminals but the program's own: others belong to somebody.
