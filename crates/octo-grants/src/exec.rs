@@ -21,7 +21,8 @@ mod toolchains;
 mod view;
 
 pub(crate) use bwrap::read_only_machine;
-pub(crate) use nobody::is_root;
+pub use confine::scopes_signals as landlock_scopes_signals;
+pub use nobody::is_root;
 pub(crate) use plan::{Bounds, Confine, Cwd, Descriptors, Plan};
 pub use processes::{ProcessFilter, ProcessInfo};
 pub(crate) use run::{input_pipe, output_pipe};
@@ -333,12 +334,12 @@ impl Exec {
             return None;
         }
         let roots = self.spec().workspace.roots();
-        let seen = |path: &PathBuf| {
+        let in_a_root = |path: &PathBuf| {
             path.canonicalize().is_ok_and(|real| roots.iter().any(|root| real.starts_with(&root.path)))
         };
-        let whole = std::env::split_paths(self.search_path().whole()).filter(|folder| folder.is_absolute());
-        let own = whole.map(|folder| folder.join(program)).find(|path| runnable(path) && seen(path));
-        self.search_path().find(program).or(own)
+        let found = |path: &PathBuf| runnable(path) && (self.search_path().accepts(path) || in_a_root(path));
+        let folders = std::env::split_paths(self.search_path().whole()).filter(|folder| folder.is_absolute());
+        folders.map(|folder| folder.join(program)).find(found)
     }
 }
 

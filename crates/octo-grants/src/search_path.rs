@@ -70,7 +70,12 @@ impl SearchPath {
         self.trusted
             .iter()
             .map(|folder| folder.join(program))
-            .find(|path| runnable(path) && real(path, &self.writable).is_some())
+            .find(|path| runnable(path) && self.accepts(path))
+    }
+
+    /// Whether the way to a path leads through no folder that tools can write.
+    pub(crate) fn accepts(&self, path: &Path) -> bool {
+        real(path, &self.writable).is_some()
     }
 
     /// Finds a program and keeps it open.

@@ -165,6 +165,15 @@ pub(super) fn supported() -> bool {
     rules(&Files::default(), false).is_ok() && filters(&[], Namespaces::Shared).is_ok()
 }
 
+/// Whether Landlock keeps a program from sending signals to processes outside of its sandbox: from Linux 6.12 on.
+pub fn scopes_signals() -> bool {
+    let scoped = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .scope(Scope::Signal)
+        .and_then(Ruleset::create);
+    scoped.is_ok()
+}
+
 impl Confine {
     pub(super) fn confinement(&self, descriptors: &[OwnedFd]) -> Result<Option<Confinement>, String> {
         let Self::Landlock { system, read, write, network } = self else { return Ok(None) };

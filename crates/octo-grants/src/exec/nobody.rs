@@ -38,7 +38,7 @@ const SYSTEM: [&str; 8] = ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/
 const PLACES: [&str; 3] = ["/run/systemd/resolve", "/tmp", "/var/cache/fontconfig"];
 
 /// Whether this process is root to the kernel; root of a container may be somebody else there.
-pub(crate) fn is_root() -> bool {
+pub fn is_root() -> bool {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     let outside = map.lines().find_map(|line| {
         let mut fields = line.split_whitespace();

@@ -131,7 +131,7 @@ impl Exec {
                 self.wrapped(&want, &mut descriptors).map_err(told)?
             }
             _ => {
-                let system = view.table.keys().map(|path| path.clone().into_os_string()).collect();
+                let system = view.system();
                 Confine::Landlock { system, read: Vec::new(), write: Vec::new(), network: false }
             }
         };

@@ -185,6 +185,12 @@ impl View {
         nearest.filter(|seen| !matches!(seen, Seen::Hidden))
     }
 
+    /// What of the system is seen, by its paths.
+    pub fn system(&self) -> Vec<OsString> {
+        let all = self.table.iter().filter(|(_, seen)| matches!(seen, Seen::System | Seen::Link(_)));
+        all.map(|(path, _)| path.clone().into_os_string()).collect()
+    }
+
     /// What Landlock lets a program read and write. It can open paths but not cover them again.
     pub fn rules(&self) -> Result<Rules, ToolError> {
         let mut rules = Rules::default();
