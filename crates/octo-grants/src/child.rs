@@ -1,6 +1,8 @@
 //! Child processes: no shell, a clean environment, and an end for everything that they start.
 
-use crate::exec::{Bounds, Confine, Plan, Running, Sandbox, input_pipe, launch, output_pipe};
+use crate::exec::{
+    Bounds, Confine, Cwd, Descriptors, Plan, Running, Sandbox, input_pipe, launch, output_pipe,
+};
 use octo_model::ToolError;
 use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop, ProcessGroup};
 use std::collections::BTreeMap;
@@ -107,16 +109,19 @@ impl Command {
         let plan = Plan {
             argv,
             env: self.environment(),
-            cwd: cwd.into(),
-            bounds: Bounds { memory: 0, processes: 0, file: 0, open_files: 0 },
+            cwd: Cwd::Path(cwd.into()),
+            bounds: Bounds::default(),
             confine: Confine::Nothing,
+            nobody: false,
             tty: false,
             scratch: None,
         };
         let (input, stdin) = input_pipe()?;
         let (stdout, output) = output_pipe()?;
         let (stderr, errors) = output_pipe()?;
-        let running = launch(launcher, &plan, [input, output, errors], Sandbox::None).await.map_err(told)?;
+        let running = launch(launcher, &plan, Descriptors::new([input, output, errors]), Sandbox::None)
+            .await
+            .map_err(told)?;
         Ok(Child::launched(stdin, stdout, stderr, running))
     }
 

@@ -11,8 +11,8 @@ mod namespace;
 pub(crate) mod proxy;
 mod watch;
 
-use crate::exec::{Bounds, Confine, Plan, Running, Sandbox, launch, runnable};
-use crate::{Doors, Grant, Net};
+use crate::exec::{Bounds, Confine, Cwd, Descriptors, Plan, Running, Sandbox, is_root, launch};
+use crate::{Doors, Grant, Net, SearchPath};
 use folder::Folder;
 use octo_model::ToolError;
 use proxy::Proxy;
@@ -54,7 +54,7 @@ pub enum Enclosure {
 /// What the browser gets.
 #[derive(Clone)]
 pub struct ChromiumSpec {
-    /// The search path of programs.
+    /// The search path of programs, without folders that tools can write ([`SearchPath::trusted`]).
     pub path: OsString,
     /// Folder of the hub's own data; profiles lie in it while a browser runs.
     pub state: PathBuf,
@@ -70,6 +70,9 @@ pub struct Chromium(Arc<Inner>);
 
 struct Inner {
     spec: ChromiumSpec,
+    /// Found once, in a search path where no tool can write.
+    program: Option<PathBuf>,
+    bubblewrap: Option<PathBuf>,
     /// Bubblewrap, when it is to be used and works. Found out when it is first needed.
     wrapper: OnceLock<Option<PathBuf>>,
 }
@@ -104,7 +107,10 @@ impl Chromium {
                 .detail(error)
         })?;
         Folder::sweep(&spec.state);
-        Ok(Self(Arc::new(Inner { spec, wrapper: OnceLock::new() })))
+        let path = SearchPath::new(spec.path.clone(), Vec::new());
+        let program = NAMES.iter().find_map(|name| path.find(name));
+        let bubblewrap = path.find("bwrap");
+        Ok(Self(Arc::new(Inner { spec, program, bubblewrap, wrapper: OnceLock::new() })))
     }
 
     /// What stands between pages and the machine, in words for the operator.
@@ -119,7 +125,7 @@ impl Chromium {
 
     /// Where the browser is installed.
     pub fn program(&self) -> Option<PathBuf> {
-        NAMES.iter().find_map(|name| self.which(name))
+        self.0.program.clone()
     }
 
     /// Starts a browser with a profile of its own.
@@ -160,9 +166,11 @@ impl Chromium {
         let plan = Plan {
             argv,
             env: flags::environment(&spec.path, &folder, wrapper.is_some()),
-            cwd: "/".into(),
-            bounds: Bounds { memory: 0, processes: 0, file: 0, open_files: 0 },
+            cwd: Cwd::Path("/".into()),
+            bounds: Bounds::default(),
             confine: Confine::Nothing,
+            // Without bubblewrap it runs as the hub does.
+            nobody: wrapper.is_some(),
             tty: false,
             scratch: Some(folder.path.clone().into()),
         };
@@ -170,7 +178,8 @@ impl Chromium {
         let (from_browser, output) = pipe_with(PipeFlags::CLOEXEC)?;
         let (complaints, errors) = pipe_with(PipeFlags::CLOEXEC)?;
         let sandbox = if wrapper.is_some() { Sandbox::Bubblewrap } else { Sandbox::None };
-        let running = launch(&spec.launcher, &plan, [input, output, errors], sandbox).await?;
+        let running =
+            launch(&spec.launcher, &plan, Descriptors::new([input, output, errors]), sandbox).await?;
         folder.hand_over();
         let heard = Arc::new(Mutex::new(Vec::new()));
         tokio::spawn(listen(complaints, Arc::clone(&heard)));
@@ -197,7 +206,7 @@ impl Chromium {
             if self.0.spec.enclosure == Enclosure::None {
                 return None;
             }
-            self.which("bwrap").filter(|program| enclose::works(program))
+            self.0.bubblewrap.clone().filter(|program| enclose::works(program))
         };
         self.0.wrapper.get_or_init(found).clone()
     }
@@ -206,19 +215,10 @@ impl Chromium {
     fn namespaced(&self) -> bool {
         self.0.spec.enclosure == Enclosure::Auto && namespace::may_enter()
     }
-
-    fn which(&self, name: &str) -> Option<PathBuf> {
-        let folders = std::env::split_paths(&self.0.spec.path).filter(|folder| folder.is_absolute());
-        folders.map(|folder| folder.join(name)).find(|path| runnable(path))
-    }
 }
 
 /// Chromium wants its pipes at 3 and 4, and bubblewrap says at 5 which process it made.
 const SCRIPT: &str = r#"exec "$@" 3<&0 4>&1 5>&2 </dev/null >/dev/null"#;
-
-fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
-}
 
 fn not_started(error: impl std::fmt::Display) -> ToolError {
     ToolError::unavailable("The browser could not be started.")

@@ -8,6 +8,7 @@ mod descendants;
 mod env;
 pub mod launch;
 mod log;
+mod nobody;
 mod plan;
 mod processes;
 mod raw;
@@ -16,9 +17,13 @@ mod serve;
 mod sessions;
 mod start;
 mod terminal;
+mod toolchains;
 mod view;
 
-pub(crate) use plan::{Bounds, Confine, Plan};
+pub(crate) use bwrap::read_only_machine;
+pub use confine::scopes_signals as landlock_scopes_signals;
+pub use nobody::is_root;
+pub(crate) use plan::{Bounds, Confine, Cwd, Descriptors, Plan};
 pub use processes::{ProcessFilter, ProcessInfo};
 pub(crate) use run::{input_pipe, output_pipe};
 pub use sessions::{Reading, SessionInfo, SessionState, Sessions};
@@ -26,7 +31,8 @@ pub(crate) use start::{Running, launch};
 pub use terminal::Size;
 
 use crate::fs::{Place, Workspace};
-use crate::{Doors, Grant};
+use crate::search_path::HeldProgram;
+use crate::{Doors, Grant, SearchPath};
 use bytes::Bytes;
 use octo_model::ToolError;
 use std::collections::BTreeMap;
@@ -107,8 +113,19 @@ pub struct Exec(Arc<Inner>);
 
 struct Inner {
     spec: ExecSpec,
+    path: SearchPath,
+    ground: view::Ground,
+    /// Kept open, since it runs outside the sandbox.
+    bubblewrap: Option<HeldProgram>,
     /// Found out when it is first needed.
-    sandbox: OnceLock<Option<Sandbox>>,
+    sandbox: OnceLock<Trial>,
+}
+
+/// Which sandbox works, and why the others do not.
+#[derive(Debug, Clone, Default)]
+struct Trial {
+    sandbox: Option<Sandbox>,
+    failures: Vec<(Sandbox, String)>,
 }
 
 /// What to run.
@@ -202,64 +219,145 @@ impl Exec {
                 .hint("Ask the operator to make it writable to the hub.")
                 .detail(error)
         })?;
-        Ok(Self(Arc::new(Inner { spec, sandbox: OnceLock::new() })))
+        if spec.sandbox != SandboxChoice::None {
+            refuse_nested(&spec.workspace)?;
+        }
+        let writable =
+            spec.workspace.roots().iter().filter(|root| root.writable).map(|root| root.path.clone());
+        let path = SearchPath::new(spec.path.clone(), writable.collect());
+        let ground = view::Ground::open(&spec, &path)?;
+        // Where distributions put it, should the search path lead elsewhere.
+        let usual = || SearchPath::new("/usr/bin".into(), path.writable().to_vec()).hold("bwrap");
+        let bubblewrap = path.hold("bwrap").or_else(usual);
+        Ok(Self(Arc::new(Inner { spec, path, ground, bubblewrap, sandbox: OnceLock::new() })))
     }
 
     /// The sandbox that programs run in; `None` also where no program is run because none works.
     /// Tries it when first asked, which takes some milliseconds.
     pub fn sandbox(&self) -> Sandbox {
-        self.probed().unwrap_or(Sandbox::None)
+        self.trial().sandbox.unwrap_or(Sandbox::None)
     }
 
     /// The same, or why no program can be run.
     pub async fn confinement(&self) -> Result<Sandbox, ToolError> {
-        let sandbox = match self.0.sandbox.get() {
-            Some(known) => *known,
+        let trial = match self.0.sandbox.get() {
+            Some(known) => known.clone(),
             None => {
                 let exec = self.clone();
-                tokio::task::spawn_blocking(move || exec.probed()).await.map_err(ToolError::internal)?
+                let probe = tokio::task::spawn_blocking(move || exec.trial().clone());
+                probe.await.map_err(ToolError::internal)?
             }
         };
-        sandbox.ok_or_else(|| {
-            ToolError::unavailable("No sandbox works on this machine, so programs are not run.").hint(
-                "Ask the operator to install bubblewrap, or to accept the risk with the setting `shell.sandbox: none`.",
-            )
+        trial.sandbox.ok_or_else(|| {
+            let is_roots = trial.failures.iter().any(|(_, why)| why.starts_with(nobody::FAILED));
+            let hint = if is_roots {
+                "Ask the operator to run the hub as a regular user: as root it must run programs as somebody else, which this \
+                 machine does not let it. Bubblewrap or Landlock is needed as well."
+            } else {
+                "Ask the operator to install bubblewrap, or to accept the risk with the setting `shell.sandbox: none`."
+            };
+            let why = trial.failures.iter().map(|(sandbox, why)| format!("{}: {why}", sandbox.as_str()));
+            ToolError::unavailable("No sandbox works on this machine, so programs are not run.")
+                .hint(hint)
+                .detail(why.collect::<Vec<_>>().join("; "))
         })
     }
 
-    fn probed(&self) -> Option<Sandbox> {
-        *self.0.sandbox.get_or_init(|| match self.spec().sandbox {
-            SandboxChoice::None => Some(Sandbox::None),
-            SandboxChoice::Bubblewrap => self.bubblewrap_works().then_some(Sandbox::Bubblewrap),
-            SandboxChoice::Landlock => confine::supported().then_some(Sandbox::Landlock),
-            SandboxChoice::Auto if self.bubblewrap_works() => Some(Sandbox::Bubblewrap),
-            SandboxChoice::Auto => confine::supported().then_some(Sandbox::Landlock),
+    /// Why a sandbox that was tried does not work, each by its name.
+    pub fn failures(&self) -> Vec<(Sandbox, String)> {
+        self.trial().failures.clone()
+    }
+
+    fn trial(&self) -> &Trial {
+        self.0.sandbox.get_or_init(|| {
+            let candidates: &[Sandbox] = match self.spec().sandbox {
+                SandboxChoice::None => return Trial { sandbox: Some(Sandbox::None), ..Trial::default() },
+                SandboxChoice::Bubblewrap => &[Sandbox::Bubblewrap],
+                SandboxChoice::Landlock => &[Sandbox::Landlock],
+                SandboxChoice::Auto => &[Sandbox::Bubblewrap, Sandbox::Landlock],
+            };
+            let mut trial = Trial::default();
+            for sandbox in candidates {
+                match self.try_now(*sandbox) {
+                    Ok(()) => {
+                        trial.sandbox = Some(*sandbox);
+                        break;
+                    }
+                    Err(why) => {
+                        tracing::info!(sandbox = sandbox.as_str(), why, "a sandbox does not work");
+                        trial.failures.push((*sandbox, why));
+                    }
+                }
+            }
+            trial
         })
     }
 
-    fn bubblewrap_works(&self) -> bool {
-        let view = view::View::new(self.spec(), std::env::home_dir().as_deref(), None);
-        self.bubblewrap().is_some_and(|program| bwrap::works(&program, &view))
+    /// On a thread of its own, since the caller may be one of a runtime.
+    fn try_now(&self, sandbox: Sandbox) -> Result<(), String> {
+        match sandbox {
+            Sandbox::Landlock if !confine::supported() => return Err("the kernel has no Landlock".to_owned()),
+            Sandbox::Bubblewrap if self.0.bubblewrap.is_none() => {
+                return Err("it is not installed where no tool can write".to_owned());
+            }
+            _ => {}
+        }
+        let exec = self.clone();
+        let work = move || -> Result<(), String> {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.map_err(|error| error.to_string())?.block_on(exec.try_out(sandbox))
+        };
+        let thread = std::thread::Builder::new().spawn(work).map_err(|error| error.to_string())?;
+        thread.join().unwrap_or_else(|_| Err("the trial ended badly".to_owned()))
     }
 
-    fn bubblewrap(&self) -> Option<PathBuf> {
-        self.which("bwrap").or_else(|| Some(PathBuf::from("/usr/bin/bwrap")).filter(|path| runnable(path)))
+    fn bubblewrap(&self) -> Option<&HeldProgram> {
+        self.0.bubblewrap.as_ref()
+    }
+
+    fn ground(&self) -> &view::Ground {
+        &self.0.ground
+    }
+
+    /// Where programs are looked up.
+    pub fn search_path(&self) -> &SearchPath {
+        &self.0.path
     }
 
     fn spec(&self) -> &ExecSpec {
         &self.0.spec
     }
 
-    /// Where a program is found in the search path.
+    /// Where a command line finds a program in the search path. Never for what runs outside the sandbox.
     pub fn which(&self, program: &str) -> Option<PathBuf> {
         if program.is_empty() || program.contains(['/', '\0']) {
             return None;
         }
-        std::env::split_paths(&self.spec().path)
-            .filter(|folder| folder.is_absolute())
-            .map(|folder| folder.join(program))
-            .find(|path| runnable(path))
+        let roots = self.spec().workspace.roots();
+        let in_a_root = |path: &PathBuf| {
+            path.canonicalize().is_ok_and(|real| roots.iter().any(|root| real.starts_with(&root.path)))
+        };
+        let found = |path: &PathBuf| runnable(path) && (self.search_path().accepts(path) || in_a_root(path));
+        let folders = std::env::split_paths(self.search_path().whole()).filter(|folder| folder.is_absolute());
+        folders.map(|folder| folder.join(program)).find(found)
     }
+}
+
+/// A root that programs may only read cannot lie within one that they may write: whoever renames a folder above it has it under
+/// another name.
+fn refuse_nested(workspace: &Workspace) -> Result<(), ToolError> {
+    for inner in workspace.roots().iter().filter(|root| !root.writable) {
+        let outer =
+            workspace.roots().iter().find(|outer| outer.writable && inner.path.starts_with(&outer.path));
+        if let Some(outer) = outer {
+            return Err(ToolError::invalid(format!(
+                "The root `{}` is read-only and lies within the root `{}`, which is writable.",
+                inner.name, outer.name
+            ))
+            .hint("Make both read-only or both writable, or move one of them out of the other."));
+        }
+    }
+    Ok(())
 }
 
 /// Whether a path is a regular file that we may execute.

@@ -24,6 +24,7 @@ mod write;
 
 pub use path::{Place, WorkPath};
 pub use read::{EntryKind, Folder, FolderEntry, Opened, Stat};
+pub(crate) use resolve::path_of;
 pub use root::{HardLinks, Root, RootSpec, Workspace, WorkspaceSpec, default_protected};
 pub use walk::{Step, WalkEntry, WalkOptions, Walked};
 pub use write::{Change, Undone, Write as WriteOptions, Written};

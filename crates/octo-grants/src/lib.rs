@@ -22,6 +22,7 @@ pub mod pdf;
 mod peer;
 mod random;
 mod render;
+mod search_path;
 pub mod sql;
 mod ssh;
 
@@ -43,5 +44,6 @@ pub use no_core::no_core;
 pub use pdf::Pdf;
 pub use peer::socket_owner;
 pub use render::{Render, Rendered, Renders};
+pub use search_path::SearchPath;
 pub use sql::Sql;
 pub use ssh::SshKey;

@@ -15,10 +15,14 @@ mod ends;
 mod leaks;
 #[path = "exec/output.rs"]
 mod output;
+#[path = "exec/refused.rs"]
+mod refused;
 #[path = "exec/sandbox.rs"]
 mod sandbox;
 #[path = "exec/sessions.rs"]
 mod sessions;
+#[path = "exec/swaps.rs"]
+mod swaps;
 
 /// The launcher that the others start: this very binary.
 #[test]

@@ -8,7 +8,9 @@ use octo_grants::fs::{self, RootSpec, Workspace, WorkspaceSpec};
 use octo_grants::llm::LlmSpec;
 use octo_grants::net::NetSpec;
 use octo_grants::sql::{Secret, SqlConnection, SqlSpec};
-use octo_grants::{Apis, Chromium, Clock, Doors, Keep, Llm, Memory, Net, Pdf, Render, Sql, SshKey};
+use octo_grants::{
+    Apis, Chromium, Clock, Doors, Keep, Llm, Memory, Net, Pdf, Render, SearchPath, Sql, SshKey,
+};
 use octo_hub::Spills;
 use octo_model::{CallId, Caller, Json, Members, ToolError};
 use octo_store::{KeptApis, KeptRuns, Memories, MemoryOptions};
@@ -149,11 +151,11 @@ pub fn doors(
     spills: Arc<dyn Spills>,
 ) -> Result<Doors, ToolError> {
     let workspace = Workspace::open(workspace(settings, guard, state))?;
-    let exec = Exec::new(programs(settings, workspace.clone(), state, program))?;
+    let exec = Exec::new(programs(settings, workspace.clone(), state, program, path_of_commands(settings)))?;
     let net = Net::new(reach(settings))?;
     let mut doors = no_doors()
         .with(net.clone())
-        .with(Chromium::new(chromium(state, program, net.clone()))?)
+        .with(Chromium::new(chromium(state, program, net.clone(), exec.search_path().trusted()))?)
         .with(Pdf::new(vec![program.into(), PDF_WORKER.into()]))
         .with(workspace.clone())
         .with(exec.clone())
@@ -236,9 +238,9 @@ pub fn doors_of(toolbox: &str, settings: &Settings, doors: &Doors) -> Doors {
     net.map_or_else(|| doors.clone(), |net| doors.clone().with(net))
 }
 
-fn chromium(state: &Path, program: &Path, net: Net) -> ChromiumSpec {
+fn chromium(state: &Path, program: &Path, net: Net, path: OsString) -> ChromiumSpec {
     ChromiumSpec {
-        path: search_path(),
+        path,
         state: state.to_owned(),
         launcher: vec![program.into(), LAUNCHER.into()],
         enclosure: Enclosure::Auto,
@@ -246,8 +248,38 @@ fn chromium(state: &Path, program: &Path, net: Net) -> ChromiumSpec {
     }
 }
 
-fn search_path() -> OsString {
+/// The hub's own search path.
+fn path_variable() -> OsString {
     std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into())
+}
+
+/// Where programs are looked up that run outside the sandbox: nowhere that a tool, a command or a server in a sandbox can write.
+pub fn search_path(settings: &Settings, path: OsString) -> SearchPath {
+    let first = settings.workspace.as_ref().filter(|_| !settings.files.read_only);
+    let named = settings.roots.iter().filter_map(|(name, root)| root_spec(name, root));
+    let named = named.filter(|root| root.writable).map(|root| root.path);
+    let all = first.cloned().into_iter().chain(named).chain(written_by_servers(settings));
+    SearchPath::new(path, all.filter_map(|folder| folder.canonicalize().ok()).collect())
+}
+
+/// The same as a variable, for servers that run outside a sandbox.
+pub fn path_of_servers(settings: &Settings) -> OsString {
+    search_path(settings, path_variable()).trusted()
+}
+
+/// The search path of commands: as it is, but for folders in which servers could plant a program.
+fn path_of_commands(settings: &Settings) -> OsString {
+    let written: Vec<PathBuf> =
+        written_by_servers(settings).filter_map(|folder| folder.canonicalize().ok()).collect();
+    if written.is_empty() { path_variable() } else { SearchPath::new(path_variable(), written).trusted() }
+}
+
+fn written_by_servers(settings: &Settings) -> impl Iterator<Item = PathBuf> {
+    settings
+        .servers
+        .values()
+        .filter_map(|server| server.sandbox.as_ref())
+        .flat_map(|sandbox| sandbox.write.clone())
 }
 
 fn workspace(settings: &Settings, guard: WorkspaceGuard, state: &Path) -> WorkspaceSpec {
@@ -295,10 +327,16 @@ pub fn shut_in(
     });
     let spec =
         WorkspaceSpec { roots: roots.collect(), state: Some(state.to_owned()), ..WorkspaceSpec::default() };
-    Exec::new(programs(settings, Workspace::open(spec)?, state, program))
+    Exec::new(programs(settings, Workspace::open(spec)?, state, program, path_of_servers(settings)))
 }
 
-fn programs(settings: &Settings, workspace: Workspace, state: &Path, program: &Path) -> ExecSpec {
+fn programs(
+    settings: &Settings,
+    workspace: Workspace,
+    state: &Path,
+    program: &Path,
+    path: OsString,
+) -> ExecSpec {
     let shell = &settings.shell;
     ExecSpec {
         workspace,
@@ -311,7 +349,7 @@ fn programs(settings: &Settings, workspace: Workspace, state: &Path, program: &P
         limits: ExecLimits { memory_bytes: shell.max_memory_mb << 20, ..ExecLimits::default() },
         state: state.to_owned(),
         launcher: vec![program.into(), LAUNCHER.into()],
-        path: search_path(),
+        path,
         pass: shell.pass_variables.clone(),
     }
 }

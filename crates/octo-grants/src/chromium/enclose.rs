@@ -2,6 +2,7 @@
 //! sandbox works within.
 
 use super::folder::Folder;
+use crate::exec::read_only_machine;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -71,6 +72,7 @@ fn namespaces() -> Vec<OsString> {
     ]
     .map(OsString::from)
     .into();
+    args.extend(read_only_machine());
     for path in SEEN {
         args.extend(["--ro-bind-try", path, path].map(OsString::from));
     }

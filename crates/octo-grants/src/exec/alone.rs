@@ -17,10 +17,9 @@ impl Alone {
     /// Shuts the calling thread in for good. Nothing can be opened afterwards: no file, no socket, no process.
     pub fn enter(self) -> io::Result<()> {
         set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-        let none: &[&str] = &[];
         // Older kernels go without; that no descriptor can be made holds everywhere.
         if confine::supported() {
-            let rules = confine::Confinement::landlock(none, none, false);
+            let rules = confine::Confinement::landlock(&confine::Files::default(), false);
             rules.map_err(io::Error::other)?.put_on()?;
         }
         for (resource, most) in [

@@ -1,16 +1,19 @@
 //! Landlock and seccomp: what a program may open, and which system calls it may make.
 
-use super::plan::Confine;
+use super::plan::{Confine, Slot};
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreated,
-    RulesetCreatedAttr, RulesetError, Scope, path_beneath_rules,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
+    RulesetCreated, RulesetCreatedAttr, RulesetError, Scope, path_beneath_rules,
 };
-use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
+use rustix::fs::FileType;
+use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule,
 };
 use std::collections::BTreeMap;
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Without the third version a program could cut any file to nothing.
 const NEEDED: ABI = ABI::V3;
@@ -35,6 +38,7 @@ const REFUSED: &[i64] = &[
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
     libc::SYS_io_uring_setup,
+    libc::SYS_kcmp,
     libc::SYS_kexec_load,
     libc::SYS_keyctl,
     libc::SYS_mount,
@@ -46,6 +50,7 @@ const REFUSED: &[i64] = &[
     libc::SYS_pidfd_getfd,
     libc::SYS_pivot_root,
     libc::SYS_process_madvise,
+    libc::SYS_process_mrelease,
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
     libc::SYS_ptrace,
@@ -65,27 +70,66 @@ const REFUSED: &[i64] = &[
     libc::SYS_vhangup,
 ];
 
+/// What these are told lies in memory, where a filter cannot look. Programs fall back to `clone` and `openat`, which it sees.
+const UNKNOWN: &[i64] = &[libc::SYS_clone3, libc::SYS_openat2];
+
+/// What reaches beyond a program that shares the machine's processes and its IPC namespace. Bubblewrap has its own of both.
+const REFUSED_IN_SHARED_NAMESPACES: &[i64] = &[
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+    libc::SYS_msgctl,
+    libc::SYS_msgget,
+    libc::SYS_msgrcv,
+    libc::SYS_msgsnd,
+    libc::SYS_semctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_shmget,
+];
+
+/// Calls whose first argument names a process; 0 is the caller.
+const OF_ONE_PROCESS: [i64; 5] = [
+    libc::SYS_prlimit64,
+    libc::SYS_sched_setaffinity,
+    libc::SYS_sched_setattr,
+    libc::SYS_sched_setparam,
+    libc::SYS_sched_setscheduler,
+];
+
+/// `setpriority` and `ioprio_set`, and the kind of target that means every process of the user.
+const OF_SOME_PROCESSES: [(i64, u64); 2] = [(libc::SYS_setpriority, 2), (libc::SYS_ioprio_set, 3)];
+
+/// It has the same number everywhere, and not every architecture's list has it yet.
+const SYS_FCHMODAT2: i64 = 452;
+
 /// On x86-64 every call has a second number, for programs with short pointers.
 const SECOND_NUMBERS: Option<i64> = if cfg!(target_arch = "x86_64") { Some(0x4000_0000) } else { None };
 
 /// What a program may still do, made before the fork and put on between fork and exec.
 pub(super) struct Confinement {
     rules: Option<RulesetCreated>,
-    filter: BpfProgram,
+    filters: [BpfProgram; 2],
+}
+
+/// What a program may open: parts of the system by path, everything else by descriptor.
+#[derive(Default)]
+pub(super) struct Files<'a> {
+    pub system: &'a [std::ffi::OsString],
+    pub read: Vec<BorrowedFd<'a>>,
+    pub write: Vec<BorrowedFd<'a>>,
 }
 
 impl Confinement {
     /// Of a program that nothing else encloses.
-    pub fn landlock(
-        read: &[impl AsRef<std::path::Path>],
-        write: &[impl AsRef<std::path::Path>],
-        network: bool,
-    ) -> Result<Self, String> {
-        let rules = rules(read, write, network).map_err(|error| error.to_string())?;
+    pub fn landlock(files: &Files<'_>, network: bool) -> Result<Self, String> {
+        let rules = rules(files, network).map_err(|error| error.to_string())?;
         // Landlock does not stop anybody from talking to a socket in the file system (a container engine's, say) nor
         // from sending datagrams, so without a network there is no socket at all.
         let families: &[i32] = if network { &[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK] } else { &[] };
-        Ok(Self { rules: Some(rules), filter: filter(families)? })
+        Ok(Self { rules: Some(rules), filters: filters(families, Namespaces::Shared)? })
     }
 
     pub fn put_on(&mut self) -> io::Result<()> {
@@ -94,44 +138,56 @@ impl Confinement {
             let own = path_beneath_rules(["/proc/self"], AccessFs::ReadFile | AccessFs::ReadDir);
             rules.add_rules(own).and_then(RulesetCreated::restrict_self).map_err(io::Error::other)?;
         }
-        seccompiler::apply_filter(&self.filter).map_err(io::Error::other)?;
-        keep_few_capabilities()
+        for filter in &self.filters {
+            seccompiler::apply_filter(filter).map_err(io::Error::other)?;
+        }
+        drop_capabilities()
     }
 }
 
-/// The filter of a program in namespaces of its own, as bubblewrap reads it.
-pub(super) fn filter_of_namespaces() -> Result<Vec<u8>, String> {
+/// The filters of a program in namespaces of its own, as bubblewrap reads them.
+pub(super) fn filters_of_namespaces() -> Result<[Vec<u8>; 2], String> {
     // Its network, loopback included, is its own; other families know no namespaces.
-    let program = filter(&[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK])?;
-    let mut bytes = Vec::with_capacity(program.len() * 8);
-    for step in program {
-        bytes.extend(step.code.to_ne_bytes());
-        bytes.extend([step.jt, step.jf]);
-        bytes.extend(step.k.to_ne_bytes());
-    }
-    Ok(bytes)
+    let families = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
+    Ok(filters(&families, Namespaces::Own)?.map(|program| {
+        let mut bytes = Vec::with_capacity(program.len() * 8);
+        for step in program {
+            bytes.extend(step.code.to_ne_bytes());
+            bytes.extend([step.jt, step.jf]);
+            bytes.extend(step.k.to_ne_bytes());
+        }
+        bytes
+    }))
 }
 
 /// Whether this kernel can do it.
 pub(super) fn supported() -> bool {
-    let none: &[&str] = &[];
-    rules(none, none, false).is_ok() && filter(&[]).is_ok()
+    rules(&Files::default(), false).is_ok() && filters(&[], Namespaces::Shared).is_ok()
+}
+
+/// Whether Landlock keeps a program from sending signals to processes outside of its sandbox: from Linux 6.12 on.
+pub fn scopes_signals() -> bool {
+    let scoped = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .scope(Scope::Signal)
+        .and_then(Ruleset::create);
+    scoped.is_ok()
 }
 
 impl Confine {
-    pub(super) fn confinement(&self) -> Result<Option<Confinement>, String> {
-        match self {
-            Self::Landlock { read, write, network } => Confinement::landlock(read, write, *network).map(Some),
-            Self::Nothing | Self::Bubblewrap { .. } => Ok(None),
-        }
+    pub(super) fn confinement(&self, descriptors: &[OwnedFd]) -> Result<Option<Confinement>, String> {
+        let Self::Landlock { system, read, write, network } = self else { return Ok(None) };
+        let held = |slots: &[Slot]| -> Result<Vec<BorrowedFd<'_>>, String> {
+            let find =
+                |slot: &Slot| descriptors.get(slot.0).map(AsFd::as_fd).ok_or("a descriptor is missing");
+            Ok(slots.iter().map(find).collect::<Result<_, _>>()?)
+        };
+        let files = Files { system, read: held(read)?, write: held(write)? };
+        Confinement::landlock(&files, *network).map(Some)
     }
 }
 
-fn rules(
-    read: &[impl AsRef<std::path::Path>],
-    write: &[impl AsRef<std::path::Path>],
-    network: bool,
-) -> Result<RulesetCreated, RulesetError> {
+fn rules(files: &Files<'_>, network: bool) -> Result<RulesetCreated, RulesetError> {
     let mut rules = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(NEEDED))?
@@ -148,8 +204,22 @@ fn rules(
         .create()?
         .add_rules(path_beneath_rules(DEVICES, devices))?
         .add_rules(path_beneath_rules(MACHINE, AccessFs::ReadFile | AccessFs::ReadDir))?
-        .add_rules(path_beneath_rules(read, AccessFs::from_read(WANTED)))?
-        .add_rules(path_beneath_rules(write, writing))
+        .add_rules(path_beneath_rules(files.system, AccessFs::from_read(WANTED)))?
+        .add_rules(held_rules(&files.read, AccessFs::from_read(WANTED)))?
+        .add_rules(held_rules(&files.write, writing))
+}
+
+/// A rule is bound to what the descriptor holds, whatever its path leads to by now.
+fn held_rules<'a>(
+    held: &'a [BorrowedFd<'a>],
+    access: BitFlags<AccessFs>,
+) -> impl Iterator<Item = Result<PathBeneath<BorrowedFd<'a>>, RulesetError>> {
+    held.iter().map(move |held| {
+        let is_folder = rustix::fs::fstat(held)
+            .is_ok_and(|about| FileType::from_raw_mode(about.st_mode) == FileType::Directory);
+        let access = if is_folder { access } else { access & AccessFs::from_file(WANTED) };
+        Ok(PathBeneath::new(*held, access))
+    })
 }
 
 /// No terminals but the program's own: others belong to somebody.
@@ -170,34 +240,116 @@ const MACHINE: [&str; 10] = [
     "/sys/devices/system/cpu",
 ];
 
-/// Root keeps what it needs to work on the files of others, and nothing that leads out: without the rest it may not look
-/// into processes that have more, such as the hub.
-fn keep_few_capabilities() -> io::Result<()> {
-    let few =
-        CapabilitySet::CHOWN | CapabilitySet::DAC_OVERRIDE | CapabilitySet::FOWNER | CapabilitySet::FSETID;
-    let kept = capabilities(None)?.permitted & few;
-    let sets = CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() };
+/// A hub may have capabilities, to listen on a low port for example; its programs have none.
+fn drop_capabilities() -> io::Result<()> {
+    let none = CapabilitySet::empty();
+    let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
     Ok(set_capabilities(None, sets)?)
 }
 
-fn filter(families: &[i32]) -> Result<BpfProgram, String> {
-    compile(families).map_err(|error| error.to_string())
+/// Whose processes and IPC objects a program can name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Namespaces {
+    Own,
+    Shared,
 }
 
-fn compile(families: &[i32]) -> Result<BpfProgram, seccompiler::BackendError> {
-    let mut other = Vec::new();
-    for family in families {
-        let family = u64::try_from(*family).unwrap_or_default();
-        other.push(SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, family)?);
-    }
-    let sockets = if other.is_empty() { Vec::new() } else { vec![SeccompRule::new(other)?] };
-    let mut rules = BTreeMap::from([(libc::SYS_socket, sockets)]);
-    rules.extend(REFUSED.iter().map(|call| (*call, Vec::new())));
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+/// What is refused, and what does not exist: the two answers need a filter each.
+fn filters(families: &[i32], namespaces: Namespaces) -> Result<[BpfProgram; 2], String> {
+    let unknown = UNKNOWN.iter().map(|call| (*call, Vec::new())).collect();
+    let compiled = refusals(families, namespaces)
+        .and_then(|refused| Ok([compile(refused, libc::EPERM)?, compile(unknown, libc::ENOSYS)?]));
+    compiled.map_err(|error| error.to_string())
+}
+
+fn compile(mut rules: Rules, errno: i32) -> Result<BpfProgram, BackendError> {
     if let Some(second) = SECOND_NUMBERS {
         let twins: Vec<_> = rules.iter().map(|(call, rule)| (call | second, rule.clone())).collect();
         rules.extend(twins);
     }
-    let refuse = SeccompAction::Errno(libc::EPERM.unsigned_abs());
+    let refuse = SeccompAction::Errno(errno.unsigned_abs());
     let arch = std::env::consts::ARCH.try_into()?;
     SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch)?.try_into()
+}
+
+/// An argument by its place, of which 32 bits count.
+fn argument(place: u8, how: SeccompCmpOp, value: u64) -> Result<SeccompCondition, BackendError> {
+    SeccompCondition::new(place, SeccompCmpArgLen::Dword, how, value)
+}
+
+/// An argument that has all of these bits.
+fn has(place: u8, bits: u32) -> Result<SeccompCondition, BackendError> {
+    argument(place, SeccompCmpOp::MaskedEq(bits.into()), bits.into())
+}
+
+fn refusals(families: &[i32], namespaces: Namespaces) -> Result<Rules, BackendError> {
+    let mut other = Vec::new();
+    for family in families {
+        other.push(argument(0, SeccompCmpOp::Ne, u64::try_from(*family).unwrap_or_default())?);
+    }
+    let sockets = if other.is_empty() { Vec::new() } else { vec![SeccompRule::new(other)?] };
+    let mut rules = BTreeMap::from([(libc::SYS_socket, sockets)]);
+    rules.extend(REFUSED.iter().map(|call| (*call, Vec::new())));
+    // In a user namespace of its own a program would have every capability.
+    let new_user = has(0, libc::CLONE_NEWUSER.unsigned_abs())?;
+    rules.insert(libc::SYS_clone, vec![SeccompRule::new(vec![new_user])?]);
+    refuse_set_id(&mut rules)?;
+    if namespaces == Namespaces::Shared {
+        rules.extend(REFUSED_IN_SHARED_NAMESPACES.iter().map(|call| (*call, Vec::new())));
+        for call in OF_ONE_PROCESS {
+            rules.insert(call, vec![SeccompRule::new(vec![argument(0, SeccompCmpOp::Ne, 0)?])?]);
+        }
+        for (call, user) in OF_SOME_PROCESSES {
+            let named = SeccompRule::new(vec![argument(1, SeccompCmpOp::Ne, 0)?])?;
+            let all = SeccompRule::new(vec![argument(0, SeccompCmpOp::Eq, user)?])?;
+            rules.insert(call, vec![named, all]);
+        }
+    }
+    Ok(rules)
+}
+
+/// A set-user-ID program in a root would give its owner's rights to every user of the machine. The set-group-ID bit is refused
+/// for new files only: a folder may have it, and `chmod` does not say what it changes.
+fn refuse_set_id(rules: &mut Rules) -> Result<(), BackendError> {
+    // Each with the place of its mode, and of its flags where the mode counts only if a file is made.
+    let changes: &[(i64, u8)] = &[
+        #[cfg(target_arch = "x86_64")]
+        (libc::SYS_chmod, 1),
+        (libc::SYS_fchmod, 1),
+        (libc::SYS_fchmodat, 2),
+        (SYS_FCHMODAT2, 2),
+    ];
+    let makes: &[(i64, u8, Option<u8>)] = &[
+        #[cfg(target_arch = "x86_64")]
+        (libc::SYS_open, 2, Some(1)),
+        #[cfg(target_arch = "x86_64")]
+        (libc::SYS_creat, 1, None),
+        #[cfg(target_arch = "x86_64")]
+        (libc::SYS_mknod, 1, None),
+        (libc::SYS_openat, 3, Some(2)),
+        (libc::SYS_mknodat, 2, None),
+    ];
+    for (call, mode) in changes {
+        rules.insert(*call, vec![SeccompRule::new(vec![has(*mode, libc::S_ISUID)?])?]);
+    }
+    for (call, mode, flags) in makes {
+        let mut all = Vec::new();
+        for bit in [libc::S_ISUID, libc::S_ISGID] {
+            match flags {
+                None => all.push(SeccompRule::new(vec![has(*mode, bit)?])?),
+                Some(flags) => {
+                    for made in [libc::O_CREAT, libc::O_TMPFILE & !libc::O_DIRECTORY] {
+                        all.push(SeccompRule::new(vec![
+                            has(*flags, made.unsigned_abs())?,
+                            has(*mode, bit)?,
+                        ])?);
+                    }
+                }
+            }
+        }
+        rules.insert(*call, all);
+    }
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! The variables of a program: fixed ones, those that the operator passes on, and the job's.
 
-use super::ExecSpec;
 use super::start::Order;
+use super::{Exec, Program};
 use octo_model::ToolError;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -17,17 +17,22 @@ const FIXED: [(&str, &str); 6] = [
 
 /// Nothing of the hub's own environment is in it but what the operator has named.
 pub(super) fn environment(
-    spec: &ExecSpec,
+    exec: &Exec,
     order: &Order,
     home: OsString,
     tmp: OsString,
 ) -> Result<Vec<(OsString, OsString)>, ToolError> {
     let mut all: BTreeMap<OsString, OsString> =
         FIXED.iter().map(|(name, value)| (name.into(), value.into())).collect();
-    all.insert("PATH".into(), spec.path.clone());
+    // What the hub runs for its own purposes starts nothing that another program could have planted.
+    let path = match order.program {
+        Program::Shell(_) => exec.search_path().whole().to_owned(),
+        Program::Argv(_) => exec.search_path().trusted(),
+    };
+    all.insert("PATH".into(), path);
     all.insert("HOME".into(), home);
     all.insert("TMPDIR".into(), tmp);
-    for name in &spec.pass {
+    for name in &exec.spec().pass {
         if let Some(value) = std::env::var_os(name) {
             all.insert(name.into(), value);
         }

@@ -5,21 +5,23 @@
 //! control socket alone: a death signal would come when the *thread* that started the launcher ends.
 
 use super::descendants::{descendants, end_all, reap, signal_all, threads_of_machine};
-use super::plan::{Bounds, Confine, DRAIN, Plan, Report, TERMINATE};
-use super::{confine, raw};
+use super::plan::{Bounds, Confine, Cwd, DRAIN, MAX_DESCRIPTORS, Plan, Report, Slot, TERMINATE, Word};
+use super::{confine, nobody, raw};
+use crate::fs::path_of;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::{FdFlags, fcntl_setfd, retry_on_intr};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::process::{
-    DumpableBehavior, Pid, PidfdFlags, Resource, Rlimit, Signal, WaitStatus, getpid, getppid, getrlimit,
-    ioctl_tiocsctty, pidfd_open, set_child_subreaper, set_dumpable_behavior, set_parent_process_death_signal,
-    setrlimit, setsid,
+    DumpableBehavior, Pid, PidfdFlags, Resource, Rlimit, Signal, WaitStatus, fchdir, getpid, getppid,
+    getrlimit, ioctl_tiocsctty, pidfd_open, set_child_subreaper, set_dumpable_behavior,
+    set_parent_process_death_signal, setrlimit, setsid,
 };
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, IoSliceMut, Read, Seek, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
@@ -70,27 +72,38 @@ fn tell(mut control: &File, report: &Report) -> io::Result<()> {
     control.write_all(&line)
 }
 
-fn receive(mut control: &File) -> io::Result<(Plan, [OwnedFd; 3])> {
-    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
-    let mut passed = RecvAncillaryBuffer::new(&mut space);
-    let mut length = [0; 4];
-    let got = retry_on_intr(|| {
-        recvmsg(control, &mut [IoSliceMut::new(&mut length)], &mut passed, RecvFlags::CMSG_CLOEXEC)
-    })?;
+fn receive(mut control: &File) -> io::Result<(Plan, Vec<OwnedFd>)> {
     let mut descriptors = Vec::new();
+    let mut lengths = [0; 8];
+    receive_part(control, &mut lengths, &mut descriptors)?;
+    let [a, b, c, d, e, f, g, h] = lengths;
+    let (length, count) =
+        (u32::from_ne_bytes([a, b, c, d]) as usize, u32::from_ne_bytes([e, f, g, h]) as usize);
+    if length > MAX_PLAN {
+        return Err(io::Error::other("no plan"));
+    }
+    while descriptors.len() < count {
+        receive_part(control, &mut [0], &mut descriptors)?;
+    }
+    let mut text = vec![0; length];
+    control.read_exact(&mut text)?;
+    Ok((serde_json::from_slice(&text)?, descriptors))
+}
+
+/// One message: as many bytes as there is room for, and its descriptors.
+fn receive_part(control: &File, bytes: &mut [u8], descriptors: &mut Vec<OwnedFd>) -> io::Result<()> {
+    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
+    let mut passed = RecvAncillaryBuffer::new(&mut space);
+    let wanted = bytes.len();
+    let got = retry_on_intr(|| {
+        recvmsg(control, &mut [IoSliceMut::new(bytes)], &mut passed, RecvFlags::CMSG_CLOEXEC)
+    })?;
     for message in passed.drain() {
         if let RecvAncillaryMessage::ScmRights(rights) = message {
             descriptors.extend(rights);
         }
     }
-    let descriptors = descriptors.try_into().map_err(|_| io::Error::other("three descriptors are needed"))?;
-    let length = u32::from_ne_bytes(length) as usize;
-    if got.bytes != 4 || length > MAX_PLAN {
-        return Err(io::Error::other("no plan"));
-    }
-    let mut text = vec![0; length];
-    control.read_exact(&mut text)?;
-    Ok((serde_json::from_slice(&text)?, descriptors))
+    if got.bytes == wanted { Ok(()) } else { Err(io::Error::other("the hub is gone")) }
 }
 
 struct Program {
@@ -102,14 +115,36 @@ struct Program {
     status: Option<WaitStatus>,
 }
 
-fn start(plan: Plan, descriptors: [OwnedFd; 3]) -> Result<Program, Report> {
+fn start(plan: Plan, mut descriptors: Vec<OwnedFd>) -> Result<Program, Report> {
     let failed = |why: String| Report::Failed { errno: None, why };
-    let mut confinement = plan.confine.confinement().map_err(failed)?;
-    let (mut command, kept) = command(&plan).map_err(|error| failed(error.to_string()))?;
+    let nobody = plan.nobody && nobody::is_root();
+    if nobody {
+        give_up_root(&plan, &mut descriptors)
+            .map_err(|error| failed(format!("{}: {error}", nobody::FAILED)))?;
+    }
+    let mut confinement = plan.confine.confinement(&descriptors).map_err(failed)?;
+    let (mut command, mut kept) = command(&plan, &descriptors).map_err(|error| failed(error.to_string()))?;
     let wrapped = matches!(plan.confine, Confine::Bubblewrap { .. });
+    let mut left = descriptors.into_iter();
+    let (Some(input), Some(output), Some(errors)) = (left.next(), left.next(), left.next()) else {
+        return Err(failed("three descriptors are needed".to_owned()));
+    };
+    let mut left: Vec<Option<OwnedFd>> = left.map(Some).collect();
+    let mut take = |slot: &Slot| slot.0.checked_sub(3).and_then(|at| left.get_mut(at)?.take());
+    let cwd = match &plan.cwd {
+        Cwd::Folder(slot) => take(slot),
+        Cwd::Path(_) => None,
+    };
+    // It must not reach the program, so it is closed when it runs; bubblewrap closes what it has mounted.
+    let wrapper = match &plan.confine {
+        Confine::Bubblewrap { program, .. } => take(program),
+        Confine::Nothing | Confine::Landlock { .. } => None,
+    };
+    if wrapped {
+        kept.extend(left.into_iter().flatten().map(File::from));
+    }
     let Plan { bounds, tty, .. } = plan;
     let threads_before = threads_of_machine();
-    let [input, output, errors] = descriptors;
     let launcher = getpid();
     command.stdin(Stdio::from(input)).stdout(Stdio::from(output)).stderr(Stdio::from(errors));
     raw::before_exec(&mut command, move || {
@@ -117,6 +152,10 @@ fn start(plan: Plan, descriptors: [OwnedFd; 3]) -> Result<Program, Report> {
         // In bubblewrap the terminal is taken further inside.
         if tty && !wrapped {
             ioctl_tiocsctty(io::stdin())?;
+        }
+        // Forgets the signal that the next line asks for.
+        if nobody {
+            nobody::become_nobody()?;
         }
         set_parent_process_death_signal(Some(Signal::KILL))?;
         if getppid() != Some(launcher) {
@@ -126,9 +165,14 @@ fn start(plan: Plan, descriptors: [OwnedFd; 3]) -> Result<Program, Report> {
         for file in &kept {
             fcntl_setfd(file, FdFlags::empty())?;
         }
+        if let Some(cwd) = &cwd {
+            fchdir(cwd)?;
+        }
         confinement.as_mut().map_or(Ok(()), confine::Confinement::put_on)
     });
-    match command.spawn() {
+    let spawned = command.spawn();
+    drop(wrapper);
+    match spawned {
         Ok(child) => {
             let pid = i32::try_from(child.id()).unwrap_or(i32::MAX);
             Ok(Program { pid, wrapped, processes: bounds.processes, threads_before, status: None })
@@ -137,41 +181,65 @@ fn start(plan: Plan, descriptors: [OwnedFd; 3]) -> Result<Program, Report> {
     }
 }
 
-/// The command, and what it must inherit.
-fn command(plan: &Plan) -> io::Result<(Command, Vec<File>)> {
+/// Prepares what a program of root needs to be nobody.
+fn give_up_root(plan: &Plan, descriptors: &mut [OwnedFd]) -> io::Result<()> {
+    let held = descriptors.iter().filter_map(|held| path_of(held.as_fd()).ok());
+    let named = plan.argv.iter().chain(&plan.scratch).map(PathBuf::from);
+    let needed: Vec<PathBuf> = held.chain(named).filter(|path| path.is_absolute()).collect();
+    nobody::give(descriptors.get(..3).unwrap_or_default())?;
+    nobody::shift_files(&needed)?;
+    if let Cwd::Folder(slot) = &plan.cwd
+        && let Some(cwd) = descriptors.get_mut(slot.0)
+    {
+        *cwd = nobody::reopen(cwd.as_fd())?;
+    }
+    Ok(())
+}
+
+/// The command, and what it must inherit besides the plan's descriptors.
+fn command(plan: &Plan, descriptors: &[OwnedFd]) -> io::Result<(Command, Vec<File>)> {
     let mut words = plan.argv.iter();
     let program = words.next().ok_or_else(|| io::Error::other("no program"))?;
-    if let Confine::Bubblewrap { program: wrapper, args } = &plan.confine {
-        let filter = confine::filter_of_namespaces().map_err(io::Error::other)?;
-        let filter = in_memory(&filter)?;
-        let mut text = Vec::new();
-        let mut say = |word: &[u8]| {
-            text.extend_from_slice(word);
-            text.push(0);
-        };
-        args.iter().for_each(|word| say(word.as_encoded_bytes()));
-        for (name, value) in &plan.env {
-            say(b"--setenv");
-            say(name.as_encoded_bytes());
-            say(value.as_encoded_bytes());
+    let Confine::Bubblewrap { program: wrapper, args } = &plan.confine else {
+        let mut command = Command::new(program);
+        command.args(words).env_clear().envs(plan.env.iter().map(|(name, value)| (name, value)));
+        if let Cwd::Path(cwd) = &plan.cwd {
+            command.current_dir(cwd);
         }
-        let args = in_memory(&text)?;
-        let mut command = Command::new(wrapper);
-        command
-            .arg("--args")
-            .arg(args.as_raw_fd().to_string())
-            .arg("--seccomp")
-            .arg(filter.as_raw_fd().to_string());
-        command.arg("--").arg(program).args(words).env_clear().current_dir("/");
-        return Ok((command, vec![args, filter]));
+        return Ok((command, Vec::new()));
+    };
+    let number = |slot: &Slot| {
+        let held = descriptors.get(slot.0).ok_or_else(|| io::Error::other("a descriptor is missing"))?;
+        io::Result::Ok(held.as_raw_fd().to_string())
+    };
+    let mut text = Vec::new();
+    let mut say = |word: &[u8]| {
+        text.extend_from_slice(word);
+        text.push(0);
+    };
+    for word in args {
+        match word {
+            Word::Text(word) => say(word.as_encoded_bytes()),
+            Word::Descriptor(slot) => say(number(slot)?.as_bytes()),
+        }
     }
-    let mut command = Command::new(program);
-    command
-        .args(words)
-        .env_clear()
-        .envs(plan.env.iter().map(|(name, value)| (name, value)))
-        .current_dir(&plan.cwd);
-    Ok((command, Vec::new()))
+    for (name, value) in &plan.env {
+        say(b"--setenv");
+        say(name.as_encoded_bytes());
+        say(value.as_encoded_bytes());
+    }
+    let args = in_memory(&text)?;
+    // The file that was found when the hub started, whatever has its name by now.
+    let mut command = Command::new(format!("/proc/self/fd/{}", number(wrapper)?));
+    command.arg("--args").arg(args.as_raw_fd().to_string());
+    let mut kept = vec![args];
+    for filter in &confine::filters_of_namespaces().map_err(io::Error::other)? {
+        let filter = in_memory(filter)?;
+        command.arg("--add-seccomp-fd").arg(filter.as_raw_fd().to_string());
+        kept.push(filter);
+    }
+    command.arg("--").arg(program).args(words).env_clear().current_dir("/");
+    Ok((command, kept))
 }
 
 fn in_memory(bytes: &[u8]) -> io::Result<File> {

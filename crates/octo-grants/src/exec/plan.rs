@@ -1,10 +1,12 @@
 //! What the hub and its launcher tell each other over the control socket.
 //!
-//! The hub sends a length, the program's three descriptors and a [`Plan`]; afterwards one byte asks for an end, and the
-//! end of the socket means that everything must go. The launcher answers with one [`Report`] per line.
+//! The hub sends two lengths, descriptors and a [`Plan`]; afterwards one byte asks for an end, and the end of the socket means
+//! that everything must go. The launcher answers with one [`Report`] per line.
 
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 
 /// Asks every process of the program to end.
 pub(super) const TERMINATE: u8 = b'T';
@@ -12,23 +14,54 @@ pub(super) const TERMINATE: u8 = b'T';
 /// How long what a program leaves behind may still write after its end.
 pub(super) const DRAIN: std::time::Duration = std::time::Duration::from_millis(200);
 
+/// Descriptors in one message; the kernel takes at most 253.
+pub(super) const MAX_DESCRIPTORS: usize = 250;
+
+/// A descriptor that travels with the plan, by its place among them.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct Slot(pub usize);
+
+/// What travels with a plan: the program's input, output and error output, and then whatever the plan names by its slot.
+pub(crate) struct Descriptors(pub(super) Vec<OwnedFd>);
+
+impl Descriptors {
+    pub fn new(streams: [OwnedFd; 3]) -> Self {
+        Self(streams.into())
+    }
+
+    pub fn add(&mut self, descriptor: impl AsFd) -> io::Result<Slot> {
+        self.0.push(descriptor.as_fd().try_clone_to_owned()?);
+        Ok(Slot(self.0.len() - 1))
+    }
+}
+
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Plan {
     /// The program, its arguments and its variables. They travel here because arguments of the launcher itself could be read by
     /// everybody on the machine.
     pub argv: Vec<OsString>,
     pub env: Vec<(OsString, OsString)>,
-    pub cwd: OsString,
+    pub cwd: Cwd,
     pub bounds: Bounds,
     pub confine: Confine,
+    /// Whether a launcher that is root lets the program be nobody; see [`super::nobody`].
+    pub nobody: bool,
     /// Whether the descriptors are a terminal, which becomes the program's own.
     pub tty: bool,
     /// A folder that goes when everything has ended.
     pub scratch: Option<OsString>,
 }
 
+/// The folder that a program starts in.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Cwd {
+    /// That the operator has named, or that the program's own view decides about.
+    Path(OsString),
+    Folder(Slot),
+}
+
 /// 0 is no bound.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(crate) struct Bounds {
     pub memory: u64,
     pub processes: u64,
@@ -39,8 +72,25 @@ pub(crate) struct Bounds {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Confine {
     Nothing,
-    Landlock { read: Vec<OsString>, write: Vec<OsString>, network: bool },
-    Bubblewrap { program: OsString, args: Vec<OsString> },
+    /// Parts of the system go by their paths, which no program can change; everything else by descriptors.
+    Landlock {
+        system: Vec<OsString>,
+        read: Vec<Slot>,
+        write: Vec<Slot>,
+        network: bool,
+    },
+    Bubblewrap {
+        program: Slot,
+        args: Vec<Word>,
+    },
+}
+
+/// An argument of bubblewrap.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum Word {
+    Text(OsString),
+    /// The number that the descriptor has in the launcher.
+    Descriptor(Slot),
 }
 
 #[derive(Debug, Serialize, Deserialize)]

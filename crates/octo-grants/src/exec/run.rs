@@ -51,9 +51,11 @@ impl Exec {
                 running.gone().await;
                 (exit, limit, sandbox)
             }
-            Err(_) => {
-                (Exit::TimedOut, None, self.0.sandbox.get().copied().flatten().unwrap_or(Sandbox::None))
-            }
+            Err(_) => (
+                Exit::TimedOut,
+                None,
+                self.0.sandbox.get().and_then(|trial| trial.sandbox).unwrap_or(Sandbox::None),
+            ),
         };
         let (stdout, stderr) = (heard.out.finish().await, heard.err.finish().await);
         match not_wrapped(sandbox, exit, &stdout, &stderr) {

@@ -1,19 +1,23 @@
 //! Starts a launcher, and holds the other end of its control socket.
 
-use super::plan::{Bounds, Confine, Plan, Report, TERMINATE};
-use super::view::View;
+use super::plan::{Bounds, Confine, Cwd, Descriptors, MAX_DESCRIPTORS, Plan, Report, Slot, TERMINATE};
+use super::run::output_pipe;
+use super::view::{Rules, View};
 use super::{Exec, ExecLimits, Exit, Limit, Program, Sandbox, bwrap, env};
 use crate::fs::{Fs, Place, Read};
 use octo_model::{Kind, ToolError};
+use rustix::fs::{Mode, OFlags};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -49,53 +53,107 @@ pub(crate) struct Ended {
 
 impl Exec {
     /// Starts a program with these as its input, output and error output.
-    pub(super) async fn start(&self, order: &Order, descriptors: [OwnedFd; 3]) -> Result<Running, ToolError> {
+    pub(super) async fn start(&self, order: &Order, streams: [OwnedFd; 3]) -> Result<Running, ToolError> {
         let sandbox = self.confinement().await?;
-        let plan = self.plan(order, sandbox).await?;
+        let mut descriptors = Descriptors::new(streams);
+        let plan = self.plan(order, sandbox, &mut descriptors).await?;
         launch(&self.spec().launcher, &plan, descriptors, sandbox).await
     }
 
-    async fn plan(&self, order: &Order, sandbox: Sandbox) -> Result<Plan, ToolError> {
-        let tty = order.tty;
+    async fn plan(
+        &self,
+        order: &Order,
+        sandbox: Sandbox,
+        descriptors: &mut Descriptors,
+    ) -> Result<Plan, ToolError> {
         let argv = self.argv(&order.program)?;
         let place = order.cwd.clone();
         let folder = Fs::<Read>::new(self.spec().workspace.clone());
-        let real = folder.run(move |fs| fs.open_folder(&place)).await?.real;
-        let cwd = real.root().path.join(real.inside());
-        let view = View::new(self.spec(), std::env::home_dir().as_deref(), Some(order));
-        let ExecLimits { memory_bytes, processes, file_bytes, open_files } = self.spec().limits;
-        let bounds = Bounds { memory: memory_bytes, processes, file: file_bytes, open_files };
+        let folder = folder.run(move |fs| fs.open_folder(&place)).await?;
+        let cwd = folder.real.root().path.join(folder.real.inside());
+        let view = View::new(self.spec(), self.ground(), Some(order))?;
         let mut plan = Plan {
             argv,
             env: Vec::new(),
-            cwd: cwd.clone().into(),
-            bounds,
+            cwd: Cwd::Path("/".into()),
+            bounds: self.bounds(),
             confine: Confine::Nothing,
-            tty,
+            nobody: sandbox != Sandbox::None,
+            tty: order.tty,
             scratch: None,
         };
         if sandbox == Sandbox::Bubblewrap {
-            let args = bwrap::args(&bwrap::Want { view: &view, network: order.network, tty, cwd: &cwd });
-            let program = self.bubblewrap().ok_or_else(|| ToolError::internal("bubblewrap is gone"))?;
-            plan.confine = Confine::Bubblewrap { program: program.into(), args };
-            plan.env = env::environment(self.spec(), order, bwrap::HOME.into(), bwrap::TMP.into())?;
-            if tty {
-                plan.argv = bwrap::with_terminal(plan.argv, self.which("setsid"));
+            let want = bwrap::Want { view: &view, network: order.network, tty: order.tty, cwd: &cwd };
+            plan.confine = self.wrapped(&want, descriptors)?;
+            plan.env = env::environment(self, order, bwrap::HOME.into(), bwrap::TMP.into())?;
+            if order.tty {
+                plan.argv = bwrap::with_terminal(plan.argv, self.search_path().find("setsid"));
             }
             return Ok(plan);
         }
+        plan.cwd = Cwd::Folder(descriptors.add(folder.fd()).map_err(ToolError::internal)?);
         let scratch = self.scratch_path()?;
         let (home, tmp) = (scratch.join("home"), scratch.join("tmp"));
-        plan.env = env::environment(self.spec(), order, home.clone().into(), tmp.clone().into())?;
-        if sandbox == Sandbox::Landlock {
-            let (read, mut write) = view.rules()?;
-            write.extend([home.clone().into(), tmp.clone().into()]);
-            plan.confine = Confine::Landlock { read, write, network: order.network };
-        }
+        plan.env = env::environment(self, order, home.clone().into(), tmp.clone().into())?;
+        let rules = if sandbox == Sandbox::Landlock { Some(view.rules()?) } else { None };
         let made = tokio::task::spawn_blocking(move || make_scratch(&home, &tmp, &view.home_links)).await;
-        made.map_err(io::Error::other).and_then(|made| made).map_err(ToolError::internal)?;
+        let made = made.map_err(io::Error::other).and_then(|made| made).map_err(ToolError::internal)?;
         plan.scratch = Some(scratch.into());
+        if let Some(mut rules) = rules {
+            rules.write.extend(made);
+            plan.confine = landlock(rules, order.network, descriptors).map_err(ToolError::internal)?;
+        }
         Ok(plan)
+    }
+
+    fn bounds(&self) -> Bounds {
+        let ExecLimits { memory_bytes, processes, file_bytes, open_files } = self.spec().limits;
+        Bounds { memory: memory_bytes, processes, file: file_bytes, open_files }
+    }
+
+    fn wrapped(&self, want: &bwrap::Want<'_>, descriptors: &mut Descriptors) -> Result<Confine, ToolError> {
+        let program = self.bubblewrap().ok_or_else(|| ToolError::internal("there is no bubblewrap"))?;
+        let made = bwrap::args(want, descriptors)
+            .and_then(|args| Ok(Confine::Bubblewrap { program: descriptors.add(&program.0)?, args }));
+        made.map_err(ToolError::internal)
+    }
+
+    /// Starts a program that does nothing as programs are started later, and says why that fails.
+    pub(super) async fn try_out(&self, sandbox: Sandbox) -> Result<(), String> {
+        let told = |error: ToolError| error.detail.clone().unwrap_or_else(|| error.text());
+        let null = || File::open("/dev/null").map(OwnedFd::from).map_err(|error| error.to_string());
+        let (mut complaints, errors) = output_pipe().map_err(|error| error.to_string())?;
+        let mut descriptors = Descriptors::new([null()?, null()?, errors]);
+        let view = View::new(self.spec(), self.ground(), None).map_err(told)?;
+        let confine = match sandbox {
+            Sandbox::Bubblewrap => {
+                let want = bwrap::Want { view: &view, network: false, tty: false, cwd: Path::new("/") };
+                self.wrapped(&want, &mut descriptors).map_err(told)?
+            }
+            _ => {
+                let system = view.system();
+                Confine::Landlock { system, read: Vec::new(), write: Vec::new(), network: false }
+            }
+        };
+        let plan = Plan {
+            argv: vec!["/bin/true".into()],
+            env: Vec::new(),
+            cwd: Cwd::Path("/".into()),
+            bounds: self.bounds(),
+            confine,
+            nobody: true,
+            tty: false,
+            scratch: None,
+        };
+        let mut running = launch(&self.spec().launcher, &plan, descriptors, sandbox).await.map_err(told)?;
+        let ended = running.ended().await.exit;
+        running.gone().await;
+        if ended == Exit::Code(0) {
+            return Ok(());
+        }
+        let mut said = String::new();
+        let _ = tokio::time::timeout(PATIENCE, complaints.read_to_string(&mut said)).await;
+        Err(format!("a program ended with {ended:?}: {}", said.trim_end()))
     }
 
     fn scratch_path(&self) -> Result<PathBuf, ToolError> {
@@ -118,7 +176,7 @@ impl Exec {
         };
         if !first.as_bytes().contains(&b'/') {
             let name = first.to_string_lossy().into_owned();
-            *first = self.which(&name).ok_or_else(|| no_program(&name))?.into();
+            *first = self.search_path().find(&name).ok_or_else(|| no_program(&name))?.into();
         }
         Ok(argv)
     }
@@ -128,7 +186,7 @@ impl Exec {
 pub(crate) async fn launch(
     launcher: &[OsString],
     plan: &Plan,
-    descriptors: [OwnedFd; 3],
+    descriptors: Descriptors,
     sandbox: Sandbox,
 ) -> Result<Running, ToolError> {
     let scratch = Scratch(plan.scratch.clone().map(PathBuf::from));
@@ -153,7 +211,7 @@ pub(crate) async fn launch(
 async fn spawn(
     launcher: &[OsString],
     plan: &[u8],
-    descriptors: &[OwnedFd; 3],
+    descriptors: &Descriptors,
     sandbox: Sandbox,
 ) -> io::Result<Running> {
     let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
@@ -169,12 +227,17 @@ async fn spawn(
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()?;
-    let length = u32::try_from(plan.len()).map_err(io::Error::other)?.to_ne_bytes();
-    let passed = [descriptors[0].as_fd(), descriptors[1].as_fd(), descriptors[2].as_fd()];
-    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
-    let mut rights = SendAncillaryBuffer::new(&mut space);
-    rights.push(SendAncillaryMessage::ScmRights(&passed));
-    sendmsg(&ours, &[IoSlice::new(&length)], &mut rights, SendFlags::NOSIGNAL)?;
+    let count = |length: usize| u32::try_from(length).map(u32::to_ne_bytes).map_err(io::Error::other);
+    let mut word = [count(plan.len())?, count(descriptors.0.len())?].concat();
+    for part in descriptors.0.chunks(MAX_DESCRIPTORS) {
+        let passed: Vec<_> = part.iter().map(AsFd::as_fd).collect();
+        let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
+        let mut rights = SendAncillaryBuffer::new(&mut space);
+        rights.push(SendAncillaryMessage::ScmRights(&passed));
+        sendmsg(&ours, &[IoSlice::new(&word)], &mut rights, SendFlags::NOSIGNAL)?;
+        // Descriptors need something to travel with.
+        word = vec![0];
+    }
     let mut control = UnixStream::from_std(ours)?;
     control.write_all(plan).await?;
     Ok(Running { control: Some(control), heard: Vec::new(), launcher, sandbox, pid: 0 })
@@ -206,7 +269,16 @@ fn not_started(errno: Option<i32>, why: &str) -> ToolError {
     error.detail(why)
 }
 
-fn make_scratch(home: &Path, tmp: &Path, links: &[(PathBuf, PathBuf)]) -> io::Result<()> {
+/// What Landlock is told, with the descriptors that go with it.
+fn landlock(rules: Rules, network: bool, descriptors: &mut Descriptors) -> io::Result<Confine> {
+    let mut slots = |held: Vec<Arc<OwnedFd>>| held.into_iter().map(|held| descriptors.add(held)).collect();
+    let read: io::Result<Vec<Slot>> = slots(rules.read);
+    let write: io::Result<Vec<Slot>> = slots(rules.write);
+    Ok(Confine::Landlock { system: rules.system, read: read?, write: write?, network })
+}
+
+/// Makes the program's own folders, and holds them.
+fn make_scratch(home: &Path, tmp: &Path, links: &[(PathBuf, PathBuf)]) -> io::Result<[Arc<OwnedFd>; 2]> {
     let mut private = std::fs::DirBuilder::new();
     private.recursive(true).mode(0o700);
     private.create(home)?;
@@ -216,7 +288,11 @@ fn make_scratch(home: &Path, tmp: &Path, links: &[(PathBuf, PathBuf)]) -> io::Re
         private.create(link.parent().unwrap_or(home))?;
         std::os::unix::fs::symlink(target, link)?;
     }
-    Ok(())
+    let hold = |folder: &Path| -> io::Result<Arc<OwnedFd>> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(Arc::new(rustix::fs::open(folder, flags, Mode::empty())?))
+    };
+    Ok([hold(home)?, hold(tmp)?])
 }
 
 /// Goes if no launcher lives to remove it.

@@ -1,22 +1,35 @@
 //! What programs see of the file system: one table, from which bubblewrap's mounts and Landlock's rules follow.
+//!
+//! Roots are held by descriptors, and no program can exchange a part of their paths: of roots within a writable root only the
+//! outer one is mounted, and it shows the others. Nothing else within a writable root has a mount or a rule of its own, not even a
+//! repository's `.git`: bubblewrap resolves both ends of a mount by their paths, and another program could exchange them for a
+//! link at that moment. The one exception are the hub's own data and the folders on the way to them, which every program finds
+//! mounted, so that none can rename them.
 
+use super::ExecSpec;
 use super::start::Order;
-use super::{ExecSpec, Program};
+use super::toolchains::Toolchains;
+use crate::fs::{Root, path_of};
 use octo_model::ToolError;
+use rustix::fs::{Mode, OFlags};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// How a path is seen. Paths are ordered so that a folder comes before what is in it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(super) enum Seen {
-    /// Part of the system or of a toolchain.
+    /// Part of the system.
     System,
     /// A link, as on the real system.
     Link(PathBuf),
+    /// Part of a toolchain.
+    Toolchain(Arc<OwnedFd>),
     /// A root, or something the job may read.
-    Read,
-    Write,
+    Read(Arc<OwnedFd>),
+    Write(Arc<OwnedFd>),
     /// Covered, since it lies within something that is seen.
     Hidden,
 }
@@ -26,6 +39,29 @@ pub(super) struct View {
     pub table: BTreeMap<PathBuf, Seen>,
     /// Links in the program's private home: where toolchains look for themselves.
     pub home_links: Vec<(PathBuf, PathBuf)>,
+}
+
+/// What is the same for every program, opened when the hub starts.
+pub(super) struct Ground {
+    pub toolchains: Toolchains,
+    /// The hub's own data.
+    pub state: OwnedFd,
+    /// The home of the hub's user, if it belongs to a person.
+    pub home: Option<PathBuf>,
+}
+
+impl Ground {
+    pub fn open(spec: &ExecSpec, path: &crate::SearchPath) -> Result<Self, ToolError> {
+        // A home within the system's own folders belongs to no person.
+        let home = std::env::home_dir().filter(|home| {
+            !SYSTEM.iter().any(|path| Path::new(path).starts_with(home)) && !home.starts_with("/usr")
+        });
+        let private: Vec<&Path> = home.as_deref().into_iter().chain([spec.state.as_path()]).collect();
+        let toolchains = Toolchains::open(path, &SYSTEM, &private, home.as_deref());
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let state = rustix::fs::open(&spec.state, flags, Mode::empty()).map_err(ToolError::internal)?;
+        Ok(Self { toolchains, state, home })
+    }
 }
 
 const SYSTEM: [&str; 8] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt"];
@@ -53,8 +89,14 @@ const SETTINGS: [&str; 18] = [
 ];
 
 impl View {
-    pub fn new(spec: &ExecSpec, home: Option<&Path>, order: Option<&Order>) -> Self {
-        let mut view = Self { table: BTreeMap::new(), home_links: Vec::new() };
+    pub fn new(spec: &ExecSpec, ground: &Ground, order: Option<&Order>) -> Result<Self, ToolError> {
+        let home_links = ground.toolchains.home_links.clone();
+        let mut view = Self { table: BTreeMap::new(), home_links };
+        let roots = spec.workspace.roots();
+        let writable: Vec<&Root> = roots.iter().map(AsRef::as_ref).filter(|root| root.writable).collect();
+        // The root that is mounted shows what lies beneath it.
+        let beneath =
+            |path: &Path| writable.iter().any(|root| path != root.path && path.starts_with(&root.path));
         for path in SYSTEM {
             view.add_system(Path::new(path));
         }
@@ -64,48 +106,69 @@ impl View {
                 view.table.insert(path, Seen::System);
             }
         }
-        // A home within the system's own folders belongs to no person.
-        let home = home.filter(|home| {
-            !SYSTEM.iter().any(|path| Path::new(path).starts_with(home)) && !home.starts_with("/usr")
-        });
-        let private: Vec<&Path> = home.into_iter().chain([spec.state.as_path()]).collect();
-        for folder in std::env::split_paths(&spec.path).filter(|folder| folder.is_absolute()) {
-            if let Ok(folder) = folder.canonicalize() {
-                view.add_toolchain(&folder, &private);
-            }
+        view.table.retain(|path, _| !beneath(path));
+        for (path, held) in ground.toolchains.in_place() {
+            view.table.insert(path.clone(), Seen::Toolchain(Arc::clone(held)));
         }
-        for path in order.iter().flat_map(|order| &order.readable) {
-            view.table.insert(path.clone(), Seen::Read);
-        }
-        for root in spec.workspace.roots() {
+        for root in roots.iter().filter(|root| !beneath(&root.path)) {
+            root.in_place()?;
+            let held = Arc::new(root.fd().try_clone_to_owned().map_err(ToolError::internal)?);
             let writes = root.writable && order.is_some_and(|order| order.writes);
-            view.table.insert(root.path.clone(), if writes { Seen::Write } else { Seen::Read });
-        }
-        if let Some(order) = order.filter(|order| matches!(order.program, Program::Shell(_))) {
-            view.keep_repositories(order);
+            view.table.insert(root.path.clone(), if writes { Seen::Write(held) } else { Seen::Read(held) });
         }
         if view.table.contains_key(Path::new("/")) {
             // They are there.
             view.table.retain(|_, seen| !matches!(seen, Seen::Link(_)));
         }
-        view.hide(&spec.state, |_| true);
-        if let Some(home) = home {
-            view.hide(home, |seen| *seen == Seen::System);
+        view.hide_state(spec, ground)?;
+        if let Some(home) = &ground.home
+            && matches!(view.above(home), Some(Seen::System | Seen::Toolchain(_)))
+        {
+            view.table.insert(home.clone(), Seen::Hidden);
         }
-        view
+        for path in order.iter().flat_map(|order| &order.readable) {
+            view.add_readable(path)?;
+        }
+        Ok(view)
     }
 
-    /// A command line does not write to the repositories around it: a hook or a setting planted there would run outside the
-    /// sandbox the next time that somebody uses git. The git tools do, and run nothing of it.
-    fn keep_repositories(&mut self, order: &Order) {
-        let root = order.cwd.root();
-        let folders = root.path.join(order.cwd.inside());
-        for folder in folders.ancestors().take_while(|folder| folder.starts_with(&root.path)) {
-            let data = folder.join(".git");
-            if data.symlink_metadata().is_ok_and(|found| found.is_dir()) {
-                self.table.insert(data, Seen::Read);
+    /// The hub's own data lie within a root where somebody wants it so. They are covered, and every folder on the way becomes a
+    /// mount point, so that no program can rename one and find them under another name.
+    fn hide_state(&mut self, spec: &ExecSpec, ground: &Ground) -> Result<(), ToolError> {
+        if self.above(&spec.state).is_none() {
+            return Ok(());
+        }
+        if path_of(ground.state.as_fd())? != spec.state {
+            return Err(ToolError::denied("The hub's own folder was moved or removed.")
+                .hint("Move it back, or ask the operator to restart the hub."));
+        }
+        let above = |root: &Root| spec.state.starts_with(&root.path) && self.table.contains_key(&root.path);
+        if let Some(root) = spec.workspace.roots().iter().find(|root| above(root)) {
+            let writes = matches!(self.table.get(&root.path), Some(Seen::Write(_)));
+            let way: Vec<&Path> =
+                spec.state.ancestors().skip(1).take_while(|folder| *folder != root.path).collect();
+            for folder in way {
+                let inside = folder.strip_prefix(&root.path).map_err(ToolError::internal)?;
+                let held = Arc::new(root.hold(inside).map_err(ToolError::internal)?);
+                self.table
+                    .insert(folder.to_owned(), if writes { Seen::Write(held) } else { Seen::Read(held) });
             }
         }
+        self.table.insert(spec.state.clone(), Seen::Hidden);
+        Ok(())
+    }
+
+    /// Something of the hub's own, where no tool can write; what a root shows is seen already.
+    fn add_readable(&mut self, path: &Path) -> Result<(), ToolError> {
+        if matches!(self.above(path), Some(Seen::Read(_) | Seen::Write(_))) {
+            return Ok(());
+        }
+        match rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
+            Ok(held) => drop(self.table.insert(path.to_owned(), Seen::Read(Arc::new(held)))),
+            Err(rustix::io::Errno::NOENT) => {}
+            Err(errno) => return Err(ToolError::internal(errno)),
+        }
+        Ok(())
     }
 
     fn add_system(&mut self, path: &Path) {
@@ -116,73 +179,47 @@ impl View {
         }
     }
 
-    /// A folder of the search path, with the rest of the toolchain that it belongs to.
-    fn add_toolchain(&mut self, folder: &Path, private: &[&Path]) {
-        if SYSTEM.iter().any(|path| folder.starts_with(path)) {
-            return;
-        }
-        let holds_private = |path: &Path| private.iter().any(|private| private.starts_with(path));
-        let parent = folder.parent().unwrap_or(folder);
-        let name_is = |path: &Path, name: &str| path.file_name().is_some_and(|is| is == name);
-        let whole = ["bin", "sbin", "shims"].iter().any(|name| name_is(folder, name))
-            // These hold credentials and much else.
-            && !name_is(parent, ".cargo") && !name_is(parent, ".local") && !holds_private(parent);
-        if folder.starts_with("/nix/store") {
-            self.table.insert("/nix/store".into(), Seen::System);
-        } else if whole {
-            self.table.insert(parent.to_owned(), Seen::System);
-        } else if !holds_private(folder) {
-            self.table.insert(folder.to_owned(), Seen::System);
-        }
-        if name_is(parent, ".cargo") {
-            let rustup = parent.with_file_name(".rustup");
-            for (target, link) in [
-                (rustup, ".rustup"),
-                (parent.join("registry"), ".cargo/registry"),
-                (parent.join("git"), ".cargo/git"),
-            ] {
-                // A folder may stand in the search path twice, and two toolchains may want the same link: the first has it.
-                let is_free = self.home_links.iter().all(|(taken, _)| taken != Path::new(link));
-                if is_free && target.is_dir() {
-                    self.table.insert(target.clone(), Seen::System);
-                    self.home_links.push((link.into(), target));
-                }
-            }
-        }
-    }
-
-    /// Covers a path where the nearest thing that is seen and holds it is one of `these`.
-    fn hide(&mut self, path: &Path, these: impl Fn(&Seen) -> bool) {
-        if self.above(path).is_some_and(these) {
-            self.table.insert(path.to_owned(), Seen::Hidden);
-        }
-    }
-
+    /// The nearest thing that is seen and holds a path.
     fn above(&self, path: &Path) -> Option<&Seen> {
-        path.ancestors().find_map(|above| self.table.get(above)).filter(|seen| **seen != Seen::Hidden)
+        let nearest = path.ancestors().find_map(|above| self.table.get(above));
+        nearest.filter(|seen| !matches!(seen, Seen::Hidden))
+    }
+
+    /// What of the system is seen, by its paths.
+    pub fn system(&self) -> Vec<OsString> {
+        let all = self.table.iter().filter(|(_, seen)| matches!(seen, Seen::System | Seen::Link(_)));
+        all.map(|(path, _)| path.clone().into_os_string()).collect()
     }
 
     /// What Landlock lets a program read and write. It can open paths but not cover them again.
-    pub fn rules(&self) -> Result<(Vec<OsString>, Vec<OsString>), ToolError> {
-        let (mut read, mut write) = (Vec::new(), Vec::new());
+    pub fn rules(&self) -> Result<Rules, ToolError> {
+        let mut rules = Rules::default();
         for (path, seen) in &self.table {
             let covers =
-                |(hidden, seen): (&PathBuf, &Seen)| *seen == Seen::Hidden && hidden.starts_with(path);
+                |(hidden, seen): (&PathBuf, &Seen)| matches!(seen, Seen::Hidden) && hidden.starts_with(path);
             let covered = self.table.iter().any(covers);
             match seen {
-                Seen::System | Seen::Link(_) if covered => {}
-                Seen::System | Seen::Link(_) => read.push(path.clone().into_os_string()),
                 Seen::Hidden => {}
-                Seen::Read | Seen::Write if covered => {
+                Seen::System | Seen::Link(_) | Seen::Toolchain(_) if covered => {}
+                Seen::System | Seen::Link(_) => rules.system.push(path.clone().into_os_string()),
+                Seen::Read(_) | Seen::Write(_) if covered => {
                     return Err(ToolError::unavailable(
                         "Programs cannot run here: the hub's own data lies within a root, and this sandbox cannot hide it.",
                     )
                     .hint("Ask the operator to keep the hub's data outside the roots, or to install bubblewrap."));
                 }
-                Seen::Read => read.push(path.clone().into_os_string()),
-                Seen::Write => write.push(path.clone().into_os_string()),
+                Seen::Toolchain(held) | Seen::Read(held) => rules.read.push(Arc::clone(held)),
+                Seen::Write(held) => rules.write.push(Arc::clone(held)),
             }
         }
-        Ok((read, write))
+        Ok(rules)
     }
+}
+
+/// What Landlock lets a program open.
+#[derive(Default)]
+pub(super) struct Rules {
+    pub system: Vec<OsString>,
+    pub read: Vec<Arc<OwnedFd>>,
+    pub write: Vec<Arc<OwnedFd>>,
 }

@@ -44,7 +44,7 @@ pub(super) fn open_real(root: &Root, real: &Path) -> Result<OwnedFd, Errno> {
 }
 
 /// The path of a descriptor, as the kernel knows it now.
-pub(super) fn path_of(fd: BorrowedFd<'_>) -> Result<PathBuf, ToolError> {
+pub(crate) fn path_of(fd: BorrowedFd<'_>) -> Result<PathBuf, ToolError> {
     let link = rustix::fs::readlink(format!("/proc/self/fd/{}", fd.as_raw_fd()), Vec::new())
         .map_err(|errno| ToolError::internal(format!("reading a descriptor's path in /proc: {errno}")))?;
     Ok(PathBuf::from(OsString::from_vec(link.into_bytes())))
@@ -64,10 +64,7 @@ fn real(place: &Place, fd: BorrowedFd<'_>) -> Result<PathBuf, ToolError> {
         ToolError::new(Kind::Conflict, format!("`{}` was moved or removed meanwhile.", place.told()))
             .hint("List the folder again and use the new path.")
     };
-    if path_of(root.fd())? != root.path {
-        return Err(ToolError::denied(format!("The root `{}` was moved or removed.", root.name))
-            .hint("Ask the operator to restart the hub with the root's new path."));
-    }
+    root.in_place()?;
     let path = path_of(fd)?;
     let real = path.strip_prefix(&root.path).map_err(|_| gone())?;
     // The kernel says so at the end of the path, but a name may end like that as well.
@@ -89,6 +86,22 @@ fn is_there(root: &Root, real: &Path, fd: BorrowedFd<'_>) -> bool {
 pub(super) struct Found {
     pub fd: OwnedFd,
     pub seen: Seen,
+}
+
+impl Root {
+    /// Refuses a root that does not have its path any more.
+    pub(crate) fn in_place(&self) -> Result<(), ToolError> {
+        if path_of(self.fd())? == self.path {
+            return Ok(());
+        }
+        Err(ToolError::denied(format!("The root `{}` was moved or removed.", self.name))
+            .hint("Move it back, or ask the operator to restart the hub with the root's new path."))
+    }
+
+    /// A folder beneath it by its real path, held by a descriptor; a link on the way is an error.
+    pub(crate) fn hold(&self, real: &Path) -> Result<OwnedFd, Errno> {
+        open_real(self, real)
+    }
 }
 
 impl Place {

@@ -217,16 +217,3 @@ async fn where_the_sandbox_does_not_work_nothing_runs_or_the_next_one_is_taken()
     assert_eq!(bench.exec.sandbox(), Sandbox::Landlock);
     assert_eq!(bench.exec.run(bench.job("true")).await.unwrap().sandbox, Sandbox::Landlock);
 }
-
-/// What is planted in a repository runs outside the sandbox the next time that somebody uses git there.
-#[tokio::test]
-async fn a_command_line_does_not_write_into_a_repository() {
-    let bench = Bench::new(SandboxChoice::Bubblewrap);
-    std::fs::create_dir_all(bench.path("work/.git/hooks")).unwrap();
-    std::fs::create_dir_all(bench.path("work/inner/.git")).unwrap();
-    for line in ["echo x > .git/hooks/pre-commit", "echo x >> .git/config", "rm -r .git"] {
-        assert!(!works(&bench, line, |_| {}).await, "{line}");
-    }
-    assert!(works(&bench, "ls .git/hooks && echo x > beside.txt", |_| {}).await);
-    assert!(!works(&bench, "mv .git elsewhere", |_| {}).await);
-}

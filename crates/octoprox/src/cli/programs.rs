@@ -19,7 +19,12 @@ fn is_runnable(file: &Path) -> bool {
 
 /// The first line that a program prints, when it succeeds.
 pub fn first_line(program: &Path, args: &[&str]) -> Option<String> {
-    let output = Command::new(program).args(args).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    first_line_with(program, args, Stdio::null())
+}
+
+/// The same, with this as its standard input.
+pub fn first_line_with(program: &Path, args: &[&str], input: Stdio) -> Option<String> {
+    let output = Command::new(program).args(args).stdin(input).stderr(Stdio::null()).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().trim().to_owned();
     output.status.success().then_some(text)
 }

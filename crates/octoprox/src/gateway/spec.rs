@@ -3,7 +3,7 @@
 use crate::cli::{Failure, Session};
 use crate::program::this_program;
 use crate::settings::{self, Era, Secret, Server, Settings};
-use crate::toolboxes::{LAUNCHER, durability, shut_in};
+use crate::toolboxes::{LAUNCHER, durability, path_of_servers, shut_in};
 use octo_grants::folders::Approve;
 use octo_grants::{Command, LastLists, Net};
 use octo_model::ToolError;
@@ -110,13 +110,25 @@ impl Ground {
             (Some(program), _) => Link::Child(Command {
                 program: program.clone(),
                 args: server.args.clone(),
-                env: exposed(&server.env),
+                env: self.variables(server),
                 cwd: server.cwd.clone().or_else(|| self.settings.workspace.clone()),
             }),
             (None, url) => {
                 Link::Http { url: url.clone().unwrap_or_default(), headers: exposed(&server.headers) }
             }
         }
+    }
+
+    /// Unless the settings name another, a server's search path has no folder that tools can write: a program planted there would
+    /// run outside the sandbox. In a sandbox its own search path is set.
+    fn variables(&self, server: &Server) -> BTreeMap<String, String> {
+        let mut all = exposed(&server.env);
+        if server.sandbox.is_none()
+            && let Ok(path) = path_of_servers(&self.settings).into_string()
+        {
+            all.entry("PATH".to_owned()).or_insert(path);
+        }
+        all
     }
 
     fn cage(&self, server: &Server) -> Result<Option<Cage>, ToolError> {

@@ -1,15 +1,18 @@
 //! What is looked at, one thing after the other.
 
 use super::{Finding, Verdict};
-use crate::cli::programs::{first_line, which};
+use crate::cli::programs::{first_line, first_line_with};
 use crate::cli::servers::{Standing, standings};
 use crate::clients::{Registration, places, register};
 use crate::settings::{Loaded, Sandbox, Settings, WORKSPACE_REMEDY, WorkspaceChoice, World, listen_address};
+use crate::toolboxes;
 use Verdict::{Fail, Warn};
+use octo_grants::SearchPath;
 use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
+use std::process::Stdio;
 
 const BROWSERS: [&str; 5] =
     ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome"];
@@ -24,7 +27,7 @@ pub fn machine(settings: &Settings, choice: &WorkspaceChoice, world: &World) -> 
         state_folder(settings),
         port(settings),
     ];
-    found.into_iter().chain(clients(world)).collect()
+    found.into_iter().chain(user()).chain(clients(world)).collect()
 }
 
 fn workspace(settings: &Settings, choice: &WorkspaceChoice) -> Finding {
@@ -54,7 +57,7 @@ fn workspace(settings: &Settings, choice: &WorkspaceChoice) -> Finding {
 }
 
 fn git(settings: &Settings, world: &World) -> Finding {
-    let found = which("git", world.variable("PATH"), Path::new("/"));
+    let found = search_path(settings, world).find("git");
     let version = found.as_deref().and_then(|program| first_line(program, &["--version"]));
     match (version, settings.toolboxes.git) {
         (Some(version), _) => Finding::ok("git", version),
@@ -67,8 +70,8 @@ fn git(settings: &Settings, world: &World) -> Finding {
 }
 
 fn chromium(settings: &Settings, world: &World) -> Finding {
-    let path = world.variable("PATH");
-    let found = BROWSERS.iter().find_map(|name| which(name, path, Path::new("/")));
+    let path = search_path(settings, world);
+    let found = BROWSERS.iter().find_map(|name| path.find(name));
     match (found, settings.toolboxes.browser) {
         (Some(program), _) => Finding::ok("chromium", program.display().to_string()),
         (None, true) => {
@@ -81,6 +84,11 @@ fn chromium(settings: &Settings, world: &World) -> Finding {
     }
 }
 
+/// Where the hub looks programs up, which is nowhere that tools can write.
+fn search_path(settings: &Settings, world: &World) -> SearchPath {
+    toolboxes::search_path(settings, world.variable("PATH").unwrap_or_default().into())
+}
+
 /// Whether programs can be kept in bounds.
 fn bubblewrap(settings: &Settings, world: &World) -> Finding {
     const NAME: &str = "bubblewrap";
@@ -88,32 +96,61 @@ fn bubblewrap(settings: &Settings, world: &World) -> Finding {
         let says = "shell.sandbox is `none`: commands can do whatever you can";
         return Finding::bad(Warn, NAME, says, "Set `shell: {sandbox: auto}` unless you mean it.");
     }
-    let found = which("bwrap", world.variable("PATH"), Path::new("/"));
-    let works = |program: &Path| {
-        let args =
-            ["--ro-bind", "/", "/", "--dev", "/dev", "--unshare-pid", "--die-with-parent", "/bin/echo", "ok"];
-        first_line(program, &args).is_some_and(|said| said == "ok")
-    };
+    let found = search_path(settings, world).find("bwrap");
     let needed = settings.shell.sandbox == Sandbox::Bubblewrap;
     let state = if needed { Fail } else { Warn };
+    let landlock = format!("Landlock is used where it can be{}", unscoped_signals());
     match found {
-        Some(program) if works(&program) => Finding::ok(NAME, format!("{} works", program.display())),
+        Some(program) if wraps(&program, "--ro-bind-fd", "0") => {
+            Finding::ok(NAME, format!("{} works", program.display()))
+        }
+        Some(program) if wraps(&program, "--ro-bind", "/") => Finding::bad(
+            state,
+            NAME,
+            format!("{} is too old: it has no --ro-bind-fd; {landlock}", program.display()),
+            "Install bubblewrap 0.10 or later, or a distribution's version with the option.",
+        ),
         Some(program) => Finding::bad(
             state,
             NAME,
-            format!(
-                "{} is there and cannot make a sandbox; Landlock is used where it can be",
-                program.display()
-            ),
+            format!("{} is there and cannot make a sandbox; {landlock}", program.display()),
             "Allow unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone=1).",
         ),
         None => Finding::bad(
             state,
             NAME,
-            "it is not installed; Landlock is used where it can be",
+            format!("it is not installed where no tool can write; {landlock}"),
             "Install bubblewrap for the stronger sandbox.",
         ),
     }
+}
+
+/// Tries it with the whole system, which it is given as an argument or as its standard input.
+fn wraps(program: &Path, option: &str, source: &str) -> bool {
+    let args =
+        [option, source, "/", "--dev", "/dev", "--unshare-pid", "--die-with-parent", "/bin/echo", "ok"];
+    let root = std::fs::File::open("/").map(Stdio::from);
+    root.is_ok_and(|root| first_line_with(program, &args, root).is_some_and(|said| said == "ok"))
+}
+
+/// What Landlock cannot do on this kernel, in words.
+fn unscoped_signals() -> &'static str {
+    match octo_grants::exec::landlock_scopes_signals() {
+        true => "",
+        false => ", but before Linux 6.12 it lets commands send signals to every process of your user",
+    }
+}
+
+/// Who the hub is.
+fn user() -> Option<Finding> {
+    octo_grants::exec::is_root().then(|| {
+        Finding::bad(
+            Warn,
+            "user",
+            "the hub runs as root; programs run as an unprivileged user, or not at all where the file system cannot do that",
+            "Run the hub as a regular user.",
+        )
+    })
 }
 
 /// The hub's own data: audit, kept results, credentials.

@@ -1,0 +1,126 @@
+//! The toolchains of the search path: which folders around a program's own it needs. They are opened once, when the hub starts.
+
+use crate::SearchPath;
+use crate::fs::path_of;
+use rustix::fs::{Mode, OFlags};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Beside a `bin` that lies in somebody's home. The rest of the folder above may hold credentials.
+const BESIDE_BIN: &[&str] = &["include", "lib", "lib64", "libexec", "pyvenv.cfg", "share"];
+
+/// Beside a folder of shims: each is a script that asks its version manager which program is meant.
+const BESIDE_SHIMS: &[&str] = &[
+    "bin", "goenv.d", "installs", "lib", "libexec", "nodenv.d", "plugins", "pyenv.d", "rbenv.d", "share",
+    "version", "versions",
+];
+
+/// Toolchains that need more, each known by something beside its `bin`.
+const KNOWN: &[(&str, &[&str])] = &[
+    // Go
+    ("pkg/tool", &["VERSION", "go.env", "pkg", "src"]),
+    // Java
+    ("lib/modules", &["conf", "jmods", "release"]),
+    // Volta
+    ("tools/image", &["tools"]),
+];
+
+/// These hold credentials and much else beside their `bin`.
+const PRIVATE_PARENTS: [&str; 2] = [".cargo", ".local"];
+
+/// Where homes are. Linuxbrew's is nobody's.
+const HOMES: [&str; 2] = ["/home", "/root"];
+const LINUXBREW: &str = "/home/linuxbrew";
+
+pub(super) struct Toolchains {
+    /// Real paths, none of which a tool can write.
+    folders: Vec<(PathBuf, Arc<OwnedFd>)>,
+    /// Links in the program's private home: where toolchains look for themselves.
+    pub home_links: Vec<(PathBuf, PathBuf)>,
+}
+
+impl Toolchains {
+    /// `system` is seen anyway; of `private` nothing above it is.
+    pub fn open(path: &SearchPath, system: &[&str], private: &[&Path], home: Option<&Path>) -> Self {
+        let mut all = Self { folders: Vec::new(), home_links: Vec::new() };
+        for folder in path.folders() {
+            if !system.iter().any(|path| folder.starts_with(path)) {
+                all.add(folder, private, home);
+            }
+        }
+        all
+    }
+
+    /// Those that are still where they were.
+    pub fn in_place(&self) -> impl Iterator<Item = &(PathBuf, Arc<OwnedFd>)> {
+        self.folders.iter().filter(|(path, held)| path_of(held.as_fd()).is_ok_and(|now| now == *path))
+    }
+
+    /// A folder of the search path, with the rest of the toolchain that it belongs to.
+    fn add(&mut self, folder: &Path, private: &[&Path], home: Option<&Path>) {
+        let holds_private = |path: &Path| private.iter().any(|private| private.starts_with(path));
+        let parent = folder.parent().unwrap_or(folder);
+        let is_in_a_home = home.into_iter().chain(HOMES.map(Path::new)).any(|home| folder.starts_with(home))
+            && !folder.starts_with(LINUXBREW);
+        if folder.starts_with("/nix/store") {
+            self.keep(Path::new("/nix/store"));
+            return;
+        }
+        let has_kin = ["bin", "sbin", "shims"].iter().any(|name| name_is(folder, name))
+            && !PRIVATE_PARENTS.iter().any(|name| name_is(parent, name))
+            && !holds_private(parent);
+        if has_kin && !is_in_a_home {
+            self.keep(parent);
+            return;
+        }
+        if !holds_private(folder) {
+            self.keep(folder);
+        }
+        if has_kin {
+            let beside = if name_is(folder, "shims") { BESIDE_SHIMS } else { BESIDE_BIN };
+            let known =
+                KNOWN.iter().filter(|(mark, _)| parent.join(mark).exists()).flat_map(|(_, more)| *more);
+            for name in beside.iter().chain(known) {
+                self.keep(&parent.join(name));
+            }
+        }
+        if name_is(parent, ".cargo") {
+            self.add_cargo(parent);
+        }
+    }
+
+    fn add_cargo(&mut self, cargo: &Path) {
+        for (target, link) in [
+            (cargo.with_file_name(".rustup"), ".rustup"),
+            (cargo.join("registry"), ".cargo/registry"),
+            (cargo.join("git"), ".cargo/git"),
+        ] {
+            // Two toolchains may want the same link: the first has it.
+            let is_free = self.home_links.iter().all(|(taken, _)| taken != Path::new(link));
+            if is_free && self.keep(&target) {
+                self.home_links.push((link.into(), target));
+            }
+        }
+    }
+
+    /// Opens what is there; a link is not followed, since it may lead anywhere.
+    fn keep(&mut self, path: &Path) -> bool {
+        if self.folders.iter().any(|(known, _)| known == path) {
+            return true;
+        }
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let Ok(held) = rustix::fs::open(path, flags, Mode::empty()) else { return false };
+        // A link or a path that goes through one has another name.
+        let is_real = path_of(held.as_fd()).is_ok_and(|real| real == path)
+            && path.symlink_metadata().is_ok_and(|about| !about.is_symlink());
+        if is_real {
+            self.folders.push((path.to_owned(), Arc::new(held)));
+        }
+        is_real
+    }
+}
+
+fn name_is(path: &Path, name: &str) -> bool {
+    path.file_name().is_some_and(|is| is == name)
+}
