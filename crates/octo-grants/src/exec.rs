@@ -9,6 +9,7 @@ mod env;
 pub mod launch;
 mod log;
 mod plan;
+mod private;
 mod processes;
 mod raw;
 mod run;
@@ -19,6 +20,7 @@ mod terminal;
 mod view;
 
 pub(crate) use plan::{Bounds, Confine, Plan};
+pub use private::PrivateFolder;
 pub use processes::{ProcessFilter, ProcessInfo};
 pub(crate) use run::{input_pipe, output_pipe};
 pub use sessions::{Reading, SessionInfo, SessionState, Sessions};
@@ -136,6 +138,8 @@ pub struct Job {
     pub writes: bool,
     /// Paths beyond the roots that it may read.
     pub readable: Vec<PathBuf>,
+    /// Folders of the hub itself, see [`PrivateFolder`], that it may read, and change where it writes.
+    pub writable: Vec<PathBuf>,
     /// Called with output while it comes.
     pub on_output: Option<OnOutput>,
 }

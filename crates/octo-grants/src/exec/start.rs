@@ -38,6 +38,7 @@ pub(super) struct Order {
     pub network: bool,
     pub writes: bool,
     pub readable: Vec<PathBuf>,
+    pub writable: Vec<PathBuf>,
     pub tty: bool,
 }
 
@@ -98,7 +99,7 @@ impl Exec {
         Ok(plan)
     }
 
-    fn scratch_path(&self) -> Result<PathBuf, ToolError> {
+    pub(super) fn scratch_path(&self) -> Result<PathBuf, ToolError> {
         let name = crate::random::hex::<6>().map_err(ToolError::internal)?;
         Ok(self.spec().state.join("exec").join(name))
     }

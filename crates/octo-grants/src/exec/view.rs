@@ -77,6 +77,9 @@ impl View {
         for path in order.iter().flat_map(|order| &order.readable) {
             view.table.insert(path.clone(), Seen::Read);
         }
+        for (path, writes) in order.iter().flat_map(|o| o.writable.iter().map(|path| (path, o.writes))) {
+            view.table.insert(path.clone(), if writes { Seen::Write } else { Seen::Read });
+        }
         for root in spec.workspace.roots() {
             let writes = root.writable && order.is_some_and(|order| order.writes);
             view.table.insert(root.path.clone(), if writes { Seen::Write } else { Seen::Read });
