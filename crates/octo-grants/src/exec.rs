@@ -10,6 +10,7 @@ pub mod launch;
 mod log;
 mod nobody;
 mod plan;
+mod private;
 mod processes;
 mod raw;
 mod run;
@@ -24,6 +25,7 @@ pub(crate) use bwrap::read_only_machine;
 pub use confine::scopes_signals as landlock_scopes_signals;
 pub use nobody::is_root;
 pub(crate) use plan::{Bounds, Confine, Cwd, Descriptors, Plan};
+pub use private::PrivateFolder;
 pub use processes::{ProcessFilter, ProcessInfo};
 pub(crate) use run::{input_pipe, output_pipe};
 pub use sessions::{Reading, SessionInfo, SessionState, Sessions};
@@ -153,6 +155,8 @@ pub struct Job {
     pub writes: bool,
     /// Paths beyond the roots that it may read.
     pub readable: Vec<PathBuf>,
+    /// Folders of the hub itself, see [`PrivateFolder`], that it may read, and change where it writes.
+    pub writable: Vec<PathBuf>,
     /// Called with output while it comes.
     pub on_output: Option<OnOutput>,
 }

@@ -115,7 +115,29 @@ fn git(settings: &Settings) -> tools_git::Settings {
         allow_push: git.allow_push,
         user_name: git.user_name.clone(),
         user_email: git.user_email.clone(),
+        person: git_person(),
     }
+}
+
+/// Bytes of a person's git settings that are read.
+const GIT_SETTINGS: u64 = 1 << 20;
+
+/// Name and address of the person who runs the hub, as git would find them. The files are data here: nothing in them is run
+/// or followed.
+fn git_person() -> tools_git::Person {
+    let home = std::env::home_dir();
+    let xdg =
+        std::env::var_os("XDG_CONFIG_HOME").map(std::path::PathBuf::from).filter(|path| path.is_absolute());
+    let xdg = xdg.or_else(|| home.as_ref().map(|home| home.join(".config")));
+    let files = [xdg.map(|folder| folder.join("git/config")), home.map(|home| home.join(".gitconfig"))];
+    let read = |path: &std::path::PathBuf| {
+        let file = std::fs::File::open(path).ok()?;
+        let mut text = String::new();
+        std::io::Read::read_to_string(&mut std::io::Read::take(file, GIT_SETTINGS), &mut text).ok()?;
+        Some(text)
+    };
+    let texts: Vec<String> = files.iter().flatten().filter_map(read).collect();
+    tools_git::Person::from_settings(texts.iter().map(String::as_str))
 }
 
 fn shell(settings: &Settings) -> tools_shell::Settings {

@@ -1,7 +1,8 @@
 //! `git_apply_patch`.
 
 use crate::command::Command;
-use crate::run::{Git, Identity, Ran};
+use crate::identity::Identity;
+use crate::run::{Git, Ran};
 use crate::{fault, given, parse};
 use bytes::Bytes;
 use octo_toolkit::fs::Read;
@@ -76,6 +77,21 @@ impl Tool for ApplyPatch {
             return Err(misfit(&named));
         }
         let files = files(&named);
+        // A rename has another name on the other side.
+        let other = git
+            .try_run(apply(&[
+                "--numstat",
+                "-z",
+                "--recount",
+                if input.reverse { "--no-reverse" } else { "--reverse" },
+            ]))
+            .await?;
+        if other.code != 0 {
+            return Err(misfit(&other));
+        }
+        for file in self::files(&other) {
+            fs.may_change(&git.repo.top.join(file))?;
+        }
         for file in &files {
             fs.may_change(&git.repo.top.join(file))?;
         }

@@ -22,6 +22,8 @@ pub struct Command {
     paths: Option<Vec<Pathspec>>,
     /// Some subcommands take no `--end-of-options`; their words cannot begin with a dash either way.
     ends: bool,
+    /// `stash` uses patterns itself; its paths are each marked as literal instead.
+    pub marks_paths: bool,
     pub stdin: Option<Bytes>,
     pub reach: Reach,
     pub writes: bool,
@@ -39,6 +41,7 @@ impl Command {
             words: Vec::new(),
             paths: None,
             ends: true,
+            marks_paths: sub == "stash",
             stdin: None,
             reach: Reach::Nothing,
             writes: false,
@@ -121,6 +124,10 @@ impl Command {
         self
     }
 
+    pub fn is(&self, sub: &str) -> bool {
+        self.sub == sub
+    }
+
     /// From the subcommand on.
     pub fn argv(&self) -> Vec<OsString> {
         let mut argv: Vec<OsString> = vec![self.sub.into()];
@@ -131,7 +138,8 @@ impl Command {
         argv.extend(self.words.iter().map(OsString::from));
         if let Some(paths) = &self.paths {
             argv.push("--".into());
-            argv.extend(paths.iter().map(|path| OsString::from(path.as_str())));
+            let mark = if self.marks_paths { ":(literal)" } else { "" };
+            argv.extend(paths.iter().map(|path| OsString::from(format!("{mark}{}", path.as_str()))));
         }
         argv
     }

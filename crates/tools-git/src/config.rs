@@ -1,7 +1,11 @@
-//! The repository's own configuration is data of strangers. Whatever in it could start a program is taken back by an
-//! override; only settings that are known to be harmless stay as they are.
+//! The repository's own configuration is data of strangers. The hub reads it once and writes down, for git, only what is
+//! known to be harmless: nothing else is in force.
 
 use octo_toolkit::ToolError;
+
+mod text;
+
+pub use text::{parse, print};
 
 /// One setting, its name with section and variable in lower case, as git lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,7 +15,7 @@ pub struct Entry {
 }
 
 /// The answer of `git config --list -z`.
-pub fn parse(listing: &[u8]) -> Vec<Entry> {
+pub fn listed(listing: &[u8]) -> Vec<Entry> {
     listing
         .split(|byte| *byte == 0)
         .filter(|entry| !entry.is_empty())
@@ -26,19 +30,20 @@ pub fn parse(listing: &[u8]) -> Vec<Entry> {
 /// What follows from a configuration.
 #[derive(Debug, Clone, Default)]
 pub struct Guard {
-    /// `-c key=value` for each setting that must not have its say.
-    pub overrides: Vec<(String, String)>,
-    /// Settings that cannot be overridden and matter only when another repository is reached.
+    /// Settings that stay in force.
+    pub kept: Vec<Entry>,
+    /// Settings that do not, and matter when another repository is reached: the caller is told.
     pub remote_faults: Vec<String>,
     /// Addresses are rewritten, so a checked path may become another one.
     pub rewrites: bool,
-    /// Other settings may hold as soon as another branch is checked out.
-    pub by_branch: bool,
 }
 
 enum Verdict {
     Harmless,
-    Override(&'static str),
+    /// Not in force. In a nested repository, whose configuration git reads by itself, this value takes its place.
+    Drop(&'static str),
+    /// Not in force, and starts nothing in a nested repository either.
+    Unused,
     RemoteFault,
     Rewrite,
 }
@@ -46,32 +51,44 @@ enum Verdict {
 /// More would not fit on a command line, and nobody has that many.
 const MOST: usize = 400;
 
-pub fn guard(entries: &[Entry]) -> Result<Guard, ToolError> {
+pub fn guard(entries: &[Entry]) -> Guard {
     let mut guard = Guard::default();
     for entry in entries {
-        let key = &entry.key;
-        guard.by_branch |= key.starts_with("includeif.onbranch:");
-        match verdict(key) {
-            Verdict::Harmless => {}
-            Verdict::RemoteFault => guard.remote_faults.push(key.clone()),
-            Verdict::Rewrite => guard.rewrites = true,
-            Verdict::Override(value) => {
-                if key.contains('=') || key.chars().any(char::is_control) || guard.overrides.len() >= MOST {
-                    return Err(ToolError::denied("The repository's configuration cannot be made harmless.")
-                        .hint("Ask the operator to look at .git/config for settings that start programs.")
-                        .detail(key));
-                }
-                let fresh = (key.clone(), value.to_owned());
-                if !guard.overrides.contains(&fresh) {
-                    guard.overrides.push(fresh);
-                }
+        match verdict(&entry.key) {
+            Verdict::Drop(_) | Verdict::Unused => continue,
+            Verdict::RemoteFault => {
+                guard.remote_faults.push(entry.key.clone());
+                continue;
             }
+            Verdict::Rewrite => guard.rewrites = true,
+            Verdict::Harmless => {}
         }
+        guard.kept.push(entry.clone());
     }
-    Ok(guard)
+    guard
 }
 
-/// Sections of plain values, and sections that nothing which we run ever reads.
+/// `-c key=value` for each setting of a nested repository that must not have its say there.
+pub fn overrides(entries: &[Entry]) -> Result<Vec<(String, String)>, ToolError> {
+    let mut all: Vec<(String, String)> = Vec::new();
+    for Entry { key, .. } in entries {
+        let Verdict::Drop(value) = verdict(key) else { continue };
+        if key.contains('=') || key.chars().any(char::is_control) || all.len() >= MOST {
+            return Err(ToolError::denied(
+                "The configuration of a nested repository cannot be made harmless.",
+            )
+            .hint("Look in its .git/config for settings that start programs.")
+            .detail(key));
+        }
+        let fresh = (key.clone(), value.to_owned());
+        if !all.contains(&fresh) {
+            all.push(fresh);
+        }
+    }
+    Ok(all)
+}
+
+/// Sections of plain values.
 const PLAIN: &[&str] = &[
     "advice",
     "add",
@@ -85,47 +102,49 @@ const PLAIN: &[&str] = &[
     "commitgraph",
     "committer",
     "completion",
-    "extensions",
     "feature",
-    "fetch",
-    "fsck",
     "grep",
     "i18n",
-    "include",
-    "includeif",
     "index",
-    "lfs",
     "log",
-    "lsrefs",
-    "maintenance",
     "merge",
     "notes",
     "pack",
     "pretty",
-    "protocol",
     "pull",
     "push",
-    "rebase",
-    "receive",
     "reftable",
     "repack",
     "rerere",
     "reset",
     "revert",
-    "safe",
     "showbranch",
     "sparse",
     "splitindex",
-    "ssh",
     "stash",
     "status",
-    "submodule",
     "tag",
-    "transfer",
-    // Its hook counts only outside the repository's own settings.
-    "uploadpack",
     "user",
     "versionsort",
+];
+
+/// Sections that a repository does not decide about: what it may reach, what it includes, what runs by itself.
+const UNUSED: &[&str] = &[
+    "fetch",
+    "fsck",
+    "include",
+    "includeif",
+    "lfs",
+    "lsrefs",
+    "maintenance",
+    "protocol",
+    "rebase",
+    "receive",
+    "safe",
+    "ssh",
+    "submodule",
+    "transfer",
+    "uploadpack",
     "worktree",
 ];
 
@@ -176,8 +195,6 @@ const CORE: &[&str] = &[
     "usereplacerefs",
     "warnambiguousrefs",
     "whitespace",
-    // The work tree is given by the environment, which goes first.
-    "worktree",
 ];
 
 const DIFF: &[&str] = &[
@@ -228,6 +245,12 @@ const REMOTE: &[&str] = &[
     "url",
 ];
 
+const FETCH: &[&str] =
+    &["fsckobjects", "output", "prune", "prunetags", "showforcedupdates", "writecommitgraph"];
+
+const REBASE: &[&str] =
+    &["abbreviatecommands", "autosquash", "autostash", "forkpoint", "rebasemerges", "stat"];
+
 const HTTP: &[&str] = &[
     "emptyauth",
     "extraheader",
@@ -248,24 +271,31 @@ fn verdict(key: &str) -> Verdict {
     let (section, rest) = key.split_once('.').unwrap_or((key, ""));
     let (sub, name) = rest.rsplit_once('.').unwrap_or(("", rest));
     match (section, name) {
+        // It would add a file that is not looked at here.
+        ("extensions", "worktreeconfig") | ("core", "worktree") => Verdict::Unused,
+        // git refuses by itself those that it does not know.
+        ("extensions", _) => Verdict::Harmless,
+        ("fetch", name) if FETCH.contains(&name) => Verdict::Harmless,
+        ("rebase", name) if REBASE.contains(&name) => Verdict::Harmless,
+        ("submodule", "url" | "active" | "branch") => Verdict::Harmless,
         ("core", name) if CORE.contains(&name) => Verdict::Harmless,
-        ("diff", "orderfile") => Verdict::Override("/dev/null"),
+        ("diff", "orderfile") => Verdict::Drop("/dev/null"),
         ("diff", name) if DIFF.contains(&name) => Verdict::Harmless,
-        ("filter", "required") => Verdict::Override("false"),
+        ("filter", "required") => Verdict::Drop("false"),
         // An empty driver would quietly prefer one side; one that fails leaves a conflict to look at.
-        ("merge", "driver") => Verdict::Override("false"),
-        ("merge", "tool" | "guitool") => Verdict::Override(""),
-        ("log", "showsignature") | ("pager", _) => Verdict::Override("false"),
-        ("branch", "mergeoptions") | ("mailmap", "file") => Verdict::Override(""),
-        ("submodule", "update") => Verdict::Override("none"),
-        ("submodule", "ignore") => Verdict::Override("dirty"),
+        ("merge", "driver") => Verdict::Drop("false"),
+        ("merge", "tool" | "guitool") => Verdict::Drop(""),
+        ("log", "showsignature") | ("pager", _) => Verdict::Drop("false"),
+        ("branch", "mergeoptions") | ("mailmap", "file") => Verdict::Drop(""),
+        ("submodule", "update") => Verdict::Drop("none"),
+        ("submodule", "ignore") => Verdict::Drop("dirty"),
         ("remote", name) if REMOTE.contains(&name) || (sub.is_empty() && name == "pushdefault") => {
             Verdict::Harmless
         }
         // A group of remotes goes before the remote of that name.
         ("remote" | "remotes", _) => Verdict::RemoteFault,
-        ("http", "sslverify") => Verdict::Override("true"),
-        ("http", "followredirects") => Verdict::Override("initial"),
+        ("http", "sslverify") => Verdict::Drop("true"),
+        ("http", "followredirects") => Verdict::Drop("initial"),
         ("http", name) if HTTP.contains(&name) => Verdict::Harmless,
         ("http", _) => Verdict::RemoteFault,
         ("url", _) if is_plain_base(sub) => Verdict::Rewrite,
@@ -277,7 +307,8 @@ fn verdict(key: &str) -> Verdict {
         ("blame", name) if name != "ignorerevsfile" => Verdict::Harmless,
         ("mailmap", "blob") => Verdict::Harmless,
         (section, _) if PLAIN.contains(&section) => Verdict::Harmless,
-        _ => Verdict::Override(""),
+        (section, _) if UNUSED.contains(&section) => Verdict::Unused,
+        _ => Verdict::Drop(""),
     }
 }
 
@@ -296,13 +327,13 @@ mod tests {
 
     #[test]
     fn listings_keep_values_with_lines() {
-        let entries = parse(b"user.name\nA\nB\0core.bare\0remote.origin.url\nx\0");
+        let entries = listed(b"user.name\nA\nB\0core.bare\0remote.origin.url\nx\0");
         let told: Vec<_> = entries.iter().map(|e| (e.key.as_str(), e.value.as_str())).collect();
         assert_eq!(told, [("user.name", "A\nB"), ("core.bare", ""), ("remote.origin.url", "x")]);
     }
 
     #[test]
-    fn programs_are_overridden() {
+    fn programs_are_not_in_force() {
         let rows = [
             ("filter.lfs.clean", ""),
             ("filter.lfs.smudge", ""),
@@ -331,9 +362,27 @@ mod tests {
             ("brandnew.thing", ""),
         ];
         for (key, value) in rows {
-            let guard = guard(&keys(&[key])).unwrap();
-            assert_eq!(guard.overrides, [(key.to_owned(), value.to_owned())], "{key}");
+            assert_eq!(overrides(&keys(&[key])).unwrap(), [(key.to_owned(), value.to_owned())], "{key}");
+            assert!(guard(&keys(&[key])).kept.is_empty(), "{key}");
         }
+    }
+
+    #[test]
+    fn what_a_repository_does_not_decide_is_left_out() {
+        let list = [
+            "include.path",
+            "includeif.onbranch:x.path",
+            "extensions.worktreeconfig",
+            "fetch.bundleuri",
+            "transfer.bundleuri",
+            "rebase.updaterefs",
+            "protocol.ext.allow",
+            "core.worktree",
+            "uploadpack.packobjectshook",
+            "safe.directory",
+        ];
+        assert!(guard(&keys(&list)).kept.is_empty());
+        assert!(overrides(&keys(&list)).unwrap().is_empty());
     }
 
     #[test]
@@ -355,13 +404,13 @@ mod tests {
             "merge.ours.name",
             "submodule.a.url",
             "http.postbuffer",
-            "extensions.worktreeconfig",
+            "extensions.objectformat",
             "init.defaultbranch",
-            "lfs.x.access",
             "gc.auto",
         ];
-        let guard = guard(&keys(&plain)).unwrap();
-        assert!(guard.overrides.is_empty() && guard.remote_faults.is_empty(), "{guard:?}");
+        let entries = keys(&plain);
+        assert_eq!(guard(&entries).kept, entries);
+        assert!(guard(&entries).remote_faults.is_empty() && overrides(&entries).unwrap().is_empty());
     }
 
     #[test]
@@ -376,17 +425,16 @@ mod tests {
             "http.sslcainfo",
             "url.ext::sh.insteadof",
         ];
-        assert_eq!(guard(&keys(&list)).unwrap().remote_faults, list);
-        assert!(guard(&keys(&["url.git@x:.insteadof"])).unwrap().rewrites);
-        assert!(guard(&keys(&["includeif.onbranch:x.path"])).unwrap().by_branch);
+        assert_eq!(guard(&keys(&list)).remote_faults, list);
+        assert!(guard(&keys(&["url.git@x:.insteadof"])).rewrites);
     }
 
     #[test]
     fn names_that_cannot_be_overridden_are_refused() {
-        assert!(guard(&keys(&["filter.a=b.clean"])).is_err());
-        assert!(guard(&keys(&["filter.a\tb.clean"])).is_err());
+        assert!(overrides(&keys(&["filter.a=b.clean"])).is_err());
+        assert!(overrides(&keys(&["filter.a\tb.clean"])).is_err());
         let many: Vec<String> = (0..500).map(|at| format!("filter.f{at}.clean")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
-        assert!(guard(&keys(&many)).is_err());
+        assert!(overrides(&keys(&many)).is_err());
     }
 }

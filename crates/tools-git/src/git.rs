@@ -3,6 +3,8 @@
 mod far;
 mod fill;
 mod fresh;
+mod pull;
+mod touched;
 
 use crate::allow::{self, Asked, Does};
 use crate::command::Command;
@@ -110,6 +112,17 @@ struct Call<'a> {
 impl Call<'_> {
     async fn run(&self, asked: &Asked, path: &WorkPath) -> Result<Output, ToolError> {
         match asked.does() {
+            Does::Commits
+                if asked.row.name == "rebase" && asked.words.len() == 2 && self.settings.allow_commit =>
+            {
+                // git takes the present branch for one of another work tree.
+                let git = Git::open(self.fs, self.exec, self.cx, path).await?;
+                let mut asked = asked.clone();
+                if git.branch().await?.as_ref() == asked.words.last() {
+                    asked.words.pop();
+                }
+                self.commit(&asked, path).await
+            }
             Does::Inits => self.init(asked, path).await,
             Does::Clones => self.clone_into(asked, path).await,
             Does::Reads => {
@@ -118,23 +131,25 @@ impl Call<'_> {
             }
             Does::Writes => {
                 let git = self.open_to_write(path).await?;
-                self.finish(&git, fill::local(&git, asked)?, &Route::Nowhere).await
+                let command = fill::local(&git, asked)?;
+                touched::check(&git, asked).await?;
+                self.finish(&git, command, &Route::Nowhere).await
             }
-            Does::Commits if self.settings.allow_commit => {
-                let git = self.open_to_write(path).await?;
-                if asked.row.name == "rebase" && asked.has(&["--continue", "--skip"]) {
-                    git.refuse_commands_of_rebase().await?;
-                }
-                let mut output = self.finish(&git, fill::local(&git, asked)?, &Route::Nowhere).await?;
-                output.note =
-                    git.repo.hooks.then(|| "The repository has hooks; they were not run.".to_owned());
-                Ok(output)
-            }
+            Does::Commits if self.settings.allow_commit => self.commit(asked, path).await,
             Does::Commits => self.would_commit(asked, path).await,
             Does::Pulls if !self.settings.allow_commit => self.would_commit(asked, path).await,
             Does::Pushes if !self.settings.allow_push => self.would_push(asked, path).await,
             Does::Fetches | Does::Pulls | Does::Pushes => self.reach(asked, path).await,
         }
+    }
+
+    async fn commit(&self, asked: &Asked, path: &WorkPath) -> Result<Output, ToolError> {
+        let git = self.open_to_write(path).await?;
+        let command = fill::local(&git, asked)?;
+        touched::check(&git, asked).await?;
+        let mut output = self.finish(&git, command, &Route::Nowhere).await?;
+        output.note = git.repo.hooks.then(|| "The repository has hooks; they were not run.".to_owned());
+        Ok(output)
     }
 
     async fn open_to_write(&self, path: &WorkPath) -> Result<Git, ToolError> {

@@ -13,17 +13,22 @@ mod fault;
 mod git;
 mod given;
 mod hunks;
+mod identity;
 mod log;
 mod parse;
 mod push;
 mod remote;
 mod repo;
 mod run;
+mod sequence;
+mod shadow;
 mod show;
 mod ssh_public_key;
 mod status;
 mod url;
 mod value;
+
+pub use identity::Person;
 
 use octo_toolkit::fs::Read;
 use octo_toolkit::{Exec, Fs, Net, SshKey, Toolbox};
@@ -40,11 +45,17 @@ pub struct Settings {
     pub allow_push: bool,
     pub user_name: Option<String>,
     pub user_email: Option<String>,
+    /// Whose commits they are where neither these settings nor the repository say it.
+    pub person: Person,
 }
 
 impl Settings {
-    fn identity(&self) -> run::Identity {
-        run::Identity { name: self.user_name.clone(), email: self.user_email.clone() }
+    fn identity(&self) -> identity::Identity {
+        identity::Identity {
+            name: self.user_name.clone(),
+            email: self.user_email.clone(),
+            person: self.person.clone(),
+        }
     }
 }
 

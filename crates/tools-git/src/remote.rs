@@ -48,7 +48,7 @@ pub enum Direction {
 pub fn addresses(git: &Git, remote: &RemoteName, direction: Direction) -> Result<Vec<String>, ToolError> {
     let of = |name: &str| -> Vec<String> {
         let key = format!("remote.{}.{name}", remote.as_str());
-        git.config.iter().filter(|entry| entry.key == key).map(|entry| entry.value.clone()).collect()
+        git.guard.kept.iter().filter(|entry| entry.key == key).map(|entry| entry.value.clone()).collect()
     };
     let push = if direction == Direction::Push { of("pushurl") } else { Vec::new() };
     let urls = if push.is_empty() { of("url") } else { push };
@@ -113,15 +113,17 @@ impl Asker<'_> {
             return Err(ToolError::not_found("There is no repository in this folder itself.")
                 .hint("Name the repository's own folder."));
         }
+        let shadow = other.shadow().ok_or_else(|| ToolError::internal("a repository without settings"))?;
         let serve = |program: &str| {
-            let settings: Vec<String> = safe_settings(&other.guard.overrides)
+            let settings: Vec<String> = safe_settings(&[])
                 .map(|(key, value)| format!("-c {}", quoted(&format!("{key}={value}"))))
                 .collect();
-            Checked::new(format!("git {} {program}", settings.join(" ")))
+            let common = quoted(&shadow.path().to_string_lossy());
+            Checked::new(format!("GIT_COMMON_DIR={common} git {} {program}", settings.join(" ")))
         };
         Ok(Way {
             reach: Reach::Local,
-            route: Route::Nowhere,
+            route: Route::Within(Arc::clone(&shadow)),
             address: Checked::new(real_path(&other.repo.top).to_string_lossy()),
             upload_pack: serve("upload-pack"),
             receive_pack: serve("receive-pack"),
@@ -176,6 +178,7 @@ impl Asker<'_> {
             network: true,
             writes: false,
             readable: Vec::new(),
+            writable: Vec::new(),
             on_output: None,
         };
         let shown = start(self.exec, self.cx, job).await?;

@@ -1,5 +1,6 @@
 //! Where a repository is. Everything that git would follow out of the workspace is refused before git runs.
 
+use crate::config::{self, Entry};
 use crate::value::Pathspec;
 use octo_toolkit::fs::{EntryKind, Read};
 use octo_toolkit::{Fs, Kind, Place, ToolError, WorkPath};
@@ -11,6 +12,11 @@ pub struct Repo {
     /// The top of the work tree, or the repository itself when it is bare.
     pub top: Place,
     pub git_dir: PathBuf,
+    /// Where the settings, objects and branches are: another folder when this is one of several work trees.
+    pub common_dir: PathBuf,
+    pub settings: Vec<Entry>,
+    /// What stands in the common folder.
+    pub present: Vec<String>,
     pub bare: bool,
     /// The folder that the caller named, relative to the top.
     pub prefix: PathBuf,
@@ -20,6 +26,8 @@ pub struct Repo {
 
 /// Files in `.git` that are read are short.
 const SHORT: u64 = 65_536;
+/// Bytes of a configuration file.
+const SETTINGS: u64 = 1 << 20;
 
 /// Entries of a git folder that git follows when they are links.
 const FOLLOWED: [&str; 14] = [
@@ -59,9 +67,19 @@ impl Repo {
             let folder = at_root(fs, &start, &here)?;
             if let Some(found) = git_folder(fs, &folder)? {
                 let bare = found.inside() == folder.inside() && found.root().path == folder.root().path;
-                check(fs, &found, 0)?;
-                let hooks = has_hooks(fs, &found);
-                return Ok(Self { git_dir: real_path(&found), top: folder, bare, prefix, hooks });
+                let common = check(fs, &found, 0)?;
+                let hooks = has_hooks(fs, &common);
+                let entries = fs.open_folder(&common).and_then(|folder| folder.entries()).map_err(strayed)?;
+                return Ok(Self {
+                    git_dir: real_path(&found),
+                    common_dir: real_path(&common),
+                    settings: settings(fs, &found, &common)?,
+                    present: entries.iter().map(|entry| entry.name.to_string_lossy().into_owned()).collect(),
+                    top: folder,
+                    bare,
+                    prefix,
+                    hooks,
+                });
             }
             let Some(name) = here.file_name().map(PathBuf::from) else {
                 return Err(no_repository(path));
@@ -131,7 +149,7 @@ fn outside(text: &str) -> ToolError {
 }
 
 fn no_repository(path: &WorkPath) -> ToolError {
-    ToolError::not_found(format!("There is no git repository at {path}."))
+    ToolError::not_found(format!("There is no git repository at `{path}`."))
         .hint("Give the repository's folder as repo_path, or make one with `git`, command init.")
 }
 
@@ -165,8 +183,23 @@ fn is_bare(fs: &Fs<Read>, folder: &Place) -> Result<bool, ToolError> {
         && holds("refs", EntryKind::Folder)?)
 }
 
-/// Refuses a git folder parts of which are elsewhere than beneath a root.
-fn check(fs: &Fs<Read>, git: &Place, depth: usize) -> Result<(), ToolError> {
+/// The repository's settings, read once. Files that they include are not read.
+fn settings(fs: &Fs<Read>, git: &Place, common: &Place) -> Result<Vec<Entry>, ToolError> {
+    let of = |place: &Place| match fs.read(place, SETTINGS) {
+        Ok((bytes, _)) => config::parse(&String::from_utf8_lossy(&bytes)),
+        Err(error) if error.kind == Kind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(strayed(error)),
+    };
+    let mut all = of(&common.join("config"))?;
+    let on = |entry: &Entry| entry.key == "extensions.worktreeconfig" && entry.value != "false";
+    if all.iter().any(on) {
+        all.extend(of(&git.join("config.worktree"))?);
+    }
+    Ok(all)
+}
+
+/// The common folder of a git folder; refuses one parts of which are elsewhere than beneath a root.
+fn check(fs: &Fs<Read>, git: &Place, depth: usize) -> Result<Place, ToolError> {
     for name in FOLLOWED {
         let place = git.join(name);
         if kind(fs, &place)? == Some(EntryKind::Symlink) {
@@ -180,7 +213,7 @@ fn check(fs: &Fs<Read>, git: &Place, depth: usize) -> Result<(), ToolError> {
     match read(fs, &git.join("commondir"))? {
         Some(text) if depth < 3 => check(fs, &follow(fs, git, text.trim_end())?, depth + 1),
         Some(_) => Err(strayed(ToolError::invalid("too deep"))),
-        None => Ok(()),
+        None => Ok(git.clone()),
     }
 }
 

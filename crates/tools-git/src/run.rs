@@ -3,15 +3,18 @@
 use crate::command::{Command, Reach};
 use crate::config::{self, Entry, Guard};
 use crate::fault;
+use crate::identity::Identity;
 use crate::parse;
 use crate::repo::{Repo, real_path};
+use crate::shadow::{Setting, Shadow};
+use crate::value::Checked;
 use octo_toolkit::exec::{Captured, Exit, Job, Program};
 use octo_toolkit::fs::Read;
 use octo_toolkit::net::{Gate, Relay};
 use octo_toolkit::{Cx, Exec, Fs, Kind, Place, ToolError, WorkPath};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Settings that hold for every run. They stand last on the command line, so nothing overrides them.
@@ -45,6 +48,15 @@ pub const SETTINGS: &[(&str, &str)] = &[
     ("fetch.recurseSubmodules", "false"),
     ("push.recurseSubmodules", "no"),
     ("diff.ignoreSubmodules", "dirty"),
+    ("diff.submodule", "short"),
+    ("status.submoduleSummary", "false"),
+    ("diff.external", ""),
+    ("core.sshCommand", "false"),
+    ("protocol.ext.allow", "never"),
+    ("transfer.bundleURI", "false"),
+    ("rebase.backend", "merge"),
+    ("rebase.updateRefs", "false"),
+    ("rerere.autoUpdate", "false"),
     ("gc.auto", "0"),
     ("maintenance.auto", "false"),
     ("init.templateDir", ""),
@@ -56,6 +68,8 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("GIT_CONFIG_NOSYSTEM", "1"),
     ("GIT_CONFIG_GLOBAL", "/dev/null"),
     ("GIT_ATTR_NOSYSTEM", "1"),
+    // A missing object is not fetched behind our back.
+    ("GIT_NO_LAZY_FETCH", "1"),
     ("GIT_TERMINAL_PROMPT", "0"),
     ("GIT_ASKPASS", "true"),
     ("SSH_ASKPASS", "true"),
@@ -69,9 +83,7 @@ const ENVIRONMENT: &[(&str, &str)] = &[
 ];
 
 /// Bytes of the list of files that is looked through: half a million files.
-const LISTING: usize = 64 << 20;
-/// Bytes of a rebase's list that is looked through.
-const TODO: u64 = 16 << 20;
+pub const LISTING: usize = 64 << 20;
 /// Repositories within one, and how deep.
 const INNER: usize = 64;
 const DEEPEST: usize = 3;
@@ -81,6 +93,8 @@ const DEEPEST: usize = 3;
 pub enum Route {
     #[default]
     Nowhere,
+    /// Another repository of the workspace, with settings written by the hub as well.
+    Within(Arc<Shadow>),
     /// Every request, redirects included, goes through a proxy of the hub.
     Web(Arc<Gate>),
     Ssh {
@@ -99,7 +113,7 @@ impl Route {
     fn environment(&self) -> Vec<(&'static str, String)> {
         let ssh = |command: &str| ("GIT_SSH_COMMAND", command.to_owned());
         match self {
-            Self::Nowhere => vec![ssh("false")],
+            Self::Nowhere | Self::Within(_) => vec![ssh("false")],
             // These stand before what git adds, and the first of two options counts.
             Self::Ssh { command, relay, .. } => {
                 vec![ssh(&format!("{command} -o HostName={NEAR} -o Port={}", relay.port()))]
@@ -119,6 +133,7 @@ impl Route {
     fn protocols(&self) -> &'static str {
         match self {
             Self::Nowhere => "none",
+            Self::Within(_) => "file",
             Self::Web(_) => "https:http",
             Self::Ssh { .. } => "ssh",
         }
@@ -127,7 +142,14 @@ impl Route {
     fn readable(&self) -> Vec<PathBuf> {
         match self {
             Self::Ssh { readable, .. } => readable.clone(),
-            Self::Nowhere | Self::Web(_) => Vec::new(),
+            Self::Nowhere | Self::Within(_) | Self::Web(_) => Vec::new(),
+        }
+    }
+
+    fn shadow(&self) -> Option<&Shadow> {
+        match self {
+            Self::Within(shadow) => Some(shadow),
+            Self::Nowhere | Self::Web(_) | Self::Ssh { .. } => None,
         }
     }
 }
@@ -160,17 +182,22 @@ pub struct Site {
     pub git_dir: Option<PathBuf>,
     pub work_tree: Option<PathBuf>,
     pub overrides: Vec<(String, String)>,
+    /// Where git takes its settings from.
+    pub shadow: Option<Arc<Shadow>>,
 }
 
 impl Site {
     pub fn folder(exec: &Exec, cx: &Cx, cwd: Place) -> Self {
         let (exec, cx) = (exec.clone(), cx.clone());
-        Self { exec, cx, cwd, git_dir: None, work_tree: None, overrides: Vec::new() }
+        Self { exec, cx, cwd, git_dir: None, work_tree: None, overrides: Vec::new(), shadow: None }
     }
 
     fn argv(&self, command: &Command) -> Vec<OsString> {
         let mut argv: Vec<OsString> = vec!["git".into()];
-        argv.extend(["--no-pager", "--literal-pathspecs"].map(OsString::from));
+        argv.push("--no-pager".into());
+        if !command.marks_paths {
+            argv.push("--literal-pathspecs".into());
+        }
         if !command.writes {
             argv.push("--no-optional-locks".into());
         }
@@ -195,9 +222,6 @@ impl Site {
             set(name, value);
         }
         set("GIT_OPTIONAL_LOCKS", if command.writes { "1" } else { "0" }.to_owned());
-        if command.reach == Reach::Nothing {
-            set("GIT_NO_LAZY_FETCH", "1".to_owned());
-        }
         let lossy = |path: &PathBuf| path.to_string_lossy().into_owned();
         if let Some(parent) = self.cwd.root().path.parent() {
             set("GIT_CEILING_DIRECTORIES", parent.to_string_lossy().into_owned());
@@ -205,26 +229,112 @@ impl Site {
         if let Some(git_dir) = &self.git_dir {
             set("GIT_DIR", lossy(git_dir));
         }
-        if let Some(work_tree) = &self.work_tree {
-            set("GIT_WORK_TREE", lossy(work_tree));
+        if let Some(shadow) = &self.shadow {
+            set("GIT_COMMON_DIR", lossy(&shadow.path()));
         }
+        // What talks to another repository has no work tree: there is nothing to check out, and no filter to run.
+        match &self.work_tree {
+            Some(work_tree) if command.reach == Reach::Nothing => set("GIT_WORK_TREE", lossy(work_tree)),
+            _ => set("GIT_IMPLICIT_WORK_TREE", "0".to_owned()),
+        };
         env
     }
 
     /// Runs to the end, whatever the end is.
     pub async fn run(&self, command: Command, route: &Route) -> Result<Ran, ToolError> {
-        let job = Job {
-            program: Program::Argv(self.argv(&command)),
+        let writes = command.writes;
+        let lists_work_trees = command.is("worktree");
+        let mut ran = self.once(command, route).await?;
+        if let Some(shadow) = &self.shadow {
+            ran.err = shadow.told(&ran.err);
+            if lists_work_trees {
+                ran.out = shadow.told(&ran.text()).into_bytes();
+            }
+            if writes {
+                self.hand_over(shadow).await?;
+            }
+        }
+        Ok(ran)
+    }
+
+    /// What git has written down in the hub's folder goes to the repository: remotes, what branches follow, and the name of
+    /// the branch where that was changed from another work tree.
+    async fn hand_over(&self, shadow: &Shadow) -> Result<(), ToolError> {
+        let changes = shadow.changes()?;
+        let file = Checked::new(shadow.real().join("config").to_string_lossy());
+        let config = |action: &'static str| Command::write("config").set("--file", &file).flag(action);
+        for change in changes.settings {
+            match change {
+                Setting::RemoveSection(name) => {
+                    let command = config("--remove-section").word(&Checked::new(name));
+                    self.once(command, &Route::Nowhere).await?;
+                }
+                Setting::Replace { key, values } => {
+                    let key = Checked::new(key);
+                    self.once(config("--unset-all").word(&key), &Route::Nowhere).await?;
+                    for value in values {
+                        let command = config("--add").word(&key).word(&Checked::new(value));
+                        let ran = self.once(command, &Route::Nowhere).await?;
+                        if ran.code != 0 {
+                            return Err(fault::of(&ran));
+                        }
+                    }
+                }
+            }
+        }
+        if let Some(branch) = changes.head {
+            let main = Self {
+                exec: self.exec.clone(),
+                cx: self.cx.clone(),
+                cwd: self.cwd.clone(),
+                git_dir: Some(shadow.real().to_owned()),
+                work_tree: None,
+                overrides: Vec::new(),
+                shadow: self.shadow.clone(),
+            };
+            let command = Command::write("symbolic-ref").flag("HEAD").word(&Checked::new(branch));
+            main.once(command, &Route::Nowhere).await?;
+        }
+        if changes.unshallowed {
+            self.remove(&shadow.real().join("shallow")).await?;
+        }
+        Ok(())
+    }
+
+    /// Removes what git has left behind.
+    pub async fn remove(&self, path: &Path) -> Result<(), ToolError> {
+        let argv = vec!["rm".into(), "-rf".into(), "--".into(), path.as_os_str().to_owned()];
+        start(&self.exec, &self.cx, self.job(argv, BTreeMap::new())).await.map(drop)
+    }
+
+    /// A program that changes files of the repository.
+    fn job(&self, argv: Vec<OsString>, env: BTreeMap<String, String>) -> Job {
+        Job {
+            program: Program::Argv(argv),
             cwd: self.cwd.clone(),
-            env: self.environment(&command, route),
-            stdin: command.stdin.clone(),
+            env,
+            stdin: None,
             timeout: self.cx.time_left(),
+            keep: 65_536,
+            network: false,
+            writes: true,
+            readable: Vec::new(),
+            writable: Vec::new(),
+            on_output: None,
+        }
+    }
+
+    async fn once(&self, command: Command, route: &Route) -> Result<Ran, ToolError> {
+        let shadows = self.shadow.as_deref().into_iter().chain(route.shadow());
+        let job = Job {
+            stdin: command.stdin.clone(),
             // Only the beginning is of use, and half of what is kept is the end.
             keep: command.keep.saturating_mul(2),
             network: command.reach == Reach::Network,
             writes: command.writes,
             readable: route.readable(),
-            on_output: None,
+            writable: shadows.map(|shadow| shadow.folder().to_owned()).collect(),
+            ..self.job(self.argv(&command), self.environment(&command, route))
         };
         start(&self.exec, &self.cx, job).await
     }
@@ -271,7 +381,6 @@ pub fn safe_settings(overrides: &[(String, String)]) -> impl Iterator<Item = (&s
 pub struct Git {
     pub fs: Fs<Read>,
     pub repo: Repo,
-    pub config: Vec<Entry>,
     pub guard: Guard,
     site: Site,
 }
@@ -281,25 +390,23 @@ impl Git {
     pub async fn open(fs: &Fs<Read>, exec: &Exec, cx: &Cx, path: &WorkPath) -> Result<Self, ToolError> {
         let path = path.clone();
         let repo = fs.run(move |fs| Repo::find(fs, &path)).await?;
-        let mut site = Site::folder(exec, cx, repo.top.clone());
-        site.git_dir = Some(repo.git_dir.clone());
-        site.work_tree = (!repo.bare).then(|| real_path(&repo.top));
-        let list = Command::read("config").flags(&["--list", "-z", "--includes"]);
-        let listed = site.run(list, &Route::Nowhere).await?;
-        if listed.code != 0 || listed.cut {
-            return Err(fault::of(&listed));
-        }
-        // What git lists from our own command line comes last and is not the repository's.
-        let mut config = config::parse(&listed.out);
-        config.truncate(config.len().saturating_sub(SETTINGS.len()));
-        let guard = config::guard(&config)?;
+        let guard = config::guard(&repo.settings);
         // A work tree beside it counts only where none is given; with one, the repository is not bare.
-        if repo.bare && config.iter().any(|entry| entry.key == "core.worktree") {
+        if repo.bare && repo.settings.iter().any(|entry| entry.key == "core.worktree") {
             return Err(ToolError::denied("This repository names a work tree somewhere else.")
                 .hint("Remove core.worktree from its config, or work where its .git folder is."));
         }
-        site.overrides.clone_from(&guard.overrides);
-        Ok(Self { fs: fs.clone(), repo, config, guard, site })
+        let is_there = |name: &str| repo.present.iter().any(|present| present == name);
+        let mut settings = guard.kept.clone();
+        settings.retain(|entry| {
+            entry.key != "core.bare" && (is_there("rr-cache") || !entry.key.starts_with("rerere."))
+        });
+        settings.push(Entry { key: "core.bare".to_owned(), value: repo.bare.to_string() });
+        let mut site = Site::folder(exec, cx, repo.top.clone());
+        site.git_dir = Some(repo.git_dir.clone());
+        site.work_tree = (!repo.bare).then(|| real_path(&repo.top));
+        site.shadow = Some(Arc::new(Shadow::new(exec, &repo.common_dir, settings, is_there)?));
+        Ok(Self { fs: fs.clone(), repo, guard, site })
     }
 
     /// The same for a call that changes something.
@@ -312,11 +419,7 @@ impl Git {
     ) -> Result<Self, ToolError> {
         let mut git = Self::open(fs, exec, cx, path).await?;
         git.repo.must_be_writable()?;
-        if git.guard.by_branch {
-            return Err(ToolError::denied("The repository's configuration depends on the branch.")
-                .hint("Remove includeIf.onbranch from .git/config, or only read here."));
-        }
-        git.site.overrides.extend(who.settings(&git.config));
+        git.site.overrides.extend(who.settings(&git.guard.kept));
         if !git.repo.bare {
             let inner = git.inner_overrides(0).await?;
             git.site.overrides.extend(inner);
@@ -326,6 +429,11 @@ impl Git {
 
     pub fn exec(&self) -> &Exec {
         &self.site.exec
+    }
+
+    /// The settings that git works with here.
+    pub fn shadow(&self) -> Option<Arc<Shadow>> {
+        self.site.shadow.clone()
     }
 
     pub fn cx(&self) -> &Cx {
@@ -352,34 +460,32 @@ impl Git {
             }
             let path = WorkPath::from(real_path(&place).to_string_lossy().as_ref());
             let other = Self::open(&self.fs, &self.site.exec, &self.site.cx, &path).await?;
-            if depth >= DEEPEST || other.guard.by_branch {
+            let settings = other.settings_by_git().await?;
+            let by_branch = settings.iter().any(|entry| entry.key.starts_with("includeif.onbranch:"));
+            if depth >= DEEPEST || by_branch {
                 return Err(ToolError::denied("A repository within this one cannot be made harmless.")
                     .hint("Only reading works here."));
             }
             all.extend(Box::pin(other.inner_overrides(depth + 1)).await?);
-            all.extend(other.guard.overrides);
+            all.extend(config::overrides(&settings)?);
         }
         Ok(all)
     }
 
-    /// The list of a rebase that was begun elsewhere may hold commands for the shell; it is not continued then.
-    pub async fn refuse_commands_of_rebase(&self) -> Result<(), ToolError> {
-        let path = self.repo.git_dir.join("rebase-merge/git-rebase-todo");
-        let read = self.fs.run(move |fs| {
-            let place = fs.place(&WorkPath::from(path.to_string_lossy().as_ref()))?;
-            fs.read(&place, TODO).map(|(bytes, _)| bytes)
-        });
-        let list = match read.await {
-            Ok(list) => String::from_utf8_lossy(&list).into_owned(),
-            Err(error) if error.kind == Kind::NotFound => return Ok(()),
-            Err(error) => return Err(error),
-        };
-        let runs = |line: &str| matches!(line.split_ascii_whitespace().next(), Some("exec" | "x"));
-        if !list.lines().any(runs) {
-            return Ok(());
+    /// All that git would take from the repository's own files, included ones too: for a nested repository, which git looks
+    /// into with the settings that it has.
+    async fn settings_by_git(&self) -> Result<Vec<Entry>, ToolError> {
+        let mut site = Site::folder(&self.site.exec, &self.site.cx, self.site.cwd.clone());
+        site.git_dir = Some(self.repo.git_dir.clone());
+        let list = Command::read("config").flags(&["--list", "-z", "--includes"]);
+        let listed = site.run(list, &Route::Nowhere).await?;
+        if listed.code != 0 || listed.cut {
+            return Err(fault::of(&listed));
         }
-        Err(ToolError::denied("The list of this rebase has commands to run (exec), which are not run here.")
-            .hint("Give it up with --abort, or ask the operator to continue it."))
+        // What git lists from our own command line comes last and is not the repository's.
+        let mut settings = config::listed(&listed.out);
+        settings.truncate(settings.len().saturating_sub(SETTINGS.len()));
+        Ok(settings)
     }
 
     /// Runs to the end, whatever the end is.
@@ -399,7 +505,7 @@ impl Git {
 
     /// The last value of a setting.
     pub fn setting(&self, key: &str) -> Option<&str> {
-        self.config.iter().rev().find(|entry| entry.key == key).map(|entry| entry.value.as_str())
+        self.guard.kept.iter().rev().find(|entry| entry.key == key).map(|entry| entry.value.as_str())
     }
 
     /// Whether there is no commit yet.
@@ -415,31 +521,6 @@ impl Git {
     }
 }
 
-/// Who makes commits: the settings, else the repository's own values, else the hub.
-#[derive(Debug, Clone, Default)]
-pub struct Identity {
-    pub name: Option<String>,
-    pub email: Option<String>,
-}
-
-impl Identity {
-    fn settings(&self, config: &[Entry]) -> Vec<(String, String)> {
-        let fill = |key: &str, given: &Option<String>, otherwise: &str| {
-            let known = config.iter().any(|entry| entry.key == key && !entry.value.trim().is_empty());
-            let value = given.clone().or_else(|| (!known).then(|| otherwise.to_owned()));
-            value.map(|value| (key.to_owned(), value))
-        };
-        let name = fill("user.name", &self.name, "octoprox");
-        let email = fill("user.email", &self.email, "octoprox@localhost");
-        name.into_iter().chain(email).collect()
-    }
-
-    /// For folders that are no repository yet.
-    pub fn alone(&self) -> Vec<(String, String)> {
-        self.settings(&[])
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -451,16 +532,5 @@ mod tests {
         assert_eq!(all.first(), Some(&("filter.x.clean", "")));
         assert_eq!(all.get(1), SETTINGS.first());
         assert_eq!(all.len(), SETTINGS.len() + 1);
-    }
-
-    #[test]
-    fn the_identity_is_given_kept_or_made_up() {
-        let entry = |key: &str, value: &str| Entry { key: key.to_owned(), value: value.to_owned() };
-        let own = [entry("user.name", "Ann"), entry("user.email", "a@b")];
-        let given = Identity { name: Some("Bot".to_owned()), email: None };
-        assert_eq!(Identity::default().settings(&own), []);
-        assert_eq!(given.settings(&own), [("user.name".to_owned(), "Bot".to_owned())]);
-        let made_up = Identity::default().alone();
-        assert_eq!(made_up[1], ("user.email".to_owned(), "octoprox@localhost".to_owned()));
     }
 }

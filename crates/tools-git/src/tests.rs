@@ -2,6 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "tests prepare repositories by hand")]
 
+mod attacks;
 mod bounds;
 mod flow;
 mod hostile;
@@ -49,6 +50,11 @@ impl Desk {
     /// Without a sandbox, so that only what the tools do themselves protects.
     pub fn bare(settings: Settings) -> Self {
         Self::with(settings, SandboxChoice::None, Net::default())
+    }
+
+    /// Without a sandbox, and with a way out.
+    pub fn unconfined(net: Net) -> Self {
+        Self::with(allowed(), SandboxChoice::None, net)
     }
 
     fn with(settings: Settings, sandbox: SandboxChoice, net: Net) -> Self {

@@ -107,6 +107,7 @@ impl Shell {
             network,
             writes: true,
             readable: Vec::new(),
+            writable: Vec::new(),
             on_output: Some(Box::new(notices(cx))),
         };
         let done = tokio::select! {

@@ -110,6 +110,7 @@ impl Tool for Start {
             network,
             writes: true,
             readable: Vec::new(),
+            writable: Vec::new(),
             on_output: None,
         };
         let size = input.tty.then_some(Size { rows: input.rows, columns: input.cols });

@@ -24,8 +24,9 @@ impl Exec {
     /// Runs a program to its end. Dropping the future ends it with everything it has started.
     pub async fn run(&self, job: Job) -> Result<Done, ToolError> {
         let begun = Instant::now();
-        let Job { program, cwd, env, stdin, timeout, keep, network, writes, readable, on_output } = job;
-        let order = Order { program, cwd, env, network, writes, readable, tty: false };
+        let Job { program, cwd, env, stdin, timeout, keep, network, writes, readable, writable, on_output } =
+            job;
+        let order = Order { program, cwd, env, network, writes, readable, writable, tty: false };
         let deadline = begun + timeout.min(FOR_EVER);
         let (output, stdout) = output_pipe().map_err(ToolError::internal)?;
         let (errors, stderr) = output_pipe().map_err(ToolError::internal)?;

@@ -23,6 +23,7 @@ impl Exec {
             network,
             writes: true,
             readable: Vec::new(),
+            writable: Vec::new(),
             tty: false,
         };
         let (input, stdin) = input_pipe().map_err(ToolError::internal)?;

@@ -114,8 +114,8 @@ impl Sessions {
     pub async fn start(&self, owner: &Caller, job: Job, tty: Option<Size>) -> Result<String, ToolError> {
         let key = (owner.tenant.clone(), owner.subject.clone());
         self.make_room(&key)?;
-        let Job { program, cwd, env, stdin, timeout, network, writes, readable, .. } = job;
-        let order = Order { program, cwd, env, network, writes, readable, tty: tty.is_some() };
+        let Job { program, cwd, env, stdin, timeout, network, writes, readable, writable, .. } = job;
+        let order = Order { program, cwd, env, network, writes, readable, writable, tty: tty.is_some() };
         let (ends, descriptors) = match tty {
             Some(size) => with_terminal(size),
             None => with_pipes(),

@@ -42,6 +42,7 @@ pub(super) struct Order {
     pub network: bool,
     pub writes: bool,
     pub readable: Vec<PathBuf>,
+    pub writable: Vec<PathBuf>,
     pub tty: bool,
 }
 
@@ -156,7 +157,7 @@ impl Exec {
         Err(format!("a program ended with {ended:?}: {}", said.trim_end()))
     }
 
-    fn scratch_path(&self) -> Result<PathBuf, ToolError> {
+    pub(super) fn scratch_path(&self) -> Result<PathBuf, ToolError> {
         let name = crate::random::hex::<6>().map_err(ToolError::internal)?;
         Ok(self.spec().state.join("exec").join(name))
     }

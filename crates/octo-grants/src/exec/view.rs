@@ -126,8 +126,13 @@ impl View {
         {
             view.table.insert(home.clone(), Seen::Hidden);
         }
-        for path in order.iter().flat_map(|order| &order.readable) {
-            view.add_readable(path)?;
+        if let Some(order) = order {
+            for path in &order.readable {
+                view.add_own(path, false)?;
+            }
+            for path in &order.writable {
+                view.add_own(path, order.writes)?;
+            }
         }
         Ok(view)
     }
@@ -159,12 +164,15 @@ impl View {
     }
 
     /// Something of the hub's own, where no tool can write; what a root shows is seen already.
-    fn add_readable(&mut self, path: &Path) -> Result<(), ToolError> {
+    fn add_own(&mut self, path: &Path, writes: bool) -> Result<(), ToolError> {
         if matches!(self.above(path), Some(Seen::Read(_) | Seen::Write(_))) {
             return Ok(());
         }
         match rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
-            Ok(held) => drop(self.table.insert(path.to_owned(), Seen::Read(Arc::new(held)))),
+            Ok(held) => {
+                let held = Arc::new(held);
+                self.table.insert(path.to_owned(), if writes { Seen::Write(held) } else { Seen::Read(held) });
+            }
             Err(rustix::io::Errno::NOENT) => {}
             Err(errno) => return Err(ToolError::internal(errno)),
         }

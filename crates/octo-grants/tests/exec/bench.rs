@@ -88,6 +88,7 @@ impl Bench {
             network: false,
             writes: true,
             readable: Vec::new(),
+            writable: Vec::new(),
             on_output: None,
         }
     }

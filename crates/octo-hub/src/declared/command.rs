@@ -136,6 +136,7 @@ impl Command {
             network: self.network,
             writes,
             readable: Vec::new(),
+            writable: Vec::new(),
             on_output: None,
         };
         self.said(exec.run(job).await?, timeout)

@@ -142,7 +142,7 @@ impl Asked {
             return Ok(());
         }
         if let Ok(opt) = self.option(arg)
-            && opt.takes == Takes::Nothing
+            && matches!(opt.takes, Takes::Nothing | Takes::MaybeNumber)
         {
             self.options.push(arg.to_owned());
             self.used.push(opt);
@@ -156,6 +156,10 @@ impl Asked {
                 continue;
             }
             let glued = letters.get(at + letter.len_utf8()..).filter(|value| !value.is_empty());
+            if opt.takes == Takes::MaybeNumber && glued.is_none() {
+                self.options.push(opt.name.to_owned());
+                break;
+            }
             let value = glued.or_else(|| rest.next()).ok_or_else(|| missing(opt.name))?;
             self.options.push(format!("{}{}", opt.name, checked(opt.takes, opt.name, value)?));
             break;
@@ -171,7 +175,7 @@ fn missing(name: &str) -> ToolError {
 fn checked(takes: Takes, name: &str, value: &str) -> Result<String, ToolError> {
     Ok(match takes {
         Takes::Nothing => String::new(),
-        Takes::Number => Number::new(value)?.as_str().to_owned(),
+        Takes::Number | Takes::MaybeNumber => Number::new(value)?.as_str().to_owned(),
         Takes::Text => Text::value(name, value)?.as_str().to_owned(),
         Takes::Message => value::message(value)?,
         Takes::Rev => Rev::new(value)?.as_str().to_owned(),
@@ -195,7 +199,12 @@ mod tests {
     #[test]
     fn arguments_are_read_by_the_table() {
         type Fit<'a> = (&'a str, &'a [&'a str], &'a [&'a str], &'a [&'a str], Option<&'a [&'a str]>);
-        let rows: [Fit; 12] = [
+        let rows: [Fit; 17] = [
+            ("tag", &["-n"], &["-n"], &[], None),
+            ("tag", &["-n5", "-l"], &["-n5", "-l"], &[], None),
+            ("stash", &["-u"], &["-u"], &[], None),
+            ("merge", &["--message=m", "x"], &["--message=m"], &["x"], None),
+            ("cherry-pick", &["-x", "a"], &["-x"], &["a"], None),
             ("log", &["--oneline", "-n", "5", "main"], &["--oneline", "-n5"], &["main"], None),
             ("log", &["-3"], &["-n3"], &[], None),
             ("log", &["--max-count", "2", "--", "a", "-b"], &["--max-count=2"], &[], Some(&["a", "-b"])),

@@ -106,7 +106,8 @@ const SHOWN: &[Opt] = &[
     flag("--no-notes"),
 ];
 
-const PLAIN_DIFF: &[&str] = &["--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty"];
+const PLAIN_DIFF: &[&str] =
+    &["--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty", "--submodule=short"];
 
 pub const ROWS: &[Row] = &[
     Row {
@@ -193,6 +194,7 @@ pub const ROWS: &[Row] = &[
             flag("--symbolic-full-name"),
             flag("--is-inside-work-tree"),
             flag("--is-bare-repository"),
+            flag("--git-dir"),
             flag("--show-prefix"),
             flag("--show-toplevel"),
             flag("--all"),
@@ -338,7 +340,7 @@ pub const ROWS: &[Row] = &[
         name: "reflog",
         rest: Rest::Revs,
         options: &[COMMITS, SHOWN],
-        always: &["show", "--no-ext-diff", "--no-textconv"],
+        always: &["show", "--no-ext-diff", "--no-textconv", "--submodule=short"],
         ..ROW
     },
     Row {
@@ -350,7 +352,7 @@ pub const ROWS: &[Row] = &[
         name: "stash show",
         rest: Rest::Revs,
         options: &[DIFF, &[flag("-u"), flag("--include-untracked"), flag("--only-untracked")]],
-        always: &["--no-ext-diff", "--no-textconv"],
+        always: &["--no-ext-diff", "--no-textconv", "--submodule=short"],
         ..ROW
     },
     Row { name: "worktree list", options: &[&[flag("--porcelain"), flag("-v")]], ..ROW },

@@ -1,6 +1,8 @@
 //! Subcommands that change something.
 
-use super::{Does, Opt, ROW, Rest, Row, branch, choice, flag, loses, message, number, rev, text};
+use super::{
+    Does, Opt, ROW, Rest, Row, branch, choice, flag, loses, maybe_number, message, number, rev, text,
+};
 
 const WORK: &str = "Uncommitted changes of these files are lost.";
 const ALL_WORK: &str = "All uncommitted changes of tracked files are lost.";
@@ -235,7 +237,7 @@ pub const ROWS: &[Row] = &[
             flag("--annotate"),
             message("-m"),
             message("--message"),
-            number("-n"),
+            maybe_number("-n"),
             text("--sort"),
             text("--format"),
             rev("--contains"),
@@ -362,7 +364,7 @@ pub const ROWS: &[Row] = &[
         name: "merge",
         does: Does::Commits,
         rest: Rest::Revs,
-        options: &[MERGE, SEQUENCE, &[flag("--no-commit"), message("-m")]],
+        options: &[MERGE, SEQUENCE, &[flag("--no-commit"), message("-m"), message("--message")]],
         always: &["--no-verify", "--no-gpg-sign"],
         harmless_with: &["--abort", "--quit", "--ff-only", "--squash"],
         ..ROW
@@ -393,7 +395,14 @@ pub const ROWS: &[Row] = &[
         rest: Rest::Revs,
         options: &[
             SEQUENCE,
-            &[flag("-n"), flag("--no-commit"), flag("--allow-empty"), number("-m"), number("--mainline")],
+            &[
+                flag("-n"),
+                flag("-x"),
+                flag("--no-commit"),
+                flag("--allow-empty"),
+                number("-m"),
+                number("--mainline"),
+            ],
         ],
         always: &["--no-gpg-sign"],
         harmless_with: &["--abort", "--quit", "-n", "--no-commit"],

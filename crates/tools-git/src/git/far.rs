@@ -1,6 +1,6 @@
 //! Commands that reach another repository.
 
-use super::{Call, Output, fill};
+use super::{Call, Output, fill, pull};
 use crate::allow::{Asked, Does};
 use crate::command::Command;
 use crate::push;
@@ -26,7 +26,9 @@ impl Call<'_> {
             Other::Remote(name) => asker.to_remote(&git, name, direction).await?,
             Other::Address(address) => to_address(&git, &asker, address).await?,
         };
-        let mut command = serve(fill::start(asked), &way, direction).reach(way.reach);
+        let pulls = asked.row.name == "pull";
+        let command = if pulls { pull::fetch(asked) } else { fill::start(asked) };
+        let mut command = serve(command, &way, direction).reach(way.reach);
         command = match other {
             Other::Remote(name) => command.word(&name),
             Other::Address(_) => command.word(&way.address),
@@ -35,7 +37,11 @@ impl Call<'_> {
             command = command.word(&refspec(text)?);
         }
         self.cx.progress(1, None, "talking to the other repository");
-        let mut output = self.finish(&git, command, &way.route).await?;
+        let ran = git.run_by(command.keep(self.keep), &way.route).await?;
+        if pulls {
+            return self.integrate(asked, path, ran).await;
+        }
+        let mut output = self.told(ran);
         if refs.iter().any(|text| text.starts_with(['+', ':'])) && direction == Direction::Push {
             output.warning = Some("Commits that only the remote had may be lost there.".to_owned());
         }

@@ -27,7 +27,16 @@ pub fn start(asked: &Asked) -> Command {
     if row.name == "clean" && !asked.has(&["-f", "--force"]) {
         command = command.flag("--dry-run");
     }
-    asked.options.iter().fold(command, |command, option| command.checked(&Checked::new(option.as_str())))
+    let mut options = asked.options.clone();
+    if row.name == "clean" {
+        // Given twice, it would delete nested repositories.
+        options.dedup();
+        let mut forced = false;
+        options.retain(|option| {
+            !matches!(option.as_str(), "-f" | "--force") || !std::mem::replace(&mut forced, true)
+        });
+    }
+    options.iter().fold(command, |command, option| command.checked(&Checked::new(option.as_str())))
 }
 
 /// A command that stays in its repository.
@@ -96,16 +105,25 @@ fn revs_and_paths(
     command: Command,
     words: &[String],
 ) -> Result<Command, ToolError> {
-    let (names, paths) = match &asked.paths {
-        Some(paths) => (words.to_vec(), git.repo.pathspecs(&git.fs, paths)?),
-        None => sort(git, words)?,
-    };
+    let (names, paths) = sorted(git, asked, words)?;
     if asked.row.name == "ls-tree" {
         // It takes `--` for a path.
         return Ok(paths.iter().fold(revs(command, &names)?, |command, path| command.word(path)));
     }
     // Without `--` git would guess; where it stands, a branch and a file of one name are told apart.
     Ok(revs(command, &names)?.paths(paths))
+}
+
+/// Which arguments are revisions and which are paths.
+pub fn names_and_paths(git: &Git, asked: &Asked) -> Result<(Vec<String>, Vec<Pathspec>), ToolError> {
+    sorted(git, asked, &asked.words)
+}
+
+fn sorted(git: &Git, asked: &Asked, words: &[String]) -> Result<(Vec<String>, Vec<Pathspec>), ToolError> {
+    match &asked.paths {
+        Some(paths) => Ok((words.to_vec(), git.repo.pathspecs(&git.fs, paths)?)),
+        None => sort(git, words),
+    }
 }
 
 /// Words after which a file is called are paths, as are all that follow the first of them.

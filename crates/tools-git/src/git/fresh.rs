@@ -2,10 +2,11 @@
 
 use super::{Call, Output, fill};
 use crate::allow::Asked;
-use crate::remote::Asker;
+use crate::command::Command;
+use crate::remote::{Asker, Way};
 use crate::repo::{normal, real_path};
-use crate::run::{Route, Site};
-use crate::value::Checked;
+use crate::run::{Git, Ran, Route, Site};
+use crate::value::{Checked, Word};
 use octo_toolkit::fs::{EntryKind, Read};
 use octo_toolkit::{Fs, Kind, Place, ToolError, WorkPath};
 
@@ -29,6 +30,7 @@ impl Call<'_> {
             _ => return Err(ToolError::invalid("clone takes an address and, if you like, a folder.")),
         };
         let (cwd, target) = self.target(path, dir).await?;
+        self.must_be_empty(&target).await?;
         let asker = Asker {
             fs: self.fs,
             exec: self.exec,
@@ -38,19 +40,51 @@ impl Call<'_> {
             from: cwd.clone(),
         };
         let way = asker.to(address).await?;
-        let command = fill::start(asked)
-            .set("--upload-pack", &way.upload_pack)
-            .word(&way.address)
-            .word(&target)
-            .reach(way.reach);
+        let mut site = self.site(cwd.clone());
+        // Not the repository that may be around this folder.
+        site.git_dir = Some("/dev/null".into());
         self.cx.progress(1, None, "cloning");
-        Ok(self.told(self.site(cwd).run(command.keep(self.keep), &way.route).await?))
+        let ask = Command::read("ls-remote").flag("--symref").set("--upload-pack", &way.upload_pack);
+        let shown = site.run(ask.word(&way.address).reach(way.reach), &way.route).await?;
+        if shown.code != 0 {
+            return Ok(self.told(shown));
+        }
+        let clone = Clone { asked, way: &way, shown: Shown::new(&shown.text()) };
+        let made = clone.prepare(&site, &target).await?;
+        if made.code != 0 {
+            return Ok(self.told(made));
+        }
+        let git = self.open_to_write(&WorkPath::from(target.as_str())).await?;
+        let fetched = git.run_by(clone.fetch()?, &way.route).await?;
+        if fetched.code != 0 {
+            site.remove(&git.repo.git_dir).await?;
+            return Ok(self.told(fetched));
+        }
+        // Looked at anew, and without the network from here on.
+        let git = self.open_to_write(&WorkPath::from(target.as_str())).await?;
+        let mut last = clone.check_out(&git).await?;
+        last.err = fetched.err + &last.err;
+        Ok(self.told(last))
     }
 
     fn site(&self, cwd: Place) -> Site {
         let mut site = Site::folder(self.exec, self.cx, cwd);
         site.overrides = self.settings.identity().alone();
         site
+    }
+
+    async fn must_be_empty(&self, target: &Checked) -> Result<(), ToolError> {
+        let path = WorkPath::from(target.as_str());
+        let entries = self.fs.run(move |fs| fs.open_folder(&fs.place(&path)?)?.entries()).await;
+        match entries {
+            Ok(entries) if !entries.is_empty() => {
+                Err(ToolError::new(Kind::Conflict, "The folder to clone into is not empty.")
+                    .hint("Name another folder."))
+            }
+            Ok(_) => Ok(()),
+            Err(error) if error.kind == Kind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// The folder to run in and the one to make, by its real path.
@@ -66,6 +100,163 @@ impl Call<'_> {
                 Ok((cwd, Checked::new(real_path(&target).to_string_lossy())))
             })
             .await
+    }
+}
+
+/// What another repository has.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Shown {
+    /// The branch that is checked out there.
+    branch: Option<String>,
+    refs: Vec<String>,
+    sha256: bool,
+}
+
+impl Shown {
+    /// The answer of `git ls-remote --symref`.
+    fn new(text: &str) -> Self {
+        let mut shown = Self::default();
+        for (id, name) in text.lines().filter_map(|line| line.split_once('\t')) {
+            match id.strip_prefix("ref: refs/heads/") {
+                Some(branch) if name == "HEAD" => shown.branch = Some(branch.to_owned()),
+                _ => {
+                    shown.sha256 |= id.len() == 64;
+                    shown.refs.push(name.to_owned());
+                }
+            }
+        }
+        shown
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.refs.iter().any(|known| known == name)
+    }
+}
+
+/// A clone by its parts: a new repository, a fetch with the network and without a work tree, a checkout with the work tree
+/// and without the network.
+struct Clone<'a> {
+    asked: &'a Asked,
+    way: &'a Way,
+    shown: Shown,
+}
+
+impl Clone<'_> {
+    fn bare(&self) -> bool {
+        self.asked.has(&["--bare", "--mirror"])
+    }
+
+    /// The branch or tag that is wanted, or else the one that is checked out there.
+    fn wanted(&self) -> Option<&str> {
+        let given = self
+            .asked
+            .options
+            .iter()
+            .find_map(|option| option.strip_prefix("--branch=").or_else(|| option.strip_prefix("-b")));
+        given.or(self.shown.branch.as_deref())
+    }
+
+    fn single(&self) -> bool {
+        let asked = self.asked;
+        let depth = asked.has(&["--depth"]) && !asked.has(&["--no-single-branch"]);
+        !asked.has(&["--mirror"]) && (asked.has(&["--single-branch"]) || depth)
+    }
+
+    fn refspec(&self) -> String {
+        let to = if self.bare() { "refs/heads" } else { "refs/remotes/origin" };
+        match self.wanted().filter(|_| self.single()) {
+            _ if self.asked.has(&["--mirror"]) => "+refs/*:refs/*".to_owned(),
+            Some(tag) if self.shown.has(&format!("refs/tags/{tag}")) => {
+                format!("+refs/tags/{tag}:refs/tags/{tag}")
+            }
+            Some(branch) => format!("+refs/heads/{branch}:{to}/{branch}"),
+            None => format!("+refs/heads/*:{to}/*"),
+        }
+    }
+
+    async fn prepare(&self, site: &Site, target: &Checked) -> Result<Ran, ToolError> {
+        let mut init = Command::write("init").flags(&["--quiet", "--template="]);
+        if self.bare() {
+            init = init.flag("--bare");
+        }
+        if self.shown.sha256 {
+            init = init.flag("--object-format=sha256");
+        }
+        let fresh = Site::folder(&site.exec, &site.cx, site.cwd.clone());
+        let made = fresh.run(init.word(target), &Route::Nowhere).await?;
+        if made.code != 0 {
+            return Ok(made);
+        }
+        let inside = if self.bare() { "config" } else { ".git/config" };
+        let file = Checked::new(format!("{}/{inside}", target.as_str()));
+        let mut settings = vec![("remote.origin.url", self.way.address.as_str().to_owned())];
+        if !self.bare() || self.asked.has(&["--mirror"]) {
+            settings.push(("remote.origin.fetch", self.refspec()));
+        }
+        if self.asked.has(&["--mirror"]) {
+            settings.push(("remote.origin.mirror", "true".to_owned()));
+        }
+        if self.asked.has(&["--no-tags"]) {
+            settings.push(("remote.origin.tagOpt", "--no-tags".to_owned()));
+        }
+        for (key, value) in settings {
+            let command = Command::write("config").set("--file", &file).flag("--add");
+            let ran = site
+                .run(command.word(&Checked::new(key)).word(&Checked::new(value)), &Route::Nowhere)
+                .await?;
+            if ran.code != 0 {
+                return Ok(ran);
+            }
+        }
+        Ok(made)
+    }
+
+    fn fetch(&self) -> Result<Command, ToolError> {
+        let flags = ["--no-recurse-submodules", "--no-auto-maintenance", "--update-head-ok"];
+        let mut command = Command::write("fetch").flags(&flags).set("--upload-pack", &self.way.upload_pack);
+        command = match (self.asked.has(&["--no-tags"]), self.single()) {
+            (true, _) => command.flag("--no-tags"),
+            (false, true) => command,
+            (false, false) => command.flag("--tags"),
+        };
+        for option in self.asked.options.iter().filter(|o| o.starts_with("--depth=") || *o == "-q") {
+            command = command.checked(&Checked::new(option.as_str()));
+        }
+        let command = command.word(&Checked::new("origin")).word(&Checked::new(self.refspec()));
+        Ok(command.reach(self.way.reach))
+    }
+
+    async fn check_out(&self, git: &Git) -> Result<Ran, ToolError> {
+        let point = |name: &str, to: String| {
+            Command::write("symbolic-ref").word(&Checked::new(name)).word(&Checked::new(to))
+        };
+        let empty = "warning: You appear to have cloned an empty repository.\n";
+        let Some(wanted) = self.wanted().filter(|_| !self.shown.refs.is_empty()) else {
+            let head = Command::write("checkout").flags(&["--quiet", "--detach", "FETCH_HEAD"]);
+            return match self.shown.refs.is_empty() {
+                true => Ok(Ran { code: 0, out: Vec::new(), cut: false, err: empty.to_owned() }),
+                false => git.try_run(head).await,
+            };
+        };
+        let is_branch = self.shown.has(&format!("refs/heads/{wanted}"));
+        if self.bare() {
+            return git.try_run(point("HEAD", format!("refs/heads/{wanted}"))).await;
+        }
+        if !is_branch {
+            let tag = Checked::new(format!("refs/tags/{wanted}"));
+            return git.try_run(Command::write("checkout").flags(&["--quiet", "--detach"]).word(&tag)).await;
+        }
+        if self.shown.branch.as_deref() == Some(wanted) {
+            git.run(point("refs/remotes/origin/HEAD", format!("refs/remotes/origin/{wanted}"))).await?;
+        }
+        git.run(point("HEAD", format!("refs/heads/{wanted}"))).await?;
+        let from = Checked::new(format!("refs/remotes/origin/{wanted}"));
+        let branch = Command::write("branch").flags(&["--quiet", "--force", "--track"]);
+        let made = git.try_run(branch.word(&Checked::new(wanted)).word(&from)).await?;
+        if made.code != 0 || self.asked.has(&["-n", "--no-checkout"]) {
+            return Ok(made);
+        }
+        git.try_run(Command::write("reset").flags(&["--quiet", "--hard"])).await
     }
 }
 
@@ -99,6 +290,7 @@ fn free(fs: &Fs<Read>, cwd: &Place, dir: &str) -> Result<Place, ToolError> {
         }
     }
     let target = at(&inside)?;
+    fs.may_change(&target)?;
     for mark in [".git", "HEAD"] {
         if fs.link_stat(&target.join(mark)).is_ok() {
             return Err(ToolError::new(Kind::Conflict, "There is a repository in this folder already.")
@@ -123,7 +315,17 @@ fn folder_of(address: &str, bare: bool) -> Result<String, ToolError> {
 
 #[cfg(test)]
 mod tests {
-    use super::folder_of;
+    use super::{Shown, folder_of};
+
+    #[test]
+    fn what_the_other_repository_has_is_read() {
+        let shown = Shown::new("ref: refs/heads/main\tHEAD\n1a\tHEAD\n1a\trefs/heads/main\n");
+        assert_eq!(
+            (shown.branch.as_deref(), shown.has("refs/heads/main"), shown.sha256),
+            (Some("main"), true, false)
+        );
+        assert_eq!(Shown::new(""), Shown::default());
+    }
 
     #[test]
     fn folders_are_named_after_their_addresses() {

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// A program that leaves a mark and passes its input on.
-fn canary(desk: &Desk) -> String {
+pub fn canary(desk: &Desk) -> String {
     let program = desk.beside().join("program");
     let mark = desk.beside().join("canary");
     std::fs::write(&program, format!("#!/bin/sh\ntouch '{}'\ncat 2>/dev/null\n", mark.display())).unwrap();
@@ -15,7 +15,7 @@ fn canary(desk: &Desk) -> String {
     program.to_string_lossy().into_owned()
 }
 
-fn marked(desk: &Desk) -> bool {
+pub fn marked(desk: &Desk) -> bool {
     let mark = desk.beside().join("canary");
     let there = mark.exists();
     let _ = std::fs::remove_file(mark);

@@ -7,10 +7,11 @@ use serde_json::{Value, json};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 
 /// Every name is this machine.
 struct Here;
@@ -21,23 +22,32 @@ impl Resolve for Here {
     }
 }
 
-fn net(allow: &[&str]) -> Net {
+pub fn net(allow: &[&str]) -> Net {
     let allow = allow.iter().map(ToString::to_string).collect();
     Net::with_resolver(NetSpec { allow, ..NetSpec::default() }, Arc::new(Here)).unwrap()
 }
 
 /// A server of git over HTTP, with the program that git has for that.
-struct Server {
+pub struct Server {
     port: u16,
     folder: tempfile::TempDir,
     /// Connections, and the addresses that requests asked for.
     seen: Arc<AtomicUsize>,
     asked: Arc<Mutex<Vec<String>>>,
+    pub pause: Arc<Pause>,
+}
+
+/// Holds the next request up when it is armed.
+#[derive(Default)]
+pub struct Pause {
+    pub armed: AtomicBool,
+    pub asked: Notify,
+    pub go: Notify,
 }
 
 impl Server {
     /// With a repository `demo.git`; `moved` is where everything below `/away` leads to.
-    async fn new(moved: &str) -> Self {
+    pub async fn new(moved: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let seed = folder.path().join("seed");
         std::fs::create_dir(&seed).unwrap();
@@ -51,18 +61,37 @@ impl Server {
         let port = listener.local_addr().unwrap().port();
         let (seen, asked) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::new())));
         let (root, moved) = (folder.path().to_owned(), moved.to_owned());
+        let pause = Arc::new(Pause::default());
+        let held = Arc::clone(&pause);
         let (counter, log) = (Arc::clone(&seen), Arc::clone(&asked));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 counter.fetch_add(1, Ordering::SeqCst);
-                tokio::spawn(answer(stream, root.clone(), moved.clone(), Arc::clone(&log)));
+                tokio::spawn(answer(
+                    stream,
+                    root.clone(),
+                    moved.clone(),
+                    Arc::clone(&log),
+                    Arc::clone(&held),
+                ));
             }
         });
-        Self { port, folder, seen, asked }
+        Self { port, folder, seen, asked, pause }
     }
 
-    fn url(&self, host: &str) -> String {
+    pub fn url(&self, host: &str) -> String {
         format!("http://{host}:{}/demo.git", self.port)
+    }
+
+    /// Gives the repository another commit.
+    pub fn advance(&self, files: &[(&str, &str)]) {
+        let seed = self.folder.path().join("seed");
+        for (name, text) in files {
+            std::fs::write(seed.join(name), text).unwrap();
+        }
+        git(&seed, &["add", "."]);
+        git(&seed, &["commit", "-q", "-m", "Go on"]);
+        git(&seed, &["push", "-q", "../demo.git", "main"]);
     }
 
     fn log(&self) -> String {
@@ -83,7 +112,13 @@ impl Server {
 }
 
 /// One request on a connection of its own.
-async fn answer(stream: TcpStream, root: PathBuf, moved: String, log: Arc<Mutex<Vec<String>>>) {
+async fn answer(
+    stream: TcpStream,
+    root: PathBuf,
+    moved: String,
+    log: Arc<Mutex<Vec<String>>>,
+    pause: Arc<Pause>,
+) {
     let mut stream = BufReader::new(stream);
     let mut head = Vec::new();
     loop {
@@ -103,6 +138,10 @@ async fn answer(stream: TcpStream, root: PathBuf, moved: String, log: Arc<Mutex<
     let mut words = head.first().map_or("", String::as_str).split(' ');
     let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     log.lock().unwrap().push(format!("{method} {target}"));
+    if pause.armed.swap(false, Ordering::SeqCst) {
+        pause.asked.notify_one();
+        pause.go.notified().await;
+    }
     if let Some(rest) = target.strip_prefix("/away") {
         let away = format!(
             "HTTP/1.1 302 Found\r\nLocation: {moved}{rest}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"

@@ -1,0 +1,78 @@
+//! Who makes commits.
+
+use crate::config::{self, Entry};
+
+/// Who makes commits: the settings, else the repository's own values, else those of the person, else the hub.
+#[derive(Debug, Clone, Default)]
+pub struct Identity {
+    pub name: Option<String>,
+    pub email: Option<String>,
+    /// What the person who runs the hub has told git.
+    pub person: Person,
+}
+
+/// Name and address in a person's own git settings.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Person {
+    pub name: Option<String>,
+    pub email: Option<String>,
+}
+
+impl Person {
+    /// From git's configuration files of a person, the ones that count more last. What they include is not read, and neither
+    /// is anything but these two settings.
+    pub fn from_settings<'a>(files: impl IntoIterator<Item = &'a str>) -> Self {
+        let entries: Vec<Entry> =
+            files.into_iter().filter_map(|text| config::parse(text).ok()).flatten().collect();
+        let last = |key: &str| {
+            let found = entries.iter().rev().find(|entry| entry.key == key);
+            found.map(|entry| entry.value.trim().to_owned()).filter(|value| !value.is_empty())
+        };
+        Self { name: last("user.name"), email: last("user.email") }
+    }
+}
+
+impl Identity {
+    pub fn settings(&self, config: &[Entry]) -> Vec<(String, String)> {
+        let fill = |key: &str, given: &Option<String>, person: &Option<String>, otherwise: &str| {
+            let known = config.iter().any(|entry| entry.key == key && !entry.value.trim().is_empty());
+            let person = || person.clone().unwrap_or_else(|| otherwise.to_owned());
+            let value = given.clone().or_else(|| (!known).then(person));
+            value.map(|value| (key.to_owned(), value))
+        };
+        let name = fill("user.name", &self.name, &self.person.name, "octoprox");
+        let email = fill("user.email", &self.email, &self.person.email, "octoprox@localhost");
+        name.into_iter().chain(email).collect()
+    }
+
+    /// For folders that are no repository yet.
+    pub fn alone(&self) -> Vec<(String, String)> {
+        self.settings(&[])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_identity_is_given_kept_or_made_up() {
+        let entry = |key: &str, value: &str| Entry { key: key.to_owned(), value: value.to_owned() };
+        let own = [entry("user.name", "Ann"), entry("user.email", "a@b")];
+        let given = Identity { name: Some("Bot".to_owned()), ..Identity::default() };
+        assert_eq!(Identity::default().settings(&own), []);
+        assert_eq!(given.settings(&own), [("user.name".to_owned(), "Bot".to_owned())]);
+        let files = [
+            "[user]\n\tname = Old\n\temail = eve@b\n[alias]\n\tx = !y\n",
+            "not a file",
+            "[user]\nname = Eve\n",
+        ];
+        let person = Person::from_settings(files);
+        assert_eq!((person.name.as_deref(), person.email.as_deref()), (Some("Eve"), Some("eve@b")));
+        let of_person = Identity { person, ..Identity::default() };
+        assert_eq!(of_person.settings(&own), []);
+        assert_eq!(of_person.alone()[0], ("user.name".to_owned(), "Eve".to_owned()));
+        let made_up = Identity::default().alone();
+        assert_eq!(made_up[1], ("user.email".to_owned(), "octoprox@localhost".to_owned()));
+    }
+}
