@@ -502,7 +502,9 @@ async fn rules_about_uris_hold_however_they_are_written() {
         let mut request = read(uri);
         request.op = complete;
         assert_eq!(bench.called(request).await.outcome.is_ok(), allowed, "completion of {uri}");
-        assert!(allowed || bench.hub.watch("", &Caller::local(), uri, true).await.is_err(), "watching {uri}");
+        let mut request = read(uri);
+        request.op.method = Method::Subscribe;
+        assert!(allowed || bench.hub.subscribe(&request).await.is_err(), "subscribing to {uri}");
     }
     // What is asked for is what was decided on.
     let mut request = read("evil://docs/public");
