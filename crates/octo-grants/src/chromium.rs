@@ -11,7 +11,7 @@ mod namespace;
 pub(crate) mod proxy;
 mod watch;
 
-use crate::exec::{Bounds, Confine, Cwd, Descriptors, Plan, Running, Sandbox, is_root, launch};
+use crate::exec::{Bounds, Confine, Cwd, Descriptors, Plan, Running, Sandbox, launch};
 use crate::{Doors, Grant, Net, SearchPath};
 use folder::Folder;
 use octo_model::ToolError;
@@ -47,7 +47,7 @@ pub enum Enclosure {
     Auto,
     /// Bubblewrap, on the network of the machine.
     SharedNetwork,
-    /// Only what Chromium does for itself; for root that is nothing.
+    /// Only what Chromium does for itself.
     None,
 }
 
@@ -115,11 +115,10 @@ impl Chromium {
 
     /// What stands between pages and the machine, in words for the operator.
     pub fn sandbox(&self) -> &'static str {
-        match (self.wrapper().is_some(), self.namespaced(), is_root()) {
-            (true, true, _) => "bubblewrap with its own network, and Chromium's sandbox",
-            (true, false, _) => "bubblewrap, and Chromium's sandbox",
-            (false, _, false) => "Chromium's sandbox",
-            (false, _, true) => "none: the hub runs as root and there is no bubblewrap",
+        match (self.wrapper().is_some(), self.namespaced()) {
+            (true, true) => "bubblewrap with its own network, and Chromium's sandbox",
+            (true, false) => "bubblewrap, and Chromium's sandbox",
+            (false, _) => "Chromium's sandbox",
         }
     }
 
@@ -155,22 +154,21 @@ impl Chromium {
         // In a namespace of its own the port is always free; the proxy comes to it later.
         let shared = if namespaced { None } else { Some(Proxy::shared(spec.net.clone()).await?) };
         let address = shared.as_ref().map_or(namespace::ADDRESS.to_owned(), Proxy::address);
-        let sandboxed = wrapper.is_some() || !is_root();
         let mut argv = vec![OsString::from("/bin/sh"), "-c".into(), SCRIPT.into(), "sh".into()];
         if let Some(wrapper) = wrapper {
             argv.push(wrapper.into());
             argv.extend(enclose::args(program, &folder, namespaced));
         }
         argv.push(program.into());
-        argv.extend(flags::flags(&folder, &address, sandboxed));
+        argv.extend(flags::flags(&folder, &address));
         let plan = Plan {
             argv,
             env: flags::environment(&spec.path, &folder, wrapper.is_some()),
             cwd: Cwd::Path("/".into()),
             bounds: Bounds::default(),
             confine: Confine::Nothing,
-            // Without bubblewrap it runs as the hub does.
-            nobody: wrapper.is_some(),
+            // Chromium's own sandbox does not work for root.
+            nobody: true,
             tty: false,
             scratch: Some(folder.path.clone().into()),
         };

@@ -103,6 +103,9 @@ async fn sec_br_03_a_browser_runs_enclosed_listens_nowhere_and_leaves_nothing() 
         for (pid, line) in &running {
             assert!(!line.contains("--no-sandbox"), "{line}");
             assert_eq!(listening(*pid), Vec::<String>::new(), "{line}");
+            // One that has ended meanwhile has nothing to tell.
+            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            assert!(!status.contains("\nUid:\t0\t"), "it is root: {line}");
         }
         if enclosure == Enclosure::Auto {
             let ours = std::fs::read_link("/proc/self/ns/net").unwrap();

@@ -49,7 +49,7 @@ const FLAGS: [&str; 38] = [
     "--proxy-bypass-list=<-loopback>",
 ];
 
-pub(super) fn flags(folder: &Folder, proxy: &str, sandboxed: bool) -> Vec<OsString> {
+pub(super) fn flags(folder: &Folder, proxy: &str) -> Vec<OsString> {
     let mut all: Vec<OsString> = FLAGS.map(OsString::from).into();
     let mut profile = OsString::from("--user-data-dir=");
     profile.push(folder.profile());
@@ -58,9 +58,6 @@ pub(super) fn flags(folder: &Folder, proxy: &str, sandboxed: bool) -> Vec<OsStri
     // The proxy resolves names; whatever else would want to finds nothing.
     let host = proxy.rsplit_once(':').map_or(proxy, |(host, _)| host);
     all.push(format!("--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE {host}").into());
-    if !sandboxed {
-        all.push("--no-sandbox".into());
-    }
     all.push("about:blank".into());
     all
 }
