@@ -250,9 +250,10 @@ fn a_search_engine_on_a_private_address_is_for_searching_only() {
     home.write("octoprox.yaml", &format!("search: {{searxng_url: 'http://{address}'}}\n"));
     let (code, printed, said) = home.outcome(&["call", "web_search", "query=x"]);
     assert!(code == Some(0) && printed.contains("found.test"), "{printed}{said}");
-    for tool in ["fetch_url", "fetch_json", "http_request", "read_page"] {
-        let (code, _, said) = home.outcome(&["call", tool, &format!("url=http://{address}/")]);
-        assert_eq!(code, Some(4), "{tool}: {said}");
+    let url = format!("url=http://{address}/");
+    for words in [&["fetch_url"][..], &["fetch_json"], &["http_request", "method=GET"], &["read_page"]] {
+        let (code, _, said) = home.outcome(&[&["call"], words, &[url.as_str()]].concat());
+        assert_eq!(code, Some(4), "{words:?}: {said}");
     }
 }
 

@@ -172,7 +172,6 @@ impl TrustStore {
 }
 
 /// Neither follows a link in the last component nor waits for the other end of a pipe.
-#[expect(clippy::cast_possible_wrap, reason = "the flags are small numbers")]
 pub(super) const SAFE_OPEN: i32 = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits() as i32;
 
 fn read(path: &Path) -> io::Result<Records> {

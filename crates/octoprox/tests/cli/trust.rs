@@ -17,7 +17,9 @@ const ARGUMENTS: &[(&str, &[&str])] = &[
     ("bridge", &["http://127.0.0.1:9"]),
     ("tools", &[]),
     ("call", &["time_now"]),
-    ("prompts", &[]),
+    ("prompts list", &[]),
+    ("prompts show", &["octoprox/review"]),
+    ("prompts get", &["octoprox/review"]),
     ("servers list", &[]),
     ("servers add", &["notion", "--url", "https://mcp.notion.com/mcp"]),
     ("servers remove", &["helper"]),
@@ -32,7 +34,7 @@ const ARGUMENTS: &[(&str, &[&str])] = &[
     ("flow resume", &["0"]),
     ("flow list", &[]),
     ("flow show", &["0"]),
-    ("flow cancel", &["0"]),
+    ("flow schema", &[]),
     ("config check", &[]),
     ("config schema", &[]),
     ("config show", &[]),
@@ -45,7 +47,8 @@ const ARGUMENTS: &[(&str, &[&str])] = &[
 ];
 
 /// Commands that read no settings, and `trust`, which is about the file itself.
-const WITHOUT_SETTINGS: [&str; 5] = ["init", "config schema", "trust", "token new", "completions"];
+const WITHOUT_SETTINGS: [&str; 6] =
+    ["init", "flow schema", "config schema", "trust", "token new", "completions"];
 
 /// A home, and a project in it as it was just cloned.
 struct Clone {
@@ -139,7 +142,8 @@ fn no_command_obeys_the_settings_of_a_cloned_project() {
 
 #[test]
 fn a_person_approves_a_file_as_it_is() {
-    let clone = Clone::new("toolboxes: {time: false}\nservers: {helper: {command: /bin/true, args: [x]}}\n");
+    let clone =
+        Clone::new("toolboxes: {time: false}\nservers:\n  helper:\n    command: /bin/true\n    args: [x]\n");
     let (code, said) = clone.run(&["config", "check"]);
     assert!(code == Some(0) && said.contains(IGNORED), "{said}");
     let (code, said) = clone.run(&["trust"]);
@@ -361,7 +365,7 @@ fn what_an_agent_plants_is_not_obeyed_at_the_next_start() {
 #[test]
 fn settings_in_a_workspace_that_is_the_home_need_approval() {
     let home = Home::new();
-    home.put(".config/octoprox/octoprox.yaml", "workspace: ~\n");
+    home.put(".config/octoprox/octoprox.yaml", "workspace: '~'\n");
     let (code, _, said) = home.outcome(&["tools"]);
     assert!(code == Some(2) && said.contains("tools can write to the folder"), "{said}");
     home.stdout(&["trust", "--yes", ".config/octoprox/octoprox.yaml"]);
@@ -379,7 +383,7 @@ fn settings_in_a_workspace_that_is_the_home_need_approval() {
 /// The status that another user gets, or this one.
 fn status(url: &str, uid: Option<u32>, token: Option<&str>) -> String {
     let mut curl = Command::new("curl");
-    curl.args(["-s", "-o", "/dev/stdout", "-w", " %{http_code}", "--max-time", "10", url]);
+    curl.args(["-s", "-w", " %{http_code}", "--max-time", "10", url]);
     curl.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").current_dir("/").stdin(Stdio::null());
     if let Some(token) = token {
         curl.args(["-H", &format!("Authorization: Bearer {token}")]);
