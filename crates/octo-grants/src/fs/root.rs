@@ -5,7 +5,7 @@ use super::protect::Protected;
 use super::resolve;
 use super::sweep;
 use super::undo::Undos;
-use octo_model::{Kind, ToolError};
+use octo_model::{Caller, Kind, ToolError};
 use rustix::fs::{Mode, OFlags};
 use std::fs::{DirBuilder, File};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -106,7 +106,11 @@ fn plain(name: &str) -> bool {
 
 /// The open roots of a workspace.
 #[derive(Clone)]
-pub struct Workspace(Arc<Inner>);
+pub struct Workspace {
+    inner: Arc<Inner>,
+    /// Who changes files through this handle; nobody for whoever uses the machine itself.
+    by: Option<Arc<str>>,
+}
 
 struct Inner {
     roots: Vec<Arc<Root>>,
@@ -138,29 +142,44 @@ impl Workspace {
         if let Some(state) = &state {
             protected.never(resolve::real_folder(&state.path)?);
         }
-        Ok(Self(Arc::new(Inner { roots, protected, hard_links: spec.hard_links, state })))
+        let inner = Arc::new(Inner { roots, protected, hard_links: spec.hard_links, state });
+        Ok(Self { inner, by: None })
+    }
+
+    /// The same workspace for one caller: what they change, only they can take back.
+    #[must_use]
+    pub fn for_caller(mut self, caller: &Caller) -> Self {
+        let local = Caller::local();
+        let is_local = (&caller.tenant, &caller.subject) == (&local.tenant, &local.subject);
+        self.by = (!is_local).then(|| format!("{}\0{}", caller.tenant, caller.subject).into());
+        self
+    }
+
+    /// Who changes files through this handle.
+    pub(super) fn by(&self) -> Option<&str> {
+        self.by.as_deref()
     }
 
     /// The first is the default.
     pub fn roots(&self) -> &[Arc<Root>] {
-        &self.0.roots
+        &self.inner.roots
     }
 
     /// Folder of the hub's own data.
     pub fn state(&self) -> Option<&Path> {
-        self.0.state.as_ref().map(|state| state.path.as_path())
+        self.inner.state.as_ref().map(|state| state.path.as_path())
     }
 
     pub(super) fn memory(&self) -> Option<&State> {
-        self.0.state.as_ref()
+        self.inner.state.as_ref()
     }
 
     pub(super) fn protected(&self) -> &Protected {
-        &self.0.protected
+        &self.inner.protected
     }
 
     pub(super) fn hard_links(&self) -> HardLinks {
-        self.0.hard_links
+        self.inner.hard_links
     }
 }
 
