@@ -1,6 +1,6 @@
 //! The grants that this hub can hand out, by type.
 
-use octo_model::ToolError;
+use octo_model::{Caller, ToolError};
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,6 +29,12 @@ impl Doors {
 /// What a tool may declare as its grants: nothing, one, or several.
 pub trait Grant: Send + Sized + 'static {
     fn open(doors: &Doors) -> Result<Self, ToolError>;
+
+    /// The same for the calls of one caller, for grants that keep something about who used them.
+    #[must_use]
+    fn for_caller(self, _: &Caller) -> Self {
+        self
+    }
 }
 
 impl Grant for () {
@@ -53,10 +59,18 @@ impl<A: Grant, B: Grant, C: Grant> Grant for (A, B, C) {
     fn open(doors: &Doors) -> Result<Self, ToolError> {
         Ok((A::open(doors)?, B::open(doors)?, C::open(doors)?))
     }
+
+    fn for_caller(self, caller: &Caller) -> Self {
+        (self.0.for_caller(caller), self.1.for_caller(caller), self.2.for_caller(caller))
+    }
 }
 
 impl<A: Grant, B: Grant> Grant for (A, B) {
     fn open(doors: &Doors) -> Result<Self, ToolError> {
         Ok((A::open(doors)?, B::open(doors)?))
+    }
+
+    fn for_caller(self, caller: &Caller) -> Self {
+        (self.0.for_caller(caller), self.1.for_caller(caller))
     }
 }

@@ -30,7 +30,7 @@ pub use walk::{Step, WalkEntry, WalkOptions, Walked};
 pub use write::{Change, Undone, Write as WriteOptions, Written};
 
 use crate::{Doors, Grant};
-use octo_model::ToolError;
+use octo_model::{Caller, ToolError};
 use std::marker::PhantomData;
 
 /// A tool with this mode reads.
@@ -77,5 +77,9 @@ impl<M: 'static> Fs<M> {
 impl<M: 'static> Grant for Fs<M> {
     fn open(doors: &Doors) -> Result<Self, ToolError> {
         doors.open::<Workspace>().map(Self::new)
+    }
+
+    fn for_caller(self, caller: &Caller) -> Self {
+        Self::new(self.workspace.for_caller(caller))
     }
 }

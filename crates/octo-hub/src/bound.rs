@@ -5,13 +5,14 @@ use std::borrow::Cow;
 
 /// Bytes of a message and of a hint. Neither is ever more than the cap of a reply allows.
 const MAX_TEXT: usize = 4_096;
+/// However small the cap is, a sentence fits.
+const MIN_TEXT: usize = 256;
 const MAX_DATA: usize = 16 << 10;
 
 /// The error with no part longer than allowed, for replies of at most `cap` bytes.
 pub fn bounded(mut error: ToolError, cap: usize) -> ToolError {
-    // Escaped, a byte may become six.
-    let text = MAX_TEXT.min(cap / 4);
-    let data = MAX_DATA.min(cap / 2);
+    let text = MAX_TEXT.min(cap / 4).max(MIN_TEXT);
+    let data = MAX_DATA.min(cap / 2).max(MIN_TEXT);
     error.message = shortened(error.message, text);
     error.hint = error.hint.map(|hint| shortened(hint, text));
     error.detail = error.detail.map(|detail| shortened(Cow::Owned(detail), 2 * MAX_TEXT).into_owned());

@@ -71,8 +71,7 @@ impl Hub {
         let permit = self.policy.decide_op(&request.caller, &entry, &request.op)?;
         record.rule(permit.rule());
         let allowed = request.timeout.map_or(self.timeout, |wanted| wanted.min(self.timeout));
-        let checked = tokio::time::timeout(allowed, self.checks.check(&entry, request.op.clone()));
-        let Checked { op, emptied } = checked.await.map_err(|_| late(allowed))??;
+        let Checked { op, emptied } = self.checks.check(&entry, request.op.clone(), allowed).await?;
         self.limits.take(&request.caller, &entry)?;
         let slot = self.answers.slot(&request.caller, &request.profile, &entry, &request.op);
         if let Some(slot) = &slot
@@ -169,7 +168,7 @@ fn trace_of(id: CallId) -> String {
     format!("00-{id}-{}-00", id.get(16..).unwrap_or_default())
 }
 
-fn late(allowed: Duration) -> ToolError {
+pub(crate) fn late(allowed: Duration) -> ToolError {
     ToolError::new(Kind::Timeout, format!("The call did not end within {} s.", allowed.as_secs_f64()))
         .hint("Ask for less at once, or raise `calls.timeout_seconds` in the settings.")
 }

@@ -1,5 +1,6 @@
 //! Arguments held against the tool's schema, with an answer that says how to mend them.
 
+use crate::call::late;
 use crate::checker::{Checker, Verdict};
 use crate::item::Entry;
 use crate::nearest::nearest;
@@ -7,6 +8,7 @@ use jsonschema::error::ValidationErrorKind;
 use octo_model::{Json, Op, ToolError};
 use serde_json::{Map, Value};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::Semaphore;
 
 /// An operation in the tool's own words.
@@ -21,7 +23,7 @@ const MAX_INLINE: usize = 16 << 10;
 /// Large arguments are taken apart by so many at a time: as values they need many times the memory of their text.
 const MAX_CHECKS: usize = 2;
 
-/// Checks arguments without keeping the runtime's threads busy.
+/// Takes values of others apart without keeping the runtime's threads busy.
 pub struct Checks(Arc<Semaphore>);
 
 impl Default for Checks {
@@ -31,22 +33,39 @@ impl Default for Checks {
 }
 
 impl Checks {
-    /// Holds the arguments of a call against the schemas of its tool; waits its turn for large ones.
-    pub async fn check(&self, entry: &Entry, op: Op) -> Result<Checked, ToolError> {
+    /// Holds the arguments of a call against the schemas of its tool. Only what is small on both sides is done at once.
+    pub async fn check(&self, entry: &Entry, op: Op, allowed: Duration) -> Result<Checked, ToolError> {
         let size = op.params.get("arguments").map_or(0, |json| json.bytes().len());
-        let own = entry.recast.as_ref().and_then(|recast| recast.input());
-        let cheap = own.into_iter().chain(entry.item.input()).all(Checker::is_cheap);
-        if cheap && size <= MAX_INLINE {
+        if size <= MAX_INLINE && is_cheap(entry) {
             return check(entry, op);
         }
         let entry = entry.clone();
+        let done = tokio::time::timeout(allowed, self.beside(move || check(&entry, op)));
+        done.await.map_err(|_| late(allowed))?
+    }
+
+    /// Does something beside the runtime's threads, when it is its turn.
+    pub async fn beside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
+    ) -> Result<T, ToolError> {
         let turn = Arc::clone(&self.0).acquire_owned().await.map_err(ToolError::internal)?;
         let work = tokio::task::spawn_blocking(move || {
             let _turn = turn;
-            check(&entry, op)
+            work()
         });
         work.await.unwrap_or_else(|error| Err(ToolError::internal(error)))
     }
+}
+
+/// Whether the schemas of a tool are small and, unless they are ours, compiled already.
+fn is_cheap(entry: &Entry) -> bool {
+    let item = &entry.item;
+    if !item.vouched && !(item.is_ready() && entry.recast.as_ref().is_none_or(|recast| recast.is_ready())) {
+        return false;
+    }
+    let own = entry.recast.as_ref().and_then(|recast| recast.input());
+    own.into_iter().chain(item.input()).all(Checker::is_cheap)
 }
 
 /// Checks the arguments of a call as the caller's profile describes them, then as the tool does.
@@ -81,14 +100,10 @@ fn hold(entry: &Entry, checker: Option<&Checker>, mut op: Op) -> Result<Op, Tool
     if entry.item.vouched && drop_nulls(&mut arguments, &checker.schema) {
         op.params.set("arguments", Json::from(arguments.clone()));
     }
-    match checker.check(&arguments) {
+    match checker.check(&arguments, &entry.item) {
         Verdict::Misfits => Err(misfit(checker, &arguments)),
-        Verdict::Fits => Ok(op),
-        Verdict::Unknown => {
-            let target = entry.item.target();
-            tracing::warn!(target: "upstream", of = %target, "arguments were too costly to check");
-            Ok(op)
-        }
+        // What could not be checked is left to the server.
+        Verdict::Fits | Verdict::Unknown => Ok(op),
     }
 }
 

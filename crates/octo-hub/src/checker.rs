@@ -6,12 +6,14 @@
 //! references could exhaust the stack is not compiled. Whatever is not enforced here is left to the server, which checks
 //! its own arguments.
 
+use crate::item::Item;
 use jsonschema::{Keyword, PatternOptions, ValidationError, Validator};
 use serde_json::{Map, Value};
 use std::any::Any;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Values in the text of a schema.
 const MAX_NODES: usize = 50_000;
@@ -38,6 +40,8 @@ pub struct Checker {
     pub schema: Value,
     validator: Validator,
     cheap: bool,
+    /// Whether the log has been told that the budget does not suffice.
+    reported: AtomicBool,
 }
 
 /// What a check found.
@@ -57,7 +61,7 @@ impl Checker {
                 for pattern in dropped {
                     tracing::warn!(target: "upstream", of, %pattern, "a pattern of the schema is not enforced");
                 }
-                Some(Self { schema, validator, cheap })
+                Some(Self { schema, validator, cheap, reported: AtomicBool::new(false) })
             }
             Err(why) => {
                 tracing::warn!(target: "upstream", of, %why, "the schema is not enforced");
@@ -71,11 +75,18 @@ impl Checker {
         self.cheap
     }
 
-    pub fn check(&self, value: &Value) -> Verdict {
+    /// Applies the schema to a value of the tool `of`.
+    pub fn check(&self, value: &Value, of: &Item) -> Verdict {
         match within(CHECK_BUDGET, || self.validator.is_valid(value)) {
             Some(true) => Verdict::Fits,
             Some(false) => Verdict::Misfits,
-            None => Verdict::Unknown,
+            None => {
+                if !self.reported.swap(true, Ordering::Relaxed) {
+                    let of = of.target();
+                    tracing::warn!(target: "upstream", of, "a value was too costly to check, and was not checked");
+                }
+                Verdict::Unknown
+            }
         }
     }
 
@@ -463,4 +474,72 @@ fn height(edges: &[Vec<(usize, bool)>], along: impl Fn(bool) -> bool) -> Option<
         }
     }
     Some(tallest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn schemas_within_the_budget_are_enforced_and_others_are_not() {
+        let many =
+            |count: usize| Value::from_iter((0..count).map(|n| (format!("p{n}"), json!({"minLength": n}))));
+        let patterns =
+            |count: usize| Value::from_iter((0..count).map(|n| (format!("p{n}"), json!({"pattern": "a"}))));
+        let look = json!({"pattern": "(?=a)b"});
+        for (what, schema, enforced) in [
+            ("properties", json!({"properties": many(1_000)}), true),
+            ("too many properties", json!({"properties": many(6_000)}), false),
+            ("too many values", json!({"enum": vec![1; 60_000]}), false),
+            ("patterns", json!({"properties": patterns(100)}), true),
+            ("too many patterns", json!({"properties": patterns(300)}), false),
+            ("a definition", json!({"$ref": "#/$defs/a%20b", "$defs": {"a b": {"type": "object"}}}), true),
+            ("a definition elsewhere", json!({"$ref": "#/x/y", "x": {"y": {"type": "object"}}}), true),
+            ("an anchor", json!({"$ref": "#a", "$defs": {"x": {"$anchor": "a"}}}), false),
+            ("another document", json!({"$ref": "https://example.com/schema"}), false),
+            ("a dynamic reference", json!({"$dynamicRef": "#a"}), false),
+            ("an inner address", json!({"properties": {"a": {"$id": "x:y", "$ref": "#"}}}), false),
+            ("a property called $ref", json!({"properties": {"$ref": {"type": "string"}}}), true),
+            ("a circle", json!({"anyOf": [{"type": "string"}, {"allOf": [{"$ref": "#"}]}]}), false),
+            ("a tree", json!({"additionalProperties": {"$ref": "#"}}), true),
+            ("a pattern left out", json!({"properties": {"a": look}}), true),
+            ("one that cannot be", json!({"not": {"properties": {"a": look}}}), false),
+            ("one of names", json!({"patternProperties": {"(?=a)b": {}}}), false),
+            ("nothing", json!(true), true),
+            ("no schema", json!(3), false),
+        ] {
+            assert_eq!(Checker::new(schema, "test").is_some(), enforced, "{what}");
+        }
+    }
+
+    fn endless() {
+        loop {
+            charge(1);
+        }
+    }
+
+    #[test]
+    fn a_check_ends_with_its_budget_and_the_next_one_has_its_own() {
+        assert_eq!(within(1_000, endless), None);
+        assert_eq!(within(1_000, || charge(1_000)), Some(()));
+        assert_eq!(within(1_000, || charge(1_001)), None);
+    }
+
+    #[test]
+    fn the_longest_way_is_found_and_circles_are_seen() {
+        let edges = |list: &[&[usize]]| -> Vec<Vec<(usize, bool)>> {
+            list.iter().map(|to| to.iter().map(|to| (*to, true)).collect()).collect()
+        };
+        for (graph, wanted) in [
+            (edges(&[&[]]), Some(1)),
+            (edges(&[&[1, 2], &[2], &[3], &[]]), Some(4)),
+            (edges(&[&[2, 1], &[], &[1]]), Some(3)),
+            (edges(&[&[1], &[2], &[1]]), None),
+            (edges(&[&[0]]), None),
+            (edges(&[&[1], &[2], &[], &[0]]), Some(4)),
+        ] {
+            assert_eq!(height(&graph, |_| true), wanted, "{graph:?}");
+        }
+    }
 }

@@ -76,6 +76,11 @@ impl Item {
         self.input.get_or_init(|| self.compile("inputSchema")).as_ref()
     }
 
+    /// Whether its input schema is compiled, so that looking at it takes no time.
+    pub fn is_ready(&self) -> bool {
+        self.input.get().is_some()
+    }
+
     pub fn output(&self) -> Option<&Checker> {
         self.output.get_or_init(|| self.compile("outputSchema")).as_ref()
     }

@@ -26,11 +26,12 @@ const MAX_ERROR: usize = 300;
 pub struct JqQueue {
     all: Arc<Semaphore>,
     callers: Mutex<HashMap<String, Arc<Semaphore>>>,
+    timeout: Duration,
 }
 
 impl Default for JqQueue {
     fn default() -> Self {
-        Self { all: Arc::new(Semaphore::new(MAX_RUNS)), callers: Mutex::default() }
+        Self { all: Arc::new(Semaphore::new(MAX_RUNS)), callers: Mutex::default(), timeout: QUEUE_TIMEOUT }
     }
 }
 
@@ -48,7 +49,7 @@ impl JqQueue {
             let own = own.acquire_owned().await?;
             Ok([own, Arc::clone(&self.all).acquire_owned().await?])
         };
-        match tokio::time::timeout(QUEUE_TIMEOUT, turn).await {
+        match tokio::time::timeout(self.timeout, turn).await {
             Ok(turn) => turn.map_err(|error: AcquireError| ToolError::internal(error)),
             Err(_) => Err(ToolError::unavailable("Too many jq expressions are running.")
                 .hint("Try again in a moment, with one expression at a time.")
@@ -148,5 +149,31 @@ mod tests {
             assert!(error.len() < 1_000, "{program}: {}", error.len());
         }
         assert!(evaluate("range(1e9)", b"null", 50).unwrap().len() < 80);
+    }
+
+    #[tokio::test]
+    async fn one_caller_does_not_keep_the_others_waiting() {
+        let queue = JqQueue::default();
+        let (ada, bob) = (Caller::named("ada"), Caller::named("bob"));
+        let turn = queue.turn(&ada).await.unwrap();
+        let soon = Duration::from_millis(50);
+        assert!(tokio::time::timeout(soon, queue.turn(&ada)).await.is_err());
+        let other = tokio::time::timeout(soon, queue.turn(&bob)).await;
+        assert!(other.is_ok());
+        drop((turn, other));
+        assert!(tokio::time::timeout(soon, queue.turn(&ada)).await.is_ok());
+        assert!(queue.turn(&bob).await.is_ok());
+        assert_eq!(queue.callers.lock().unwrap().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_too_long_is_told_to_come_back() {
+        let queue = JqQueue { timeout: Duration::from_millis(50), ..JqQueue::default() };
+        let mut turns = Vec::new();
+        for n in 0..MAX_RUNS {
+            turns.push(queue.turn(&Caller::named(format!("caller-{n}"))).await.unwrap());
+        }
+        let error = queue.turn(&Caller::named("ada")).await.unwrap_err();
+        assert!(error.retry_after.is_some() && error.kind == octo_model::Kind::Unavailable);
     }
 }

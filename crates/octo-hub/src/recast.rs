@@ -136,6 +136,11 @@ impl Recast {
         self.checker.get_or_init(|| Checker::new(self.schema.clone(), &self.of)).as_ref()
     }
 
+    /// Whether its schema is compiled.
+    pub fn is_ready(&self) -> bool {
+        self.checker.get().is_some()
+    }
+
     pub fn mirrored(&self) -> &[Mirrored] {
         self.mirrored.get_or_init(|| mirrored(&self.members))
     }

@@ -33,7 +33,7 @@ impl Default for ShapeSettings {
 
 pub(crate) const HANDLE_SCHEME: &str = "octoprox://results/";
 
-/// A reply that is larger is measured, kept and truncated on a thread that may take its time.
+/// A larger reply is put together on a thread that may take its time.
 const MAX_INLINE: usize = 256 << 10;
 /// A larger structure is shown as text: as values it would need many times its size.
 const MAX_STRUCTURE: usize = 4 << 20;
@@ -70,11 +70,7 @@ impl Hub {
             return Err(kept_whole(size, cap, &handle));
         }
         let item = Arc::clone(&permit.entry().item);
-        if size <= MAX_INLINE {
-            return truncated(&item, &result, cap, &handle, size);
-        }
-        let work = tokio::task::spawn_blocking(move || truncated(&item, &result, cap, &handle, size));
-        work.await.unwrap_or_else(|error| Err(ToolError::internal(error)))
+        self.checks.beside(move || truncated(&item, &result, cap, &handle, size)).await
     }
 }
 
@@ -180,8 +176,8 @@ fn with_notice(result: &Members, blocks: Vec<Json>, handle: &str, size: usize) -
             short.set(known, value.clone());
         }
     }
-    let mut meta = result.get("_meta").filter(|meta| meta.bytes().len() <= MAX_ASIDE);
-    let meta = meta.take().and_then(|meta| meta.members().ok()).unwrap_or_default();
+    let meta = result.get("_meta").filter(|meta| meta.bytes().len() <= MAX_ASIDE);
+    let meta = meta.and_then(|meta| meta.members().ok()).unwrap_or_default();
     short.with("_meta", meta.with("octoprox/truncated", true).with("octoprox/result_handle", handle))
 }
 
@@ -198,7 +194,8 @@ fn truncated_structure(
 ) -> Result<Json, ToolError> {
     let mut value: Value = structure.to().map_err(ToolError::internal)?;
     fit(&mut value, budget);
-    let fits = |value: &Value| item.output().is_none_or(|checker| checker.check(value) != Verdict::Misfits);
+    let fits =
+        |value: &Value| item.output().is_none_or(|checker| checker.check(value, item) != Verdict::Misfits);
     if let Value::Object(members) = &value {
         let mut said = members.clone();
         said.insert("truncated".to_owned(), Value::Bool(true));

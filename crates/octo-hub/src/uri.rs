@@ -123,9 +123,8 @@ fn encoded(text: &[u8]) -> Option<u8> {
 fn is_ambiguous(uri: &str) -> bool {
     let bytes = uri.as_bytes();
     let needless = |at: usize| {
-        encoded(bytes.get(at..).unwrap_or_default()).map_or(true, |byte| {
-            byte.is_ascii_alphanumeric() || byte < 0x20 || b"-._~/\\%:@?#".contains(&byte)
-        })
+        encoded(bytes.get(at..).unwrap_or_default())
+            .is_none_or(|byte| byte.is_ascii_alphanumeric() || byte < 0x20 || b"-._~/\\%:@?#".contains(&byte))
     };
     let encodings = (0..bytes.len()).filter(|at| bytes.get(*at) == Some(&b'%'));
     let Some((_, rest)) = uri.split_once(':') else { return true };

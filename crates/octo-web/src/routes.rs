@@ -59,7 +59,7 @@ pub const ROUTES: &[Route] = &[
     caller("GET", "/tools", "List the tools"),
     caller("GET", "/tools/{name}", "Describe one tool"),
     caller("GET", "/prompts", "List the prompts"),
-    caller("GET", "/metrics", "Numbers for Prometheus"),
+    admin("GET", "/metrics", "Numbers for Prometheus"),
     caller("GET", "/openapi.json", "This interface as an OpenAPI document"),
     open("GET", "/health", "Whether the process is up"),
     open("GET", "/ready", "How each source is doing"),

@@ -5,7 +5,7 @@ use super::protect::Protected;
 use super::resolve;
 use super::sweep;
 use super::undo::Undos;
-use octo_model::{Kind, ToolError};
+use octo_model::{Caller, Kind, ToolError};
 use rustix::fs::{Mode, OFlags};
 use std::fs::{DirBuilder, File};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -111,7 +111,11 @@ fn plain(name: &str) -> bool {
 
 /// The open roots of a workspace.
 #[derive(Clone)]
-pub struct Workspace(Arc<Inner>);
+pub struct Workspace {
+    inner: Arc<Inner>,
+    /// Who changes files through this handle; nobody for whoever uses the machine itself.
+    by: Option<Arc<str>>,
+}
 
 struct Inner {
     /// Set when the workspace is opened, or once later when it was opened without any.
@@ -148,18 +152,33 @@ impl Workspace {
         }
         let (hard_links, no_root) = (spec.hard_links, spec.no_root);
         let roots = if roots.is_empty() { OnceLock::new() } else { OnceLock::from(roots) };
-        Ok(Self(Arc::new(Inner { roots, protected, hard_links, state, no_root })))
+        let inner = Arc::new(Inner { roots, protected, hard_links, state, no_root });
+        Ok(Self { inner, by: None })
+    }
+
+    /// The same workspace for one caller: what they change, only they can take back.
+    #[must_use]
+    pub fn for_caller(mut self, caller: &Caller) -> Self {
+        let local = Caller::local();
+        let is_local = (&caller.tenant, &caller.subject) == (&local.tenant, &local.subject);
+        self.by = (!is_local).then(|| format!("{}\0{}", caller.tenant, caller.subject).into());
+        self
+    }
+
+    /// Who changes files through this handle.
+    pub(super) fn by(&self) -> Option<&str> {
+        self.by.as_deref()
     }
 
     /// The first is the default.
     pub fn roots(&self) -> &[Arc<Root>] {
-        self.0.roots.get().map_or(&[], Vec::as_slice)
+        self.inner.roots.get().map_or(&[], Vec::as_slice)
     }
 
     /// Opens the root of a workspace that has none. One that has a root keeps it.
     pub fn adopt(&self, spec: RootSpec) -> Result<(), ToolError> {
         let root = Arc::new(Root::open(spec)?);
-        let _ = self.0.roots.set(vec![root]);
+        let _ = self.inner.roots.set(vec![root]);
         Ok(())
     }
 
@@ -171,7 +190,7 @@ impl Workspace {
 
     /// What a tool answers when there is no root.
     pub fn no_root(&self) -> ToolError {
-        match &self.0.no_root {
+        match &self.inner.no_root {
             Some((why, remedy)) => ToolError::denied(why.clone()).hint(remedy.clone()),
             None => ToolError::denied("No folder is open to this hub.")
                 .hint("Ask the operator to name one in the setting `workspace`, or several in `roots`."),
@@ -180,19 +199,19 @@ impl Workspace {
 
     /// Folder of the hub's own data.
     pub fn state(&self) -> Option<&Path> {
-        self.0.state.as_ref().map(|state| state.path.as_path())
+        self.inner.state.as_ref().map(|state| state.path.as_path())
     }
 
     pub(super) fn memory(&self) -> Option<&State> {
-        self.0.state.as_ref()
+        self.inner.state.as_ref()
     }
 
     pub(super) fn protected(&self) -> &Protected {
-        &self.0.protected
+        &self.inner.protected
     }
 
     pub(super) fn hard_links(&self) -> HardLinks {
-        self.0.hard_links
+        self.inner.hard_links
     }
 }
 

@@ -6,7 +6,7 @@ use super::intents::{At, Note};
 use super::resolve::{open_entry, parent_of, refusal, refusal_io, reopen, restless};
 use super::root::State;
 use super::seen::{self, Seen};
-use super::undo::{FILE_BYTES, Kept};
+use super::undo::{FILE_BYTES, Kept, Whose};
 use super::{EntryKind, Written, names};
 use octo_model::{Kind, ToolError};
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid};
@@ -82,7 +82,10 @@ impl<'a> Step<'a> {
         let small = self.before.is_none_or(|before| before.size() <= FILE_BYTES);
         let keeps = batch.remember && small && !matches!(self.order.act, Act::Move { .. });
         self.kept = match undos.filter(|_| keeps) {
-            Some(undos) => Some(undos.begin(&spot.place.root().path, &spot.real, &batch.tx)?),
+            Some(undos) => {
+                let (root, by) = (&spot.place.root().path, batch.workspace.by());
+                Some(undos.begin(&Whose { root, real: &spot.real, by }, &batch.tx)?)
+            }
             None => None,
         };
         let Some(before) = self.before.filter(|before| before.kind() == EntryKind::File) else {

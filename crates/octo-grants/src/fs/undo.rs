@@ -62,11 +62,11 @@ impl Undos {
     }
 
     /// An empty entry for a file of a root, to be filled with its content.
-    pub fn begin(&self, root: &Path, real: &Path, tx: &Tx<'_>) -> Result<Kept, ToolError> {
+    pub fn begin(&self, whose: &Whose<'_>, tx: &Tx<'_>) -> Result<Kept, ToolError> {
         let name: OsString = format!("{FRESH}{}", names::random().map_err(ToolError::internal)?).into();
         tx.note(&Note::Undo(name.clone()))?;
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(self.folder.join(&name));
-        Ok(Kept { file: file.map_err(ToolError::internal)?, name, key: key(root, real) })
+        Ok(Kept { file: file.map_err(ToolError::internal)?, name, key: whose.key() })
     }
 
     /// Makes an entry the last change of its file.
@@ -96,13 +96,13 @@ impl Undos {
     }
 
     /// Removes the entry of a file.
-    pub fn remove(&self, root: &Path, real: &Path) {
-        let _ = std::fs::remove_file(self.folder.join(key(root, real)));
+    pub fn remove(&self, whose: &Whose<'_>) {
+        let _ = std::fs::remove_file(self.folder.join(whose.key()));
     }
 
-    /// The last change of a file, if it is kept.
-    pub fn last(&self, root: &Path, real: &Path) -> std::io::Result<Option<Last>> {
-        let file = match File::open(self.folder.join(key(root, real))) {
+    /// The last change of a file by one caller, if it is kept.
+    pub fn last(&self, whose: &Whose<'_>) -> std::io::Result<Option<Last>> {
+        let file = match File::open(self.folder.join(whose.key())) {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
@@ -147,10 +147,21 @@ impl Undos {
     }
 }
 
-fn key(root: &Path, real: &Path) -> String {
-    let mut hashing = hash::Hashing::new(std::io::sink());
-    for part in [root.as_os_str().as_bytes(), b"\0", real.as_os_str().as_bytes()] {
-        let _ = hashing.write_all(part);
+/// Which file an entry is about, and who changed it.
+pub(super) struct Whose<'a> {
+    pub root: &'a Path,
+    pub real: &'a Path,
+    pub by: Option<&'a str>,
+}
+
+impl Whose<'_> {
+    fn key(&self) -> String {
+        let mut hashing = hash::Hashing::new(std::io::sink());
+        let file = [self.root.as_os_str().as_bytes(), b"\0", self.real.as_os_str().as_bytes()];
+        let by = self.by.map(|by| [b"\0", by.as_bytes()]);
+        for part in file.into_iter().chain(by.into_iter().flatten()) {
+            let _ = hashing.write_all(part);
+        }
+        hashing.finish()
     }
-    hashing.finish()
 }

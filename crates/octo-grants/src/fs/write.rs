@@ -2,6 +2,7 @@
 
 use super::batch::{Act, Batch, Content, Order, lock};
 use super::resolve::{Links, Spot, refusal, split};
+use super::undo::Whose;
 use super::{EntryKind, Fs, Place, Stat, hash, names, seen};
 use octo_model::{Kind, ToolError};
 use rustix::fs::{AtFlags, OFlags};
@@ -150,18 +151,19 @@ impl Fs<super::Write> {
         })
     }
 
-    /// Takes back the last change of a file, unless somebody else has changed it since.
+    /// Takes back the caller's own last change of a file, unless somebody else has changed it since.
     pub fn undo(&self, place: &Place) -> Result<Undone, ToolError> {
         let nothing = || {
             ToolError::not_found(format!("There is no change of `{}` to take back.", place.told())).hint(
-                "Only the last change of a file that was made here is kept, once, and not for large files.",
+                "Only your last change of a file that was made here is kept, once, and not for large files.",
             )
         };
         let Some(state) = self.workspace().memory() else { return Err(nothing()) };
         self.workspace().batch(false, |batch| {
             let spot = batch.spot(place, Links::Follow, false)?;
             let (root, real) = (spot.place.root().path.clone(), spot.real.clone());
-            let last = state.undos.last(&root, &real).map_err(ToolError::internal)?.ok_or_else(nothing)?;
+            let whose = Whose { root: &root, real: &real, by: self.workspace().by() };
+            let last = state.undos.last(&whose).map_err(ToolError::internal)?.ok_or_else(nothing)?;
             let if_hash = last.after.as_deref();
             let removed = last.before.is_none();
             let act = match &last.before {
@@ -181,7 +183,7 @@ impl Fs<super::Write> {
                 .hint("Read it, and write what it should be."),
                 _ => error,
             })?;
-            state.undos.remove(&root, &real);
+            state.undos.remove(&whose);
             Ok(Undone { place: place.clone(), removed })
         })
     }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 type Answer = dyn Fn(&Op) -> Result<Members, ToolError> + Send + Sync;
+type Reply = Box<dyn Fn() -> Result<Members, ToolError> + Send + Sync>;
 
 /// A server of a stranger, named `evil`, that answers as a test wants.
 struct Stranger {
@@ -235,7 +236,7 @@ async fn no_reply_is_larger_than_the_cap() {
     let quoted = many(|n| (format!("\u{1}{n}"), json!("\"\\")));
     let names = many(|n| (format!("top\n{n}"), json!(1)));
     let text = json!({"type": "text", "text": "short"});
-    let ways: Vec<(&str, Box<dyn Fn() -> Result<Members, ToolError> + Send + Sync>)> = vec![
+    let ways: Vec<(&str, Reply)> = vec![
         (
             "_meta",
             Box::new({

@@ -1,6 +1,6 @@
 //! Calls over REST, from the outside.
 
-use super::bed::{Bed, get, post, request, send};
+use super::bed::{Bed, TOKEN, get, post, request, send};
 use axum::body::Body;
 use octo_hub::{Decision, Outcome, PolicySettings, Rule};
 use octo_model::{Face, Kind};
@@ -264,4 +264,8 @@ async fn says_how_it_is_doing() {
     let metrics = get(&local, "/metrics").await;
     assert_eq!((metrics.text.as_str(), metrics.status.as_u16()), ("octoprox_up 1\n", 200));
     assert!(metrics.header("content-type").starts_with("text/plain"));
+    // They name every server and tool, so a caller of some of them does not get them.
+    let caller = request("GET", "/metrics").header("authorization", format!("Bearer {TOKEN}"));
+    let refused = send(&open, caller.body(Body::empty()).unwrap()).await;
+    assert_eq!(refused.status.as_u16(), 403, "{}", refused.text);
 }

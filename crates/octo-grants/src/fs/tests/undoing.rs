@@ -1,7 +1,8 @@
 //! One step back, and only if it is still ours to take.
 
 use super::{Kit, kind};
-use crate::fs::{Change, WriteOptions};
+use crate::fs::{Change, Fs, Write, WriteOptions};
+use octo_model::Caller;
 use std::os::unix::fs::PermissionsExt;
 
 #[test]
@@ -28,6 +29,27 @@ fn a_file_that_was_new_is_removed() {
     kit.fs.write(&kit.at("new"), b"x", &WriteOptions::default()).unwrap();
     assert!(kit.fs.undo(&kit.at("new")).unwrap().removed);
     assert!(!kit.raw("new").exists());
+}
+
+#[test]
+fn a_change_is_taken_back_by_whoever_made_it() {
+    let kit = Kit::new();
+    kit.put("file", "old");
+    let of = |name: &str| Fs::<Write>::new(kit.fs.workspace().clone().for_caller(&Caller::named(name)));
+    let (alice, bob, place) = (of("alice"), of("bob"), kit.at("file"));
+    alice.write(&place, b"by alice", &WriteOptions::default()).unwrap();
+    for other in [&bob, &kit.fs, &of("local\0alice"), &of("alice2")] {
+        assert_eq!(kind(&other.undo(&place).unwrap_err()), "not_found");
+    }
+    bob.write(&place, b"by bob", &WriteOptions::default()).unwrap();
+    assert_eq!(kind(&alice.undo(&place).unwrap_err()), "conflict");
+    bob.undo(&place).unwrap();
+    assert_eq!(kit.get("file"), "by alice");
+    alice.undo(&place).unwrap();
+    assert_eq!(kit.get("file"), "old");
+    // Without callers there is one, who uses the machine itself.
+    of("local").write(&place, b"new", &WriteOptions::default()).unwrap();
+    kit.fs.undo(&place).unwrap();
 }
 
 #[test]
