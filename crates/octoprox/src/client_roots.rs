@@ -2,6 +2,7 @@
 //! folder. Only where one process serves one client, since the workspace is everybody's.
 
 use crate::settings::{Loaded, TrustStore, World, unfit};
+use crate::toolboxes::program_folders;
 use octo_grants::Workspace;
 use octo_grants::fs::RootSpec;
 use octo_model::{Members, Op, ToolError};
@@ -18,7 +19,7 @@ const NEED_FOLDER: [&str; 4] = ["filesystem", "git", "shell", "workflow"];
 pub struct ClientRoots {
     workspace: Workspace,
     world: World,
-    /// Settings of the hub: a root that holds any of them is refused.
+    /// Settings of the hub and folders that it runs programs from: a root that holds any of them is refused.
     protected: Vec<PathBuf>,
     writable: bool,
     trust: TrustStore,
@@ -27,10 +28,11 @@ pub struct ClientRoots {
 
 impl ClientRoots {
     pub fn new(loaded: &Loaded, workspace: Workspace) -> Arc<Self> {
+        let programs = program_folders(&loaded.settings);
         Arc::new(Self {
             workspace,
             world: World::real(),
-            protected: loaded.protected.clone(),
+            protected: loaded.protected.iter().cloned().chain(programs).collect(),
             writable: !loaded.settings.files.read_only,
             trust: loaded.trust.clone(),
             is_asked: Mutex::new(false),
@@ -74,8 +76,8 @@ impl ClientRoots {
     fn folder(&self, uri: &str) -> Option<PathBuf> {
         let url = Url::parse(uri).ok().filter(|url| url.scheme() == "file")?;
         let folder = url.to_file_path().ok()?.canonicalize().ok().filter(|folder| folder.is_dir())?;
-        let holds_settings = self.protected.iter().any(|path| path.starts_with(&folder));
-        (unfit(&self.world, &folder).is_none() && !holds_settings).then_some(folder)
+        let holds_protected = self.protected.iter().any(|path| path.starts_with(&folder));
+        (unfit(&self.world, &folder).is_none() && !holds_protected).then_some(folder)
     }
 }
 

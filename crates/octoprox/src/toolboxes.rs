@@ -284,6 +284,11 @@ pub fn search_path(settings: &Settings, path: OsString) -> SearchPath {
     SearchPath::new(path, all.filter_map(|folder| folder.canonicalize().ok()).collect())
 }
 
+/// The folders of the search path that programs run from outside the sandbox.
+pub fn program_folders(settings: &Settings) -> Vec<PathBuf> {
+    search_path(settings, path_variable()).folders().to_vec()
+}
+
 /// The same as a variable, for servers that run outside a sandbox.
 pub fn path_of_servers(settings: &Settings) -> OsString {
     search_path(settings, path_variable()).trusted()

@@ -255,7 +255,8 @@ fn a_client_at_home_may_name_its_project() {
     home.put("project/secret.txt", "the project\n");
     std::os::unix::fs::symlink(home.path(""), home.path("project/up")).unwrap();
     let (project, up) = (home.path("project"), home.path("project/up"));
-    let unfit = ["/".into(), home.path(""), up, home.path(".config"), home.path("none")];
+    // Programs that the hub runs lie beneath /usr.
+    let unfit = ["/".into(), "/usr".into(), home.path(""), up, home.path(".config"), home.path("none")];
     let (answer, is_asked) = with_roots(&home, &[&unfit[..], &[project]].concat());
     assert!(is_asked && answer.contains("the project"), "{answer}");
     let (answer, is_asked) = with_roots(&home, &unfit);
