@@ -24,7 +24,9 @@ impl<'a> Guard<'a> {
 
     /// Why a file counts only when it was approved.
     fn needs_approval(&self, file: &SettingsFile) -> Option<&'static str> {
-        let written = [&file.real, &file.path].into_iter().any(|path| is_beneath(path, &self.writable));
+        // The file, and the link that it was named by.
+        let written = [file.real.clone(), real_parent(&file.path)];
+        let written = written.iter().any(|path| is_beneath(path, &self.writable));
         match (written, file.is_loose) {
             (true, _) => Some("tools can write to the folder that this file is in, and it is not approved"),
             (false, true) => Some("other users of this machine can write this file, and it is not approved"),

@@ -3,8 +3,9 @@
 use super::target::Target;
 use crate::cli::failure::Failure;
 use crate::cli::out;
+use crate::cli::session::settings;
 use crate::nearest::nearest;
-use crate::settings::{Flags, Origin, World, load};
+use crate::settings::{Flags, Origin, World};
 use clap::Args;
 use octo_model::ToolError;
 use serde_json::json;
@@ -35,7 +36,7 @@ impl Remove {
         let world = World::real();
         let path = match &self.from {
             Some(from) => world.folder.join(from),
-            None => self.file(flags, &world)?,
+            None => self.file(flags)?,
         };
         let mut target = Target::open(path)?;
         let what = format!("take out the lines of `{}` yourself.", self.name);
@@ -56,8 +57,8 @@ impl Remove {
     }
 
     /// The file that the settings in force have it from.
-    fn file(&self, flags: &Flags, world: &World) -> Result<PathBuf, Failure> {
-        let loaded = load(world, flags)?;
+    fn file(&self, flags: &Flags) -> Result<PathBuf, Failure> {
+        let loaded = settings(flags)?;
         if !loaded.settings.servers.contains_key(&self.name) {
             let known = loaded.settings.servers.keys().map(String::as_str);
             let hint = match nearest(&self.name, known) {

@@ -35,22 +35,20 @@ impl Target {
             return Self::open(world.folder.join(named));
         }
         let chosen = chosen(flags, world)?;
-        let list = chosen.servers(world).filter(|list| list.is_file());
-        match list.or(chosen.path) {
-            Some(path) => Self::open(path),
-            None => Self::list(flags, world),
-        }
+        let list = chosen.servers(world);
+        let there = list.clone().filter(|list| list.is_file()).or(chosen.path);
+        Self::open_list(there.or(list))
     }
 
     /// The list beside the settings, whether it is there or not.
     pub fn list(flags: &Flags, world: &World) -> Result<Self, Failure> {
         let chosen = chosen(flags, world)?;
-        let list = chosen.servers(world).or(chosen.path);
-        Self::open(
-            list.ok_or_else(|| {
-                Failure::invalid("There is no home folder to write to. Name a file with --to.")
-            })?,
-        )
+        Self::open_list(chosen.servers(world).or(chosen.path))
+    }
+
+    fn open_list(path: Option<PathBuf>) -> Result<Self, Failure> {
+        let none = || Failure::invalid("There is no home folder to write to. Name a file with --to.");
+        Self::open(path.ok_or_else(none)?)
     }
 
     /// A file; one that is not there begins with a comment.
