@@ -7,6 +7,7 @@ mod bounds;
 mod flow;
 mod hostile;
 mod inject;
+mod matrix;
 mod reading;
 mod web;
 

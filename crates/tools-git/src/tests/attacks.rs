@@ -87,7 +87,7 @@ async fn a_sequence_with_a_strategy_of_the_repository_is_not_continued() {
     git(&root, &["reset", "-q", "--hard", head.trim()]);
     git(&root, &["-c", "sequence.editor=printf 'break\\n' >", "rebase", "-q", "-i", "HEAD~1"]);
     desk.write(".git/rebase-merge/strategy", "x/run\n");
-    desk.write(".git/rebase-merge/git-rebase-todo", &format!("pick {} Three\n", head.trim()));
+    desk.write(".git/rebase-merge/git-rebase-todo", &format!("pick {} Say more\n", before.trim()));
     for end in ["--continue", "--skip"] {
         let answer = desk.try_call("git", call("rebase", &[end], ".")).await;
         assert!(!marked(&desk), "rebase {end} started the program: {answer:?}");

@@ -22,7 +22,7 @@ pub fn marked(desk: &Desk) -> bool {
     there
 }
 
-const HOOKS: [&str; 22] = [
+pub const HOOKS: [&str; 22] = [
     "applypatch-msg",
     "pre-applypatch",
     "post-applypatch",
