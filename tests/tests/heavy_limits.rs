@@ -136,8 +136,10 @@ fn tower(levels: usize) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn schemas_of_a_stranger_stop_nobody() -> Result<()> {
-    let pattern = json!({"type": "object", "properties": {"s": {"type": "string", "pattern": "^(?:(?=.*b).)*c$"}}});
-    let large = json!({"type": "object", "properties": {"s": {"pattern": "^(?:(?:a|b)*a(?:a|b){60}){60}x$"}}});
+    let pattern =
+        json!({"type": "object", "properties": {"s": {"type": "string", "pattern": "^(?:(?=.*b).)*c$"}}});
+    let large =
+        json!({"type": "object", "properties": {"s": {"pattern": "^(?:(?:a|b)*a(?:a|b){60}){60}x$"}}});
     let tools = json!([
         {"name": "pattern", "inputSchema": pattern},
         {"name": "large", "inputSchema": large},
