@@ -131,7 +131,8 @@ async fn no_schema_of_a_stranger_takes_long() {
         // What could not be checked is left to the server.
         let answer = bench.call("evil__do", arguments).await;
         let took = begun.elapsed();
-        assert!(took < Duration::from_secs(5), "{what}: {took:?}");
+        // Unbounded, the first takes minutes; a busy machine and a build that is not optimised get room.
+        assert!(took < Duration::from_secs(15), "{what}: {took:?}");
         assert!(answer.is_ok() || answer.unwrap_err().kind == Kind::Invalid, "{what}");
     }
 }
