@@ -71,7 +71,7 @@ impl Hub {
         let permit = self.policy.decide_op(&request.caller, &entry, &request.op)?;
         record.rule(permit.rule());
         let allowed = request.timeout.map_or(self.timeout, |wanted| wanted.min(self.timeout));
-        let Checked { op, emptied } = self.checks.check(&entry, request.op.clone(), allowed).await?;
+        let Checked { op, emptied } = self.checks.check(&entry, &request.op, allowed).await?;
         self.limits.take(&request.caller, &entry)?;
         let slot = self.answers.slot(&request.caller, &request.profile, &entry, &request.op);
         if let Some(slot) = &slot

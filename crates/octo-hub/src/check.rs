@@ -33,15 +33,23 @@ impl Default for Checks {
 }
 
 impl Checks {
-    /// Holds the arguments of a call against the schemas of its tool. Only what is small on both sides is done at once.
-    pub async fn check(&self, entry: &Entry, op: Op, allowed: Duration) -> Result<Checked, ToolError> {
+    /// Holds the arguments of a call against the schemas of its tool. Only what is small and quickly done is done at once.
+    pub async fn check(&self, entry: &Entry, op: &Op, allowed: Duration) -> Result<Checked, ToolError> {
         let size = op.params.get("arguments").map_or(0, |json| json.bytes().len());
-        if size <= MAX_INLINE && is_cheap(entry) {
-            return check(entry, op);
+        if size <= MAX_INLINE && is_ready(entry) {
+            match check(entry, op.clone(), Pace::Quick) {
+                Err(Stop::Costly) => {}
+                Err(Stop::Refused(error)) => return Err(error),
+                Ok(checked) => return Ok(checked),
+            }
         }
-        let entry = entry.clone();
-        let done = tokio::time::timeout(allowed, self.beside(move || check(&entry, op)));
-        done.await.map_err(|_| late(allowed))?
+        let (entry, op) = (entry.clone(), op.clone());
+        let done = self.beside(move || match check(&entry, op, Pace::Full) {
+            Ok(checked) => Ok(checked),
+            Err(Stop::Refused(error)) => Err(error),
+            Err(Stop::Costly) => Err(ToolError::internal("a full check has no other after it")),
+        });
+        tokio::time::timeout(allowed, done).await.map_err(|_| late(allowed))?
     }
 
     /// Does something beside the runtime's threads, when it is its turn.
@@ -58,31 +66,47 @@ impl Checks {
     }
 }
 
-/// Whether the schemas of a tool are small and, unless they are ours, compiled already.
-fn is_cheap(entry: &Entry) -> bool {
-    let item = &entry.item;
-    if !item.vouched && !(item.is_ready() && entry.recast.as_ref().is_none_or(|recast| recast.is_ready())) {
-        return false;
+/// How much a check may cost.
+#[derive(Clone, Copy)]
+enum Pace {
+    Quick,
+    Full,
+}
+
+/// Why a check ends early.
+enum Stop {
+    Refused(ToolError),
+    /// It is not quickly done.
+    Costly,
+}
+
+impl From<ToolError> for Stop {
+    fn from(error: ToolError) -> Self {
+        Self::Refused(error)
     }
-    let own = entry.recast.as_ref().and_then(|recast| recast.input());
-    own.into_iter().chain(item.input()).all(Checker::is_cheap)
+}
+
+/// Whether the schemas of a tool are compiled already, or ours.
+fn is_ready(entry: &Entry) -> bool {
+    entry.item.vouched
+        || (entry.item.is_ready() && entry.recast.as_ref().is_none_or(|recast| recast.is_ready()))
 }
 
 /// Checks the arguments of a call as the caller's profile describes them, then as the tool does.
-fn check(entry: &Entry, mut op: Op) -> Result<Checked, ToolError> {
+fn check(entry: &Entry, mut op: Op, pace: Pace) -> Result<Checked, Stop> {
     let mut emptied = Vec::new();
     if let Some(recast) = &entry.recast {
-        op = hold(entry, recast.input(), op)?;
+        op = hold(entry, recast.input(), op, pace)?;
         let outer = op.params.get("arguments").and_then(|json| json.to().ok()).unwrap_or_default();
         let inner;
         (inner, emptied) = recast.arguments(outer)?;
         op.params.set("arguments", Json::from(Value::Object(inner)));
     }
-    Ok(Checked { op: hold(entry, entry.item.input(), op)?, emptied })
+    Ok(Checked { op: hold(entry, entry.item.input(), op, pace)?, emptied })
 }
 
 /// Holds the arguments against a schema and drops nulls that stand for absent parameters of native tools.
-fn hold(entry: &Entry, checker: Option<&Checker>, mut op: Op) -> Result<Op, ToolError> {
+fn hold(entry: &Entry, checker: Option<&Checker>, mut op: Op, pace: Pace) -> Result<Op, Stop> {
     let Some(checker) = checker else {
         return Ok(op);
     };
@@ -93,17 +117,22 @@ fn hold(entry: &Entry, checker: Option<&Checker>, mut op: Op) -> Result<Op, Tool
         None => Value::Object(Map::new()),
     };
     if !arguments.is_object() {
-        return Err(
-            ToolError::invalid("The arguments must be a JSON object.").hint(parameters(&checker.schema))
-        );
+        let error = ToolError::invalid("The arguments must be a JSON object.");
+        return Err(error.hint(parameters(&checker.schema)).into());
     }
     if entry.item.vouched && drop_nulls(&mut arguments, &checker.schema) {
         op.params.set("arguments", Json::from(arguments.clone()));
     }
-    match checker.check(&arguments, &entry.item) {
-        Verdict::Misfits => Err(misfit(checker, &arguments)),
+    let verdict = match pace {
+        Pace::Quick => checker.check_inline(&arguments),
+        Pace::Full => checker.check(&arguments, &entry.item),
+    };
+    match (verdict, pace) {
+        (Verdict::Fits, _) => Ok(op),
+        (Verdict::Misfits, _) => Err(misfit(checker, &arguments).into()),
+        (Verdict::Unknown, Pace::Quick) => Err(Stop::Costly),
         // What could not be checked is left to the server.
-        Verdict::Fits | Verdict::Unknown => Ok(op),
+        (Verdict::Unknown, Pace::Full) => Ok(op),
     }
 }
 

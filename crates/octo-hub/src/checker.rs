@@ -26,11 +26,11 @@ const MAX_PATTERNS: usize = 256;
 /// Bytes of a compiled pattern, and what each byte of a text then costs at worst.
 const PATTERN_SIZES: [(usize, u64); 2] = [(8 << 10, 4), (64 << 10, 32)];
 /// About a tenth of a second.
-const CHECK_BUDGET: u64 = 5_000_000;
+const FULL_BUDGET: u64 = 5_000_000;
+/// About a millisecond, for a check on the runtime's own threads.
+const INLINE_BUDGET: u64 = 50_000;
 /// For the sentences about what does not fit.
 const REPORT_BUDGET: u64 = 20_000;
-/// Values in a schema that is checked where the call runs.
-const CHEAP_NODES: usize = 2_000;
 
 /// The keyword that charges; no schema can bring it, since it is set on every subschema.
 const METER: &str = "octoprox:meter";
@@ -39,7 +39,6 @@ const METER: &str = "octoprox:meter";
 pub struct Checker {
     pub schema: Value,
     validator: Validator,
-    cheap: bool,
     /// Whether the log has been told that the budget does not suffice.
     reported: AtomicBool,
 }
@@ -57,11 +56,11 @@ impl Checker {
     /// Nothing for a schema that cannot be used, or not within the budget; the log says why, once.
     pub fn new(schema: Value, of: &str) -> Option<Self> {
         match compile(&schema) {
-            Ok((validator, dropped, cheap)) => {
+            Ok((validator, dropped)) => {
                 for pattern in dropped {
                     tracing::warn!(target: "upstream", of, %pattern, "a pattern of the schema is not enforced");
                 }
-                Some(Self { schema, validator, cheap, reported: AtomicBool::new(false) })
+                Some(Self { schema, validator, reported: AtomicBool::new(false) })
             }
             Err(why) => {
                 tracing::warn!(target: "upstream", of, %why, "the schema is not enforced");
@@ -70,23 +69,26 @@ impl Checker {
         }
     }
 
-    /// Whether it can be applied to a small value without leaving the runtime's thread.
-    pub fn is_cheap(&self) -> bool {
-        self.cheap
+    /// Applies the schema to a small value, where the call runs.
+    pub fn check_inline(&self, value: &Value) -> Verdict {
+        self.check_within(INLINE_BUDGET, value)
     }
 
-    /// Applies the schema to a value of the tool `of`.
+    /// Applies the schema to a value of the tool `of`, on a thread that may take its time.
     pub fn check(&self, value: &Value, of: &Item) -> Verdict {
-        match within(CHECK_BUDGET, || self.validator.is_valid(value)) {
+        let verdict = self.check_within(FULL_BUDGET, value);
+        if verdict == Verdict::Unknown && !self.reported.swap(true, Ordering::Relaxed) {
+            let of = of.target();
+            tracing::warn!(target: "upstream", of, "a value was too costly to check, and was not checked");
+        }
+        verdict
+    }
+
+    fn check_within(&self, budget: u64, value: &Value) -> Verdict {
+        match within(budget, || self.validator.is_valid(value)) {
             Some(true) => Verdict::Fits,
             Some(false) => Verdict::Misfits,
-            None => {
-                if !self.reported.swap(true, Ordering::Relaxed) {
-                    let of = of.target();
-                    tracing::warn!(target: "upstream", of, "a value was too costly to check, and was not checked");
-                }
-                Verdict::Unknown
-            }
+            None => Verdict::Unknown,
         }
     }
 
@@ -97,8 +99,8 @@ impl Checker {
     }
 }
 
-/// A validator, the patterns that it does not enforce, and whether it is cheap.
-fn compile(schema: &Value) -> Result<(Validator, Vec<String>, bool), String> {
+/// A validator, and the patterns that it does not enforce.
+fn compile(schema: &Value) -> Result<(Validator, Vec<String>), String> {
     let survey = Survey::of(schema)?;
     if let Some(pattern) = survey.unsafe_to_drop() {
         return Err(format!("it depends on the pattern {}, which cannot be used", short(pattern)));
@@ -117,7 +119,7 @@ fn compile(schema: &Value) -> Result<(Validator, Vec<String>, bool), String> {
     }
     let options = options(PATTERN_SIZES.map(|(size, _)| size).into_iter().max().unwrap_or_default());
     let validator = options.build(&metered).map_err(|error| short(&error.to_string()))?;
-    Ok((validator, dropped, survey.nodes <= CHEAP_NODES && !survey.has_patterns))
+    Ok((validator, dropped))
 }
 
 fn options(pattern_size: usize) -> jsonschema::ValidationOptions<'static> {
@@ -256,8 +258,6 @@ struct Subschema {
 /// What a schema consists of.
 struct Survey {
     subschemas: Vec<(String, Subschema)>,
-    nodes: usize,
-    has_patterns: bool,
     monotone: bool,
 }
 
@@ -316,7 +316,7 @@ impl Survey {
         let mut known: HashMap<String, usize> = HashMap::from([(String::new(), 0)]);
         let mut pointers = vec![String::new()];
         let mut edges: Vec<Vec<(usize, bool)>> = Vec::new();
-        let mut survey = Self { subschemas: Vec::new(), nodes, has_patterns: false, monotone: true };
+        let mut survey = Self { subschemas: Vec::new(), monotone: true };
         let mut patterns = 0;
         while let Some(pointer) = pointers.get(edges.len()).cloned() {
             let mut next = Vec::new();
@@ -347,7 +347,6 @@ impl Survey {
                 return Err(format!("it has more than {MAX_SUBSCHEMAS} subschemas"));
             }
         }
-        survey.has_patterns = patterns > 0;
         let chain = height(&edges, |in_place| in_place).ok_or("it refers to itself without an end")?;
         match height(&edges, |_| true) {
             Some(path) if path <= MAX_PATH => Ok(survey),

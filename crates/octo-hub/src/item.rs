@@ -76,9 +76,9 @@ impl Item {
         self.input.get_or_init(|| self.compile("inputSchema")).as_ref()
     }
 
-    /// Whether its input schema is compiled, so that looking at it takes no time.
+    /// Whether its input schema is compiled, so that looking at it takes no time. Only tools have one.
     pub fn is_ready(&self) -> bool {
-        self.input.get().is_some()
+        self.kind != ListKind::Tools || self.input.get().is_some()
     }
 
     pub fn output(&self) -> Option<&Checker> {
@@ -86,6 +86,9 @@ impl Item {
     }
 
     fn compile(&self, member: &str) -> Option<Checker> {
+        if self.kind != ListKind::Tools {
+            return None;
+        }
         let schema: Value = self.members.get(member)?.to().ok()?;
         Checker::new(schema, &self.target())
     }

@@ -19,8 +19,10 @@ pub const COMMAND: &str = "jq-worker";
 const PATIENCE: Duration = Duration::from_secs(10);
 /// More than a page of `result_read`, so that a cut is noticed there.
 const MAX_OUTPUT: usize = 4 << 20;
-/// A result of 100 MB takes about fifteen times that as values.
-const MAX_MEMORY: u64 = 2 << 30;
+/// What an expression may allocate. A result takes about fifteen times its size as values.
+const MAX_MEMORY: u64 = 256 << 20;
+/// What the process may map, this program and its libraries included.
+const MAX_ADDRESSES: u64 = 2 << 30;
 /// jq can read its environment, and whoever wrote the expression need not know whose machine this is.
 const UNTOLD: [&str; 6] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR"];
 const OK: &str = "ok\n";
@@ -84,7 +86,7 @@ impl Jq for Worker {
                 return Ok(text.to_owned());
             }
             match answer.strip_prefix(ERROR) {
-                Some(why) => Err(ToolError::invalid(format!("jq: {why}."))
+                Some(why) => Err(ToolError::invalid(format!("jq: {}.", why.trim_end_matches('.')))
                     .hint("Try a simpler expression first, such as `keys` or `.[0]`.")),
                 None => Err(gone()),
             }
@@ -101,7 +103,9 @@ fn gone() -> ToolError {
 pub fn work(mut input: impl Read, mut output: impl Write) -> io::Result<()> {
     let seconds = PATIENCE.as_secs();
     setrlimit(Resource::Cpu, Rlimit { current: Some(seconds), maximum: Some(seconds) })?;
-    setrlimit(Resource::As, Rlimit { current: Some(MAX_MEMORY), maximum: Some(MAX_MEMORY) })?;
+    for (resource, most) in [(Resource::Data, MAX_MEMORY), (Resource::As, MAX_ADDRESSES)] {
+        setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?;
+    }
     let mut text = Vec::new();
     input.read_to_end(&mut text)?;
     match outcome(&text) {

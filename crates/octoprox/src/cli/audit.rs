@@ -3,7 +3,7 @@
 use super::failure::Failure;
 use super::out;
 use super::session::settings;
-use super::table::harmless;
+use super::table::harmless_line;
 use crate::settings::Flags;
 use clap::{Args, Subcommand};
 use octo_store::{Anchor, Reader, Record, RecordKind, StoreError, verify};
@@ -101,7 +101,7 @@ impl Tail {
         if self.json {
             return serde_json::to_string(record).map_err(|error| Failure::new(error.to_string()));
         }
-        let text = |part: &Option<String>| part.clone().unwrap_or_default();
+        let text = |part: &Option<String>| harmless_line(part.as_deref().unwrap_or_default());
         let call = record.call.get(record.call.len().saturating_sub(8)..).unwrap_or_default();
         let line = match record.kind {
             RecordKind::Open => {
@@ -117,7 +117,7 @@ impl Tail {
                 format!("close {call} {} {millis:.1} ms {}", text(&record.outcome), text(&record.target))
             }
         };
-        Ok(harmless(&format!("{} {:>6} {}", record.at.strftime("%F %T"), record.seq, line.trim_end())))
+        Ok(harmless_line(&format!("{} {:>6} {}", record.at.strftime("%F %T"), record.seq, line.trim_end())))
     }
 }
 
@@ -132,5 +132,26 @@ impl Verify {
             "Every record follows from the one before. Note the head elsewhere and give it as --anchor next time.",
         );
         Ok(out::data(&format!("ok: {} records, head {}", verified.records, verified.head))?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_cannot_forge_a_record() {
+        let forged = "x\n2026-11-15 18:00:00     99 open  deadbeef admin http fs_delete";
+        let tail = Tail { lines: 1, follow: false, json: false };
+        for (subject, name) in [("bob", forged), (forged, "x")] {
+            let record = Record {
+                call: "0123456789abcdef".to_owned(),
+                subject: Some(subject.to_owned()),
+                name: Some(name.to_owned()),
+                ..Record::default()
+            };
+            let line = tail.line(&record).unwrap();
+            assert_eq!(line.lines().count(), 1, "{line}");
+        }
     }
 }

@@ -4,7 +4,7 @@ use super::arguments;
 use super::failure::Failure;
 use super::out;
 use super::session::{Purpose, Session, alone, settings};
-use super::table::{harmless, table};
+use super::table::{harmless, harmless_line, table};
 use super::width::columns;
 use crate::assemble::{Assembly, Reach};
 use crate::settings::Flags;
@@ -115,7 +115,7 @@ impl Prompts {
         }
         let row = |prompt: &Members| {
             let about = prompt.text("description").or_else(|| prompt.text("title")).unwrap_or_default();
-            (harmless(&prompt.text("name").unwrap_or_default()), harmless(&about))
+            (harmless_line(&prompt.text("name").unwrap_or_default()), harmless(&about))
         };
         let rows: Vec<(String, String)> = all.iter().map(row).collect();
         Ok(if rows.is_empty() { "There are no prompts.\n".to_owned() } else { table(&rows, columns()) })

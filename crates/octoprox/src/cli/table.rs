@@ -52,13 +52,31 @@ fn fitted(text: &str, room: usize) -> String {
     short.trim_end_matches([',', ':', ';']).to_owned() + "…"
 }
 
-/// Text of others, without what could move the cursor or turn the writing around.
+/// Text of others, without what could move the cursor or turn the writing around. Its lines stay lines.
 pub fn harmless(text: &str) -> String {
-    let bad = |c: char| {
-        (c.is_control() && c != '\n' && c != '\t')
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
+    let bad = |c: char| (c.is_control() && c != '\n' && c != '\t') || is_unseen(c);
     text.chars().map(|c| if bad(c) { '\u{fffd}' } else { c }).collect()
+}
+
+/// Text of others that stands in a line: it cannot end the line or begin another column.
+pub fn harmless_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\r' | '\t' => line.extend(c.escape_default()),
+            c if c.is_control() || is_unseen(c) => line.push('\u{fffd}'),
+            c => line.push(c),
+        }
+    }
+    line
+}
+
+/// Characters that are not shown, or that change how others are.
+fn is_unseen(c: char) -> bool {
+    matches!(
+        c,
+        '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}'
+    )
 }
 
 #[cfg(test)]
@@ -105,5 +123,6 @@ mod tests {
     #[test]
     fn strange_letters_are_shown_as_such() {
         assert_eq!(harmless("a\u{1b}[2J\u{202e}b\n"), "a\u{fffd}[2J\u{fffd}b\n");
+        assert_eq!(harmless_line("a\n\r\tb\u{85}\u{2028}\u{1b}c"), "a\\n\\r\\tb\u{fffd}\u{fffd}\u{fffd}c");
     }
 }

@@ -3,7 +3,7 @@
 use super::failure::Failure;
 use super::out;
 use super::session::{Purpose, Session, alone, settings};
-use super::table::{harmless, table};
+use super::table::{harmless, harmless_line, table};
 use super::width::columns;
 use crate::assemble::{Assembly, Reach};
 use crate::settings::{Flags, Settings};
@@ -82,7 +82,7 @@ impl Tools {
 fn as_table(tools: &[Json], off: &[Definition]) -> String {
     let row = |members: &Members, note: &str| {
         let about = members.text("description").or_else(|| members.text("title")).unwrap_or_default();
-        (harmless(&members.text("name").unwrap_or_default()), format!("{note}{}", harmless(&about)))
+        (harmless_line(&members.text("name").unwrap_or_default()), format!("{note}{}", harmless(&about)))
     };
     let on = tools.iter().filter_map(|tool| tool.members().ok()).map(|members| row(&members, ""));
     let off = off.iter().map(|definition| row(&definition.members, "(off) "));
@@ -146,7 +146,7 @@ fn tell_of_missing(hub: &Hub) {
     for (name, _, state, _) in hub.sources() {
         match state {
             State::Down(why) => {
-                out::talk(&format!("octoprox: the server {name} is down: {}", harmless(&why)))
+                out::talk(&format!("octoprox: the server {name} is down: {}", harmless_line(&why)))
             }
             State::Starting => out::talk(&format!("octoprox: the server {name} is still starting")),
             State::Ready | State::Off(_) => {}

@@ -1,7 +1,7 @@
 //! Workflows and runs in words that fit a terminal.
 
 use crate::cli::failure::code;
-use crate::cli::table::{harmless, table};
+use crate::cli::table::{harmless, harmless_line, table};
 use crate::cli::width::{columns, wrapped};
 use octo_hub::{KeptRun, RunStatus};
 use octo_model::Kind;
@@ -100,7 +100,7 @@ pub fn runs(all: &[KeptRun]) -> String {
         return "There are no runs.\n".to_owned();
     }
     let row = |run: &KeptRun| {
-        (run.id.clone(), format!("{:<11} {} {}", word(run), when(run.begun), harmless(&run.name)))
+        (run.id.clone(), format!("{:<11} {} {}", word(run), when(run.begun), harmless_line(&run.name)))
     };
     let rows: Vec<(String, String)> = all.iter().map(row).collect();
     let lines = rows.iter().map(|(id, rest)| format!("{id}  {rest}\n"));
@@ -119,7 +119,8 @@ fn brief(run: &KeptRun) -> Value {
 }
 
 pub fn run(run: &KeptRun) -> String {
-    let mut said = format!("{} {} ({}), begun {}\n", run.id, word(run), harmless(&run.path), when(run.begun));
+    let mut said =
+        format!("{} {} ({}), begun {}\n", run.id, word(run), harmless_line(&run.path), when(run.begun));
     let rows: Vec<(String, String)> = run
         .steps
         .iter()
@@ -129,7 +130,7 @@ pub fn run(run: &KeptRun) -> String {
             let tries = if tries.len() > 1 { format!(" after {} tries", tries.len()) } else { String::new() };
             let why = text(&error, "message");
             let why = if why.is_empty() { String::new() } else { format!(": {why}") };
-            (format!("  {}", step.key), harmless(&format!("{}{tries}{why}", step.status)))
+            (format!("  {}", step.key), harmless_line(&format!("{}{tries}{why}", step.status)))
         })
         .collect();
     said.push_str(&table(&rows, columns()));

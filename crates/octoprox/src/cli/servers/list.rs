@@ -4,7 +4,7 @@ use crate::cli::failure::Failure;
 use crate::cli::out;
 use crate::cli::programs::which;
 use crate::cli::session::settings;
-use crate::cli::table::harmless;
+use crate::cli::table::harmless_line;
 use crate::cli::width::columns;
 use crate::settings::{Flags, Loaded, Server, World, without_secrets};
 use crate::telemetry::{Redactor, secrets};
@@ -98,7 +98,7 @@ pub fn lines(loaded: &Loaded, world: &World) -> Vec<Line> {
             state,
             why,
             kind: kind(server),
-            target: harmless(&redactor.redact(&target(server))),
+            target: harmless_line(&redactor.redact(&target(server))),
             connect: server.connect,
             file: loaded.layers.origin(&format!("servers.{name}")).to_string(),
         }

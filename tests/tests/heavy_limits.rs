@@ -1,0 +1,247 @@
+//! What one stranger or one caller can take from everybody else: memory of the hub, and its attention.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that cannot go on fails, and starts the programs that it tests"
+)]
+
+use anyhow::{Context, Result, ensure};
+use axum::Router;
+use axum::body::Bytes;
+use axum::response::{IntoResponse, Response};
+use octo_tests::eventually;
+use octo_tests::http::Http;
+use octo_tests::hub::{Home, Server};
+use octo_tests::processes::resident_mb;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tokio::task::{JoinHandle, JoinSet};
+
+/// How much the hub may grow above what it takes when idle.
+const MAX_GROWTH_MB: f64 = 150.0;
+/// How long `/health` may take. A build that is not optimised, on a machine that is busy with others, is slower.
+const MAX_HEALTH: Duration = Duration::from_millis(if cfg!(debug_assertions) { 1_500 } else { 100 });
+
+/// What was seen of a hub while it was under load.
+#[derive(Debug, Clone, Copy)]
+struct Peak {
+    growth_mb: f64,
+    health: Duration,
+}
+
+/// Looks at a hub's memory and health until it is asked what it has seen.
+struct Monitor {
+    over: Arc<AtomicBool>,
+    task: JoinHandle<Result<Peak>>,
+}
+
+impl Monitor {
+    fn start(server: &Server) -> Result<Self> {
+        let pid = server.process.id().context("the hub has ended")?;
+        let url = format!("{}/health", server.base);
+        let over = Arc::new(AtomicBool::new(false));
+        let (done, idle) = (Arc::clone(&over), resident_mb(pid)?);
+        let task = tokio::spawn(async move {
+            let http = Http::default();
+            let mut peak = Peak { growth_mb: 0.0, health: Duration::ZERO };
+            while !done.load(Ordering::Relaxed) {
+                let begun = Instant::now();
+                let answer = http.get(&url, &[]).await?;
+                ensure!(answer.status == 200, "health: {}", answer.status);
+                answer.text().await?;
+                peak.health = peak.health.max(begun.elapsed());
+                peak.growth_mb = peak.growth_mb.max(resident_mb(pid)? - idle);
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            Ok(peak)
+        });
+        Ok(Self { over, task })
+    }
+
+    async fn stop(self) -> Result<Peak> {
+        self.over.store(true, Ordering::Relaxed);
+        self.task.await?
+    }
+}
+
+/// A server behind the hub that answers `tools/list` and `tools/call` as a test wants.
+async fn stranger(tools: Value, call: fn(&str) -> Value) -> Result<String> {
+    let answer = move |body: Bytes| {
+        let tools = tools.clone();
+        async move { answer(&tools, call, &body) }
+    };
+    let app = Router::new().route("/mcp", axum::routing::post(answer));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    let url = format!("http://{}/mcp", listener.local_addr()?);
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    Ok(url)
+}
+
+fn answer(tools: &Value, call: fn(&str) -> Value, body: &[u8]) -> Response {
+    let request: Value = serde_json::from_slice(body).unwrap();
+    let Some(id) = request.get("id") else {
+        return http::StatusCode::ACCEPTED.into_response();
+    };
+    let result = match request["method"].as_str().unwrap() {
+        "initialize" => json!({
+            "protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "stranger", "version": "1"},
+        }),
+        "tools/list" => json!({"tools": tools}),
+        "tools/call" => call(request["params"]["name"].as_str().unwrap_or_default()),
+        "ping" => json!({}),
+        _ => {
+            let error = json!({"code": -32601, "message": "no such method"});
+            return axum::Json(json!({"jsonrpc": "2.0", "id": id, "error": error})).into_response();
+        }
+    };
+    axum::Json(json!({"jsonrpc": "2.0", "id": id, "result": result})).into_response()
+}
+
+/// A hub with that server behind it, once its tools are listed.
+async fn hub_with(home: &Home, tool: &str) -> Result<Server> {
+    let server = home.serve().await?;
+    let url = format!("{}/tools/{tool}", server.base);
+    let http = Http::default();
+    eventually("the server is listed", async || {
+        http.get(&url, &[]).await.ok().filter(|answer| answer.status == 200).map(|_| ())
+    })
+    .await?;
+    Ok(server)
+}
+
+fn settings(url: &str) -> Value {
+    json!({"servers": {"stranger": {"url": url}}})
+}
+
+async fn call(http: &Http, server: &Server, tool: &str, arguments: &Value) -> Result<String> {
+    http.post(&format!("{}/tools/{tool}", server.base), &[], arguments).await?.text().await
+}
+
+fn tower(levels: usize) -> Value {
+    let mut defs = serde_json::Map::new();
+    for level in 0..levels {
+        let next = json!({"$ref": format!("#/$defs/l{}", level + 1)});
+        let branch = json!({"properties": {"a": next}});
+        defs.insert(format!("l{level}"), json!({"anyOf": [branch, branch]}));
+    }
+    defs.insert(format!("l{levels}"), json!({"type": "string"}));
+    json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/l0"}}, "$defs": defs})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn schemas_of_a_stranger_stop_nobody() -> Result<()> {
+    let pattern =
+        json!({"type": "object", "properties": {"s": {"type": "string", "pattern": "^(?:(?=.*b).)*c$"}}});
+    let large =
+        json!({"type": "object", "properties": {"s": {"pattern": "^(?:(?:a|b)*a(?:a|b){60}){60}x$"}}});
+    let tools = json!([
+        {"name": "pattern", "inputSchema": pattern},
+        {"name": "large", "inputSchema": large},
+        {"name": "tower", "inputSchema": tower(20)},
+        {"name": "promise", "inputSchema": {"type": "object"}, "outputSchema": {
+            "type": "object", "properties": {"s": {"type": "string", "pattern": "^(?:(?=.*a).)*c$"}}}},
+    ]);
+    let url = stranger(tools, |name| match name {
+        "promise" => json!({"content": [], "structuredContent": {"s": "a".repeat(300_000)}}),
+        _ => json!({"content": []}),
+    })
+    .await?;
+    let home = Home::new(&settings(&url))?;
+    let server = Arc::new(hub_with(&home, "stranger__tower").await?);
+    let monitor = Monitor::start(&server)?;
+    let begun = Instant::now();
+    let nested = (0..22).fold(json!(1), |inner, _| json!({"a": inner}));
+    let mut calls = JoinSet::new();
+    for _ in 0..4 {
+        for (tool, arguments) in [
+            ("pattern", json!({"s": "b".repeat(100_000)})),
+            ("large", json!({"s": "ab".repeat(100_000)})),
+            ("tower", nested.clone()),
+            ("promise", json!({})),
+        ] {
+            let server = Arc::clone(&server);
+            let name = format!("stranger__{tool}");
+            calls.spawn(async move { call(&Http::default(), &server, &name, &arguments).await });
+        }
+    }
+    while let Some(done) = calls.join_next().await {
+        done??;
+    }
+    let (took, peak) = (begun.elapsed(), monitor.stop().await?);
+    println!("schemas of a stranger: {took:?}, {peak:?}");
+    assert!(peak.growth_mb <= MAX_GROWTH_MB && peak.health <= MAX_HEALTH, "{peak:?}");
+    assert!(took < Duration::from_secs(20), "{took:?}");
+    Ok(())
+}
+
+/// Two hundred megabytes of text and of structure.
+fn big(name: &str) -> Value {
+    match name {
+        "text" => {
+            let line = format!("{}\n", "x".repeat(199));
+            json!({"content": [{"type": "text", "text": line.repeat(1_000_000)}]})
+        }
+        _ => {
+            let rows: Vec<Value> = (0..1_000).map(|n| json!({"n": n, "text": "y".repeat(100_000)})).collect();
+            json!({"content": [], "structuredContent": {"rows": rows}})
+        }
+    }
+}
+
+fn handle_in(text: &str) -> Result<String> {
+    let at = text.find("r_").with_context(|| text.chars().take(500).collect::<String>())?;
+    Ok(text[at..].chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "two results of 200 MB, which takes minutes in a build that is not optimised"]
+async fn ten_readers_of_large_results_stay_small() -> Result<()> {
+    let tools = json!([
+        {"name": "text", "inputSchema": {"type": "object"}},
+        {"name": "rows", "inputSchema": {"type": "object"}},
+    ]);
+    let home = Home::new(&settings(&stranger(tools, big).await?))?;
+    let server = hub_with(&home, "stranger__text").await?;
+    let http = Http::default();
+    let mut handles = Vec::new();
+    for tool in ["stranger__text", "stranger__rows"] {
+        handles.push(handle_in(&call(&http, &server, tool, &json!({})).await?)?);
+    }
+    drop(server);
+    // A hub that has not handled them itself has nothing left of them in memory.
+    let server = Arc::new(hub_with(&home, "stranger__text").await?);
+    let monitor = Monitor::start(&server)?;
+    let mut readers = JoinSet::new();
+    for reader in 0..10_u64 {
+        let (server, handles) = (Arc::clone(&server), handles.clone());
+        readers.spawn(async move {
+            let http = Http::default();
+            for handle in &handles {
+                for read in [
+                    json!({"handle": handle, "from_byte": 90_000_000 + reader, "bytes": 10}),
+                    json!({"handle": handle, "from_line": 1_500 + reader, "lines": 2}),
+                    json!({"handle": handle, "pattern": "nothing-like-it"}),
+                    json!({"handle": handle, "jq": "."}),
+                ] {
+                    let text = call(&http, &server, "result_read", &read).await?;
+                    let too_large = read.get("jq").is_some() && text.contains("too_large");
+                    ensure!(text.contains("total_bytes") || too_large, "{read}: {text}");
+                }
+            }
+            anyhow::Ok(())
+        });
+    }
+    while let Some(done) = readers.join_next().await {
+        done??;
+    }
+    let peak = monitor.stop().await?;
+    println!("ten readers of 200 MB: {peak:?}");
+    assert!(peak.growth_mb <= MAX_GROWTH_MB && peak.health <= MAX_HEALTH, "{peak:?}");
+    Ok(())
+}
