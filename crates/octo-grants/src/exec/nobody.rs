@@ -6,11 +6,11 @@
 
 use super::raw;
 use crate::fs::path_of;
-use rustix::fs::{CWD, Gid, Mode, OFlags, ResolveFlags, Uid, fchown, fstat, openat2};
+use rustix::fs::{CWD, Gid, Mode, OFlags, ResolveFlags, Uid, fchown, fstat, openat, openat2};
 use rustix::io::Errno;
 use rustix::mount::{
-    MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount_change, move_mount, open_tree,
-    unmount,
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags,
+    UnmountFlags, fsconfig_create, fsmount, fsopen, mount_change, move_mount, open_tree, unmount,
 };
 use rustix::process::{chdir, fchdir, geteuid, pivot_root};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
@@ -27,6 +27,12 @@ const NOBODY: u32 = 65_533;
 pub(super) const FAILED: &str = "the hub is root, and its files cannot be shown to somebody else";
 /// The largest number of a user.
 const LAST: u32 = u32::MAX - 1;
+
+/// Programs such as ssh refuse to run as a user without a name.
+const ACCOUNTS: [(&str, &str); 2] = [
+    ("etc/passwd", "octoprox:x:65533:65533:Programs of octoprox:/nonexistent:/usr/sbin/nologin\n"),
+    ("etc/group", "octoprox:x:65533:\n"),
+];
 
 /// They are as they are, with all that is mounted in them.
 const KERNEL: [&str; 3] = ["proc", "dev", "sys"];
@@ -45,6 +51,11 @@ pub fn is_root() -> bool {
         (fields.next() == Some("0")).then(|| fields.next().map(str::to_owned))?
     });
     geteuid().is_root() && outside.is_none_or(|outside| outside == "0")
+}
+
+/// Whether a process of this user is the hub's or one of its programs'.
+pub(super) fn is_own(user: u32) -> bool {
+    user == rustix::process::getuid().as_raw() || (user == NOBODY && is_root())
 }
 
 /// Gives this process mounts of its own in which root's files belong to nobody. `needed` are the paths that programs are shown.
@@ -92,10 +103,34 @@ pub(super) fn shift_files(needed: &[PathBuf]) -> io::Result<()> {
             move_mount(tree, "", &target, "", both)?;
         }
     }
+    for (name, entry) in ACCOUNTS {
+        let file = with_entry(name, entry)?;
+        if let Ok(target) = real(Path::new(name), &root, Path::new("")) {
+            move_mount(&file, "", &target, "", both)?;
+        }
+    }
     fchdir(&root)?;
     pivot_root(".", ".")?;
     unmount(".", UnmountFlags::DETACH)?;
     Ok(chdir("/")?)
+}
+
+/// A file of the system with one more entry, in memory.
+fn with_entry(name: &str, entry: &str) -> io::Result<OwnedFd> {
+    let memory = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(&memory)?;
+    let mount = fsmount(&memory, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::MOUNT_ATTR_NOSUID)?;
+    let mut text = fs::read(Path::new("/").join(name)).unwrap_or_default();
+    if text.last().is_some_and(|last| *last != b'\n') {
+        text.push(b'\n');
+    }
+    text.extend_from_slice(entry.as_bytes());
+    let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC;
+    let mut file = fs::File::from(openat(&mount, "accounts", flags, Mode::from_raw_mode(0o644))?);
+    file.write_all(&text)?;
+    drop(file);
+    let clone = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    Ok(open_tree(&mount, "accounts", clone)?)
 }
 
 /// Opens a path without following a link.

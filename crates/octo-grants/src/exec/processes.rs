@@ -1,7 +1,7 @@
 //! Looking at processes of the hub's own user. Arguments may hold secrets, so they are read only beneath processes that
 //! the caller has started.
 
-use super::Exec;
+use super::{Exec, nobody};
 use jiff::{SignedDuration, Timestamp};
 use octo_model::ToolError;
 use std::collections::HashMap;
@@ -60,7 +60,6 @@ impl Exec {
 }
 
 fn look(filter: &ProcessFilter) -> Vec<ProcessInfo> {
-    let me = rustix::process::getuid().as_raw();
     let all: Vec<Entry> = fs::read_dir("/proc")
         .into_iter()
         .flatten()
@@ -78,7 +77,9 @@ fn look(filter: &ProcessFilter) -> Vec<ProcessInfo> {
                 && filter.name.as_deref().is_none_or(|name| same(name, &entry.name))
                 && (asked || is_beneath(entry.pid, &filter.own, &parents))
         })
-        .filter(|entry| fs::metadata(format!("/proc/{}", entry.pid)).is_ok_and(|meta| meta.uid() == me))
+        .filter(|entry| {
+            fs::metadata(format!("/proc/{}", entry.pid)).is_ok_and(|meta| nobody::is_own(meta.uid()))
+        })
         .map(|entry| entry.info(boot, is_beneath(entry.pid, &filter.own, &parents)))
         .collect();
     found.sort_by_key(|process| process.pid);

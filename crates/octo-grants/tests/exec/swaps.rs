@@ -70,6 +70,7 @@ impl Ground {
             network: false,
             writes: true,
             readable: Vec::new(),
+            writable: Vec::new(),
             on_output: None,
         }
     }

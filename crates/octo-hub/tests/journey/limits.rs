@@ -2,7 +2,7 @@
 
 use crate::bench::Workbench;
 use octo_hub::{CacheRule, Decision, PolicySettings, Profile, ProfileSettings, Request, Rule};
-use octo_model::{Caller, Effect, Json, Kind, Members, Method, Op, RpcError, ToolError};
+use octo_model::{Effect, Json, Kind, Members, Method, Op, RpcError, ToolError};
 use octo_toolkit::{BoxFuture, Cx, Definition, Listing, Lists, Peer, Source, State};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
