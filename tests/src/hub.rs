@@ -12,6 +12,8 @@ use tokio::process::{Child, Command};
 /// A folder with settings and a workspace beside them; commands run in it see nothing of this machine's own.
 pub struct Home {
     pub folder: TempDir,
+    /// Whom its commands run as; otherwise whoever runs the test.
+    user: Option<u32>,
 }
 
 impl Home {
@@ -26,7 +28,18 @@ impl Home {
         }
         std::fs::create_dir(folder.path().join("workspace"))?;
         std::fs::write(folder.path().join("octoprox.yaml"), serde_json::to_string_pretty(&settings)?)?;
-        Ok(Self { folder })
+        Ok(Self { folder, user: None })
+    }
+
+    /// The same for another user of the machine, whom root can become. The program is copied to where that user can run it.
+    pub fn of_user(settings: &Value, user: u32) -> Result<Self> {
+        let home = Self { user: Some(user), ..Self::new(settings)? };
+        let folder = home.folder.path();
+        std::fs::copy(program("octoprox")?, folder.join("octoprox"))?;
+        for path in [folder, &folder.join("octoprox"), &folder.join("octoprox.yaml"), &home.workspace()] {
+            std::os::unix::fs::chown(path, Some(user), Some(user))?;
+        }
+        Ok(home)
     }
 
     /// The folder that tools work in, unless the settings name another.
@@ -39,7 +52,14 @@ impl Home {
     }
 
     pub fn command(&self, args: &[&str]) -> Result<Command> {
-        let mut command = Command::new(program("octoprox")?);
+        let mut command = match self.user {
+            Some(user) => {
+                let mut command = Command::new(self.folder.path().join("octoprox"));
+                command.uid(user).gid(user);
+                command
+            }
+            None => Command::new(program("octoprox")?),
+        };
         command
             .args(args)
             .env_clear()

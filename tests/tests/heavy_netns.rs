@@ -35,36 +35,32 @@ use ground::{Power, inside};
 
 #[test]
 fn every_canary_sees_who_comes_and_nothing_leaves() -> Result<()> {
-    inside("every_canary_sees_who_comes_and_nothing_leaves", Power::Full, canaries::are_awake)
+    inside("every_canary_sees_who_comes_and_nothing_leaves", canaries::are_awake)
 }
 
 #[test]
 fn no_spelling_of_a_private_address_is_reached() -> Result<()> {
-    inside("no_spelling_of_a_private_address_is_reached", Power::Full, reading::spellings)
+    inside("no_spelling_of_a_private_address_is_reached", reading::spellings)
 }
 
 #[test]
 fn no_redirect_leads_to_a_private_address() -> Result<()> {
-    inside("no_redirect_leads_to_a_private_address", Power::Full, reading::redirects)
+    inside("no_redirect_leads_to_a_private_address", reading::redirects)
 }
 
 #[test]
 fn no_name_that_changes_its_answer_is_followed_to_a_private_address() -> Result<()> {
-    inside(
-        "no_name_that_changes_its_answer_is_followed_to_a_private_address",
-        Power::Full,
-        reading::rebinding,
-    )
+    inside("no_name_that_changes_its_answer_is_followed_to_a_private_address", reading::rebinding)
 }
 
 #[test]
 fn no_page_in_a_browser_with_a_network_of_its_own_reaches_a_private_address() -> Result<()> {
     let test = "no_page_in_a_browser_with_a_network_of_its_own_reaches_a_private_address";
-    inside(test, Power::Full, || browsing::pages(Power::Full))
+    inside(test, || browsing::pages(Power::Full))
 }
 
 #[test]
 fn no_page_in_a_browser_on_the_network_of_the_hub_reaches_a_private_address() -> Result<()> {
     let test = "no_page_in_a_browser_on_the_network_of_the_hub_reaches_a_private_address";
-    inside(test, Power::Little, || browsing::pages(Power::Little))
+    inside(test, || browsing::pages(Power::Little))
 }

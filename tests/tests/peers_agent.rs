@@ -44,7 +44,7 @@ async fn an_agent_clones_edits_patches_tests_commits_and_pushes() -> Result<()> 
         "git": {"allow_commit": true, "allow_push": true, "user_name": "Grace", "user_email": "grace@example.org"},
     }))?;
     let workspace = home.folder.path().join("workspace");
-    std::fs::create_dir(&workspace)?;
+    std::fs::create_dir_all(&workspace)?;
     origin(&workspace)?;
     let server = home.serve().await?;
     for (round, mode, target) in

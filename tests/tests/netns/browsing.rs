@@ -49,7 +49,7 @@ pub async fn pages(power: Power) -> Result<()> {
     for rules in BOTH {
         canaries.forget();
         names.forget();
-        let hub = Hub::start(rules).await?;
+        let hub = Hub::start_with(rules, power).await?;
         let begun = Instant::now();
         let mut told = attacks(&hub).await?;
         is_where_it_should_be(power)?;

@@ -25,7 +25,7 @@ ip -6 route add local default dev lo
 ip route add unreachable "$DEAD" table local
 for file in resolv.conf hosts nsswitch.conf; do mount --bind "$FILES/$file" "/etc/$file"; done
 mount --bind "$FILES/chromium" /etc/chromium
-exec $LESS "$0" --exact "$1" --nocapture
+exec "$0" --exact "$1" --nocapture
 "#;
 
 /// What the hub may do to the network.
@@ -38,7 +38,7 @@ pub enum Power {
 }
 
 /// Runs a test in namespaces of its own; fails where they cannot be made.
-pub fn inside<F>(test: &str, power: Power, body: impl FnOnce() -> F) -> Result<()>
+pub fn inside<F>(test: &str, body: impl FnOnce() -> F) -> Result<()>
 where
     F: Future<Output = Result<()>>,
 {
@@ -60,10 +60,6 @@ where
         .env(WITHIN, "1")
         .env("FILES", files.path())
         .env("DEAD", DEAD)
-        .env(
-            "LESS",
-            if power == Power::Full { "" } else { "setpriv --bounding-set=-sys_admin --inh-caps=-all --" },
-        )
         .stdin(Stdio::null())
         .output()
         .context("no `unshare` (util-linux), with which the test makes its network namespace")?;

@@ -1,11 +1,15 @@
 //! A hub in the namespace, and calls of its tools.
 
+use crate::ground::Power;
 use anyhow::{Context, Result, ensure};
 use octo_tests::http::Http;
 use octo_tests::hub::{Home, Server};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::task::JoinSet;
+
+/// A user without any rights of root.
+const REGULAR_USER: u32 = 4321;
 
 /// Calls at the same time.
 const AT_ONCE: usize = 12;
@@ -39,8 +43,16 @@ pub struct Said {
 
 impl Hub {
     pub async fn start(rules: Rules) -> Result<Self> {
+        Self::start_with(rules, Power::Full).await
+    }
+
+    pub async fn start_with(rules: Rules, power: Power) -> Result<Self> {
         let allow: &[&str] = if rules == Rules::Off { &["0.0.0.0/0", "::/0"] } else { &[] };
-        let home = Home::new(&json!({"toolboxes": {"browser": true}, "net": {"allow": allow}}))?;
+        let settings = json!({"toolboxes": {"browser": true}, "net": {"allow": allow}});
+        let home = match power {
+            Power::Full => Home::new(&settings)?,
+            Power::Little => Home::of_user(&settings, REGULAR_USER)?,
+        };
         let server = home.serve().await?;
         Ok(Self(Arc::new(Inner { server, http: Http::default(), _home: home })))
     }

@@ -196,7 +196,7 @@ impl Bench {
             jq: Arc::clone(&ports) as Arc<dyn Jq>,
             tracer: None,
         });
-        let mut tasks = TaskSettings { soon: Duration::from_millis(20), ..TaskSettings::default() };
+        let mut tasks = TaskSettings { soon: Duration::from_millis(150), ..TaskSettings::default() };
         change(&mut tasks);
         let mcp = Mcp::new(hub.unwrap(), McpSettings { tasks, ..McpSettings::default() }).unwrap();
         Self { mcp, source, ports }

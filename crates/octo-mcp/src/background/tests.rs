@@ -40,7 +40,7 @@ async fn a_call_that_takes_long_becomes_a_task_that_ends_with_the_result_of_the_
 
 #[tokio::test]
 async fn who_ends_in_time_or_has_not_declared_tasks_gets_the_plain_result() {
-    let bench = Bench::new(|settings| settings.late = Duration::from_millis(40));
+    let bench = Bench::new(|settings| settings.late = Duration::from_millis(400));
     bench.source.gate.add_permits(2);
     for (client, tool) in [
         (patient("anna"), "quick"),
@@ -221,7 +221,7 @@ async fn where_there_are_too_many_tasks_the_next_call_is_waited_for() {
         bench.task(&client, "slow").await;
         let third = bench.call(&client, "slow");
         tokio::pin!(third);
-        let early = tokio::time::timeout(Duration::from_millis(100), &mut third).await;
+        let early = tokio::time::timeout(Duration::from_millis(400), &mut third).await;
         assert!(early.is_err(), "{early:?}");
         bench.source.gate.add_permits(3);
         assert_eq!(third.await.unwrap()["resultType"], "complete");
