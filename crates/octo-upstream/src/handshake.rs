@@ -56,6 +56,8 @@ async fn probe(wire: &Wire, inbox: &Arc<Inbox>, limit: Duration) -> Outcome<Serv
     }
     let mut shaken = std::pin::pin!(initialize(wire, inbox));
     tokio::select! {
+        // A program that has just started may answer both at once.
+        biased;
         found = &mut found => match is_modern(found)? {
             Some(server) => Ok(server),
             None => shaken.await,
