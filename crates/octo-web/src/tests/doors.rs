@@ -44,7 +44,10 @@ async fn without_tokens_only_the_own_user_gets_in() {
         let mut other = request(method, &path).header("authorization", format!("Bearer {TOKEN}"));
         other = other.extension(crate::PeerOwner::Other);
         let answer = send(&bed.secured(), other.body(Body::empty()).unwrap()).await;
-        assert!(!answer.text.contains("octoprox token new"), "with a token it does not matter: {method} {path}");
+        assert!(
+            !answer.text.contains("octoprox token new"),
+            "with a token it does not matter: {method} {path}"
+        );
     }
 }
 
