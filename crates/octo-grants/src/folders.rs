@@ -28,9 +28,11 @@ pub struct Leaf {
     pub content: Result<String, String>,
 }
 
+type IsApproved = dyn Fn(&Path, &[u8]) -> bool + Send + Sync;
+
 /// Whether a file, by its canonical path and content, may be used.
 #[derive(Clone)]
-pub struct Approve(Arc<dyn Fn(&Path, &[u8]) -> bool + Send + Sync>);
+pub struct Approve(Arc<IsApproved>);
 
 impl Approve {
     pub fn new(approve: impl Fn(&Path, &[u8]) -> bool + Send + Sync + 'static) -> Self {
