@@ -1,6 +1,7 @@
 //! The binary as people and clients use it.
 
 #![expect(
+    clippy::indexing_slicing,
     clippy::disallowed_methods,
     clippy::unwrap_used,
     clippy::panic,
