@@ -9,7 +9,7 @@
     reason = "a test that cannot go on fails, and starts the programs that it tests"
 )]
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use octo_tests::binaries::program;
 use octo_tests::fixture::Fixture;
 use octo_tests::http::Http;
@@ -190,4 +190,34 @@ async fn audit_line(home: &Home, face: &str, outcome: &str) -> Result<Value> {
         })
     })
     .await
+}
+
+/// A message is refused by what it is, not by what it begins like, and never takes more than its bound.
+#[tokio::test]
+async fn what_is_no_message_is_refused_over_http_and_stdio() -> Result<()> {
+    let home = Home::new(&json!({}))?;
+    let server = home.serve().await?;
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}).to_string();
+    for (kind, status) in [
+        ("application/json", 200),
+        ("Application/JSON; charset=utf-8", 200),
+        ("application/jsonx", 415),
+        ("application/json-patch+json", 415),
+        ("text/plain", 415),
+    ] {
+        let headers = [("content-type", kind), ("accept", "application/json, text/event-stream")];
+        let body = ping.clone().into();
+        let answer = Http::default().send("POST", &server.mcp(), &headers, body).await?;
+        ensure!(answer.status == status, "{kind}: {}", answer.status);
+    }
+    let mut pipes = Pipes::open(home.command(&["stdio"])?)?;
+    pipes.initialize(json!({})).await?;
+    let long = json!({"jsonrpc": "2.0", "id": 7, "method": "ping", "params": {"x": "y".repeat(5 << 20)}});
+    pipes.send(&long).await?;
+    let refused = pipes.message().await?;
+    let why = refused["error"]["message"].as_str().unwrap_or_default();
+    ensure!(why.contains("Send less at once"), "{refused}");
+    let alive = pipes.call("ping", json!({}), silent).await?;
+    ensure!(alive["result"] == json!({}), "{alive}");
+    pipes.close().await
 }

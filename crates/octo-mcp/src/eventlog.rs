@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use octo_wire::{Message, sse};
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
@@ -11,20 +12,35 @@ use tokio::sync::Notify;
 const KEEP: Duration = Duration::from_secs(300);
 /// Time that a client waits before it comes back.
 pub const RETRY_MS: u64 = 1_000;
-/// Notices that are kept for a client that does not read. Older ones are dropped; questions and the answer never are.
-const MAX_NOTICES: usize = 1_024;
-const MAX_NOTICE_BYTES: usize = 512 << 10;
+/// Notices and questions that are kept for a client that does not read. Older ones are dropped; the answer never is.
+const MAX_EVENTS: usize = 1_024;
+const MAX_EVENT_BYTES: usize = 512 << 10;
+/// The same once all streams of the hub together have more than their share.
+const MAX_EVENT_BYTES_WHEN_FULL: usize = 16 << 10;
+/// Bytes that all streams of the hub may have before each has to do with less, and finished ones are not kept.
+const MAX_ALL_BYTES: usize = 32 << 20;
+
+/// What all event logs of the hub take up.
+#[derive(Default)]
+pub struct EventBudget(AtomicUsize);
+
+impl EventBudget {
+    fn is_full(&self) -> bool {
+        self.0.load(Ordering::Relaxed) > MAX_ALL_BYTES
+    }
+}
 
 pub struct EventLog {
     number: u64,
     inner: Mutex<Inner>,
     news: Notify,
+    budget: Arc<EventBudget>,
 }
 
 struct Event {
     place: u64,
     text: Bytes,
-    is_notice: bool,
+    may_go: bool,
 }
 
 #[derive(Default)]
@@ -32,26 +48,34 @@ struct Inner {
     /// By their places, some of which may be missing.
     events: VecDeque<Event>,
     next: u64,
-    notices: usize,
-    notice_bytes: usize,
+    /// Of the events that may go.
+    count: usize,
+    bytes: usize,
     finished: Option<Instant>,
+    /// There was no room to keep it after its end.
+    is_forgotten: bool,
 }
 
 impl Inner {
-    fn push(&mut self, text: Bytes, is_notice: bool) {
-        if is_notice {
-            self.notices += 1;
-            self.notice_bytes += text.len();
+    fn push(&mut self, text: Bytes, may_go: bool, most: usize) {
+        if may_go {
+            self.count += 1;
+            self.bytes += text.len();
         }
-        self.events.push_back(Event { place: self.next, text, is_notice });
+        self.events.push_back(Event { place: self.next, text, may_go });
         self.next += 1;
-        while self.notices > MAX_NOTICES || self.notice_bytes > MAX_NOTICE_BYTES {
-            let Some(oldest) = self.events.iter().position(|event| event.is_notice) else { return };
+        // The newest stays: a client that reads is about to take it.
+        while self.count > 1 && (self.count > MAX_EVENTS || self.bytes > most) {
+            let Some(oldest) = self.events.iter().position(|event| event.may_go) else { return };
             if let Some(dropped) = self.events.remove(oldest) {
-                self.notices -= 1;
-                self.notice_bytes -= dropped.text.len();
+                self.count -= 1;
+                self.bytes -= dropped.text.len();
             }
         }
+    }
+
+    fn size(&self) -> usize {
+        self.events.iter().map(|event| event.text.len()).sum()
     }
 
     /// The first event at a place or behind it.
@@ -62,11 +86,20 @@ impl Inner {
 
 impl EventLog {
     /// With a priming event the client has an id to come back with before anything was sent.
-    pub fn new(number: u64, primed: bool) -> Self {
+    pub fn new(number: u64, primed: bool, budget: &Arc<EventBudget>) -> Self {
         let first = if primed { sse::priming(&id(number, 0), RETRY_MS) } else { Bytes::new() };
-        let mut inner = Inner::default();
-        inner.push(first, false);
-        Self { number, inner: Mutex::new(inner), news: Notify::new() }
+        let log = Self { number, inner: Mutex::default(), news: Notify::new(), budget: Arc::clone(budget) };
+        log.add(&mut log.inner(), first, false);
+        log
+    }
+
+    fn add(&self, inner: &mut Inner, text: Bytes, may_go: bool) {
+        let most = if self.budget.is_full() { MAX_EVENT_BYTES_WHEN_FULL } else { MAX_EVENT_BYTES };
+        let before = inner.bytes;
+        let added = if may_go { 0 } else { text.len() };
+        inner.push(text, may_go, most);
+        self.budget.0.fetch_add(inner.bytes + added, Ordering::Relaxed);
+        self.budget.0.fetch_sub(before, Ordering::Relaxed);
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -76,13 +109,17 @@ impl EventLog {
     pub fn push(&self, message: &Message) {
         let mut inner = self.inner();
         let event = sse::event(Some(&id(self.number, inner.next)), &message.to_bytes());
-        inner.push(event, matches!(message, Message::Notification { .. }));
+        let may_go = matches!(message, Message::Notification { .. } | Message::Request { .. });
+        self.add(&mut inner, event, may_go);
         drop(inner);
         self.news.notify_waiters();
     }
 
     pub fn finish(&self) {
-        self.inner().finished = Some(Instant::now());
+        let mut inner = self.inner();
+        inner.finished = Some(Instant::now());
+        inner.is_forgotten = self.budget.is_full();
+        drop(inner);
         self.news.notify_waiters();
     }
 
@@ -91,7 +128,8 @@ impl EventLog {
     }
 
     pub fn is_stale(&self) -> bool {
-        self.inner().finished.is_some_and(|at| at.elapsed() > KEEP)
+        let inner = self.inner();
+        inner.is_forgotten || inner.finished.is_some_and(|at| at.elapsed() > KEEP)
     }
 
     /// The first event at a place or behind it, and the place after it; waits for one, and gives nothing past the end.
@@ -114,6 +152,12 @@ impl EventLog {
     }
 }
 
+impl Drop for EventLog {
+    fn drop(&mut self) {
+        self.budget.0.fetch_sub(self.inner().size(), Ordering::Relaxed);
+    }
+}
+
 fn id(stream: u64, event: u64) -> String {
     format!("{stream}-{event}")
 }
@@ -130,6 +174,11 @@ mod tests {
     use octo_model::Members;
     use octo_wire::Id;
 
+    fn question(size: usize) -> Message {
+        let params = Members::new().with("message", "x".repeat(size).as_str());
+        Message::Request { id: Id::number(1), method: "elicitation/create".to_owned(), params }
+    }
+
     fn notice(size: usize) -> Message {
         let params = Members::new().with("text", "x".repeat(size).as_str());
         Message::Notification { method: "notifications/message".to_owned(), params }
@@ -138,14 +187,10 @@ mod tests {
     #[tokio::test]
     async fn a_client_that_does_not_read_costs_a_bounded_amount() {
         for (size, many) in [(10, 20_000), (200_000, 50)] {
-            let log = EventLog::new(7, true);
-            log.push(&Message::Request {
-                id: Id::number(1),
-                method: "ask".to_owned(),
-                params: Members::new(),
-            });
-            for _ in 0..many {
-                log.push(&notice(size));
+            let budget = Arc::default();
+            let log = EventLog::new(7, true, &budget);
+            for number in 0..many {
+                log.push(&if number % 2 == 0 { notice(size) } else { question(size) });
             }
             log.push(&Message::Response { id: Id::number(2), result: Members::new() });
             log.finish();
@@ -157,13 +202,32 @@ mod tests {
                 place = next;
             }
             assert!(
-                bytes < MAX_NOTICE_BYTES + 4_096 && seen.len() <= MAX_NOTICES + 3,
+                bytes < MAX_EVENT_BYTES + 4_096 && seen.len() <= MAX_EVENTS + 2,
                 "{bytes} {}",
                 seen.len()
             );
-            assert!(seen.iter().any(|event| event.contains("\"ask\"")), "questions stay");
             assert!(seen.last().unwrap().contains("\"result\""), "the answer stays");
-            assert_eq!(place, 3 + many, "places are never given twice");
+            assert_eq!(place, 2 + many, "places are never given twice");
+            assert_eq!(budget.0.load(Ordering::Relaxed), bytes);
+            drop(log);
+            assert_eq!(budget.0.load(Ordering::Relaxed), 0);
         }
+    }
+
+    #[tokio::test]
+    async fn a_thousand_unread_streams_share_one_budget() {
+        let budget = Arc::default();
+        let logs: Vec<EventLog> = (0..1_000).map(|number| EventLog::new(number, true, &budget)).collect();
+        for log in &logs {
+            for _ in 0..100 {
+                log.push(&notice(10_000));
+            }
+            log.finish();
+        }
+        let taken = budget.0.load(Ordering::Relaxed);
+        assert!(taken < 2 * MAX_ALL_BYTES, "{taken} bytes");
+        assert!(!logs[0].is_stale() && logs[999].is_stale(), "finished streams are kept while there is room");
+        drop(logs);
+        assert!(!budget.is_full());
     }
 }

@@ -1,5 +1,6 @@
 //! The face, put together once.
 
+use crate::eventlog::EventBudget;
 use crate::parking::Parking;
 use crate::seal::Seal;
 use crate::session::Session;
@@ -46,6 +47,7 @@ pub struct Mcp {
     pub(crate) sessions: Sessions,
     pub(crate) parking: Parking,
     pub(crate) tasks: Tasks,
+    pub(crate) events: Arc<EventBudget>,
     pub(crate) seal: Seal,
     /// Ends every open stream and every task.
     pub(crate) closing: CancellationToken,
@@ -59,6 +61,7 @@ impl Mcp {
             sessions: Sessions::new(settings.max_sessions, settings.max_sessions_per_caller),
             parking: Parking::default(),
             tasks: Tasks::default(),
+            events: Arc::default(),
             seal: Seal::new()?,
             closing: CancellationToken::new(),
             settings,

@@ -91,10 +91,14 @@ impl Members {
         self.0.len()
     }
 
+    /// Bytes of the object as text, unless a key needs escaping.
+    pub fn size(&self) -> usize {
+        self.0.iter().map(|(key, value)| key.len() + value.bytes().len() + 4).sum::<usize>() + 2
+    }
+
     /// The object as text.
     pub fn to_json(&self) -> Json {
-        let size = self.0.iter().map(|(key, value)| key.len() + value.bytes().len() + 4).sum::<usize>();
-        let mut text = Vec::with_capacity(size + 2);
+        let mut text = Vec::with_capacity(self.size());
         self.write(&mut text);
         Json::joined(text)
     }

@@ -10,6 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
+/// Questions of one call that may wait for an answer at once.
+const MAX_QUESTIONS: usize = 16;
+
 /// The client on whose behalf a request was sent.
 #[derive(Clone)]
 pub(crate) struct Behalf {
@@ -128,6 +131,14 @@ impl Calls {
         if let Some(opened) = self.table().entries.get_mut(&id).and_then(|entry| entry.opened.take()) {
             let _ = opened.send(());
         }
+    }
+
+    /// Whether the server may ask one more question in a call. Those that were answered make room.
+    pub(crate) fn has_room_for_question(&self, call: u64) -> bool {
+        self.table().entries.get_mut(&call).is_some_and(|entry| {
+            entry.questions.retain(|(_, task)| !task.is_finished());
+            entry.questions.len() < MAX_QUESTIONS
+        })
     }
 
     /// Ties the server's question to the call it belongs to: it ends with the call, at the latest.

@@ -11,6 +11,9 @@ use octo_wire::{Era, Id, Message, meta};
 use std::sync::{Arc, OnceLock};
 use tokio::sync::broadcast;
 
+/// Bytes of the params of a notice that is passed on to a client.
+const MAX_NOTICE_BYTES: usize = 256 << 10;
+
 /// Where a message was seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
@@ -85,8 +88,20 @@ impl Inbox {
         }
     }
 
+    /// Whether a notice is larger than any client is told. It is dropped.
+    fn is_oversized(&self, method: &str, params: &Members) -> bool {
+        let (size, limit) = (params.size(), MAX_NOTICE_BYTES);
+        if size > limit {
+            tracing::warn!(target: "upstream", server = %self.name, method, size, limit, "a notice is too large and was dropped");
+        }
+        size > limit
+    }
+
     /// Gives progress to the client that asked for it, under the client's own token.
     fn progress(&self, mut params: Members) {
+        if self.is_oversized("notifications/progress", &params) {
+            return;
+        }
         let token = params.get(meta::PROGRESS_TOKEN).and_then(number);
         let Some(behalf) = token.and_then(|token| self.calls.behalf(token)) else {
             return;
@@ -110,6 +125,9 @@ impl Inbox {
 
     /// What we do not know belongs to the client whose call it came with.
     fn pass_on(&self, method: &str, params: Members, origin: Origin) {
+        if self.is_oversized(method, &params) {
+            return;
+        }
         let behalf = match origin {
             Origin::Call(_) => self.own_client(origin),
             Origin::Shared => self.calls.only_client().map(|(_, behalf)| behalf),

@@ -8,6 +8,9 @@ use octo_toolkit::Ask;
 use octo_wire::{Id, Message, code, meta};
 use std::sync::Arc;
 
+/// Bytes of the params of a question to the client.
+const MAX_QUESTION_BYTES: usize = 1 << 20;
+
 pub(crate) fn take(inbox: &Arc<Inbox>, id: Id, method: String, params: Members, origin: Origin, wire: &Wire) {
     if inbox.is_modern() {
         tracing::warn!(target: "upstream", server = %inbox.name, method, "a server of this revision must not ask; ignored");
@@ -16,7 +19,18 @@ pub(crate) fn take(inbox: &Arc<Inbox>, id: Id, method: String, params: Members, 
     match method.as_str() {
         "ping" => wire.post(Message::Response { id, result: Members::new() }),
         "roots/list" | "sampling/createMessage" | "elicitation/create" => {
+            if params.size() > MAX_QUESTION_BYTES {
+                let why = format!("A question to the client may have {MAX_QUESTION_BYTES} bytes.");
+                return wire.post(refusal(id, code::INVALID_PARAMS, &why));
+            }
             match addressee(inbox, origin) {
+                Some((call, _)) if !inbox.calls.has_room_for_question(call) => {
+                    wire.post(refusal(
+                        id,
+                        code::INTERNAL,
+                        "Too many questions of this call wait for an answer.",
+                    ));
+                }
                 Some((call, behalf)) => relay(inbox, call, behalf, (id, method, params), wire),
                 // Asking the wrong person would be worse than asking nobody.
                 None => wire.post(refusal(

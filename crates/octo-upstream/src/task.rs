@@ -11,6 +11,12 @@ impl<T> From<JoinHandle<T>> for Owned {
     }
 }
 
+impl Owned {
+    pub(crate) fn is_finished(&self) -> bool {
+        self.0.is_finished()
+    }
+}
+
 impl Drop for Owned {
     fn drop(&mut self) {
         self.0.abort();

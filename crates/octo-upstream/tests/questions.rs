@@ -57,6 +57,22 @@ async fn a_server_may_take_its_question_back() {
 }
 
 #[tokio::test]
+async fn a_server_that_floods_a_client_is_stopped() {
+    let upstream = start_stub("legacy");
+    ready(&upstream).await;
+    for (count, size, asked) in [(500, 10, 16), (3, 2_000_000, 0)] {
+        let never = Client::new(1, Some(Value::Null));
+        call(&upstream, &never.peer(), "question_flood", json!({"count": count, "size": size}))
+            .await
+            .unwrap();
+        assert_eq!(never.asked.lock().unwrap().len(), asked, "{count} questions of {size} bytes");
+        let told = never.heard.lock().unwrap().len();
+        assert_eq!(told > 0, asked > 0, "{told} notices of {size} bytes");
+    }
+    upstream.stop().await;
+}
+
+#[tokio::test]
 async fn nobody_is_asked_when_two_clients_could_be_meant() {
     let upstream = start_stub("legacy");
     ready(&upstream).await;

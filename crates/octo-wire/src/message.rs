@@ -109,8 +109,7 @@ impl Message {
 
 /// Written by hand so that a large body is copied once.
 fn envelope(id: Option<&Json>, method: Option<&String>, body: Option<(&str, &Members)>) -> Bytes {
-    let size =
-        body.map_or(0, |(_, body)| body.iter().map(|(key, value)| key.len() + value.bytes().len() + 4).sum());
+    let size = body.map_or(0, |(_, body)| body.size());
     let mut text = Vec::with_capacity(size + 128);
     text.extend_from_slice(br#"{"jsonrpc":"2.0""#);
     if let Some(id) = id {

@@ -15,7 +15,6 @@ mod load;
 mod missing;
 mod model;
 mod paths;
-mod place;
 pub mod plan;
 mod preview;
 mod problem;
@@ -32,6 +31,7 @@ mod trust;
 mod variables;
 mod watched;
 mod workspace;
+mod workspace_choice;
 
 pub use applied::Applied;
 pub use check::{LONGEST, binding, is_taken, listen_address};
@@ -39,7 +39,6 @@ pub use choice::Choice;
 pub use load::{Flags, Loaded, check_one, load, load_to_compare};
 pub use missing::Missing;
 pub use model::{Settings, schema};
-pub use place::{REMEDY as WORKSPACE_REMEDY, WorkspaceChoice, unfit};
 pub use plan::{Action, Change, Servers};
 pub use preview::Preview;
 pub use problem::{Origin, Problem, Problems};
@@ -52,6 +51,7 @@ pub use show::show;
 pub use trust::{Approval, TrustRecord, TrustStore};
 pub use watched::{Reloaded, Watched};
 pub use workspace::{HardLinks, Root, Sandbox};
+pub use workspace_choice::{REMEDY as WORKSPACE_REMEDY, WorkspaceChoice, unfit};
 
 /// What the process was started in: its environment and its folder. Tests make their own.
 #[derive(Clone, Default)]

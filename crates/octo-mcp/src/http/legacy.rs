@@ -155,7 +155,7 @@ async fn run(
 /// Plain JSON when the answer comes first; else a stream that outlives its connection.
 async fn answer(mcp: Arc<Mcp>, session: Arc<Session>, id: Id, method: String, params: Members) -> Response {
     let (out, mut inbox) = mpsc::channel(64);
-    let pause = mcp.settings.keep_alive;
+    let (pause, events) = (mcp.settings.keep_alive, Arc::clone(&mcp.events));
     let under = session.began(&id);
     let mut call = GoesOn::new(run(mcp, Arc::clone(&session), under, method, params, out));
     let first = tokio::select! {
@@ -165,7 +165,8 @@ async fn answer(mcp: Arc<Mcp>, session: Arc<Session>, id: Id, method: String, pa
         () = tokio::time::sleep(pause) => None,
     };
     let number = session.fresh();
-    let log = Arc::new(EventLog::new(number, session.client.revision >= Revision::R20251125));
+    let primed = session.client.revision >= Revision::R20251125;
+    let log = Arc::new(EventLog::new(number, primed, &events));
     session.keep_stream(number, &log);
     if let Some(message) = first {
         log.push(&message);

@@ -108,6 +108,13 @@ def call(message):
         send({"method": "notifications/cancelled", "params": {"requestId": "r1"}})
         time.sleep(2)
         return text("retracted")
+    if name == "question_flood":
+        for n in range(arguments["count"]):
+            send({"id": f"f{n}", "method": "elicitation/create", "params": {"message": "x" * arguments["size"]}})
+        for n in range(arguments["count"]):
+            send({"method": "notifications/message", "params": {"level": "info", "data": "x" * arguments["size"]}})
+        time.sleep(0.5)
+        return text("flooded")
     if name == "ping":
         return text(ask("ping", {}))
     if name == "strange":
@@ -203,7 +210,8 @@ for line in sys.stdin:
     if "method" not in message:
         box = answers.get(message["id"], {})
         box["message"] = message
-        box["event"].set()
+        if "event" in box:
+            box["event"].set()
     elif message.get("params", {}).get("name") == "deaf":
         send({"id": message["id"], "result": text("deaf")})
         time.sleep(1000)

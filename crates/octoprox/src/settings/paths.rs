@@ -3,8 +3,8 @@
 use super::World;
 use super::find;
 use super::layers::Layers;
-use super::place::WorkspaceChoice;
 use super::problem::Origin;
+use super::workspace_choice::WorkspaceChoice;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
