@@ -9,7 +9,7 @@ use crate::trust::{HIDDEN_REMOVED, unsigned};
 use crate::{recast, telemetry};
 use futures_util::FutureExt;
 use octo_model::{CallId, Caller, Face, Kind, Members, Method, Op, ToolError};
-use octo_toolkit::{Cx, Origin, Peer};
+use octo_toolkit::{Cx, Origin, Peer, ReplyBudget};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -109,6 +109,7 @@ impl Hub {
         let _cancelled_with_this_future = cancel.clone().drop_guard();
         let mut cx = Cx::new(Arc::clone(&request.caller), Instant::now() + allowed, cancel.clone());
         cx.id = id;
+        cx.reply = ReplyBudget::new(self.shape.max_bytes);
         if let Some(token) = op.params.inner("_meta", "progressToken") {
             cx = cx.with_progress(token, Arc::clone(&request.peer));
         }

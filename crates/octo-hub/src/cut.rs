@@ -1,6 +1,7 @@
 //! Making a JSON value smaller without changing its shape: strings and arrays lose their ends, and members stay unless
 //! their names alone are too much.
 
+use octo_model::json_len;
 use serde_json::{Map, Value};
 
 /// Cuts the value to about `budget` bytes of text. Numbers and booleans are never touched.
@@ -70,7 +71,7 @@ fn cut_text(text: &mut String, budget: usize) {
     let mut used = 2;
     let mut end = 0;
     for (at, c) in text.char_indices() {
-        used += escaped(c);
+        used += json_len(c.encode_utf8(&mut [0; 4]));
         if used > budget {
             break;
         }
@@ -79,17 +80,9 @@ fn cut_text(text: &mut String, budget: usize) {
     text.truncate(end);
 }
 
-fn escaped(c: char) -> usize {
-    match c {
-        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
-        '\0'..='\u{1f}' => 6,
-        other => other.len_utf8(),
-    }
-}
-
 /// A name with its quotes, colon and comma.
 fn key_size(key: &str) -> usize {
-    4 + key.chars().map(escaped).sum::<usize>()
+    4 + json_len(key)
 }
 
 /// How long the value is as compact text.
@@ -98,7 +91,7 @@ fn size(value: &Value) -> usize {
         Value::Null | Value::Bool(true) => 4,
         Value::Bool(false) => 5,
         Value::Number(number) => number.to_string().len(),
-        Value::String(text) => 2 + text.chars().map(escaped).sum::<usize>(),
+        Value::String(text) => 2 + json_len(text),
         Value::Array(items) => 2 + items.iter().map(|item| size(item) + 1).sum::<usize>(),
         Value::Object(members) => {
             2 + members.iter().map(|(key, item)| key_size(key) + size(item)).sum::<usize>()

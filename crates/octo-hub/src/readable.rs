@@ -33,19 +33,36 @@ impl KeptText {
     }
 }
 
-/// Writes a reply as text: its structure, indented, or its blocks of text.
+/// Writes a reply as text: its blocks of text, or its structure, indented. Of a structure that is little more than one text,
+/// such as the content of a file, that text is written.
 pub fn write_readable(whole: &Json, to: &mut dyn Write) -> io::Result<TextSize> {
     let mut to = Counting { to, size: TextSize::default(), last: b'\n' };
     let result = whole.members().unwrap_or_default();
     // A resource or a prompt is read as the structure that it is.
     match result.get("structuredContent").or_else(|| result.get("content").is_none().then_some(whole)) {
-        Some(structure) => write_structure(structure.as_str(), &mut to)?,
+        Some(structure) => match main_text(structure) {
+            Some(text) => write_string(inside(&text), &mut to, |c, to| write!(to, "{c}"))?,
+            None => write_structure(structure.as_str(), &mut to)?,
+        },
         None => write_blocks(&result, &mut to)?,
     }
     if to.last != b'\n' {
         to.size.lines += 1;
     }
     Ok(to.size)
+}
+
+/// The text that makes up most of a structure.
+fn main_text(structure: &Json) -> Option<Json> {
+    let members = structure.is_object().then(|| structure.members().ok()).flatten()?;
+    let texts = members.iter().map(|(_, value)| value).filter(|value| value.as_str().starts_with('"'));
+    let longest = texts.max_by_key(|text| text.bytes().len())?;
+    (longest.bytes().len() * 2 > structure.bytes().len()).then(|| longest.clone())
+}
+
+/// A text without its quotes.
+fn inside(text: &Json) -> &str {
+    text.as_str().strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or_default()
 }
 
 struct Counting<'a> {
@@ -221,6 +238,8 @@ pub struct Lines(BufReader<Box<dyn ReadSeek>>);
 pub struct Line {
     pub start: Vec<u8>,
     pub bytes: usize,
+    /// Whether a newline follows.
+    pub is_ended: bool,
 }
 
 impl Lines {
@@ -230,7 +249,7 @@ impl Lines {
 
     /// The next line; `see` is shown its pieces, and `keep` bytes of it are given.
     pub fn next(&mut self, keep: usize, mut see: impl FnMut(&[u8])) -> io::Result<Option<Line>> {
-        let mut line = Line { start: Vec::new(), bytes: 0 };
+        let mut line = Line { start: Vec::new(), bytes: 0, is_ended: false };
         let mut any = false;
         loop {
             let buffer = self.0.fill_buf()?;
@@ -247,6 +266,7 @@ impl Lines {
             let used = piece.len() + usize::from(end.is_some());
             self.0.consume(used);
             if end.is_some() {
+                line.is_ended = true;
                 return Ok(Some(line));
             }
         }
@@ -298,8 +318,18 @@ mod tests {
                 );
             }
         }
-        let (text, _) = text_of(r#"{"a":"\u00e9\ud83d\ude00\/\u0041\u0001\u000a"}"#);
-        assert_eq!(text, "{\n  \"a\": \"é😀/A\\u0001\\n\"\n}");
+        let (text, _) = text_of(r#"["\u00e9\ud83d\ude00\/\u0041\u0001\u000a"]"#);
+        assert_eq!(text, "[\n  \"é😀/A\\u0001\\n\"\n]");
+    }
+
+    #[test]
+    fn a_structure_around_one_text_is_written_as_that_text() {
+        let content = "one\n\"two\"\r\n".repeat(50);
+        let whole = json!({"path": "f", "content": content, "line_count": 100});
+        let (text, size) = text_of(&json!({"structuredContent": whole}).to_string());
+        assert_eq!((text.as_str(), size.lines), (content.as_str(), 100));
+        let rows = json!({"rows": vec![1; 1_000], "note": "short"});
+        assert!(text_of(&json!({"structuredContent": rows}).to_string()).0.starts_with("{\n"));
     }
 
     #[test]

@@ -1,11 +1,12 @@
-//! `result_read`: the rest of a reply that was cut.
+//! `result_read`: the rest of a reply that was truncated.
 
 use crate::jq::{Jq, JqQueue};
 use crate::ports::Spills;
 use crate::readable::{KeptText, Line, Lines, TextSize, range};
 use octo_grants::{Doors, Grant};
 use octo_model::{Effect, Json, Kind, ToolError};
-use octo_toolkit::{Cx, Example, Tool};
+use octo_toolkit::budget::beginning;
+use octo_toolkit::{Cx, Example, Tool, json_len};
 use regex::bytes::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,8 +14,14 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// A page is at most this long, so that reading a cut reply is never cut itself.
+/// A page is at most this long.
 const MAX_PAGE: usize = 40_000;
+/// Bytes that the reply takes beside its text, at most.
+const FACTS: usize = 160;
+/// Bytes of what is appended to a long line, at most.
+const LONG_LINE: usize = 72;
+/// Bytes that the number of a line takes, at most.
+const NUMBER: usize = 24;
 const DEFAULT_LINES: u64 = 200;
 
 /// A reply that jq may be run on: as values it needs many times its size.
@@ -55,9 +62,9 @@ impl Kept {
         work.await.unwrap_or_else(|error| Err(ToolError::internal(error)))
     }
 
-    async fn jq(&self, program: &str, text: KeptText, cx: &Cx) -> Result<String, ToolError> {
-        if text.size.bytes > MAX_JQ_INPUT {
-            let size = text.size.bytes;
+    async fn jq(&self, program: &str, handle: &str, size: TextSize, cx: &Cx) -> Result<String, ToolError> {
+        if size.bytes > MAX_JQ_INPUT {
+            let size = size.bytes;
             return Err(ToolError::new(
                 Kind::TooLarge,
                 format!("This reply has {size} bytes; a jq expression takes at most {MAX_JQ_INPUT}."),
@@ -65,19 +72,29 @@ impl Kept {
             .hint("Read it by lines, bytes or a pattern, or run the tool again and ask for less."));
         }
         let _turn = self.queue.turn(&cx.caller).await?;
-        let input = self.read(text, |mut text| {
-            let mut bytes = Vec::new();
-            text.reader.read_to_end(&mut bytes).map_err(ToolError::internal)?;
-            Json::parse(bytes)
-                .ok()
-                .filter(|json| json.is_object() || json.as_str().starts_with('['))
-                .ok_or_else(|| {
-                    ToolError::invalid("This reply is plain text.")
-                        .hint("Read it by lines, bytes or a pattern.")
-                })
-        });
-        self.jq.run(program, input.await?).await
+        let whole = self.spills.load(&cx.caller, handle).await?;
+        let input = tokio::task::spawn_blocking(move || structure(&whole)).await;
+        let input = input.unwrap_or_else(|error| Err(ToolError::internal(error)))?;
+        self.jq.run(program, input).await
     }
+}
+
+/// What a jq expression is about: the structure of a reply, or the JSON that its text is.
+fn structure(whole: &Json) -> Result<Json, ToolError> {
+    let result = whole.members().unwrap_or_default();
+    if let Some(structure) = result.get("structuredContent") {
+        return Ok(structure.clone());
+    }
+    if result.get("content").is_none() {
+        return Ok(whole.clone());
+    }
+    let texts = result.list("content").into_iter().filter_map(|block| block.member("text")?.to_text());
+    Json::parse(texts.collect::<Vec<_>>().join("\n"))
+        .ok()
+        .filter(|json| json.is_object() || json.as_str().starts_with('['))
+        .ok_or_else(|| {
+            ToolError::invalid("This reply is plain text.").hint("Read it by lines, bytes or a pattern.")
+        })
 }
 
 impl Grant for Kept {
@@ -86,12 +103,12 @@ impl Grant for Kept {
     }
 }
 
-/// Reads more of a reply that was cut, by its handle: lines, a range of bytes, lines that match a pattern,
+/// Reads more of a truncated reply, by its handle: lines, a range of bytes, lines that match a pattern,
 /// or what a jq expression selects. Prefer jq when the reply is structured.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// The handle from the cut reply.
+    /// The handle from the truncated reply.
     handle: String,
     /// First line to read, counted from 1.
     #[serde(default)]
@@ -121,7 +138,7 @@ pub struct Output {
     total_lines: u64,
     /// Bytes of the whole reply.
     total_bytes: u64,
-    /// Where to go on: the next line, byte or match; absent at the end.
+    /// Where to continue: the next line, byte or match; absent at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<u64>,
 }
@@ -146,34 +163,64 @@ impl Tool for ResultRead {
     async fn run(&self, input: Input, kept: Kept, cx: &Cx) -> Result<Output, ToolError> {
         let text = kept.spills.open_text(&cx.caller, &input.handle).await?;
         let TextSize { lines: total_lines, bytes: total_bytes } = text.size;
+        let room = cx.reply.less(FACTS).min(MAX_PAGE);
         let (text, next) = if let Some(program) = &input.jq {
-            page(&kept.jq(program, text, cx).await?, input.from_byte.unwrap_or(0), MAX_PAGE)
+            let found = kept.jq(program, &input.handle, text.size, cx).await?;
+            within(input.bytes, room, |length| Ok(page(&found, input.from_byte.unwrap_or(0), length)))?
         } else {
             let cx = cx.clone();
-            kept.read(text, move |text| part(text, &input, &cx)).await?
+            kept.read(text, move |text| part(text, &input, room, &cx)).await?
         };
         Ok(Output { text, total_lines, total_bytes, next })
     }
 }
 
-/// The part of the text that is asked for, and where to go on.
-fn part(mut text: KeptText, input: &Input, cx: &Cx) -> Result<(String, Option<u64>), ToolError> {
+/// A part of a text and where the next one begins.
+type Page = (String, Option<u64>);
+
+/// The part of the text that is asked for, and where to continue.
+fn part(mut text: KeptText, input: &Input, room: usize, cx: &Cx) -> Result<Page, ToolError> {
     match input {
-        Input { pattern: Some(pattern), .. } => matching(text, pattern, input, cx),
+        Input { pattern: Some(pattern), .. } => matching(text, pattern, input, room, cx),
         Input { from_byte: Some(from), bytes, .. } => {
-            range(&mut text, *from, bytes.unwrap_or(MAX_PAGE).min(MAX_PAGE)).map_err(ToolError::internal)
+            within(*bytes, room, |length| range(&mut text, *from, length).map_err(ToolError::internal))
         }
-        _ => lines(text, input, cx),
+        _ => lines(text, input, room, cx),
+    }
+}
+
+/// As many bytes as are wanted, or fewer so that they take `room` bytes in the reply.
+fn within(
+    wanted: Option<usize>,
+    room: usize,
+    mut read: impl FnMut(usize) -> Result<Page, ToolError>,
+) -> Result<Page, ToolError> {
+    let mut length = wanted.unwrap_or(room).min(room);
+    loop {
+        let page = read(length)?;
+        let size = json_len(&page.0);
+        if size <= room {
+            return Ok(page);
+        }
+        length = length.saturating_mul(room) / size;
     }
 }
 
 /// A range of bytes, moved to where characters begin.
-fn page(text: &str, from: u64, length: usize) -> (String, Option<u64>) {
+fn page(text: &str, from: u64, length: usize) -> Page {
     let from = usize::try_from(from).unwrap_or(usize::MAX).min(text.len());
     let start = (from..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
     let want = start.saturating_add(length).min(text.len());
     let end = (start..=want).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(start);
     (text.get(start..end).unwrap_or_default().to_owned(), (end < text.len()).then_some(end as u64))
+}
+
+/// A line with its place in the text.
+struct Placed {
+    number: u64,
+    /// The byte that it begins at.
+    at: u64,
+    line: Line,
 }
 
 /// Goes through the lines from the one that is wanted; `each` says with `true` that a line is not shown any more.
@@ -182,11 +229,11 @@ fn walk(
     input: &Input,
     cx: &Cx,
     mut see: impl FnMut(u64, &[u8]),
-    mut each: impl FnMut(u64, Line) -> bool,
+    mut each: impl FnMut(&Placed) -> bool,
 ) -> Result<Option<u64>, ToolError> {
     let from = input.from_line.unwrap_or(1).max(1);
     let mut all = Lines::new(text.reader);
-    let mut number = 0;
+    let (mut number, mut at) = (0, 0);
     loop {
         number += 1;
         if number % LINES_PER_LOOK == 0 {
@@ -199,9 +246,11 @@ fn walk(
             }
         });
         let Some(line) = line.map_err(ToolError::internal)? else { return Ok(None) };
-        if number >= from && each(number, line) {
+        let bytes = line.bytes as u64 + u64::from(line.is_ended);
+        if number >= from && each(&Placed { number, at, line }) {
             return Ok(Some(number));
         }
+        at += bytes;
     }
 }
 
@@ -214,44 +263,46 @@ fn look(cx: &Cx) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// The beginning of a line as text, and whether that is not all of it.
-fn shown_part(line: &Line) -> (String, bool) {
-    let start = line.start.strip_suffix(b"\r").filter(|_| line.start.len() == line.bytes);
-    let text = String::from_utf8_lossy(start.unwrap_or(&line.start)).into_owned();
-    let (part, rest) = page(&text, 0, MAX_PAGE);
-    (part, rest.is_some() || line.start.len() < line.bytes)
+impl Placed {
+    /// The line as text; of one that takes more than `room` bytes in the reply, its beginning and where the rest is.
+    fn shown(&self, room: usize) -> String {
+        let text = String::from_utf8_lossy(&self.line.start);
+        let is_whole = self.line.start.len() == self.line.bytes;
+        if is_whole && json_len(&text) <= room {
+            return text.into_owned();
+        }
+        let part = beginning(text.trim_end_matches('\u{fffd}'), room.saturating_sub(LONG_LINE));
+        let rest = self.at + part.len() as u64;
+        format!("{part}… (long line: read on with from_byte {rest})")
+    }
 }
 
-fn lines(text: KeptText, input: &Input, cx: &Cx) -> Result<(String, Option<u64>), ToolError> {
+fn lines(text: KeptText, input: &Input, room: usize, cx: &Cx) -> Result<Page, ToolError> {
     let from = input.from_line.unwrap_or(1).max(1);
     let want = input.lines.unwrap_or(DEFAULT_LINES).max(1);
-    let mut shown = String::new();
+    let (mut shown, mut used) = (String::new(), 0);
     let next = walk(
         text,
         input,
         cx,
         |_, _| {},
-        |number, line| {
-            if number >= from.saturating_add(want)
-                || (shown.len() + line.bytes > MAX_PAGE && !shown.is_empty())
-            {
+        |placed| {
+            let mut line = placed.shown(room);
+            if placed.line.is_ended {
+                line.push('\n');
+            }
+            used += json_len(&line);
+            if placed.number >= from.saturating_add(want) || (used > room && !shown.is_empty()) {
                 return true;
             }
-            let (part, cut) = shown_part(&line);
-            shown.push_str(&part);
-            shown.push_str(if cut { "… (long line: read it by bytes)\n" } else { "\n" });
+            shown.push_str(&line);
             false
         },
     )?;
     Ok((shown, next))
 }
 
-fn matching(
-    text: KeptText,
-    pattern: &str,
-    input: &Input,
-    cx: &Cx,
-) -> Result<(String, Option<u64>), ToolError> {
+fn matching(text: KeptText, pattern: &str, input: &Input, room: usize, cx: &Cx) -> Result<Page, ToolError> {
     let pattern = RegexBuilder::new(pattern).size_limit(1 << 20).dfa_size_limit(1 << 20).build();
     let pattern = pattern.map_err(|error| {
         ToolError::invalid(format!("The pattern cannot be read: {error}."))
@@ -259,21 +310,24 @@ fn matching(
     })?;
     let want = input.lines.unwrap_or(DEFAULT_LINES).max(1);
     let search = RefCell::new(Search { pattern, piece: Vec::new(), found: false });
-    let (mut shown, mut count) = (String::new(), 0);
+    let (mut shown, mut count, mut used) = (String::new(), 0, 0);
     let next = walk(
         text,
         input,
         cx,
         |_, piece| search.borrow_mut().see(piece),
-        |number, line| {
+        |placed| {
             if !search.borrow_mut().end() {
                 return false;
             }
-            if count == want || (shown.len() + line.bytes > MAX_PAGE && count > 0) {
+            let line = placed.shown(room.saturating_sub(NUMBER));
+            let line = format!("{}: {}\n", placed.number, line.trim_end_matches('\r'));
+            used += json_len(&line);
+            if count == want || (used > room && count > 0) {
                 return true;
             }
             count += 1;
-            shown.push_str(&format!("{number}: {}\n", shown_part(&line).0));
+            shown.push_str(&line);
             false
         },
     )?;

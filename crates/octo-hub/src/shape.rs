@@ -17,8 +17,8 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ShapeSettings {
-    /// Bytes that one reply of a tool may have, its notice about what was left out aside; the rest stays in the hub and is
-    /// read with `result_read`.
+    /// Bytes that one reply of a tool may have, pictures and the notice about what was left out aside. Text that repeats the
+    /// structure is not counted. The rest is read with `next` of the reply, or with `result_read`.
     pub max_bytes: usize,
     /// Bytes that one resource or prompt may have. Half of a file is a broken file, so larger ones are refused whole and
     /// kept in the hub.
@@ -56,7 +56,9 @@ impl Hub {
         let size = size_of(&result);
         let is_tool = request.op.method == Method::CallTool;
         let cap = if is_tool { self.shape.max_bytes } else { self.shape.max_resource_bytes };
-        if size <= cap {
+        if size <= cap
+            || (is_tool && content_size(&result, permit.entry().item.source.is_native()) <= cap + MAX_NOTICE)
+        {
             return Ok(result);
         }
         if result.text("resultType").as_deref() == Some("input_required") {
@@ -79,6 +81,30 @@ pub(crate) fn size_of(result: &Members) -> usize {
     let plain = |key: &str| !key.bytes().any(|byte| byte < 0x20 || byte == b'"' || byte == b'\\');
     let key_size = |key: &str| if plain(key) { key.len() + 2 } else { Json::text(key).bytes().len() };
     result.iter().map(|(key, value)| key_size(key) + value.bytes().len() + 2).sum::<usize>() + 1
+}
+
+/// How long a reply of a tool is, with what is there as text and as structure counted once. The pictures of our own tools have
+/// bounds of their own.
+fn content_size(result: &Members, is_native: bool) -> usize {
+    let structure = result.get("structuredContent").map_or(0, |structure| structure.bytes().len());
+    let (mut texts, mut others) = (0, 0);
+    let content = result.get("content").map_or("", Json::as_str);
+    if !content.starts_with('[') {
+        others = content.len();
+    }
+    for block in result.list("content") {
+        match block.member("text") {
+            // Of our own tools it is the same text, with its quotes escaped.
+            Some(text) if is_native && structure > 0 => texts += text.to_text().map_or(0, |text| text.len()),
+            Some(_) if structure > 0 => texts += block.bytes().len() + 1,
+            None if is_native => {}
+            _ => others += block.bytes().len() + 1,
+        }
+    }
+    let aside = result.iter().filter(|(key, _)| !["content", "structuredContent"].contains(key));
+    structure.max(texts)
+        + others
+        + aside.map(|(key, value)| key.len() + value.bytes().len() + 4).sum::<usize>()
 }
 
 /// The reply and its text.
@@ -109,9 +135,9 @@ fn truncated(
     handle: &str,
     size: usize,
 ) -> Result<Members, ToolError> {
-    for share in [2, 4, 16] {
+    for share in [1, 2, 4, 16] {
         let short = reply(item, result, budget / share, handle, size)?;
-        if size_of(&short) <= budget + MAX_NOTICE {
+        if content_size(&short, false) <= budget + MAX_NOTICE {
             return Ok(short);
         }
     }
@@ -134,7 +160,7 @@ fn reply(
     size: usize,
 ) -> Result<Members, ToolError> {
     let Some(structure) = result.get("structuredContent") else {
-        return Ok(with_notice(result, truncated_blocks(&result.list("content"), 2 * budget), handle, size));
+        return Ok(with_notice(result, truncated_blocks(&result.list("content"), budget), handle, size));
     };
     if structure.bytes().len() > MAX_STRUCTURE {
         if has_schema(item, result) {
@@ -160,7 +186,7 @@ fn text_block(text: Json) -> Json {
 
 fn with_notice(result: &Members, blocks: Vec<Json>, handle: &str, size: usize) -> Members {
     let notice = format!(
-        "[Cut: this reply had {size} bytes. Read the rest with result_read and handle \"{handle}\": by lines, bytes, a pattern or a jq expression.]"
+        "[Truncated: this reply had {size} bytes. Read the rest with result_read and handle \"{handle}\": by lines, bytes, a pattern or a jq expression.]"
     );
     let link = Members::new()
         .with("type", "resource_link")
@@ -182,8 +208,11 @@ fn with_notice(result: &Members, blocks: Vec<Json>, handle: &str, size: usize) -
 }
 
 fn no_room(handle: &str) -> ToolError {
-    ToolError::new(Kind::TooLarge, "The result is too large, and its schema leaves no room for cutting it.")
-        .hint(format!("It was kept: read it with result_read and handle \"{handle}\"."))
+    ToolError::new(
+        Kind::TooLarge,
+        "The result is too large, and its schema does not allow it to be truncated.",
+    )
+    .hint(format!("It was kept: read it with result_read and handle \"{handle}\"."))
 }
 
 fn truncated_structure(
@@ -193,10 +222,16 @@ fn truncated_structure(
     handle: &str,
 ) -> Result<Json, ToolError> {
     let mut value: Value = structure.to().map_err(ToolError::internal)?;
+    let lengths = lengths(&value);
     fit(&mut value, budget);
+    if item.source.is_native() {
+        recount(&mut value, &lengths);
+    }
     let fits =
         |value: &Value| item.output().is_none_or(|checker| checker.check(value, item) != Verdict::Misfits);
-    if let Value::Object(members) = &value {
+    if let Value::Object(members) = &mut value {
+        // Whoever followed it would skip what was left out here.
+        let next = members.remove("next");
         let mut said = members.clone();
         said.insert("truncated".to_owned(), Value::Bool(true));
         said.insert("result_handle".to_owned(), Value::from(handle));
@@ -204,8 +239,25 @@ fn truncated_structure(
         if fits(&said) {
             return Ok(Json::from(said));
         }
+        members.extend(next.map(|next| ("next".to_owned(), next)));
     }
     if fits(&value) { Ok(Json::from(value)) } else { Err(no_room(handle)) }
+}
+
+/// How many items the arrays of a structure have.
+fn lengths(value: &Value) -> Vec<usize> {
+    let members = value.as_object().into_iter().flatten();
+    members.map(|(_, member)| member.as_array().map_or(0, Vec::len)).collect()
+}
+
+/// `count` of our own tools says how many items are here.
+fn recount(value: &mut Value, before: &[usize]) {
+    let now = lengths(value);
+    let Some(count) = value.get_mut("count") else { return };
+    let changed = before.iter().zip(now).find(|(before, now)| *before != now && *count == **before);
+    if let Some((_, now)) = changed {
+        *count = Value::from(now);
+    }
 }
 
 /// Text is truncated; pictures and the like are left out whole when they do not fit.

@@ -190,6 +190,16 @@ impl From<bool> for Json {
     }
 }
 
+/// How many bytes a text takes inside a JSON string.
+pub fn json_len(text: &str) -> usize {
+    let escaped = |byte: u8| match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 2,
+        0..=0x1f => 6,
+        _ => 1,
+    };
+    text.bytes().map(escaped).sum()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

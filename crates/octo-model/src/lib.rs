@@ -14,6 +14,6 @@ pub use call::{CallId, Face, Method, Op};
 pub use caller::{ADMIN, Caller};
 pub use effect::{Class, Effect};
 pub use error::{Kind, RpcError, ToolError};
-pub use json::{Fault, Json};
+pub use json::{Fault, Json, json_len};
 pub use members::Members;
 pub use name::{MAX_LISTED, is_plain, listed_name, same_when_folded, with_suffix};

@@ -1,6 +1,6 @@
 //! What a running call knows of itself.
 
-use crate::{Members, Peer};
+use crate::{Members, Peer, ReplyBudget};
 use octo_model::{CallId, Caller, Face, Json, ToolError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,13 +18,14 @@ pub struct Origin {
     pub trace: String,
 }
 
-/// Call id, caller, deadline, cancellation, a progress sink and where it came in. Nothing else.
+/// Call id, caller, deadline, cancellation, the size of the reply, a progress sink and where it came in. Nothing else.
 #[derive(Clone)]
 pub struct Cx {
     pub id: CallId,
     pub caller: Arc<Caller>,
     pub deadline: Instant,
     pub cancel: CancellationToken,
+    pub reply: ReplyBudget,
     /// Nothing for a tool that runs without a hub.
     pub origin: Option<Arc<Origin>>,
     progress: Option<Arc<Sink>>,
@@ -38,7 +39,8 @@ struct Sink {
 
 impl Cx {
     pub fn new(caller: Arc<Caller>, deadline: Instant, cancel: CancellationToken) -> Self {
-        Self { id: CallId::fresh(), caller, deadline, cancel, origin: None, progress: None }
+        let reply = ReplyBudget::UNLIMITED;
+        Self { id: CallId::fresh(), caller, deadline, cancel, reply, origin: None, progress: None }
     }
 
     /// Sends progress to the client that gave this token.

@@ -1,6 +1,7 @@
 //! All that a tool's author imports, and the one trait that everything callable implements.
 
 mod bench;
+pub mod budget;
 mod cx;
 mod example;
 pub mod hidden;
@@ -12,13 +13,14 @@ mod tool;
 mod toolbox;
 
 pub use bench::Bench;
+pub use budget::ReplyBudget;
 pub use cx::{Cx, Origin};
 pub use example::Example;
 pub use octo_grants::{
     Apis, Chromium, Clock, Doors, Exec, Fs, Grant, Keep, Llm, Memory, Net, Pdf, Place, Render, Rendered,
     Renders, SshKey, WorkPath, Workspace, apis, chromium, exec, fs, memory, net, pdf,
 };
-pub use octo_model::{Caller, Effect, Json, Kind, Members, ToolError};
+pub use octo_model::{Caller, Effect, Json, Kind, Members, ToolError, json_len};
 pub use peer::{Alone, Ask, Peer};
 pub use picture::Picture;
 pub use schema::schema_of;

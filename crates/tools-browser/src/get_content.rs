@@ -3,7 +3,8 @@
 use crate::browser::Browser;
 use crate::given;
 use crate::show::{Format, as_tree};
-use octo_toolkit::{Chromium, Cx, Effect, Example, Tool, ToolError};
+use octo_toolkit::budget::beginning;
+use octo_toolkit::{Chromium, Cx, Effect, Example, Tool, ToolError, json_len};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -32,6 +33,8 @@ pub struct Input {
 
 /// Tokens of a page that are looked at, at most.
 const WHOLE: usize = 500_000;
+/// Bytes that the reply takes beside address, title and content, at most.
+const FACTS: usize = 120;
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
@@ -43,7 +46,7 @@ pub struct Output {
     content: String,
     /// True when this is not all.
     truncated: bool,
-    /// Give it as offset to go on reading.
+    /// Give it as offset to continue reading.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     next: Option<u64>,
 }
@@ -70,6 +73,9 @@ impl Tool for GetContent {
         let offset = usize::try_from(input.offset).unwrap_or(usize::MAX);
         let end = offset.saturating_add(budget * crate::snapshot::LETTERS);
         let content: String = all.text.chars().skip(offset).take(end - offset).collect();
+        let room = cx.reply.less(FACTS + json_len(&look.url) + json_len(&look.title));
+        let content = beginning(&content, room).to_owned();
+        let end = offset.saturating_add(content.chars().count());
         let more = all.text.chars().nth(end).is_some();
         open.remember(&look);
         let next = more.then_some(end as u64);

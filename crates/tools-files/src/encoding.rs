@@ -157,6 +157,17 @@ impl Form {
         (text, wrong)
     }
 
+    /// How many of the bytes make up whole characters.
+    pub fn whole_characters(self, bytes: &[u8]) -> usize {
+        let length = |end: usize| self.decode(bytes.get(..end).unwrap_or(bytes), false).0.len();
+        let all = length(bytes.len());
+        let mut end = bytes.len();
+        while end > 1 && bytes.len() - end < 3 && length(end - 1) == all {
+            end -= 1;
+        }
+        end
+    }
+
     /// The bytes of a text, with the mark; a character that the encoding does not have is refused.
     pub fn encode(self, text: &str) -> Result<Vec<u8>, ToolError> {
         let mut bytes = self.mark().to_vec();

@@ -4,7 +4,7 @@ use crate::{magic, reading, scan};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use octo_toolkit::fs::Read;
-use octo_toolkit::{Cx, Effect, Example, Fs, Tool, ToolError, WorkPath};
+use octo_toolkit::{Cx, Effect, Example, Fs, ReplyBudget, Tool, ToolError, WorkPath, json_len};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -12,8 +12,10 @@ use std::io::{Seek, SeekFrom};
 
 /// Enough to know a kind of file by.
 const MAGIC: usize = 512;
+/// Bytes that the members beside path and base64 take, at most.
+const FACTS: usize = 240;
 
-/// Reads bytes of any file as base64, from an offset on, and names the kind of file; what is left out names the next
+/// Reads bytes of any file as base64, from an offset on, and names the kind of file. A truncated reply names the next
 /// offset. Prefer fs_read_text for text.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -44,7 +46,7 @@ pub struct Output {
     truncated: bool,
     /// Media type, by the file's first bytes.
     mime: String,
-    /// Give it as offset to go on reading.
+    /// Give it as offset to continue reading.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     next: Option<u64>,
 }
@@ -70,12 +72,13 @@ impl Tool for ReadBytes {
         }))]
     }
 
-    async fn run(&self, input: Input, fs: Fs<Read>, _cx: &Cx) -> Result<Output, ToolError> {
-        fs.run(move |fs| read(fs, &input)).await
+    async fn run(&self, input: Input, fs: Fs<Read>, cx: &Cx) -> Result<Output, ToolError> {
+        let reply = cx.reply;
+        fs.run(move |fs| read(fs, &input, reply)).await
     }
 }
 
-fn read(fs: &Fs<Read>, input: &Input) -> Result<Output, ToolError> {
+fn read(fs: &Fs<Read>, input: &Input, reply: ReplyBudget) -> Result<Output, ToolError> {
     let place = fs.place(&input.path)?;
     let mut opened = fs.open_file(&place)?;
     let size = opened.stat.size;
@@ -87,7 +90,9 @@ fn read(fs: &Fs<Read>, input: &Input) -> Result<Output, ToolError> {
     let full = scan::fill(&mut opened.file, &mut head)?;
     head.truncate(full);
     opened.file.seek(SeekFrom::Start(input.offset)).map_err(ToolError::internal)?;
-    let wanted = input.max_bytes.min(reading::MOST).min(size - input.offset);
+    // Four letters stand for three bytes.
+    let room = reply.less(FACTS + json_len(&place.told())) / 4 * 3;
+    let wanted = input.max_bytes.min(reading::MOST).min(size - input.offset).min(room as u64);
     let mut bytes = vec![0; usize::try_from(wanted).map_err(ToolError::internal)?];
     let full = scan::fill(&mut opened.file, &mut bytes)?;
     bytes.truncate(full);

@@ -4,15 +4,19 @@ use crate::encoding::Asked;
 use crate::read_text::max_bytes;
 use crate::reading::{self, Lines, Want};
 use octo_toolkit::fs::Read;
-use octo_toolkit::{Cx, Effect, Example, Fs, Tool, ToolError, WorkPath};
+use octo_toolkit::{Cx, Effect, Example, Fs, Json, Tool, ToolError, WorkPath, json_len};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 const MOST_PATHS: usize = 100;
+/// Bytes that an entry takes beside its path and its text, at most.
+const FACTS: usize = 260;
+/// A smaller beginning of a file tells nothing.
+const MIN_TEXT: usize = 200;
 
-/// Reads several text files in one call; each comes with its text, or with the reason why not, in the order asked.
-/// Prefer fs_read_text for a part of one file.
+/// Reads several text files in one call; each comes with its text, or with the reason why not, in the order asked. Files
+/// for which there is no room come without text and with `next`. Prefer fs_read_text for a part of one file.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -33,7 +37,7 @@ pub struct Output {
 pub struct Entry {
     /// The path as it was given.
     path: String,
-    /// The text; absent when the file could not be read.
+    /// The text; absent when the file could not be read or there was no room for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     content: Option<String>,
     /// Why the file could not be read, and what to do.
@@ -53,9 +57,12 @@ pub struct Entry {
     hash: Option<String>,
     /// True when lines were left out.
     truncated: bool,
-    /// Give it to fs_read_text as start_line to go on reading.
+    /// Give it to fs_read_text as start_line to continue reading.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     next: Option<u64>,
+    /// Give it to fs_read_text as start_byte, too, when line `next` continues there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    next_byte: Option<u64>,
 }
 
 pub struct ReadMany;
@@ -85,41 +92,60 @@ impl Tool for ReadMany {
         }
         let cx = cx.clone();
         fs.run(move |fs| {
-            let sizes: Vec<u64> = input.paths.iter().map(|path| size(fs, path)).collect();
-            let shares = shares(&sizes, input.max_bytes);
-            let mut files = Vec::with_capacity(shares.len());
-            for (path, share) in input.paths.iter().zip(shares) {
-                cx.check()?;
-                files.push(entry(fs, path, share, &cx));
-            }
-            Ok(Output { files })
+            let files: Vec<File<'_>> = input.paths.iter().map(|path| File::of(fs, path)).collect();
+            Ok(Output { files: read_all(fs, &files, input.max_bytes, &cx)? })
         })
         .await
     }
 }
 
-fn size(fs: &Fs<Read>, path: &WorkPath) -> u64 {
-    fs.place(path).and_then(|place| fs.stat(&place)).map_or(0, |stat| stat.size)
+/// A file that is asked for.
+struct File<'a> {
+    path: &'a WorkPath,
+    size: u64,
+    /// What its entry takes in the reply without its text.
+    facts: usize,
 }
 
-/// Parts the budget: who needs less than an equal share leaves the rest to the others.
-fn shares(sizes: &[u64], budget: u64) -> Vec<u64> {
-    let mut order: Vec<(usize, u64)> = sizes.iter().copied().enumerate().collect();
-    order.sort_by_key(|(_, size)| *size);
-    let mut shares = vec![0; sizes.len()];
-    let mut left = budget;
-    for (served, (index, size)) in order.iter().enumerate() {
-        let share = (left / (sizes.len() - served) as u64).min(*size);
-        left -= share;
-        if let Some(slot) = shares.get_mut(*index) {
-            *slot = share;
-        }
+impl<'a> File<'a> {
+    fn of(fs: &Fs<Read>, path: &'a WorkPath) -> Self {
+        let size = fs.place(path).and_then(|place| fs.stat(&place)).map_or(0, |stat| stat.size);
+        Self { path, size, facts: FACTS + json_len(path.as_str()) }
     }
-    shares
+
+    /// Its entry when there is no room for its text.
+    fn omitted(&self) -> Entry {
+        let path = self.path.to_string();
+        Entry { path, size_bytes: Some(self.size), truncated: true, next: Some(1), ..Entry::default() }
+    }
 }
 
-fn entry(fs: &Fs<Read>, path: &WorkPath, share: u64, cx: &Cx) -> Entry {
-    let want = Want { lines: Lines::Span(1, u64::MAX - 1), asked: Asked::Detect, max_bytes: share };
+/// The smallest files first: who needs less than an equal share leaves the rest to the others.
+fn read_all(fs: &Fs<Read>, files: &[File<'_>], max_bytes: u64, cx: &Cx) -> Result<Vec<Entry>, ToolError> {
+    let mut entries: Vec<Entry> = files.iter().map(File::omitted).collect();
+    let mut order: Vec<usize> = (0..files.len()).collect();
+    order.sort_by_key(|index| files.get(*index).map(|file| file.size));
+    let mut bytes = max_bytes;
+    let mut room = cx.reply.beside(&entries)?;
+    for (served, index) in order.iter().enumerate() {
+        cx.check()?;
+        let (Some(file), Some(entry)) = (files.get(*index), entries.get_mut(*index)) else { continue };
+        let waiting = files.len() - served;
+        let share = (room / waiting).saturating_sub(file.facts);
+        if share < MIN_TEXT.min(usize::try_from(file.size).unwrap_or(MIN_TEXT)) {
+            continue;
+        }
+        let read = read(fs, file.path, bytes / waiting as u64, share, cx);
+        bytes = bytes.saturating_sub(read.content.as_ref().map_or(0, |content| content.len() as u64));
+        room = room.saturating_sub(Json::of(&read).bytes().len());
+        *entry = read;
+    }
+    Ok(entries)
+}
+
+fn read(fs: &Fs<Read>, path: &WorkPath, max_bytes: u64, room: usize, cx: &Cx) -> Entry {
+    let (lines, asked) = (Lines::Span(1, u64::MAX - 1), Asked::Detect);
+    let want = Want { lines, asked, max_bytes, start_byte: 0, room, numbered: false };
     let told = path.to_string();
     match fs.place(path).and_then(|place| reading::read(fs, &place, want, cx)) {
         Ok(reading) => Entry {
@@ -132,26 +158,8 @@ fn entry(fs: &Fs<Read>, path: &WorkPath, share: u64, cx: &Cx) -> Entry {
             hash: reading.hash,
             truncated: reading.truncated,
             next: reading.next,
+            next_byte: reading.next_byte,
         },
         Err(error) => Entry { path: told, error: Some(error.text()), ..Entry::default() },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::shares;
-
-    #[test]
-    fn the_budget_is_shared_fairly() {
-        let rows: [(&[u64], u64, &[u64]); 5] = [
-            (&[10, 10], 100, &[10, 10]),
-            (&[1000, 10, 1000], 110, &[50, 10, 50]),
-            (&[100, 100], 100, &[50, 50]),
-            (&[0, 5], 3, &[0, 3]),
-            (&[], 3, &[]),
-        ];
-        for (sizes, budget, wanted) in rows {
-            assert_eq!(shares(sizes, budget), wanted);
-        }
     }
 }

@@ -3,12 +3,12 @@
 use crate::encoding::{self, Asked};
 use crate::reading::{self, Lines, Reading, Want};
 use octo_toolkit::fs::Read;
-use octo_toolkit::{Cx, Effect, Example, Fs, Tool, ToolError, WorkPath};
+use octo_toolkit::{Cx, Effect, Example, Fs, Tool, ToolError, WorkPath, json_len};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Reads a text file, whole or by lines, with its length and hash; what is cut names the line to go on from. Binary
+/// Reads a text file, whole or by lines, with its length and hash. A truncated reply names the line to continue from. Binary
 /// files are refused. Prefer fs_read_many for several files, fs_search to find text.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -24,13 +24,16 @@ pub struct Input {
     /// Last line to return, itself included.
     #[serde(default)]
     end_line: Option<u64>,
+    /// Bytes of start_line to skip, when a reply ended inside of it.
+    #[serde(default)]
+    start_byte: u64,
     /// Return only this many lines from the beginning.
     #[serde(default)]
     head: Option<u64>,
     /// Return only this many lines from the end.
     #[serde(default)]
     tail: Option<u64>,
-    /// Most bytes to return; the rest is left out at the end of a line.
+    /// Most bytes to return; a reply ends with a whole line.
     #[serde(default = "max_bytes")]
     max_bytes: u64,
     /// Begin every line with its number and a tab.
@@ -41,6 +44,9 @@ pub struct Input {
 pub fn max_bytes() -> u64 {
     200_000
 }
+
+/// Bytes that the members beside path and content take, at most.
+pub const FACTS: usize = 720;
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
@@ -66,9 +72,12 @@ pub struct Output {
     /// Number of the last line returned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     end_line: Option<u64>,
-    /// Give it as start_line to go on reading.
+    /// Give it as start_line to continue reading.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     next: Option<u64>,
+    /// Give it as start_byte, too, when line `next` continues there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    next_byte: Option<u64>,
     /// SHA-256 of the whole file, for if_hash of a later change; absent for files over 64 MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hash: Option<String>,
@@ -102,14 +111,18 @@ impl Tool for ReadText {
     }
 
     async fn run(&self, input: Input, fs: Fs<Read>, cx: &Cx) -> Result<Output, ToolError> {
-        let want = Want {
+        let mut want = Want {
             lines: lines(&input)?,
             asked: Asked::from_label(&input.encoding)?,
             max_bytes: at_least_one(input.max_bytes, "max_bytes")?,
+            start_byte: input.start_byte,
+            room: 0,
+            numbered: input.line_numbers,
         };
         let cx = cx.clone();
         fs.run(move |fs| {
             let place = fs.place(&input.path)?;
+            want.room = cx.reply.less(FACTS + json_len(&place.told()));
             let reading = reading::read(fs, &place, want, &cx)?;
             Ok(told(place.told(), reading, input.line_numbers))
         })
@@ -133,6 +146,10 @@ fn lines(input: &Input) -> Result<Lines, ToolError> {
         (Some(_), None) | (None, Some(_)) if range => {
             Err(ToolError::invalid("head and tail exclude start_line and end_line.")
                 .hint("Leave out head and tail, or leave out start_line and end_line."))
+        }
+        (Some(_), None) | (None, Some(_)) if input.start_byte > 0 => {
+            Err(ToolError::invalid("head and tail exclude start_byte.")
+                .hint("Give start_byte together with start_line."))
         }
         (Some(head), None) => Ok(Lines::Span(1, at_least_one(head, "head")?)),
         (None, Some(tail)) => Ok(Lines::Last(at_least_one(tail, "tail")?)),
@@ -170,6 +187,7 @@ fn told(path: String, reading: Reading, numbered: bool) -> Output {
         start_line: reading.first,
         end_line: reading.last,
         next: reading.next,
+        next_byte: reading.next_byte,
         hash: reading.hash,
         notice,
     }

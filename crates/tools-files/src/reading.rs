@@ -2,9 +2,9 @@
 //! `fs_read_many` share.
 
 use crate::encoding::{self, Asked, Form};
-use crate::scan::{self, Census, Check, Newline, Part};
+use crate::scan::{self, Census, Check, Newline, Part, Span};
 use octo_toolkit::fs::{Opened, Read};
-use octo_toolkit::{Cx, Fs, Place, ToolError};
+use octo_toolkit::{Cx, Fs, Place, ToolError, json_len};
 use std::io::{Cursor, Seek};
 
 /// Up to this size a file is read whole for its hash and its exact number of lines.
@@ -21,11 +21,20 @@ pub enum Lines {
     Last(u64),
 }
 
+/// No part is made smaller than this, so that reading on always gets somewhere.
+const LEAST: usize = 4;
+
 #[derive(Debug, Clone, Copy)]
 pub struct Want {
     pub lines: Lines,
     pub asked: Asked,
     pub max_bytes: u64,
+    /// Bytes of the first line that are left out.
+    pub start_byte: u64,
+    /// Bytes that the text may take in the reply.
+    pub room: usize,
+    /// Whether every line gets its number, which takes room, too.
+    pub numbered: bool,
 }
 
 pub struct Reading {
@@ -39,6 +48,8 @@ pub struct Reading {
     pub first: Option<u64>,
     pub last: Option<u64>,
     pub next: Option<u64>,
+    /// Where in line `next` the rest of it begins.
+    pub next_byte: Option<u64>,
     pub truncated: bool,
     pub notice: Option<String>,
 }
@@ -60,7 +71,7 @@ pub fn read(fs: &Fs<Read>, place: &Place, want: Want, cx: &Cx) -> Result<Reading
     };
     let form =
         encoding::detect(want.asked, &head, &part.bytes).map_err(|binary| binary.refusal(&place.told()))?;
-    answer(opened, want.lines, part, census, form, newline)
+    answer(opened, want, part, census, form, newline)
 }
 
 fn survey(
@@ -80,20 +91,57 @@ fn survey(
     };
     source.rewind().map_err(ToolError::internal)?;
     let part = match want.lines {
-        Lines::Span(first, last) => scan::lines(source, newline, (first, last), cap, check)?,
+        Lines::Span(first, last) => {
+            let span = Span { first, last, skip: want.start_byte };
+            scan::lines(source, newline, span, cap, check)?
+        }
         Lines::Last(count) => scan::tail(source, newline, (count, size), cap, check)?,
     };
     Ok((census, part))
 }
 
+/// The text of the part, which loses lines until the text has room in the reply.
+fn fit(part: &mut Part, want: Want, form: Form, newline: Newline) -> (String, bool) {
+    loop {
+        let (content, wrong) = form.decode(&part.bytes, !part.cut);
+        let size = json_len(&content) + if want.numbered { numbering(&content, want.lines) } else { 0 };
+        if size <= want.room || part.bytes.len() <= LEAST {
+            return (content, wrong);
+        }
+        let cap = part.bytes.len().saturating_mul(want.room) / size;
+        match want.lines {
+            Lines::Span(..) => part.end_within(cap.max(LEAST), newline),
+            Lines::Last(_) => part.begin_within(cap.max(LEAST), newline),
+        }
+        if part.cut && matches!(want.lines, Lines::Span(..)) {
+            part.bytes.truncate(form.whole_characters(&part.bytes));
+        }
+    }
+}
+
+/// What the numbers of the lines take in the reply, at most.
+fn numbering(content: &str, lines: Lines) -> usize {
+    let count = crate::lines::count(content);
+    let digits = match lines {
+        Lines::Span(first, _) => first.saturating_add(count).to_string().len(),
+        Lines::Last(_) => 20,
+    };
+    usize::try_from(count).unwrap_or(usize::MAX).saturating_mul(digits + json_len("\t"))
+}
+
 fn answer(
     opened: Opened,
-    lines: Lines,
-    part: Part,
+    want: Want,
+    mut part: Part,
     census: Option<Census>,
     form: Form,
     newline: Newline,
 ) -> Result<Reading, ToolError> {
+    let lines = want.lines;
+    if part.cut && matches!(lines, Lines::Span(..)) {
+        part.bytes.truncate(form.whole_characters(&part.bytes));
+    }
+    let (content, wrong) = fit(&mut part, want, form, newline);
     let here = newline.lines(&part.bytes);
     let total = census.as_ref().map(|census| census.lines);
     let first = match lines {
@@ -110,12 +158,14 @@ fn answer(
     }
     let first = first.filter(|_| here > 0);
     let last = first.map(|first| first + here - 1);
-    let (content, wrong) = form.decode(&part.bytes, !part.cut);
     let ended = matches!(lines, Lines::Last(_)) || part.truncated;
     let next = match lines {
+        Lines::Span(first, _) if part.cut => Some(first),
         Lines::Span(first, _) if part.truncated => Some(last.map_or(first, |last| last + 1)),
         _ => None,
     };
+    let is_inside = part.cut && next.is_some();
+    let next_byte = is_inside.then(|| want.start_byte + part.bytes.len() as u64);
     Ok(Reading {
         content,
         encoding: form.name(),
@@ -125,23 +175,25 @@ fn answer(
         first,
         last,
         next: next.filter(|next| total.is_none_or(|total| *next <= total)),
+        next_byte,
         truncated: part.truncated,
-        notice: notice(&part, lines, wrong, last),
+        notice: notice(&part, wrong, last, next_byte),
         opened,
     })
 }
 
 /// What the numbers alone do not say.
-fn notice(part: &Part, lines: Lines, wrong: bool, last: Option<u64>) -> Option<String> {
+fn notice(part: &Part, wrong: bool, last: Option<u64>, next_byte: Option<u64>) -> Option<String> {
     let mut said = Vec::new();
-    if part.cut {
-        let line = last.map_or_else(|| "A line".to_owned(), |last| format!("Line {last}"));
-        said.push(format!(
-            "{line} is longer than max_bytes and is not whole; raise max_bytes, or read a part of it with \
-             fs_read_bytes and its offset."
-        ));
-    } else if part.truncated && matches!(lines, Lines::Last(_)) {
-        said.push("Earlier lines were left out; raise max_bytes or ask for fewer.".to_owned());
+    match (next_byte, last) {
+        (Some(byte), Some(line)) => said.push(format!(
+            "Line {line} does not fit into one reply: read on with start_line {line} and start_byte {byte}."
+        )),
+        _ if part.cut => said.push("A line does not fit into one reply; only its end is here.".to_owned()),
+        _ if part.truncated && last.is_none() => {
+            said.push("Not even a line fits; raise max_bytes.".to_owned());
+        }
+        _ => {}
     }
     if wrong {
         said.push("Bytes that are not valid in this encoding are shown as U+FFFD.".to_owned());

@@ -136,16 +136,27 @@ pub struct Part {
     pub seen: u64,
 }
 
-/// Lines `first` to `last` (from 1), at most `cap` bytes of them.
+/// Which lines: the first and the last (from 1), and how many bytes of the first are left out.
+#[derive(Debug, Clone, Copy)]
+pub struct Span {
+    pub first: u64,
+    pub last: u64,
+    pub skip: u64,
+}
+
+/// The lines of a span, at most `cap` bytes of them.
 pub fn lines(
     source: &mut impl Read,
     newline: Newline,
-    (first, last): (u64, u64),
+    Span { first, last, skip }: Span,
     cap: usize,
     check: Check<'_>,
 ) -> Result<Part, ToolError> {
     let mut part = Part::default();
     let (mut line, mut inside) = (1, false);
+    let mut skip = usize::try_from(skip).unwrap_or(usize::MAX / 2);
+    skip -= skip % newline.width();
+    let mut is_past = false;
     blocks(source, check, |block| {
         let mut rest = block;
         while !rest.is_empty() && line <= last {
@@ -154,6 +165,13 @@ pub fn lines(
                 None => (rest, false),
             };
             rest = rest.get(piece.len()..).unwrap_or_default();
+            let skipped = if line == first { skip.min(piece.len()) } else { 0 };
+            skip -= skipped;
+            if ended && skipped > 0 && skipped == piece.len() {
+                is_past = true;
+                return false;
+            }
+            let piece = piece.get(skipped..).unwrap_or_default();
             if line >= first && !part.take(piece, cap) {
                 return false;
             }
@@ -163,16 +181,38 @@ pub fn lines(
         line <= last
     })?;
     part.seen = line - 1 + u64::from(inside);
+    if is_past || (skip > 0 && line >= first && part.bytes.is_empty()) {
+        return Err(ToolError::invalid(format!("Line {first} ends before start_byte."))
+            .hint("Give start_byte as next_byte of the reply before, or leave it out."));
+    }
     if part.truncated {
-        let whole = newline.past_last(&part.bytes);
-        part.cut = whole.is_none();
-        part.bytes.truncate(whole.unwrap_or(cap - cap % newline.width()));
+        part.end_within(cap, newline);
         part.seen = (first - 1) + newline.lines(&part.bytes);
     }
     Ok(part)
 }
 
 impl Part {
+    /// Drops what is behind the last whole line within `cap` bytes. Of a line that is longer, the beginning stays.
+    pub fn end_within(&mut self, cap: usize, newline: Newline) {
+        self.truncated = true;
+        self.bytes.truncate(cap);
+        let whole = newline.past_last(&self.bytes);
+        self.cut = whole.is_none();
+        self.bytes.truncate(whole.unwrap_or(self.bytes.len() - self.bytes.len() % newline.width()));
+    }
+
+    /// Drops what is before the first whole line within the last `cap` bytes. Of a line that is longer, the end stays.
+    pub fn begin_within(&mut self, cap: usize, newline: Newline) {
+        self.truncated = true;
+        let over = self.bytes.len().saturating_sub(cap);
+        let before = over.saturating_sub(newline.width());
+        let line = self.bytes.get(before..).and_then(|rest| newline.past_first(rest));
+        let line = line.map(|past| past + before).filter(|at| *at < self.bytes.len());
+        self.cut = line.is_none();
+        self.drop_front(line.unwrap_or_else(|| self.start_of_character(over, newline)));
+    }
+
     /// False when the piece does not fit.
     fn take(&mut self, piece: &[u8], cap: usize) -> bool {
         let room = cap.saturating_sub(self.bytes.len());
@@ -209,14 +249,8 @@ pub fn tail(
     blocks.reverse();
     let mut part = Part { bytes: blocks.concat(), ..Part::default() };
     part.drop_front(part.start_of_last(newline, count));
-    part.truncated = part.bytes.len() > cap;
-    if part.truncated {
-        let over = part.bytes.len() - cap;
-        let before = over.saturating_sub(newline.width());
-        let line = part.bytes.get(before..).and_then(|rest| newline.past_first(rest));
-        let line = line.map(|past| past + before).filter(|at| *at < part.bytes.len());
-        part.cut = line.is_none();
-        part.drop_front(line.unwrap_or_else(|| part.start_of_character(over, newline)));
+    if part.bytes.len() > cap {
+        part.begin_within(cap, newline);
     }
     Ok(part)
 }
@@ -257,7 +291,8 @@ mod tests {
     }
 
     fn take(text: &str, first: u64, last: u64, cap: usize) -> (String, bool, bool, u64) {
-        let part = lines(&mut text.as_bytes(), Newline::Byte, (first, last), cap, &go).unwrap();
+        let span = Span { first, last, skip: 0 };
+        let part = lines(&mut text.as_bytes(), Newline::Byte, span, cap, &go).unwrap();
         (String::from_utf8(part.bytes).unwrap(), part.truncated, part.cut, part.seen)
     }
 
@@ -283,6 +318,21 @@ mod tests {
     }
 
     #[test]
+    fn a_long_line_is_read_in_parts() {
+        let from = |skip, cap| {
+            let span = Span { first: 2, last: 9, skip };
+            lines(&mut &b"one\nabcdefgh\nend"[..], Newline::Byte, span, cap, &go)
+                .map(|part| (part.bytes, part.cut))
+        };
+        assert_eq!(from(0, 3).unwrap(), (b"abc".to_vec(), true));
+        assert_eq!(from(3, 3).unwrap(), (b"def".to_vec(), true));
+        assert_eq!(from(6, 3).unwrap(), (b"gh\n".to_vec(), false));
+        assert_eq!(from(6, 100).unwrap(), (b"gh\nend".to_vec(), false));
+        assert!(from(9, 100).is_err());
+        assert!(from(99, 100).is_err());
+    }
+
+    #[test]
     fn the_head_of_an_endless_file_is_read_without_the_rest() {
         struct Endless(u64);
         impl Read for Endless {
@@ -293,7 +343,8 @@ mod tests {
                 Ok(buffer.len())
             }
         }
-        let part = lines(&mut Endless(0), Newline::Byte, (1, 2), 1000, &go).unwrap();
+        let part =
+            lines(&mut Endless(0), Newline::Byte, Span { first: 1, last: 2, skip: 0 }, 1000, &go).unwrap();
         assert_eq!(part.bytes, b"ab\nab\n");
     }
 
@@ -321,7 +372,8 @@ mod tests {
         let wide: Vec<u8> = "a\nĊb\nc".encode_utf16().flat_map(u16::to_le_bytes).collect();
         let census = census(&mut wide.as_slice(), Newline::Little, &go).unwrap();
         assert_eq!(census.lines, 3);
-        let part = lines(&mut wide.as_slice(), Newline::Little, (2, 2), 100, &go).unwrap();
+        let span = Span { first: 2, last: 2, skip: 0 };
+        let part = lines(&mut wide.as_slice(), Newline::Little, span, 100, &go).unwrap();
         assert_eq!(part.bytes, "Ċb\n".encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>());
         let size = wide.len() as u64;
         let part = tail(&mut Cursor::new(&wide), Newline::Little, (1, size), 100, &go).unwrap();

@@ -6,7 +6,7 @@ use crate::parse::blame::{self, Line, Share};
 use crate::run::Git;
 use crate::value::{Checked, Rev};
 use octo_toolkit::fs::Read;
-use octo_toolkit::{Cx, Effect, Example, Exec, Fs, Tool, ToolError, WorkPath};
+use octo_toolkit::{Cx, Effect, Example, Exec, Fs, Json, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -35,13 +35,16 @@ pub struct Input {
     r#ref: Option<String>,
 }
 
+/// Bytes that the reply takes beside lines and commits, at most.
+const FACTS: usize = 60;
+
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
     /// The lines.
     lines: Vec<Line>,
     /// The commits of these lines, the one with most lines first.
     commits: Vec<Share>,
-    /// There are more lines: give this as start_line to go on.
+    /// There are more lines: give this as start_line to continue.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<u64>,
 }
@@ -88,8 +91,26 @@ impl Tool for Blame {
         };
         let (mut lines, commits) = blame::parse(&ran.out);
         let most = usize::try_from(MOST).unwrap_or(usize::MAX);
-        let next = (lines.len() > most).then(|| start + MOST);
+        let all = lines.len();
         lines.truncate(most);
+        let commits = fit(&mut lines, commits, cx.reply.less(FACTS));
+        let next = (lines.len() < all).then(|| start + lines.len() as u64);
         Ok(Output { lines, commits, next })
+    }
+}
+
+/// Drops lines until they fit; gives the commits of those that stay.
+fn fit(lines: &mut Vec<Line>, mut commits: Vec<Share>, room: usize) -> Vec<Share> {
+    loop {
+        let size = Json::of(&(&*lines, &commits)).bytes().len();
+        if size <= room || lines.len() <= 1 {
+            return commits;
+        }
+        lines.truncate((lines.len().saturating_mul(room) / size).clamp(1, lines.len() - 1));
+        for share in &mut commits {
+            share.lines = lines.iter().filter(|line| line.commit == share.commit).count() as u64;
+        }
+        commits.retain(|share| share.lines > 0);
+        commits.sort_by_key(|share| std::cmp::Reverse(share.lines));
     }
 }

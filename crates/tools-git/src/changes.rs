@@ -4,7 +4,7 @@ use crate::hunks::{self, Ask, Found};
 use crate::run::Git;
 use crate::{given, status};
 use octo_toolkit::fs::Read;
-use octo_toolkit::{Cx, Effect, Example, Exec, Fs, Tool, ToolError, WorkPath};
+use octo_toolkit::{Cx, Effect, Example, Exec, Fs, Json, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -45,11 +45,11 @@ impl Tool for Changes {
 
     async fn run(&self, input: Input, (fs, exec): Self::Grants, cx: &Cx) -> Result<Output, ToolError> {
         let git = Git::open(&fs, &exec, cx, &input.repo_path).await?;
-        let staged = Ask { staged: true, ..Ask::default() };
-        Ok(Output {
-            status: status::of(&git).await?,
-            staged_diff: hunks::find(&git, staged).await?,
-            unstaged_diff: hunks::find(&git, Ask::default()).await?,
-        })
+        let status = status::of(&git).await?;
+        let room = cx.reply.beside(&status)?;
+        let staged_diff = hunks::find(&git, Ask { staged: true, room: room / 2, ..Ask::default() }).await?;
+        let room = room.saturating_sub(Json::of(&staged_diff).bytes().len());
+        let unstaged_diff = hunks::find(&git, Ask { room, ..Ask::default() }).await?;
+        Ok(Output { status, staged_diff, unstaged_diff })
     }
 }

@@ -65,8 +65,14 @@ impl Tool for Diff {
         let rev = input.r#ref.as_deref().map(Rev::new).transpose()?;
         let git = Git::open(&fs, &exec, cx, &input.repo_path).await?;
         let paths = git.repo.pathspecs(&fs, &input.paths.unwrap_or_default())?;
-        let ask =
-            Ask { rev, staged: input.staged, paths, context: input.context, max_hunks: input.max_hunks };
+        let ask = Ask {
+            rev,
+            staged: input.staged,
+            paths,
+            context: input.context,
+            max_hunks: input.max_hunks,
+            room: cx.reply.less(0),
+        };
         hunks::find(&git, ask).await
     }
 }

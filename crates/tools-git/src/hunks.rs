@@ -4,7 +4,7 @@ use crate::command::Command;
 use crate::parse::diff::{self, FileDiff};
 use crate::run::Git;
 use crate::value::{Number, Pathspec, Rev};
-use octo_toolkit::ToolError;
+use octo_toolkit::{ToolError, json_len};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -12,6 +12,10 @@ use serde::Serialize;
 const ROOM: usize = 60_000;
 /// Characters of one line; longer ones are generated and say nothing.
 const LINE: usize = 2_000;
+/// Bytes that a reply, a file and a hunk take beside paths, headers and lines, at most.
+const FACTS: usize = 300;
+const FILE: usize = 140;
+const HUNK: usize = 30;
 pub const HUNKS: u64 = 200;
 pub const CONTEXT: u64 = 3;
 
@@ -41,11 +45,13 @@ pub struct Ask {
     pub paths: Vec<Pathspec>,
     pub context: u64,
     pub max_hunks: u64,
+    /// Bytes that the diff may take in the reply.
+    pub room: usize,
 }
 
 impl Default for Ask {
     fn default() -> Self {
-        Self { rev: None, staged: false, paths: Vec::new(), context: CONTEXT, max_hunks: HUNKS }
+        Self { rev: None, staged: false, paths: Vec::new(), context: CONTEXT, max_hunks: HUNKS, room: ROOM }
     }
 }
 
@@ -86,23 +92,28 @@ pub async fn find(git: &Git, ask: Ask) -> Result<Found, ToolError> {
     }
     let ran = git.run(command.paths(ask.paths)).await?;
     let files = diff::parse(&ran.out, ran.cut);
-    Ok(bound(files, usize::try_from(ask.max_hunks).unwrap_or(usize::MAX), ran.cut))
+    let hunks = usize::try_from(ask.max_hunks).unwrap_or(usize::MAX);
+    Ok(bound(files, hunks, ask.room.min(ROOM), ran.cut))
 }
 
-fn bound(mut files: Vec<FileDiff>, mut hunks: usize, cut: bool) -> Found {
+fn bound(mut files: Vec<FileDiff>, mut hunks: usize, room: usize, cut: bool) -> Found {
     let stats = Stats {
         files_changed: files.len(),
         insertions: files.iter().map(|file| file.additions).sum(),
         deletions: files.iter().map(|file| file.deletions).sum(),
     };
-    let mut room = ROOM;
+    // Every file is there, with or without its hunks.
+    let names: usize = files.iter().map(|file| FILE + 2 * json_len(&file.path)).sum();
+    let mut room = room.saturating_sub(FACTS + names);
     let mut left_out = Vec::new();
     for file in &mut files {
         let all = file.hunks.len();
         let mut kept = 0;
         for hunk in &mut file.hunks {
             hunk.lines.iter_mut().for_each(shorten);
-            let size: usize = hunk.header.len() + hunk.lines.iter().map(String::len).sum::<usize>();
+            let size = HUNK
+                + json_len(&hunk.header)
+                + hunk.lines.iter().map(|line| json_len(line) + 3).sum::<usize>();
             if kept >= hunks || size > room {
                 break;
             }
@@ -157,7 +168,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_counted() {
-        let found = bound(vec![file("a", 2, 10), file("b", 5, 10), file("c", 1, 1)], 200, false);
+        let found = bound(vec![file("a", 2, 10), file("b", 5, 10), file("c", 1, 1)], 200, 60_000, false);
         let told: Vec<_> = found.files.iter().map(|f| (f.hunks.len(), f.hunks_omitted)).collect();
         assert_eq!(told, [(2, None), (3, Some(2)), (0, Some(1))]);
         assert!(found.truncated && found.next.unwrap().contains("\"b\""));
@@ -166,10 +177,10 @@ mod tests {
 
     #[test]
     fn exactly_as_many_as_wanted_is_not_truncated() {
-        assert!(!bound(vec![file("a", 3, 1)], 3, false).truncated);
-        assert!(bound(vec![file("a", 3, 1)], 2, false).truncated);
-        assert!(bound(vec![file("a", 3, 1)], 0, false).files[0].hunks.is_empty());
-        assert!(bound(Vec::new(), 3, true).truncated);
+        assert!(!bound(vec![file("a", 3, 1)], 3, 60_000, false).truncated);
+        assert!(bound(vec![file("a", 3, 1)], 2, 60_000, false).truncated);
+        assert!(bound(vec![file("a", 3, 1)], 0, 60_000, false).files[0].hunks.is_empty());
+        assert!(bound(Vec::new(), 3, 60_000, true).truncated);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::parse::log::{self, Commit};
 use crate::run::Git;
 use crate::value::{Number, Rev, Text};
 use crate::{fault, given};
+use octo_toolkit::budget::items_within;
 use octo_toolkit::fs::Read;
 use octo_toolkit::{Cx, Effect, Example, Exec, Fs, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
@@ -46,11 +47,14 @@ const fn twenty() -> u64 {
     20
 }
 
+/// Bytes that the reply takes beside the commits, at most.
+const FACTS: usize = 60;
+
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
     /// The commits.
     commits: Vec<Commit>,
-    /// There are more: give this as skip to go on.
+    /// There are more: give this as skip to continue.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<u64>,
 }
@@ -90,8 +94,9 @@ impl Tool for Log {
         }
         let mut commits = log::parse(&ran.out);
         let wanted = usize::try_from(input.max_count).unwrap_or(usize::MAX);
-        let more = commits.len() > wanted || ran.cut;
-        commits.truncate(wanted);
+        let fit = items_within(&commits, cx.reply.less(FACTS))?.max(1);
+        let more = commits.len() > wanted.min(fit) || ran.cut;
+        commits.truncate(wanted.min(fit));
         let next = more.then(|| input.skip.saturating_add(u64::try_from(commits.len()).unwrap_or(0)));
         Ok(Output { commits, next })
     }

@@ -1,6 +1,10 @@
 //! Output that is too long: how much of each stream is shown, cut so that no character or line is torn where possible.
 
 use octo_toolkit::exec::Captured;
+use octo_toolkit::json_len;
+
+/// No stream is shown with fewer bytes than these.
+const LEAST: usize = 8;
 
 /// What is shown of a stream.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -25,7 +29,29 @@ fn size(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
-pub fn shown(captured: &Captured, share: usize) -> Shown {
+impl Shown {
+    /// What it takes in the reply.
+    pub fn json_len(&self) -> usize {
+        json_len(&self.head) + self.tail.as_deref().map_or(0, json_len)
+    }
+}
+
+/// At most `share` bytes of a stream, and as many as take `room` bytes in the reply.
+pub fn shown_within(captured: &Captured, share: usize, room: usize) -> Shown {
+    let mut share = share;
+    loop {
+        let shown = shown(captured, share);
+        let size = shown.json_len();
+        if size <= room || share <= LEAST {
+            return shown;
+        }
+        // In proportion to what is shown, which may be less than the share.
+        share = (share.min(usize::try_from(captured.total).unwrap_or(share)).saturating_mul(room) / size)
+            .max(LEAST);
+    }
+}
+
+fn shown(captured: &Captured, share: usize) -> Shown {
     if captured.total <= share as u64 && captured.whole.is_none() {
         let all = [captured.head.as_slice(), captured.tail.as_slice()].concat();
         return Shown { head: String::from_utf8_lossy(&all).into_owned(), tail: None };

@@ -1,7 +1,7 @@
 //! `shell_exec`.
 
 use crate::given;
-use crate::running::{Ended, Grants, Order};
+use crate::running::{Ended, FACTS, Grants, Order};
 use crate::shell::Shell;
 use octo_toolkit::{Cx, Effect, Example, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
@@ -62,6 +62,7 @@ impl Tool for ShellExec {
             timeout_s: input.timeout_s,
             max_output_bytes: input.max_output_bytes,
             network: input.network,
+            room: cx.reply.less(FACTS),
             whole: false,
         };
         Ok(self.0.run(order, &grants, cx).await?.ended)

@@ -3,7 +3,7 @@
 use crate::given;
 use crate::session::{self, Ask, Part, Wait};
 use octo_toolkit::exec::{SessionState, Sessions};
-use octo_toolkit::{Cx, Effect, Example, Tool, ToolError};
+use octo_toolkit::{Cx, Effect, Example, Tool, ToolError, json_len};
 use regex::Regex;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -83,7 +83,8 @@ async fn matching(sessions: &Sessions, input: &Input, pattern: &Regex, cx: &Cx) 
         let left = until.saturating_duration_since(Instant::now());
         let over = left.is_zero() || all.state != SessionState::Running && all.next >= all.total;
         if !lines.is_empty() || over {
-            let output = bounded(&lines, usize::try_from(input.max_bytes).unwrap_or(usize::MAX));
+            let max = usize::try_from(input.max_bytes).unwrap_or(usize::MAX);
+            let output = bounded(&lines, max, cx.reply.less(session::FACTS));
             return Ok(Part { output, from, ..Part::of(all) });
         }
         // Whole lines that do not match are done with.
@@ -96,11 +97,12 @@ async fn matching(sessions: &Sessions, input: &Input, pattern: &Regex, cx: &Cx) 
 }
 
 /// The last of the lines that fit, since the newest matter most.
-fn bounded(lines: &[&str], max: usize) -> String {
-    let mut size = 0;
+fn bounded(lines: &[&str], max: usize, room: usize) -> String {
+    let (mut size, mut json) = (0, 0);
     let fits = lines.iter().rev().take_while(|line| {
         size += line.len() + 1;
-        size <= max
+        json += json_len(line) + json_len("\n");
+        size <= max && json <= room
     });
     let mut kept: Vec<&str> = fits.copied().collect();
     kept.reverse();
@@ -115,8 +117,8 @@ fn bounded(lines: &[&str], max: usize) -> String {
 mod tests {
     #[test]
     fn the_newest_lines_are_kept() {
-        assert_eq!(super::bounded(&["one", "two", "three"], 10), "two\nthree\n");
-        assert_eq!(super::bounded(&["one"], 3), "");
-        assert_eq!(super::bounded(&[], 3), "");
+        assert_eq!(super::bounded(&["one", "two", "three"], 10, 100), "two\nthree\n");
+        assert_eq!(super::bounded(&["one"], 3, 100), "");
+        assert_eq!(super::bounded(&[], 3, 100), "");
     }
 }

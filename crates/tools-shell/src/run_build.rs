@@ -2,8 +2,9 @@
 
 use crate::diagnostics::{self, Diagnostic};
 use crate::given;
-use crate::running::{Ended, Grants, Order};
+use crate::running::{Ended, FACTS, Grants, Order};
 use crate::shell::Shell;
+use octo_toolkit::budget::items_within;
 use octo_toolkit::{Cx, Effect, Example, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -71,10 +72,17 @@ impl Tool for RunBuild {
             timeout_s: input.timeout_s,
             max_output_bytes: input.max_output_bytes,
             network: None,
+            // Half of the reply is for the report.
+            room: cx.reply.less(FACTS) / 2,
             whole: true,
         };
         let ran = self.0.run(order, &grants, cx).await?;
-        let found = diagnostics::read(&ran.whole.0, &ran.whole.1);
+        let mut found = diagnostics::read(&ran.whole.0, &ran.whole.1);
+        for list in [&mut found.errors, &mut found.warnings] {
+            let fit = items_within(list, cx.reply.less(FACTS) / 4)?.max(1);
+            found.more += list.len().saturating_sub(fit);
+            list.truncate(fit);
+        }
         Ok(Output {
             succeeded: ran.ended.exit_code == 0 && !ran.ended.timed_out,
             errors: found.errors,

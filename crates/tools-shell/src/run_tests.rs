@@ -3,8 +3,9 @@
 use crate::diagnostics::{self, Diagnostic};
 use crate::given;
 use crate::report::{self, Failure, Report};
-use crate::running::{Ended, Grants, Order};
+use crate::running::{Ended, FACTS, Grants, Order};
 use crate::shell::Shell;
+use octo_toolkit::budget::items_within;
 use octo_toolkit::fs::Read;
 use octo_toolkit::{Cx, Effect, Example, Fs, Kind, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
@@ -120,6 +121,8 @@ impl Tool for RunTests {
             timeout_s: input.timeout_s,
             max_output_bytes: input.max_output_bytes,
             network: None,
+            // Half of the reply is for the report.
+            room: cx.reply.less(FACTS) / 2,
             whole: true,
         };
         let mut ran = self.0.run(order, &grants, cx).await?;
@@ -134,12 +137,16 @@ impl Tool for RunTests {
             None if ran.ended.exit_code != 0 => diagnostics::read(stdout, stderr).errors,
             _ => Vec::new(),
         };
-        let more = report.as_ref().map(|report| report.more as u64).filter(|more| *more > 0);
+        let mut more = report.as_ref().map_or(0, |report| report.more);
+        let mut failures = report.as_ref().map(|report| report.failures.clone()).unwrap_or_default();
+        let fit = items_within(&failures, cx.reply.less(FACTS) / 2)?.max(1);
+        more += failures.len().saturating_sub(fit);
+        failures.truncate(fit);
         Ok(Output {
             passed: ran.ended.exit_code == 0 && !ran.ended.timed_out && failed == 0,
             summary: Summary::of(report.as_ref()),
-            failures: report.map(|report| report.failures).unwrap_or_default(),
-            failures_left_out: more,
+            failures,
+            failures_left_out: Some(more as u64).filter(|more| *more > 0),
             errors,
             ended: ran.ended,
         })

@@ -22,6 +22,9 @@ const PACE: Duration = Duration::from_millis(250);
 /// Characters of output in a notice of progress.
 const NOTICE: usize = 200;
 
+/// Bytes that the members of `Ended` take in a reply beside the output, at most.
+pub const FACTS: usize = 900;
+
 /// Bytes of a stream that are handed to the hub, or read for a report.
 const MOST: u64 = 16 << 20;
 
@@ -33,6 +36,8 @@ pub struct Order {
     pub timeout_s: u64,
     pub max_output_bytes: u64,
     pub network: Option<bool>,
+    /// Bytes that the output may take in the reply.
+    pub room: usize,
     /// Whether the whole output is wanted beside what is shown.
     pub whole: bool,
 }
@@ -119,10 +124,18 @@ impl Shell {
         if done.limit == Some(Limit::Processes) {
             notes.push("It was ended because it had too many processes at once.".to_owned());
         }
-        let shares = cut::shares(bound, done.stdout.total, done.stderr.total);
+        let (out, err) = (&done.stdout, &done.stderr);
+        let shares = cut::shares(bound.min(order.room), out.total, err.total);
+        let sizes = (
+            cut::shown_within(out, shares.0, order.room).json_len(),
+            cut::shown_within(err, shares.1, order.room).json_len(),
+        );
+        let rooms = cut::shares(order.room, sizes.0 as u64, sizes.1 as u64);
+        let (out, err) =
+            (cut::shown_within(out, shares.0, rooms.0), cut::shown_within(err, shares.1, rooms.1));
         let mut ended = Ended { network, warning: checked.warning, ..told(&done) };
-        let out = stream(done.stdout, shares.0, order.whole, keep, cx, &mut notes).await;
-        let err = stream(done.stderr, shares.1, order.whole, keep, cx, &mut notes).await;
+        let out = stream(done.stdout, out, order.whole, keep, cx, &mut notes).await;
+        let err = stream(done.stderr, err, order.whole, keep, cx, &mut notes).await;
         ended.truncated = out.shown.tail.is_some() || err.shown.tail.is_some();
         ended.original_bytes = ended.truncated.then_some(out.total + err.total);
         (ended.stdout, ended.stdout_tail, ended.handle) = (out.shown.head, out.shown.tail, out.handle);
@@ -177,13 +190,12 @@ struct Told {
 
 async fn stream(
     captured: Captured,
-    share: usize,
+    shown: Shown,
     wanted: bool,
     keep: &Keep,
     cx: &Cx,
     notes: &mut Vec<String>,
 ) -> Told {
-    let shown = cut::shown(&captured, share);
     let total = captured.total;
     let cut = shown.tail.is_some();
     let whole = if cut || wanted { all(captured).await } else { String::new() };

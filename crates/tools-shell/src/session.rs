@@ -2,13 +2,19 @@
 
 use crate::{cut, signal};
 use octo_toolkit::exec::{Exit, Reading, SessionState, Sessions};
-use octo_toolkit::{Cx, ToolError};
+use octo_toolkit::{Cx, ToolError, json_len};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
 /// Bytes that are read at most in one go.
 pub const MOST: u64 = 8 << 20;
+
+/// Bytes that the members beside the output take in a reply, at most.
+pub const FACTS: usize = 700;
+
+/// No part is made smaller than this, so that reading on always gets somewhere.
+const LEAST: usize = 4;
 
 /// Longest wait for output; a client may give up on longer ones.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -117,7 +123,34 @@ pub async fn read(sessions: &Sessions, ask: &Ask<'_>, cx: &Cx) -> Result<Reading
         (all.next, all.total, all.state) = (more.next, more.total, more.state);
     }
     whole_characters(sessions, ask.id, &mut all, cx).await?;
+    shorten(sessions, ask.id, &mut all, cx).await?;
     Ok(all)
+}
+
+/// What does not fit into the reply is left for the next read.
+async fn shorten(sessions: &Sessions, id: &str, all: &mut Reading, cx: &Cx) -> Result<(), ToolError> {
+    let room = cx.reply.less(FACTS);
+    let mut end = all.bytes.len();
+    loop {
+        let part = all.bytes.get(..end).unwrap_or_default();
+        let size = json_len(&String::from_utf8_lossy(part));
+        if size <= room || end <= LEAST {
+            break;
+        }
+        end = (end.saturating_mul(room) / size).max(LEAST);
+        let part = part.get(..end).unwrap_or_default();
+        let line = part.iter().rposition(|byte| *byte == b'\n').map(|at| at + 1).filter(|at| at * 2 > end);
+        end = line.unwrap_or_else(|| end - cut::unfinished(part));
+    }
+    let over = all.bytes.len() - end;
+    if over == 0 {
+        return Ok(());
+    }
+    all.bytes.truncate(end);
+    all.next -= over as u64;
+    // Reading nothing from there moves the place where the next read begins.
+    sessions.read(&cx.caller, id, Some(all.next), 0, Duration::ZERO).await?;
+    Ok(())
 }
 
 /// A character that is torn at the end is left for the next read.

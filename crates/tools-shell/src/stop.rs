@@ -1,7 +1,8 @@
 //! `shell_stop`.
 
 use crate::given;
-use crate::session::{MOST, Part};
+use crate::session::{self, MOST, Part};
+use octo_toolkit::budget::ending;
 use octo_toolkit::exec::Sessions;
 use octo_toolkit::{Cx, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
@@ -44,6 +45,10 @@ impl Tool for Stop {
         let from = if over == 0 { 0 } else { over + torn.count() };
         reading.bytes.drain(..from.min(reading.bytes.len()));
         reading.from += from as u64;
-        Ok(Part::of(reading))
+        let mut part = Part::of(reading);
+        let shown = ending(&part.output, cx.reply.less(session::FACTS));
+        part.from += (part.output.len() - shown.len()) as u64;
+        part.output = shown.to_owned();
+        Ok(part)
     }
 }

@@ -13,10 +13,13 @@ mod write;
 
 use crate::engine::{Change, Engine, Explained, Fate, PlanFormat, Rows, Statement, Tables, TablesAsk};
 use octo_grants::sql::{Database, Lease, Pool};
-use octo_toolkit::{BoxFuture, Cx, Kind, ToolError};
+use octo_toolkit::{BoxFuture, Cx, Json, Kind, ToolError};
 use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Bytes that the members of a reply take beside columns, types, rows and notices, at most.
+const FACTS: usize = 200;
 
 pub struct Postgres {
     database: Arc<Database>,
@@ -70,11 +73,15 @@ impl Postgres {
     ) -> Result<Rows, ToolError> {
         let oids: Vec<u32> = heard.columns.iter().map(|column| column.oid).collect();
         let types = self.types.of(lease, &oids, cx).await?;
+        let columns: Vec<String> = heard.columns.into_iter().map(|column| column.name).collect();
+        let names: Vec<&str> = types.iter().map(|kind| kind.name.as_str()).collect();
+        let room =
+            cx.reply.less(FACTS).saturating_sub(Json::of(&(&columns, &names, &heard.notices)).bytes().len());
         let count = heard.rows.len().min(max_rows);
+        let (rows, count) = json::rows(heard.rows.get(..count).unwrap_or_default(), &types, room)?;
         let truncated = heard.cut || heard.seen > count;
-        let rows = json::rows(heard.rows.get(..count).unwrap_or_default(), &types)?;
         Ok(Rows {
-            columns: heard.columns.into_iter().map(|column| column.name).collect(),
+            columns,
             types: types.iter().map(|kind| kind.name.clone()).collect(),
             rows,
             count,

@@ -2,7 +2,8 @@
 
 use crate::document::{Document, Documents, Heading, Passage, Wanted, World, open, passages, section};
 use crate::extract::PageType;
-use octo_toolkit::{Cx, Effect, Example, Net, Pdf, Render, Tool, ToolError};
+use octo_toolkit::budget::{beginning, items_within};
+use octo_toolkit::{Cx, Effect, Example, Net, Pdf, Render, ReplyBudget, Tool, ToolError, json_len};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -111,6 +112,10 @@ pub struct Output {
 /// More headings than these are left out of an answer.
 const HEADINGS: usize = 200;
 const LONGEST_WAIT: u64 = 120;
+/// Bytes of a reply beside content and outline, as a rule.
+const FACTS: usize = 1_000;
+/// Bytes that `next` takes.
+const OFFSET: usize = 30;
 
 pub struct ReadPage(pub Documents);
 
@@ -141,7 +146,7 @@ impl Tool for ReadPage {
     ) -> Result<Output, ToolError> {
         let world = World { net: &net, pdf: &pdf, render: &render, caller: &cx.caller };
         let (document, cached) = self.document(&input, world, cx).await?;
-        answer(&input, &document, cached)
+        answer(&input, &document, cached, cx.reply)
     }
 }
 
@@ -172,7 +177,7 @@ impl ReadPage {
     }
 }
 
-fn answer(input: &Input, document: &Document, cached: bool) -> Result<Output, ToolError> {
+fn answer(input: &Input, document: &Document, cached: bool, reply: ReplyBudget) -> Result<Output, ToolError> {
     let most = usize::try_from(input.max_chars).unwrap_or(usize::MAX).max(1);
     let mut part = Part::default();
     if let Some(query) = &input.query {
@@ -187,23 +192,25 @@ fn answer(input: &Input, document: &Document, cached: bool) -> Result<Output, To
         };
         part = cut(&document.content, range, usize::try_from(input.offset).unwrap_or(usize::MAX), most);
     }
-    let truncated = part.next.is_some() || document.cut;
-    let outline = if input.outline || truncated {
+    let is_long = json_len(&part.content) > reply.less(FACTS);
+    let truncated = is_long || part.next.is_some() || document.cut;
+    let mut outline: Vec<Heading> = if input.outline || truncated {
         document.outline.iter().take(HEADINGS).cloned().collect()
     } else {
         Vec::new()
     };
+    outline.truncate(items_within(&outline, reply.less(0) / if input.outline { 2 } else { 4 })?);
     let note = if input.query.is_some() && part.passages.is_empty() {
         Some("Nothing in the page matches the query.".to_owned())
     } else {
         document.note.clone()
     };
-    Ok(Output {
+    let mut output = Output {
         url: document.url.clone(),
         title: document.title.clone(),
         byline: document.byline.clone(),
         excerpt: document.excerpt.clone(),
-        content: part.content,
+        content: String::new(),
         word_count: document.words,
         truncated,
         cached,
@@ -216,7 +223,13 @@ fn answer(input: &Input, document: &Document, cached: bool) -> Result<Output, To
         outline,
         passages: part.passages,
         note,
-    })
+    };
+    output.content = beginning(&part.content, reply.beside(&output)?.saturating_sub(OFFSET)).to_owned();
+    if output.content.len() < part.content.len() {
+        output.next = Some(part.start + output.content.chars().count());
+        output.truncated = true;
+    }
+    Ok(output)
 }
 
 fn no_section(document: &Document, wanted: &str) -> ToolError {
@@ -237,6 +250,8 @@ fn no_section(document: &Document, wanted: &str) -> ToolError {
 #[derive(Default)]
 struct Part {
     content: String,
+    /// The offset of the content.
+    start: usize,
     next: Option<usize>,
     passages: Vec<Passage>,
 }
@@ -247,14 +262,14 @@ fn cut(text: &str, range: Range<usize>, offset: usize, most: usize) -> Part {
     let left = range.end - start;
     let mut content: String = text.chars().skip(start).take(left.min(most)).collect();
     if left <= most {
-        return Part { content, ..Part::default() };
+        return Part { content, start, ..Part::default() };
     }
     let whole = content.rfind('\n').map(|at| at + 1).filter(|at| at * 2 > content.len());
     if let Some(end) = whole {
         content.truncate(end);
     }
     let next = start + content.chars().count();
-    Part { content, next: Some(next), ..Part::default() }
+    Part { content, start, next: Some(next), ..Part::default() }
 }
 
 #[cfg(test)]

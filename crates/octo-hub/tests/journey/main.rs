@@ -206,7 +206,7 @@ async fn a_large_result_is_cut_within_its_schema_and_can_be_read_whole() {
         "properties": {"rows": {"type": "array", "items": {"type": "object", "required": ["n", "text"]}}, "count": {"type": "integer"}}}});
     let bench = Workbench::new(vec![Scripted::new("up", vec![rows])], |_| {});
     let result = bench.call("up__rows", json!({"n": 1000})).await.unwrap();
-    assert!(result.to_json().bytes().len() < 6_000);
+    assert!(result.to_json().bytes().len() < 10_000);
     let structure: Value = result.get("structuredContent").unwrap().to().unwrap();
     assert_eq!(structure["count"], 1000);
     assert!(structure["rows"].as_array().unwrap().iter().all(|row| row["text"] == "some text"));

@@ -120,7 +120,7 @@ impl Checks<'_> {
         let settings = self.settings;
         for (path, number, least) in [
             ("calls.timeout_seconds", settings.calls.timeout_seconds, 1),
-            ("results.max_bytes", settings.results.max_bytes as u64, 2_000),
+            ("results.max_bytes", settings.results.max_bytes as u64, 1_000),
             ("http.max_body_bytes", settings.http.max_body_bytes as u64, 1_024),
             ("http.session_idle_seconds", settings.http.session_idle_seconds, 1),
             ("http.max_sessions", settings.http.max_sessions as u64, 1),

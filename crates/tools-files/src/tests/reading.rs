@@ -58,8 +58,8 @@ async fn what_is_cut_names_the_line_to_go_on_from() {
     let answer = desk.call("fs_read_text", json!({"path": "long", "max_bytes": 5})).await;
     assert_eq!(answer["content"], "ää");
     assert_eq!(answer["truncated"], true);
-    assert!(answer["notice"].as_str().unwrap().contains("Line 1 is longer than max_bytes"));
-    assert_eq!(answer.get("next"), None);
+    assert!(answer["notice"].as_str().unwrap().contains("start_line 1 and start_byte 4"));
+    assert_eq!((&answer["next"], &answer["next_byte"]), (&json!(1), &json!(4)));
 }
 
 #[tokio::test]

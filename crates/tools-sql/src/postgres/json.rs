@@ -16,20 +16,32 @@ const WHOLE: u64 = 1 << 53;
 /// Nested deeper, a value of json is given as text, since readers have limits.
 const DEEP: usize = 64;
 
-/// An array of arrays.
-pub fn rows(rows: &[DataRowBody], types: &[Arc<Type>]) -> Result<Box<RawValue>, ToolError> {
+/// An array of arrays with as many of the first rows as take `room` bytes, and how many these are. The first row is there
+/// even when it takes more.
+pub fn rows(
+    rows: &[DataRowBody],
+    types: &[Arc<Type>],
+    room: usize,
+) -> Result<(Box<RawValue>, usize), ToolError> {
     let bytes: usize = rows.iter().map(|row| row.buffer().len() + 2).sum();
-    let mut out = Vec::with_capacity(bytes + bytes / 2 + 16);
+    let mut out = Vec::with_capacity((bytes + bytes / 2).min(room) + 16);
     out.push(b'[');
-    for (at, row) in rows.iter().enumerate() {
-        if at > 0 {
+    let mut count = 0;
+    for row in rows {
+        let whole = out.len();
+        if count > 0 {
             out.push(b',');
         }
         put_row(&mut out, row, types)?;
+        if count > 0 && out.len() >= room {
+            out.truncate(whole);
+            break;
+        }
+        count += 1;
     }
     out.push(b']');
     let text = String::from_utf8(out).map_err(ToolError::internal)?;
-    RawValue::from_string(text).map_err(ToolError::internal)
+    RawValue::from_string(text).map(|rows| (rows, count)).map_err(ToolError::internal)
 }
 
 fn put_row(out: &mut Vec<u8>, row: &DataRowBody, types: &[Arc<Type>]) -> Result<(), ToolError> {
