@@ -40,6 +40,8 @@ const MAX_STRUCTURE: usize = 4 << 20;
 const MAX_BLOCKS: usize = 1_000;
 /// Members of a block or a reply that are kept beside what is truncated, if they are small.
 const MAX_ASIDE: usize = 256;
+/// Bytes of a picture that does not count.
+const MAX_PICTURE: usize = 1_500_000;
 /// What the notice and the link to the whole may add to the cap.
 const MAX_NOTICE: usize = 1_000;
 
@@ -53,7 +55,7 @@ impl Hub {
         result: Members,
         record: &mut Record,
     ) -> Result<Members, ToolError> {
-        let size = size_of(&result);
+        let size = size_of(&result) - pictures_of(&permit.entry().item, &result);
         let is_tool = request.op.method == Method::CallTool;
         let cap = if is_tool { self.shape.max_bytes } else { self.shape.max_resource_bytes };
         if size <= cap {
@@ -72,6 +74,19 @@ impl Hub {
         let item = Arc::clone(&permit.entry().item);
         self.checks.beside(move || truncated(&item, &result, cap, &handle, size)).await
     }
+}
+
+/// What the pictures of a tool of the hub itself take up, which bounds them: models pay for pixels, not for bytes.
+fn pictures_of(item: &Item, result: &Members) -> usize {
+    if !item.vouched || item.members.get("outputSchema").is_some() {
+        return 0;
+    }
+    let blocks = result.list("content");
+    let is_picture = |block: &&Json| {
+        block.member("type").is_some_and(|kind| kind.as_str() == "\"image\"")
+            && block.bytes().len() <= MAX_PICTURE
+    };
+    blocks.iter().find(is_picture).map_or(0, |picture| picture.bytes().len())
 }
 
 /// How long the reply is as text.

@@ -4,6 +4,7 @@ mod bench;
 mod cx;
 mod example;
 pub mod hidden;
+pub mod paper;
 mod peer;
 mod picture;
 mod schema;
