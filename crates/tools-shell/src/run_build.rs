@@ -71,6 +71,7 @@ impl Tool for RunBuild {
             timeout_s: input.timeout_s,
             max_output_bytes: input.max_output_bytes,
             network: None,
+            stdin: None,
             whole: true,
         };
         let ran = self.0.run(order, &grants, cx).await?;

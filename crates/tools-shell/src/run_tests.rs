@@ -120,6 +120,7 @@ impl Tool for RunTests {
             timeout_s: input.timeout_s,
             max_output_bytes: input.max_output_bytes,
             network: None,
+            stdin: None,
             whole: true,
         };
         let mut ran = self.0.run(order, &grants, cx).await?;

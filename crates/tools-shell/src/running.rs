@@ -25,6 +25,17 @@ const NOTICE: usize = 200;
 /// Bytes of a stream that are handed to the hub, or read for a report.
 const MOST: u64 = 16 << 20;
 
+const LEFT_BEHIND: &str =
+    "What it left in the background was ended with it; use shell_start for what shall go on.";
+
+const OWN_LOOPBACK: &str = "Commands without the network have a loopback each, so servers of other commands and sessions \
+     cannot be reached. Start the server and ask it in one command, or ask the operator to set `shell.network: true`.";
+
+/// Whether a command line speaks of this machine.
+fn names_loopback(command: &str) -> bool {
+    ["localhost", "127.0.0.1", "[::1]", "0.0.0.0"].iter().any(|name| command.contains(name))
+}
+
 /// What a caller asks for.
 pub struct Order {
     pub command: String,
@@ -33,6 +44,7 @@ pub struct Order {
     pub timeout_s: u64,
     pub max_output_bytes: u64,
     pub network: Option<bool>,
+    pub stdin: Option<String>,
     /// Whether the whole output is wanted beside what is shown.
     pub whole: bool,
 }
@@ -96,12 +108,13 @@ impl Shell {
         let mut notes = Vec::new();
         let timeout = self.timeout(order.timeout_s, cx)?;
         let network = self.network(order.network, &mut notes);
+        let own_loopback = !network && names_loopback(&order.command);
         let bound = usize::try_from(order.max_output_bytes).unwrap_or(usize::MAX).min(MOST as usize);
         let job = Job {
             program: Program::Shell(order.command),
             cwd: checked.cwd,
             env: order.env,
-            stdin: None,
+            stdin: order.stdin.map(Into::into),
             timeout: timeout.limit,
             keep: bound,
             network,
@@ -118,6 +131,12 @@ impl Shell {
         notes.extend(timeout.note(done.exit == Exit::TimedOut));
         if done.limit == Some(Limit::Processes) {
             notes.push("It was ended because it had too many processes at once.".to_owned());
+        }
+        if checked.background {
+            notes.push(LEFT_BEHIND.to_owned());
+        }
+        if own_loopback && done.exit != Exit::Code(0) {
+            notes.push(OWN_LOOPBACK.to_owned());
         }
         let shares = cut::shares(bound, done.stdout.total, done.stderr.total);
         let mut ended = Ended { network, warning: checked.warning, ..told(&done) };
