@@ -45,7 +45,10 @@ async fn ask(tool: &str, argument: String, browser: bool, fill: fn(&std::path::P
     let called = tokio::task::spawn_blocking(move || {
         let folder = tempfile::tempdir().unwrap();
         let settings = folder.path().join("octoprox.yaml");
-        fill(folder.path());
+        // The settings are where no tool can write.
+        let work = folder.path().join("work");
+        std::fs::create_dir(&work).unwrap();
+        fill(&work);
         std::fs::write(&settings, format!("toolboxes:\n  browser: {browser}\n")).unwrap();
         let output = Command::new(env!("CARGO_BIN_EXE_octoprox"))
             .args(["call", &tool, &argument, "--json", "--config"])
@@ -53,7 +56,7 @@ async fn ask(tool: &str, argument: String, browser: bool, fill: fn(&std::path::P
             .env("OCTOPROX_NET_ALLOW", "127.0.0.1")
             .env("HOME", folder.path())
             .env("OCTOPROX_STATE_DIR", folder.path().join("state"))
-            .current_dir(folder.path())
+            .current_dir(&work)
             .output()
             .unwrap();
         serde_json::from_slice(&output.stdout).unwrap()

@@ -130,8 +130,8 @@ fn replace(fs: &Fs<Write>, input: &Input, cx: &Cx) -> Result<Output, ToolError> 
             Err(error) => return Err(error),
         }
     }
-    if let (true, Some(first)) = (plan.files.is_empty(), plan.skipped.pop()) {
-        return Err(first);
+    if let (true, Some(first)) = (plan.files.is_empty(), plan.skipped.first()) {
+        return Err(first.clone());
     }
     notes.extend(plan.notes());
     let written = if input.dry_run { Vec::new() } else { fs.change(std::mem::take(&mut plan.changes))? };
