@@ -172,6 +172,38 @@ fn same(expected: &Said, said: &Said) -> Result<()> {
     if fits { Ok(()) } else { bail!("expected {expected:?}, it said {said:?}") }
 }
 
+/// Arguments that have one reading are used, and whoever sent them learns how.
+#[tokio::test]
+async fn every_face_says_how_arguments_were_read() -> Result<()> {
+    let home = Home::new(&json!({}))?;
+    let server = home.serve().await?;
+    let arguments = json!({"pattern": "*.none", "max_results": "5"});
+    let told = json!(["`max_results` read as an integer"]);
+
+    let url = format!("{}/tools/fs_glob", server.base);
+    let reply: Value = Http::default().post(&url, &[], &arguments).await?.json().await?;
+    ensure!(reply["success"] == true && reply["metadata"]["coerced"] == told, "{reply}");
+    let (_, out, _) = home.run(&["call", "fs_glob", "--args", &arguments.to_string(), "--json"]).await?;
+    let reply: Value = serde_json::from_str(&out)?;
+    ensure!(reply["success"] == true && reply["metadata"]["coerced"] == told, "{reply}");
+
+    let client = Modern::new(&server.mcp(), json!({}), silent);
+    let params = json!({"name": "fs_glob", "arguments": arguments});
+    let result = client.once("tools/call", params).await?.answer["result"].clone();
+    let last = result["content"].as_array().and_then(|blocks| blocks.last()).cloned().unwrap_or_default();
+    ensure!(last["text"] == "[Arguments adjusted: `max_results` read as an integer.]", "{result}");
+    ensure!(result["_meta"]["octoprox/coerced"] == told, "{result}");
+
+    let both = json!({"path": "a.txt", "file_path": "b.txt"});
+    let reply: Value = Http::default()
+        .post(&format!("{}/tools/fs_read_text", server.base), &[], &both)
+        .await?
+        .json()
+        .await?;
+    ensure!(reply["error"]["message"] == "`file_path` and `path` are the same parameter.", "{reply}");
+    Ok(())
+}
+
 /// The newest opened and closed records of this face, without what differs by nature: face, time, ids.
 async fn audit_line(home: &Home, face: &str, outcome: &str) -> Result<Value> {
     let face = face.split(' ').next().unwrap_or_default();

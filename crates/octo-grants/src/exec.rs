@@ -135,8 +135,14 @@ struct Trial {
 pub enum Program {
     /// No shell ever reads it. The first is the program, found in the search path.
     Argv(Vec<OsString>),
-    /// A command line for `/bin/sh`.
+    /// A command line for [`shell`].
     Shell(String),
+}
+
+/// The shell that reads command lines: bash, whose grammar most people write, or `/bin/sh` where there is none.
+pub fn shell() -> &'static str {
+    static FOUND: OnceLock<&str> = OnceLock::new();
+    FOUND.get_or_init(|| if Path::new("/bin/bash").exists() { "/bin/bash" } else { "/bin/sh" })
 }
 
 /// One program to run.

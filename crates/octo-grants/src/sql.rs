@@ -141,6 +141,9 @@ pub struct Database {
     pub writes: Option<Pool>,
 }
 
+/// What a call asks for that names no connection.
+pub const DEFAULT_CONNECTION: &str = "default";
+
 impl Sql {
     /// Reads the connection strings. Nothing is dialled before the first call.
     pub fn new(spec: &SqlSpec) -> Result<Self, ToolError> {
@@ -155,8 +158,13 @@ impl Sql {
         Ok(Self(Arc::new(databases)))
     }
 
+    /// The connection of this name. Where there is only one, it is also the default one.
     pub fn named(&self, name: &str) -> Result<Arc<Database>, ToolError> {
-        self.0.iter().find(|database| database.name == name).cloned().ok_or_else(|| {
+        let only = match self.0.as_slice() {
+            [only] if name == DEFAULT_CONNECTION => Some(only),
+            _ => None,
+        };
+        self.0.iter().find(|database| database.name == name).or(only).cloned().ok_or_else(|| {
             let names: Vec<&str> = self.0.iter().map(|database| database.name.as_str()).collect();
             ToolError::not_found(format!("There is no database connection called `{name}`.")).hint(
                 if names.is_empty() {

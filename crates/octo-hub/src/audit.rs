@@ -1,9 +1,10 @@
 //! The record of one call: opened before anything runs, closed on drop.
 
 use crate::call::Request;
+use crate::coerce::Changes;
 use crate::item::Item;
 use crate::ports::{Closing, Ledger, Opening, Outcome};
-use octo_model::{CallId, Members, ToolError};
+use octo_model::{CallId, Members, Op, ToolError};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -18,7 +19,6 @@ impl Record {
     /// Fails when the record cannot be written; the call is then refused.
     pub async fn open(ledger: &Arc<dyn Ledger>, id: CallId, request: &Request) -> Result<Self, ToolError> {
         let begun = Instant::now();
-        let arguments = request.op.params.get("arguments").map(|json| json.as_str()).unwrap_or_default();
         ledger
             .open(Opening {
                 id,
@@ -28,7 +28,7 @@ impl Record {
                 profile: request.profile.clone(),
                 method: request.op.method,
                 name: request.op.name.clone(),
-                arguments: ledger.fingerprint(arguments.as_bytes()),
+                arguments: ledger.fingerprint(arguments(&request.op)),
                 trace: request.trace.clone(),
             })
             .await?;
@@ -40,6 +40,7 @@ impl Record {
             micros: 0,
             bytes: 0,
             spill: None,
+            arguments: None,
         };
         Ok(Self { ledger: Arc::clone(ledger), closing: Some(closing), begun, item: None })
     }
@@ -54,6 +55,13 @@ impl Record {
     pub fn rule(&mut self, rule: &str) {
         if let Some(closing) = &mut self.closing {
             closing.rule = Some(rule.to_owned());
+        }
+    }
+
+    /// Records the arguments that run, when they are not those that came.
+    pub fn coerced(&mut self, changes: &Changes, op: &Op) {
+        if let Some(closing) = self.closing.as_mut().filter(|_| !changes.is_empty()) {
+            closing.arguments = Some(self.ledger.fingerprint(arguments(op)));
         }
     }
 
@@ -81,6 +89,10 @@ impl Record {
         }
         word
     }
+}
+
+fn arguments(op: &Op) -> &[u8] {
+    op.params.get("arguments").map(|json| json.as_str().as_bytes()).unwrap_or_default()
 }
 
 impl Drop for Record {

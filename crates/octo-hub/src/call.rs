@@ -71,7 +71,8 @@ impl Hub {
         let permit = self.policy.decide_op(&request.caller, &entry, &request.op)?;
         record.rule(permit.rule());
         let allowed = request.timeout.map_or(self.timeout, |wanted| wanted.min(self.timeout));
-        let Checked { op, emptied } = self.checks.check(&entry, &request.op, allowed).await?;
+        let Checked { op, emptied, changes } = self.checks.check(&entry, &request.op, allowed).await?;
+        record.coerced(&changes, &op);
         self.limits.take(&request.caller, &entry)?;
         let slot = self.answers.slot(&request.caller, &request.profile, &entry, &request.op);
         if let Some(slot) = &slot
@@ -88,7 +89,7 @@ impl Hub {
             result = unsigned(result, &[HIDDEN_REMOVED]);
         }
         let result = recast::emptied(result, &emptied);
-        let result = self.shape(&permit, id, request, result, record).await?;
+        let result = changes.note(self.shape(&permit, id, request, result, record).await?);
         if let Some(slot) = slot {
             self.answers.put(slot, &result).await;
         }

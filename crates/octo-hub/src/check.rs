@@ -2,10 +2,11 @@
 
 use crate::call::late;
 use crate::checker::{Checker, Verdict};
+use crate::coerce::{Changes, coerce};
 use crate::item::Entry;
 use crate::nearest::nearest;
 use jsonschema::error::ValidationErrorKind;
-use octo_model::{Json, Op, ToolError};
+use octo_model::{Json, Members, Op, ToolError};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +17,8 @@ pub struct Checked {
     pub op: Op,
     /// Members of the reply that the caller does not want.
     pub emptied: Vec<String>,
+    /// What was changed so that the arguments fit.
+    pub changes: Changes,
 }
 
 /// Arguments up to this size are checked where the call runs.
@@ -94,19 +97,27 @@ fn is_ready(entry: &Entry) -> bool {
 
 /// Checks the arguments of a call as the caller's profile describes them, then as the tool does.
 fn check(entry: &Entry, mut op: Op, pace: Pace) -> Result<Checked, Stop> {
-    let mut emptied = Vec::new();
+    let (mut emptied, mut changes) = (Vec::new(), Changes::default());
     if let Some(recast) = &entry.recast {
-        op = hold(entry, recast.input(), op, pace)?;
+        op = hold(entry, recast.input(), op, pace, &mut changes)?;
         let outer = op.params.get("arguments").and_then(|json| json.to().ok()).unwrap_or_default();
         let inner;
         (inner, emptied) = recast.arguments(outer)?;
         op.params.set("arguments", Json::from(Value::Object(inner)));
     }
-    Ok(Checked { op: hold(entry, entry.item.input(), op, pace)?, emptied })
+    let op = hold(entry, entry.item.input(), op, pace, &mut changes)?;
+    Ok(Checked { op, emptied, changes })
 }
 
-/// Holds the arguments against a schema and drops nulls that stand for absent parameters of native tools.
-fn hold(entry: &Entry, checker: Option<&Checker>, mut op: Op, pace: Pace) -> Result<Op, Stop> {
+/// Holds the arguments against a schema and drops nulls that stand for absent parameters of native tools. Arguments that do
+/// not fit are coerced where that is plain.
+fn hold(
+    entry: &Entry,
+    checker: Option<&Checker>,
+    mut op: Op,
+    pace: Pace,
+    changes: &mut Changes,
+) -> Result<Op, Stop> {
     let Some(checker) = checker else {
         return Ok(op);
     };
@@ -123,17 +134,40 @@ fn hold(entry: &Entry, checker: Option<&Checker>, mut op: Op, pace: Pace) -> Res
     if entry.item.vouched && drop_nulls(&mut arguments, &checker.schema) {
         op.params.set("arguments", Json::from(arguments.clone()));
     }
-    let verdict = match pace {
-        Pace::Quick => checker.check_inline(&arguments),
-        Pace::Full => checker.check(&arguments, &entry.item),
+    let verdict = |arguments: &Value| match pace {
+        Pace::Quick => checker.check_inline(arguments),
+        Pace::Full => checker.check(arguments, &entry.item),
     };
-    match (verdict, pace) {
-        (Verdict::Fits, _) => Ok(op),
-        (Verdict::Misfits, _) => Err(misfit(checker, &arguments).into()),
-        (Verdict::Unknown, Pace::Quick) => Err(Stop::Costly),
+    match (verdict(&arguments), pace) {
+        (Verdict::Fits, _) => return Ok(op),
+        (Verdict::Misfits, _) => {}
+        (Verdict::Unknown, Pace::Quick) => return Err(Stop::Costly),
         // What could not be checked is left to the server.
-        (Verdict::Unknown, Pace::Full) => Ok(op),
+        (Verdict::Unknown, Pace::Full) => return Ok(op),
     }
+    let before = arguments.clone();
+    let coerced = coerce(&mut arguments, &checker.schema, entry.item.vouched)?;
+    match (verdict(&arguments), pace) {
+        (Verdict::Fits, _) if !coerced.is_empty() => {}
+        (Verdict::Unknown, Pace::Quick) => return Err(Stop::Costly),
+        _ => return Err(misfit(checker, &arguments).into()),
+    }
+    op.params.set("arguments", changed(&op.params.object("arguments"), &before, &arguments)?);
+    changes.append(coerced);
+    Ok(op)
+}
+
+/// The arguments with what has changed, and all else as it came: values do not hold every number exactly.
+fn changed(given: &Members, before: &Value, after: &Value) -> Result<Json, ToolError> {
+    let after = after.as_object().into_iter().flatten();
+    let written = after.map(|(name, value)| match given.get(name) {
+        Some(same) if before.get(name) == Some(value) => (name.clone(), same.clone()),
+        _ => (name.clone(), Json::of(value)),
+    });
+    let arguments = written.collect::<Members>().to_json();
+    // Texts that became values may not nest deeper than a message may.
+    Json::parse(arguments.bytes().clone())
+        .map_err(|fault| ToolError::invalid(format!("The arguments are unusable: {fault}.")))
 }
 
 fn drop_nulls(arguments: &mut Value, schema: &Value) -> bool {

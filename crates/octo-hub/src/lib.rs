@@ -7,6 +7,7 @@ mod call;
 mod catalogue;
 mod check;
 mod checker;
+mod coerce;
 mod cut;
 pub mod declared;
 mod hub;

@@ -67,6 +67,8 @@ pub struct Closing {
     pub micros: u64,
     pub bytes: u64,
     pub spill: Option<String>,
+    /// What stands for the arguments that ran, when the hub has coerced those that came.
+    pub arguments: Option<String>,
 }
 
 /// The audit. Records are chained; `open` returns when the record survives the end of this process.

@@ -40,6 +40,8 @@ const MAX_STRUCTURE: usize = 4 << 20;
 const MAX_BLOCKS: usize = 1_000;
 /// Members of a block or a reply that are kept beside what is truncated, if they are small.
 const MAX_ASIDE: usize = 256;
+/// Bytes of a picture that does not count.
+const MAX_PICTURE: usize = 1_500_000;
 /// What the notice and the link to the whole may add to the cap.
 const MAX_NOTICE: usize = 1_000;
 
@@ -97,7 +99,7 @@ fn content_size(result: &Members, is_native: bool) -> usize {
             // Of our own tools it is the same text, with its quotes escaped.
             Some(text) if is_native && structure > 0 => texts += text.to_text().map_or(0, |text| text.len()),
             Some(_) if structure > 0 => texts += block.bytes().len() + 1,
-            None if is_native => {}
+            None if is_native && block.bytes().len() <= MAX_PICTURE => {}
             _ => others += block.bytes().len() + 1,
         }
     }

@@ -6,10 +6,10 @@
 use crate::member::Member;
 use crate::operation::{self, Operation};
 use crate::search::Index;
-use crate::{pointer, read, signature};
+use crate::{encode, pointer, read, signature};
 use octo_toolkit::{Kind, ToolError};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
@@ -100,6 +100,39 @@ impl Document {
             Some(listed) => operation::read(self, &listed.path, &listed.method),
             None => Err(self.unknown(path, method)),
         }
+    }
+
+    /// The operation that the document calls so.
+    pub fn operation_of_id(&self, id: &str) -> Result<Operation, ToolError> {
+        let id = id.trim();
+        let same = |listed: &&Listed| listed.id == id;
+        let folded = |listed: &&Listed| listed.id.eq_ignore_ascii_case(id);
+        match self.operations.iter().find(same).or_else(|| self.operations.iter().find(folded)) {
+            Some(listed) => operation::read(self, &listed.path, &listed.method),
+            None => {
+                let near: Vec<&str> =
+                    self.search(id).iter().take(3).map(|listed| listed.id.as_str()).collect();
+                let id: String = id.chars().take(200).collect();
+                let error = ToolError::not_found(format!("The document has no operation `{id}`."));
+                Err(match near.as_slice() {
+                    [] => error.hint("Give path and method instead; list them with filter."),
+                    near => error.hint(format!("Near are: {}.", near.join(", "))),
+                })
+            }
+        }
+    }
+
+    /// The operation whose template a path with values fits, and the values. Of several the one with the most words of its own.
+    pub fn operation_of_filled(
+        &self,
+        path: &str,
+        method: &str,
+    ) -> Option<Result<(Operation, Map<String, Value>), ToolError>> {
+        let same = self.operations.iter().filter(|listed| listed.method.eq_ignore_ascii_case(method.trim()));
+        let (listed, values) = same
+            .filter_map(|listed| Some((listed, values_in(&listed.path, path)?)))
+            .min_by_key(|(_, values)| values.len())?;
+        Some(operation::read(self, &listed.path, &listed.method).map(|operation| (operation, values)))
     }
 
     /// What stands at a place, parsed anew.
@@ -222,6 +255,32 @@ impl Document {
                 "Give the path as the document writes it, with its {{names}}. Near are: {}.",
                 near.join(", ")
             )),
+        }
+    }
+}
+
+/// The values that a path has where a template has names; none when it is no path of this template.
+fn values_in(template: &str, path: &str) -> Option<Map<String, Value>> {
+    let path = path.trim().trim_matches('/');
+    if path.contains(['?', '#', '{']) {
+        return None;
+    }
+    let mut values = Map::new();
+    let (mut known, mut given) = (template.trim_matches('/').split('/'), path.split('/'));
+    loop {
+        match (known.next(), given.next()) {
+            (None, None) => return (!values.is_empty()).then_some(values),
+            (Some(known), Some(given)) if known == given => {}
+            (Some(known), Some(given)) => {
+                let (before, rest) = known.split_once('{')?;
+                let (name, after) = rest.split_once('}')?;
+                let value = given.strip_prefix(before)?.strip_suffix(after)?;
+                if value.is_empty() || after.contains('{') {
+                    return None;
+                }
+                values.insert(name.to_owned(), Value::from(encode::decoded(value)));
+            }
+            _ => return None,
         }
     }
 }

@@ -36,6 +36,7 @@ fn closing(id: CallId) -> Closing {
         micros: 87,
         bytes: 312,
         spill: None,
+        arguments: None,
     }
 }
 

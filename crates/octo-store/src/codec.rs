@@ -4,7 +4,8 @@
 //! 2 close), the microseconds since 1970 (eight bytes, big end first), the sixteen bytes of the call's id, and then
 //!
 //! - open: subject, tenant, face, profile, method, name, arguments, trace;
-//! - close: target, rule, outcome, the microseconds it took, the bytes it answered, spill.
+//! - close: target, rule, outcome, the microseconds it took, the bytes it answered, spill, and, only when they are not those of the
+//!   opening, arguments.
 //!
 //! A number is LEB128. A text is a number, four times its length and its form (0 absent, 1 as it is, 2 packed from
 //! lower-case hexadecimal digits), and that many bytes. So every record has one encoding and every encoding one record,
@@ -50,6 +51,9 @@ pub(crate) fn closing(out: &mut Vec<u8>, at: i64, closing: &Closing) {
     number(out, closing.micros);
     number(out, closing.bytes);
     maybe(out, closing.spill.as_deref());
+    if let Some(arguments) = &closing.arguments {
+        text(out, arguments);
+    }
 }
 
 fn begin(out: &mut Vec<u8>, kind: u8, at: i64, call: CallId) {
@@ -127,6 +131,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Record, &'static str> {
             millis: Some(rest.number()? as f64 / 1000.0),
             bytes: Some(rest.number()?),
             spill: rest.text()?,
+            arguments: rest.last_text()?,
             ..Record::default()
         },
         _ => return Err("this octoprox does not know its form"),
@@ -138,6 +143,14 @@ struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
     const SHORT: &'static str = "it is shorter than it should be";
+
+    /// A text that is left out, not written as absent, when there is none.
+    fn last_text(&mut self) -> Result<Option<String>, &'static str> {
+        match self.0.is_empty() {
+            true => Ok(None),
+            false => self.text()?.map(Some).ok_or("it is longer than it should be"),
+        }
+    }
 
     fn take<const N: usize>(&mut self) -> Result<[u8; N], &'static str> {
         let (taken, rest) = self.0.split_first_chunk().ok_or(Self::SHORT)?;
@@ -225,6 +238,12 @@ mod tests {
         let close = read(&written(|out| closing(out, 5, &last))).unwrap();
         assert_eq!((close.millis, close.rule.as_deref()), (Some(u64::MAX as f64 / 1000.0), Some("")));
         assert_eq!((close.bytes, close.outcome.as_deref()), (Some(42), Some("ok")));
+        assert_eq!(close.arguments, None);
+        let coerced = Closing { arguments: Some("5e".repeat(32)), ..last };
+        let bytes = written(|out| closing(out, 5, &coerced));
+        assert_eq!(read(&bytes).unwrap().arguments, coerced.arguments);
+        let padded = [written(|out| closing(out, 5, &sample::closing(CallId::fresh()))), vec![0]].concat();
+        assert_eq!(read(&padded).unwrap_err(), "it is longer than it should be");
         assert_eq!(serde_json::to_value(&close).unwrap()["at"], "1970-01-01T00:00:00.000005Z");
     }
 

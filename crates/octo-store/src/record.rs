@@ -24,7 +24,8 @@ pub struct Record {
     /// The name as it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// HMAC-SHA-256 of the arguments with the key of this hub, in hexadecimal; records of different hubs cannot be compared.
+    /// HMAC-SHA-256 of the arguments with the key of this hub, in hexadecimal; records of different hubs cannot be compared. A
+    /// `close` record has one when the hub ran the call with arguments that it had coerced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

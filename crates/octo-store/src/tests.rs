@@ -33,6 +33,7 @@ pub(crate) fn closing(id: CallId) -> Closing {
         micros: 1500,
         bytes: 42,
         spill: None,
+        arguments: None,
     }
 }
 

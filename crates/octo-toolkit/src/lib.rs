@@ -5,6 +5,7 @@ pub mod budget;
 mod cx;
 mod example;
 pub mod hidden;
+pub mod paper;
 mod peer;
 mod picture;
 mod schema;

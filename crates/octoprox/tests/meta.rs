@@ -30,7 +30,8 @@ use tokio_util::sync::CancellationToken;
 
 /// Their examples name a result, a session or an API that only a real call makes, or need a hub around them. Their own
 /// tests run them.
-const WITHOUT_EXAMPLES: [&str; 11] = [
+const WITHOUT_EXAMPLES: [&str; 12] = [
+    "fs_read_media",
     "openapi_call",
     "openapi_get_operation",
     "openapi_list_endpoints",
@@ -59,7 +60,7 @@ const OUTWARD: [&str; 10] = [
 ];
 
 /// Several clients drop a picture that stands beside a structure.
-const PICTURES: [&str; 1] = ["browser_screenshot"];
+const PICTURES: [&str; 2] = ["browser_screenshot", "fs_read_media"];
 
 #[tokio::test]
 async fn names_are_plain_and_short() {

@@ -36,18 +36,27 @@ async fn site() -> String {
 
 /// What a call gives, with the browser on or off.
 async fn call(tool: &str, url: String, browser: bool) -> Value {
+    ask(tool, format!("url={url}"), browser, |_| {}).await
+}
+
+/// The same in a folder with files in it.
+async fn ask(tool: &str, argument: String, browser: bool, fill: fn(&std::path::Path)) -> Value {
     let tool = tool.to_owned();
     let called = tokio::task::spawn_blocking(move || {
         let folder = tempfile::tempdir().unwrap();
         let settings = folder.path().join("octoprox.yaml");
+        // The settings are where no tool can write.
+        let work = folder.path().join("work");
+        std::fs::create_dir(&work).unwrap();
+        fill(&work);
         std::fs::write(&settings, format!("toolboxes:\n  browser: {browser}\n")).unwrap();
         let output = Command::new(env!("CARGO_BIN_EXE_octoprox"))
-            .args(["call", &tool, &format!("url={url}"), "--json", "--config"])
+            .args(["call", &tool, &argument, "--json", "--config"])
             .arg(&settings)
             .env("OCTOPROX_NET_ALLOW", "127.0.0.1")
             .env("HOME", folder.path())
             .env("OCTOPROX_STATE_DIR", folder.path().join("state"))
-            .current_dir(folder.path())
+            .current_dir(&work)
             .output()
             .unwrap();
         serde_json::from_slice(&output.stdout).unwrap()
@@ -62,6 +71,33 @@ async fn a_pdf_is_read_by_the_binary_itself() {
     assert_eq!(read["result"]["content"], "## Page 1\n\nWords in it\n", "{read}");
     let read = call("read_page", format!("{home}/a.pdf"), false).await;
     assert_eq!(read["result"]["title"], "a.pdf", "{read}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pictures_and_pdfs_of_the_workspace_are_read() {
+    let fill = |folder: &std::path::Path| {
+        std::fs::write(folder.join("a.pdf"), PDF).unwrap();
+        // Larger than what a reply may have as text.
+        let picture = [b"\x89PNG\r\n\x1a\n".to_vec(), vec![0; 300_000]].concat();
+        std::fs::write(folder.join("a.png"), picture).unwrap();
+    };
+    let paper = ask("fs_read_media", "path=a.pdf".to_owned(), false, fill).await;
+    let text = paper["result"]["content"][0]["text"].as_str().unwrap_or_default();
+    assert!(text.contains("Page 1\\n\\nWords in it"), "{paper}");
+    let picture = ask("fs_read_media", "path=a.png".to_owned(), false, fill).await;
+    let block = &picture["result"]["content"][0];
+    assert_eq!(
+        (&block["type"], &block["mimeType"]),
+        (&"image".into(), &"image/png".into()),
+        "{:.500}",
+        picture.to_string()
+    );
+    assert_eq!(block["data"].as_str().map(str::len), Some(400_012));
+    let refused = ask("fs_read_text", "path=a.png".to_owned(), false, fill).await;
+    assert!(
+        refused["error"]["hint"].as_str().is_some_and(|hint| hint.contains("fs_read_media")),
+        "{refused}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

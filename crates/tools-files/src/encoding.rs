@@ -1,6 +1,6 @@
 //! Text and the bytes that it is kept as.
 
-use crate::magic;
+use crate::{magic, read_media};
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{EncoderResult, Encoding, UTF_8, UTF_16BE, UTF_16LE};
 use octo_toolkit::ToolError;
@@ -48,8 +48,12 @@ pub struct Binary(Option<magic::Kind>);
 impl Binary {
     pub fn refusal(&self, path: &str) -> ToolError {
         let what = self.0.map_or("binary data", |kind| kind.name);
+        let (tool, which) = match self.0 {
+            Some(kind) if read_media::reads(kind) => ("fs_read_media", "to see it"),
+            _ => ("fs_read_bytes", "for its bytes"),
+        };
         ToolError::invalid(format!("`{path}` is not text but {what}."))
-            .hint(format!("Call fs_read_bytes {{\"path\": \"{path}\"}} for its bytes."))
+            .hint(format!("Call {tool} {{\"path\": \"{path}\"}} {which}."))
     }
 }
 
@@ -296,7 +300,7 @@ mod tests {
     fn what_is_no_text_is_named() {
         let png = found(b"\x89PNG\r\n\x1a\n\0\0").unwrap_err().refusal("a.png");
         assert_eq!(png.message, "`a.png` is not text but a PNG image.");
-        assert!(png.hint.unwrap().contains("fs_read_bytes {\"path\": \"a.png\"}"));
+        assert!(png.hint.unwrap().contains("fs_read_media {\"path\": \"a.png\"}"));
         assert_eq!(found(b"a\0b\0\0\0c"), Err(Binary(None)));
         assert_eq!(found(b"\x01\x02\x03\xff\x04\x05\xfe"), Err(Binary(None)));
     }

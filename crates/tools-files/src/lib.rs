@@ -18,8 +18,10 @@ mod near;
 mod patch;
 mod read_bytes;
 mod read_many;
+mod read_media;
 mod read_text;
 mod reading;
+mod replace;
 mod roots;
 mod scan;
 mod search;
@@ -37,6 +39,7 @@ pub fn toolbox() -> Toolbox {
         .with(read_text::ReadText)
         .with(read_many::ReadMany)
         .with(read_bytes::ReadBytes)
+        .with(read_media::ReadMedia)
         .with(stat::StatPath)
         .with(search::Search)
         .with(glob::GlobFiles)
@@ -46,6 +49,7 @@ pub fn toolbox() -> Toolbox {
         .with(write_text::WriteText)
         .with(append::Append)
         .with(edit::EditText)
+        .with(replace::Replace)
         .with(patch::Patch)
         .with(mkdir::MakeFolder)
         .with(delete::Delete)

@@ -5,11 +5,12 @@ mod editing;
 mod moving;
 mod patching;
 mod reading;
+mod replacing;
 mod writing;
 
 use crate::toolbox;
 use octo_toolkit::fs::{RootSpec, WorkspaceSpec};
-use octo_toolkit::{Bench, Doors, Kind, ToolError, Workspace};
+use octo_toolkit::{Bench, Doors, Kind, Pdf, ToolError, Workspace};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -22,14 +23,21 @@ struct Desk {
 
 impl Desk {
     fn new(files: &[(&str, &[u8])]) -> Self {
+        Self::protecting(files, Vec::new())
+    }
+
+    fn protecting(files: &[(&str, &[u8])], protected: Vec<String>) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let (root, state) = (dir.path().join("root"), dir.path().join("state"));
         std::fs::create_dir_all(&root).unwrap();
         std::fs::create_dir_all(&state).unwrap();
         let roots = vec![RootSpec { name: "work".into(), path: root, outside: None, writable: true }];
-        let spec = WorkspaceSpec { roots, state: Some(state), ..WorkspaceSpec::default() };
+        let spec = WorkspaceSpec { roots, state: Some(state), protected, ..WorkspaceSpec::default() };
         let workspace = Workspace::open(spec).unwrap();
-        let desk = Self { bench: Bench::new(toolbox(), Doors::default().with(workspace)), dir };
+        let desk = Self {
+            bench: Bench::new(toolbox(), Doors::default().with(workspace).with(Pdf::new(Vec::new()))),
+            dir,
+        };
         for (name, bytes) in files {
             desk.put(name, bytes);
         }
@@ -81,7 +89,8 @@ impl Desk {
 
 #[tokio::test]
 async fn every_example_works_in_a_small_project() {
-    let files: [(&str, &[u8]); 5] = [
+    let files: [(&str, &[u8]); 6] = [
+        ("docs/logo.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"),
         ("notes.txt", b"alpha\nbeta\ngamma\n"),
         ("src/main.rs", b"fn main() {\n    println!(\"hello\");\n}\n"),
         ("README.md", b"# Demo\n\nA small project.\n"),

@@ -2,7 +2,7 @@
 
 use crate::add_relations::Relation;
 use crate::given::{Cleaner, asker};
-use octo_toolkit::memory::{Forget, Removal};
+use octo_toolkit::memory::{Forget, Question, Removal};
 use octo_toolkit::{Cx, Effect, Example, Memory, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -57,13 +57,34 @@ impl Tool for ForgetOne {
     async fn run(&self, input: Input, memory: Memory, cx: &Cx) -> Result<Output, ToolError> {
         let removal = if input.keep_history { Removal::Ended } else { Removal::Erased };
         let what = what(&input)?;
-        let forgotten = memory.forget(asker(cx), what, removal).await?;
-        let notice = (forgotten == 0).then(|| {
-            "There is no such observation or relation. Call memory_query with entity_name and copy it letter by letter."
-                .to_owned()
-        });
+        let forgotten = memory.forget(asker(cx), what.clone(), removal).await?;
+        let notice = match forgotten {
+            0 => Some(missing(&memory, &what, cx).await?),
+            _ => None,
+        };
         Ok(Output { forgotten, notice })
     }
+}
+
+/// Why nothing was forgotten: an entity that is not known, or something else of one that is.
+async fn missing(memory: &Memory, what: &Forget, cx: &Cx) -> Result<String, ToolError> {
+    let names = match what {
+        Forget::Fact { entity, .. } => vec![entity],
+        Forget::Link(link) => vec![&link.source, &link.target],
+    };
+    for name in names {
+        let question = Question { name: Some(name.clone()), limit: 1, ..Question::default() };
+        let answer = memory.ask(asker(cx), question).await?;
+        if answer.entities.is_empty() {
+            let near = match answer.nearest.is_empty() {
+                true => "Call memory_list to see which there are.".to_owned(),
+                false => format!("Near are: {}.", answer.nearest.join(", ")),
+            };
+            return Ok(format!("There is no entity `{name}`. {near}"));
+        }
+    }
+    Ok("There is no such observation or relation. Call memory_query with entity_name and copy it letter by letter."
+        .to_owned())
 }
 
 fn what(input: &Input) -> Result<Forget, ToolError> {

@@ -123,6 +123,28 @@ async fn relations_deletion_and_forgetting() {
 }
 
 #[tokio::test]
+async fn whoever_finds_nothing_learns_which_names_there_are() {
+    let desk = Desk::new();
+    let empty = desk.call("memory_query", json!({"query": "beverage"})).await;
+    assert!(empty.get("notice").is_none(), "{empty}");
+    let entities: Vec<Value> =
+        (0..40).map(|n| json!({"name": format!("Name {n:02}"), "observations": ["Likes tea"]})).collect();
+    desk.call("memory_upsert_entities", json!({"entities": entities})).await;
+    let found = desk.call("memory_query", json!({"query": "tea", "max_results": 1})).await;
+    assert!(found.get("notice").is_none(), "{found}");
+    let empty = desk.call("memory_query", json!({"query": "beverage"})).await;
+    let notice = empty["notice"].as_str().unwrap();
+    assert!(notice.contains("Name 00, Name 01") && notice.ends_with("and 10 more."), "{notice}");
+
+    let missing = desk.call("memory_forget", json!({"entity_name": "Nam", "observation": "Likes tea"})).await;
+    assert_eq!(missing["forgotten"], 0);
+    assert!(missing["notice"].as_str().unwrap().starts_with("There is no entity `Nam`."), "{missing}");
+    let tie = json!({"source": "Name 00", "relation": "knows", "target": "Nobody"});
+    let missing = desk.call("memory_forget", json!({"relation": tie})).await;
+    assert!(missing["notice"].as_str().unwrap().starts_with("There is no entity `Nobody`."), "{missing}");
+}
+
+#[tokio::test]
 async fn what_makes_no_sense_is_refused_with_a_hint() {
     let desk = Desk::new();
     let tie = json!({"source": "a", "relation": "b", "target": "c"});

@@ -2,6 +2,7 @@
 
 use crate::reply::{self, Shown};
 use crate::shelf::Shelf;
+use crate::wanted::Wanted;
 use octo_openapi::{Given, Request, Sent};
 use octo_toolkit::net::Ask;
 use octo_toolkit::{Apis, Cx, Effect, Example, Json, Kind, Net, Tool, ToolError};
@@ -23,10 +24,15 @@ const REDIRECTS: usize = 5;
 pub struct Input {
     /// Name that the API was loaded under.
     name: String,
-    /// Path template as the document writes it, such as /users/{id}.
-    path: String,
+    /// Path, as the document writes it (/users/{id}) or with values filled in (/users/7).
+    #[serde(default)]
+    path: Option<String>,
     /// Method, such as GET.
-    method: String,
+    #[serde(default)]
+    method: Option<String>,
+    /// The document's name of the operation, instead of path and method.
+    #[serde(default)]
+    operation_id: Option<String>,
     /// Values for the names in the path.
     #[serde(default)]
     path_params: Option<Map<String, Value>>,
@@ -107,10 +113,18 @@ impl Tool for Call {
                 .hint("Leave them out for 30 seconds and 200,000 bytes."));
         }
         let api = self.0.api(&input.name, &apis, cx).await?;
-        let operation = api.document.operation(&input.path, &input.method)?;
+        let (id, path, method) = (&input.operation_id, &input.path, &input.method);
+        let wanted = Wanted::find(&api.document, id.as_deref(), path.as_deref(), method.as_deref())?;
+        let (operation, mut path) = (wanted.operation, wanted.filled);
+        let params = input.path_params.unwrap_or_default();
+        if let Some(name) = params.keys().find(|name| path.contains_key(*name)) {
+            return Err(ToolError::invalid(format!("`{name}` is in the path and in path_params."))
+                .hint("Give it once."));
+        }
+        path.extend(params);
         let base = api.document.base(Some(&operation), &api.settings.reach())?;
         let given = Given {
-            path: input.path_params.unwrap_or_default(),
+            path,
             query: input.query_params.unwrap_or_default(),
             headers: input.headers.unwrap_or_default(),
             cookies: input.cookie_params.unwrap_or_default(),

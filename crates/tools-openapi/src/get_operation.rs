@@ -1,6 +1,7 @@
 //! `openapi_get_operation`.
 
 use crate::shelf::Shelf;
+use crate::wanted::Wanted;
 use octo_openapi::{Expansion, Media, Operation};
 use octo_toolkit::hidden::cleaned;
 use octo_toolkit::{Apis, Cx, Effect, Example, Tool, ToolError};
@@ -15,17 +16,25 @@ const NODES: usize = 1_500;
 const DEPTH: usize = 4;
 const LONGEST: usize = 4_000;
 
-/// Describes one operation of a loaded API: parameters, body and answers with their schemas, references unfolded as far as that stays
-/// small. Fails with the nearest paths when there is no such operation. Prefer openapi_list_endpoints to find it.
+/// Describes one operation of a loaded API: parameters and body with their schemas, references unfolded as far as that stays
+/// small; schemas of answers when asked for. Fails with the nearest paths when there is no such operation. Prefer openapi_list_endpoints to find it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// Name that the API was loaded under.
     name: String,
-    /// Path template as the document writes it, such as /users/{id}.
-    path: String,
+    /// Path, as the document writes it (/users/{id}) or with values filled in (/users/7).
+    #[serde(default)]
+    path: Option<String>,
     /// Method, such as GET.
-    method: String,
+    #[serde(default)]
+    method: Option<String>,
+    /// The document's name of it, instead of path and method.
+    #[serde(default)]
+    operation_id: Option<String>,
+    /// With the schemas of answers, too.
+    #[serde(default)]
+    include_responses: bool,
     /// A `$ref` of an earlier answer that is to be unfolded as well, such as #/components/schemas/User.
     #[serde(default)]
     pointer: Option<String>,
@@ -48,7 +57,7 @@ pub struct Output {
     /// What it takes as a body; absent when it takes none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     request_body: Option<RequestBody>,
-    /// What it answers, by status.
+    /// What it answers, by status; schemas are folded unless include_responses was given.
     responses: BTreeMap<String, Response>,
     /// What the given pointer leads to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -124,7 +133,8 @@ impl Tool for GetOperation {
 
     async fn run(&self, input: Input, apis: Apis, cx: &Cx) -> Result<Output, ToolError> {
         let api = self.0.api(&input.name, &apis, cx).await?;
-        let operation = api.document.operation(&input.path, &input.method)?;
+        let (id, path, method) = (&input.operation_id, &input.path, &input.method);
+        let wanted = Wanted::find(&api.document, id.as_deref(), path.as_deref(), method.as_deref())?;
         let mut unfold = Expansion::new(&api.document, NODES, DEPTH);
         let schema = match &input.pointer {
             Some(pointer) => {
@@ -136,11 +146,16 @@ impl Tool for GetOperation {
             }
             None => None,
         };
-        Ok(described(operation, schema, unfold))
+        Ok(described(wanted.operation, schema, unfold, input.include_responses))
     }
 }
 
-fn described(operation: Operation, schema: Option<Value>, mut unfold: Expansion) -> Output {
+fn described(
+    operation: Operation,
+    schema: Option<Value>,
+    mut unfold: Expansion,
+    with_responses: bool,
+) -> Output {
     let parameters = operation.params.into_iter().map(|param| Parameter {
         r#in: param.place.as_str(),
         schema: unfold.of(&param.schema),
@@ -160,7 +175,10 @@ fn described(operation: Operation, schema: Option<Value>, mut unfold: Expansion)
     let mut answers = operation.answers;
     answers.sort_by_key(|answer| !answer.status.starts_with('2'));
     let responses = answers.into_iter().map(|answer| {
-        let content = content(&answer.media, &mut unfold);
+        let content = match with_responses {
+            true => content(&answer.media, &mut unfold),
+            false => folded(&answer.media),
+        };
         (answer.status, Response { description: short(answer.description), content })
     });
     let responses = responses.collect();
@@ -183,6 +201,20 @@ fn described(operation: Operation, schema: Option<Value>, mut unfold: Expansion)
 
 fn content(media: &[Media], unfold: &mut Expansion) -> BTreeMap<String, Value> {
     media.iter().map(|media| (media.kind.clone(), unfold.of(&media.schema))).collect()
+}
+
+/// Only what the schemas are called, or what kind of value they are.
+fn folded(media: &[Media]) -> BTreeMap<String, Value> {
+    let name = |schema: &Value| match (schema.get("$ref"), schema.get("type")) {
+        (Some(reference), _) => json!({ "$ref": reference }),
+        (None, Some(kind)) => json!({ "type": kind }),
+        (None, None) => json!({}),
+    };
+    let outer = |schema: &Value| match schema.get("items") {
+        Some(items) if schema.get("$ref").is_none() => json!({"type": "array", "items": name(items)}),
+        _ => name(schema),
+    };
+    media.iter().map(|media| (media.kind.clone(), outer(&media.schema))).collect()
 }
 
 /// Text of the document, without what a person would not see in it, and not without end.

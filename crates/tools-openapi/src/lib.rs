@@ -9,6 +9,7 @@ mod reply;
 mod shelf;
 mod source;
 mod unload;
+mod wanted;
 
 use octo_toolkit::Toolbox;
 use shelf::Shelf;

@@ -172,6 +172,61 @@ async fn operations_are_found_described_and_called() {
 }
 
 #[tokio::test]
+async fn an_operation_is_meant_by_its_name_or_by_a_path_with_values() {
+    let server = Server::start().await;
+    let bench = loaded(&server).await;
+    for (input, uri) in [
+        (json!({"operation_id": "getPet", "path_params": {"id": 7}}), "/v1/pets/7"),
+        (json!({"operation_id": "GETPET", "path": "/pets/7", "method": "get"}), "/v1/pets/7"),
+        (json!({"path": "/pets/7", "method": "GET"}), "/v1/pets/7"),
+        (json!({"path": "files/a%20b", "method": "GET", "query_params": {"q": "x"}}), "/v1/files/a%20b?q=x"),
+        (json!({"path": "/files/{name}", "method": "GET", "path_params": {"name": "c"}}), "/v1/files/c"),
+    ] {
+        let mut input = input;
+        input["name"] = json!("pets");
+        bench.call("openapi_call", input.clone()).await.unwrap_or_else(|error| panic!("{input}: {error}"));
+        assert_eq!(server.seen().pop().unwrap().uri, uri, "{input}");
+    }
+    let before = server.seen().len();
+    for (input, kind, word) in [
+        (json!({"operation_id": "getPett"}), Kind::NotFound, "getPet"),
+        (
+            json!({"operation_id": "getPet", "path": "/pets", "method": "POST"}),
+            Kind::Invalid,
+            "GET /pets/{id}",
+        ),
+        (json!({"path": "/pets/7"}), Kind::Invalid, "operation_id"),
+        (json!({}), Kind::Invalid, "operation_id"),
+        (json!({"path": "/pets/x", "method": "GET"}), Kind::Invalid, "integer"),
+        (json!({"path": "/pets/7", "method": "GET", "path_params": {"id": 8}}), Kind::Invalid, "once"),
+        (json!({"path": "/pets/7/8", "method": "GET"}), Kind::NotFound, "/pets/{id}"),
+        (json!({"path": "/files/..", "method": "GET"}), Kind::Invalid, ""),
+        (json!({"path": "/files/%2e%2e%2fpets", "method": "GET"}), Kind::Invalid, ""),
+    ] {
+        let mut input = input;
+        input["name"] = json!("pets");
+        let error = bench.call("openapi_call", input.clone()).await.unwrap_err();
+        assert_eq!(error.kind, kind, "{input}: {error}");
+        assert!(error.text().contains(word), "{input}: {error}");
+    }
+    assert_eq!(server.seen().len(), before);
+}
+
+#[tokio::test]
+async fn schemas_of_answers_are_folded_unless_asked_for() {
+    let server = Server::start().await;
+    let bench = loaded(&server).await;
+    let input = json!({"name": "pets", "operation_id": "getPet"});
+    let told = bench.call("openapi_get_operation", input.clone()).await.unwrap();
+    let content = |told: &Value| told["responses"]["200"]["content"]["application/json"].clone();
+    assert_eq!(content(&told), json!({"$ref": "#/components/schemas/Pet"}));
+    let mut input = input;
+    input["include_responses"] = json!(true);
+    let told = bench.call("openapi_get_operation", input).await.unwrap();
+    assert_eq!(content(&told)["properties"]["name"]["type"], "string");
+}
+
+#[tokio::test]
 async fn answers_are_cut_told_or_kept() {
     let server = Server::start().await;
     let bench = loaded(&server).await;

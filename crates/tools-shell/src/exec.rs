@@ -9,13 +9,13 @@ use serde::Deserialize;
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// Runs a command line with /bin/sh in the workspace, in a sandbox, and gives output and exit code, or what it wrote
+/// Runs a command line with bash (sh where there is none) in the workspace, in a sandbox, and gives output and exit code, or what it wrote
 /// until the time limit. Prefer run_tests and run_build for those, shell_start for servers and prompts, and fs_* tools
 /// for files.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// Command line for /bin/sh; pipes, redirections and several lines work.
+    /// Command line for the shell; pipes, redirections and several lines work.
     command: String,
     /// Folder to run in, relative to the workspace.
     #[serde(default = "given::here")]
@@ -32,6 +32,9 @@ pub struct Input {
     /// False turns the network off; true cannot turn it on where the operator has it off.
     #[serde(default)]
     network: Option<bool>,
+    /// Text for its standard input; without it there is none.
+    #[serde(default)]
+    stdin: Option<String>,
 }
 
 pub struct ShellExec(pub Shell);
@@ -51,6 +54,7 @@ impl Tool for ShellExec {
                 "Use a pipe and a variable, with a time limit",
                 json!({"command": "sort notes.txt | head -n $COUNT", "env": {"COUNT": "2"}, "timeout_s": 10}),
             ),
+            Example::new("Give it input", json!({"command": "sort -n", "stdin": "10\n9\n"})),
         ]
     }
 
@@ -63,6 +67,7 @@ impl Tool for ShellExec {
             max_output_bytes: input.max_output_bytes,
             network: input.network,
             room: cx.reply.less(FACTS),
+            stdin: input.stdin,
             whole: false,
         };
         Ok(self.0.run(order, &grants, cx).await?.ended)

@@ -33,7 +33,9 @@ impl Guard {
     /// The line as it was read, or a refusal.
     pub fn check(&self, command: &str) -> Result<Line, ToolError> {
         if command.trim().is_empty() {
-            return Err(ToolError::invalid("The command is empty.").hint("Give a command line for /bin/sh."));
+            return Err(
+                ToolError::invalid("The command is empty.").hint("Give a command line for the shell.")
+            );
         }
         if command.contains('\0') {
             return Err(ToolError::invalid("The command holds a NUL character.").hint("Leave it out."));

@@ -1,4 +1,4 @@
-//! A command line of `/bin/sh`, read far enough to name every program in it. It knows the grammar, not the meaning:
+//! A command line of the shell, read far enough to name every program in it. It knows the grammar, not the meaning:
 //! what only the running shell can know is marked as open, never guessed.
 
 mod compound;

@@ -74,6 +74,7 @@ impl Tool for RunBuild {
             network: None,
             // Half of the reply is for the report.
             room: cx.reply.less(FACTS) / 2,
+            stdin: None,
             whole: true,
         };
         let ran = self.0.run(order, &grants, cx).await?;

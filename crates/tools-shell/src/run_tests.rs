@@ -123,6 +123,7 @@ impl Tool for RunTests {
             network: None,
             // Half of the reply is for the report.
             room: cx.reply.less(FACTS) / 2,
+            stdin: None,
             whole: true,
         };
         let mut ran = self.0.run(order, &grants, cx).await?;

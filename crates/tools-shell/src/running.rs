@@ -28,6 +28,17 @@ pub const FACTS: usize = 900;
 /// Bytes of a stream that are handed to the hub, or read for a report.
 const MOST: u64 = 16 << 20;
 
+const LEFT_BEHIND: &str =
+    "What it left in the background was ended with it; use shell_start for what shall go on.";
+
+const OWN_LOOPBACK: &str = "Commands without the network have a loopback each, so servers of other commands and sessions \
+     cannot be reached. Start the server and ask it in one command, or ask the operator to set `shell.network: true`.";
+
+/// Whether a command line speaks of this machine.
+fn names_loopback(command: &str) -> bool {
+    ["localhost", "127.0.0.1", "[::1]", "0.0.0.0"].iter().any(|name| command.contains(name))
+}
+
 /// What a caller asks for.
 pub struct Order {
     pub command: String,
@@ -38,6 +49,7 @@ pub struct Order {
     pub network: Option<bool>,
     /// Bytes that the output may take in the reply.
     pub room: usize,
+    pub stdin: Option<String>,
     /// Whether the whole output is wanted beside what is shown.
     pub whole: bool,
 }
@@ -101,12 +113,13 @@ impl Shell {
         let mut notes = Vec::new();
         let timeout = self.timeout(order.timeout_s, cx)?;
         let network = self.network(order.network, &mut notes);
+        let own_loopback = !network && names_loopback(&order.command);
         let bound = usize::try_from(order.max_output_bytes).unwrap_or(usize::MAX).min(MOST as usize);
         let job = Job {
             program: Program::Shell(order.command),
             cwd: checked.cwd,
             env: order.env,
-            stdin: None,
+            stdin: order.stdin.map(Into::into),
             timeout: timeout.limit,
             keep: bound,
             network,
@@ -123,6 +136,12 @@ impl Shell {
         notes.extend(timeout.note(done.exit == Exit::TimedOut));
         if done.limit == Some(Limit::Processes) {
             notes.push("It was ended because it had too many processes at once.".to_owned());
+        }
+        if checked.background {
+            notes.push(LEFT_BEHIND.to_owned());
+        }
+        if own_loopback && done.exit != Exit::Code(0) {
+            notes.push(OWN_LOOPBACK.to_owned());
         }
         let (out, err) = (&done.stdout, &done.stderr);
         let shares = cut::shares(bound.min(order.room), out.total, err.total);

@@ -24,6 +24,8 @@ pub struct Checked {
     pub cwd: Place,
     /// What it may lose.
     pub warning: Option<String>,
+    /// It leaves commands in the background that it does not wait for.
+    pub background: bool,
 }
 
 /// How long a command may run, and whether that is less than was asked for.
@@ -94,7 +96,9 @@ impl Shell {
         if let Some(warning) = &warning {
             tracing::warn!(call = %cx.id, caller = %cx.caller.subject, %warning, "a command that may lose data");
         }
-        Ok(Checked { cwd, warning })
+        let waits = line.commands.iter().any(|simple| simple.name() == Some("wait"));
+        let background = !waits && line.commands.iter().any(|simple| simple.background);
+        Ok(Checked { cwd, warning, background })
     }
 }
 

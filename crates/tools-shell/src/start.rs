@@ -16,11 +16,12 @@ use std::time::Duration;
 const LONGEST: u64 = 86_400;
 
 /// Starts a command that goes on while you do other things: a server, a watcher, a prompt. Gives a session id and the
-/// first output, or the exit code if it has ended already. Prefer shell_exec for commands that end by themselves.
+/// first output, or the exit code if it has ended already. While the network is off, only its own processes reach its
+/// ports. Prefer shell_exec for commands that end by themselves.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// Command line for /bin/sh.
+    /// Command line for bash, or sh where there is none.
     command: String,
     /// Folder to run in, relative to the workspace.
     #[serde(default = "given::here")]

@@ -114,6 +114,12 @@ pub struct Table {
     pub foreign_keys: Vec<ForeignKey>,
     /// Indexes, that of the primary key included.
     pub indexes: Vec<Index>,
+    /// What its rows must fulfil, as SQL.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<String>,
+    /// The query of a view, shortened to 4,000 characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition: Option<String>,
     /// Rows by the planner's statistics; -1 when the table was never analyzed.
     pub row_count_estimate: i64,
 }

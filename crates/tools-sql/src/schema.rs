@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::sync::Arc;
 
-/// Describes the tables of a schema: columns, types, keys, foreign keys, indexes, comments and row estimates. An unknown
+/// Describes the tables of a schema: columns, types, keys, foreign keys, checks, indexes, comments and row estimates; views with their query. An unknown
 /// schema or table is answered with the ones that exist. Prefer naming a table when the schema is large.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -18,7 +18,7 @@ pub struct Input {
     /// The schema to look into.
     #[serde(default = "public")]
     schema: String,
-    /// One table of it; all of them when left out.
+    /// One table of it, also written as schema.table; all of them when left out.
     #[serde(default)]
     table: Option<String>,
     /// Tables to describe at most.
@@ -68,17 +68,28 @@ impl Tool for Schema {
 
     async fn run(&self, input: Input, sql: Sql, cx: &Cx) -> Result<Output, ToolError> {
         let database = sql.named(&input.connection_name)?;
-        let ask = TablesAsk {
-            schema: input.schema.clone(),
-            table: input.table,
-            max_tables: input.max_tables.clamp(1, 1000),
-        };
+        let (schema, table) = qualified(input.schema, input.table)?;
+        let ask = TablesAsk { schema: schema.clone(), table, max_tables: input.max_tables.clamp(1, 1000) };
         let found = self.0.of(&database).tables(ask, cx).await?;
         Ok(Output {
-            schema: input.schema,
+            schema,
             truncated: found.tables.len() < found.total,
             tables: found.tables,
             table_count: found.total,
         })
     }
+}
+
+/// Schema and table of a name that may have both.
+fn qualified(schema: String, table: Option<String>) -> Result<(String, Option<String>), ToolError> {
+    let Some((of, name)) = table.as_deref().and_then(|table| table.split_once('.')) else {
+        return Ok((schema, table));
+    };
+    let bare = |name: &str| name.trim_matches('"').to_owned();
+    let (of, name) = (bare(of), bare(name));
+    if schema != of && schema != public() {
+        return Err(ToolError::invalid(format!("schema is `{schema}`, and table names the schema `{of}`."))
+            .hint("Name the schema once."));
+    }
+    Ok((of, Some(name)))
 }

@@ -108,6 +108,12 @@ async fn errors_say_state_position_and_what_to_do() {
         ("db_query", "SELEC 1", Kind::Invalid, ["42601", "at character 1", "db_query takes one SELECT"]),
         ("db_query", "SELECT 1; SELECT 2", Kind::Invalid, ["42601", "multiple commands", "db_query takes"]),
         ("db_query", "DELETE FROM orders", Kind::Invalid, ["42601", "DELETE", "db_execute"]),
+        (
+            "db_query",
+            "WITH gone AS (DELETE FROM orders RETURNING 1) SELECT count(*) FROM gone",
+            Kind::Invalid,
+            ["0A000", "data-modifying", "db_execute"],
+        ),
         ("db_query", "SELECT 1/0", Kind::Invalid, ["22012", "division by zero", ""]),
         (
             "db_query",
@@ -212,6 +218,22 @@ async fn a_schema_is_described_with_all_its_keys() {
     );
     assert_eq!(orders["indexes"][0]["columns"], json!(["state", "lower(note ->> 'x'::text)"]));
     assert_eq!(orders["indexes"][1]["unique"], json!(true));
+    assert!(orders.get("definition").is_none(), "{orders}");
+    let rich = &all["tables"][2];
+    assert!(rich["definition"].as_str().unwrap().trim_start().starts_with("SELECT"), "{rich}");
+    for (table, schema) in [("public.orders", None), ("\"public\".\"orders\"", Some("public"))] {
+        let input = match schema {
+            Some(schema) => json!({"table": table, "schema": schema}),
+            None => json!({"table": table}),
+        };
+        let found = bench.call("db_schema", input).await.unwrap();
+        assert_eq!((&found["schema"], &found["tables"][0]["name"]), (&json!("public"), &json!("orders")));
+    }
+    ground.run("ALTER TABLE orders ADD CONSTRAINT sane CHECK (total >= 0)").await;
+    let checked = bench.call("db_schema", json!({"table": "orders"})).await.unwrap();
+    assert_eq!(checked["tables"][0]["checks"], json!(["CHECK (total >= 0::numeric)"]));
+    let error = bench.call("db_schema", json!({"schema": "a", "table": "b.c"})).await.unwrap_err();
+    assert_eq!(error.kind, Kind::Invalid);
     let some = bench.call("db_schema", json!({"max_tables": 1})).await.unwrap();
     assert_eq!((&some["truncated"], &some["table_count"]), (&json!(true), &json!(3)));
     for (input, part) in [(json!({"schema": "sales"}), "Schemas: "), (json!({"table": "order"}), "orders")] {
@@ -276,6 +298,12 @@ async fn connections_are_listed_without_a_secret_and_logins_fail_without_one() {
         );
         assert!(!error.text().contains("owner"), "{error}");
     }
+    let mut one = spec(&ground.owner);
+    one.connections[0].name = "shop".to_owned();
+    let only = ground::bench(&one);
+    assert_eq!(only.call("db_query", json!({"sql": "SELECT 1"})).await.unwrap()["rows"], json!([[1]]));
+    let error = only.call("db_query", json!({"sql": "SELECT 1", "connection_name": "x"})).await.unwrap_err();
+    assert!(error.text().contains("Use one of: shop."), "{error}");
     let error = bench.call("db_query", json!({"sql": "SELECT 1", "connection_name": "x"})).await.unwrap_err();
     assert!(error.kind == Kind::NotFound && error.text().contains("default, wrong, away"), "{error}");
     ground.end().await;

@@ -71,7 +71,8 @@ impl Exec {
         let place = order.cwd.clone();
         let folder = Fs::<Read>::new(self.spec().workspace.clone());
         let folder = folder.run(move |fs| fs.open_folder(&place)).await?;
-        let cwd = folder.real.root().path.join(folder.real.inside());
+        // Without the `.` of the root itself, which programs would repeat.
+        let cwd: PathBuf = folder.real.root().path.join(folder.real.inside()).components().collect();
         let view = View::new(self.spec(), self.ground(), Some(order))?;
         let mut plan = Plan {
             argv,
@@ -164,7 +165,7 @@ impl Exec {
 
     fn argv(&self, program: &Program) -> Result<Vec<OsString>, ToolError> {
         let mut argv = match program {
-            Program::Shell(line) => vec!["/bin/sh".into(), "-c".into(), line.into()],
+            Program::Shell(line) => vec![super::shell().into(), "-c".into(), line.into()],
             Program::Argv(words) => words.clone(),
         };
         if argv.iter().any(|word| word.as_bytes().contains(&0)) {

@@ -15,15 +15,27 @@ pub(super) fn dialling(host: &str, fail: &DialFail) -> ToolError {
             .hint("Check its spelling, or try again later.")
             .detail(causes(fail)),
         DialFail::Refused => {
+            let own = if is_loopback(host) { OWN_SERVER } else { "" };
             ToolError::denied(format!("`{host}` is not on the public internet, and only that is asked."))
                 .hint(format!(
-                    "Private addresses are refused; the operator can allow this one with net.allow or OCTOPROX_NET_ALLOW={host}."
+                    "Private addresses are refused; the operator can allow this one with net.allow or OCTOPROX_NET_ALLOW={host}.{own}"
                 ))
         }
         DialFail::Unreachable(_) => ToolError::unavailable(format!("`{host}` cannot be connected to."))
             .hint("Check host and port, or try again later.")
             .detail(causes(fail)),
     }
+}
+
+/// How to reach a server that an agent has started itself.
+const OWN_SERVER: &str = " A server that was started with shell_start can be reached only when the settings have \
+     `shell.network: true`, too; without it, ask it with shell_exec in the command that starts it.";
+
+fn is_loopback(host: &str) -> bool {
+    let name = host.trim_end_matches('.').trim_matches(['[', ']']);
+    name.eq_ignore_ascii_case("localhost")
+        || name.to_ascii_lowercase().ends_with(".localhost")
+        || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback())
 }
 
 /// Of a request that got no answer.

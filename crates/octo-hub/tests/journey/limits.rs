@@ -175,7 +175,7 @@ async fn a_pattern_that_cannot_be_used_costs_only_its_own_check() {
     let bench = one_tool(json!({"type": "object", "properties": {
         "s": {"type": "string", "pattern": "^(?!x)"}, "t": {"type": "string", "pattern": "^a+$"}, "n": {"type": "integer"}}}));
     assert!(bench.call("evil__do", json!({"s": "x"})).await.is_ok());
-    for wrong in [json!({"t": "b"}), json!({"n": "1"}), json!({"s": 1})] {
+    for wrong in [json!({"t": "b"}), json!({"n": "x"}), json!({"s": 1})] {
         assert_eq!(bench.call("evil__do", wrong).await.unwrap_err().kind, Kind::Invalid);
     }
 }

@@ -16,9 +16,10 @@ mod profiles;
 
 use bench::{Scripted, Workbench, tool};
 use octo_hub::{
-    CacheRule, Change, Decision, LimitRule, ListKind, Outcome, PolicySettings, Profile, ProfileSettings, Rule,
+    CacheRule, Change, Decision, Ledger, LimitRule, ListKind, Outcome, PolicySettings, Profile,
+    ProfileSettings, Rule,
 };
-use octo_model::{Caller, Kind, Members, Method, Op, ToolError};
+use octo_model::{Caller, Json, Kind, Members, Method, Op, ToolError};
 use octo_toolkit::{Source, State};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -73,6 +74,42 @@ async fn arguments_are_held_against_the_schema() {
     let error = bench.call("result_read", json!({"handel": "x"})).await.unwrap_err();
     assert_eq!(error.message, "There is no parameter `handel`.");
     assert!(error.hint.unwrap().starts_with("Did you mean `handle`?"));
+}
+
+#[tokio::test]
+async fn arguments_with_one_reading_are_coerced_and_the_reply_and_the_audit_say_so() {
+    let bench = plain(&["mirror"]);
+    let result = bench.call("up__mirror", json!({"n": "5", "file_path": "x"})).await.unwrap();
+    let structure: Value = result.get("structuredContent").unwrap().to().unwrap();
+    assert_eq!(structure["got"], json!({"n": 5, "file_path": "x"}), "another server's names stay");
+    assert_eq!(
+        result.object("_meta").get("octoprox/coerced").unwrap().as_str(),
+        r#"["`n` read as an integer"]"#
+    );
+    let last: Value = result.list("content").last().unwrap().to().unwrap();
+    assert_eq!(last["text"], "[Arguments adjusted: `n` read as an integer.]");
+
+    let sent = bench.memory.fingerprint(br#"{"n":"5","file_path":"x"}"#);
+    let ran = bench.memory.fingerprint(br#"{"n":5,"file_path":"x"}"#);
+    assert_eq!(bench.memory.opened.lock().unwrap()[0].arguments, sent);
+    assert_eq!(bench.memory.closed.lock().unwrap()[0].arguments.as_deref(), Some(ran.as_str()));
+
+    let precise = r#"{"n": "5", "big": 12345678901234567890.1234567891}"#;
+    let mut request = Workbench::request("up__mirror", json!({}));
+    request.op.params.set("arguments", Json::parse(precise).unwrap());
+    bench.called(request).await.outcome.unwrap();
+    let ran = bench.memory.fingerprint(br#"{"n":5,"big":12345678901234567890.1234567891}"#);
+    assert_eq!(bench.memory.closed.lock().unwrap()[1].arguments.as_deref(), Some(ran.as_str()));
+
+    let plain = bench.call("up__mirror", json!({"n": 5})).await.unwrap();
+    assert!(plain.get("_meta").is_none() && plain.list("content").is_empty());
+    assert_eq!(bench.memory.closed.lock().unwrap()[2].arguments, None);
+
+    let deep = format!("{}1{}", "[".repeat(70), "]".repeat(70));
+    let error = bench.call("result_read", json!({"handle": [deep]})).await.unwrap_err();
+    assert_eq!(error.kind, Kind::Invalid);
+    let error = bench.call("result_read", json!({"handle": "r_0", "from_line": "1"})).await.unwrap_err();
+    assert_eq!(error.kind, Kind::NotFound, "coerced, and then there is no such result: {error:?}");
 }
 
 #[tokio::test]

@@ -57,6 +57,8 @@ pub fn schemas() -> Map<String, Value> {
                 "server": {"type": ["string", "null"], "description": "The toolbox or server that answered."},
                 "truncated": {"type": "boolean", "description": "True when the reply was cut; see result_handle."},
                 "result_handle": {"type": "string", "description": "Give it to the tool result_read for the rest."},
+                "coerced": {"type": "array", "items": {"type": "string"},
+                    "description": "How arguments were read that did not fit as they were sent."},
                 "content": {"type": "array", "items": {"type": "object"},
                     "description": "Pictures, sounds and links beside the result, as MCP content blocks."}
             }

@@ -16,12 +16,13 @@ pub struct Metadata<'a> {
     target: Target<'a>,
     truncated: bool,
     result_handle: Option<Json>,
+    coerced: Option<Json>,
     content: Option<Json>,
 }
 
 impl<'a> Metadata<'a> {
     pub fn new(target: Target<'a>) -> Self {
-        Self { target, truncated: false, result_handle: None, content: None }
+        Self { target, truncated: false, result_handle: None, coerced: None, content: None }
     }
 
     /// Takes what belongs here from a result. `beside` when its content is not the result of the reply:
@@ -30,6 +31,7 @@ impl<'a> Metadata<'a> {
         if let Some(meta) = result.get("_meta").and_then(|meta| meta.members().ok()) {
             self.truncated = meta.is_true("octoprox/truncated");
             self.result_handle = meta.get("octoprox/result_handle").cloned();
+            self.coerced = meta.get("octoprox/coerced").cloned();
         }
         if beside && (self.truncated || !self.target.typed) {
             let blocks = result.list("content");
@@ -52,7 +54,8 @@ impl<'a> Metadata<'a> {
         if self.truncated {
             text.extend_from_slice(b",\"truncated\":true");
         }
-        let rest = [("result_handle", &self.result_handle), ("content", &self.content)];
+        let rest =
+            [("result_handle", &self.result_handle), ("coerced", &self.coerced), ("content", &self.content)];
         for (key, value) in rest.into_iter().filter_map(|(key, value)| Some((key, value.as_ref()?))) {
             for part in [",\"", key, "\":", value.as_str()] {
                 text.extend_from_slice(part.as_bytes());

@@ -60,6 +60,9 @@ fn mark_cut(result: &Members, metadata: &mut Members) -> bool {
     if let Some(handle) = meta.get("octoprox/result_handle") {
         metadata.set("result_handle", handle.clone());
     }
+    if let Some(coerced) = meta.get("octoprox/coerced") {
+        metadata.set("coerced", coerced.clone());
+    }
     cut
 }
 

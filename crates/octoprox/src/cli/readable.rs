@@ -43,8 +43,15 @@ fn in_words(block: &Members) -> String {
 
 /// What to know about a result beside what it says.
 pub fn notice(result: &Members) -> Option<String> {
-    let handle = result.object("_meta").get("octoprox/result_handle").and_then(Json::to_text)?;
-    Some(format!("The result was cut; read the rest with: octoprox call result_read handle={handle}"))
+    let meta = result.object("_meta");
+    let coerced = meta.get("octoprox/coerced").and_then(|changes| changes.to::<Vec<String>>().ok());
+    let coerced = coerced.map(|changes| format!("Arguments adjusted: {}.", harmless(&changes.join("; "))));
+    let handle = meta.get("octoprox/result_handle").and_then(Json::to_text);
+    let cut = handle.map(|handle| {
+        format!("The result was cut; read the rest with: octoprox call result_read handle={handle}")
+    });
+    let said: Vec<String> = coerced.into_iter().chain(cut).collect();
+    (!said.is_empty()).then(|| said.join("\n"))
 }
 
 #[cfg(test)]

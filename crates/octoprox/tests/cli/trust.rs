@@ -278,6 +278,7 @@ fn changes(path: &str) -> Vec<(&'static str, Value)> {
         ("fs_append", json!({"path": path, "text": "evil"})),
         ("fs_edit", json!({"path": path, "edits": [{"old_text": "port", "new_text": "prot"}]})),
         ("fs_patch", json!({"path": ".", "patch": patch})),
+        ("fs_replace", json!({"path": path, "pattern": "port", "replacement": "prot"})),
         ("fs_delete", json!({"path": path})),
         ("fs_move", json!({"source": path, "destination": elsewhere})),
         ("fs_move", json!({"source": "evil.yaml", "destination": path, "overwrite": true})),

@@ -87,7 +87,7 @@ async fn binary_files_are_refused_by_name() {
     let desk = Desk::new(&[("a.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"), ("b", b"a\0b\x01")]);
     let error = desk.fails("fs_read_text", json!({"path": "a.png"})).await;
     assert_eq!(error.message, "`a.png` is not text but a PNG image.");
-    assert_eq!(error.hint.unwrap(), "Call fs_read_bytes {\"path\": \"a.png\"} for its bytes.");
+    assert_eq!(error.hint.unwrap(), "Call fs_read_media {\"path\": \"a.png\"} to see it.");
     assert!(desk.fails("fs_read_text", json!({"path": "b"})).await.message.contains("binary data"));
     assert!(
         desk.fails("fs_edit", json!({"path": "b", "edits": [{"old_text": "a", "new_text": "c"}]}))

@@ -198,6 +198,7 @@ impl<'a> Reader<'a> {
             Some("}") => {
                 self.bodies.pop();
             }
+            Some("[[") => self.condition()?,
             Some("for" | "select") => self.words_of_loop()?,
             Some("case") => self.cases()?,
             Some("esac") => return Ok(Ended::Esac),
@@ -210,6 +211,22 @@ impl<'a> Reader<'a> {
             _ => self.simple(first, std::mem::take(piped))?,
         }
         Ok(Ended::There)
+    }
+
+    /// `[[ ... ]]`: operators and expressions in it are data, but substitutions in them run, some even in quotes.
+    fn condition(&mut self) -> Result<(), Unreadable> {
+        self.blind("[[ ... ]], whose words can hold commands");
+        loop {
+            self.blanks();
+            match self.peek() {
+                None => return Err(Unreadable::Bracket),
+                Some(c) if is_end(c) => {
+                    self.next();
+                }
+                Some(_) if self.word()?.known() == Some("]]") => return Ok(()),
+                Some(_) => {}
+            }
+        }
     }
 
     /// `()` after a function's name.

@@ -36,6 +36,60 @@ async fn commands_give_what_they_write_and_how_they_end() {
 }
 
 #[tokio::test]
+async fn the_shell_is_bash_where_there_is_one() {
+    let bench = Bench::new();
+    let shell = octo_toolkit::exec::shell();
+    assert_eq!(shell == "/bin/bash", std::path::Path::new("/bin/bash").exists());
+    if shell != "/bin/bash" {
+        return;
+    }
+    for (command, wanted) in [
+        ("[[ abc =~ ^(a|x)b ]] && echo yes", "yes\n"),
+        ("[[ -f notes.txt && ( 1 < 2 ) ]] && echo $(echo yes)", "yes\n"),
+        ("echo 'A=7' > v.sh; source ./v.sh; echo $A", "7\n"),
+        ("a=(x y z); echo ${#a[@]}; cat <<< here", "3\nhere\n"),
+        ("diff <(echo a) <(echo a) && echo same", "same\n"),
+        ("for ((i = 0; i < 3; i++)); do printf $i; done", "012"),
+    ] {
+        let answer = bench.fine("shell_exec", json!({"command": command})).await;
+        assert_eq!(answer["stdout"], wanted, "{command}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_command_gets_its_input_and_a_plain_folder() {
+    let bench = Bench::new();
+    let answer = bench.fine("shell_exec", json!({"command": "sort -n", "stdin": "10\n9\n"})).await;
+    assert_eq!((&answer["stdout"], answer.get("note")), (&json!("9\n10\n"), None), "{answer}");
+    let large = "x".repeat(1 << 20);
+    let answer = bench.fine("shell_exec", json!({"command": "wc -c", "stdin": large})).await;
+    assert_eq!(answer["stdout"].as_str().unwrap().trim(), "1048576");
+    // One that does not read is not waited for.
+    let answer = bench.fine("shell_exec", json!({"command": "true", "stdin": large})).await;
+    assert_eq!(answer["exit_code"], 0);
+    let answer = bench.fine("shell_exec", json!({"command": "pwd"})).await;
+    let folder = answer["stdout"].as_str().unwrap().trim_end();
+    assert!(folder.starts_with('/') && !folder.ends_with('.') && !folder.ends_with('/'), "{folder}");
+}
+
+#[tokio::test]
+async fn what_ends_with_the_command_and_what_cannot_be_reached_is_said() {
+    let bench = Bench::new();
+    for (command, word) in [
+        ("sleep 30 & echo started", Some("shell_start")),
+        ("sleep 0.1 & wait; echo done", None),
+        ("echo a && echo b", None),
+        ("exec 3<>/dev/tcp/127.0.0.1/9", Some("shell.network")),
+        ("echo http://localhost:8000", None),
+    ] {
+        let answer = bench.fine("shell_exec", json!({"command": command})).await;
+        let note = answer["note"].as_str().unwrap_or_default();
+        assert_eq!(!note.is_empty(), word.is_some(), "{command}: {answer}");
+        assert!(note.contains(word.unwrap_or_default()), "{command}: {answer}");
+    }
+}
+
+#[tokio::test]
 async fn a_signal_is_told_by_name() {
     let answer = Bench::new().fine("shell_exec", json!({"command": "kill -SEGV $$"})).await;
     // A sandbox of its own process numbers passes the signal on as an exit code.

@@ -22,7 +22,7 @@ pub async fn query(engine: &Postgres, statement: Statement, cx: &Cx) -> Result<R
         let mut error = fault::of(&engine.database.name, said, CURSOR.chars().count());
         if said.code == "57014" {
             error = late(statement.timeout);
-        } else if said.code == "42601" && error.kind == Kind::Invalid {
+        } else if matches!(said.code.as_str(), "42601" | "0A000") && error.kind == Kind::Invalid {
             error = error.hint(
                 "db_query takes one SELECT, VALUES, TABLE or WITH … SELECT. Use db_execute for changes, db_explain for \
                  plans, and current_setting('name') instead of SHOW.",

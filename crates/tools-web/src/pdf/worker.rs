@@ -3,9 +3,9 @@
 
 use super::glyphs::Letters;
 use super::layout::Page;
-use super::told::{Fault, Told};
 use hayro_interpret::hayro_syntax::{LoadPdfError, Pdf, page};
 use hayro_interpret::{Context, InterpreterCache, InterpreterSettings, TransformExt, interpret_page};
+use octo_toolkit::paper::{Fault, Told};
 use std::io::{self, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

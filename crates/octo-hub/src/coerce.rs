@@ -1,0 +1,407 @@
+//! Arguments as models send them: a number in quotes, one item where a list is wanted, a parameter by the name that it has
+//! in other tools. Where the schema leaves one reading, that one is used, and the reply says so. Only arguments that do not
+//! fit come here.
+
+use octo_model::{Json, Members, ToolError};
+use serde_json::{Map, Value};
+use std::fmt;
+
+/// Names that models know from other tools, and the names of the same parameters here.
+const ALIASES: [(&str, &str); 5] = [
+    ("file_path", "path"),
+    ("old_string", "old_text"),
+    ("new_string", "new_text"),
+    ("cmd", "command"),
+    ("content", "text"),
+];
+/// Changes that are named in the reply; more are counted.
+const MAX_NAMED: usize = 4;
+/// Characters of a change in the reply.
+const MAX_CHANGE: usize = 90;
+/// Longer texts are no numbers.
+const MAX_NUMBER: usize = 40;
+/// The member of `_meta` that lists the changes.
+const META: &str = "octoprox/coerced";
+
+/// What was changed, one sentence part each.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    named: Vec<String>,
+    more: usize,
+}
+
+impl Changes {
+    pub fn is_empty(&self) -> bool {
+        self.named.is_empty()
+    }
+
+    pub fn append(&mut self, other: Changes) {
+        self.more += other.more;
+        other.named.into_iter().for_each(|change| self.add(&change));
+    }
+
+    fn add(&mut self, change: &str) {
+        if self.named.len() < MAX_NAMED {
+            self.named.push(change.chars().take(MAX_CHANGE).collect());
+        } else {
+            self.more += 1;
+        }
+    }
+
+    fn list(&self) -> Vec<String> {
+        let more = (self.more > 0).then(|| format!("{} more", self.more));
+        self.named.iter().cloned().chain(more).collect()
+    }
+
+    /// The reply with a note about the changes: a block of its own, and a list for faces that show no blocks.
+    pub fn note(&self, mut reply: Members) -> Members {
+        if self.is_empty() || reply.text("resultType").as_deref() == Some("input_required") {
+            return reply;
+        }
+        let list = self.list();
+        let note = format!("[Arguments adjusted: {}.]", list.join("; "));
+        let block = Members::new().with("type", "text").with("text", note.as_str()).to_json();
+        let blocks: Vec<Json> = reply.list("content").into_iter().chain([block]).collect();
+        reply.set("content", Json::array(&blocks));
+        let meta = reply.object("_meta").with(META, Json::of(&list));
+        reply.with("_meta", meta)
+    }
+}
+
+/// Changes arguments so that they may fit the schema. Names are only translated for tools of the hub itself.
+pub fn coerce(arguments: &mut Value, schema: &Value, vouched: bool) -> Result<Changes, ToolError> {
+    let mut walk = Walk { vouched, changes: Changes::default() };
+    walk.value(arguments, schema, &At::Root)?;
+    Ok(walk.changes)
+}
+
+/// Where a value is.
+enum At<'a> {
+    Root,
+    Member(&'a At<'a>, &'a str),
+    Item(&'a At<'a>, usize),
+}
+
+impl fmt::Display for At<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            At::Root => Ok(()),
+            At::Member(At::Root, name) => f.write_str(name),
+            At::Member(up, name) => write!(f, "{up}/{name}"),
+            At::Item(up, number) => write!(f, "{up}/{number}"),
+        }
+    }
+}
+
+struct Walk {
+    vouched: bool,
+    changes: Changes,
+}
+
+impl Walk {
+    fn value(&mut self, value: &mut Value, schema: &Value, at: &At<'_>) -> Result<(), ToolError> {
+        let Some(wanted) = only_type(schema) else { return Ok(()) };
+        if !is_of(value, wanted) {
+            let Some((read, how)) = read_as(value, wanted, schema) else { return Ok(()) };
+            *value = read;
+            self.changes.add(&format!("`{at}` read as {how}"));
+        }
+        match value {
+            Value::Object(members) => self.object(members, schema, at),
+            Value::Array(items) => {
+                let Some(of) = schema.get("items") else { return Ok(()) };
+                items
+                    .iter_mut()
+                    .enumerate()
+                    .try_for_each(|(number, item)| self.value(item, of, &At::Item(at, number)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn object(
+        &mut self,
+        members: &mut Map<String, Value>,
+        schema: &Value,
+        at: &At<'_>,
+    ) -> Result<(), ToolError> {
+        if self.vouched && schema.get("additionalProperties") == Some(&Value::Bool(false)) {
+            self.rename(members, schema)?;
+            self.fold(members, schema);
+        }
+        let others = schema.get("additionalProperties").filter(|others| others.is_object());
+        for (name, value) in members.iter_mut() {
+            if let Some(of) = property(schema, name).or(others) {
+                self.value(value, of, &At::Member(at, name))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives parameters that go by another name their own.
+    fn rename(&mut self, members: &mut Map<String, Value>, schema: &Value) -> Result<(), ToolError> {
+        for (alias, name) in ALIASES {
+            if !members.contains_key(alias) || !is_alias(schema, alias, name) {
+                continue;
+            }
+            if members.contains_key(name) {
+                return Err(ToolError::invalid(format!("`{alias}` and `{name}` are the same parameter."))
+                    .hint(format!("Give `{name}` only.")));
+            }
+            if let Some(value) = members.shift_remove(alias) {
+                members.insert(name.to_owned(), value);
+                self.changes.add(&format!("`{alias}` read as `{name}`"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts parameters that belong into an item of the one list that is missing there.
+    fn fold(&mut self, members: &mut Map<String, Value>, schema: &Value) {
+        let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+        let missing = required.filter_map(Value::as_str).filter(|name| !members.contains_key(*name));
+        let Ok([list]) = <[&str; 1]>::try_from(missing.collect::<Vec<_>>()) else { return };
+        let Some(of) = property(schema, list).filter(|of| only_type(of) == Some("array")) else { return };
+        let Some(item) = of.get("items").filter(|item| only_type(item) == Some("object")) else { return };
+        let unknown: Vec<String> =
+            members.keys().filter(|name| property(schema, name).is_none()).cloned().collect();
+        if unknown.is_empty() || !unknown.iter().all(|name| takes(item, name)) {
+            return;
+        }
+        let one: Map<String, Value> =
+            unknown.iter().filter_map(|name| members.shift_remove_entry(name)).collect();
+        members.insert(list.to_owned(), Value::Array(vec![Value::Object(one)]));
+        self.changes.add(&format!("`{}` read as one item of `{list}`", unknown.join("`, `")));
+    }
+}
+
+fn property<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
+    schema.get("properties")?.get(name)
+}
+
+fn is_alias(schema: &Value, alias: &str, name: &str) -> bool {
+    property(schema, name).is_some() && property(schema, alias).is_none()
+}
+
+/// Whether the schema has a parameter of this name, or of one that it is an alias for.
+fn takes(schema: &Value, name: &str) -> bool {
+    property(schema, name).is_some()
+        || ALIASES.iter().any(|(alias, own)| *alias == name && is_alias(schema, alias, own))
+}
+
+/// The one type that the schema accepts, null aside. What stands beside `type` can only accept less.
+fn only_type(schema: &Value) -> Option<&str> {
+    if schema.get("$ref").is_some() {
+        return None;
+    }
+    match schema.get("type")? {
+        Value::String(only) => Some(only),
+        Value::Array(types) => {
+            let mut types = types.iter().filter_map(Value::as_str).filter(|name| *name != "null");
+            types.next().filter(|_| types.next().is_none())
+        }
+        _ => None,
+    }
+}
+
+fn is_of(value: &Value, wanted: &str) -> bool {
+    match value {
+        Value::Null => wanted == "null",
+        Value::Bool(_) => wanted == "boolean",
+        Value::Number(number) => wanted == "number" || (wanted == "integer" && !is_fraction(number)),
+        Value::String(_) => wanted == "string",
+        Value::Array(_) => wanted == "array",
+        Value::Object(_) => wanted == "object",
+    }
+}
+
+fn is_fraction(number: &serde_json::Number) -> bool {
+    number.as_f64().is_some_and(|number| number.fract() != 0.0)
+}
+
+/// The value as the wanted type, and how it was read. Nothing when it cannot be read so.
+fn read_as(value: &Value, wanted: &str, schema: &Value) -> Option<(Value, &'static str)> {
+    let text = value.as_str();
+    match wanted {
+        "integer" => {
+            number(text?).filter(|number| number.is_i64() || number.is_u64()).map(|it| (it, "an integer"))
+        }
+        "number" => number(text?).map(|number| (number, "a number")),
+        "boolean" => {
+            let word = text?;
+            let yes = word.eq_ignore_ascii_case("true");
+            (yes || word.eq_ignore_ascii_case("false")).then_some((Value::Bool(yes), "a boolean"))
+        }
+        "object" => parsed(text?, '{').map(|object| (object, "a JSON object")),
+        "array" => match text {
+            Some(text) if text.trim_start().starts_with('[') => {
+                parsed(text, '[').map(|array| (array, "a JSON array"))
+            }
+            _ => {
+                let of = only_type(schema.get("items")?)?;
+                let fits = !value.is_null() && is_of(value, of);
+                fits.then(|| (Value::Array(vec![value.clone()]), "a list of one"))
+            }
+        },
+        _ => None,
+    }
+}
+
+fn number(text: &str) -> Option<Value> {
+    let plain = text.len() <= MAX_NUMBER && text.starts_with(|c: char| c == '-' || c.is_ascii_digit());
+    let number: Value = plain.then(|| serde_json::from_str(text).ok()).flatten()?;
+    // What came with blanks around it is no number.
+    (number.is_number() && !text.ends_with(char::is_whitespace)).then_some(number)
+}
+
+/// JSON in a text, after the same strict check as the message that it came in.
+fn parsed(text: &str, first: char) -> Option<Value> {
+    if !text.trim_start().starts_with(first) {
+        return None;
+    }
+    Json::parse(text.to_owned()).ok()?.to().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn schema() -> Value {
+        json!({
+            "type": "object",
+            "additionalProperties": false,
+            "required": ["path"],
+            "properties": {
+                "path": {"type": "string"},
+                "count": {"type": "integer"},
+                "share": {"type": "number"},
+                "deep": {"type": "boolean"},
+                "tags": {"type": "array", "items": {"type": "string"}},
+                "lines": {"type": "array", "items": {"type": "integer"}},
+                "options": {"type": "object", "properties": {"count": {"type": "integer"}}},
+                "headers": {"type": "object", "additionalProperties": {"type": "integer"}},
+                "any": {"anyOf": [{"type": "string"}, {"type": "integer"}]},
+                "several": {"type": ["string", "integer"]},
+                "maybe": {"type": ["integer", "null"]},
+                "free": {},
+                "other": {"$ref": "#/properties/count", "type": "integer"},
+            },
+        })
+    }
+
+    fn coerced(mut arguments: Value) -> (Value, Vec<String>) {
+        let changes = coerce(&mut arguments, &schema(), true).unwrap();
+        (arguments, changes.list())
+    }
+
+    #[test]
+    fn what_has_one_reading_is_read_so() {
+        for (given, wanted, change) in [
+            (json!({"count": "5"}), json!({"count": 5}), "`count` read as an integer"),
+            (json!({"count": "-12"}), json!({"count": -12}), "`count` read as an integer"),
+            (json!({"maybe": "5"}), json!({"maybe": 5}), "`maybe` read as an integer"),
+            (json!({"share": "0.5"}), json!({"share": 0.5}), "`share` read as a number"),
+            (json!({"share": "5"}), json!({"share": 5}), "`share` read as a number"),
+            (json!({"deep": "true"}), json!({"deep": true}), "`deep` read as a boolean"),
+            (json!({"deep": "False"}), json!({"deep": false}), "`deep` read as a boolean"),
+            (json!({"tags": "a"}), json!({"tags": ["a"]}), "`tags` read as a list of one"),
+            (json!({"lines": 3}), json!({"lines": [3]}), "`lines` read as a list of one"),
+            (json!({"tags": "[\"a\", \"b\"]"}), json!({"tags": ["a", "b"]}), "`tags` read as a JSON array"),
+            (json!({"options": "{}"}), json!({"options": {}}), "`options` read as a JSON object"),
+            (
+                json!({"options": {"count": "5"}}),
+                json!({"options": {"count": 5}}),
+                "`options/count` read as an integer",
+            ),
+            (json!({"lines": [1, "2"]}), json!({"lines": [1, 2]}), "`lines/1` read as an integer"),
+            (json!({"headers": {"a": "1"}}), json!({"headers": {"a": 1}}), "`headers/a` read as an integer"),
+            (json!({"file_path": "a"}), json!({"path": "a"}), "`file_path` read as `path`"),
+        ] {
+            assert_eq!(coerced(given), (wanted, vec![change.to_owned()]));
+        }
+        let (both, changes) = coerced(json!({"options": "{\"count\": \"5\"}", "file_path": "x"}));
+        assert_eq!(both, json!({"options": {"count": 5}, "path": "x"}));
+        assert_eq!(changes.len(), 3);
+    }
+
+    #[test]
+    fn what_may_mean_something_else_stays() {
+        for given in [
+            json!({"path": "5"}),
+            json!({"any": "5", "several": "5", "free": "5", "other": "5"}),
+            json!({"count": "5.0"}),
+            json!({"count": "05"}),
+            json!({"count": "+5"}),
+            json!({"count": " 5"}),
+            json!({"count": "5\n"}),
+            json!({"count": "1e3"}),
+            json!({"count": "99999999999999999999999"}),
+            json!({"count": ""}),
+            json!({"count": true}),
+            json!({"count": [5]}),
+            json!({"share": "NaN"}),
+            json!({"share": "1e999"}),
+            json!({"deep": 1}),
+            json!({"deep": "yes"}),
+            json!({"tags": 5}),
+            json!({"tags": null}),
+            json!({"lines": "5"}),
+            json!({"tags": "[a"}),
+            json!({"options": "{\"count\": 1, \"count\": 2}"}),
+            json!({"options": "[]"}),
+            json!({"options": ["{}"]}),
+            json!({"command": "x"}),
+            json!({"cmd": "x"}),
+        ] {
+            assert_eq!(coerced(given.clone()), (given, Vec::new()));
+        }
+    }
+
+    #[test]
+    fn names_are_translated_only_where_the_tool_is_ours_and_takes_nothing_else() {
+        let mut arguments = json!({"file_path": "a", "count": "1"});
+        coerce(&mut arguments, &schema(), false).unwrap();
+        assert_eq!(arguments, json!({"file_path": "a", "count": 1}));
+
+        let open = json!({"type": "object", "properties": {"path": {"type": "string"}}});
+        let mut arguments = json!({"file_path": "a"});
+        assert!(coerce(&mut arguments, &open, true).unwrap().is_empty());
+
+        let mut both = json!({"file_path": "a", "path": "b"});
+        let error = coerce(&mut both, &schema(), true).unwrap_err();
+        assert_eq!(error.message, "`file_path` and `path` are the same parameter.");
+    }
+
+    #[test]
+    fn parameters_of_an_item_become_the_item() {
+        let edit = json!({"type": "object", "additionalProperties": false, "properties": {"old_text": {"type": "string"}, "new_text": {"type": "string"}, "replace_all": {"type": "boolean"}}});
+        let schema = json!({
+            "type": "object", "additionalProperties": false, "required": ["path", "edits"],
+            "properties": {"path": {"type": "string"}, "edits": {"type": "array", "items": edit}},
+        });
+        let mut arguments =
+            json!({"file_path": "a", "old_string": "x", "new_string": "y", "replace_all": "true"});
+        coerce(&mut arguments, &schema, true).unwrap();
+        assert_eq!(
+            arguments,
+            json!({"path": "a", "edits": [{"old_text": "x", "new_text": "y", "replace_all": true}]})
+        );
+        for given in [json!({"path": "a", "old_text": "x", "odd": 1}), json!({"old_text": "x"})] {
+            let mut arguments = given.clone();
+            coerce(&mut arguments, &schema, true).unwrap();
+            assert_eq!(arguments, given);
+        }
+    }
+
+    #[test]
+    fn a_note_is_short_whatever_was_changed() {
+        let many: Vec<String> = (0..5_000).map(|n| n.to_string()).collect();
+        let mut arguments = json!({"lines": many});
+        let changes = coerce(&mut arguments, &schema(), true).unwrap();
+        let reply = changes.note(Members::new().with("content", Json::array([])));
+        assert!(reply.size() < 1_000, "{}", reply.size());
+        assert_eq!(reply.object("_meta").list("octoprox/coerced").len(), 5);
+        assert!(reply.to_json().as_str().contains("4996 more"), "{}", reply.to_json());
+    }
+}
