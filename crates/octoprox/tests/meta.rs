@@ -30,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Their examples name a result, a session or an API that only a real call makes, or need a hub around them. Their own
 /// tests run them.
-const WITHOUT_EXAMPLES: [&str; 11] = [
+const WITHOUT_EXAMPLES: [&str; 12] = [
     "openapi_call",
     "openapi_get_operation",
     "openapi_list_endpoints",
@@ -41,6 +41,7 @@ const WITHOUT_EXAMPLES: [&str; 11] = [
     "shell_stop",
     "shell_write",
     "workflow_run",
+    "workflow_runs",
     "workflow_validate",
 ];
 
