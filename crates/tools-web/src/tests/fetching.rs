@@ -238,6 +238,11 @@ async fn a_request_is_sent_as_it_was_asked_for() {
         (&missing["status_code"], &missing["body"], &missing["truncated"]),
         (&json!(404), &json!("<p>No"), &json!(true))
     );
+    let notice = missing["notice"].as_str().unwrap_or_default();
+    assert!(
+        notice.starts_with("The body is truncated after 5 of ") && notice.contains("max_bytes"),
+        "{missing}"
+    );
     let both =
         tools().call("http_request", json!({"method": "POST", "url": url, "json": 1, "data": "x"})).await;
     assert_eq!(both.unwrap_err().kind, Kind::Invalid);
