@@ -89,6 +89,7 @@ impl View {
         for stock in shown {
             view.take(stock, &mut taken);
         }
+        view.add_short_names();
         for kind in ListKind::ALL {
             let rendered = view.list(kind).iter().map(|entry| entry.definition().to_json()).collect();
             view.rendered.insert(kind, rendered);
@@ -160,6 +161,27 @@ impl View {
             self.names.entry((kind, alias)).or_insert_with(|| entry.clone());
         }
         self.lists.entry(kind).or_default().push(entry);
+    }
+
+    /// A server that puts its own name in front of its tools' names is called without it, too: `notion:search` and
+    /// `notion__search` for its `notion-search`. What has such a name already keeps it.
+    fn add_short_names(&mut self) {
+        for kind in [ListKind::Tools, ListKind::Prompts] {
+            let entries = self.lists.get(&kind).into_iter().flatten().filter(|entry| entry.recast.is_none());
+            let short = entries.filter_map(|entry| {
+                let server = entry.item.source.name();
+                let rest = entry.item.key.strip_prefix(server).filter(|_| !entry.item.source.is_native())?;
+                let rest = rest.strip_prefix(['-', '_', '.']).filter(|rest| !rest.is_empty())?;
+                Some(
+                    [format!("{server}:{rest}"), format!("{server}__{rest}")]
+                        .map(|name| (name, entry.clone())),
+                )
+            });
+            let short: Vec<(String, Entry)> = short.flatten().collect();
+            for (name, entry) in short {
+                self.names.entry((kind, name)).or_insert(entry);
+            }
+        }
     }
 
     /// Shows a tool in the profile's words; false when the profile has none for it.

@@ -320,6 +320,11 @@ fn workspace(settings: &Settings, guard: WorkspaceGuard, state: &Path) -> Worksp
     WorkspaceSpec {
         roots: first.into_iter().chain(named).collect(),
         protected: settings.files.protected.clone(),
+        profiles: crate::dialects::with_dialects(&settings.profiles)
+            .into_iter()
+            .filter(|(_, profile)| !profile.protect.is_empty())
+            .map(|(name, profile)| (name, profile.protect))
+            .collect(),
         hard_links: match settings.files.hard_links {
             HardLinks::Allow => fs::HardLinks::Allow,
             HardLinks::Refuse => fs::HardLinks::Refuse,

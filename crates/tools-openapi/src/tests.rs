@@ -133,6 +133,7 @@ async fn a_document_from_its_address_knows_where_its_api_is() {
     assert!(server.seen()[0].headers.get("authorization").is_none());
     let apis = bench.call("openapi_list_apis", json!({})).await.unwrap();
     assert_eq!(apis["apis"][0]["name"], "pets");
+    assert_eq!(apis["apis"][0]["base_url"], format!("{}/v1", server.url));
     assert!(!apis.to_string().contains("s3cret"));
 }
 
@@ -143,6 +144,7 @@ async fn operations_are_found_described_and_called() {
     let found =
         bench.call("openapi_list_endpoints", json!({"name": "pets", "filter": "add a pet"})).await.unwrap();
     assert_eq!(found["endpoints"][0]["signature"], "createPet(body: Pet)");
+    assert_eq!(found["endpoints"][0]["operation_id"], "createPet");
     let all =
         bench.call("openapi_list_endpoints", json!({"name": "pets", "limit": 2, "offset": 1})).await.unwrap();
     assert_eq!((all["total"].as_u64(), all["endpoints"].as_array().unwrap().len()), (Some(5), 2));

@@ -131,10 +131,10 @@ impl Fs<super::Write> {
 
     /// What is in a folder must be as protected under its new name as it was, or renaming twice would be a way around it.
     pub(super) fn keeps_protection(&self, old: &Spot, new: &Spot) -> Result<(), ToolError> {
-        let rules = self.workspace().protected();
+        let rules = self.workspace();
         walk(&old.folder, &old.leaf, &old.fail(), &mut |item| {
-            let before = rules.by(old.place.root(), &old.real.join(item.path));
-            let after = rules.by(new.place.root(), &new.real.join(item.path));
+            let before = rules.protects(old.place.root(), &old.real.join(item.path));
+            let after = rules.protects(new.place.root(), &new.real.join(item.path));
             match (before, after) {
                 // Wherever they went, the hub would no longer find them.
                 (Some(SETTINGS), _) => Err(protected(&old.place.join(item.path).told(), SETTINGS)),

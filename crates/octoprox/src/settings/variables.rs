@@ -33,6 +33,7 @@ const VARIABLES: &[(&str, &str, Form)] = &[
     ("OCTOPROX_PORT", "listen.port", Form::Count),
     ("OCTOPROX_ADMIN_HOST", "admin.host", Form::Text),
     ("OCTOPROX_ADMIN_PORT", "admin.port", Form::Count),
+    ("OCTOPROX_ALLOWED_HOSTS", "http.allowed_hosts", Form::List),
     ("OCTOPROX_CALL_TIMEOUT", "calls.timeout_seconds", Form::Count),
     ("OCTOPROX_NET_ALLOW", "net.allow", Form::List),
     ("OCTOPROX_SEARXNG_URL", "search.searxng_url", Form::Text),

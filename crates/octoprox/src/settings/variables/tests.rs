@@ -16,6 +16,12 @@ const SET: &[(&str, &str, &str, &str)] = &[
     ("OCTOPROX_PORT", "8000", "listen.port", r#"8000"#),
     ("OCTOPROX_ADMIN_HOST", "::1", "admin.host", r#""::1""#),
     ("OCTOPROX_ADMIN_PORT", "8001", "admin.port", r#"8001"#),
+    (
+        "OCTOPROX_ALLOWED_HOSTS",
+        "hub.example, tools-api:8001",
+        "http.allowed_hosts",
+        r#"["hub.example", "tools-api:8001"]"#,
+    ),
     ("MCP_PORT", " 8000", "listen.port", r#"8000"#),
     ("OCTOPROX_ENABLE_TIME", "off", "toolboxes.time", r#"false"#),
     ("OCTOPROX_ENABLE_SHELL", "YES", "toolboxes.shell", r#"true"#),
