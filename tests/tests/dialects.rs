@@ -164,6 +164,10 @@ async fn walk(url: &str, names: &[Value], base: &str) -> Result<Seen> {
         let wanted = promised["args"].as_object().unwrap();
         assert_eq!(own.len(), wanted.len(), "{url} {name}: {own:?}");
         assert!(wanted.keys().all(|key| own.contains(&key)), "{url} {name}: {own:?}");
+        for (outer, default) in promised["defaults"].as_object().into_iter().flatten() {
+            let shown = &entry["inputSchema"]["properties"][outer]["default"];
+            assert_eq!(shown, default, "{url} {name}: the default of {outer}");
+        }
         seen.listed += 1;
 
         let inner = arguments(name, tool, base);
@@ -201,5 +205,81 @@ async fn every_promised_name_is_listed_with_its_own_parameters_and_answers() -> 
     }
     println!("{listed} listed, {answered} answered");
     assert_eq!((listed, answered), (55, 55));
+    Ok(())
+}
+
+/// What a dialect answers.
+async fn ask(url: &str, tool: &str, arguments: Value) -> Result<Value> {
+    let turn = Modern::new(url, json!({}), silent).tool(tool, arguments).await?;
+    let result = turn.result()?;
+    anyhow::ensure!(result["isError"] != true, "{tool}: {}", result["content"]);
+    Ok(result["structuredContent"].clone())
+}
+
+#[tokio::test]
+async fn defaults_and_nested_names_are_those_of_the_dialect() -> Result<()> {
+    let home = Home::new(&settings("http://127.0.0.1:9"))?;
+    workspace(&home.workspace())?;
+    std::fs::write(home.workspace().join(".hidden"), "x")?;
+    let server = home.serve().await?;
+    let (ralph, codex, api) = (server.profile("ralph"), server.profile("codex"), server.profile("tools-api"));
+    let listed = ask(&ralph, "list_directory", json!({"path": "."})).await?;
+    assert!(!listed.to_string().contains(".hidden"), "{listed}");
+    let all = ask(&ralph, "list_directory", json!({"path": ".", "include_hidden": true})).await?;
+    assert!(all.to_string().contains(".hidden"), "{all}");
+    for edit in
+        [json!({"oldText": "text", "newText": "TEXT"}), json!({"old_text": "TEXT", "new_text": "words"})]
+    {
+        ask(&api, "edit_file", json!({"path": "one.txt", "edits": [edit]})).await?;
+    }
+    assert_eq!(std::fs::read_to_string(home.workspace().join("one.txt"))?, "words\n");
+    // What is generated is written nowhere in this dialect; what is secret in none.
+    for folder in ["dist", "site-packages", ".vscode"] {
+        std::fs::create_dir(home.workspace().join("repo").join(folder))?;
+    }
+    let protected =
+        ["repo/dist/x.js", "repo/site-packages/x.py", "a.pyc", "repo/.vscode/x.json", "repo/secrets.yaml"];
+    for path in protected {
+        let denied = ask(&api, "write_file", json!({"path": path, "content": "x"})).await.unwrap_err();
+        assert!(denied.to_string().contains("is protected"), "{path}: {denied}");
+    }
+    ask(&ralph, "write_file", json!({"path": "repo/dist/x.js", "content": "x"})).await?;
+    // The change is staged, and shown nevertheless.
+    git(&home.workspace().join("repo"), &["add", "."])?;
+    let diff = ask(&codex, "git_diff", json!({"repo_path": "repo"})).await?;
+    assert!(diff.to_string().contains("three"), "{diff}");
+    let pushed = ask(&ralph, "git_push", json!({"repository_path": "repo"})).await?;
+    assert!(pushed.to_string().contains("main"), "{pushed}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_gateways_dialect_has_the_browser_the_weather_and_the_servers() -> Result<()> {
+    let fixture = octo_tests::binaries::program("mcp-fixture")?;
+    let mut settings = settings("http://127.0.0.1:9");
+    settings["servers"] = json!({"fix": {"command": fixture, "args": ["stdio"]}});
+    let server = Home::new(&settings)?.serve().await?;
+    let client = Modern::new(&server.profile("gateway"), json!({}), silent);
+    let turn = client.once("tools/list", json!({})).await?;
+    let listed: Vec<&str> =
+        turn.result()?["tools"].as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str()).collect();
+    for name in [
+        "browser_eval",
+        "browser_navigate",
+        "browser_fetch",
+        "browser_search",
+        "weather_get",
+        "fix__fix_echo",
+    ] {
+        assert!(listed.contains(&name), "no {name} in {listed:?}");
+    }
+    for name in ["fs_read_text", "shell_exec", "browser_execute_js", "web_search"] {
+        assert!(!listed.contains(&name), "{name} in {listed:?}");
+    }
+    // The server's name stands in front of its tools' own names.
+    for name in ["fix:echo", "fix__echo", "fix__fix_echo", "fix:fix_echo"] {
+        let said = ask(&server.mcp(), name, json!({"text": "hello"})).await?;
+        assert_eq!(said["text"], "hello", "{name}");
+    }
     Ok(())
 }

@@ -56,3 +56,25 @@ async fn a_changed_playbook_is_seen_and_a_broken_one_is_told_with_its_line() -> 
     assert!(names.contains("\"second\"") && names.contains("\"code_review\""), "{names}");
     Ok(())
 }
+
+#[tokio::test]
+async fn playbooks_of_a_variable_are_loaded_with_their_tools() -> Result<()> {
+    let home = Home::new(&json!({}))?;
+    let folder = home.folder.path().join("playbooks/src");
+    std::fs::create_dir_all(&folder)?;
+    let text = "prompts:\n  create-notes:\n    description: Writes notes.\n    tags: [notes]\n    template: |\n      {{#if about}}About {{about}}{{else}}About anything{{/if}}\n    arguments:\n      about: {description: What., required: false}\ntools:\n  say-hello:\n    description: Says hello to somebody by name.\n    execution:\n      command: echo hello <<name>>\n    args:\n      name: {description: Who., required: true}\n";
+    std::fs::write(folder.join("config.yaml"), text)?;
+    std::fs::write(
+        folder.join("more.json"),
+        r#"{"prompts": {"more": {"description": "More.", "template": "More."}}}"#,
+    )?;
+    let mut process = home.command(&["prompts", "--json"])?;
+    process.env("PLAYBOOKS_PATH", home.folder.path().join("playbooks"));
+    let listed = String::from_utf8(process.output().await?.stdout)?;
+    assert!(listed.contains("create-notes") && listed.contains("\"more\""), "{listed}");
+    let mut process = home.command(&["tools", "--json", "--all"])?;
+    process.env("PLAYBOOKS_PATH", home.folder.path().join("playbooks"));
+    let listed = String::from_utf8(process.output().await?.stdout)?;
+    assert!(listed.contains("say-hello"), "no declared tool");
+    Ok(())
+}

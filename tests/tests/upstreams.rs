@@ -13,6 +13,7 @@ use anyhow::{Context, Result};
 use octo_tests::binaries::program;
 use octo_tests::eventually;
 use octo_tests::fixture::Fixture;
+use octo_tests::http::Http;
 use octo_tests::hub::{Home, Server};
 use octo_tests::mcp::{Legacy, Modern, friendly, silent};
 use octo_tests::stdio::Pipes;
@@ -284,5 +285,56 @@ async fn a_very_large_result_is_kept_whole_and_read_in_parts() -> Result<()> {
     let read = &turn.result()?["structuredContent"];
     assert_eq!(read["text"].as_str().map(str::len), Some(10), "{read}");
     assert!(read.get("next").is_none());
+    Ok(())
+}
+
+/// What a call of a tool that is not there is told, over REST and in both eras of MCP.
+async fn told(server: &Server, tool: &str) -> Result<Vec<String>> {
+    let rest = async {
+        let url = format!("{}/tools/{tool}", server.base);
+        Http::default().post(&url, &[], &json!({})).await
+    };
+    let legacy = async {
+        let client = Legacy::connect(&server.mcp(), json!({}), silent).await?;
+        client.tool(tool, json!({})).await
+    };
+    let modern = async { Modern::new(&server.mcp(), json!({}), silent).tool(tool, json!({})).await };
+    let (rest, legacy, modern) = tokio::try_join!(rest, legacy, modern)?;
+    let mut hints = vec![rest.json().await?["error"]["hint"].as_str().unwrap_or_default().to_owned()];
+    for turn in [legacy, modern] {
+        let error = &turn.answer["error"];
+        let (message, hint) = (error["message"].as_str(), error["data"]["hint"].as_str());
+        let (message, hint) = (message.unwrap_or_default(), hint.unwrap_or_default());
+        assert_eq!(error["code"], -32602, "{}", turn.answer);
+        assert!(message.starts_with("There is no tool") && message.ends_with(hint), "{}", turn.answer);
+        hints.push(hint.to_owned());
+    }
+    Ok(hints)
+}
+
+#[tokio::test]
+async fn an_agent_is_told_why_a_tool_is_not_there() -> Result<()> {
+    let home = Home::new(&json!({"servers": {
+        "sentry": {"url": "http://127.0.0.1:9/mcp"},
+        "slow": fixture(&["--hang-list"])?,
+        "hubmcp": {"url": "http://127.0.0.1:9/mcp", "headers": {"Authorization": "Bearer ${GITHUB_MCP_TOKEN}"}},
+    }}))?;
+    let server = home.serve().await?;
+    let rows = [
+        ("tme_now", "Did you mean `time_now`?"),
+        ("sentry__whoami", "The server `sentry` is down: "),
+        ("slow__list", "The server `slow` is still starting. Try again in a few seconds."),
+        (
+            "hubmcp__search",
+            "The server `hubmcp` is not connected: set GITHUB_MCP_TOKEN where octoprox is started.",
+        ),
+    ];
+    // Each waits for the server that is still starting, so all of them wait at once.
+    let hints = futures_util::future::try_join_all(rows.map(|(tool, _)| told(&server, tool))).await?;
+    for ((tool, wanted), hints) in rows.iter().zip(hints) {
+        for hint in hints {
+            assert!(hint.starts_with(wanted), "{tool}: {hint}");
+        }
+    }
     Ok(())
 }

@@ -6,6 +6,7 @@ mod expr;
 mod plan;
 mod problem;
 mod run;
+mod runs;
 mod shape;
 mod source;
 #[cfg(test)]
@@ -18,12 +19,13 @@ pub use engine::Flows;
 use octo_toolkit::Toolbox;
 pub use shape::SCHEMA;
 
-/// The tools that check and run workflows.
+/// The tools that check, run and list workflows.
 pub fn toolbox() -> Toolbox {
     Toolbox::new(
         "workflow",
         "Workflows: steps that call tools, checked before they run and gone on with after a crash.",
     )
     .with(run::Run)
+    .with(runs::ListRuns)
     .with(validate::Validate)
 }

@@ -1,6 +1,7 @@
 //! `workflow_run`.
 
 use crate::engine::{Asker, Flows, Further, Going, Live, Progress};
+use crate::runs::{self, RunSummary, Wanted};
 use crate::told::{self, Failed, Status, StepTold};
 use crate::validate::read;
 use octo_hub::KeptRun;
@@ -14,11 +15,13 @@ use std::time::{Duration, Instant};
 
 /// How long before the call's end a run that is still under way is answered for, at most.
 const MARGIN: Duration = Duration::from_secs(2);
+/// Interrupted runs that a reply names, at most.
+const MAX_NAMED: usize = 5;
 /// How often a run of another process is looked at.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Runs a workflow file: each step is a tool call of your own, kept as it finishes. Answers when it has ended, or with
-/// status running before time is up; then ask again with run_id. Prefer workflow_validate to only check it.
+/// status running before time is up; then ask again with run_id. Prefer workflow_validate to only check it, and workflow_runs to find a run that was interrupted.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -57,6 +60,9 @@ pub struct Output {
     /// The folder with its trace and the outputs of its steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     artifacts: Option<String>,
+    /// Earlier runs of the same file that were interrupted; give the run_id of one to resume it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    interrupted_runs: Vec<RunSummary>,
     /// What was left undone beside the steps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
@@ -87,6 +93,11 @@ impl Tool for Run {
         let asker = Asker::of(cx)?;
         let further = Further { redo: input.redo, skip: input.skip, resume: input.resume };
         let path = input.path.as_str().to_owned();
+        let wanted = Wanted { path: Some(path.as_str()), status: Some(Status::Interrupted) };
+        let interrupted = match input.run_id {
+            None => runs::list(&flows, &cx.caller, &wanted, MAX_NAMED).await?,
+            Some(_) => Vec::new(),
+        };
         let (id, going) = match input.run_id {
             None => {
                 alone(&further)?;
@@ -110,7 +121,7 @@ impl Tool for Run {
             Going::Here(live) => wait(&live, cx).await?,
             Going::Elsewhere => wait_elsewhere(&flows, &id, cx).await?,
         };
-        Ok(told(flows.look(&cx.caller, &id).await?, warnings))
+        Ok(told(flows.look(&cx.caller, &id).await?, interrupted, warnings))
     }
 }
 
@@ -185,7 +196,7 @@ async fn wait_elsewhere(flows: &Flows, id: &str, cx: &Cx) -> Result<Vec<String>,
     Ok(Vec::new())
 }
 
-fn told(run: KeptRun, warnings: Vec<String>) -> Output {
+fn told(run: KeptRun, interrupted_runs: Vec<RunSummary>, warnings: Vec<String>) -> Output {
     let over = !run.held || run.status != octo_hub::RunStatus::Running;
     let artifacts = (over && warnings.is_empty()).then(|| crate::engine::folder(&run.id));
     Output {
@@ -195,6 +206,7 @@ fn told(run: KeptRun, warnings: Vec<String>) -> Output {
         error: told::failed(&run),
         run_id: run.id,
         artifacts,
+        interrupted_runs,
         warnings,
     }
 }

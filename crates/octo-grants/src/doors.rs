@@ -35,6 +35,12 @@ pub trait Grant: Send + Sized + 'static {
     fn for_caller(self, _: &Caller) -> Self {
         self
     }
+
+    /// The same for calls at one profile, for grants that a profile narrows.
+    #[must_use]
+    fn for_profile(self, _: &str) -> Self {
+        self
+    }
 }
 
 impl Grant for () {
@@ -63,6 +69,10 @@ impl<A: Grant, B: Grant, C: Grant> Grant for (A, B, C) {
     fn for_caller(self, caller: &Caller) -> Self {
         (self.0.for_caller(caller), self.1.for_caller(caller), self.2.for_caller(caller))
     }
+
+    fn for_profile(self, profile: &str) -> Self {
+        (self.0.for_profile(profile), self.1.for_profile(profile), self.2.for_profile(profile))
+    }
 }
 
 impl<A: Grant, B: Grant> Grant for (A, B) {
@@ -72,5 +82,9 @@ impl<A: Grant, B: Grant> Grant for (A, B) {
 
     fn for_caller(self, caller: &Caller) -> Self {
         (self.0.for_caller(caller), self.1.for_caller(caller))
+    }
+
+    fn for_profile(self, profile: &str) -> Self {
+        (self.0.for_profile(profile), self.1.for_profile(profile))
     }
 }

@@ -21,7 +21,7 @@ const SETTLE: Duration = Duration::from_millis(100);
 /// Finds what no notice tells of: a folder that was not there yet, a file system without notices.
 const RECHECK: Duration = Duration::from_secs(2);
 
-/// One YAML file, or a path that cannot be read and why.
+/// One YAML or JSON file, or a path that cannot be read and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leaf {
     pub path: PathBuf,
@@ -99,7 +99,7 @@ impl Folders {
         self
     }
 
-    /// Every YAML file, folder by folder, by path within one.
+    /// Every YAML and JSON file, folder by folder, by path within one.
     pub fn read(&self) -> Vec<Leaf> {
         let mut leaves = Vec::new();
         for path in &self.paths {
@@ -176,11 +176,16 @@ fn collect(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::io::Re
         }
         if kind.is_dir() && depth > 0 {
             collect(&path, depth - 1, found)?;
-        } else if is_yaml(&path) && path.is_file() {
+        } else if (is_yaml(&path) || is_json(&path)) && path.is_file() {
             found.push(path);
         }
     }
     Ok(())
+}
+
+/// JSON is YAML, too. Unlike YAML it is written by many programs, so what is no playbook is for the reader to leave out.
+fn is_json(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "json")
 }
 
 fn is_yaml(path: &Path) -> bool {
@@ -312,13 +317,13 @@ mod tests {
         fs::create_dir_all(at("one/deep")).unwrap();
         fs::create_dir_all(at("one/.git")).unwrap();
         for name in
-            ["one/b.yaml", "one/a.yml", "one/deep/c.yaml", "one/.git/d.yaml", "one/.e.yaml", "one/f.txt"]
+            ["one/b.yaml", "one/a.yml", "one/deep/c.json", "one/.git/d.yaml", "one/.e.yaml", "one/f.txt"]
         {
             fs::write(at(name), "x: 1").unwrap();
         }
         fs::write(at("single.yaml"), b"\xff\xfe").unwrap();
         let leaves = Folders::new(vec![at("one"), at("single.yaml"), at("none")]).read();
-        assert_eq!(names(&leaves), ["a.yml", "b.yaml", "c.yaml", "single.yaml", "none"]);
+        assert_eq!(names(&leaves), ["a.yml", "b.yaml", "c.json", "single.yaml", "none"]);
         assert_eq!(leaves[0].content.as_deref(), Ok("x: 1"));
         assert!(leaves[3].content.is_err() && leaves[4].content.is_err());
     }

@@ -82,4 +82,8 @@ impl<M: 'static> Grant for Fs<M> {
     fn for_caller(self, caller: &Caller) -> Self {
         Self::new(self.workspace.for_caller(caller))
     }
+
+    fn for_profile(self, profile: &str) -> Self {
+        Self::new(self.workspace.for_profile(profile))
+    }
 }

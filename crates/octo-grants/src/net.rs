@@ -13,6 +13,7 @@ mod named;
 mod queue;
 mod redirect;
 mod resolve;
+mod robots;
 mod text;
 
 pub(crate) use dial::Dialler;
@@ -28,6 +29,7 @@ use named::Named;
 use octo_model::ToolError;
 use queue::Queue;
 use resolve::System;
+use robots::Robots;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -45,14 +47,25 @@ pub struct NetSpec {
     pub user_agent: String,
     /// Requests to one host at the same time.
     pub per_host: usize,
+    /// The shortest time between the starts of two requests to one host; zero for none.
+    pub pause: Duration,
+    /// Whether [`Net::may_fetch`] asks for a site's robots.txt.
+    pub robots: bool,
 }
 
-const USER_AGENT: &str = concat!("octoprox/", env!("CARGO_PKG_VERSION"));
+/// What sites are told of this program.
+pub const USER_AGENT: &str = concat!("octoprox/", env!("CARGO_PKG_VERSION"));
 const PER_HOST: usize = 6;
 
 impl Default for NetSpec {
     fn default() -> Self {
-        Self { allow: Vec::new(), user_agent: USER_AGENT.to_owned(), per_host: PER_HOST }
+        Self {
+            allow: Vec::new(),
+            user_agent: USER_AGENT.to_owned(),
+            per_host: PER_HOST,
+            pause: Duration::ZERO,
+            robots: false,
+        }
     }
 }
 
@@ -66,6 +79,8 @@ struct Way {
     dialler: Dialler,
     client: OnceCell<errand::Client>,
     queue: Queue,
+    /// Where robots.txt is respected.
+    robots: Option<Robots>,
 }
 
 /// One request.
@@ -123,8 +138,9 @@ impl Net {
         let user_agent = HeaderValue::from_str(&spec.user_agent)
             .map_err(|_| ToolError::invalid("The user agent has characters that cannot be sent."))?;
         let dialler = Dialler::public(allow.clone(), resolver);
-        let queue = Queue::new(spec.per_host);
-        Ok(Self(Arc::new(Way { allow, user_agent, dialler, client: OnceCell::new(), queue })))
+        let queue = Queue::new(spec.per_host).paced(spec.pause);
+        let robots = spec.robots.then(Robots::default);
+        Ok(Self(Arc::new(Way { allow, user_agent, dialler, client: OnceCell::new(), queue, robots })))
     }
 
     /// The way to one server that the operator has named, and to no other. A literal address is that address, `localhost` is
@@ -142,6 +158,7 @@ impl Net {
             dialler: way.dialler.to(named),
             client: OnceCell::new(),
             queue: Queue::new(way.queue.at_once()),
+            robots: None,
         })))
     }
 
@@ -194,7 +211,7 @@ impl Default for Net {
         let dialler = Dialler::public(allow.clone(), Arc::new(System::default()));
         let user_agent = HeaderValue::from_static(USER_AGENT);
         let queue = Queue::new(PER_HOST);
-        Self(Arc::new(Way { allow, user_agent, dialler, client: OnceCell::new(), queue }))
+        Self(Arc::new(Way { allow, user_agent, dialler, client: OnceCell::new(), queue, robots: None }))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Tools that the operator declares in YAML: a command line or an HTTP request with typed parameters.
 
 mod command;
+mod execution;
 mod parameters;
 mod request;
 #[cfg(test)]
@@ -90,7 +91,7 @@ struct Tools {
 /// one may allow what its operator is about to forbid.
 fn stock(leaves: &[Leaf], reserved: &BTreeSet<String>) -> Tools {
     let mut tools = Tools { all: BTreeMap::new(), problems: Vec::new() };
-    for leaf in leaves {
+    for leaf in leaves.iter().filter(|leaf| playbook::is_playbook(leaf)) {
         let file = leaf.path.display().to_string();
         let read = match &leaf.content {
             Ok(text) => playbook::read::<written::File>(&file, text),

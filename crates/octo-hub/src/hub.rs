@@ -1,5 +1,6 @@
 //! The hub itself: its parts, put together once.
 
+use crate::absent::AbsentServers;
 use crate::cache::{Answers, CacheRule};
 use crate::call::Request;
 use crate::catalogue::{Catalogue, Change};
@@ -17,6 +18,7 @@ use crate::view::View;
 use crate::watches::Watches;
 use octo_model::{Caller, Json, Members, Op, ToolError};
 use octo_toolkit::{Lists, Source, State};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::broadcast;
@@ -41,6 +43,7 @@ pub struct Parts {
 
 pub struct Hub {
     catalogue: Arc<Catalogue>,
+    absent: AbsentServers,
     pub(crate) policy: Policy,
     pub(crate) limits: Limits,
     pub(crate) answers: Answers,
@@ -61,6 +64,7 @@ impl Hub {
         catalogue.follow();
         let hub = Arc::new(Self {
             catalogue,
+            absent: AbsentServers::default(),
             policy: Policy::new(&parts.policy)?,
             limits: Limits::new(&parts.limits)?,
             answers: Answers::new(&parts.cache)?,
@@ -111,6 +115,11 @@ impl Hub {
         self.catalogue.remove(name)
     }
 
+    /// Servers of the settings that are not connected, each with what the operator can do about it.
+    pub fn set_absent_servers(&self, servers: BTreeMap<String, String>) {
+        self.absent.set(servers);
+    }
+
     /// The entry a request asks for. What is still starting is waited for.
     pub(crate) async fn find(&self, request: &Request) -> Result<Entry, ToolError> {
         let view = self.view(&request.profile)?;
@@ -127,7 +136,7 @@ impl Hub {
 
     /// Why a name leads nowhere, told without naming what the caller may not use.
     pub fn missing(&self, view: &View, caller: &Caller, op: &Op) -> ToolError {
-        view.missing(op, |entry| self.policy.decide(caller, entry).is_ok())
+        view.missing(op, &self.absent.get(), |entry| self.policy.decide(caller, entry).is_ok())
     }
 
     /// A tool as this caller may call it at this profile, or why not.

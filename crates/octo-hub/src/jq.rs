@@ -21,6 +21,9 @@ const MAX_RUNS_PER_CALLER: usize = 1;
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Of an error that holds what an expression was applied to.
 const MAX_ERROR: usize = 300;
+/// Top-level keys that an error names.
+const MAX_KEYS: usize = 20;
+const MAX_KEY: usize = 30;
 
 /// Lets a few expressions run at a time, each caller's in turn.
 pub struct JqQueue {
@@ -71,11 +74,12 @@ pub fn evaluate(program: &str, input: &[u8], limit: usize) -> Result<String, Str
         .with_funs(jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs()))
         .compile(modules)
         .map_err(|errors| format!("the expression cannot be used: {}", undefined(&errors)))?;
+    let keys = top_level_keys(&input);
     let ctx = Ctx::<data::JustLut<Val>>::new(&filter.lut, Vars::new([]));
     let mut text = String::new();
     for output in filter.id.run((ctx, input)).map(unwrap_valr) {
-        let output =
-            output.map_err(|error| format!("the expression failed: {}", shortened(&error.to_string())))?;
+        let output = output
+            .map_err(|error| format!("the expression failed: {}{keys}", shortened(&error.to_string())))?;
         text.push_str(&output.to_string());
         text.push('\n');
         if text.len() > limit {
@@ -83,6 +87,21 @@ pub fn evaluate(program: &str, input: &[u8], limit: usize) -> Result<String, Str
         }
     }
     Ok(text)
+}
+
+/// What the input has to offer, for an error: most expressions fail because a key is somewhere else.
+fn top_level_keys(input: &Val) -> String {
+    let Val::Obj(members) = input else { return String::new() };
+    let name = |key: &Val| key.to_string().trim_matches('"').chars().take(MAX_KEY).collect::<String>();
+    let mut names: Vec<String> =
+        members.keys().take(MAX_KEYS).map(|key| format!("`{}`", name(key))).collect();
+    if members.len() > MAX_KEYS {
+        names.push("…".to_owned());
+    }
+    match names.is_empty() {
+        true => String::new(),
+        false => format!(". The top-level keys are {}", names.join(", ")),
+    }
 }
 
 fn shortened(text: &str) -> String {
@@ -143,6 +162,7 @@ mod tests {
             (". as [$a | 1", "1", "was expected"),
             ("fromjson", long.as_str(), "the expression failed: "),
             (".a", long.as_str(), "the expression failed: "),
+            (".items[]", r#"{"json":{"items":[]},"status":200}"#, "The top-level keys are `json`, `status`"),
         ] {
             let error = evaluate(program, input.as_bytes(), 100).unwrap_err();
             assert!(error.contains(wanted) && !error.contains("Error"), "{program}: {error}");

@@ -1,5 +1,6 @@
 //! The hub: one catalogue, one call path, the same for every face and every target.
 
+mod absent;
 mod audit;
 mod bound;
 mod cache;

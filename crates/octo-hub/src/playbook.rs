@@ -46,6 +46,17 @@ pub fn read<T: DeserializeOwned + Default>(file: &str, text: &str) -> Result<T, 
     })
 }
 
+/// Whether a file of a folder is meant to be read here: JSON that has neither prompts nor tools is somebody else's.
+pub(crate) fn is_playbook(leaf: &Leaf) -> bool {
+    let (true, Ok(text)) = (leaf.path.extension().is_some_and(|end| end == "json"), &leaf.content) else {
+        return true;
+    };
+    match serde_json::from_str::<serde_json::Value>(text) {
+        Ok(value) => value.get("prompts").is_some() || value.get("tools").is_some(),
+        Err(_) => true,
+    }
+}
+
 /// A mapping in the order in which it was written.
 #[derive(Debug, Clone)]
 pub(crate) struct Ordered<T>(pub Vec<(String, T)>);

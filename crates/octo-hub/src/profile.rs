@@ -19,6 +19,9 @@ pub struct ProfileSettings {
     pub tools: Vec<String>,
     /// List upstream tools under their own names, without the server's in front.
     pub without_prefix: bool,
+    /// Patterns as in `files.protected` that are not written through this profile besides; `@generated` is the set of what
+    /// builds and editors make.
+    pub protect: Vec<String>,
     /// Tools in other words: for each name, which tool it is and what its parameters are called. Such a tool is not listed
     /// under its own name.
     #[serde(rename = "as")]

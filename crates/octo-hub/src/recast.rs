@@ -60,6 +60,10 @@ pub struct Translated {
     pub default: Option<Value>,
     /// The tool's value for each of its values.
     pub values: BTreeMap<String, Value>,
+    /// The value that means the same as leaving it out.
+    pub omit: Option<Value>,
+    /// For a list of objects: the tool's name of each member that has another one here. Both are accepted.
+    pub fields: BTreeMap<String, String>,
     /// Members of the reply that are emptied, for each value that asks for it.
     pub empties: BTreeMap<String, Vec<String>>,
 }
@@ -156,8 +160,10 @@ impl Recast {
             let Some(value) = outer.remove(&one.outer).or_else(|| one.how.default.clone()) else { continue };
             let word = word(&value);
             emptied.extend(one.how.empties.get(&word).cloned().unwrap_or_default());
-            if let Some(to) = &one.how.to {
-                inner.insert(to.clone(), one.how.values.get(&word).cloned().unwrap_or(value));
+            if let Some(to) = one.how.to.as_ref().filter(|_| one.how.omit.as_ref() != Some(&value)) {
+                let mut value = one.how.values.get(&word).cloned().unwrap_or(value);
+                renamed(&mut value, &one.how.fields);
+                inner.insert(to.clone(), value);
             }
         }
         let hidden = |name: &String| self.closed || self.known.contains(name);
@@ -233,6 +239,38 @@ fn outer_schema(inner: &Value, known: &Map<String, Value>, needed: &[String], mo
     Value::Object(schema)
 }
 
+/// Gives members of objects in a list the tool's names; a member that is there under both names keeps the tool's.
+fn renamed(value: &mut Value, fields: &BTreeMap<String, String>) {
+    let items = value.as_array_mut().map(Vec::as_mut_slice).unwrap_or_default();
+    for item in items.iter_mut().filter_map(Value::as_object_mut) {
+        for (outer, inner) in fields {
+            if let Some(member) = item.shift_remove(outer) {
+                item.entry(inner.clone()).or_insert(member);
+            }
+        }
+    }
+}
+
+/// The objects of a list with either names: all of the profile's, or all of the tool's.
+fn with_fields(schema: &mut Map<String, Value>, fields: &BTreeMap<String, String>) {
+    let Some(item) = schema.get_mut("items").and_then(Value::as_object_mut) else { return };
+    let needed = required(&Value::Object(item.clone()));
+    let Some(known) = item.get("properties").and_then(Value::as_object).cloned() else { return };
+    let outer = |inner: &String| fields.iter().find(|(_, to)| *to == inner).map(|(outer, _)| outer.clone());
+    let mut properties = Map::new();
+    for (name, schema) in &known {
+        properties.extend(outer(name).map(|outer| (outer, schema.clone())));
+        properties.insert(name.clone(), schema.clone());
+    }
+    item.insert("properties".to_owned(), Value::Object(properties));
+    if needed.iter().any(|name| outer(name).is_some()) {
+        let other: Vec<String> =
+            needed.iter().map(|name| outer(name).unwrap_or_else(|| name.clone())).collect();
+        item.shift_remove("required");
+        item.insert("anyOf".to_owned(), json!([{"required": other}, {"required": needed}]));
+    }
+}
+
 fn property(how: &Translated, own: Option<&Value>) -> Value {
     let mut schema = match own.and_then(Value::as_object) {
         Some(own) if how.values.is_empty() => own.clone(),
@@ -247,6 +285,9 @@ fn property(how: &Translated, own: Option<&Value>) -> Value {
         )]),
         None => values_schema(how.empties.keys()),
     };
+    if !how.fields.is_empty() {
+        with_fields(&mut schema, &how.fields);
+    }
     if let Some(description) = &how.description {
         schema.insert("description".to_owned(), description.as_str().into());
     }

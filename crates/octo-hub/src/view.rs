@@ -17,6 +17,8 @@ const UNLISTED: &str = "{+uri}";
 
 /// Of a name in an error.
 const MAX_NAME: usize = 300;
+/// Longer names that are told for a name that is only their beginning.
+const MAX_LONGER: usize = 4;
 const LIST_FIRST: &str = "List what there is and use a name from there.";
 
 /// One source's items at one version.
@@ -46,6 +48,8 @@ pub struct View {
     /// Names of the profile that cannot be shown, and why.
     broken: HashMap<String, String>,
     down: Vec<(Arc<dyn Source>, String)>,
+    /// Sources on their first listing.
+    first_listing: Vec<Arc<dyn Source>>,
     /// Names that several servers have, where servers' names are left out.
     contested: HashSet<(ListKind, String)>,
     pub starting: bool,
@@ -69,6 +73,7 @@ impl View {
             off: HashMap::new(),
             broken: HashMap::new(),
             down: Vec::new(),
+            first_listing: Vec::new(),
             contested: HashSet::new(),
             starting: false,
             ttl_ms: u64::MAX,
@@ -84,6 +89,7 @@ impl View {
         for stock in shown {
             view.take(stock, &mut taken);
         }
+        view.add_short_names();
         for kind in ListKind::ALL {
             let rendered = view.list(kind).iter().map(|entry| entry.definition().to_json()).collect();
             view.rendered.insert(kind, rendered);
@@ -102,7 +108,10 @@ impl View {
                 }
                 return;
             }
-            State::Starting => self.starting = true,
+            State::Starting => {
+                self.starting = true;
+                self.first_listing.push(Arc::clone(&stock.source));
+            }
             State::Down(why) => self.down.push((Arc::clone(&stock.source), why.clone())),
             State::Ready => {}
         }
@@ -152,6 +161,27 @@ impl View {
             self.names.entry((kind, alias)).or_insert_with(|| entry.clone());
         }
         self.lists.entry(kind).or_default().push(entry);
+    }
+
+    /// A server that puts its own name in front of its tools' names is called without it, too: `notion:search` and
+    /// `notion__search` for its `notion-search`. What has such a name already keeps it.
+    fn add_short_names(&mut self) {
+        for kind in [ListKind::Tools, ListKind::Prompts] {
+            let entries = self.lists.get(&kind).into_iter().flatten().filter(|entry| entry.recast.is_none());
+            let short = entries.filter_map(|entry| {
+                let server = entry.item.source.name();
+                let rest = entry.item.key.strip_prefix(server).filter(|_| !entry.item.source.is_native())?;
+                let rest = rest.strip_prefix(['-', '_', '.']).filter(|rest| !rest.is_empty())?;
+                Some(
+                    [format!("{server}:{rest}"), format!("{server}__{rest}")]
+                        .map(|name| (name, entry.clone())),
+                )
+            });
+            let short: Vec<(String, Entry)> = short.flatten().collect();
+            for (name, entry) in short {
+                self.names.entry((kind, name)).or_insert(entry);
+            }
+        }
     }
 
     /// Shows a tool in the profile's words; false when the profile has none for it.
@@ -268,7 +298,12 @@ impl View {
     }
 
     /// Why a name leads nowhere, and what to do about it, told to somebody who may know of some entries.
-    pub(crate) fn missing(&self, op: &Op, may_know: impl Fn(&Entry) -> bool) -> ToolError {
+    pub(crate) fn missing(
+        &self,
+        op: &Op,
+        absent: &[(Arc<dyn Source>, String)],
+        may_know: impl Fn(&Entry) -> bool,
+    ) -> ToolError {
         let what = match op.method {
             Method::CallTool => "tool",
             Method::GetPrompt => "prompt",
@@ -277,24 +312,44 @@ impl View {
         };
         let name: String = op.name.chars().take(MAX_NAME).collect();
         let message = format!("There is no {what} `{name}`.");
-        let data = op.method.is_about_resource().then(|| Members::new().with("uri", name.as_str()).to_json());
-        let code = if data.is_some() { -32002 } else { -32602 };
-        let error = RpcError { code, message: message.clone(), data };
-        ToolError::not_found(message).hint(self.way_out(op, may_know)).rpc(error)
+        let error = ToolError::not_found(message).hint(self.way_out(op, absent, may_know));
+        // A protocol error has no place for a hint of its own, and many clients show the model its message alone.
+        let mut data = Members::new();
+        if op.method.is_about_resource() {
+            data.set("uri", name.as_str());
+        }
+        if let Some(hint) = error.hint.as_deref() {
+            data.set("hint", hint);
+        }
+        let code = if op.method.is_about_resource() { -32002 } else { -32602 };
+        let rpc = RpcError { code, message: error.text(), data: Some(data.to_json()) };
+        error.rpc(rpc)
     }
 
-    fn way_out(&self, op: &Op, may_know: impl Fn(&Entry) -> bool) -> String {
+    fn way_out(
+        &self,
+        op: &Op,
+        absent: &[(Arc<dyn Source>, String)],
+        may_know: impl Fn(&Entry) -> bool,
+    ) -> String {
         if let Some(hint) = self.off.get(&op.name).filter(|_| op.method == Method::CallTool) {
             return hint.clone();
         }
         if let Some(why) = self.broken.get(&op.name).filter(|_| op.method == Method::CallTool) {
             return format!("The profile `{}` cannot show it: {why}", self.profile.name);
         }
-        let down = self.down.iter().find(|(source, _)| op.name.starts_with(source.name()));
-        if let Some((source, why)) = down
-            && may_know(&unlisted(source, ListKind::Tools, &op.name, &op.name))
-        {
+        let meant = |source: &Arc<dyn Source>| {
+            is_of(source, &op.name) && may_know(&unlisted(source, ListKind::Tools, &op.name, &op.name))
+        };
+        if let Some((source, why)) = self.down.iter().find(|(source, _)| meant(source)) {
             return format!("The server `{}` is down: {why}", source.name());
+        }
+        if let Some(source) = self.first_listing.iter().find(|source| meant(source)) {
+            return format!("The server `{}` is still starting. Try again in a few seconds.", source.name());
+        }
+        let shown = |source: &Arc<dyn Source>| self.profile.shows_source(source.name());
+        if let Some((source, why)) = absent.iter().find(|(source, _)| shown(source) && meant(source)) {
+            return format!("The server `{}` is not connected: {why}", source.name());
         }
         if op.method != Method::CallTool {
             return LIST_FIRST.to_owned();
@@ -303,9 +358,27 @@ impl View {
             self.names.iter().filter(|((kind, _), entry)| *kind == ListKind::Tools && may_know(entry));
         match nearest(&op.name, tools.map(|((_, name), _)| name.as_str())) {
             Some(close) => format!("Did you mean `{close}`?"),
-            None => LIST_FIRST.to_owned(),
+            None => self.longer(&op.name, may_know).unwrap_or_else(|| LIST_FIRST.to_owned()),
         }
     }
+
+    /// The tools whose names begin with a name and go on, a few of them.
+    fn longer(&self, name: &str, may_know: impl Fn(&Entry) -> bool) -> Option<String> {
+        let begins = format!("{name}_");
+        let tools = self.list(ListKind::Tools).iter();
+        let close: Vec<String> = tools
+            .filter(|entry| entry.listed.starts_with(&begins) && may_know(entry))
+            .take(MAX_LONGER)
+            .map(|entry| format!("`{}`", entry.listed))
+            .collect();
+        (!close.is_empty()).then(|| format!("Did you mean {}?", close.join(" or ")))
+    }
+}
+
+/// Whether a name begins like those of a server's items.
+fn is_of(source: &Arc<dyn Source>, name: &str) -> bool {
+    let rest = name.strip_prefix(source.name()).filter(|_| !source.is_native());
+    rest.is_some_and(|rest| rest.starts_with("__") || rest.starts_with(':'))
 }
 
 /// Nothing is known of it but its name.

@@ -73,7 +73,7 @@ pub fn negotiated(asked: Option<&str>) -> Revision {
     match asked.and_then(Revision::parse) {
         Some(Revision::R20260728) => Revision::NEWEST_LEGACY,
         Some(known) => known,
-        None if asked.is_some_and(|asked| asked < Revision::R20250326.as_str()) => Revision::R20250326,
+        None if asked.is_some_and(|asked| asked < Revision::R20241105.as_str()) => Revision::R20241105,
         None => Revision::NEWEST_LEGACY,
     }
 }
@@ -99,4 +99,24 @@ pub fn completed(mut result: Members, cacheable: bool) -> Members {
 
 pub fn no_method(method: &str) -> RpcError {
     crate::reply::rpc(code::METHOD_NOT_FOUND, format!("There is no method `{method}` here."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handshake_is_answered_with_the_clients_own_revision() {
+        for (asked, wanted) in [
+            (Some("2024-11-05"), "2024-11-05"),
+            (Some("2025-03-26"), "2025-03-26"),
+            (Some("2025-11-25"), "2025-11-25"),
+            (Some("2026-07-28"), "2025-11-25"),
+            (Some("2024-10-07"), "2024-11-05"),
+            (Some("2099-01-01"), "2025-11-25"),
+            (None, "2025-11-25"),
+        ] {
+            assert_eq!(negotiated(asked).as_str(), wanted, "{asked:?}");
+        }
+    }
 }

@@ -50,6 +50,11 @@ impl Credential {
         &self.origin
     }
 
+    /// What it sends; only to take it out of an answer again.
+    pub fn value(&self) -> Option<&str> {
+        self.value.to_str().ok()
+    }
+
     /// Adds itself to a request of its own origin.
     pub fn add(&self, request: &mut Request) -> Sent {
         if request.url.origin().ascii_serialization() != self.origin {

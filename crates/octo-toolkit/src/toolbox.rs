@@ -47,7 +47,9 @@ impl Native {
                 let (tool, cx, grants) = (Arc::clone(&tool), cx.clone(), T::Grants::open(doors));
                 Box::pin(async move {
                     let input = input.to::<T::Input>().map_err(misfit)?;
-                    let output = tool.run(input, grants?.for_caller(&cx.caller), &cx).await?;
+                    let profile = cx.origin.as_ref().map_or("", |origin| origin.profile.as_str());
+                    let grants = grants?.for_caller(&cx.caller).for_profile(profile);
+                    let output = tool.run(input, grants, &cx).await?;
                     let typed = Json::try_of(&output).map_err(ToolError::internal)?;
                     Ok(Answer { typed, pictures: T::pictures(&output) })
                 })

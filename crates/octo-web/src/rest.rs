@@ -43,8 +43,10 @@ pub fn router(parts: RestParts) -> Router {
         Rest { hub: parts.hub, metrics: parts.metrics, secured: parts.secured, nobody: Arc::new(Alone) };
     Router::new()
         .route("/tools", get(lists::tools))
+        .route("/tools/", get(lists::tools))
         .route("/tools/{name}", get(lists::tool).post(call::tool))
         .route("/prompts", get(lists::prompts))
+        .route("/prompts/", get(lists::prompts))
         .route("/prompts/{name}", axum::routing::post(call::prompt))
         .route("/openapi.json", get(lists::openapi))
         .route("/health", get(state::health))

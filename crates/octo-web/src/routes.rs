@@ -85,7 +85,8 @@ impl Route {
     fn covers(&self, path: &str) -> bool {
         match self.path.strip_suffix("{*rest}") {
             Some(stem) => path.len() > stem.len() && path.starts_with(stem),
-            None => self.path == path,
+            // A slash at the end is the same route, where the router has it at all.
+            None => self.path == path || path.strip_suffix('/') == Some(self.path),
         }
     }
 
@@ -122,6 +123,9 @@ mod tests {
             (Method::POST, "/.well-known/oauth-protected-resource", Some(Access::Caller)),
             (Method::GET, "/.well-known/", None),
             (Method::GET, "/healthy", None),
+            (Method::GET, "/tools/", Some(Access::Caller)),
+            (Method::POST, "/mcp/", Some(Access::Caller)),
+            (Method::GET, "/tools//", None),
             (Method::GET, "/admin", None),
         ] {
             assert_eq!(access(ROUTES, &method, path), wanted, "{method} {path}");

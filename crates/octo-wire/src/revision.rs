@@ -2,6 +2,7 @@
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Revision {
+    R20241105,
     R20250326,
     R20250618,
     R20251125,
@@ -16,12 +17,14 @@ pub enum Era {
 }
 
 impl Revision {
-    pub const ALL: [Revision; 4] = [Self::R20260728, Self::R20251125, Self::R20250618, Self::R20250326];
+    pub const ALL: [Revision; 5] =
+        [Self::R20260728, Self::R20251125, Self::R20250618, Self::R20250326, Self::R20241105];
     pub const NEWEST_LEGACY: Revision = Self::R20251125;
     pub const MODERN: Revision = Self::R20260728;
 
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::R20241105 => "2024-11-05",
             Self::R20250326 => "2025-03-26",
             Self::R20250618 => "2025-06-18",
             Self::R20251125 => "2025-11-25",

@@ -18,6 +18,7 @@ use octo_upstream::openapi;
 use octo_upstream::servers::{self, Behind, Known, Servers};
 use octo_upstream::{AskLogin, Spec, Upstream};
 pub use spec::Ground;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 use tokio::task::JoinHandle;
@@ -80,6 +81,13 @@ impl Gateway {
     /// Later changes go to this hub.
     pub fn attach(&self, hub: &Arc<Hub>) {
         let _ = self.0.hub.set(Arc::downgrade(hub));
+        hub.set_absent_servers(self.absent());
+    }
+
+    /// Servers that are not connected, and why.
+    fn absent(&self) -> BTreeMap<String, String> {
+        let all = self.0.servers.all().into_iter();
+        all.filter_map(|(name, known)| known.off.map(|why| (name, sentence(&why)))).collect()
     }
 
     /// Connects, drops or swaps what has changed, and says what it did. Calls under way end where they began.
@@ -103,6 +111,7 @@ impl Gateway {
             }
             tracing::info!(target: "servers", server = %name, %action, why, "settings have changed");
         }
+        hub.set_absent_servers(self.absent());
         if !reloaded.servers.is_empty() && self.0.ground.lists_servers() {
             let doors = Doors::default().with(self.0.servers.clone());
             hub.put_source(servers::toolbox().into_source(doors, State::Ready));
@@ -126,7 +135,7 @@ impl Gateway {
         missing: Option<String>,
         all: &Wanted,
     ) -> Option<Arc<dyn Source>> {
-        let unset = missing.map(|names| format!("not set where octoprox is started: {names}"));
+        let unset = missing.map(|names| format!("set {names} where octoprox is started"));
         let off = unset.or_else(|| (!server.enabled).then(|| "it is switched off".to_owned()));
         let mut known = Known {
             title: server.name.clone(),
@@ -215,6 +224,10 @@ pub fn callback(session: &Session) -> String {
     let settings = &session.loaded.settings;
     let usual = || format!("http://localhost:{}/auth/callback", settings.admin.port);
     settings.logins.callback_url.clone().unwrap_or_else(usual)
+}
+
+fn sentence(text: &str) -> String {
+    if text.ends_with('.') { text.to_owned() } else { format!("{text}.") }
 }
 
 fn behind(server: &Server) -> Behind {

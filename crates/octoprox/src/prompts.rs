@@ -6,6 +6,7 @@ pub const SHIPPED: Shipped = &[
     ("octoprox/changes", include_str!("prompts/changes.yaml")),
     ("octoprox/code", include_str!("prompts/code.yaml")),
     ("octoprox/planning", include_str!("prompts/planning.yaml")),
+    ("octoprox/playbooks", include_str!("prompts/playbooks.yaml")),
     ("octoprox/writing", include_str!("prompts/writing.yaml")),
 ];
 
@@ -43,7 +44,25 @@ mod tests {
         assert_eq!(problems(SHIPPED, &Folders::default()), []);
         let source = source(SHIPPED, Folders::default());
         let prompts = Arc::clone(&source.listing().borrow().lists);
-        assert!(prompts.prompts.len() >= 15);
+        for name in [
+            "code_review",
+            "coding_guidelines",
+            "commit_message",
+            "create_playbook",
+            "implementation_guide",
+            "implementation_guide_review",
+            "python_coding_guidelines",
+            "unit_tests",
+            "update_documentation",
+            "generate_playbook",
+            "generate_structured_prompt",
+            "update_playbooks",
+            "explain_concept",
+            "transcript_summary",
+            "create_pr_description",
+        ] {
+            assert!(prompts.prompts.iter().any(|prompt| prompt.key == name), "{name} is not shipped");
+        }
         for prompt in &prompts.prompts {
             let (name, about): (_, Value) = (&prompt.key, prompt.members.to_json().to().unwrap());
             let arguments = about["arguments"].as_array().unwrap();

@@ -6,7 +6,7 @@ use octo_grants::chromium::{ChromiumSpec, Enclosure};
 use octo_grants::exec::{Exec, ExecLimits, ExecSpec, SandboxChoice, Sessions};
 use octo_grants::fs::{self, RootSpec, Workspace, WorkspaceSpec};
 use octo_grants::llm::LlmSpec;
-use octo_grants::net::NetSpec;
+use octo_grants::net::{NetSpec, USER_AGENT};
 use octo_grants::sql::{Secret, SqlConnection, SqlSpec};
 use octo_grants::{
     Apis, Chromium, Clock, Doors, Keep, Llm, Memory, Net, Pdf, Render, SearchPath, Sql, SshKey,
@@ -246,7 +246,16 @@ fn place(url: &Url) -> Option<String> {
 
 /// What the operator allows.
 pub fn reach(settings: &Settings) -> NetSpec {
-    NetSpec { allow: settings.net.allow.clone(), ..NetSpec::default() }
+    let net = &settings.net;
+    let contact = net.contact.as_ref().map(|contact| format!(" (+{contact})")).unwrap_or_default();
+    let pause = net.requests_per_second.and_then(|rate| Duration::try_from_secs_f64(1.0 / rate).ok());
+    NetSpec {
+        allow: net.allow.clone(),
+        user_agent: format!("{USER_AGENT}{contact}"),
+        pause: pause.unwrap_or_default(),
+        robots: net.respect_robots,
+        ..NetSpec::default()
+    }
 }
 
 /// The doors of one toolbox. The search engine that the operator has named may be private, and only searching leads there.
@@ -320,6 +329,11 @@ fn workspace(settings: &Settings, guard: WorkspaceGuard, state: &Path) -> Worksp
     WorkspaceSpec {
         roots: first.into_iter().chain(named).collect(),
         protected: settings.files.protected.clone(),
+        profiles: crate::dialects::with_dialects(&settings.profiles)
+            .into_iter()
+            .filter(|(_, profile)| !profile.protect.is_empty())
+            .map(|(name, profile)| (name, profile.protect))
+            .collect(),
         hard_links: match settings.files.hard_links {
             HardLinks::Allow => fs::HardLinks::Allow,
             HardLinks::Refuse => fs::HardLinks::Refuse,

@@ -42,6 +42,7 @@ const WITHOUT_EXAMPLES: [&str; 12] = [
     "shell_stop",
     "shell_write",
     "workflow_run",
+    "workflow_runs",
     "workflow_validate",
 ];
 

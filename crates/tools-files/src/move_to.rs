@@ -27,6 +27,8 @@ pub struct Output {
     source: String,
     /// Where it is now.
     destination: String,
+    /// True when fs_undo can take the move back.
+    undo: bool,
     /// What was lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     warning: Option<String>,
@@ -45,7 +47,7 @@ impl Tool for Move {
     fn examples() -> Vec<Example> {
         vec![
             Example::new("Rename a file", json!({"source": "notes.txt", "destination": "docs/notes.txt"}))
-                .gives(json!({"source": "notes.txt", "destination": "docs/notes.txt"})),
+                .gives(json!({"source": "notes.txt", "destination": "docs/notes.txt", "undo": true})),
             Example::new(
                 "Replace another file",
                 json!({"source": "README.md", "destination": "docs/guide.md", "overwrite": true}),
@@ -57,11 +59,14 @@ impl Tool for Move {
         fs.run(move |fs| {
             let (from, to) = (fs.place(&input.source)?, fs.place(&input.destination)?);
             let lost = target::check(fs, &from, &to, input.overwrite)?;
-            fs.rename(&from, &to, input.overwrite).map_err(|error| target::homeless(error, &to))?;
+            let undo =
+                fs.rename(&from, &to, input.overwrite).map_err(|error| target::homeless(error, &to))?;
+            let back = if undo { "fs_undo brings it back." } else { "It cannot be brought back." };
             Ok(Output {
                 source: from.told(),
                 destination: to.told(),
-                warning: lost.map(|lost| format!("{lost} It cannot be brought back.")),
+                undo,
+                warning: lost.map(|lost| format!("{lost} {back}")),
             })
         })
         .await

@@ -149,9 +149,10 @@ fn scope(fs: &Fs<Write>, input: &Input) -> Result<Scope, ToolError> {
 
 fn write(fs: &Fs<Write>, input: &Input, plan: &Plan, path: String) -> Result<Output, ToolError> {
     let changes = plan.changes();
-    let (count, written) = match input.dry_run {
-        true => (changes.len(), Vec::new()),
-        false => (changes.len(), fs.change(changes)?),
+    let count = if changes.is_empty() { 0 } else { plan.files() };
+    let written = match input.dry_run {
+        true => Vec::new(),
+        false => fs.change_linked(changes, plan.linked())?,
     };
     let done = match (input.dry_run, input.reverse) {
         (true, _) => "would change",

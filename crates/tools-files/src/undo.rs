@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Takes back the last change that these tools made to a file, its deletion included; refused when something else has
-/// changed it since. Prefer fs_edit to correct a part.
+/// Takes back the last change that these tools made to a file, its deletion or renaming included; refused when something
+/// else has changed it since. Prefer fs_edit to correct a part.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -64,10 +64,19 @@ impl Tool for Undo {
 fn told(fs: &Fs<Write>, undone: &Undone) -> Output {
     let path = undone.place.told();
     let now = if undone.removed { None } else { fs.read(&undone.place, edit::MOST).ok() };
-    let message = match undone.removed {
-        true => format!("The change had created {path}; it is removed again."),
-        false => format!("{path} is as it was before the last change."),
-    };
+    let mut message = sentence(undone);
+    for other in &undone.others {
+        message.push(' ');
+        message.push_str(&sentence(other));
+    }
     let hash = now.map(|(bytes, _)| hash::of(&bytes));
     Output { path, undone: true, message, removed: undone.removed, hash }
+}
+
+fn sentence(undone: &Undone) -> String {
+    let path = undone.place.told();
+    match undone.removed {
+        true => format!("The change had created {path}; it is removed again."),
+        false => format!("{path} is as it was before the last change."),
+    }
 }

@@ -149,7 +149,8 @@ impl Tool for Call {
             return Ok(Output { status_code: 0, headers, body, truncated: false, request, notice });
         }
         let wait = Duration::from_secs(input.timeout_s.min(LONGEST_WAIT)).min(cx.time_left());
-        let answer = send(&net, request, wait, input.max_response_bytes.min(LARGEST), cx).await?;
+        let mut answer = send(&net, request, wait, input.max_response_bytes.min(LARGEST), cx).await?;
+        octo_openapi::redact(&mut answer, api.credential.iter().filter_map(|credential| credential.value()));
         Ok(Output {
             status_code: answer.status.as_u16(),
             headers: reply::headers(&answer.headers),

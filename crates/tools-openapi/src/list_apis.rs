@@ -31,6 +31,9 @@ struct Item {
     /// Where its document came from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     source: Option<String>,
+    /// Where its operations are called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    base_url: Option<String>,
     /// Address that is used instead of the document's servers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     base_url_override: Option<String>,
@@ -62,6 +65,7 @@ impl Tool for ListApis {
                 version: settings.version,
                 endpoint_count: settings.endpoint_count,
                 source: settings.source.map(Into::into),
+                base_url: settings.base_url.map(Into::into),
                 base_url_override: settings.base_url_override.map(Into::into),
                 auth_origin: settings.auth_origin.map(|url| url.origin().ascii_serialization()),
             }

@@ -49,6 +49,8 @@ struct Item {
     method: String,
     /// Path template, to be given to openapi_call as it is.
     path: String,
+    /// Its name in the document, or one made of method and path.
+    operation_id: String,
     /// What it does.
     summary: String,
     /// Its parameters, body and answer on one line.
@@ -99,6 +101,7 @@ fn item(listed: &Listed) -> Item {
     Item {
         method: listed.method.clone(),
         path: listed.path.clone(),
+        operation_id: listed.id.clone(),
         summary: listed.summary.clone(),
         signature: listed.signature.clone(),
         tags: listed.tags.clone(),

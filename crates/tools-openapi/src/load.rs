@@ -104,6 +104,7 @@ impl Tool for Load {
             version: document.api_version.clone(),
             endpoint_count: document.operations().len(),
             source,
+            base_url: None,
             base_url_override,
             server_variables: input.server_variables.unwrap_or_default(),
             auth_header_name: input.auth_header_name,
@@ -111,6 +112,7 @@ impl Tool for Load {
         };
         let mut notices = Vec::new();
         let base_url = document.base(None, &settings.reach());
+        settings.base_url = base_url.as_ref().ok().cloned();
         let secret = input.auth_header.filter(|secret| !secret.trim().is_empty());
         if let Some(secret) = &secret {
             bind(&document, secret, &mut settings, &mut notices)?;

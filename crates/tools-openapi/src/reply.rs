@@ -2,15 +2,13 @@
 
 use http::HeaderMap;
 use http::header::SET_COOKIE;
-use octo_openapi::Request;
+use octo_openapi::{Request, is_secret_header};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Bytes of a body that a dry run shows.
 const LONGEST: usize = 20_000;
-/// Parts of header names that carry secrets.
-const SECRET: [&str; 5] = ["auth", "token", "key", "cookie", "secret"];
 
 #[derive(Serialize, JsonSchema)]
 pub struct Shown {
@@ -29,7 +27,7 @@ impl Shown {
     pub fn of(request: &Request) -> Self {
         let mut masked = request.headers.clone();
         for (name, value) in masked.iter_mut() {
-            if value.is_sensitive() || SECRET.iter().any(|part| name.as_str().contains(part)) {
+            if value.is_sensitive() || is_secret_header(name.as_str()) {
                 *value = http::HeaderValue::from_static("***");
             }
         }

@@ -20,6 +20,9 @@ pub struct Settings {
     /// Where the document came from.
     #[serde(default, with = "address")]
     pub source: Option<Url>,
+    /// Where its operations are called, as far as one address holds for all of them.
+    #[serde(default, with = "address")]
+    pub base_url: Option<Url>,
     #[serde(default, with = "address")]
     pub base_url_override: Option<Url>,
     #[serde(default)]

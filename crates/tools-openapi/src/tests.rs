@@ -34,8 +34,8 @@ impl Server {
         let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();
         let record = Arc::clone(&seen);
         let handler = move |method: Method, uri: Uri, headers: HeaderMap, body: Bytes| {
-            record.lock().unwrap().push(Seen { method, uri: uri.clone(), headers, body });
-            async move { answer(uri.path()) }
+            record.lock().unwrap().push(Seen { method, uri: uri.clone(), headers: headers.clone(), body });
+            async move { answer(uri.path(), &headers) }
         };
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -48,9 +48,16 @@ impl Server {
     }
 }
 
-fn answer(path: &str) -> axum::response::Response {
+fn answer(path: &str, asked: &HeaderMap) -> axum::response::Response {
     let json = [("content-type", "application/json")];
     match path {
+        // Tells what it was asked with, as services for testing do.
+        "/v1/files/echo" => {
+            let sent = asked.get("authorization").and_then(|sent| sent.to_str().ok()).unwrap_or_default();
+            let token = sent.trim_start_matches("Bearer ");
+            let head = [("content-type", "application/json"), ("x-sent", sent)];
+            (head, json!({"headers": {"Authorization": sent}, "token": token}).to_string()).into_response()
+        }
         "/v1/openapi.json" => (json, document("/v1").to_string()).into_response(),
         "/v1/pets/7" => (json, "{\"id\": 12345678901234567890.10, \"name\": \"Rex\"}").into_response(),
         "/v1/pets/8" => ([("content-type", "image/png")], vec![137u8, 80, 78, 71, 0, 1]).into_response(),
@@ -126,6 +133,7 @@ async fn a_document_from_its_address_knows_where_its_api_is() {
     assert!(server.seen()[0].headers.get("authorization").is_none());
     let apis = bench.call("openapi_list_apis", json!({})).await.unwrap();
     assert_eq!(apis["apis"][0]["name"], "pets");
+    assert_eq!(apis["apis"][0]["base_url"], format!("{}/v1", server.url));
     assert!(!apis.to_string().contains("s3cret"));
 }
 
@@ -136,6 +144,7 @@ async fn operations_are_found_described_and_called() {
     let found =
         bench.call("openapi_list_endpoints", json!({"name": "pets", "filter": "add a pet"})).await.unwrap();
     assert_eq!(found["endpoints"][0]["signature"], "createPet(body: Pet)");
+    assert_eq!(found["endpoints"][0]["operation_id"], "createPet");
     let all =
         bench.call("openapi_list_endpoints", json!({"name": "pets", "limit": 2, "offset": 1})).await.unwrap();
     assert_eq!((all["total"].as_u64(), all["endpoints"].as_array().unwrap().len()), (Some(5), 2));
@@ -328,4 +337,20 @@ async fn an_api_can_be_forgotten() {
     assert_eq!(unload().await.unwrap()["unloaded"], true);
     assert_eq!(unload().await.unwrap()["unloaded"], false);
     assert_eq!(call(&bench, "/pets", "POST", json!({})).await.unwrap_err().kind, Kind::NotFound);
+}
+
+#[tokio::test]
+async fn an_api_that_echoes_the_credential_does_not_tell_it() {
+    let server = Server::start().await;
+    let bench = loaded(&server).await;
+    let echo = |most: usize| json!({"path_params": {"name": "echo"}, "max_response_bytes": most});
+    let got = call(&bench, "/files/{name}", "GET", echo(10_000)).await.unwrap();
+    assert_eq!(server.seen().pop().unwrap().headers["authorization"], "Bearer s3cret");
+    assert_eq!(got["body"], json!({"headers": {"Authorization": "***"}, "token": "***"}), "{got}");
+    assert_eq!(got["headers"]["x-sent"], "***");
+    // Nor when the answer ends within it.
+    for most in 1..80 {
+        let got = call(&bench, "/files/{name}", "GET", echo(most)).await.unwrap();
+        assert!(!got.to_string().contains("s3cr"), "{most}: {got}");
+    }
 }

@@ -42,6 +42,21 @@ pub fn max_bytes(bytes: u64) -> Result<usize, ToolError> {
     usize::try_from(bytes.min(LARGEST)).map_err(ToolError::internal)
 }
 
+/// Says that a body ends before its own end, and how to get more of it.
+pub fn truncation(answer: &Answer) -> Option<String> {
+    if !answer.truncated {
+        return None;
+    }
+    let encoded = answer.headers.contains_key(http::header::CONTENT_ENCODING);
+    let length = answer.headers.get(http::header::CONTENT_LENGTH).filter(|_| !encoded);
+    let whole: Option<u64> = length.and_then(|length| length.to_str().ok()?.parse().ok());
+    let of = whole.map(|whole| format!(" of {whole}")).unwrap_or_default();
+    Some(format!(
+        "The body is truncated after {}{of} bytes, also in the kept reply; give max_bytes, up to {LARGEST}, for more.",
+        answer.body.len()
+    ))
+}
+
 pub fn url(net: &Net, text: &str) -> Result<url::Url, ToolError> {
     if text.len() > LONGEST_URL {
         return Err(ToolError::invalid(format!("The address has {} characters.", text.len()))

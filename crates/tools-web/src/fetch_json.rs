@@ -61,6 +61,7 @@ impl Tool for FetchJson {
         ask.timeout = asking::timeout(input.timeout_s, cx)?;
         ask.max_bytes = LARGEST;
         asking::default_header(&mut ask.headers, ACCEPT, "application/json, */*;q=0.5");
+        net.may_fetch(&ask.url).await?;
         let answer = asking::send(&net, ask, cx).await?;
         asking::beside(cx, move || parsed(&answer)).await?
     }

@@ -138,6 +138,7 @@ impl Tool for FetchUrl {
             max_bytes: asking::max_bytes(input.max_bytes)?,
         };
         let ask = ask(input, &net, want.max_bytes, cx)?;
+        net.may_fetch(&ask.url).await?;
         let answer = asking::whole(&net, ask, pdf::LARGEST, is_pdf, cx).await?;
         let content_type = asking::content_type(&answer).map(str::to_owned);
         let is_pdf = is_pdf(&answer);

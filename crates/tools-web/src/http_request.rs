@@ -177,6 +177,10 @@ fn told(answer: &Answer) -> Output {
             (text, (removed > 0).then(|| format!("Invisible characters taken out: {removed}.")))
         }
     };
+    let notice = match (asking::truncation(answer), notice) {
+        (Some(truncation), Some(notice)) => Some(format!("{truncation} {notice}")),
+        (truncation, notice) => truncation.or(notice),
+    };
     Output {
         status_code: answer.status.as_u16(),
         headers: headers_told(&answer.headers),

@@ -22,9 +22,10 @@ pub struct Input {
     /// Seconds to wait for the site; at most 120.
     #[serde(default = "fifteen")]
     timeout_s: u64,
-    /// Characters of content to give; the rest is at `next`.
-    #[serde(default = "fifty_thousand")]
-    max_chars: u64,
+    /// Characters of content to give; the rest is at `next`. With query, characters of all passages; 3,000 unless given.
+    #[serde(default)]
+    #[schemars(with = "u64", default = "fifty_thousand")]
+    max_chars: Option<u64>,
     /// Whether a page that you read in the last 15 minutes may be given again.
     #[serde(default = "yes")]
     use_cache: bool,
@@ -40,7 +41,7 @@ pub struct Input {
     /// Gives one section: a heading's text, the beginning of it, or its number in the outline.
     #[serde(default)]
     section: Option<String>,
-    /// Gives the passages that match these words best.
+    /// Gives the five passages that match these words best, as `passages`, without the content.
     #[serde(default)]
     query: Option<String>,
     /// Character of the content to begin at; `next` of an earlier answer.
@@ -75,7 +76,7 @@ pub struct Output {
     /// What the page says of itself in a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     excerpt: Option<String>,
-    /// The content, Markdown; the part that was asked for.
+    /// The content, Markdown; the part that was asked for. Empty when a query was given.
     content: String,
     /// Words of the whole page.
     word_count: usize,
@@ -101,7 +102,7 @@ pub struct Output {
     /// The headings; given when asked for, or when the content is cut.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     outline: Vec<Heading>,
-    /// What matched the query, in the order of the page.
+    /// What matched the query, best first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     passages: Vec<Passage>,
     /// Something to know about how it was read.
@@ -116,6 +117,8 @@ const LONGEST_WAIT: u64 = 120;
 const FACTS: usize = 1_000;
 /// Bytes that `next` takes.
 const OFFSET: usize = 30;
+/// Of all passages together, unless the caller wants more.
+const PASSAGE_CHARS: u64 = 3_000;
 
 pub struct ReadPage(pub Documents);
 
@@ -178,12 +181,11 @@ impl ReadPage {
 }
 
 fn answer(input: &Input, document: &Document, cached: bool, reply: ReplyBudget) -> Result<Output, ToolError> {
-    let most = usize::try_from(input.max_chars).unwrap_or(usize::MAX).max(1);
+    let usual = if input.query.is_some() { PASSAGE_CHARS } else { fifty_thousand() };
+    let most = usize::try_from(input.max_chars.unwrap_or(usual)).unwrap_or(usize::MAX).max(1);
     let mut part = Part::default();
     if let Some(query) = &input.query {
         part.passages = passages(&document.content, &document.outline, query, most);
-        part.content =
-            part.passages.iter().map(|passage| passage.text.as_str()).collect::<Vec<_>>().join("\n\n…\n\n");
     } else if !input.outline {
         let whole = document.content.chars().count();
         let range = match &input.section {

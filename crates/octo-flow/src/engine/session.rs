@@ -41,6 +41,10 @@ impl Session {
     pub(super) async fn run(self, id: String) {
         let _ended = Ended { engine: Arc::clone(&self.engine), live: Arc::clone(&self.live), id };
         let session = self;
+        // From the start, so that a run that is cut off can be found. The last write says when it is not possible.
+        if let Err(error) = session.write_artifacts(RunStatus::Running, None, None).await {
+            tracing::debug!(run = session.pen.id(), %error, "the artifacts of a run cannot be written");
+        }
         let walked = session.list(&session.plan.steps, Frame::default(), &session.live.halt).await;
         let (status, outputs, error) = match walked {
             Ok(()) => match session.outputs() {

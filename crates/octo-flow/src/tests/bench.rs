@@ -164,11 +164,17 @@ impl RunPen for Pen {
 impl Store {
     fn find(&self, caller: &Caller, id: &str) -> Result<KeptRun, ToolError> {
         let runs = self.0.runs.lock().unwrap();
-        let found = runs.get(id).filter(|(subject, _)| *subject == caller.subject);
-        let held = self.0.held.lock().unwrap().contains(id);
-        found
-            .map(|(_, run)| KeptRun { held, ..run.clone() })
-            .ok_or_else(|| ToolError::not_found("There is no such run."))
+        self.find_in(&runs, caller, id).ok_or_else(|| ToolError::not_found("There is no such run."))
+    }
+
+    fn find_in(
+        &self,
+        runs: &HashMap<String, (String, KeptRun)>,
+        caller: &Caller,
+        id: &str,
+    ) -> Option<KeptRun> {
+        let (_, run) = runs.get(id).filter(|(subject, _)| *subject == caller.subject)?;
+        Some(KeptRun { held: self.0.held.lock().unwrap().contains(id), ..run.clone() })
     }
 }
 
@@ -217,8 +223,14 @@ impl Runs for Store {
         Box::pin(async { found })
     }
 
-    fn list<'a>(&'a self, _: &'a Caller, _: usize) -> BoxFuture<'a, Result<Vec<KeptRun>, ToolError>> {
-        Box::pin(async { Ok(Vec::new()) })
+    fn list<'a>(&'a self, caller: &'a Caller, most: usize) -> BoxFuture<'a, Result<Vec<KeptRun>, ToolError>> {
+        let runs = self.0.runs.lock().unwrap();
+        let mut ids: Vec<&String> = runs.keys().collect();
+        ids.sort_by_key(|id| std::cmp::Reverse(id[2..].parse::<usize>().unwrap()));
+        let all = ids.into_iter().filter_map(|id| self.find_in(&runs, caller, id));
+        let brief = all.map(|run| KeptRun { text: String::new(), steps: Vec::new(), ..run });
+        let brief: Vec<KeptRun> = brief.take(most).collect();
+        Box::pin(async { Ok(brief) })
     }
 }
 

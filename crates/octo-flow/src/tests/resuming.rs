@@ -218,3 +218,34 @@ async fn until(mut holds: impl FnMut() -> bool) {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
+
+#[tokio::test]
+async fn a_run_that_was_cut_off_can_be_found() {
+    let bench = Bench::new(
+        "steps:\n- {id: a, tool: append, with: {line: a}}\n- {id: b, tool: append, with: {line: b}}\n- {id: c, tool: append, with: {line: c}}\n",
+    );
+    // a started, a done, b started, and b's end is lost.
+    let id = cut(&bench, 3).await;
+    assert_eq!(bench.file(&format!("artifacts/{id}/run.json"))["status"], "running");
+    let later = bench.again();
+    let list = async |caller: &str, asked: Value| {
+        later.ask(caller, "", "workflow_runs", asked, CancellationToken::new()).await.unwrap()["runs"].clone()
+    };
+    let found = list("ada", json!({"path": "flow.yaml", "status": "interrupted"})).await;
+    assert_eq!(found.as_array().unwrap().len(), 1, "{found}");
+    let expected = (json!(id), json!("flow.yaml"), json!("interrupted"), json!("b"));
+    let first = &found[0];
+    assert_eq!(
+        (first["run_id"].clone(), first["path"].clone(), first["status"].clone(), first["next_step"].clone()),
+        expected
+    );
+    assert_eq!(list("bob", json!({})).await, json!([]));
+    assert_eq!(list("ada", json!({"path": "other.yaml"})).await, json!([]));
+    let second = later.begin().await;
+    assert_eq!(second["interrupted_runs"][0]["run_id"], json!(id), "{second}");
+    let all = list("ada", json!({})).await;
+    assert_eq!((&all[0]["run_id"], &all[0]["status"]), (&second["run_id"], &json!("done")));
+    assert!(all[0].get("next_step").is_none(), "{all}");
+    later.run(json!({"run_id": id, "skip": ["b"]})).await.unwrap();
+    assert!(later.begin().await.get("interrupted_runs").is_none());
+}

@@ -3,6 +3,7 @@
 use super::intents::{At, Note, Tx};
 use super::resolve::{Links, Spot, refusal, split};
 use super::step::Step;
+use super::undo::Link;
 use super::{EntryKind, Place, Workspace, Written, names, seen};
 use octo_model::ToolError;
 use rustix::fs::{AtFlags, Mode, OFlags};
@@ -59,6 +60,8 @@ pub(super) struct Batch<'w> {
     pub tx: Tx<'w>,
     /// Whether the change can be undone later.
     pub remember: bool,
+    /// Orders that one undo takes back together, by their places in the list.
+    pub linked: Vec<Vec<usize>>,
     /// Folders that were made for it.
     made: Vec<Spot>,
 }
@@ -70,7 +73,8 @@ impl Workspace {
         remember: bool,
         work: impl FnOnce(&mut Batch<'_>) -> Result<T, ToolError>,
     ) -> Result<T, ToolError> {
-        let mut batch = Batch { workspace: self, tx: self.begin(), remember, made: Vec::new() };
+        let mut batch =
+            Batch { workspace: self, tx: self.begin(), remember, linked: Vec::new(), made: Vec::new() };
         let result = work(&mut batch);
         if result.is_err() {
             for spot in batch.made.iter().rev() {
@@ -152,6 +156,7 @@ impl<'w> Batch<'w> {
         let spots = orders.iter().flat_map(|order| [Some(&order.spot), order.act.target()]).flatten();
         let _locks = lock(spots)?;
         once(&orders)?;
+        let links = self.links(&orders)?;
         let mut steps = Vec::with_capacity(orders.len());
         let result = self.attempt(orders, &mut steps);
         if result.is_err() {
@@ -161,7 +166,23 @@ impl<'w> Batch<'w> {
             step.clean(self.workspace.memory());
         }
         result?;
-        steps.into_iter().map(|step| step.written(self)).collect()
+        steps.into_iter().zip(links).map(|(step, link)| step.written(self, &link)).collect()
+    }
+
+    /// For each order what is undone with it.
+    fn links(&self, orders: &[Order<'_>]) -> Result<Vec<Link>, ToolError> {
+        let mut links = vec![Link::None; orders.len()];
+        for group in &self.linked {
+            let id = names::random().map_err(ToolError::internal)?;
+            for &at in group {
+                let others = group.iter().filter(|&&other| other != at);
+                let others = others.filter_map(|&other| orders.get(other)).map(|order| Self::at(&order.spot));
+                if let Some(link) = links.get_mut(at) {
+                    *link = Link::Group { id: id.clone(), others: others.collect() };
+                }
+            }
+        }
+        Ok(links)
     }
 
     fn attempt<'a>(&self, orders: Vec<Order<'a>>, steps: &mut Vec<Step<'a>>) -> Result<(), ToolError> {

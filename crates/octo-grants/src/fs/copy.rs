@@ -144,7 +144,7 @@ impl Copy<'_, '_> {
     fn allowed(&self, item: &Item<'_>) -> Result<(), ToolError> {
         let workspace = self.batch.workspace;
         let rule = |spot: &Spot| {
-            workspace.protected().by(spot.place.root(), &spot.real.join(item.path)).map(str::to_owned)
+            workspace.protects(spot.place.root(), &spot.real.join(item.path)).map(str::to_owned)
         };
         let from = self.source.place.at(&self.source.real.join(item.path));
         workspace.guard_reading(&from, &self.source.place.join(item.path).told())?;

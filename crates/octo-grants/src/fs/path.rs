@@ -108,6 +108,12 @@ impl Place {
         self.at(&tidy(self.inside.components().chain(more.as_ref().components())))
     }
 
+    /// A place of a root by its absolute path.
+    pub(super) fn beneath(root: &Arc<Root>, inside: &Path) -> Self {
+        let spelled = spellings(root).next().unwrap_or(&root.path).to_owned();
+        Self { root: Arc::clone(root), inside: inside.to_owned(), spelled }
+    }
+
     /// Another place of the same root, spelled alike.
     pub(super) fn at(&self, inside: &Path) -> Self {
         Self { root: Arc::clone(&self.root), inside: inside.to_owned(), spelled: self.spelled.clone() }

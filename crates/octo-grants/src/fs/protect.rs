@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// What is never written unless the settings say otherwise. Exceptions stand before what must not be excepted.
 pub fn default_protected() -> Vec<String> {
-    const ALL: [&str; 27] = [
+    const ALL: [&str; 30] = [
         "**/.env",
         "**/.env.*",
         "!**/.env.example",
@@ -28,6 +28,9 @@ pub fn default_protected() -> Vec<String> {
         "**/.git-credentials",
         "**/.docker/config.json",
         "**/.kube/config",
+        "**/secrets.yaml",
+        "**/secrets.yml",
+        "**/credentials.json",
         "target/**",
         "dist/**",
         "build/**",
@@ -40,6 +43,40 @@ pub fn default_protected() -> Vec<String> {
         "**/.gnupg/**",
     ];
     ALL.into_iter().chain(["**/.git/**"]).map(str::to_owned).collect()
+}
+
+/// Sets of patterns that have a name: what tools generate, and what editors keep.
+const SETS: [(&str, &[&str]); 1] = [(
+    "@generated",
+    &[
+        "**/site-packages/**",
+        "**/dist/**",
+        "**/build/**",
+        "**/.next/**",
+        "**/target/**",
+        "**/*.pyc",
+        "**/*.pyo",
+        "**/*.so",
+        "**/*.dylib",
+        "**/*.class",
+        "**/.idea/**",
+        "**/.vscode/**",
+        "**/*.swp",
+    ],
+)];
+
+/// A pattern, or the patterns of the set that it names.
+fn expanded(pattern: &str) -> Result<Vec<String>, ToolError> {
+    if !pattern.starts_with('@') {
+        return Ok(vec![pattern.to_owned()]);
+    }
+    let set = SETS.iter().find(|(name, _)| *name == pattern);
+    let set = set.map(|(_, patterns)| patterns.iter().map(|&pattern| pattern.to_owned()).collect());
+    set.ok_or_else(|| {
+        let names: Vec<&str> = SETS.iter().map(|(name, _)| *name).collect();
+        ToolError::invalid(format!("`{pattern}` is no set of protected patterns."))
+            .hint(format!("The sets are {}.", names.join(", ")))
+    })
 }
 
 /// Which paths are protected. The last pattern that matches decides. A pattern that matches a folder counts for the
@@ -64,7 +101,9 @@ impl Protected {
             Some(first) if first.starts_with('!') => default_protected(),
             _ => Vec::new(),
         };
-        all.extend_from_slice(patterns);
+        for pattern in patterns {
+            all.extend(expanded(pattern)?);
+        }
         let mut set = GlobSetBuilder::new();
         for pattern in &all {
             let glob = pattern.strip_prefix('!').unwrap_or(pattern);
@@ -146,6 +185,11 @@ impl Workspace {
         self.guard_path(root, &spot.real, &spot.place.told())
     }
 
+    /// The pattern that protects a path beneath a root, for everybody or at the profile of this call.
+    pub(super) fn protects(&self, root: &Root, real: &Path) -> Option<&str> {
+        self.protected().by(root, real).or_else(|| self.profile_protected()?.by(root, real))
+    }
+
     /// Refuses to look into the hub's own data, should it lie beneath a root.
     pub(super) fn guard_reading(&self, real: &Place, told: &str) -> Result<(), ToolError> {
         if !self.protected().own(real.root(), real.inside()) {
@@ -156,7 +200,7 @@ impl Workspace {
     }
 
     fn guard_path(&self, root: &Root, real: &Path, told: &str) -> Result<(), ToolError> {
-        match self.protected().by(root, real) {
+        match self.protects(root, real) {
             None => Ok(()),
             Some(pattern) => Err(protected(told, pattern)),
         }
@@ -232,6 +276,8 @@ mod tests {
             ".git-credentials",
             ".docker/config.json",
             ".kube/config",
+            "secrets.yaml",
+            "a/credentials.json",
             ".git/.env.example",
             ".ssh/id_rsa.pub",
         ] {
@@ -277,6 +323,12 @@ mod tests {
             (vec!["!build", "secrets"], ".env", true),
             (vec!["!**"], ".git/config", false),
             (vec!["secrets", "!build"], ".git/config", false),
+            (vec!["@generated"], "a/b/dist/x.js", true),
+            (vec!["@generated"], "lib/python3/site-packages/x.py", true),
+            (vec!["@generated"], "a/x.so", true),
+            (vec!["@generated"], "a/.vscode/settings.json", true),
+            (vec!["@generated", "!**/dist/**"], "a/dist/x", false),
+            (vec!["@generated"], "src/main.rs", false),
         ] {
             assert_eq!(by(&patterns, path), expected, "{patterns:?} {path}");
         }
@@ -286,5 +338,7 @@ mod tests {
     fn a_broken_pattern_is_an_error_that_names_the_setting() {
         let error = Protected::new(&["a{".to_owned()]).err().unwrap();
         assert!(error.message.contains("files.protected"), "{error}");
+        let error = Protected::new(&["@genrated".to_owned()]).err().unwrap();
+        assert!(error.text().contains("@generated"), "{error}");
     }
 }

@@ -7,6 +7,7 @@ use super::sweep;
 use super::undo::Undos;
 use octo_model::{Caller, Kind, ToolError};
 use rustix::fs::{Mode, OFlags};
+use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
@@ -39,6 +40,8 @@ pub struct WorkspaceSpec {
     pub roots: Vec<RootSpec>,
     /// Globs, relative to a root, that are never written; one that begins with `!` makes an exception.
     pub protected: Vec<String>,
+    /// What is not written through a profile besides, by the profile's name.
+    pub profiles: BTreeMap<String, Vec<String>>,
     pub hard_links: HardLinks,
     /// Settings of the hub, by their canonical paths: tools may read and never change them. A folder counts with all that is
     /// in it.
@@ -115,12 +118,15 @@ pub struct Workspace {
     inner: Arc<Inner>,
     /// Who changes files through this handle; nobody for whoever uses the machine itself.
     by: Option<Arc<str>>,
+    /// The profile that calls through this handle come from.
+    profile: Option<Arc<str>>,
 }
 
 struct Inner {
     /// Set when the workspace is opened, or once later when it was opened without any.
     roots: OnceLock<Vec<Arc<Root>>>,
     protected: Protected,
+    profiles: BTreeMap<String, Protected>,
     hard_links: HardLinks,
     state: Option<State>,
     no_root: Option<(String, String)>,
@@ -152,8 +158,11 @@ impl Workspace {
         }
         let (hard_links, no_root) = (spec.hard_links, spec.no_root);
         let roots = if roots.is_empty() { OnceLock::new() } else { OnceLock::from(roots) };
-        let inner = Arc::new(Inner { roots, protected, hard_links, state, no_root });
-        Ok(Self { inner, by: None })
+        let profiles =
+            spec.profiles.into_iter().map(|(name, patterns)| Ok((name, Protected::new(&patterns)?)));
+        let profiles = profiles.collect::<Result<_, ToolError>>()?;
+        let inner = Arc::new(Inner { roots, protected, profiles, hard_links, state, no_root });
+        Ok(Self { inner, by: None, profile: None })
     }
 
     /// The same workspace for one caller: what they change, only they can take back.
@@ -163,6 +172,18 @@ impl Workspace {
         let is_local = (&caller.tenant, &caller.subject) == (&local.tenant, &local.subject);
         self.by = (!is_local).then(|| format!("{}\0{}", caller.tenant, caller.subject).into());
         self
+    }
+
+    /// The same workspace for calls at one profile, which may protect more.
+    #[must_use]
+    pub fn for_profile(mut self, profile: &str) -> Self {
+        self.profile = self.inner.profiles.contains_key(profile).then(|| profile.into());
+        self
+    }
+
+    /// What the profile of these calls protects besides.
+    pub(super) fn profile_protected(&self) -> Option<&Protected> {
+        self.inner.profiles.get(self.profile.as_deref()?)
     }
 
     /// Who changes files through this handle.

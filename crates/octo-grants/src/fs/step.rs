@@ -6,7 +6,7 @@ use super::intents::{At, Note};
 use super::resolve::{open_entry, parent_of, refusal, refusal_io, reopen, restless};
 use super::root::State;
 use super::seen::{self, Seen};
-use super::undo::{FILE_BYTES, Kept, Whose};
+use super::undo::{FILE_BYTES, Kept, Link, Whose};
 use super::{EntryKind, Written, names};
 use octo_model::{Kind, ToolError};
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid};
@@ -295,12 +295,12 @@ impl<'a> Step<'a> {
         }
     }
 
-    pub fn written(mut self, batch: &Batch<'_>) -> Result<Written, ToolError> {
+    pub fn written(mut self, batch: &Batch<'_>, link: &Link) -> Result<Written, ToolError> {
         let removed = matches!(self.order.act, Act::Remove { .. });
         let mode = self.before.map(|before| before.mode());
         let after = (!removed).then_some(self.hash.as_str());
         let undo = self.kept.take().zip(batch.workspace.memory()).is_some_and(|(kept, state)| {
-            let published = state.undos.publish(kept, mode, after);
+            let published = state.undos.publish(kept, mode, after, link);
             published.inspect_err(|error| tracing::warn!(%error, "a change cannot be undone")).is_ok()
         });
         let seen = self.fresh.or(self.before).ok_or_else(|| self.refusal(Errno::NOENT))?;

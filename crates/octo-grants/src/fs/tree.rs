@@ -125,7 +125,7 @@ impl Spot {
 
 impl Fs<super::Write> {
     fn not_protected(&self, spot: &Spot, item: &Item<'_>) -> Result<(), ToolError> {
-        match self.workspace().protected().by(spot.place.root(), &spot.real.join(item.path)) {
+        match self.workspace().protects(spot.place.root(), &spot.real.join(item.path)) {
             Some(pattern) => Err(protected(&spot.place.join(item.path).told(), pattern)),
             None => Ok(()),
         }

@@ -1,13 +1,13 @@
 //! What files were before their last change, kept for a while.
 
 use super::hash;
-use super::intents::{Note, Tx};
+use super::intents::{At, Note, Tx};
 use super::names;
 use octo_model::ToolError;
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,8 +21,14 @@ const ENTRIES: u64 = 1_000;
 const FRESH: &str = "new-";
 
 /// The end of an entry: the hash that the change has left, or dashes where it has removed the file; the mode before it,
-/// or dashes where there was no file.
-const END: usize = 64 + 1 + 6 + 1;
+/// or dashes where there was no file; the length of the link before it, in hexadecimal.
+const END: usize = 64 + 1 + 6 + 1 + 8 + 1;
+
+/// Entries of earlier versions end without the length.
+const OLD_END: usize = 64 + 1 + 6 + 1;
+
+/// No link is longer, so that an entry is read with a bound.
+const LINK_BYTES: u64 = 1 << 20;
 
 pub(super) struct Undos {
     folder: PathBuf,
@@ -48,6 +54,51 @@ pub(super) struct Last {
     pub after: Option<String>,
     /// Mode and content before it; nothing when there was no file.
     pub before: Option<(u32, Vec<u8>)>,
+    pub link: Link,
+}
+
+/// What else one undo takes back with a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) enum Link {
+    #[default]
+    None,
+    /// Changes of other files that belong to the same renaming; all of them have the id.
+    Group { id: String, others: Vec<At> },
+    /// A file, a folder or a symbolic link with this id was renamed. What it replaced is the content of the entry of `to`.
+    Move { id: String, from: At, to: At },
+}
+
+impl Link {
+    fn encode(&self) -> Vec<u8> {
+        let (word, id, at): (&str, &str, Vec<&At>) = match self {
+            Self::None => return Vec::new(),
+            Self::Group { id, others } => ("group", id, others.iter().collect()),
+            Self::Move { id, from, to } => ("move", id, vec![from, to]),
+        };
+        let paths = at.into_iter().flat_map(|at| [at.root.as_os_str(), at.path.as_os_str()]);
+        let fields = [OsStr::new(word), OsStr::new(id)].into_iter().chain(paths);
+        fields.flat_map(|field| field.as_bytes().iter().copied().chain([0])).collect()
+    }
+
+    /// Nothing when it is not one.
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        if bytes.is_empty() {
+            return Some(Self::None);
+        }
+        let mut fields = bytes.strip_suffix(b"\0")?.split(|byte| *byte == 0);
+        let mut text = || fields.next().and_then(|field| std::str::from_utf8(field).ok());
+        let (word, id) = (text()?, text()?.to_owned());
+        let path = |field: &[u8]| PathBuf::from(OsString::from_vec(field.to_vec()));
+        let fields: Vec<&[u8]> = fields.collect();
+        let (pairs, rest) = fields.as_chunks::<2>();
+        let mut at = pairs.iter().map(|[root, inside]| At { root: path(root), path: path(inside) });
+        match word {
+            _ if !rest.is_empty() => None,
+            "group" => Some(Self::Group { id, others: at.collect() }),
+            "move" => Some(Self::Move { id, from: at.next()?, to: at.next()? }),
+            _ => None,
+        }
+    }
 }
 
 impl Undos {
@@ -70,9 +121,21 @@ impl Undos {
     }
 
     /// Makes an entry the last change of its file.
-    pub fn publish(&self, mut kept: Kept, mode: Option<u32>, after: Option<&str>) -> std::io::Result<()> {
+    pub fn publish(
+        &self,
+        mut kept: Kept,
+        mode: Option<u32>,
+        after: Option<&str>,
+        link: &Link,
+    ) -> std::io::Result<()> {
         let mode = mode.map_or("------".to_owned(), |mode| format!("{mode:06o}"));
-        writeln!(kept.file, "{:-<64} {mode}", after.unwrap_or_default())?;
+        let link = link.encode();
+        if link.len() as u64 > LINK_BYTES {
+            self.drop_kept(&kept);
+            return Err(std::io::Error::other("the change renames too many files"));
+        }
+        kept.file.write_all(&link)?;
+        writeln!(kept.file, "{:-<64} {mode} {:08x}", after.unwrap_or_default(), link.len())?;
         let bytes = kept.file.metadata()?.len();
         std::fs::rename(self.folder.join(&kept.name), self.folder.join(&kept.key))?;
         let full = {
@@ -108,15 +171,8 @@ impl Undos {
             Err(error) => return Err(error),
         };
         let mut bytes = Vec::new();
-        file.take(FILE_BYTES + END as u64).read_to_end(&mut bytes)?;
-        let Some(end) = bytes.len().checked_sub(END).map(|at| bytes.split_off(at)) else { return Ok(None) };
-        let Some((after, mode)) =
-            std::str::from_utf8(&end).ok().and_then(|end| end.trim_end().split_once(' '))
-        else {
-            return Ok(None);
-        };
-        let before = u32::from_str_radix(mode, 8).ok().map(|mode| (mode, bytes));
-        Ok(Some(Last { after: (!after.starts_with('-')).then(|| after.to_owned()), before }))
+        file.take(FILE_BYTES + LINK_BYTES + END as u64).read_to_end(&mut bytes)?;
+        Ok(decode(bytes))
     }
 
     /// Counts what is kept, and drops the oldest when it is too much.
@@ -145,6 +201,27 @@ impl Undos {
         }
         Ok(())
     }
+}
+
+fn decode(mut bytes: Vec<u8>) -> Option<Last> {
+    let end = |length: usize| {
+        let line = std::str::from_utf8(bytes.get(bytes.len().checked_sub(length)?..)?).ok()?;
+        let fields: Vec<&str> = line.trim_end().split(' ').collect();
+        let known = matches!((length, fields.as_slice()), (END, [_, _, _]) | (OLD_END, [_, _]));
+        (known && fields.first()?.len() == 64).then(|| fields.iter().map(|&field| field.to_owned()).collect())
+    };
+    let (length, fields): (usize, Vec<String>) =
+        end(END).map(|fields| (END, fields)).or_else(|| end(OLD_END).map(|fields| (OLD_END, fields)))?;
+    bytes.truncate(bytes.len() - length);
+    let mut fields = fields.into_iter();
+    let (after, mode) = (fields.next()?, fields.next()?);
+    let link = match fields.next() {
+        Some(length) => usize::from_str_radix(&length, 16).ok()?,
+        None => 0,
+    };
+    let link = bytes.split_off(bytes.len().checked_sub(link)?);
+    let before = u32::from_str_radix(&mode, 8).ok().map(|mode| (mode, bytes));
+    Some(Last { after: (!after.starts_with('-')).then_some(after), before, link: Link::decode(&link)? })
 }
 
 /// Which file an entry is about, and who changed it.

@@ -1,8 +1,9 @@
 //! Changing files: whole or not at all.
 
 use super::batch::{Act, Batch, Content, Order, lock};
+use super::intents::At;
 use super::resolve::{Links, Spot, refusal, split};
-use super::undo::Whose;
+use super::undo::{Last, Link, Whose};
 use super::{EntryKind, Fs, Place, Stat, hash, names, seen};
 use octo_model::{Kind, ToolError};
 use rustix::fs::{AtFlags, OFlags};
@@ -57,6 +58,8 @@ pub struct Undone {
     pub place: Place,
     /// The file did not exist before the change, and does not any more.
     pub removed: bool,
+    /// Other files that were taken back with it, because the change had renamed one to the other.
+    pub others: Vec<Undone>,
 }
 
 impl Fs<super::Write> {
@@ -80,7 +83,17 @@ impl Fs<super::Write> {
     /// All of the changes or none; what fails half way is put back. Answers for each change in turn: about a removed
     /// file what it was, about a renamed one what it is; a folder has no hash, nor a removed file that is not kept.
     pub fn change(&self, changes: Vec<Change>) -> Result<Vec<Written>, ToolError> {
+        self.change_linked(changes, Vec::new())
+    }
+
+    /// The same; each group of changes, by their places in the list, is later undone together.
+    pub fn change_linked(
+        &self,
+        changes: Vec<Change>,
+        groups: Vec<Vec<usize>>,
+    ) -> Result<Vec<Written>, ToolError> {
         self.workspace().batch(true, |batch| {
+            batch.linked = groups;
             let mut orders = Vec::with_capacity(changes.len());
             for change in &changes {
                 orders.push(match change {
@@ -151,41 +164,125 @@ impl Fs<super::Write> {
         })
     }
 
-    /// Takes back the caller's own last change of a file, unless somebody else has changed it since.
+    /// Takes back the caller's own last change of a file, unless somebody else has changed it since. Both names of a
+    /// renaming are taken back together.
     pub fn undo(&self, place: &Place) -> Result<Undone, ToolError> {
-        let nothing = || {
-            ToolError::not_found(format!("There is no change of `{}` to take back.", place.told())).hint(
-                "Only your last change of a file that was made here is kept, once, and not for large files.",
-            )
-        };
-        let Some(state) = self.workspace().memory() else { return Err(nothing()) };
+        if let Some((last, at)) = self.last_change(place, Links::Keep)?
+            && let Link::Move { id, from, to } = last.link
+        {
+            return self.undo_move(place, &at, &id, &from, &to);
+        }
+        let Some((last, at)) = self.last_change(place, Links::Follow)? else { return Err(nothing(place)) };
+        let mut all = vec![(self.place_of(place, &at)?, last)];
+        if let Some((_, Last { link: Link::Group { id, others }, .. })) = all.first() {
+            let (id, others) = (id.clone(), others.clone());
+            for at in others {
+                let other = self.place_of(place, &at)?;
+                let last = self.last_at(&at)?;
+                let same =
+                    |last: &Last| matches!(&last.link, Link::Group { id: theirs, .. } if *theirs == id);
+                all.push((other.clone(), last.filter(same).ok_or_else(|| changed_since(&other))?));
+            }
+        }
         self.workspace().batch(false, |batch| {
-            let spot = batch.spot(place, Links::Follow, false)?;
-            let (root, real) = (spot.place.root().path.clone(), spot.real.clone());
-            let whose = Whose { root: &root, real: &real, by: self.workspace().by() };
-            let last = state.undos.last(&whose).map_err(ToolError::internal)?.ok_or_else(nothing)?;
-            let if_hash = last.after.as_deref();
-            let removed = last.before.is_none();
-            let act = match &last.before {
-                Some((mode, bytes)) => Act::Put {
-                    content: Content::Bytes(bytes),
-                    mode: Some(*mode),
-                    if_hash,
-                    create_new: if_hash.is_none(),
-                },
-                None => Act::Remove { if_hash },
-            };
-            batch.carry_out(vec![Order { spot, act }]).map_err(|error| match error.kind {
-                Kind::NotFound | Kind::Conflict => ToolError::new(
-                    Kind::Conflict,
-                    format!("`{}` was changed after the change that would be taken back.", place.told()),
-                )
-                .hint("Read it, and write what it should be."),
+            let mut orders = Vec::with_capacity(all.len());
+            for (place, last) in &all {
+                let spot = batch.spot(place, Links::Keep, false)?;
+                orders.push(Order { spot, act: undoing(last) });
+            }
+            batch.carry_out(orders).map(|_| ()).map_err(|error| match error.kind {
+                Kind::NotFound | Kind::Conflict => changed_since(place),
                 _ => error,
+            })
+        })?;
+        let mut undone = Vec::with_capacity(all.len());
+        for (other, last) in all {
+            self.forget_change(&Batch::at(&Spot::new(&other, Links::Keep)?));
+            undone.push(Undone { place: other, removed: last.before.is_none(), others: Vec::new() });
+        }
+        let others = undone.split_off(1);
+        Ok(Undone { place: place.clone(), removed: undone.iter().all(|one| one.removed), others })
+    }
+
+    /// Gives a renamed entry its old name back, and what it replaced its content.
+    fn undo_move(&self, place: &Place, at: &At, id: &str, from: &At, to: &At) -> Result<Undone, ToolError> {
+        let (old, new) = (self.place_of(place, from)?, self.place_of(place, to)?);
+        let same = |last: &Last| matches!(&last.link, Link::Move { id: theirs, .. } if theirs == id);
+        let replaced = self.last_at(to)?.filter(same).and_then(|last| last.before);
+        self.rename_back(&new, &old, id)?;
+        self.forget_change(from);
+        let removed = replaced.is_none();
+        if let Some((mode, bytes)) = replaced {
+            self.workspace().batch(false, |batch| {
+                let spot = batch.spot(&new, Links::Keep, false)?;
+                let content = Content::Bytes(&bytes);
+                let act = Act::Put { content, mode: Some(mode), if_hash: None, create_new: true };
+                batch.carry_out(vec![Order { spot, act }]).map(|_| ())
             })?;
-            state.undos.remove(&whose);
-            Ok(Undone { place: place.clone(), removed })
-        })
+        }
+        self.forget_change(to);
+        let undone = |place: Place, removed: bool| Undone { place, removed, others: Vec::new() };
+        let (mut first, other) = match at == from {
+            true => (undone(old, false), undone(new, removed)),
+            false => (undone(new, removed), undone(old, false)),
+        };
+        first.others.push(other);
+        Ok(first)
+    }
+
+    /// The caller's last change of what a place names, and where that is.
+    fn last_change(&self, place: &Place, links: Links) -> Result<Option<(Last, At)>, ToolError> {
+        let spot = Spot::new(place, links)?;
+        self.workspace().guard(&spot)?;
+        let at = Batch::at(&spot);
+        Ok(self.last_at(&at)?.map(|last| (last, at)))
+    }
+
+    fn last_at(&self, at: &At) -> Result<Option<Last>, ToolError> {
+        let Some(state) = self.workspace().memory() else { return Ok(None) };
+        state.undos.last(&self.whose(at)).map_err(ToolError::internal)
+    }
+
+    fn forget_change(&self, at: &At) {
+        if let Some(state) = self.workspace().memory() {
+            state.undos.remove(&self.whose(at));
+        }
+    }
+
+    pub(super) fn whose<'a>(&'a self, at: &'a At) -> Whose<'a> {
+        Whose { root: &at.root, real: &at.path, by: self.workspace().by() }
+    }
+
+    /// A place by its real path, spelled like another one where they share a root.
+    fn place_of(&self, like: &Place, at: &At) -> Result<Place, ToolError> {
+        if like.root().path == at.root {
+            return Ok(like.at(&at.path));
+        }
+        let root = self.workspace().roots().iter().find(|root| root.path == at.root);
+        root.map(|root| Place::beneath(root, &at.path)).ok_or_else(|| nothing(like))
+    }
+}
+
+fn nothing(place: &Place) -> ToolError {
+    ToolError::not_found(format!("There is no change of `{}` to take back.", place.told()))
+        .hint("Only your last change of a file that was made here is kept, once, and not for large files.")
+}
+
+pub(super) fn changed_since(place: &Place) -> ToolError {
+    let message = format!("`{}` was changed after the change that would be taken back.", place.told());
+    ToolError::new(Kind::Conflict, message).hint("Read it, and write what it should be.")
+}
+
+fn undoing(last: &Last) -> Act<'_> {
+    let if_hash = last.after.as_deref();
+    match &last.before {
+        Some((mode, bytes)) => Act::Put {
+            content: Content::Bytes(bytes),
+            mode: Some(*mode),
+            if_hash,
+            create_new: if_hash.is_none(),
+        },
+        None => Act::Remove { if_hash },
     }
 }
 

@@ -20,6 +20,8 @@ const LONGEST_SILENCE: Duration = Duration::from_secs(600);
 
 pub(super) struct Queue {
     at_once: usize,
+    /// Between the starts of two requests to one server.
+    pause: Duration,
     /// By host and port.
     servers: Mutex<HashMap<(String, u16), Arc<Server>>>,
 }
@@ -27,6 +29,8 @@ pub(super) struct Queue {
 struct Server {
     turns: Arc<Semaphore>,
     silent_until: Mutex<Option<Instant>>,
+    /// When the next request may start.
+    next: Mutex<Option<Instant>>,
 }
 
 /// Leave to send one request to one server; given back when dropped.
@@ -37,7 +41,12 @@ pub(super) struct Turn {
 
 impl Queue {
     pub(super) fn new(at_once: usize) -> Self {
-        Self { at_once: at_once.clamp(1, 1024), servers: Mutex::default() }
+        Self { at_once: at_once.clamp(1, 1024), pause: Duration::ZERO, servers: Mutex::default() }
+    }
+
+    /// With a pause between the starts of two requests to one server.
+    pub(super) fn paced(self, pause: Duration) -> Self {
+        Self { pause, ..self }
     }
 
     pub(super) fn at_once(&self) -> usize {
@@ -52,6 +61,9 @@ impl Queue {
         // Again, since it may have been said meanwhile; and again after that.
         while let Some(until) = server.bearable(url, deadline)? {
             tokio::time::sleep_until(until).await;
+        }
+        if let Some(start) = server.start(self.pause, url, deadline)? {
+            tokio::time::sleep_until(start).await;
         }
         Ok(Turn { server, _permit: permit })
     }
@@ -91,7 +103,30 @@ impl Turn {
 
 impl Server {
     fn new(at_once: usize) -> Self {
-        Self { turns: Arc::new(Semaphore::new(at_once)), silent_until: Mutex::default() }
+        Self {
+            turns: Arc::new(Semaphore::new(at_once)),
+            silent_until: Mutex::default(),
+            next: Mutex::default(),
+        }
+    }
+
+    /// Takes the next time at which a request may start, or says that it comes too late.
+    fn start(&self, pause: Duration, url: &Url, deadline: Instant) -> Result<Option<Instant>, ToolError> {
+        if pause.is_zero() {
+            return Ok(None);
+        }
+        let now = Instant::now();
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let start = next.map_or(now, |next| next.max(now));
+        if start > deadline {
+            let (host, wait) = (url.host_str().unwrap_or_default(), start - now);
+            let message = format!("Too many requests to `{host}` are waiting for their turn.");
+            return Err(ToolError::unavailable(message)
+                .hint("Ask for fewer pages at once, or raise `net.requests_per_second`.")
+                .retry_after(wait));
+        }
+        *next = Some(start + pause);
+        Ok(Some(start))
     }
 
     fn silent_until(&self, now: Instant) -> Option<Instant> {
@@ -114,7 +149,8 @@ impl Server {
 
     /// Somebody holds it, or it has something to remember.
     fn is_needed(self: &Arc<Self>, now: Instant) -> bool {
-        Arc::strong_count(self) > 1 || self.silent_until(now).is_some()
+        let waits = self.next.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|next| next > now);
+        Arc::strong_count(self) > 1 || waits || self.silent_until(now).is_some()
     }
 }
 
@@ -211,6 +247,21 @@ mod tests {
         first.heard(StatusCode::SERVICE_UNAVAILABLE, &told("60"));
         drop(first);
         assert_eq!(waiting.await.unwrap().err().unwrap().kind, octo_model::Kind::Unavailable);
+    }
+
+    #[tokio::test]
+    async fn requests_to_one_server_start_apart() {
+        let queue = Queue::new(6).paced(Duration::from_millis(50));
+        let begun = Instant::now();
+        for _ in 0..4 {
+            queue.turn(&url("http://a.example/"), soon()).await.unwrap();
+        }
+        assert!(begun.elapsed() >= Duration::from_millis(150), "{:?}", begun.elapsed());
+        queue.turn(&url("http://b.example/"), begun + Duration::from_secs(30)).await.unwrap();
+        let late = Queue::new(6).paced(Duration::from_secs(60));
+        late.turn(&url("http://a.example/"), soon()).await.unwrap();
+        let error = late.turn(&url("http://a.example/"), soon()).await.err().unwrap();
+        assert!(error.retry_after.is_some(), "{error}");
     }
 
     #[tokio::test]

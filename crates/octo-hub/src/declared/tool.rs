@@ -1,6 +1,7 @@
 //! One declared tool, checked when it is read, so that a call can only fail for reasons of its own.
 
 use super::command::Command;
+use super::execution;
 use super::parameters::{Parameters, Variables};
 use super::request::Request;
 use super::text::Text;
@@ -61,10 +62,11 @@ impl Tool {
             return Err(format!("`timeout_seconds` is between 1 and {LONGEST}"));
         }
         let parameters = Parameters::new(written.parameters)?;
-        let what = match (written.command, written.request) {
+        let execution = written.execution.map(execution::command).transpose()?;
+        let what = match (written.command.xor(execution), written.request) {
             (Some(command), None) => What::Command(Command::new(command, &parameters)?),
             (None, Some(request)) => What::Request(Request::new(request, &parameters)?),
-            _ => return Err("a tool is either a `command` or a `request`".to_owned()),
+            _ => return Err("a tool is either a `command` (or an `execution`) or a `request`".to_owned()),
         };
         all_used(&what, &parameters)?;
         let outward = match &what {

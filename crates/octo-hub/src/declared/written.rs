@@ -33,12 +33,15 @@ pub struct Written {
     pub timeout_seconds: u64,
     #[serde(default)]
     pub output: Output,
-    #[serde(default)]
+    #[serde(default, alias = "args", alias = "arguments")]
     pub parameters: Ordered<Parameter>,
     #[serde(default)]
     pub command: Option<Command>,
     #[serde(default)]
     pub request: Option<Request>,
+    /// A command in one text, with `<<name>>` for each value.
+    #[serde(default)]
+    pub execution: Option<Execution>,
 }
 
 fn half_a_minute() -> u64 {
@@ -104,6 +107,14 @@ pub struct Parameter {
     /// Whether it may have line breaks and tabs.
     #[serde(default)]
     pub multiline: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Execution {
+    pub command: String,
+    #[serde(default)]
+    pub network: bool,
 }
 
 #[derive(Deserialize)]

@@ -15,6 +15,7 @@ use std::sync::Arc;
 pub struct Prompt {
     pub title: Option<String>,
     pub description: String,
+    tags: Vec<String>,
     pub arguments: Vec<Argument>,
     pub file: String,
     template: Template,
@@ -37,7 +38,7 @@ pub fn stock(shipped: Shipped, leaves: &[Leaf], before: Option<&Prompts>) -> Pro
     for (name, text) in shipped {
         making.file(name, text, true);
     }
-    for leaf in leaves {
+    for leaf in leaves.iter().filter(|leaf| playbook::is_playbook(leaf)) {
         let file = leaf.path.display().to_string();
         match &leaf.content {
             Ok(text) => making.file(&file, text, false),
@@ -138,6 +139,7 @@ fn prompt(
     })?;
     Ok(Prompt {
         title: written.title,
+        tags: written.tags,
         description: written.description.split_whitespace().collect::<Vec<_>>().join(" "),
         arguments: written.arguments.0,
         file: file.to_owned(),
@@ -200,6 +202,9 @@ impl Prompt {
         }
         let arguments: Vec<Json> =
             self.arguments.iter().map(|argument| argument.definition().to_json()).collect();
+        if !self.tags.is_empty() {
+            members.set("_meta", Members::new().with("octoprox/tags", Json::of(&self.tags)));
+        }
         members.with("description", self.description.as_str()).with("arguments", Json::array(&arguments))
     }
 }

@@ -272,3 +272,20 @@ async fn a_changed_playbook_is_seen_a_broken_one_stays_as_it_was_and_a_deleted_o
         changed().await;
     }
 }
+
+#[tokio::test]
+async fn a_playbook_may_be_json_and_other_json_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let playbook = json!({"prompts": {"hi": {
+        "description": "Greets.", "tags": ["short", "kind"], "template": "Hello {{name}}!",
+        "arguments": {"name": {"description": "Who.", "required": true}},
+    }}});
+    fs::write(folder.path().join("p.json"), playbook.to_string()).unwrap();
+    fs::write(folder.path().join("package.json"), r#"{"name": "x", "version": "1"}"#).unwrap();
+    let source = source_of(&[folder.path()]);
+    assert_eq!(names(&source), ["hi"]);
+    assert_eq!(get(&source, "hi", json!({"name": "Ada"})).await.unwrap(), "Hello Ada!");
+    let definition = source.listing().borrow().lists.prompts[0].members.to_json().to::<Value>().unwrap();
+    assert_eq!(definition["_meta"]["octoprox/tags"], json!(["short", "kind"]));
+    assert_eq!(problems(&[], &Folders::new(vec![folder.path().to_owned()])), []);
+}

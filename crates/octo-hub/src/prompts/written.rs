@@ -22,6 +22,9 @@ pub struct Written {
     #[serde(default)]
     pub title: Option<String>,
     pub description: String,
+    /// Words to find it by.
+    #[serde(default)]
+    pub tags: Vec<String>,
     pub template: Spanned<String>,
     #[serde(default)]
     pub arguments: Arguments,

@@ -61,7 +61,12 @@ async fn a_wrong_name_is_answered_with_a_close_one() {
     let error = plain(&["search"]).call("up__serch", json!({})).await.unwrap_err();
     assert_eq!(error.kind, Kind::NotFound);
     assert_eq!(error.hint.as_deref(), Some("Did you mean `up__search`?"));
-    assert_eq!(error.rpc.unwrap().code, -32602);
+    let rpc = error.rpc.unwrap();
+    assert_eq!(
+        (rpc.code, rpc.message.as_str()),
+        (-32602, "There is no tool `up__serch`. Did you mean `up__search`?")
+    );
+    assert_eq!(rpc.data.unwrap().to::<Value>().unwrap(), json!({"hint": "Did you mean `up__search`?"}));
 }
 
 #[tokio::test]

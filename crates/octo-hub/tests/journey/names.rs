@@ -69,3 +69,19 @@ async fn a_way_to_one_server_shows_it_as_it_is() {
     assert_eq!(kind(call("not_listed", "").await.outcome), Kind::NotFound);
     assert_eq!(remote.calls.load(Ordering::Relaxed), 1);
 }
+
+#[tokio::test]
+async fn a_server_is_called_without_its_own_name_in_front_of_a_tools() {
+    let notion = Scripted::new("notion", vec![tool("notion-search"), tool("notion-save"), tool("save")]);
+    let other = Scripted::new("other", vec![tool("notion-search")]);
+    let bench = Workbench::new(vec![notion.clone() as Arc<dyn Source>, other.clone()], |_| {});
+    for name in ["notion:search", "notion__search", "notion__notion-search", "notion:save", "notion__save"] {
+        assert!(bench.call(name, json!({})).await.is_ok(), "{name}");
+    }
+    assert_eq!(other.calls.load(Ordering::Relaxed), 0);
+    assert_eq!(kind(bench.call("other__search", json!({})).await), Kind::NotFound);
+    // What has the short name itself keeps it.
+    let view = bench.hub.view("").unwrap();
+    let named = view.named(octo_hub::ListKind::Tools, "notion__save").unwrap();
+    assert_eq!(named.item.key, "save");
+}

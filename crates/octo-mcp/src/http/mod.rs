@@ -28,6 +28,7 @@ impl Mcp {
     pub fn router(self: &Arc<Self>) -> Router {
         Router::new()
             .route("/mcp", methods())
+            .route("/mcp/", methods())
             .route("/mcp/{profile}", methods())
             .layer(DefaultBodyLimit::max(self.settings.max_body_bytes))
             .with_state(Arc::clone(self))

@@ -30,7 +30,8 @@ pub async fn tool(
     let op = Op { method: Method::CallTool, name, params: Members::new() };
     let entry = view.find(&op).ok_or_else(|| rest.hub.missing(&view, &look.caller, &op))?;
     let found = all.into_iter().find(|json| is_named(json, &entry.listed));
-    Ok(json(found.ok_or_else(|| hidden(&op.name))?))
+    let found = found.ok_or_else(|| hidden(&op.name))?;
+    Ok(json(tagged(&view, ListKind::Tools, found)))
 }
 
 /// What a caller may not call is answered like what does not exist.
@@ -46,8 +47,23 @@ pub async fn openapi(State(rest): State<Arc<Rest>>, look: Look) -> Result<Respon
 }
 
 async fn list(hub: &Hub, look: &Look, kind: ListKind) -> Result<Response, Unreadable> {
-    let (all, _) = all(hub, look, kind).await?;
+    let (all, view) = all(hub, look, kind).await?;
+    let all: Vec<Json> = all.into_iter().map(|definition| tagged(&view, kind, definition)).collect();
     Ok(json(Members::new().with(kind.member(), Json::array(&all)).into()))
+}
+
+/// A definition with its tags: those that it has, or the toolbox or server that it comes from.
+fn tagged(view: &View, kind: ListKind, definition: Json) -> Json {
+    let Ok(members) = definition.members() else { return definition };
+    let own = members.inner("_meta", "octoprox/tags");
+    let source = || {
+        let entry = view.named(kind, &members.text("name")?)?;
+        Some(Json::array([&Json::text(entry.item.source.name())]))
+    };
+    match own.or_else(source) {
+        Some(tags) if members.get("tags").is_none() => members.with("tags", tags).into(),
+        _ => definition,
+    }
 }
 
 /// Every page of a list that the caller may see.

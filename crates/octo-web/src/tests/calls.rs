@@ -156,6 +156,12 @@ async fn lists_are_those_of_mcp() {
     assert_eq!(get(&router, "/tools/up:both").await.json()["name"], "up__both");
     assert_eq!(get(&router, "/tools/nothing").await.status, 404);
     assert_eq!(get(&router, "/prompts").await.json()["prompts"][0]["name"], "up__greet");
+    for path in ["/tools", "/prompts"] {
+        let (plain, slash) = (get(&router, path).await, get(&router, &format!("{path}/")).await);
+        assert_eq!((slash.status.as_u16(), slash.json()), (200, plain.json()), "{path}/");
+    }
+    assert_eq!(echo["tags"], json!(["demo"]), "a tool has its toolbox for a tag");
+    assert_eq!(get(&router, "/prompts").await.json()["prompts"][0]["tags"], json!(["up"]));
 }
 
 #[tokio::test]

@@ -123,6 +123,13 @@ pub struct Net {
     /// Hosts (`wiki.local`, `*.corp.example`), addresses and networks (`10.0.0.0/8`), each with an optional port, that tools may
     /// reach although they are private. Public addresses need no entry.
     pub allow: Vec<String>,
+    /// Requests that tools may start per second to one host. Unset: no limit, but six at the same time.
+    pub requests_per_second: Option<f64>,
+    /// Whether `fetch_url`, `fetch_json` and `read_page` leave pages alone that the site's robots.txt disallows.
+    pub respect_robots: bool,
+    /// An address that site owners can turn to, such as `https://example.com/bot` or `mailto:ops@example.com`; it is added to the
+    /// User-Agent.
+    pub contact: Option<String>,
 }
 
 /// The browser.

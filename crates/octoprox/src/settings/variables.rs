@@ -20,6 +20,8 @@ enum Form {
     Addresses,
     /// A bearer token, of which only the hash is kept.
     Token,
+    /// One more folder of a list.
+    Folder,
 }
 
 /// Name, setting and form. Where two variables set the same, the later one wins: our own names stand last.
@@ -33,8 +35,11 @@ const VARIABLES: &[(&str, &str, Form)] = &[
     ("OCTOPROX_PORT", "listen.port", Form::Count),
     ("OCTOPROX_ADMIN_HOST", "admin.host", Form::Text),
     ("OCTOPROX_ADMIN_PORT", "admin.port", Form::Count),
+    ("OCTOPROX_ALLOWED_HOSTS", "http.allowed_hosts", Form::List),
     ("OCTOPROX_CALL_TIMEOUT", "calls.timeout_seconds", Form::Count),
     ("OCTOPROX_NET_ALLOW", "net.allow", Form::List),
+    ("OCTOPROX_NET_CONTACT", "net.contact", Form::Text),
+    ("OCTOPROX_NET_RESPECT_ROBOTS", "net.respect_robots", Form::Switch),
     ("OCTOPROX_SEARXNG_URL", "search.searxng_url", Form::Text),
     ("BRAVE_SEARCH_API", "search.brave_api_key", Form::Text),
     ("BRAVE_API_KEY", "search.brave_api_key", Form::Text),
@@ -51,6 +56,8 @@ const VARIABLES: &[(&str, &str, Form)] = &[
     ("OCTOPROX_DATABASE_SUPERUSERS", "database.superusers", Form::List),
     ("OCTOPROX_PROMPTS", "prompts.folders", Form::List),
     ("OCTOPROX_TOOLS", "tools.folders", Form::List),
+    ("PLAYBOOKS_PATH", "prompts.folders", Form::Folder),
+    ("PLAYBOOKS_PATH", "tools.folders", Form::Folder),
     ("OCTOPROX_LLM_URL", "llm.url", Form::Text),
     ("OCTOPROX_LLM_KEY", "llm.key", Form::Text),
     ("OCTOPROX_LLM_MODEL", "llm.model", Form::Text),
@@ -96,7 +103,10 @@ pub fn lay(layers: &mut Layers, world: &World) -> Vec<Problem> {
         };
         let origin = Origin::Variable(name.clone());
         match value(form, text) {
-            Ok(value) if form == Form::Token => layers.push(&path, value, &origin),
+            Ok(value) if form == Form::Folder && is_empty(layers.get(&path)) => {
+                layers.set(&path, Value::Array(vec![value]), &origin);
+            }
+            Ok(value) if matches!(form, Form::Token | Form::Folder) => layers.push(&path, value, &origin),
             Ok(value) => {
                 if form == Form::Addresses {
                     layers.remove(&path);
@@ -115,6 +125,10 @@ fn all() -> Vec<(String, String, Form)> {
         (format!("{SWITCH}{}", toolbox.to_uppercase()), format!("toolboxes.{toolbox}"), Form::Switch)
     });
     listed.chain(switches).collect()
+}
+
+fn is_empty(list: Option<&Value>) -> bool {
+    list.and_then(Value::as_array).is_none_or(Vec::is_empty)
 }
 
 /// The variables of each setting, the strongest first.
@@ -152,7 +166,7 @@ pub fn unknown(world: &World) -> Vec<String> {
 
 fn value(form: Form, text: &str) -> Result<Value, (String, &'static str)> {
     match form {
-        Form::Text => Ok(Value::from(text)),
+        Form::Text | Form::Folder => Ok(Value::from(text)),
         Form::Switch => switch(text).map(Value::Bool),
         Form::Count => text
             .trim()

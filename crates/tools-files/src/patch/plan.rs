@@ -43,6 +43,8 @@ pub enum Scope {
 pub struct Plan {
     slots: Vec<Slot>,
     pub deeds: Vec<Deed>,
+    /// Old and new places of renamed files among `slots`.
+    renames: Vec<(usize, usize)>,
     /// Files that others took the place of.
     pub replaced: Vec<String>,
 }
@@ -91,6 +93,7 @@ impl Plan {
                 .hint("Move or delete that file first, or leave the renaming out."));
             }
             self.put(from, None);
+            self.renames.push((from, to));
             self.replaced.extend(taken.then(|| path.clone()));
         }
         self.replaced.extend((patch.creates && had.is_some()).then(|| path.clone()));
@@ -154,6 +157,30 @@ impl Plan {
     /// What has to be written, each part bound to what was read.
     pub fn changes(&self) -> Vec<Change> {
         self.slots.iter().filter_map(Slot::change).collect()
+    }
+
+    /// Changes that one fs_undo takes back together, by their places in `changes`.
+    pub fn linked(&self) -> Vec<Vec<usize>> {
+        let changed = |at: usize| self.slots.get(at).is_some_and(|slot| slot.change().is_some());
+        let mut groups: Vec<Vec<usize>> = Vec::new();
+        for &(from, to) in self.renames.iter().filter(|(from, to)| changed(*from) && changed(*to)) {
+            let (met, rest): (Vec<_>, Vec<_>) =
+                groups.into_iter().partition(|group| group.contains(&from) || group.contains(&to));
+            let mut group: Vec<usize> = met.into_iter().flatten().chain([from, to]).collect();
+            group.sort_unstable();
+            group.dedup();
+            groups = rest;
+            groups.push(group);
+        }
+        let place = |at: usize| (0..at).filter(|&before| changed(before)).count();
+        groups.into_iter().map(|group| group.into_iter().map(place).collect()).collect()
+    }
+
+    /// How many files the patch changes; a renamed one is one file.
+    pub fn files(&self) -> usize {
+        let paths: std::collections::BTreeSet<&str> =
+            self.deeds.iter().map(|deed| deed.path.as_str()).collect();
+        paths.len()
     }
 
     pub fn diff(&self) -> String {

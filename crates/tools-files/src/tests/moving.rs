@@ -67,3 +67,19 @@ async fn moving_and_copying_lose_nothing_unasked() {
         assert_eq!(error.kind, Kind::Conflict, "{error}");
     }
 }
+
+#[tokio::test]
+async fn a_move_can_be_undone_by_either_name() {
+    for by in ["old", "new"] {
+        let desk = Desk::new(&[("old", b"moved"), ("new", b"replaced"), ("folder/x", b"x")]);
+        let answer =
+            desk.call("fs_move", json!({"source": "old", "destination": "new", "overwrite": true})).await;
+        assert_eq!(answer["undo"], true, "{answer}");
+        assert!(answer["warning"].as_str().unwrap().ends_with("fs_undo brings it back."), "{answer}");
+        assert_eq!(desk.call("fs_undo", json!({"path": by})).await["undone"], true, "{by}");
+        assert_eq!((desk.text("old").as_str(), desk.text("new").as_str()), ("moved", "replaced"), "{by}");
+        desk.call("fs_move", json!({"source": "folder", "destination": "other"})).await;
+        assert_eq!(desk.call("fs_undo", json!({"path": "other"})).await["removed"], true);
+        assert_eq!((desk.text("folder/x").as_str(), desk.exists("other")), ("x", false));
+    }
+}

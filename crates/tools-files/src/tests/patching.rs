@@ -193,3 +193,19 @@ async fn line_numbers_past_all_files_are_no_harm() {
         desk.fails("fs_patch", json!({"path": "f", "patch": format!("@@ -{most},0 +1 @@\n+x\n")})).await;
     assert_eq!(error.kind, Kind::Conflict);
 }
+
+#[tokio::test]
+async fn undoing_a_renamed_file_brings_the_old_name_back() {
+    let patch = "*** Begin Patch\n*** Update File: p/m.py\n*** Move to: p/moved.py\n@@\n-one\n+two\n*** Update File: a\n@@\n-a\n+A\n\
+                 *** Delete File: b\n*** End Patch\n";
+    for by in ["p/moved.py", "p/m.py"] {
+        let desk = Desk::new(&[("p/m.py", b"one\n"), ("a", b"a\n"), ("b", b"b\n")]);
+        let answer = desk.call("fs_patch", json!({"path": ".", "patch": patch})).await;
+        assert_eq!(answer["message"], "The patch was applied to 3 files.");
+        let answer = desk.call("fs_undo", json!({"path": by})).await;
+        assert_eq!(answer["undone"], true, "{answer}");
+        assert!(answer["message"].as_str().unwrap().contains("p/m.py is as it was"), "{answer}");
+        assert_eq!((desk.text("p/m.py").as_str(), desk.exists("p/moved.py")), ("one\n", false), "{by}");
+        assert_eq!((desk.text("a").as_str(), desk.exists("b")), ("A\n", false), "{by}");
+    }
+}

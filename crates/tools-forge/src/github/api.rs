@@ -182,11 +182,15 @@ impl Errand<'_> {
         }
         match answer.status {
             StatusCode::NOT_FOUND | StatusCode::FORBIDDEN => self.hidden(answer, &words),
-            StatusCode::UNAUTHORIZED => ToolError::new(
+            StatusCode::UNAUTHORIZED if self.has_token() => ToolError::new(
                 Kind::Unauthorized,
                 format!("GitHub does not accept the token that is set{words}"),
             )
             .hint("Ask the operator to check OCTOPROX_GITHUB_TOKEN: it may be expired or revoked."),
+            StatusCode::UNAUTHORIZED => {
+                ToolError::new(Kind::Unauthorized, format!("GitHub requires a token for this{words}"))
+                    .hint("Ask the operator to set OCTOPROX_GITHUB_TOKEN (or GITHUB_TOKEN).")
+            }
             StatusCode::NOT_ACCEPTABLE | StatusCode::UNPROCESSABLE_ENTITY => {
                 ToolError::new(Kind::TooLarge, format!("GitHub does not give this as a whole{words}"))
                     .hint("Ask for one file with `file`.")

@@ -54,6 +54,10 @@ async fn a_private_repository_is_told_from_a_missing_token() {
     let fake = always(401, json!({"message": "Bad credentials"}), &[]).await;
     let error = refused(&known(&fake), &fake).await;
     assert!(error.kind == Kind::Unauthorized && error.text().contains("Bad credentials"), "{error}");
+    let fake = always(401, json!({"message": "Requires authentication"}), &[]).await;
+    let error = refused(&unknown(&fake), &fake).await;
+    assert!(error.text().contains("requires a token") && error.text().contains("GITHUB_TOKEN"), "{error}");
+    assert!(!error.text().contains("does not accept"), "{error}");
 }
 
 #[tokio::test]

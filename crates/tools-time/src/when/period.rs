@@ -72,8 +72,9 @@ fn edge(words: &mut Words, now: &Zoned) -> Result<Option<Base>, Fault> {
     }
 }
 
-/// `first monday of next month`, `last day of february 2028`, `15th of next month`.
+/// `first monday of next month`, `the last day of february 2028`, `15th of next month`.
 fn nth(words: &mut Words, now: &Zoned, notes: &mut Vec<String>) -> Result<Option<Base>, Fault> {
+    words.take(&["the"]);
     let mark = words.mark();
     let number =
         words.take_map(|word| if word == "last" { Some(-1) } else { names::ordinal(word).map(i64::from) });

@@ -15,6 +15,7 @@ use url::Url;
 const ACCEPTED: &str = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.8, application/json;q=0.7, */*;q=0.5";
 
 pub async fn get(net: &Net, url: Url, until: Instant, max_bytes: usize) -> Result<Answer, ToolError> {
+    net.may_fetch(&url).await?;
     let timeout = until.saturating_duration_since(Instant::now());
     let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(ACCEPTED))]);
     net.send(Ask { headers, timeout, max_bytes, ..Ask::get(url) }).await

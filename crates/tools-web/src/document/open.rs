@@ -99,7 +99,7 @@ async fn page(world: World<'_>, wanted: Wanted, answer: Answer) -> Result<Docume
         }
         Some(Ok(rendered)) => match shown(rendered, until, images).await? {
             document if document.words > read.document.words => return Ok(document),
-            _ => " The browser shows no more of it.",
+            _ => " The browser showed no more of it when it had loaded; the page may fill itself later.",
         },
     };
     if let Some(text) = llms_txt(world.net, &url, until).await.ok().flatten() {
@@ -111,7 +111,8 @@ async fn page(world: World<'_>, wanted: Wanted, answer: Answer) -> Result<Docume
         let hint = match failed {
             "" => ENABLE,
             _ => {
-                "Open it with browser_navigate and look at it with browser_snapshot, or look for another source."
+                "Open it with browser_navigate, wait for its text with browser_wait and read it with browser_get_content, or \
+                 look for another source."
             }
         };
         return Err(
@@ -120,10 +121,13 @@ async fn page(world: World<'_>, wanted: Wanted, answer: Answer) -> Result<Docume
     }
     let note = match failed {
         "" => format!("The page needs JavaScript; only what it shows without is here. {ENABLE}"),
-        _ => format!("The page needs JavaScript; only what it shows without is here.{failed}"),
+        _ => format!("The page needs JavaScript; only what it shows without is here.{failed} {LATER}"),
     };
     Ok(Document { note: Some(note), ..read.document })
 }
+
+/// For whoever has a browser that did not help.
+const LATER: &str = "Open it with browser_navigate and wait for its text with browser_wait.";
 
 /// For whoever reads without a browser.
 const ENABLE: &str = "Ask the operator to enable the toolbox `browser`, with which read_page reads such pages, too \

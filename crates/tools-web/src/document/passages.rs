@@ -3,7 +3,7 @@
 use super::Heading;
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// A part of the page that matches a query.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -18,9 +18,9 @@ pub struct Passage {
 
 /// Passages are blocks of text; those shorter than this are joined with what follows.
 const SHORTEST: usize = 200;
-const MOST: usize = 20;
+const MAX_PASSAGES: usize = 5;
 
-/// The best passages within a budget of characters, in the order of the text.
+/// The best passages within a budget of characters, best first.
 pub fn passages(markdown: &str, outline: &[Heading], query: &str, budget: usize) -> Vec<Passage> {
     let blocks = blocks(markdown);
     let wanted: Vec<String> = words(query).collect();
@@ -61,28 +61,40 @@ pub fn passages(markdown: &str, outline: &[Heading], query: &str, budget: usize)
     // What only shares a little word with the query is no answer to it.
     let least = scored.first().map_or(0.0, |(best, _)| best * 0.4);
     let mut left = budget;
-    let mut chosen: Vec<usize> = Vec::new();
-    for (_, at) in scored.into_iter().filter(|(score, _)| *score >= least).take(MOST) {
-        let size = blocks.get(at).map_or(0, |(_, text)| text.chars().count());
-        if size > left && !chosen.is_empty() {
+    let mut chosen: Vec<Passage> = Vec::new();
+    for (_, at) in scored.into_iter().filter(|(score, _)| *score >= least) {
+        let Some((offset, text)) = blocks.get(at) else { continue };
+        let size = text.trim().chars().count();
+        if chosen.len() >= MAX_PASSAGES || (size > left && !chosen.is_empty()) {
             continue;
         }
-        left = left.saturating_sub(size);
-        chosen.push(at);
+        let (skipped, text) = match size > left {
+            true => window(text, &wanted, left),
+            false => (0, text.trim().to_owned()),
+        };
+        left = left.saturating_sub(text.chars().count());
+        let offset = offset + skipped;
+        let heading = outline.iter().rev().find(|heading| heading.offset <= offset);
+        let heading = heading.map(|heading| heading.text.clone()).unwrap_or_default();
+        chosen.push(Passage { offset, heading, text });
     }
-    chosen.sort_unstable();
     chosen
-        .into_iter()
-        .filter_map(|at| blocks.get(at))
-        .map(|(offset, text)| {
-            let heading = outline.iter().rev().find(|heading| heading.offset <= *offset);
-            Passage {
-                offset: *offset,
-                heading: heading.map(|heading| heading.text.clone()).unwrap_or_default(),
-                text: text.trim().chars().take(budget).collect(),
-            }
-        })
-        .collect()
+}
+
+/// Of a block that is too long the lines around the one with most of the wanted words, and how many characters were
+/// left out before them.
+fn window(block: &str, wanted: &[String], budget: usize) -> (usize, String) {
+    let mut starts: Vec<(usize, usize)> = Vec::new();
+    let mut at = 0;
+    for line in block.split_inclusive('\n') {
+        let found: HashSet<String> = words(line).filter(|word| wanted.contains(word)).collect();
+        starts.push((at, found.len()));
+        at += line.chars().count();
+    }
+    let (best, _) = starts.iter().copied().rev().max_by_key(|(_, found)| *found).unwrap_or_default();
+    let earliest = best.saturating_sub(budget / 4);
+    let first = starts.iter().map(|(start, _)| *start).find(|start| *start >= earliest).unwrap_or(best);
+    (first, block.chars().skip(first).take(budget).collect::<String>().trim_end().to_owned())
 }
 
 /// Words in lower case, without a plural's last letter.
@@ -94,14 +106,30 @@ fn words(text: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// Paragraphs with the character each begins at; code and tables stay whole.
+/// Paragraphs with the character each begins at; code and tables stay whole, and a sentence that a PDF carries over to
+/// its next page does, too.
 fn blocks(markdown: &str) -> Vec<(usize, &str)> {
     let mut all = Vec::new();
     let (mut start, mut start_chars, mut chars, mut at) = (0, 0, 0, 0);
-    let mut fenced = false;
-    for line in markdown.split_inclusive('\n') {
+    let (mut fenced, mut carried) = (false, false);
+    let lines: Vec<&str> = markdown.split_inclusive('\n').collect();
+    // For each line whether it, or the first line after it that is not blank, begins a page.
+    let mut before_page = vec![false; lines.len()];
+    for (at, line) in lines.iter().enumerate().rev() {
+        let later = before_page.get(at + 1).copied().unwrap_or(false);
+        if let Some(known) = before_page.get_mut(at) {
+            *known = is_page(line) || (line.trim().is_empty() && later);
+        }
+    }
+    let mut said = "";
+    for (number, line) in lines.iter().enumerate() {
         let heading = !fenced && line.starts_with('#');
-        if heading && start < at {
+        let over = before_page.get(number).is_some_and(|before| *before) && is_unfinished(said);
+        carried = over || (carried && line.trim().is_empty());
+        if !line.trim().is_empty() && !is_page(line) {
+            said = line;
+        }
+        if heading && !over && start < at {
             all.push((start_chars, markdown.get(start..at).unwrap_or("")));
             (start, start_chars) = (at, chars);
         }
@@ -110,7 +138,7 @@ fn blocks(markdown: &str) -> Vec<(usize, &str)> {
         }
         at += line.len();
         chars += line.chars().count();
-        if line.trim().is_empty() && !fenced && at - start >= SHORTEST {
+        if line.trim().is_empty() && !fenced && !carried && at - start >= SHORTEST {
             all.push((start_chars, markdown.get(start..at).unwrap_or("")));
             (start, start_chars) = (at, chars);
         }
@@ -119,6 +147,16 @@ fn blocks(markdown: &str) -> Vec<(usize, &str)> {
         all.push((start_chars, markdown.get(start..).unwrap_or("")));
     }
     all
+}
+
+/// The heading above a page of a PDF.
+fn is_page(line: &str) -> bool {
+    let number = line.trim().strip_prefix("## Page ");
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit()))
+}
+
+fn is_unfinished(line: &str) -> bool {
+    line.trim_end().ends_with(|last: char| last.is_alphanumeric() || ",;-–(".contains(last))
 }
 
 #[cfg(test)]
@@ -148,5 +186,39 @@ mod tests {
         let found = passages(&text, &[], "petrol", 1000);
         let size: usize = found.iter().map(|one| one.text.chars().count()).sum();
         assert!((200..=1000).contains(&size), "{size}");
+    }
+
+    #[test]
+    fn the_best_come_first_and_are_few() {
+        let filler = "Nothing of interest stands in this paragraph, which is long enough. ".repeat(4);
+        let mut text: String =
+            (0..30).map(|at| format!("Petrol is named in paragraph {at}. {filler}\n\n")).collect();
+        text.push_str(&format!("The petrol tank holds 47 litres of petrol. {filler}\n\n"));
+        let found = passages(&text, &[], "petrol tank litres", 50_000);
+        assert!(found[0].text.starts_with("The petrol tank holds 47 litres"), "{found:?}");
+        assert!(found.len() <= 5, "{}", found.len());
+    }
+
+    #[test]
+    fn a_sentence_that_goes_on_at_the_next_page_is_one_passage() {
+        let filler = "Words that fill the page up to its end, as they do in every manual. ".repeat(6);
+        let text = format!(
+            "## Page 1\n\n{filler}The size of the buffer can be set. The\n\n## Page 2\n\ndefault is 4 gigabytes.\n\n{filler}\n\n## Page \
+             3\n\n{filler}\n"
+        );
+        let found = passages(&text, &outline(&text), "default size of the buffer", 3000);
+        assert!(found[0].text.contains("The\n\n## Page 2\n\ndefault is 4 gigabytes."), "{found:?}");
+        assert!(found.iter().all(|one| !one.text.contains("## Page 3") || one.text.starts_with("## Page 3")));
+    }
+
+    #[test]
+    fn of_a_long_block_the_part_that_matches_is_shown() {
+        let text: String = (0..500)
+            .map(|at| format!("| row {at} | {} |\n", if at == 400 { "zeppelin" } else { "x" }))
+            .collect();
+        let found = passages(&text, &[], "zeppelin", 300);
+        assert!(found[0].text.contains("row 400 | zeppelin"), "{found:?}");
+        let there: String = text.chars().skip(found[0].offset).take(5).collect();
+        assert!(there.starts_with("| row") && found[0].text.chars().count() <= 300, "{found:?}");
     }
 }

@@ -44,17 +44,34 @@ fn wide_root(tree: &Tree, all: &[Measure], body: usize) -> usize {
     if let Some(main) = main.filter(|at| weigh(*at) * 2 > whole) {
         return main;
     }
+    let heaviest = |at: usize| {
+        let children = tree.children(at).filter(|child| tree.element(*child).is_some());
+        let most = children.max_by_key(|child| weigh(*child));
+        most.filter(|child| whole > 0 && weigh(*child) as f64 >= 0.9 * whole as f64)
+    };
+    let is = |at: usize, tags: &[&str]| tree.element(at).is_some_and(|element| element.is(tags));
     let mut root = body;
-    while let Some(child) =
-        tree.children(root).filter(|at| tree.element(*at).is_some()).max_by_key(|at| weigh(*at))
-    {
-        if (weigh(child) as f64) < 0.9 * whole as f64 || whole == 0 {
-            break;
+    while let Some(child) = heaviest(root) {
+        if !is(child, STRUCTURES) {
+            root = child;
+            continue;
         }
-        root = child;
+        // A table or a list that has everything in one cell is layout.
+        let layout = std::iter::successors(heaviest(child), |at| heaviest(*at)).find(|at| is(*at, CELLS));
+        if let Some(cell) = layout {
+            root = cell;
+            continue;
+        }
+        // What stands around the structure belongs to it: the nearest part of the page that has more than it.
+        let around = tree.ancestors(child).find(|above| *above == body || weigh(*above) > weigh(child));
+        return around.unwrap_or(body);
     }
     root
 }
+
+/// Parts of them mean little without the whole.
+const STRUCTURES: &[&str] = &["table", "ul", "ol", "dl", "pre"];
+const CELLS: &[&str] = &["td", "th", "li", "dd"];
 
 fn prose_root(tree: &Tree, all: &[Measure], body: usize) -> usize {
     let weigh = |at: usize| all.get(at).map_or(0, |size| size.prose);
@@ -78,7 +95,7 @@ fn prose_root(tree: &Tree, all: &[Measure], body: usize) -> usize {
         let mut direct = 0;
         for child in tree.children(root) {
             let Some(element) = tree.element(child) else { continue };
-            if element.is(&["p", "blockquote", "pre", "ul", "ol", "table", "h2", "h3"]) {
+            if element.is(&["p", "blockquote", "pre", "ul", "ol", "dl", "table", "h2", "h3"]) {
                 direct += weigh(child);
             } else if weigh(child) > best.0 {
                 best = (weigh(child), child);

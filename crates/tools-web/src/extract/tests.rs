@@ -77,3 +77,33 @@ fn every_page_keeps_its_tables_by_cell_and_its_code_by_line() {
     let first = failures.first();
     assert!(failures.is_empty(), "{} of {pages} pages: {}", failures.len(), first.unwrap());
 }
+
+#[test]
+fn what_is_most_of_a_page_keeps_its_form_and_its_heading() {
+    let table: String =
+        (1..=50).map(|at| format!("<tr><td>{at}</td><td>City {at}</td><td>NO</td></tr>")).collect();
+    let table = format!(
+        "<table><thead><tr><th>Rank</th><th>Name</th><th>Open</th></tr></thead><tbody>{table}</tbody></table>"
+    );
+    let items: String = (1..=60).map(|at| format!("<li>Entry {at} of the index</li>")).collect();
+    let terms: String =
+        (1..=50).map(|at| format!("<dt>Term {at}</dt><dd>Meaning of term {at}.</dd>")).collect();
+    let lines: String = (1..=80).map(|at| format!("line {at} of the log\n")).collect();
+    let rows = [
+        (table.clone(), "| Rank | Name | Open |"),
+        (format!("<div class='table-responsive'><div>{table}</div></div>"), "| 50 | City 50 | NO |"),
+        (format!("<ul>{items}</ul>"), "- Entry 60 of the index"),
+        (format!("<div><ol>{items}</ol></div>"), "1. Entry 1 of the index"),
+        (format!("<dl>{terms}</dl>"), "Meaning of term 50."),
+        (format!("<pre>{lines}</pre>"), "```"),
+    ];
+    for (html, wanted) in rows {
+        for page in ["BODY", "<div id=content>BODY</div>", "<table><tr><td>BODY</td></tr></table>"] {
+            let body = format!("<h1>Price list</h1><p>As of May.</p>{html}<p>Without tax.</p>");
+            let markdown = read(&format!("<title>Prices</title><body>{}", page.replace("BODY", &body)));
+            for part in ["# Price list", "As of May.", "Without tax.", wanted] {
+                assert!(markdown.contains(part), "{page} {wanted}: no {part:?} in {markdown}");
+            }
+        }
+    }
+}

@@ -238,6 +238,11 @@ async fn a_request_is_sent_as_it_was_asked_for() {
         (&missing["status_code"], &missing["body"], &missing["truncated"]),
         (&json!(404), &json!("<p>No"), &json!(true))
     );
+    let notice = missing["notice"].as_str().unwrap_or_default();
+    assert!(
+        notice.starts_with("The body is truncated after 5 of ") && notice.contains("max_bytes"),
+        "{missing}"
+    );
     let both =
         tools().call("http_request", json!({"method": "POST", "url": url, "json": 1, "data": "x"})).await;
     assert_eq!(both.unwrap_err().kind, Kind::Invalid);
@@ -290,4 +295,37 @@ fn schemas_name_types_and_defaults() {
     assert_eq!(body.keys().collect::<Vec<_>>(), ["description"], "{body:?}");
     assert_eq!(request["properties"]["params"]["type"], "object");
     assert_eq!(schema("fetch_json")["properties"]["timeout_s"]["default"], 10);
+}
+
+#[tokio::test]
+async fn robots_txt_is_respected_where_the_operator_wants_it() {
+    let fake = crate::fake::Fake::serve(|seen| match seen.path.as_str() {
+        "/robots.txt" => crate::fake::html(200, "User-agent: *\nDisallow: /private\n"),
+        _ => crate::fake::html(200, "<p>Some words on a page that anybody may read.</p>"),
+    })
+    .await;
+    let spec = |robots: bool| octo_toolkit::net::NetSpec {
+        allow: vec!["127.0.0.1".to_owned()],
+        user_agent: "octoprox/1 (+mailto:ops@example.com)".to_owned(),
+        robots,
+        ..octo_toolkit::net::NetSpec::default()
+    };
+    let at = |path: &str| fake.url.join(path).unwrap().to_string();
+    for robots in [false, true] {
+        let doors = crate::fake::doors().with(octo_toolkit::Net::new(spec(robots)).unwrap());
+        let bench = Bench::new(crate::fetch_toolbox(), doors);
+        bench.call("fetch_url", json!({"url": at("/public")})).await.unwrap();
+        let private = bench.call("fetch_url", json!({"url": at("/private/x")})).await;
+        match robots {
+            true => assert!(private.unwrap_err().text().contains("robots.txt of 127.0.0.1 disallows")),
+            false => drop(private.unwrap()),
+        }
+        let asked = fake.asked().iter().filter(|seen| seen.path == "/robots.txt").count();
+        assert_eq!(asked, usize::from(robots), "it is asked for once, and only when it is respected");
+    }
+    assert!(
+        fake.asked()
+            .iter()
+            .all(|seen| seen.headers["user-agent"].to_str().unwrap().contains("+mailto:ops@example.com"))
+    );
 }

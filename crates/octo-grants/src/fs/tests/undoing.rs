@@ -117,3 +117,79 @@ fn a_huge_file_is_removed_without_being_read() {
     assert!(!gone[0].undo && !kit.raw("huge").exists());
     assert!(began.elapsed() < std::time::Duration::from_secs(2), "{:?}", began.elapsed());
 }
+
+#[test]
+fn both_names_of_a_renaming_are_taken_back() {
+    let groups = || vec![vec![0, 1]];
+    for by in ["old", "new"] {
+        let kit = Kit::new();
+        kit.put("old", "content");
+        let options = WriteOptions { create_new: true, ..WriteOptions::default() };
+        let put = Change::Put { place: kit.at("new"), bytes: b"changed".into(), mode: None, options };
+        let remove = Change::Remove { place: kit.at("old"), if_hash: None };
+        kit.fs.change_linked(vec![remove, put], groups()).unwrap();
+        let undone = kit.fs.undo(&kit.at(by)).unwrap();
+        assert_eq!((undone.removed, undone.others.len()), (by == "new", 1), "{by}");
+        assert_eq!((kit.get("old"), kit.raw("new").exists()), ("content".into(), false), "{by}");
+        for name in ["old", "new"] {
+            assert_eq!(kind(&kit.fs.undo(&kit.at(name)).unwrap_err()), "not_found", "{by} {name}");
+        }
+    }
+    // A newer change of one of them is not overwritten.
+    let kit = Kit::new();
+    kit.put("old", "content");
+    let put = Change::Put {
+        place: kit.at("new"),
+        bytes: b"x".into(),
+        mode: None,
+        options: WriteOptions::default(),
+    };
+    kit.fs
+        .change_linked(vec![Change::Remove { place: kit.at("old"), if_hash: None }, put], groups())
+        .unwrap();
+    kit.fs.write(&kit.at("old"), b"newer", &WriteOptions::default()).unwrap();
+    assert_eq!(kind(&kit.fs.undo(&kit.at("new")).unwrap_err()), "conflict");
+    assert_eq!((kit.get("old"), kit.get("new")), ("newer".into(), "x".into()));
+}
+
+#[test]
+fn a_move_is_taken_back_with_what_it_replaced() {
+    for by in ["from", "to"] {
+        let kit = Kit::new();
+        kit.put("from", "moved");
+        kit.put("to", "replaced");
+        std::fs::set_permissions(kit.raw("to"), std::fs::Permissions::from_mode(0o640)).unwrap();
+        assert!(kit.fs.rename(&kit.at("from"), &kit.at("to"), true).unwrap());
+        let undone = kit.fs.undo(&kit.at(by)).unwrap();
+        assert!(!undone.removed && !undone.others[0].removed, "{by}");
+        assert_eq!((kit.get("from"), kit.get("to")), ("moved".into(), "replaced".into()), "{by}");
+        assert_eq!(std::fs::metadata(kit.raw("to")).unwrap().permissions().mode() & 0o777, 0o640);
+        for name in ["from", "to"] {
+            assert_eq!(kind(&kit.fs.undo(&kit.at(name)).unwrap_err()), "not_found", "{by} {name}");
+        }
+    }
+    let kit = Kit::new();
+    kit.put("folder/inner/file", "x");
+    std::os::unix::fs::symlink("folder", kit.raw("link")).unwrap();
+    for (from, to) in [("folder", "elsewhere"), ("link", "moved")] {
+        assert!(kit.fs.rename(&kit.at(from), &kit.at(to), false).unwrap());
+        assert!(kit.fs.undo(&kit.at(to)).unwrap().removed, "{to}");
+        assert!(
+            kit.raw(from).symlink_metadata().is_ok() && kit.raw(to).symlink_metadata().is_err(),
+            "{from}"
+        );
+    }
+    assert_eq!(kit.get("folder/inner/file"), "x");
+    // Somebody has taken one of the names meanwhile.
+    for (name, other) in [("a", "b"), ("b", "a")] {
+        let kit = Kit::new();
+        kit.put("a", "content");
+        kit.fs.rename(&kit.at("a"), &kit.at("b"), false).unwrap();
+        let _ = std::fs::remove_file(kit.raw(name));
+        kit.put(name, "theirs");
+        for asked in [name, other] {
+            assert_eq!(kind(&kit.fs.undo(&kit.at(asked)).unwrap_err()), "conflict", "{name} {asked}");
+        }
+        assert_eq!(kit.get(name), "theirs");
+    }
+}

@@ -139,8 +139,8 @@ fn a_read_only_root_refuses_every_change() {
         kit.fs.make_folder(&at("new/deep"), true).map(|_| ()),
         kit.fs.remove(&at("file")),
         kit.fs.remove_tree(&at("dir")).map(|_| ()),
-        kit.fs.rename(&at("file"), &kit.at("got"), false),
-        kit.fs.rename(&kit.at("mine"), &at("got"), false),
+        kit.fs.rename(&at("file"), &kit.at("got"), false).map(drop),
+        kit.fs.rename(&kit.at("mine"), &at("got"), false).map(drop),
         kit.fs.copy(&kit.at("mine"), &at("got"), false),
         kit.fs.undo(&at("file")).map(|_| ()),
     ] {
@@ -177,9 +177,9 @@ fn protected_paths_are_refused_also_through_linked_folders() {
         kit.fs.remove(&kit.at("way/config")),
         kit.fs.remove_tree(&kit.at(".git")).map(|_| ()),
         kit.fs.remove_tree(&kit.at("sub")).map(|_| ()),
-        kit.fs.rename(&kit.at(".git"), &kit.at("git"), false),
-        kit.fs.rename(&kit.at(".docker"), &kit.at("docker"), false),
-        kit.fs.rename(&kit.at("plain"), &kit.at("way/plain"), false),
+        kit.fs.rename(&kit.at(".git"), &kit.at("git"), false).map(drop),
+        kit.fs.rename(&kit.at(".docker"), &kit.at("docker"), false).map(drop),
+        kit.fs.rename(&kit.at("plain"), &kit.at("way/plain"), false).map(drop),
         kit.fs.make_folder(&kit.at("way/new"), false).map(|_| ()),
         kit.fs.make_folder(&kit.at("node_modules/a/b"), true).map(|_| ()),
         kit.fs.undo(&kit.at("config")).map(|_| ()),
@@ -233,9 +233,9 @@ fn a_read_only_root_within_another_is_read_only_by_every_name() {
         assert!(error.message.contains("`fixed` is read-only"), "{error}");
     }
     for denied in [
-        kit.fs.rename(&kit.at("deep"), &kit.at("moved"), false),
-        kit.fs.rename(&kit.at("deep/inner/file"), &kit.at("file"), false),
-        kit.fs.rename(&kit.at("deep/other"), &kit.at("deep/inner/other"), false),
+        kit.fs.rename(&kit.at("deep"), &kit.at("moved"), false).map(drop),
+        kit.fs.rename(&kit.at("deep/inner/file"), &kit.at("file"), false).map(drop),
+        kit.fs.rename(&kit.at("deep/other"), &kit.at("deep/inner/other"), false).map(drop),
         kit.fs.copy(&kit.at("deep/other"), &kit.at("deep/inner/other"), false),
         kit.fs.remove_tree(&kit.at("deep")).map(|_| ()),
         kit.fs.remove(&kit.at("deep/inner/file")),

@@ -182,3 +182,13 @@ async fn a_changed_file_is_seen_and_a_broken_one_takes_its_tools_with_it() {
         changed().await;
     }
 }
+
+#[tokio::test]
+async fn a_playbook_of_another_product_gives_its_tools() {
+    let bench = Bench::new(
+        "prompts: {}\ntools:\n  first-lines:\n    description: Prints the first lines of a file.\n    execution:\n      command: >-\n        head -n <<count>> \"<<file>>\"\n    args:\n      count: {description: How many., required: true, type: string}\n      file: {description: The file., required: true, type: path}\n",
+    );
+    assert_eq!(bench.names(), ["first-lines"]);
+    let said = bench.call("first-lines", json!({"count": "2", "file": "notes.txt"})).await.unwrap();
+    assert!(said.to_string().contains("alpha\\nbeta"), "{said}");
+}

@@ -90,6 +90,16 @@ impl Checks<'_> {
                 self.address(path, address);
             }
         }
+        if settings.net.requests_per_second.is_some_and(|rate| !(0.001..=1_000.0).contains(&rate)) {
+            let remedy = "Give a number between 0.001 and 1000, or leave it out.";
+            self.wrong("net.requests_per_second", "this is no number of requests per second.", remedy);
+        }
+        let plain =
+            |text: &String| text.chars().all(|sign| sign.is_ascii_graphic() && !"()<>\"".contains(sign));
+        if settings.net.contact.as_ref().is_some_and(|contact| contact.is_empty() || !plain(contact)) {
+            let remedy = "Write it like https://example.com/bot or mailto:ops@example.com.";
+            self.wrong("net.contact", "this is no address that can stand in a header.", remedy);
+        }
         for (at, host) in settings.http.allowed_hosts.iter().enumerate() {
             if host.is_empty() || host.contains(['/', '*', ' ']) {
                 let what = format!("`{host}` is not the name of a host.");

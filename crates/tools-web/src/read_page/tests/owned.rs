@@ -106,6 +106,7 @@ async fn a_pdf_is_a_document_with_pages_and_fetched_once() {
     let section = hub.read(&ann, json!({"url": url, "handle": handle, "section": "Page 2"})).await.unwrap();
     assert_eq!(section["content"], "## Page 2\n\nBlack tea\n");
     let found = hub.read(&ann, json!({"url": url, "handle": handle, "query": "black"})).await.unwrap();
-    assert!(found["content"].as_str().unwrap().contains("Black tea"), "{found}");
+    assert!(found["passages"][0]["text"].as_str().unwrap().contains("Black tea"), "{found}");
+    assert_eq!(found["content"], "", "the passages are given once");
     assert_eq!(fake.asked().len(), 1);
 }

@@ -61,7 +61,7 @@ async fn without_a_browser_or_with_one_that_fails_the_way_on_is_told() {
     for (shows, said) in [
         (None, "enable the toolbox `browser`"),
         (Some(Shows(None)), "The browser could not show it"),
-        (Some(Shows(Some(0))), "The browser shows no more of it"),
+        (Some(Shows(Some(0))), "the page may fill itself later. Open it with browser_navigate, wait"),
     ] {
         let error = read(shows).await.unwrap_err();
         assert!(error.text().contains("JavaScript") && error.text().contains(said), "{error}");

@@ -1,0 +1,198 @@
+//! What a site's robots.txt allows, where the operator wants it respected (RFC 9309).
+
+use super::{Answer, Ask, Net};
+use http::StatusCode;
+use octo_model::ToolError;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use url::Url;
+
+/// The name that sites know this program by.
+const PRODUCT: &str = "octoprox";
+const MAX_BYTES: usize = 500 << 10;
+const MAX_SITES: usize = 256;
+const KEPT_FOR: Duration = Duration::from_secs(3_600);
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The rules of the sites that were asked for, by origin.
+#[derive(Default)]
+pub(super) struct Robots(Mutex<HashMap<String, (Instant, Arc<Rules>)>>);
+
+impl Net {
+    /// Refuses a page that its site's robots.txt disallows, where the settings respect that; anything else passes.
+    pub async fn may_fetch(&self, url: &Url) -> Result<(), ToolError> {
+        let Some(robots) = &self.0.robots else { return Ok(()) };
+        let origin = url.origin().ascii_serialization();
+        let rules = match robots.known(&origin) {
+            Some(rules) => rules,
+            None => {
+                let Ok(address) = url.join("/robots.txt") else { return Ok(()) };
+                let ask = Ask { timeout: TIMEOUT, max_bytes: MAX_BYTES, redirects: 5, ..Ask::get(address) };
+                // A site that cannot be reached says so when the page is asked for.
+                let Ok(answer) = self.send(ask).await else { return Ok(()) };
+                robots.keep(origin, Rules::of(&answer))
+            }
+        };
+        if url.path() == "/robots.txt" || rules.allow(&path(url)) {
+            return Ok(());
+        }
+        Err(ToolError::denied(format!(
+            "The robots.txt of {} disallows this page.",
+            url.host_str().unwrap_or_default()
+        ))
+        .hint("Look for another source; the operator decides with `net.respect_robots`."))
+    }
+}
+
+fn path(url: &Url) -> String {
+    match url.query() {
+        Some(query) => format!("{}?{query}", url.path()),
+        None => url.path().to_owned(),
+    }
+}
+
+impl Robots {
+    fn known(&self, origin: &str) -> Option<Arc<Rules>> {
+        let sites = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (at, rules) = sites.get(origin)?;
+        (at.elapsed() < KEPT_FOR).then(|| Arc::clone(rules))
+    }
+
+    fn keep(&self, origin: String, rules: Rules) -> Arc<Rules> {
+        let rules = Arc::new(rules);
+        let mut sites = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if sites.len() >= MAX_SITES {
+            sites.retain(|_, (at, _)| at.elapsed() < KEPT_FOR);
+        }
+        if sites.len() >= MAX_SITES {
+            sites.clear();
+        }
+        sites.insert(origin, (Instant::now(), Arc::clone(&rules)));
+        rules
+    }
+}
+
+/// The rules for this program: each path with whether it is allowed.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Rules(Vec<(String, bool)>);
+
+impl Rules {
+    fn of(answer: &Answer) -> Self {
+        match answer.status {
+            status if status.is_success() => Self::parse(&String::from_utf8_lossy(&answer.body)),
+            // A site in trouble is left alone; one without the file allows everything.
+            status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
+                Self(vec![("/".to_owned(), false)])
+            }
+            _ => Self::default(),
+        }
+    }
+
+    /// The groups that name this program, or else those for everybody.
+    fn parse(text: &str) -> Self {
+        let (mut own, mut common) = (None::<Vec<(String, bool)>>, Vec::new());
+        let (mut for_us, mut for_all, mut in_rules) = (false, false, true);
+        for line in text.lines() {
+            let line = line.split('#').next().unwrap_or_default();
+            let Some((key, value)) = line.split_once(':') else { continue };
+            let value = value.trim();
+            let allows = match key.trim().to_ascii_lowercase().as_str() {
+                "user-agent" => {
+                    if std::mem::take(&mut in_rules) {
+                        (for_us, for_all) = (false, false);
+                    }
+                    for_us |= value.to_ascii_lowercase().starts_with(PRODUCT);
+                    for_all |= value == "*";
+                    if for_us {
+                        own.get_or_insert_default();
+                    }
+                    continue;
+                }
+                "allow" => true,
+                "disallow" => false,
+                _ => continue,
+            };
+            in_rules = true;
+            if value.is_empty() {
+                continue;
+            }
+            if for_us {
+                own.get_or_insert_default().push((value.to_owned(), allows));
+            }
+            if for_all {
+                common.push((value.to_owned(), allows));
+            }
+        }
+        Self(own.unwrap_or(common))
+    }
+
+    /// The longest rule that fits decides; of two equal ones the one that allows.
+    fn allow(&self, path: &str) -> bool {
+        let fitting = self.0.iter().filter(|(pattern, _)| fits(pattern, path));
+        fitting.max_by_key(|(pattern, allows)| (pattern.len(), *allows)).is_none_or(|(_, allows)| *allows)
+    }
+}
+
+/// `*` is any text, `$` at the end is the end.
+fn fits(pattern: &str, path: &str) -> bool {
+    let (pattern, whole) = match pattern.strip_suffix('$') {
+        Some(pattern) => (pattern, true),
+        None => (pattern, false),
+    };
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = parts.next().and_then(|first| path.strip_prefix(first)) else { return false };
+    let parts: Vec<&str> = parts.collect();
+    for (at, part) in parts.iter().enumerate() {
+        let last = at + 1 == parts.len();
+        if whole && last {
+            return rest.ends_with(part);
+        }
+        let Some(found) = rest.find(part) else { return false };
+        rest = rest.get(found + part.len()..).unwrap_or_default();
+    }
+    !whole || rest.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_rule_decides() {
+        let text = "# all\nUser-agent: other\nDisallow: /\n\nUser-Agent: *\nDisallow: /private # not this\nAllow: /private/open\nDisallow: /*.pdf$\nDisallow:\n";
+        let rules = Rules::parse(text);
+        for (path, allowed) in [
+            ("/", true),
+            ("/private", false),
+            ("/private/x", false),
+            ("/private/open/x", true),
+            ("/a/b.pdf", false),
+            ("/a/b.pdf?x", true),
+        ] {
+            assert_eq!(rules.allow(path), allowed, "{path}");
+        }
+        let own = Rules::parse(
+            "user-agent: *\ndisallow: /\nuser-agent: a\nuser-agent: Octoprox\nallow: /a\ndisallow: /\n",
+        );
+        assert!(own.allow("/a/b") && !own.allow("/b"));
+        assert!(Rules::parse("").allow("/x") && Rules::parse("nonsense\n:::\n").allow("/x"));
+        assert!(Rules::parse("user-agent: octoprox\ndisallow:\nuser-agent: *\ndisallow: /").allow("/x"));
+    }
+
+    #[test]
+    fn patterns_match_from_the_start() {
+        for (pattern, path, fit) in [
+            ("/a", "/ab", true),
+            ("/a$", "/ab", false),
+            ("/a*c", "/abcd", true),
+            ("/a*c$", "/abcd", false),
+            ("/a*c$", "/abc", true),
+            ("*b", "/ab", true),
+            ("/x", "/a/x", false),
+            ("/*/*/x", "/a/b/x", true),
+        ] {
+            assert_eq!(fits(pattern, path), fit, "{pattern} {path}");
+        }
+    }
+}

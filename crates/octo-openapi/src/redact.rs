@@ -1,0 +1,84 @@
+//! Takes credentials out of an answer: an API that echoes a request must not tell whoever called it what the hub knows.
+
+use bytes::Bytes;
+use http::HeaderValue;
+use memchr::memmem;
+use octo_toolkit::net::Answer;
+
+const MASK: &str = "***";
+/// Shorter values are words that stand in many answers.
+const MIN_BYTES: usize = 6;
+/// Of a credential that an answer is truncated in, so much is no chance.
+const MIN_BEGINNING: usize = 4;
+
+/// Parts of header names that carry secrets.
+const SECRET: [&str; 5] = ["auth", "token", "key", "cookie", "secret"];
+
+/// Whether a header of this name carries a secret.
+pub fn is_secret_header(name: &str) -> bool {
+    SECRET.iter().any(|part| name.contains(part))
+}
+
+/// Masks the values wherever they stand in the headers and the body, also as JSON writes them.
+pub fn redact<'s>(answer: &mut Answer, secrets: impl IntoIterator<Item = &'s str>) {
+    let mut all: Vec<String> = Vec::new();
+    for secret in secrets {
+        let bare = secret.split_once(' ').map_or(secret, |(_, bare)| bare.trim());
+        for value in [secret, bare].into_iter().filter(|value| value.len() >= MIN_BYTES) {
+            let json = serde_json::Value::from(value).to_string();
+            let json = json.trim_start_matches('"').strip_suffix('"').unwrap_or(&json).to_owned();
+            all.extend([value.to_owned(), json.replace('/', "\\/"), json]);
+        }
+    }
+    all.sort_unstable_by_key(|value| std::cmp::Reverse(value.len()));
+    all.dedup();
+    for value in answer.headers.values_mut() {
+        let mut bytes = value.as_bytes().to_vec();
+        if mask(&mut bytes, &all) {
+            *value = HeaderValue::from_bytes(&bytes).unwrap_or(HeaderValue::from_static(MASK));
+        }
+    }
+    let mut body = answer.body.to_vec();
+    let mut changed = mask(&mut body, &all);
+    if answer.truncated {
+        changed |= mask_beginning(&mut body, &all);
+    }
+    if changed {
+        answer.body = Bytes::from(body);
+    }
+}
+
+fn mask(bytes: &mut Vec<u8>, values: &[String]) -> bool {
+    let mut changed = false;
+    for value in values {
+        let found: Vec<usize> = memmem::find_iter(bytes, value.as_bytes()).collect();
+        if found.is_empty() {
+            continue;
+        }
+        let mut masked = Vec::with_capacity(bytes.len());
+        let mut from = 0;
+        for at in found {
+            masked.extend_from_slice(bytes.get(from..at).unwrap_or_default());
+            masked.extend_from_slice(MASK.as_bytes());
+            from = at + value.len();
+        }
+        masked.extend_from_slice(bytes.get(from..).unwrap_or_default());
+        *bytes = masked;
+        changed = true;
+    }
+    changed
+}
+
+/// Whoever chooses where an answer is truncated must not get a credential without its end.
+fn mask_beginning(bytes: &mut Vec<u8>, values: &[String]) -> bool {
+    let beginning = |value: &String| {
+        let longest = value.len().min(bytes.len() + 1);
+        (MIN_BEGINNING..longest)
+            .rev()
+            .find(|&length| value.as_bytes().get(..length).is_some_and(|start| bytes.ends_with(start)))
+    };
+    let Some(length) = values.iter().filter_map(beginning).max() else { return false };
+    bytes.truncate(bytes.len() - length);
+    bytes.extend_from_slice(MASK.as_bytes());
+    true
+}
