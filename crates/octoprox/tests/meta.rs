@@ -30,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Their examples name a result, a session or an API that only a real call makes, or need a hub around them. Their own
 /// tests run them.
-const WITHOUT_EXAMPLES: [&str; 12] = [
+const WITHOUT_EXAMPLES: [&str; 13] = [
     "fs_read_media",
     "openapi_call",
     "openapi_get_operation",
