@@ -6,6 +6,7 @@ use crate::checker::Verdict;
 use crate::cut::fit;
 use crate::hub::Hub;
 use crate::item::Item;
+use crate::pictures;
 use crate::policy::Permit;
 use octo_model::{CallId, Json, Kind, Members, Method, ToolError};
 use schemars::JsonSchema;
@@ -56,7 +57,7 @@ impl Hub {
         let size = size_of(&result);
         let is_tool = request.op.method == Method::CallTool;
         let cap = if is_tool { self.shape.max_bytes } else { self.shape.max_resource_bytes };
-        if size <= cap {
+        if size <= cap || is_tool && size - pictures::size_of(&result) <= cap {
             return Ok(result);
         }
         if result.text("resultType").as_deref() == Some("input_required") {

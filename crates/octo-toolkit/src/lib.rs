@@ -7,6 +7,7 @@ pub mod hidden;
 mod peer;
 mod picture;
 mod schema;
+pub mod secrets;
 mod source;
 mod tool;
 mod toolbox;
