@@ -246,3 +246,41 @@ async fn what_is_no_message_is_refused_over_http_and_stdio() -> Result<()> {
     ensure!(alive["result"] == json!({}), "{alive}");
     pipes.close().await
 }
+
+/// A page whose picture is larger than the text of a reply may be.
+const NOISE: &str = "<!doctype html><title>Noise</title><body style='margin:0'><canvas id=c width=1280 height=720></canvas>\
+<script>const x = c.getContext('2d'), d = x.createImageData(1280, 720); let s = 7; for (let i = 0; i < d.data.length; i++) \
+{ s = (s * 1103515245 + 12345) & 0x7fffffff; d.data[i] = i % 4 === 3 ? 255 : s >> 16 } x.putImageData(d, 0, 0)</script>";
+
+#[tokio::test]
+async fn pictures_come_over_every_face() -> Result<()> {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    let page = format!("http://{}/", listener.local_addr()?);
+    let noise = axum::Router::new().fallback(|| async { axum::response::Html(NOISE) });
+    tokio::spawn(async move { axum::serve(listener, noise).await });
+    let home = Home::new(&json!({"net": {"allow": ["127.0.0.1"]}, "toolboxes": {"browser": true}}))?;
+    let server = home.serve().await?;
+    let open = json!({"url": page, "screenshot": true});
+    let (navigate, take) = ("browser_navigate", "browser_screenshot");
+    let post = async |tool: &str, arguments: &Value| -> Result<Value> {
+        let url = format!("{}/tools/{tool}", server.base);
+        Http::default().post(&url, &[], arguments).await?.json().await
+    };
+    let opened = post(navigate, &open).await?;
+    check_picture(&opened["metadata"]["content"]).with_context(|| format!("{:.300}", opened.to_string()))?;
+    assert!(opened["result"]["title"] == "Noise" && opened["metadata"]["truncated"] != true);
+    let taken = post(take, &json!({})).await?;
+    check_picture(&taken["result"]["content"])?;
+    let client = Modern::new(&server.mcp(), json!({}), silent);
+    for (tool, arguments) in [(navigate, open), (take, json!({"full_page": true}))] {
+        check_picture(&client.tool(tool, arguments).await?.result()?["content"])?;
+    }
+    Ok(())
+}
+
+fn check_picture(content: &Value) -> Result<()> {
+    let blocks = content.as_array().context("no content")?;
+    let picture = blocks.iter().find(|block| block["type"] == "image").context("no picture")?;
+    ensure!(picture["data"].as_str().is_some_and(|data| data.len() > 100_000), "a small picture");
+    Ok(())
+}

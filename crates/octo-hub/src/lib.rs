@@ -17,6 +17,7 @@ pub mod jq;
 mod listing;
 mod nearest;
 mod own;
+mod pictures;
 mod playbook;
 mod policy;
 mod ports;

@@ -6,6 +6,7 @@ use crate::checker::Verdict;
 use crate::cut::fit;
 use crate::hub::Hub;
 use crate::item::Item;
+use crate::pictures;
 use crate::policy::Permit;
 use octo_model::{CallId, Json, Kind, Members, Method, ToolError};
 use schemars::JsonSchema;
@@ -40,8 +41,6 @@ const MAX_STRUCTURE: usize = 4 << 20;
 const MAX_BLOCKS: usize = 1_000;
 /// Members of a block or a reply that are kept beside what is truncated, if they are small.
 const MAX_ASIDE: usize = 256;
-/// Bytes of a picture that does not count.
-const MAX_PICTURE: usize = 1_500_000;
 /// What the notice and the link to the whole may add to the cap.
 const MAX_NOTICE: usize = 1_000;
 
@@ -99,9 +98,11 @@ fn content_size(result: &Members, is_native: bool) -> usize {
             // Of our own tools it is the same text, with its quotes escaped.
             Some(text) if is_native && structure > 0 => texts += text.to_text().map_or(0, |text| text.len()),
             Some(_) if structure > 0 => texts += block.bytes().len() + 1,
-            None if is_native && block.bytes().len() <= MAX_PICTURE => {}
             _ => others += block.bytes().len() + 1,
         }
+    }
+    if is_native {
+        others = others.saturating_sub(pictures::size_of(result));
     }
     let aside = result.iter().filter(|(key, _)| !["content", "structuredContent"].contains(key));
     structure.max(texts)

@@ -9,6 +9,7 @@ pub mod paper;
 mod peer;
 mod picture;
 mod schema;
+pub mod secrets;
 mod source;
 mod tool;
 mod toolbox;

@@ -4,7 +4,6 @@ mod encodings;
 mod export;
 mod logs;
 mod numbers;
-mod patterns;
 mod redact;
 mod secrets;
 mod trace;

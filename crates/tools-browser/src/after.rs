@@ -2,7 +2,7 @@
 
 use crate::browser::{Look, Open};
 use crate::clean;
-use crate::snapshot::{Ask, changes, render};
+use crate::snapshot::{Ask, FILE_FIELD, Item, changes, render};
 use octo_toolkit::ToolError;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -24,7 +24,7 @@ pub struct After {
     /// The page's title, when it is news.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Lines that came (+), went (-) or changed (~), with refs; absent when nothing did.
+    /// Lines that came (+), went (-) or changed (~), with refs, or that nothing did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<String>,
     /// The page in short, when it is another one than before.
@@ -33,7 +33,7 @@ pub struct After {
     /// What else happened: dialogs and how they were answered, new tabs, downloads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<String>,
-    /// True when more changed than is listed.
+    /// True when something is left out; the text says what, after the sign for it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
 }
@@ -44,7 +44,12 @@ pub struct Before {
     tabs: Vec<String>,
     downloads: Vec<String>,
     dialogs: u64,
+    /// How often it has asked for files.
+    asked: u64,
 }
+
+/// Said of an action without effect.
+pub const NOTHING: &str = "Nothing on the page changed.";
 
 impl Open {
     /// Takes stock before an action. The page is looked at only when the caller has not seen it yet.
@@ -57,7 +62,8 @@ impl Open {
         let tabs = self.session.tabs().await?.into_iter().map(|tab| tab.id).collect();
         let dialogs = self.page.dialogs(0).last().map_or(0, |dialog| dialog.serial);
         let downloads = self.session.downloads().into_iter().map(|download| download.id).collect();
-        Ok(Before { tab: self.page.id().to_owned(), tabs, downloads, dialogs })
+        let asked = self.page.chooser().map_or(0, |(asked, _)| asked);
+        Ok(Before { tab: self.page.id().to_owned(), tabs, downloads, dialogs, asked })
     }
 
     /// Waits for the page to come to rest and says what is different.
@@ -73,10 +79,25 @@ impl Open {
         } else {
             self.page.settle(REST).await?;
         }
-        let look = self.look().await?;
+        let look = self.look_anew().await?;
+        events.extend(self.asks_for_files(before, &look));
         events.extend(look.note.clone());
-        let told = self.tell(&look);
+        let mut told = self.tell(&look);
+        if told.changes.is_none() && told.page.is_none() && told.title.is_none() && events.is_empty() {
+            told.changes = Some(NOTHING.to_owned());
+        }
         Ok(After { events, ..told })
+    }
+
+    /// A page that opens a dialog for files gets none; the field takes them.
+    fn asks_for_files(&mut self, before: &Before, look: &Look) -> Option<String> {
+        let (asked, field) = self.page.chooser().filter(|_| self.page.id() == before.tab)?;
+        if asked <= before.asked {
+            return None;
+        }
+        let item = Item { node: Some(field), role: FILE_FIELD.to_owned(), ..Item::default() };
+        let name = self.memory.refs.of(&look.document, &item)?;
+        Some(format!("The page asks for files: give them with browser_upload and ref={name}."))
     }
 
     /// The difference to what the caller knows of this tab.

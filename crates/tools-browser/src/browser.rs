@@ -2,12 +2,13 @@
 
 use crate::Settings;
 use crate::clean;
-use crate::engine::{Engine, Glance, Life, Page, Session};
+use crate::engine::{Engine, Glance, Life, Page, Session, World};
 use crate::snapshot::{Flat, Refs, Tree, View};
 use octo_toolkit::{Caller, Chromium, Cx, Kind, ToolError};
-use serde_json::json;
+use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::sync::OwnedMutexGuard;
 
 /// Session of callers that name none.
@@ -38,7 +39,33 @@ struct Inner {
 pub struct Memory {
     pub refs: Refs,
     pages: HashMap<String, Seen>,
+    /// The page that was read last, and what it looked like then.
+    last: Mutex<Option<(Appearance, Arc<Tree>)>>,
 }
+
+/// All that the tree of a page depends on and that is quick to ask for: elements, attributes, texts, boxes, values, focus. Most of
+/// the time of a look goes into the tree itself.
+#[derive(PartialEq)]
+struct Appearance {
+    document: Arc<str>,
+    layout: String,
+    states: Value,
+}
+
+/// A longer layout is not kept.
+const MAX_LAYOUT: usize = 8 << 20;
+
+/// What elements are in that neither attributes nor layout tell.
+const STATES: &str = r"(() => {
+    const states = [], roots = [document];
+    for (let at = 0; at < roots.length; at++) {
+        states.push([...roots[at].querySelectorAll('*')].indexOf(roots[at].activeElement));
+        for (const e of roots[at].querySelectorAll('*')) if (e.shadowRoot) roots.push(e.shadowRoot);
+    }
+    for (const e of document.querySelectorAll('input,select,textarea,button,fieldset,object,output'))
+        states.push((e.indeterminate ? 1 : 0) + (e.validity && !e.validity.valid ? 2 : 0) + (e.matches(':disabled') ? 4 : 0) + (e.validationMessage?.length ?? 0) * 8);
+    return states.join();
+})()";
 
 /// What the caller knows of a tab.
 #[derive(Default, Clone)]
@@ -57,7 +84,7 @@ pub struct Open {
 
 /// A page as it is now.
 pub struct Look {
-    pub tree: Tree,
+    pub tree: Arc<Tree>,
     /// Tab and document, for refs.
     pub document: Arc<str>,
     pub url: String,
@@ -157,43 +184,99 @@ fn named(name: Option<&str>) -> Result<&str, ToolError> {
 }
 
 impl Open {
-    /// Looks at the active tab.
+    /// Looks at the active tab. A page that looks as it did the last time is not read again.
     pub async fn look(&self) -> Result<Look, ToolError> {
-        let page = &self.page;
-        if let Some(nodes) = page.heavy().await? {
+        self.look_at(true).await
+    }
+
+    /// Reads the active tab, whether it looks different or not.
+    pub async fn look_anew(&self) -> Result<Look, ToolError> {
+        self.look_at(false).await
+    }
+
+    async fn look_at(&self, reuse: bool) -> Result<Look, ToolError> {
+        if let Some(nodes) = self.page.heavy().await? {
             return self.glance(nodes).await;
         }
-        let layout = page.cdp("DOMSnapshot.captureSnapshot", json!({"computedStyles": []}));
-        let (frames, layout, size, place) =
-            tokio::join!(page.ax_trees(), layout, page.viewport(), page.location());
+        let document = self.document();
+        let may_be_known = reuse && self.last().as_ref().is_some_and(|(then, _)| then.document == document);
+        if may_be_known {
+            let (now, place) = tokio::join!(self.appearance(), self.page.location());
+            let known = self
+                .last()
+                .as_ref()
+                .filter(|(then, _)| now.as_ref() == Some(then))
+                .map(|(_, tree)| Arc::clone(tree));
+            if let Some(tree) = known {
+                return Ok(self.looked(tree, place?, None));
+            }
+        }
+        self.read().await
+    }
+
+    fn last(&self) -> std::sync::MutexGuard<'_, Option<(Appearance, Arc<Tree>)>> {
+        self.memory.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How the page looks now; none when that does not tell all.
+    async fn appearance(&self) -> Option<Appearance> {
+        let page = &self.page;
+        let document = self.document();
+        let states = page.evaluate(STATES, World::Isolated, Duration::from_secs(2));
+        let (layout, states) = tokio::join!(page.layout(), states);
+        Some(Appearance { document, layout: layout.ok()?, states: states.ok()? })
+    }
+
+    /// Reads the page.
+    async fn read(&self) -> Result<Look, ToolError> {
+        let page = &self.page;
+        // How it looks is asked first: a change between the two makes the next look read again.
+        let (now, frames, size, place) =
+            tokio::join!(self.appearance(), page.ax_trees(), page.viewport(), page.location());
         let frames = match frames {
             Err(error) if error.kind == Kind::TooLarge => return self.glance(0).await,
             frames => frames?,
         };
         // Without a layout all is taken as not shown: the order of the page counts then.
+        let layout = now.as_ref().and_then(|now| serde_json::from_str::<Value>(&now.layout).ok());
         let view = match (layout, size, frames.first()) {
-            (Ok(layout), Ok(size), Some(main)) => View::of(&layout, &main.session, size),
+            (Some(layout), Ok(size), Some(main)) => View::of(&layout, &main.session, size),
             _ => View::default(),
         };
-        Ok(self.looked(Tree::of(&frames, &view), place?, None))
+        let tree = Arc::new(Tree::of(&frames, &view));
+        let whole = page.is_one_document();
+        let now =
+            now.filter(|now| whole && now.layout.len() <= MAX_LAYOUT && now.document == self.document());
+        *self.last() = now.map(|now| (now, Arc::clone(&tree)));
+        Ok(self.looked(tree, place?, None))
+    }
+
+    fn document(&self) -> Arc<str> {
+        format!("{}/{}", self.page.id(), self.page.document()).into()
     }
 
     /// A page that is too large to be read whole, as far as the viewport shows it.
     async fn glance(&self, nodes: u64) -> Result<Look, ToolError> {
         let (glance, place) = tokio::join!(self.page.glance(), self.page.location());
         let Glance { tree, shown, clickable } = glance?;
-        let view = View { shown: shown.into_iter().collect(), clickable: clickable.into_iter().collect() };
+        let (shown, clickable) = (shown.into_iter().collect(), clickable.into_iter().collect());
+        let view = View { shown, clickable, ..View::default() };
         let size = if nodes > 0 { format!(" ({nodes} nodes)") } else { String::new() };
         let note = format!(
             "The page is too large to be read whole{size}: only what the viewport shows is listed, with names that are \
              guessed. browser_scroll goes further; a selector or browser_execute_js finds the rest."
         );
-        Ok(self.looked(Tree::of(&[tree], &view), place?, Some(note)))
+        Ok(self.looked(Arc::new(Tree::of(&[tree], &view)), place?, Some(note)))
     }
 
-    fn looked(&self, tree: Tree, (url, title): (String, String), note: Option<String>) -> Look {
-        let document = format!("{}/{}", self.page.id(), self.page.document()).into();
-        Look { tree, document, url: clean::line(&url), title: clean::cut(&clean::line(&title), 200), note }
+    fn looked(&self, tree: Arc<Tree>, (url, title): (String, String), note: Option<String>) -> Look {
+        Look {
+            tree,
+            document: self.document(),
+            url: clean::line(&url),
+            title: clean::cut(&clean::line(&title), 200),
+            note,
+        }
     }
 
     pub fn seen(&self) -> Option<&Seen> {

@@ -5,8 +5,11 @@
 
 mod accessible;
 mod act;
+mod aim;
 mod ask;
+mod bodies;
 mod browser;
+mod drag;
 mod glance;
 mod go;
 mod keys;
@@ -22,6 +25,8 @@ mod tab;
 mod tests;
 mod wire;
 
+pub use bodies::{Bodies, Received};
+pub use drag::Goal;
 use octo_toolkit::{Caller, Chromium, Kind, ToolError};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -267,6 +272,9 @@ pub struct ConsoleLine {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     pub serial: u64,
+    /// Chromium's names for where it was made and for itself.
+    session: Arc<str>,
+    id: String,
     pub method: String,
     pub url: String,
     /// `Document`, `Script`, `XHR`, `Fetch`, `WebSocket` and so on.
@@ -416,6 +424,11 @@ impl Page {
     /// Lines with a serial above `after`.
     pub fn console(&self, after: u64) -> Vec<ConsoleLine> {
         self.tab.state().console.after(after)
+    }
+
+    /// How often the page has asked for files, and the field that it wants them for.
+    pub fn chooser(&self) -> Option<(u64, Node)> {
+        self.tab.state().chooser.clone()
     }
 
     /// Requests with a serial above `after`.

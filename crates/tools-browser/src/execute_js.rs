@@ -16,7 +16,7 @@ const LARGEST: usize = 20_000;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// An expression, or statements with a return; promises are awaited.
+    /// An expression, a function, which is called, or statements with a return; promises are awaited.
     script: String,
     /// Most milliseconds to run.
     #[serde(default = "given::five_seconds")]
@@ -61,9 +61,12 @@ impl Tool for ExecuteJs {
     }
 }
 
+/// Calls a value that is a function, unless it makes objects.
+const CALLED: &str = "(value => typeof value === 'function' && !/^class\\b/.test(Function.prototype.toString.call(value)) ? value() : value)";
+
 /// An expression as a function gives it back; promises in it can be awaited.
 fn as_value(script: &str) -> String {
-    format!("(async () => (\n{}\n))()", script.trim().trim_end_matches(';'))
+    format!("(async () => {CALLED}(await (\n{}\n)))()", script.trim().trim_end_matches(';'))
 }
 
 /// Whether the browser reads it as an expression; asked without running it.
@@ -80,7 +83,9 @@ fn runnable(script: &str, is_expression: bool) -> String {
     };
     match is_expression {
         true => as_value(script),
-        false if words("return") || words("await") => format!("(async () => {{{script}\n}})()"),
+        false if words("return") || words("await") => {
+            format!("(async () => {CALLED}(await (async () => {{{script}\n}})()))()")
+        }
         false => script.to_owned(),
     }
 }
@@ -103,9 +108,9 @@ mod tests {
     #[test]
     fn statements_become_a_function() {
         let rows = [
-            ("1 + 1;", true, "(async () => (\n1 + 1\n))()"),
-            ("return 2", false, "(async () => {return 2\n})()"),
-            ("let a = 1; a", false, "let a = 1; a"),
+            ("1 + 1;", true, format!("(async () => {CALLED}(await (\n1 + 1\n)))()")),
+            ("return 2", false, format!("(async () => {CALLED}(await (async () => {{return 2\n}})()))()")),
+            ("let a = 1; a", false, "let a = 1; a".to_owned()),
         ];
         for (script, is_expression, wanted) in rows {
             assert_eq!(runnable(script, is_expression), wanted);

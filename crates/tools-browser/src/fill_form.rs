@@ -79,7 +79,7 @@ impl Tool for FillForm {
         }
         let before = open.before().await?;
         for (at, (node, fill)) in fills.iter().enumerate() {
-            let done = carry_out(&open, node, fill).await;
+            let done = carry_out(&open, node, fill, cx).await;
             done.map_err(|error| match input.fields.get(at) {
                 Some(field) => named(error, at, field),
                 None => error,
@@ -205,10 +205,13 @@ fn text(value: &Value) -> Result<String, ToolError> {
     }
 }
 
-async fn carry_out(open: &Open, node: &Node, fill: &Fill) -> Result<(), ToolError> {
+async fn carry_out(open: &Open, node: &Node, fill: &Fill, cx: &Cx) -> Result<(), ToolError> {
     match fill {
         Fill::Text(text) => open.page.fill(node, text, true).await,
-        Fill::Box { click: true } => open.page.click(node, Button::Left, 1).await,
+        Fill::Box { click: true } => {
+            let patience = given::within(given::five_seconds(), cx);
+            open.page.click(node, Button::Left, 1, patience).await
+        }
         Fill::Box { click: false } => Ok(()),
         Fill::Choice(values) => open.page.select(node, values).await.map(|_| ()),
     }
@@ -237,10 +240,9 @@ async fn labelled(open: &mut Open, label: &str) -> Result<Node, ToolError> {
                 .hint(format!("The fields are: {}.", list.join(", "))))
         }
         several => {
-            let list: Vec<String> =
-                several.iter().filter_map(|near| open.told(&look.document, near.item)).collect();
-            Err(ToolError::invalid(format!("{} fields have the label {label:?}.", list.len()))
-                .hint(format!("Give the ref of one: {}.", list.join(", "))))
+            let list = open.told_apart(&look, several);
+            Err(ToolError::invalid(format!("{} fields have the label {label:?}.", several.len()))
+                .hint(format!("Give the ref of one: {list}.")))
         }
     }
 }

@@ -29,9 +29,12 @@ pub fn content() -> u64 {
     1_000
 }
 
+/// The longest that a tool waits for a page, whatever it is told.
+const MAX_WAIT: Duration = Duration::from_secs(60);
+
 /// A time limit that leaves the call room to say what happened.
 pub fn within(ms: u64, cx: &Cx) -> Duration {
-    Duration::from_millis(ms).min(cx.time_left().saturating_sub(Duration::from_millis(500)))
+    Duration::from_millis(ms).min(MAX_WAIT).min(cx.time_left().saturating_sub(Duration::from_millis(500)))
 }
 
 /// A budget that no caller can raise past what one answer may cost.

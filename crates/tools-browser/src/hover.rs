@@ -46,9 +46,10 @@ impl Tool for Hover {
             selector: input.selector.as_deref(),
             ..Target::one()
         };
-        let node = open.find(target, given::within(given::five_seconds(), cx)).await?;
+        let patience = given::within(given::five_seconds(), cx);
+        let node = open.find(target, patience).await?;
         let before = open.before().await?;
-        open.page.hover(&node).await?;
+        open.page.hover(&node, patience).await?;
         open.after(&before).await
     }
 }

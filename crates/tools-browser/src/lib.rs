@@ -8,6 +8,7 @@ mod click;
 mod close;
 mod console;
 mod downloads;
+mod drag;
 mod engine;
 mod execute_js;
 mod fill_form;
@@ -66,6 +67,7 @@ fn tools(browser: browser::Browser) -> Toolbox {
         .with(fill_form::FillForm(browser.clone()))
         .with(select_option::SelectOption(browser.clone()))
         .with(hover::Hover(browser.clone()))
+        .with(drag::Drag(browser.clone()))
         .with(press_key::PressKey(browser.clone()))
         .with(scroll::Scroll(browser.clone()))
         .with(back::Back(browser.clone()))

@@ -13,6 +13,8 @@ use serde_json::json;
 
 /// Links that are listed.
 const LINKS: usize = 15;
+/// Said of a page without any text or element.
+const NOTHING_SHOWN: &str = "The page shows nothing that can be read. It may still be filling itself: wait with browser_wait, or see it with browser_screenshot.";
 /// Tokens for the elements to go on with.
 const ELEMENTS: usize = 500;
 
@@ -92,7 +94,7 @@ pub struct Output {
     snapshot: Option<String>,
     /// True when content or links are not all; browser_get_content gives more.
     truncated: bool,
-    /// What was not as asked for.
+    /// What is left out or was not as asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     note: Option<String>,
     #[serde(skip)]
@@ -146,6 +148,9 @@ impl Tool for Navigate {
         }
         let look = open.look().await?;
         note = note.or_else(|| look.note.clone());
+        if look.tree.items.is_empty() && !input.screenshot {
+            note = note.or_else(|| Some(NOTHING_SHOWN.to_owned()));
+        }
         let budget = given::budget(input.max_tokens);
         let shown = open.show(&look, input.output_format, input.extract_main_content, budget).await?;
         let snapshot = (input.output_format != Format::Accessibility).then(|| {
@@ -157,12 +162,14 @@ impl Tool for Navigate {
             false => Vec::new(),
         };
         let truncated = shown.truncated || all.len() > LINKS || look.note.is_some();
+        let fewer = (all.len() > LINKS).then(|| format!("{LINKS} of {} links are listed.", all.len()));
+        let notes: Vec<String> = note.into_iter().chain(shown.note).chain(fewer).collect();
         let links = all
             .into_iter()
             .take(LINKS)
             .map(|link| Linked { text: clean::cut(&link.text, 60), url: clean::cut(&link.url, 300) });
         let picture = match input.screenshot {
-            true => Some(screenshot::picture(&open.page, &Shot::Viewport).await?.0),
+            true => Some(screenshot::picture(&open.page, &Shot::Viewport).await?.picture),
             false => None,
         };
         open.remember(&look);
@@ -174,7 +181,7 @@ impl Tool for Navigate {
             links: links.collect(),
             snapshot,
             truncated,
-            note,
+            note: (!notes.is_empty()).then(|| notes.join(" ")),
             picture,
         })
     }

@@ -1,17 +1,20 @@
 //! `browser_network`.
 
-use crate::browser::Browser;
+use crate::browser::{Browser, Open};
 use crate::clean;
-use octo_toolkit::{Chromium, Cx, Effect, Example, Tool, ToolError};
+use crate::engine::{Bodies, Received, Request};
+use octo_toolkit::{Chromium, Cx, Effect, Example, Tool, ToolError, secrets};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 /// Requests of one answer.
 const MOST: usize = 50;
+/// Letters of a body.
+const BODY: usize = 20_000;
 
-/// Lists the newest requests that the page has made, with status, size and why they failed; only those that failed, or whose
-/// address has a text, when told so. Prefer browser_console for errors of scripts.
+/// Lists the newest requests that the page has made, each with a number, status, size and why it failed, or shows one of them with
+/// the bodies that were sent and received. Credentials are masked. Prefer browser_console for errors of scripts.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -24,6 +27,9 @@ pub struct Input {
     /// Only what came after this number, from an earlier answer.
     #[serde(default)]
     after: u64,
+    /// Number of one request, to see its bodies.
+    #[serde(default)]
+    request: Option<u64>,
     /// The session, when it has a name.
     #[serde(default)]
     session: Option<String>,
@@ -31,12 +37,21 @@ pub struct Input {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// Method, address, kind and outcome of each, the oldest first.
+    /// Number, method, address, kind and outcome of each, the oldest first.
     requests: Vec<String>,
     /// Give it as after to get only newer ones.
     last: u64,
-    /// True when older requests were left out.
+    /// True when older requests, or ends of bodies, were left out.
     truncated: bool,
+    /// How much was left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+    /// Body of the one request, when it had one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    request_body: Option<String>,
+    /// Body of its answer, when the browser still has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    response_body: Option<String>,
 }
 
 pub struct Network(pub Browser);
@@ -50,11 +65,17 @@ impl Tool for Network {
     type Grants = Chromium;
 
     fn examples() -> Vec<Example> {
-        vec![Example::new("What failed", json!({"failed_only": true}))]
+        vec![
+            Example::new("What failed", json!({"failed_only": true})),
+            Example::new("One request with its bodies", json!({"request": 12})),
+        ]
     }
 
     async fn run(&self, input: Input, chromium: Chromium, cx: &Cx) -> Result<Output, ToolError> {
         let open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
+        if let Some(number) = input.request {
+            return one(&open, number).await;
+        }
         let mut all = open.page.requests(input.after);
         let last = all.last().map_or(input.after, |request| request.serial);
         all.retain(|request| {
@@ -62,16 +83,62 @@ impl Tool for Network {
             let named = input.url.as_ref().is_none_or(|url| request.url.contains(url.as_str()));
             (failed || !input.failed_only) && named
         });
-        let truncated = all.len() > MOST;
-        let requests = all.iter().skip(all.len().saturating_sub(MOST)).map(|request| {
-            let outcome = match (&request.failed, request.status) {
-                (Some(why), _) => format!("failed: {}", clean::cut(&clean::line(why), 120)),
-                (None, Some(status)) => format!("{status}, {} bytes", request.bytes),
-                (None, None) => "no answer yet".to_owned(),
-            };
-            let url = clean::cut(&clean::line(&request.url), 200);
-            format!("{} {url} ({}): {outcome}", request.method, request.kind)
-        });
-        Ok(Output { requests: requests.collect(), last, truncated })
+        let older = all.len().saturating_sub(MOST);
+        let requests = all.iter().skip(older).map(told).collect();
+        let note = (older > 0).then(|| format!("{older} older requests are not listed; narrow it with url."));
+        Ok(Output { requests, last, truncated: older > 0, note, request_body: None, response_body: None })
     }
+}
+
+/// A request in a line.
+fn told(request: &Request) -> String {
+    let outcome = match (&request.failed, request.status) {
+        (Some(why), _) => format!("failed: {}", clean::cut(&clean::line(why), 120)),
+        (None, Some(status)) => format!("{status}, {} bytes", request.bytes),
+        (None, None) => "no answer yet".to_owned(),
+    };
+    let url = secrets::mask(&request.url).into_owned();
+    let url = clean::cut(&clean::line(&url), 200);
+    format!("#{} {} {url} ({}): {outcome}", request.serial, request.method, request.kind)
+}
+
+/// One request with its bodies.
+async fn one(open: &Open, number: u64) -> Result<Output, ToolError> {
+    let all = open.page.requests(number.saturating_sub(1));
+    let Some(request) = all.first().filter(|request| request.serial == number) else {
+        return Err(ToolError::not_found(format!("There is no request {number}."))
+            .hint("The numbers stand in the list that browser_network gives without request; the newest 200 are kept."));
+    };
+    let Bodies { sent, received } = open.page.bodies(request).await?;
+    let mut notes = Vec::new();
+    let mut text = |what: &str, body: &str| {
+        let shown = bounded(body);
+        if shown.len() < body.len() {
+            notes.push(format!(
+                "Of the {what} the first {BODY} of {} letters are shown.",
+                body.chars().count()
+            ));
+        }
+        secrets::mask(&clean::block(shown)).into_owned()
+    };
+    let request_body = sent.map(|body| text("request body", &body));
+    let response_body = match received {
+        Received::Text(body) => Some(text("response body", &body)),
+        Received::Binary(bytes) => {
+            notes.push(format!("The response is not text; it has about {bytes} bytes."));
+            None
+        }
+        Received::Missing => {
+            notes.push("The browser does not have the response body, or not any more.".to_owned());
+            None
+        }
+    };
+    let truncated = notes.iter().any(|note| note.contains("are shown"));
+    let note = (!notes.is_empty()).then(|| notes.join(" "));
+    Ok(Output { requests: vec![told(request)], last: number, truncated, note, request_body, response_body })
+}
+
+/// The beginning of a body.
+fn bounded(body: &str) -> &str {
+    body.char_indices().nth(BODY).and_then(|(end, _)| body.get(..end)).unwrap_or(body)
 }

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Letters of base64 that a reply has room for.
-const LARGEST: usize = 90_000;
+/// Letters of base64 of one picture. Models pay for pixels and not for bytes, so this is only what is worth sending.
+const LARGEST: usize = 2_000_000;
 /// Marks on a picture.
 const MARKS: usize = 150;
 
@@ -45,6 +45,9 @@ pub struct Output {
     height: u32,
     /// Address of the page.
     url: String,
+    /// From what size to what size the picture was made smaller.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
     #[serde(skip)]
     picture: Option<Picture>,
 }
@@ -90,26 +93,47 @@ impl Tool for Screenshot {
         if input.marks {
             open.page.evaluate(UNMARK, World::Isolated, Duration::from_secs(2)).await?;
         }
-        let (picture, width, height) = taken?;
+        let Taken { picture, width, height, note } = taken?;
         let (url, _) = open.page.location().await?;
-        Ok(Output { width, height, url: crate::clean::line(&url), picture: Some(picture) })
+        Ok(Output { width, height, url: crate::clean::line(&url), note, picture: Some(picture) })
     }
 }
 
-/// A picture that fits into a reply, with its size: as PNG, or with some loss when that is too large.
-pub async fn picture(page: &Page, shot: &Shot) -> Result<(Picture, u32, u32), ToolError> {
+/// A picture with its size.
+pub struct Taken {
+    pub picture: Picture,
+    width: u32,
+    height: u32,
+    note: Option<String>,
+}
+
+/// A picture that fits into a reply: as PNG, with some loss when that is too large, and smaller only when that is, too.
+pub async fn picture(page: &Page, shot: &Shot) -> Result<Taken, ToolError> {
     let jpeg = |(quality, scale)| Format::Jpeg { quality, scale };
-    let smaller = [(75, 1.0), (45, 1.0), (45, 0.5), (30, 0.25)].map(jpeg);
+    let smaller = [(80, 1.0), (55, 1.0), (60, 0.75), (55, 0.5), (50, 0.35), (45, 0.25)].map(jpeg);
     for format in [Format::Png].into_iter().chain(smaller) {
         let taken = match page.screenshot(shot, format).await {
             Ok(taken) => taken,
             Err(error) if error.kind == Kind::TooLarge => continue,
             Err(error) => return Err(error),
         };
-        if !taken.base64.is_empty() && taken.base64.len() <= LARGEST {
-            let mime = if format == Format::Png { "image/png" } else { "image/jpeg" };
-            return Ok((Picture { mime, base64: taken.base64 }, taken.width, taken.height));
+        if taken.base64.is_empty() || taken.base64.len() > LARGEST {
+            continue;
         }
+        let (width, height) = (taken.width, taken.height);
+        let (mime, scale) = match format {
+            Format::Png => ("image/png", 1.0),
+            Format::Jpeg { scale, .. } => ("image/jpeg", scale),
+        };
+        let note = (scale < 1.0).then(|| {
+            let whole = |side: u32| (f64::from(side) / scale).round();
+            format!(
+                "Made smaller from {} by {} to {width} by {height} pixels. Take the viewport or one element to see more.",
+                whole(width),
+                whole(height)
+            )
+        });
+        return Ok(Taken { picture: Picture { mime, base64: taken.base64 }, width, height, note });
     }
     Err(ToolError::new(Kind::TooLarge, "The picture is too large for a reply.")
         .hint("Take the viewport or one element instead of the whole page."))
@@ -147,7 +171,9 @@ const MARK: &str = r#"marks => {
         frame.style.cssText = `position:absolute;left:${x}px;top:${y}px;width:${width}px;height:${height}px;outline:1px solid #d22`;
         const label = document.createElement('span');
         label.textContent = name;
-        label.style.cssText = 'position:absolute;left:0;top:0;background:#d22;color:#fff;font:bold 10px monospace;padding:0 2px';
+        // Above the element where there is room, so that its first letters can be read.
+        const above = y >= 13;
+        label.style.cssText = `position:absolute;${above ? 'left:-1px;bottom:100%' : 'right:-1px;top:0'};background:#b00;color:#fff;font:bold 11px/13px sans-serif;padding:0 2px;white-space:nowrap;outline:1px solid #fff`;
         frame.append(label);
         layer.append(frame);
     }

@@ -31,6 +31,8 @@ const LONGEST: usize = 2 << 20;
 pub struct Shown {
     pub text: String,
     pub truncated: bool,
+    /// What is left out.
+    pub note: Option<String>,
 }
 
 impl Open {
@@ -46,13 +48,18 @@ impl Open {
             Format::Accessibility => {
                 let ask = Ask { budget: Some(budget), part: None, from: 0 };
                 let page = render(&look.tree, ask, &mut self.memory.refs, &look.document);
-                return Ok(Shown { text: page.text, truncated: page.truncated });
+                return Ok(Shown { note: page.note(), truncated: page.truncated, text: page.text });
             }
             Format::Markdown => markdown(&look.tree, main_only),
             Format::Text => plain(&look.tree, main_only),
             Format::Html => clean::block(&self.page.html(LONGEST).await?),
         };
         let short = clean::cut(&text, budget * LETTERS);
-        Ok(Shown { truncated: short.len() < text.len(), text: short })
+        let truncated = short.len() < text.len();
+        let note = truncated.then(|| {
+            let (here, all) = (short.chars().count() - 1, text.chars().count());
+            format!("The content is the first {here} of {all} letters; browser_get_content gives the rest.")
+        });
+        Ok(Shown { truncated, text: short, note })
     }
 }

@@ -20,7 +20,7 @@ pub use markdown::{links, markdown, plain};
 pub use near::{Near, nearest, wanted};
 pub use refs::{Known, Refs};
 pub use render::{Ask, render};
-pub use tree::{Item, Tree};
+pub use tree::{FILE_FIELD, Item, Tree};
 pub use view::View;
 
 /// Letters of a token, about: refs and marks are short ones.

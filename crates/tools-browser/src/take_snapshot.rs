@@ -40,7 +40,7 @@ pub struct Output {
     snapshot: String,
     /// True when something is folded or cut.
     truncated: bool,
-    /// What else is to be known of the page, such as that it is too large to be read whole.
+    /// What is left out, and what else is to be known of the page, such as that it is too large to be read whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     note: Option<String>,
 }
@@ -83,9 +83,9 @@ impl Tool for TakeSnapshot {
         Ok(Output {
             url: look.url,
             title: look.title,
-            snapshot: shown.text,
             truncated: shown.truncated || look.note.is_some(),
-            note: look.note,
+            note: look.note.or_else(|| shown.note()),
+            snapshot: shown.text,
         })
     }
 }

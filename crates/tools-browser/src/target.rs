@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 /// Elements that are named when none or too many fit.
 const FEW: usize = 5;
+/// The same for elements that say the same, since only their surroundings tell them apart.
+const MANY: usize = 10;
 
 const BLANK: &str = "about:blank";
 
@@ -33,6 +35,11 @@ impl<'a> Target<'a> {
     /// For tools that take a ref or a selector.
     pub fn one() -> Self {
         Self { ways: "ref or selector", ..Self::default() }
+    }
+
+    /// Whether nothing is named.
+    pub fn is_none(&self) -> bool {
+        self.reference.is_none() && self.selector.is_none() && self.text.is_none()
     }
 
     fn by(&self) -> Result<By<'a>, ToolError> {
@@ -136,7 +143,7 @@ impl Open {
             [only] => Ok(only.item.node.clone()),
             several => {
                 let many = several.len();
-                let list = self.listed(&look, several.iter().copied());
+                let list = self.told_apart(&look, several);
                 Err(ToolError::invalid(format!("{many} elements say {text:?}."))
                     .hint(format!("Give the ref of one of them: {list}.")))
             }
@@ -155,6 +162,23 @@ impl Open {
     fn listed<'a>(&mut self, look: &Look, found: impl Iterator<Item = Near<'a>>) -> String {
         let said: Vec<String> =
             found.take(FEW).filter_map(|near| self.told(&look.document, near.item)).collect();
+        said.join(", ")
+    }
+
+    /// Elements that say the same, each with what stands around it.
+    pub fn told_apart(&mut self, look: &Look, found: &[Near<'_>]) -> String {
+        let said = found.iter().take(MANY).filter_map(|near| {
+            let told = self.told(&look.document, near.item)?;
+            let around = near.item.node.as_ref().and_then(|node| look.tree.context(node));
+            Some(match around {
+                Some(around) => format!("{told} beside {:?}", cut(&around, 60)),
+                None => told,
+            })
+        });
+        let mut said: Vec<String> = said.collect();
+        if found.len() > MANY {
+            said.push(format!("and {} more", found.len() - MANY));
+        }
         said.join(", ")
     }
 

@@ -7,6 +7,8 @@ mod contract;
 mod flow;
 mod hostile;
 mod pages;
+mod pointer;
+mod replies;
 mod sizes;
 mod staying;
 

@@ -1,9 +1,9 @@
 //! `browser_upload`.
 
-use crate::after::After;
+use crate::after::{After, NOTHING};
 use crate::browser::Browser;
-use crate::given;
 use crate::target::Target;
+use crate::{clean, given};
 use octo_toolkit::fs::Read;
 use octo_toolkit::{Chromium, Cx, Effect, Example, Fs, Kind, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
@@ -12,9 +12,11 @@ use serde_json::json;
 
 /// Bytes of all files of one call.
 const MOST: u64 = 20 << 20;
+/// Files that are named.
+const FEW: usize = 20;
 
-/// Puts files of the workspace into a file field, given by ref or selector, and says what changed; fails when it is no file field
-/// or a file is not there. Prefer browser_fill_form for other fields.
+/// Puts files of the workspace into a file field, given by ref or selector, and says which files it holds then and what changed;
+/// fails when it is no file field or a file is not there. Prefer browser_fill_form for other fields.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -60,8 +62,13 @@ impl Tool for Upload {
         };
         let node = open.find(target, given::within(given::five_seconds(), cx)).await?;
         let before = open.before().await?;
-        open.page.upload(&node, files).await?;
-        open.after(&before).await
+        let held = open.page.upload(&node, files).await?;
+        let mut after = open.after(&before).await?;
+        let held = held.iter().take(FEW).map(|(name, size)| format!("{} ({size} bytes)", clean::line(name)));
+        let held: Vec<String> = held.collect();
+        after.events.insert(0, format!("The field holds {}.", held.join(", ")));
+        after.changes.take_if(|changes| changes == NOTHING);
+        Ok(after)
     }
 }
 

@@ -33,8 +33,12 @@ impl<'a> Metadata<'a> {
             self.result_handle = meta.get("octoprox/result_handle").cloned();
             self.coerced = meta.get("octoprox/coerced").cloned();
         }
-        if beside && (self.truncated || !self.target.typed) {
-            let blocks = result.list("content");
+        if !beside {
+            return;
+        }
+        // A typed reply is one block of text that says the same as its structure; what comes beside it says more.
+        let blocks = result.list("content");
+        if self.truncated || !self.target.typed || blocks.len() > 1 {
             let rest: Vec<&Json> = blocks.iter().filter(|block| text_of(block).is_none()).collect();
             self.content = (!rest.is_empty()).then(|| Json::array(rest));
         }

@@ -1,8 +1,8 @@
 //! Takes secrets out of texts before anybody can read them.
 
 use super::encodings::forms;
-use super::patterns;
 use arc_swap::ArcSwap;
+use octo_toolkit::secrets;
 use std::borrow::Cow;
 
 const MASK: &str = "***";
@@ -35,8 +35,8 @@ impl Redactor {
     pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let text = self.without_known(text);
         match text {
-            Cow::Borrowed(text) => patterns::mask(text),
-            Cow::Owned(text) => Cow::Owned(patterns::mask(&text).into_owned()),
+            Cow::Borrowed(text) => secrets::mask(text),
+            Cow::Owned(text) => Cow::Owned(secrets::mask(&text).into_owned()),
         }
     }
 

@@ -1,41 +1,12 @@
 //! Acting on a page, as a person would: through the mouse and the keyboard.
 
+use super::aim::{AIM_INTERVAL, AIM_TIMEOUT, Reach, covered, restless};
 use super::keys::{Key, Stroke};
 use super::{Button, Node, Page};
 use octo_toolkit::{Kind, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
-
-/// Brings an element into view and says whether the mouse would reach it. Runs in our own world, so that pages cannot
-/// answer in its place.
-const REACH: &str = r"async function() {
-    const name = e => e.tagName.toLowerCase() + (e.id ? '#' + e.id : '')
-        + (e.className && typeof e.className === 'string' ? '.' + e.className.trim().split(/\s+/)[0] : '');
-    if (!this.isConnected) return {state: 'gone'};
-    const target = this.nodeType === 1 ? this : this.parentElement;
-    if (!target) return {state: 'gone'};
-    if (target.matches(':disabled')) return {state: 'disabled'};
-    const inside = () => {
-        const box = Array.from(target.getClientRects()).find(r => r.width > 0 && r.height > 0);
-        if (!box) return null;
-        const x = box.left + box.width / 2, y = box.top + box.height / 2;
-        return {x, y, visible: x >= 0 && y >= 0 && x < innerWidth && y < innerHeight};
-    };
-    let point = inside();
-    if (point && !point.visible) {
-        target.scrollIntoView({block: 'center', inline: 'center', behavior: 'instant'});
-        point = inside();
-    }
-    if (!point || getComputedStyle(target).visibility === 'hidden') return {state: 'hidden'};
-    let root = target.getRootNode(), hit = root.elementFromPoint ? root.elementFromPoint(point.x, point.y) : null;
-    if (!hit) return {state: point.visible ? 'ok' : 'outside'};
-    const label = target.closest('label'), parents = e => e && (e.parentElement || (e.getRootNode().host ?? null));
-    for (let e = hit; e; e = parents(e)) if (e === target) return {state: 'ok'};
-    for (let e = target; e; e = parents(e)) if (e === hit) return {state: 'ok'};
-    if (label && label.contains(hit)) return {state: 'ok'};
-    if (target.labels && Array.from(target.labels).some(l => l.contains(hit))) return {state: 'ok'};
-    return {state: 'covered', by: name(hit)};
-}";
+use std::time::{Duration, Instant};
 
 /// Prepares a field for text; says whether text can be put in, or puts it in itself where a keyboard could not.
 const FILL: &str = r"function(text, clear) {
@@ -45,7 +16,8 @@ const FILL: &str = r"function(text, clear) {
     if (field.matches(':disabled')) return 'disabled';
     if (field.readOnly) return 'readonly';
     const type = tag === 'input' ? field.type : '';
-    if (['checkbox', 'radio', 'file', 'submit', 'button', 'image', 'reset', 'hidden'].includes(type)) return 'no field';
+    if (type === 'file') return 'file';
+    if (['checkbox', 'radio', 'submit', 'button', 'image', 'reset', 'hidden'].includes(type)) return 'no field';
     if (tag === 'select') return 'select';
     field.scrollIntoView({block: 'nearest', behavior: 'instant'});
     field.focus();
@@ -91,11 +63,11 @@ const SELECT: &str = r"function(values) {
     return {state: 'ok', values: Array.from(this.selectedOptions).map(o => o.value)};
 }";
 
+const HELD: &str = "function() { return [...this.files].map(file => [file.name, file.size]); }";
+
 #[derive(Deserialize)]
 struct Found {
     state: String,
-    #[serde(default)]
-    by: String,
     #[serde(default)]
     value: String,
     #[serde(default)]
@@ -105,45 +77,56 @@ struct Found {
 }
 
 impl Page {
-    /// The middle of an element that the mouse can reach, in the viewport of the main frame.
-    async fn reach(&self, node: &Node) -> Result<(f64, f64), ToolError> {
-        self.touch();
-        // An element of a frame is brought into view within the frame by the script, and with its frame by this.
-        let params = json!({"backendNodeId": node.id});
-        let _ = self.call_in::<Value>(&node.session, "DOM.scrollIntoViewIfNeeded", params).await;
-        let found: Found =
-            serde_json::from_value(self.call_on(node, REACH, &[]).await?).map_err(ToolError::internal)?;
-        match found.state.as_str() {
-            "ok" => {}
-            "covered" => {
-                return Err(ToolError::new(
-                    Kind::Conflict,
-                    format!("The element is covered by `{}`.", found.by),
-                )
-                .hint("Close what covers it (a dialog, a banner), or press Escape, and try again."));
+    /// Presses an element and nothing else: a press that would reach another one is stopped, and tried again where the element
+    /// is then.
+    pub async fn click(
+        &self,
+        node: &Node,
+        button: Button,
+        count: u32,
+        patience: Duration,
+    ) -> Result<(), ToolError> {
+        let end = Instant::now() + patience.min(AIM_TIMEOUT);
+        loop {
+            let point = self.aim(node, end).await?;
+            self.guard(node).await?;
+            let pressed = self.press_at(point, button, count).await;
+            // Gone with its page, which the click has left.
+            let Some(presses) = self.unguard(node).await else { return pressed };
+            pressed?;
+            match presses.by {
+                None if presses.met > 0 => return Ok(()),
+                // It went to another frame.
+                None if Instant::now() >= end => return Err(restless()),
+                Some(by) if presses.met > 0 => {
+                    return Err(ToolError::new(
+                        Kind::Conflict,
+                        format!(
+                            "The first click moved the page, so that the next would have pressed `{by}`."
+                        ),
+                    )
+                    .hint(
+                        "Look at the page with browser_snapshot, and click again if that is still wanted.",
+                    ));
+                }
+                Some(by) if Instant::now() >= end => return Err(covered(&by)),
+                _ => tokio::time::sleep(AIM_INTERVAL).await,
             }
-            other => return Err(unfit(other)),
         }
-        let quads = self.quads(std::slice::from_ref(node)).await?.pop().unwrap_or_default();
-        let quad = quads.iter().find(|quad| {
-            let [x0, y0, x1, _, _, y2, _, _] = quad;
-            (x1 - x0).abs() >= 0.5 && (y2 - y0).abs() >= 0.5
-        });
-        let [x0, y0, x1, y1, x2, y2, x3, y3] = quad.or(quads.first()).ok_or_else(|| unfit("hidden"))?;
-        Ok(((x0 + x1 + x2 + x3) / 4.0, (y0 + y1 + y2 + y3) / 4.0))
     }
 
-    async fn mouse(&self, event: Value) -> Result<(), ToolError> {
-        self.call::<Value>("Input.dispatchMouseEvent", event).await.map(drop)
+    /// Presses whatever is at a point of the viewport.
+    pub async fn click_at(&self, point: (f64, f64), button: Button, count: u32) -> Result<(), ToolError> {
+        self.touch();
+        self.move_to(point).await?;
+        self.press_at(point, button, count).await
     }
 
-    pub async fn click(&self, node: &Node, button: Button, count: u32) -> Result<(), ToolError> {
-        let (x, y) = self.reach(node).await?;
+    async fn press_at(&self, (x, y): (f64, f64), button: Button, count: u32) -> Result<(), ToolError> {
         let (name, bit) = match button {
             Button::Left => ("left", 1),
             Button::Right => ("right", 2),
         };
-        self.mouse(json!({"type": "mouseMoved", "x": x, "y": y})).await?;
         for nth in 1..=count.clamp(1, 3) {
             let event = |kind: &str, held: u32| json!({"type": kind, "x": x, "y": y, "button": name, "buttons": held, "clickCount": nth});
             self.mouse(event("mousePressed", bit)).await?;
@@ -156,9 +139,27 @@ impl Page {
         Ok(())
     }
 
-    pub async fn hover(&self, node: &Node) -> Result<(), ToolError> {
-        let (x, y) = self.reach(node).await?;
-        self.mouse(json!({"type": "mouseMoved", "x": x, "y": y})).await
+    /// Moves the mouse over an element and follows it when that moves the page.
+    pub async fn hover(&self, node: &Node, patience: Duration) -> Result<(), ToolError> {
+        let end = Instant::now() + patience.min(AIM_TIMEOUT);
+        loop {
+            let point = match self.reach(node, true).await? {
+                Reach::At(point) => point,
+                Reach::Covered(by) if Instant::now() >= end => return Err(covered(&by)),
+                Reach::Covered(_) => {
+                    tokio::time::sleep(AIM_INTERVAL).await;
+                    continue;
+                }
+            };
+            self.move_to(point).await?;
+            // It may be gone, or covered by what it has opened: it was met all the same.
+            if self.is_over(node).await || !self.is_alive(node).await {
+                return Ok(());
+            }
+            if Instant::now() >= end {
+                return Err(restless());
+            }
+        }
     }
 
     pub async fn focus(&self, node: &Node) -> Result<(), ToolError> {
@@ -241,11 +242,21 @@ impl Page {
         }
     }
 
+    /// Brings an element into view.
+    pub async fn show(&self, node: &Node) -> Result<(), ToolError> {
+        self.touch();
+        let script = "function() { (this.nodeType === 1 ? this : this.parentElement)?.scrollIntoView({block: 'center', behavior: 'instant'}); }";
+        self.call_on(node, script, &[]).await.map(drop)
+    }
+
     /// Turns the wheel over the middle of the viewport, or over an element.
     pub async fn scroll(&self, over: Option<&Node>, dx: f64, dy: f64) -> Result<(), ToolError> {
         self.touch();
         let (x, y) = match over {
-            Some(node) => self.reach(node).await?,
+            Some(node) => match self.reach(node, false).await? {
+                Reach::At(point) => point,
+                Reach::Covered(by) => return Err(covered(&by)),
+            },
             None => {
                 let (width, height) = self.viewport().await?;
                 (width / 2.0, height / 2.0)
@@ -254,8 +265,13 @@ impl Page {
         self.mouse(json!({"type": "mouseWheel", "x": x, "y": y, "deltaX": dx, "deltaY": dy})).await
     }
 
-    /// Puts files (name and bytes, read by the tool from the workspace) into an `<input type=file>`.
-    pub async fn upload(&self, node: &Node, files: Vec<(String, Vec<u8>)>) -> Result<(), ToolError> {
+    /// Puts files (name and bytes, read by the tool from the workspace) into an `<input type=file>`, and gives the names and
+    /// sizes of those that it holds then.
+    pub async fn upload(
+        &self,
+        node: &Node,
+        files: Vec<(String, Vec<u8>)>,
+    ) -> Result<Vec<(String, u64)>, ToolError> {
         self.touch();
         let kind = "function() { return this.tagName === 'INPUT' && this.type === 'file' ? (this.multiple ? 2 : 1) : 0; }";
         let most = self.call_on(node, kind, &[]).await?.as_u64().unwrap_or(0);
@@ -273,11 +289,15 @@ impl Page {
             staged.push(path.to_string_lossy().into_owned());
         }
         let params = json!({"backendNodeId": node.id, "files": staged});
-        self.call_in::<Value>(&node.session, "DOM.setFileInputFiles", params).await.map(drop)
+        // The field may be replaced as soon as it has changed.
+        let object = self.object(node).await?;
+        self.call_in::<Value>(&node.session, "DOM.setFileInputFiles", params).await?;
+        let held = self.call_object(node, &object, HELD, &[]).await?;
+        serde_json::from_value(held).map_err(ToolError::internal)
     }
 }
 
-fn unfit(state: &str) -> ToolError {
+pub(super) fn unfit(state: &str) -> ToolError {
     match state {
         "gone" => ToolError::not_found("The element is no longer on the page.")
             .hint("Take a new snapshot and use its refs."),
@@ -288,6 +308,7 @@ fn unfit(state: &str) -> ToolError {
         }
         "hidden" | "outside" => ToolError::new(Kind::Conflict, "The element is not shown.")
             .hint("Open the menu or section that holds it first."),
+        "file" => ToolError::invalid("The element is a file field.").hint("Use browser_upload with its ref."),
         "select" => {
             ToolError::invalid("The element is a list of options.").hint("Use browser_select_option.")
         }

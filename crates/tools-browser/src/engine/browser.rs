@@ -249,6 +249,7 @@ impl Browser {
         for (method, params) in [
             ("Page.enable", json!({})),
             ("Page.setLifecycleEventsEnabled", json!({"enabled": true})),
+            ("Page.setInterceptFileChooserDialog", json!({"enabled": true})),
             ("Network.enable", json!({"maxTotalBufferSize": 1 << 20, "maxResourceBufferSize": 1 << 19})),
             ("Runtime.enable", json!({})),
             ("Log.enable", json!({})),

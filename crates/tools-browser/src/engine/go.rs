@@ -40,6 +40,21 @@ const QUIET: &str = r"new Promise(done => {
     observer.observe(document, {subtree: true, childList: true, attributes: true, characterData: true});
 })";
 
+/// How long a page that shows nothing yet may take to fill itself.
+const FILL_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Resolves when a page shows something: text, an element to use, a picture. A few words may only say that it is loading.
+const FILLED: &str = r"new Promise(done => {
+    const shows = () => !!document.body && (document.body.innerText.trim().length > 40
+        || !!document.querySelector('a[href], button, input:not([type=hidden]), select, textarea, canvas, video, img, svg, iframe, object, embed')
+        || [...document.body.querySelectorAll('*')].slice(0, 1000).some(e => e.shadowRoot));
+    const observer = new MutationObserver(() => shows() && end(true));
+    const end = filled => { observer.disconnect(); clearTimeout(last); done(filled); };
+    const last = setTimeout(() => end(false), document.body?.innerText.trim() ? Math.min(CAP, 1000) : CAP);
+    observer.observe(document, {subtree: true, childList: true, characterData: true, attributes: true});
+    if (shows()) { observer.disconnect(); clearTimeout(last); done(null); }
+})";
+
 /// The least time between two looks.
 const STEP: Duration = Duration::from_millis(30);
 
@@ -180,7 +195,23 @@ impl Page {
                 false => Err(None),
             }
         });
-        in_time(idle.await)
+        let idle = in_time(idle.await)?;
+        if idle && alive {
+            self.fill_up(deadline).await?;
+        }
+        Ok(idle)
+    }
+
+    /// Waits while a page with scripts shows nothing, since it may fill itself without asking for anything.
+    async fn fill_up(&self, deadline: Instant) -> Result<(), ToolError> {
+        let left = deadline.saturating_duration_since(Instant::now()).min(FILL_TIMEOUT);
+        let script = FILLED.replace("CAP", &left.as_millis().to_string());
+        let filled = self.evaluate(&script, World::Isolated, left + Duration::from_millis(100)).await;
+        if matches!(filled, Ok(Value::Bool(true))) {
+            let left = deadline.saturating_duration_since(Instant::now()).min(FILL_TIMEOUT);
+            self.settle(left).await?;
+        }
+        self.tab.check()
     }
 
     /// Waits until the page changes, or for a moment: whoever waits for something looks again then.

@@ -4,12 +4,23 @@ use super::{Node, Page, Rect};
 use octo_toolkit::{Kind, ToolError};
 use serde::Deserialize;
 use serde_json::json;
+use serde_json::value::RawValue;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 #[derive(Deserialize)]
 struct Quads {
     quads: Vec<[f64; 8]>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Boxes {
+    pub model: BoxModel,
+}
+
+#[derive(Deserialize)]
+pub(super) struct BoxModel {
+    pub border: [f64; 8],
 }
 
 #[derive(Deserialize)]
@@ -91,7 +102,15 @@ impl Page {
     }
 
     /// Where the viewport of a frame in another process begins.
-    async fn shift(&self, session: &Arc<str>) -> Result<(f64, f64), ToolError> {
+    pub(super) async fn shift(&self, session: &Arc<str>) -> Result<(f64, f64), ToolError> {
+        let Some(owner) = self.owner(session).await? else { return Ok((0.0, 0.0)) };
+        let quads = Box::pin(self.quads(std::slice::from_ref(&owner))).await?;
+        let corner = quads.first().and_then(|quads| around_all(quads)).map(|rect| (rect.x, rect.y));
+        Ok(corner.unwrap_or_default())
+    }
+
+    /// The element that holds the frames of a session; none for the main frame's.
+    pub(super) async fn owner(&self, session: &Arc<str>) -> Result<Option<Node>, ToolError> {
         let frames = self.tab.frames();
         let root = frames.iter().find(|frame| {
             let outside =
@@ -102,12 +121,21 @@ impl Page {
             let parent = root.parent.as_ref()?;
             frames.iter().find(|frame| frame.id == *parent).map(|around| (root, &around.session))
         });
-        let Some((root, around)) = around else { return Ok((0.0, 0.0)) };
+        let Some((root, around)) = around else { return Ok(None) };
         let owner: Owner = self.call_in(around, "DOM.getFrameOwner", json!({"frameId": root.id})).await?;
-        let owner = Node { session: Arc::clone(around), id: owner.backend_node_id };
-        let quads = self.quads(std::slice::from_ref(&owner)).await?;
-        let corner = quads.first().and_then(|quads| around_all(quads)).map(|rect| (rect.x, rect.y));
-        Ok(corner.unwrap_or_default())
+        Ok(Some(Node { session: Arc::clone(around), id: owner.backend_node_id }))
+    }
+
+    /// Elements, attributes, texts and boxes of all documents in the main process, as JSON; the same each time while nothing changes.
+    pub async fn layout(&self) -> Result<String, ToolError> {
+        let params = json!({"computedStyles": ["visibility"]});
+        let layout: Box<RawValue> = self.call("DOMSnapshot.captureSnapshot", params).await?;
+        Ok(Box::<str>::from(layout).into_string())
+    }
+
+    /// Whether the page has no frames.
+    pub fn is_one_document(&self) -> bool {
+        self.tab.state().frames.len() == 1
     }
 
     /// Width and height of the viewport in CSS pixels.
@@ -122,7 +150,7 @@ impl Page {
 }
 
 /// The rectangle around all boxes.
-fn around_all(quads: &[[f64; 8]]) -> Option<Rect> {
+pub(super) fn around_all(quads: &[[f64; 8]]) -> Option<Rect> {
     let xs = || quads.iter().flat_map(|quad| quad.iter().step_by(2).copied());
     let ys = || quads.iter().flat_map(|quad| quad.iter().skip(1).step_by(2).copied());
     let (x, right) = (xs().reduce(f64::min)?, xs().reduce(f64::max)?);

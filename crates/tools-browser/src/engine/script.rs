@@ -102,6 +102,17 @@ impl Page {
     /// Calls `function` (the text of a JavaScript function) with `this` being the element, in the isolated world.
     pub async fn call_on(&self, node: &Node, function: &str, args: &[Value]) -> Result<Value, ToolError> {
         let object = self.object(node).await?;
+        self.call_object(node, &object, function, args).await
+    }
+
+    /// The same for an object that is known already, which is let go of.
+    pub(super) async fn call_object(
+        &self,
+        node: &Node,
+        object: &str,
+        function: &str,
+        args: &[Value],
+    ) -> Result<Value, ToolError> {
         let args: Vec<Value> = args.iter().map(|arg| json!({"value": arg})).collect();
         let params = json!({
             "objectId": object,
@@ -117,7 +128,7 @@ impl Page {
     }
 
     /// The element as an object of our world in its frame.
-    async fn object(&self, node: &Node) -> Result<String, ToolError> {
+    pub(super) async fn object(&self, node: &Node) -> Result<String, ToolError> {
         let mut last = None;
         // Outer frames first.
         for frame in self.tab.frames().into_iter().filter(|frame| frame.session == node.session) {

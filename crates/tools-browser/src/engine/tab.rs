@@ -4,8 +4,9 @@ mod hear;
 
 use super::rings::Ring;
 use super::wire::Wire;
-use super::{ConsoleLine, Dialog, DialogPolicy, Request};
+use super::{ConsoleLine, Dialog, DialogPolicy, Node, Request};
 use octo_toolkit::{Kind, ToolError};
+use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -58,6 +59,10 @@ pub(super) struct State {
     pub flood: Option<(Instant, u32)>,
     pub console: Ring<ConsoleLine>,
     pub requests: Ring<Request>,
+    /// What the mouse has begun to drag, while drags are intercepted.
+    pub dragged: Option<Value>,
+    /// The field that a page last wanted files for.
+    pub chooser: Option<(u64, Node)>,
 }
 
 /// Why nothing can be asked there any more.

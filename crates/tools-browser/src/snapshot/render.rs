@@ -39,6 +39,24 @@ pub struct Rendered {
     pub text: String,
     /// Whether something was left out or shortened.
     pub truncated: bool,
+    /// Entries that are folded, and texts that are shortened.
+    pub folded: usize,
+    pub shortened: usize,
+}
+
+impl Rendered {
+    /// What was left out, and how to see it.
+    pub fn note(&self) -> Option<String> {
+        let count = |many: usize, one: &str, more: &str| match many {
+            0 => None,
+            1 => Some(format!("1 {one}")),
+            many => Some(format!("{many} {more}")),
+        };
+        let folded = count(self.folded, "entry is folded", "entries are folded");
+        let shortened = count(self.shortened, "text is shortened", "texts are shortened");
+        let both: Vec<String> = folded.into_iter().chain(shortened).collect();
+        (!both.is_empty()).then(|| format!("{}: see …", both.join(", ")))
+    }
 }
 
 pub fn render(tree: &Tree, ask: Ask, refs: &mut Refs, document: &Arc<str>) -> Rendered {
@@ -89,6 +107,8 @@ struct Pen<'a> {
     spare: usize,
     limit: usize,
     truncated: bool,
+    folded: usize,
+    shortened: usize,
 }
 
 impl<'a> Pen<'a> {
@@ -103,6 +123,8 @@ impl<'a> Pen<'a> {
             spare: 0,
             limit: usize::MAX,
             truncated: false,
+            folded: 0,
+            shortened: 0,
         }
     }
 
@@ -128,7 +150,7 @@ impl<'a> Pen<'a> {
 
     fn done(self) -> Rendered {
         let mut text = String::with_capacity(self.used);
-        for piece in self.pieces {
+        for piece in &self.pieces {
             match piece.follows {
                 true => text.push_str(", "),
                 false => {
@@ -138,7 +160,8 @@ impl<'a> Pen<'a> {
             }
             text.push_str(&piece.text);
         }
-        Rendered { text, truncated: self.truncated }
+        let Self { truncated, folded, shortened, .. } = self;
+        Rendered { text, truncated, folded, shortened }
     }
 
     /// The line of an item, or its part of one.
@@ -152,7 +175,10 @@ impl<'a> Pen<'a> {
     }
 
     fn write(&mut self, text: String, depth: usize, short: bool) {
-        self.truncated |= text.contains('…');
+        if text.contains('…') {
+            self.truncated = true;
+            self.shortened += usize::from(!text.starts_with('…'));
+        }
         let follows = short && self.has_room(text.len(), depth);
         self.used += text.len() + if follows { 2 } else { depth * 2 + 3 };
         self.pieces.push(Piece { text, depth, short, follows });
@@ -253,6 +279,7 @@ impl<'a> Pen<'a> {
     /// Writes an item with all that is in it if there is room, else nothing.
     fn fits(&mut self, item: &Item, depth: usize) -> bool {
         let (pieces, used, truncated) = (self.pieces.len(), self.used, self.truncated);
+        let counts = (self.folded, self.shortened);
         let mark = self.namer.refs.as_ref().map_or(0, |refs| refs.mark());
         let limit = std::mem::replace(&mut self.limit, used + self.spare);
         self.whole(item, depth);
@@ -264,6 +291,7 @@ impl<'a> Pen<'a> {
         }
         self.pieces.truncate(pieces);
         (self.used, self.truncated) = (used, truncated);
+        (self.folded, self.shortened) = counts;
         if let Some(refs) = self.namer.refs.as_mut() {
             refs.forget_since(mark);
         }
@@ -296,6 +324,7 @@ impl<'a> Pen<'a> {
     fn rest(&mut self, items: &[Item], depth: usize, parent: Option<&Item>, from: usize) {
         let Some(first) = items.first() else { return };
         self.truncated = true;
+        self.folded += items.len();
         let alike = items.iter().all(|item| shape(item) == shape(first));
         let what = match (alike && items.len() > 1, count(items)) {
             (true, _) => format!("{} more {}", items.len(), plural(&first.role)),

@@ -5,7 +5,7 @@ use super::roles::{self, Part};
 use crate::clean;
 use crate::engine::{AxNode, FrameTree, Node};
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Nodes within nodes; what lies deeper is left out, since nobody reads it and a page can nest without end.
@@ -14,6 +14,11 @@ const DEEPEST: usize = 300;
 const LABEL: usize = 100;
 /// Letters of the address of a link that says nothing.
 const ADDRESS: usize = 40;
+
+/// The role of a field that takes files, which browsers call a button.
+pub const FILE_FIELD: &str = "file field";
+/// The role of what can be dragged and is nothing else.
+const DRAGGABLE: &str = "draggable";
 
 /// Something on the page that is worth a line, or a part of one.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -60,6 +65,38 @@ impl Tree {
             }
         }
         each(&self.items, look);
+    }
+
+    /// What is written beside an element: in the row or entry that holds it, or before it.
+    pub fn context(&self, node: &Node) -> Option<String> {
+        /// None when it is not there, and nothing inside when nothing is written beside it.
+        fn within(items: &[Item], node: &Node, is_entry: bool) -> Option<Option<String>> {
+            for (at, item) in items.iter().enumerate() {
+                let found = match item.node.as_ref() == Some(node) {
+                    true => None,
+                    false => match within(&item.children, node, is_entry_role(&item.role)) {
+                        Some(found) => found,
+                        None => continue,
+                    },
+                };
+                return Some(found.or_else(|| {
+                    let (before, rest) = items.split_at_checked(at)?;
+                    let words = match is_entry {
+                        true => said(&[before, rest.get(1..)?].concat()),
+                        false => before
+                            .last()
+                            .filter(|before| !has_actor(before))
+                            .map(|one| said(std::slice::from_ref(one)))?,
+                    };
+                    Some(words).filter(|words| !words.is_empty())
+                }));
+            }
+            None
+        }
+        fn is_entry_role(role: &str) -> bool {
+            matches!(role, "row" | "listitem" | "article" | "draggable")
+        }
+        within(&self.items, node, false).flatten()
     }
 
     pub fn find(&self, node: &Node) -> Option<&Item> {
@@ -111,6 +148,14 @@ impl Build<'_> {
 
     fn node(&self, frame: &Frame, ax: &AxNode, depth: usize, out: &mut Vec<Item>) {
         let part = if ax.ignored { Part::Wrapper } else { roles::part(&ax.role) };
+        if self.holds(&self.view.files, frame, ax) {
+            return out.push(self.file_field(frame, ax));
+        }
+        if matches!(part, Part::Wrapper | Part::Line | Part::Holder | Part::Figure)
+            && self.holds(&self.view.draggable, frame, ax)
+        {
+            return self.draggable(frame, ax, depth, out);
+        }
         match part {
             Part::Nothing => {}
             Part::Text => {
@@ -125,6 +170,36 @@ impl Build<'_> {
             Part::Field => out.push(self.field(frame, ax)),
             Part::Holder | Part::Line => self.holder(frame, ax, depth, out, part),
         }
+    }
+
+    fn holds(&self, set: &HashSet<Node>, frame: &Frame, ax: &AxNode) -> bool {
+        let node = ax.backend.filter(|_| !set.is_empty());
+        node.is_some_and(|id| set.contains(&Node { session: Arc::clone(frame.session), id }))
+    }
+
+    fn file_field(&self, frame: &Frame, ax: &AxNode) -> Item {
+        let mut item = self.item(frame, ax);
+        (item.role, item.acts) = (FILE_FIELD.to_owned(), true);
+        let value = clean::line(ax.value.as_deref().unwrap_or_default());
+        if !value.is_empty() {
+            item.states.insert(0, quoted("value", &clean::cut(&value, 120)));
+        }
+        item
+    }
+
+    /// What can be dragged has a ref, with what is in it as its name, or around what can be acted on in it.
+    fn draggable(&self, frame: &Frame, ax: &AxNode, depth: usize, out: &mut Vec<Item>) {
+        let mut within = Vec::new();
+        self.children(frame, ax, depth, &mut within);
+        let within = join_texts(within);
+        let bare = self.bare(frame, ax);
+        let shown = bare.shown || within.iter().any(|inner| inner.shown);
+        let name = match within.iter().any(has_actor) {
+            false => clean::cut(&said(&within), LABEL),
+            true => clean::cut(&clean::line(&ax.name), LABEL),
+        };
+        let children = if within.iter().any(has_actor) { within } else { Vec::new() };
+        out.push(Item { role: DRAGGABLE.to_owned(), name, shown, acts: true, children, ..bare });
     }
 
     fn wrapper(&self, frame: &Frame, ax: &AxNode, depth: usize, out: &mut Vec<Item>) {

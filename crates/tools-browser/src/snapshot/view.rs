@@ -10,6 +10,10 @@ use std::sync::Arc;
 pub struct View {
     pub shown: HashSet<Node>,
     pub clickable: HashSet<Node>,
+    /// What the page lets itself be dragged.
+    pub draggable: HashSet<Node>,
+    /// Fields that take files.
+    pub files: HashSet<Node>,
 }
 
 /// Where the top left corner of a document lies in the viewport.
@@ -20,12 +24,14 @@ impl View {
     pub fn of(answer: &Value, session: &Arc<str>, size: (f64, f64)) -> Self {
         let mut view = Self::default();
         let mut corners: HashMap<usize, Corner> = HashMap::from([(0, (0.0, 0.0))]);
+        let words = Words::of(answer);
         let documents =
             answer.get("documents").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         // Parents come before the documents of their frames.
         for (index, document) in documents.iter().enumerate() {
             if let Some(&corner) = corners.get(&index) {
                 view.read(document, session, size, corner, &mut corners);
+                view.read_attributes(document, session, &words);
             }
         }
         view
@@ -66,6 +72,61 @@ impl View {
     }
 }
 
+/// Where the few words that matter stand in the list of all strings of a page.
+#[derive(Default)]
+struct Words {
+    draggable: Option<i64>,
+    yes: Option<i64>,
+    kind: Option<i64>,
+    file: Option<i64>,
+    input: Option<i64>,
+}
+
+impl Words {
+    fn of(answer: &Value) -> Self {
+        let mut words = Self::default();
+        let strings = answer.get("strings").and_then(Value::as_array).into_iter().flatten();
+        for (at, string) in (0..).zip(strings) {
+            let word = match string.as_str() {
+                Some("draggable") => &mut words.draggable,
+                Some("true") => &mut words.yes,
+                Some("type") => &mut words.kind,
+                Some("file") => &mut words.file,
+                Some("INPUT") => &mut words.input,
+                _ => continue,
+            };
+            word.get_or_insert(at);
+        }
+        words
+    }
+}
+
+impl View {
+    /// What attributes say of an element.
+    fn read_attributes(&mut self, document: &Value, session: &Arc<str>, words: &Words) {
+        if words.draggable.is_none() && words.file.is_none() {
+            return;
+        }
+        let ids = numbers(document.pointer("/nodes/backendNodeId"));
+        let names = numbers(document.pointer("/nodes/nodeName"));
+        let all = document.pointer("/nodes/attributes").and_then(Value::as_array).into_iter().flatten();
+        for ((id, name), attributes) in ids.into_iter().zip(names).zip(all) {
+            let pairs = numbers(Some(attributes));
+            let has = |name: Option<i64>, value: Option<i64>| match (name, value) {
+                (Some(name), Some(value)) => pairs.chunks(2).any(|pair| pair == [name, value]),
+                _ => false,
+            };
+            let node = || Node { session: Arc::clone(session), id };
+            if has(words.draggable, words.yes) {
+                self.draggable.insert(node());
+            }
+            if Some(name) == words.input && has(words.kind, words.file) {
+                self.files.insert(node());
+            }
+        }
+    }
+}
+
 fn numbers(list: Option<&Value>) -> Vec<i64> {
     list.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_i64).collect()
 }
@@ -77,11 +138,13 @@ mod tests {
 
     #[test]
     fn what_the_viewport_shows_is_known_through_scrolling_and_frames() {
-        let answer = json!({"documents": [
+        let answer = json!({"strings": ["LI", "draggable", "true", "INPUT", "type", "file", "#document"], "documents": [
             {
                 "scrollOffsetX": 0, "scrollOffsetY": 1000,
                 "nodes": {
                     "backendNodeId": [1, 2, 3, 4],
+                    "nodeName": [6, 0, 3, 0],
+                    "attributes": [[], [1, 2], [4, 5], [4, 5]],
                     "isClickable": {"index": [2]},
                     "contentDocumentIndex": {"index": [3], "value": [1]},
                 },
@@ -105,5 +168,6 @@ mod tests {
         };
         assert_eq!(ids(&view.shown), [3, 4, 10]);
         assert_eq!(ids(&view.clickable), [3]);
+        assert_eq!((ids(&view.draggable), ids(&view.files)), (vec![2], vec![3]));
     }
 }

@@ -35,7 +35,101 @@ pub fn router() -> Router {
         .route("/fetches", get(|| async { Html(FETCHES) }))
         .route("/heap", get(|| async { Html(HEAP) }))
         .route("/endless", get(|| async { Html(ENDLESS) }))
+        .route("/menu", get(|| async { Html(MENU) }))
+        .route("/swap", get(|| async { Html(SWAP) }))
+        .route("/veiled", get(|| async { Html(VEILED) }))
+        .route("/runaway", get(|| async { Html(RUNAWAY) }))
+        .route("/double", get(|| async { Html(DOUBLE) }))
+        .route("/drag", get(|| async { Html(DRAG) }))
+        .route("/slide", get(|| async { Html(SLIDE) }))
+        .route("/board", get(|| async { Html(BOARD) }))
+        .route("/feed", get(|| async { Html(FEED) }))
+        .route("/spa", get(|| async { Html(SPA) }))
+        .route("/empty", get(|| async { Html(EMPTY) }))
+        .route("/rows", get(|| async { Html(ROWS) }))
+        .route("/photos", get(|| async { Html(photos()) }))
+        .route("/calls", get(|| async { Html(CALLS) }))
+        .route("/api", post(api))
+        .route("/silent", get(|| async { Html(SILENT) }))
 }
+
+/// A menu that takes room while the pointer is over it, above a field with suggestions.
+const MENU: &str = r#"<!doctype html><title>Menu</title><style>.menu ul{display:none;margin:0}.menu:hover ul{display:block}.menu li{height:30px}
+#list div{height:24px}</style><div class="menu"><b>Account</b><ul><li><a href='#p'>Profile</a></li><li><a href='#o'>Orders</a></li><li><a href='#l'>Log out</a></li></ul></div>
+<label>City <input id="cb" oninput="draw()"></label><div id="list"></div><p id="said" role="status"></p>
+<script>function draw() { list.replaceChildren(...['Oslo', 'Osaka', 'Osnabrück', 'Ostend', 'Ostrava', 'Osh'].map(name => { const row = document.createElement('div');
+row.textContent = name; row.onclick = () => { cb.value = name; said.textContent = 'chosen ' + name; list.replaceChildren() }; return row })) }</script>"#;
+
+/// What is under the pointer changes when it comes: another element slides there.
+const SWAP: &str = r#"<!doctype html><title>Swap</title><style>button{position:absolute;width:120px;height:40px;left:20px}#delete{top:200px}</style>
+<button id="keep" style="top:20px" onclick="said.textContent='kept'">Keep</button><button id="delete" onclick="said.textContent='deleted'">Delete</button><p id="said" role="status">nothing</p>
+<script>let moved = false; keep.onmouseenter = () => { if (!moved) { moved = true; keep.style.top = '200px'; document.getElementById('delete').style.top = '20px' } }</script>"#;
+
+/// A frame whose button lies under an overlay of the page around it.
+const VEILED: &str = r#"<!doctype html><title>Veiled</title><iframe title="Inner" srcdoc="<button onclick=&quot;parent.said.textContent='inner'&quot;>Inner</button>" width="300" height="200" style="position:absolute;left:0;top:40px;border:0"></iframe>
+<div id="veil" onclick="said.textContent='veil'" style="position:absolute;left:0;top:40px;width:300px;height:200px;z-index:2;background:rgba(0,0,0,.1)"></div><p id="said" role="status">nothing</p>"#;
+
+/// A button that is never where the pointer is.
+const RUNAWAY: &str = r#"<!doctype html><title>Runaway</title><button id="run" style="position:absolute;left:50px;top:50px" onclick="said.textContent='caught'">Catch</button>
+<div id="net" onclick="said.textContent='net'" style="position:absolute;inset:200px 0 0 0">Net</div><p id="said" role="status">nothing</p>
+<script>run.onmouseenter = () => { run.style.left = run.style.left === '50px' ? '300px' : '50px' }</script>"#;
+
+/// A first click that moves the page.
+const DOUBLE: &str = r#"<!doctype html><title>Double</title><div id="gap"></div><button id="one" onclick="gap.style.height='300px'" ondblclick="said.textContent='twice'">Twice</button>
+<button id="two" style="position:absolute;left:8px;top:400px" onclick="said.textContent='two'">Two</button><p id="said" role="status">nothing</p><div style="height:100px;width:600px" onclick="said.textContent='other'">Other</div>"#;
+
+/// Dragged with the events of HTML.
+const DRAG: &str = r#"<!doctype html><title>Drag</title><style>li,#basket{padding:8px;margin:4px;background:#eee;width:200px}</style>
+<ul><li draggable="true" id="milk">Milk</li><li draggable="true" id="sugar">Sugar</li></ul><div id="basket">Basket: <span id="in"></span></div><p id="log" role="status"></p>
+<script>const note = e => log.textContent += e.type + ' ';
+for (const li of document.querySelectorAll('li')) { li.ondragstart = e => { e.dataTransfer.setData('text/plain', li.id); note(e) }; li.ondragend = note }
+basket.ondragenter = e => { e.preventDefault(); note(e) }; basket.ondragover = e => e.preventDefault();
+basket.ondrop = e => { e.preventDefault(); document.getElementById('in').textContent += e.dataTransfer.getData('text/plain') + ' '; note(e) }</script>"#;
+
+/// Dragged with the mouse alone.
+const SLIDE: &str = r#"<!doctype html><title>Slide</title><div id="knob" style="position:absolute;left:20px;top:60px;width:40px;height:40px;z-index:2;background:#46c">Knob</div>
+<div id="goal" style="position:absolute;left:400px;top:300px;width:80px;height:80px;background:#ddd">Goal</div><p id="said" role="status">still</p>
+<script>let held = false, steps = 0; knob.onmousedown = e => { held = true; e.preventDefault() };
+onmousemove = e => { if (held) { steps++; knob.style.left = e.clientX - 20 + 'px'; knob.style.top = e.clientY - 20 + 'px' } };
+onmouseup = e => { if (held) { held = false; said.textContent = (steps > 2 ? 'smooth ' : 'jump ') + e.clientX + ',' + e.clientY } }</script>"#;
+
+const BOARD: &str = r#"<!doctype html><title>Board</title><canvas id="board" width="300" height="200" style="position:absolute;left:10px;top:10px;background:#eee"></canvas>
+<p id="said" role="status" style="margin-top:240px">no move</p><script>board.onclick = e => said.textContent = 'move ' + e.offsetX + ',' + e.offsetY</script>"#;
+
+/// A list that grows while it is scrolled.
+const FEED: &str = r#"<!doctype html><title>Feed</title><h1>Feed</h1><div id="feed"></div>
+<script>let n = 0; function more() { for (let i = 0; i < 20 && n < 100; i++) { n++; const p = document.createElement('p'); p.style.height = '60px'; p.textContent = 'Entry ' + n; feed.append(p) } }
+more(); onscroll = () => { if (scrollY + innerHeight > document.documentElement.scrollHeight - 50) setTimeout(more, 50) }</script>"#;
+
+const SPA: &str = r#"<!doctype html><title>App</title><div id="root"></div><script>setTimeout(() => { root.innerHTML = '<h1>Orders</h1><p>Three orders are open today.</p><button>Refresh</button>' }, 300)</script>"#;
+
+const EMPTY: &str =
+    r#"<!doctype html><title>Empty</title><div id="root"></div><script>window.nothing = 1</script>"#;
+
+const ROWS: &str = r#"<!doctype html><title>Rows</title><table><tr><td>Tea</td><td><button>Remove</button></td></tr><tr><td>Rice</td><td><button>Remove</button></td></tr></table>
+<ul><li>Salt <button>Remove</button></li></ul>"#;
+
+/// Noise, which compresses badly.
+fn photos() -> String {
+    "<!doctype html><title>Photos</title><body style='margin:0'><h1>Photos</h1><a href=/>Home</a><canvas id=c width=1280 height=3000></canvas><script>const x = c.getContext('2d'), d = x.createImageData(1280, 3000);\
+     let s = 7; for (let i = 0; i < d.data.length; i++) { s = (s * 1103515245 + 12345) & 0x7fffffff; d.data[i] = i % 4 === 3 ? 255 : s >> 16 } x.putImageData(d, 0, 0)</script>".to_owned()
+}
+
+const CALLS: &str = r#"<!doctype html><title>Calls</title><button onclick="fetch('/api?token=abc123456789secret', {method: 'POST', headers: {'content-type': 'application/json', authorization: 'Bearer 0123456789abcdef0123456789abcdef'}, body: JSON.stringify({name: 'Ada', password: 'hunter2hunter2'})}).then(r => r.json()).then(j => out.textContent = j.greeting)">Send</button><p id="out" role="status"></p>"#;
+
+async fn api(body: String) -> impl IntoResponse {
+    let headers =
+        [(header::CONTENT_TYPE, "application/json"), (header::SET_COOKIE, "sid=verysecretcookie1234")];
+    (
+        headers,
+        format!(
+            r#"{{"greeting":"Hello Ada","access_token":"ghp_abcdefghijklmnopqrstuvwxyz0123456789","length":{}}}"#,
+            body.len()
+        ),
+    )
+}
+
+const SILENT: &str = r#"<!doctype html><title>Silent</title><p>Some words that stay as they are.</p><button>Nothing</button><label>Name <input></label>"#;
 
 const HOME: &str = r#"<!doctype html><title>Home</title><nav aria-label="Main"><a href="/app">App</a> <a href="/form">Form</a></nav>
 <main><h1>Welcome</h1><p>Text with <a href="/links">many links</a> in it.</p></main><footer>Footer</footer>"#;

@@ -3,7 +3,7 @@
 use super::{ENDLESS, Flying, Frame, Gone, LEAVING, State, Tab};
 use crate::engine::rings::cut;
 use crate::engine::wire::Event;
-use crate::engine::{ConsoleLine, Dialog, DialogPolicy, Request, scheme};
+use crate::engine::{ConsoleLine, Dialog, DialogPolicy, Node, Request, scheme};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -48,6 +48,17 @@ struct OfFrame {
     name: String,
     #[serde(default)]
     reason: String,
+}
+
+#[derive(Deserialize)]
+struct Intercepted {
+    data: Value,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ChooserOpened {
+    backend_node_id: Option<i64>,
 }
 
 #[derive(Deserialize)]
@@ -152,8 +163,13 @@ impl Tab {
     pub fn hear(&self, session: &Arc<str>, event: &Event<'_>) {
         match event.method.split_once('.') {
             Some(("Page", name)) => self.hear_page(session, name, event),
-            Some(("Network", name)) => self.hear_network(name, event),
+            Some(("Network", name)) => self.hear_network(session, name, event),
             Some(("Runtime" | "Log", name)) => self.hear_console(name, event),
+            Some(("Input", "dragIntercepted")) => {
+                if let Some(Intercepted { data }) = event.read() {
+                    self.change(|state| state.dragged = Some(data));
+                }
+            }
             Some(("Inspector", "targetCrashed")) if *session == self.session => self.gone(Gone::Crashed),
             Some(("Inspector", "targetCrashed")) => self.wire.lose(session, Gone::FrameCrashed),
             Some(("Inspector", "targetReloadedAfterCrash")) => self.wire.found(session),
@@ -166,6 +182,15 @@ impl Tab {
             "frameNavigated" => {
                 if let Some(FrameNavigated { frame }) = event.read() {
                     self.navigated(session, frame);
+                }
+            }
+            "fileChooserOpened" => {
+                if let Some(ChooserOpened { backend_node_id: Some(id) }) = event.read() {
+                    let field = Node { session: Arc::clone(session), id };
+                    self.change(|state| {
+                        let many = state.chooser.as_ref().map_or(0, |(many, _)| *many);
+                        state.chooser = Some((many + 1, field));
+                    });
                 }
             }
             "javascriptDialogOpening" => {
@@ -231,7 +256,7 @@ impl Tab {
         }
     }
 
-    fn hear_network(&self, name: &str, event: &Event<'_>) {
+    fn hear_network(&self, session: &Arc<str>, name: &str, event: &Event<'_>) {
         let known = matches!(
             name,
             "requestWillBeSent"
@@ -247,7 +272,7 @@ impl Tab {
             return;
         }
         if let Some(of) = event.read::<OfRequest>() {
-            self.change(|state| state.request_event(&self.id, name, of));
+            self.change(|state| state.request_event(&self.id, session, name, of));
         }
     }
 
@@ -353,7 +378,7 @@ impl State {
         }
     }
 
-    fn request_event(&mut self, main: &str, name: &str, of: OfRequest) {
+    fn request_event(&mut self, main: &str, session: &Arc<str>, name: &str, of: OfRequest) {
         let flying = self.flying.get(&of.request_id).map(|request| request.serial);
         let mut known = flying.and_then(|serial| self.requests.get_mut(serial));
         match name {
@@ -371,6 +396,8 @@ impl State {
                 self.lively |= LIVELY.contains(&kind.as_str());
                 let serial = self.requests.push(Request {
                     serial: 0,
+                    session: Arc::clone(session),
+                    id: of.request_id.clone(),
                     method: asked.method,
                     url: cut(asked.url),
                     kind,

@@ -49,25 +49,25 @@ async fn forms_are_filled_clicked_and_sent() {
     assert_eq!(tab.select(&select, &["Pear".to_owned()]).await.unwrap(), ["b"]);
     let error = tab.select(&select, &["Plum".to_owned()]).await.unwrap_err();
     assert!(error.text().contains("Apple, Pear"), "{error}");
-    tab.click(&one(&tab, "label").await, Button::Left, 1).await.unwrap();
+    tab.click(&one(&tab, "label").await, Button::Left, 1, SOON).await.unwrap();
     assert_eq!(eval(&tab, "agree.checked && changes.includes('one') && changes.includes('day')").await, true);
-    tab.click(&one(&tab, "#go").await, Button::Left, 1).await.unwrap();
+    tab.click(&one(&tab, "#go").await, Button::Left, 1, SOON).await.unwrap();
     until(&tab, "window.sent === '0:done'").await;
     tab.focus(&name).await.unwrap();
     eval(&tab, "window.sent = null").await;
     tab.press("Enter").await.unwrap();
     until(&tab, "window.sent === '0:done'").await;
     let far = one(&tab, "#far").await;
-    tab.hover(&far).await.unwrap();
+    tab.hover(&far, SOON).await.unwrap();
     until(&tab, "window.over === true").await;
-    tab.click(&far, Button::Left, 1).await.unwrap();
+    tab.click(&far, Button::Left, 1, SOON).await.unwrap();
     until(&tab, "window.reached === true").await;
     for (selector, why) in [("#off", "disabled"), ("#under", "#cover"), ("#hidden", "not shown")] {
-        let error = tab.click(&one(&tab, selector).await, Button::Left, 1).await.unwrap_err();
+        let error = tab.click(&one(&tab, selector).await, Button::Left, 1, SOON).await.unwrap_err();
         assert!(error.kind == Kind::Conflict && error.message.contains(why), "{selector}: {error}");
     }
     eval(&tab, "far.remove()").await;
-    assert_eq!(kind(tab.click(&far, Button::Left, 1).await), Some(Kind::NotFound));
+    assert_eq!(kind(tab.click(&far, Button::Left, 1, SOON).await), Some(Kind::NotFound));
     assert!(!tab.is_alive(&far).await && tab.is_alive(&name).await);
 }
 
@@ -77,10 +77,10 @@ async fn dialogs_are_answered_by_policy_and_told() {
     let bench = Bench::new(site().route("/dialog", page(body))).await;
     let (session, tab, _) = bench.visit("/dialog").await;
     let button = one(&tab, "button").await;
-    tab.click(&button, Button::Left, 1).await.unwrap();
+    tab.click(&button, Button::Left, 1, SOON).await.unwrap();
     until(&tab, "window.yes === false && window.said === null").await;
     session.answer_dialogs(DialogPolicy::Accept(Some("Ada".to_owned())));
-    tab.click(&button, Button::Left, 1).await.unwrap();
+    tab.click(&button, Button::Left, 1, SOON).await.unwrap();
     until(&tab, "window.yes === true && window.said === 'Ada'").await;
     let told: Vec<_> = tab.dialogs(0).into_iter().map(|dialog| (dialog.kind, dialog.accepted)).collect();
     let wanted = [
@@ -101,7 +101,7 @@ async fn tabs_that_pages_open_become_active() {
         "<a id=new target=_blank href=/second>new</a><button onclick=\"open('/second'); close()\">x</button>";
     let bench = Bench::new(site().route("/opener", page(body))).await;
     let (session, first, _) = bench.visit("/opener").await;
-    first.click(&one(&first, "#new").await, Button::Left, 1).await.unwrap();
+    first.click(&one(&first, "#new").await, Button::Left, 1, SOON).await.unwrap();
     let begun = Instant::now();
     let second = loop {
         let page = session.page().await.unwrap();
@@ -133,7 +133,7 @@ async fn files_come_and_go_through_the_quarantine() {
     let body = r#"<a href=/file>get</a><input type=file id=file onchange="file.files[0].text().then(t => window.got = file.files[0].name + ':' + t)">"#;
     let bench = Bench::new(site().route("/files", page(body))).await;
     let (session, tab, _) = bench.visit("/files").await;
-    tab.click(&one(&tab, "a").await, Button::Left, 1).await.unwrap();
+    tab.click(&one(&tab, "a").await, Button::Left, 1, SOON).await.unwrap();
     let begun = Instant::now();
     let download = loop {
         if let [download] = session.downloads().as_slice() {

@@ -84,7 +84,7 @@ async fn whoever_waits_for_a_page_that_closes_or_crashes_is_told_at_once() {
                 tab.rects(&rects),
                 tab.screenshot(&Shot::Viewport, Format::Png),
                 tab.evaluate("1", World::Main, SOON),
-                tab.click(&node, Button::Left, 1),
+                tab.click(&node, Button::Left, 1, SOON),
             )
         };
         let ((), (trees, found, called, rects, shot, value, clicked)) = tokio::join!(end, asked);
