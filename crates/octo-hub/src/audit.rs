@@ -3,6 +3,7 @@
 use crate::call::Request;
 use crate::item::Item;
 use crate::ports::{Closing, Ledger, Opening, Outcome};
+use crate::telemetry::Excerpts;
 use octo_model::{CallId, Members, ToolError};
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,9 +17,16 @@ pub struct Record {
 
 impl Record {
     /// Fails when the record cannot be written; the call is then refused.
-    pub async fn open(ledger: &Arc<dyn Ledger>, id: CallId, request: &Request) -> Result<Self, ToolError> {
+    pub async fn open(
+        ledger: &Arc<dyn Ledger>,
+        id: CallId,
+        request: &Request,
+        excerpts: Option<&Arc<dyn Excerpts>>,
+    ) -> Result<Self, ToolError> {
         let begun = Instant::now();
-        let arguments = request.op.params.get("arguments").map(|json| json.as_str()).unwrap_or_default();
+        let arguments = request.op.params.get("arguments");
+        let shown = excerpts.zip(arguments).and_then(|(excerpts, arguments)| excerpts.for_audit(arguments));
+        let arguments = arguments.map(|json| json.as_str()).unwrap_or_default();
         ledger
             .open(Opening {
                 id,
@@ -29,6 +37,7 @@ impl Record {
                 method: request.op.method,
                 name: request.op.name.clone(),
                 arguments: ledger.fingerprint(arguments.as_bytes()),
+                shown,
                 trace: request.trace.clone(),
             })
             .await?;
@@ -42,6 +51,11 @@ impl Record {
             spill: None,
         };
         Ok(Self { ledger: Arc::clone(ledger), closing: Some(closing), begun, item: None })
+    }
+
+    /// How long the answer is.
+    pub fn bytes(&self) -> u64 {
+        self.closing.as_ref().map_or(0, |closing| closing.bytes)
     }
 
     pub fn found(&mut self, item: &Arc<Item>) {

@@ -3,7 +3,7 @@
 //! Their length is most of what the audit costs, so they are packed. A record is its version (1), its kind (1 open,
 //! 2 close), the microseconds since 1970 (eight bytes, big end first), the sixteen bytes of the call's id, and then
 //!
-//! - open: subject, tenant, face, profile, method, name, arguments, trace;
+//! - open: subject, tenant, face, profile, method, name, arguments, trace, and in version 2 the arguments as they are shown;
 //! - close: target, rule, outcome, the microseconds it took, the bytes it answered, spill.
 //!
 //! A number is LEB128. A text is a number, four times its length and its form (0 absent, 1 as it is, 2 packed from
@@ -17,6 +17,8 @@ use octo_model::CallId;
 use std::fmt::Write;
 
 const VERSION: u8 = 1;
+/// Of an `open` record that shows arguments.
+const WITH_ARGUMENTS: u8 = 2;
 const OPEN: u8 = 1;
 const CLOSE: u8 = 2;
 
@@ -30,7 +32,8 @@ const LONGEST: usize = 2048;
 
 /// Appends an `open` record.
 pub(crate) fn opening(out: &mut Vec<u8>, at: i64, opening: &Opening) {
-    begin(out, OPEN, at, opening.id);
+    let version = if opening.shown.is_some() { WITH_ARGUMENTS } else { VERSION };
+    begin(out, version, OPEN, at, opening.id);
     text(out, &opening.subject);
     text(out, &opening.tenant);
     text(out, opening.face.as_str());
@@ -39,11 +42,14 @@ pub(crate) fn opening(out: &mut Vec<u8>, at: i64, opening: &Opening) {
     text(out, &opening.name);
     text(out, &opening.arguments);
     maybe(out, opening.trace.as_deref());
+    if let Some(shown) = &opening.shown {
+        text(out, shown);
+    }
 }
 
 /// Appends a `close` record.
 pub(crate) fn closing(out: &mut Vec<u8>, at: i64, closing: &Closing) {
-    begin(out, CLOSE, at, closing.id);
+    begin(out, VERSION, CLOSE, at, closing.id);
     maybe(out, closing.target.as_deref());
     maybe(out, closing.rule.as_deref());
     text(out, closing.outcome.as_str());
@@ -52,8 +58,8 @@ pub(crate) fn closing(out: &mut Vec<u8>, at: i64, closing: &Closing) {
     maybe(out, closing.spill.as_deref());
 }
 
-fn begin(out: &mut Vec<u8>, kind: u8, at: i64, call: CallId) {
-    out.extend_from_slice(&[VERSION, kind]);
+fn begin(out: &mut Vec<u8>, version: u8, kind: u8, at: i64, call: CallId) {
+    out.extend_from_slice(&[version, kind]);
     out.extend_from_slice(&at.to_be_bytes());
     out.extend_from_slice(call.0.as_bytes());
 }
@@ -107,7 +113,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Record, &'static str> {
     let at = Timestamp::from_microsecond(i64::from_be_bytes(rest.take()?)).map_err(|_| "its time is none")?;
     let call = hexadecimal(&rest.take::<16>()?);
     let record = match (version, kind) {
-        (VERSION, OPEN) => Record {
+        (VERSION | WITH_ARGUMENTS, OPEN) => Record {
             kind: RecordKind::Open,
             subject: rest.text()?,
             tenant: rest.text()?,
@@ -117,6 +123,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Record, &'static str> {
             name: rest.text()?,
             arguments: rest.text()?,
             trace: rest.text()?,
+            shown: if version == WITH_ARGUMENTS { rest.text()? } else { None },
             ..Record::default()
         },
         (VERSION, CLOSE) => Record {

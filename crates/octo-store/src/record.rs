@@ -27,6 +27,9 @@ pub struct Record {
     /// HMAC-SHA-256 of the arguments with the key of this hub, in hexadecimal; records of different hubs cannot be compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<String>,
+    /// The arguments without secrets, where `audit.arguments` is set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shown: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -51,6 +51,11 @@ pub(crate) fn read(dir: &Path) -> Result<Connection, StoreError> {
     AUDIT.read(dir)
 }
 
+/// The file that the audit of `dir` is in.
+pub(crate) fn file(dir: &Path) -> PathBuf {
+    dir.join(AUDIT.file)
+}
+
 impl Book {
     pub(crate) fn open(&self, dir: &Path, durability: Durability) -> Result<Connection, StoreError> {
         let path = self.path(dir)?;

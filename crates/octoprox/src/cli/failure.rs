@@ -31,6 +31,11 @@ impl Failure {
         Self { code, text: String::new() }
     }
 
+    /// What is told.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Says it on standard error.
     pub fn tell(self) -> ExitCode {
         for line in harmless(&self.text).lines() {
@@ -53,7 +58,7 @@ pub const fn code(kind: Kind) -> u8 {
         Kind::NotFound => 3,
         Kind::Denied => 4,
         Kind::Timeout => 5,
-        Kind::Unavailable => 6,
+        Kind::Unavailable | Kind::RateLimited => 6,
         Kind::Cancelled => 130,
         Kind::Conflict | Kind::TooLarge | Kind::Unauthorized | Kind::Internal => 1,
     }
@@ -100,6 +105,6 @@ mod tests {
 
     #[test]
     fn every_kind_has_its_code() {
-        assert_eq!(Kind::ALL.map(code), [2, 3, 4, 1, 1, 5, 130, 6, 1, 1]);
+        assert_eq!(Kind::ALL.map(code), [2, 3, 4, 1, 1, 5, 130, 6, 1, 1, 6]);
     }
 }

@@ -152,8 +152,13 @@ mod tests {
 
     #[test]
     fn only_loopback_goes_without_tokens() {
-        let token =
-            TokenSettings { name: "a".into(), sha256: "0".repeat(64), tenant: "t".into(), scopes: vec![] };
+        let token = TokenSettings {
+            name: "a".into(),
+            sha256: "0".repeat(64),
+            tenant: "t".into(),
+            scopes: vec![],
+            expires: None,
+        };
         for (host, tokens, refused) in [
             ("127.0.0.1", 0, false),
             ("localhost", 0, false),

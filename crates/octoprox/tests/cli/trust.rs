@@ -36,6 +36,7 @@ const ARGUMENTS: &[(&str, &[&str])] = &[
     ("flow show", &["0"]),
     ("flow schema", &[]),
     ("config check", &[]),
+    ("config reload", &[]),
     ("config schema", &[]),
     ("config show", &[]),
     ("trust", &["--dry-run"]),
@@ -43,6 +44,8 @@ const ARGUMENTS: &[(&str, &[&str])] = &[
     ("audit tail", &[]),
     ("audit verify", &[]),
     ("token new", &["me"]),
+    ("token list", &[]),
+    ("token revoke", &["me"]),
     ("completions", &["bash"]),
 ];
 
