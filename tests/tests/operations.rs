@@ -9,6 +9,8 @@
     reason = "a test that cannot go on fails, and starts the programs that it tests"
 )]
 
+#[path = "operations/audit.rs"]
+mod audit;
 #[path = "operations/logs.rs"]
 mod logs;
 #[path = "operations/probes.rs"]

@@ -4,12 +4,14 @@
 //! 2 close), the microseconds since 1970 (eight bytes, big end first), the sixteen bytes of the call's id, and then
 //!
 //! - open: subject, tenant, face, profile, method, name, arguments, trace, and in version 2 the arguments as they are shown;
-//! - close: target, rule, outcome, the microseconds it took, the bytes it answered, spill.
+//! - close: target, rule, outcome, the microseconds it took, the bytes it answered, spill;
+//! - prune (kind 3): number and hash of the last record that was taken out.
 //!
 //! A number is LEB128. A text is a number, four times its length and its form (0 absent, 1 as it is, 2 packed from
 //! lower-case hexadecimal digits), and that many bytes. So every record has one encoding and every encoding one record,
 //! and nothing is ever put together a second time in order to be checked.
 
+use crate::chain::Anchor;
 use crate::record::{Record, RecordKind};
 use jiff::Timestamp;
 use octo_hub::{Closing, Opening};
@@ -21,6 +23,7 @@ const VERSION: u8 = 1;
 const WITH_ARGUMENTS: u8 = 2;
 const OPEN: u8 = 1;
 const CLOSE: u8 = 2;
+pub(crate) const PRUNE: u8 = 3;
 
 const ABSENT: u64 = 0;
 const PLAIN: u64 = 1;
@@ -56,6 +59,18 @@ pub(crate) fn closing(out: &mut Vec<u8>, at: i64, closing: &Closing) {
     number(out, closing.micros);
     number(out, closing.bytes);
     maybe(out, closing.spill.as_deref());
+}
+
+/// Appends a record that says up to where records were taken out.
+pub(crate) fn pruning(out: &mut Vec<u8>, at: i64, anchor: Anchor) {
+    begin(out, VERSION, PRUNE, at, CallId::fresh());
+    text(out, &anchor.to_string());
+}
+
+/// When a record was written.
+pub(crate) fn at(bytes: &[u8]) -> Option<Timestamp> {
+    let at = bytes.get(2..10)?.try_into().ok()?;
+    Timestamp::from_microsecond(i64::from_be_bytes(at)).ok()
 }
 
 fn begin(out: &mut Vec<u8>, version: u8, kind: u8, at: i64, call: CallId) {
@@ -136,6 +151,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Record, &'static str> {
             spill: rest.text()?,
             ..Record::default()
         },
+        (VERSION, PRUNE) => Record { kind: RecordKind::Prune, target: rest.text()?, ..Record::default() },
         _ => return Err("this octoprox does not know its form"),
     };
     if rest.0.is_empty() { Ok(Record { at, call, ..record }) } else { Err("it is longer than it should be") }

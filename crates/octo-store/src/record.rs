@@ -54,4 +54,6 @@ pub enum RecordKind {
     #[default]
     Open,
     Close,
+    /// Older records were taken out; `target` is the last of them.
+    Prune,
 }

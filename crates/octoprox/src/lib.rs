@@ -16,6 +16,7 @@ mod nearest;
 mod probe;
 mod program;
 pub mod prompts;
+mod pruner;
 mod reload;
 mod running;
 mod secret_key;

@@ -3,6 +3,7 @@
 use crate::assemble::{Assembly, bad_pattern, profiles, rules};
 use crate::cli::{Failure, Session};
 use crate::gateway::Gateway;
+use crate::pruner::Pruner;
 use crate::running::HubFile;
 use crate::settings::{Action, Flags, Reloaded, Rereader, Settings, Watched, World};
 use crate::telemetry::{Contents, Logs, Redactor};
@@ -44,6 +45,7 @@ pub struct Reloader {
     redactor: Arc<Redactor>,
     logs: Arc<Logs>,
     contents: Arc<Contents>,
+    pruner: Pruner,
     door: Option<Doorkeeper>,
     /// Where reports go.
     file: Option<HubFile>,
@@ -73,6 +75,11 @@ impl Reloader {
                 .ok()
         });
         assembly.gateway.note(&in_force.servers);
+        let pruner = Pruner::default();
+        pruner.keep(in_force.audit.retention());
+        if let Some(state) = session.loaded.settings.state_dir.clone() {
+            tokio::spawn(pruner.clone().run(state));
+        }
         Arc::new(Self {
             rereader: Mutex::new(Rereader::new(World::real(), flags, &session.loaded, in_force)),
             hub: Arc::clone(&assembly.hub),
@@ -80,6 +87,7 @@ impl Reloader {
             redactor: Arc::clone(&session.redactor),
             logs: Arc::clone(&session.logs),
             contents: Arc::clone(&assembly.contents),
+            pruner,
             door,
             file,
         })
@@ -139,6 +147,7 @@ impl Reloader {
             }
         }
         self.contents.follow(settings);
+        self.pruner.keep(settings.audit.retention());
         self.logs.set_level(&settings.telemetry.log_level);
         self.gateway.apply(&reloaded);
         rereader.applied(&reloaded);

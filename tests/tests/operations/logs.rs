@@ -30,11 +30,17 @@ async fn line_of(log: &Path, tool: &str) -> Result<Value> {
 
 #[tokio::test]
 async fn each_call_is_one_line() -> Result<()> {
-    let home = Home::new(&json!({"policy": {"rules": [{"name": "no", "tools": ["time_parse"], "decision": "deny"}]}}))?;
+    let home = Home::new(
+        &json!({"policy": {"rules": [{"name": "no", "tools": ["time_parse"], "decision": "deny"}]}}),
+    )?;
     let (hub, log) = logged(&home, &[("OCTOPROX_LOG_LEVEL", "debug")]).await?;
     call(&hub, "", "time_now", json!({"timezone": "UTC"})).await?;
     let line = line_of(&log, "time_now").await?;
-    assert_eq!((&line["outcome"], &line["caller"], &line["face"]), (&json!("ok"), &json!("local"), &json!("rest")), "{line}");
+    assert_eq!(
+        (&line["outcome"], &line["caller"], &line["face"]),
+        (&json!("ok"), &json!("local"), &json!("rest")),
+        "{line}"
+    );
     assert_eq!(line["server"], "time", "{line}");
     assert!(line["ms"].is_number() && line["level"] == "INFO", "{line}");
     assert_eq!(line["request_bytes"], json!(r#"{"timezone":"UTC"}"#.len()), "{line}");
@@ -121,19 +127,28 @@ async fn numbers_are_what_prometheus_wants() -> Result<()> {
         assert!(text.contains(wanted), "{wanted} is not in {text}");
     }
     // Every family has its help and its type.
-    let names = text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split(['{', ' ']).next());
+    let names =
+        text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split(['{', ' ']).next());
     for name in names.filter(|name| !name.is_empty()) {
-        let family = ["_bucket", "_sum", "_count"].iter().find_map(|part| name.strip_suffix(part)).unwrap_or(name);
+        let family =
+            ["_bucket", "_sum", "_count"].iter().find_map(|part| name.strip_suffix(part)).unwrap_or(name);
         for about in ["HELP", "TYPE"] {
             assert!(text.contains(&format!("# {about} {family} ")), "{family} has no {about}");
         }
     }
     let Some(promtool) = promtool() else { return Ok(()) };
     let mut check = tokio::process::Command::new(promtool);
-    let mut check = check.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    tokio::io::AsyncWriteExt::write_all(&mut check.stdin.take().context("no stdin")?, text.as_bytes()).await?;
+    let mut check = check
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    tokio::io::AsyncWriteExt::write_all(&mut check.stdin.take().context("no stdin")?, text.as_bytes())
+        .await?;
     let output = check.wait_with_output().await?;
-    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    let said =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
     Ok(())
 }

@@ -57,7 +57,14 @@ async fn traced(settings: Value) -> Result<String> {
 #[tokio::test]
 async fn a_span_says_how_it_went_and_not_what_was_said() -> Result<()> {
     let text = traced(json!({})).await?;
-    for name in ["tool.server_name", "tool.success", "tool.duration_ms", "tool.error", "not_found", "gen_ai.tool.name"] {
+    for name in [
+        "tool.server_name",
+        "tool.success",
+        "tool.duration_ms",
+        "tool.error",
+        "not_found",
+        "gen_ai.tool.name",
+    ] {
         assert!(text.contains(name), "{name}");
     }
     for content in ["Europe/Paris", "nowhere-to-be-found", "tool.parameters", "output.value"] {

@@ -19,6 +19,8 @@ impl Settings {
         settings.telemetry.log_level.clone_from(&new.telemetry.log_level);
         settings.telemetry.log_arguments = new.telemetry.log_arguments;
         settings.audit.arguments = new.audit.arguments;
+        settings.audit.max_records = new.audit.max_records;
+        settings.audit.max_days = new.audit.max_days;
         settings
     }
 }

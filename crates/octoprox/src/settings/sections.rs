@@ -46,6 +46,19 @@ pub struct Audit {
     /// Whether records have the arguments of calls. Secrets are masked as far as they can be recognised. Without it a record has
     /// only a keyed hash of them.
     pub arguments: bool,
+    /// How many records are kept; the oldest are taken out beyond that. A call makes two. Without it all are kept.
+    pub max_records: Option<u64>,
+    /// For how many days records are kept. Without it they are kept for ever.
+    pub max_days: Option<u64>,
+}
+
+impl Audit {
+    /// What is kept.
+    pub fn retention(&self) -> octo_store::Retention {
+        let day = std::time::Duration::from_secs(24 * 60 * 60);
+        let days = self.max_days.map(|days| u32::try_from(days).unwrap_or(u32::MAX));
+        octo_store::Retention { max_records: self.max_records, max_age: days.map(|days| day * days) }
+    }
 }
 
 /// What an acknowledged record survives.

@@ -43,6 +43,8 @@ const ARGUMENTS: &[(&str, &[&str])] = &[
     ("doctor", &[]),
     ("audit tail", &[]),
     ("audit verify", &[]),
+    ("audit export", &[]),
+    ("audit prune", &["--keep-records", "1"]),
     ("token new", &["me"]),
     ("token list", &[]),
     ("token revoke", &["me"]),
