@@ -127,7 +127,7 @@ pub fn main() -> ExitCode {
     }
     match run(&cli) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.tell(),
+        Err(failure) => failure.tell(std::env::args_os().any(|word| word == "--json")),
     }
 }
 

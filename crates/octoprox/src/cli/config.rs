@@ -25,7 +25,11 @@ pub struct Config {
 enum Command {
     /// Says `ok`, or everything that is wrong; then the exit code is 2.
     #[command(after_help = "Example:\n  octoprox config check --config deploy/octoprox.yaml")]
-    Check,
+    Check {
+        /// Print the outcome as JSON: {ok, file, notes}
+        #[arg(long)]
+        json: bool,
+    },
     /// Has running hubs read their settings again, and prints what changed. Nothing changes when the settings are wrong; then the
     /// exit code is 2.
     #[command(after_help = "Example:\n  octoprox config reload")]
@@ -50,7 +54,7 @@ impl Config {
     pub fn run(&self, flags: &Flags) -> Result<(), Failure> {
         match &self.command {
             Command::Schema => Ok(out::data(&format!("{:#}", schema()))?),
-            Command::Check => check(&settings(flags)?),
+            Command::Check { json } => check(&settings(flags)?, *json),
             Command::Reload { json } => reload(&settings(flags)?, *json),
             Command::Show { json } => {
                 let loaded = settings(flags)?;
@@ -61,9 +65,13 @@ impl Config {
     }
 }
 
-fn check(loaded: &Loaded) -> Result<(), Failure> {
+fn check(loaded: &Loaded, json: bool) -> Result<(), Failure> {
     if let Some(problem) = binding(&loaded.settings, &loaded.layers) {
         return Err(Problems::from(problem).into());
+    }
+    if json {
+        let outcome = serde_json::json!({"ok": true, "file": loaded.file, "notes": loaded.notes});
+        return Ok(out::data(&outcome.to_string())?);
     }
     for note in &loaded.notes {
         out::talk(&format!("octoprox: {note}"));

@@ -6,6 +6,7 @@ use super::width::{columns, talks_to_a_person, wrapped};
 use crate::settings::Problems;
 use octo_model::{Kind, ToolError};
 use octo_store::StoreError;
+use serde_json::json;
 use std::io;
 use std::process::ExitCode;
 
@@ -36,8 +37,13 @@ impl Failure {
         &self.text
     }
 
-    /// Says it on standard error.
-    pub fn tell(self) -> ExitCode {
+    /// Says it on standard error: in words, or as `{"error": {"message", "exit_code"}}` to whoever asked for JSON.
+    pub fn tell(self, as_json: bool) -> ExitCode {
+        if as_json && !self.text.is_empty() {
+            let error = json!({"message": self.text, "exit_code": self.code});
+            out::talk(&json!({"error": error}).to_string());
+            return ExitCode::from(self.code);
+        }
         for line in harmless(&self.text).lines() {
             out::talk(&told(line, talks_to_a_person().then(columns)));
         }
