@@ -40,11 +40,9 @@ pub fn document(hub: &Hub, secured: bool) -> Value {
         "components": {"schemas": schemas, "responses": fixed::responses(), "parameters": fixed::parameters(),
             "headers": fixed::headers()},
     });
-    if secured && let Value::Object(members) = &mut document {
-        if let Some(Value::Object(components)) = members.get_mut("components") {
-            components
-                .insert("securitySchemes".to_owned(), json!({"token": {"type": "http", "scheme": "bearer"}}));
-        }
+    if secured && let Some(Value::Object(components)) = document.get_mut("components") {
+        components
+            .insert("securitySchemes".to_owned(), json!({"token": {"type": "http", "scheme": "bearer"}}));
     }
     document
 }

@@ -12,9 +12,9 @@ pub fn remove_token(path: &Path, text: &str, name: &str) -> Result<String, Refus
     let mut expected = read(text)?;
     let tokens = expected.pointer_mut("/auth/tokens").and_then(Value::as_array_mut);
     let tokens = tokens.ok_or_else(|| "there are no tokens in it".to_owned())?;
-    let at = tokens.iter().position(|token| token["name"] == name);
+    let at = tokens.iter().position(|token| token.get("name").is_some_and(|known| known == name));
     let token = tokens.remove(at.ok_or_else(|| format!("{name} is not in it"))?);
-    let hash = token["sha256"].as_str().ok_or_else(unclear)?;
+    let hash = token.get("sha256").and_then(Value::as_str).ok_or_else(unclear)?;
     let empty_tokens = |mut tree: Value| {
         if let Some(tokens) = tree.pointer_mut("/auth/tokens").filter(|tokens| tokens.is_null()) {
             *tokens = Value::Array(Vec::new());
