@@ -95,8 +95,16 @@ impl Home {
     pub async fn serve_with(&self, args: &[&str]) -> Result<Server> {
         let mut all = vec!["serve", "--port", "0"];
         all.extend_from_slice(args);
-        let mut process =
-            self.command(&all)?.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+        let mut command = self.command(&all)?;
+        command.stdout(Stdio::null());
+        Server::start(command).await
+    }
+}
+
+impl Server {
+    /// Starts a hub with a command for `serve` and waits until it listens. What it logs goes where the command says.
+    pub async fn start(mut command: Command) -> Result<Self> {
+        let mut process = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn()?;
         let stderr = process.stderr.take().context("the hub has no stderr")?;
         let mut lines = BufReader::new(stderr).lines();
         let mut said = String::new();

@@ -3,7 +3,7 @@
 use crate::net::{Answer, Ask};
 use crate::{Doors, Grant, Net};
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
+use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderValue, Method, StatusCode};
 use octo_model::ToolError;
 use serde_json::{Value, json};
@@ -122,9 +122,9 @@ fn refused(answer: &Answer) -> ToolError {
         StatusCode::NOT_FOUND => {
             error.hint("Ask the operator to check OCTOPROX_LLM_URL and OCTOPROX_LLM_MODEL.")
         }
-        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
-            let wait = answer.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
-            let wait = Duration::from_secs(wait.unwrap_or(10));
+        StatusCode::TOO_MANY_REQUESTS => answer.rate_limited(error.message, Duration::from_secs(10)),
+        StatusCode::SERVICE_UNAVAILABLE => {
+            let wait = answer.retry_after().unwrap_or(Duration::from_secs(10));
             error.hint(format!("Try again in {} s.", wait.as_secs())).retry_after(wait)
         }
         _ => error.hint("Try again later, or with a shorter text."),

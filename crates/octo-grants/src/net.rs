@@ -25,11 +25,13 @@ use crate::{Doors, Grant};
 use allow::Allow;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use jiff::Timestamp;
 use named::Named;
 use octo_model::ToolError;
 use queue::Queue;
 use resolve::System;
 use robots::Robots;
+use std::borrow::Cow;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -124,6 +126,19 @@ pub struct Answer {
     pub body: Bytes,
     pub truncated: bool,
     pub took: Duration,
+}
+
+impl Answer {
+    /// For how long the server asks to be left alone.
+    pub fn retry_after(&self) -> Option<Duration> {
+        queue::retry_after(&self.headers, Timestamp::now())
+    }
+
+    /// The error of a server whose limit is used up: the caller is to wait as long as it says, or `otherwise`.
+    pub fn rate_limited(&self, message: impl Into<Cow<'static, str>>, otherwise: Duration) -> ToolError {
+        let wait = self.retry_after().unwrap_or(otherwise);
+        ToolError::rate_limited(message, wait).hint(format!("Try again in {} s.", wait.as_secs()))
+    }
 }
 
 impl Net {

@@ -4,6 +4,7 @@ use crate::call::Request;
 use crate::coerce::Changes;
 use crate::item::Item;
 use crate::ports::{Closing, Ledger, Opening, Outcome};
+use crate::telemetry::Excerpts;
 use octo_model::{CallId, Members, Op, ToolError};
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,8 +18,16 @@ pub struct Record {
 
 impl Record {
     /// Fails when the record cannot be written; the call is then refused.
-    pub async fn open(ledger: &Arc<dyn Ledger>, id: CallId, request: &Request) -> Result<Self, ToolError> {
+    pub async fn open(
+        ledger: &Arc<dyn Ledger>,
+        id: CallId,
+        request: &Request,
+        excerpts: Option<&Arc<dyn Excerpts>>,
+    ) -> Result<Self, ToolError> {
         let begun = Instant::now();
+        let shown = excerpts
+            .zip(request.op.params.get("arguments"))
+            .and_then(|(excerpts, arguments)| excerpts.for_audit(arguments));
         ledger
             .open(Opening {
                 id,
@@ -29,6 +38,7 @@ impl Record {
                 method: request.op.method,
                 name: request.op.name.clone(),
                 arguments: ledger.fingerprint(arguments(&request.op)),
+                shown,
                 trace: request.trace.clone(),
             })
             .await?;
@@ -43,6 +53,11 @@ impl Record {
             arguments: None,
         };
         Ok(Self { ledger: Arc::clone(ledger), closing: Some(closing), begun, item: None })
+    }
+
+    /// How long the answer is.
+    pub fn bytes(&self) -> u64 {
+        self.closing.as_ref().map_or(0, |closing| closing.bytes)
     }
 
     pub fn found(&mut self, item: &Arc<Item>) {

@@ -11,7 +11,7 @@ use octo_model::{Caller, Class, Members, Method, Op};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 const MAX_BYTES: u64 = 64 << 20;
@@ -57,7 +57,7 @@ pub struct Answers {
     rules: Vec<Patterns>,
     kept: Cache<Key, Kept>,
     /// How often something was changed at each server.
-    ages: Mutex<HashMap<String, u64>>,
+    ages: Arc<Mutex<HashMap<String, u64>>>,
 }
 
 /// Ends what is kept of a server when it is dropped, however the call that may change something ends.
@@ -73,7 +73,8 @@ impl Drop for Outdate<'_> {
 }
 
 impl Answers {
-    pub fn new(rules: &[CacheRule]) -> Result<Self, globset::Error> {
+    /// A change that began under earlier rules still ends what is kept under these.
+    pub fn new(rules: &[CacheRule], before: Option<&Self>) -> Result<Self, globset::Error> {
         let rules = rules.iter().map(|rule| {
             let (uris, tools): (Vec<_>, Vec<_>) =
                 rule.tools.iter().cloned().partition(|pattern| is_pattern_of_uris(pattern));
@@ -89,7 +90,11 @@ impl Answers {
                 u32::try_from(size_of(&kept.answer)).unwrap_or(u32::MAX).saturating_add(64)
             })
             .build();
-        Ok(Self { rules: rules.collect::<Result<_, _>>()?, kept, ages: Mutex::default() })
+        Ok(Self {
+            rules: rules.collect::<Result<_, _>>()?,
+            kept,
+            ages: before.map(|it| Arc::clone(&it.ages)).unwrap_or_default(),
+        })
     }
 
     fn ages(&self) -> MutexGuard<'_, HashMap<String, u64>> {
@@ -146,7 +151,7 @@ impl Answers {
     /// kept is taken to change nothing.
     pub fn outdate(&self, entry: &Entry, op: &Op) -> Option<Outdate<'_>> {
         let reads = || entry.effect().class() == Class::Reads || op.method != Method::CallTool;
-        if self.rules.is_empty() || reads() || self.ttl(entry, op).is_some() {
+        if reads() || self.ttl(entry, op).is_some() {
             return None;
         }
         Some(Outdate { answers: self, group: group(entry) })

@@ -5,6 +5,8 @@ use crate::bound::bounded;
 use crate::check::Checked;
 use crate::hub::Hub;
 use crate::policy::Permit;
+use crate::ports::Outcome;
+use crate::telemetry::CallLog;
 use crate::trust::{HIDDEN_REMOVED, unsigned};
 use crate::{recast, telemetry};
 use futures_util::FutureExt;
@@ -43,20 +45,29 @@ impl Hub {
     pub async fn call(&self, request: Request) -> Called {
         let (id, begun) = (CallId::fresh(), Instant::now());
         let span = telemetry::span(self.tracer.as_ref(), id, &request);
-        let outcome = async {
-            let mut record = Record::open(&self.ledger, id, &request).await?;
-            let outcome = self.decide_and_run(id, &request, &mut record).await;
-            let outcome = outcome.map_err(|error| bounded(error, self.shape.max_bytes));
-            let word = record.ended(&outcome);
-            telemetry::ended(id, record.item.as_ref(), word, begun.elapsed(), outcome.as_ref().err());
-            outcome
-        }
-        .instrument(span.clone())
-        .await;
+        let mut log = CallLog::begin(id, &request, begun, self.excerpts());
+        let outcome = self.recorded(id, &request, &mut log).instrument(span.clone()).await;
         if let Some(tracer) = &self.tracer {
-            tracer.end(&span, &outcome);
+            tracer.end(&span, log.item.as_deref(), begun.elapsed(), &outcome);
         }
+        drop(log);
         Called { id, took: begun.elapsed(), outcome }
+    }
+
+    async fn recorded(
+        &self,
+        id: CallId,
+        request: &Request,
+        log: &mut CallLog<'_>,
+    ) -> Result<Members, ToolError> {
+        let opened = Record::open(&self.ledger, id, request, self.excerpts()).await;
+        let mut record = opened.inspect_err(|error| log.ended(Outcome::Error(error.kind), 0, Some(error)))?;
+        let outcome = self.decide_and_run(id, request, &mut record).await;
+        let outcome = outcome.map_err(|error| bounded(error, self.shape.max_bytes));
+        let word = record.ended(&outcome);
+        log.item.clone_from(&record.item);
+        log.ended(word, record.bytes(), outcome.as_ref().err());
+        outcome
     }
 
     async fn decide_and_run(
@@ -68,20 +79,21 @@ impl Hub {
         names_one_uri(&request.op)?;
         let entry = self.find(request).await?;
         record.found(&entry.item);
-        let permit = self.policy.decide_op(&request.caller, &entry, &request.op)?;
+        let rules = self.rules();
+        let permit = rules.policy.decide_op(&request.caller, &entry, &request.op)?;
         record.rule(permit.rule());
-        let allowed = request.timeout.map_or(self.timeout, |wanted| wanted.min(self.timeout));
+        let allowed = rules.timeout(request.timeout);
         let Checked { op, emptied, changes } = self.checks.check(&entry, &request.op, allowed).await?;
         record.coerced(&changes, &op);
-        self.limits.take(&request.caller, &entry)?;
-        let slot = self.answers.slot(&request.caller, &request.profile, &entry, &request.op);
+        rules.limits.take(&request.caller, &entry)?;
+        let slot = rules.answers.slot(&request.caller, &request.profile, &entry, &request.op);
         if let Some(slot) = &slot
-            && let Some(answer) = self.answers.get(slot).await
+            && let Some(answer) = rules.answers.get(slot).await
         {
             return Ok(answer);
         }
-        let outdate = self.answers.outdate(&entry, &request.op);
-        let result = self.run(&permit, id, op, request).await;
+        let outdate = rules.answers.outdate(&entry, &request.op);
+        let result = self.run(&permit, id, op, request, allowed).await;
         drop(outdate);
         let mut result = result?;
         if !entry.item.source.is_native() {
@@ -91,7 +103,7 @@ impl Hub {
         let result = recast::emptied(result, &emptied);
         let result = changes.note(self.shape(&permit, id, request, result, record).await?);
         if let Some(slot) = slot {
-            self.answers.put(slot, &result).await;
+            rules.answers.put(slot, &result).await;
         }
         Ok(result)
     }
@@ -103,9 +115,9 @@ impl Hub {
         id: CallId,
         mut op: Op,
         request: &Request,
+        allowed: Duration,
     ) -> Result<Members, ToolError> {
         let item = &permit.entry().item;
-        let allowed = request.timeout.map_or(self.timeout, |wanted| wanted.min(self.timeout));
         let cancel = request.cancel.child_token();
         let _cancelled_with_this_future = cancel.clone().drop_guard();
         let mut cx = Cx::new(Arc::clone(&request.caller), Instant::now() + allowed, cancel.clone());

@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_millis(1_500);
 pub struct Catalogue {
     /// In the order of the lists. They come and go while the hub runs.
     sources: ArcSwap<Vec<Arc<dyn Source>>>,
-    profiles: Vec<Profile>,
+    profiles: ArcSwap<Vec<Profile>>,
     stocks: Mutex<Vec<Stock>>,
     /// Something is to be built anew.
     dirty: Arc<Notify>,
@@ -34,12 +34,11 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    pub fn new(mut sources: Vec<Arc<dyn Source>>, mut profiles: Vec<Profile>) -> Arc<Self> {
+    pub fn new(mut sources: Vec<Arc<dyn Source>>, profiles: Vec<Profile>) -> Arc<Self> {
         sort(&mut sources);
-        profiles.insert(0, Profile::everything());
         let catalogue = Arc::new(Self {
             sources: ArcSwap::from_pointee(sources),
-            profiles,
+            profiles: ArcSwap::from_pointee(with_everything(profiles)),
             stocks: Mutex::default(),
             dirty: Arc::default(),
             views: ArcSwap::default(),
@@ -108,6 +107,19 @@ impl Catalogue {
         self.rebuild();
     }
 
+    /// Shows other profiles from now on.
+    pub fn set_profiles(&self, profiles: Vec<Profile>) {
+        self.profiles.store(Arc::new(with_everything(profiles)));
+        self.rebuild();
+    }
+
+    /// Tells clients that they may see other lists, although the sources have not changed.
+    pub fn announce_lists(&self) {
+        for kind in ListKind::ALL {
+            let _ = self.changes.send(Change::List(kind));
+        }
+    }
+
     fn rebuild(&self) {
         let mut stocks = self.stocks.lock().unwrap_or_else(PoisonError::into_inner);
         let before: HashMap<_, _> = stocks.iter().map(|old| ((old.native, old.name.as_str()), old)).collect();
@@ -121,6 +133,7 @@ impl Catalogue {
         let version = *self.rebuilt.borrow() + 1;
         let views: HashMap<String, Arc<View>> = self
             .profiles
+            .load()
             .iter()
             .map(|profile| (profile.name.clone(), Arc::new(View::new(version, profile.clone(), &stocks))))
             .collect();
@@ -174,6 +187,10 @@ impl Catalogue {
         };
         self.sources.load().iter().map(state).collect()
     }
+}
+
+fn with_everything(profiles: Vec<Profile>) -> Vec<Profile> {
+    [Profile::everything()].into_iter().chain(profiles).collect()
 }
 
 /// A toolbox may have the same name, and stays.

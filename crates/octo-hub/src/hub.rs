@@ -1,25 +1,27 @@
 //! The hub itself: its parts, put together once.
 
 use crate::absent::AbsentServers;
-use crate::cache::{Answers, CacheRule};
+use crate::cache::CacheRule;
 use crate::call::Request;
 use crate::catalogue::{Catalogue, Change};
 use crate::check::Checks;
 use crate::item::Entry;
 use crate::jq::Jq;
 use crate::own;
-use crate::policy::{Policy, PolicySettings};
+use crate::policy::PolicySettings;
 use crate::ports::{Ledger, Spills};
 use crate::profile::Profile;
-use crate::quota::{LimitRule, Limits};
+use crate::quota::LimitRule;
+use crate::rules::{RuleSettings, Rules};
 use crate::shape::ShapeSettings;
-use crate::telemetry::Tracer;
+use crate::telemetry::{Excerpts, Tracer};
 use crate::view::View;
 use crate::watches::Watches;
+use arc_swap::ArcSwap;
 use octo_model::{Caller, Json, Members, Op, ToolError};
 use octo_toolkit::{Lists, Source, State};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::broadcast;
 
@@ -44,16 +46,14 @@ pub struct Parts {
 pub struct Hub {
     catalogue: Arc<Catalogue>,
     absent: AbsentServers,
-    pub(crate) policy: Policy,
-    pub(crate) limits: Limits,
-    pub(crate) answers: Answers,
+    rules: ArcSwap<Rules>,
     pub(crate) shape: ShapeSettings,
-    pub(crate) timeout: Duration,
     pub(crate) ledger: Arc<dyn Ledger>,
     pub(crate) spills: Arc<dyn Spills>,
     pub(crate) tracer: Option<Arc<dyn Tracer>>,
     pub(crate) checks: Checks,
     pub(crate) watches: Arc<Watches>,
+    excerpts: OnceLock<Arc<dyn Excerpts>>,
 }
 
 impl Hub {
@@ -62,22 +62,60 @@ impl Hub {
         parts.sources.push(own::source(Arc::clone(&parts.spills), parts.jq, parts.shape.max_resource_bytes));
         let catalogue = Catalogue::new(parts.sources, parts.profiles);
         catalogue.follow();
+        let rules = RuleSettings {
+            policy: parts.policy,
+            limits: parts.limits,
+            cache: parts.cache,
+            timeout: parts.timeout,
+        };
         let hub = Arc::new(Self {
             catalogue,
             absent: AbsentServers::default(),
-            policy: Policy::new(&parts.policy)?,
-            limits: Limits::new(&parts.limits)?,
-            answers: Answers::new(&parts.cache)?,
+            rules: ArcSwap::from_pointee(Rules::new(rules, None)?),
             shape: parts.shape,
-            timeout: parts.timeout,
             ledger: parts.ledger,
             spills: parts.spills,
             tracer: parts.tracer,
             checks: Checks::default(),
             watches: Arc::default(),
+            excerpts: OnceLock::new(),
         });
         tokio::spawn(forget_on_change(Arc::downgrade(&hub), hub.changes()));
         Ok(hub)
+    }
+
+    /// The rules in force. A call keeps those that it began with.
+    pub(crate) fn rules(&self) -> Arc<Rules> {
+        self.rules.load_full()
+    }
+
+    /// Puts other rules and profiles in force, or changes nothing when a pattern cannot be read. Calls under way end by the
+    /// rules that they began with.
+    pub fn apply(&self, rules: RuleSettings, profiles: Vec<Profile>) -> Result<(), globset::Error> {
+        let before = self.rules();
+        let fresh = Rules::new(rules, Some(&before))?;
+        let decides_anew = fresh.settings.policy != before.settings.policy;
+        // A profile gives no rights, so it may be there before the rules are.
+        self.catalogue.set_profiles(profiles);
+        self.rules.store(Arc::new(fresh));
+        if decides_anew {
+            self.catalogue.announce_lists();
+        }
+        Ok(())
+    }
+
+    /// Shows arguments in the log and the audit from now on, as far as these say. It is told once.
+    pub fn show_arguments(&self, excerpts: Arc<dyn Excerpts>) {
+        let _ = self.excerpts.set(excerpts);
+    }
+
+    pub(crate) fn excerpts(&self) -> Option<&Arc<dyn Excerpts>> {
+        self.excerpts.get()
+    }
+
+    /// Whether every caller sees the same lists.
+    pub fn shares_lists(&self) -> bool {
+        self.rules.load().policy.is_trivial()
     }
 
     pub fn view(&self, profile: &str) -> Result<Arc<View>, ToolError> {
@@ -136,7 +174,8 @@ impl Hub {
 
     /// Why a name leads nowhere, told without naming what the caller may not use.
     pub fn missing(&self, view: &View, caller: &Caller, op: &Op) -> ToolError {
-        view.missing(op, &self.absent.get(), |entry| self.policy.decide(caller, entry).is_ok())
+        let rules = self.rules();
+        view.missing(op, &self.absent.get(), |entry| rules.policy.decide(caller, entry).is_ok())
     }
 
     /// A tool as this caller may call it at this profile, or why not.
@@ -144,7 +183,7 @@ impl Hub {
         let view = self.view(profile)?;
         let op = Op::tool(name, Json::empty_object());
         let entry = view.find(&op).ok_or_else(|| self.missing(&view, caller, &op))?;
-        self.policy.decide(caller, &entry)?;
+        self.rules().policy.decide(caller, &entry)?;
         Ok(entry)
     }
 
@@ -163,7 +202,7 @@ async fn forget_on_change(hub: std::sync::Weak<Hub>, mut changes: broadcast::Rec
         match changes.recv().await {
             Err(broadcast::error::RecvError::Closed) => return,
             _ => match hub.upgrade() {
-                Some(hub) => hub.answers.clear(),
+                Some(hub) => hub.rules().answers.clear(),
                 None => return,
             },
         }

@@ -33,18 +33,22 @@ impl Hub {
                 offset(cursor).filter(|from| *from < view.list(kind).len()).ok_or_else(bad_cursor)?
             }
         };
+        let policy = &self.rules().policy;
         // Everybody sees the same, so it is put together once.
-        if self.policy.is_trivial() && from.is_multiple_of(PAGE) {
+        if policy.is_trivial() && from.is_multiple_of(PAGE) {
             let all = view.rendered(kind);
             let end = (from + PAGE).min(all.len());
             let items = view.page(kind, from / PAGE, || Json::array(all.get(from..end).unwrap_or_default()));
             let next = (end < all.len()).then(|| format!("from-{end}"));
             return Ok(Page { items, next, view });
         }
-        let allowed =
-            view.list(kind).iter().zip(view.rendered(kind)).enumerate().skip(from).filter(
-                |(_, (entry, _))| self.policy.is_trivial() || self.policy.decide(caller, entry).is_ok(),
-            );
+        let allowed = view
+            .list(kind)
+            .iter()
+            .zip(view.rendered(kind))
+            .enumerate()
+            .skip(from)
+            .filter(|(_, (entry, _))| policy.is_trivial() || policy.decide(caller, entry).is_ok());
         let mut page: Vec<(usize, &Json)> =
             allowed.map(|(at, (_, json))| (at, json)).take(PAGE + 1).collect();
         let more = if page.len() > PAGE { page.pop() } else { None };

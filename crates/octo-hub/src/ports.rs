@@ -26,6 +26,8 @@ pub struct Opening {
     /// HMAC-SHA-256 of the arguments with the ledger's own key, in hexadecimal: whoever has the key can prove them, and nobody
     /// can guess short ones.
     pub arguments: String,
+    /// The arguments without secrets, where the settings ask for them.
+    pub shown: Option<String>,
     pub trace: Option<String>,
 }
 

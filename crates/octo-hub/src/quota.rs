@@ -9,6 +9,7 @@ use octo_model::{Caller, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 /// A limit for each caller over the tools that match.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -25,19 +26,25 @@ pub struct LimitRule {
 }
 
 struct Limit {
+    rule: LimitRule,
     tools: Option<GlobSet>,
-    limiter: DefaultKeyedRateLimiter<String>,
+    limiter: Arc<DefaultKeyedRateLimiter<String>>,
 }
 
 /// All limits; the first that is used up refuses.
 pub struct Limits(Vec<Limit>);
 
 impl Limits {
-    pub fn new(rules: &[LimitRule]) -> Result<Self, globset::Error> {
+    /// A rule that was there before goes on counting.
+    pub fn new(rules: &[LimitRule], before: Option<&Self>) -> Result<Self, globset::Error> {
+        let mut known: Vec<&Limit> = before.into_iter().flat_map(|before| &before.0).collect();
         let limits = rules.iter().map(|rule| {
-            let quota = Quota::per_minute(rule.per_minute).allow_burst(rule.burst.unwrap_or(rule.per_minute));
             let tools = if rule.tools.is_empty() { None } else { Some(globs(&rule.tools)?) };
-            Ok(Limit { tools, limiter: RateLimiter::keyed(quota) })
+            let limiter = match known.iter().position(|limit| limit.rule == *rule) {
+                Some(at) => Arc::clone(&known.remove(at).limiter),
+                None => Arc::new(RateLimiter::keyed(quota(rule))),
+            };
+            Ok(Limit { rule: rule.clone(), tools, limiter })
         });
         limits.collect::<Result<_, _>>().map(Self)
     }
@@ -51,14 +58,14 @@ impl Limits {
             if let Err(refused) = limit.limiter.check_key(&key) {
                 let wait = refused.wait_time_from(DefaultClock::default().now());
                 let seconds = wait.as_secs_f64().ceil();
-                return Err(ToolError::unavailable(format!(
-                    "The limit for calls of {} is used up.",
-                    entry.listed
-                ))
-                .hint(format!("Try again in {seconds} s."))
-                .retry_after(wait));
+                let message = format!("The limit for calls of {} is used up.", entry.listed);
+                return Err(ToolError::rate_limited(message, wait).hint(format!("Try again in {seconds} s.")));
             }
         }
         Ok(())
     }
+}
+
+fn quota(rule: &LimitRule) -> Quota {
+    Quota::per_minute(rule.per_minute).allow_burst(rule.burst.unwrap_or(rule.per_minute))
 }

@@ -21,7 +21,7 @@ impl Hub {
             ))
             .hint("Read the resource when it is needed."));
         }
-        let mut record = Record::open(&self.ledger, CallId::fresh(), request).await?;
+        let mut record = Record::open(&self.ledger, CallId::fresh(), request, None).await?;
         let subscribed = self.decide_and_subscribe(request, &mut record).await;
         let subscribed = subscribed.map_err(|error| bounded(error, self.shape.max_bytes));
         record.ended(&subscribed.as_ref().map(|_| Members::new()).map_err(ToolError::clone));
@@ -36,11 +36,12 @@ impl Hub {
         names_one_uri(&request.op)?;
         let entry = self.find(request).await?;
         record.found(&entry.item);
-        let permit = self.policy.decide_op(&request.caller, &entry, &request.op)?;
+        let rules = self.rules();
+        let permit = rules.policy.decide_op(&request.caller, &entry, &request.op)?;
         record.rule(permit.rule());
-        self.limits.take(&request.caller, &entry)?;
+        rules.limits.take(&request.caller, &entry)?;
         let begun = self.watches.begin(&entry.item.source, &request.op.name);
-        tokio::time::timeout(self.timeout, begun).await.unwrap_or_else(|_| {
+        tokio::time::timeout(rules.timeout(None), begun).await.unwrap_or_else(|_| {
             Err(ToolError::new(Kind::Timeout, "The server did not answer whether it can be subscribed to.")
                 .hint("Read the resource again instead."))
         })
@@ -48,7 +49,7 @@ impl Hub {
 
     /// Ends a subscription of the caller of `request`.
     pub async fn unsubscribe(&self, request: &Request, subscription: Subscription) -> Result<(), ToolError> {
-        let mut record = Record::open(&self.ledger, CallId::fresh(), request).await?;
+        let mut record = Record::open(&self.ledger, CallId::fresh(), request, None).await?;
         let ended = subscription.end().await;
         record.ended(&ended.as_ref().map(|()| Members::new()).map_err(ToolError::clone));
         ended

@@ -1,12 +1,12 @@
-//! What operators see of a call: a span, numbers, a line in the log when it fails.
+//! What operators see of a call: a span, numbers, a line in the log.
 
 use crate::call::Request;
 use crate::item::Item;
 use crate::ports::Outcome;
 use metrics::{Counter, Histogram};
-use octo_model::{CallId, Kind, Members, ToolError};
+use octo_model::{CallId, Json, Kind, Members, ToolError};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tracing::Span;
 
 /// Links spans with the traces of others and fills in what only an exporter needs.
@@ -15,7 +15,15 @@ pub trait Tracer: Send + Sync {
     fn begin(&self, span: &Span, request: &Request);
     /// The `traceparent` to pass on.
     fn parent_for_target(&self, span: &Span) -> Option<String>;
-    fn end(&self, span: &Span, outcome: &Result<Members, ToolError>);
+    fn end(&self, span: &Span, item: Option<&Item>, took: Duration, outcome: &Result<Members, ToolError>);
+}
+
+/// Shows arguments without secrets, where the settings ask for it.
+pub trait Excerpts: Send + Sync {
+    /// For the log.
+    fn for_log(&self, arguments: &Json) -> Option<String>;
+    /// For the audit.
+    fn for_audit(&self, arguments: &Json) -> Option<String>;
 }
 
 /// One span per call, with the names of the GenAI, MCP and OpenInference conventions.
@@ -34,6 +42,10 @@ pub fn span(tracer: Option<&Arc<dyn Tracer>>, id: CallId, request: &Request) -> 
         gen_ai.tool.call.id = %id,
         openinference.span.kind = "TOOL",
         tool.name = %request.op.name,
+        tool.server_name = tracing::field::Empty,
+        tool.success = tracing::field::Empty,
+        tool.duration_ms = tracing::field::Empty,
+        tool.error = tracing::field::Empty,
         tool.parameters = tracing::field::Empty,
         output.value = tracing::field::Empty,
         error.type = tracing::field::Empty,
@@ -44,7 +56,7 @@ pub fn span(tracer: Option<&Arc<dyn Tracer>>, id: CallId, request: &Request) -> 
     span
 }
 
-/// An item's counters, made once.
+/// An item's counters, made once. Failures other than the usual are counted when there are any.
 pub struct Meters {
     ok: Counter,
     failed: Counter,
@@ -54,44 +66,101 @@ pub struct Meters {
 impl Meters {
     pub fn of(item: &Item) -> Self {
         let labels = [("server", item.source.name().to_owned()), ("tool", item.key.clone())];
-        let count = |outcome: &'static str| {
-            metrics::counter!("octoprox_calls_total",
-                "server" => item.source.name().to_owned(), "tool" => item.key.clone(), "outcome" => outcome)
-        };
         Self {
-            ok: count("ok"),
-            failed: count("failed"),
+            ok: counter(item, Outcome::Ok),
+            failed: counter(item, Outcome::Failed),
             seconds: metrics::histogram!("octoprox_call_seconds", &labels),
         }
     }
 }
 
-/// Counts the call and logs what went wrong inside.
-pub fn ended(
-    id: CallId,
-    item: Option<&Arc<Item>>,
-    outcome: Outcome,
-    took: Duration,
-    error: Option<&ToolError>,
-) {
-    match item {
-        Some(item) => {
-            let meters = item.meters();
-            meters.seconds.record(took.as_secs_f64());
-            match outcome {
-                Outcome::Ok | Outcome::InputRequired => meters.ok.increment(1),
-                _ => meters.failed.increment(1),
-            }
-        }
-        None => metrics::counter!("octoprox_calls_refused_total", "kind" => outcome.as_str()).increment(1),
+fn counter(item: &Item, outcome: Outcome) -> Counter {
+    metrics::counter!("octoprox_calls_total",
+        "server" => item.source.name().to_owned(), "tool" => item.key.clone(), "outcome" => outcome.as_str())
+}
+
+fn count(item: Option<&Item>, outcome: Outcome, took: Duration) {
+    let Some(item) = item else {
+        metrics::counter!("octoprox_calls_refused_total", "kind" => outcome.as_str()).increment(1);
+        return;
+    };
+    let meters = item.meters();
+    meters.seconds.record(took.as_secs_f64());
+    match outcome {
+        Outcome::Ok => meters.ok.increment(1),
+        Outcome::Failed => meters.failed.increment(1),
+        other => counter(item, other).increment(1),
     }
-    let Some(error) = error else { return };
-    let detail = error.detail.as_deref().unwrap_or_default();
-    if error.kind == Kind::Internal {
-        tracing::error!(call = %id, detail, "a call failed inside the hub");
-    } else if error.kind == Kind::Unavailable && !detail.is_empty() {
-        tracing::warn!(call = %id, said = %error.message, detail, "a call found something out of order");
-    } else {
-        tracing::debug!(call = %id, kind = error.kind.as_str(), said = %error.message, detail, "a call failed");
+}
+
+/// Longest name that a line of the log has.
+const MAX_NAME: usize = 200;
+
+/// Counts and logs one call when it ends, also when its future is dropped.
+pub struct CallLog<'a> {
+    id: CallId,
+    request: &'a Request,
+    begun: Instant,
+    arguments: Option<String>,
+    pub item: Option<Arc<Item>>,
+    outcome: Outcome,
+    bytes: u64,
+}
+
+impl<'a> CallLog<'a> {
+    pub fn begin(
+        id: CallId,
+        request: &'a Request,
+        begun: Instant,
+        excerpts: Option<&Arc<dyn Excerpts>>,
+    ) -> Self {
+        let arguments = request.op.params.get("arguments");
+        let arguments = excerpts.zip(arguments).and_then(|(excerpts, arguments)| excerpts.for_log(arguments));
+        Self { id, request, begun, arguments, item: None, outcome: Outcome::Dropped, bytes: 0 }
+    }
+
+    pub fn ended(&mut self, outcome: Outcome, bytes: u64, error: Option<&ToolError>) {
+        (self.outcome, self.bytes) = (outcome, bytes);
+        let Some(error) = error else { return };
+        let (id, detail) = (self.id, error.detail.as_deref().unwrap_or_default());
+        if error.kind == Kind::Internal {
+            tracing::error!(call = %id, detail, "a call failed inside the hub");
+        } else if error.kind == Kind::Unavailable && !detail.is_empty() {
+            tracing::warn!(call = %id, said = %error.message, detail, "a call found something out of order");
+        } else {
+            tracing::debug!(call = %id, kind = error.kind.as_str(), said = %error.message, detail, "a call failed");
+        }
+    }
+}
+
+impl Drop for CallLog<'_> {
+    fn drop(&mut self) {
+        let took = self.begun.elapsed();
+        count(self.item.as_deref(), self.outcome, took);
+        if !tracing::enabled!(target: "calls", tracing::Level::INFO) {
+            return;
+        }
+        let Request { op, caller, face, profile, .. } = self.request;
+        let name = op.name.get(..op.name.floor_char_boundary(MAX_NAME)).unwrap_or_default();
+        let server = self.item.as_ref().map(|item| item.source.name());
+        let request_bytes = op.params.get("arguments").map_or(0, |arguments| arguments.bytes().len());
+        let ms = (took.as_secs_f64() * 1e6).round() / 1e3;
+        tracing::info!(
+            target: "calls",
+            call = %self.id,
+            method = op.method.as_str(),
+            tool = name,
+            server,
+            caller = caller.subject.as_str(),
+            tenant = caller.tenant.as_str(),
+            face = face.as_str(),
+            profile = Some(profile.as_str()).filter(|profile| !profile.is_empty()),
+            outcome = self.outcome.as_str(),
+            ms,
+            request_bytes,
+            response_bytes = self.bytes,
+            arguments = self.arguments.as_deref(),
+            "call"
+        );
     }
 }

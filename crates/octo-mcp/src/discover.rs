@@ -61,11 +61,6 @@ impl Mcp {
             .with("serverInfo", server_info())
             .with("instructions", self.instructions(client).as_str())
     }
-
-    /// Whether lists may be shared between callers.
-    pub(crate) fn scope(&self) -> &'static str {
-        if self.settings.shared_lists { "public" } else { "private" }
-    }
 }
 
 /// The revision of a legacy handshake: the client's when we know it, else the nearest we have.

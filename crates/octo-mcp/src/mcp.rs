@@ -8,6 +8,7 @@ use crate::sessions::Sessions;
 use crate::tasks::{TaskSettings, Tasks};
 use octo_hub::Hub;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -22,7 +23,7 @@ pub struct McpSettings {
     pub max_body_bytes: usize,
     /// How often a quiet stream is kept alive.
     pub keep_alive: Duration,
-    /// Whether every caller sees the same lists, so that caches may share them.
+    /// Whether caches may share lists between callers, as long as policy shows everybody the same.
     pub shared_lists: bool,
     pub tasks: TaskSettings,
 }
@@ -49,6 +50,8 @@ pub struct Mcp {
     pub(crate) tasks: Tasks,
     pub(crate) events: Arc<EventBudget>,
     pub(crate) seal: Seal,
+    /// Whether callers are told apart since the start, so that no cache may share their lists.
+    private_lists: AtomicBool,
     /// Ends every open stream and every task.
     pub(crate) closing: CancellationToken,
 }
@@ -63,6 +66,7 @@ impl Mcp {
             tasks: Tasks::default(),
             events: Arc::default(),
             seal: Seal::new()?,
+            private_lists: AtomicBool::new(!settings.shared_lists),
             closing: CancellationToken::new(),
             settings,
         });
@@ -81,6 +85,17 @@ impl Mcp {
             }
         });
         Ok(mcp)
+    }
+
+    /// From now on callers are told apart.
+    pub fn keep_lists_private(&self) {
+        self.private_lists.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether lists may be shared between callers.
+    pub(crate) fn scope(&self) -> &'static str {
+        let is_private = self.private_lists.load(Ordering::Relaxed) || !self.hub.shares_lists();
+        if is_private { "private" } else { "public" }
     }
 
     /// Ends every stream that would otherwise stay open, so that the listener can drain, and the calls that went on

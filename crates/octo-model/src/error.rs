@@ -17,10 +17,12 @@ pub enum Kind {
     Unavailable,
     Unauthorized,
     Internal,
+    /// A limit is used up, of the hub or of what it asked.
+    RateLimited,
 }
 
 impl Kind {
-    pub const ALL: [Kind; 10] = [
+    pub const ALL: [Kind; 11] = [
         Self::Invalid,
         Self::NotFound,
         Self::Denied,
@@ -31,6 +33,7 @@ impl Kind {
         Self::Unavailable,
         Self::Unauthorized,
         Self::Internal,
+        Self::RateLimited,
     ];
 
     pub const fn as_str(self) -> &'static str {
@@ -45,6 +48,7 @@ impl Kind {
             Self::Unavailable => "unavailable",
             Self::Unauthorized => "unauthorized",
             Self::Internal => "internal",
+            Self::RateLimited => "rate_limited",
         }
     }
 }
@@ -87,6 +91,10 @@ impl ToolError {
 
     pub fn unavailable(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(Kind::Unavailable, message)
+    }
+
+    pub fn rate_limited(message: impl Into<Cow<'static, str>>, wait: Duration) -> Self {
+        Self::new(Kind::RateLimited, message).retry_after(wait)
     }
 
     pub fn internal(detail: impl std::fmt::Display) -> Self {

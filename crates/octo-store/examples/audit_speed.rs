@@ -23,6 +23,7 @@ fn opening(id: CallId, digest: &str) -> Opening {
         method: Method::CallTool,
         name: "time_now".to_owned(),
         arguments: digest.to_owned(),
+        shown: None,
         trace: Some("4bf92f3577b34da6a3ce929d0e0e4736".to_owned()),
     }
 }

@@ -3,14 +3,16 @@
 //! Their length is most of what the audit costs, so they are packed. A record is its version (1), its kind (1 open,
 //! 2 close), the microseconds since 1970 (eight bytes, big end first), the sixteen bytes of the call's id, and then
 //!
-//! - open: subject, tenant, face, profile, method, name, arguments, trace;
+//! - open: subject, tenant, face, profile, method, name, arguments, trace, and in version 2 the arguments as they are shown;
 //! - close: target, rule, outcome, the microseconds it took, the bytes it answered, spill, and, only when they are not those of the
-//!   opening, arguments.
+//!   opening, arguments;
+//! - prune (kind 3): number and hash of the last record that was taken out.
 //!
 //! A number is LEB128. A text is a number, four times its length and its form (0 absent, 1 as it is, 2 packed from
 //! lower-case hexadecimal digits), and that many bytes. So every record has one encoding and every encoding one record,
 //! and nothing is ever put together a second time in order to be checked.
 
+use crate::chain::Anchor;
 use crate::record::{Record, RecordKind};
 use jiff::Timestamp;
 use octo_hub::{Closing, Opening};
@@ -18,8 +20,11 @@ use octo_model::CallId;
 use std::fmt::Write;
 
 const VERSION: u8 = 1;
+/// Of an `open` record that shows arguments.
+const WITH_ARGUMENTS: u8 = 2;
 const OPEN: u8 = 1;
 const CLOSE: u8 = 2;
+pub(crate) const PRUNE: u8 = 3;
 
 const ABSENT: u64 = 0;
 const PLAIN: u64 = 1;
@@ -31,7 +36,8 @@ const LONGEST: usize = 2048;
 
 /// Appends an `open` record.
 pub(crate) fn opening(out: &mut Vec<u8>, at: i64, opening: &Opening) {
-    begin(out, OPEN, at, opening.id);
+    let version = if opening.shown.is_some() { WITH_ARGUMENTS } else { VERSION };
+    begin(out, version, OPEN, at, opening.id);
     text(out, &opening.subject);
     text(out, &opening.tenant);
     text(out, opening.face.as_str());
@@ -40,11 +46,14 @@ pub(crate) fn opening(out: &mut Vec<u8>, at: i64, opening: &Opening) {
     text(out, &opening.name);
     text(out, &opening.arguments);
     maybe(out, opening.trace.as_deref());
+    if let Some(shown) = &opening.shown {
+        text(out, shown);
+    }
 }
 
 /// Appends a `close` record.
 pub(crate) fn closing(out: &mut Vec<u8>, at: i64, closing: &Closing) {
-    begin(out, CLOSE, at, closing.id);
+    begin(out, VERSION, CLOSE, at, closing.id);
     maybe(out, closing.target.as_deref());
     maybe(out, closing.rule.as_deref());
     text(out, closing.outcome.as_str());
@@ -56,8 +65,20 @@ pub(crate) fn closing(out: &mut Vec<u8>, at: i64, closing: &Closing) {
     }
 }
 
-fn begin(out: &mut Vec<u8>, kind: u8, at: i64, call: CallId) {
-    out.extend_from_slice(&[VERSION, kind]);
+/// Appends a record that says up to where records were taken out.
+pub(crate) fn pruning(out: &mut Vec<u8>, at: i64, anchor: Anchor) {
+    begin(out, VERSION, PRUNE, at, CallId::fresh());
+    text(out, &anchor.to_string());
+}
+
+/// When a record was written.
+pub(crate) fn at(bytes: &[u8]) -> Option<Timestamp> {
+    let at = bytes.get(2..10)?.try_into().ok()?;
+    Timestamp::from_microsecond(i64::from_be_bytes(at)).ok()
+}
+
+fn begin(out: &mut Vec<u8>, version: u8, kind: u8, at: i64, call: CallId) {
+    out.extend_from_slice(&[version, kind]);
     out.extend_from_slice(&at.to_be_bytes());
     out.extend_from_slice(call.0.as_bytes());
 }
@@ -111,7 +132,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Record, &'static str> {
     let at = Timestamp::from_microsecond(i64::from_be_bytes(rest.take()?)).map_err(|_| "its time is none")?;
     let call = hexadecimal(&rest.take::<16>()?);
     let record = match (version, kind) {
-        (VERSION, OPEN) => Record {
+        (VERSION | WITH_ARGUMENTS, OPEN) => Record {
             kind: RecordKind::Open,
             subject: rest.text()?,
             tenant: rest.text()?,
@@ -121,6 +142,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Record, &'static str> {
             name: rest.text()?,
             arguments: rest.text()?,
             trace: rest.text()?,
+            shown: if version == WITH_ARGUMENTS { rest.text()? } else { None },
             ..Record::default()
         },
         (VERSION, CLOSE) => Record {
@@ -134,6 +156,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Record, &'static str> {
             arguments: rest.last_text()?,
             ..Record::default()
         },
+        (VERSION, PRUNE) => Record { kind: RecordKind::Prune, target: rest.text()?, ..Record::default() },
         _ => return Err("this octoprox does not know its form"),
     };
     if rest.0.is_empty() { Ok(Record { at, call, ..record }) } else { Err("it is longer than it should be") }

@@ -16,6 +16,12 @@ pub enum StoreError {
     Newer { path: PathBuf, found: i64, known: i64 },
     #[error("{path} cannot be kept in WAL mode, only in {mode}", path = path.display())]
     NoWal { path: PathBuf, mode: String },
+    #[error("there is little room left at {path}: {} bytes", free, path = path.display())]
+    Full { path: PathBuf, free: u64 },
+    #[error("{path} is no longer the file that records are written to", path = path.display())]
+    Moved { path: PathBuf },
+    #[error("{path} is damaged: {why}", path = path.display())]
+    Damaged { path: PathBuf, why: String },
     #[error("the database failed: {0}")]
     Database(#[from] rusqlite::Error),
     #[error(transparent)]
@@ -50,6 +56,9 @@ impl StoreError {
             }
             Self::Newer { .. } => "Use that newer octoprox, or another data directory.",
             Self::NoWal { .. } => "Keep the data directory on a local disk, not on a network share.",
+            Self::Full { .. } => "Make room on that disk.",
+            Self::Moved { .. } => "Restart the hub.",
+            Self::Damaged { .. } => "Keep a copy of the file, and restore it from a backup.",
             Self::Database(_) => "Check free space and permissions of the data directory.",
             Self::Broken(_) => "Keep a copy of the file as it is, and compare it with a backup.",
         }

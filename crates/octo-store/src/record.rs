@@ -28,6 +28,9 @@ pub struct Record {
     /// `close` record has one when the hub ran the call with arguments that it had coerced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<String>,
+    /// The arguments without secrets, where `audit.arguments` is set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shown: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,4 +55,6 @@ pub enum RecordKind {
     #[default]
     Open,
     Close,
+    /// Older records were taken out; `target` is the last of them.
+    Prune,
 }

@@ -19,7 +19,8 @@ pub(crate) struct Book {
 /// The audit and the index of spills.
 const AUDIT: Book = Book {
     file: "octoprox.db",
-    steps: &["
+    steps: &[
+        "
     CREATE TABLE audit (
         seq INTEGER PRIMARY KEY,
         hash BLOB NOT NULL,
@@ -38,7 +39,15 @@ const AUDIT: Book = Book {
         size INTEGER NOT NULL,
         created INTEGER NOT NULL
     ) STRICT;
-"],
+",
+        "
+    CREATE TABLE audit_pruned (seq INTEGER NOT NULL) STRICT;
+    DROP TRIGGER audit_never_shrinks;
+    CREATE TRIGGER audit_never_shrinks BEFORE DELETE ON audit
+        WHEN OLD.seq > coalesce((SELECT max(seq) FROM audit_pruned), 0)
+        BEGIN SELECT RAISE(ABORT, 'the audit is only ever appended to'); END;
+",
+    ],
 };
 
 /// Opens the audit of `dir` for writing; makes or upgrades it first.
@@ -49,6 +58,11 @@ pub(crate) fn open(dir: &Path, durability: Durability) -> Result<Connection, Sto
 /// Opens the audit of `dir` for reading, beside whoever writes.
 pub(crate) fn read(dir: &Path) -> Result<Connection, StoreError> {
     AUDIT.read(dir)
+}
+
+/// The file that the audit of `dir` is in.
+pub(crate) fn file(dir: &Path) -> PathBuf {
+    dir.join(AUDIT.file)
 }
 
 impl Book {
@@ -152,7 +166,7 @@ mod tests {
         let conn = open(temp.path(), Durability::Process).unwrap();
         conn.pragma_update(None, "user_version", AUDIT.known() + 1).unwrap();
         for error in [open(temp.path(), Durability::Process).unwrap_err(), read(temp.path()).unwrap_err()] {
-            assert!(matches!(error, StoreError::Newer { found: 2, known: 1, .. }), "{error}");
+            assert!(matches!(error, StoreError::Newer { found: 3, known: 2, .. }), "{error}");
         }
     }
 

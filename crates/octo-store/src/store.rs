@@ -1,5 +1,6 @@
 //! The store: what the hub is handed.
 
+use crate::health::identity;
 use crate::queue::Refused;
 use crate::spills::{Owner, Shelf, now};
 use crate::writer::{Turn, Writer};
@@ -17,7 +18,9 @@ const ARGUMENT_KEY: &str = "audit.key";
 /// One directory with the audit and the spills. Several processes may have the same one open.
 /// Dropping it writes what is still queued and waits for that.
 pub struct Store {
-    dir: PathBuf,
+    pub(crate) dir: PathBuf,
+    /// Of the database file, as it was opened.
+    pub(crate) identity: Option<(u64, u64)>,
     audit: Writer,
     shelf: Arc<Shelf>,
     arguments: ArgumentKey,
@@ -31,7 +34,8 @@ impl Store {
         let audit = Writer::start(connect()?, connect()?, Arc::clone(&turn))?;
         let shelf = Arc::new(Shelf::open(dir, connect()?, turn, options.clone())?);
         let arguments = ArgumentKey::derived(&seal::key_of(&dir.join(ARGUMENT_KEY))?);
-        Ok(Self { dir: dir.to_owned(), audit, shelf, arguments })
+        let identity = identity(&schema::file(dir));
+        Ok(Self { dir: dir.to_owned(), identity, audit, shelf, arguments })
     }
 
     /// Returns when everything that was queued before is written.

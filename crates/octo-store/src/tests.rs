@@ -20,6 +20,7 @@ pub(crate) fn opening(name: &str) -> Opening {
         method: Method::CallTool,
         name: name.to_owned(),
         arguments: "5e".repeat(32),
+        shown: None,
         trace: None,
     }
 }

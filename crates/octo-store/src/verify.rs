@@ -1,6 +1,7 @@
 //! Walking the chain from its beginning.
 
 use crate::chain::{Anchor, Hash, Link};
+use crate::prune::beginning;
 use crate::{Broken, StoreError, schema};
 use rusqlite::{Connection, Row};
 use serde::Serialize;
@@ -15,13 +16,24 @@ pub struct Verified {
     pub records: u64,
     /// Where it ends: noted elsewhere and given as the anchor next time, it shows that nothing before it is gone.
     pub head: Anchor,
+    /// The last record that was taken out, when some were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pruned: Option<Anchor>,
 }
 
 /// Walks the chain in order and names the first record that is changed, missing, moved or slipped in. Records cut off
 /// at the end are found with an `anchor`, a head that was noted before.
 pub fn verify(dir: &Path, anchor: Option<Anchor>) -> Result<Verified, StoreError> {
     let conn = schema::read(dir)?;
-    let mut walk = Walk { at: Anchor::default(), link: Link::default(), anchor };
+    let pruned = beginning(&conn).unwrap_or_default();
+    let at = pruned.unwrap_or_default();
+    if let (Some(anchor), Some(pruned)) = (anchor, pruned)
+        && (anchor.seq < pruned.seq || (anchor.seq == pruned.seq && anchor.hash != pruned.hash))
+    {
+        let why = "it was pruned, so that the anchor cannot be compared with it";
+        return Err(Broken { seq: anchor.seq, why: why.to_owned() }.into());
+    }
+    let mut walk = Walk { at, pruned, link: Link::default(), anchor };
     // The first row is looked for below 1: nothing may stand there.
     let mut after = i64::MIN;
     while let Some(last) = walk.stride(&conn, after)? {
@@ -32,6 +44,7 @@ pub fn verify(dir: &Path, anchor: Option<Anchor>) -> Result<Verified, StoreError
 
 struct Walk {
     at: Anchor,
+    pruned: Option<Anchor>,
     link: Link,
     anchor: Option<Anchor>,
 }
@@ -96,7 +109,10 @@ impl Walk {
             Some(Anchor { seq: 0, hash }) if hash != Hash::default() => {
                 Err(self.broken(0, "no chain begins with the anchor's hash"))
             }
-            _ => Ok(Verified { records: self.at.seq, head: self.at }),
+            _ => {
+                let before = self.pruned.map_or(0, |pruned| pruned.seq);
+                Ok(Verified { records: self.at.seq - before, head: self.at, pruned: self.pruned })
+            }
         }
     }
 }

@@ -86,6 +86,7 @@ impl Desk {
 
     fn failed(&self, error: &rusqlite::Error) {
         tracing::error!(%error, "the audit could not be written");
+        metrics::counter!("octoprox_audit_write_errors_total").increment(1);
         self.batch.group.finish(Err(error.to_string().into()));
         let lost = self.queue.put_back(&self.batch);
         if lost > 0 {

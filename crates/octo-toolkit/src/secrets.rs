@@ -17,7 +17,7 @@ const fn pattern(words: &'static [&'static str], shape: &'static str, instead: &
 }
 
 /// An expression is compiled when a line first holds one of its words, so that a quiet start costs nothing.
-static PATTERNS: [Pattern; 9] = [
+static PATTERNS: [Pattern; 10] = [
     pattern(
         &["-----begin"],
         r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)",
@@ -29,6 +29,16 @@ static PATTERNS: [Pattern; 9] = [
     pattern(
         &["ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-"],
         r"(?-u:\b)(?:gh[pousr]_|github_pat_|glpat-)[A-Za-z0-9_-]{16,}",
+        "***",
+    ),
+    pattern(
+        &["lin_api_", "tvly-", "sg."],
+        r"(?-u:\b)(?:lin_api_[A-Za-z0-9]{12,}|tvly-[A-Za-z0-9-]{12,}|SG\.[A-Za-z0-9_-]{12,}\.[A-Za-z0-9_-]{12,})",
+        "***",
+    ),
+    pattern(
+        &["lin_api_", "tvly-", "sg."],
+        r"(?-u:\b)(?:lin_api_[A-Za-z0-9]{12,}|tvly-[A-Za-z0-9-]{12,}|SG\.[A-Za-z0-9_-]{12,}\.[A-Za-z0-9_-]{12,})",
         "***",
     ),
     pattern(&["akia", "asia"], r"(?-u:\b)A(?:KI|SI)A[0-9A-Z]{16}", "***"),

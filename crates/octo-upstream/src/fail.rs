@@ -81,7 +81,8 @@ impl Fail {
             }
             Self::Timeout(after) => timeout(name, *after),
         };
-        let error = if error.kind == Kind::Unavailable && error.retry_after.is_none() {
+        let is_passing = matches!(error.kind, Kind::Unavailable | Kind::RateLimited);
+        let error = if is_passing && error.retry_after.is_none() {
             error.retry_after(Duration::from_secs(1))
         } else {
             error
@@ -138,7 +139,8 @@ fn status_error(name: &str, status: u16, retry_after: Option<Duration>) -> ToolE
     let error = match status {
         413 => ToolError::new(Kind::TooLarge, message).hint("Send less at once."),
         408 | 504 => ToolError::new(Kind::Timeout, message).hint("Try again later."),
-        429 | 500.. => ToolError::unavailable(message).hint("Try again later."),
+        429 => ToolError::new(Kind::RateLimited, message).hint("Try again later."),
+        500.. => ToolError::unavailable(message).hint("Try again later."),
         _ => ToolError::new(Kind::Internal, message),
     };
     match retry_after {

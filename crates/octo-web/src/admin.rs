@@ -6,6 +6,7 @@ mod openapi;
 
 pub use callback::Finish;
 
+use crate::edge::Tokens;
 use crate::fault::{failure, json};
 use crate::rest::{Ask, Look, Target, reply};
 use axum::Router;
@@ -30,20 +31,20 @@ pub struct AdminParts {
     pub hub: Arc<Hub>,
     /// Finishes the login that a browser comes back from.
     pub finish: Finish,
-    /// Whether the edge asks for tokens. A browser has none, so that logins are then finished by whoever began them.
-    pub secured: bool,
+    /// Those of the edge. A browser has none, so that where they are required logins are finished by whoever began them.
+    pub tokens: Tokens,
 }
 
 struct Admin {
     hub: Arc<Hub>,
     finish: Finish,
-    secured: bool,
+    tokens: Tokens,
     nobody: Arc<dyn Peer>,
 }
 
 /// The routes, to be put behind [`crate::edge`] with [`crate::ADMIN_ROUTES`].
 pub fn admin(parts: AdminParts) -> Router {
-    let AdminParts { hub, finish, secured } = parts;
+    let AdminParts { hub, finish, tokens } = parts;
     Router::new()
         .route("/servers", get(list))
         .route("/servers/{id}", get(|state, ask| run(state, ask, LIST)))
@@ -56,7 +57,7 @@ pub fn admin(parts: AdminParts) -> Router {
         .route("/auth/callback", get(callback::page))
         .route("/openapi.json", get(document))
         .route("/health", get(crate::rest::health))
-        .with_state(Arc::new(Admin { hub, finish, secured, nobody: Arc::new(Alone) }))
+        .with_state(Arc::new(Admin { hub, finish, tokens, nobody: Arc::new(Alone) }))
 }
 
 type Shared = State<Arc<Admin>>;
@@ -99,7 +100,7 @@ async fn complete(State(admin): Shared, ask: Ask) -> Response {
 
 async fn document(State(admin): Shared, look: Look) -> Response {
     drop(look);
-    json(openapi::document(&admin.hub, admin.secured).into())
+    json(openapi::document(&admin.hub, admin.tokens.are_required()).into())
 }
 
 fn told(called: &Called, tool: &'static str) -> Response {

@@ -4,6 +4,7 @@ mod body;
 mod host;
 mod origin;
 mod refusal;
+mod revocation;
 mod token;
 
 pub use token::{TokenFault, TokenSettings, Tokens, fingerprint};
@@ -21,9 +22,12 @@ use http::{HeaderMap, HeaderValue, Method, header};
 use octo_model::{Caller, ToolError};
 use origin::{Origins, is_preflight, permit, preflight};
 use refusal::Refusal;
+use revocation::Revocation;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use token::{Accepted, NoEntry};
+use tokio_util::sync::CancellationToken;
 use tower::{Layer, Service};
 
 /// What a listener lets in.
@@ -57,14 +61,13 @@ impl Default for EdgeSettings {
 /// user. Handlers find an `Extension<Arc<Caller>>` on every request, except on
 /// open routes that were asked without a token. Routes that are not in the port's table are refused.
 pub fn edge(router: Router, settings: EdgeSettings) -> Router {
-    let local = settings.tokens.is_empty().then(|| Arc::new(Caller::local()));
     let rules = Rules {
         hosts: Hosts::new(&settings.allowed_hosts),
         origins: Origins::new(&settings.allowed_origins),
         limit: settings.max_body_bytes,
         tokens: settings.tokens,
         routes: settings.routes,
-        local,
+        local: Arc::new(Caller::local()),
     };
     router.fallback(nothing_here).method_not_allowed_fallback(wrong_method).layer(Edge(Arc::new(rules)))
 }
@@ -88,14 +91,14 @@ struct Rules {
     tokens: Tokens,
     routes: &'static [Route],
     /// Who everyone is when there are no tokens.
-    local: Option<Arc<Caller>>,
+    local: Arc<Caller>,
 }
 
 impl Rules {
     /// The page that sent the request, if one did.
     fn page(&self, request: &Request) -> Result<Option<HeaderValue>, Refusal> {
         // Without tokens everyone is the local caller, so only the hub's own user may be there.
-        if self.local.is_some() && request.extensions().get() != Some(&PeerOwner::OwnUser) {
+        if !self.tokens.are_required() && request.extensions().get() != Some(&PeerOwner::OwnUser) {
             return Err(Refusal::OtherUser);
         }
         let host = self.hosts.of(request).ok_or(Refusal::Host)?;
@@ -103,29 +106,31 @@ impl Rules {
     }
 
     /// Marks the request with its caller and bounds its body.
-    fn admit(&self, request: &mut Request) -> Result<Option<Fate>, Refusal> {
-        if let Some(caller) = self.caller(request)? {
+    fn admit(&self, request: &mut Request) -> Result<Admitted, Refusal> {
+        let mut revoked = None;
+        if let Some(Accepted { caller, revoked: ends }) = self.caller(request)? {
             let connection = request.extensions().get::<Arc<Connection>>();
             if connection.is_some_and(|connection| !connection.prove(&caller)) {
                 return Err(Refusal::TooManyConnections);
             }
             request.extensions_mut().insert(caller);
+            revoked = Some(ends);
         }
-        self.bound(request)
+        Ok(Admitted { fate: self.bound(request)?, revoked })
     }
 
-    fn caller(&self, request: &Request) -> Result<Option<Arc<Caller>>, Refusal> {
+    fn caller(&self, request: &Request) -> Result<Option<Accepted>, Refusal> {
         let matched = request.extensions().get::<MatchedPath>();
         let access = match matched {
             Some(path) => access(self.routes, request.method(), path.as_str()).ok_or(Refusal::Unlisted)?,
             None => Access::Caller,
         };
-        if let Some(local) = &self.local {
-            return Ok(Some(Arc::clone(local)));
+        if let Some(accepted) = self.tokens.open_to(&self.local) {
+            return Ok(Some(accepted));
         }
         match (self.tokens.caller(request.headers()), access) {
-            (Ok(caller), Access::Admin) if !caller.is_admin() => Err(Refusal::NotAdmin),
-            (Ok(caller), _) => Ok(Some(caller)),
+            (Ok(accepted), Access::Admin) if !accepted.caller.is_admin() => Err(Refusal::NotAdmin),
+            (Ok(accepted), _) => Ok(Some(accepted)),
             (Err(_), Access::Open) => Ok(None),
             (Err(why), Access::Caller | Access::Admin) => Err(Refusal::NoEntry(why)),
         }
@@ -147,6 +152,13 @@ impl Rules {
         axum::extract::DefaultBodyLimit::disable().apply(request);
         Ok(Some(fate))
     }
+}
+
+/// A request that was let in.
+struct Admitted {
+    fate: Option<Fate>,
+    /// Ends it when its token is taken away.
+    revoked: Option<CancellationToken>,
 }
 
 /// Proxies disagree about which of the two counts.
@@ -193,9 +205,10 @@ where
             return Passage::answered(preflight(origin, request.headers()));
         }
         match self.rules.admit(&mut request) {
-            Ok(fate) => {
+            Ok(Admitted { fate, revoked }) => {
                 let watch = fate.map(|fate| (fate, self.rules.limit));
-                Passage { step: Step::Inside(self.inner.call(request)), page, watch }
+                let revoked = revoked.map(Revocation::new);
+                Passage { step: Step::Inside(self.inner.call(request)), page, watch, revoked }
             }
             Err(refusal) => refuse(refusal, page, request),
         }
@@ -218,6 +231,7 @@ struct Passage<F> {
     step: Step<F>,
     page: Option<HeaderValue>,
     watch: Option<(Fate, usize)>,
+    revoked: Option<Revocation>,
 }
 
 enum Step<F> {
@@ -227,7 +241,7 @@ enum Step<F> {
 
 impl<F> Passage<F> {
     fn answered(response: Response) -> Self {
-        Self { step: Step::Answered(Some(Box::new(response))), page: None, watch: None }
+        Self { step: Step::Answered(Some(Box::new(response))), page: None, watch: None, revoked: None }
     }
 }
 
@@ -238,10 +252,23 @@ where
     type Output = Result<Response, E>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut response = match &mut self.step {
-            Step::Inside(inside) => ready!(Pin::new(inside).poll(cx))?,
+        let this = &mut *self;
+        let mut response = match &mut this.step {
+            Step::Inside(inside) => match Pin::new(inside).poll(cx)? {
+                Poll::Ready(response) => response,
+                Poll::Pending => {
+                    let Some(revoked) = &mut this.revoked else { return Poll::Pending };
+                    ready!(revoked.poll(cx));
+                    // Dropping the request cancels its call.
+                    this.step = Step::Answered(None);
+                    Refusal::NoEntry(NoEntry::Unknown).response()
+                }
+            },
             Step::Answered(response) => return Poll::Ready(Ok(*response.take().unwrap_or_default())),
         };
+        if let Some(revoked) = this.revoked.take() {
+            response = revoked.bound(response);
+        }
         if let Some(refusal) = self.watch.as_ref().and_then(|(fate, limit)| fate.refusal(*limit)) {
             response = refusal.response();
         }

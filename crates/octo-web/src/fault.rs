@@ -22,6 +22,7 @@ pub fn status(kind: Kind) -> StatusCode {
         Kind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
         Kind::Unauthorized => StatusCode::UNAUTHORIZED,
         Kind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        Kind::RateLimited => StatusCode::TOO_MANY_REQUESTS,
     }
 }
 
@@ -44,7 +45,8 @@ pub fn described(kind: &str, message: &str, hint: Option<&str>) -> Members {
 
 /// Whole seconds until it is worth trying again.
 fn wait(error: &ToolError) -> Option<u64> {
-    let known = error.retry_after.or_else(|| (error.kind == Kind::Unavailable).then_some(RETRY))?;
+    let is_passing = matches!(error.kind, Kind::Unavailable | Kind::RateLimited);
+    let known = error.retry_after.or_else(|| is_passing.then_some(RETRY))?;
     Some(known.as_secs() + u64::from(known.subsec_nanos() > 0))
 }
 
@@ -86,7 +88,7 @@ mod tests {
     #[test]
     fn every_kind_has_its_status() {
         let codes: Vec<u16> = Kind::ALL.iter().map(|kind| status(*kind).as_u16()).collect();
-        assert_eq!(codes, [400, 404, 403, 409, 413, 504, 499, 503, 401, 500]);
+        assert_eq!(codes, [400, 404, 403, 409, 413, 504, 499, 503, 401, 500, 429]);
     }
 
     #[test]

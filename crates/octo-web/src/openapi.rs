@@ -31,8 +31,8 @@ pub fn document(tools: &[Json], prompts: &[Json], secured: bool) -> Value {
     });
     if secured {
         put(&mut components, "securitySchemes", json!({"token": {"type": "http", "scheme": "bearer"}}));
-        put(&mut document, "security", json!([{"token": []}]));
     }
+    put(&mut document, "security", fixed::security(secured));
     put(&mut document, "components", components);
     document
 }

@@ -12,6 +12,8 @@ pub(crate) use metadata::Target;
 pub(crate) use reply::reply;
 pub(crate) use state::health;
 
+use crate::edge::Tokens;
+use crate::probe::Probe;
 use axum::Router;
 use axum::routing::get;
 use octo_hub::Hub;
@@ -25,22 +27,24 @@ pub type Render = Arc<dyn Fn() -> String + Send + Sync>;
 pub struct RestParts {
     pub hub: Arc<Hub>,
     pub metrics: Render,
-    /// Whether the edge asks for tokens, so that the OpenAPI document says so.
-    pub secured: bool,
+    pub probe: Arc<dyn Probe>,
+    /// Those of the edge: the OpenAPI document says whether there are any.
+    pub tokens: Tokens,
 }
 
 struct Rest {
     hub: Arc<Hub>,
     metrics: Render,
-    secured: bool,
+    probe: Arc<dyn Probe>,
+    tokens: Tokens,
     /// REST has no way back to its client, so all calls share one.
     nobody: Arc<dyn Peer>,
 }
 
 /// The routes, to be put behind [`crate::edge`] together with those of other faces.
 pub fn router(parts: RestParts) -> Router {
-    let rest =
-        Rest { hub: parts.hub, metrics: parts.metrics, secured: parts.secured, nobody: Arc::new(Alone) };
+    let RestParts { hub, metrics, probe, tokens } = parts;
+    let rest = Rest { hub, metrics, probe, tokens, nobody: Arc::new(Alone) };
     Router::new()
         .route("/tools", get(lists::tools))
         .route("/tools/", get(lists::tools))

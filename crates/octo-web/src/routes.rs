@@ -62,7 +62,7 @@ pub const ROUTES: &[Route] = &[
     admin("GET", "/metrics", "Numbers for Prometheus"),
     caller("GET", "/openapi.json", "This interface as an OpenAPI document"),
     open("GET", "/health", "Whether the process is up"),
-    open("GET", "/ready", "How each source is doing"),
+    open("GET", "/ready", "Whether calls can be made, and for callers how everything is doing"),
     open("GET", "/.well-known/{*rest}", "Discovery documents"),
 ];
 

@@ -5,19 +5,21 @@ use crate::client_roots::ClientRoots;
 use crate::dialects::with_dialects;
 use crate::gateway::Gateway;
 use crate::jq;
+use crate::probe::HubProbe;
 use crate::program::this_program;
 use crate::prompts::SHIPPED;
-use crate::settings::{Flags, Loaded, Settings, WORKSPACE_REMEDY, Watched, World};
-use crate::telemetry::Talk;
+use crate::settings::{Loaded, Settings, WORKSPACE_REMEDY};
+use crate::telemetry::{Contents, Talk};
 use crate::toolboxes::{WorkspaceGuard, doors, doors_of, durability, no_doors, toolboxes, wired};
 use crate::unrecorded::Unrecorded;
 use octo_flow::Flows;
 use octo_grants::folders::Folders;
 use octo_grants::{Doors, Workspace};
 use octo_hub::declared::DeclaredParts;
-use octo_hub::{Hub, Ledger, Parts, Profile, Spills};
+use octo_hub::{Hub, Ledger, Parts, Profile, RuleSettings, Spills};
 use octo_store::{Options, Store};
 use octo_toolkit::{Source, State};
+use octo_web::{NoProbe, Probe};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -40,6 +42,8 @@ pub struct Assembly {
     /// Nothing where nothing is called.
     pub flows: Option<Flows>,
     pub gateway: Gateway,
+    /// Where arguments are shown.
+    pub contents: Arc<Contents>,
     store: Option<Arc<Store>>,
 }
 
@@ -112,31 +116,23 @@ impl Assembly {
             jq: Arc::new(jq::Worker::new()?),
             tracer: session.export.as_ref().map(|export| export.hub_tracer()),
         });
-        let hub = hub.map_err(|error| {
-            Failure::invalid(format!("A pattern in the settings cannot be read: {error}."))
-        })?;
+        let hub = hub.map_err(|error| bad_pattern(&error))?;
         let flows = doors.open::<Flows>().ok();
         if let Some(flows) = &flows {
             flows.attach(&hub);
         }
         gateway.attach(&hub);
-        Ok(Self { hub, flows, gateway, store })
+        let contents = Arc::new(Contents::new(Arc::clone(&session.redactor), settings));
+        hub.show_arguments(Arc::clone(&contents) as _);
+        Ok(Self { hub, flows, gateway, contents, store })
     }
 
-    /// Follows the files that servers are read from until what it gives is dropped: a change connects, drops or swaps just
-    /// that server.
-    pub fn follow(&self, session: &Session, flags: Flags) -> Watched {
-        self.gateway.note(&session.loaded.settings.servers);
-        let (gateway, redactor) = (self.gateway.clone(), Arc::clone(&session.redactor));
-        Watched::start(World::real(), flags, &session.loaded, move |reloaded| match reloaded {
-            Ok(reloaded) => {
-                redactor.learn(reloaded.secrets.iter().cloned());
-                gateway.apply(&reloaded);
-            }
-            Err(problems) => {
-                tracing::error!(target: "servers", %problems, "the settings are wrong, and everything stays as it was");
-            }
-        })
+    /// What `/ready` looks at; nothing where nothing is called.
+    pub fn probe(&self) -> Arc<dyn Probe> {
+        match &self.store {
+            Some(store) => Arc::new(HubProbe::new(Arc::clone(store), self.gateway.servers().clone())),
+            None => Arc::new(NoProbe),
+        }
     }
 
     /// Lets workflows finish the steps that they are in, ends the servers and writes what is left to record.
@@ -236,7 +232,22 @@ fn state_of(settings: &Settings, toolbox: &str) -> State {
     }
 }
 
-fn profiles(settings: &Settings) -> Result<Vec<Profile>, Failure> {
+pub fn bad_pattern(error: &impl std::fmt::Display) -> Failure {
+    Failure::invalid(format!("A pattern in the settings cannot be read: {error}."))
+}
+
+/// What the settings decide about calls.
+pub fn rules(settings: &Settings) -> RuleSettings {
+    RuleSettings {
+        policy: settings.policy.clone(),
+        limits: settings.limits.clone(),
+        cache: settings.cache.clone(),
+        timeout: Duration::from_secs(settings.calls.timeout_seconds),
+    }
+}
+
+/// The profiles of the settings and those that come with the product.
+pub fn profiles(settings: &Settings) -> Result<Vec<Profile>, Failure> {
     let made = with_dialects(&settings.profiles).into_iter().map(|(name, profile)| {
         Profile::new(&name, &profile).map_err(|error| Failure::invalid(format!("profiles.{name}: {error}.")))
     });

@@ -127,7 +127,7 @@ pub fn main() -> ExitCode {
     }
     match run(&cli) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.tell(),
+        Err(failure) => failure.tell(std::env::args_os().any(|word| word == "--json")),
     }
 }
 
@@ -157,7 +157,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Trust(command) => command.run(&flags),
         Command::Doctor(command) => command.run(&flags),
         Command::Audit(command) => command.run(&flags),
-        Command::Token(command) => command.run(),
+        Command::Token(command) => command.run(&flags),
         Command::Completions(command) => command.run(),
         Command::JqWorker => Ok(jq::work(std::io::stdin().lock(), std::io::stdout().lock())?),
         Command::PdfWorker => {

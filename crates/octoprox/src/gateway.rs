@@ -94,10 +94,11 @@ impl Gateway {
     pub fn apply(&self, reloaded: &Reloaded) {
         let Some(hub) = self.0.hub.get().and_then(Weak::upgrade) else { return };
         for Change { server: name, action, why } in &reloaded.changes {
-            match (action, reloaded.servers.get(name)) {
+            match (action, reloaded.settings.servers.get(name)) {
                 (Action::Unchanged, _) => continue,
                 (Action::Connect | Action::Swap | Action::Drop, Some(server)) => {
-                    let source = self.put(name, server, reloaded.missing.of(name), &reloaded.servers);
+                    let source =
+                        self.put(name, server, reloaded.missing.of(name), &reloaded.settings.servers);
                     match source {
                         Some(source) => hub.put_source(source),
                         None => drop(hub.remove_server(name)),
@@ -112,11 +113,11 @@ impl Gateway {
             tracing::info!(target: "servers", server = %name, %action, why, "settings have changed");
         }
         hub.set_absent_servers(self.absent());
-        if !reloaded.servers.is_empty() && self.0.ground.lists_servers() {
+        if !reloaded.settings.servers.is_empty() && self.0.ground.lists_servers() {
             let doors = Doors::default().with(self.0.servers.clone());
             hub.put_source(servers::toolbox().into_source(doors, State::Ready));
         }
-        self.note(&reloaded.servers);
+        self.note(&reloaded.settings.servers);
     }
 
     /// Keeps what is applied, for `octoprox servers plan`.

@@ -11,6 +11,7 @@ mod guard;
 mod interpolate;
 mod keys;
 mod layers;
+mod live;
 mod load;
 mod missing;
 mod model;
@@ -49,7 +50,7 @@ pub use server_auth::{AuthKind, ServerAuth};
 pub use settings_file::SettingsFile;
 pub use show::show;
 pub use trust::{Approval, TrustRecord, TrustStore};
-pub use watched::{Reloaded, Watched};
+pub use watched::{Reloaded, Rereader, Watched};
 pub use workspace::{HardLinks, Root, Sandbox};
 pub use workspace_choice::{REMEDY as WORKSPACE_REMEDY, WorkspaceChoice, unfit};
 

@@ -158,9 +158,8 @@ impl Instance {
                 let reset = reset.and_then(|reset| reset.duration_since(now).try_into().ok());
                 let wait = asking::retry_after(&answer.headers, now).or(reset).unwrap_or(Duration::from_secs(60));
                 Some(
-                    ToolError::unavailable("GitLab has had too many requests.")
-                        .hint(format!("Try again in {} s, and ask for more at once with per_page=100.", wait.as_secs()))
-                        .retry_after(wait),
+                    ToolError::rate_limited("GitLab has had too many requests.", wait)
+                        .hint(format!("Try again in {} s, and ask for more at once with per_page=100.", wait.as_secs())),
                 )
             }
             _ => None,

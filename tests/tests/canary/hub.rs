@@ -13,6 +13,10 @@ use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, Command};
 
+/// Also what libraries say, which are silent below `info` unless they are named.
+const EVERYTHING: &str = "trace,globset=trace,h2=trace,html5ever=trace,hyper=trace,hyper_util=trace,mio=trace,\
+    opentelemetry=trace,rustls=trace,tokio=trace,want=trace";
+
 pub struct Hub {
     pub home: Home,
     pub process: Child,
@@ -32,7 +36,8 @@ fn settings(base: &str, sha256: &str) -> Result<Value> {
     let leaky = r#"echo "my key is $CHILD_API_KEY" >&2; exec "$0" stdio"#;
     Ok(json!({
         "auth": {"tokens": [{"name": "ada", "sha256": sha256, "scopes": ["admin"]}]},
-        "telemetry": {"otlp_endpoint": base, "log_level": "trace", "log_file": "hub.log"},
+        "telemetry": {"otlp_endpoint": base, "log_level": EVERYTHING, "trace_contents": true, "log_arguments": true, "log_file": "hub.log"},
+        "audit": {"arguments": true},
         "net": {"allow": ["127.0.0.1"]},
         "servers": {
             "child": {"command": "sh", "args": ["-c", leaky, fixture], "env": {"CHILD_API_KEY": "${A_VARIABLE}"}},

@@ -91,8 +91,7 @@ impl Turn {
         if !matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
             return;
         }
-        let asked = headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
-        if let Some(silence) = asked.and_then(|text| silence(text, Timestamp::now())) {
+        if let Some(silence) = retry_after(headers, Timestamp::now()) {
             let until = Instant::now() + silence.min(LONGEST_SILENCE);
             let mut longest = self.server.silent_until.lock().unwrap_or_else(PoisonError::into_inner);
             // Answers that were under way together may differ; the longest wish counts.
@@ -155,6 +154,11 @@ impl Server {
 }
 
 /// Seconds or a date.
+/// For how long a server asks to be left alone.
+pub fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
+    silence(headers.get(header::RETRY_AFTER)?.to_str().ok()?, now)
+}
+
 fn silence(text: &str, now: Timestamp) -> Option<Duration> {
     let text = text.trim();
     if let Ok(seconds) = text.parse() {

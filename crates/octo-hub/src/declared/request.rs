@@ -3,7 +3,7 @@
 use super::parameters::{Parameters, Values, Variables};
 use super::text::Text;
 use super::written::{self, Type};
-use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use octo_grants::net::{Answer, Ask};
 use octo_grants::{Doors, Net};
@@ -272,12 +272,10 @@ fn refused(answer: &Answer, text: &str) -> ToolError {
         StatusCode::CONFLICT | StatusCode::PRECONDITION_FAILED => {
             ToolError::new(Kind::Conflict, message).hint("Look at the present state first.")
         }
-        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
-            let wait = answer.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
-            ToolError::unavailable(message)
-                .hint("Try again later.")
-                .retry_after(Duration::from_secs(wait.unwrap_or(10)))
-        }
+        StatusCode::TOO_MANY_REQUESTS => answer.rate_limited(message, Duration::from_secs(10)),
+        StatusCode::SERVICE_UNAVAILABLE => ToolError::unavailable(message)
+            .hint("Try again later.")
+            .retry_after(answer.retry_after().unwrap_or(Duration::from_secs(10))),
         status if status.is_server_error() => ToolError::unavailable(message).hint("Try again later."),
         status if status.is_redirection() => ToolError::unavailable(message)
             .hint("It sends the caller elsewhere; ask the operator to correct the tool's `base`."),

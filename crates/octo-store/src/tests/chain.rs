@@ -18,7 +18,7 @@ impl Audit {
     async fn written() -> Self {
         let dir = tempfile::tempdir().unwrap();
         calls(&store(dir.path()), RECORDS as usize / 2).await;
-        let Verified { records, head } = verify(dir.path(), None).unwrap();
+        let Verified { records, head, .. } = verify(dir.path(), None).unwrap();
         assert_eq!((records, head.seq), (RECORDS, RECORDS));
         Self { dir, head }
     }
@@ -137,7 +137,7 @@ async fn a_chain_computed_anew_shows_with_an_anchor() {
 async fn an_older_anchor_still_holds() {
     let audit = Audit::written().await;
     calls(&store(audit.dir.path()), 3).await;
-    let Verified { records, head } = verify(audit.dir.path(), Some(audit.head)).unwrap();
+    let Verified { records, head, .. } = verify(audit.dir.path(), Some(audit.head)).unwrap();
     assert_eq!((records, head.seq), (RECORDS + 6, RECORDS + 6));
     assert_eq!(verify(audit.dir.path(), Some(Anchor::default())).unwrap().records, records);
     let foreign = Anchor { seq: 0, hash: head.hash };

@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::header::CONTENT_TYPE;
 use octo_grants::net::Answer;
 use octo_model::{Json, Kind, Members, ToolError};
 use octo_toolkit::Picture;
@@ -18,7 +18,7 @@ const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp
 /// The result, or the error where the caller has to do something first. Other bad statuses are results that failed.
 pub(super) fn told(server: &str, answer: Answer, pictures: bool) -> Result<Members, ToolError> {
     let status = answer.status.as_u16();
-    let pause = pause(&answer);
+    let pause = answer.retry_after();
     match (status, pause) {
         (403 | 429 | 503, Some(pause)) => return Err(busy(server, &answer).retry_after(pause)),
         (429, None) => return Err(busy(server, &answer).retry_after(Duration::from_secs(5))),
@@ -58,19 +58,11 @@ fn picture(answer: &Answer) -> Option<Picture> {
     fits.then(|| Picture { mime, base64: STANDARD.encode(&answer.body) })
 }
 
-/// How long the API wants to be left alone, where it says so in seconds.
-fn pause(answer: &Answer) -> Option<Duration> {
-    let text = answer.headers.get(RETRY_AFTER)?.to_str().ok()?;
-    text.trim().parse().ok().map(Duration::from_secs)
-}
-
 fn busy(server: &str, answer: &Answer) -> ToolError {
-    ToolError::unavailable(format!(
-        "{server} takes no calls at the moment ({}){}",
-        answer.status.as_u16(),
-        said(answer)
-    ))
-    .hint("Wait as long as it says, and call less often.")
+    let status = answer.status.as_u16();
+    let kind = if status == 503 { Kind::Unavailable } else { Kind::RateLimited };
+    ToolError::new(kind, format!("{server} takes no calls at the moment ({status}){}", said(answer)))
+        .hint("Wait as long as it says, and call less often.")
 }
 
 fn refused(server: &str, answer: &Answer) -> ToolError {

@@ -20,7 +20,7 @@ const POLICY: HeaderValue = HeaderValue::from_static(
 /// has to give the answer themselves.
 pub async fn page(State(admin): State<Arc<Admin>>, RawQuery(query): RawQuery) -> Response {
     let query = query.unwrap_or_default();
-    if admin.secured {
+    if admin.tokens.are_required() {
         return said(
             StatusCode::OK,
             "Almost done",

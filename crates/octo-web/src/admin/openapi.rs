@@ -32,19 +32,17 @@ pub fn document(hub: &Hub, secured: bool) -> Value {
     }
     let mut document = json!({
         "openapi": "3.1.0",
-        "info": {"title": "Octoprox admin API", "version": env!("CARGO_PKG_VERSION"),
+        "info": {"title": "Octoprox admin API", "version": env!("CARGO_PKG_VERSION"), "license": fixed::license(),
             "description": "The servers behind the hub, and the logins there."},
         "servers": [{"url": "/"}],
+        "security": fixed::security(secured),
         "paths": paths,
         "components": {"schemas": schemas, "responses": fixed::responses(), "parameters": fixed::parameters(),
             "headers": fixed::headers()},
     });
-    if secured && let Value::Object(members) = &mut document {
-        members.insert("security".to_owned(), json!([{"token": []}]));
-        if let Some(Value::Object(components)) = members.get_mut("components") {
-            components
-                .insert("securitySchemes".to_owned(), json!({"token": {"type": "http", "scheme": "bearer"}}));
-        }
+    if secured && let Some(Value::Object(components)) = document.get_mut("components") {
+        components
+            .insert("securitySchemes".to_owned(), json!({"token": {"type": "http", "scheme": "bearer"}}));
     }
     document
 }

@@ -54,6 +54,7 @@ impl Refusal {
             Self::Unlisted => "unlisted",
             Self::NoEntry(NoEntry::Missing) => "no_token",
             Self::NoEntry(NoEntry::Unknown) => "bad_token",
+            Self::NoEntry(NoEntry::Expired) => "expired_token",
             Self::NotAdmin => "not_admin",
             Self::TooManyConnections => "too_many_connections",
             Self::TwoLengths => "two_lengths",
@@ -70,6 +71,7 @@ impl Refusal {
             Self::Unlisted => "There is nothing here.",
             Self::NoEntry(NoEntry::Missing) => "This hub wants a token, and the request has none.",
             Self::NoEntry(NoEntry::Unknown) => "The token of the request is not one that this hub knows.",
+            Self::NoEntry(NoEntry::Expired) => "The token of the request has expired.",
             Self::NotAdmin => "This is for administrators only.",
             Self::TooManyConnections => "You have too many connections open.",
             Self::TwoLengths => "The request says in two ways how long its body is.",
@@ -105,7 +107,9 @@ impl Refusal {
         if let Self::NoEntry(why) = self {
             let challenge = match why {
                 NoEntry::Missing => HeaderValue::from_static("Bearer"),
-                NoEntry::Unknown => HeaderValue::from_static("Bearer error=\"invalid_token\""),
+                NoEntry::Unknown | NoEntry::Expired => {
+                    HeaderValue::from_static("Bearer error=\"invalid_token\"")
+                }
             };
             response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
         }

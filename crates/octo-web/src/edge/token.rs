@@ -1,12 +1,16 @@
 //! Who calls: bearer tokens, of which the hub knows only hashes.
 
+use arc_swap::ArcSwap;
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::digest::{SHA256, digest};
 use http::{HeaderMap, HeaderValue, header};
+use jiff::Timestamp;
+use octo_grants::Clock;
 use octo_model::Caller;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 
 /// Longer ones are not looked at.
 const LONGEST: usize = 4_096;
@@ -25,6 +29,10 @@ pub struct TokenSettings {
     /// What the caller may do beyond calling tools.
     #[serde(default)]
     pub scopes: Vec<String>,
+    /// When the token ends, such as `2027-01-31T00:00:00Z`. Without it, it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub expires: Option<Timestamp>,
 }
 
 fn default_tenant() -> String {
@@ -43,30 +51,70 @@ impl std::fmt::Display for TokenFault {
 
 impl std::error::Error for TokenFault {}
 
-/// The tokens of a listener. Without any, everyone who reaches it is the local caller, so only a
-/// loopback listener may go without.
+/// One token that is accepted.
+struct Known {
+    hash: [u8; 32],
+    caller: Arc<Caller>,
+    expires: Option<Timestamp>,
+    /// Ends the requests and streams that came with it.
+    revoked: CancellationToken,
+}
+
+impl Known {
+    fn is_expired(&self, now: Timestamp) -> bool {
+        self.expires.is_some_and(|expires| expires <= now)
+    }
+
+    /// Whether it gives at least what another did.
+    fn covers(&self, other: &Self) -> bool {
+        let (new, old) = (&self.caller, &other.caller);
+        self.hash == other.hash
+            && (&new.tenant, &new.subject) == (&old.tenant, &old.subject)
+            && old.scopes.iter().all(|scope| new.scopes.contains(scope))
+    }
+}
+
+#[derive(Default)]
+struct KnownTokens {
+    all: Vec<Known>,
+    required: bool,
+    /// Ends what came in before tokens were required.
+    closed: CancellationToken,
+}
+
+/// The tokens of the hub's listeners, which all clones share. Without any, everyone who reaches a listener is the local caller, so
+/// only a loopback listener may go without. Once there were some, requests without one are refused, also when all of them are
+/// taken away.
 #[derive(Clone, Default)]
-pub struct Tokens(Vec<([u8; 32], Arc<Caller>)>);
+pub struct Tokens(Arc<ArcSwap<KnownTokens>>);
+
+/// A caller whose token was accepted.
+pub(super) struct Accepted {
+    pub caller: Arc<Caller>,
+    pub revoked: CancellationToken,
+}
 
 /// What is wrong with a request's token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoEntry {
     Missing,
     Unknown,
+    Expired,
 }
 
 impl Tokens {
     pub fn new(settings: &[TokenSettings]) -> Result<Self, TokenFault> {
-        let mut known: Vec<([u8; 32], Arc<Caller>)> = Vec::with_capacity(settings.len());
+        let mut all: Vec<Known> = Vec::with_capacity(settings.len());
         for token in settings {
-            let (hash, caller) = read(token)?;
-            if let Some((_, other)) = known.iter().find(|(old, _)| *old == hash) {
-                let (one, two) = (&other.subject, &token.name);
+            let known = read(token)?;
+            if let Some(other) = all.iter().find(|other| other.hash == known.hash) {
+                let (one, two) = (&other.caller.subject, &token.name);
                 return Err(TokenFault(format!("The callers `{one}` and `{two}` have the same token.")));
             }
-            known.push((hash, Arc::new(caller)));
+            all.push(known);
         }
-        Ok(Self(known))
+        let required = !all.is_empty();
+        Ok(Self(Arc::new(ArcSwap::from_pointee(KnownTokens { all, required, ..KnownTokens::default() }))))
     }
 
     /// No tokens: for loopback listeners.
@@ -74,21 +122,68 @@ impl Tokens {
         Self::default()
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// Whether requests need a token.
+    pub fn are_required(&self) -> bool {
+        self.0.load().required
+    }
+
+    /// Lets everybody in as this caller, when no token is required.
+    pub(super) fn open_to(&self, caller: &Arc<Caller>) -> Option<Accepted> {
+        let known = self.0.load();
+        (!known.required).then(|| Accepted { caller: Arc::clone(caller), revoked: known.closed.clone() })
+    }
+
+    /// Accepts these from now on, and no others. Requests and streams of a token that is gone, or that gives less now, end.
+    pub fn replace(&self, fresh: &Self) {
+        let (before, fresh) = (self.0.load_full(), fresh.0.load_full());
+        let kept = |new: &Known| before.all.iter().find(|old| new.covers(old)).map(|old| old.revoked.clone());
+        let all = fresh.all.iter().map(|new| Known {
+            hash: new.hash,
+            caller: Arc::clone(&new.caller),
+            expires: new.expires,
+            revoked: kept(new).unwrap_or_default(),
+        });
+        let (required, closed) = (before.required || fresh.required, before.closed.clone());
+        self.0.store(Arc::new(KnownTokens { all: all.collect(), required, closed }));
+        if required {
+            before.closed.cancel();
+        }
+        for old in before.all.iter().filter(|old| !fresh.all.iter().any(|new| new.covers(old))) {
+            old.revoked.cancel();
+        }
+    }
+
+    /// Ends the requests and streams of tokens that have expired by now.
+    pub fn end_expired(&self) {
+        let now = now();
+        self.0
+            .load()
+            .all
+            .iter()
+            .filter(|known| known.is_expired(now))
+            .for_each(|known| known.revoked.cancel());
     }
 
     /// The caller whose token a request carries. Every known token is compared, whichever fits.
-    pub(super) fn caller(&self, headers: &HeaderMap) -> Result<Arc<Caller>, NoEntry> {
+    pub(super) fn caller(&self, headers: &HeaderMap) -> Result<Accepted, NoEntry> {
         let hash = digest(&SHA256, bearer(headers)?);
+        let known = self.0.load();
         let mut found = None;
-        for (known, caller) in &self.0 {
-            if verify_slices_are_equal(known, hash.as_ref()).is_ok() {
-                found = Some(caller);
+        for token in &known.all {
+            if verify_slices_are_equal(&token.hash, hash.as_ref()).is_ok() {
+                found = Some(token);
             }
         }
-        found.cloned().ok_or(NoEntry::Unknown)
+        match found {
+            Some(token) if token.is_expired(now()) => Err(NoEntry::Expired),
+            Some(token) => Ok(Accepted { caller: Arc::clone(&token.caller), revoked: token.revoked.clone() }),
+            None => Err(NoEntry::Unknown),
+        }
     }
+}
+
+fn now() -> Timestamp {
+    Clock::system().now()
 }
 
 fn bearer(headers: &HeaderMap) -> Result<&[u8], NoEntry> {
@@ -99,7 +194,7 @@ fn bearer(headers: &HeaderMap) -> Result<&[u8], NoEntry> {
     if usable && all.next().is_none() { Ok(token) } else { Err(NoEntry::Unknown) }
 }
 
-fn read(token: &TokenSettings) -> Result<([u8; 32], Caller), TokenFault> {
+fn read(token: &TokenSettings) -> Result<Known, TokenFault> {
     let fault = |why: &str| TokenFault(format!("The token of `{}` {why}.", token.name));
     let hash = unhex(&token.sha256).ok_or_else(|| fault("needs a sha256 of 64 hexadecimal digits"))?;
     if digest(&SHA256, b"").as_ref() == hash {
@@ -110,7 +205,8 @@ fn read(token: &TokenSettings) -> Result<([u8; 32], Caller), TokenFault> {
     }
     let caller =
         Caller { subject: token.name.clone(), tenant: token.tenant.clone(), scopes: token.scopes.clone() };
-    Ok((hash, caller))
+    let (caller, revoked) = (Arc::new(caller), CancellationToken::new());
+    Ok(Known { hash, caller, expires: token.expires, revoked })
 }
 
 /// The form of a token that the settings take.
@@ -134,7 +230,13 @@ mod tests {
     use super::*;
 
     fn token(name: &str, sha256: String) -> TokenSettings {
-        TokenSettings { name: name.to_owned(), sha256, tenant: default_tenant(), scopes: Vec::new() }
+        TokenSettings {
+            name: name.to_owned(),
+            sha256,
+            tenant: default_tenant(),
+            scopes: Vec::new(),
+            expires: None,
+        }
     }
 
     fn with(values: &[&'static str]) -> HeaderMap {
@@ -162,8 +264,8 @@ mod tests {
         ] {
             let found = tokens.caller(&with(values));
             assert_eq!(
-                found.as_ref().map(|caller| caller.subject.as_str()),
-                wanted.as_ref().copied(),
+                found.as_ref().map(|accepted| accepted.caller.subject.as_str()).map_err(|why| *why),
+                wanted,
                 "{values:?}"
             );
         }
@@ -181,5 +283,49 @@ mod tests {
         ] {
             assert!(Tokens::new(&bad).is_err(), "{bad:?}");
         }
+    }
+
+    fn accepted(tokens: &Tokens, bearer: &'static str) -> Result<Accepted, NoEntry> {
+        tokens.caller(&with(&[bearer]))
+    }
+
+    #[test]
+    fn replaced_tokens_end_what_they_no_longer_allow() {
+        let scoped = |name: &str, scopes: &[&str]| TokenSettings {
+            scopes: scopes.iter().map(|scope| (*scope).to_owned()).collect(),
+            ..token(name, fingerprint(name))
+        };
+        let old = [scoped("ann", &["admin"]), scoped("bob", &[]), scoped("eve", &[])];
+        let tokens = Tokens::new(&old).unwrap();
+        let clone = tokens.clone();
+        let [ann, bob, eve] =
+            ["Bearer ann", "Bearer bob", "Bearer eve"].map(|it| accepted(&tokens, it).unwrap());
+        tokens.replace(&Tokens::new(&[scoped("ann", &[]), scoped("bob", &["admin"])]).unwrap());
+        assert!(ann.revoked.is_cancelled() && eve.revoked.is_cancelled() && !bob.revoked.is_cancelled());
+        assert!(accepted(&clone, "Bearer eve").is_err_and(|why| why == NoEntry::Unknown));
+        assert!(accepted(&clone, "Bearer bob").is_ok_and(|it| it.caller.is_admin()));
+        assert!(
+            accepted(&clone, "Bearer ann")
+                .is_ok_and(|it| !it.caller.is_admin() && !it.revoked.is_cancelled())
+        );
+        tokens.replace(&Tokens::none());
+        assert!(clone.are_required() && bob.revoked.is_cancelled(), "nobody comes in without a token");
+    }
+
+    #[test]
+    fn an_expired_token_is_refused_and_its_streams_end() {
+        let until = |expires: &str| TokenSettings {
+            expires: Some(expires.parse().unwrap()),
+            ..token("ann", fingerprint("a"))
+        };
+        let past = Tokens::new(&[until("2020-01-01T00:00:00Z")]).unwrap();
+        assert!(accepted(&past, "Bearer a").is_err_and(|why| why == NoEntry::Expired));
+        let ahead = Tokens::new(&[until("9000-01-01T00:00:00Z")]).unwrap();
+        let held = accepted(&ahead, "Bearer a").unwrap();
+        ahead.end_expired();
+        assert!(!held.revoked.is_cancelled());
+        ahead.replace(&past);
+        ahead.end_expired();
+        assert!(held.revoked.is_cancelled());
     }
 }

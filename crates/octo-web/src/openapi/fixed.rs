@@ -8,9 +8,20 @@ pub fn info() -> Value {
     json!({
         "title": "Octoprox",
         "version": env!("CARGO_PKG_VERSION"),
+        "license": license(),
         "description": "Every tool and prompt that this caller may use, as plain HTTP. Errors of every kind have the \
-            same shape; a tool that ran and failed answers with status 200 and `success` false."
+            same shape. An error of the hub or of a native tool has a status of its own; a server's tool that ran and says \
+            that it failed answers with status 200 and `success` false."
     })
+}
+
+pub fn license() -> Value {
+    json!({"name": "Apache License 2.0", "identifier": "Apache-2.0"})
+}
+
+/// What each request needs, unless its operation says otherwise.
+pub fn security(secured: bool) -> Value {
+    if secured { json!([{"token": []}]) } else { json!([]) }
 }
 
 pub fn schemas() -> Map<String, Value> {
@@ -66,7 +77,8 @@ pub fn schemas() -> Map<String, Value> {
         "Content": {
             "type": "object",
             "required": ["content"],
-            "properties": {"content": {"type": "array", "items": {"type": "object", "required": ["type"]},
+            "properties": {"content": {"type": "array", "items": {"type": "object", "required": ["type"],
+                "properties": {"type": {"type": "string"}}},
                 "description": "MCP content blocks."}}
         },
         "Prompt": {
@@ -74,7 +86,8 @@ pub fn schemas() -> Map<String, Value> {
             "required": ["messages"],
             "properties": {
                 "description": {"type": "string"},
-                "messages": {"type": "array", "items": {"type": "object", "required": ["role", "content"]}}
+                "messages": {"type": "array", "items": {"type": "object", "required": ["role", "content"],
+                    "properties": {"role": {"type": "string"}, "content": {"type": "object"}}}}
             }
         },
         "Definition": {
@@ -106,9 +119,10 @@ const STATUSES: &[(u16, &str, &str)] = &[
     (413, "TooLarge", "The request or the result is too large."),
     (415, "WrongType", "The body is not application/json."),
     (421, "WrongHost", "The hub does not answer under this host name."),
+    (429, "RateLimited", "A limit of the hub, or of what it asked, is used up; see Retry-After."),
     (499, "Cancelled", "The call was cancelled."),
     (500, "Internal", "Something went wrong inside the hub."),
-    (503, "Unavailable", "The target is not there or a limit is used up; see Retry-After."),
+    (503, "Unavailable", "The target is not there; see Retry-After."),
     (504, "Timeout", "The call did not end in time."),
 ];
 
@@ -121,7 +135,7 @@ pub fn responses() -> Value {
         });
         let header = match *code {
             401 => Some("WWW-Authenticate"),
-            503 => Some("Retry-After"),
+            429 | 503 => Some("Retry-After"),
             _ => None,
         };
         if let (Some(header), Value::Object(members)) = (header, &mut response) {
@@ -211,7 +225,12 @@ pub fn paths() -> Map<String, Value> {
     let one = json!([{"name": "name", "in": "path", "required": true, "schema": {"type": "string"}},
         parameter("Profile"), parameter("ProfileHeader")]);
     let definition = json!({"$ref": "#/components/schemas/Definition"});
-    let any = json!({"type": "object", "required": ["status", "version"]});
+    let state = json!({"type": "object", "required": ["status"], "properties": {
+        "status": {"type": "string"},
+        "version": {"type": "string", "description": "For callers."},
+        "checks": {"type": "array", "items": {"type": "object"}, "description": "For callers: disk, audit and logins."},
+        "sources": {"type": "array", "items": {"type": "object"}, "description": "For callers: toolboxes and servers."}
+    }});
     let text = json!({"type": "string"});
     let entry = |id: &str, about: &str, parameters: &Value, media: &str, schema: &Value| {
         json!({"get": {"operationId": id, "tags": ["hub"], "summary": about, "parameters": parameters,
@@ -231,11 +250,19 @@ pub fn paths() -> Map<String, Value> {
     add("/metrics", entry("hub.metrics", "Numbers for Prometheus", &none, "text/plain", &text));
     for (path, id, about) in [
         ("/health", "hub.health", "Whether the process is up"),
-        ("/ready", "hub.ready", "How each source is doing"),
+        ("/ready", "hub.ready", "Whether calls can be made, and for callers how everything is doing"),
     ] {
-        let mut item = entry(id, about, &none, json_type, &any);
+        let mut item = entry(id, about, &none, json_type, &state);
         if let Some(Value::Object(operation)) = item.get_mut("get") {
             operation.insert("security".to_owned(), json!([]));
+            if path == "/ready" {
+                let not_ready = json!({"description": "No call can be made.",
+                    "content": {json_type: {"schema": state}}});
+                operation
+                    .get_mut("responses")
+                    .and_then(Value::as_object_mut)
+                    .map(|all| all.insert("503".to_owned(), not_ready));
+            }
         }
         add(path, item);
     }

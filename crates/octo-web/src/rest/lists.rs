@@ -43,7 +43,7 @@ fn hidden(name: &str) -> ToolError {
 pub async fn openapi(State(rest): State<Arc<Rest>>, look: Look) -> Result<Response, Unreadable> {
     let (tools, _) = all(&rest.hub, &look, ListKind::Tools).await?;
     let (prompts, _) = all(&rest.hub, &look, ListKind::Prompts).await?;
-    Ok(json(Json::from(document(&tools, &prompts, rest.secured))))
+    Ok(json(Json::from(document(&tools, &prompts, rest.tokens.are_required()))))
 }
 
 async fn list(hub: &Hub, look: &Look, kind: ListKind) -> Result<Response, Unreadable> {

@@ -2,9 +2,10 @@
 
 use super::Rest;
 use crate::fault::json;
+use crate::probe::{Check, CheckState};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use http::header;
+use http::{StatusCode, header};
 use octo_model::{Caller, Json, Members};
 use octo_toolkit::{Lists, State as Doing};
 use std::sync::Arc;
@@ -16,31 +17,56 @@ pub async fn health() -> Response {
     json(Members::new().with("status", "ok").with("version", VERSION).into())
 }
 
-/// Whether the hub is ready. Callers also see every source and how it is doing; strangers learn no names.
+/// Whether the hub is ready: 503 when no call can be made. Callers also see every source and what else was looked at; strangers
+/// learn neither names nor versions.
 pub async fn ready(State(rest): State<Arc<Rest>>, caller: Option<axum::Extension<Arc<Caller>>>) -> Response {
-    let sources = rest.hub.sources();
-    let status = overall(sources.iter().map(|(_, _, doing, _)| doing));
-    let mut ready = Members::new().with("status", status).with("version", VERSION);
-    if caller.is_some() {
-        let each: Vec<Json> = sources
-            .iter()
-            .map(|(name, native, doing, lists)| source(name, *native, doing, lists).into())
-            .collect();
-        ready.set("sources", Json::array(&each));
+    let mut checks = rest.probe.own().await;
+    let failed = checks.iter().any(|check| check.state == CheckState::Failed);
+    let mut response = match caller {
+        None => json(Members::new().with("status", if failed { "not_ready" } else { "ready" }).into()),
+        Some(caller) => {
+            checks.extend(rest.probe.for_caller(&caller).await);
+            let sources = rest.hub.sources();
+            let status = overall(&checks, sources.iter().map(|(_, _, doing, _)| doing));
+            let sources =
+                sources.iter().map(|(name, native, doing, lists)| source(name, *native, doing, lists));
+            let ready = Members::new()
+                .with("status", status)
+                .with("version", VERSION)
+                .with("checks", list(checks.iter().map(check)))
+                .with("sources", list(sources));
+            json(ready.into())
+        }
+    };
+    if failed {
+        *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
     }
-    json(ready.into())
+    response
 }
 
-fn overall<'a>(sources: impl Iterator<Item = &'a Doing>) -> &'static str {
-    let mut status = "ready";
+fn list(items: impl Iterator<Item = Members>) -> Json {
+    Json::array(&items.map(Json::from).collect::<Vec<_>>())
+}
+
+fn overall<'a>(checks: &[Check], sources: impl Iterator<Item = &'a Doing>) -> &'static str {
+    let is = |state: CheckState| checks.iter().any(|check| check.state == state);
+    let mut status = if is(CheckState::Degraded) { "degraded" } else { "ready" };
     for doing in sources {
         match doing {
-            Doing::Starting => return "starting",
+            Doing::Starting if status == "ready" => status = "starting",
             Doing::Down(_) => status = "degraded",
-            Doing::Ready | Doing::Off(_) => {}
+            Doing::Starting | Doing::Ready | Doing::Off(_) => {}
         }
     }
-    status
+    if is(CheckState::Failed) { "not_ready" } else { status }
+}
+
+fn check(check: &Check) -> Members {
+    let told = Members::new().with("name", check.name.as_str()).with("state", check.state.as_str());
+    match &check.why {
+        Some(why) => told.with("why", why.as_str()),
+        None => told,
+    }
 }
 
 fn source(name: &str, native: bool, doing: &Doing, lists: &Lists) -> Members {

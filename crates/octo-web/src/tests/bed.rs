@@ -103,15 +103,16 @@ impl Bed {
         router(RestParts {
             hub: Arc::clone(&self.hub),
             metrics: Arc::new(|| "octoprox_up 1\n".to_owned()),
-            secured,
+            probe: Arc::new(crate::NoProbe),
+            tokens: if secured { tokens() } else { Tokens::none() },
         })
     }
 
     /// The admin API behind its edge.
     pub fn admin(&self, secured: bool) -> Router {
         let finish: crate::Finish = Arc::new(|_| Box::pin(async { Ok("notes".to_owned()) }));
-        let parts = crate::AdminParts { hub: Arc::clone(&self.hub), finish, secured };
         let tokens = if secured { tokens() } else { Tokens::none() };
+        let parts = crate::AdminParts { hub: Arc::clone(&self.hub), finish, tokens: tokens.clone() };
         edge(
             crate::admin(parts),
             EdgeSettings { tokens, routes: crate::ADMIN_ROUTES, ..EdgeSettings::default() },
@@ -135,6 +136,7 @@ pub fn tokens() -> Tokens {
         sha256: fingerprint(TOKEN),
         tenant: "acme".to_owned(),
         scopes: vec!["reports".to_owned()],
+        expires: None,
     };
     Tokens::new(&[ann]).unwrap()
 }

@@ -1,12 +1,17 @@
 //! `octoprox audit`: who called what, and whether the record is whole.
 
+mod filter;
+
 use super::failure::Failure;
 use super::out;
 use super::session::settings;
 use super::table::harmless_line;
 use crate::settings::Flags;
 use clap::{Args, Subcommand};
-use octo_store::{Anchor, Reader, Record, RecordKind, StoreError, verify};
+use filter::{Filter, Sieve};
+use jiff::Timestamp;
+use octo_store::{Anchor, Reader, Record, RecordKind, Retention, StoreError, prune, verify};
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -23,12 +28,17 @@ pub struct Audit {
 #[derive(Subcommand)]
 enum Command {
     Tail(Tail),
+    Export(Export),
     Verify(Verify),
+    Prune(Prune),
 }
 
 /// Prints the newest records: each call opens one before anything runs and closes it when it ends.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  octoprox audit tail -n 50\n  octoprox audit tail --follow --json")]
+#[command(after_help = "Examples:
+  octoprox audit tail -n 50
+  octoprox audit tail --tool 'fs_*' --outcome denied --since 1h
+  octoprox audit tail --follow --json")]
 struct Tail {
     /// How many records to print
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20)]
@@ -37,6 +47,36 @@ struct Tail {
     #[arg(short, long)]
     follow: bool,
     /// Print each record as a line of JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    filter: Filter,
+}
+
+/// Prints every record as a line of JSON, oldest first.
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  octoprox audit export > audit.jsonl\n  octoprox audit export --since 2027-01-01"
+)]
+struct Export {
+    #[command(flatten)]
+    filter: Filter,
+}
+
+/// Takes old records out. A record of that is added, and the chain still proves what is left. Export what you need first.
+/// `audit.max_records` and `audit.max_days` do the same while a hub runs.
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  octoprox audit prune --older-than 90d\n  octoprox audit prune --keep-records 1000000"
+)]
+struct Prune {
+    /// Keep the newest so many records
+    #[arg(long, value_name = "COUNT", required_unless_present = "older_than")]
+    keep_records: Option<u64>,
+    /// Take out records that are older than this, such as `90d`
+    #[arg(long, value_name = "AGE", value_parser = age)]
+    older_than: Option<Duration>,
+    /// Print what was done as JSON: {pruned}
     #[arg(long)]
     json: bool,
 }
@@ -59,7 +99,9 @@ impl Audit {
         let folder = state_dir(loaded.settings.state_dir.as_ref())?;
         match &self.command {
             Command::Tail(tail) => tail.run(&folder),
+            Command::Export(export) => export.run(&folder),
             Command::Verify(verify) => verify.run(&folder),
+            Command::Prune(prune) => prune.run(&folder),
         }
     }
 }
@@ -80,45 +122,116 @@ impl Tail {
             }
             opened => opened?,
         };
-        let mut records = reader.tail(self.lines)?;
-        let mut last = 0;
+        let mut sieve = Sieve::new(&self.filter)?;
+        let (mut records, mut last) = self.newest(&reader, &mut sieve)?;
         loop {
             for record in &records {
                 out::data(&self.line(record)?)?;
-                last = record.seq;
             }
             if !self.follow {
                 return Ok(());
             }
-            if records.is_empty() {
-                std::thread::sleep(PAUSE);
+            let fresh = reader.after(last)?;
+            match fresh.last() {
+                Some(newest) => last = newest.seq,
+                None => std::thread::sleep(PAUSE),
             }
-            records = reader.after(last)?;
+            records = fresh.into_iter().flat_map(|record| sieve.pass(record)).collect();
         }
+    }
+
+    /// The newest records that pass, and the number of the newest of all.
+    fn newest(&self, reader: &Reader, sieve: &mut Sieve) -> Result<(Vec<Record>, u64), Failure> {
+        if self.filter.is_open() {
+            let records = reader.tail(self.lines)?;
+            let last = records.last().map_or(0, |record| record.seq);
+            return Ok((records, last));
+        }
+        let (mut newest, mut last) = (VecDeque::new(), 0);
+        each(reader, |record| {
+            last = record.seq;
+            newest.extend(sieve.pass(record));
+            while newest.len() > self.lines {
+                newest.pop_front();
+            }
+            Ok(())
+        })?;
+        Ok((newest.into(), last))
     }
 
     fn line(&self, record: &Record) -> Result<String, Failure> {
         if self.json {
-            return serde_json::to_string(record).map_err(|error| Failure::new(error.to_string()));
+            return json(record);
         }
         let text = |part: &Option<String>| harmless_line(part.as_deref().unwrap_or_default());
         let call = record.call.get(record.call.len().saturating_sub(8)..).unwrap_or_default();
         let line = match record.kind {
             RecordKind::Open => {
                 format!(
-                    "open  {call} {} {} {}",
+                    "open  {call} {} {} {} {}",
                     text(&record.subject),
                     text(&record.face),
-                    text(&record.name)
+                    text(&record.name),
+                    text(&record.shown)
                 )
             }
             RecordKind::Close => {
                 let millis = record.millis.unwrap_or_default();
                 format!("close {call} {} {millis:.1} ms {}", text(&record.outcome), text(&record.target))
             }
+            RecordKind::Prune => format!("prune {call} up to {}", text(&record.target)),
         };
         Ok(harmless_line(&format!("{} {:>6} {}", record.at.strftime("%F %T"), record.seq, line.trim_end())))
     }
+}
+
+impl Export {
+    fn run(&self, folder: &Path) -> Result<(), Failure> {
+        let mut sieve = Sieve::new(&self.filter)?;
+        let reader = match Reader::open(folder) {
+            Err(StoreError::Missing { .. }) => return Ok(()),
+            opened => opened?,
+        };
+        each(&reader, |record| {
+            sieve.pass(record).iter().try_for_each(|record| Ok(out::data(&json(record)?)?))
+        })
+    }
+}
+
+impl Prune {
+    fn run(&self, folder: &Path) -> Result<(), Failure> {
+        let retention = Retention { max_records: self.keep_records, max_age: self.older_than };
+        let pruned = prune(folder, retention, Timestamp::now())?;
+        let said = if self.json {
+            serde_json::json!({"pruned": pruned}).to_string()
+        } else {
+            format!("{pruned} records were taken out.")
+        };
+        Ok(out::data(&said)?)
+    }
+}
+
+/// Every record, oldest first.
+fn each(reader: &Reader, mut work: impl FnMut(Record) -> Result<(), Failure>) -> Result<(), Failure> {
+    let mut last = 0;
+    loop {
+        let records = reader.after(last)?;
+        let Some(newest) = records.last() else { return Ok(()) };
+        last = newest.seq;
+        records.into_iter().try_for_each(&mut work)?;
+    }
+}
+
+fn json(record: &Record) -> Result<String, Failure> {
+    serde_json::to_string(record).map_err(|error| Failure::new(error.to_string()))
+}
+
+/// A length of time such as `90d`.
+fn age(text: &str) -> Result<Duration, String> {
+    let wrong = || "write a length of time such as 90d or 12h".to_owned();
+    let span: jiff::Span = text.parse().map_err(|_| wrong())?;
+    let length = span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).map_err(|_| wrong())?;
+    length.try_into().map_err(|_| wrong())
 }
 
 impl Verify {
@@ -131,7 +244,8 @@ impl Verify {
         out::talk(
             "Every record follows from the one before. Note the head elsewhere and give it as --anchor next time.",
         );
-        Ok(out::data(&format!("ok: {} records, head {}", verified.records, verified.head))?)
+        let pruned = verified.pruned.map(|pruned| format!(", pruned up to {pruned}")).unwrap_or_default();
+        Ok(out::data(&format!("ok: {} records, head {}{pruned}", verified.records, verified.head))?)
     }
 }
 
@@ -142,7 +256,7 @@ mod tests {
     #[test]
     fn a_name_cannot_forge_a_record() {
         let forged = "x\n2026-11-15 18:00:00     99 open  deadbeef admin http fs_delete";
-        let tail = Tail { lines: 1, follow: false, json: false };
+        let tail = Tail { lines: 1, follow: false, json: false, filter: Filter::default() };
         for (subject, name) in [("bob", forged), (forged, "x")] {
             let record = Record {
                 call: "0123456789abcdef".to_owned(),

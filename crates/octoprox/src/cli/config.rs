@@ -1,14 +1,19 @@
 //! `octoprox config`: the settings themselves.
 
-use super::failure::Failure;
+use super::audit::state_dir;
+use super::failure::{Failure, code};
 use super::out;
 use super::session::settings;
+use super::table::harmless;
+use crate::reload::ReloadReport;
+use crate::running::{RunningHub, running};
 use crate::settings::{Flags, Loaded, Problems, binding, schema, show};
 use crate::telemetry::{Redactor, secrets};
 use clap::{Args, Subcommand};
+use octo_model::{Kind, ToolError};
 use serde_json::Value;
 
-/// Checks, explains and shows the settings.
+/// Checks, shows and reloads the settings.
 #[derive(Args)]
 #[command(after_help = "Example:\n  octoprox config check")]
 pub struct Config {
@@ -20,7 +25,19 @@ pub struct Config {
 enum Command {
     /// Says `ok`, or everything that is wrong; then the exit code is 2.
     #[command(after_help = "Example:\n  octoprox config check --config deploy/octoprox.yaml")]
-    Check,
+    Check {
+        /// Print the outcome as JSON: {ok, file, notes}
+        #[arg(long)]
+        json: bool,
+    },
+    /// Has running hubs read their settings again, and prints what changed. Nothing changes when the settings are wrong; then the
+    /// exit code is 2.
+    #[command(after_help = "Example:\n  octoprox config reload")]
+    Reload {
+        /// Print what each hub did as JSON: {hubs: [{pid, applied, needs_restart, servers, warnings, error}]}
+        #[arg(long)]
+        json: bool,
+    },
     /// Prints the JSON Schema of the settings file, for editors.
     #[command(after_help = "Example:\n  octoprox config schema > octoprox.schema.json")]
     Schema,
@@ -37,7 +54,8 @@ impl Config {
     pub fn run(&self, flags: &Flags) -> Result<(), Failure> {
         match &self.command {
             Command::Schema => Ok(out::data(&format!("{:#}", schema()))?),
-            Command::Check => check(&settings(flags)?),
+            Command::Check { json } => check(&settings(flags)?, *json),
+            Command::Reload { json } => reload(&settings(flags)?, *json),
             Command::Show { json } => {
                 let loaded = settings(flags)?;
                 let shown = show(&loaded, &Redactor::new(secrets(&loaded)));
@@ -47,9 +65,13 @@ impl Config {
     }
 }
 
-fn check(loaded: &Loaded) -> Result<(), Failure> {
+fn check(loaded: &Loaded, json: bool) -> Result<(), Failure> {
     if let Some(problem) = binding(&loaded.settings, &loaded.layers) {
         return Err(Problems::from(problem).into());
+    }
+    if json {
+        let outcome = serde_json::json!({"ok": true, "file": loaded.file, "notes": loaded.notes});
+        return Ok(out::data(&outcome.to_string())?);
     }
     for note in &loaded.notes {
         out::talk(&format!("octoprox: {note}"));
@@ -59,6 +81,56 @@ fn check(loaded: &Loaded) -> Result<(), Failure> {
         None => out::talk("There is no settings file; the defaults are used."),
     }
     Ok(out::data("ok")?)
+}
+
+/// Has every hub with the state directory of these settings reload, and gives what each did.
+pub fn reload_all(loaded: &Loaded) -> Result<Vec<(String, ReloadReport)>, Failure> {
+    let state = state_dir(loaded.settings.state_dir.as_ref())?;
+    let failed =
+        |error: std::io::Error| ReloadReport { error: Some(error.to_string()), ..Default::default() };
+    let reload = |hub: &RunningHub| (hub.pid.to_string(), hub.reload().unwrap_or_else(failed));
+    Ok(running(&state)?.iter().map(reload).collect())
+}
+
+fn reload(loaded: &Loaded, json: bool) -> Result<(), Failure> {
+    let reports = reload_all(loaded)?;
+    if reports.is_empty() {
+        return Err(ToolError::not_found("No hub is running with the state directory of these settings.")
+            .hint("Start one with `octoprox serve`, or name its settings with --config.")
+            .into());
+    }
+    if json {
+        let hubs: Vec<Value> = reports.iter().map(|(pid, report)| reported(pid, report)).collect();
+        out::data(&serde_json::json!({"hubs": hubs}).to_string())?;
+    } else {
+        reports.iter().try_for_each(|(pid, report)| out::data(&told(pid, report)))?;
+    }
+    let failed = reports.iter().any(|(_, report)| report.error.is_some());
+    if failed { Err(Failure::silent(code(Kind::Invalid))) } else { Ok(()) }
+}
+
+fn reported(pid: &str, report: &ReloadReport) -> Value {
+    let mut value = serde_json::json!(report);
+    if let Value::Object(members) = &mut value {
+        members.insert("pid".to_owned(), pid.parse::<u32>().map_or(Value::Null, Value::from));
+    }
+    value
+}
+
+/// What one hub did, a line for each change.
+fn told(pid: &str, report: &ReloadReport) -> String {
+    if let Some(error) = &report.error {
+        return harmless(&format!("hub {pid}: nothing changed: {error}\n"));
+    }
+    let applied = report.applied.iter().map(|setting| format!("  applied        {setting}"));
+    let waiting = report.needs_restart.iter().map(|setting| format!("  needs restart  {setting}"));
+    let servers = report.servers.iter().map(|change| format!("  server         {change}"));
+    let warnings = report.warnings.iter().map(|warning| format!("  warning        {warning}"));
+    let lines: Vec<String> = applied.chain(servers).chain(waiting).chain(warnings).collect();
+    if lines.is_empty() {
+        return format!("hub {pid}: nothing has changed.\n");
+    }
+    harmless(&format!("hub {pid}:\n{}\n", lines.join("\n")))
 }
 
 /// One line for each setting, with a note where it does not come from the defaults.

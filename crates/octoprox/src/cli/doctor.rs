@@ -1,6 +1,7 @@
 //! `octoprox doctor`: what of this machine octoprox needs, and what to do where it is missing.
 
 mod checks;
+mod logins;
 
 use super::failure::Failure;
 use super::out;
@@ -9,6 +10,7 @@ use super::width::{columns, wrapped};
 use crate::settings::{Flags, Settings, WorkspaceChoice, World, load};
 use checks::{machine, servers};
 use clap::Args;
+use logins::logins;
 use serde::Serialize;
 use serde_json::json;
 
@@ -80,6 +82,7 @@ impl Doctor {
                 }
                 findings.extend(machine(&loaded.settings, &loaded.workspace, &world));
                 findings.extend(servers(&loaded, &world));
+                findings.extend(logins(&loaded, &world));
             }
             Err(problems) => {
                 for problem in &problems.0 {

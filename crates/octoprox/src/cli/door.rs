@@ -45,8 +45,8 @@ pub fn whole(
     hosts: Vec<String>,
 ) -> Result<Router, Failure> {
     let settings = &session.loaded.settings;
-    let secured = !tokens.is_empty();
-    let parts = AdminParts { hub: Arc::clone(&assembly.hub), finish: finish(assembly), secured };
+    let parts =
+        AdminParts { hub: Arc::clone(&assembly.hub), finish: finish(assembly), tokens: tokens.clone() };
     let edge = EdgeSettings {
         allowed_hosts: hosts.into_iter().chain(callback_host(settings)).collect(),
         allowed_origins: settings.http.allowed_origins.clone(),
@@ -81,7 +81,8 @@ pub fn serve_callback(
     assembly: &Assembly,
     until: CancellationToken,
 ) {
-    let parts = AdminParts { hub: Arc::clone(&assembly.hub), finish: finish(assembly), secured: false };
+    let parts =
+        AdminParts { hub: Arc::clone(&assembly.hub), finish: finish(assembly), tokens: Tokens::none() };
     let mut edge = EdgeSettings { routes: CALLBACK, ..EdgeSettings::default() };
     edge.allowed_hosts.extend(callback_host(&session.loaded.settings));
     let router = octo_web::edge(octo_web::admin(parts), edge);

@@ -88,7 +88,8 @@ pub fn said(result: &Members) -> String {
 
 fn explained(error: &ToolError) -> Members {
     let members = described(error.kind.as_str(), &error.message, error.hint.as_deref());
-    let unknown = (error.kind == Kind::Unavailable).then_some(Duration::from_secs(1));
+    let unknown =
+        matches!(error.kind, Kind::Unavailable | Kind::RateLimited).then_some(Duration::from_secs(1));
     match error.retry_after.or(unknown) {
         Some(wait) => {
             members.with("retry_after_s", Json::of(&(wait.as_secs() + u64::from(wait.subsec_nanos() > 0))))

@@ -6,6 +6,7 @@ use super::width::{columns, talks_to_a_person, wrapped};
 use crate::settings::Problems;
 use octo_model::{Kind, ToolError};
 use octo_store::StoreError;
+use serde_json::json;
 use std::io;
 use std::process::ExitCode;
 
@@ -31,8 +32,18 @@ impl Failure {
         Self { code, text: String::new() }
     }
 
-    /// Says it on standard error.
-    pub fn tell(self) -> ExitCode {
+    /// What is told.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Says it on standard error: in words, or as `{"error": {"message", "exit_code"}}` to whoever asked for JSON.
+    pub fn tell(self, as_json: bool) -> ExitCode {
+        if as_json && !self.text.is_empty() {
+            let error = json!({"message": self.text, "exit_code": self.code});
+            out::talk(&json!({"error": error}).to_string());
+            return ExitCode::from(self.code);
+        }
         for line in harmless(&self.text).lines() {
             out::talk(&told(line, talks_to_a_person().then(columns)));
         }
@@ -53,7 +64,7 @@ pub const fn code(kind: Kind) -> u8 {
         Kind::NotFound => 3,
         Kind::Denied => 4,
         Kind::Timeout => 5,
-        Kind::Unavailable => 6,
+        Kind::Unavailable | Kind::RateLimited => 6,
         Kind::Cancelled => 130,
         Kind::Conflict | Kind::TooLarge | Kind::Unauthorized | Kind::Internal => 1,
     }
@@ -100,6 +111,6 @@ mod tests {
 
     #[test]
     fn every_kind_has_its_code() {
-        assert_eq!(Kind::ALL.map(code), [2, 3, 4, 1, 1, 5, 130, 6, 1, 1]);
+        assert_eq!(Kind::ALL.map(code), [2, 3, 4, 1, 1, 5, 130, 6, 1, 1, 6]);
     }
 }

@@ -5,11 +5,12 @@ use super::failure::Failure;
 use super::out;
 use super::session::{Purpose, Session, logged_settings, together};
 use crate::assemble::{Assembly, Reach};
+use crate::reload::{Doorkeeper, Reloader};
 use crate::settings::{Flags, Problems, Settings, binding, listen_address};
 use crate::telemetry::{Numbers, Talk};
 use axum::Router;
 use clap::Args;
-use octo_hub::{Hub, ListKind, Policy};
+use octo_hub::{Hub, ListKind};
 use octo_mcp::{Mcp, McpSettings};
 use octo_web::{EdgeSettings, RestParts, Tokens};
 use std::net::SocketAddr;
@@ -23,10 +24,14 @@ use tokio_util::sync::CancellationToken;
 /// have to be written before that.
 const DRAIN: Duration = Duration::from_secs(8);
 
+/// How often streams are looked through for tokens that have expired.
+const EXPIRY_INTERVAL: Duration = Duration::from_secs(1);
+
 /// Serves MCP at /mcp and REST at /tools until it is told to stop.
 ///
 /// Without settings it listens on this machine only. On any other address it asks for bearer tokens and refuses to
-/// start when there are none. Log lines go to standard output as JSON.
+/// start when there are none. Log lines go to standard output as JSON. Changed settings are put in force while it runs; SIGHUP
+/// reloads them at once.
 #[derive(Args)]
 #[command(after_help = "Examples:
   octoprox serve
@@ -49,7 +54,8 @@ impl Serve {
             return Err(Problems::from(problem).into());
         }
         together(async {
-            let (interrupts, terms) = signals()?;
+            let Signals { interrupts, terms, hangups } = Signals::new()?;
+            let in_force = loaded.settings.clone();
             let listener = listen(&loaded.settings).await?;
             let door = door::open(&mut loaded).await?;
             let session = Session::begin(loaded, Talk::Server, Purpose::Calls)?;
@@ -58,16 +64,20 @@ impl Serve {
             let assembly = Assembly::build(&session, &Reach::All)?;
             let settings = &session.loaded.settings;
             let address = listener.local_addr()?;
-            let (router, mcp) = router(settings, &assembly.hub, numbers, address)?;
+            let tokens = tokens(settings)?;
+            let (router, mcp) = router(settings, &assembly, numbers, address, tokens.clone())?;
             let mut listeners = vec![(listener, router)];
             let mut admin = None;
             if let Some(listener) = door {
                 let at = listener.local_addr()?;
                 admin = Some(at);
                 let hosts = hosts(settings, at);
-                listeners.push((listener, door::whole(&session, &assembly, tokens(settings)?, hosts)?));
+                listeners.push((listener, door::whole(&session, &assembly, tokens.clone(), hosts)?));
             }
-            let _watched = assembly.follow(&session, flags);
+            let door = Doorkeeper { tokens: tokens.clone(), mcp: Arc::clone(&mcp) };
+            let reloader = Reloader::new(&session, &assembly, flags, in_force, Some(door));
+            let _followed = reloader.follow(&session, hangups);
+            tokio::spawn(end_expired(tokens));
             announce(&assembly.hub, address, admin);
             let share = caller_share(octo_web::Limits::default().connections, settings);
             serve(listeners, &mcp, share, (interrupts, terms)).await;
@@ -94,26 +104,27 @@ async fn listen(settings: &Settings) -> Result<TcpListener, Failure> {
 /// MCP and REST behind one edge.
 fn router(
     settings: &Settings,
-    hub: &Arc<Hub>,
+    assembly: &Assembly,
     numbers: Numbers,
     address: SocketAddr,
+    tokens: Tokens,
 ) -> Result<(Router, Arc<Mcp>), Failure> {
-    let tokens = tokens(settings)?;
     let limits = McpSettings {
         session_idle: Duration::from_secs(settings.http.session_idle_seconds),
         max_sessions: settings.http.max_sessions,
         max_sessions_per_caller: caller_share(settings.http.max_sessions, settings),
         max_body_bytes: settings.http.max_body_bytes,
-        shared_lists: tokens.is_empty()
-            && Policy::new(&settings.policy).is_ok_and(|policy| policy.is_trivial()),
+        shared_lists: !tokens.are_required(),
         ..McpSettings::default()
     };
+    let (hub, state) = (Arc::clone(&assembly.hub), settings.state_dir.clone());
     let rest = RestParts {
-        hub: Arc::clone(hub),
-        metrics: Arc::new(move || numbers.render()),
-        secured: !tokens.is_empty(),
+        hub: Arc::clone(&assembly.hub),
+        metrics: Arc::new(move || numbers.render(&hub, state.as_ref())),
+        probe: assembly.probe(),
+        tokens: tokens.clone(),
     };
-    let mcp = Mcp::new(Arc::clone(hub), limits)?;
+    let mcp = Mcp::new(Arc::clone(&assembly.hub), limits)?;
     let faces = mcp.router().merge(octo_web::router(rest));
     let edge = EdgeSettings {
         allowed_hosts: hosts(settings, address),
@@ -168,8 +179,29 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() { SocketAddr::from(([127, 0, 0, 1], address.port())) } else { address }
 }
 
-fn signals() -> Result<(Signal, Signal), Failure> {
-    Ok((signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?))
+/// What the hub is told by signals, from its first moment on: a hangup before it can reload does not end it.
+struct Signals {
+    interrupts: Signal,
+    terms: Signal,
+    hangups: Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Self, Failure> {
+        Ok(Self {
+            interrupts: signal(SignalKind::interrupt())?,
+            terms: signal(SignalKind::terminate())?,
+            hangups: signal(SignalKind::hangup())?,
+        })
+    }
+}
+
+/// Ends what came in with a token that has expired since.
+async fn end_expired(tokens: Tokens) {
+    loop {
+        tokio::time::sleep(EXPIRY_INTERVAL).await;
+        tokens.end_expired();
+    }
 }
 
 /// The first signal lets open requests end; the second does not.

@@ -3,7 +3,7 @@
 use super::failure::Failure;
 use super::out;
 use crate::settings::{Flags, Loaded, WORKSPACE_REMEDY, World, load};
-use crate::telemetry::{Export, Redactor, Talk, secrets, start};
+use crate::telemetry::{Export, Logs, Redactor, Talk, secrets, start};
 use crate::toolboxes::reach;
 use octo_grants::Net;
 use std::sync::Arc;
@@ -28,6 +28,7 @@ pub struct Session {
     pub export: Option<Export>,
     /// Hides secrets in everything that is written.
     pub redactor: Arc<Redactor>,
+    pub logs: Arc<Logs>,
 }
 
 /// Settings, for commands that a person runs: files of a project that are left alone are told of.
@@ -54,9 +55,12 @@ impl Session {
                 Failure::new(format!("telemetry.otlp_endpoint: {error}. Check the address."))
             })?,
         };
-        start(talk, telemetry, &redactor, export.as_ref().map(Export::tracer)).map_err(|error| {
-            Failure::new(format!("telemetry.log_file: the file cannot be written: {error}. Name another."))
-        })?;
+        let logs =
+            start(talk, telemetry, &redactor, export.as_ref().map(Export::tracer)).map_err(|error| {
+                Failure::new(format!(
+                    "telemetry.log_file: the file cannot be written: {error}. Name another."
+                ))
+            })?;
         for note in &loaded.notes {
             match talk {
                 Talk::Person => out::talk(&format!("octoprox: {note}")),
@@ -67,7 +71,7 @@ impl Session {
             loaded.unapproved.iter().for_each(|ignored| tracing::warn!("{ignored}"));
             log_workspace(&loaded);
         }
-        Ok(Self { loaded, purpose, talk, net, export, redactor })
+        Ok(Self { loaded, purpose, talk, net, export, redactor, logs: Arc::new(logs) })
     }
 
     /// Sends the last spans.

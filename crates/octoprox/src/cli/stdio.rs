@@ -5,6 +5,7 @@ use super::failure::Failure;
 use super::pipes;
 use super::session::{Purpose, Session, logged_settings, together};
 use crate::assemble::{Assembly, Reach};
+use crate::reload::Reloader;
 use crate::settings::Flags;
 use crate::telemetry::Talk;
 use clap::Args;
@@ -36,6 +37,8 @@ impl Stdio {
     pub fn run(&self, flags: &Flags) -> Result<(), Failure> {
         let mut loaded = logged_settings(flags)?;
         together(async {
+            let hangups = signal(SignalKind::hangup())?;
+            let in_force = loaded.settings.clone();
             let door = door::callback_only(&mut loaded).await;
             let session = Session::begin(loaded, Talk::Stdio, Purpose::Calls)?;
             let assembly = Assembly::build(&session, &Reach::All)?;
@@ -45,7 +48,8 @@ impl Stdio {
             if let Some(listener) = door {
                 door::serve_callback(listener, &session, &assembly, over);
             }
-            let _watched = assembly.follow(&session, flags.clone());
+            let reloader = Reloader::new(&session, &assembly, flags.clone(), in_force, None);
+            let _followed = reloader.follow(&session, hangups);
             let mcp = Mcp::new(Arc::clone(&assembly.hub), McpSettings::default())?;
             let (input, output) = (pipes::input(), pipes::output());
             let mut term = signal(SignalKind::terminate())?;

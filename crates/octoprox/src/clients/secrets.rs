@@ -88,9 +88,16 @@ fn secret_value(name: &str, text: &str) -> Option<(String, String)> {
         }
         _ => (String::new(), text),
     };
-    let plain = matches!(rest.to_ascii_lowercase().as_str(), "true" | "false" | "none" | "auto");
+    let plain = matches!(rest.to_ascii_lowercase().as_str(), "true" | "false" | "none" | "auto")
+        || (names_a_file(name) && rest.starts_with(['/', '~', '.']));
     let secret = (is_secret_name(name) && !plain) || guessed(rest);
     secret.then(|| (scheme, rest.to_owned()))
+}
+
+/// Whether a variable of this name holds a path.
+fn names_a_file(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    ["_CREDENTIALS", "_SOCK", "_FILE", "_PATH", "_DIR"].iter().any(|end| name.ends_with(end))
 }
 
 /// Whether a text looks like a key although nothing says so: a known shape, or long and without any order.
@@ -159,7 +166,15 @@ fn arguments(server: &str, args: &mut [Value], hide: &mut impl FnMut(String, &st
             let (front, value) = text.split_at_checked(at + 1 + gap)?;
             is_secret_name(name).then(|| (front.to_owned(), name.to_owned(), value.to_owned()))
         };
-        if let Some((front, name, value)) = named.or_else(pair)
+        let is_named = named.is_some();
+        let found = named.or_else(pair);
+        let is_line = |value: &str| value.split_whitespace().count() > 2;
+        if !is_named
+            && text.contains(' ')
+            && found.as_ref().is_none_or(|(_, _, value)| is_line(value) || !is_header(text))
+        {
+            *text = command_line(server, text, hide);
+        } else if let Some((front, name, value)) = found
             && let Some((scheme, secret)) = secret_value(&name, &value)
         {
             let name = name.trim_start_matches('-');
@@ -172,6 +187,39 @@ fn arguments(server: &str, args: &mut [Value], hide: &mut impl FnMut(String, &st
             flag = Some(text.clone());
         }
     }
+}
+
+/// `Name: value`, as a header is written.
+fn is_header(text: &str) -> bool {
+    text.split_once(": ").is_some_and(|(name, _)| !name.contains([' ', '=']))
+}
+
+/// A line for a shell: each of its words is looked at by itself, and all else stays.
+fn command_line(server: &str, line: &str, hide: &mut impl FnMut(String, &str) -> String) -> String {
+    let mut words = Vec::new();
+    let mut flag: Option<String> = None;
+    for word in line.split(' ') {
+        let bare = word.trim_matches(['"', '\'']);
+        let assigned =
+            bare.split_once('=').map(|(name, value)| (name.trim_start_matches('-').to_owned(), value));
+        let named = flag.take().filter(|flag| is_secret_name(flag)).map(|flag| (flag, bare));
+        let value = named.or(assigned).and_then(|(name, value)| Some((secret_value(&name, value)?.1, name)));
+        let hidden = match value {
+            Some((secret, name)) => {
+                let hidden = hide(header_variable(server, name.trim_start_matches('-')), &secret);
+                Some(word.replace(&secret, &hidden))
+            }
+            None if shaped(bare) && !bare.contains("://") => {
+                Some(word.replace(bare, &hide(variable(&format!("{server}_key")), bare)))
+            }
+            None => address(server, bare, hide).map(|hidden| word.replace(bare, &hidden)),
+        };
+        if hidden.is_none() && bare.starts_with('-') && !bare.contains('=') {
+            flag = Some(bare.to_owned());
+        }
+        words.push(hidden.unwrap_or_else(|| word.to_owned()));
+    }
+    words.join(" ")
 }
 
 #[cfg(test)]
@@ -218,6 +266,16 @@ mod tests {
                 &["MY_APP_API_KEY", "MY_APP_MY_APP_TOKEN", "MY_APP_PASSWORD", "MY_APP_TOKEN"],
             ),
             (
+                json!({"command": "sh", "args": ["-c", "DB_PASS=hunter2 PORT=1 exec my-server --token 't 1' --token t2 https://u:p@x/ 2>&1"]}),
+                json!({"command": "sh", "args": ["-c", "DB_PASS=${MY_APP_DB_PASS} PORT=1 exec my-server --token '${MY_APP_TOKEN} 1' --token ${MY_APP_MY_APP_TOKEN} https://u:${MY_APP_PASSWORD}@x/ 2>&1"]}),
+                &["MY_APP_DB_PASS", "MY_APP_MY_APP_TOKEN", "MY_APP_PASSWORD", "MY_APP_TOKEN"],
+            ),
+            (
+                json!({"env": {"GOOGLE_APPLICATION_CREDENTIALS": "/home/ada/key.json", "SSH_AUTH_SOCK": "/run/agent.1", "TOKEN_FILE": "~/t"}}),
+                json!({"env": {"GOOGLE_APPLICATION_CREDENTIALS": "/home/ada/key.json", "SSH_AUTH_SOCK": "/run/agent.1", "TOKEN_FILE": "~/t"}}),
+                &[],
+            ),
+            (
                 json!({"url": "https://x", "auth": {"type": "oauth2", "client_secret": "cs"}}),
                 json!({"url": "https://x", "auth": {"type": "oauth2", "client_secret": "${MY_APP_CLIENT_SECRET}"}}),
                 &["MY_APP_CLIENT_SECRET"],
@@ -248,6 +306,9 @@ mod tests {
             ("sk-0123456789abcdef", true),
             ("9f86d081884c7d659a2feaa0c55ad015", true),
             ("xoxb-123456789012-abcdefghij", true),
+            ("lin_api_abcdefghijklmnop", true),
+            ("tvly-dev-abcdefghijkl", true),
+            ("SG.abcdefghijklmnop.qrstuvwxyzABCDEF", true),
             ("a-long-name-without-numbers", false),
             ("/usr/lib/node_modules/server-2026/index.js", false),
             ("production", false),

@@ -125,6 +125,8 @@ impl Checks<'_> {
             ("http.session_idle_seconds", settings.http.session_idle_seconds, 1),
             ("http.max_sessions", settings.http.max_sessions as u64, 1),
             ("shell.max_timeout_seconds", settings.shell.max_timeout_seconds, 1),
+            ("audit.max_records", settings.audit.max_records.unwrap_or(u64::MAX), 1_000),
+            ("audit.max_days", settings.audit.max_days.unwrap_or(u64::MAX), 1),
         ] {
             if number < least {
                 self.wrong(path, format!("`{number}` is too small."), format!("The least is {least}."));
@@ -152,8 +154,13 @@ mod tests {
 
     #[test]
     fn only_loopback_goes_without_tokens() {
-        let token =
-            TokenSettings { name: "a".into(), sha256: "0".repeat(64), tenant: "t".into(), scopes: vec![] };
+        let token = TokenSettings {
+            name: "a".into(),
+            sha256: "0".repeat(64),
+            tenant: "t".into(),
+            scopes: vec![],
+            expires: None,
+        };
         for (host, tokens, refused) in [
             ("127.0.0.1", 0, false),
             ("localhost", 0, false),

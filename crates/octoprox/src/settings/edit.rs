@@ -3,11 +3,13 @@
 
 mod json;
 mod spans;
+mod tokens;
 mod yaml;
 
 use super::file::parse_as;
 use serde_json::{Map, Value};
 use std::path::Path;
+pub use tokens::remove_token;
 
 /// Why a file is left alone, in words.
 pub type Refused = String;

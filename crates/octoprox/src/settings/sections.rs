@@ -43,6 +43,22 @@ impl Default for Calls {
 pub struct Audit {
     /// What a record survives: the end of the `process`, or the loss of `power` as well, which is slower.
     pub durability: Durability,
+    /// Whether records have the arguments of calls. Secrets are masked as far as they can be recognised. Without it a record has
+    /// only a keyed hash of them.
+    pub arguments: bool,
+    /// How many records are kept; the oldest are taken out beyond that. A call makes two. Without it all are kept.
+    pub max_records: Option<u64>,
+    /// For how many days records are kept. Without it they are kept for ever.
+    pub max_days: Option<u64>,
+}
+
+impl Audit {
+    /// What is kept.
+    pub fn retention(&self) -> octo_store::Retention {
+        let day = std::time::Duration::from_secs(24 * 60 * 60);
+        let days = self.max_days.map(|days| u32::try_from(days).unwrap_or(u32::MAX));
+        octo_store::Retention { max_records: self.max_records, max_age: days.map(|days| day * days) }
+    }
 }
 
 /// What an acknowledged record survives.
@@ -101,6 +117,10 @@ pub struct Telemetry {
     pub log_level: String,
     /// File that log lines are added to, beside standard output.
     pub log_file: Option<PathBuf>,
+    /// Whether the log line of a call has its arguments. Secrets are masked as far as they can be recognised.
+    pub log_arguments: bool,
+    /// Whether spans carry arguments and results. Secrets are masked as far as they can be recognised.
+    pub trace_contents: bool,
     /// Name of this service in traces.
     pub service_name: String,
 }
@@ -111,6 +131,8 @@ impl Default for Telemetry {
             otlp_endpoint: None,
             log_level: "info".to_owned(),
             log_file: None,
+            log_arguments: false,
+            trace_contents: false,
             service_name: "octoprox".to_owned(),
         }
     }

@@ -22,6 +22,8 @@ enum Form {
     Token,
     /// One more folder of a list.
     Folder,
+    /// The same for an administrator.
+    AdminToken,
 }
 
 /// Name, setting and form. Where two variables set the same, the later one wins: our own names stand last.
@@ -82,6 +84,7 @@ const VARIABLES: &[(&str, &str, Form)] = &[
     ("OCTOPROX_SECRET_FILE", "logins.secret_file", Form::Text),
     ("TOOL_GATEWAY_CALLBACK_URL", "logins.callback_url", Form::Text),
     ("GATEWAY_TOKEN", "auth.tokens", Form::Token),
+    ("OCTOPROX_ADMIN_TOKEN", "auth.tokens", Form::AdminToken),
     ("OTEL_EXPORTER_OTLP_ENDPOINT", "telemetry.otlp_endpoint", Form::Text),
     ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "telemetry.otlp_endpoint", Form::Text),
     ("OTEL_SERVICE_NAME", "telemetry.service_name", Form::Text),
@@ -106,7 +109,9 @@ pub fn lay(layers: &mut Layers, world: &World) -> Vec<Problem> {
             Ok(value) if form == Form::Folder && is_empty(layers.get(&path)) => {
                 layers.set(&path, Value::Array(vec![value]), &origin);
             }
-            Ok(value) if matches!(form, Form::Token | Form::Folder) => layers.push(&path, value, &origin),
+            Ok(value) if matches!(form, Form::Token | Form::AdminToken | Form::Folder) => {
+                layers.push(&path, value, &origin);
+            }
             Ok(value) => {
                 if form == Form::Addresses {
                     layers.remove(&path);
@@ -143,7 +148,9 @@ pub fn by_setting() -> BTreeMap<String, Vec<String>> {
 /// Secrets that only the environment has: a token that is kept as its hash, the secret that a newer one takes over from, and
 /// headers that the exporter of spans reads by itself.
 pub fn secrets(world: &World) -> Vec<String> {
-    let single = ["GATEWAY_TOKEN", "TOOL_GATEWAY_SECRET"].into_iter().filter_map(|name| world.variable(name));
+    let single = ["GATEWAY_TOKEN", "OCTOPROX_ADMIN_TOKEN", "TOOL_GATEWAY_SECRET"]
+        .into_iter()
+        .filter_map(|name| world.variable(name));
     let headers = ["OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"];
     let headers = headers.into_iter().filter_map(|name| world.variable(name)).flat_map(|all| all.split(','));
     let values =
@@ -177,11 +184,13 @@ fn value(form: Form, text: &str) -> Result<Value, (String, &'static str)> {
             Ok(text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(Value::from).collect())
         }
         Form::Addresses => addresses(text).map(Value::Object),
-        Form::Token if text.len() < 16 => Err((
+        Form::Token | Form::AdminToken if text.len() < 16 => Err((
             "a token must have at least 16 characters.".to_owned(),
             "Make one with `octoprox token new NAME`.",
         )),
         Form::Token => Ok(serde_json::json!({"name": "gateway", "sha256": octo_web::fingerprint(text)})),
+        Form::AdminToken => Ok(serde_json::json!(
+            {"name": "admin", "sha256": octo_web::fingerprint(text), "scopes": ["admin"]})),
     }
 }
 

@@ -1,47 +1,77 @@
-//! Settings that are followed while the hub runs: what changes about servers is told as a plan.
+//! Settings that are followed while the hub runs: read again, compared with those in force, and told as changes.
 
+use super::live::differing;
 use super::load::{Flags, Loaded, load};
-use super::plan::{Change, Servers, plan};
+use super::plan::{Change, plan};
 use super::problem::{Origin, Problem, Problems};
-use super::{Missing, World};
+use super::{Missing, Settings, World, binding};
 use octo_grants::folders::{Folders, Following};
 use std::path::PathBuf;
 
 /// What the files say by now.
 pub struct Reloaded {
-    pub servers: Servers,
+    pub settings: Settings,
+    /// What happens to servers.
     pub changes: Vec<Change>,
+    /// Other settings that a running hub takes on.
+    pub live: Vec<String>,
+    /// Those that wait for its next start.
+    pub waiting: Vec<String>,
     pub missing: Missing,
     /// New values that must not be shown.
     pub secrets: Vec<String>,
+    /// Why no listener may have these settings.
+    pub binding: Option<Problem>,
 }
 
-/// Follows the files that servers are read from until it is dropped.
+/// Reads the settings again, to compare them with those in force.
+pub struct Rereader {
+    world: World,
+    flags: Flags,
+    file: Option<PathBuf>,
+    /// What is known to be left alone.
+    unapproved: Vec<String>,
+    in_force: Settings,
+}
+
+impl Rereader {
+    /// `in_force` are the settings as they were read, before a listener has put its port there.
+    pub fn new(world: World, flags: Flags, loaded: &Loaded, in_force: Settings) -> Self {
+        Self { world, flags, file: loaded.file.clone(), unapproved: loaded.unapproved.clone(), in_force }
+    }
+
+    /// What has changed, or what is wrong. A file that needs approval is not taken on until a person has approved its new
+    /// content.
+    pub fn read(&self) -> Result<Reloaded, Problems> {
+        let loaded = load(&self.world, &self.flags)?;
+        let loaded = same_file(loaded, self.file.as_ref(), &self.unapproved)?;
+        let live = self.in_force.with_live(&loaded.settings);
+        Ok(Reloaded {
+            changes: plan(&self.in_force.servers, &loaded.settings.servers),
+            live: differing(&self.in_force, &live),
+            waiting: differing(&live, &loaded.settings),
+            secrets: crate::telemetry::secrets(&loaded),
+            binding: binding(&loaded.settings, &loaded.layers),
+            settings: loaded.settings,
+            missing: loaded.missing,
+        })
+    }
+
+    /// What was read is in force now, as far as a running hub can take it on.
+    pub fn applied(&mut self, reloaded: &Reloaded) {
+        self.in_force = self.in_force.with_live(&reloaded.settings);
+    }
+}
+
+/// Follows the files that settings are read from until it is dropped.
 pub struct Watched(#[expect(dead_code, reason = "it follows until it is dropped")] Following);
 
 impl Watched {
-    /// Calls back after each change: with a plan from what was there before, or with what is wrong; then everything stays as
-    /// it was. A file that needs approval is not taken on until a person has approved its new content. Needs a runtime.
-    pub fn start(
-        world: World,
-        flags: Flags,
-        loaded: &Loaded,
-        mut changed: impl FnMut(Result<Reloaded, Problems>) + Send + 'static,
-    ) -> Self {
-        let mut before = loaded.settings.servers.clone();
-        let (file, known) = (loaded.file.clone(), loaded.unapproved.clone());
+    /// Calls back after each change. Needs a runtime.
+    pub fn start(loaded: &Loaded, mut changed: impl FnMut() + Send + 'static) -> Self {
         let folders = Folders::new(loaded.followed.clone());
         let leaves = folders.read();
-        Self(folders.follow(leaves, move |_| {
-            let reloaded = load(&world, &flags).and_then(|loaded| same_file(loaded, file.as_ref(), &known));
-            changed(reloaded.map(|loaded| {
-                let servers = loaded.settings.servers.clone();
-                let changes = plan(&before, &servers);
-                before.clone_from(&servers);
-                let secrets = crate::telemetry::secrets(&loaded);
-                Reloaded { servers, changes, missing: loaded.missing, secrets }
-            }));
-        }))
+        Self(folders.follow(leaves, move |_| changed()))
     }
 }
 
@@ -67,6 +97,12 @@ mod tests {
 
     type Said = Result<Vec<Action>, String>;
 
+    fn actions(rereader: &mut Rereader) -> Said {
+        let reloaded = rereader.read().map_err(|problems| problems.to_string())?;
+        rereader.applied(&reloaded);
+        Ok(reloaded.changes.iter().map(|it| it.action).collect())
+    }
+
     #[tokio::test]
     async fn a_change_is_told_as_a_plan_and_a_broken_file_changes_nothing() {
         let home = tempfile::tempdir().unwrap();
@@ -78,10 +114,8 @@ mod tests {
         let world = World { folder: own.clone(), variables };
         let loaded = load(&world, &Flags::default()).unwrap();
         let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
-        let _watched = Watched::start(world, Flags::default(), &loaded, move |reloaded| {
-            let said = reloaded.map(|it| it.changes.iter().map(|it| it.action).collect::<Vec<_>>());
-            tell.send(said.map_err(|problems| problems.to_string())).unwrap();
-        });
+        let mut rereader = Rereader::new(world, Flags::default(), &loaded, loaded.settings.clone());
+        let _watched = Watched::start(&loaded, move || tell.send(actions(&mut rereader)).unwrap());
         let mut next = async |wanted: &dyn Fn(&Said) -> bool| {
             let seen = async { while !wanted(&told.recv().await.unwrap()) {} };
             tokio::time::timeout(Duration::from_secs(10), seen).await.expect("no change was told of");
@@ -112,10 +146,8 @@ mod tests {
         let loaded = load(&world, &Flags::default()).unwrap();
         assert_eq!(loaded.file.as_ref(), Some(&path));
         let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
-        let _watched = Watched::start(world.clone(), Flags::default(), &loaded, move |reloaded| {
-            let said = reloaded.map(|it| it.changes.iter().map(|it| it.action).collect::<Vec<_>>());
-            tell.send(said.map_err(|problems| problems.to_string())).unwrap();
-        });
+        let mut rereader = Rereader::new(world.clone(), Flags::default(), &loaded, loaded.settings.clone());
+        let _watched = Watched::start(&loaded, move || tell.send(actions(&mut rereader)).unwrap());
         let mut next = async |wanted: &dyn Fn(&Said) -> bool| {
             let seen = async { while !wanted(&told.recv().await.unwrap()) {} };
             tokio::time::timeout(Duration::from_secs(10), seen).await.expect("no change was told of");

@@ -32,6 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub struct Export {
     provider: SdkTracerProvider,
     redactor: Arc<Redactor>,
+    contents: bool,
 }
 
 impl Export {
@@ -57,7 +58,7 @@ impl Export {
             .build();
         let provider =
             SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource).build();
-        Ok(Some(Self { provider, redactor: Arc::clone(redactor) }))
+        Ok(Some(Self { provider, redactor: Arc::clone(redactor), contents: settings.trace_contents }))
     }
 
     /// What log setup needs in order to make spans.
@@ -67,7 +68,7 @@ impl Export {
 
     /// What the hub needs in order to fill them in.
     pub fn hub_tracer(&self) -> Arc<dyn Tracer> {
-        Arc::new(Traces::new(Arc::clone(&self.redactor)))
+        Arc::new(Traces::new(Arc::clone(&self.redactor), self.contents))
     }
 
     /// Sends what is left. It waits on a thread of its own, since the sending itself needs the runtime.

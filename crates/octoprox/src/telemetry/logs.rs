@@ -1,17 +1,18 @@
-//! Log lines: JSON for programs, short ones for people at the command line.
+//! Log lines: JSON for programs, readable ones for people at a terminal, warnings for people at the command line.
 
 use super::redact::Redactor;
 use super::writer::{Lines, Target};
 use crate::settings::Telemetry;
 use opentelemetry_sdk::trace::SdkTracer;
 use std::fs::File;
-use std::io;
-use std::path::Path;
-use std::sync::{Arc, Mutex};
-use tracing_subscriber::filter::{LevelFilter, Targets};
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use tracing::Metadata;
+use tracing_subscriber::filter::{FilterExt, LevelFilter, Targets, filter_fn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{Layer, Registry, fmt};
+use tracing_subscriber::{Layer, Registry, fmt, reload};
 
 /// The target of the hub's one span per call; nothing else is exported.
 const CALLS: &str = "octoprox::call";
@@ -28,6 +29,32 @@ pub enum Talk {
 }
 
 type Layered = Box<dyn Layer<Registry> + Send + Sync>;
+type Level = reload::Handle<Targets, Registry>;
+
+/// What can be changed about logs while they are written.
+#[derive(Default)]
+pub struct Logs {
+    levels: Vec<Level>,
+    file: Option<(PathBuf, Arc<Mutex<File>>)>,
+}
+
+impl Logs {
+    /// Logs this much from now on.
+    pub fn set_level(&self, level: &str) {
+        for handle in &self.levels {
+            // It fails only when the logs are gone.
+            let _ = handle.reload(targets(level));
+        }
+    }
+
+    /// Goes on in the file that has the name of the log by now: another program may have moved the old one away.
+    pub fn reopen(&self) -> io::Result<()> {
+        let Some((path, file)) = &self.file else { return Ok(()) };
+        let fresh = open(path)?;
+        *file.lock().unwrap_or_else(PoisonError::into_inner) = fresh;
+        Ok(())
+    }
+}
 
 /// Starts logging, once for the process. A second start is ignored, which is what tests want.
 pub fn start(
@@ -35,17 +62,25 @@ pub fn start(
     settings: &Telemetry,
     redactor: &Arc<Redactor>,
     tracer: Option<SdkTracer>,
-) -> io::Result<()> {
+) -> io::Result<Logs> {
+    let mut logs = Logs::default();
     let lines = |target| Lines { target, redactor: Arc::clone(redactor) };
     let mut layers: Vec<Layered> = Vec::new();
     match talk {
-        Talk::Server => layers.push(json(lines(Target::Stdout), settings)),
-        Talk::Stdio => layers.push(json(lines(Target::Stderr), settings)),
+        Talk::Server if io::stdout().is_terminal() => {
+            layers.push(readable(lines(Target::Stdout), settings, &mut logs));
+        }
+        Talk::Stdio if io::stderr().is_terminal() => {
+            layers.push(readable(lines(Target::Stderr), settings, &mut logs));
+        }
+        Talk::Server => layers.push(json(lines(Target::Stdout), settings, &mut logs)),
+        Talk::Stdio => layers.push(json(lines(Target::Stderr), settings, &mut logs)),
         Talk::Person => layers.push(plain(lines(Target::Stderr))),
     }
     if let Some(path) = settings.log_file.as_deref().filter(|_| talk != Talk::Person) {
         let file = Arc::new(Mutex::new(open(path)?));
-        layers.push(json(lines(Target::File(file)), settings));
+        layers.push(json(lines(Target::File(Arc::clone(&file))), settings, &mut logs));
+        logs.file = Some((path.to_owned(), file));
     }
     if let Some(tracer) = tracer {
         let spans = tracing_opentelemetry::layer()
@@ -57,15 +92,31 @@ pub fn start(
         layers.push(spans.with_filter(Targets::new().with_target(CALLS, LevelFilter::INFO)).boxed());
     }
     let _ = tracing_subscriber::registry().with(layers).try_init();
-    Ok(())
+    Ok(logs)
 }
 
 /// Spans stay out of log lines: they carry arguments.
-fn json(lines: Lines, settings: &Telemetry) -> Layered {
-    let level = settings
-        .log_level
-        .parse::<Targets>()
-        .unwrap_or_else(|_| Targets::new().with_default(LevelFilter::INFO));
+fn is_event(about: &Metadata<'_>) -> bool {
+    about.is_event()
+}
+
+/// For a person who watches.
+fn readable(lines: Lines, settings: &Telemetry, logs: &mut Logs) -> Layered {
+    let (level, handle) = reload::Layer::new(targets(&settings.log_level));
+    logs.levels.push(handle);
+    fmt::layer()
+        .compact()
+        .with_timer(fmt::time::SystemTime)
+        .with_target(false)
+        .with_ansi(false)
+        .with_writer(lines)
+        .with_filter(level.and(filter_fn(is_event)))
+        .boxed()
+}
+
+fn json(lines: Lines, settings: &Telemetry, logs: &mut Logs) -> Layered {
+    let (level, handle) = reload::Layer::new(targets(&settings.log_level));
+    logs.levels.push(handle);
     fmt::layer()
         .json()
         .flatten_event(true)
@@ -76,15 +127,30 @@ fn json(lines: Lines, settings: &Telemetry) -> Layered {
         .boxed()
 }
 
+/// How much is logged of what. Below `info` a level is about this product: libraries say more than anybody wants, unless they
+/// are named.
+fn targets(level: &str) -> Targets {
+    const OWN: [&str; 6] = ["calls", "octo", "tools_", "servers", "trust", "upstream"];
+    let Ok(wanted) = level.parse::<Targets>() else { return Targets::new().with_default(LevelFilter::INFO) };
+    let general = wanted.default_level().unwrap_or(LevelFilter::OFF);
+    let own = OWN.map(|target| (target.to_owned(), general));
+    let named = wanted.iter().map(|(target, level)| (target.to_owned(), level));
+    Targets::new().with_targets(own.into_iter().chain(named)).with_default(general.min(LevelFilter::INFO))
+}
+
 /// Commands say themselves which servers are missing, where it matters.
 fn plain(lines: Lines) -> Layered {
-    let level = Targets::new().with_default(LevelFilter::WARN).with_target("upstream", LevelFilter::ERROR);
+    let level = Targets::new()
+        .with_default(LevelFilter::WARN)
+        .with_target("upstream", LevelFilter::ERROR)
+        // A command tells itself why its call failed.
+        .with_target("octo_hub::telemetry", LevelFilter::ERROR);
     fmt::layer()
         .without_time()
         .with_target(false)
         .with_ansi(false)
         .with_writer(lines)
-        .with_filter(level)
+        .with_filter(level.and(filter_fn(is_event)))
         .boxed()
 }
 
@@ -95,4 +161,30 @@ fn open(path: &Path) -> io::Result<File> {
         std::fs::create_dir_all(folder)?;
     }
     std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tracing::Level;
+
+    #[test]
+    fn below_info_libraries_are_named_or_silent() {
+        for (setting, target, level, logged) in [
+            ("debug", "octo_hub::call", Level::DEBUG, true),
+            ("debug", "tools_web", Level::DEBUG, true),
+            ("debug", "upstream", Level::DEBUG, true),
+            ("debug", "globset", Level::DEBUG, false),
+            ("trace", "html5ever::tokenizer", Level::TRACE, false),
+            ("debug", "globset", Level::INFO, true),
+            ("debug,globset=debug", "globset", Level::DEBUG, true),
+            ("info,octo_hub=debug", "octo_hub::call", Level::DEBUG, true),
+            ("info,octo_hub=debug", "octo_web", Level::DEBUG, false),
+            ("warn", "hyper", Level::INFO, false),
+            ("octo_hub=debug", "octo_web", Level::ERROR, false),
+            ("nonsense=nonsense", "octo_web", Level::INFO, true),
+        ] {
+            assert_eq!(targets(setting).would_enable(target, &level), logged, "{setting} {target} {level}");
+        }
+    }
 }

@@ -1,47 +1,35 @@
 //! The hub's span per call, joined with the traces of others.
 
+use super::contents::{EXCERPT, shown};
 use super::redact::Redactor;
-use octo_hub::{Request, Tracer};
+use octo_hub::{Item, Request, Tracer};
 use octo_model::{Json, Members, ToolError};
 use opentelemetry::propagation::TextMapPropagator;
 use opentelemetry::trace::TraceContextExt;
 use opentelemetry_sdk::propagation::TraceContextPropagator;
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 
-/// How much of arguments and results a span carries.
-const EXCERPT: usize = 4 << 10;
 const PARENT: &str = "traceparent";
-/// The argument with which a login is finished.
-const ANSWER: &str = "answer";
 
 /// Fills in what only an exporter needs.
 pub struct Traces {
     redactor: Arc<Redactor>,
+    /// Whether spans carry arguments and results.
+    contents: bool,
     context: TraceContextPropagator,
 }
 
 impl Traces {
-    pub fn new(redactor: Arc<Redactor>) -> Self {
-        Self { redactor, context: TraceContextPropagator::new() }
+    pub fn new(redactor: Arc<Redactor>, contents: bool) -> Self {
+        Self { redactor, contents, context: TraceContextPropagator::new() }
     }
 
     fn record(&self, span: &Span, field: &'static str, text: &str) {
         span.record(field, self.redactor.excerpt(text, EXCERPT).as_str());
-    }
-}
-
-/// What a person answers to a login is a secret that nobody can know beforehand.
-fn without_answers(arguments: &Json) -> Cow<'_, Json> {
-    match arguments.members() {
-        Ok(mut members) if members.get(ANSWER).is_some() => {
-            members.set(ANSWER, "***");
-            Cow::Owned(members.to_json())
-        }
-        _ => Cow::Borrowed(arguments),
     }
 }
 
@@ -54,8 +42,8 @@ impl Tracer for Traces {
                 let _ = span.set_parent(context);
             }
         }
-        if let Some(arguments) = request.op.params.get("arguments") {
-            self.record(span, "tool.parameters", without_answers(arguments).as_str());
+        if let Some(arguments) = request.op.params.get("arguments").filter(|_| self.contents) {
+            span.record("tool.parameters", shown(&self.redactor, arguments).as_str());
         }
     }
 
@@ -65,19 +53,30 @@ impl Tracer for Traces {
         carrier.remove(PARENT)
     }
 
-    fn end(&self, span: &Span, outcome: &Result<Members, ToolError>) {
-        match outcome {
-            Ok(result) => {
-                self.record(span, "output.value", &said(result));
-                if result.is_true("isError") {
-                    span.record("error.type", "tool_error");
-                    span.record("otel.status_code", "ERROR");
-                }
-            }
-            Err(error) => {
-                self.record(span, "output.value", &error.text());
-                span.record("error.type", error.kind.as_str());
-                span.record("otel.status_code", "ERROR");
+    fn end(&self, span: &Span, item: Option<&Item>, took: Duration, outcome: &Result<Members, ToolError>) {
+        let error = match outcome {
+            Ok(result) if result.is_true("isError") => Some("tool_error"),
+            Ok(_) => None,
+            Err(error) => Some(error.kind.as_str()),
+        };
+        if let Some(item) = item {
+            span.record("tool.server_name", item.source.name());
+        }
+        span.record("tool.success", error.is_none());
+        span.record("tool.duration_ms", took.as_secs_f64() * 1e3);
+        span.record("otel.status_code", if error.is_some() { "ERROR" } else { "OK" });
+        if let Some(kind) = error {
+            span.record("error.type", kind);
+            span.record("tool.error", kind);
+        }
+        if self.contents {
+            let text = match outcome {
+                Ok(result) => said(result),
+                Err(error) => error.text(),
+            };
+            self.record(span, "output.value", &text);
+            if error.is_some() {
+                self.record(span, "tool.error", &text);
             }
         }
     }

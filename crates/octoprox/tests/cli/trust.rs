@@ -36,13 +36,18 @@ const ARGUMENTS: &[(&str, &[&str])] = &[
     ("flow show", &["0"]),
     ("flow schema", &[]),
     ("config check", &[]),
+    ("config reload", &[]),
     ("config schema", &[]),
     ("config show", &[]),
     ("trust", &["--dry-run"]),
     ("doctor", &[]),
     ("audit tail", &[]),
     ("audit verify", &[]),
+    ("audit export", &[]),
+    ("audit prune", &["--keep-records", "1"]),
     ("token new", &["me"]),
+    ("token list", &[]),
+    ("token revoke", &["me"]),
     ("completions", &["bash"]),
 ];
 

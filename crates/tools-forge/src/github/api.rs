@@ -241,9 +241,7 @@ impl Errand<'_> {
                 wait.as_secs()
             )
         };
-        ToolError::unavailable(format!("GitHub's limit of requests is reached{at}."))
-            .hint(hint)
-            .retry_after(wait)
+        ToolError::rate_limited(format!("GitHub's limit of requests is reached{at}."), wait).hint(hint)
     }
 }
 

@@ -57,10 +57,10 @@ impl Meteo<'_> {
                     .hint(LATER)
                     .detail(error))
             }
-            (StatusCode::TOO_MANY_REQUESTS, _) => {
-                Err(ToolError::unavailable("The weather service allows no more requests at this moment.")
-                    .hint("Wait a minute, then try again."))
-            }
+            (StatusCode::TOO_MANY_REQUESTS, _) => Err(answer.rate_limited(
+                "The weather service allows no more requests at this moment.",
+                Duration::from_secs(60),
+            )),
             (status, body) => {
                 let reason = body.ok().and_then(|body| Some(body.get("reason")?.as_str()?.to_owned()));
                 let error = ToolError::unavailable(format!(

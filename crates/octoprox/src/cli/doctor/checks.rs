@@ -8,12 +8,16 @@ use crate::settings::{Loaded, Sandbox, Settings, WORKSPACE_REMEDY, WorkspaceChoi
 use crate::toolboxes;
 use Verdict::{Fail, Warn};
 use octo_grants::SearchPath;
+use octo_store::StoreError;
 use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::Stdio;
+use std::time::Duration;
 
+/// Longest that the database is looked through for damage.
+const DATABASE_TIMEOUT: Duration = Duration::from_secs(10);
 const BROWSERS: [&str; 5] =
     ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome"];
 
@@ -25,9 +29,13 @@ pub fn machine(settings: &Settings, choice: &WorkspaceChoice, world: &World) -> 
         chromium(settings, world),
         bubblewrap(settings, world),
         state_folder(settings),
-        port(settings),
+        port("port", "listen", &settings.listen.host, settings.listen.port),
     ];
-    found.into_iter().chain(user()).chain(clients(world)).collect()
+    let admin = settings
+        .admin
+        .enabled
+        .then(|| port("admin port", "admin", &settings.admin.host, settings.admin.port));
+    found.into_iter().chain(database(settings)).chain(admin).chain(user()).chain(clients(world)).collect()
 }
 
 fn workspace(settings: &Settings, choice: &WorkspaceChoice) -> Finding {
@@ -169,7 +177,7 @@ fn state_folder(settings: &Settings) -> Finding {
     match mode {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let above = folder.ancestors().find(|above| above.is_dir());
-            match above.is_some_and(writable) {
+            match above.is_some_and(can_hold_folders) {
                 true => Finding::ok(NAME, format!("{shown} is made when it is first needed")),
                 false => Finding::bad(
                     Fail,
@@ -198,7 +206,31 @@ fn state_folder(settings: &Settings) -> Finding {
             format!("{shown} can be opened by others (mode {mode:o})"),
             format!("chmod 700 {shown}"),
         ),
-        Ok(_) => Finding::ok(NAME, format!("{shown} is yours alone")),
+        Ok(_) => match octo_store::check_disk(folder) {
+            Ok(free) => {
+                let free = free >> 20;
+                Finding::ok(NAME, format!("{shown} is yours alone; {free} MiB are free"))
+            }
+            Err(error) => Finding::bad(Fail, NAME, format!("{shown}: {error}"), error.hint()),
+        },
+    }
+}
+
+/// Whether a folder can be made in another. Some file systems say yes and mean no, so it is tried.
+fn can_hold_folders(above: &Path) -> bool {
+    let tried = above.join(format!(".octoprox-doctor-{}", std::process::id()));
+    let made = std::fs::create_dir(&tried).is_ok();
+    let _ = std::fs::remove_dir(&tried);
+    made
+}
+
+/// The audit and what is kept beside it.
+fn database(settings: &Settings) -> Option<Finding> {
+    const NAME: &str = "database";
+    match octo_store::check_database(settings.state_dir.as_deref()?, DATABASE_TIMEOUT) {
+        Ok(()) => Some(Finding::ok(NAME, "no damage was found")),
+        Err(StoreError::Missing { .. }) => None,
+        Err(error) => Some(Finding::bad(Fail, NAME, error.to_string(), error.hint())),
     }
 }
 
@@ -206,24 +238,28 @@ fn is_own(folder: &Path) -> bool {
     folder.metadata().is_ok_and(|about| about.uid() == rustix::process::geteuid().as_raw())
 }
 
-fn port(settings: &Settings) -> Finding {
-    let (host, port) = (&settings.listen.host, settings.listen.port);
-    let Some(address) = listen_address(&settings.listen.host) else {
-        return Finding::bad(Fail, "port", format!("`{host}` is not an address"), "Mend listen.host.");
+fn port(name: &str, section: &str, host: &str, port: u16) -> Finding {
+    let Some(address) = listen_address(host) else {
+        return Finding::bad(
+            Fail,
+            name,
+            format!("`{host}` is not an address"),
+            format!("Mend {section}.host."),
+        );
     };
     match TcpListener::bind((address, port)) {
-        Ok(_) => Finding::ok("port", format!("{port} on {address} is free")),
+        Ok(_) => Finding::ok(name, format!("{port} on {address} is free")),
         Err(error) if error.kind() == ErrorKind::AddrInUse => Finding::bad(
             Warn,
-            "port",
+            name,
             format!("{port} on {address} is in use, perhaps by octoprox itself"),
             format!(
-                "See http://{address}:{port}/health, or choose another with listen.port. Clients that start octoprox themselves need no port."
+                "See http://{address}:{port}/health, or choose another with {section}.port. Clients that start octoprox themselves need no port."
             ),
         ),
         Err(error) => {
-            let next = "Choose another with listen.host and listen.port.";
-            Finding::bad(Warn, "port", format!("{port} on {address} cannot be used: {error}"), next)
+            let next = format!("Choose another with {section}.host and {section}.port.");
+            Finding::bad(Warn, name, format!("{port} on {address} cannot be used: {error}"), next)
         }
     }
 }

@@ -72,7 +72,7 @@ impl Add {
                 if there { "remove it first, or choose another name." } else { "add these lines yourself:" };
             let failure = Target::by_hand(&target.path, &why, what);
             if !there {
-                let _ = failure.tell();
+                let _ = failure.tell(self.json);
                 out::data(&edit::to_paste(&self.name, &server))?;
                 return Err(Failure::silent(1));
             }

@@ -59,6 +59,9 @@ impl Trial {
         let loaded = settings(flags)?;
         let standing = lines(&loaded, &World::real());
         let chosen = self.chosen(&standing)?;
+        if chosen.is_empty() && self.json {
+            return Ok(out::data(&json!({"servers": []}).to_string())?);
+        }
         if chosen.is_empty() {
             out::talk("There are no servers to try. `octoprox servers list` shows what there is.");
             return Ok(());

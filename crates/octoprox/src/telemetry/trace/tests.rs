@@ -37,18 +37,27 @@ fn request(arguments: &str, trace: Option<&str>) -> Request {
 
 /// One call as the hub traces it, and what was passed on to its target.
 fn traced(request: &Request, outcome: &Result<Members, ToolError>) -> (SpanData, Option<String>) {
+    traced_with(true, request, outcome)
+}
+
+fn traced_with(
+    contents: bool,
+    request: &Request,
+    outcome: &Result<Members, ToolError>,
+) -> (SpanData, Option<String>) {
     let kept = Kept::default();
     let provider = SdkTracerProvider::builder().with_simple_exporter(kept.clone()).build();
     let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("test"));
     let passed = tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
-        let traces = Traces::new(Arc::new(Redactor::new(["canary-5150".to_owned()])));
+        let traces = Traces::new(Arc::new(Redactor::new(["canary-5150".to_owned()])), contents);
         let span = tracing::info_span!(
             target: "octoprox::call", "call", otel.status_code = tracing::field::Empty,
+            tool.success = tracing::field::Empty, tool.duration_ms = tracing::field::Empty, tool.error = tracing::field::Empty,
             tool.parameters = tracing::field::Empty, output.value = tracing::field::Empty, error.type = tracing::field::Empty,
         );
         traces.begin(&span, request);
         let passed = traces.parent_for_target(&span);
-        traces.end(&span, outcome);
+        traces.end(&span, None, Duration::from_millis(7), outcome);
         passed
     });
     let span = kept.0.lock().unwrap().remove(0);
@@ -84,6 +93,21 @@ fn failures_are_marked() {
             (kind, said)
         );
         assert!(matches!(span.status, Status::Error { .. }));
+    }
+}
+
+#[test]
+fn without_contents_a_span_tells_only_how_it_went() {
+    let result = Members::parse(r#"{"structuredContent":{"iso":"x"},"content":[]}"#).unwrap();
+    let refused = ToolError::denied("The file /home/ann/secret.txt is not for you.");
+    for (outcome, success, error) in [(Ok(result), "true", ""), (Err(refused), "false", "denied")] {
+        let (span, _) = traced_with(false, &request(r#"{"zone":"UTC"}"#, None), &outcome);
+        assert_eq!(attribute(&span, "tool.success"), success);
+        assert_eq!(attribute(&span, "tool.error"), error);
+        assert_eq!(attribute(&span, "tool.duration_ms"), "7");
+        assert_eq!(span.status == Status::Ok, success == "true");
+        assert!(!format!("{:?}", span.attributes).contains("UTC"));
+        assert!(!format!("{:?} {:?}", span.attributes, span.status).contains("secret.txt"));
     }
 }
 

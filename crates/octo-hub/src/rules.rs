@@ -1,0 +1,47 @@
+//! What the settings decide about calls: policy, limits, cache and deadline, put in force as one.
+
+use crate::cache::{Answers, CacheRule};
+use crate::policy::{Policy, PolicySettings};
+use crate::quota::{LimitRule, Limits};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Rules as the settings write them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RuleSettings {
+    pub policy: PolicySettings,
+    pub limits: Vec<LimitRule>,
+    pub cache: Vec<CacheRule>,
+    /// Longest that a call may take.
+    pub timeout: Duration,
+}
+
+/// Rules with their patterns compiled.
+pub struct Rules {
+    pub settings: RuleSettings,
+    pub policy: Policy,
+    pub limits: Limits,
+    pub answers: Arc<Answers>,
+}
+
+impl Rules {
+    /// What was used up of a limit that stays is still used up, and answers are kept as long as the rules about them stay.
+    pub fn new(settings: RuleSettings, before: Option<&Self>) -> Result<Self, globset::Error> {
+        let answers = match before {
+            Some(before) if before.settings.cache == settings.cache => Arc::clone(&before.answers),
+            before => Arc::new(Answers::new(&settings.cache, before.map(|it| &*it.answers))?),
+        };
+        Ok(Self {
+            policy: Policy::new(&settings.policy)?,
+            limits: Limits::new(&settings.limits, before.map(|it| &it.limits))?,
+            answers,
+            settings,
+        })
+    }
+
+    /// How long a call may take when its caller asks for this.
+    pub fn timeout(&self, wanted: Option<Duration>) -> Duration {
+        let longest = self.settings.timeout;
+        wanted.map_or(longest, |wanted| wanted.min(longest))
+    }
+}

@@ -1,0 +1,91 @@
+//! Whether calls can be recorded: room on the disk, a directory that can be written, a database that can be read.
+
+use crate::{Store, StoreError, private, schema};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Bytes that have to be free: a log of the database may grow to more at once.
+const MIN_FREE: u64 = 8 << 20;
+/// What is written to find out whether that is possible.
+const SAMPLE: [u8; 4_096] = [0; 4_096];
+/// Instructions of SQLite between two looks at the clock.
+const STEPS: std::ffi::c_int = 100_000;
+
+/// Writes to the directory and takes it back; the bytes that are free there.
+pub fn check_disk(dir: &Path) -> Result<u64, StoreError> {
+    let about = rustix::fs::statvfs(dir).map_err(|error| StoreError::file(dir)(error.into()))?;
+    let free = about.f_bavail.saturating_mul(about.f_frsize);
+    if free < MIN_FREE {
+        return Err(StoreError::Full { path: dir.to_owned(), free });
+    }
+    let path = dir.join(format!(".probe-{}-{:?}", std::process::id(), std::thread::current().id()));
+    let _ = std::fs::remove_file(&path);
+    let written = private::create(&path).and_then(|mut file| std::io::Write::write_all(&mut file, &SAMPLE));
+    let _ = std::fs::remove_file(&path);
+    written.map_err(StoreError::file(dir))?;
+    Ok(free)
+}
+
+/// Looks through the database for damage. A large one may take longer than `limit`; then nothing was found so far.
+pub fn check_database(dir: &Path, limit: Duration) -> Result<(), StoreError> {
+    let mut conn = schema::read(dir)?;
+    let deadline = Instant::now() + limit;
+    conn.progress_handler(STEPS, Some(move || Instant::now() > deadline))?;
+    let found: Result<String, rusqlite::Error> =
+        conn.query_row("PRAGMA quick_check(1)", (), |row| row.get(0));
+    match found {
+        Ok(word) if word == "ok" => Ok(()),
+        Ok(why) => Err(StoreError::Damaged { path: schema::file(dir), why }),
+        Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::OperationInterrupted) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl Store {
+    /// Whether records go where the next start finds them, and whether there is room for more.
+    pub fn check(&self) -> Result<u64, StoreError> {
+        let path = schema::file(&self.dir);
+        if identity(&path) != self.identity {
+            return Err(StoreError::Moved { path });
+        }
+        self.reader()?.head()?;
+        check_disk(&self.dir)
+    }
+}
+
+/// What tells a file from another that has taken its name.
+pub(crate) fn identity(path: &Path) -> Option<(u64, u64)> {
+    std::fs::metadata(path).map(|about| (about.dev(), about.ino())).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+
+    #[tokio::test]
+    async fn a_store_that_is_gone_or_damaged_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path().join("state");
+        let store = Store::open(&dir, Options::default()).unwrap();
+        assert!(store.check().unwrap() > 0);
+        assert!(check_database(&dir, Duration::from_secs(5)).is_ok());
+        assert_eq!(
+            std::fs::read_dir(&dir)
+                .unwrap()
+                .filter(|it| { it.as_ref().unwrap().file_name().to_string_lossy().starts_with(".probe") })
+                .count(),
+            0
+        );
+        std::fs::remove_dir_all(&dir).unwrap();
+        assert!(matches!(store.check(), Err(StoreError::Moved { .. })));
+        drop(store);
+        let _ = std::fs::remove_dir_all(&dir);
+        drop(Store::open(&dir, Options::default()).unwrap());
+        std::fs::write(dir.join("octoprox.db"), [7; 8_192]).unwrap();
+        assert!(check_database(&dir, Duration::from_secs(5)).is_err());
+        assert!(check_disk(Path::new("/proc/nope")).is_err());
+        assert!(check_disk(Path::new("/proc")).is_err());
+    }
+}

@@ -1,0 +1,64 @@
+//! What ends a request, and the stream that answers it, when its token is taken away.
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use http_body::{Body as _, Frame, SizeHint};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+
+pub struct Revocation {
+    token: CancellationToken,
+    /// Made only for what has to wait.
+    waiting: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
+}
+
+impl Revocation {
+    pub fn new(token: CancellationToken) -> Self {
+        Self { token, waiting: None }
+    }
+
+    /// Ready once the token is taken away.
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let waiting = self.waiting.get_or_insert_with(|| Box::pin(self.token.clone().cancelled_owned()));
+        waiting.as_mut().poll(cx)
+    }
+
+    /// A response that is still being written ends with the token; one that is there as a whole stays as it is.
+    pub fn bound(self, response: Response) -> Response {
+        if response.body().size_hint().exact().is_some() {
+            return response;
+        }
+        response.map(|inner| Body::new(Revocable { inner, revocation: self }))
+    }
+}
+
+struct Revocable {
+    inner: Body,
+    revocation: Revocation,
+}
+
+impl http_body::Body for Revocable {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if self.revocation.poll(cx).is_ready() {
+            self.inner = Body::empty();
+            return Poll::Ready(None);
+        }
+        Pin::new(&mut self.inner).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}

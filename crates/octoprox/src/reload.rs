@@ -1,0 +1,187 @@
+//! Changed settings, put in force while the hub runs: when a file changes, on SIGHUP, and for `octoprox config reload`.
+
+use crate::assemble::{Assembly, bad_pattern, profiles, rules};
+use crate::cli::{Failure, Session};
+use crate::gateway::Gateway;
+use crate::pruner::Pruner;
+use crate::running::HubFile;
+use crate::settings::{Action, Flags, Reloaded, Rereader, Settings, Watched, World};
+use crate::telemetry::{Contents, Logs, Redactor};
+use octo_hub::Hub;
+use octo_mcp::Mcp;
+use octo_web::Tokens;
+use serde::{Deserialize, Serialize};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::signal::unix::Signal;
+
+/// What a reload has done. Names settings and servers, never values.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReloadReport {
+    /// Settings that are in force now.
+    pub applied: Vec<String>,
+    /// Settings that differ from those in force until the hub is started again.
+    pub needs_restart: Vec<String>,
+    /// Servers that were connected, dropped or swapped, and why.
+    pub servers: Vec<String>,
+    /// What the operator should know.
+    #[serde(default)]
+    pub warnings: Vec<String>,
+    /// Why nothing was changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// Who may come in, where somebody listens.
+pub struct Doorkeeper {
+    pub tokens: Tokens,
+    pub mcp: Arc<Mcp>,
+}
+
+/// Puts changed settings in force, one reload after the other.
+pub struct Reloader {
+    rereader: Mutex<Rereader>,
+    hub: Arc<Hub>,
+    gateway: Gateway,
+    redactor: Arc<Redactor>,
+    logs: Arc<Logs>,
+    contents: Arc<Contents>,
+    pruner: Pruner,
+    door: Option<Doorkeeper>,
+    /// Where reports go.
+    file: Option<HubFile>,
+}
+
+/// Follows the settings until it is dropped.
+pub struct Followed {
+    _watched: Watched,
+    _hangups: tokio::task::JoinHandle<()>,
+}
+
+impl Reloader {
+    /// `in_force` are the settings as they were read. Needs a runtime.
+    pub fn new(
+        session: &Session,
+        assembly: &Assembly,
+        flags: Flags,
+        in_force: Settings,
+        door: Option<Doorkeeper>,
+    ) -> Arc<Self> {
+        let file = session.loaded.settings.state_dir.as_deref().filter(|_| door.is_some());
+        let file = file.and_then(|state| {
+            HubFile::create(state)
+                .inspect_err(
+                    |error| tracing::warn!(%error, "`octoprox config reload` will not find this hub"),
+                )
+                .ok()
+        });
+        assembly.gateway.note(&in_force.servers);
+        let pruner = Pruner::default();
+        pruner.keep(in_force.audit.retention());
+        if let Some(state) = session.loaded.settings.state_dir.clone() {
+            tokio::spawn(pruner.clone().run(state));
+        }
+        Arc::new(Self {
+            rereader: Mutex::new(Rereader::new(World::real(), flags, &session.loaded, in_force)),
+            hub: Arc::clone(&assembly.hub),
+            gateway: assembly.gateway.clone(),
+            redactor: Arc::clone(&session.redactor),
+            logs: Arc::clone(&session.logs),
+            contents: Arc::clone(&assembly.contents),
+            pruner,
+            door,
+            file,
+        })
+    }
+
+    /// Reloads whenever a file changes, and for each signal. Needs a runtime.
+    pub fn follow(self: Arc<Self>, session: &Session, mut hangups: Signal) -> Followed {
+        let reloader = Arc::clone(&self);
+        let watched = Watched::start(&session.loaded, move || drop(reloader.reload()));
+        let hangups = tokio::spawn(async move {
+            while hangups.recv().await.is_some() {
+                let reloader = Arc::clone(&self);
+                let _ = tokio::task::spawn_blocking(move || {
+                    if let Err(error) = reloader.logs.reopen() {
+                        tracing::error!(%error, "the log file cannot be opened again");
+                    }
+                    reloader.reload()
+                })
+                .await;
+            }
+        });
+        Followed { _watched: watched, _hangups: hangups }
+    }
+
+    /// Reads the settings again and puts in force what has changed, or nothing when something is wrong. Needs a runtime.
+    pub fn reload(&self) -> ReloadReport {
+        let mut rereader = self.rereader.lock().unwrap_or_else(PoisonError::into_inner);
+        let report = match self.apply(&mut rereader) {
+            Ok(report) => report,
+            Err(error) => {
+                let error = self.redactor.redact(error.text()).into_owned();
+                tracing::error!(target: "servers", error, "the settings are wrong, and everything stays as it was");
+                ReloadReport { error: Some(error), ..ReloadReport::default() }
+            }
+        };
+        if let Some(file) = &self.file
+            && let Err(error) = file.report(&report)
+        {
+            tracing::warn!(%error, "what was reloaded cannot be noted for `octoprox config reload`");
+        }
+        report
+    }
+
+    fn apply(&self, rereader: &mut Rereader) -> Result<ReloadReport, Failure> {
+        let reloaded = rereader.read()?;
+        self.redactor.learn(reloaded.secrets.iter().cloned());
+        let settings = &reloaded.settings;
+        let tokens = Tokens::new(&settings.auth.tokens)
+            .map_err(|error| Failure::invalid(format!("auth.tokens: {error}")))?;
+        let profiles = profiles(settings)?;
+        // A caller who is let in only now meets the rules of now.
+        self.hub.apply(rules(settings), profiles).map_err(|error| bad_pattern(&error))?;
+        if let Some(door) = &self.door {
+            door.tokens.replace(&tokens);
+            if door.tokens.are_required() {
+                door.mcp.keep_lists_private();
+            }
+        }
+        self.contents.follow(settings);
+        self.pruner.keep(settings.audit.retention());
+        self.logs.set_level(&settings.telemetry.log_level);
+        self.gateway.apply(&reloaded);
+        rereader.applied(&reloaded);
+        for setting in &reloaded.live {
+            tracing::info!(setting, "a changed setting is in force");
+        }
+        for setting in &reloaded.waiting {
+            tracing::warn!(setting, "a changed setting needs a restart of the hub");
+        }
+        let warnings = self.warnings(&reloaded);
+        for warning in &warnings {
+            tracing::warn!("{warning}");
+        }
+        Ok(ReloadReport { warnings, ..report(reloaded) })
+    }
+
+    /// A hub whose last token is gone stays closed, and may not be able to start again.
+    fn warnings(&self, reloaded: &Reloaded) -> Vec<String> {
+        let Some(door) = &self.door else { return Vec::new() };
+        let closed = reloaded.settings.auth.tokens.is_empty() && door.tokens.are_required();
+        let closed = closed
+            .then(|| "There is no token left, so nobody is let in until the hub is restarted.".to_owned());
+        let unfit = reloaded.binding.as_ref().map(|problem| format!("The hub would not start: {problem}"));
+        closed.into_iter().chain(unfit).collect()
+    }
+}
+
+fn report(reloaded: Reloaded) -> ReloadReport {
+    let changed = reloaded.changes.iter().filter(|change| change.action != Action::Unchanged);
+    let servers = changed.map(|change| format!("{} {}: {}", change.action, change.server, change.why));
+    ReloadReport {
+        servers: servers.collect(),
+        applied: reloaded.live,
+        needs_restart: reloaded.waiting,
+        ..ReloadReport::default()
+    }
+}

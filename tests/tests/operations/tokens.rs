@@ -1,0 +1,104 @@
+//! Tokens with scopes and an end, listed and revoked from the command line.
+
+use super::{ANN, BOSS, ann, ask, boss, call, rewrite};
+use anyhow::{Context, Result};
+use octo_tests::eventually;
+use octo_tests::hub::{Home, Server};
+use serde_json::{Value, json};
+
+#[tokio::test]
+async fn a_revoked_token_is_refused_at_once_and_the_rest_of_the_file_stays() -> Result<()> {
+    let home = Home::new(&json!({}))?;
+    let config = home.folder.path().join("octoprox.yaml");
+    let lines = |name: &str, token: &Value| {
+        format!("    - name: {name} # of {name}\n      sha256: {}\n", token["sha256"].as_str().unwrap())
+    };
+    let text = format!(
+        "# ours\nworkspace: workspace\nadmin: {{port: 0}}\nauth:\n  tokens:\n{}{}      scopes: [admin]\n",
+        lines("ann", &ann()),
+        lines("boss", &boss())
+    );
+    std::fs::write(&config, &text)?;
+    let hub = home.serve().await?;
+    let tools = format!("{}/tools", hub.base);
+    assert_eq!(ask(&tools, ANN).await?.status, 200);
+    let (code, out, err) = home.run(&["token", "list", "--json"]).await?;
+    assert_eq!(code, 0, "{err}");
+    let listed: Value = serde_json::from_str(&out)?;
+    assert_eq!(listed["tokens"][1]["name"], "boss");
+    assert_eq!(listed["tokens"][1]["scopes"], json!(["admin"]));
+    assert!(!out.contains(super::ANNS_HASH), "{out}");
+    let (code, out, err) = home.run(&["token", "revoke", "ann"]).await?;
+    assert_eq!(code, 0, "{out} {err}");
+    // The command returns when the hub has reloaded.
+    assert_eq!(ask(&tools, ANN).await?.status, 401);
+    assert_eq!(ask(&tools, BOSS).await?.status, 200);
+    let ours = text.replace(&lines("ann", &ann()), "");
+    assert_eq!(std::fs::read_to_string(&config)?, ours);
+    for (name, code) in [("ann", 3), ("", 3)] {
+        let (found, _, err) = home.run(&["token", "revoke", name]).await?;
+        assert_eq!(found, code, "{err}");
+    }
+    Ok(())
+}
+
+/// A hub that others can reach stays closed when its last token goes, although it could not be started like that.
+#[tokio::test]
+async fn the_last_token_of_a_public_hub_can_be_revoked() -> Result<()> {
+    let home = Home::new(&json!({"auth": {"tokens": [ann()]}, "listen": {"host": "0.0.0.0"}}))?;
+    let hub = home.serve().await?;
+    let tools = format!("{}/tools", hub.base);
+    assert_eq!(ask(&tools, ANN).await?.status, 200);
+    let (code, out, err) = home.run(&["token", "revoke", "ann"]).await?;
+    assert_eq!(code, 0, "{out} {err}");
+    assert!(err.contains("nobody is let in") && err.contains("would not start"), "{err}");
+    for token in [ANN, ""] {
+        assert_eq!(ask(&tools, token).await?.status, 401);
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_token_ends_when_it_expires() -> Result<()> {
+    let home = Home::new(&json!({"auth": {"tokens": [boss()]}}))?;
+    let hub = home.serve().await?;
+    let (code, out, err) =
+        home.run(&["token", "new", "guest", "--expires", "4s", "--scope", "admin", "--json"]).await?;
+    assert_eq!(code, 0, "{err}");
+    let made: Value = serde_json::from_str(&out)?;
+    let token = made["token"].as_str().context("no token")?.to_owned();
+    assert_eq!(made["settings"]["scopes"], json!(["admin"]));
+    let past = json!({"name": "past", "sha256": super::ANNS_HASH, "expires": "2020-01-01T00:00:00Z"});
+    rewrite(&home, &json!({"auth": {"tokens": [boss(), made["settings"], past]}}))?;
+    let (code, _, err) = home.run(&["config", "reload"]).await?;
+    assert_eq!(code, 0, "{err}");
+    let metrics = format!("{}/metrics", hub.base);
+    assert_eq!(ask(&metrics, &token).await?.status, 200);
+    let expired = ask(&metrics, ANN).await?;
+    assert_eq!(expired.status, 401);
+    assert!(expired.text().await?.contains("expired"));
+    eventually("the guest's time is over", async || {
+        (ask(&metrics, &token).await.ok()?.status == 401).then_some(())
+    })
+    .await?;
+    let (_, out, _) = home.run(&["token", "list"]).await?;
+    assert!(out.contains("expired 2020-01-01T00:00:00Z"), "{out}");
+    let (code, _, err) = home.run(&["token", "new", "x", "--expires", "yesterday"]).await?;
+    assert_eq!(code, 2, "{err}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_variable_gives_an_administrators_token() -> Result<()> {
+    let home = Home::new(&json!({}))?;
+    let mut command = home.command(&["serve", "--port", "0"])?;
+    command.env("GATEWAY_TOKEN", "gateway-token-for-tests").env("OCTOPROX_ADMIN_TOKEN", BOSS);
+    command.stdout(std::process::Stdio::null());
+    let hub = Server::start(command).await?;
+    let metrics = format!("{}/metrics", hub.base);
+    assert_eq!(ask(&metrics, "gateway-token-for-tests").await?.status, 403);
+    assert_eq!(ask(&metrics, BOSS).await?.status, 200);
+    let (status, reply) = call(&hub, "gateway-token-for-tests", "time_now", json!({})).await?;
+    assert_eq!(status, 200, "{reply}");
+    Ok(())
+}
