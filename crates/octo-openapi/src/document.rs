@@ -40,6 +40,12 @@ pub struct Listed {
     pub signature: String,
 }
 
+/// An operation, and the values of its path.
+pub struct Filled {
+    pub operation: Operation,
+    pub values: Map<String, Value>,
+}
+
 /// One API's document.
 pub struct Document {
     text: String,
@@ -122,17 +128,15 @@ impl Document {
         }
     }
 
-    /// The operation whose template a path with values fits, and the values. Of several the one with the most words of its own.
-    pub fn operation_of_filled(
-        &self,
-        path: &str,
-        method: &str,
-    ) -> Option<Result<(Operation, Map<String, Value>), ToolError>> {
+    /// The operation whose template a path with values fits. Of several the one with the most words of its own.
+    pub fn operation_of_filled(&self, path: &str, method: &str) -> Result<Option<Filled>, ToolError> {
         let same = self.operations.iter().filter(|listed| listed.method.eq_ignore_ascii_case(method.trim()));
-        let (listed, values) = same
+        let found = same
             .filter_map(|listed| Some((listed, values_in(&listed.path, path)?)))
-            .min_by_key(|(_, values)| values.len())?;
-        Some(operation::read(self, &listed.path, &listed.method).map(|operation| (operation, values)))
+            .min_by_key(|(_, values)| values.len());
+        let Some((listed, values)) = found else { return Ok(None) };
+        let operation = operation::read(self, &listed.path, &listed.method)?;
+        Ok(Some(Filled { operation, values }))
     }
 
     /// What stands at a place, parsed anew.

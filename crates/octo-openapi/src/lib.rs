@@ -29,7 +29,7 @@ mod tool;
 mod words;
 
 pub use credential::{Credential, Sent};
-pub use document::{Document, Listed, Version};
+pub use document::{Document, Filled, Listed, Version};
 pub use expand::Expansion;
 pub use external::{Fetched, bundle};
 pub use operation::{Answer, Body, Media, Operation, Param, Place};

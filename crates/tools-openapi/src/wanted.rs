@@ -41,8 +41,8 @@ impl Wanted {
         match document.operation(path, method) {
             Ok(operation) => Ok(Self { operation, filled: Map::new() }),
             Err(error) if error.kind == Kind::NotFound => {
-                let (operation, filled) = document.operation_of_filled(path, method).ok_or(error)??;
-                Ok(Self { operation, filled })
+                let found = document.operation_of_filled(path, method)?.ok_or(error)?;
+                Ok(Self { operation: found.operation, filled: found.values })
             }
             Err(error) => Err(error),
         }
