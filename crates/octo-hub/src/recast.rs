@@ -45,7 +45,7 @@ pub enum Argument {
     /// The tool's name for it.
     Name(String),
     /// With values of its own.
-    Translated(Translated),
+    Translated(Box<Translated>),
 }
 
 /// A parameter with values of its own.
@@ -189,7 +189,7 @@ fn moves(settings: &RecastSettings, known: &Map<String, Value>) -> Vec<Move> {
             how: match argument {
                 None => Translated::default(),
                 Some(Argument::Name(to)) => Translated { to: Some(to.clone()), ..Translated::default() },
-                Some(Argument::Translated(how)) => how.clone(),
+                Some(Argument::Translated(how)) => (**how).clone(),
             },
         })
         .collect();
