@@ -250,7 +250,7 @@ async fn what_is_no_message_is_refused_over_http_and_stdio() -> Result<()> {
 /// A page whose picture is larger than the text of a reply may be.
 const NOISE: &str = "<!doctype html><title>Noise</title><body style='margin:0'><canvas id=c width=1280 height=720></canvas>\
 <script>const x = c.getContext('2d'), d = x.createImageData(1280, 720); let s = 7; for (let i = 0; i < d.data.length; i++) \
-{ s = (s * 1103515245 + 12345) & 0x7fffffff; d.data[i] = i % 4 === 3 ? 255 : s >> 16 } x.putImageData(d, 0, 0)</script>";
+{ s = (Math.imul(s, 1103515245) + 12345) & 0x7fffffff; d.data[i] = i % 4 === 3 ? 255 : (s >> 16) & 255 } x.putImageData(d, 0, 0)</script>";
 
 #[tokio::test]
 async fn pictures_come_over_every_face() -> Result<()> {

@@ -51,6 +51,7 @@ pub fn router() -> Router {
         .route("/calls", get(|| async { Html(CALLS) }))
         .route("/api", post(api))
         .route("/silent", get(|| async { Html(SILENT) }))
+        .route("/states", get(|| async { Html(STATES) }))
 }
 
 /// A menu that takes room while the pointer is over it, above a field with suggestions.
@@ -111,8 +112,8 @@ const ROWS: &str = r#"<!doctype html><title>Rows</title><table><tr><td>Tea</td><
 
 /// Noise, which compresses badly.
 fn photos() -> String {
-    "<!doctype html><title>Photos</title><body style='margin:0'><h1>Photos</h1><a href=/>Home</a><canvas id=c width=1280 height=3000></canvas><script>const x = c.getContext('2d'), d = x.createImageData(1280, 3000);\
-     let s = 7; for (let i = 0; i < d.data.length; i++) { s = (s * 1103515245 + 12345) & 0x7fffffff; d.data[i] = i % 4 === 3 ? 255 : s >> 16 } x.putImageData(d, 0, 0)</script>".to_owned()
+    "<!doctype html><title>Photos</title><body style='margin:0'><h1>Photos</h1><a href=/>Home</a><canvas id=c width=1280 height=5000></canvas><script>const x = c.getContext('2d'), d = x.createImageData(1280, 5000);\
+     let s = 7; for (let i = 0; i < d.data.length; i++) { s = (Math.imul(s, 1103515245) + 12345) & 0x7fffffff; d.data[i] = i % 4 === 3 ? 255 : (s >> 16) & 255 } x.putImageData(d, 0, 0)</script>".to_owned()
 }
 
 const CALLS: &str = r#"<!doctype html><title>Calls</title><button onclick="fetch('/api?token=abc123456789secret', {method: 'POST', headers: {'content-type': 'application/json', authorization: 'Bearer 0123456789abcdef0123456789abcdef'}, body: JSON.stringify({name: 'Ada', password: 'hunter2hunter2'})}).then(r => r.json()).then(j => out.textContent = j.greeting)">Send</button><p id="out" role="status"></p>"#;
@@ -322,3 +323,7 @@ async fn order(body: String) -> Html<String> {
         get("gift")
     ))
 }
+
+/// States that neither attributes nor texts tell.
+const STATES: &str = r#"<!doctype html><title>States</title><label>Name <input id="t"></label><label><input type="checkbox" id="c"> Box</label>
+<button id="b">Send</button><p id="p">Words here</p><div id="host"></div><script>host.attachShadow({mode: 'open'}).innerHTML = '<button>Inside</button>'</script>"#;
