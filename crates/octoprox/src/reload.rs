@@ -115,7 +115,8 @@ impl Reloader {
     /// Reads the settings again and puts in force what has changed, or nothing when something is wrong. Needs a runtime.
     pub fn reload(&self) -> ReloadReport {
         let mut rereader = self.rereader.lock().unwrap_or_else(PoisonError::into_inner);
-        let report = match self.apply(&mut rereader) {
+        let applied = tokio::task::block_in_place(|| self.apply(&mut rereader));
+        let report = match applied {
             Ok(report) => report,
             Err(error) => {
                 let error = self.redactor.redact(error.text()).into_owned();
@@ -132,7 +133,7 @@ impl Reloader {
     }
 
     fn apply(&self, rereader: &mut Rereader) -> Result<ReloadReport, Failure> {
-        let reloaded = rereader.read()?;
+        let reloaded = rereader.read_settled()?;
         self.redactor.learn(reloaded.secrets.iter().cloned());
         let settings = &reloaded.settings;
         let tokens = Tokens::new(&settings.auth.tokens)

@@ -218,7 +218,7 @@ async fn limits_count_per_caller_and_say_when_to_come_back() {
         assert!(bench.call("up__do", json!({})).await.is_ok());
     }
     let error = bench.call("up__do", json!({})).await.unwrap_err();
-    assert_eq!(error.kind, Kind::Unavailable);
+    assert_eq!(error.kind, Kind::RateLimited);
     assert!(error.retry_after.unwrap() <= Duration::from_secs(30));
     let mut request = Workbench::request("up__do", json!({}));
     request.caller = Arc::new(Caller::named("somebody-else"));

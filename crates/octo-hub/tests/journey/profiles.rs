@@ -137,6 +137,6 @@ async fn another_name_escapes_no_rule_and_no_limit() {
                 vec![serde_json::from_value(json!({"tools": ["up__*"], "per_minute": 1})).unwrap()];
         });
         assert!(call(&bench, name, json!({"path": "a"})).await.is_ok());
-        assert_eq!(call(&bench, name, json!({"path": "a"})).await.unwrap_err().kind, Kind::Unavailable);
+        assert_eq!(call(&bench, name, json!({"path": "a"})).await.unwrap_err().kind, Kind::RateLimited);
     }
 }

@@ -2,11 +2,12 @@
 
 use super::live::differing;
 use super::load::{Flags, Loaded, load};
-use super::plan::{Change, plan};
+use super::plan::{Action, Change, plan};
 use super::problem::{Origin, Problem, Problems};
 use super::{Missing, Settings, World, binding};
 use octo_grants::folders::{Folders, Following};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// What the files say by now.
 pub struct Reloaded {
@@ -23,6 +24,16 @@ pub struct Reloaded {
     /// Why no listener may have these settings.
     pub binding: Option<Problem>,
 }
+
+impl Reloaded {
+    fn is_unchanged(&self) -> bool {
+        self.live.is_empty() && self.changes.iter().all(|change| change.action == Action::Unchanged)
+    }
+}
+
+/// Two readings this far apart must agree.
+const SETTLE: Duration = Duration::from_millis(60);
+const MAX_READS: usize = 10;
 
 /// Reads the settings again, to compare them with those in force.
 pub struct Rereader {
@@ -55,6 +66,25 @@ impl Rereader {
             settings: loaded.settings,
             missing: loaded.missing,
         })
+    }
+
+    /// The same once nobody writes the files any more: a file that is half written, or empty for a moment, would mean something
+    /// else. Blocks the thread.
+    pub fn read_settled(&self) -> Result<Reloaded, Problems> {
+        let mut read = self.read()?;
+        for _ in 0..MAX_READS {
+            if read.is_unchanged() {
+                break;
+            }
+            std::thread::sleep(SETTLE);
+            let again = self.read()?;
+            let settled = again.settings == read.settings;
+            read = again;
+            if settled {
+                break;
+            }
+        }
+        Ok(read)
     }
 
     /// What was read is in force now, as far as a running hub can take it on.
@@ -91,9 +121,7 @@ fn same_file(loaded: Loaded, file: Option<&PathBuf>, known: &[String]) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::plan::Action;
     use crate::settings::{SettingsFile, TrustStore};
-    use std::time::Duration;
 
     type Said = Result<Vec<Action>, String>;
 
