@@ -386,8 +386,8 @@ async fn history_is_followed_to_the_first_commit() -> Result<()> {
         let folder = ground.home.workspace();
         git(&folder, &["init", "-q"])?;
         let (commits, size) = match ground.cap {
-            ..5_000 => (6, 20),
-            ..50_000 => (8, 1_500),
+            1_000 => (6, 20),
+            10_000 => (8, 1_500),
             _ => (8, 12_000),
         };
         let mut text = String::new();

@@ -36,11 +36,6 @@ static PATTERNS: [Pattern; 10] = [
         r"(?-u:\b)(?:lin_api_[A-Za-z0-9]{12,}|tvly-[A-Za-z0-9-]{12,}|SG\.[A-Za-z0-9_-]{12,}\.[A-Za-z0-9_-]{12,})",
         "***",
     ),
-    pattern(
-        &["lin_api_", "tvly-", "sg."],
-        r"(?-u:\b)(?:lin_api_[A-Za-z0-9]{12,}|tvly-[A-Za-z0-9-]{12,}|SG\.[A-Za-z0-9_-]{12,}\.[A-Za-z0-9_-]{12,})",
-        "***",
-    ),
     pattern(&["akia", "asia"], r"(?-u:\b)A(?:KI|SI)A[0-9A-Z]{16}", "***"),
     pattern(&["xox", "octo_"], r"(?-u:\b)(?:xox[abeprs]-[A-Za-z0-9-]{10,}|octo_[0-9a-f]{32,})", "***"),
     pattern(&["://"], r#"(://[^\s/:@"'\\]*):[^\s/@"'\\]+@"#, "$1:***@"),
