@@ -1,6 +1,6 @@
 //! Why steps do not go on.
 
-use octo_model::ToolError;
+use octo_model::{Kind, ToolError};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -21,10 +21,12 @@ impl Failure {
     }
 
     pub fn of(key: &str, error: &ToolError) -> Self {
+        // To a workflow, which waits and tries again, a used-up limit is nothing else.
+        let kind = if error.kind == Kind::RateLimited { Kind::Unavailable } else { error.kind };
         Self {
             hint: error.hint.as_ref().map(|hint| hint.to_string()),
             wait: error.retry_after,
-            ..Self::new(key, error.kind.as_str(), error.message.to_string())
+            ..Self::new(key, kind.as_str(), error.message.to_string())
         }
     }
 

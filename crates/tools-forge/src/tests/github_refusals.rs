@@ -72,11 +72,11 @@ async fn the_hours_limit_is_told_with_its_end_and_not_asked_again() {
     .await;
     let bench = unknown(&fake);
     let error = refused(&bench, &fake).await;
-    assert_eq!((error.kind, error.retry_after.unwrap().as_secs()), (Kind::Unavailable, 1_500));
+    assert_eq!((error.kind, error.retry_after.unwrap().as_secs()), (Kind::RateLimited, 1_500));
     assert!(error.text().contains("until 2026-11-15T10:25:00Z"), "{error}");
     assert!(error.text().contains("OCTOPROX_GITHUB_TOKEN"), "{error}");
     let error = refused(&bench, &fake).await;
-    assert!(error.kind == Kind::Unavailable && error.retry_after.unwrap().as_secs() >= 1_490, "{error}");
+    assert!(error.kind == Kind::RateLimited && error.retry_after.unwrap().as_secs() >= 1_490, "{error}");
     assert_eq!(fake.taken().len(), 1);
 }
 
@@ -91,7 +91,7 @@ async fn other_limits_are_told_as_well() {
     ] {
         let fake = always(status, json!({"message": TOO_FAST}), headers).await;
         let error = refused(&known(&fake), &fake).await;
-        assert_eq!((error.kind, error.retry_after.unwrap().as_secs()), (Kind::Unavailable, wait), "{error}");
+        assert_eq!((error.kind, error.retry_after.unwrap().as_secs()), (Kind::RateLimited, wait), "{error}");
         assert!(!error.text().contains("set OCTOPROX_GITHUB_TOKEN"), "one is set: {error}");
     }
     let fake = always(

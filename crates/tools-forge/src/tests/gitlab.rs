@@ -229,11 +229,11 @@ async fn refusals_say_what_to_do() {
     assert!(forge.asked().last().unwrap().header("private-token").is_none());
 
     let error = call(&known, "limited").await.unwrap_err();
-    assert_eq!((error.kind, error.retry_after.unwrap().as_secs()), (Kind::Unavailable, 42), "{error}");
+    assert_eq!((error.kind, error.retry_after.unwrap().as_secs()), (Kind::RateLimited, 42), "{error}");
     assert!(error.text().contains("42 s"), "{error}");
     let other = self::forge().await;
     let error = call(&ready(&other.url), "limited_by_date").await.unwrap_err();
-    assert_eq!((error.kind, error.retry_after.unwrap().as_secs()), (Kind::Unavailable, 90), "{error}");
+    assert_eq!((error.kind, error.retry_after.unwrap().as_secs()), (Kind::RateLimited, 90), "{error}");
 }
 
 #[tokio::test]

@@ -170,7 +170,8 @@ async fn failures_are_told() {
         )
         .await;
         let error = weather(&fake).call("weather_get", value!({"location": "Berlin"})).await.unwrap_err();
-        assert_eq!(error.kind, Kind::Unavailable, "{message}");
+        let kind = if status == 429 { Kind::RateLimited } else { Kind::Unavailable };
+        assert_eq!(error.kind, kind, "{message}");
         assert!(error.message.contains(message), "{}", error.message);
         assert!(error.hint.is_some());
     }
