@@ -24,15 +24,10 @@ const REDIRECTS: usize = 5;
 pub struct Input {
     /// Name that the API was loaded under.
     name: String,
-    /// Path, as the document writes it (/users/{id}) or with values filled in (/users/7).
-    #[serde(default)]
-    path: Option<String>,
+    /// Path as the document writes it (/users/{id}) or with values (/users/7), or the operation_id.
+    path: String,
     /// Method, such as GET.
-    #[serde(default)]
-    method: Option<String>,
-    /// The document's name of the operation, instead of path and method.
-    #[serde(default)]
-    operation_id: Option<String>,
+    method: String,
     /// Values for the names in the path.
     #[serde(default)]
     path_params: Option<Map<String, Value>>,
@@ -113,8 +108,7 @@ impl Tool for Call {
                 .hint("Leave them out for 30 seconds and 200,000 bytes."));
         }
         let api = self.0.api(&input.name, &apis, cx).await?;
-        let (id, path, method) = (&input.operation_id, &input.path, &input.method);
-        let wanted = Wanted::find(&api.document, id.as_deref(), path.as_deref(), method.as_deref())?;
+        let wanted = Wanted::find(&api.document, &input.path, &input.method)?;
         let (operation, mut path) = (wanted.operation, wanted.filled);
         let params = input.path_params.unwrap_or_default();
         if let Some(name) = params.keys().find(|name| path.contains_key(*name)) {

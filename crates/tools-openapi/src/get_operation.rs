@@ -23,15 +23,10 @@ const LONGEST: usize = 4_000;
 pub struct Input {
     /// Name that the API was loaded under.
     name: String,
-    /// Path, as the document writes it (/users/{id}) or with values filled in (/users/7).
-    #[serde(default)]
-    path: Option<String>,
+    /// Path as the document writes it (/users/{id}) or with values (/users/7), or the operation_id.
+    path: String,
     /// Method, such as GET.
-    #[serde(default)]
-    method: Option<String>,
-    /// The document's name of it, instead of path and method.
-    #[serde(default)]
-    operation_id: Option<String>,
+    method: String,
     /// With the schemas of answers, too.
     #[serde(default)]
     include_responses: bool,
@@ -133,8 +128,7 @@ impl Tool for GetOperation {
 
     async fn run(&self, input: Input, apis: Apis, cx: &Cx) -> Result<Output, ToolError> {
         let api = self.0.api(&input.name, &apis, cx).await?;
-        let (id, path, method) = (&input.operation_id, &input.path, &input.method);
-        let wanted = Wanted::find(&api.document, id.as_deref(), path.as_deref(), method.as_deref())?;
+        let wanted = Wanted::find(&api.document, &input.path, &input.method)?;
         let mut unfold = Expansion::new(&api.document, NODES, DEPTH);
         let schema = match &input.pointer {
             Some(pointer) => {

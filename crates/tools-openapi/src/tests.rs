@@ -185,8 +185,8 @@ async fn an_operation_is_meant_by_its_name_or_by_a_path_with_values() {
     let server = Server::start().await;
     let bench = loaded(&server).await;
     for (input, uri) in [
-        (json!({"operation_id": "getPet", "path_params": {"id": 7}}), "/v1/pets/7"),
-        (json!({"operation_id": "GETPET", "path": "/pets/7", "method": "get"}), "/v1/pets/7"),
+        (json!({"path": "getPet", "method": "GET", "path_params": {"id": 7}}), "/v1/pets/7"),
+        (json!({"path": "GETPET", "method": "get", "path_params": {"id": 7}}), "/v1/pets/7"),
         (json!({"path": "/pets/7", "method": "GET"}), "/v1/pets/7"),
         (json!({"path": "files/a%20b", "method": "GET", "query_params": {"q": "x"}}), "/v1/files/a%20b?q=x"),
         (json!({"path": "/files/{name}", "method": "GET", "path_params": {"name": "c"}}), "/v1/files/c"),
@@ -198,14 +198,8 @@ async fn an_operation_is_meant_by_its_name_or_by_a_path_with_values() {
     }
     let before = server.seen().len();
     for (input, kind, word) in [
-        (json!({"operation_id": "getPett"}), Kind::NotFound, "getPet"),
-        (
-            json!({"operation_id": "getPet", "path": "/pets", "method": "POST"}),
-            Kind::Invalid,
-            "GET /pets/{id}",
-        ),
-        (json!({"path": "/pets/7"}), Kind::Invalid, "operation_id"),
-        (json!({}), Kind::Invalid, "operation_id"),
+        (json!({"path": "getPett", "method": "GET"}), Kind::NotFound, "getPet"),
+        (json!({"path": "getPet", "method": "POST"}), Kind::Invalid, "GET /pets/{id}"),
         (json!({"path": "/pets/x", "method": "GET"}), Kind::Invalid, "integer"),
         (json!({"path": "/pets/7", "method": "GET", "path_params": {"id": 8}}), Kind::Invalid, "once"),
         (json!({"path": "/pets/7/8", "method": "GET"}), Kind::NotFound, "/pets/{id}"),
@@ -225,7 +219,7 @@ async fn an_operation_is_meant_by_its_name_or_by_a_path_with_values() {
 async fn schemas_of_answers_are_folded_unless_asked_for() {
     let server = Server::start().await;
     let bench = loaded(&server).await;
-    let input = json!({"name": "pets", "operation_id": "getPet"});
+    let input = json!({"name": "pets", "path": "getPet", "method": "GET"});
     let told = bench.call("openapi_get_operation", input.clone()).await.unwrap();
     let content = |told: &Value| told["responses"]["200"]["content"]["application/json"].clone();
     assert_eq!(content(&told), json!({"$ref": "#/components/schemas/Pet"}));

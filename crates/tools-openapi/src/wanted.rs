@@ -11,40 +11,25 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    pub fn find(
-        document: &Document,
-        id: Option<&str>,
-        path: Option<&str>,
-        method: Option<&str>,
-    ) -> Result<Self, ToolError> {
-        match (id, path, method) {
-            (Some(id), None, None) => {
-                Ok(Self { operation: document.operation_of_id(id)?, filled: Map::new() })
-            }
-            (None, Some(path), Some(method)) => Self::at(document, path, method),
-            (Some(id), path, method) => {
-                let named = document.operation_of_id(id)?;
-                let found = Self::at(document, path.unwrap_or(&named.path), method.unwrap_or(&named.method))?;
-                if (&found.operation.path, &found.operation.method) == (&named.path, &named.method) {
-                    return Ok(found);
-                }
-                let (method, path) = (named.method, named.path);
-                Err(ToolError::invalid(format!("`{}` is {method} {path}.", named.id))
-                    .hint("Give operation_id alone, or path and method."))
-            }
-            (None, ..) => Err(ToolError::invalid("It is not clear which operation is meant.")
-                .hint("Give path and method, or operation_id.")),
+    /// `path` is a template, a path with values, or the document's own name of the operation.
+    pub fn find(document: &Document, path: &str, method: &str) -> Result<Self, ToolError> {
+        let error = match document.operation(path, method) {
+            Ok(operation) => return Ok(Self { operation, filled: Map::new() }),
+            Err(error) if error.kind == Kind::NotFound => error,
+            Err(error) => return Err(error),
+        };
+        if let Some(found) = document.operation_of_filled(path, method)? {
+            return Ok(Self { operation: found.operation, filled: found.values });
         }
-    }
-
-    fn at(document: &Document, path: &str, method: &str) -> Result<Self, ToolError> {
-        match document.operation(path, method) {
-            Ok(operation) => Ok(Self { operation, filled: Map::new() }),
-            Err(error) if error.kind == Kind::NotFound => {
-                let found = document.operation_of_filled(path, method)?.ok_or(error)?;
-                Ok(Self { operation: found.operation, filled: found.values })
-            }
-            Err(error) => Err(error),
+        if path.contains('/') {
+            return Err(error);
         }
+        let operation = document.operation_of_id(path)?;
+        if !operation.method.eq_ignore_ascii_case(method) {
+            let (id, method, path) = (operation.id, operation.method, operation.path);
+            return Err(ToolError::invalid(format!("`{id}` is {method} {path}."))
+                .hint(format!("Give method {method}.")));
+        }
+        Ok(Self { operation, filled: Map::new() })
     }
 }
