@@ -168,7 +168,7 @@ async fn a_server_that_wants_a_pause_gets_it() {
     assert_eq!(turned_away.load(Ordering::SeqCst), 3);
     // A long one is told, and nobody asks before it is over.
     let error = call(&upstream, &alone(), "later", json!({})).await.unwrap_err();
-    assert_eq!((error.kind, error.retry_after), (Kind::Unavailable, Some(Duration::from_secs(60))));
+    assert_eq!((error.kind, error.retry_after), (Kind::RateLimited, Some(Duration::from_secs(60))));
     let error = call(&upstream, &alone(), "a", json!({})).await.unwrap_err();
     assert!(error.retry_after.unwrap() > Duration::from_secs(50), "{error:?}");
     assert_eq!(turned_away.load(Ordering::SeqCst), 3);

@@ -26,7 +26,7 @@ use revocation::Revocation;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use token::{Accepted, NoEntry};
+use token::{NoEntry, TokenHolder};
 use tokio_util::sync::CancellationToken;
 use tower::{Layer, Service};
 
@@ -106,9 +106,9 @@ impl Rules {
     }
 
     /// Marks the request with its caller and bounds its body.
-    fn admit(&self, request: &mut Request) -> Result<Admitted, Refusal> {
+    fn admit(&self, request: &mut Request) -> Result<Admission, Refusal> {
         let mut revoked = None;
-        if let Some(Accepted { caller, revoked: ends }) = self.caller(request)? {
+        if let Some(TokenHolder { caller, revoked: ends }) = self.caller(request)? {
             let connection = request.extensions().get::<Arc<Connection>>();
             if connection.is_some_and(|connection| !connection.prove(&caller)) {
                 return Err(Refusal::TooManyConnections);
@@ -116,10 +116,10 @@ impl Rules {
             request.extensions_mut().insert(caller);
             revoked = Some(ends);
         }
-        Ok(Admitted { fate: self.bound(request)?, revoked })
+        Ok(Admission { fate: self.bound(request)?, revoked })
     }
 
-    fn caller(&self, request: &Request) -> Result<Option<Accepted>, Refusal> {
+    fn caller(&self, request: &Request) -> Result<Option<TokenHolder>, Refusal> {
         let matched = request.extensions().get::<MatchedPath>();
         let access = match matched {
             Some(path) => access(self.routes, request.method(), path.as_str()).ok_or(Refusal::Unlisted)?,
@@ -155,7 +155,7 @@ impl Rules {
 }
 
 /// A request that was let in.
-struct Admitted {
+struct Admission {
     fate: Option<Fate>,
     /// Ends it when its token is taken away.
     revoked: Option<CancellationToken>,
@@ -205,7 +205,7 @@ where
             return Passage::answered(preflight(origin, request.headers()));
         }
         match self.rules.admit(&mut request) {
-            Ok(Admitted { fate, revoked }) => {
+            Ok(Admission { fate, revoked }) => {
                 let watch = fate.map(|fate| (fate, self.rules.limit));
                 let revoked = revoked.map(Revocation::new);
                 Passage { step: Step::Inside(self.inner.call(request)), page, watch, revoked }

@@ -32,7 +32,7 @@ pub struct ReloadReport {
 }
 
 /// Who may come in, where somebody listens.
-pub struct Doorkeeper {
+pub struct ListenerAccess {
     pub tokens: Tokens,
     pub mcp: Arc<Mcp>,
 }
@@ -46,13 +46,13 @@ pub struct Reloader {
     logs: Arc<Logs>,
     contents: Arc<Contents>,
     pruner: Pruner,
-    door: Option<Doorkeeper>,
+    door: Option<ListenerAccess>,
     /// Where reports go.
     file: Option<HubFile>,
 }
 
 /// Follows the settings until it is dropped.
-pub struct Followed {
+pub struct SettingsWatch {
     _watched: Watched,
     _hangups: tokio::task::JoinHandle<()>,
 }
@@ -64,7 +64,7 @@ impl Reloader {
         assembly: &Assembly,
         flags: Flags,
         in_force: Settings,
-        door: Option<Doorkeeper>,
+        door: Option<ListenerAccess>,
     ) -> Arc<Self> {
         let file = session.loaded.settings.state_dir.as_deref().filter(|_| door.is_some());
         let file = file.and_then(|state| {
@@ -94,7 +94,7 @@ impl Reloader {
     }
 
     /// Reloads whenever a file changes, and for each signal. Needs a runtime.
-    pub fn follow(self: Arc<Self>, session: &Session, mut hangups: Signal) -> Followed {
+    pub fn follow(self: Arc<Self>, session: &Session, mut hangups: Signal) -> SettingsWatch {
         let reloader = Arc::clone(&self);
         let watched = Watched::start(&session.loaded, move || drop(reloader.reload()));
         let hangups = tokio::spawn(async move {
@@ -109,7 +109,7 @@ impl Reloader {
                 .await;
             }
         });
-        Followed { _watched: watched, _hangups: hangups }
+        SettingsWatch { _watched: watched, _hangups: hangups }
     }
 
     /// Reads the settings again and puts in force what has changed, or nothing when something is wrong. Needs a runtime.

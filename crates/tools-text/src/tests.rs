@@ -77,7 +77,7 @@ async fn a_long_text_is_read_in_parts_in_order_and_merged() {
 async fn what_cannot_be_done_says_what_to_do() {
     for (text, kind, hint) in [
         (" \n", Kind::Invalid, "Give the text"),
-        ("too many", Kind::Unavailable, "in 7 s"),
+        ("too many", Kind::RateLimited, "in 7 s"),
         ("odd", Kind::Unavailable, "OCTOPROX_LLM_URL"),
     ] {
         let (doors, _) = model().await;

@@ -89,7 +89,7 @@ struct KnownTokens {
 pub struct Tokens(Arc<ArcSwap<KnownTokens>>);
 
 /// A caller whose token was accepted.
-pub(super) struct Accepted {
+pub(super) struct TokenHolder {
     pub caller: Arc<Caller>,
     pub revoked: CancellationToken,
 }
@@ -128,9 +128,9 @@ impl Tokens {
     }
 
     /// Lets everybody in as this caller, when no token is required.
-    pub(super) fn open_to(&self, caller: &Arc<Caller>) -> Option<Accepted> {
+    pub(super) fn open_to(&self, caller: &Arc<Caller>) -> Option<TokenHolder> {
         let known = self.0.load();
-        (!known.required).then(|| Accepted { caller: Arc::clone(caller), revoked: known.closed.clone() })
+        (!known.required).then(|| TokenHolder { caller: Arc::clone(caller), revoked: known.closed.clone() })
     }
 
     /// Accepts these from now on, and no others. Requests and streams of a token that is gone, or that gives less now, end.
@@ -165,7 +165,7 @@ impl Tokens {
     }
 
     /// The caller whose token a request carries. Every known token is compared, whichever fits.
-    pub(super) fn caller(&self, headers: &HeaderMap) -> Result<Accepted, NoEntry> {
+    pub(super) fn caller(&self, headers: &HeaderMap) -> Result<TokenHolder, NoEntry> {
         let hash = digest(&SHA256, bearer(headers)?);
         let known = self.0.load();
         let mut found = None;
@@ -176,7 +176,9 @@ impl Tokens {
         }
         match found {
             Some(token) if token.is_expired(now()) => Err(NoEntry::Expired),
-            Some(token) => Ok(Accepted { caller: Arc::clone(&token.caller), revoked: token.revoked.clone() }),
+            Some(token) => {
+                Ok(TokenHolder { caller: Arc::clone(&token.caller), revoked: token.revoked.clone() })
+            }
             None => Err(NoEntry::Unknown),
         }
     }
@@ -285,7 +287,7 @@ mod tests {
         }
     }
 
-    fn accepted(tokens: &Tokens, bearer: &'static str) -> Result<Accepted, NoEntry> {
+    fn accepted(tokens: &Tokens, bearer: &'static str) -> Result<TokenHolder, NoEntry> {
         tokens.caller(&with(&[bearer]))
     }
 

@@ -8,7 +8,7 @@ use super::session::settings;
 use super::table::harmless_line;
 use crate::settings::Flags;
 use clap::{Args, Subcommand};
-use filter::{Filter, Sieve};
+use filter::{Filter, RecordFilter};
 use jiff::Timestamp;
 use octo_store::{Anchor, Reader, Record, RecordKind, Retention, StoreError, prune, verify};
 use std::collections::VecDeque;
@@ -122,7 +122,7 @@ impl Tail {
             }
             opened => opened?,
         };
-        let mut sieve = Sieve::new(&self.filter)?;
+        let mut sieve = RecordFilter::new(&self.filter)?;
         let (mut records, mut last) = self.newest(&reader, &mut sieve)?;
         loop {
             for record in &records {
@@ -141,7 +141,7 @@ impl Tail {
     }
 
     /// The newest records that pass, and the number of the newest of all.
-    fn newest(&self, reader: &Reader, sieve: &mut Sieve) -> Result<(Vec<Record>, u64), Failure> {
+    fn newest(&self, reader: &Reader, sieve: &mut RecordFilter) -> Result<(Vec<Record>, u64), Failure> {
         if self.filter.is_open() {
             let records = reader.tail(self.lines)?;
             let last = records.last().map_or(0, |record| record.seq);
@@ -187,7 +187,7 @@ impl Tail {
 
 impl Export {
     fn run(&self, folder: &Path) -> Result<(), Failure> {
-        let mut sieve = Sieve::new(&self.filter)?;
+        let mut sieve = RecordFilter::new(&self.filter)?;
         let reader = match Reader::open(folder) {
             Err(StoreError::Missing { .. }) => return Ok(()),
             opened => opened?,

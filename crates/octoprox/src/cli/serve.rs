@@ -5,7 +5,7 @@ use super::failure::Failure;
 use super::out;
 use super::session::{Purpose, Session, logged_settings, together};
 use crate::assemble::{Assembly, Reach};
-use crate::reload::{Doorkeeper, Reloader};
+use crate::reload::{ListenerAccess, Reloader};
 use crate::settings::{Flags, Problems, Settings, binding, listen_address};
 use crate::telemetry::{Numbers, Talk};
 use axum::Router;
@@ -74,7 +74,7 @@ impl Serve {
                 let hosts = hosts(settings, at);
                 listeners.push((listener, door::whole(&session, &assembly, tokens.clone(), hosts)?));
             }
-            let door = Doorkeeper { tokens: tokens.clone(), mcp: Arc::clone(&mcp) };
+            let door = ListenerAccess { tokens: tokens.clone(), mcp: Arc::clone(&mcp) };
             let reloader = Reloader::new(&session, &assembly, flags, in_force, Some(door));
             let _followed = reloader.follow(&session, hangups);
             tokio::spawn(end_expired(tokens));

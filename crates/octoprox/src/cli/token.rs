@@ -205,9 +205,8 @@ fn expiry(text: &str) -> Result<Timestamp, String> {
     let read = text.parse::<Timestamp>().ok();
     let read = read.or_else(|| text.parse::<civil::Date>().ok().and_then(date));
     let read = read.or_else(|| text.parse::<Span>().ok().and_then(later));
-    let read = read.and_then(|at| at.round(jiff::Unit::Second).ok());
     match read {
-        Some(at) if at > now => Ok(at),
+        Some(at) if at > now => Ok(at.round(jiff::Unit::Second).unwrap_or(at)),
         Some(at) => Err(format!("{at} is in the past")),
         None => {
             Err("write a time from now such as 90d, a date such as 2027-01-31, or a timestamp".to_owned())

@@ -32,7 +32,7 @@ impl Filter {
 }
 
 /// Lets records pass that a filter is about, in their order within a call.
-pub struct Sieve {
+pub struct RecordFilter {
     tool: Option<GlobMatcher>,
     caller: Option<String>,
     outcome: Option<String>,
@@ -43,7 +43,7 @@ pub struct Sieve {
     passed: BTreeSet<String>,
 }
 
-impl Sieve {
+impl RecordFilter {
     pub fn new(filter: &Filter) -> Result<Self, Failure> {
         let glob = |pattern: &String| {
             let read = Glob::new(pattern).map(|glob| glob.compile_matcher());
