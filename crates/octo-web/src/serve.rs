@@ -27,6 +27,8 @@ pub struct Limits {
     pub connections_per_caller: usize,
     /// How long a client may take to send the head of a request, to send the next one, and to send the first that is authorised.
     pub head: Duration,
+    /// How long a client may read nothing of a reply that waits for it.
+    pub stall: Duration,
     /// How long open requests may take to end once the hub is asked to stop.
     pub drain: Duration,
 }
@@ -37,6 +39,7 @@ impl Default for Limits {
             connections: 16_384,
             connections_per_caller: 16_384,
             head: Duration::from_secs(10),
+            stall: Duration::from_secs(30),
             drain: Duration::from_secs(10),
         }
     }
@@ -61,7 +64,7 @@ pub async fn serve_within(
 ) {
     let over = CancellationToken::new();
     let _dropped = over.clone().drop_guard();
-    let desk = Arc::new(Desk::new(router, limits.head, shutdown.clone(), over.clone()));
+    let desk = Arc::new(Desk::new(router, limits, shutdown.clone(), over.clone()));
     let connections = Connections::new(limits.connections, limits.connections_per_caller);
     let open = TaskTracker::new();
     while let Some(stream) = shutdown.run_until_cancelled(next(&listener)).await {

@@ -1,5 +1,6 @@
 //! One connection: HTTP/1.1, or HTTP/2 from a client that knows it.
 
+use super::Limits;
 use super::admission::Connection;
 use super::peer::PeerOwner;
 use axum::Router;
@@ -35,13 +36,15 @@ pub struct Desk {
     http1: http1::Builder,
     http2: http2::Builder<TokioExecutor>,
     head: Duration,
+    stall: Duration,
     open: metrics::Gauge,
     shutdown: CancellationToken,
     over: CancellationToken,
 }
 
 impl Desk {
-    pub fn new(router: Router, head: Duration, shutdown: CancellationToken, over: CancellationToken) -> Self {
+    pub fn new(router: Router, limits: Limits, shutdown: CancellationToken, over: CancellationToken) -> Self {
+        let Limits { head, stall, .. } = limits;
         let mut one = http1::Builder::new();
         one.timer(TokioTimer::new()).header_read_timeout(head).max_buf_size(LARGEST_HEAD);
         let mut two = http2::Builder::new(TokioExecutor::new());
@@ -53,7 +56,7 @@ impl Desk {
             .keep_alive_interval(PING)
             .keep_alive_timeout(head);
         let open = metrics::gauge!("octoprox_http_connections");
-        Self { router, http1: one, http2: two, head, open, shutdown, over }
+        Self { router, http1: one, http2: two, head, stall, open, shutdown, over }
     }
 
     /// Serves a connection to its end.
@@ -61,6 +64,8 @@ impl Desk {
         self.open.increment(1);
         let _left = Left(&self.open);
         let _ = stream.set_nodelay(true);
+        // The kernel ends a connection whose window stays closed: nothing here notices a client that does not read.
+        let _ = socket2::SockRef::from(&stream).set_tcp_user_timeout(Some(self.stall));
         let begun = tokio::time::timeout(self.head, begins_as_http2(&stream));
         let begun = connection.evicted.run_until_cancelled(begun);
         let Some(Some(Ok(Some(second)))) = self.over.run_until_cancelled(begun).await else {

@@ -3,8 +3,16 @@
 use super::bed::Bed;
 use super::socket::{Port, open, read_on, until_closed};
 use crate::Limits;
+use axum::body::Body;
+use bytes::Bytes;
+use http_body::Frame;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use std::time::Duration;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
@@ -12,6 +20,7 @@ const SHORT: Limits = Limits {
     connections: 100,
     connections_per_caller: 100,
     head: Duration::from_millis(400),
+    stall: Duration::from_secs(5),
     drain: Duration::from_millis(500),
 };
 
@@ -209,5 +218,46 @@ async fn http2_is_spoken_to_those_who_know_it() {
         let request = request.body(http_body_util::Empty::<bytes::Bytes>::new()).unwrap();
         let reply = client.send_request(request).await.unwrap();
         assert_eq!((reply.status().as_u16(), reply.version()), (status, http::Version::HTTP_2));
+    }
+}
+
+/// A body without an end, which says when it is dropped.
+struct Endless(Arc<AtomicBool>);
+
+impl Drop for Endless {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+impl http_body::Body for Endless {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(&[0; 1 << 14])))))
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_reads_nothing_is_disconnected() {
+    // Both end before a connection without an authorised request would.
+    for (stall, is_ended) in [(Duration::from_millis(500), true), (Duration::from_secs(600), false)] {
+        let dropped = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&dropped);
+        let router =
+            axum::Router::new().fallback(move || std::future::ready(Body::new(Endless(Arc::clone(&flag)))));
+        let port = open(router, Limits { stall, ..Limits::default() }).await;
+        let mut stream = port.dial().await;
+        stream.write_all(format!("{}\r\n", port.head("GET", "/")).as_bytes()).await.unwrap();
+        let is_dropped = || dropped.load(Ordering::Acquire);
+        let deadline = Instant::now() + Duration::from_secs(6);
+        while !is_dropped() && Instant::now() < deadline {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!(is_dropped(), is_ended, "{stall:?}");
     }
 }
