@@ -35,6 +35,8 @@ pub struct Legacy {
     pub session: String,
     pub initialized: Value,
     answerer: Answerer,
+    /// Sent with every request.
+    headers: Vec<(String, String)>,
     next: AtomicU64,
 }
 
@@ -54,16 +56,25 @@ impl Legacy {
         let params = json!({"protocolVersion": revision, "capabilities": capabilities, "clientInfo": {"name": "t", "version": "1"}});
         let body = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
         let mut answer = http.post(url, headers, &body).await?;
+        let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let session = answer.header("mcp-session-id").unwrap_or_default().to_owned();
         let initialized = answer.message().await?.context("no answer to initialize")?;
-        let client =
-            Self { http, url: url.to_owned(), session, initialized, answerer, next: AtomicU64::new(1) };
+        let client = Self {
+            http,
+            url: url.to_owned(),
+            session,
+            initialized,
+            answerer,
+            headers,
+            next: AtomicU64::new(1),
+        };
         client.tell("notifications/initialized", json!({})).await?;
         Ok(client)
     }
 
     pub async fn post(&self, body: &Value) -> Result<Answer> {
-        let headers = [("mcp-session-id", self.session.as_str()), ("mcp-protocol-version", LEGACY)];
+        let mut headers = vec![("mcp-session-id", self.session.as_str()), ("mcp-protocol-version", LEGACY)];
+        headers.extend(self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())));
         self.http.post(&self.url, &headers, body).await
     }
 

@@ -7,6 +7,7 @@ use crate::session::Session;
 use crate::sessions::Sessions;
 use crate::tasks::{TaskSettings, Tasks};
 use octo_hub::Hub;
+use octo_model::Caller;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -108,6 +109,17 @@ impl Mcp {
     pub async fn end(&self) {
         self.close();
         self.tasks.end().await;
+    }
+
+    /// Ends the sessions and tasks of callers who may not come in any more, or have fewer rights than these began with. Needs
+    /// a runtime.
+    pub fn end_callers(self: &Arc<Self>, is_allowed: impl Fn(&Caller) -> bool) {
+        self.tasks.cancel_where(|caller| !is_allowed(caller));
+        for session in self.sessions.take(|session| !is_allowed(&session.client.caller)) {
+            session.close();
+            let mcp = Arc::clone(self);
+            tokio::spawn(async move { mcp.farewell(&session).await });
+        }
     }
 
     /// Ends what runs for a session that is over, and its subscriptions.

@@ -2,9 +2,9 @@
 
 use crate::client::Client;
 use crate::peer::Question;
-use octo_model::{Json, Members, RpcError};
+use octo_model::{Caller, Json, Members, RpcError};
 use octo_toolkit::{Ask, Clock};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -43,6 +43,8 @@ pub struct Task {
     pub cancel: CancellationToken,
     /// Whose it is; nobody else learns that it exists.
     owner: Owner,
+    /// With the rights that it began with.
+    pub caller: Arc<Caller>,
     begun: Instant,
     created: String,
     /// How long it is kept after its end.
@@ -83,6 +85,7 @@ impl Task {
             id: format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple()),
             cancel,
             owner: Owner::of(client),
+            caller: Arc::clone(&client.caller),
             begun: Instant::now(),
             created,
             keep,

@@ -4,7 +4,7 @@ use crate::client::Client;
 use crate::mcp::Mcp;
 use crate::reply::rpc;
 use crate::task::{EXTENSION, Task};
-use octo_model::{Members, RpcError};
+use octo_model::{Caller, Members, RpcError};
 use octo_wire::code;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -72,6 +72,11 @@ impl Tasks {
 
     pub fn sweep(&self) {
         self.all().retain(|_, task| !task.is_over());
+    }
+
+    /// Ends the calls of callers that this is true of.
+    pub fn cancel_where(&self, is_over: impl Fn(&Caller) -> bool) {
+        self.all().values().filter(|task| is_over(&task.caller)).for_each(|task| task.cancel.cancel());
     }
 
     /// Ends them all, and waits until their records are closed.

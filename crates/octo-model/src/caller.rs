@@ -21,6 +21,12 @@ impl Caller {
         Self { subject: subject.into(), tenant: "default".to_owned(), scopes: Vec::new() }
     }
 
+    /// Whether this is the same caller with at least the rights of the other.
+    pub fn covers(&self, other: &Self) -> bool {
+        (&self.tenant, &self.subject) == (&other.tenant, &other.subject)
+            && other.scopes.iter().all(|scope| self.scopes.contains(scope))
+    }
+
     pub fn is_admin(&self) -> bool {
         self.scopes.iter().any(|scope| scope == ADMIN)
     }

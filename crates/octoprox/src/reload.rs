@@ -120,7 +120,7 @@ impl Reloader {
             Ok(report) => report,
             Err(error) => {
                 let error = self.redactor.redact(error.text()).into_owned();
-                tracing::error!(target: "servers", error, "the settings are wrong, and everything stays as it was");
+                tracing::error!(error, "the settings are wrong, and everything stays as it was");
                 ReloadReport { error: Some(error), ..ReloadReport::default() }
             }
         };
@@ -143,6 +143,7 @@ impl Reloader {
         self.hub.apply(rules(settings), profiles).map_err(|error| bad_pattern(&error))?;
         if let Some(door) = &self.door {
             door.tokens.replace(&tokens);
+            door.mcp.end_callers(|caller| door.tokens.accepts(caller));
             if door.tokens.are_required() {
                 door.mcp.keep_lists_private();
             }
@@ -153,10 +154,10 @@ impl Reloader {
         self.gateway.apply(&reloaded);
         rereader.applied(&reloaded);
         for setting in &reloaded.live {
-            tracing::info!(setting, "a changed setting is in force");
+            tracing::info!(setting, "setting applied");
         }
         for setting in &reloaded.waiting {
-            tracing::warn!(setting, "a changed setting needs a restart of the hub");
+            tracing::warn!(setting, "setting changed; restart the hub to apply it");
         }
         let warnings = self.warnings(&reloaded);
         for warning in &warnings {
@@ -170,7 +171,7 @@ impl Reloader {
         let Some(door) = &self.door else { return Vec::new() };
         let closed = reloaded.settings.auth.tokens.is_empty() && door.tokens.are_required();
         let closed = closed
-            .then(|| "There is no token left, so nobody is let in until the hub is restarted.".to_owned());
+            .then(|| "No token is left, so every request is refused until the hub is restarted.".to_owned());
         let unfit = reloaded.binding.as_ref().map(|problem| format!("The hub would not start: {problem}"));
         closed.into_iter().chain(unfit).collect()
     }

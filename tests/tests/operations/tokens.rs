@@ -4,7 +4,9 @@ use super::{ANN, BOSS, ann, ask, boss, call, rewrite};
 use anyhow::{Context, Result};
 use octo_tests::eventually;
 use octo_tests::hub::{Home, Server};
+use octo_tests::mcp::{LEGACY, Legacy, silent};
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 #[tokio::test]
 async fn a_revoked_token_is_refused_at_once_and_the_rest_of_the_file_stays() -> Result<()> {
@@ -51,7 +53,7 @@ async fn the_last_token_of_a_public_hub_can_be_revoked() -> Result<()> {
     assert_eq!(ask(&tools, ANN).await?.status, 200);
     let (code, out, err) = home.run(&["token", "revoke", "ann"]).await?;
     assert_eq!(code, 0, "{out} {err}");
-    assert!(err.contains("nobody is let in") && err.contains("would not start"), "{err}");
+    assert!(err.contains("every request is refused") && err.contains("would not start"), "{err}");
     for token in [ANN, ""] {
         assert_eq!(ask(&tools, token).await?.status, 401);
     }
@@ -100,5 +102,46 @@ async fn a_variable_gives_an_administrators_token() -> Result<()> {
     assert_eq!(ask(&metrics, BOSS).await?.status, 200);
     let (status, reply) = call(&hub, "gateway-token-for-tests", "time_now", json!({})).await?;
     assert_eq!(status, 200, "{reply}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_session_has_no_more_rights_than_its_token_and_ends_with_it() -> Result<()> {
+    let settings = |tokens: Value| json!({"auth": {"tokens": tokens}, "toolboxes": {"shell": true}});
+    let home = Home::new(&settings(json!([ann(), boss()])))?;
+    let hub = home.serve().await?;
+    let bearer = format!("Bearer {BOSS}");
+    let headers = [("authorization", bearer.as_str())];
+    let client = Legacy::connect_as(&hub.mcp(), LEGACY, json!({}), silent, &headers).await?;
+    let client = Arc::new(client);
+    let in_session = |method: &str, params: Value| {
+        let body = json!({"jsonrpc": "2.0", "id": method, "method": method, "params": params});
+        let client = Arc::clone(&client);
+        async move { anyhow::Ok(client.post(&body).await?.status) }
+    };
+    assert_eq!(in_session("tools/list", json!({})).await?, 200);
+    let slow =
+        json!({"name": "shell_exec", "arguments": {"command": "sleep 20"}, "_meta": {"progressToken": 1}});
+    let slow = tokio::spawn(in_session("tools/call", slow));
+    let ended = async |outcome: &str| {
+        let records = home.audit(20).await.ok()?;
+        let opened = records.iter().find(|record| record["name"] == "shell_exec")?;
+        let is_end = |record: &&Value| record["call"] == opened["call"] && record["outcome"] == outcome;
+        records.iter().find(is_end).map(drop)
+    };
+    eventually("the call is under way", async || {
+        home.audit(20).await.ok()?.iter().any(|record| record["name"] == "shell_exec").then_some(())
+    })
+    .await?;
+    // The same token without its scope.
+    let mut demoted = boss();
+    demoted["scopes"] = json!([]);
+    rewrite(&home, &settings(json!([ann(), demoted])))?;
+    let (code, _, err) = home.run(&["config", "reload"]).await?;
+    assert_eq!(code, 0, "{err}");
+    eventually("the call has ended", async || ended("cancelled").await).await?;
+    slow.abort();
+    assert_eq!(in_session("tools/list", json!({})).await?, 404, "the session is over");
+    assert_eq!(ask(&format!("{}/tools", hub.base), BOSS).await?.status, 200);
     Ok(())
 }

@@ -67,10 +67,7 @@ impl Known {
 
     /// Whether it gives at least what another did.
     fn covers(&self, other: &Self) -> bool {
-        let (new, old) = (&self.caller, &other.caller);
-        self.hash == other.hash
-            && (&new.tenant, &new.subject) == (&old.tenant, &old.subject)
-            && old.scopes.iter().all(|scope| new.scopes.contains(scope))
+        self.hash == other.hash && self.caller.covers(&other.caller)
     }
 }
 
@@ -136,7 +133,9 @@ impl Tokens {
     /// Accepts these from now on, and no others. Requests and streams of a token that is gone, or that gives less now, end.
     pub fn replace(&self, fresh: &Self) {
         let (before, fresh) = (self.0.load_full(), fresh.0.load_full());
-        let kept = |new: &Known| before.all.iter().find(|old| new.covers(old)).map(|old| old.revoked.clone());
+        let is_kept = |new: &Known, old: &Known| new.covers(old) && !old.revoked.is_cancelled();
+        let kept =
+            |new: &Known| before.all.iter().find(|old| is_kept(new, old)).map(|old| old.revoked.clone());
         let all = fresh.all.iter().map(|new| Known {
             hash: new.hash,
             caller: Arc::clone(&new.caller),
@@ -151,6 +150,12 @@ impl Tokens {
         for old in before.all.iter().filter(|old| !fresh.all.iter().any(|new| new.covers(old))) {
             old.revoked.cancel();
         }
+    }
+
+    /// Whether a caller with these rights can still come in.
+    pub fn accepts(&self, caller: &Caller) -> bool {
+        let (known, now) = (self.0.load(), now());
+        !known.required || known.all.iter().any(|token| !token.is_expired(now) && token.caller.covers(caller))
     }
 
     /// Ends the requests and streams of tokens that have expired by now.
@@ -328,6 +333,10 @@ mod tests {
         assert!(!held.revoked.is_cancelled());
         ahead.replace(&past);
         ahead.end_expired();
-        assert!(held.revoked.is_cancelled());
+        assert!(held.revoked.is_cancelled() && !ahead.accepts(&held.caller));
+        // Whoever is given more time comes in again.
+        ahead.replace(&Tokens::new(&[until("9000-01-01T00:00:00Z")]).unwrap());
+        assert!(accepted(&ahead, "Bearer a").is_ok_and(|it| !it.revoked.is_cancelled()));
+        assert!(ahead.accepts(&held.caller));
     }
 }

@@ -77,7 +77,7 @@ impl Serve {
             let door = ListenerAccess { tokens: tokens.clone(), mcp: Arc::clone(&mcp) };
             let reloader = Reloader::new(&session, &assembly, flags, in_force, Some(door));
             let _followed = reloader.follow(&session, hangups);
-            tokio::spawn(end_expired(tokens));
+            tokio::spawn(end_expired(tokens, Arc::clone(&mcp)));
             announce(&assembly.hub, address, admin);
             let share = caller_share(octo_web::Limits::default().connections, settings);
             serve(listeners, &mcp, share, (interrupts, terms)).await;
@@ -197,10 +197,11 @@ impl Signals {
 }
 
 /// Ends what came in with a token that has expired since.
-async fn end_expired(tokens: Tokens) {
+async fn end_expired(tokens: Tokens, mcp: Arc<Mcp>) {
     loop {
         tokio::time::sleep(EXPIRY_INTERVAL).await;
         tokens.end_expired();
+        mcp.end_callers(|caller| tokens.accepts(caller));
     }
 }
 
