@@ -1,6 +1,7 @@
 //! A command line of the shell, read far enough to name every program in it. It knows the grammar, not the meaning:
 //! what only the running shell can know is marked as open, never guessed.
 
+mod builtin;
 mod compound;
 mod inner;
 mod read;
@@ -13,12 +14,17 @@ mod tests;
 /// Stands in a word's text for what is known only at run time.
 pub const UNKNOWN: char = '\0';
 
+/// Why arithmetic that is not made of numbers alone is not seen through.
+const ARITHMETIC: &str = "arithmetic with variables, whose values can hold commands";
+
 /// One word after quotes are taken away.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Word {
     pub text: String,
     /// Parts are known only at run time: variables, substitutions.
     pub open: bool,
+    /// What is known only at run time may become several words.
+    pub splits: bool,
     /// It has wildcards that the shell expands.
     pub glob: bool,
     /// Some of it was quoted, so it is no keyword.

@@ -14,7 +14,7 @@ const HARMLESS: &[&str] = &[
 const SYSTEM: &[&str] = &["/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/usr/local/sbin"];
 
 /// Variables that change which program runs or what it loads.
-const STEERING: &[&str] = &["PATH", "IFS", "ENV", "BASH_ENV", "PS4", "SHELLOPTS"];
+const STEERING: &[&str] = &["PATH", "IFS", "ENV", "PS4", "SHELLOPTS", "EXECIGNORE"];
 
 pub fn check(allowed: &[String], line: &Line) -> Result<(), ToolError> {
     if let Some(what) = line.blind.first() {
@@ -59,7 +59,10 @@ pub fn steers(name: &str) -> ToolError {
 }
 
 pub fn is_steering(name: &str) -> bool {
-    STEERING.contains(&name) || name.starts_with("LD_") || name.contains(crate::line::UNKNOWN)
+    STEERING.contains(&name)
+        || name.starts_with("LD_")
+        || name.starts_with("BASH")
+        || name.contains(crate::line::UNKNOWN)
 }
 
 fn is_allowed(allowed: &[String], program: &str) -> bool {

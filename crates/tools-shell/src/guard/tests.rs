@@ -150,6 +150,12 @@ const UNLISTED: &[&str] = &[
     "command rm x",
     "find . -exec ls {} \\;",
     "ls &>/dev/null rm x",
+    "x='a[$(rm x)]'; echo $((x))",
+    "P='$(rm x)'; echo ${P@P}",
+    "for PATH in .; do ls; done",
+    ": ${BASH_ENV:=./x}; ls",
+    "BASH_CMDS=([ls]=./x); ls",
+    "[ -v 'a[$(rm x)]' ]",
 ];
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::read::{Ended, Reader, Until};
 use super::word::{Around, is_end};
-use super::{Unreadable, Word};
+use super::{ARITHMETIC, Simple, Unreadable, Word};
 
 impl Reader<'_> {
     /// The here-documents that begin after a line break; substitutions in them run.
@@ -49,7 +49,11 @@ impl Reader<'_> {
     /// `for name in words`: words are data, but substitutions in them run. Without `in`, commands may follow at once.
     pub fn words_of_loop(&mut self) -> Result<(), Unreadable> {
         self.blanks();
-        self.word()?;
+        if self.peek() == Some('(') {
+            self.blind(ARITHMETIC);
+        }
+        let name = self.word()?.text;
+        self.found.commands.push(Simple { assigned: vec![name], ..Simple::default() });
         self.gap();
         let mut ahead = self.text.clone();
         if (ahead.next(), ahead.next()) != (Some('i'), Some('n')) || ahead.next().is_some_and(|c| !is_end(c))

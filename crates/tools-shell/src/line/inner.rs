@@ -1,6 +1,6 @@
 //! What programs start besides themselves: `env rm`, `sh -c '...'`, `find -exec`, `eval`.
 
-use super::{Line, Simple, Unreadable, Word, read, wrapper};
+use super::{Line, Simple, Unreadable, Word, builtin, read, wrapper};
 
 /// Words inside of others, all together; `env env env ...` would grow with the square of its length.
 const MOST: usize = 100_000;
@@ -51,6 +51,7 @@ fn inside(simple: &Simple) -> Line {
         "command" if arguments.first().is_some_and(|first| matches!(first.text.as_str(), "-v" | "-V")) => {
             Line::default()
         }
+        _ if builtin::can_run_commands(name, arguments) => blind("a variable's name that can hold commands"),
         _ => wrapped(name, simple),
     }
 }

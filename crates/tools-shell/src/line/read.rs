@@ -1,7 +1,7 @@
 //! Commands: what stands between operators, in groups, loops, functions and here-documents.
 
 use super::word::is_end;
-use super::{Line, Simple, Unreadable, Word};
+use super::{ARITHMETIC, Line, Simple, Unreadable, Word};
 use std::iter::Peekable;
 use std::str::Chars;
 
@@ -170,6 +170,9 @@ impl<'a> Reader<'a> {
                 }
                 '(' => {
                     self.next();
+                    if self.peek() == Some('(') {
+                        self.blind(ARITHMETIC);
+                    }
                     let name = self.named.take();
                     self.bodies.push(name);
                     self.nested(Until::Paren)?;
@@ -286,7 +289,9 @@ impl<'a> Reader<'a> {
                     self.next();
                 }
                 Some(c) if !is_end(c) => {
-                    self.word()?;
+                    if self.word()?.text.starts_with('[') {
+                        self.blind(ARITHMETIC);
+                    }
                 }
                 _ => return Err(Unreadable::Bracket),
             }

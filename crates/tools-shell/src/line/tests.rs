@@ -134,12 +134,58 @@ fn what_cannot_be_seen_through_is_said() {
         "bash -c 'rm x; [[ a =~ (b) ]]'",
         "eval \"echo 'x\"",
         "su",
+        "x='a[$(rm x)]'; echo $((x))",
+        "echo $((1 + $X))",
+        "echo $((1 + $(cat f)))",
+        "echo $[x]",
+        "((x = 1))",
+        "for ((i = x; i < 3; i++)); do ls; done",
+        "P='$(rm x)'; echo ${P@P}",
+        "echo ${!x}",
+        "echo ${a[x]}",
+        "echo ${a[$x]}",
+        "echo ${a:x}",
+        "echo ${a: -x:1}",
+        "a=([x]=1)",
+        "[ -v 'a[$(rm x)]' ]",
+        "test \"$x\" \"$y\"",
+        "[ $x ]",
+        "printf -v 'a[$(rm x)]' 1",
+        "printf \"$x\" 1",
+        "read 'a[$(rm x)]'",
+        "unset 'a[$(rm x)]'",
+        "f() { local -i n='a[$(rm x)]'; }; f",
+        "f() { local -n n=BASH_CMDS; }; f",
+        "wait -p 'a[$(rm x)]'",
+        "hash -p ./evil ls",
+        "set -k; ls PATH=.",
+        "command printf -v 'a[$(rm x)]' 1",
     ];
     for line in blind {
         assert!(!Line::read(line).unwrap().blind.is_empty(), "{line}");
     }
-    let plain =
-        ["ls", "echo $X", "X=$Y", "cat <<EOF\n$X\nEOF", "trap - EXIT", "sh x.sh", "ls *.rs", "[ a = b ]"];
+    let plain = [
+        "ls",
+        "echo $X",
+        "X=$Y",
+        "cat <<EOF\n$X\nEOF",
+        "trap - EXIT",
+        "sh x.sh",
+        "ls *.rs",
+        "[ a = b ]",
+        "[ \"$a\" = \"$b\" ]",
+        "[ $? -eq 0 ] && ls",
+        "[ -n \"$x\" ]",
+        "echo $((1 + 0x1f - $#))",
+        "echo ${x:-y} ${#x} ${x%.rs}",
+        "echo ${x:2:3} ${a[1]} ${a[@]}",
+        "printf '%s\\n' \"$x\"",
+        "export A=$B",
+        "set -euo pipefail",
+        "read x",
+        "x=(a b)",
+        "for f in *.rs; do ls $f; done",
+    ];
     for line in plain {
         assert_eq!(Line::read(line).unwrap().blind, Vec::<&str>::new(), "{line}");
     }

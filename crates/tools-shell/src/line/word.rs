@@ -1,7 +1,7 @@
 //! Words: quotes, escapes, and everything behind `$`.
 
 use super::read::{Reader, Until};
-use super::{UNKNOWN, Unreadable, Word};
+use super::{ARITHMETIC, Simple, UNKNOWN, Unreadable, Word};
 
 /// Where a `$` stands. Within double quotes and here-documents a single quote is a letter like any other.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -91,21 +91,26 @@ impl Reader<'_> {
                 if self.peek() == Some('(') {
                     self.arithmetic()?;
                 } else {
+                    word.splits |= around == Around::Nothing;
                     self.nested(Until::Paren)?;
                 }
             }
             Some('{') => {
                 self.next();
+                word.splits |= around == Around::Nothing;
                 self.parameter(around)?;
             }
+            Some('[') => self.blind(ARITHMETIC),
             Some('\'') if around == Around::Nothing => {
                 self.blind("$'...', which shells read in different ways")
             }
             Some('"') => {}
             Some(c) if c.is_ascii_digit() || "@*#?-$!".contains(c) => {
                 self.next();
+                word.splits |= around == Around::Nothing && !"#?-$!".contains(c);
             }
             Some(c) if c.is_ascii_alphabetic() || c == '_' => {
+                word.splits |= around == Around::Nothing;
                 while self.peek().is_some_and(|c| c.is_ascii_alphanumeric() || c == '_') {
                     self.next();
                 }
@@ -122,9 +127,16 @@ impl Reader<'_> {
 
     /// `$((1 + 2))`, which may hold substitutions. When it does not end in `))`, shells disagree about what it is.
     fn arithmetic(&mut self) -> Result<(), Unreadable> {
-        let (mut depth, mut aside) = (1_usize, Word::default());
+        let (mut depth, mut aside, mut in_number) = (1_usize, Word::default(), false);
         while depth > 0 {
-            match self.next().ok_or(Unreadable::Bracket)? {
+            let c = self.next().ok_or(Unreadable::Bracket)?;
+            // A variable in arithmetic is itself read as arithmetic, and an index in that can hold commands.
+            let special = c == '$' && self.peek().is_some_and(|c| "#?$!".contains(c));
+            in_number = c.is_ascii_digit() || in_number && c.is_ascii_alphanumeric();
+            if !in_number && !special && (c.is_ascii_alphabetic() || "_$`[\"'\\".contains(c)) {
+                self.blind(ARITHMETIC);
+            }
+            match c {
                 '(' => depth += 1,
                 ')' => {
                     depth -= 1;
@@ -142,6 +154,7 @@ impl Reader<'_> {
 
     /// `${name:-word}`, whose word may hold substitutions.
     fn parameter(&mut self, around: Around) -> Result<(), Unreadable> {
+        self.operator();
         let mut aside = Word::default();
         loop {
             match self.next().ok_or(Unreadable::Bracket)? {
@@ -155,6 +168,38 @@ impl Reader<'_> {
                 '`' => self.backticks(&mut aside)?,
                 _ => {}
             }
+        }
+    }
+
+    /// Looks at a parameter's name and what is done with it. Larger shells run commands for an indirect name, for an
+    /// index, for the numbers of a substring and for a text that is read as a prompt.
+    fn operator(&mut self) {
+        let mut ahead = self.text.clone();
+        ahead.next_if_eq(&'#');
+        if ahead.next_if_eq(&'!').is_some() && ahead.peek() != Some(&'}') {
+            self.blind("${!...}, whose variable is known only at run time");
+        }
+        let mut name = String::new();
+        while let Some(c) = ahead.next_if(|c| c.is_ascii_alphanumeric() || *c == '_') {
+            name.push(c);
+        }
+        if name.is_empty() {
+            ahead.next_if(|c| "@*#?-$!".contains(*c));
+        }
+        let is_index = ahead.next_if_eq(&'[').is_some();
+        let rest: String = ahead.clone().take_while(|c| *c != '}').collect();
+        let after = if is_index { rest.split_once(']').unwrap_or((&rest, "")) } else { ("0", rest.as_str()) };
+        let (index, operation) = after;
+        let is_number = |text: &str| text.chars().all(|c| c.is_ascii_digit() || " :-".contains(c));
+        if !matches!(index, "@" | "*") && !is_number(index) {
+            self.blind(ARITHMETIC);
+        }
+        match operation.strip_prefix(':').map_or(operation, |rest| rest).chars().next() {
+            Some('=') => self.found.commands.push(Simple { assigned: vec![name], ..Simple::default() }),
+            Some('@') => self.blind("${...@...}, which can run commands"),
+            Some('-' | '?' | '+') | None => {}
+            Some(_) if operation.starts_with(':') && !is_number(operation) => self.blind(ARITHMETIC),
+            Some(_) => {}
         }
     }
 
@@ -173,6 +218,7 @@ impl Reader<'_> {
         }
         self.apart(&text)?;
         word.open = true;
+        word.splits = true;
         word.text.push(UNKNOWN);
         Ok(())
     }

@@ -1,0 +1,46 @@
+//! Builtins that run commands without being asked to: bash expands the index in a variable's name, `a[$(rm x)]`, even
+//! when it stands in quotes, and reads the value of an integer as arithmetic.
+
+use super::Word;
+
+pub fn can_run_commands(name: &str, arguments: &[Word]) -> bool {
+    match name {
+        "test" | "[" => names_variable(arguments, &["-v", "-R"]),
+        "wait" => {
+            names_variable(arguments, &["-p"]) || arguments.iter().any(|word| word.text.starts_with("-p"))
+        }
+        "printf" => arguments.first().is_some_and(|first| {
+            first.splits || first.text.starts_with("-v") || first.open && !first.text.starts_with(is_plain)
+        }),
+        "read" | "unset" | "getopts" => arguments.iter().any(may_have_index),
+        "export" | "readonly" | "local" => arguments.iter().any(|word| {
+            let name = word.text.split('=').next().unwrap_or_default();
+            name.contains('[')
+                || name.starts_with('-') && name != "-p"
+                || word.splits && !word.text.contains('=')
+        }),
+        "hash" => !arguments.is_empty(),
+        "set" => arguments.iter().any(|word| {
+            word.splits || word.text == "keyword" || word.text.starts_with('-') && word.text.contains('k')
+        }),
+        _ => false,
+    }
+}
+
+fn is_plain(c: char) -> bool {
+    c != '-' && c != super::UNKNOWN
+}
+
+/// An option may be followed by a name with an index.
+fn names_variable(arguments: &[Word], options: &[&str]) -> bool {
+    let is_option = |word: &Word| word.open || options.contains(&word.text.as_str());
+    arguments.iter().any(|word| word.splits)
+        || arguments
+            .iter()
+            .zip(arguments.iter().skip(1))
+            .any(|(option, name)| is_option(option) && may_have_index(name))
+}
+
+fn may_have_index(word: &Word) -> bool {
+    word.open || word.glob || word.text.contains('[')
+}
