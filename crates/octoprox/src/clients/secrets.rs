@@ -30,19 +30,23 @@ impl Vault {
         for (section, prefixed) in [("env", false), ("headers", true)] {
             for (name, value) in entry.get_mut(section).and_then(Value::as_object_mut).into_iter().flatten() {
                 let Value::String(text) = value else { continue };
+                let original = text.clone();
                 let wanted = if prefixed { header_variable(server, name) } else { variable(name) };
                 if let Some((scheme, secret)) = secret_value(name, text) {
                     *text = format!("{scheme}{}", hide(wanted, &secret));
                 } else if let Some(hidden) = address(server, text, &mut hide) {
                     *text = hidden;
                 }
+                hide_rest(server, &original, text, &mut hide);
             }
         }
         for key in ["url", "document"] {
-            if let Some(Value::String(text)) = entry.get_mut(key)
-                && let Some(hidden) = address(server, text, &mut hide)
-            {
-                *text = hidden;
+            if let Some(Value::String(text)) = entry.get_mut(key) {
+                let original = text.clone();
+                if let Some(hidden) = address(server, text, &mut hide) {
+                    *text = hidden;
+                }
+                hide_rest(server, &original, text, &mut hide);
             }
         }
         if let Some(Value::Array(args)) = entry.get_mut("args") {
@@ -83,15 +87,18 @@ fn secret_value(name: &str, text: &str) -> Option<(String, String)> {
         return None;
     }
     let (scheme, rest) = match text.split_once(' ') {
-        Some((word, rest)) if ["bearer", "basic", "token"].contains(&word.to_ascii_lowercase().as_str()) => {
-            (format!("{word} "), rest)
-        }
+        Some((word, rest)) if is_scheme(word) => (format!("{word} "), rest),
         _ => (String::new(), text),
     };
     let plain = matches!(rest.to_ascii_lowercase().as_str(), "true" | "false" | "none" | "auto")
         || (names_a_file(name) && rest.starts_with(['/', '~', '.']));
     let secret = (is_secret_name(name) && !plain) || guessed(rest);
     secret.then(|| (scheme, rest.to_owned()))
+}
+
+/// A word before a secret in a header.
+fn is_scheme(word: &str) -> bool {
+    ["bearer", "basic", "token"].contains(&word.to_ascii_lowercase().as_str())
 }
 
 /// Whether a variable of this name holds a path.
@@ -126,13 +133,19 @@ fn address(server: &str, text: &str, hide: &mut impl FnMut(String, &str) -> Stri
     let (front, query) = rest.split_once('?').map_or((rest, None), |(front, query)| (front, Some(query)));
     let (authority, path) = front.split_once('/').map_or((front, None), |(host, path)| (host, Some(path)));
     let mut whole = format!("{scheme}://");
-    match authority.rsplit_once('@').and_then(|(user, host)| Some((user.split_once(':')?, host))) {
-        Some(((user, password), host)) if !password.is_empty() && !password.contains("${") => {
-            let hidden = hide(variable(&format!("{server}_password")), password);
-            whole.push_str(&format!("{user}:{hidden}@{host}"));
-        }
-        _ => whole.push_str(authority),
-    }
+    let hidden = authority.rsplit_once('@').and_then(|(login, host)| {
+        let (user, password) = login.split_once(':').unwrap_or((login, ""));
+        // A web address with a user and no password has its token there; `git@` of ssh is a name.
+        let (front, secret) = match password {
+            "" if scheme.starts_with("http") => ("", user),
+            _ => (user, password),
+        };
+        let is_secret = !secret.is_empty() && !secret.contains("${");
+        let gap = if front.is_empty() { "" } else { ":" };
+        is_secret
+            .then(|| format!("{front}{gap}{}@{host}", hide(variable(&format!("{server}_password")), secret)))
+    });
+    whole.push_str(hidden.as_deref().unwrap_or(authority));
     for segment in path.into_iter().flat_map(|path| path.split('/')) {
         let hidden = guessed(segment).then(|| hide(variable(&format!("{server}_key")), segment));
         whole.push('/');
@@ -156,6 +169,7 @@ fn arguments(server: &str, args: &mut [Value], hide: &mut impl FnMut(String, &st
     let mut flag: Option<String> = None;
     for argument in args {
         let Value::String(text) = argument else { continue };
+        let original = text.clone();
         let before = flag.take();
         let named =
             before.filter(|flag| is_secret_name(flag)).map(|flag| (String::new(), flag, text.clone()));
@@ -186,12 +200,29 @@ fn arguments(server: &str, args: &mut [Value], hide: &mut impl FnMut(String, &st
         } else if text.starts_with('-') && !text.contains('=') {
             flag = Some(text.clone());
         }
+        hide_rest(server, &original, text, hide);
     }
 }
 
 /// `Name: value`, as a header is written.
 fn is_header(text: &str) -> bool {
-    text.split_once(": ").is_some_and(|(name, _)| !name.contains([' ', '=']))
+    text.split_once(':').is_some_and(|(name, _)| is_header_name(name))
+}
+
+fn is_header_name(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
+}
+
+/// Hides the whole of a text in which something still looks like a secret.
+fn hide_rest(server: &str, original: &str, text: &mut String, hide: &mut impl FnMut(String, &str) -> String) {
+    let mut masked = String::new();
+    for (at, part) in text.split("${").enumerate() {
+        let rest = if at == 0 { None } else { part.split_once('}') };
+        masked.push_str(&rest.map_or(part.to_owned(), |(_, rest)| format!("***{rest}")));
+    }
+    if Redactor::default().redact(&masked) != masked {
+        *text = hide(variable(&format!("{server}_secret")), original);
+    }
 }
 
 /// A line for a shell: each of its words is looked at by itself, and all else stays.
@@ -200,16 +231,30 @@ fn command_line(server: &str, line: &str, hide: &mut impl FnMut(String, &str) ->
     let mut flag: Option<String> = None;
     for word in line.split(' ') {
         let bare = word.trim_matches(['"', '\'']);
-        let assigned =
-            bare.split_once('=').map(|(name, value)| (name.trim_start_matches('-').to_owned(), value));
-        let named = flag.take().filter(|flag| is_secret_name(flag)).map(|flag| (flag, bare));
+        let pending = flag.take();
+        let is_header = |(name, _): &(&str, &str)| is_header_name(name) && is_secret_name(name);
+        let header = bare.split_once(':').filter(is_header);
+        // `Authorization: Bearer x`: the secret is the word after the scheme.
+        if let Some(name) = match (header, &pending) {
+            (Some((name, rest)), _) if rest.is_empty() || is_scheme(rest) => Some(name.to_owned()),
+            (None, Some(name)) if is_scheme(bare) => Some(name.clone()),
+            _ => None,
+        } {
+            flag = Some(name);
+            words.push(word.to_owned());
+            continue;
+        }
+        let assigned = header
+            .or_else(|| bare.split_once('='))
+            .map(|(name, value)| (name.trim_start_matches('-').to_owned(), value));
+        let named = pending.filter(|flag| is_secret_name(flag)).map(|flag| (flag, bare));
         let value = named.or(assigned).and_then(|(name, value)| Some((secret_value(&name, value)?.1, name)));
         let hidden = match value {
             Some((secret, name)) => {
                 let hidden = hide(header_variable(server, name.trim_start_matches('-')), &secret);
                 Some(word.replace(&secret, &hidden))
             }
-            None if shaped(bare) && !bare.contains("://") => {
+            None if shaped(bare) && !bare.contains("://") && !bare.contains(['"', '\'', '{', '}', ',']) => {
                 Some(word.replace(bare, &hide(variable(&format!("{server}_key")), bare)))
             }
             None => address(server, bare, hide).map(|hidden| word.replace(bare, &hidden)),
@@ -274,6 +319,22 @@ mod tests {
                 json!({"env": {"GOOGLE_APPLICATION_CREDENTIALS": "/home/ada/key.json", "SSH_AUTH_SOCK": "/run/agent.1", "TOKEN_FILE": "~/t"}}),
                 json!({"env": {"GOOGLE_APPLICATION_CREDENTIALS": "/home/ada/key.json", "SSH_AUTH_SOCK": "/run/agent.1", "TOKEN_FILE": "~/t"}}),
                 &[],
+            ),
+            (
+                json!({"args": ["--header", "Authorization:Bearer h1", "-H", "X-Api-Key:h2", "https://t3@x.test/mcp", "ssh://git@x.test/r"]}),
+                json!({"args": ["--header", "Authorization:Bearer ${MY_APP_TOKEN}", "-H", "X-Api-Key:${MY_APP_X_API_KEY}",
+                                "https://${MY_APP_PASSWORD}@x.test/mcp", "ssh://git@x.test/r"]}),
+                &["MY_APP_PASSWORD", "MY_APP_TOKEN", "MY_APP_X_API_KEY"],
+            ),
+            (
+                json!({"command": "sh", "args": ["-c", "npx mcp-remote https://x.test --header 'Authorization: Bearer h1' -H \"X-Api-Key: h2\" -H Authorization:h3 --port 1"]}),
+                json!({"command": "sh", "args": ["-c", "npx mcp-remote https://x.test --header 'Authorization: Bearer ${MY_APP_TOKEN}' -H \"X-Api-Key: ${MY_APP_X_API_KEY}\" -H Authorization:${MY_APP_MY_APP_TOKEN} --port 1"]}),
+                &["MY_APP_MY_APP_TOKEN", "MY_APP_TOKEN", "MY_APP_X_API_KEY"],
+            ),
+            (
+                json!({"args": ["--config", "{\"a\": {\"key\": \"ghp_0123456789abcdefghij0123456789abcdef\"}}"]}),
+                json!({"args": ["--config", "${MY_APP_SECRET}"]}),
+                &["MY_APP_SECRET"],
             ),
             (
                 json!({"url": "https://x", "auth": {"type": "oauth2", "client_secret": "cs"}}),
