@@ -3,7 +3,7 @@
 use crate::browser::{Look, Open};
 use crate::clean;
 use crate::snapshot::{Ask, FILE_FIELD, Item, changes, render};
-use octo_toolkit::ToolError;
+use octo_toolkit::{Kind, ToolError};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::Duration;
@@ -14,6 +14,8 @@ const CHANGES: usize = 400;
 const PAGE: usize = 700;
 /// How long a page may take to come to rest.
 const REST: Duration = Duration::from_secs(3);
+/// How long a look at the page may take after that. A script that does not end makes it wait in vain.
+const LOOK_TIMEOUT: Duration = Duration::from_secs(10);
 /// Dialogs, tabs and downloads that are told of.
 const FEW: usize = 5;
 
@@ -79,7 +81,11 @@ impl Open {
         } else {
             self.page.settle(REST).await?;
         }
-        let look = self.look_anew().await?;
+        let look = match tokio::time::timeout(LOOK_TIMEOUT, self.look_anew()).await {
+            Ok(Err(error)) if error.kind == Kind::Timeout => return self.unresponsive(events).await,
+            Err(_) => return self.unresponsive(events).await,
+            Ok(look) => look?,
+        };
         events.extend(self.asks_for_files(before, &look));
         events.extend(look.note.clone());
         let mut told = self.tell(&look);
@@ -87,6 +93,17 @@ impl Open {
             told.changes = Some(NOTHING.to_owned());
         }
         Ok(After { events, ..told })
+    }
+
+    /// The action took place, but nothing can be said of the page.
+    async fn unresponsive(&self, mut events: Vec<String>) -> Result<After, ToolError> {
+        let tabs = self.session.tabs().await?;
+        let url = tabs.iter().find(|tab| tab.id == self.page.id()).map(|tab| clean::line(&tab.url));
+        events.push(
+            "The page does not react, so what changed is not known. Wait with browser_wait, or open it again with browser_navigate."
+                .to_owned(),
+        );
+        Ok(After { url: url.unwrap_or_default(), events, ..After::default() })
     }
 
     /// A page that opens a dialog for files gets none; the field takes them.

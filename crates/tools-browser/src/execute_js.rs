@@ -7,9 +7,12 @@ use octo_toolkit::{Chromium, Cx, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::time::{Duration, Instant};
 
 /// Letters of a result; a larger one is given as cut text.
 const LARGEST: usize = 20_000;
+
+const MIN_RUN_TIME: Duration = Duration::from_millis(10);
 
 /// Runs JavaScript in the page and gives its value as JSON; an exception is an error with its text. Prefer the other
 /// browser tools, which wait for the page and say what changed.
@@ -55,8 +58,12 @@ impl Tool for ExecuteJs {
         }
         let open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
         let patience = given::within(input.timeout_ms, cx);
-        let script = runnable(&input.script, is_expression(&open, &input.script).await);
-        let value = open.page.evaluate(&script, World::Main, patience).await?;
+        let begun = Instant::now();
+        // A page that is busy does not even read a script; running it ends with the right error.
+        let read = tokio::time::timeout(patience, is_expression(&open, &input.script)).await;
+        let script = runnable(&input.script, read.unwrap_or(false));
+        let left = patience.saturating_sub(begun.elapsed()).max(MIN_RUN_TIME);
+        let value = open.page.evaluate(&script, World::Main, left).await?;
         Ok(bounded(value))
     }
 }
