@@ -28,7 +28,7 @@ mod serve;
 mod servers;
 mod session;
 mod stdio;
-mod table;
+pub(crate) mod table;
 mod token;
 mod tools;
 mod trust;

@@ -55,7 +55,8 @@ pub fn shown(redactor: &Redactor, arguments: &Json) -> String {
             mask(&mut value, false);
             redactor.excerpt(&value.to_string(), EXCERPT)
         }
-        None => redactor.excerpt(arguments.as_str(), EXCERPT),
+        // Names of secrets are not found without parsing.
+        None => format!("({} bytes)", arguments.bytes().len()),
     }
 }
 
@@ -88,6 +89,9 @@ mod tests {
         for secret in ["hunter2", "code-1", "x-1", "x-2", "x-3", "canary"] {
             assert!(!shown.contains(secret), "{secret}: {shown}");
         }
+        let mut large = arguments;
+        large["text"] = json!("x".repeat(MAX_PARSED));
+        assert!(super::shown(&redactor, &Json::of(&large)).ends_with(" bytes)"));
         for plain in ["a.txt", "\"n\":5", "json", "\"us\""] {
             assert!(shown.contains(plain), "{plain}: {shown}");
         }

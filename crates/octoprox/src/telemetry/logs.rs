@@ -64,7 +64,7 @@ pub fn start(
     tracer: Option<SdkTracer>,
 ) -> io::Result<Logs> {
     let mut logs = Logs::default();
-    let lines = |target| Lines { target, redactor: Arc::clone(redactor) };
+    let lines = |target| Lines { target, redactor: Arc::clone(redactor), is_plain: false };
     let mut layers: Vec<Layered> = Vec::new();
     match talk {
         Talk::Server if io::stdout().is_terminal() => {
@@ -95,9 +95,9 @@ pub fn start(
     Ok(logs)
 }
 
-/// Spans stay out of log lines: they carry arguments.
+/// Spans stay out of log lines: they carry arguments. What only asks whether an event would be logged is no span.
 fn is_event(about: &Metadata<'_>) -> bool {
-    about.is_event()
+    !about.is_span()
 }
 
 /// For a person who watches.
@@ -109,7 +109,7 @@ fn readable(lines: Lines, settings: &Telemetry, logs: &mut Logs) -> Layered {
         .with_timer(fmt::time::SystemTime)
         .with_target(false)
         .with_ansi(false)
-        .with_writer(lines)
+        .with_writer(lines.plain())
         .with_filter(level.and(filter_fn(is_event)))
         .boxed()
 }

@@ -1,6 +1,7 @@
 //! The last door before a log line leaves: what is secret stays behind.
 
 use super::redact::Redactor;
+use crate::cli::table::harmless_line;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use tracing_subscriber::fmt::MakeWriter;
@@ -18,6 +19,14 @@ pub enum Target {
 pub struct Lines {
     pub target: Target,
     pub redactor: Arc<Redactor>,
+    /// Whether lines are for a terminal: nothing in them may begin another line or command the terminal.
+    pub is_plain: bool,
+}
+
+impl Lines {
+    pub fn plain(self) -> Self {
+        Self { is_plain: true, ..self }
+    }
 }
 
 impl<'a> MakeWriter<'a> for Lines {
@@ -32,7 +41,10 @@ impl<'a> MakeWriter<'a> for Lines {
 impl Write for &Lines {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(line);
-        let shown = self.redactor.redact(&text);
+        let mut shown = self.redactor.redact(&text);
+        if self.is_plain {
+            shown = (harmless_line(shown.trim_end_matches('\n')) + "\n").into();
+        }
         match &self.target {
             Target::Stdout => io::stdout().lock().write_all(shown.as_bytes())?,
             Target::Stderr => io::stderr().lock().write_all(shown.as_bytes())?,
@@ -59,7 +71,7 @@ mod tests {
         let path = folder.path().join("log");
         let file = Arc::new(Mutex::new(std::fs::File::create(&path).unwrap()));
         let redactor = Arc::new(Redactor::new(["canary-5150".to_owned()]));
-        let lines = Lines { target: Target::File(file), redactor };
+        let lines = Lines { target: Target::File(file), redactor, is_plain: false };
         let layer = tracing_subscriber::fmt::layer().json().with_writer(lines);
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
             tracing::error!(detail = "sent canary-5150", "with canary-5150 in it");
@@ -72,5 +84,20 @@ mod tests {
             assert!(!log.contains(leak), "{leak} in {log}");
         }
         assert!(log.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()));
+    }
+
+    #[test]
+    fn no_value_begins_a_line_or_commands_a_terminal() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let file = Arc::new(Mutex::new(std::fs::File::create(&path).unwrap()));
+        let lines = Lines { target: Target::File(file), redactor: Arc::default(), is_plain: false }.plain();
+        let layer = tracing_subscriber::fmt::layer().compact().with_ansi(false).with_writer(lines);
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
+            tracing::info!(said = %"no\n2026-01-01 INFO forged \u{1b}[31m", "call");
+            tracing::info!("second");
+        });
+        let log = std::fs::read_to_string(&path).unwrap();
+        assert_eq!((log.lines().count(), log.contains('\u{1b}')), (2, false), "{log}");
     }
 }
