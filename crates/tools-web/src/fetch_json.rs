@@ -63,6 +63,7 @@ impl Tool for FetchJson {
         asking::default_header(&mut ask.headers, ACCEPT, "application/json, */*;q=0.5");
         net.may_fetch(&ask.url).await?;
         let answer = asking::send(&net, ask, cx).await?;
+        net.may_fetch(&answer.url).await?;
         asking::beside(cx, move || parsed(&answer)).await?
     }
 }

@@ -140,6 +140,7 @@ impl Tool for FetchUrl {
         let ask = ask(input, &net, want.max_bytes, cx)?;
         net.may_fetch(&ask.url).await?;
         let answer = asking::whole(&net, ask, pdf::LARGEST, is_pdf, cx).await?;
+        net.may_fetch(&answer.url).await?;
         let content_type = asking::content_type(&answer).map(str::to_owned);
         let is_pdf = is_pdf(&answer);
         let Answer { url, body, truncated, .. } = answer;

@@ -31,6 +31,9 @@ impl Net {
                 let ask = Ask { timeout: TIMEOUT, max_bytes: MAX_BYTES, redirects: 5, ..Ask::get(address) };
                 // A site that cannot be reached says so when the page is asked for.
                 let Ok(answer) = self.send(ask).await else { return Ok(()) };
+                if let Some(error) = unreadable(url, answer.status) {
+                    return Err(error);
+                }
                 robots.keep(origin, Rules::of(&answer))
             }
         };
@@ -45,11 +48,38 @@ impl Net {
     }
 }
 
+/// A site in trouble is left alone for now, as RFC 9309 asks; one without the file allows everything.
+fn unreadable(url: &Url, status: StatusCode) -> Option<ToolError> {
+    (status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS).then(|| {
+        let host = url.host_str().unwrap_or_default();
+        ToolError::unavailable(format!(
+            "The robots.txt of {host} cannot be read: it answers {}.",
+            status.as_u16()
+        ))
+        .hint("Try again in a minute; the operator decides with `net.respect_robots`.")
+    })
+}
+
 fn path(url: &Url) -> String {
     match url.query() {
-        Some(query) => format!("{}?{query}", url.path()),
-        None => url.path().to_owned(),
+        Some(query) => decoded(&format!("{}?{query}", url.path())),
+        None => decoded(url.path()),
     }
+}
+
+/// With letters, digits and `-._~` as themselves, so that one path has one spelling.
+fn decoded(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('%') {
+        let (before, escape) = rest.split_at_checked(at).unwrap_or((rest, ""));
+        plain.push_str(before);
+        let byte = escape.get(1..3).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        let letter = byte.map(char::from).filter(|c| c.is_ascii_alphanumeric() || "-._~".contains(*c));
+        plain.push(letter.unwrap_or('%'));
+        rest = escape.get(if letter.is_some() { 3 } else { 1 }..).unwrap_or_default();
+    }
+    plain + rest
 }
 
 impl Robots {
@@ -81,10 +111,6 @@ impl Rules {
     fn of(answer: &Answer) -> Self {
         match answer.status {
             status if status.is_success() => Self::parse(&String::from_utf8_lossy(&answer.body)),
-            // A site in trouble is left alone; one without the file allows everything.
-            status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
-                Self(vec![("/".to_owned(), false)])
-            }
             _ => Self::default(),
         }
     }
@@ -96,7 +122,7 @@ impl Rules {
         for line in text.lines() {
             let line = line.split('#').next().unwrap_or_default();
             let Some((key, value)) = line.split_once(':') else { continue };
-            let value = value.trim();
+            let value = &*decoded(value.trim());
             let allows = match key.trim().to_ascii_lowercase().as_str() {
                 "user-agent" => {
                     if std::mem::take(&mut in_rules) {

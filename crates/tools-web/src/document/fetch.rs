@@ -18,7 +18,10 @@ pub async fn get(net: &Net, url: Url, until: Instant, max_bytes: usize) -> Resul
     net.may_fetch(&url).await?;
     let timeout = until.saturating_duration_since(Instant::now());
     let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(ACCEPTED))]);
-    net.send(Ask { headers, timeout, max_bytes, ..Ask::get(url) }).await
+    let answer = net.send(Ask { headers, timeout, max_bytes, ..Ask::get(url) }).await?;
+    // A redirect may have led elsewhere.
+    net.may_fetch(&answer.url).await?;
+    Ok(answer)
 }
 
 /// The error that an answer with an error's status is.

@@ -301,6 +301,7 @@ fn schemas_name_types_and_defaults() {
 async fn robots_txt_is_respected_where_the_operator_wants_it() {
     let fake = crate::fake::Fake::serve(|seen| match seen.path.as_str() {
         "/robots.txt" => crate::fake::html(200, "User-agent: *\nDisallow: /private\n"),
+        "/moved" => (302, ("location", "/private/x".to_owned()), String::new()),
         _ => crate::fake::html(200, "<p>Some words on a page that anybody may read.</p>"),
     })
     .await;
@@ -315,10 +316,12 @@ async fn robots_txt_is_respected_where_the_operator_wants_it() {
         let doors = crate::fake::doors().with(octo_toolkit::Net::new(spec(robots)).unwrap());
         let bench = Bench::new(crate::fetch_toolbox(), doors);
         bench.call("fetch_url", json!({"url": at("/public")})).await.unwrap();
-        let private = bench.call("fetch_url", json!({"url": at("/private/x")})).await;
-        match robots {
-            true => assert!(private.unwrap_err().text().contains("robots.txt of 127.0.0.1 disallows")),
-            false => drop(private.unwrap()),
+        for path in ["/private/x", "/%70rivate/x", "/moved"] {
+            let private = bench.call("fetch_url", json!({"url": at(path)})).await;
+            match robots {
+                true => assert!(private.unwrap_err().text().contains("robots.txt of 127.0.0.1 disallows")),
+                false => drop(private.unwrap()),
+            }
         }
         let asked = fake.asked().iter().filter(|seen| seen.path == "/robots.txt").count();
         assert_eq!(asked, usize::from(robots), "it is asked for once, and only when it is respected");
