@@ -20,6 +20,8 @@ const MAX_PAGE: usize = 40_000;
 const FACTS: usize = 160;
 /// Bytes of what is appended to a long line, at most.
 const LONG_LINE: usize = 72;
+/// A page is never smaller, so that `next` always moves: a character takes up to four bytes.
+const MIN_BYTES: usize = 4;
 /// Bytes that the number of a line takes, at most.
 const NUMBER: usize = 24;
 const DEFAULT_LINES: u64 = 200;
@@ -195,7 +197,7 @@ fn within(
     room: usize,
     mut read: impl FnMut(usize) -> Result<Page, ToolError>,
 ) -> Result<Page, ToolError> {
-    let mut length = wanted.unwrap_or(room).min(room);
+    let mut length = wanted.unwrap_or(room).clamp(MIN_BYTES, room);
     loop {
         let page = read(length)?;
         let size = json_len(&page.0);
@@ -273,7 +275,7 @@ impl Placed {
         }
         let part = beginning(text.trim_end_matches('\u{fffd}'), room.saturating_sub(LONG_LINE));
         let rest = self.at + part.len() as u64;
-        format!("{part}… (long line: read on with from_byte {rest})")
+        format!("{part}… (line truncated: continue with from_byte {rest})")
     }
 }
 

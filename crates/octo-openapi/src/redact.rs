@@ -1,5 +1,6 @@
 //! Takes credentials out of an answer: an API that echoes a request must not tell whoever called it what the hub knows.
 
+use crate::encode;
 use bytes::Bytes;
 use http::HeaderValue;
 use memchr::memmem;
@@ -12,7 +13,8 @@ const MIN_BYTES: usize = 6;
 const MIN_BEGINNING: usize = 4;
 
 /// Parts of header names that carry secrets.
-const SECRET: [&str; 5] = ["auth", "token", "key", "cookie", "secret"];
+const SECRET: [&str; 9] =
+    ["auth", "token", "key", "cookie", "secret", "passw", "passphrase", "pwd", "credential"];
 
 /// Whether a header of this name carries a secret.
 pub fn is_secret_header(name: &str) -> bool {
@@ -27,6 +29,8 @@ pub fn redact<'s>(answer: &mut Answer, secrets: impl IntoIterator<Item = &'s str
         for value in [secret, bare].into_iter().filter(|value| value.len() >= MIN_BYTES) {
             let json = serde_json::Value::from(value).to_string();
             let json = json.trim_start_matches('"').strip_suffix('"').unwrap_or(&json).to_owned();
+            let encoded = encode::value(value);
+            all.extend([encoded.to_ascii_lowercase(), encoded.replace("%20", "+"), encoded]);
             all.extend([value.to_owned(), json.replace('/', "\\/"), json]);
         }
     }

@@ -25,6 +25,9 @@ pub struct Verified {
 /// at the end are found with an `anchor`, a head that was noted before.
 pub fn verify(dir: &Path, anchor: Option<Anchor>) -> Result<Verified, StoreError> {
     let conn = schema::read(dir)?;
+    // One view of the file: records that are pruned meanwhile are still there.
+    let conn = conn.unchecked_transaction()?;
+    // What is damaged is named by the walk.
     let pruned = beginning(&conn).unwrap_or_default();
     let at = pruned.unwrap_or_default();
     if let (Some(anchor), Some(pruned)) = (anchor, pruned)

@@ -110,16 +110,19 @@ async fn one(open: &Open, number: u64) -> Result<Output, ToolError> {
             .hint("The numbers stand in the list that browser_network gives without request; the newest 200 are kept."));
     };
     let Bodies { sent, received } = open.page.bodies(request).await?;
-    let mut notes = Vec::new();
+    let (mut notes, mut truncated) = (Vec::new(), false);
     let mut text = |what: &str, body: &str| {
-        let shown = bounded(body);
+        // Masked first: a secret that the end of the part cuts would not be recognised.
+        let body = secrets::mask(body);
+        let shown = bounded(&body);
         if shown.len() < body.len() {
+            truncated = true;
             notes.push(format!(
                 "Of the {what} the first {BODY} of {} letters are shown.",
                 body.chars().count()
             ));
         }
-        secrets::mask(&clean::block(shown)).into_owned()
+        clean::block(shown)
     };
     let request_body = sent.map(|body| text("request body", &body));
     let response_body = match received {
@@ -133,7 +136,6 @@ async fn one(open: &Open, number: u64) -> Result<Output, ToolError> {
             None
         }
     };
-    let truncated = notes.iter().any(|note| note.contains("are shown"));
     let note = (!notes.is_empty()).then(|| notes.join(" "));
     Ok(Output { requests: vec![told(request)], last: number, truncated, note, request_body, response_body })
 }

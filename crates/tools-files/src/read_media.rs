@@ -5,14 +5,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use octo_toolkit::fs::Read;
 use octo_toolkit::paper::{self, Paper};
-use octo_toolkit::{Cx, Effect, Example, Fs, Kind, Pdf, Picture, Tool, ToolError, WorkPath};
+use octo_toolkit::{Cx, Effect, Example, Fs, Json, Kind, Pdf, Picture, Tool, ToolError, WorkPath, json_len};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 /// Bytes of a picture that is shown; models see larger ones scaled down anyway.
 pub const MAX_PICTURE: u64 = 1 << 20;
-/// Bytes of text that are given at once.
+/// Bytes that the text of pages takes in a reply, at most.
 const MAX_TEXT: usize = 40_000;
 const PDF: &str = "application/pdf";
 /// What clients show to their models.
@@ -51,7 +51,7 @@ pub struct Output {
     /// Pages of a PDF.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     page_count: Option<usize>,
-    /// Give it as start_page to read on.
+    /// Give it as start_page to continue reading.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     next: Option<usize>,
     /// What is missing or special.
@@ -82,7 +82,7 @@ impl Tool for ReadMedia {
 
     async fn run(&self, input: Input, (fs, pdf): Self::Grants, cx: &Cx) -> Result<Output, ToolError> {
         if input.start_page == 0 || input.end_page.is_some_and(|end| end < input.start_page) {
-            return Err(ToolError::invalid("The pages are none.")
+            return Err(ToolError::invalid("The page range is empty.")
                 .hint("Pages count from 1, and end_page does not come before start_page."));
         }
         let path = input.path.clone();
@@ -114,7 +114,8 @@ impl Tool for ReadMedia {
             output.picture = Some(Picture { mime, base64: STANDARD.encode(&bytes) });
         } else if kind.mime == PDF {
             let paper = paper::read(&pdf, bytes.into(), true, cx.time_left()).await?;
-            tell(&mut output, paper, &input)?;
+            let room = cx.reply.beside(&(&output, &paper.notices))?.min(MAX_TEXT);
+            tell(&mut output, paper, &input, room)?;
         } else {
             return Err(other(&output.path, kind.name));
         }
@@ -134,17 +135,19 @@ fn other(path: &str, what: &str) -> ToolError {
 }
 
 /// The wanted pages as far as there is room, at least one.
-fn tell(output: &mut Output, paper: Paper, input: &Input) -> Result<(), ToolError> {
+fn tell(output: &mut Output, paper: Paper, input: &Input, room: usize) -> Result<(), ToolError> {
     let read = paper.pages.len();
     if input.start_page > read {
         return Err(ToolError::invalid(format!("There is no page {}.", input.start_page))
             .hint(format!("{read} pages can be read.")));
     }
     let last = input.end_page.unwrap_or(read).min(read);
-    let mut content = String::new();
+    let (mut content, mut used) = (String::new(), 0);
     for (number, page) in (1..).zip(&paper.pages).take(last).skip(input.start_page - 1) {
         let page = format!("Page {number}\n\n{page}\n");
-        if !content.is_empty() && content.len() + page.len() > MAX_TEXT {
+        // The answer is JSON within a block of text, so what is escaped is escaped twice.
+        used += json_len(Json::text(&page).as_str());
+        if !content.is_empty() && used > room {
             output.next = Some(number);
             break;
         }
@@ -162,7 +165,7 @@ mod tests {
 
     #[test]
     fn pages_are_given_as_far_as_there_is_room() {
-        let told = |input: serde_json::Value, size: usize| {
+        let told = |input: serde_json::Value, size: usize, room: usize| {
             let pages = (1..=3).map(|n| n.to_string().repeat(size)).collect();
             let paper = Paper { count: 3, pages, ..Paper::default() };
             let mut output: Output = Output {
@@ -176,14 +179,19 @@ mod tests {
                 picture: None,
             };
             let input: Input = serde_json::from_value(input).unwrap();
-            tell(&mut output, paper, &input).map(|()| (output.content.unwrap(), output.next))
+            tell(&mut output, paper, &input, room).map(|()| (output.content.unwrap(), output.next))
         };
         let all = "Page 1\n\n1\nPage 2\n\n2\nPage 3\n\n3\n".to_owned();
-        assert_eq!(told(json!({"path": "x"}), 1).unwrap(), (all, None));
+        assert_eq!(told(json!({"path": "x"}), 1, MAX_TEXT).unwrap(), (all, None));
         let second = "Page 2\n\n2\n".to_owned();
-        assert_eq!(told(json!({"path": "x", "start_page": 2, "end_page": 2}), 1).unwrap(), (second, None));
-        let (content, next) = told(json!({"path": "x", "start_page": 2}), 50_000).unwrap();
+        assert_eq!(
+            told(json!({"path": "x", "start_page": 2, "end_page": 2}), 1, MAX_TEXT).unwrap(),
+            (second, None)
+        );
+        let first = "Page 1\n\n1\nPage 2\n\n2\n".to_owned();
+        assert_eq!(told(json!({"path": "x"}), 1, 50).unwrap(), (first, Some(3)));
+        let (content, next) = told(json!({"path": "x", "start_page": 2}), 50_000, MAX_TEXT).unwrap();
         assert_eq!((content.len() > 50_000, next), (true, Some(3)));
-        assert!(told(json!({"path": "x", "start_page": 4}), 1).is_err());
+        assert!(told(json!({"path": "x", "start_page": 4}), 1, MAX_TEXT).is_err());
     }
 }

@@ -33,7 +33,7 @@ pub struct Input {
     /// Return only this many lines from the end.
     #[serde(default)]
     tail: Option<u64>,
-    /// Most bytes to return; a reply ends with a whole line.
+    /// Most bytes to return. A reply ends at a line break unless a single line is longer.
     #[serde(default = "max_bytes")]
     max_bytes: u64,
     /// Begin every line with its number and a tab.

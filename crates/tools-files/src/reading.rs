@@ -81,7 +81,7 @@ fn survey(
     want: Want,
     check: Check<'_>,
 ) -> Result<(Option<Census>, Part), ToolError> {
-    let cap = usize::try_from(want.max_bytes.min(MOST)).unwrap_or(usize::MAX);
+    let cap = usize::try_from(want.max_bytes.min(MOST)).unwrap_or(usize::MAX).max(LEAST);
     let census = match size <= WHOLE {
         true => {
             source.rewind().map_err(ToolError::internal)?;
@@ -187,7 +187,7 @@ fn notice(part: &Part, wrong: bool, last: Option<u64>, next_byte: Option<u64>) -
     let mut said = Vec::new();
     match (next_byte, last) {
         (Some(byte), Some(line)) => said.push(format!(
-            "Line {line} does not fit into one reply: read on with start_line {line} and start_byte {byte}."
+            "Line {line} does not fit into one reply: continue with start_line {line} and start_byte {byte}."
         )),
         _ if part.cut => said.push("A line does not fit into one reply; only its end is here.".to_owned()),
         _ if part.truncated && last.is_none() => {

@@ -124,7 +124,7 @@ fn replace(fs: &Fs<Write>, input: &Input, cx: &Cx) -> Result<Output, ToolError> 
     for path in &found {
         cx.check()?;
         let at = if path.as_os_str().is_empty() { place.clone() } else { place.join(path) };
-        match plan.add(fs, &at, &regex, input) {
+        match plan.add(fs, &at, &regex, input, cx) {
             Ok(()) => {}
             Err(error) if error.kind == Kind::Denied => plan.skip(error),
             Err(error) => return Err(error),
@@ -256,12 +256,19 @@ struct Plan {
 }
 
 impl Plan {
-    fn add(&mut self, fs: &Fs<Write>, place: &Place, regex: &Regex, input: &Input) -> Result<(), ToolError> {
+    fn add(
+        &mut self,
+        fs: &Fs<Write>,
+        place: &Place,
+        regex: &Regex,
+        input: &Input,
+        cx: &Cx,
+    ) -> Result<(), ToolError> {
         fs.may_change(place)?;
         let path = place.told();
         let (bytes, _) = fs.read(place, MOST)?;
         let before = Text::lossless(&bytes, &path)?;
-        let replaced = replaced(&before.text, regex, input, &path)?;
+        let replaced = replaced(&before.text, regex, input, &path, cx)?;
         if replaced.text == before.text {
             return Ok(());
         }
@@ -320,6 +327,11 @@ impl Plan {
     }
 }
 
+fn too_large(path: &str) -> ToolError {
+    ToolError::new(Kind::TooLarge, format!("`{path}` would grow beyond {} MiB.", MOST >> 20))
+        .hint("Use a shorter replacement or a narrower pattern.")
+}
+
 struct Replaced {
     text: String,
     count: u64,
@@ -327,27 +339,31 @@ struct Replaced {
 }
 
 /// The text with every match replaced, which may not grow without bound.
-fn replaced(text: &str, regex: &Regex, input: &Input, path: &str) -> Result<Replaced, ToolError> {
+fn replaced(text: &str, regex: &Regex, input: &Input, path: &str, cx: &Cx) -> Result<Replaced, ToolError> {
     let plain = Ending::only(text).map(|ending| ending.put(&input.replacement));
     let plain = plain.as_deref().unwrap_or(&input.replacement);
     let expand = |found: &Captures<'_>, into: &mut String| match input.regex {
         true => found.expand(plain, into),
         false => into.push_str(plain),
     };
+    // Every group that is named may be as long as the match.
+    let groups = if input.regex { plain.matches('$').count() } else { 0 };
     let (mut after, mut last, mut count, mut preview) = (String::new(), 0, 0, Vec::new());
     for found in regex.captures_iter(text) {
+        // One search is linear, but there may be as many as there are letters.
+        cx.check()?;
         let Some(whole) = found.get(0) else { continue };
+        let growth = plain.len().saturating_add(whole.len().saturating_mul(groups));
+        if (after.len() + growth) as u64 > 2 * MOST {
+            return Err(too_large(path));
+        }
         after.push_str(text.get(last..whole.start()).unwrap_or_default());
         let from = after.len();
         expand(&found, &mut after);
         last = whole.end();
         count += 1;
         if after.len() as u64 > MOST {
-            return Err(ToolError::new(
-                Kind::TooLarge,
-                format!("`{path}` would grow beyond {} MiB.", MOST >> 20),
-            )
-            .hint("Use a shorter replacement or a narrower pattern."));
+            return Err(too_large(path));
         }
         if preview.len() < MAX_PREVIEWS {
             let new = after.get(from..).unwrap_or_default();

@@ -7,12 +7,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Takes back the last change that these tools made to a file, its deletion or renaming included; refused when something
-/// else has changed it since. Prefer fs_edit to correct a part.
+/// Undoes the last change that these tools made to a file, including a delete or rename; refused when something else has
+/// changed it since. Prefer fs_edit to correct a part.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// File whose last change to take back, relative to the workspace.
+    /// File whose last change to undo, relative to the workspace.
     path: WorkPath,
 }
 
@@ -42,7 +42,7 @@ impl Tool for Undo {
     type Grants = Fs<Write>;
 
     fn examples() -> Vec<Example> {
-        vec![Example::new("Take back what was written last", json!({"path": "notes.txt"}))]
+        vec![Example::new("Undo the last write", json!({"path": "notes.txt"}))]
     }
 
     async fn run(&self, input: Input, fs: Fs<Write>, _cx: &Cx) -> Result<Output, ToolError> {

@@ -264,12 +264,12 @@ impl Fs<super::Write> {
 }
 
 fn nothing(place: &Place) -> ToolError {
-    ToolError::not_found(format!("There is no change of `{}` to take back.", place.told()))
+    ToolError::not_found(format!("There is no change of `{}` to undo.", place.told()))
         .hint("Only your last change of a file that was made here is kept, once, and not for large files.")
 }
 
 pub(super) fn changed_since(place: &Place) -> ToolError {
-    let message = format!("`{}` was changed after the change that would be taken back.", place.told());
+    let message = format!("`{}` was changed again after the change to undo.", place.told());
     ToolError::new(Kind::Conflict, message).hint("Read it, and write what it should be.")
 }
 

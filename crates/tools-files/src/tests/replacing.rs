@@ -119,3 +119,13 @@ async fn a_call_that_cannot_be_meant_is_refused_and_changes_nothing() {
     desk.call("fs_replace", json!({"pattern": "word", "replacement": "term", "glob": "*[0-4].txt"})).await;
     assert_eq!((desk.text("many/4.txt"), desk.text("many/5.txt")), ("term".into(), "word".into()));
 }
+
+#[tokio::test]
+async fn a_replacement_does_not_take_the_memory_of_the_hub() {
+    let desk = Desk::new(&[("big.txt", "x".repeat(4 << 20).as_bytes())]);
+    for (pattern, replacement) in [("(?s).+", "$0".repeat(3_000)), ("x", "y".repeat(100_000))] {
+        let input = json!({"pattern": pattern, "replacement": replacement, "regex": true, "dry_run": true});
+        let error = desk.fails("fs_replace", input).await;
+        assert_eq!(error.kind, Kind::TooLarge, "{error}");
+    }
+}
