@@ -9,29 +9,13 @@
 )]
 
 mod common;
+use common::life::{alone, is_alive, kill, pid, until_true};
 use common::*;
 use octo_model::Kind;
-use octo_toolkit::{Alone, Peer, Source, State};
+use octo_toolkit::{Source, State};
 use octo_upstream::{Spec, Upstream};
 use serde_json::json;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-fn alone() -> Arc<dyn Peer> {
-    Arc::new(Alone)
-}
-
-async fn pid(upstream: &Upstream) -> i64 {
-    told(&call(upstream, &alone(), "pid", json!({})).await.unwrap()).as_i64().unwrap()
-}
-
-fn kill(pid: i64) {
-    assert!(std::process::Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
-}
-
-fn is_alive(pid: i64) -> bool {
-    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
-}
 
 #[tokio::test]
 async fn a_program_killed_while_idle_is_not_missed() {
@@ -40,7 +24,7 @@ async fn a_program_killed_while_idle_is_not_missed() {
     for _ in 0..2 {
         let first = pid(&upstream).await;
         kill(first);
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        until_true("the program is dead", || !is_alive(first)).await;
         let second = pid(&upstream).await;
         assert_ne!(first, second);
     }
