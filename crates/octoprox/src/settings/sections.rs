@@ -274,7 +274,7 @@ pub struct Logins {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Prompts {
-    /// Folders with playbooks: YAML files with prompts. They are followed as they change; later folders win.
+    /// Folders with playbooks: YAML or JSON files with prompts. Changes are picked up while the hub runs; later folders win.
     pub folders: Vec<PathBuf>,
     /// Whether the prompts that come with the product are listed.
     pub shipped: bool,
