@@ -108,32 +108,8 @@ fn what_programs_start_is_seen() {
 }
 
 #[test]
-fn what_cannot_be_seen_through_is_said() {
+fn what_bash_evaluates_by_itself_is_said() {
     let blind = [
-        "$X -rf /",
-        "${X} y",
-        "$(echo rm) x",
-        "/bin/r? x",
-        "{rm,-rf,/}",
-        "eval \"$X\"",
-        "sh -c \"$X\"",
-        "echo rm | sh",
-        "sh <<EOF\nrm x\nEOF",
-        "bash -s < f",
-        "sh /dev/stdin",
-        ". ./x",
-        "source x",
-        "alias ls=rm",
-        "$'\\x72m' x",
-        "env -S 'rm x'",
-        "env --weird x rm",
-        "sudo -s",
-        "watch rm x",
-        "echo $((a) )",
-        "trap \"$X\" EXIT",
-        "bash -c 'rm x; [[ a =~ (b) ]]'",
-        "eval \"echo 'x\"",
-        "su",
         "x='a[$(rm x)]'; echo $((x))",
         "echo $((1 + $X))",
         "echo $((1 + $(cat f)))",
@@ -160,6 +136,39 @@ fn what_cannot_be_seen_through_is_said() {
         "hash -p ./evil ls",
         "set -k; ls PATH=.",
         "command printf -v 'a[$(rm x)]' 1",
+    ];
+    for line in blind {
+        assert!(!Line::read(line).unwrap().blind.is_empty(), "{line}");
+    }
+}
+
+#[test]
+fn what_cannot_be_seen_through_is_said() {
+    let blind = [
+        "$X -rf /",
+        "${X} y",
+        "$(echo rm) x",
+        "/bin/r? x",
+        "{rm,-rf,/}",
+        "eval \"$X\"",
+        "sh -c \"$X\"",
+        "echo rm | sh",
+        "sh <<EOF\nrm x\nEOF",
+        "bash -s < f",
+        "sh /dev/stdin",
+        ". ./x",
+        "source x",
+        "alias ls=rm",
+        "$'\\x72m' x",
+        "env -S 'rm x'",
+        "env --weird x rm",
+        "sudo -s",
+        "watch rm x",
+        "echo $((a) )",
+        "trap \"$X\" EXIT",
+        "bash -c 'rm x; [[ a =~ (b) ]]'",
+        "eval \"echo 'x\"",
+        "su",
     ];
     for line in blind {
         assert!(!Line::read(line).unwrap().blind.is_empty(), "{line}");
