@@ -2,6 +2,7 @@
 
 mod admission;
 mod connection;
+mod delivery;
 mod peer;
 
 pub use admission::Connection;
@@ -9,6 +10,7 @@ pub use admission::Connection;
 use admission::Connections;
 use axum::Router;
 use connection::Desk;
+use delivery::Deliveries;
 pub use peer::PeerOwner;
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -29,6 +31,9 @@ pub struct Limits {
     pub head: Duration,
     /// How long a client may read nothing of a reply that waits for it.
     pub stall: Duration,
+    /// Bytes of replies that wait to be read, on all connections. When there are more, the connections whose clients have read
+    /// nothing for longest end.
+    pub undelivered: usize,
     /// How long open requests may take to end once the hub is asked to stop.
     pub drain: Duration,
 }
@@ -40,6 +45,7 @@ impl Default for Limits {
             connections_per_caller: 16_384,
             head: Duration::from_secs(10),
             stall: Duration::from_secs(30),
+            undelivered: 32 << 20,
             drain: Duration::from_secs(10),
         }
     }
@@ -64,9 +70,13 @@ pub async fn serve_within(
 ) {
     let over = CancellationToken::new();
     let _dropped = over.clone().drop_guard();
-    let desk = Arc::new(Desk::new(router, limits, shutdown.clone(), over.clone()));
+    let deliveries = Deliveries::new(limits.undelivered);
+    let sweeping = Arc::clone(&deliveries);
+    let desk = Arc::new(Desk::new(router, limits, deliveries, shutdown.clone(), over.clone()));
     let connections = Connections::new(limits.connections, limits.connections_per_caller);
     let open = TaskTracker::new();
+    let ended = over.clone();
+    tokio::spawn(async move { ended.run_until_cancelled(sweeping.sweep()).await });
     while let Some(stream) = shutdown.run_until_cancelled(next(&listener)).await {
         match connections.begin() {
             Some(connection) => {

@@ -2,10 +2,12 @@
 
 use super::Limits;
 use super::admission::Connection;
+use super::delivery::{Deliveries, Delivery, DeliveryStream};
 use super::peer::PeerOwner;
 use axum::Router;
 use axum::body::Body;
 use axum::response::Response;
+use axum::routing::future::RouteFuture;
 use http::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
@@ -13,6 +15,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
@@ -37,13 +40,20 @@ pub struct Desk {
     http2: http2::Builder<TokioExecutor>,
     head: Duration,
     stall: Duration,
+    deliveries: Arc<Deliveries>,
     open: metrics::Gauge,
     shutdown: CancellationToken,
     over: CancellationToken,
 }
 
 impl Desk {
-    pub fn new(router: Router, limits: Limits, shutdown: CancellationToken, over: CancellationToken) -> Self {
+    pub fn new(
+        router: Router,
+        limits: Limits,
+        deliveries: Arc<Deliveries>,
+        shutdown: CancellationToken,
+        over: CancellationToken,
+    ) -> Self {
         let Limits { head, stall, .. } = limits;
         let mut one = http1::Builder::new();
         one.timer(TokioTimer::new()).header_read_timeout(head).max_buf_size(LARGEST_HEAD);
@@ -56,7 +66,7 @@ impl Desk {
             .keep_alive_interval(PING)
             .keep_alive_timeout(head);
         let open = metrics::gauge!("octoprox_http_connections");
-        Self { router, http1: one, http2: two, head, stall, open, shutdown, over }
+        Self { router, http1: one, http2: two, head, stall, deliveries, open, shutdown, over }
     }
 
     /// Serves a connection to its end.
@@ -72,7 +82,11 @@ impl Desk {
             return;
         };
         let peer = PeerOwner::of(&stream);
-        let visit = Visit { router: self.router.clone(), connection: Arc::clone(&connection), peer };
+        let delivery = self.deliveries.open(connection.evicted.clone());
+        let router = self.router.clone();
+        let visit =
+            Visit { router, connection: Arc::clone(&connection), delivery: Arc::clone(&delivery), peer };
+        let stream = DeliveryStream { stream, delivery };
         let result = if second {
             // In a box, so that the many connections in HTTP/1 do not pay for its size.
             let serving = self.http2.serve_connection(TokioIo::new(stream), visit);
@@ -146,18 +160,42 @@ async fn begins_as_http2(stream: &TcpStream) -> Option<bool> {
 struct Visit {
     router: Router,
     connection: Arc<Connection>,
+    delivery: Arc<Delivery>,
     peer: PeerOwner,
 }
 
 impl hyper::service::Service<Request<Incoming>> for Visit {
     type Response = Response;
     type Error = Infallible;
-    type Future = axum::routing::future::RouteFuture<Infallible>;
+    type Future = Replying;
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         request.extensions_mut().insert(Arc::clone(&self.connection));
         request.extensions_mut().insert(self.peer);
-        tower::Service::call(&mut self.router.clone(), request.map(Body::new))
+        let reply = tower::Service::call(&mut self.router.clone(), request.map(Body::new));
+        Replying { reply, delivery: Some(Arc::clone(&self.delivery)) }
+    }
+}
+
+pin_project_lite::pin_project! {
+    /// A reply on its way, whose bytes count once it is there.
+    struct Replying {
+        #[pin]
+        reply: RouteFuture<Infallible>,
+        delivery: Option<Arc<Delivery>>,
+    }
+}
+
+impl Future for Replying {
+    type Output = Result<Response, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let reply = ready!(this.reply.poll(cx))?;
+        Poll::Ready(Ok(match this.delivery.take() {
+            Some(delivery) => delivery.count(reply),
+            None => reply,
+        }))
     }
 }
 
@@ -166,13 +204,13 @@ trait Drains {
     fn drain(self: Pin<&mut Self>);
 }
 
-impl Drains for http1::Connection<TokioIo<TcpStream>, Visit> {
+impl Drains for http1::Connection<TokioIo<DeliveryStream>, Visit> {
     fn drain(self: Pin<&mut Self>) {
         self.graceful_shutdown();
     }
 }
 
-impl Drains for http2::Connection<TokioIo<TcpStream>, Visit, TokioExecutor> {
+impl Drains for http2::Connection<TokioIo<DeliveryStream>, Visit, TokioExecutor> {
     fn drain(self: Pin<&mut Self>) {
         self.graceful_shutdown();
     }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 const SHORT: Limits = Limits {
@@ -21,6 +21,7 @@ const SHORT: Limits = Limits {
     connections_per_caller: 100,
     head: Duration::from_millis(400),
     stall: Duration::from_secs(5),
+    undelivered: 32 << 20,
     drain: Duration::from_millis(500),
 };
 
@@ -239,6 +240,48 @@ impl http_body::Body for Endless {
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(&[0; 1 << 14])))))
+    }
+}
+
+/// More than the system takes on its own for a connection.
+const LARGE_REPLY: usize = 16 << 20;
+
+#[tokio::test]
+async fn replies_that_nobody_reads_are_bounded_over_all_connections() {
+    let large = Bytes::from(vec![b'x'; LARGE_REPLY]);
+    let router = axum::Router::new().fallback(move || std::future::ready(Body::from(large.clone())));
+    let undelivered = 2 * LARGE_REPLY;
+    let port = open(router, Limits { undelivered, ..Limits::default() }).await;
+    let request = format!("{}\r\n", port.head("GET", "/"));
+    let mut silent = Vec::new();
+    for _ in 0..8 {
+        let mut stream = port.dial().await;
+        stream.write_all(request.as_bytes()).await.unwrap();
+        silent.push(stream);
+    }
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while silent.len() > 3 {
+        assert!(Instant::now() < deadline, "{} still wait", silent.len());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let mut open = Vec::new();
+        for mut stream in silent {
+            // The end of a connection is seen at the second write.
+            if stream.write_all(b"G").await.is_ok() {
+                open.push(stream);
+            }
+        }
+        silent = open;
+    }
+    assert!(!silent.is_empty(), "there was room for some");
+    // Meanwhile others read as always.
+    let mut reader = port.dial().await;
+    reader.write_all(request.replace("keep-alive", "close").as_bytes()).await.unwrap();
+    let mut read = 0;
+    let mut buffer = vec![0; 1 << 16];
+    while read < LARGE_REPLY {
+        let bytes = reader.read(&mut buffer).await.unwrap();
+        assert!(bytes > 0, "ended after {read} bytes");
+        read += bytes;
     }
 }
 

@@ -1,0 +1,265 @@
+//! Replies on their way to clients: how many bytes wait to be written, of whom, and who makes room when there are too many.
+
+use axum::body::{Body, Bytes};
+use axum::response::Response;
+use http_body::{Body as _, Frame, SizeHint};
+use std::collections::HashMap;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+/// Between two looks at the connections while too much waits.
+const SWEEP_INTERVAL: Duration = Duration::from_millis(100);
+/// A connection that has written nothing for so long may be ended to make room.
+const MIN_STALL: Duration = Duration::from_millis(250);
+
+/// What waits to be written on all connections of a listener.
+pub struct Deliveries {
+    most: usize,
+    waiting: AtomicUsize,
+    outboxes: Mutex<HashMap<u64, Arc<Outbox>>>,
+    next: AtomicU64,
+    full: Notify,
+    began: Instant,
+}
+
+/// What waits on one connection.
+struct Outbox {
+    waiting: AtomicUsize,
+    /// Milliseconds since the listener began.
+    progressed: AtomicU64,
+    evicted: CancellationToken,
+}
+
+/// The right of one connection to have something wait.
+pub struct Delivery {
+    deliveries: Arc<Deliveries>,
+    outbox: Arc<Outbox>,
+    number: u64,
+}
+
+impl Deliveries {
+    pub fn new(most: usize) -> Arc<Self> {
+        let (waiting, next) = (AtomicUsize::new(0), AtomicU64::new(0));
+        let (outboxes, full, began) = (Mutex::default(), Notify::new(), Instant::now());
+        Arc::new(Self { most, waiting, outboxes, next, full, began })
+    }
+
+    /// A connection that ends with `evicted`.
+    pub fn open(self: &Arc<Self>, evicted: CancellationToken) -> Arc<Delivery> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let outbox =
+            Arc::new(Outbox { waiting: AtomicUsize::new(0), progressed: AtomicU64::new(0), evicted });
+        self.outboxes().insert(number, Arc::clone(&outbox));
+        Arc::new(Delivery { deliveries: Arc::clone(self), outbox, number })
+    }
+
+    fn outboxes(&self) -> MutexGuard<'_, HashMap<u64, Arc<Outbox>>> {
+        self.outboxes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Ends the connections that have stood still for longest whenever too much waits.
+    pub async fn sweep(&self) {
+        loop {
+            self.full.notified().await;
+            while self.excess() > 0 {
+                tokio::time::sleep(SWEEP_INTERVAL).await;
+                self.evict();
+            }
+        }
+    }
+
+    fn excess(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed).saturating_sub(self.most)
+    }
+
+    fn evict(&self) {
+        let mut excess = self.excess();
+        if excess == 0 {
+            return;
+        }
+        let now = Duration::from_millis(self.now());
+        let stands = |outbox: &&Arc<Outbox>| {
+            let progressed = Duration::from_millis(outbox.progressed.load(Ordering::Relaxed));
+            outbox.waiting.load(Ordering::Relaxed) > 0 && now.saturating_sub(progressed) >= MIN_STALL
+        };
+        let mut stalled: Vec<Arc<Outbox>> = self.outboxes().values().filter(stands).cloned().collect();
+        stalled.sort_by_key(|outbox| outbox.progressed.load(Ordering::Relaxed));
+        let mut ended = 0_u64;
+        for outbox in stalled {
+            excess = excess.saturating_sub(outbox.waiting.load(Ordering::Relaxed));
+            outbox.evicted.cancel();
+            ended += 1;
+            if excess == 0 {
+                break;
+            }
+        }
+        metrics::counter!("octoprox_http_refused_total", "why" => "not_reading").increment(ended);
+    }
+}
+
+impl Delivery {
+    fn add(&self, bytes: usize) {
+        if self.outbox.waiting.fetch_add(bytes, Ordering::Relaxed) == 0 {
+            self.outbox.progressed.store(self.deliveries.now(), Ordering::Relaxed);
+        }
+        if self.deliveries.waiting.fetch_add(bytes, Ordering::Relaxed) + bytes > self.deliveries.most {
+            self.deliveries.full.notify_one();
+        }
+    }
+
+    /// Heads of replies are written without having been added.
+    fn remove(&self, bytes: usize) {
+        let mut removed = 0;
+        let update = |waiting: usize| {
+            removed = waiting.min(bytes);
+            Some(waiting - removed)
+        };
+        let _ = self.outbox.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, update);
+        self.outbox.progressed.store(self.deliveries.now(), Ordering::Relaxed);
+        self.deliveries.waiting.fetch_sub(removed, Ordering::Relaxed);
+    }
+
+    /// The reply, whose bytes count from when they are taken out of it until they are written.
+    pub fn count(self: Arc<Self>, reply: Response) -> Response {
+        reply.map(|inner| match inner.is_end_stream() {
+            true => inner,
+            false => Body::new(DeliveryBody { inner, delivery: self }),
+        })
+    }
+}
+
+impl Drop for Delivery {
+    fn drop(&mut self) {
+        self.deliveries.outboxes().remove(&self.number);
+        let left = self.outbox.waiting.load(Ordering::Relaxed);
+        self.deliveries.waiting.fetch_sub(left, Ordering::Relaxed);
+    }
+}
+
+/// The body of a reply.
+struct DeliveryBody {
+    inner: Body,
+    delivery: Arc<Delivery>,
+}
+
+impl http_body::Body for DeliveryBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let frame = ready!(Pin::new(&mut self.inner).poll_frame(cx));
+        if let Some(Ok(frame)) = &frame
+            && let Some(data) = frame.data_ref()
+        {
+            self.delivery.add(data.len());
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+/// A connection that counts what it has written.
+pub struct DeliveryStream {
+    pub stream: TcpStream,
+    pub delivery: Arc<Delivery>,
+}
+
+impl DeliveryStream {
+    fn written(&self, wrote: io::Result<usize>) -> io::Result<usize> {
+        wrote.inspect(|bytes| self.delivery.remove(*bytes))
+    }
+}
+
+impl AsyncRead for DeliveryStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncWrite for DeliveryStream {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let wrote = ready!(Pin::new(&mut self.stream).poll_write(cx, bytes));
+        Poll::Ready(self.written(wrote))
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let wrote = ready!(Pin::new(&mut self.stream).poll_write_vectored(cx, slices));
+        Poll::Ready(self.written(wrote))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_stood_still_for_longest_makes_room() {
+        let deliveries = Deliveries::new(100);
+        let open = || {
+            let evicted = CancellationToken::new();
+            (deliveries.open(evicted.clone()), evicted)
+        };
+        let ((slow, slow_ended), (slower, slower_ended), (fast, fast_ended), (idle, idle_ended)) =
+            (open(), open(), open(), open());
+        slower.add(60);
+        std::thread::sleep(Duration::from_millis(20));
+        slow.add(60);
+        deliveries.evict();
+        assert!(!slower_ended.is_cancelled(), "it may be about to read");
+        std::thread::sleep(MIN_STALL);
+        fast.add(30);
+        fast.remove(20);
+        deliveries.evict();
+        assert!(slower_ended.is_cancelled());
+        assert!(!slow_ended.is_cancelled() && !fast_ended.is_cancelled() && !idle_ended.is_cancelled());
+        drop(slower);
+        assert_eq!(deliveries.excess(), 0);
+        // A head counts for nothing.
+        fast.remove(500);
+        assert_eq!(deliveries.waiting.load(Ordering::Relaxed), 60);
+        drop((slow, fast, idle));
+        assert!(deliveries.waiting.load(Ordering::Relaxed) == 0 && deliveries.outboxes().is_empty());
+    }
+}
