@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 
 /// Runs a jq expression somewhere that can be ended at any time.
 pub trait Jq: Send + Sync {
@@ -25,11 +26,50 @@ const MAX_ERROR: usize = 300;
 const MAX_KEYS: usize = 20;
 const MAX_KEY: usize = 30;
 
+/// A caller pauses for so many times as long as its last expression took, so that its expressions take a part of a
+/// processor and not all of it.
+const PAUSE_FACTOR: u32 = 3;
+const MAX_PAUSE: Duration = Duration::from_secs(1);
+
 /// Lets a few expressions run at a time, each caller's in turn.
 pub struct JqQueue {
     all: Arc<Semaphore>,
-    callers: Mutex<HashMap<String, Arc<Semaphore>>>,
+    callers: Mutex<HashMap<String, Arc<Lane>>>,
     timeout: Duration,
+}
+
+/// The expressions of one caller.
+#[derive(Debug)]
+struct Lane {
+    one: Arc<Semaphore>,
+    next: Mutex<Instant>,
+}
+
+impl Default for Lane {
+    fn default() -> Self {
+        Self { one: Arc::new(Semaphore::new(MAX_RUNS_PER_CALLER)), next: Mutex::new(Instant::now()) }
+    }
+}
+
+impl Lane {
+    fn next(&self) -> Instant {
+        *self.next.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The right to run an expression, until it is dropped.
+#[derive(Debug)]
+pub struct JqTurn {
+    lane: Arc<Lane>,
+    begun: Instant,
+    _permits: [OwnedSemaphorePermit; 2],
+}
+
+impl Drop for JqTurn {
+    fn drop(&mut self) {
+        let pause = (self.begun.elapsed() * PAUSE_FACTOR).min(MAX_PAUSE);
+        *self.lane.next.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now() + pause;
+    }
 }
 
 impl Default for JqQueue {
@@ -39,21 +79,25 @@ impl Default for JqQueue {
 }
 
 impl JqQueue {
-    /// Waits until an expression of this caller may run; it has its turn until what this gives is dropped.
-    pub async fn turn(&self, caller: &Caller) -> Result<[OwnedSemaphorePermit; 2], ToolError> {
-        let own = {
+    /// Waits until an expression of this caller may run.
+    pub async fn turn(&self, caller: &Caller) -> Result<JqTurn, ToolError> {
+        let lane = {
             let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
-            callers.retain(|_, own| Arc::strong_count(own) > 1);
+            let now = Instant::now();
+            callers.retain(|_, lane| Arc::strong_count(lane) > 1 || lane.next() > now);
             let key = format!("{}/{}", caller.tenant, caller.subject);
-            let own = callers.entry(key).or_insert_with(|| Arc::new(Semaphore::new(MAX_RUNS_PER_CALLER)));
-            Arc::clone(own)
+            Arc::clone(callers.entry(key).or_default())
         };
         let turn = async {
-            let own = own.acquire_owned().await?;
+            let own = Arc::clone(&lane.one).acquire_owned().await?;
+            tokio::time::sleep_until(lane.next()).await;
             Ok([own, Arc::clone(&self.all).acquire_owned().await?])
         };
         match tokio::time::timeout(self.timeout, turn).await {
-            Ok(turn) => turn.map_err(|error: AcquireError| ToolError::internal(error)),
+            Ok(turn) => {
+                let _permits = turn.map_err(|error: AcquireError| ToolError::internal(error))?;
+                Ok(JqTurn { lane, begun: Instant::now(), _permits })
+            }
             Err(_) => Err(ToolError::unavailable("Too many jq expressions are running.")
                 .hint("Try again in a moment, with one expression at a time.")
                 .retry_after(Duration::from_secs(2))),
@@ -181,8 +225,12 @@ mod tests {
         let other = tokio::time::timeout(soon, queue.turn(&bob)).await;
         assert!(other.is_ok());
         drop((turn, other));
-        assert!(tokio::time::timeout(soon, queue.turn(&ada)).await.is_ok());
+        // Ada has used the queue for more than 50 ms and pauses for longer than that; then nobody is remembered.
+        assert!(tokio::time::timeout(soon, queue.turn(&ada)).await.is_err());
         assert!(queue.turn(&bob).await.is_ok());
+        assert!(queue.turn(&ada).await.is_ok());
+        tokio::time::sleep(soon).await;
+        assert!(queue.turn(&Caller::named("cy")).await.is_ok());
         assert_eq!(queue.callers.lock().unwrap().len(), 1);
     }
 

@@ -113,7 +113,7 @@ impl Assembly {
             timeout: Duration::from_secs(settings.calls.timeout_seconds),
             ledger,
             spills,
-            jq: Arc::new(jq::Worker::new()?),
+            jq: Arc::new(jq::Workers::new()?),
             tracer: session.export.as_ref().map(|export| export.hub_tracer()),
         });
         let hub = hub.map_err(|error| bad_pattern(&error))?;

@@ -1,95 +1,180 @@
-//! jq in a process of its own, which can be ended at any time.
-//!
-//! The child reads the expression as a JSON string on the first line, then the input; arguments of a process can be
-//! read by everybody on the machine, its standard input cannot. It answers with one line, `ok` or `error`, and a text.
+//! jq in processes of their own, which can be ended at any time. A process that has answered stays for a while and takes
+//! the next expression: to start one costs more than most expressions.
+
+mod child;
+
+pub use child::work;
 
 use crate::program::this_program;
-use octo_grants::Command;
-use octo_hub::jq::{Jq, evaluate};
+use octo_grants::{Command, Group};
+use octo_hub::jq::Jq;
 use octo_model::{Json, Kind, ToolError};
 use octo_toolkit::BoxFuture;
-use rustix::process::{Resource, Rlimit, setrlimit};
-use std::io::{self, Read, Write};
+use std::io;
 use std::path::Path;
-use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::unix::pipe::{Receiver, Sender};
 
 /// The hidden command that is the child.
 pub const COMMAND: &str = "jq-worker";
-const PATIENCE: Duration = Duration::from_secs(10);
-/// More than a page of `result_read`, so that a cut is noticed there.
+const RUN_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a process without work stays.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
+/// More than a page of `result_read`, so that a truncated output is noticed there.
 const MAX_OUTPUT: usize = 4 << 20;
-/// What an expression may allocate. A result takes about fifteen times its size as values.
-const MAX_MEMORY: u64 = 256 << 20;
-/// What the process may map, this program and its libraries included.
-const MAX_ADDRESSES: u64 = 2 << 30;
+/// Of the first line of an answer.
+const MAX_HEAD: u64 = 64;
 /// jq can read its environment, and whoever wrote the expression need not know whose machine this is.
-const UNTOLD: [&str; 6] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR"];
-/// How much lower its priority is than the hub's.
-const PRIORITY_BELOW_CALLS: i32 = 10;
-const OK: &str = "ok\n";
-const ERROR: &str = "error\n";
+const EMPTY_VARIABLES: [&str; 6] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR"];
+const OK: &str = "ok";
+const ERROR: &str = "error";
+/// Says in the first line of an answer that the process ends after it.
+const LAST: &str = "last";
 
-/// Starts this very program again for each expression.
-pub struct Worker {
+/// The processes: this very program, started with another command.
+pub struct Workers {
     program: String,
-    patience: Duration,
+    timeout: Duration,
+    idle: Arc<Mutex<Vec<IdleWorker>>>,
 }
 
-impl Worker {
+/// A process that waits for an expression.
+struct Worker {
+    stdin: Sender,
+    stdout: BufReader<Receiver>,
+    _stderr: Receiver,
+    _group: Group,
+}
+
+struct IdleWorker {
+    worker: Worker,
+    since: Instant,
+}
+
+/// What a process says of an expression, and whether it takes another.
+struct Answer {
+    is_ok: bool,
+    is_last: bool,
+    text: String,
+}
+
+impl Workers {
     pub fn new() -> io::Result<Self> {
-        Ok(Self::of(&this_program()?, PATIENCE))
+        Ok(Self::of(&this_program()?, RUN_TIMEOUT))
     }
 
-    /// A worker that is this program, and for how long it is waited for.
-    pub fn of(program: &Path, patience: Duration) -> Self {
-        Self { program: program.to_string_lossy().into_owned(), patience }
+    /// Processes of this program, and how long an expression may run.
+    pub fn of(program: &Path, timeout: Duration) -> Self {
+        Self { program: program.to_string_lossy().into_owned(), timeout, idle: Arc::default() }
     }
 
-    fn late(&self) -> ToolError {
-        let seconds = self.patience.as_secs_f64();
-        ToolError::new(Kind::Timeout, format!("The jq expression did not end within {seconds} s."))
-            .hint("Select before you combine; avoid expressions that repeat for ever.")
-    }
-
-    async fn answer(&self, program: &str, input: &Json) -> io::Result<String> {
+    fn start(&self) -> io::Result<Worker> {
         let command = Command {
             program: self.program.clone(),
             args: vec![COMMAND.to_owned()],
-            env: UNTOLD.map(|name| (name.to_owned(), String::new())).into(),
+            env: EMPTY_VARIABLES.map(|name| (name.to_owned(), String::new())).into(),
             cwd: Some("/".into()),
         };
-        let (mut stdin, stdout, _stderr, _group) = command.spawn()?.split();
-        let head = Json::text(program);
-        let told = async {
-            stdin.write_all(head.bytes()).await?;
-            stdin.write_all(b"\n").await?;
-            stdin.write_all(input.bytes()).await?;
-            stdin.shutdown().await?;
-            drop(stdin);
-            Ok::<_, io::Error>(())
-        };
-        let mut text = Vec::new();
-        let mut stdout = stdout.take(2 * MAX_OUTPUT as u64);
-        let heard = stdout.read_to_end(&mut text);
-        // A child that has heard enough closes its end; what counts is the answer.
-        let (_, heard) = tokio::join!(told, heard);
-        heard?;
-        Ok(String::from_utf8_lossy(&text).into_owned())
+        let (stdin, stdout, _stderr, _group) = command.spawn()?.split();
+        Ok(Worker { stdin, stdout: BufReader::new(stdout), _stderr, _group })
+    }
+
+    /// The answer of a process that waits already, or of a fresh one. One that has ended meanwhile is no answer.
+    async fn answer(&self, program: &str, input: &Json) -> io::Result<Option<Answer>> {
+        if let Some(mut worker) = take(&self.idle)
+            && let Some(answer) = worker.answer(program, input).await?
+        {
+            self.keep(worker, &answer);
+            return Ok(Some(answer));
+        }
+        let mut worker = self.start()?;
+        let answer = worker.answer(program, input).await?;
+        if let Some(answer) = &answer {
+            self.keep(worker, answer);
+        }
+        Ok(answer)
+    }
+
+    /// Keeps a process for the next expression, for a while.
+    fn keep(&self, worker: Worker, answer: &Answer) {
+        if answer.is_last {
+            return;
+        }
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.push(IdleWorker { worker, since: Instant::now() });
+        if let [_] = idle.as_slice() {
+            tokio::spawn(end_idle(Arc::downgrade(&self.idle)));
+        }
+    }
+
+    fn late(&self) -> ToolError {
+        let seconds = self.timeout.as_secs_f64();
+        ToolError::new(Kind::Timeout, format!("The jq expression did not end within {seconds} s."))
+            .hint("Select before you combine; avoid expressions that repeat for ever.")
     }
 }
 
-impl Jq for Worker {
+/// The process that has worked last: the others may end.
+fn take(idle: &Mutex<Vec<IdleWorker>>) -> Option<Worker> {
+    idle.lock().unwrap_or_else(PoisonError::into_inner).pop().map(|idle| idle.worker)
+}
+
+/// Ends processes that have been idle for too long, until there is none.
+async fn end_idle(idle: Weak<Mutex<Vec<IdleWorker>>>) {
+    loop {
+        tokio::time::sleep(IDLE_TIMEOUT / 4).await;
+        let Some(idle) = idle.upgrade() else { return };
+        let mut idle = idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.retain(|idle| idle.since.elapsed() < IDLE_TIMEOUT);
+        if idle.is_empty() {
+            return;
+        }
+    }
+}
+
+impl Worker {
+    /// Nothing when the process has ended without an answer.
+    async fn answer(&mut self, program: &str, input: &Json) -> io::Result<Option<Answer>> {
+        let Self { stdin, stdout, .. } = self;
+        let head = format!("{}\n{}\n", Json::text(program).as_str(), input.bytes().len());
+        let sent = async {
+            stdin.write_all(head.as_bytes()).await?;
+            stdin.write_all(input.bytes()).await
+        };
+        // A process that ends early closes its end; what counts is the answer.
+        let (_, answer) = tokio::join!(sent, read_answer(stdout));
+        answer
+    }
+}
+
+async fn read_answer(stdout: &mut BufReader<Receiver>) -> io::Result<Option<Answer>> {
+    let mut head = String::new();
+    stdout.take(MAX_HEAD).read_line(&mut head).await?;
+    let mut words = head.split_whitespace();
+    let (Some(outcome), Some(Ok(length))) = (words.next(), words.next().map(str::parse::<usize>)) else {
+        return Ok(None);
+    };
+    if length > 2 * MAX_OUTPUT {
+        return Err(io::Error::other("the answer is too long"));
+    }
+    let mut text = vec![0; length];
+    stdout.read_exact(&mut text).await?;
+    let text = String::from_utf8_lossy(&text).into_owned();
+    Ok(Some(Answer { is_ok: outcome == OK, is_last: words.next() == Some(LAST), text }))
+}
+
+impl Jq for Workers {
     fn run<'a>(&'a self, program: &'a str, input: Json) -> BoxFuture<'a, Result<String, ToolError>> {
         Box::pin(async move {
-            let answer = tokio::time::timeout(self.patience, self.answer(program, &input)).await;
-            let answer = answer.map_err(|_| self.late())?.map_err(ToolError::internal)?;
-            if let Some(text) = answer.strip_prefix(OK) {
-                return Ok(text.to_owned());
-            }
-            match answer.strip_prefix(ERROR) {
-                Some(why) => Err(ToolError::invalid(format!("jq: {}.", why.trim_end_matches('.')))
-                    .hint("Try a simpler expression first, such as `keys` or `.[0]`.")),
+            let answer = tokio::time::timeout(self.timeout, self.answer(program, &input)).await;
+            match answer.map_err(|_| self.late())?.map_err(ToolError::internal)? {
+                Some(Answer { is_ok: true, text, .. }) => Ok(text),
+                Some(Answer { text, .. }) => {
+                    Err(ToolError::invalid(format!("jq: {}.", text.trim_end_matches('.')))
+                        .hint("Try a simpler expression first, such as `keys` or `.[0]`."))
+                }
                 None => Err(gone()),
             }
         })
@@ -99,53 +184,4 @@ impl Jq for Worker {
 fn gone() -> ToolError {
     ToolError::new(Kind::TooLarge, "The jq expression needed too much memory or time.")
         .hint("Select a part first, such as `.rows[:100]`.")
-}
-
-/// The child: bounds itself, evaluates, answers.
-pub fn work(mut input: impl Read, mut output: impl Write) -> io::Result<()> {
-    let seconds = PATIENCE.as_secs();
-    setrlimit(Resource::Cpu, Rlimit { current: Some(seconds), maximum: Some(seconds) })?;
-    for (resource, most) in [(Resource::Data, MAX_MEMORY), (Resource::As, MAX_ADDRESSES)] {
-        setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?;
-    }
-    // Calls of others come first.
-    let _ = rustix::process::nice(PRIORITY_BELOW_CALLS);
-    let mut text = Vec::new();
-    input.read_to_end(&mut text)?;
-    match outcome(&text) {
-        Ok(answer) => {
-            output.write_all(OK.as_bytes())?;
-            output.write_all(answer.as_bytes())
-        }
-        Err(why) => {
-            output.write_all(ERROR.as_bytes())?;
-            output.write_all(why.as_bytes())
-        }
-    }
-}
-
-fn outcome(text: &[u8]) -> Result<String, String> {
-    let end = text.iter().position(|byte| *byte == b'\n').ok_or("there is no expression")?;
-    let (head, input) = text.split_at(end);
-    let program: String =
-        serde_json::from_slice(head).map_err(|error| format!("the expression is no text: {error}"))?;
-    evaluate(&program, input, MAX_OUTPUT)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_line_is_the_expression() {
-        for (text, answer) in [
-            ("\".a\"\n{\"a\": 1}", Ok("1\n")),
-            ("\".a\\n|.b\"\n{\"a\": {\"b\": [2]}}", Ok("[2]\n")),
-            ("no line", Err(())),
-            ("nothing\n{}", Err(())),
-            ("\".a[\"\n{}", Err(())),
-        ] {
-            assert_eq!(outcome(text.as_bytes()).map_err(|_| ()), answer.map(str::to_owned), "{text}");
-        }
-    }
 }

@@ -144,7 +144,7 @@ async fn serve(remote: &Arc<Remote>) -> Result<(), Failure> {
         timeout: LONGEST_CALL,
         ledger: Arc::new(Unkept),
         spills: Arc::new(Unkept),
-        jq: Arc::new(jq::Worker::new()?),
+        jq: Arc::new(jq::Workers::new()?),
         tracer: None,
     });
     let hub = hub.map_err(|error| Failure::new(format!("{error}.")))?;
