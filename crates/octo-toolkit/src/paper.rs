@@ -89,9 +89,10 @@ fn refused(fault: Fault, whole: bool) -> ToolError {
         Fault::Locked => ToolError::invalid("The PDF is encrypted and opens only with a password.")
             .hint("Ask for a copy without one, or look for another source."),
         Fault::Broken if !whole => ToolError::new(Kind::TooLarge, "The PDF is larger than 20 MB.")
-            .hint("Look for a smaller version, or download it and read it with other tools."),
-        Fault::Broken => ToolError::invalid("The PDF is broken and cannot be read.")
-            .hint("Fetch it again, or look for another source."),
+            .hint("Look for a smaller version, or read it with another program."),
+        Fault::Broken => {
+            ToolError::invalid("The PDF is broken and cannot be read.").hint("Get another copy of it.")
+        }
     }
 }
 
@@ -105,7 +106,7 @@ fn wordless(pages: usize, unknown: usize) -> ToolError {
         "its pages are probably scanned pictures"
     };
     ToolError::invalid(format!("The PDF has no text on its pages ({pages}): {why}."))
-        .hint("Look for a version with text, or download it and use a program that recognises letters.")
+        .hint("Look for a version with text, or use a program that recognises letters.")
 }
 
 fn gone(end: End) -> ToolError {

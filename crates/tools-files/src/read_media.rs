@@ -3,6 +3,7 @@
 use crate::magic;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use octo_toolkit::budget::beginning;
 use octo_toolkit::fs::Read;
 use octo_toolkit::paper::{self, Paper};
 use octo_toolkit::{Cx, Effect, Example, Fs, Json, Kind, Pdf, Picture, Tool, ToolError, WorkPath, json_len};
@@ -14,6 +15,8 @@ use serde_json::json;
 pub const MAX_PICTURE: u64 = 1 << 20;
 /// Bytes that the text of pages takes in a reply, at most.
 const MAX_TEXT: usize = 40_000;
+/// Of a page that is longer than a reply.
+const MIN_PART: usize = 64;
 const PDF: &str = "application/pdf";
 /// What clients show to their models.
 const SHOWN: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
@@ -31,6 +34,9 @@ pub struct Input {
     /// Last page of a PDF to give, itself included.
     #[serde(default)]
     end_page: Option<usize>,
+    /// Character of the first page to begin at, counted from 0; to continue within a page that is longer than a reply.
+    #[serde(default)]
+    start_char: usize,
 }
 
 fn one() -> usize {
@@ -54,6 +60,9 @@ pub struct Output {
     /// Give it as start_page to continue reading.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     next: Option<usize>,
+    /// Give it as start_char beside it: the reply ends within a page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    next_char: Option<usize>,
     /// What is missing or special.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     notices: Vec<String>,
@@ -93,7 +102,10 @@ impl Tool for ReadMedia {
                 Ok((place.told(), bytes))
             })
             .await?;
-        let kind = magic::kind(&bytes).ok_or_else(|| other(&told, "text"))?;
+        let kind = magic::kind(&bytes).ok_or_else(|| match std::str::from_utf8(&bytes) {
+            Ok(_) => other(&told, "text", "fs_read_text"),
+            Err(_) => other(&told, "of an unknown kind", "fs_read_bytes"),
+        })?;
         let mut output = Output {
             path: told,
             media_type: kind.mime.to_owned(),
@@ -101,6 +113,7 @@ impl Tool for ReadMedia {
             content: None,
             page_count: None,
             next: None,
+            next_char: None,
             notices: Vec::new(),
             picture: None,
         };
@@ -117,7 +130,7 @@ impl Tool for ReadMedia {
             let room = cx.reply.beside(&(&output, &paper.notices))?.min(MAX_TEXT);
             tell(&mut output, paper, &input, room)?;
         } else {
-            return Err(other(&output.path, kind.name));
+            return Err(other(&output.path, kind.name, "fs_read_bytes"));
         }
         Ok(output)
     }
@@ -128,13 +141,26 @@ pub fn reads(kind: magic::Kind) -> bool {
     kind.mime == PDF || SHOWN.contains(&kind.mime)
 }
 
-fn other(path: &str, what: &str) -> ToolError {
-    let tool = if what == "text" { "fs_read_text" } else { "fs_read_bytes" };
+fn other(path: &str, what: &str, tool: &str) -> ToolError {
     ToolError::invalid(format!("`{path}` is no picture that can be shown and no PDF, but {what}."))
-        .hint(format!("Call {tool} {{\"path\": \"{path}\"}}."))
+        .hint(format!("Call {tool} {}.", json!({ "path": path })))
 }
 
-/// The wanted pages as far as there is room, at least one.
+/// Bytes of a text in a reply: the answer is JSON within a block of text, so what is escaped is escaped twice.
+fn reply_len(text: &str) -> usize {
+    json_len(Json::text(text).as_str())
+}
+
+/// As much of a text as there is room for in a reply.
+fn fitting(text: &str, room: usize) -> &str {
+    let mut part = beginning(text, room);
+    while reply_len(part) > room {
+        part = beginning(part, json_len(part) * 3 / 4);
+    }
+    part
+}
+
+/// The wanted pages as far as there is room, at least a part of one.
 fn tell(output: &mut Output, paper: Paper, input: &Input, room: usize) -> Result<(), ToolError> {
     let read = paper.pages.len();
     if input.start_page > read {
@@ -144,14 +170,24 @@ fn tell(output: &mut Output, paper: Paper, input: &Input, room: usize) -> Result
     let last = input.end_page.unwrap_or(read).min(read);
     let (mut content, mut used) = (String::new(), 0);
     for (number, page) in (1..).zip(&paper.pages).take(last).skip(input.start_page - 1) {
-        let page = format!("Page {number}\n\n{page}\n");
-        // The answer is JSON within a block of text, so what is escaped is escaped twice.
-        used += json_len(Json::text(&page).as_str());
-        if !content.is_empty() && used > room {
-            output.next = Some(number);
-            break;
+        let skipped = if number == input.start_page { input.start_char } else { 0 };
+        let begin = page.char_indices().nth(skipped).map_or(page.len(), |(at, _)| at);
+        let rest = page.get(begin..).unwrap_or_default();
+        let head =
+            if skipped > 0 { format!("Page {number}, continued\n\n") } else { format!("Page {number}\n\n") };
+        let whole = format!("{head}{rest}\n");
+        used += reply_len(&whole);
+        if used <= room {
+            content.push_str(&whole);
+            continue;
         }
-        content.push_str(&page);
+        output.next = Some(number);
+        if content.is_empty() {
+            let part = fitting(rest, room.saturating_sub(reply_len(&head)).max(MIN_PART));
+            content = format!("{head}{part}");
+            output.next_char = Some(skipped + part.chars().count());
+        }
+        break;
     }
     output.content = Some(content);
     output.page_count = Some(paper.count);
@@ -163,35 +199,59 @@ fn tell(output: &mut Output, paper: Paper, input: &Input, room: usize) -> Result
 mod tests {
     use super::*;
 
+    fn blank() -> Output {
+        Output {
+            path: String::new(),
+            media_type: String::new(),
+            size_bytes: 0,
+            content: None,
+            page_count: None,
+            next: None,
+            next_char: None,
+            notices: Vec::new(),
+            picture: None,
+        }
+    }
+
     #[test]
     fn pages_are_given_as_far_as_there_is_room() {
         let told = |input: serde_json::Value, size: usize, room: usize| {
             let pages = (1..=3).map(|n| n.to_string().repeat(size)).collect();
             let paper = Paper { count: 3, pages, ..Paper::default() };
-            let mut output: Output = Output {
-                path: String::new(),
-                media_type: String::new(),
-                size_bytes: 0,
-                content: None,
-                page_count: None,
-                next: None,
-                notices: Vec::new(),
-                picture: None,
-            };
+            let mut output = blank();
             let input: Input = serde_json::from_value(input).unwrap();
-            tell(&mut output, paper, &input, room).map(|()| (output.content.unwrap(), output.next))
+            tell(&mut output, paper, &input, room)
+                .map(|()| (output.content.unwrap(), output.next, output.next_char))
         };
         let all = "Page 1\n\n1\nPage 2\n\n2\nPage 3\n\n3\n".to_owned();
-        assert_eq!(told(json!({"path": "x"}), 1, MAX_TEXT).unwrap(), (all, None));
+        assert_eq!(told(json!({"path": "x"}), 1, MAX_TEXT).unwrap(), (all, None, None));
         let second = "Page 2\n\n2\n".to_owned();
         assert_eq!(
             told(json!({"path": "x", "start_page": 2, "end_page": 2}), 1, MAX_TEXT).unwrap(),
-            (second, None)
+            (second, None, None)
         );
         let first = "Page 1\n\n1\nPage 2\n\n2\n".to_owned();
-        assert_eq!(told(json!({"path": "x"}), 1, 50).unwrap(), (first, Some(3)));
-        let (content, next) = told(json!({"path": "x", "start_page": 2}), 50_000, MAX_TEXT).unwrap();
-        assert_eq!((content.len() > 50_000, next), (true, Some(3)));
+        assert_eq!(told(json!({"path": "x"}), 1, 50).unwrap(), (first, Some(3), None));
         assert!(told(json!({"path": "x", "start_page": 4}), 1, MAX_TEXT).is_err());
+    }
+
+    #[test]
+    fn a_page_that_is_longer_than_a_reply_comes_in_parts() {
+        let page = "She said \"ä\\ö\".\n".repeat(500);
+        let paper = || Paper { count: 2, pages: vec![page.clone(), "last".to_owned()], ..Paper::default() };
+        for room in [300, 1_000, 5_000] {
+            let (mut read, mut at) = (String::new(), json!({"path": "x"}));
+            loop {
+                let mut output = blank();
+                let input: Input = serde_json::from_value(at).unwrap();
+                tell(&mut output, paper(), &input, room).unwrap();
+                let content = output.content.unwrap();
+                assert!(reply_len(&content) <= room, "{} of {room}", reply_len(&content));
+                read.push_str(content.split_once("\n\n").unwrap().1);
+                let Some(next) = output.next else { break };
+                at = json!({"path": "x", "start_page": next, "start_char": output.next_char.unwrap_or(0)});
+            }
+            assert_eq!(read.replace("Page 2\n\n", ""), format!("{page}\nlast\n"), "{room}");
+        }
     }
 }
