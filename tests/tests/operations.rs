@@ -11,6 +11,8 @@
 
 #[path = "operations/audit.rs"]
 mod audit;
+#[path = "operations/local_servers.rs"]
+mod local_servers;
 #[path = "operations/logs.rs"]
 mod logs;
 #[path = "operations/probes.rs"]

@@ -46,6 +46,8 @@ pub struct NetSpec {
     /// Hosts (`api.local`, `*.corp.example`), addresses and networks (`10.0.0.0/8`), each with an optional `:port`, that are
     /// allowed although they are private. Everything public is allowed.
     pub allow: Vec<String>,
+    /// Ports of this machine's loopback on which the hub itself listens: they are refused unless `allow` names them.
+    pub own_ports: Vec<u16>,
     pub user_agent: String,
     /// Requests to one host at the same time.
     pub per_host: usize,
@@ -63,6 +65,7 @@ impl Default for NetSpec {
     fn default() -> Self {
         Self {
             allow: Vec::new(),
+            own_ports: Vec::new(),
             user_agent: USER_AGENT.to_owned(),
             per_host: PER_HOST,
             pause: Duration::ZERO,
@@ -152,7 +155,7 @@ impl Net {
         let allow = Arc::new(Allow::parse(&spec.allow)?);
         let user_agent = HeaderValue::from_str(&spec.user_agent)
             .map_err(|_| ToolError::invalid("The user agent has characters that cannot be sent."))?;
-        let dialler = Dialler::public(allow.clone(), resolver);
+        let dialler = Dialler::public(allow.clone(), resolver).without(&spec.own_ports);
         let queue = Queue::new(spec.per_host).paced(spec.pause);
         let robots = spec.robots.then(Robots::default);
         Ok(Self(Arc::new(Way { allow, user_agent, dialler, client: OnceCell::new(), queue, robots })))

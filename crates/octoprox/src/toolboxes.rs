@@ -146,7 +146,7 @@ fn shell(settings: &Settings) -> tools_shell::Settings {
         allowed: shell.allowed_commands.clone(),
         blocked: shell.blocked_commands.clone(),
         max_timeout: Duration::from_secs(shell.max_timeout_seconds),
-        network: shell.network,
+        network: shell.network || shell.local_servers,
     }
 }
 
@@ -244,13 +244,18 @@ fn place(url: &Url) -> Option<String> {
     url.host_str().zip(url.port_or_known_default()).map(|(host, port)| format!("{host}:{port}"))
 }
 
+/// Where servers that commands start can be found.
+const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.0/8", "::1"];
+
 /// What the operator allows.
 pub fn reach(settings: &Settings) -> NetSpec {
     let net = &settings.net;
     let contact = net.contact.as_ref().map(|contact| format!(" (+{contact})")).unwrap_or_default();
     let pause = net.requests_per_second.and_then(|rate| Duration::try_from_secs_f64(1.0 / rate).ok());
+    let local: &[&str] = if settings.shell.local_servers { &LOOPBACK } else { &[] };
     NetSpec {
-        allow: net.allow.clone(),
+        allow: net.allow.iter().cloned().chain(local.iter().map(ToString::to_string)).collect(),
+        own_ports: [settings.listen.port, settings.admin.port].into_iter().filter(|port| *port > 0).collect(),
         user_agent: format!("{USER_AGENT}{contact}"),
         pause: pause.unwrap_or_default(),
         robots: net.respect_robots,

@@ -32,7 +32,7 @@ const LEFT_BEHIND: &str =
     "What it left in the background was ended with it; use shell_start for what shall go on.";
 
 const OWN_LOOPBACK: &str = "Commands without the network have a loopback each, so servers of other commands and sessions \
-     cannot be reached. Start the server and ask it in one command, or ask the operator to set `shell.network: true`.";
+     cannot be reached. Start the server and ask it in one command, or ask the operator to set `shell.local_servers: true`.";
 
 /// Whether a command line speaks of this machine.
 fn names_loopback(command: &str) -> bool {

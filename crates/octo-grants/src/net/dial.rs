@@ -34,6 +34,8 @@ const KEEP_ALIVE: Duration = Duration::from_secs(30);
 #[derive(Clone)]
 pub struct Dialler {
     allow: Arc<Allow>,
+    /// Ports on which the hub itself listens. It takes what comes from this machine's loopback for its own user.
+    own_ports: Arc<[u16]>,
     named: Option<Arc<Named>>,
     resolver: Arc<dyn Resolve>,
 }
@@ -44,12 +46,18 @@ pub enum DialFail {
     NotAHost,
     Unresolved(Option<io::Error>),
     Refused,
+    /// The hub itself.
+    Own,
     Unreachable(io::Error),
 }
 
 impl Dialler {
     pub(super) fn public(allow: Arc<Allow>, resolver: Arc<dyn Resolve>) -> Self {
-        Self { allow, named: None, resolver }
+        Self { allow, own_ports: Arc::default(), named: None, resolver }
+    }
+
+    pub(super) fn without(self, own_ports: &[u16]) -> Self {
+        Self { own_ports: own_ports.into(), ..self }
     }
 
     /// With the same list and the same opinion on names, for one server.
@@ -75,6 +83,10 @@ impl Dialler {
             return Err(DialFail::Unresolved(None));
         }
         let found = found.into_iter().map(|address| SocketAddr::new(address.to_canonical(), port));
+        let mut found = found.peekable();
+        if self.named.is_none() && found.peek().is_some_and(|address| self.is_own(&host, *address)) {
+            return Err(DialFail::Own);
+        }
         let checked = in_turns(found.filter(|address| self.allows(&host, *address)));
         if checked.is_empty() { Err(DialFail::Refused) } else { Ok(checked) }
     }
@@ -83,9 +95,7 @@ impl Dialler {
     pub(super) fn names_port(&self, host: &str, port: u16) -> bool {
         match read_host(host) {
             Some(host) if self.named.as_ref().is_some_and(|named| named.is(&host, port)) => true,
-            Some(Host::Domain(name)) => self.allow.names_port(&Host::Domain(&name), port),
-            Some(Host::Ipv4(address)) => self.allow.names_port(&Host::Ipv4(address), port),
-            Some(Host::Ipv6(address)) => self.allow.names_port(&Host::Ipv6(address), port),
+            Some(host) => self.allow.names_port(&borrowed(&host), port),
             None => false,
         }
     }
@@ -104,11 +114,31 @@ impl Dialler {
         Err(DialFail::Unreachable(fail))
     }
 
+    /// Whether this leads to the hub itself, and the operator has not named its port.
+    fn is_own(&self, host: &Host, address: SocketAddr) -> bool {
+        let (ip, port) = (address.ip(), address.port());
+        (ip.is_loopback() || ip.is_unspecified())
+            && self.own_ports.contains(&port)
+            && !self.allow.names_port(&borrowed(host), port)
+    }
+
     fn allows(&self, host: &Host, address: SocketAddr) -> bool {
+        (self.named.is_some() || !self.is_own(host, address)) && self.allows_place(host, address)
+    }
+
+    fn allows_place(&self, host: &Host, address: SocketAddr) -> bool {
         is_public(address.ip())
             || self.allow.address(address.ip(), address.port())
             || matches!(host, Host::Domain(name) if self.allow.host(name, address.port()))
             || self.named.as_ref().is_some_and(|named| named.may_be(address.ip()))
+    }
+}
+
+fn borrowed(host: &Host) -> Host<&str> {
+    match host {
+        Host::Domain(name) => Host::Domain(name),
+        Host::Ipv4(address) => Host::Ipv4(*address),
+        Host::Ipv6(address) => Host::Ipv6(*address),
     }
 }
 
@@ -180,6 +210,7 @@ impl fmt::Display for DialFail {
             Self::NotAHost => "not a host",
             Self::Unresolved(_) => "the name does not resolve",
             Self::Refused => "its address is not public, and net.allow does not name it",
+            Self::Own => "it is this hub itself",
             Self::Unreachable(_) => "cannot connect",
         })
     }
@@ -189,7 +220,7 @@ impl std::error::Error for DialFail {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Unresolved(Some(error)) | Self::Unreachable(error) => Some(error),
-            Self::Unresolved(None) | Self::NotAHost | Self::Refused => None,
+            Self::Unresolved(None) | Self::NotAHost | Self::Refused | Self::Own => None,
         }
     }
 }
@@ -197,6 +228,29 @@ impl std::error::Error for DialFail {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn the_hub_itself_is_not_asked() {
+        let dialler = |allow: &[&str]| {
+            let allow = Allow::parse(&allow.iter().map(ToString::to_string).collect::<Vec<_>>()).unwrap();
+            Dialler::public(Arc::new(allow), Arc::new(super::super::System::default())).without(&[7000, 3100])
+        };
+        for (allow, host, port, is_own) in [
+            (&["127.0.0.0/8", "::1"][..], "127.0.0.1", 7000, true),
+            (&["127.0.0.0/8", "::1"], "127.1", 3100, true),
+            (&["127.0.0.0/8", "::1"], "[::1]", 7000, true),
+            (&["127.0.0.0/8", "::1", "::ffff:127.0.0.1"], "[::ffff:127.0.0.1]", 7000, true),
+            (&["0.0.0.0"], "0.0.0.0", 7000, true),
+            (&["localhost"], "localhost", 7000, true),
+            (&["127.0.0.0/8"], "127.0.0.1", 7001, false),
+            (&["127.0.0.1:7000"], "127.0.0.1", 7000, false),
+            (&["10.0.0.0/8"], "10.1.2.3", 7000, false),
+        ] {
+            let found = dialler(allow).addresses(host, port).await;
+            assert_eq!(matches!(found, Err(DialFail::Own)), is_own, "{host}:{port} {found:?}");
+            assert_eq!(found.is_ok(), !is_own, "{host}:{port} {found:?}");
+        }
+    }
 
     #[test]
     fn families_take_turns_and_nothing_is_tried_twice() {

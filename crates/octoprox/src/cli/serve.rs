@@ -57,6 +57,7 @@ impl Serve {
             let Signals { interrupts, terms, hangups } = Signals::new()?;
             let in_force = loaded.settings.clone();
             let listener = listen(&loaded.settings).await?;
+            loaded.settings.listen.port = listener.local_addr()?.port();
             let door = door::open(&mut loaded).await?;
             let session = Session::begin(loaded, Talk::Server, Purpose::Calls)?;
             let numbers = Numbers::install().map_err(|error| Failure::new(format!("{error}.")))?;

@@ -69,6 +69,7 @@ const VARIABLES: &[(&str, &str, Form)] = &[
     ("OCTOPROX_SHELL_MAX_TIMEOUT", "shell.max_timeout_seconds", Form::Count),
     ("OCTOPROX_SHELL_SANDBOX", "shell.sandbox", Form::Text),
     ("OCTOPROX_SHELL_NETWORK", "shell.network", Form::Switch),
+    ("OCTOPROX_SHELL_LOCAL_SERVERS", "shell.local_servers", Form::Switch),
     ("OCTOPROX_GIT_ALLOW_COMMIT", "git.allow_commit", Form::Switch),
     ("OCTOPROX_GIT_ALLOW_PUSH", "git.allow_push", Form::Switch),
     ("OCTOPROX_FILES_READ_ONLY", "files.read_only", Form::Switch),

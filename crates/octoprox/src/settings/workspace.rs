@@ -88,6 +88,9 @@ pub struct Shell {
     pub sandbox: Sandbox,
     /// Whether commands may use the network.
     pub network: bool,
+    /// Whether a server that a command starts can be reached by other commands, `fetch_url` and the browser: commands use this
+    /// machine's network, and tools may reach its loopback, except for the hub itself.
+    pub local_servers: bool,
     /// Variables of the hub's environment that commands get, by name; of all others they see nothing.
     pub pass_variables: Vec<String>,
     /// Memory of one process of a command in MiB; 0 for no bound.
@@ -104,6 +107,7 @@ impl Default for Shell {
             max_timeout_seconds: 600,
             sandbox: Sandbox::Auto,
             network: false,
+            local_servers: false,
             pass_variables: Vec::new(),
             max_memory_mb: 0,
         }

@@ -39,6 +39,7 @@ const SET: &[(&str, &str, &str, &str)] = &[
     ("OCTOPROX_SHELL_MAX_TIMEOUT", "60", "shell.max_timeout_seconds", r#"60"#),
     ("OCTOPROX_SHELL_SANDBOX", "landlock", "shell.sandbox", r#""landlock""#),
     ("OCTOPROX_SHELL_NETWORK", "1", "shell.network", r#"true"#),
+    ("OCTOPROX_SHELL_LOCAL_SERVERS", "1", "shell.local_servers", r#"true"#),
     ("OCTOPROX_GIT_ALLOW_COMMIT", "on", "git.allow_commit", r#"true"#),
     ("OCTOPROX_GIT_ALLOW_PUSH", "on", "git.allow_push", r#"true"#),
     ("OCTOPROX_FILES_READ_ONLY", "yes", "files.read_only", r#"true"#),
