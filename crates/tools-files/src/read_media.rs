@@ -70,6 +70,22 @@ pub struct Output {
     picture: Option<Picture>,
 }
 
+impl Output {
+    fn new(path: String, media_type: &str, size_bytes: u64) -> Self {
+        Self {
+            path,
+            media_type: media_type.to_owned(),
+            size_bytes,
+            content: None,
+            page_count: None,
+            next: None,
+            next_char: None,
+            notices: Vec::new(),
+            picture: None,
+        }
+    }
+}
+
 pub struct ReadMedia;
 
 impl Tool for ReadMedia {
@@ -106,17 +122,7 @@ impl Tool for ReadMedia {
             Ok(_) => other(&told, "text", "fs_read_text"),
             Err(_) => other(&told, "of an unknown kind", "fs_read_bytes"),
         })?;
-        let mut output = Output {
-            path: told,
-            media_type: kind.mime.to_owned(),
-            size_bytes: bytes.len() as u64,
-            content: None,
-            page_count: None,
-            next: None,
-            next_char: None,
-            notices: Vec::new(),
-            picture: None,
-        };
+        let mut output = Output::new(told, kind.mime, bytes.len() as u64);
         if let Some(mime) = SHOWN.into_iter().find(|shown| *shown == kind.mime) {
             if output.size_bytes > MAX_PICTURE {
                 let size = output.size_bytes;
@@ -200,17 +206,7 @@ mod tests {
     use super::*;
 
     fn blank() -> Output {
-        Output {
-            path: String::new(),
-            media_type: String::new(),
-            size_bytes: 0,
-            content: None,
-            page_count: None,
-            next: None,
-            next_char: None,
-            notices: Vec::new(),
-            picture: None,
-        }
+        Output::new(String::new(), PDF, 0)
     }
 
     #[test]

@@ -19,6 +19,8 @@ use tokio_util::sync::CancellationToken;
 const SWEEP_INTERVAL: Duration = Duration::from_millis(100);
 /// A connection that has written nothing for so long may be ended to make room.
 const MIN_STALL: Duration = Duration::from_millis(250);
+/// So may one that has had something to write for so long, however often a little of it is read.
+const SLOW_DELIVERY: Duration = Duration::from_secs(10);
 
 /// What waits to be written on all connections of a listener.
 pub struct Deliveries {
@@ -33,7 +35,8 @@ pub struct Deliveries {
 /// What waits on one connection.
 struct Outbox {
     waiting: AtomicUsize,
-    /// Milliseconds since the listener began.
+    /// When something began to wait, and when something was last written, in milliseconds since the listener began.
+    since: AtomicU64,
     progressed: AtomicU64,
     evicted: CancellationToken,
 }
@@ -55,8 +58,8 @@ impl Deliveries {
     /// A connection that ends with `evicted`.
     pub fn open(self: &Arc<Self>, evicted: CancellationToken) -> Arc<Delivery> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let outbox =
-            Arc::new(Outbox { waiting: AtomicUsize::new(0), progressed: AtomicU64::new(0), evicted });
+        let [since, progressed] = [0, 0].map(AtomicU64::new);
+        let outbox = Arc::new(Outbox { waiting: AtomicUsize::new(0), since, progressed, evicted });
         self.outboxes().insert(number, Arc::clone(&outbox));
         Arc::new(Delivery { deliveries: Arc::clone(self), outbox, number })
     }
@@ -69,7 +72,7 @@ impl Deliveries {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Ends the connections that have stood still for longest whenever too much waits.
+    /// Ends the connections on which something has waited for longest whenever too much waits.
     pub async fn sweep(&self) {
         loop {
             self.full.notified().await;
@@ -90,12 +93,14 @@ impl Deliveries {
             return;
         }
         let now = Duration::from_millis(self.now());
-        let stands = |outbox: &&Arc<Outbox>| {
-            let progressed = Duration::from_millis(outbox.progressed.load(Ordering::Relaxed));
-            outbox.waiting.load(Ordering::Relaxed) > 0 && now.saturating_sub(progressed) >= MIN_STALL
+        let age =
+            |moment: &AtomicU64| now.saturating_sub(Duration::from_millis(moment.load(Ordering::Relaxed)));
+        let is_stalled = |outbox: &&Arc<Outbox>| {
+            outbox.waiting.load(Ordering::Relaxed) > 0
+                && (age(&outbox.progressed) >= MIN_STALL || age(&outbox.since) >= SLOW_DELIVERY)
         };
-        let mut stalled: Vec<Arc<Outbox>> = self.outboxes().values().filter(stands).cloned().collect();
-        stalled.sort_by_key(|outbox| outbox.progressed.load(Ordering::Relaxed));
+        let mut stalled: Vec<Arc<Outbox>> = self.outboxes().values().filter(is_stalled).cloned().collect();
+        stalled.sort_by_key(|outbox| outbox.since.load(Ordering::Relaxed));
         let mut ended = 0_u64;
         for outbox in stalled {
             excess = excess.saturating_sub(outbox.waiting.load(Ordering::Relaxed));
@@ -112,7 +117,9 @@ impl Deliveries {
 impl Delivery {
     fn add(&self, bytes: usize) {
         if self.outbox.waiting.fetch_add(bytes, Ordering::Relaxed) == 0 {
-            self.outbox.progressed.store(self.deliveries.now(), Ordering::Relaxed);
+            let now = self.deliveries.now();
+            self.outbox.since.store(now, Ordering::Relaxed);
+            self.outbox.progressed.store(now, Ordering::Relaxed);
         }
         if self.deliveries.waiting.fetch_add(bytes, Ordering::Relaxed) + bytes > self.deliveries.most {
             self.deliveries.full.notify_one();
