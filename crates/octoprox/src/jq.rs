@@ -5,7 +5,7 @@
 
 use crate::program::this_program;
 use octo_grants::Command;
-use octo_hub::jq::{Jq, evaluate};
+use octo_hub::jq::{Jq, MAX_OUTPUT, evaluate};
 use octo_model::{Json, Kind, ToolError};
 use octo_toolkit::BoxFuture;
 use rustix::process::{Resource, Rlimit, setrlimit};
@@ -17,8 +17,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 /// The hidden command that is the child.
 pub const COMMAND: &str = "jq-worker";
 const PATIENCE: Duration = Duration::from_secs(10);
-/// More than a page of `result_read`, so that a cut is noticed there.
-const MAX_OUTPUT: usize = 4 << 20;
 /// What an expression may allocate. A result takes about fifteen times its size as values.
 const MAX_MEMORY: u64 = 256 << 20;
 /// What the process may map, this program and its libraries included.
