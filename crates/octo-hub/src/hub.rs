@@ -6,7 +6,7 @@ use crate::call::Request;
 use crate::catalogue::{Catalogue, Change};
 use crate::check::Checks;
 use crate::item::Entry;
-use crate::jq::Jq;
+use crate::jq::JqRunner;
 use crate::own;
 use crate::policy::PolicySettings;
 use crate::ports::{Ledger, Spills};
@@ -39,7 +39,7 @@ pub struct Parts {
     pub timeout: Duration,
     pub ledger: Arc<dyn Ledger>,
     pub spills: Arc<dyn Spills>,
-    pub jq: Arc<dyn Jq>,
+    pub jq: JqRunner,
     pub tracer: Option<Arc<dyn Tracer>>,
 }
 

@@ -1,6 +1,6 @@
 //! The hub's own source: kept results, as a tool and as resources.
 
-use crate::jq::Jq;
+use crate::jq::JqRunner;
 use crate::ports::Spills;
 use crate::result_read::{Kept, ResultRead};
 use crate::shape::HANDLE_SCHEME;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 /// Results larger than `most` bytes are not given as resources.
-pub fn source(spills: Arc<dyn Spills>, jq: Arc<dyn Jq>, most: usize) -> Arc<dyn Source> {
+pub fn source(spills: Arc<dyn Spills>, jq: JqRunner, most: usize) -> Arc<dyn Source> {
     let toolbox = Toolbox::new("results", "Large results that were cut, kept for reading.").with(ResultRead);
     let doors = Doors::default().with(Kept::new(Arc::clone(&spills), jq));
     let tools = toolbox.into_source(doors, State::Ready);

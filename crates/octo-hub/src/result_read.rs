@@ -1,8 +1,9 @@
 //! `result_read`: the rest of a reply that was truncated.
 
-use crate::jq::{Jq, JqQueue};
+use crate::jq::JqRunner;
 use crate::ports::Spills;
 use crate::readable::{KeptText, Line, Lines, TextSize, range};
+use octo_grants::jq::{MAX_INPUT, too_large};
 use octo_grants::{Doors, Grant};
 use octo_model::{Effect, Json, Kind, ToolError};
 use octo_toolkit::budget::beginning;
@@ -26,8 +27,6 @@ const MIN_BYTES: usize = 4;
 const NUMBER: usize = 24;
 const DEFAULT_LINES: u64 = 200;
 
-/// A reply that jq may be run on: as values it needs many times its size.
-const MAX_JQ_INPUT: u64 = 16 << 20;
 /// Reads that run at the same time.
 const MAX_READS: usize = 4;
 /// A longer line is searched in pieces of this size, which overlap.
@@ -40,14 +39,13 @@ const LINES_PER_LOOK: u64 = 4_096;
 #[derive(Clone)]
 pub struct Kept {
     spills: Arc<dyn Spills>,
-    jq: Arc<dyn Jq>,
-    queue: Arc<JqQueue>,
+    jq: JqRunner,
     reads: Arc<Semaphore>,
 }
 
 impl Kept {
-    pub fn new(spills: Arc<dyn Spills>, jq: Arc<dyn Jq>) -> Self {
-        Self { spills, jq, queue: Arc::default(), reads: Arc::new(Semaphore::new(MAX_READS)) }
+    pub fn new(spills: Arc<dyn Spills>, jq: JqRunner) -> Self {
+        Self { spills, jq, reads: Arc::new(Semaphore::new(MAX_READS)) }
     }
 
     /// Does blocking work on the text of a kept reply, beside the runtime's own threads.
@@ -65,19 +63,15 @@ impl Kept {
     }
 
     async fn jq(&self, program: &str, handle: &str, size: TextSize, cx: &Cx) -> Result<String, ToolError> {
-        if size.bytes > MAX_JQ_INPUT {
-            let size = size.bytes;
-            return Err(ToolError::new(
-                Kind::TooLarge,
-                format!("This reply has {size} bytes; a jq expression takes at most {MAX_JQ_INPUT}."),
-            )
-            .hint("Read it by lines, bytes or a pattern, or run the tool again and ask for less."));
+        if size.bytes > MAX_INPUT as u64 {
+            return Err(too_large("This reply", size.bytes)
+                .hint("Read it by lines, bytes or a pattern, or run the tool again and ask for less."));
         }
-        let _turn = self.queue.turn(&cx.caller).await?;
+        let turn = self.jq.turn(&cx.caller).await?;
         let whole = self.spills.load(&cx.caller, handle).await?;
         let input = tokio::task::spawn_blocking(move || structure(&whole)).await;
         let input = input.unwrap_or_else(|error| Err(ToolError::internal(error)))?;
-        self.jq.run(program, input).await
+        turn.run(program, input).await
     }
 }
 

@@ -35,7 +35,7 @@ pub use external::{Fetched, bundle};
 pub use operation::{Answer, Body, Media, Operation, Param, Place};
 pub use read::LARGEST;
 pub use redact::{is_secret_header, redact};
-pub use reply::body;
+pub use reply::{body, json_body};
 pub use request::{Given, Request};
 pub use sample::{Sampled, sample};
 pub use servers::Reach;

@@ -1,9 +1,9 @@
 //! What is shown of an answer.
 
 use http::header::CONTENT_TYPE;
-use octo_toolkit::Json;
 use octo_toolkit::hidden::clean;
 use octo_toolkit::net::Answer;
+use octo_toolkit::{Json, ToolError};
 use serde_json::json;
 
 /// What begins the type of something that is not text.
@@ -27,6 +27,21 @@ pub fn body(answer: &Answer) -> Json {
         return json;
     }
     Json::text(&clean(text).text)
+}
+
+/// The body as JSON, whatever its type says; nothing is null.
+pub fn json_body(answer: &Answer) -> Result<Json, ToolError> {
+    let kind = answer.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("no type");
+    if answer.body.is_empty() {
+        return Ok(Json::null());
+    }
+    let text = std::str::from_utf8(&answer.body).map_err(|_| "it is not UTF-8");
+    let json = text.and_then(|text| Json::parse(text.trim().to_owned()).map_err(|fault| fault.0));
+    json.map_err(|fault| {
+        let status = answer.status.as_u16();
+        ToolError::invalid(format!("The answer (status {status}, {kind}) is no JSON: {fault}."))
+            .hint("Call it without jq to see it as text.")
+    })
 }
 
 /// The body as text, if it is text; a character that was cut at the end is left out.

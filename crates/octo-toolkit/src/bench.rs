@@ -1,11 +1,25 @@
 //! The test bench for one tool: run it, see what it gives.
 
-use crate::{Cx, Native, Toolbox};
+use crate::{BoxFuture, Cx, Native, Toolbox};
+use octo_grants::jq::Jq;
 use octo_grants::{Clock, Doors};
 use octo_model::{Caller, Json, ToolError};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
+
+/// Stands in for jq on a bench: an expression is a JSON pointer.
+pub struct PointerJq;
+
+impl Jq for PointerJq {
+    fn run<'a>(&'a self, program: &'a str, input: Json) -> BoxFuture<'a, Result<String, ToolError>> {
+        Box::pin(async move {
+            let input: serde_json::Value = input.to().map_err(ToolError::internal)?;
+            let found = input.pointer(program).map(|found| format!("{found}\n"));
+            found.ok_or_else(|| ToolError::invalid("jq: the expression failed."))
+        })
+    }
+}
 
 /// Holds a toolbox and its grants and calls tools by name.
 pub struct Bench {

@@ -10,22 +10,24 @@ mod peer;
 mod picture;
 mod schema;
 pub mod secrets;
+mod selected;
 mod source;
 mod tool;
 mod toolbox;
 
-pub use bench::Bench;
+pub use bench::{Bench, PointerJq};
 pub use budget::ReplyBudget;
 pub use cx::{Cx, Origin};
 pub use example::Example;
 pub use octo_grants::{
-    Apis, Chromium, Clock, Doors, Exec, Fs, Grant, Keep, Llm, Memory, Net, Pdf, Place, Render, Rendered,
-    Renders, SshKey, WorkPath, Workspace, apis, chromium, exec, fs, memory, net, pdf,
+    Apis, Chromium, Clock, Doors, Exec, Fs, Grant, JqRunner, Keep, Llm, Memory, Net, Pdf, Place, Render,
+    Rendered, Renders, SshKey, WorkPath, Workspace, apis, chromium, exec, fs, jq, memory, net, pdf,
 };
 pub use octo_model::{Caller, Effect, Json, Kind, Members, ToolError, json_len};
 pub use peer::{Alone, Ask, Peer};
 pub use picture::Picture;
 pub use schema::schema_of;
+pub use selected::{Selected, select};
 pub use source::{Definition, Event, Listing, Lists, Source, State};
 pub use tool::Tool;
 pub use toolbox::{Answer, Native, Toolbox};

@@ -14,7 +14,7 @@ use crate::toolboxes::{WorkspaceGuard, doors, doors_of, durability, no_doors, to
 use crate::unrecorded::Unrecorded;
 use octo_flow::Flows;
 use octo_grants::folders::Folders;
-use octo_grants::{Doors, Workspace};
+use octo_grants::{Doors, JqRunner, Workspace};
 use octo_hub::declared::DeclaredParts;
 use octo_hub::{Hub, Ledger, Parts, Profile, RuleSettings, Spills};
 use octo_store::{Options, Store};
@@ -92,8 +92,9 @@ impl Assembly {
             Some(store) => (Arc::clone(store) as _, Arc::clone(store) as _),
             None => (Arc::new(Unrecorded), Arc::new(Unrecorded)),
         };
+        let jq = JqRunner::new(Arc::new(jq::Workers::new()?));
         let doors = match session.purpose {
-            Purpose::Calls => opened(loaded, &spills)?,
+            Purpose::Calls => opened(loaded, &spills)?.with(jq.clone()),
             Purpose::Looks => no_doors(),
         };
         let doors = doors.with(gateway.servers().clone());
@@ -113,7 +114,7 @@ impl Assembly {
             timeout: Duration::from_secs(settings.calls.timeout_seconds),
             ledger,
             spills,
-            jq: Arc::new(jq::Workers::new()?),
+            jq,
             tracer: session.export.as_ref().map(|export| export.hub_tracer()),
         });
         let hub = hub.map_err(|error| bad_pattern(&error))?;

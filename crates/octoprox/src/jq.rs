@@ -7,7 +7,7 @@ pub use child::work;
 
 use crate::program::this_program;
 use octo_grants::{Command, Group};
-use octo_hub::jq::Jq;
+use octo_hub::jq::{Jq, MAX_OUTPUT};
 use octo_model::{Json, Kind, ToolError};
 use octo_toolkit::BoxFuture;
 use std::io;
@@ -22,8 +22,6 @@ pub const COMMAND: &str = "jq-worker";
 const RUN_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a process without work stays.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
-/// More than a page of `result_read`, so that a truncated output is noticed there.
-const MAX_OUTPUT: usize = 4 << 20;
 /// Of the first line of an answer.
 const MAX_HEAD: u64 = 64;
 /// jq can read its environment, and whoever wrote the expression need not know whose machine this is.

@@ -4,8 +4,9 @@ use crate::reply::{self, Shown};
 use crate::shelf::Shelf;
 use crate::wanted::Wanted;
 use octo_openapi::{Given, Request, Sent};
+use octo_toolkit::jq::MAX_INPUT;
 use octo_toolkit::net::Ask;
-use octo_toolkit::{Apis, Cx, Effect, Example, Json, Kind, Net, Tool, ToolError};
+use octo_toolkit::{Apis, Cx, Effect, Example, JqRunner, Json, Kind, Net, Selected, Tool, ToolError, select};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -53,6 +54,9 @@ pub struct Input {
     /// Most bytes of the answer's body to return, up to 10 MB.
     #[serde(default = "most")]
     max_response_bytes: usize,
+    /// jq expression for a JSON body, such as `.items[] | {id, name}`: reply with what it selects instead of the body.
+    #[serde(default)]
+    jq: Option<String>,
     /// Only show the request that would be sent, without secrets.
     #[serde(default)]
     dry_run: bool,
@@ -72,7 +76,8 @@ pub struct Output {
     status_code: u16,
     /// Headers of the answer, names in small letters.
     headers: BTreeMap<String, String>,
-    /// Body: JSON as a value, other text as a string, anything else as its type and size.
+    /// Body: JSON as a value, or what jq selected (one value, or a list of several); other text as a string, anything else as its
+    /// type and size.
     #[schemars(with = "Value")]
     body: Json,
     /// Whether the body was cut at max_response_bytes; then it is text.
@@ -93,7 +98,7 @@ impl Tool for Call {
     const EFFECT: Effect = Effect::destroys().open_world();
     type Input = Input;
     type Output = Output;
-    type Grants = (Net, Apis);
+    type Grants = (Net, Apis, JqRunner);
 
     fn examples() -> Vec<Example> {
         vec![Example::new(
@@ -102,7 +107,12 @@ impl Tool for Call {
         )]
     }
 
-    async fn run(&self, input: Input, (net, apis): (Net, Apis), cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(
+        &self,
+        input: Input,
+        (net, apis, jq): (Net, Apis, JqRunner),
+        cx: &Cx,
+    ) -> Result<Output, ToolError> {
         if input.timeout_s == 0 || input.max_response_bytes == 0 {
             return Err(ToolError::invalid("timeout_s and max_response_bytes are 1 or more.")
                 .hint("Leave them out for 30 seconds and 200,000 bytes."));
@@ -136,24 +146,46 @@ impl Tool for Call {
                 request.url.origin().ascii_serialization()
             ));
         }
-        let notice = (!request.notices.is_empty()).then(|| request.notices.join(" "));
+        let mut notices = std::mem::take(&mut request.notices);
         if input.dry_run {
+            let notice = joined(&notices);
             let (headers, body) = (BTreeMap::new(), Json::null());
             let request = Some(Shown::of(&request));
             return Ok(Output { status_code: 0, headers, body, truncated: false, request, notice });
         }
         let wait = Duration::from_secs(input.timeout_s.min(LONGEST_WAIT)).min(cx.time_left());
-        let mut answer = send(&net, request, wait, input.max_response_bytes.min(LARGEST), cx).await?;
+        let most = input.max_response_bytes.min(LARGEST);
+        let asked = if input.jq.is_some() { MAX_INPUT } else { most };
+        let method = request.method.clone();
+        let mut answer = send(&net, request, wait, asked, cx).await?;
         octo_openapi::redact(&mut answer, api.credential.iter().filter_map(|credential| credential.value()));
+        let mut part = None;
+        if let Some(program) = &input.jq {
+            match select(&jq, program, &method, &answer, cx, octo_openapi::json_body).await? {
+                Selected::Part(selection) => {
+                    notices.extend(selection.notice);
+                    part = Some(selection.json);
+                }
+                Selected::Whole(why) => {
+                    notices.push(why);
+                    answer.truncated |= answer.body.len() > most;
+                    answer.body.truncate(most);
+                }
+            }
+        }
         Ok(Output {
             status_code: answer.status.as_u16(),
             headers: reply::headers(&answer.headers),
-            body: octo_openapi::body(&answer),
+            body: part.unwrap_or_else(|| octo_openapi::body(&answer)),
             truncated: answer.truncated,
             request: None,
-            notice,
+            notice: joined(&notices),
         })
     }
+}
+
+fn joined(notices: &[String]) -> Option<String> {
+    (!notices.is_empty()).then(|| notices.join(" "))
 }
 
 async fn send(

@@ -10,8 +10,8 @@ use axum::body::Bytes;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::IntoResponse;
 use octo_grants::net::NetSpec;
-use octo_grants::{Apis, Doors, Net};
-use octo_toolkit::{Bench, Kind, ToolError};
+use octo_grants::{Apis, Doors, JqRunner, Net};
+use octo_toolkit::{Bench, Kind, PointerJq, ToolError};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 
@@ -101,10 +101,14 @@ fn document(server: &str) -> Value {
     })
 }
 
+fn doors() -> Doors {
+    let net = NetSpec { allow: vec!["127.0.0.1".into(), "127.0.0.2".into()], ..NetSpec::default() };
+    let jq = JqRunner::new(Arc::new(PointerJq));
+    Doors::default().with(Net::new(net).unwrap()).with(Apis::until_the_end()).with(jq)
+}
+
 fn bench() -> Bench {
-    let net = Net::new(NetSpec { allow: vec!["127.0.0.1".into(), "127.0.0.2".into()], ..NetSpec::default() })
-        .unwrap();
-    Bench::new(toolbox(), Doors::default().with(net).with(Apis::until_the_end()))
+    Bench::new(toolbox(), doors())
 }
 
 async fn loaded(server: &Server) -> Bench {
@@ -239,6 +243,32 @@ async fn answers_are_cut_told_or_kept() {
         .await
         .unwrap();
     assert_eq!((cut["truncated"].as_bool(), cut["body"].as_str().unwrap().chars().count()), (Some(true), 50));
+}
+
+#[tokio::test]
+async fn jq_selects_from_the_body_after_credentials_are_masked() {
+    let server = Server::start().await;
+    let bench = loaded(&server).await;
+    let get = |path: &'static str, jq: &'static str| call(&bench, path, "GET", json!({"jq": jq}));
+    let name = get("/pets/7", "/name").await.unwrap();
+    assert_eq!((&name["body"], &name["truncated"]), (&json!("Rex"), &json!(false)));
+    let small =
+        call(&bench, "/pets/7", "GET", json!({"jq": "/name", "max_response_bytes": 5})).await.unwrap();
+    assert_eq!(small["body"], "Rex");
+    let echoed = get("/files/echo", "/headers").await.unwrap();
+    assert!(!echoed.to_string().contains("s3cret"), "{echoed}");
+    for (path, jq, words) in [
+        ("/pets/7", "/nosuch", "jq: "),
+        ("/pets/8", "/name", "image/png"),
+        ("/pets/9", "/name", "is no JSON"),
+    ] {
+        let error = get(path, jq).await.unwrap_err();
+        assert_eq!(error.kind, Kind::Invalid, "{path}: {error}");
+        assert!(error.text().contains(words), "{path}: {error}");
+    }
+    let made = call(&bench, "/pets", "POST", json!({"body": {"name": "Ada"}, "jq": "/id"})).await.unwrap();
+    assert_eq!((&made["status_code"], &made["body"]), (&json!(201), &json!({})));
+    assert!(made["notice"].as_str().unwrap().starts_with("The request was sent"), "{made}");
 }
 
 #[tokio::test]

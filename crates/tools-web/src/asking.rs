@@ -57,6 +57,12 @@ pub fn truncation(answer: &Answer) -> Option<String> {
     ))
 }
 
+/// Several notices as one.
+pub fn joined(notices: [Option<String>; 2]) -> Option<String> {
+    let notices: Vec<String> = notices.into_iter().flatten().collect();
+    (!notices.is_empty()).then(|| notices.join(" "))
+}
+
 pub fn url(net: &Net, text: &str) -> Result<url::Url, ToolError> {
     if text.len() > LONGEST_URL {
         return Err(ToolError::invalid(format!("The address has {} characters.", text.len()))

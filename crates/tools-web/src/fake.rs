@@ -6,7 +6,7 @@ use axum::body::Bytes;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::IntoResponse;
 use octo_toolkit::net::NetSpec;
-use octo_toolkit::{Bench, Doors, Net, Toolbox};
+use octo_toolkit::{Bench, Doors, JqRunner, Net, PointerJq, Toolbox};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use url::Url;
@@ -104,7 +104,10 @@ pub fn bench(toolbox: Toolbox) -> Bench {
 
 pub fn doors() -> Doors {
     let spec = NetSpec { allow: vec!["127.0.0.1".to_owned()], ..NetSpec::default() };
-    Doors::default().with(Net::new(spec).unwrap()).with(crate::pdf::tests::door())
+    Doors::default()
+        .with(Net::new(spec).unwrap())
+        .with(crate::pdf::tests::door())
+        .with(JqRunner::new(Arc::new(PointerJq)))
 }
 
 /// An address where nobody listens.

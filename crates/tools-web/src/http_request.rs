@@ -3,12 +3,15 @@
 use crate::asking;
 use crate::charset::decode;
 use crate::fetch_url::{half_a_million, yes};
+use crate::json_body::json_body;
 use crate::kind::Kind;
+use bytes::Bytes;
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use octo_toolkit::hidden::cleaned;
+use octo_toolkit::jq::MAX_INPUT;
 use octo_toolkit::net::{Answer, Ask};
-use octo_toolkit::{Cx, Effect, Example, Json, Net, Tool, ToolError};
+use octo_toolkit::{Cx, Effect, Example, JqRunner, Json, Net, Selected, Tool, ToolError, select};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -43,6 +46,9 @@ pub struct Input {
     /// Most bytes of the answer's body to return, up to 10 MB.
     #[serde(default = "half_a_million")]
     max_bytes: u64,
+    /// jq expression for a JSON body, such as `.items[] | {id, name}`: reply with what it selects instead of the body.
+    #[serde(default)]
+    jq: Option<String>,
     /// Whether to go where redirects lead.
     #[serde(default = "yes")]
     follow_redirects: bool,
@@ -58,8 +64,12 @@ pub struct Output {
     status_code: u16,
     /// Headers of the answer, names in small letters; several of one name are joined with a comma, cookies with a line end.
     headers: BTreeMap<String, String>,
-    /// Body as text; empty for binary content.
+    /// Body as text; empty for binary content and where jq selected from it.
     body: String,
+    /// What jq selected: one value, or a list of several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Value")]
+    json: Option<Json>,
     /// Milliseconds until the whole answer was there.
     elapsed_ms: u64,
     /// Whether the body was cut at max_bytes.
@@ -79,7 +89,7 @@ impl Tool for HttpRequest {
     const EFFECT: Effect = Effect::destroys().open_world();
     type Input = Input;
     type Output = Output;
-    type Grants = Net;
+    type Grants = (Net, JqRunner);
 
     fn examples() -> Vec<Example> {
         vec![
@@ -94,10 +104,29 @@ impl Tool for HttpRequest {
         ]
     }
 
-    async fn run(&self, input: Input, net: Net, cx: &Cx) -> Result<Output, ToolError> {
-        let ask = ask(input, &net, cx)?;
-        let answer = asking::send(&net, ask, cx).await?;
-        asking::beside(cx, move || told(&answer)).await
+    async fn run(&self, mut input: Input, (net, jq): (Net, JqRunner), cx: &Cx) -> Result<Output, ToolError> {
+        let program = input.jq.take();
+        let mut ask = ask(input, &net, cx)?;
+        let (method, most) = (ask.method.clone(), ask.max_bytes);
+        if program.is_some() {
+            ask.max_bytes = MAX_INPUT;
+        }
+        let mut answer = asking::send(&net, ask, cx).await?;
+        let mut notice = None;
+        if let Some(program) = program {
+            match select(&jq, &program, &method, &answer, cx, json_body).await? {
+                Selected::Part(part) => {
+                    answer.body = Bytes::new();
+                    return Ok(Output { json: Some(part.json), notice: part.notice, ..told(&answer) });
+                }
+                Selected::Whole(why) => notice = Some(why),
+            }
+            answer.truncated |= answer.body.len() > most;
+            answer.body.truncate(most);
+        }
+        let mut output = asking::beside(cx, move || told(&answer)).await?;
+        output.notice = asking::joined([notice, output.notice]);
+        Ok(output)
     }
 }
 
@@ -177,14 +206,12 @@ fn told(answer: &Answer) -> Output {
             (text, (removed > 0).then(|| format!("Invisible characters taken out: {removed}.")))
         }
     };
-    let notice = match (asking::truncation(answer), notice) {
-        (Some(truncation), Some(notice)) => Some(format!("{truncation} {notice}")),
-        (truncation, notice) => truncation.or(notice),
-    };
+    let notice = asking::joined([asking::truncation(answer), notice]);
     Output {
         status_code: answer.status.as_u16(),
         headers: headers_told(&answer.headers),
         body,
+        json: None,
         elapsed_ms: u64::try_from(answer.took.as_millis()).unwrap_or(u64::MAX),
         truncated: answer.truncated,
         url: answer.url.to_string(),

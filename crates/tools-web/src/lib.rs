@@ -11,6 +11,7 @@ mod fake;
 mod fetch_json;
 mod fetch_url;
 mod http_request;
+mod json_body;
 mod kind;
 mod links;
 mod markdown;

@@ -3,7 +3,7 @@
 use crate::Flows;
 use octo_grants::fs::{RootSpec, Workspace, WorkspaceSpec};
 use octo_grants::{Clock, Doors};
-use octo_hub::jq::Jq;
+use octo_hub::jq::{Jq, JqRunner};
 use octo_hub::{
     Closing, Hub, KeptRun, KeptStep, Ledger, NewRun, Opening, Parts, PolicySettings, Profile,
     ProfileSettings, Request, RunPen, RunStatus, Runs, ShapeSettings, Spills, TakenRun,
@@ -322,7 +322,7 @@ impl Bench {
             timeout: Duration::from_secs(20),
             ledger: Arc::clone(&memory) as _,
             spills: Arc::clone(&memory) as _,
-            jq: Arc::clone(&memory) as _,
+            jq: JqRunner::new(Arc::clone(&memory) as _),
             tracer: None,
         })
         .unwrap();

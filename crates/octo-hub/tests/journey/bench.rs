@@ -1,6 +1,6 @@
 //! A hub on a workbench: a native toolbox, an upstream that does as it is told, ports that remember.
 
-use octo_hub::jq::{self, Jq};
+use octo_hub::jq::{self, Jq, JqRunner};
 use octo_hub::{
     Called, Closing, Hub, Ledger, Opening, Parts, PolicySettings, Request, ShapeSettings, Spills,
 };
@@ -195,7 +195,7 @@ pub fn parts(sources: Vec<Arc<dyn Source>>, memory: &Arc<Memory>) -> Parts {
         timeout: Duration::from_secs(5),
         ledger: Arc::clone(memory) as Arc<dyn Ledger>,
         spills: Arc::clone(memory) as Arc<dyn Spills>,
-        jq: Arc::new(InProcess),
+        jq: JqRunner::new(Arc::new(InProcess)),
         tracer: None,
     }
 }

@@ -4,7 +4,7 @@ use crate::client::{Client, fresh_key};
 use crate::mcp::{Mcp, McpSettings};
 use crate::task::EXTENSION;
 use crate::tasks::TaskSettings;
-use octo_hub::jq::Jq;
+use octo_hub::jq::{Jq, JqRunner};
 use octo_hub::{Closing, Hub, Ledger, Opening, Parts, PolicySettings, ShapeSettings, Spills};
 use octo_model::{CallId, Caller, Effect, Face, Json, Members, Op, RpcError, ToolError};
 use octo_toolkit::{BoxFuture, Cx, Definition, Listing, Lists, Peer, Source, State};
@@ -193,7 +193,7 @@ impl Bench {
             timeout: Duration::from_secs(30),
             ledger: Arc::clone(&ports) as Arc<dyn Ledger>,
             spills: Arc::clone(&ports) as Arc<dyn Spills>,
-            jq: Arc::clone(&ports) as Arc<dyn Jq>,
+            jq: JqRunner::new(Arc::clone(&ports) as _),
             tracer: None,
         });
         let mut tasks = TaskSettings { soon: Duration::from_millis(150), ..TaskSettings::default() };

@@ -7,6 +7,7 @@ use axum::Router;
 use axum::body::Body;
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt;
+use octo_hub::jq::JqRunner;
 use octo_hub::{Hub, Ledger, Parts, PolicySettings, Profile, ProfileSettings, ShapeSettings};
 use octo_model::{Effect, ToolError};
 use octo_toolkit::{Cx, Doors, Example, Source, Tool, Toolbox};
@@ -92,7 +93,7 @@ impl Bed {
             timeout: Duration::from_secs(20),
             ledger: ledger.unwrap_or_else(|| Arc::clone(&book) as Arc<dyn Ledger>),
             spills: Arc::new(Shelf),
-            jq: Arc::new(NoJq),
+            jq: JqRunner::new(Arc::new(NoJq)),
             tracer: None,
         };
         Self { hub: Hub::new(parts).unwrap(), book, upstream }

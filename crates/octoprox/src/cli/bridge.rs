@@ -15,6 +15,7 @@ pub use address::address;
 use address::headers;
 use clap::{Args, ValueEnum};
 use octo_grants::Credentials;
+use octo_grants::JqRunner;
 use octo_grants::credentials::Owner;
 use octo_hub::{Hub, Parts, PolicySettings, Profile, ShapeSettings};
 use octo_mcp::{Mcp, McpSettings};
@@ -144,7 +145,7 @@ async fn serve(remote: &Arc<Remote>) -> Result<(), Failure> {
         timeout: LONGEST_CALL,
         ledger: Arc::new(Unkept),
         spills: Arc::new(Unkept),
-        jq: Arc::new(jq::Workers::new()?),
+        jq: JqRunner::new(Arc::new(jq::Workers::new()?)),
         tracer: None,
     });
     let hub = hub.map_err(|error| Failure::new(format!("{error}.")))?;

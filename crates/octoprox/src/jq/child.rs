@@ -4,8 +4,8 @@
 //! process can be read by everybody on the machine, its standard input cannot. It answers with `ok` or `error` and the
 //! length of a text on one line, and the text.
 
-use super::{ERROR, LAST, MAX_OUTPUT, OK, RUN_TIMEOUT};
-use octo_hub::jq::evaluate;
+use super::{ERROR, LAST, OK, RUN_TIMEOUT};
+use octo_hub::jq::{MAX_OUTPUT, evaluate};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
 use std::io::{self, BufRead, BufReader, Read, Write};

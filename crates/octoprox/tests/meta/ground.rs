@@ -1,7 +1,7 @@
 //! A small workspace for examples: a git repository with two commits and a change that is not committed.
 
 use super::hub::Memory;
-use octo_grants::{Clock, Doors};
+use octo_grants::{Clock, Doors, JqRunner};
 use octo_hub::Spills;
 use octoprox::settings::Settings;
 use std::path::Path;
@@ -49,7 +49,8 @@ impl Ground {
             program,
             spills,
         );
-        doors.unwrap().with(Clock::fixed("2026-11-14T12:00:00Z".parse().unwrap()))
+        let clock = Clock::fixed("2026-11-14T12:00:00Z".parse().unwrap());
+        doors.unwrap().with(clock).with(JqRunner::new(Arc::clone(memory) as _))
     }
 }
 

@@ -74,7 +74,7 @@ pub fn hub(ground: &Ground, max_bytes: usize) -> Arc<Hub> {
         timeout: Duration::from_secs(30),
         ledger: Arc::clone(&memory) as _,
         spills: Arc::clone(&memory) as _,
-        jq: memory,
+        jq: doors.open().unwrap(),
         tracer: None,
     })
     .unwrap();

@@ -81,20 +81,56 @@ pub fn passages(markdown: &str, outline: &[Heading], query: &str, budget: usize)
     chosen
 }
 
-/// Of a block that is too long the lines around the one with most of the wanted words, and how many characters were
-/// left out before them.
+/// Of a block that is too long the lines around the one with the rarest of the wanted words, below the header of their table,
+/// and how many characters were left out before them.
 fn window(block: &str, wanted: &[String], budget: usize) -> (usize, String) {
-    let mut starts: Vec<(usize, usize)> = Vec::new();
-    let mut at = 0;
-    for line in block.split_inclusive('\n') {
-        let found: HashSet<String> = words(line).filter(|word| wanted.contains(word)).collect();
-        starts.push((at, found.len()));
-        at += line.chars().count();
+    let mut lines: Vec<Line> = Vec::new();
+    let mut start = 0;
+    for text in block.split_inclusive('\n') {
+        let found = words(text).filter(|word| wanted.contains(word)).collect();
+        lines.push(Line { start, text, found });
+        start += text.chars().count();
     }
-    let (best, _) = starts.iter().copied().rev().max_by_key(|(_, found)| *found).unwrap_or_default();
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    for word in lines.iter().flat_map(|line| &line.found) {
+        *counts.entry(word).or_default() += 1;
+    }
+    let rarity = |word: &String| {
+        counts.get(word.as_str()).map_or(0.0, |count| (1.0 + lines.len() as f64 / *count as f64).ln())
+    };
+    let scores = lines.iter().map(|line| (line.start, line.found.iter().map(rarity).sum::<f64>()));
+    let best = scores.rev().max_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(start, _)| start);
     let earliest = best.saturating_sub(budget / 4);
-    let first = starts.iter().map(|(start, _)| *start).find(|start| *start >= earliest).unwrap_or(best);
-    (first, block.chars().skip(first).take(budget).collect::<String>().trim_end().to_owned())
+    let first = lines.iter().position(|line| line.start >= earliest).unwrap_or(0);
+    let header = header(lines.get(..first).unwrap_or_default(), lines.get(first));
+    let header = if header.chars().count() <= budget / 4 { header } else { String::new() };
+    let first = lines.get(first).map_or(0, |line| line.start);
+    let room = budget - header.chars().count();
+    let rest: String = block.chars().skip(first).take(room).collect();
+    (first, format!("{header}{}", rest.trim_end()))
+}
+
+/// A line of a block, the character it begins at, and the wanted words in it.
+struct Line<'a> {
+    start: usize,
+    text: &'a str,
+    found: HashSet<String>,
+}
+
+/// The names of the columns of the table that a row stands in, with the line below them.
+fn header(before: &[Line<'_>], row: Option<&Line<'_>>) -> String {
+    let is_row = |line: &Line<'_>| line.text.starts_with('|');
+    if !row.is_some_and(is_row) {
+        return String::new();
+    }
+    let table = before.iter().rev().take_while(|line| is_row(line)).count();
+    let table = before.get(before.len() - table..).unwrap_or_default();
+    match table {
+        [names, rule, ..] if rule.text.starts_with("|---") || rule.text.starts_with("| ---") => {
+            format!("{}{}", names.text, rule.text)
+        }
+        _ => String::new(),
+    }
 }
 
 /// Words in lower case, without a plural's last letter.
@@ -220,5 +256,19 @@ mod tests {
         assert!(found[0].text.contains("row 400 | zeppelin"), "{found:?}");
         let there: String = text.chars().skip(found[0].offset).take(5).collect();
         assert!(there.starts_with("| row") && found[0].text.chars().count() <= 300, "{found:?}");
+    }
+
+    #[test]
+    fn of_a_long_table_the_row_that_matches_is_shown_below_its_header() {
+        let head = "# Rain by station\n\nIn a year.\n\n| Station | Rain |\n|---|---|\n";
+        let rows: String = (0..2_000).map(|at| format!("| Station {at} | {} mm |\n", at * 3)).collect();
+        let found = passages(&format!("{head}{rows}"), &[], "rain of station 1234", 400);
+        assert!(found[0].text.starts_with("| Station | Rain |\n|---|---|\n| Station 12"), "{found:?}");
+        assert!(found[0].text.contains("| Station 1234 | 3702 mm |"), "{found:?}");
+        assert!(found[0].text.chars().count() <= 400, "{found:?}");
+        let wide = format!("| {} |\n|---|\n{rows}", "name ".repeat(100));
+        let found = passages(&wide, &[], "station 1234", 400);
+        assert!(found[0].text.contains("| Station 1234 |"), "{found:?}");
+        assert!(found[0].text.chars().count() <= 400, "{found:?}");
     }
 }

@@ -276,6 +276,46 @@ async fn json_comes_as_it_is_or_says_where_it_breaks() {
     }
 }
 
+#[tokio::test]
+async fn jq_selects_from_json_before_the_reply_is_built() {
+    let base = server().await;
+    let send = |tool: &'static str, path: &str, more: Value| {
+        let mut input = json!({"url": format!("{base}{path}"), "jq": "/a/0"});
+        input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        async move { tools().call(tool, input).await }
+    };
+    let fetched = send("fetch_json", "/data", json!({})).await.unwrap();
+    assert_eq!((&fetched["json"], fetched.get("notice")), (&json!(1), None));
+    let get = json!({"method": "GET", "max_bytes": 5});
+    let requested = send("http_request", "/data", get.clone()).await.unwrap();
+    assert_eq!((&requested["json"], &requested["body"]), (&json!(1), &json!("")));
+    assert_eq!((&requested["status_code"], &requested["truncated"]), (&json!(200), &json!(false)));
+    // An error status has a body of another form.
+    let error = send("fetch_json", "/error", json!({})).await.unwrap();
+    assert_eq!((&error["json"]["error"], &error["status_code"]), (&json!("no"), &json!(400)));
+    assert!(error["notice"].as_str().unwrap().contains("400"), "{error}");
+    let missing = send("http_request", "/missing", get.clone()).await.unwrap();
+    assert_eq!((&missing["body"], &missing["truncated"]), (&json!("<p>No"), &json!(true)));
+    let notice = missing["notice"].as_str().unwrap();
+    assert!(notice.contains("404") && notice.contains("truncated after 5"), "{missing}");
+    for (tool, path, more, words) in [
+        ("fetch_json", "/login", json!({}), "is no JSON"),
+        ("http_request", "/page", get.clone(), "is no JSON"),
+        ("http_request", "/lines", get.clone(), "without jq"),
+        ("http_request", "/png", get.clone(), "binary"),
+        ("http_request", "/data", json!({"method": "GET", "jq": "/nosuch"}), "jq: "),
+    ] {
+        let error = send(tool, path, more).await.unwrap_err();
+        assert_eq!(error.kind, Kind::Invalid, "{tool} {path}: {error}");
+        assert!(error.text().contains(words), "{tool} {path}: {error}");
+    }
+    // What was sent is not sent again because of an expression.
+    let post = json!({"method": "POST", "data": "x"});
+    let sent = send("http_request", "/echo", post).await.unwrap();
+    assert!(sent["notice"].as_str().unwrap().starts_with("The request was sent"), "{sent}");
+    assert!(sent["body"].as_str().unwrap().contains("POST") && sent.get("json").is_none(), "{sent}");
+}
+
 #[test]
 fn schemas_name_types_and_defaults() {
     let tools = tools();

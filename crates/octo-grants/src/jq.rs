@@ -1,0 +1,174 @@
+//! jq expressions: what runs them, and the turns that callers take. They may loop for ever, so they run where they can be
+//! killed.
+
+mod queue;
+
+use crate::{Doors, Grant};
+use octo_model::{Caller, Json, Kind, ToolError};
+use queue::{JqQueue, QueueTurn};
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// What an expression may be applied to: as values it needs many times its size.
+pub const MAX_INPUT: usize = 16 << 20;
+/// An expression that gives more is stopped.
+pub const MAX_OUTPUT: usize = 4 << 20;
+/// Top-level keys that a message names.
+const MAX_KEYS: usize = 20;
+const MAX_KEY: usize = 30;
+/// Characters that are shown of a value that is not JSON.
+const MAX_SHOWN: usize = 80;
+
+/// Runs a jq expression somewhere that can be ended at any time. Gives one value per line.
+pub trait Jq: Send + Sync {
+    fn run<'a>(
+        &'a self,
+        program: &'a str,
+        input: Json,
+    ) -> Pin<Box<dyn Future<Output = Result<String, ToolError>> + Send + 'a>>;
+}
+
+/// Runs expressions of all callers, a few at a time and each caller's in turn. Clones share the queue.
+#[derive(Clone)]
+pub struct JqRunner {
+    jq: Arc<dyn Jq>,
+    queue: Arc<JqQueue>,
+}
+
+impl JqRunner {
+    pub fn new(jq: Arc<dyn Jq>) -> Self {
+        Self { jq, queue: Arc::default() }
+    }
+
+    /// Waits until an expression of this caller may run.
+    pub async fn turn(&self, caller: &Caller) -> Result<JqTurn, ToolError> {
+        Ok(JqTurn { jq: Arc::clone(&self.jq), _turn: self.queue.turn(caller).await? })
+    }
+
+    /// What an expression selects.
+    pub async fn select(&self, caller: &Caller, program: &str, input: Json) -> Result<Selection, ToolError> {
+        if input.bytes().len() > MAX_INPUT {
+            return Err(too_large("The JSON", input.bytes().len()).hint("Ask for less."));
+        }
+        let turn = self.turn(caller).await?;
+        let text = turn.run(program, input.clone()).await?;
+        let selection = tokio::task::spawn_blocking(move || Selection::of(&text, &input)).await;
+        selection.unwrap_or_else(|error| Err(ToolError::internal(error)))
+    }
+}
+
+impl Grant for JqRunner {
+    fn open(doors: &Doors) -> Result<Self, ToolError> {
+        doors.open()
+    }
+}
+
+/// One caller's turn, until it is dropped.
+pub struct JqTurn {
+    jq: Arc<dyn Jq>,
+    _turn: QueueTurn,
+}
+
+impl JqTurn {
+    /// What an expression gives, one value per line.
+    pub async fn run(&self, program: &str, input: Json) -> Result<String, ToolError> {
+        self.jq.run(program, input).await
+    }
+}
+
+/// What an expression has selected.
+#[derive(Debug)]
+pub struct Selection {
+    /// The value, or a list when there is not exactly one.
+    pub json: Json,
+    /// What there is instead, when this is nothing.
+    pub notice: Option<String>,
+}
+
+impl Selection {
+    fn of(text: &str, input: &Json) -> Result<Self, ToolError> {
+        if text.len() > MAX_OUTPUT {
+            let error = format!("The jq expression gives more than {MAX_OUTPUT} bytes.");
+            return Err(ToolError::new(Kind::TooLarge, error).hint("Select less, such as `.items[:100]`."));
+        }
+        let values: Result<Vec<Json>, ToolError> = text.lines().map(value).collect();
+        let json = match values?.as_slice() {
+            [one] => one.clone(),
+            several => Json::array(several),
+        };
+        let is_nothing = json.is_null() || json.as_str() == "[]";
+        let notice = is_nothing.then(|| {
+            let members = input.members().unwrap_or_default();
+            let keys = top_level_keys(members.iter().map(|(name, _)| name), members.len());
+            format!(
+                "The jq expression selected nothing.{}",
+                keys.map(|keys| format!(" {keys}.")).unwrap_or_default()
+            )
+        });
+        Ok(Self { json, notice })
+    }
+}
+
+fn value(line: &str) -> Result<Json, ToolError> {
+    Json::parse(line.to_owned()).map_err(|_| {
+        let shown: String = line.chars().take(MAX_SHOWN).collect();
+        ToolError::invalid(format!("The jq expression gives a value that is not JSON: {shown}."))
+            .hint("Numbers must be finite and keys must be text; `tostring` makes text of a value.")
+    })
+}
+
+/// What an input has to offer, for a message: most expressions fail because a key is somewhere else.
+pub fn top_level_keys(keys: impl Iterator<Item = impl AsRef<str>>, total: usize) -> Option<String> {
+    let name = |key: &str| format!("`{}`", key.chars().take(MAX_KEY).collect::<String>());
+    let mut names: Vec<String> = keys.take(MAX_KEYS).map(|key| name(key.as_ref())).collect();
+    if total > MAX_KEYS {
+        names.push("…".to_owned());
+    }
+    (!names.is_empty()).then(|| format!("The top-level keys are {}", names.join(", ")))
+}
+
+/// The error of something that no expression is applied to.
+pub fn too_large(what: &str, size: impl std::fmt::Display) -> ToolError {
+    let error = format!("{what} has {size} bytes; a jq expression takes at most {MAX_INPUT}.");
+    ToolError::new(Kind::TooLarge, error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_value_stays_one_and_others_are_a_list() {
+        let input = Json::parse(r#"{"a": 1, "b": 2}"#).unwrap();
+        let none = "The jq expression selected nothing. The top-level keys are `a`, `b`.";
+        for (text, json, notice) in [
+            ("12345678901234567890.10\n", "12345678901234567890.10", None),
+            ("[1,2]\n", "[1,2]", None),
+            ("1\n\"\\n\"\n", r#"[1,"\n"]"#, None),
+            ("false\n", "false", None),
+            ("null\n", "null", Some(none)),
+            ("", "[]", Some(none)),
+        ] {
+            let selection = Selection::of(text, &input).unwrap();
+            assert_eq!((selection.json.as_str(), selection.notice.as_deref()), (json, notice), "{text:?}");
+        }
+        let list = Json::parse("[1]").unwrap();
+        assert_eq!(
+            Selection::of("null\n", &list).unwrap().notice.as_deref(),
+            Some("The jq expression selected nothing.")
+        );
+        for text in ["NaN\n", "{1:2}\n", "1\nb\"x\"\n"] {
+            assert_eq!(Selection::of(text, &input).unwrap_err().kind, Kind::Invalid, "{text:?}");
+        }
+        let much = format!("\"{}\"\n", "x".repeat(MAX_OUTPUT));
+        assert_eq!(Selection::of(&much, &input).unwrap_err().kind, Kind::TooLarge);
+    }
+
+    #[test]
+    fn few_keys_are_named_and_short() {
+        let keys: Vec<String> = (0..30).map(|n| format!("{n}{}", "k".repeat(100))).collect();
+        let text = top_level_keys(keys.iter(), keys.len()).unwrap();
+        assert!(text.ends_with(", …") && text.len() < 800, "{text}");
+        assert_eq!(top_level_keys([""; 0].iter(), 0), None);
+    }
+}

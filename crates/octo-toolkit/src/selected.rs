@@ -1,0 +1,112 @@
+//! What a jq expression selects from the JSON body of an answer.
+
+use crate::{Cx, Json, ToolError};
+use http::Method;
+use octo_grants::JqRunner;
+use octo_grants::jq::{MAX_INPUT, Selection, too_large};
+use octo_grants::net::Answer;
+
+/// What a tool that was given an expression replies with.
+#[derive(Debug)]
+pub enum Selected {
+    /// This instead of the body.
+    Part(Selection),
+    /// The body as it is, and why.
+    Whole(String),
+}
+
+/// Applies an expression to the body of an answer, which was asked for with [`MAX_INPUT`]. An error status is an answer of
+/// another form, so its body stays whole. A request that may have changed something is never answered with an error: it
+/// would be sent again.
+pub async fn select(
+    jq: &JqRunner,
+    program: &str,
+    method: &Method,
+    answer: &Answer,
+    cx: &Cx,
+    parse: impl FnOnce(&Answer) -> Result<Json, ToolError> + Send + 'static,
+) -> Result<Selected, ToolError> {
+    if answer.status.as_u16() >= 400 {
+        return Ok(Selected::Whole(format!("jq was not applied: the status is {}.", answer.status.as_u16())));
+    }
+    match part(jq, program, answer, cx, parse).await {
+        Ok(part) => Ok(Selected::Part(part)),
+        Err(error) if method.is_safe() => Err(error),
+        Err(error) => {
+            Ok(Selected::Whole(format!("The request was sent, but jq was not applied: {}", error.message)))
+        }
+    }
+}
+
+async fn part(
+    jq: &JqRunner,
+    program: &str,
+    answer: &Answer,
+    cx: &Cx,
+    parse: impl FnOnce(&Answer) -> Result<Json, ToolError> + Send + 'static,
+) -> Result<Selection, ToolError> {
+    if answer.truncated {
+        return Err(too_large("The body", format_args!("more than {MAX_INPUT}"))
+            .hint("Ask the service for less, with its parameters for fields or pages."));
+    }
+    let answer = answer.clone();
+    let json = tokio::task::spawn_blocking(move || parse(&answer)).await.map_err(ToolError::internal)??;
+    jq.select(&cx.caller, program, json).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::PointerJq;
+    use bytes::Bytes;
+    use http::{HeaderMap, StatusCode};
+    use octo_model::{Caller, Kind};
+    use std::sync::Arc;
+    use std::time::{Duration, Instant};
+    use tokio_util::sync::CancellationToken;
+
+    #[tokio::test]
+    async fn whatever_may_have_changed_something_is_no_error() {
+        let cx = Cx::new(
+            Arc::new(Caller::local()),
+            Instant::now() + Duration::from_secs(9),
+            CancellationToken::new(),
+        );
+        let parse =
+            |answer: &Answer| Json::parse(answer.body.clone()).map_err(|_| ToolError::invalid("No JSON."));
+        let sent = "The request was sent, but jq was not applied: ";
+        let rows = [
+            (Method::GET, 200, "[1]", false, "/0", Ok("1")),
+            (Method::POST, 201, "[1]", false, "/0", Ok("1")),
+            (Method::GET, 404, "[1]", false, "/0", Ok("jq was not applied: the status is 404.")),
+            (Method::GET, 200, "[1]", false, "/9", Err(Kind::Invalid)),
+            (Method::GET, 200, "<p>", false, "/0", Err(Kind::Invalid)),
+            (Method::GET, 200, "[1]", true, "/0", Err(Kind::TooLarge)),
+            (Method::POST, 200, "[1]", false, "/9", Ok("jq: the expression failed.")),
+            (Method::DELETE, 204, "", false, "/0", Ok("No JSON.")),
+            (Method::PUT, 200, "[1]", true, "/0", Ok("The body has more than 16777216 bytes")),
+        ];
+        for (method, status, body, truncated, program, wanted) in rows {
+            let answer = Answer {
+                status: StatusCode::from_u16(status).unwrap(),
+                headers: HeaderMap::new(),
+                url: "http://x/".parse().unwrap(),
+                body: Bytes::from_static(body.as_bytes()),
+                truncated,
+                took: Duration::ZERO,
+            };
+            let jq = JqRunner::new(Arc::new(PointerJq));
+            let selected = select(&jq, program, &method, &answer, &cx, parse).await;
+            let what = format!("{method} {status} {body} {program}");
+            match (selected, wanted) {
+                (Ok(Selected::Part(part)), Ok(wanted)) => assert_eq!(part.json.as_str(), wanted, "{what}"),
+                (Ok(Selected::Whole(notice)), Ok(wanted)) => {
+                    assert!(notice.contains(wanted), "{what}: {notice}");
+                    assert!(status >= 400 || notice.starts_with(sent), "{what}: {notice}");
+                }
+                (Err(error), Err(kind)) => assert_eq!(error.kind, kind, "{what}"),
+                (selected, wanted) => panic!("{what}: {selected:?}, not {wanted:?}"),
+            }
+        }
+    }
+}

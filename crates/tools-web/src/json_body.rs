@@ -1,0 +1,84 @@
+//! Reads the JSON of an answer, or says what came instead.
+
+use crate::asking;
+use crate::charset::decode;
+use crate::kind::Kind as Body;
+use octo_toolkit::net::Answer;
+use octo_toolkit::{Json, ToolError};
+
+/// Characters that are shown of what is no JSON.
+const SHOWN: usize = 200;
+
+pub fn json_body(answer: &Answer) -> Result<Json, ToolError> {
+    let content_type = asking::content_type(answer);
+    if matches!(Body::of(content_type, &answer.body), Body::Binary(_) | Body::Pdf) {
+        let size = answer.body.len();
+        return Err(ToolError::invalid(format!("The answer is no JSON but {size} bytes of binary content."))
+            .hint("Use fetch_url to see what it is."));
+    }
+    let text = decode(&answer.body, content_type, false).text;
+    Json::parse(text.trim().to_owned()).map_err(|fault| refused(&text, fault.0, answer))
+}
+
+/// Says where the JSON breaks, what came instead and what to do.
+fn refused(text: &str, fault: &str, answer: &Answer) -> ToolError {
+    let kind = asking::content_type(answer).unwrap_or("no type");
+    let status = answer.status.as_u16();
+    let mut removed = 0;
+    let start = octo_toolkit::hidden::cleaned(text.trim().chars().take(SHOWN).collect(), &mut removed);
+    let place = match serde_json::from_str::<serde::de::IgnoredAny>(text) {
+        Err(error) => error.to_string(),
+        Ok(_) => fault.to_owned(),
+    };
+    let hint = match Body::of(asking::content_type(answer), &answer.body) {
+        _ if text.trim().is_empty() => "The body is empty; look at the status with http_request.",
+        Body::Html => {
+            "This is a page, perhaps one to log in; read it with fetch_url, or look for the address of the API."
+        }
+        Body::Xml => "This is XML; read it with fetch_url, or ask the service for JSON.",
+        _ if place.contains("trailing characters") => {
+            "Several values follow each other; fetch them with http_request, without jq."
+        }
+        _ if start.starts_with(")]}'") => {
+            "The JSON follows a guard at the start; fetch it with http_request, without jq."
+        }
+        _ => "Fetch it with fetch_url, or http_request without jq, to see it as text.",
+    };
+    ToolError::invalid(format!(
+        "The answer (status {status}, {kind}) is no JSON: {place}. It begins: \"{start}\"."
+    ))
+    .hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::{HeaderMap, StatusCode};
+    use std::time::Duration;
+
+    fn answer(body: &'static [u8]) -> Answer {
+        Answer {
+            status: StatusCode::OK,
+            headers: HeaderMap::new(),
+            url: url::Url::parse("http://x/").unwrap(),
+            body: bytes::Bytes::from_static(body),
+            truncated: false,
+            took: Duration::ZERO,
+        }
+    }
+
+    #[test]
+    fn numbers_stay_as_they_were_written() {
+        let json =
+            json_body(&answer(b"\xef\xbb\xbf {\"n\": 12345678901234567890.10, \"e\": 1e400} ")).unwrap();
+        assert_eq!(json.as_str(), r#"{"n": 12345678901234567890.10, "e": 1e400}"#);
+    }
+
+    #[test]
+    fn what_parsers_disagree_about_is_refused_and_named() {
+        let error = json_body(&answer(br#"{"a": 1, "a": 2}"#)).err().unwrap();
+        assert!(error.message.contains("a") && error.message.contains("begins"), "{error}");
+        let empty = json_body(&answer(b" ")).err().unwrap();
+        assert!(empty.text().contains("empty"), "{empty}");
+    }
+}

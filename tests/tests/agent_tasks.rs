@@ -1,0 +1,28 @@
+//! Tasks of an agent, solved with nothing but the replies of the tools: a real hub over stdio, deterministic fixtures. Each test
+//! checks the outcome and prints what it cost. Tokens are the bytes of arguments and of the replies' text blocks, divided by four.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that cannot go on fails, and starts the programs that it tests"
+)]
+
+#[path = "agent_tasks/agent.rs"]
+mod agent;
+#[path = "agent_tasks/code_fix.rs"]
+mod code_fix;
+#[path = "agent_tasks/large_results.rs"]
+mod large_results;
+#[path = "agent_tasks/rename.rs"]
+mod rename;
+#[path = "agent_tasks/site.rs"]
+mod site;
+#[path = "agent_tasks/tables.rs"]
+mod tables;
+#[path = "agent_tasks/widgets.rs"]
+mod widgets;
+#[path = "agent_tasks/workflow.rs"]
+mod workflow;
