@@ -26,7 +26,7 @@ pub use octo_model::{Caller, Effect, Json, Kind, Members, ToolError, json_len};
 pub use peer::{Alone, Ask, Peer};
 pub use picture::Picture;
 pub use schema::schema_of;
-pub use source::{Definition, Event, Listing, Lists, Source, State};
+pub use source::{Audience, Definition, Event, Listing, Lists, Source, State};
 pub use tool::Tool;
 pub use toolbox::{Answer, Native, Toolbox};
 
