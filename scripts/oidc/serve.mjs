@@ -3,7 +3,8 @@
 //   OIDC_PROVIDER=.../oidc-provider/lib/index.js node scripts/oidc/serve.mjs
 //
 // Prints one line of JSON with the addresses of both and runs until its standard input ends. ACCESS_TTL is the life of an
-// access token in seconds (3600). CLIENT_DOCUMENT is a client id metadata document, as JSON, that is found at its `client_id`.
+// access token in seconds (3600), REFRESH_TTL that of a refresh token (3600). CLIENT_DOCUMENT is a client id metadata
+// document, as JSON, that is found at its `client_id`.
 import { createServer } from 'node:http';
 import { pathToFileURL } from 'node:url';
 
@@ -12,6 +13,7 @@ console.info = console.warn = () => {};
 
 const { default: Provider, errors } = await import(pathToFileURL(process.env.OIDC_PROVIDER).href);
 const life = Number(process.env.ACCESS_TTL ?? 3600);
+const refreshLife = Number(process.env.REFRESH_TTL ?? 3600);
 const document = JSON.parse(process.env.CLIENT_DOCUMENT ?? 'null');
 const scopes = ['mcp:read', 'mcp:write'];
 
@@ -46,7 +48,7 @@ const provider = new Provider(issuer, {
   rotateRefreshToken: true,
   pkce: { required: () => true },
   scopes: ['openid', 'offline_access'],
-  ttl: { DeviceCode: 60, RefreshToken: 3600, Grant: 3600, Session: 3600, Interaction: 600, AuthorizationCode: 60 },
+  ttl: { DeviceCode: 60, RefreshToken: refreshLife, Grant: 3600, Session: 3600, Interaction: 600, AuthorizationCode: 60 },
   fetch: (url, options) =>
     document && String(url) === document.client_id
       ? new Response(JSON.stringify(document), { headers: { 'content-type': 'application/json' } })

@@ -222,6 +222,47 @@ async fn a_login_from_a_conversation() -> Result<()> {
     Ok(())
 }
 
+/// The same where tokens are required: the browser proves by a cookie that it began the login.
+#[tokio::test]
+async fn a_browser_finishes_a_login_that_it_began_where_tokens_are_required() -> Result<()> {
+    let protected = protected().await?;
+    let home = Home::new(&json!({
+        "servers": {"notes": {"url": protected.mcp, "auth": {"type": "oauth2-pkce"}}},
+        "net": {"allow": ["127.0.0.1", "localhost"]},
+        "auth": {"tokens": [token("ann", ANNS_HASH, &[]), token("boss", BOSS_HASH, &["admin"])]},
+    }))?;
+    let hub = home.serve().await?;
+    let (status, begun) = ask(&hub, "POST", "/servers/notes/auth/start", Some(ANN), &Value::Null).await?;
+    assert_eq!(status, 200, "{begun}");
+    let begun = &begun["result"];
+    let url = begun["url"].as_str().context("no address")?;
+    assert!(url.contains("/auth/start/"), "the hub's own page comes first: {begun}");
+    assert!(begun["auth_url"].as_str().is_some_and(|url| !url.contains("/auth/start/")), "{begun}");
+
+    let machine =
+        Home::new(&json!({"net": {"allow": ["127.0.0.1", "localhost"]}, "toolboxes": {"browser": true}}))?;
+    let machine = machine.serve().await?;
+    let person = Modern::new(&machine.mcp(), json!({}), silent);
+    done(&person, "browser_navigate", json!({"url": url})).await?;
+    let page = done(&person, "browser_snapshot", json!({})).await?;
+    assert!(page.to_string().contains("ann asked this hub for a login at notes"), "{page}");
+    done(&person, "browser_click", json!({"text": "Continue"})).await?;
+    done(&person, "browser_type", json!({"selector": "input[name=login]", "text": "ada"})).await?;
+    done(&person, "browser_type", json!({"selector": "input[name=password]", "text": "x"})).await?;
+    done(&person, "browser_click", json!({"text": "Sign-in"})).await?;
+    done(&person, "browser_click", json!({"text": "Continue"})).await?;
+    eventually("the login is there", async || {
+        let told = ask(&hub, "GET", "/servers/notes/auth/status", Some(ANN), &Value::Null).await.unwrap().1;
+        (told["result"]["connected"] == true).then_some(())
+    })
+    .await?;
+    let page = done(&person, "browser_snapshot", json!({})).await?;
+    assert!(page.to_string().contains("You are logged in"), "{page}");
+    let told = ask(&hub, "GET", "/servers/notes/auth/status", Some(BOSS), &Value::Null).await?.1;
+    assert_eq!(told["result"]["connected"], false, "it is ann's alone: {told}");
+    Ok(())
+}
+
 #[tokio::test]
 async fn an_api_key_is_given_to_the_admin_api_and_never_in_a_conversation() -> Result<()> {
     let shell = r#"answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }

@@ -31,7 +31,7 @@ fn look(world: &Arc<Mutex<World>>) -> MutexGuard<'_, World> {
 
 /// What a person's browser would bring back.
 fn back(open: &Value, code: &str) -> Result<String> {
-    let url = open["result"]["url"].as_str().with_context(|| format!("no address to open: {open}"))?;
+    let url = open["result"]["auth_url"].as_str().with_context(|| format!("no address to open: {open}"))?;
     let part = |name: &str| {
         let found = url.split(['?', '&']).find_map(|part| part.strip_prefix(name)?.strip_prefix('='));
         found.with_context(|| format!("no {name} in {url}"))

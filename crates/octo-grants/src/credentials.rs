@@ -117,6 +117,8 @@ pub trait KeepsCredentials: Send + Sync {
     /// What an owner has for a server, the newest first.
     fn all<'a>(&'a self, owner: &'a Owner, server: &'a str) -> Later<'a, Vec<Kept>>;
     fn find<'a>(&'a self, slot: &'a Slot) -> Later<'a, Option<Kept>>;
+    /// Where there are credentials, of all owners.
+    fn slots(&self) -> Later<'_, Vec<Slot>>;
     /// Keeps a secret and says its revision. With `over`, only in place of exactly that revision; else it is a conflict.
     fn put<'a>(&'a self, slot: &'a Slot, secret: Secret, over: Option<u64>) -> Later<'a, u64>;
     /// Forgets a credential; `false` when there was none.
@@ -152,6 +154,10 @@ impl Credentials {
 
     pub async fn find(&self, slot: &Slot) -> Result<Option<Kept>, ToolError> {
         self.0.find(slot).await
+    }
+
+    pub async fn slots(&self) -> Result<Vec<Slot>, ToolError> {
+        self.0.slots().await
     }
 
     pub async fn put(&self, slot: &Slot, secret: Secret, over: Option<u64>) -> Result<u64, ToolError> {
@@ -277,6 +283,10 @@ impl KeepsCredentials for Memory {
         now(Ok(self.lock().kept.get(slot).map(|value| kept(slot, value))))
     }
 
+    fn slots(&self) -> Later<'_, Vec<Slot>> {
+        now(Ok(self.lock().kept.keys().cloned().collect()))
+    }
+
     fn put<'a>(&'a self, slot: &'a Slot, secret: Secret, over: Option<u64>) -> Later<'a, u64> {
         now(self.lock().put(slot, secret, over))
     }
@@ -339,6 +349,8 @@ mod tests {
         let all = store.all(&a.owner, "notion").await.unwrap();
         assert_eq!(all.iter().map(|kept| kept.secret.expose()).collect::<Vec<_>>(), ["two", "one"]);
         assert_eq!(store.find(&slot("bob", "https://a.example")).await.unwrap(), None);
+        let slots = store.slots().await.unwrap();
+        assert!(slots.len() == 2 && slots.contains(&a) && slots.contains(&b), "{slots:?}");
         assert_eq!(store.all(&Owner::Shared, "notion").await.unwrap(), []);
         assert!(store.remove(&a).await.unwrap() && !store.remove(&a).await.unwrap());
     }

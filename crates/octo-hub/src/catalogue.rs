@@ -4,7 +4,7 @@ use crate::item::{Item, ListKind};
 use crate::profile::Profile;
 use crate::view::{Stock, View};
 use arc_swap::ArcSwap;
-use octo_toolkit::{Definition, Event, Lists, Source, State};
+use octo_toolkit::{Audience, Definition, Event, Lists, Source, State};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,7 +14,14 @@ use tokio::sync::{Notify, broadcast, watch};
 #[derive(Debug, Clone)]
 pub enum Change {
     List(ListKind),
-    Resource { uri: String },
+    Resource {
+        uri: String,
+    },
+    /// Something that people should know.
+    Warning {
+        audience: Audience,
+        text: String,
+    },
 }
 
 /// A slow upstream delays lists no longer than this; what it has comes with its change notice.
@@ -207,6 +214,7 @@ async fn pass_on(mut events: broadcast::Receiver<Event>, changes: broadcast::Sen
     loop {
         let change = match events.recv().await {
             Ok(Event::ResourceUpdated { uri }) => Change::Resource { uri },
+            Ok(Event::Warning { audience, text }) => Change::Warning { audience, text },
             Err(broadcast::error::RecvError::Lagged(_)) => continue,
             Err(broadcast::error::RecvError::Closed) => return,
         };

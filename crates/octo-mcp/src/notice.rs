@@ -1,5 +1,7 @@
 //! Changes as notifications, for those who want them.
 
+use crate::peer::{LOG, wanted};
+use crate::session::Session;
 use octo_hub::{Change, ListKind};
 use octo_model::{Json, Members};
 use octo_wire::Message;
@@ -77,6 +79,15 @@ pub fn notice(
         params.set("_meta", meta);
     }
     Some(Message::Notification { method: method.to_owned(), params })
+}
+
+/// The log message for a warning, when it concerns this session and the session wants log messages of that level.
+pub fn warning(change: &Change, session: &Session) -> Option<Message> {
+    let Change::Warning { audience, text } = change else { return None };
+    let params =
+        Members::new().with("level", "warning").with("logger", "octoprox").with("data", text.as_str());
+    let is_told = audience.includes(&session.client.caller) && wanted(LOG, &params, session.level());
+    is_told.then(|| Message::Notification { method: LOG.to_owned(), params })
 }
 
 fn list_method(kind: ListKind) -> &'static str {

@@ -12,9 +12,11 @@ use tokio::sync::{mpsc, oneshot, watch};
 /// What leaves for a client on one stream. Notices are dropped when it is full, answers and questions wait.
 pub type Outbox = mpsc::Sender<Message>;
 
+pub const LOG: &str = "notifications/message";
+
 /// Log messages are sent only to clients that asked for their level.
-fn wanted(method: &str, params: &Members, level: Option<Level>) -> bool {
-    if method != "notifications/message" {
+pub fn wanted(method: &str, params: &Members, level: Option<Level>) -> bool {
+    if method != LOG {
         return true;
     }
     let of_message = params.text("level").and_then(|text| Level::parse(&text));

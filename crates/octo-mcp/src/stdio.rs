@@ -3,7 +3,7 @@
 use crate::client::{Client, fresh_key};
 use crate::discover::negotiated;
 use crate::mcp::Mcp;
-use crate::notice::{Filter, notice};
+use crate::notice::{Filter, notice, warning};
 use crate::peer::Outbox;
 use crate::reply::rpc;
 use crate::session::Session;
@@ -226,7 +226,8 @@ async fn tell(connection: Arc<Connection>) {
         if !session.has_shaken_hands() {
             continue;
         }
-        if let Some(message) = notice(&change, &Filter::lists(), |uri| session.subscribes(uri), None) {
+        let message = notice(&change, &Filter::lists(), |uri| session.subscribes(uri), None);
+        if let Some(message) = message.or_else(|| warning(&change, &session)) {
             let _ = connection.out.send(message).await;
         }
     }

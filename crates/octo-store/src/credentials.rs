@@ -254,6 +254,10 @@ impl KeepsCredentials for KeptCredentials {
         )
     }
 
+    fn slots(&self) -> BoxFuture<'_, Result<Vec<Slot>, ToolError>> {
+        Box::pin(self.with(|opened| opened.look(|look, _, _| rows::slots(look))))
+    }
+
     fn put<'a>(
         &'a self,
         slot: &'a Slot,

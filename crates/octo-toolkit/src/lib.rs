@@ -28,7 +28,7 @@ pub use peer::{Alone, Ask, Peer};
 pub use picture::Picture;
 pub use schema::schema_of;
 pub use selected::{Selected, select};
-pub use source::{Definition, Event, Listing, Lists, Source, State};
+pub use source::{Audience, Definition, Event, Listing, Lists, Source, State};
 pub use tool::Tool;
 pub use toolbox::{Answer, Native, Toolbox};
 

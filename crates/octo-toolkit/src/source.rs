@@ -1,7 +1,7 @@
 //! The one trait behind the catalogue: native toolboxes, upstreams, later workers and declared tools.
 
 use crate::{BoxFuture, Cx, Members, Peer};
-use octo_model::{Effect, Op, ToolError};
+use octo_model::{Caller, Effect, Op, ToolError};
 use std::sync::Arc;
 use tokio::sync::{broadcast, watch};
 
@@ -55,7 +55,30 @@ pub struct Listing {
 /// What a source tells without being asked.
 #[derive(Debug, Clone)]
 pub enum Event {
-    ResourceUpdated { uri: String },
+    ResourceUpdated {
+        uri: String,
+    },
+    /// Something that people should know.
+    Warning {
+        audience: Audience,
+        text: String,
+    },
+}
+
+/// Who is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Audience {
+    Everybody,
+    Caller { tenant: String, subject: String },
+}
+
+impl Audience {
+    pub fn includes(&self, caller: &Caller) -> bool {
+        match self {
+            Self::Everybody => true,
+            Self::Caller { tenant, subject } => *tenant == caller.tenant && *subject == caller.subject,
+        }
+    }
 }
 
 /// Something that lists items and runs operations on them.

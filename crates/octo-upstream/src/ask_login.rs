@@ -100,10 +100,16 @@ impl AskLogin {
         let name = self.source.name();
         let before = self.logins.moment(&cx.caller, name).await?;
         let (url, message) = match self.logins.begin(&cx.caller, name).await? {
-            Begun::Open { url, code_host, .. } => (
+            Begun::Open { url, start: None, code_host, .. } => (
                 url,
                 format!(
                     "{name} needs a login. Open the address and agree; the login code goes to {code_host}, and the call resumes."
+                ),
+            ),
+            Begun::Open { url, start: Some(start), code_host, .. } => (
+                start,
+                format!(
+                    "{name} needs a login. Open the address and agree; the login code goes to {code_host}, and the call resumes. If your browser cannot open it, open {url} and paste the address of the last page into the conversation."
                 ),
             ),
             Begun::Enter { url, user_code, url_with_code, .. } => (

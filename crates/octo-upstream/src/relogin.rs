@@ -1,10 +1,11 @@
 //! What a login that begins or ends means for the connections: none of them waits for its next try.
 
-use crate::login::{Accounts, Settled};
+use crate::login::{Accounts, LoginChange, Settled};
 use crate::pool::Pool;
 use crate::state::{Inner, Status};
 use octo_grants::credentials::Owner;
 use octo_model::Caller;
+use octo_toolkit::{Audience, Event};
 use std::sync::Weak;
 use std::time::Duration;
 use tokio::sync::broadcast::Receiver;
@@ -58,7 +59,8 @@ async fn elsewhere(pool: &Pool, accounts: &Accounts) {
         _ => return,
     };
     if matches!(&*first.status.borrow(), Status::Refused(_)) {
-        settle(pool, &Settled { server: first.name.to_string(), owner: whose, is_in: true });
+        let server = first.name.to_string();
+        settle(pool, &Settled { server, owner: whose, change: LoginChange::LoggedIn });
     }
 }
 
@@ -70,13 +72,31 @@ fn caller(owner: &Owner) -> Caller {
     }
 }
 
+/// What clients are told of a login that was lost. The connections stay: a call that is under way may still be answered.
+fn warn(pool: &Pool, news: &Settled, why: &str) {
+    let audience = match &news.owner {
+        Owner::Shared => Audience::Everybody,
+        Owner::Person { tenant, subject } => {
+            Audience::Caller { tenant: tenant.clone(), subject: subject.clone() }
+        }
+    };
+    let server = &news.server;
+    let text = format!(
+        "The login at {server} was lost. {why} Log in again: run `octoprox login {server}`, or call server_login with server {server}."
+    );
+    let _ = pool.first.events.send(Event::Warning { audience, text });
+}
+
 fn settle(pool: &Pool, news: &Settled) {
+    if let LoginChange::Lost(why) = &news.change {
+        return warn(pool, news, why);
+    }
     pool.each(|inner| {
         if inner.account.as_ref().is_some_and(|account| *account.owner() == news.owner) {
             inner.look_again();
         }
     });
-    if !news.is_in {
+    if news.change == LoginChange::LoggedOut {
         return pool.end_lanes_of(&news.owner);
     }
     let Ok((inner, busy)) = pool.pick_to_connect(&caller(&news.owner)) else { return };

@@ -16,12 +16,13 @@ use bed::{World, ada, aged, distinct, eventually, log_in, logins, upstream};
 use common::{Client, call, ready, until};
 use octo_grants::Credentials;
 use octo_model::Kind;
-use octo_toolkit::State as Listed;
+use octo_toolkit::{Audience, Event, Source, State as Listed};
 use octo_upstream::Upstream;
-use octo_upstream::login::State;
+use octo_upstream::login::{Logins, State};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// All of these callers at once; how many calls failed.
 async fn storm(upstreams: &[Arc<Upstream>], callers: usize) -> usize {
@@ -195,4 +196,105 @@ async fn a_caller_who_gives_up_does_not_lose_the_next_refresh_token() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     panic!("the new token was not written");
+}
+
+/// Renews what nobody uses, until the guard is dropped.
+fn kept_alive(logins: &Logins) -> DropGuard {
+    let stop = CancellationToken::new();
+    tokio::spawn(logins.clone().keep_alive(stop.clone()));
+    stop.drop_guard()
+}
+
+#[tokio::test]
+async fn a_login_that_nobody_uses_is_renewed_by_one_hub_of_two() {
+    let world = World::start().await;
+    let store = Credentials::until_the_end();
+    let hubs = [logins(&store, world.spec("s")), logins(&store, world.spec("s"))];
+    log_in(&world, &hubs[0], "s").await;
+    world.rules().slow = Duration::from_millis(200);
+    let _running = hubs.each_ref().map(kept_alive);
+    // What is fresh is left alone.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(world.grants("refresh_token").len(), 0);
+    // In its last five minutes, and then long past its end, as after a night without a hub. A sweep follows each login that
+    // begins or ends, so that nobody waits for the next one.
+    for (round, age) in [(1, 3400), (2, 90_000)] {
+        aged(&store, "s", age).await;
+        for hub in &hubs {
+            hub.logout(&octo_model::Caller::named("nobody"), "s").await.unwrap();
+        }
+        eventually("a renewal", || world.grants("refresh_token").len() == round).await;
+        eventually("its answer", || world.rules().access.len() == round + 1).await;
+        let status = hubs[1].status(&ada(), "s").await.unwrap();
+        assert_eq!(status.state, State::Connected);
+    }
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    assert_eq!((world.grants("refresh_token").len(), world.rules().reused), (2, 0), "once each");
+}
+
+#[tokio::test]
+async fn tokens_that_live_for_seconds_are_renewed_in_time() {
+    let world = World::start().await;
+    world.rules().life = 8;
+    let store = Credentials::until_the_end();
+    let logins = logins(&store, world.spec("s"));
+    log_in(&world, &logins, "s").await;
+    let _running = kept_alive(&logins);
+    eventually("a renewal", || world.grants("refresh_token").len() == 1).await;
+    for _ in 0..200 {
+        let status = logins.status(&ada(), "s").await.unwrap();
+        assert_eq!(status.state, State::Connected);
+        if status.expires_in > Some(4) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("the new token was not written");
+}
+
+#[tokio::test]
+async fn the_loss_of_an_unused_login_is_announced_once_to_whom_it_concerns() {
+    let world = World::start().await;
+    let store = Credentials::until_the_end();
+    let logins = logins(&store, world.spec("s"));
+    log_in(&world, &logins, "s").await;
+    let upstream = upstream(&world, &logins, "s");
+    ready(&upstream).await;
+    let mut events = upstream.events().unwrap();
+    assert_eq!(logins.lost().await.unwrap(), []);
+    aged(&store, "s", 3400).await;
+    world.rules().refuse = Some((400, "invalid_grant"));
+    let _running = kept_alive(&logins);
+    let told = tokio::time::timeout(Duration::from_secs(10), events.recv()).await.unwrap().unwrap();
+    let Event::Warning { audience, text } = told else { panic!("{told:?}") };
+    assert!(text.contains("octoprox login s") && text.contains("revoked"), "{text}");
+    assert!(audience.includes(&ada()) && !audience.includes(&octo_model::Caller::named("bob")));
+    assert_ne!(audience, Audience::Everybody);
+    let lost = logins.lost().await.unwrap();
+    assert_eq!((lost.len(), lost[0].server.as_str(), lost[0].caller()), (1, "s", Some("ada")));
+    assert!(lost[0].concerns(&ada()) && !lost[0].concerns(&octo_model::Caller::named("bob")));
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    assert!(events.try_recv().is_err(), "said once");
+    assert_eq!(world.grants("refresh_token").len(), 1);
+    // A login ends the loss, and the next loss is told again.
+    world.rules().refuse = None;
+    log_in(&world, &logins, "s").await;
+    assert_eq!(logins.lost().await.unwrap(), []);
+    upstream.stop().await;
+}
+
+#[tokio::test]
+async fn a_failure_to_renew_is_no_loss_and_is_not_repeated_at_once() {
+    let world = World::start().await;
+    let store = Credentials::until_the_end();
+    let logins = logins(&store, world.spec("s"));
+    log_in(&world, &logins, "s").await;
+    aged(&store, "s", 3400).await;
+    world.rules().refuse = Some((503, "temporarily_unavailable"));
+    let _running = kept_alive(&logins);
+    eventually("a try", || world.grants("refresh_token").len() == 1).await;
+    tokio::time::sleep(Duration::from_millis(2500)).await;
+    assert_eq!(world.grants("refresh_token").len(), 1);
+    assert_eq!(logins.lost().await.unwrap(), []);
+    assert_eq!(logins.status(&ada(), "s").await.unwrap().state, State::Connected);
 }

@@ -26,6 +26,7 @@ fn alone() -> Arc<dyn Peer> {
 async fn updated(events: &mut tokio::sync::broadcast::Receiver<Event>) -> String {
     match tokio::time::timeout(Duration::from_secs(5), events.recv()).await.unwrap().unwrap() {
         Event::ResourceUpdated { uri } => uri,
+        other => panic!("{other:?}"),
     }
 }
 

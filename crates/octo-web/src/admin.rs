@@ -3,8 +3,8 @@
 
 mod callback;
 mod openapi;
-
-pub use callback::Finish;
+mod page;
+mod start;
 
 use crate::edge::Tokens;
 use crate::fault::{failure, json};
@@ -13,9 +13,10 @@ use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::{get, post};
+use http::{HeaderMap, header};
 use octo_hub::{Called, Hub, Request};
 use octo_model::{Caller, Face, Json, Kind, Members, Op, ToolError};
-use octo_toolkit::{Alone, Peer};
+use octo_toolkit::{Alone, BoxFuture, Peer};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -26,25 +27,64 @@ const LOGIN: &str = "server_login";
 const STATUS: &str = "server_login_status";
 const LOGOUT: &str = "server_logout";
 
+/// The logins that browsers begin here and come back from.
+pub trait BrowserLogins: Send + Sync {
+    /// What a person reads on the page with this id.
+    fn confirmation(&self, id: &str) -> Result<LoginConfirmation, ToolError>;
+
+    /// Binds the login of that page to the browser that sends these cookies.
+    fn depart(&self, id: &str, cookies: &str) -> Result<LoginDeparture, ToolError>;
+
+    /// Finishes a login of the person at this machine with the part of the address behind `?`; the name of the server.
+    fn finish(&self, query: String) -> BoxFuture<'_, Result<String, ToolError>>;
+
+    /// Finishes the login that the browser with these cookies began; nothing when it began none.
+    fn finish_in_browser(
+        &self,
+        query: String,
+        cookies: String,
+    ) -> BoxFuture<'_, Result<Option<String>, ToolError>>;
+}
+
+/// A login that somebody asked for.
+pub struct LoginConfirmation {
+    pub server: String,
+    pub caller: String,
+    pub is_shared: bool,
+    pub code_host: String,
+}
+
+/// Where a browser goes to log in, and the cookie that it takes along.
+pub struct LoginDeparture {
+    pub url: String,
+    pub set_cookie: String,
+}
+
+/// All cookies of a request.
+fn cookies(headers: &HeaderMap) -> String {
+    let sent: Vec<&str> =
+        headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok()).collect();
+    sent.join("; ")
+}
+
 /// What the admin API is made of.
 pub struct AdminParts {
     pub hub: Arc<Hub>,
-    /// Finishes the login that a browser comes back from.
-    pub finish: Finish,
-    /// Those of the edge. A browser has none, so that where they are required logins are finished by whoever began them.
+    pub logins: Arc<dyn BrowserLogins>,
+    /// Those of the edge. A browser has none, so that where they are required it must be the one that began a login.
     pub tokens: Tokens,
 }
 
 struct Admin {
     hub: Arc<Hub>,
-    finish: Finish,
+    logins: Arc<dyn BrowserLogins>,
     tokens: Tokens,
     nobody: Arc<dyn Peer>,
 }
 
 /// The routes, to be put behind [`crate::edge`] with [`crate::ADMIN_ROUTES`].
 pub fn admin(parts: AdminParts) -> Router {
-    let AdminParts { hub, finish, tokens } = parts;
+    let AdminParts { hub, logins, tokens } = parts;
     Router::new()
         .route("/servers", get(list))
         .route("/servers/{id}", get(|state, ask| run(state, ask, LIST)))
@@ -54,10 +94,11 @@ pub fn admin(parts: AdminParts) -> Router {
         .route("/servers/{id}/auth/status", get(|state, ask| run(state, ask, STATUS)))
         .route("/servers/{id}/auth/complete", post(complete))
         .route("/servers/{id}/auth/logout", post(|state, ask| run(state, ask, LOGOUT)))
+        .route("/auth/start/{id}", get(start::page).post(start::leave))
         .route("/auth/callback", get(callback::page))
         .route("/openapi.json", get(document))
         .route("/health", get(crate::rest::health))
-        .with_state(Arc::new(Admin { hub, finish, tokens, nobody: Arc::new(Alone) }))
+        .with_state(Arc::new(Admin { hub, logins, tokens, nobody: Arc::new(Alone) }))
 }
 
 type Shared = State<Arc<Admin>>;

@@ -11,7 +11,7 @@ mod serve;
 #[cfg(test)]
 mod tests;
 
-pub use admin::{AdminParts, Finish, admin};
+pub use admin::{AdminParts, BrowserLogins, LoginConfirmation, LoginDeparture, admin};
 pub use edge::{EdgeSettings, TokenFault, TokenSettings, Tokens, edge, fingerprint};
 pub use fault::status;
 pub use openapi::document;

@@ -76,6 +76,8 @@ pub const ADMIN_ROUTES: &[Route] = &[
     caller("GET", "/servers/{id}/auth/status", "Tell how it stands with a login"),
     caller("POST", "/servers/{id}/auth/complete", "Finish a login with what was pasted, or give an API key"),
     caller("POST", "/servers/{id}/auth/logout", "End a login"),
+    open("GET", "/auth/start/{id}", "Ask a person whether they want a login"),
+    open("POST", "/auth/start/{id}", "Begin that login in this browser"),
     open("GET", "/auth/callback", "Where browsers come back to after a login"),
     caller("GET", "/openapi.json", "This interface as an OpenAPI document"),
     open("GET", "/health", "Whether the process is up"),

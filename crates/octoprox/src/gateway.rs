@@ -22,6 +22,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 /// Longest that one server may take to end.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -37,6 +38,8 @@ struct Inner {
     ground: Ground,
     pins: Arc<dyn Pins>,
     hub: OnceLock<Weak<Hub>>,
+    /// Ends what runs beside the servers.
+    stop: CancellationToken,
     /// Servers that were replaced or dropped, and end when their calls have ended.
     leaving: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -60,7 +63,8 @@ impl Gateway {
             Some(folder) => Arc::new(KeptPins::new(folder, durability(settings))),
             None => Arc::new(MemoryPins::default()),
         };
-        let inner = Inner { servers, ground, pins, hub: OnceLock::new(), leaving: Mutex::default() };
+        let (hub, stop, leaving) = (OnceLock::new(), CancellationToken::new(), Mutex::default());
+        let inner = Inner { servers, ground, pins, hub, stop, leaving };
         let gateway = Self(Arc::new(inner));
         for (name, server) in settings.servers.iter().filter(|(name, _)| which(name)) {
             let off = session.loaded.missing.of(name);
@@ -71,6 +75,11 @@ impl Gateway {
 
     pub fn servers(&self) -> &Servers {
         &self.0.servers
+    }
+
+    /// Renews logins that nobody uses, for as long as the hub runs. Needs a runtime.
+    pub fn keep_logins_alive(&self) {
+        tokio::spawn(self.0.servers.logins().clone().keep_alive(self.0.stop.clone()));
     }
 
     /// What the catalogue shows.
@@ -206,6 +215,7 @@ impl Gateway {
 
     /// Ends all servers and waits for it, within reason.
     pub async fn end(&self) {
+        self.0.stop.cancel();
         let all = self.0.servers.all();
         let ends = all
             .into_values()

@@ -3,7 +3,7 @@
 use octo_model::Caller;
 use octo_store::Store;
 use octo_toolkit::BoxFuture;
-use octo_upstream::login::State;
+use octo_upstream::login::LostLogin;
 use octo_upstream::servers::Servers;
 use octo_web::{Check, CheckState, Probe};
 use std::sync::Arc;
@@ -55,19 +55,21 @@ impl Probe for HubProbe {
 
     fn for_caller<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, Vec<Check>> {
         Box::pin(async move {
-            let mut checks = Vec::new();
-            for (name, known) in self.servers.all() {
-                if known.off.is_some() || known.source.is_none() {
-                    continue;
+            let known = self.servers.all();
+            let is_used =
+                |name: &str| known.get(name).is_some_and(|one| one.off.is_none() && one.source.is_some());
+            let lost = self.servers.logins().lost().await.unwrap_or_default().into_iter();
+            let told =
+                lost.filter(|login| is_used(&login.server) && (login.concerns(caller) || caller.is_admin()));
+            let check = |login: LostLogin| {
+                let whose = login.caller().map(|caller| format!(" of {caller}")).unwrap_or_default();
+                Check {
+                    name: format!("login {}{whose}", login.server),
+                    state: CheckState::Degraded,
+                    why: Some(format!("{} Log in again: {}", login.why, login.remedy())),
                 }
-                let Ok(status) = self.servers.logins().status(caller, &name).await else { continue };
-                if status.state == State::Lost {
-                    let why = status.why.unwrap_or_else(|| "the login is no longer good".to_owned());
-                    let why = Some(format!("{why} Run: octoprox login {name}"));
-                    checks.push(Check { name: format!("login {name}"), state: CheckState::Degraded, why });
-                }
-            }
-            checks
+            };
+            told.map(check).collect()
         })
     }
 }

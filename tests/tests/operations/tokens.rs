@@ -3,6 +3,7 @@
 use super::{ANN, BOSS, ann, ask, boss, call, rewrite};
 use anyhow::{Context, Result};
 use octo_tests::eventually;
+use octo_tests::http::Http;
 use octo_tests::hub::{Home, Server};
 use octo_tests::mcp::{LEGACY, Legacy, silent};
 use serde_json::{Value, json};
@@ -91,15 +92,20 @@ async fn a_token_ends_when_it_expires() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_variable_gives_an_administrators_token() -> Result<()> {
+async fn tokens_of_variables_administer() -> Result<()> {
     let home = Home::new(&json!({}))?;
     let mut command = home.command(&["serve", "--port", "0"])?;
     command.env("GATEWAY_TOKEN", "gateway-token-for-tests").env("OCTOPROX_ADMIN_TOKEN", BOSS);
     command.stdout(std::process::Stdio::null());
     let hub = Server::start(command).await?;
     let metrics = format!("{}/metrics", hub.base);
-    assert_eq!(ask(&metrics, "gateway-token-for-tests").await?.status, 403);
-    assert_eq!(ask(&metrics, BOSS).await?.status, 200);
+    for token in ["gateway-token-for-tests", BOSS] {
+        assert_eq!(ask(&metrics, token).await?.status, 200, "{token}");
+    }
+    let connect = format!("{}/servers/clock/connect", hub.admin);
+    let headers = [("authorization", "Bearer gateway-token-for-tests")];
+    let answer = Http::default().post(&connect, &headers, &json!({})).await?;
+    assert_eq!(answer.status, 404, "there is no such server, and nothing else is wrong");
     let (status, reply) = call(&hub, "gateway-token-for-tests", "time_now", json!({})).await?;
     assert_eq!(status, 200, "{reply}");
     Ok(())

@@ -6,7 +6,7 @@ use crate::discover::negotiated;
 use crate::eventlog::{EventLog, parse_id};
 use crate::headers;
 use crate::mcp::Mcp;
-use crate::notice::{Filter, notice};
+use crate::notice::{Filter, notice, warning};
 use crate::peer::Outbox;
 use crate::reply::rpc;
 use crate::session::{Session, Under};
@@ -276,7 +276,8 @@ async fn next_notice(mut state: Notices) -> Option<(Bytes, Notices)> {
         next_change(&mut state).await?
     };
     let session = Arc::clone(&state.session);
-    let message = notice(&change, &Filter::lists(), |uri| session.subscribes(uri), None);
+    let message = notice(&change, &Filter::lists(), |uri| session.subscribes(uri), None)
+        .or_else(|| warning(&change, &session));
     let version = state.mcp.hub.view(&session.client.profile).map_or(0, |view| view.version);
     let chunk = message
         .map(|message| sse::event(Some(&format!("0-{version}")), &message.to_bytes()))

@@ -5,7 +5,7 @@ use super::ledger::Ledger;
 use crate::seal::Seal;
 use octo_grants::Secret;
 use octo_grants::credentials::{Kept, Owner, Slot, has_room};
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, OptionalExtension, Row};
 
 pub(super) fn all(
     conn: &Connection,
@@ -42,6 +42,23 @@ pub(super) fn find(
         None if ledger.of(slot).is_some() => Err(Fault::Changed),
         None => Ok(None),
     }
+}
+
+/// The places of all rows. Whether a row is genuine shows when it is opened.
+pub(super) fn slots(conn: &Connection) -> Result<Vec<Slot>, Fault> {
+    let mut every = conn.prepare_cached("SELECT kind, tenant, subject, server, issuer FROM credentials")?;
+    let slots = every.query_map((), |row| place(row, 0))?;
+    Ok(slots.collect::<Result<_, _>>()?)
+}
+
+/// The place that five columns name, the first of them at this index.
+fn place(row: &Row<'_>, first: usize) -> rusqlite::Result<Slot> {
+    let text = |at: usize| row.get::<_, String>(first + at);
+    let owner = match text(0)?.as_str() {
+        "shared" => Owner::Shared,
+        _ => Owner::Person { tenant: text(1)?, subject: text(2)? },
+    };
+    Ok(Slot::new(owner, text(3)?, text(4)?))
 }
 
 fn row(conn: &Connection, slot: &Slot) -> Result<Option<(i64, Vec<u8>)>, Fault> {
@@ -125,11 +142,7 @@ pub(super) fn reseal(conn: &Connection, ledger: &Ledger, from: &Seal, to: &Seal)
     let mut rows = every.query(())?;
     let mut anew = Vec::new();
     while let Some(row) = rows.next()? {
-        let owner = match row.get::<_, String>(1)?.as_str() {
-            "shared" => Owner::Shared,
-            _ => Owner::Person { tenant: row.get(2)?, subject: row.get(3)? },
-        };
-        let slot = Slot::new(owner, row.get::<_, String>(4)?, row.get::<_, String>(5)?);
+        let slot = place(row, 1)?;
         let revision: i64 = row.get(6)?;
         let kept = opened(from, ledger, slot, revision, row.get(7)?)?;
         anew.push((row.get::<_, i64>(0)?, close(to, &kept.slot, revision, kept.secret.expose())?));

@@ -2,6 +2,7 @@
 
 use super::client::Client;
 use super::issuer::Issuer;
+use super::settings::OWN_AUTHORIZE_PARAMS;
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::rand;
 use base64::Engine;
@@ -9,6 +10,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use octo_grants::Secret;
 use octo_model::{Kind, ToolError};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use url::Url;
 
 /// Longer answers are not those of a login.
@@ -53,6 +55,7 @@ pub(super) fn address(
     verifier: &Secret,
     redirect: &str,
     state: &str,
+    extra: &BTreeMap<String, String>,
 ) -> String {
     let mut url = endpoint;
     let scope = started.scopes.join(" ");
@@ -67,8 +70,12 @@ pub(super) fn address(
     if !scope.is_empty() {
         url.query_pairs_mut().append_pair("scope", &scope);
     }
+    for (name, value) in extra.iter().filter(|(name, _)| !OWN_AUTHORIZE_PARAMS.contains(&name.as_str())) {
+        url.query_pairs_mut().append_pair(name, value);
+    }
     // Without being asked anew, people give no leave for later, and there is no refresh token.
-    if started.scopes.iter().any(|scope| scope == "offline_access") {
+    let asks_for_later = started.scopes.iter().any(|scope| scope == "offline_access");
+    if asks_for_later && !extra.contains_key("prompt") {
         url.query_pairs_mut().append_pair("prompt", "consent");
     }
     url.into()
@@ -249,10 +256,16 @@ mod tests {
             resource: "https://x.example/mcp".into(),
             way: Way::Device { code: Secret::default(), interval: 5 },
         };
-        let endpoint = "https://a.example/authorize?tenant=1".parse().unwrap();
+        let endpoint: Url = "https://a.example/authorize?tenant=1".parse().unwrap();
         // The pair of RFC 7636, appendix B.
         let verifier = Secret::new("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk");
-        let url: Url = address(endpoint, &started, &verifier, "http://localhost/cb", "st").parse().unwrap();
+        let addressed = |extra: &[(&str, &str)]| -> Url {
+            let extra = extra.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+            address(endpoint.clone(), &started, &verifier, "http://localhost/cb", "st", &extra)
+                .parse()
+                .unwrap()
+        };
+        let url = addressed(&[]);
         let pairs: Vec<(String, String)> = url.query_pairs().into_owned().collect();
         for (name, value) in [
             ("tenant", "1"),
@@ -268,6 +281,17 @@ mod tests {
         ] {
             assert!(pairs.contains(&(name.into(), value.into())), "{name} in {url}");
         }
+        // What the settings add; nothing that the hub sets comes twice.
+        let url = addressed(&[("access_type", "offline"), ("prompt", "select_account"), ("state", "evil")]);
+        let named = |wanted: &str| -> Vec<String> {
+            url.query_pairs()
+                .filter(|(name, _)| name == wanted)
+                .map(|(_, value)| value.into_owned())
+                .collect()
+        };
+        assert_eq!(named("access_type"), ["offline"]);
+        assert_eq!(named("prompt"), ["select_account"], "the settings know better than the hub");
+        assert_eq!(named("state"), ["st"]);
         assert_ne!(random().unwrap(), random().unwrap());
         assert_eq!(random().unwrap().len(), 43);
     }

@@ -113,18 +113,31 @@ impl Grant {
         Self { access: Secret::default(), refresh: None, lost: Some(why.to_owned()), ..self }
     }
 
-    /// `early` is a little different in each process, so that they do not all begin at once.
     pub(super) fn age(&self, now: i64, early: i64) -> Age {
-        let Some(expires) = self.expires else { return Age::Fresh };
-        let life = expires.saturating_sub(self.obtained).max(0);
-        let left = expires.saturating_sub(now);
-        if left <= CLOSE.min(life / 8) {
+        let (Some(expires), Some(due)) = (self.expires, self.due_at(early)) else { return Age::Fresh };
+        if expires.saturating_sub(now) <= CLOSE.min(self.life(expires) / 8) {
             Age::Over
-        } else if left <= (EARLY + early).min(life / 4) {
+        } else if now >= due {
             Age::Due
         } else {
             Age::Fresh
         }
+    }
+
+    /// When it is to be renewed. `early` is a little different in each process, so that they do not all begin at once.
+    pub(super) fn due_at(&self, early: i64) -> Option<i64> {
+        let expires = self.expires?;
+        Some(expires.saturating_sub((EARLY + early).min(self.life(expires) / 4)))
+    }
+
+    fn life(&self, expires: i64) -> i64 {
+        expires.saturating_sub(self.obtained).max(0)
+    }
+
+    /// Why it can no longer be used, when somebody has to log in again.
+    pub(super) fn loss(&self, now: i64) -> Option<String> {
+        let over = self.refresh.is_none() && self.age(now, 0) == Age::Over;
+        self.lost.clone().or_else(|| over.then(|| "The login has expired.".to_owned()))
     }
 
     /// Whether it was given for this server: the same name may have come to stand for another address.

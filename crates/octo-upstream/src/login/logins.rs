@@ -10,12 +10,14 @@ use super::grant::{Grant, Source};
 use super::issuer::Issuer;
 use super::settings::{Auth, Flow, Identity, KeyPlace, LoginSpec, OAuth};
 use super::shelf::{Account as Key, Shelf};
+use super::start::{Attempt, Confirmation, Departure};
 use super::status::{Status, status};
 use super::web::Web;
 use super::{challenge, token};
 use octo_grants::credentials::{Owner, Slot, Waiting};
 use octo_grants::{Clock, Credentials, Secret};
 use octo_model::{Caller, Json, ToolError};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::watch;
 use url::Url;
@@ -34,9 +36,10 @@ pub struct Logins(pub(super) Arc<Shelf>);
 /// What a person has to do to log in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Begun {
-    /// Open the address; afterwards the browser comes back to the hub, or its last address is pasted. The code that it brings
-    /// goes to `code_host`.
-    Open { url: String, code_host: String, expires_in: i64 },
+    /// Open the address at the authorization server; afterwards the browser comes back to the hub, or its last address is pasted.
+    /// Where there is a `start` page of the hub, opening that instead lets the browser complete the login. The code goes to
+    /// `code_host`.
+    Open { url: String, start: Option<String>, state: String, code_host: String, expires_in: i64 },
     /// Open the address on any machine and enter the code.
     Enter { url: String, user_code: String, url_with_code: Option<String>, expires_in: i64 },
     /// Give the API key to [`Logins::complete`].
@@ -130,7 +133,7 @@ impl Logins {
         let plan = Plan { by, url: url.to_owned(), found, client, scopes };
         match flow {
             Flow::Device => self.enter(&spec, &web, account, plan).await,
-            Flow::Auto | Flow::Browser => self.open(&web, account, plan).await,
+            Flow::Auto | Flow::Browser => self.open(&web, account, plan, &oauth.authorize_params).await,
         }
     }
 
@@ -148,15 +151,31 @@ impl Logins {
         Ok(challenge::read(&headers).unwrap_or_default())
     }
 
-    async fn open(&self, web: &Web<'_>, account: Key, plan: Plan) -> Result<Begun, ToolError> {
+    async fn open(
+        &self,
+        web: &Web<'_>,
+        account: Key,
+        plan: Plan,
+        extra: &BTreeMap<String, String>,
+    ) -> Result<Begun, ToolError> {
         let endpoint = plan.found.issuer.authorization_endpoint.as_deref().unwrap_or_default();
         let endpoint = web.page(endpoint)?;
         let (state, verifier) = (random()?, Secret::new(random()?));
         let redirect = self.0.identity.redirect.clone();
         let started = plan.started(Way::Browser { verifier: verifier.clone(), redirect: redirect.clone() });
-        let url = authorize::address(endpoint, &started, &verifier, &redirect, &state);
-        self.wait(account, &started, hashed(&state), LIFE).await?;
-        Ok(Begun::Open { url, code_host: started.issuer.code_host(), expires_in: LIFE })
+        let url = authorize::address(endpoint, &started, &verifier, &redirect, &state, extra);
+        let waiting = self.wait(account.clone(), &started, hashed(&state), LIFE).await?;
+        let code_host = started.issuer.code_host();
+        let [_, caller] = &started.by;
+        let start = self.0.make_start_page(&Attempt {
+            account: &account,
+            caller,
+            state: &state,
+            url: &url,
+            code_host: &code_host,
+            expires: waiting.expires,
+        })?;
+        Ok(Begun::Open { url, start, state, code_host, expires_in: LIFE })
     }
 
     async fn enter(
@@ -235,6 +254,33 @@ impl Logins {
         let back = Redirected::read(query)?;
         let waiting = self.taken(&back, who).await?;
         self.finish(waiting, back).await
+    }
+
+    /// Lets logins begin at a page of the hub whenever `is_needed` says so: where browsers reach this process and cannot prove
+    /// whose they are otherwise.
+    pub fn offer_start_pages(&self, is_needed: impl Fn() -> bool + Send + Sync + 'static) {
+        self.0.offer_start_pages(Arc::new(is_needed));
+    }
+
+    /// What to show on the page with this id.
+    pub fn confirmation(&self, id: &str) -> Result<Confirmation, ToolError> {
+        self.0.confirmation(id)
+    }
+
+    /// Binds the login of the page with this id to the browser that sends these cookies.
+    pub fn depart(&self, id: &str, cookies: &str) -> Result<Departure, ToolError> {
+        self.0.depart(id, cookies)
+    }
+
+    /// Finishes the login that a browser was sent back from, when its cookies say that it began there. Otherwise nothing
+    /// happens, and the login goes on waiting.
+    pub async fn browser_callback(&self, query: &str, cookies: &str) -> Result<Option<Done>, ToolError> {
+        let Ok(back) = Redirected::read(query) else { return Ok(None) };
+        if !back.state.as_deref().is_some_and(|state| self.0.began_here(state, cookies)) {
+            return Ok(None);
+        }
+        let waiting = self.taken(&back, None).await?;
+        self.finish(waiting, back).await.map(Some)
     }
 
     /// The login that an answer belongs to. It is gone with the first answer, good or bad.

@@ -87,7 +87,13 @@ async fn in_turn(
     match shelf.replace(held, grant).await {
         // Somebody has logged in anew, or out, and that counts.
         Err(error) if error.kind == Kind::Conflict => shelf.load(slot).await,
-        replaced => replaced.map(Some),
+        replaced => {
+            let held = replaced?;
+            if let Some(why) = &held.grant.lost {
+                shelf.announce_loss(slot, why);
+            }
+            Ok(Some(held))
+        }
     }
 }
 
@@ -121,6 +127,5 @@ async fn ended(shelf: &Shelf, slot: &Slot, grant: Grant, refused: Refused) -> Re
             return Err(error);
         }
     };
-    tracing::warn!(target: "upstream", server = %slot.server, why, "disconnected");
     Ok(grant.lost(why))
 }

@@ -3,6 +3,7 @@
 use octo_grants::credentials::Owner;
 use octo_grants::{Net, Secret};
 use octo_model::Caller;
+use std::collections::BTreeMap;
 
 /// How the hub introduces itself to authorization servers.
 #[derive(Debug, Clone)]
@@ -50,8 +51,28 @@ pub struct OAuth {
     pub scopes: Vec<String>,
     /// The authorization server, by the operator's choice; it may be private then.
     pub issuer: Option<String>,
+    /// Added to the authorization request; see [`OWN_AUTHORIZE_PARAMS`].
+    pub authorize_params: BTreeMap<String, String>,
     pub flow: Flow,
 }
+
+/// Parameters of the authorization request that only the hub sets: with another value of one, the login would be another's,
+/// or open to others.
+pub const OWN_AUTHORIZE_PARAMS: &[&str] = &[
+    "client_id",
+    "client_secret",
+    "code_challenge",
+    "code_challenge_method",
+    "nonce",
+    "redirect_uri",
+    "request",
+    "request_uri",
+    "resource",
+    "response_mode",
+    "response_type",
+    "scope",
+    "state",
+];
 
 /// Where an API key goes.
 #[derive(Debug, Clone, PartialEq, Eq)]

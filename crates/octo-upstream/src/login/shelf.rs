@@ -3,11 +3,12 @@
 use super::authorize;
 use super::challenge::Challenge;
 use super::grant::{Grant, Held};
-use super::settings::{Identity, LoginSpec};
+use super::settings::{Auth, Identity, LoginSpec};
+use super::start::StartPages;
 use octo_grants::credentials::{Owner, Slot};
 use octo_grants::{Clock, Credentials};
 use octo_model::{Kind, ToolError};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -27,13 +28,20 @@ const NEWS: usize = 256;
 
 pub(super) type Account = (Owner, String);
 
-/// A login that has begun or ended in this process.
+/// A login that has begun or ended, as this process has noticed.
 #[derive(Debug, Clone)]
 pub(crate) struct Settled {
     pub(crate) owner: Owner,
     pub(crate) server: String,
-    /// It has begun.
-    pub(crate) is_in: bool,
+    pub(crate) change: LoginChange,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum LoginChange {
+    LoggedIn,
+    LoggedOut,
+    /// It can no longer be used, and why.
+    Lost(String),
 }
 
 pub(super) struct Shelf {
@@ -48,8 +56,12 @@ pub(super) struct Shelf {
     gates: Mutex<HashMap<Slot, Arc<tokio::sync::Mutex<()>>>>,
     /// Renewals that failed are not tried again before this.
     rests: Mutex<HashMap<Slot, (Instant, ToolError)>>,
+    /// Logins of which it was announced that they are lost.
+    lost: Mutex<HashSet<Slot>>,
     /// What was given and could not be written: the revision that it follows, and the grant.
     unwritten: Mutex<HashMap<Slot, (u64, Grant)>>,
+    /// Pages at which logins begin.
+    pub(super) start: StartPages,
     pub(super) changed: watch::Sender<u64>,
     pub(super) news: broadcast::Sender<Settled>,
     /// This process, among those that renew.
@@ -57,7 +69,7 @@ pub(super) struct Shelf {
     pub(super) early: i64,
 }
 
-fn locked<T>(map: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn locked<T>(map: &Mutex<T>) -> MutexGuard<'_, T> {
     map.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -82,7 +94,9 @@ impl Shelf {
             failures: Mutex::default(),
             gates: Mutex::default(),
             rests: Mutex::default(),
+            lost: Mutex::default(),
             unwritten: Mutex::default(),
+            start: StartPages::default(),
             changed: watch::Sender::new(0),
             news: broadcast::Sender::new(NEWS),
             holder,
@@ -110,6 +124,11 @@ impl Shelf {
         })
     }
 
+    /// Whether there is a server at which somebody logs in.
+    pub(super) fn has_logins(&self) -> bool {
+        locked(&self.specs).values().any(|spec| matches!(spec.auth, Auth::OAuth(_)))
+    }
+
     pub(super) fn challenge(&self, account: &Account) -> Option<Challenge> {
         locked(&self.challenges).get(account).cloned()
     }
@@ -123,6 +142,7 @@ impl Shelf {
     }
 
     pub(super) fn failed(&self, account: Account, why: String) {
+        self.drop_start_page(&account);
         insert(&self.failures, account, why);
     }
 
@@ -130,9 +150,30 @@ impl Shelf {
     pub(super) fn settled(&self, account: &Account, is_in: bool) {
         locked(&self.challenges).remove(account);
         locked(&self.failures).remove(account);
+        self.drop_start_page(account);
+        locked(&self.lost).retain(|slot| (&slot.owner, &slot.server) != (&account.0, &account.1));
+        let change = if is_in { LoginChange::LoggedIn } else { LoginChange::LoggedOut };
+        self.tell(account.clone(), change);
+    }
+
+    fn tell(&self, (owner, server): Account, change: LoginChange) {
         self.changed.send_modify(|version| *version = version.wrapping_add(1));
-        let (owner, server) = account.clone();
-        let _ = self.news.send(Settled { owner, server, is_in });
+        let _ = self.news.send(Settled { owner, server, change });
+    }
+
+    /// Says once that somebody has to log in again.
+    pub(super) fn announce_loss(&self, slot: &Slot, why: &str) {
+        if !locked(&self.lost).insert(slot.clone()) {
+            return;
+        }
+        let (server, remedy) = (&slot.server, format!("octoprox login {}", slot.server));
+        tracing::warn!(target: "upstream", %server, why, remedy, "the login was lost");
+        self.tell((slot.owner.clone(), server.clone()), LoginChange::Lost(why.to_owned()));
+    }
+
+    /// The login is good, perhaps again: its next loss is news.
+    pub(super) fn found_again(&self, slot: &Slot) {
+        locked(&self.lost).remove(slot);
     }
 
     pub(super) fn gate(&self, slot: &Slot) -> Arc<tokio::sync::Mutex<()>> {

@@ -1,6 +1,6 @@
 //! How it stands with a login.
 
-use super::grant::{Age, Held};
+use super::grant::Held;
 use super::shelf::{Account, Shelf};
 use octo_model::ToolError;
 
@@ -77,8 +77,7 @@ impl Status {
 
     fn of(held: Held, now: i64, wanted: Vec<String>) -> Self {
         let grant = held.grant;
-        let over = grant.refresh.is_none() && grant.age(now, 0) == Age::Over;
-        let why = grant.lost.clone().or_else(|| over.then(|| "The login has expired.".to_owned()));
+        let why = grant.loss(now);
         Self {
             state: if why.is_some() { State::Lost } else { State::Connected },
             issuer: grant.source.is_some().then_some(held.slot.issuer),

@@ -24,9 +24,15 @@ pub struct Input {
 pub struct Output {
     /// What is to be done: open (the address), enter (the code at the address), key (an API key is to be given), or nothing.
     next: &'static str,
-    /// Address that the person opens in a browser, on any machine.
+    /// Address that the person opens in a browser.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     url: Option<String>,
+    /// Address at the authorization server, for a browser that cannot open `url`: its last address is then given as `answer`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    auth_url: Option<String>,
+    /// The `state` of the authorization request, with which the browser comes back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    state: Option<String>,
     /// Code that the person enters there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     user_code: Option<String>,
@@ -87,22 +93,34 @@ fn came_from_a_model(cx: &Cx) -> bool {
 impl Output {
     fn new(next: &'static str, message: String) -> Self {
         let login = LoginTold::default();
-        Self { next, url: None, user_code: None, expires_in: None, message, login }
+        Self {
+            next,
+            url: None,
+            auth_url: None,
+            state: None,
+            user_code: None,
+            expires_in: None,
+            message,
+            login,
+        }
     }
 }
 
 fn told(name: &str, begun: Begun) -> Output {
     match begun {
-        Begun::Open { url, code_host, expires_in } => Output {
-            url: Some(url),
-            expires_in: Some(expires_in),
-            ..Output::new(
-                "open",
-                format!(
-                    "Open the address in a browser and agree; the login code then goes to {code_host}. If its last page cannot be shown, paste that page's whole address as `answer` of server_login for {name}."
+        Begun::Open { url, start, state, code_host, expires_in } => {
+            let elsewhere = if start.is_some() { "open auth_url instead, and " } else { "" };
+            Output {
+                message: format!(
+                    "Open the address in a browser and agree; the login code then goes to {code_host}. If a page cannot be shown, {elsewhere}paste the last page's whole address as `answer` of server_login for {name}."
                 ),
-            )
-        },
+                url: Some(start.unwrap_or_else(|| url.clone())),
+                auth_url: Some(url),
+                state: Some(state),
+                expires_in: Some(expires_in),
+                ..Output::new("open", String::new())
+            }
+        }
         Begun::Enter { url, user_code, url_with_code, expires_in } => Output {
             message: format!("Open {url} on any device and enter the code {user_code}."),
             url: Some(url_with_code.unwrap_or(url)),

@@ -47,6 +47,10 @@ pub fn document(hub: &Hub, secured: bool) -> Value {
     document
 }
 
+fn html(description: &str) -> Value {
+    json!({"description": description, "content": {"text/html": {"schema": {"type": "string"}}}})
+}
+
 /// What a tool answers, as a component.
 fn schema(hub: &Hub, tool: &str, schemas: &mut Map<String, Value>) -> Value {
     let id = format!("{tool}.output");
@@ -62,8 +66,11 @@ fn schema(hub: &Hub, tool: &str, schemas: &mut Map<String, Value>) -> Value {
 fn operation(route: &Route, result: Option<&Value>) -> Value {
     let words: Vec<&str> =
         route.path.split('/').filter(|word| !word.is_empty() && !word.starts_with('{')).collect();
-    let id =
-        if route.path.contains("{id}") && words.len() == 1 { "server".to_owned() } else { words.join(".") };
+    let id = match (words.as_slice(), route.method) {
+        ([_], _) if route.path.contains("{id}") => "server".to_owned(),
+        (["auth", "start"], "POST") => "auth.begin".to_owned(),
+        _ => words.join("."),
+    };
     let mut operation = json!({"operationId": id, "summary": route.about});
     let Value::Object(members) = &mut operation else { return operation };
     let mut put = |key: &str, value: Value| drop(members.insert(key.to_owned(), value));
@@ -74,7 +81,10 @@ fn operation(route: &Route, result: Option<&Value>) -> Value {
         put("description", "For administrators: callers whose token has the scope `admin`.".into());
     }
     if route.path.contains("{id}") {
-        let about = "The server's name in the settings.";
+        let about = match route.access {
+            Access::Open => "What the address of the login ends in.",
+            Access::Caller | Access::Admin => "The server's name in the settings.",
+        };
         put(
             "parameters",
             json!([{"name": "id", "in": "path", "required": true, "schema": {"type": "string"}, "description": about}]),
@@ -88,9 +98,13 @@ fn operation(route: &Route, result: Option<&Value>) -> Value {
     }
     match result {
         Some(result) => put("responses", fixed::call_responses(result)),
-        None if route.path == "/auth/callback" => put(
+        None if route.path.starts_with("/auth/") && route.method == "POST" => put(
             "responses",
-            json!({"200": {"description": "A page that says how it went.", "content": {"text/html": {"schema": {"type": "string"}}}}}),
+            json!({"303": {"description": "The way to the authorization server, with a cookie."}, "4XX": html("A page that says why not.")}),
+        ),
+        None if route.path.starts_with("/auth/") => put(
+            "responses",
+            json!({"200": html("A page for a person."), "4XX": html("A page that says why not.")}),
         ),
         None => put(
             "responses",

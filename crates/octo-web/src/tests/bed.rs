@@ -10,7 +10,7 @@ use http_body_util::BodyExt;
 use octo_hub::jq::JqRunner;
 use octo_hub::{Hub, Ledger, Parts, PolicySettings, Profile, ProfileSettings, ShapeSettings};
 use octo_model::{Effect, ToolError};
-use octo_toolkit::{Cx, Doors, Example, Source, Tool, Toolbox};
+use octo_toolkit::{BoxFuture, Cx, Doors, Example, Source, Tool, Toolbox};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -111,9 +111,12 @@ impl Bed {
 
     /// The admin API behind its edge.
     pub fn admin(&self, secured: bool) -> Router {
-        let finish: crate::Finish = Arc::new(|_| Box::pin(async { Ok("notes".to_owned()) }));
         let tokens = if secured { tokens() } else { Tokens::none() };
-        let parts = crate::AdminParts { hub: Arc::clone(&self.hub), finish, tokens: tokens.clone() };
+        let parts = crate::AdminParts {
+            hub: Arc::clone(&self.hub),
+            logins: Arc::new(NotesLogin),
+            tokens: tokens.clone(),
+        };
         edge(
             crate::admin(parts),
             EdgeSettings { tokens, routes: crate::ADMIN_ROUTES, ..EdgeSettings::default() },
@@ -201,5 +204,42 @@ impl http_body::Body for Pieces {
         let size = self.left.len().min(64);
         let piece: Vec<u8> = self.left.drain(..size).collect();
         std::task::Poll::Ready(Some(Ok(http_body::Frame::data(piece.into()))))
+    }
+}
+
+/// One login at `notes`, at the page `page`; the cookie is the proof of the browser.
+struct NotesLogin;
+
+const COOKIE: &str = "login=proof";
+
+impl crate::BrowserLogins for NotesLogin {
+    fn confirmation(&self, id: &str) -> Result<crate::LoginConfirmation, ToolError> {
+        if id != "page" {
+            return Err(ToolError::not_found("No login waits at this address."));
+        }
+        Ok(crate::LoginConfirmation {
+            server: "notes".to_owned(),
+            caller: "<b>ann</b>".to_owned(),
+            is_shared: false,
+            code_host: "login.example".to_owned(),
+        })
+    }
+
+    fn depart(&self, id: &str, _: &str) -> Result<crate::LoginDeparture, ToolError> {
+        self.confirmation(id)?;
+        let url = "https://login.example/authorize".to_owned();
+        Ok(crate::LoginDeparture { url, set_cookie: COOKIE.to_owned() })
+    }
+
+    fn finish(&self, _: String) -> BoxFuture<'_, Result<String, ToolError>> {
+        Box::pin(async { Ok("notes".to_owned()) })
+    }
+
+    fn finish_in_browser(
+        &self,
+        _: String,
+        cookies: String,
+    ) -> BoxFuture<'_, Result<Option<String>, ToolError>> {
+        Box::pin(async move { Ok((cookies == COOKIE).then(|| "notes".to_owned())) })
     }
 }

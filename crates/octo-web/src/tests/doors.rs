@@ -308,3 +308,41 @@ async fn a_route_outside_the_table_is_refused() {
         assert_eq!(get(&router, "/.well-known/x").await.text, "x");
     }
 }
+
+#[tokio::test]
+async fn a_login_begins_and_ends_in_one_browser_where_tokens_are_required() {
+    let router = Bed::new().admin(true);
+    let with = async |method: &str, path: &str, name: &str, value: &str| {
+        send(&router, request(method, path).header(name, value).body(Body::empty()).unwrap()).await
+    };
+    let page = get(&router, "/auth/start/page").await;
+    assert_eq!((page.status.as_u16(), page.header("set-cookie")), (200, ""));
+    assert!(page.text.contains("Log in at notes") && page.text.contains("login.example"), "{}", page.text);
+    assert!(page.text.contains("&lt;b&gt;ann") && !page.text.contains("<b>"), "{}", page.text);
+    assert!(page.header("content-security-policy").contains("frame-ancestors 'none'"));
+    // With `no-referrer` the browser would send `Origin: null` with the form.
+    assert_eq!(page.header("referrer-policy"), "same-origin");
+    assert_eq!(get(&router, "/auth/start/other").await.status, 404);
+
+    for (name, value) in [
+        ("origin", "https://evil.example"),
+        ("origin", "null"),
+        ("sec-fetch-site", "cross-site"),
+        ("sec-fetch-site", "same-site"),
+        ("sec-fetch-site", "none"),
+    ] {
+        let refused = with("POST", "/auth/start/page", name, value).await;
+        assert_eq!((refused.status.as_u16(), refused.header("set-cookie")), (403, ""), "{name}: {value}");
+    }
+    let left = with("POST", "/auth/start/page", "sec-fetch-site", "same-origin").await;
+    assert_eq!((left.status.as_u16(), left.header("location")), (303, "https://login.example/authorize"));
+    assert_eq!(with("POST", "/auth/start/other", "sec-fetch-site", "same-origin").await.status, 404);
+
+    let back = "/auth/callback?code=c&state=s";
+    for (cookie, title) in [("login=proof", "You are logged in"), ("login=guess", "Almost done")] {
+        let page = with("GET", back, "cookie", cookie).await;
+        assert!(page.text.contains(title), "{cookie}: {}", page.text);
+        assert_eq!(page.header("referrer-policy"), "no-referrer");
+    }
+    assert!(get(&router, back).await.text.contains("Almost done"));
+}

@@ -27,6 +27,7 @@ use remote::{Remote, Way};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 use unkept::Unkept;
 
 /// The one profile there is.
@@ -96,6 +97,11 @@ impl Bridge {
                 Spoken::Modern => Some(octo_wire::Era::Modern),
             };
             let way = self.way(&url, &session, &mut spec, &world).await?;
+            let over = CancellationToken::new();
+            let _over = over.clone().drop_guard();
+            if let Way::Login(logins) = &way {
+                tokio::spawn(logins.clone().keep_alive(over));
+            }
             let remote = Arc::new(Remote::new(Upstream::start(spec), way));
             let following = tokio::spawn(Arc::clone(&remote).follow());
             let served = serve(&remote).await;

@@ -11,6 +11,7 @@ use crate::settings::{Flags, Settings, WorkspaceChoice, World, load};
 use checks::{machine, servers};
 use clap::Args;
 use logins::logins;
+pub use logins::lost_logins;
 use serde::Serialize;
 use serde_json::json;
 

@@ -6,7 +6,11 @@ use crate::assemble::Assembly;
 use crate::settings::{Loaded, Origin, Settings, listen_address};
 use axum::Router;
 use octo_model::{Caller, ToolError};
-use octo_web::{ADMIN_ROUTES, AdminParts, EdgeSettings, Finish, Route, Tokens};
+use octo_toolkit::BoxFuture;
+use octo_upstream::login::Logins;
+use octo_web::{
+    ADMIN_ROUTES, AdminParts, BrowserLogins, EdgeSettings, LoginConfirmation, LoginDeparture, Route, Tokens,
+};
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -45,8 +49,14 @@ pub fn whole(
     hosts: Vec<String>,
 ) -> Result<Router, Failure> {
     let settings = &session.loaded.settings;
-    let parts =
-        AdminParts { hub: Arc::clone(&assembly.hub), finish: finish(assembly), tokens: tokens.clone() };
+    let logins = assembly.gateway.servers().logins().clone();
+    let needed = tokens.clone();
+    logins.offer_start_pages(move || needed.are_required());
+    let parts = AdminParts {
+        hub: Arc::clone(&assembly.hub),
+        logins: Arc::new(HubLogins(logins)),
+        tokens: tokens.clone(),
+    };
     let edge = EdgeSettings {
         allowed_hosts: hosts.into_iter().chain(callback_host(settings)).collect(),
         allowed_origins: settings.http.allowed_origins.clone(),
@@ -81,8 +91,11 @@ pub fn serve_callback(
     assembly: &Assembly,
     until: CancellationToken,
 ) {
-    let parts =
-        AdminParts { hub: Arc::clone(&assembly.hub), finish: finish(assembly), tokens: Tokens::none() };
+    let parts = AdminParts {
+        hub: Arc::clone(&assembly.hub),
+        logins: Arc::new(HubLogins(assembly.gateway.servers().logins().clone())),
+        tokens: Tokens::none(),
+    };
     let mut edge = EdgeSettings { routes: CALLBACK, ..EdgeSettings::default() };
     edge.allowed_hosts.extend(callback_host(&session.loaded.settings));
     let router = octo_web::edge(octo_web::admin(parts), edge);
@@ -95,14 +108,35 @@ fn callback_host(settings: &Settings) -> Option<String> {
     url.host_str().map(str::to_owned)
 }
 
-/// Whoever comes here without a token is the person at this machine.
-fn finish(assembly: &Assembly) -> Finish {
-    let logins = assembly.gateway.servers().logins().clone();
-    Arc::new(move |query| {
-        let logins = logins.clone();
-        Box::pin(async move {
-            let done = logins.callback(&query, Some(&Caller::local())).await?;
-            Ok::<_, ToolError>(done.server)
+/// The logins of this hub, as browsers reach them.
+struct HubLogins(Logins);
+
+impl BrowserLogins for HubLogins {
+    fn confirmation(&self, id: &str) -> Result<LoginConfirmation, ToolError> {
+        let login = self.0.confirmation(id)?;
+        Ok(LoginConfirmation {
+            server: login.server,
+            caller: login.caller,
+            is_shared: login.is_shared,
+            code_host: login.code_host,
         })
-    })
+    }
+
+    fn depart(&self, id: &str, cookies: &str) -> Result<LoginDeparture, ToolError> {
+        let departure = self.0.depart(id, cookies)?;
+        Ok(LoginDeparture { url: departure.url, set_cookie: departure.set_cookie })
+    }
+
+    /// Whoever comes here without a token is the person at this machine.
+    fn finish(&self, query: String) -> BoxFuture<'_, Result<String, ToolError>> {
+        Box::pin(async move { Ok(self.0.callback(&query, Some(&Caller::local())).await?.server) })
+    }
+
+    fn finish_in_browser(
+        &self,
+        query: String,
+        cookies: String,
+    ) -> BoxFuture<'_, Result<Option<String>, ToolError>> {
+        Box::pin(async move { Ok(self.0.browser_callback(&query, &cookies).await?.map(|done| done.server)) })
+    }
 }

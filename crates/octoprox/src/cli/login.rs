@@ -81,7 +81,7 @@ impl Login {
             };
             let ended = match begun {
                 Begun::Key => self.key(&place, &mut interrupts).await,
-                Begun::Open { url, code_host, expires_in } => {
+                Begun::Open { url, code_host, expires_in, .. } => {
                     self.open(&url, &code_host, expires_in, &door)?;
                     let (heard, inbox) = mpsc::channel(16);
                     let serving = door.serve(&place, heard.clone());

@@ -78,6 +78,7 @@ impl Serve {
             let door = ListenerAccess { tokens: tokens.clone(), mcp: Arc::clone(&mcp) };
             let reloader = Reloader::new(&session, &assembly, flags, in_force, Some(door));
             let _followed = reloader.follow(&session, hangups);
+            assembly.gateway.keep_logins_alive();
             tokio::spawn(end_expired(tokens, Arc::clone(&mcp)));
             announce(&assembly.hub, address, admin);
             let share = caller_share(octo_web::Limits::default().connections, settings);

@@ -50,6 +50,7 @@ impl Stdio {
             }
             let reloader = Reloader::new(&session, &assembly, flags.clone(), in_force, None);
             let _followed = reloader.follow(&session, hangups);
+            assembly.gateway.keep_logins_alive();
             let mcp = Mcp::new(Arc::clone(&assembly.hub), McpSettings::default())?;
             let (input, output) = (pipes::input(), pipes::output());
             let mut term = signal(SignalKind::terminate())?;

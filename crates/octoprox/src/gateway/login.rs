@@ -43,6 +43,7 @@ fn oauth(auth: &ServerAuth, flow: Flow) -> OAuth {
         client_secret: auth.client_secret.as_ref().map(|secret| Secret::new(secret.expose())),
         scopes: auth.scopes.clone(),
         issuer: auth.issuer.clone(),
+        authorize_params: auth.authorize_params.clone(),
         flow,
     }
 }

@@ -3,6 +3,7 @@
 use super::secret::Secret;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// A login at a server, or a key for it. Tokens of logins are kept by the hub and never stand here.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -34,6 +35,10 @@ pub struct ServerAuth {
     /// What is asked for in the login; what the service names when it is empty.
     #[serde(default)]
     pub scopes: Vec<String>,
+    /// Parameters that are added to the authorization request, such as `access_type: offline` for Google. Those that the hub sets
+    /// itself cannot be given.
+    #[serde(default)]
+    pub authorize_params: BTreeMap<String, String>,
     /// Whether one login serves everybody who calls; otherwise each person logs in.
     #[serde(default)]
     pub shared: bool,

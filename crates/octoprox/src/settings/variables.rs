@@ -18,12 +18,10 @@ enum Form {
     List,
     /// `name=address` between commas.
     Addresses,
-    /// A bearer token, of which only the hash is kept.
-    Token,
+    /// The bearer token of an administrator with this name. Only its hash is kept.
+    Token(&'static str),
     /// One more folder of a list.
     Folder,
-    /// The same for an administrator.
-    AdminToken,
 }
 
 /// Name, setting and form. Where two variables set the same, the later one wins: our own names stand last.
@@ -84,8 +82,8 @@ const VARIABLES: &[(&str, &str, Form)] = &[
     ("OCTOPROX_SECRET", "logins.secret", Form::Text),
     ("OCTOPROX_SECRET_FILE", "logins.secret_file", Form::Text),
     ("TOOL_GATEWAY_CALLBACK_URL", "logins.callback_url", Form::Text),
-    ("GATEWAY_TOKEN", "auth.tokens", Form::Token),
-    ("OCTOPROX_ADMIN_TOKEN", "auth.tokens", Form::AdminToken),
+    ("GATEWAY_TOKEN", "auth.tokens", Form::Token("gateway")),
+    ("OCTOPROX_ADMIN_TOKEN", "auth.tokens", Form::Token("admin")),
     ("OTEL_EXPORTER_OTLP_ENDPOINT", "telemetry.otlp_endpoint", Form::Text),
     ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "telemetry.otlp_endpoint", Form::Text),
     ("OTEL_SERVICE_NAME", "telemetry.service_name", Form::Text),
@@ -110,7 +108,7 @@ pub fn lay(layers: &mut Layers, world: &World) -> Vec<Problem> {
             Ok(value) if form == Form::Folder && is_empty(layers.get(&path)) => {
                 layers.set(&path, Value::Array(vec![value]), &origin);
             }
-            Ok(value) if matches!(form, Form::Token | Form::AdminToken | Form::Folder) => {
+            Ok(value) if matches!(form, Form::Token(_) | Form::Folder) => {
                 layers.push(&path, value, &origin);
             }
             Ok(value) => {
@@ -185,13 +183,12 @@ fn value(form: Form, text: &str) -> Result<Value, (String, &'static str)> {
             Ok(text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(Value::from).collect())
         }
         Form::Addresses => addresses(text).map(Value::Object),
-        Form::Token | Form::AdminToken if text.len() < 16 => Err((
+        Form::Token(_) if text.len() < 16 => Err((
             "a token must have at least 16 characters.".to_owned(),
             "Make one with `octoprox token new NAME`.",
         )),
-        Form::Token => Ok(serde_json::json!({"name": "gateway", "sha256": octo_web::fingerprint(text)})),
-        Form::AdminToken => Ok(serde_json::json!(
-            {"name": "admin", "sha256": octo_web::fingerprint(text), "scopes": ["admin"]})),
+        Form::Token(name) => Ok(serde_json::json!(
+            {"name": name, "sha256": octo_web::fingerprint(text), "scopes": ["admin"]})),
     }
 }
 

@@ -293,7 +293,8 @@ pub fn servers(loaded: &Loaded, world: &World) -> Vec<Finding> {
         let name = "server".to_owned();
         let why = line.why.unwrap_or_default();
         match line.state {
-            Standing::Ready => Finding::ok(name, format!("{}: {}", line.name, line.target)),
+            // Logins have findings of their own.
+            Standing::Ready | Standing::Lost => Finding::ok(name, format!("{}: {}", line.name, line.target)),
             Standing::Off => Finding::ok(name, format!("{} is switched off", line.name)),
             Standing::Waiting => Finding::bad(
                 Warn,

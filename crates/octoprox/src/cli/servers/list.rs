@@ -1,5 +1,6 @@
 //! `octoprox servers list`, and how a server is doing as far as one can tell without asking it.
 
+use crate::cli::doctor::lost_logins;
 use crate::cli::failure::Failure;
 use crate::cli::out;
 use crate::cli::programs::which;
@@ -9,6 +10,7 @@ use crate::cli::width::columns;
 use crate::settings::{Flags, Loaded, Server, World, without_secrets};
 use crate::telemetry::{Redactor, secrets};
 use clap::Args;
+use octo_upstream::login::LostLogin;
 use serde::Serialize;
 use serde_json::json;
 use std::path::Path;
@@ -51,6 +53,8 @@ pub enum State {
     Waiting,
     /// The program is not there.
     Missing,
+    /// Somebody has to log in again.
+    Lost,
 }
 
 impl State {
@@ -60,6 +64,7 @@ impl State {
             Self::Off => "off",
             Self::Waiting => "waiting",
             Self::Missing => "missing",
+            Self::Lost => "lost",
         }
     }
 }
@@ -67,7 +72,9 @@ impl State {
 impl List {
     pub fn run(&self, flags: &Flags) -> Result<(), Failure> {
         let loaded = settings(flags)?;
-        let lines = lines(&loaded, &World::real());
+        let world = World::real();
+        let mut lines = lines(&loaded, &world);
+        mark_lost(&mut lines, &lost_logins(&loaded, &world));
         if self.json {
             return Ok(out::data(&json!({"servers": lines}).to_string())?);
         }
@@ -83,6 +90,17 @@ impl List {
             }
         }
         Ok(out::data(&shown(&lines, columns()))?)
+    }
+}
+
+/// Says so of servers whose login here was lost; those of other callers are theirs to make again.
+fn mark_lost(lines: &mut [Line], lost: &[LostLogin]) {
+    for login in lost.iter().filter(|login| login.caller().is_none()) {
+        let line = lines.iter_mut().find(|line| line.name == login.server && line.state == State::Ready);
+        if let Some(line) = line {
+            line.state = State::Lost;
+            line.why = Some(format!("the login was lost: {} Run: {}", login.why, login.remedy()));
+        }
     }
 }
 

@@ -205,6 +205,7 @@ fn standing(state: Standing) -> String {
         Standing::Off => "it is switched off",
         Standing::Waiting => "a variable that it needs is not set",
         Standing::Missing => "its program is not there",
+        Standing::Lost => "its login was lost",
         Standing::Ready => "it cannot be used",
     };
     said.to_owned()

@@ -4,6 +4,7 @@ use super::{Checks, is_taken};
 use crate::settings::server::{Kind, Server};
 use crate::settings::server_auth::{AuthKind, ServerAuth};
 use octo_model::same_when_folded;
+use octo_upstream::login::OWN_AUTHORIZE_PARAMS;
 use std::collections::HashMap;
 
 /// Longer names would leave no room for those of tools.
@@ -111,6 +112,18 @@ impl Checks<'_> {
         }
         if auth.kind == AuthKind::ApiKey && auth.env.is_none() && server.command.is_some() {
             self.wrong(path, "nothing says where the key is.", "Name the variable that holds it as `env`.");
+        }
+        for name in auth.authorize_params.keys() {
+            let path = format!("{path}.authorize_params.{name}");
+            if OWN_AUTHORIZE_PARAMS.contains(&name.as_str()) {
+                self.wrong(path, "the hub sets this parameter itself.", "Leave it out.");
+            } else if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_graphic()) {
+                self.wrong(path, "this is not the name of a parameter.", "Use letters, digits and `_`.");
+            }
+        }
+        if !auth.authorize_params.is_empty() && auth.kind != AuthKind::Oauth {
+            let remedy = "Leave it out, or use `type: oauth2-pkce`.";
+            self.wrong(format!("{path}.authorize_params"), "only logins with a browser send these.", remedy);
         }
         let odd = auth.env.as_deref().filter(|name| !is_variable(name));
         if odd.is_some() {

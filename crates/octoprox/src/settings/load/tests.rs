@@ -163,6 +163,14 @@ const WRONG: &[(&str, &str)] = &[
         "octoprox.yaml: servers.a.auth.env: this is not the name of a variable. Write the variable's name, not the key itself.",
     ),
     (
+        "servers: {a: {url: 'https://x', auth: {type: oauth2, authorize_params: {access_type: offline, state: s}}}}",
+        "octoprox.yaml: servers.a.auth.authorize_params.state: the hub sets this parameter itself. Leave it out.",
+    ),
+    (
+        "servers: {a: {url: 'https://x', auth: {type: device-code, authorize_params: {prompt: consent}}}}",
+        "octoprox.yaml: servers.a.auth.authorize_params: only logins with a browser send these. Leave it out, or use `type: oauth2-pkce`.",
+    ),
+    (
         "servers: {a: {command: x, connect: sometimes}}",
         "octoprox.yaml: servers.a.connect: `\"sometimes\"` is not one of the choices. Write one of: on-demand, always.",
     ),

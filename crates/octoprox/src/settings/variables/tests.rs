@@ -120,6 +120,7 @@ fn a_token_is_kept_as_its_hash() {
     assert_eq!(lay(&mut layers, &world(&[("GATEWAY_TOKEN", "0123456789abcdef")])), []);
     let tokens = layers.get("auth.tokens").unwrap();
     assert_eq!(tokens[0]["sha256"], "9f9f5111f7b27a781f1f1ddde5ebc2dd2b796bfc7365c9c28b548e564176929f");
+    assert_eq!((&tokens[0]["name"], &tokens[0]["scopes"]), (&json!("gateway"), &json!(["admin"])));
 }
 
 #[test]
