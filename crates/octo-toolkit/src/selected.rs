@@ -16,8 +16,8 @@ pub enum Selected {
 }
 
 /// Applies an expression to the body of an answer, which was asked for with [`MAX_INPUT`]. An error status is an answer of
-/// another form, so its body stays whole. A request that may have changed something is never answered with an error: it
-/// would be sent again.
+/// another form, so its body stays whole. A request that may have changed something is never answered with an error or with
+/// nothing: it would be sent again.
 pub async fn select(
     jq: &JqRunner,
     program: &str,
@@ -30,11 +30,14 @@ pub async fn select(
         return Ok(Selected::Whole(format!("jq was not applied: the status is {}.", answer.status.as_u16())));
     }
     match part(jq, program, answer, cx, parse).await {
-        Ok(part) => Ok(Selected::Part(part)),
-        Err(error) if method.is_safe() => Err(error),
-        Err(error) => {
-            Ok(Selected::Whole(format!("The request was sent, but jq was not applied: {}", error.message)))
+        Ok(Selection { notice: Some(nothing), .. }) if !method.is_safe() => {
+            Ok(Selected::Whole(format!("The request was sent. {nothing}")))
         }
+        Err(error) if !method.is_safe() => {
+            let why = error.message;
+            Ok(Selected::Whole(format!("The request was sent, but jq was not applied: {why}")))
+        }
+        part => part.map(Selected::Part),
     }
 }
 
@@ -74,7 +77,7 @@ mod tests {
         );
         let parse =
             |answer: &Answer| Json::parse(answer.body.clone()).map_err(|_| ToolError::invalid("No JSON."));
-        let sent = "The request was sent, but jq was not applied: ";
+        let sent = "The request was sent";
         let rows = [
             (Method::GET, 200, "[1]", false, "/0", Ok("1")),
             (Method::POST, 201, "[1]", false, "/0", Ok("1")),
@@ -83,6 +86,8 @@ mod tests {
             (Method::GET, 200, "<p>", false, "/0", Err(Kind::Invalid)),
             (Method::GET, 200, "[1]", true, "/0", Err(Kind::TooLarge)),
             (Method::POST, 200, "[1]", false, "/9", Ok("jq: the expression failed.")),
+            (Method::GET, 200, "[null]", false, "/0", Ok("null")),
+            (Method::POST, 200, "[null]", false, "/0", Ok("selected nothing")),
             (Method::DELETE, 204, "", false, "/0", Ok("No JSON.")),
             (Method::PUT, 200, "[1]", true, "/0", Ok("The body has more than 16777216 bytes")),
         ];
