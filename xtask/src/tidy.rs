@@ -1,7 +1,8 @@
-//! Checks what the compiler does not: the order of crates, sizes, and lint allowances.
+//! Checks what the compiler does not: the order of crates, sizes, lint allowances, and the files of a deployment.
 
 mod attributes;
 mod bans;
+mod deployment;
 mod dials;
 mod doors;
 mod features;
@@ -54,6 +55,7 @@ fn inspect(root: &Path) -> Result<Report> {
         doors::check(&sources),
         dials::check(&sources, dials::ELSEWHERE),
         bans::check(&deny)?,
+        deployment::Deployment::read(root)?.check(),
     ];
     Ok(rules.into_iter().fold(Report::default(), Report::merge))
 }

@@ -14,6 +14,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+/// Where a reply says that it comes from the cache.
+const META: &str = "octoprox/cached";
 const MAX_BYTES: u64 = 64 << 20;
 /// Members of `_meta` that say nothing about the answer.
 const OF_ONE_CALL: [&str; 3] = ["progressToken", "traceparent", "tracestate"];
@@ -159,7 +161,7 @@ impl Answers {
 
     pub async fn get(&self, slot: &Slot) -> Option<Members> {
         let kept = self.kept.get(&slot.key).await?;
-        (kept.until > Instant::now() && kept.age == slot.age).then_some(kept.answer)
+        (kept.until > Instant::now() && kept.age == slot.age).then(|| marked(kept.answer))
     }
 
     pub async fn put(&self, slot: Slot, answer: &Members) {
@@ -174,6 +176,12 @@ impl Answers {
     pub fn clear(&self) {
         self.kept.invalidate_all();
     }
+}
+
+/// An answer that says that it was given before.
+fn marked(answer: Members) -> Members {
+    let meta = answer.object("_meta").with(META, true);
+    answer.with("_meta", meta)
 }
 
 /// Toolboxes work on the same machine, so they count as one.

@@ -3,7 +3,7 @@
 use crate::checker::Checker;
 use crate::recast::Recast;
 use crate::telemetry::Meters;
-use octo_model::{Effect, Members, listed_name};
+use octo_model::{Effect, Json, Members, listed_name};
 use octo_toolkit::{Definition, Source};
 use serde_json::Value;
 use std::sync::{Arc, OnceLock};
@@ -99,6 +99,12 @@ impl Item {
 
     pub fn meters(&self) -> &Meters {
         self.meters.get_or_init(|| Meters::of(self))
+    }
+
+    /// Its tags: those that it has, or the toolbox or server that it comes from.
+    pub fn tags(&self) -> Json {
+        let own = self.members.inner("_meta", "octoprox/tags");
+        own.unwrap_or_else(|| Json::array([&Json::text(self.source.name())]))
     }
 
     /// Source and key, as the audit names the target.

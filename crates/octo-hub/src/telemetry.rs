@@ -43,6 +43,7 @@ pub fn span(tracer: Option<&Arc<dyn Tracer>>, id: CallId, request: &Request) -> 
         openinference.span.kind = "TOOL",
         tool.name = %request.op.name,
         tool.server_name = tracing::field::Empty,
+        tool.tags = tracing::field::Empty,
         tool.success = tracing::field::Empty,
         tool.duration_ms = tracing::field::Empty,
         tool.error = tracing::field::Empty,

@@ -69,6 +69,9 @@ fn drop_null(object: &mut Map<String, Value>) -> bool {
             let only = only.clone();
             object.insert("type".to_owned(), only);
         }
+        if let Some(Value::Array(values)) = object.get_mut("enum") {
+            values.retain(|value| !value.is_null());
+        }
         return true;
     }
     let Some(Value::Array(choices)) = object.get_mut("anyOf") else {
@@ -87,4 +90,27 @@ fn drop_null(object: &mut Map<String, Value>) -> bool {
         }
     }
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_optional_is_never_null() {
+        for (schema, expected) in [
+            (json!({"type": ["string", "null"]}), json!({"type": "string"})),
+            (
+                json!({"type": ["string", "null"], "enum": ["a", "b", null], "default": null}),
+                json!({"type": "string", "enum": ["a", "b"]}),
+            ),
+            (json!({"anyOf": [{"type": "integer"}, {"type": "null"}]}), json!({"type": "integer"})),
+            (json!({"type": "string", "enum": ["a"]}), json!({"type": "string", "enum": ["a"]})),
+        ] {
+            let mut tidied = schema.clone();
+            tidy(&mut tidied);
+            assert_eq!(tidied, expected, "{schema}");
+        }
+    }
 }

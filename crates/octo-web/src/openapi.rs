@@ -47,10 +47,10 @@ fn add_tool(tool: &Members, schemas: &mut Map<String, Value>, paths: &mut Map<St
     let Some(name) = tool.text("name") else { return };
     let id = component(&name);
     let (input, output) = (format!("{id}.input"), format!("{id}.output"));
-    schemas.insert(input.clone(), embed(tool.get("inputSchema"), &input));
+    embed(tool.get("inputSchema"), &input, schemas);
     let result = match tool.get("outputSchema") {
         Some(schema) => {
-            schemas.insert(output.clone(), embed(Some(schema), &output));
+            embed(Some(schema), &output, schemas);
             reference(&output)
         }
         None => reference("Content"),
@@ -58,7 +58,7 @@ fn add_tool(tool: &Members, schemas: &mut Map<String, Value>, paths: &mut Map<St
     let about = About {
         id: &id,
         tag: "tools",
-        title: tool.text("title"),
+        title: tool.text("title").unwrap_or_else(|| name.clone()),
         description: tool.text("description"),
         input: reference(&input),
         needed: needs_input(schemas.get(&input)),
@@ -76,7 +76,7 @@ fn add_prompt(prompt: &Members, schemas: &mut Map<String, Value>, paths: &mut Ma
     let about = About {
         id: &id,
         tag: "prompts",
-        title: prompt.text("title"),
+        title: prompt.text("title").unwrap_or_else(|| name.clone()),
         description: prompt.text("description"),
         input: reference(&input),
         needed: needs_input(schemas.get(&input)),
@@ -89,7 +89,7 @@ fn add_prompt(prompt: &Members, schemas: &mut Map<String, Value>, paths: &mut Ma
 struct About<'a> {
     id: &'a str,
     tag: &'a str,
-    title: Option<String>,
+    title: String,
     description: Option<String>,
     input: Value,
     needed: bool,
@@ -98,10 +98,7 @@ struct About<'a> {
 
 impl About<'_> {
     fn operation(self) -> Value {
-        let mut operation = json!({"operationId": self.id, "tags": [self.tag]});
-        if let Some(title) = self.title {
-            put(&mut operation, "summary", title.into());
-        }
+        let mut operation = json!({"operationId": self.id, "tags": [self.tag], "summary": self.title});
         if let Some(description) = self.description {
             put(&mut operation, "description", description.into());
         }

@@ -2,6 +2,7 @@
 
 use super::{ask, call};
 use anyhow::{Context, Result};
+use octo_tests::binaries::service;
 use octo_tests::eventually;
 use octo_tests::hub::{Home, Server};
 use serde_json::{Value, json};
@@ -93,11 +94,6 @@ async fn commands_print_no_log_lines() -> Result<()> {
     Ok(())
 }
 
-fn promtool() -> Option<std::path::PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join("promtool")).find(|program| program.is_file())
-}
-
 #[tokio::test]
 async fn numbers_are_what_prometheus_wants() -> Result<()> {
     let home = Home::new(&json!({
@@ -137,8 +133,7 @@ async fn numbers_are_what_prometheus_wants() -> Result<()> {
             assert!(text.contains(&format!("# {about} {family} ")), "{family} has no {about}");
         }
     }
-    let Some(promtool) = promtool() else { return Ok(()) };
-    let mut check = tokio::process::Command::new(promtool);
+    let mut check = tokio::process::Command::new(service("PROMTOOL")?);
     let mut check = check
         .args(["check", "metrics"])
         .stdin(Stdio::piped())

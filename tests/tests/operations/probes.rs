@@ -126,3 +126,22 @@ async fn a_state_directory_that_is_gone_is_not_ready() -> Result<()> {
     .await?;
     Ok(())
 }
+
+#[tokio::test]
+async fn a_cached_answer_says_so_and_ends_with_a_change() -> Result<()> {
+    let home = Home::new(&json!({"cache": [{"tools": ["fs_read_*"], "ttl_seconds": 600}]}))?;
+    std::fs::write(home.workspace().join("a.txt"), "one\n")?;
+    let hub = home.serve().await?;
+    let read =
+        async || Ok::<_, anyhow::Error>(call(&hub, "", "fs_read_text", json!({"path": "a.txt"})).await?.1);
+    let first = read().await?;
+    assert_eq!(first["metadata"].get("cached"), None, "{first}");
+    let second = read().await?;
+    assert_eq!(second["metadata"]["cached"], true, "{second}");
+    assert_eq!(second["result"], first["result"]);
+    call(&hub, "", "fs_write_text", json!({"path": "a.txt", "text": "two\n"})).await?;
+    let third = read().await?;
+    assert_eq!(third["metadata"].get("cached"), None, "{third}");
+    assert_eq!(third["result"]["content"], "two\n", "{third}");
+    Ok(())
+}

@@ -59,6 +59,7 @@ async fn a_span_says_how_it_went_and_not_what_was_said() -> Result<()> {
     let text = traced(json!({})).await?;
     for name in [
         "tool.server_name",
+        "tool.tags",
         "tool.success",
         "tool.duration_ms",
         "tool.error",

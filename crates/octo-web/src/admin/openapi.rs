@@ -37,7 +37,7 @@ pub fn document(hub: &Hub, secured: bool) -> Value {
         "servers": [{"url": "/"}],
         "security": fixed::security(secured),
         "paths": paths,
-        "components": {"schemas": schemas, "responses": fixed::responses(), "parameters": fixed::parameters(),
+        "components": {"schemas": schemas, "responses": fixed::responses(),
             "headers": fixed::headers()},
     });
     if secured && let Some(Value::Object(components)) = document.get_mut("components") {
@@ -58,7 +58,7 @@ fn schema(hub: &Hub, tool: &str, schemas: &mut Map<String, Value>) -> Value {
         let view = hub.view("").ok();
         let entry = view.as_ref().and_then(|view| view.named(ListKind::Tools, tool));
         let output = entry.and_then(|entry| entry.item.members.get("outputSchema").cloned());
-        schemas.insert(id.clone(), embed::embed(output.as_ref(), &id));
+        embed::embed(output.as_ref(), &id, schemas);
     }
     json!({"$ref": format!("#/components/schemas/{id}")})
 }

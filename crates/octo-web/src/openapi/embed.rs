@@ -12,20 +12,33 @@ pub fn component(name: &str) -> String {
     listed_name(name)
 }
 
-/// The schema for `#/components/schemas/{key}`.
-pub fn embed(schema: Option<&Json>, key: &str) -> Value {
-    let Some(mut schema) = schema.and_then(|json| json.to::<Value>().ok()).filter(Value::is_object) else {
-        return open();
-    };
-    if let Value::Object(members) = &mut schema {
-        members.remove("$schema");
-        members.remove("$id");
-    }
+/// Adds a schema as `#/components/schemas/{key}`. Its definitions become components of their own: generators of clients
+/// follow references to components only.
+pub fn embed(schema: Option<&Json>, key: &str, schemas: &mut Map<String, Value>) {
+    let found = schema.and_then(|json| moved(json.to::<Value>().ok()?, key));
+    let (schema, definitions) = found.unwrap_or_else(|| (open(), Map::new()));
+    schemas.insert(key.to_owned(), schema);
+    schemas.extend(definitions.into_iter().map(|(name, schema)| (definition_key(key, &name), schema)));
+}
+
+/// The component of a definition. No tool has such a key: those end with `.input` and `.output`.
+fn definition_key(key: &str, name: &str) -> String {
+    format!("{key}-{}", component(name))
+}
+
+/// A schema and its definitions with references that point at where they will stand.
+fn moved(mut schema: Value, key: &str) -> Option<(Value, Map<String, Value>)> {
+    let members = schema.as_object_mut()?;
+    members.remove("$schema");
+    members.remove("$id");
+    let keyword = if members.contains_key("$defs") { "$defs" } else { "definitions" };
     let whole = schema.clone();
-    let place = Place { root: &whole, prefix: format!("#/components/schemas/{key}") };
-    match place.schema(&mut schema, 0) {
-        Some(()) => schema,
-        None => open(),
+    let place = Place { root: &whole, key, keyword };
+    place.schema(&mut schema, 0)?;
+    let definitions = schema.as_object_mut()?.remove(keyword);
+    match definitions.unwrap_or_else(|| json!({})) {
+        Value::Object(definitions) => Some((schema, definitions)),
+        _ => None,
     }
 }
 
@@ -35,7 +48,9 @@ fn open() -> Value {
 
 struct Place<'a> {
     root: &'a Value,
-    prefix: String,
+    key: &'a str,
+    /// The keyword whose definitions become components.
+    keyword: &'a str,
 }
 
 impl Place<'_> {
@@ -80,8 +95,18 @@ impl Place<'_> {
         let Value::String(text) = value else { return None };
         let pointer = text.strip_prefix('#')?;
         self.root.pointer(pointer)?;
-        *text = format!("{}{pointer}", self.prefix);
+        *text = format!("#/components/schemas/{}", self.target(pointer));
         Some(())
+    }
+
+    /// Where a pointer into the schema leads now.
+    fn target(&self, pointer: &str) -> String {
+        let within =
+            pointer.strip_prefix('/').and_then(|rest| rest.strip_prefix(self.keyword)?.strip_prefix('/'));
+        let Some(within) = within else { return format!("{}{pointer}", self.key) };
+        let (name, rest) = within.split_once('/').map_or((within, None), |(name, rest)| (name, Some(rest)));
+        let definition = definition_key(self.key, &name.replace("~1", "/").replace("~0", "~"));
+        rest.map_or_else(|| definition.clone(), |rest| format!("{definition}/{rest}"))
     }
 }
 
@@ -101,30 +126,45 @@ fn tuple_items(members: &mut Map<String, Value>) {
 mod tests {
     use super::*;
 
+    fn embedded(schema: Value) -> Map<String, Value> {
+        let mut schemas = Map::new();
+        embed(Some(&Json::from(schema)), "x.input", &mut schemas);
+        schemas
+    }
+
     #[test]
     fn references_point_at_the_new_place() {
-        let schema = json!({
+        let schemas = embedded(json!({
             "$schema": "http://json-schema.org/draft-07/schema#",
             "type": "object",
             "properties": {
                 "default": {"$ref": "#/definitions/Leaf"},
                 "self": {"$ref": "#"},
+                "part": {"$ref": "#/definitions/a~1b/properties/c"},
+                "deep": {"$ref": "#/properties/part"},
                 "list": {"items": [{"$ref": "#/definitions/Leaf"}], "additionalItems": false},
                 "data": {"default": {"$ref": "#/kept"}}
             },
-            "definitions": {"Leaf": {"type": "string"}}
-        });
-        let found = embed(Some(&Json::from(schema)), "x.input");
-        assert!(found.get("$schema").is_none());
+            "definitions": {
+                "Leaf": {"type": "string"},
+                "a/b": {"properties": {"c": {"$ref": "#/definitions/Leaf"}}}
+            }
+        }));
+        const LEAF: &str = "#/components/schemas/x.input-Leaf";
+        let found = &schemas["x.input"];
+        assert!(found.get("$schema").is_none() && found.get("definitions").is_none());
         let properties = &found["properties"];
-        assert_eq!(properties["default"]["$ref"], "#/components/schemas/x.input/definitions/Leaf");
+        assert_eq!(properties["default"]["$ref"], LEAF);
         assert_eq!(properties["self"]["$ref"], "#/components/schemas/x.input");
-        assert_eq!(
-            properties["list"]["prefixItems"][0]["$ref"],
-            "#/components/schemas/x.input/definitions/Leaf"
-        );
+        assert_eq!(properties["deep"]["$ref"], "#/components/schemas/x.input/properties/part");
+        assert_eq!(properties["list"]["prefixItems"][0]["$ref"], LEAF);
         assert_eq!(properties["list"]["items"], false);
         assert_eq!(properties["data"]["default"]["$ref"], "#/kept");
+        assert_eq!(schemas["x.input-Leaf"], json!({"type": "string"}));
+        let other = component("a/b");
+        assert_eq!(properties["part"]["$ref"], format!("#/components/schemas/x.input-{other}/properties/c"));
+        assert_eq!(schemas[&format!("x.input-{other}")]["properties"]["c"]["$ref"], LEAF);
+        assert_eq!(schemas.len(), 3);
     }
 
     #[test]
@@ -134,11 +174,14 @@ mod tests {
             json!({"$ref": "https://example.com/x.json"}),
             json!({"$ref": 3}),
             json!({"properties": {"a": {"$id": "https://example.com/x", "$ref": "#/properties"}}}),
+            json!({"$defs": [1]}),
             json!([1]),
             json!(true),
         ] {
-            assert_eq!(embed(Some(&Json::from(schema.clone())), "x"), open(), "{schema}");
+            assert_eq!(embedded(schema.clone())["x.input"], open(), "{schema}");
         }
-        assert_eq!(embed(None, "x"), open());
+        let mut schemas = Map::new();
+        embed(None, "x", &mut schemas);
+        assert_eq!(schemas["x"], open());
     }
 }

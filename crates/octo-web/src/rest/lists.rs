@@ -52,16 +52,12 @@ async fn list(hub: &Hub, look: &Look, kind: ListKind) -> Result<Response, Unread
     Ok(json(Members::new().with(kind.member(), Json::array(&all)).into()))
 }
 
-/// A definition with its tags: those that it has, or the toolbox or server that it comes from.
+/// A definition with its tags.
 fn tagged(view: &View, kind: ListKind, definition: Json) -> Json {
     let Ok(members) = definition.members() else { return definition };
-    let own = members.inner("_meta", "octoprox/tags");
-    let source = || {
-        let entry = view.named(kind, &members.text("name")?)?;
-        Some(Json::array([&Json::text(entry.item.source.name())]))
-    };
-    match own.or_else(source) {
-        Some(tags) if members.get("tags").is_none() => members.with("tags", tags).into(),
+    let entry = members.text("name").and_then(|name| view.named(kind, &name));
+    match entry {
+        Some(entry) if members.get("tags").is_none() => members.with("tags", entry.item.tags()).into(),
         _ => definition,
     }
 }

@@ -15,6 +15,7 @@ pub struct Target<'a> {
 pub struct Metadata<'a> {
     target: Target<'a>,
     truncated: bool,
+    cached: bool,
     result_handle: Option<Json>,
     coerced: Option<Json>,
     content: Option<Json>,
@@ -22,7 +23,7 @@ pub struct Metadata<'a> {
 
 impl<'a> Metadata<'a> {
     pub fn new(target: Target<'a>) -> Self {
-        Self { target, truncated: false, result_handle: None, coerced: None, content: None }
+        Self { target, truncated: false, cached: false, result_handle: None, coerced: None, content: None }
     }
 
     /// Takes what belongs here from a result. `beside` when its content is not the result of the reply:
@@ -30,6 +31,7 @@ impl<'a> Metadata<'a> {
     pub fn read(&mut self, result: &Members, beside: bool) {
         if let Some(meta) = result.get("_meta").and_then(|meta| meta.members().ok()) {
             self.truncated = meta.is_true("octoprox/truncated");
+            self.cached = meta.is_true("octoprox/cached");
             self.result_handle = meta.get("octoprox/result_handle").cloned();
             self.coerced = meta.get("octoprox/coerced").cloned();
         }
@@ -57,6 +59,9 @@ impl<'a> Metadata<'a> {
         }
         if self.truncated {
             text.extend_from_slice(b",\"truncated\":true");
+        }
+        if self.cached {
+            text.extend_from_slice(b",\"cached\":true");
         }
         let rest =
             [("result_handle", &self.result_handle), ("coerced", &self.coerced), ("content", &self.content)];

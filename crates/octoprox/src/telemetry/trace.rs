@@ -61,6 +61,7 @@ impl Tracer for Traces {
         };
         if let Some(item) = item {
             span.record("tool.server_name", item.source.name());
+            span.record("tool.tags", item.tags().as_str());
         }
         span.record("tool.success", error.is_none());
         span.record("tool.duration_ms", took.as_secs_f64() * 1e3);

@@ -122,7 +122,7 @@ fn bubblewrap(settings: &Settings, world: &World) -> Finding {
             state,
             NAME,
             format!("{} is there and cannot make a sandbox; {landlock}", program.display()),
-            "Allow unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone=1).",
+            "Allow unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone=1). In a container, see docs/guide/deployment.md.",
         ),
         None => Finding::bad(
             state,
@@ -133,10 +133,22 @@ fn bubblewrap(settings: &Settings, world: &World) -> Finding {
     }
 }
 
-/// Tries it with the whole system, which it is given as an argument or as its standard input.
+/// Tries it with the whole system, which it is given as an argument or as its standard input. A container may allow namespaces
+/// and forbid a `/proc` of their own, which every sandbox has.
 fn wraps(program: &Path, option: &str, source: &str) -> bool {
-    let args =
-        [option, source, "/", "--dev", "/dev", "--unshare-pid", "--die-with-parent", "/bin/echo", "ok"];
+    let args = [
+        option,
+        source,
+        "/",
+        "--dev",
+        "/dev",
+        "--proc",
+        "/proc",
+        "--unshare-all",
+        "--die-with-parent",
+        "/bin/echo",
+        "ok",
+    ];
     let root = std::fs::File::open("/").map(Stdio::from);
     root.is_ok_and(|root| first_line_with(program, &args, root).is_some_and(|said| said == "ok"))
 }

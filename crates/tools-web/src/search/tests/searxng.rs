@@ -96,6 +96,8 @@ async fn the_next_page_goes_on_without_asking_again() {
     loop {
         let answer =
             bench.call("web_search", value!({"query": "q", "num_results": 7, "page": page})).await.unwrap();
+        let ranks = answer["results"].as_array().unwrap().iter().map(|hit| hit["rank"].as_u64().unwrap());
+        assert!(ranks.zip(all.len() as u64 + 1..).all(|(rank, place)| rank == place), "{answer}");
         all.extend(urls(&answer).into_iter().map(str::to_owned));
         match answer.get("next").and_then(Value::as_u64) {
             Some(next) => page = next,
