@@ -95,6 +95,9 @@ impl Place<'_> {
         let Value::String(text) = value else { return None };
         let pointer = text.strip_prefix('#')?;
         self.root.pointer(pointer)?;
+        if pointer.strip_prefix('/') == Some(self.keyword) {
+            return None; // All definitions together are no schema.
+        }
         *text = format!("#/components/schemas/{}", self.target(pointer));
         Some(())
     }
@@ -175,6 +178,7 @@ mod tests {
             json!({"$ref": 3}),
             json!({"properties": {"a": {"$id": "https://example.com/x", "$ref": "#/properties"}}}),
             json!({"$defs": [1]}),
+            json!({"$defs": {"a": {}}, "$ref": "#/$defs"}),
             json!([1]),
             json!(true),
         ] {
