@@ -40,7 +40,7 @@ async fn a_call_that_takes_long_becomes_a_task_that_ends_with_the_result_of_the_
 
 #[tokio::test]
 async fn who_ends_in_time_or_has_not_declared_tasks_gets_the_plain_result() {
-    let bench = Bench::new(|settings| settings.late = Duration::from_millis(400));
+    let bench = Bench::new(|settings| settings.late = Duration::from_secs(2));
     bench.source.gate.add_permits(2);
     for (client, tool) in [
         (patient("anna"), "quick"),
