@@ -241,8 +241,8 @@ impl AsyncWrite for DeliveryStream {
 mod tests {
     use super::*;
 
-    #[test]
-    fn who_has_stood_still_for_longest_makes_room() {
+    #[tokio::test]
+    async fn who_has_stood_still_for_longest_makes_room() {
         let deliveries = Deliveries::new(100);
         let open = || {
             let evicted = CancellationToken::new();
@@ -251,11 +251,11 @@ mod tests {
         let ((slow, slow_ended), (slower, slower_ended), (fast, fast_ended), (idle, idle_ended)) =
             (open(), open(), open(), open());
         slower.add(60);
-        std::thread::sleep(Duration::from_millis(20));
+        tokio::time::sleep(Duration::from_millis(20)).await;
         slow.add(60);
         deliveries.evict();
         assert!(!slower_ended.is_cancelled(), "it may be about to read");
-        std::thread::sleep(MIN_STALL);
+        tokio::time::sleep(MIN_STALL).await;
         fast.add(30);
         fast.remove(20);
         deliveries.evict();
