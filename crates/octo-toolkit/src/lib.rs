@@ -1,6 +1,7 @@
 //! All that a tool's author imports, and the one trait that everything callable implements.
 
 mod bench;
+mod body_selection;
 pub mod budget;
 mod cx;
 mod example;
@@ -10,12 +11,12 @@ mod peer;
 mod picture;
 mod schema;
 pub mod secrets;
-mod selected;
 mod source;
 mod tool;
 mod toolbox;
 
 pub use bench::{Bench, PointerJq};
+pub use body_selection::{BodySelection, select};
 pub use budget::ReplyBudget;
 pub use cx::{Cx, Origin};
 pub use example::Example;
@@ -27,7 +28,6 @@ pub use octo_model::{Caller, Effect, Json, Kind, Members, ToolError, json_len};
 pub use peer::{Alone, Ask, Peer};
 pub use picture::Picture;
 pub use schema::schema_of;
-pub use selected::{Selected, select};
 pub use source::{Audience, Definition, Event, Listing, Lists, Source, State};
 pub use tool::Tool;
 pub use toolbox::{Answer, Native, Toolbox};

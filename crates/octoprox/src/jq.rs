@@ -12,7 +12,7 @@ use octo_model::{Json, Kind, ToolError};
 use octo_toolkit::BoxFuture;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::pipe::{Receiver, Sender};
@@ -35,7 +35,14 @@ const LAST: &str = "last";
 pub struct Workers {
     program: String,
     timeout: Duration,
-    idle: Arc<Mutex<Vec<IdleWorker>>>,
+    idle: Arc<Mutex<Idle>>,
+}
+
+/// The processes that wait.
+#[derive(Default)]
+struct Idle {
+    workers: Vec<IdleWorker>,
+    is_swept: bool,
 }
 
 /// A process that waits for an expression.
@@ -81,18 +88,25 @@ impl Workers {
 
     /// The answer of a process that waits already, or of a fresh one. One that has ended meanwhile is no answer.
     async fn answer(&self, program: &str, input: &Json) -> io::Result<Option<Answer>> {
-        if let Some(mut worker) = take(&self.idle)
-            && let Some(answer) = worker.answer(program, input).await?
-        {
-            self.keep(worker, &answer);
-            return Ok(Some(answer));
+        let waiting = locked(&self.idle).workers.pop();
+        let mut is_fresh = waiting.is_none();
+        let mut worker = match waiting {
+            // The one that has worked last: the others may end.
+            Some(idle) => idle.worker,
+            None => self.start()?,
+        };
+        loop {
+            let (was_sent, answer) = worker.answer(program, input).await;
+            match answer? {
+                Some(answer) => {
+                    self.keep(worker, &answer);
+                    return Ok(Some(answer));
+                }
+                // It had ended before it was asked.
+                None if !was_sent && !is_fresh => (worker, is_fresh) = (self.start()?, true),
+                None => return Ok(None),
+            }
         }
-        let mut worker = self.start()?;
-        let answer = worker.answer(program, input).await?;
-        if let Some(answer) = &answer {
-            self.keep(worker, answer);
-        }
-        Ok(answer)
     }
 
     /// Keeps a process for the next expression, for a while.
@@ -100,9 +114,9 @@ impl Workers {
         if answer.is_last {
             return;
         }
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.push(IdleWorker { worker, since: Instant::now() });
-        if let [_] = idle.as_slice() {
+        let mut idle = locked(&self.idle);
+        idle.workers.push(IdleWorker { worker, since: Instant::now() });
+        if !std::mem::replace(&mut idle.is_swept, true) {
             tokio::spawn(end_idle(Arc::downgrade(&self.idle)));
         }
     }
@@ -110,31 +124,31 @@ impl Workers {
     fn late(&self) -> ToolError {
         let seconds = self.timeout.as_secs_f64();
         ToolError::new(Kind::Timeout, format!("The jq expression did not end within {seconds} s."))
-            .hint("Select before you combine; avoid expressions that repeat for ever.")
+            .hint("Select before you combine; avoid infinite loops.")
     }
 }
 
-/// The process that has worked last: the others may end.
-fn take(idle: &Mutex<Vec<IdleWorker>>) -> Option<Worker> {
-    idle.lock().unwrap_or_else(PoisonError::into_inner).pop().map(|idle| idle.worker)
+fn locked(idle: &Mutex<Idle>) -> MutexGuard<'_, Idle> {
+    idle.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Ends processes that have been idle for too long, until there is none.
-async fn end_idle(idle: Weak<Mutex<Vec<IdleWorker>>>) {
+async fn end_idle(idle: Weak<Mutex<Idle>>) {
     loop {
         tokio::time::sleep(IDLE_TIMEOUT / 4).await;
         let Some(idle) = idle.upgrade() else { return };
-        let mut idle = idle.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.retain(|idle| idle.since.elapsed() < IDLE_TIMEOUT);
-        if idle.is_empty() {
+        let mut idle = locked(&idle);
+        idle.workers.retain(|idle| idle.since.elapsed() < IDLE_TIMEOUT);
+        if idle.workers.is_empty() {
+            idle.is_swept = false;
             return;
         }
     }
 }
 
 impl Worker {
-    /// Nothing when the process has ended without an answer.
-    async fn answer(&mut self, program: &str, input: &Json) -> io::Result<Option<Answer>> {
+    /// Whether the expression reached the process, and what it says; nothing when it has ended without an answer.
+    async fn answer(&mut self, program: &str, input: &Json) -> (bool, io::Result<Option<Answer>>) {
         let Self { stdin, stdout, .. } = self;
         let head = format!("{}\n{}\n", Json::text(program).as_str(), input.bytes().len());
         let sent = async {
@@ -142,8 +156,8 @@ impl Worker {
             stdin.write_all(input.bytes()).await
         };
         // A process that ends early closes its end; what counts is the answer.
-        let (_, answer) = tokio::join!(sent, read_answer(stdout));
-        answer
+        let (sent, answer) = tokio::join!(sent, read_answer(stdout));
+        (sent.is_ok(), answer)
     }
 }
 

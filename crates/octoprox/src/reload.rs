@@ -120,7 +120,7 @@ impl Reloader {
             Ok(report) => report,
             Err(error) => {
                 let error = self.redactor.redact(error.text()).into_owned();
-                tracing::error!(error, "the settings are wrong, and everything stays as it was");
+                tracing::error!(error, "invalid settings; keeping the current ones");
                 ReloadReport { error: Some(error), ..ReloadReport::default() }
             }
         };

@@ -177,7 +177,12 @@ pub fn doors(
     let net = Net::new(reach(settings))?;
     let mut doors = no_doors()
         .with(net.clone())
-        .with(Chromium::new(chromium(state, program, net.clone(), exec.search_path().trusted()))?)
+        .with(Chromium::new(chromium(
+            state,
+            program,
+            Net::new(browser_reach(settings))?,
+            exec.search_path().trusted(),
+        ))?)
         .with(Pdf::new(vec![program.into(), PDF_WORKER.into()]))
         .with(workspace.clone())
         .with(exec.clone())
@@ -261,6 +266,16 @@ pub fn reach(settings: &Settings) -> NetSpec {
         robots: net.respect_robots,
         ..NetSpec::default()
     }
+}
+
+/// What the browser may reach: where the operator has opened loopback, it may come back to the hub after a login.
+fn browser_reach(settings: &Settings) -> NetSpec {
+    let opens_loopback = |entry: &String| LOOPBACK.contains(&entry.as_str()) || entry == "127.0.0.1";
+    let mut reach = reach(settings);
+    if settings.net.allow.iter().any(opens_loopback) {
+        reach.own_ports.retain(|port| *port != settings.admin.port);
+    }
+    reach
 }
 
 /// The doors of one toolbox. The search engine that the operator has named may be private, and only searching leads there.

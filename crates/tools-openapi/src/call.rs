@@ -6,7 +6,9 @@ use crate::wanted::Wanted;
 use octo_openapi::{Given, Request, Sent};
 use octo_toolkit::jq::MAX_INPUT;
 use octo_toolkit::net::Ask;
-use octo_toolkit::{Apis, Cx, Effect, Example, JqRunner, Json, Kind, Net, Selected, Tool, ToolError, select};
+use octo_toolkit::{
+    Apis, BodySelection, Cx, Effect, Example, JqRunner, Json, Kind, Net, Tool, ToolError, select,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -80,7 +82,7 @@ pub struct Output {
     /// type and size.
     #[schemars(with = "Value")]
     body: Json,
-    /// Whether the body was cut at max_response_bytes; then it is text.
+    /// Whether the body was truncated at max_response_bytes; then it is text.
     truncated: bool,
     /// The request, when dry_run was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -162,11 +164,11 @@ impl Tool for Call {
         let mut part = None;
         if let Some(program) = &input.jq {
             match select(&jq, program, &method, &answer, cx, octo_openapi::json_body).await? {
-                Selected::Part(selection) => {
+                BodySelection::Part(selection) => {
                     notices.extend(selection.notice);
                     part = Some(selection.json);
                 }
-                Selected::Whole(why) => {
+                BodySelection::Whole(why) => {
                     notices.push(why);
                     answer.truncated |= answer.body.len() > most;
                     answer.body.truncate(most);

@@ -49,7 +49,7 @@ impl Guard {
                 .hint("Close it, or write a script with fs_write_text and run that.")
         })?;
         if !self.allowed.is_empty() {
-            allowed::check(&self.allowed, &line)?;
+            allowed::check(&self.allowed, command, &line)?;
         }
         self.refuse_blocked(command, &line)?;
         Ok(line)

@@ -6,7 +6,7 @@ use http::Method;
 use http::header::ACCEPT;
 use octo_toolkit::jq::MAX_INPUT;
 use octo_toolkit::net::{Answer, Ask};
-use octo_toolkit::{Cx, Effect, Example, JqRunner, Json, Kind, Net, Selected, Tool, ToolError, select};
+use octo_toolkit::{BodySelection, Cx, Effect, Example, JqRunner, Json, Kind, Net, Tool, ToolError, select};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -79,10 +79,10 @@ impl Tool for FetchJson {
         let mut notice = None;
         if let Some(program) = &input.jq {
             match select(&jq, program, &Method::GET, &answer, cx, json_body).await? {
-                Selected::Part(part) => {
+                BodySelection::Part(part) => {
                     return Ok(Output { url, status_code, json: part.json, notice: part.notice });
                 }
-                Selected::Whole(why) => notice = Some(why),
+                BodySelection::Whole(why) => notice = Some(why),
             }
         }
         let json = asking::beside(cx, move || checked(&answer)).await??;

@@ -11,7 +11,7 @@ use http::header::CONTENT_TYPE;
 use octo_toolkit::hidden::cleaned;
 use octo_toolkit::jq::MAX_INPUT;
 use octo_toolkit::net::{Answer, Ask};
-use octo_toolkit::{Cx, Effect, Example, JqRunner, Json, Net, Selected, Tool, ToolError, select};
+use octo_toolkit::{BodySelection, Cx, Effect, Example, JqRunner, Json, Net, Tool, ToolError, select};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -72,7 +72,7 @@ pub struct Output {
     json: Option<Json>,
     /// Milliseconds until the whole answer was there.
     elapsed_ms: u64,
-    /// Whether the body was cut at max_bytes.
+    /// Whether the body was truncated at max_bytes.
     truncated: bool,
     /// Where the answer came from, after redirects.
     url: String,
@@ -115,11 +115,11 @@ impl Tool for HttpRequest {
         let mut notice = None;
         if let Some(program) = program {
             match select(&jq, &program, &method, &answer, cx, json_body).await? {
-                Selected::Part(part) => {
+                BodySelection::Part(part) => {
                     answer.body = Bytes::new();
                     return Ok(Output { json: Some(part.json), notice: part.notice, ..told(&answer) });
                 }
-                Selected::Whole(why) => notice = Some(why),
+                BodySelection::Whole(why) => notice = Some(why),
             }
             answer.truncated |= answer.body.len() > most;
             answer.body.truncate(most);

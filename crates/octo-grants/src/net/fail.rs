@@ -21,7 +21,7 @@ pub(super) fn dialling(host: &str, fail: &DialFail) -> ToolError {
                     "Private addresses are refused; the operator can allow this one with net.allow or OCTOPROX_NET_ALLOW={host}.{own}"
                 ))
         }
-        DialFail::Own => ToolError::denied("That is the hub itself, and tools may not ask it.")
+        DialFail::Own => ToolError::denied("Tools cannot send requests to the hub itself.")
             .hint("Call its tools directly."),
         DialFail::Unreachable(_) => ToolError::unavailable(format!("`{host}` cannot be connected to."))
             .hint("Check host and port, or try again later.")
@@ -31,7 +31,7 @@ pub(super) fn dialling(host: &str, fail: &DialFail) -> ToolError {
 
 /// How to reach a server that an agent has started itself.
 const OWN_SERVER: &str = " A server that was started with shell_start can be reached when the settings have \
-     `shell.local_servers: true`; without it, ask it with shell_exec in the command that starts it.";
+     `shell.local_servers: true`; otherwise, query it in the same shell_exec command that starts it.";
 
 fn is_loopback(host: &str) -> bool {
     let name = host.trim_end_matches('.').trim_matches(['[', ']']);

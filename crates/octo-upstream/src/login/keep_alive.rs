@@ -88,7 +88,7 @@ async fn sweep(shelf: &Arc<Shelf>, retries: &mut Retries) -> Duration {
     let slots = match shelf.store.slots().await {
         Ok(slots) => slots,
         Err(error) => {
-            tracing::debug!(target: "upstream", %error, "logins cannot be looked at");
+            tracing::debug!(target: "upstream", %error, "cannot read stored logins");
             return SWEEP_INTERVAL;
         }
     };
@@ -105,7 +105,7 @@ async fn sweep(shelf: &Arc<Shelf>, retries: &mut Retries) -> Duration {
     let renewals = stream::iter(due).map(|(spec, held)| async move {
         let renewed = renew(shelf, &spec, &held.slot, held.mark()).await;
         if let Err(error) = &renewed {
-            tracing::warn!(target: "upstream", server = %spec.server, %error, "an unused login is not renewed yet");
+            tracing::warn!(target: "upstream", server = %spec.server, %error, "login renewal failed; will retry");
         }
         let wait = renewed.as_ref().ok().and_then(Option::as_ref).and_then(|held| due_in(shelf, held));
         (held.slot, renewed.is_ok(), wait)

@@ -13,15 +13,17 @@ use url::Url;
 const CALLBACK: &str = "/auth/callback";
 const START: &str = "/auth/start/";
 const COOKIE_PREFIX: &str = "octoprox_login_";
+/// A browser takes a cookie of such a name only over https, for the whole host and from nobody but it.
+const HOST_PREFIX: &str = "__Host-";
 /// Characters of the hashed `state` in the name of a cookie: logins that are under way in one browser have different names.
 const COOKIE_TAG: usize = 16;
 
-type IsNeeded = Arc<dyn Fn() -> bool + Send + Sync>;
+type StartPagePolicy = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// The pages of logins that wait, in this process only: after a restart a login is completed by pasting.
 #[derive(Default)]
 pub(super) struct StartPages {
-    is_needed: OnceLock<IsNeeded>,
+    is_needed: OnceLock<StartPagePolicy>,
     pages: Mutex<HashMap<Account, Page>>,
 }
 
@@ -69,7 +71,7 @@ pub(super) struct Attempt<'a> {
 
 impl Shelf {
     /// From now on logins begin at a page of the hub whenever `is_needed` says so.
-    pub(super) fn offer_start_pages(&self, is_needed: IsNeeded) {
+    pub(super) fn offer_start_pages(&self, is_needed: StartPagePolicy) {
         let _ = self.start.is_needed.set(is_needed);
     }
 
@@ -110,7 +112,7 @@ impl Shelf {
         let place = Place::of(&self.identity.redirect).ok_or_else(unknown)?;
         let fresh = random()?;
         self.page(id, |page, now| {
-            let name = cookie_name(&page.state_hash);
+            let name = place.cookie_name(&page.state_hash);
             let value = match &page.cookie_hash {
                 Some(bound) => page_cookie(cookies, &name)
                     .filter(|value| hashed(value) == *bound)
@@ -120,8 +122,7 @@ impl Shelf {
             };
             page.cookie_hash = Some(hashed(&value));
             let life = page.expires.saturating_sub(now);
-            let secure = if place.is_secure { "; Secure" } else { "" };
-            let path = &place.path;
+            let (path, secure) = if place.is_secure { ("/", "; Secure") } else { (place.path.as_str(), "") };
             Ok(Departure {
                 url: page.url.clone(),
                 set_cookie: format!(
@@ -137,7 +138,8 @@ impl Shelf {
         let pages = locked(&self.start.pages);
         let page = pages.values().find(|page| page.state_hash == state_hash && page.expires > now);
         let bound = page.and_then(|page| page.cookie_hash.as_deref());
-        let sent = page_cookie(cookies, &cookie_name(&state_hash));
+        let place = Place::of(&self.identity.redirect);
+        let sent = place.and_then(|place| page_cookie(cookies, &place.cookie_name(&state_hash)));
         matches!((bound, sent), (Some(bound), Some(sent)) if hashed(sent) == bound)
     }
 
@@ -175,11 +177,12 @@ impl Place {
         let fits = !path.contains([';', ',']) && url.query().is_none() && url.fragment().is_none();
         fits.then_some(Self { base, path, is_secure: url.scheme() == "https" })
     }
-}
 
-fn cookie_name(state_hash: &str) -> String {
-    let tag: String = state_hash.chars().take(COOKIE_TAG).collect();
-    format!("{COOKIE_PREFIX}{tag}")
+    fn cookie_name(&self, state_hash: &str) -> String {
+        let tag: String = state_hash.chars().take(COOKIE_TAG).collect();
+        let prefix = if self.is_secure { HOST_PREFIX } else { "" };
+        format!("{prefix}{COOKIE_PREFIX}{tag}")
+    }
 }
 
 /// The value of a cookie in a `Cookie` header. A name that comes twice is nobody's.
@@ -193,8 +196,8 @@ fn page_cookie<'a>(cookies: &'a str, name: &str) -> Option<&'a str> {
 }
 
 fn unknown() -> ToolError {
-    ToolError::not_found("No login waits at this address.")
-        .hint("It may be completed, have expired, or been started again. Start the login again and open the new address.")
+    ToolError::not_found("There is no pending login at this address.")
+        .hint("It was completed, expired or restarted. Start the login again and open the new address.")
 }
 
 fn elsewhere() -> ToolError {

@@ -67,7 +67,7 @@ pub fn schemas() -> Map<String, Value> {
                 "prompt": {"type": "string"},
                 "server": {"type": ["string", "null"], "description": "The toolbox or server that answered."},
                 "truncated": {"type": "boolean", "description": "True when the reply was cut; see result_handle."},
-                "cached": {"type": "boolean", "description": "True when a rule of `cache` gave an earlier answer again."},
+                "cached": {"type": "boolean", "description": "True when the reply came from the cache."},
                 "result_handle": {"type": "string", "description": "Give it to the tool result_read for the rest."},
                 "coerced": {"type": "array", "items": {"type": "string"},
                     "description": "How arguments were read that did not fit as they were sent."},

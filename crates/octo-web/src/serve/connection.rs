@@ -167,26 +167,26 @@ struct Visit {
 impl hyper::service::Service<Request<Incoming>> for Visit {
     type Response = Response;
     type Error = Infallible;
-    type Future = Replying;
+    type Future = ReplyFuture;
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         request.extensions_mut().insert(Arc::clone(&self.connection));
         request.extensions_mut().insert(self.peer);
         let reply = tower::Service::call(&mut self.router.clone(), request.map(Body::new));
-        Replying { reply, delivery: Some(Arc::clone(&self.delivery)) }
+        ReplyFuture { reply, delivery: Some(Arc::clone(&self.delivery)) }
     }
 }
 
 pin_project_lite::pin_project! {
     /// A reply on its way, whose bytes count once it is there.
-    struct Replying {
+    struct ReplyFuture {
         #[pin]
         reply: RouteFuture<Infallible>,
         delivery: Option<Arc<Delivery>>,
     }
 }
 
-impl Future for Replying {
+impl Future for ReplyFuture {
     type Output = Result<Response, Infallible>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {

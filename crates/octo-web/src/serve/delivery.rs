@@ -116,29 +116,27 @@ impl Deliveries {
 
 impl Delivery {
     fn add(&self, bytes: usize) {
-        if self.outbox.waiting.fetch_add(bytes, Ordering::Relaxed) == 0 {
+        if self.outbox.waiting.load(Ordering::Relaxed) == 0 {
             let now = self.deliveries.now();
             self.outbox.since.store(now, Ordering::Relaxed);
             self.outbox.progressed.store(now, Ordering::Relaxed);
         }
+        self.outbox.waiting.fetch_add(bytes, Ordering::Relaxed);
         if self.deliveries.waiting.fetch_add(bytes, Ordering::Relaxed) + bytes > self.deliveries.most {
             self.deliveries.full.notify_one();
         }
     }
 
-    /// Heads of replies are written without having been added.
     fn remove(&self, bytes: usize) {
-        let mut removed = 0;
-        let update = |waiting: usize| {
-            removed = waiting.min(bytes);
-            Some(waiting - removed)
-        };
-        let _ = self.outbox.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, update);
-        self.outbox.progressed.store(self.deliveries.now(), Ordering::Relaxed);
-        self.deliveries.waiting.fetch_sub(removed, Ordering::Relaxed);
+        self.outbox.waiting.fetch_sub(bytes, Ordering::Relaxed);
+        self.deliveries.waiting.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// The reply, whose bytes count from when they are taken out of it until they are written.
+    fn wrote(&self) {
+        self.outbox.progressed.store(self.deliveries.now(), Ordering::Relaxed);
+    }
+
+    /// The reply, whose bytes count from when they are taken out of it until they are let go of, written or not.
     pub fn count(self: Arc<Self>, reply: Response) -> Response {
         reply.map(|inner| match inner.is_end_stream() {
             true => inner,
@@ -150,8 +148,31 @@ impl Delivery {
 impl Drop for Delivery {
     fn drop(&mut self) {
         self.deliveries.outboxes().remove(&self.number);
-        let left = self.outbox.waiting.load(Ordering::Relaxed);
-        self.deliveries.waiting.fetch_sub(left, Ordering::Relaxed);
+    }
+}
+
+/// Bytes of a reply that somebody still has.
+struct CountedBytes {
+    bytes: Bytes,
+    delivery: Arc<Delivery>,
+}
+
+impl CountedBytes {
+    fn new(bytes: Bytes, delivery: &Arc<Delivery>) -> Self {
+        delivery.add(bytes.len());
+        Self { bytes, delivery: Arc::clone(delivery) }
+    }
+}
+
+impl AsRef<[u8]> for CountedBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for CountedBytes {
+    fn drop(&mut self) {
+        self.delivery.remove(self.bytes.len());
     }
 }
 
@@ -170,12 +191,8 @@ impl http_body::Body for DeliveryBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let frame = ready!(Pin::new(&mut self.inner).poll_frame(cx));
-        if let Some(Ok(frame)) = &frame
-            && let Some(data) = frame.data_ref()
-        {
-            self.delivery.add(data.len());
-        }
-        Poll::Ready(frame)
+        let count = |bytes| Bytes::from_owner(CountedBytes::new(bytes, &self.delivery));
+        Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(count))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -195,7 +212,7 @@ pub struct DeliveryStream {
 
 impl DeliveryStream {
     fn written(&self, wrote: io::Result<usize>) -> io::Result<usize> {
-        wrote.inspect(|bytes| self.delivery.remove(*bytes))
+        wrote.inspect(|_| self.delivery.wrote())
     }
 }
 
@@ -258,14 +275,19 @@ mod tests {
         tokio::time::sleep(MIN_STALL).await;
         fast.add(30);
         fast.remove(20);
+        fast.wrote();
         deliveries.evict();
         assert!(slower_ended.is_cancelled());
         assert!(!slow_ended.is_cancelled() && !fast_ended.is_cancelled() && !idle_ended.is_cancelled());
+        slower.remove(60);
         drop(slower);
         assert_eq!(deliveries.excess(), 0);
-        // A head counts for nothing.
-        fast.remove(500);
-        assert_eq!(deliveries.waiting.load(Ordering::Relaxed), 60);
+        slow.remove(60);
+        // What was taken but never written counts until it is let go of.
+        let taken = CountedBytes::new(Bytes::from_static(b"0123456789"), &fast);
+        assert_eq!(deliveries.waiting.load(Ordering::Relaxed), 20);
+        drop(taken);
+        fast.remove(10);
         drop((slow, fast, idle));
         assert!(deliveries.waiting.load(Ordering::Relaxed) == 0 && deliveries.outboxes().is_empty());
     }

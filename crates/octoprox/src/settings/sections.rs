@@ -266,7 +266,8 @@ pub struct Logins {
     pub secret_file: Option<PathBuf>,
     /// Folder of the stored credentials; within `state_dir` when it is not set.
     pub store: Option<PathBuf>,
-    /// Address that a login returns to, where the browser is not on this machine.
+    /// Address that a login returns to, where the browser is not on this machine. It must end in `/auth/callback` for the hub to
+    /// offer its login page.
     pub callback_url: Option<String>,
 }
 

@@ -13,11 +13,41 @@ const HARMLESS: &[&str] = &[
 /// A program named by its path counts as the one of that name only here.
 const SYSTEM: &[&str] = &["/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/usr/local/sbin"];
 
-/// Variables that change which program runs or what it loads.
-const STEERING: &[&str] = &["PATH", "IFS", "ENV", "PS4", "SHELLOPTS", "EXECIGNORE"];
+/// Variables that change which program runs or what it loads, or whose values the shell evaluates.
+const STEERING: &[&str] = &[
+    "PATH",
+    "IFS",
+    "ENV",
+    "PS4",
+    "SHELLOPTS",
+    "EXECIGNORE",
+    "RANDOM",
+    "SECONDS",
+    "LINENO",
+    "HISTCMD",
+    "OPTIND",
+    "SRANDOM",
+    "EPOCHSECONDS",
+];
 
-pub fn check(allowed: &[String], line: &Line) -> Result<(), ToolError> {
-    if let Some(what) = line.blind.first() {
+/// What shells read in ways that differ from each other or depend on what stands around it. A list of programs does
+/// without it.
+const OPAQUE: &[(&str, &str)] = &[
+    ("\\\n", "a line that continues on the next one"),
+    ("<<", "a here-document"),
+    ("`", "backticks; $(...) can be seen through"),
+    ("<(", "a process substitution"),
+    (">(", "a process substitution"),
+    ("=(", "an array"),
+    ("${ ", "a command in ${ }"),
+    ("${|", "a command in ${ }"),
+    ("${\t", "a command in ${ }"),
+    ("${\n", "a command in ${ }"),
+];
+
+pub fn check(allowed: &[String], text: &str, line: &Line) -> Result<(), ToolError> {
+    let opaque = OPAQUE.iter().find(|(signs, _)| text.contains(signs)).map(|(_, what)| *what);
+    if let Some(what) = opaque.or_else(|| line.blind.first().copied()) {
         return Err(ToolError::denied(format!(
             "Only listed programs may run, and the line has {what}, so it cannot be told what would run."
         ))
@@ -44,7 +74,8 @@ fn check_variables(simple: &Simple) -> Result<(), ToolError> {
         .filter(|name| matches!(*name, "export" | "readonly" | "local" | "read" | "getopts" | "unset"))
         .map(|_| simple.arguments())
         .unwrap_or_default();
-    let exported = exported.iter().map(|word| word.text.split('=').next().unwrap_or_default());
+    let exported =
+        exported.iter().map(|word| word.text.split('=').next().unwrap_or_default().trim_end_matches('+'));
     let mut names = simple.assigned.iter().map(String::as_str).chain(exported);
     match names.find(|name| is_steering(name)) {
         Some(name) => Err(steers(name)),

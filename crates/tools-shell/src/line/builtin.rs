@@ -4,15 +4,34 @@
 use super::Word;
 
 pub fn can_run_commands(name: &str, arguments: &[Word]) -> bool {
+    let is_builtin = matches!(
+        name,
+        "test"
+            | "["
+            | "wait"
+            | "printf"
+            | "read"
+            | "unset"
+            | "getopts"
+            | "export"
+            | "readonly"
+            | "local"
+            | "hash"
+            | "set"
+    );
+    // Braces and wildcards become words that are not seen here.
+    if is_builtin && arguments.iter().any(|word| word.glob) {
+        return true;
+    }
     match name {
         "test" | "[" => names_variable(arguments, &["-v", "-R"]),
-        "wait" => {
-            names_variable(arguments, &["-p"]) || arguments.iter().any(|word| word.text.starts_with("-p"))
-        }
-        "printf" => arguments.first().is_some_and(|first| {
-            first.splits || first.text.starts_with("-v") || first.open && !first.text.starts_with(is_plain)
-        }),
-        "read" | "unset" | "getopts" => arguments.iter().any(may_have_index),
+        "wait" => names_variable(arguments, &["-p"]) || arguments.iter().any(|word| has_flag(word, 'p')),
+        "printf" => arguments
+            .iter()
+            .find(|word| word.text != "--")
+            .is_some_and(|format| format.open || format.text.starts_with("-v") || format.text.contains("%n")),
+        "read" => arguments.iter().any(|word| may_have_index(word) || has_flag(word, 'a')),
+        "unset" | "getopts" => arguments.iter().any(may_have_index),
         "export" | "readonly" | "local" => arguments.iter().any(|word| {
             let name = word.text.split('=').next().unwrap_or_default();
             name.contains('[')
@@ -27,8 +46,9 @@ pub fn can_run_commands(name: &str, arguments: &[Word]) -> bool {
     }
 }
 
-fn is_plain(c: char) -> bool {
-    c != '-' && c != super::UNKNOWN
+/// Whether a word has a single-letter option, perhaps among others.
+fn has_flag(word: &Word, flag: char) -> bool {
+    word.text.starts_with('-') && word.text.contains(flag)
 }
 
 /// An option may be followed by a name with an index.

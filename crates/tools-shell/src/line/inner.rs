@@ -111,8 +111,7 @@ fn shell(arguments: &[Word]) -> Line {
 
 /// Words that are joined and read as a command line.
 fn text(words: &[Word]) -> Line {
-    let known: Option<Vec<&str>> =
-        words.iter().map(|word| (!word.open).then_some(word.text.as_str())).collect();
+    let known: Option<Vec<&str>> = words.iter().map(Word::known).collect();
     match known {
         Some(known) => read::read_some(&known.join(" ")),
         None => blind("commands in a text that is known only at run time"),

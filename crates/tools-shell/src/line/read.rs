@@ -193,7 +193,8 @@ impl<'a> Reader<'a> {
         let keyword = first.as_ref().filter(|word| !word.quoted && !word.open).map(|word| word.text.as_str());
         match keyword {
             Some("if" | "then" | "elif" | "else" | "fi" | "while" | "until" | "do" | "done") => {}
-            Some("!" | "time" | "coproc") => {}
+            Some("!" | "time") => {}
+            Some("coproc") => self.blind("coproc, whose first word may be a name"),
             Some("{") => {
                 let name = self.named.take();
                 self.bodies.push(name);

@@ -163,6 +163,7 @@ impl Reader<'_> {
                     self.next();
                 }
                 '\'' if around == Around::Nothing => self.single(&mut aside)?,
+                '\'' => self.blind("a single quote in ${...}, which shells read in different ways"),
                 '"' => self.double(&mut aside)?,
                 '$' => self.dollar(&mut aside, around)?,
                 '`' => self.backticks(&mut aside)?,

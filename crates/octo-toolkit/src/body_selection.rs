@@ -8,7 +8,7 @@ use octo_grants::net::Answer;
 
 /// What a tool that was given an expression replies with.
 #[derive(Debug)]
-pub enum Selected {
+pub enum BodySelection {
     /// This instead of the body.
     Part(Selection),
     /// The body as it is, and why.
@@ -25,19 +25,22 @@ pub async fn select(
     answer: &Answer,
     cx: &Cx,
     parse: impl FnOnce(&Answer) -> Result<Json, ToolError> + Send + 'static,
-) -> Result<Selected, ToolError> {
+) -> Result<BodySelection, ToolError> {
     if answer.status.as_u16() >= 400 {
-        return Ok(Selected::Whole(format!("jq was not applied: the status is {}.", answer.status.as_u16())));
+        return Ok(BodySelection::Whole(format!(
+            "jq was not applied: the status is {}.",
+            answer.status.as_u16()
+        )));
     }
     match part(jq, program, answer, cx, parse).await {
         Ok(Selection { notice: Some(nothing), .. }) if !method.is_safe() => {
-            Ok(Selected::Whole(format!("The request was sent. {nothing}")))
+            Ok(BodySelection::Whole(format!("The request was sent. {nothing}")))
         }
         Err(error) if !method.is_safe() => {
             let why = error.message;
-            Ok(Selected::Whole(format!("The request was sent, but jq was not applied: {why}")))
+            Ok(BodySelection::Whole(format!("The request was sent, but jq was not applied: {why}")))
         }
-        part => part.map(Selected::Part),
+        part => part.map(BodySelection::Part),
     }
 }
 
@@ -104,8 +107,10 @@ mod tests {
             let selected = select(&jq, program, &method, &answer, &cx, parse).await;
             let what = format!("{method} {status} {body} {program}");
             match (selected, wanted) {
-                (Ok(Selected::Part(part)), Ok(wanted)) => assert_eq!(part.json.as_str(), wanted, "{what}"),
-                (Ok(Selected::Whole(notice)), Ok(wanted)) => {
+                (Ok(BodySelection::Part(part)), Ok(wanted)) => {
+                    assert_eq!(part.json.as_str(), wanted, "{what}")
+                }
+                (Ok(BodySelection::Whole(notice)), Ok(wanted)) => {
                     assert!(notice.contains(wanted), "{what}: {notice}");
                     assert!(status >= 400 || notice.starts_with(sent), "{what}: {notice}");
                 }
