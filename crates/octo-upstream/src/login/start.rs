@@ -223,6 +223,12 @@ mod tests {
         }
         assert!(Place::of("https://hub.example/auth/callback").is_some_and(|place| place.is_secure));
         assert!(Place::of("http://hub.example/auth/callback").is_some_and(|place| !place.is_secure));
+        for (redirect, name) in [
+            ("https://hub.example/auth/callback", "__Host-octoprox_login_0123"),
+            ("http://localhost:3100/auth/callback", "octoprox_login_0123"),
+        ] {
+            assert_eq!(Place::of(redirect).map(|place| place.cookie_name("0123")).as_deref(), Some(name));
+        }
     }
 
     #[test]
