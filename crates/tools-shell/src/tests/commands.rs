@@ -79,7 +79,7 @@ async fn what_ends_with_the_command_and_what_cannot_be_reached_is_said() {
         ("sleep 30 & echo started", Some("shell_start")),
         ("sleep 0.1 & wait; echo done", None),
         ("echo a && echo b", None),
-        ("exec 3<>/dev/tcp/127.0.0.1/9", Some("shell.network")),
+        ("exec 3<>/dev/tcp/127.0.0.1/9", Some("shell.local_servers")),
         ("echo http://localhost:8000", None),
     ] {
         let answer = bench.fine("shell_exec", json!({"command": command})).await;
