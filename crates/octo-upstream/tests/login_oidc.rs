@@ -205,14 +205,14 @@ async fn a_person_logs_in_renews_and_logs_out() {
 
 #[tokio::test]
 async fn a_login_that_nobody_uses_outlives_its_first_refresh_token() {
-    let servers = Servers::start(&[("ACCESS_TTL", "8"), ("REFRESH_TTL", "16")]).await;
+    let servers = Servers::start(&[("ACCESS_TTL", "8"), ("REFRESH_TTL", "24")]).await;
     let logins = logins(&Credentials::until_the_end(), servers.spec());
     log_in(&logins).await;
     let stop = tokio_util::sync::CancellationToken::new();
     let _running = stop.clone().drop_guard();
     tokio::spawn(logins.clone().keep_alive(stop));
     // Both tokens of the login would have expired by then.
-    tokio::time::sleep(std::time::Duration::from_secs(18)).await;
+    tokio::time::sleep(std::time::Duration::from_secs(26)).await;
     let status = logins.status(&ada(), "s").await.unwrap();
     assert_eq!(status.state, State::Connected, "{status:?}");
     let upstream = servers.upstream(&logins);

@@ -22,6 +22,8 @@ pub const COMMAND: &str = "jq-worker";
 const RUN_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a process without work stays.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long a process that was ended from outside may seem to be there.
+const ENDING: Duration = Duration::from_millis(100);
 /// Of the first line of an answer.
 const MAX_HEAD: u64 = 64;
 /// jq can read its environment, and whoever wrote the expression need not know whose machine this is.
@@ -95,6 +97,7 @@ impl Workers {
             Some(idle) => idle.worker,
             None => self.start()?,
         };
+        let begun = Instant::now();
         loop {
             let (was_sent, answer) = worker.answer(program, input).await;
             match answer? {
@@ -102,8 +105,10 @@ impl Workers {
                     self.keep(worker, &answer);
                     return Ok(Some(answer));
                 }
-                // It had ended before it was asked.
-                None if !was_sent && !is_fresh => (worker, is_fresh) = (self.start()?, true),
+                // It was ending when it was asked. One that ends after some work has met an expression that is too much.
+                None if !is_fresh && (!was_sent || begun.elapsed() < ENDING) => {
+                    (worker, is_fresh) = (self.start()?, true);
+                }
                 None => return Ok(None),
             }
         }
