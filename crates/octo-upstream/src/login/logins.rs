@@ -10,7 +10,7 @@ use super::grant::{Grant, Source};
 use super::issuer::Issuer;
 use super::settings::{Auth, Flow, Identity, KeyPlace, LoginSpec, OAuth};
 use super::shelf::{Account as Key, Shelf};
-use super::start::{Attempt, Confirmation, Departure};
+use super::start_page::{Attempt, Confirmation, Departure};
 use super::status::{Status, status};
 use super::web::Web;
 use super::{challenge, token};
