@@ -174,7 +174,7 @@ async fn wait(live: &Arc<Live>, cx: &Cx) -> Result<Vec<String>, ToolError> {
             changed = progress.changed() => if changed.is_err() {
                 return Ok(Vec::new());
             },
-            () = cx.cancel.cancelled() => return Err(ToolError::new(Kind::Cancelled, "The call was cancelled.")),
+            () = cx.cancel.cancelled() => return Err(ToolError::cancelled()),
             () = tokio::time::sleep_until(until.into()) => return Ok(Vec::new()),
         }
     }

@@ -173,7 +173,7 @@ impl Compiled {
         let class = entry.effect().class();
         let by_effect =
             self.rule.effects.is_empty() || self.rule.effects.iter().any(|effect| effect.is(class));
-        by_effect && self.callers.as_ref().is_none_or(|globs| globs.is_match(&caller.subject))
+        by_effect && self.callers.as_ref().is_none_or(|globs| globs.is_match(&caller.principal.subject))
     }
 
     /// A profile's own name can only be denied: were it to allow, renaming a tool would give it another's rights. A URI is

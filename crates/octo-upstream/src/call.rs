@@ -52,11 +52,7 @@ impl<'a> Job<'a> {
 pub(crate) async fn run(pool: &Pool, job: Job<'_>, cx: &Cx) -> Result<Members, ToolError> {
     let begun = Instant::now();
     let deadline = Instant::from_std(cx.deadline).min(begun + pool.first.spec.call_timeout);
-    tokio::select! {
-        biased;
-        answer = in_turn(pool, &job, cx, deadline) => answer,
-        () = cx.cancel.cancelled() => Err(ToolError::new(ErrorKind::Cancelled, "The call was cancelled.")),
-    }
+    cx.run(in_turn(pool, &job, cx, deadline)).await?
 }
 
 /// Waits for the caller's turn, and then calls unless the server is known to be ill.

@@ -17,10 +17,7 @@ const WORDS: usize = 300;
 
 /// Sends a request; a cancelled call does not wait for the answer.
 pub async fn send(net: &Net, ask: Ask, cx: &Cx) -> Result<Answer, ToolError> {
-    tokio::select! {
-        answer = net.send(ask) => answer,
-        () = cx.cancel.cancelled() => Err(ToolError::new(Kind::Cancelled, "The call was cancelled.")),
-    }
+    cx.run(net.send(ask)).await?
 }
 
 pub fn timeout(seconds: u64, cx: &Cx) -> Result<Duration, ToolError> {

@@ -206,8 +206,5 @@ async fn send(
         redirects: REDIRECTS,
         ..Ask::get(request.url)
     };
-    tokio::select! {
-        answer = net.send(ask) => answer,
-        () = cx.cancel.cancelled() => Err(ToolError::new(Kind::Cancelled, "The call was cancelled.")),
-    }
+    cx.run(net.send(ask)).await?
 }

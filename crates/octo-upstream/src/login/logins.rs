@@ -125,7 +125,7 @@ impl Logins {
         let had = self.0.newest(&account.0, server).await.ok().flatten();
         let had = had.filter(|held| held.slot.issuer == found.issuer.issuer).map(|held| held.grant.scopes);
         let scopes = scopes(&found, oauth, challenge.scopes, had.unwrap_or_default());
-        let by = [caller.tenant.clone(), caller.subject.clone()];
+        let by = caller.principal.clone();
         let flow = flow(oauth.flow, &found.issuer)?;
         let now = self.0.now();
         let client =
@@ -291,8 +291,8 @@ impl Logins {
     }
 
     fn mine(&self, waiting: Waiting, who: Option<&Caller>) -> Result<Waiting, ToolError> {
-        let [tenant, subject] = started(&waiting)?.by;
-        if who.is_some_and(|who| who.tenant != tenant || who.subject != subject) {
+        let by = started(&waiting)?.by;
+        if who.is_some_and(|who| who.principal != by) {
             tracing::warn!(target: "upstream", server = %waiting.server, "a login was answered by somebody else than who began it");
             return Err(unknown());
         }

@@ -39,10 +39,7 @@ pub(super) async fn run(
         redirects: REDIRECTS,
         ..Ask::get(request.url)
     };
-    let mut answer = tokio::select! {
-        answer = net.send(ask) => answer?,
-        () = cx.cancel.cancelled() => return Err(ToolError::new(Kind::Cancelled, "The call was cancelled.")),
-    };
+    let mut answer = cx.run(net.send(ask)).await??;
     let headers = loaded.credentials().iter().filter(|credential| is_secret_header(credential.header()));
     let headers = headers.filter_map(|credential| credential.value());
     redact(&mut answer, headers.chain(spec.query_key.iter().map(|(_, secret)| secret.expose())));

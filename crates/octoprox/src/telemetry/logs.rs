@@ -1,5 +1,6 @@
 //! Log lines: JSON for programs, readable ones for people at a terminal, warnings for people at the command line.
 
+use super::json_line::JsonLine;
 use super::redact::Redactor;
 use super::writer::{Lines, Target};
 use crate::settings::Telemetry;
@@ -118,10 +119,7 @@ fn json(lines: Lines, settings: &Telemetry, logs: &mut Logs) -> Layered {
     let (level, handle) = reload::Layer::new(targets(&settings.log_level));
     logs.levels.push(handle);
     fmt::layer()
-        .json()
-        .flatten_event(true)
-        .with_current_span(false)
-        .with_span_list(false)
+        .event_format(JsonLine)
         .with_writer(lines)
         .with_filter(level)
         .boxed()
