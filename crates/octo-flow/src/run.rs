@@ -6,7 +6,7 @@ use crate::told::{self, Failed, Status, StepTold};
 use crate::validate::read;
 use octo_hub::KeptRun;
 use octo_toolkit::fs::Write;
-use octo_toolkit::{Cx, Effect, Example, Fs, Kind, Tool, ToolError, WorkPath};
+use octo_toolkit::{Cx, Effect, Example, Fs, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};

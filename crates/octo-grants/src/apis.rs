@@ -99,7 +99,7 @@ impl Grant for Apis {
     }
 }
 
-type Owned = HashMap<(String, String), BTreeMap<String, (KeptApi, String)>>;
+type Owned = HashMap<Principal, BTreeMap<String, (KeptApi, String)>>;
 
 #[derive(Default)]
 struct Memory(Mutex<Owned>);
@@ -125,7 +125,7 @@ fn now<'a, T: Send + 'a>(value: T) -> Later<'a, T> {
 
 impl KeepsApis for Memory {
     fn put<'a>(&'a self, caller: &'a Caller, api: KeptApi, text: String) -> Later<'a, ()> {
-        self.lock().entry(owner(caller)).or_default().insert(api.name.clone(), (api, text));
+        self.lock().entry(caller.principal.clone()).or_default().insert(api.name.clone(), (api, text));
         now(())
     }
 

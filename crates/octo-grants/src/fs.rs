@@ -74,9 +74,7 @@ impl<M: 'static> Fs<M> {
             let _until_the_end = slot;
             work(&fs)
         };
-        tokio::task::spawn_blocking(job)
-            .await
-            .unwrap_or_else(|error| Err(ToolError::internal(error)))
+        tokio::task::spawn_blocking(job).await.unwrap_or_else(|error| Err(ToolError::internal(error)))
     }
 }
 

@@ -7,7 +7,7 @@
 use crate::writer::Turn;
 use crate::{Options, StoreError, handle, private};
 use octo_hub::{KeptText, TextSize, write_readable};
-use octo_model::{CallId, Caller, Json, Kind, Principal, ToolError};
+use octo_model::{CallId, Json, Kind, Principal, ToolError};
 use rusqlite::Connection;
 use std::collections::{HashMap, VecDeque};
 use std::io::{BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -190,12 +190,12 @@ impl Shelf {
         let mut statement =
             index.prepare_cached("SELECT handle, tenant, subject, size, created FROM spills ORDER BY id")?;
         let rows = statement.query_map((), |row| {
-            let owner: (String, String) = (row.get(1)?, row.get(2)?);
+            let owner = Principal { tenant: row.get(1)?, subject: row.get(2)? };
             Ok((row.get(0)?, owner, row.get::<_, i64>(3)?.max(0).cast_unsigned(), row.get(4)?))
         })?;
         let (mut gone, mut owners) = (Vec::new(), Owners::new());
         for row in rows {
-            let (handle, owner, size, created): (String, (String, String), u64, i64) = row?;
+            let (handle, owner, size, created): (String, Principal, u64, i64) = row?;
             if created <= self.expired_at() {
                 gone.push(handle);
             } else {
@@ -228,13 +228,13 @@ impl Shelf {
 }
 
 /// The results of each caller, oldest first.
-type Owners = HashMap<(String, String), VecDeque<(String, u64)>>;
+type Owners = HashMap<Principal, VecDeque<(String, u64)>>;
 
 /// What must go so that the rest fits. The caller who takes up most loses their oldest first, so nobody whose results take no
 /// more than an equal share loses any to somebody else.
-fn evicted(mut owners: Principals, quota: u64) -> Vec<String> {
+fn evicted(mut owners: Owners, quota: u64) -> Vec<String> {
     let sum = |kept: &VecDeque<(String, u64)>| kept.iter().map(|(_, size)| size).sum::<u64>();
-    let mut sums: HashMap<(String, String), u64> =
+    let mut sums: HashMap<Principal, u64> =
         owners.iter().map(|(owner, kept)| (owner.clone(), sum(kept))).collect();
     let mut total: u64 = sums.values().sum();
     let mut gone = Vec::new();

@@ -55,7 +55,8 @@ struct Words {
 }
 
 static WORDS: LazyLock<Words> = LazyLock::new(|| {
-    let words = || PATTERNS.iter().enumerate().flat_map(|(at, it)| it.words.iter().map(move |word| (at, word)));
+    let words =
+        || PATTERNS.iter().enumerate().flat_map(|(at, it)| it.words.iter().map(move |word| (at, word)));
     let search = AhoCorasick::builder()
         .ascii_case_insensitive(true)
         .kind(Some(AhoCorasickKind::DFA))

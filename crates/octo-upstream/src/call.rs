@@ -7,7 +7,7 @@ use crate::kind::Kind;
 use crate::listing;
 use crate::pool::Pool;
 use crate::state::{Inner, Status};
-use octo_model::{Kind as ErrorKind, Members, Method, Op, ToolError};
+use octo_model::{Members, Method, Op, ToolError};
 use octo_toolkit::{Cx, Json, Peer};
 use octo_wire::code;
 use std::sync::Arc;

@@ -8,7 +8,7 @@ use crate::report::{Condition, Report};
 use crate::spec::Spec;
 use crate::state::{Inner, Status};
 use crate::supervisor;
-use octo_model::{Kind, Members, Op, ToolError};
+use octo_model::{Members, Op, ToolError};
 use octo_toolkit::{BoxFuture, Cx, Event, Listing, Peer, Source, State};
 use octo_wire::Era;
 use std::sync::{Arc, Mutex, PoisonError, Weak};

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimeParser;
 use octo_toolkit::hidden::cleaned;
 use octo_toolkit::net::{Answer, Ask};
-use octo_toolkit::{Cx, Kind, Net, ToolError};
+use octo_toolkit::{Cx, Net, ToolError};
 use serde_json::Value;
 use std::time::Duration;
 

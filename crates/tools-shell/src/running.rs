@@ -5,7 +5,7 @@ use crate::shell::Shell;
 use crate::signal;
 use octo_toolkit::exec::{Captured, Done, Exit, Job, Limit, Program, Stream};
 use octo_toolkit::fs::Read;
-use octo_toolkit::{Cx, Exec, Fs, Keep, Kind, ToolError, WorkPath};
+use octo_toolkit::{Cx, Exec, Fs, Keep, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;

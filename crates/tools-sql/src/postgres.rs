@@ -13,7 +13,7 @@ mod write;
 
 use crate::engine::{Change, Engine, Explained, Fate, PlanFormat, Rows, Statement, Tables, TablesAsk};
 use octo_grants::sql::{Database, Lease, Pool};
-use octo_toolkit::{BoxFuture, Cx, Json, Kind, ToolError};
+use octo_toolkit::{BoxFuture, Cx, Json, ToolError};
 use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::time::Duration;

@@ -136,7 +136,7 @@ pub async fn beside<T: Send + 'static>(
     let work = tokio::task::spawn_blocking(work);
     tokio::select! {
         done = work => done.map_err(ToolError::internal),
-        () = cx.cancel.cancelled() => Err(cancelled()),
+        () = cx.cancel.cancelled() => Err(ToolError::cancelled()),
         () = tokio::time::sleep(cx.time_left()) => {
             Err(ToolError::new(Kind::Timeout, "The page could not be read in time.").hint("Ask with a smaller max_bytes."))
         }

@@ -72,7 +72,7 @@ pub struct SessionInfo {
 }
 
 struct Session {
-    owner: (String, String),
+    owner: Principal,
     command: String,
     cwd: String,
     started: Timestamp,
@@ -235,7 +235,7 @@ impl Sessions {
     }
 
     /// Where there are too many, one that has ended is forgotten early.
-    fn make_room(&self, owner: &(String, String)) -> Result<(), ToolError> {
+    fn make_room(&self, owner: &Principal) -> Result<(), ToolError> {
         self.forget();
         let mut all = lock(&self.0.all);
         let mine = all.values().filter(|session| session.owner == *owner).count();

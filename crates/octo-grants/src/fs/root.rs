@@ -163,7 +163,15 @@ impl Workspace {
         let profiles =
             spec.profiles.into_iter().map(|(name, patterns)| Ok((name, Protected::new(&patterns)?)));
         let profiles = profiles.collect::<Result<_, ToolError>>()?;
-        let inner = Arc::new(Inner { roots, protected, profiles, hard_links, state, no_root, jobs: Concurrency::default() });
+        let inner = Arc::new(Inner {
+            roots,
+            protected,
+            profiles,
+            hard_links,
+            state,
+            no_root,
+            jobs: Concurrency::default(),
+        });
         Ok(Self { inner, by: None, profile: None })
     }
 

@@ -108,7 +108,9 @@ impl<'a> Pen<'a> {
         let known = self
             .conn
             .prepare_cached("SELECT id, bytes FROM owners WHERE tenant = ?1 AND subject = ?2")?
-            .query_row((&asker.principal.tenant, &asker.principal.subject), |row| Ok((row.get(0)?, row.get(1)?)))
+            .query_row((&asker.principal.tenant, &asker.principal.subject), |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
             .optional()?;
         let (id, bytes) = match known {
             Some(known) => known,

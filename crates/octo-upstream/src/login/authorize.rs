@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn the_address_to_open_carries_everything() {
         let started = Started {
-            by: ["t".into(), "s".into()],
+            by: Principal::new("t", "s"),
             url: "https://x.example/mcp".into(),
             issuer: issuer(true),
             client: Client { id: "me&you".into(), secret: None, proof: Proof::Nothing },

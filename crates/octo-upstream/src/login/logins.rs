@@ -16,7 +16,7 @@ use super::web::Web;
 use super::{challenge, token};
 use octo_grants::credentials::{Owner, Slot, Waiting};
 use octo_grants::{Clock, Credentials, Secret};
-use octo_model::{Caller, Json, ToolError};
+use octo_model::{Caller, Json, Principal, ToolError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -166,10 +166,9 @@ impl Logins {
         let url = authorize::address(endpoint, &started, &verifier, &redirect, &state, extra);
         let waiting = self.wait(account.clone(), &started, hashed(&state), LIFE).await?;
         let code_host = started.issuer.code_host();
-        let [_, caller] = &started.by;
         let start = self.0.make_start_page(&Attempt {
             account: &account,
-            caller,
+            caller: &started.by.subject,
             state: &state,
             url: &url,
             code_host: &code_host,
@@ -382,7 +381,7 @@ impl Logins {
 
 /// What is known before a person is asked.
 struct Plan {
-    by: [String; 2],
+    by: Principal,
     url: String,
     found: Found,
     client: client::Client,

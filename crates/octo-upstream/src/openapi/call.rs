@@ -4,7 +4,7 @@ use super::DocumentSpec;
 use super::answer;
 use super::loaded::{Loaded, gives_pictures};
 use octo_grants::net::Ask;
-use octo_model::{Json, Kind, Members, Op, ToolError};
+use octo_model::{Json, Members, Op, ToolError};
 use octo_openapi::{Request, is_secret_header, redact};
 use octo_toolkit::Cx;
 

@@ -6,6 +6,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::routing::get as on_get;
 use http::{Request, Version};
+use octo_model::Principal;
 use serde_json::json;
 
 /// Every path of the table, with its parameters filled in.

@@ -118,11 +118,7 @@ fn readable(lines: Lines, settings: &Telemetry, logs: &mut Logs) -> Layered {
 fn json(lines: Lines, settings: &Telemetry, logs: &mut Logs) -> Layered {
     let (level, handle) = reload::Layer::new(targets(&settings.log_level));
     logs.levels.push(handle);
-    fmt::layer()
-        .event_format(JsonLine)
-        .with_writer(lines)
-        .with_filter(level)
-        .boxed()
+    fmt::layer().event_format(JsonLine).with_writer(lines).with_filter(level).boxed()
 }
 
 /// How much is logged of what. Below `info` a level is about this product: libraries say more than anybody wants, unless they
