@@ -17,10 +17,10 @@ use artifacts::Artifacts;
 use book::Book;
 use depth::Depth;
 use octo_grants::fs::{Fs, Write};
-use octo_grants::{Clock, Doors, Grant};
-use octo_hub::{Hub, KeptRun, NewRun, RunPen, RunStatus, Runs};
+use octo_grants::{Clock, Capabilities, Grant};
+use octo_hub::{Hub, KeptRun, NewRun, RunLease, RunStatus, Runs};
 use octo_model::{Caller, Json, Kind, ToolError};
-use octo_toolkit::{Cx, Origin};
+use octo_toolkit::{CallContext, CallOrigin};
 use serde_json::{Map, Value};
 use session::Session;
 use std::collections::HashMap;
@@ -52,7 +52,7 @@ struct Work {
     plan: Plan,
     params: Value,
     run: KeptRun,
-    pen: Box<dyn RunPen>,
+    pen: Box<dyn RunLease>,
     fs: Fs<Write>,
     book: Book,
 }
@@ -79,13 +79,13 @@ pub struct Progress {
 #[derive(Clone)]
 pub struct Asker {
     pub caller: Arc<Caller>,
-    pub origin: Arc<Origin>,
+    pub origin: Arc<CallOrigin>,
     depth: Depth,
 }
 
 impl Asker {
     /// Fails for a tool that runs without a hub, and for workflows that call each other too deeply.
-    pub fn of(cx: &Cx) -> Result<Self, ToolError> {
+    pub fn of(cx: &CallContext) -> Result<Self, ToolError> {
         let origin = cx.origin.clone().ok_or_else(|| {
             ToolError::unavailable("Workflows run within a hub only.")
                 .hint("Call this through MCP, REST or the command line.")
@@ -120,7 +120,7 @@ impl Further {
 }
 
 impl Grant for Flows {
-    fn open(doors: &Doors) -> Result<Self, ToolError> {
+    fn open(doors: &Capabilities) -> Result<Self, ToolError> {
         doors.open()
     }
 }

@@ -6,7 +6,7 @@ use crate::told::{self, Failed, Status, StepTold};
 use crate::validate::read;
 use octo_hub::KeptRun;
 use octo_toolkit::fs::Write;
-use octo_toolkit::{Cx, Effect, Example, Fs, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Fs, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -89,7 +89,7 @@ impl Tool for Run {
         ]
     }
 
-    async fn run(&self, input: Input, (flows, fs): Self::Grants, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, (flows, fs): Self::Grants, cx: &CallContext) -> Result<Output, ToolError> {
         let asker = Asker::of(cx)?;
         let further = Further { redo: input.redo, skip: input.skip, resume: input.resume };
         let path = input.path.as_str().to_owned();
@@ -159,7 +159,7 @@ impl Drop for Together<'_> {
 }
 
 /// Waits for the run's end, or for the call's; gives what the run has to say beside its steps.
-async fn wait(live: &Arc<Live>, cx: &Cx) -> Result<Vec<String>, ToolError> {
+async fn wait(live: &Arc<Live>, cx: &CallContext) -> Result<Vec<String>, ToolError> {
     let mut progress = live.progress.subscribe();
     let until = answer_by(cx);
     loop {
@@ -181,13 +181,13 @@ async fn wait(live: &Arc<Live>, cx: &Cx) -> Result<Vec<String>, ToolError> {
 }
 
 /// Early enough for the answer to be in time.
-fn answer_by(cx: &Cx) -> Instant {
+fn answer_by(cx: &CallContext) -> Instant {
     let left = cx.time_left();
     Instant::now() + left.saturating_sub(MARGIN.min(left / 5))
 }
 
 /// Waits for a run that another process works on.
-async fn wait_elsewhere(flows: &Flows, id: &str, cx: &Cx) -> Result<Vec<String>, ToolError> {
+async fn wait_elsewhere(flows: &Flows, id: &str, cx: &CallContext) -> Result<Vec<String>, ToolError> {
     let until = answer_by(cx);
     while flows.look(&cx.caller, id).await?.held && Instant::now() + PAUSE < until {
         cx.check()?;

@@ -4,7 +4,7 @@ use crate::engine::Flows;
 use crate::plan::Plan;
 use crate::told::Status;
 use octo_hub::{KeptRun, RunStatus};
-use octo_toolkit::{Caller, Cx, Effect, Example, Tool, ToolError, WorkPath};
+use octo_toolkit::{Caller, CallContext, Effect, Example, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -74,7 +74,7 @@ impl Tool for ListRuns {
         ]
     }
 
-    async fn run(&self, input: Input, flows: Flows, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, flows: Flows, cx: &CallContext) -> Result<Output, ToolError> {
         let wanted = Wanted { path: input.path.as_ref().map(WorkPath::as_str), status: input.status };
         let most = usize::try_from(input.limit.clamp(1, MAX_LISTED)).unwrap_or(1);
         Ok(Output { runs: list(&flows, &cx.caller, &wanted, most).await? })

@@ -1,6 +1,6 @@
 //! Documents of APIs that callers have loaded, kept for their next calls and beyond a restart.
 
-use crate::{Doors, Grant};
+use crate::{Capabilities, Grant};
 use octo_model::{Caller, Kind, Principal, ToolError};
 use std::collections::{BTreeMap, HashMap};
 use std::pin::Pin;
@@ -94,7 +94,7 @@ impl Apis {
 }
 
 impl Grant for Apis {
-    fn open(doors: &Doors) -> Result<Self, ToolError> {
+    fn open(doors: &Capabilities) -> Result<Self, ToolError> {
         doors.open()
     }
 }

@@ -12,7 +12,7 @@ pub(crate) mod proxy;
 mod watch;
 
 use crate::exec::{Bounds, Confine, Cwd, Descriptors, Plan, Running, Sandbox, launch};
-use crate::{Doors, Grant, Net, SearchPath};
+use crate::{Capabilities, Grant, Net, SearchPath};
 use folder::Folder;
 use octo_model::ToolError;
 use proxy::Proxy;
@@ -296,7 +296,7 @@ impl Launched {
 }
 
 impl Grant for Chromium {
-    fn open(doors: &Doors) -> Result<Self, ToolError> {
+    fn open(doors: &Capabilities) -> Result<Self, ToolError> {
         doors.open()
     }
 }

@@ -32,9 +32,9 @@ pub use sessions::{Reading, SessionInfo, SessionState, Sessions};
 pub(crate) use start::{Running, launch};
 pub use terminal::Size;
 
-use crate::fs::{Place, Workspace};
+use crate::fs::{RootedPath, Workspace};
 use crate::search_path::HeldProgram;
-use crate::{Doors, Grant, SearchPath};
+use crate::{Capabilities, Grant, SearchPath};
 use bytes::Bytes;
 use octo_model::ToolError;
 use std::collections::BTreeMap;
@@ -149,7 +149,7 @@ pub fn shell() -> &'static str {
 pub struct Job {
     pub program: Program,
     /// The folder to run in.
-    pub cwd: Place,
+    pub cwd: RootedPath,
     /// Variables besides the fixed ones (PATH, HOME, LANG, TERM=dumb, NO_COLOR, PAGER=cat ...).
     pub env: BTreeMap<String, String>,
     pub stdin: Option<Bytes>,
@@ -376,7 +376,7 @@ pub(crate) fn runnable(path: &Path) -> bool {
 }
 
 impl Grant for Exec {
-    fn open(doors: &Doors) -> Result<Self, ToolError> {
+    fn open(doors: &Capabilities) -> Result<Self, ToolError> {
         doors.open()
     }
 }

@@ -23,14 +23,14 @@ mod undo;
 mod walk;
 mod write;
 
-pub use path::{Place, WorkPath};
+pub use path::{RootedPath, WorkPath};
 pub use read::{EntryKind, Folder, FolderEntry, Opened, Stat};
 pub(crate) use resolve::path_of;
 pub use root::{HardLinks, Root, RootSpec, Workspace, WorkspaceSpec, default_protected};
 pub use walk::{Step, WalkEntry, WalkOptions, Walked};
 pub use write::{Change, Undone, Write as WriteOptions, Written};
 
-use crate::{Doors, Grant};
+use crate::{Capabilities, Grant};
 use octo_model::{Caller, ToolError};
 use std::marker::PhantomData;
 
@@ -79,7 +79,7 @@ impl<M: 'static> Fs<M> {
 }
 
 impl<M: 'static> Grant for Fs<M> {
-    fn open(doors: &Doors) -> Result<Self, ToolError> {
+    fn open(doors: &Capabilities) -> Result<Self, ToolError> {
         doors.open::<Workspace>().map(Self::new)
     }
 

@@ -3,7 +3,7 @@
 
 mod queue;
 
-use crate::{Doors, Grant};
+use crate::{Capabilities, Grant};
 use octo_model::{Caller, Json, Kind, ToolError};
 use queue::{JqQueue, QueueTurn};
 use std::pin::Pin;
@@ -58,7 +58,7 @@ impl JqRunner {
 }
 
 impl Grant for JqRunner {
-    fn open(doors: &Doors) -> Result<Self, ToolError> {
+    fn open(doors: &Capabilities) -> Result<Self, ToolError> {
         doors.open()
     }
 }

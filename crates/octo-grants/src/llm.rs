@@ -1,7 +1,7 @@
 //! A language model behind an address that the operator has named, in the form that most of them answer to.
 
 use crate::net::{Answer, Ask};
-use crate::{Doors, Grant, Net};
+use crate::{Capabilities, Grant, Net};
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderValue, Method, StatusCode};
@@ -81,7 +81,7 @@ impl Llm {
 }
 
 impl Grant for Llm {
-    fn open(doors: &Doors) -> Result<Self, ToolError> {
+    fn open(doors: &Capabilities) -> Result<Self, ToolError> {
         doors.open().map_err(|_: ToolError| {
             ToolError::unavailable("No language model is set.")
                 .hint("Ask the operator to set OCTOPROX_LLM_URL, OCTOPROX_LLM_MODEL and, where it needs one, OCTOPROX_LLM_KEY.")

@@ -3,7 +3,7 @@
 //! A memory belongs to one subject within its tenant. Nobody else can read, search or guess it; whoever uses the
 //! machine itself is the subject `local`. Which engine keeps it is not known here.
 
-use crate::{Doors, Grant};
+use crate::{Capabilities, Grant};
 use jiff::Timestamp;
 use octo_model::{CallId, Caller, Principal, ToolError};
 use std::ops::Deref;
@@ -271,7 +271,7 @@ impl Deref for Memory {
 }
 
 impl Grant for Memory {
-    fn open(doors: &Doors) -> Result<Self, ToolError> {
+    fn open(doors: &Capabilities) -> Result<Self, ToolError> {
         doors.open()
     }
 }

@@ -21,7 +21,7 @@ pub use gate::{Gate, Relay};
 pub use resolve::{Resolve, Resolved};
 
 use crate::connector::{Connector, secured};
-use crate::{Doors, Grant};
+use crate::{Capabilities, Grant};
 use allow::Allow;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
@@ -234,7 +234,7 @@ impl Default for Net {
 }
 
 impl Grant for Net {
-    fn open(doors: &Doors) -> Result<Self, ToolError> {
+    fn open(doors: &Capabilities) -> Result<Self, ToolError> {
         doors.open()
     }
 }

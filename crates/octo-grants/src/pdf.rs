@@ -2,7 +2,7 @@
 //! or nobody waits for it any more.
 
 use crate::exec::alone::Alone;
-use crate::{Doors, Grant};
+use crate::{Capabilities, Grant};
 use bytes::Bytes;
 use octo_model::{Kind, ToolError};
 use std::ffi::OsString;
@@ -114,7 +114,7 @@ fn busy() -> ToolError {
 }
 
 impl Grant for Pdf {
-    fn open(doors: &Doors) -> Result<Self, ToolError> {
+    fn open(doors: &Capabilities) -> Result<Self, ToolError> {
         doors.open()
     }
 }

@@ -1,6 +1,6 @@
 //! Pages as a browser shows them, for tools that are no browser. Where no browser is enabled, nobody renders.
 
-use crate::{Doors, Grant};
+use crate::{Capabilities, Grant};
 use octo_model::{Caller, ToolError};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ impl Render {
 
 /// Nothing to be refused: without a browser it renders nothing.
 impl Grant for Render {
-    fn open(doors: &Doors) -> Result<Self, ToolError> {
+    fn open(doors: &Capabilities) -> Result<Self, ToolError> {
         Ok(doors.open().unwrap_or_default())
     }
 }

@@ -16,7 +16,7 @@ pub use names::parse_list;
 pub use pool::Pool;
 pub use session::Standing;
 
-use crate::{Doors, Grant, Net};
+use crate::{Capabilities, Grant, Net};
 use dsn::Login;
 use octo_model::ToolError;
 use pool::Purpose;
@@ -223,7 +223,7 @@ impl fmt::Debug for Sql {
 }
 
 impl Grant for Sql {
-    fn open(doors: &Doors) -> Result<Self, ToolError> {
+    fn open(doors: &Capabilities) -> Result<Self, ToolError> {
         doors.open()
     }
 }

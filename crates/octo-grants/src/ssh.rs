@@ -1,6 +1,6 @@
 //! The workspace's own SSH key. Tools see its public half; only `ssh`, started by the hub, reads the private one.
 
-use crate::{Doors, Grant};
+use crate::{Capabilities, Grant};
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
 use aws_lc_rs::{digest, rand};
 use octo_model::ToolError;
@@ -94,7 +94,7 @@ impl SshKey {
 }
 
 impl Grant for SshKey {
-    fn open(doors: &Doors) -> Result<Self, ToolError> {
+    fn open(doors: &Capabilities) -> Result<Self, ToolError> {
         doors.open()
     }
 }

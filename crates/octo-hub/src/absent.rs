@@ -1,8 +1,8 @@
 //! Servers of the settings that are not connected: nothing of them is listed, but a call of theirs is told why.
 
 use arc_swap::ArcSwap;
-use octo_model::{Members, Op, ToolError};
-use octo_toolkit::{BoxFuture, Cx, Listing, Lists, Peer, Source, State};
+use octo_model::{JsonObject, Operation, ToolError};
+use octo_toolkit::{BoxFuture, CallContext, ListingState, Listing, Peer, Source, SourceState};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -34,17 +34,17 @@ impl Source for Absent {
         false
     }
 
-    fn listing(&self) -> watch::Receiver<Listing> {
-        let lists = Arc::new(Lists::default());
-        watch::channel(Listing { state: State::Off(String::new()), lists, version: 0 }).1
+    fn listing(&self) -> watch::Receiver<ListingState> {
+        let lists = Arc::new(Listing::default());
+        watch::channel(ListingState { state: SourceState::Off(String::new()), listing: lists, version: 0 }).1
     }
 
     fn run<'a>(
         &'a self,
-        _: Op,
-        _: &'a Cx,
+        _: Operation,
+        _: &'a CallContext,
         _: &'a Arc<dyn Peer>,
-    ) -> BoxFuture<'a, Result<Members, ToolError>> {
+    ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         Box::pin(async { Err(ToolError::unavailable(format!("The server `{}` is not connected.", self.0))) })
     }
 }

@@ -3,15 +3,15 @@
 use crate::call::Request;
 use crate::coerce::Changes;
 use crate::item::Item;
-use crate::ports::{Closing, Ledger, Opening, Outcome};
+use crate::ports::{CallEnded, AuditLog, CallStarted, Outcome};
 use crate::telemetry::Excerpts;
-use octo_model::{CallId, Members, Op, ToolError};
+use octo_model::{CallId, JsonObject, Operation, ToolError};
 use std::sync::Arc;
 use std::time::Instant;
 
 pub struct Record {
-    ledger: Arc<dyn Ledger>,
-    closing: Option<Closing>,
+    ledger: Arc<dyn AuditLog>,
+    closing: Option<CallEnded>,
     begun: Instant,
     pub item: Option<Arc<Item>>,
 }
@@ -19,7 +19,7 @@ pub struct Record {
 impl Record {
     /// Fails when the record cannot be written; the call is then refused.
     pub async fn open(
-        ledger: &Arc<dyn Ledger>,
+        ledger: &Arc<dyn AuditLog>,
         id: CallId,
         request: &Request,
         excerpts: Option<&Arc<dyn Excerpts>>,
@@ -29,10 +29,10 @@ impl Record {
             .zip(request.op.params.get("arguments"))
             .and_then(|(excerpts, arguments)| excerpts.for_audit(arguments));
         ledger
-            .open(Opening {
+            .open(CallStarted {
                 id,
                 principal: request.caller.principal.clone(),
-                face: request.face,
+                face: request.frontend,
                 profile: request.profile.clone(),
                 method: request.op.method,
                 name: request.op.name.clone(),
@@ -41,7 +41,7 @@ impl Record {
                 trace: request.trace.clone(),
             })
             .await?;
-        let closing = Closing {
+        let closing = CallEnded {
             id,
             target: None,
             rule: None,
@@ -73,7 +73,7 @@ impl Record {
     }
 
     /// Records the arguments that run, when they are not those that came.
-    pub fn coerced(&mut self, changes: &Changes, op: &Op) {
+    pub fn coerced(&mut self, changes: &Changes, op: &Operation) {
         if let Some(closing) = self.closing.as_mut().filter(|_| !changes.is_empty()) {
             closing.arguments = Some(self.ledger.fingerprint(arguments(op)));
         }
@@ -86,7 +86,7 @@ impl Record {
     }
 
     /// Says how the call ended; dropping the record writes it.
-    pub fn ended(&mut self, outcome: &Result<Members, ToolError>) -> Outcome {
+    pub fn ended(&mut self, outcome: &Result<JsonObject, ToolError>) -> Outcome {
         let word = match outcome {
             Ok(result) if result.text("resultType").as_deref() == Some("input_required") => {
                 Outcome::InputRequired
@@ -105,7 +105,7 @@ impl Record {
     }
 }
 
-fn arguments(op: &Op) -> &[u8] {
+fn arguments(op: &Operation) -> &[u8] {
     op.params.get("arguments").map(|json| json.as_str().as_bytes()).unwrap_or_default()
 }
 

@@ -1,6 +1,6 @@
 //! The text of every error is bounded: it may hold what a server, a tool or a caller has sent.
 
-use octo_model::{Json, Members, ToolError};
+use octo_model::{Json, JsonObject, ToolError};
 use std::borrow::Cow;
 
 /// Bytes of a message and of a hint. Neither is ever more than the cap of a reply allows.
@@ -20,7 +20,7 @@ pub fn bounded(mut error: ToolError, cap: usize) -> ToolError {
         rpc.message = shortened(Cow::Owned(std::mem::take(&mut rpc.message)), text).into_owned();
         let size = rpc.data.as_ref().map_or(0, |data| data.bytes().len());
         if size > data {
-            let told = Members::new().with("octoprox/truncated", true).with("bytes", Json::of(&size));
+            let told = JsonObject::new().with("octoprox/truncated", true).with("bytes", Json::of(&size));
             rpc.data = Some(told.to_json());
         }
     }

@@ -8,10 +8,10 @@ use crate::policy::Permit;
 use crate::ports::Outcome;
 use crate::telemetry::CallLog;
 use crate::trust::{HIDDEN_REMOVED, unsigned};
-use crate::{recast, telemetry};
+use crate::{tool_override, telemetry};
 use futures_util::FutureExt;
-use octo_model::{CallId, Caller, Face, Kind, Members, Method, Op, ToolError};
-use octo_toolkit::{Cx, Origin, Peer, ReplyBudget};
+use octo_model::{CallId, Caller, Frontend, Kind, JsonObject, Method, Operation, ToolError};
+use octo_toolkit::{CallContext, CallOrigin, Peer, ReplyBudget};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,9 +20,9 @@ use tracing::Instrument;
 
 /// All that a call carries.
 pub struct Request {
-    pub op: Op,
+    pub op: Operation,
     pub caller: Arc<Caller>,
-    pub face: Face,
+    pub frontend: Frontend,
     /// The name of the profile; empty for everything.
     pub profile: String,
     pub peer: Arc<dyn Peer>,
@@ -34,15 +34,15 @@ pub struct Request {
 }
 
 /// What became of a call.
-pub struct Called {
+pub struct CallOutcome {
     pub id: CallId,
     pub took: Duration,
-    pub outcome: Result<Members, ToolError>,
+    pub outcome: Result<JsonObject, ToolError>,
 }
 
 impl Hub {
     /// Every call of every face and every inner call goes through here.
-    pub async fn call(&self, request: Request) -> Called {
+    pub async fn call(&self, request: Request) -> CallOutcome {
         let (id, begun) = (CallId::fresh(), Instant::now());
         let span = telemetry::span(self.tracer.as_ref(), id, &request);
         let mut log = CallLog::begin(id, &request, begun, self.excerpts());
@@ -51,7 +51,7 @@ impl Hub {
             tracer.end(&span, log.item.as_deref(), begun.elapsed(), &outcome);
         }
         drop(log);
-        Called { id, took: begun.elapsed(), outcome }
+        CallOutcome { id, took: begun.elapsed(), outcome }
     }
 
     async fn recorded(
@@ -59,7 +59,7 @@ impl Hub {
         id: CallId,
         request: &Request,
         log: &mut CallLog<'_>,
-    ) -> Result<Members, ToolError> {
+    ) -> Result<JsonObject, ToolError> {
         let opened = Record::open(&self.ledger, id, request, self.excerpts()).await;
         let mut record = opened.inspect_err(|error| log.ended(Outcome::Error(error.kind), 0, Some(error)))?;
         let outcome = self.decide_and_run(id, request, &mut record).await;
@@ -75,7 +75,7 @@ impl Hub {
         id: CallId,
         request: &Request,
         record: &mut Record,
-    ) -> Result<Members, ToolError> {
+    ) -> Result<JsonObject, ToolError> {
         names_one_uri(&request.op)?;
         let entry = self.find(request).await?;
         record.found(&entry.item);
@@ -86,13 +86,13 @@ impl Hub {
         let Checked { op, emptied, changes } = self.checks.check(&entry, &request.op, allowed).await?;
         record.coerced(&changes, &op);
         rules.limits.take(&request.caller, &entry)?;
-        let slot = rules.answers.slot(&request.caller, &request.profile, &entry, &request.op);
+        let slot = rules.cache.slot(&request.caller, &request.profile, &entry, &request.op);
         if let Some(slot) = &slot
-            && let Some(answer) = rules.answers.get(slot).await
+            && let Some(answer) = rules.cache.get(slot).await
         {
             return Ok(answer);
         }
-        let outdate = rules.answers.outdate(&entry, &request.op);
+        let outdate = rules.cache.outdate(&entry, &request.op);
         let result = self.run(&permit, id, op, request, allowed).await;
         drop(outdate);
         let mut result = result?;
@@ -100,10 +100,10 @@ impl Hub {
             // What the guard of a server has noted stays.
             result = unsigned(result, &[HIDDEN_REMOVED]);
         }
-        let result = recast::emptied(result, &emptied);
+        let result = tool_override::emptied(result, &emptied);
         let result = changes.note(self.shape(&permit, id, request, result, record).await?);
         if let Some(slot) = slot {
-            rules.answers.put(slot, &result).await;
+            rules.cache.put(slot, &result).await;
         }
         Ok(result)
     }
@@ -113,14 +113,14 @@ impl Hub {
         &self,
         permit: &Permit<'_>,
         id: CallId,
-        mut op: Op,
+        mut op: Operation,
         request: &Request,
         allowed: Duration,
-    ) -> Result<Members, ToolError> {
+    ) -> Result<JsonObject, ToolError> {
         let item = &permit.entry().item;
         let cancel = request.cancel.child_token();
         let _cancelled_with_this_future = cancel.clone().drop_guard();
-        let mut cx = Cx::new(Arc::clone(&request.caller), Instant::now() + allowed, cancel.clone());
+        let mut cx = CallContext::new(Arc::clone(&request.caller), Instant::now() + allowed, cancel.clone());
         cx.id = id;
         cx.reply = ReplyBudget::new(self.shape.max_bytes);
         if let Some(token) = op.params.inner("_meta", "progressToken") {
@@ -128,8 +128,8 @@ impl Hub {
         }
         rename(&mut op, &item.key);
         let parent = self.tracer.as_ref().and_then(|it| it.parent_for_target(&tracing::Span::current()));
-        cx.origin = Some(Arc::new(Origin {
-            face: request.face,
+        cx.origin = Some(Arc::new(CallOrigin {
+            frontend: request.frontend,
             profile: request.profile.clone(),
             peer: Arc::clone(&request.peer),
             trace: parent.clone().or_else(|| request.trace.clone()).unwrap_or_else(|| trace_of(id)),
@@ -149,7 +149,7 @@ impl Hub {
 }
 
 /// What is decided on is what the source is asked for.
-pub(crate) fn names_one_uri(op: &Op) -> Result<(), ToolError> {
+pub(crate) fn names_one_uri(op: &Operation) -> Result<(), ToolError> {
     let inner = match op.method {
         Method::ReadResource | Method::Subscribe | Method::Unsubscribe => op.params.text("uri"),
         Method::Complete => op.params.inner_text("ref", "uri"),
@@ -164,7 +164,7 @@ pub(crate) fn names_one_uri(op: &Op) -> Result<(), ToolError> {
 }
 
 /// From here on the operation speaks the source's own names.
-fn rename(op: &mut Op, key: &str) {
+fn rename(op: &mut Operation, key: &str) {
     if op.method == Method::Complete {
         let reference = op.params.object("ref");
         if reference.get("name").is_some() {

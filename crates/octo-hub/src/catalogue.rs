@@ -4,7 +4,7 @@ use crate::item::{Item, ListKind};
 use crate::profile::Profile;
 use crate::view::{Stock, View};
 use arc_swap::ArcSwap;
-use octo_toolkit::{Audience, Definition, Event, Lists, Source, State};
+use octo_toolkit::{Audience, Definition, Event, Listing, Source, SourceState};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -187,10 +187,10 @@ impl Catalogue {
     }
 
     /// All sources with their present state, for `octoprox tools --all` and the admin face.
-    pub fn states(&self) -> Vec<(String, bool, State, Arc<Lists>)> {
+    pub fn states(&self) -> Vec<(String, bool, SourceState, Arc<Listing>)> {
         let state = |source: &Arc<dyn Source>| {
             let listing = source.listing().borrow().clone();
-            (source.name().to_owned(), source.is_native(), listing.state, listing.lists)
+            (source.name().to_owned(), source.is_native(), listing.state, listing.listing)
         };
         self.sources.load().iter().map(state).collect()
     }
@@ -225,9 +225,9 @@ async fn pass_on(mut events: broadcast::Receiver<Event>, changes: broadcast::Sen
 /// The source's items; those of an unchanged listing are kept with their compiled schemas.
 fn stock(source: &Arc<dyn Source>, before: Option<&Stock>) -> Stock {
     let listing = source.listing().borrow().clone();
-    let items = match before.filter(|old| Arc::ptr_eq(&old.listing.lists, &listing.lists)) {
+    let items = match before.filter(|old| Arc::ptr_eq(&old.listing.listing, &listing.listing)) {
         Some(old) => Arc::clone(&old.items),
-        None => Arc::new(items(source, &listing.lists)),
+        None => Arc::new(items(source, &listing.listing)),
     };
     Stock {
         listing,
@@ -238,7 +238,7 @@ fn stock(source: &Arc<dyn Source>, before: Option<&Stock>) -> Stock {
     }
 }
 
-fn items(source: &Arc<dyn Source>, lists: &Lists) -> Vec<Arc<Item>> {
+fn items(source: &Arc<dyn Source>, lists: &Listing) -> Vec<Arc<Item>> {
     let of = |kind: ListKind, definitions: &[Definition]| {
         definitions.iter().map(|definition| Arc::new(Item::new(source, kind, definition))).collect::<Vec<_>>()
     };

@@ -1,12 +1,12 @@
 //! Arguments held against the tool's schema, with an answer that says how to mend them.
 
 use crate::call::late;
-use crate::checker::{Checker, Verdict};
+use crate::compiled_schema::{CompiledSchema, Verdict};
 use crate::coerce::{Changes, coerce};
 use crate::item::Entry;
 use crate::nearest::nearest;
 use jsonschema::error::ValidationErrorKind;
-use octo_model::{Json, Members, Op, ToolError};
+use octo_model::{Json, JsonObject, Operation, ToolError};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 
 /// An operation in the tool's own words.
 pub struct Checked {
-    pub op: Op,
+    pub op: Operation,
     /// Members of the reply that the caller does not want.
     pub emptied: Vec<String>,
     /// What was changed so that the arguments fit.
@@ -37,7 +37,7 @@ impl Default for Checks {
 
 impl Checks {
     /// Holds the arguments of a call against the schemas of its tool. Only what is small and quickly done is done at once.
-    pub async fn check(&self, entry: &Entry, op: &Op, allowed: Duration) -> Result<Checked, ToolError> {
+    pub async fn check(&self, entry: &Entry, op: &Operation, allowed: Duration) -> Result<Checked, ToolError> {
         let size = op.params.get("arguments").map_or(0, |json| json.bytes().len());
         if size <= MAX_INLINE && is_ready(entry) {
             match check(entry, op.clone(), Pace::Quick) {
@@ -96,7 +96,7 @@ fn is_ready(entry: &Entry) -> bool {
 }
 
 /// Checks the arguments of a call as the caller's profile describes them, then as the tool does.
-fn check(entry: &Entry, mut op: Op, pace: Pace) -> Result<Checked, Stop> {
+fn check(entry: &Entry, mut op: Operation, pace: Pace) -> Result<Checked, Stop> {
     let (mut emptied, mut changes) = (Vec::new(), Changes::default());
     if let Some(recast) = &entry.recast {
         op = hold(entry, recast.input(), op, pace, &mut changes)?;
@@ -113,11 +113,11 @@ fn check(entry: &Entry, mut op: Op, pace: Pace) -> Result<Checked, Stop> {
 /// not fit are coerced where that is plain.
 fn hold(
     entry: &Entry,
-    checker: Option<&Checker>,
-    mut op: Op,
+    checker: Option<&CompiledSchema>,
+    mut op: Operation,
     pace: Pace,
     changes: &mut Changes,
-) -> Result<Op, Stop> {
+) -> Result<Operation, Stop> {
     let Some(checker) = checker else {
         return Ok(op);
     };
@@ -158,13 +158,13 @@ fn hold(
 }
 
 /// The arguments with what has changed, and all else as it came: values do not hold every number exactly.
-fn changed(given: &Members, before: &Value, after: &Value) -> Result<Json, ToolError> {
+fn changed(given: &JsonObject, before: &Value, after: &Value) -> Result<Json, ToolError> {
     let after = after.as_object().into_iter().flatten();
     let written = after.map(|(name, value)| match given.get(name) {
         Some(same) if before.get(name) == Some(value) => (name.clone(), same.clone()),
         _ => (name.clone(), Json::of(value)),
     });
-    let arguments = written.collect::<Members>().to_json();
+    let arguments = written.collect::<JsonObject>().to_json();
     // Texts that became values may not nest deeper than a message may.
     Json::parse(arguments.bytes().clone())
         .map_err(|fault| ToolError::invalid(format!("The arguments are unusable: {fault}.")))
@@ -182,7 +182,7 @@ fn drop_nulls(arguments: &mut Value, schema: &Value) -> bool {
     members.len() != before
 }
 
-fn misfit(checker: &Checker, arguments: &Value) -> ToolError {
+fn misfit(checker: &CompiledSchema, arguments: &Value) -> ToolError {
     if let Some((unknown, hint)) = unknown_parameter(&checker.schema, arguments) {
         return ToolError::invalid(format!("There is no parameter `{}`.", shortened(&unknown))).hint(hint);
     }

@@ -2,7 +2,7 @@
 //! in other tools. Where the schema leaves one reading, that one is used, and the reply says so. Only arguments that do not
 //! fit come here.
 
-use octo_model::{Json, Members, ToolError};
+use octo_model::{Json, JsonObject, ToolError};
 use serde_json::{Map, Value};
 use std::fmt;
 
@@ -54,13 +54,13 @@ impl Changes {
     }
 
     /// The reply with a note about the changes: a block of its own, and a list for faces that show no blocks.
-    pub fn note(&self, mut reply: Members) -> Members {
+    pub fn note(&self, mut reply: JsonObject) -> JsonObject {
         if self.is_empty() || reply.text("resultType").as_deref() == Some("input_required") {
             return reply;
         }
         let list = self.list();
         let note = format!("[Arguments adjusted: {}.]", list.join("; "));
-        let block = Members::new().with("type", "text").with("text", note.as_str()).to_json();
+        let block = JsonObject::new().with("type", "text").with("text", note.as_str()).to_json();
         let blocks: Vec<Json> = reply.list("content").into_iter().chain([block]).collect();
         reply.set("content", Json::array(&blocks));
         let meta = reply.object("_meta").with(META, Json::of(&list));
@@ -399,7 +399,7 @@ mod tests {
         let many: Vec<String> = (0..5_000).map(|n| n.to_string()).collect();
         let mut arguments = json!({"lines": many});
         let changes = coerce(&mut arguments, &schema(), true).unwrap();
-        let reply = changes.note(Members::new().with("content", Json::array([])));
+        let reply = changes.note(JsonObject::new().with("content", Json::array([])));
         assert!(reply.size() < 1_000, "{}", reply.size());
         assert_eq!(reply.object("_meta").list("octoprox/coerced").len(), 5);
         assert!(reply.to_json().as_str().contains("4996 more"), "{}", reply.to_json());

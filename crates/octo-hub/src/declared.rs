@@ -12,9 +12,9 @@ mod written;
 
 use crate::playbook::{self, Followed, Problem, Stock};
 use octo_grants::folders::{Folders, Leaf};
-use octo_grants::{Doors, Workspace};
-use octo_model::{Members, Op, ToolError};
-use octo_toolkit::{BoxFuture, Cx, Listing, Lists, Peer, Source, State};
+use octo_grants::{Capabilities, Workspace};
+use octo_model::{JsonObject, Operation, ToolError};
+use octo_toolkit::{BoxFuture, CallContext, ListingState, Listing, Peer, Source, SourceState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -27,12 +27,12 @@ pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 pub struct DeclaredParts {
     pub folders: Folders,
     /// `Exec` and the workspace for commands, `Net` for requests.
-    pub doors: Doors,
+    pub doors: Capabilities,
     pub environment: Environment,
     /// Names of the product's own tools, which no declared tool may take.
     pub reserved: BTreeSet<String>,
     /// Ready, or switched off.
-    pub state: State,
+    pub state: SourceState,
 }
 
 /// The source of declared tools. It follows its folders, so it needs a runtime.
@@ -48,7 +48,7 @@ pub fn source(parts: DeclaredParts) -> Arc<dyn Source> {
 
 struct Declared {
     tools: Followed<Tools>,
-    doors: Doors,
+    doors: Capabilities,
     environment: Environment,
 }
 
@@ -61,16 +61,16 @@ impl Source for Declared {
         true
     }
 
-    fn listing(&self) -> watch::Receiver<Listing> {
+    fn listing(&self) -> watch::Receiver<ListingState> {
         self.tools.listing()
     }
 
     fn run<'a>(
         &'a self,
-        op: Op,
-        cx: &'a Cx,
+        op: Operation,
+        cx: &'a CallContext,
         _peer: &'a Arc<dyn Peer>,
-    ) -> BoxFuture<'a, Result<Members, ToolError>> {
+    ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         Box::pin(async move {
             let tools = self.tools.stock();
             let tool = tools.all.get(&op.name).ok_or_else(|| {
@@ -131,8 +131,8 @@ impl Tools {
 }
 
 impl Stock for Tools {
-    fn lists(&self) -> Lists {
-        Lists { tools: self.all.values().map(Tool::definition).collect(), ..Lists::default() }
+    fn lists(&self) -> Listing {
+        Listing { tools: self.all.values().map(Tool::definition).collect(), ..Listing::default() }
     }
 
     fn problems(&self) -> &[Problem] {

@@ -1,25 +1,25 @@
 //! The hub itself: its parts, put together once.
 
 use crate::absent::AbsentServers;
-use crate::cache::CacheRule;
+use crate::response_cache::CacheRule;
 use crate::call::Request;
 use crate::catalogue::{Catalogue, Change};
 use crate::check::Checks;
 use crate::item::Entry;
 use crate::jq::JqRunner;
-use crate::own;
+use crate::results_source;
 use crate::policy::PolicySettings;
-use crate::ports::{Ledger, Spills};
+use crate::ports::{AuditLog, ResultStore};
 use crate::profile::Profile;
-use crate::quota::LimitRule;
+use crate::rate_limit::LimitRule;
 use crate::rules::{RuleSettings, Rules};
-use crate::shape::ShapeSettings;
+use crate::shape::ResultLimits;
 use crate::telemetry::{Excerpts, Tracer};
 use crate::view::View;
 use crate::watches::Watches;
 use arc_swap::ArcSwap;
-use octo_model::{Caller, Json, Members, Op, ToolError};
-use octo_toolkit::{Lists, Source, State};
+use octo_model::{Caller, Json, JsonObject, Operation, ToolError};
+use octo_toolkit::{Listing, Source, SourceState};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -29,16 +29,16 @@ use tokio::sync::broadcast;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What a hub is made of.
-pub struct Parts {
+pub struct HubConfig {
     pub sources: Vec<Arc<dyn Source>>,
     pub profiles: Vec<Profile>,
     pub policy: PolicySettings,
     pub limits: Vec<LimitRule>,
     pub cache: Vec<CacheRule>,
-    pub shape: ShapeSettings,
+    pub shape: ResultLimits,
     pub timeout: Duration,
-    pub ledger: Arc<dyn Ledger>,
-    pub spills: Arc<dyn Spills>,
+    pub ledger: Arc<dyn AuditLog>,
+    pub spills: Arc<dyn ResultStore>,
     pub jq: JqRunner,
     pub tracer: Option<Arc<dyn Tracer>>,
 }
@@ -47,9 +47,9 @@ pub struct Hub {
     catalogue: Arc<Catalogue>,
     absent: AbsentServers,
     rules: ArcSwap<Rules>,
-    pub(crate) shape: ShapeSettings,
-    pub(crate) ledger: Arc<dyn Ledger>,
-    pub(crate) spills: Arc<dyn Spills>,
+    pub(crate) shape: ResultLimits,
+    pub(crate) ledger: Arc<dyn AuditLog>,
+    pub(crate) spills: Arc<dyn ResultStore>,
     pub(crate) tracer: Option<Arc<dyn Tracer>>,
     pub(crate) checks: Checks,
     pub(crate) watches: Arc<Watches>,
@@ -58,8 +58,8 @@ pub struct Hub {
 
 impl Hub {
     /// Fails on a pattern that cannot be read. Needs a runtime, since it follows its sources.
-    pub fn new(mut parts: Parts) -> Result<Arc<Self>, globset::Error> {
-        parts.sources.push(own::source(Arc::clone(&parts.spills), parts.jq, parts.shape.max_resource_bytes));
+    pub fn new(mut parts: HubConfig) -> Result<Arc<Self>, globset::Error> {
+        parts.sources.push(results_source::source(Arc::clone(&parts.spills), parts.jq, parts.shape.max_resource_bytes));
         let catalogue = Catalogue::new(parts.sources, parts.profiles);
         catalogue.follow();
         let rules = RuleSettings {
@@ -139,7 +139,7 @@ impl Hub {
     }
 
     /// Every source: its name, whether it is native, how it is doing, and what it has.
-    pub fn sources(&self) -> Vec<(String, bool, State, Arc<Lists>)> {
+    pub fn sources(&self) -> Vec<(String, bool, SourceState, Arc<Listing>)> {
         self.catalogue.states()
     }
 
@@ -173,7 +173,7 @@ impl Hub {
     }
 
     /// Why a name leads nowhere, told without naming what the caller may not use.
-    pub fn missing(&self, view: &View, caller: &Caller, op: &Op) -> ToolError {
+    pub fn missing(&self, view: &View, caller: &Caller, op: &Operation) -> ToolError {
         let rules = self.rules();
         view.missing(op, &self.absent.get(), |entry| rules.policy.decide(caller, entry).is_ok())
     }
@@ -181,14 +181,14 @@ impl Hub {
     /// A tool as this caller may call it at this profile, or why not.
     pub fn tool(&self, profile: &str, caller: &Caller, name: &str) -> Result<Entry, ToolError> {
         let view = self.view(profile)?;
-        let op = Op::tool(name, Json::empty_object());
+        let op = Operation::tool(name, Json::empty_object());
         let entry = view.find(&op).ok_or_else(|| self.missing(&view, caller, &op))?;
         self.rules().policy.decide(caller, &entry)?;
         Ok(entry)
     }
 
     /// A reply as it was before it was cut.
-    pub async fn whole(&self, caller: &Caller, result: Members) -> Result<Members, ToolError> {
+    pub async fn whole(&self, caller: &Caller, result: JsonObject) -> Result<JsonObject, ToolError> {
         match result.inner_text("_meta", "octoprox/result_handle") {
             Some(handle) => self.spills.load(caller, &handle).await?.members().map_err(ToolError::internal),
             None => Ok(result),
@@ -202,7 +202,7 @@ async fn forget_on_change(hub: std::sync::Weak<Hub>, mut changes: broadcast::Rec
         match changes.recv().await {
             Err(broadcast::error::RecvError::Closed) => return,
             _ => match hub.upgrade() {
-                Some(hub) => hub.rules().answers.clear(),
+                Some(hub) => hub.rules().cache.clear(),
                 None => return,
             },
         }

@@ -1,9 +1,9 @@
 //! One thing that can be called, as the catalogue knows it.
 
-use crate::checker::Checker;
-use crate::recast::Recast;
+use crate::compiled_schema::CompiledSchema;
+use crate::tool_override::ToolOverride;
 use crate::telemetry::Meters;
-use octo_model::{Effect, Json, Members, listed_name};
+use octo_model::{Effect, Json, JsonObject, listed_name};
 use octo_toolkit::{Definition, Source};
 use serde_json::Value;
 use std::sync::{Arc, OnceLock};
@@ -38,11 +38,11 @@ pub struct Item {
     pub key: String,
     /// The name at `/mcp`, where nothing is renamed: what rules, limits and profiles speak of.
     pub canonical: String,
-    pub members: Members,
+    pub members: JsonObject,
     pub effect: Effect,
     pub vouched: bool,
-    input: OnceLock<Option<Checker>>,
-    output: OnceLock<Option<Checker>>,
+    input: OnceLock<Option<CompiledSchema>>,
+    output: OnceLock<Option<CompiledSchema>>,
     meters: OnceLock<Meters>,
     mirrored: OnceLock<Vec<Mirrored>>,
 }
@@ -64,7 +64,7 @@ impl Item {
             canonical: canonical(source, kind, &definition.key),
             members: definition.members.clone(),
             effect: definition.effect,
-            vouched: definition.vouched,
+            vouched: definition.trusted_effect,
             input: OnceLock::new(),
             output: OnceLock::new(),
             meters: OnceLock::new(),
@@ -72,7 +72,7 @@ impl Item {
         }
     }
 
-    pub fn input(&self) -> Option<&Checker> {
+    pub fn input(&self) -> Option<&CompiledSchema> {
         self.input.get_or_init(|| self.compile("inputSchema")).as_ref()
     }
 
@@ -81,16 +81,16 @@ impl Item {
         self.kind != ListKind::Tools || self.input.get().is_some()
     }
 
-    pub fn output(&self) -> Option<&Checker> {
+    pub fn output(&self) -> Option<&CompiledSchema> {
         self.output.get_or_init(|| self.compile("outputSchema")).as_ref()
     }
 
-    fn compile(&self, member: &str) -> Option<Checker> {
+    fn compile(&self, member: &str) -> Option<CompiledSchema> {
         if self.kind != ListKind::Tools {
             return None;
         }
         let schema: Value = self.members.get(member)?.to().ok()?;
-        Checker::new(schema, &self.target())
+        CompiledSchema::new(schema, &self.target())
     }
 
     fn mirrored(&self) -> &[Mirrored] {
@@ -121,7 +121,7 @@ fn canonical(source: &Arc<dyn Source>, kind: ListKind, key: &str) -> String {
     }
 }
 
-pub fn mirrored(definition: &Members) -> Vec<Mirrored> {
+pub fn mirrored(definition: &JsonObject) -> Vec<Mirrored> {
     let schema = definition.object("inputSchema").object("properties");
     let annotated = schema.iter().filter_map(|(parameter, schema)| {
         let header = schema.members().ok()?.text("x-mcp-header")?.to_ascii_lowercase();
@@ -136,7 +136,7 @@ pub struct Entry {
     pub listed: Arc<str>,
     pub item: Arc<Item>,
     /// Where the profile changes more than the name.
-    pub recast: Option<Arc<Recast>>,
+    pub recast: Option<Arc<ToolOverride>>,
 }
 
 impl Entry {
@@ -154,7 +154,7 @@ impl Entry {
     }
 
     /// The definition with the listed name in it; everything else as the source wrote it.
-    pub fn definition(&self) -> Members {
+    pub fn definition(&self) -> JsonObject {
         let members = self.recast.as_ref().map_or(&self.item.members, |recast| &recast.members);
         let mut members = members.clone();
         if matches!(self.item.kind, ListKind::Tools | ListKind::Prompts) {

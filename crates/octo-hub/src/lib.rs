@@ -3,11 +3,11 @@
 mod absent;
 mod audit;
 mod bound;
-mod cache;
+mod response_cache;
 mod call;
 mod catalogue;
 mod check;
-mod checker;
+mod compiled_schema;
 mod coerce;
 mod cut;
 pub mod declared;
@@ -16,16 +16,16 @@ mod item;
 pub mod jq;
 mod listing;
 mod nearest;
-mod own;
+mod results_source;
 mod pictures;
 mod playbook;
 mod policy;
 mod ports;
 mod profile;
 pub mod prompts;
-mod quota;
+mod rate_limit;
 mod readable;
-mod recast;
+mod tool_override;
 mod result_read;
 mod rules;
 mod shape;
@@ -36,25 +36,25 @@ mod uri;
 mod view;
 mod watches;
 
-pub use cache::CacheRule;
-pub use call::{Called, Request};
+pub use response_cache::CacheRule;
+pub use call::{CallOutcome, Request};
 pub use catalogue::Change;
-pub use hub::{Hub, Parts};
+pub use hub::{Hub, HubConfig};
 pub use item::{Entry, Item, ListKind, Mirrored};
 pub use listing::Page;
 pub use nearest::nearest;
 pub use playbook::{Problem, read as read_yaml};
 pub use policy::{Decision, Policy, PolicySettings, Rule};
 pub use ports::{
-    ArgumentKey, Closing, KeptRun, KeptStep, Ledger, NewRun, News, Noted, Opening, Outcome, Pending, Pin,
-    Pinned, Pins, RunPen, RunStatus, Runs, Spills, TakenRun, What, Whose,
+    ArgumentKey, CallEnded, KeptRun, KeptStep, AuditLog, NewRun, PinDelta, PinWrite, CallStarted, Outcome, Pending, Pin,
+    PinSet, Pins, RunLease, RunStatus, Runs, ResultStore, TakenRun, ItemKind, ServerIdentity,
 };
 pub use profile::{Profile, ProfileSettings};
-pub use quota::LimitRule;
+pub use rate_limit::LimitRule;
 pub use readable::{KeptText, ReadSeek, TextSize, write_readable};
-pub use recast::{Argument, Others, RecastSettings, Translated};
+pub use tool_override::{Argument, Others, OverrideSettings, Translated};
 pub use rules::RuleSettings;
-pub use shape::ShapeSettings;
+pub use shape::ResultLimits;
 pub use subscribe::{MAX_SUBSCRIBED_URI_BYTES, MAX_SUBSCRIPTIONS};
 pub use telemetry::{Excerpts, Tracer};
 pub use view::View;

@@ -1,12 +1,12 @@
 //! Pictures cost a model by their pixels and not by their bytes, so they do not count as text does.
 
-use octo_model::Members;
+use octo_model::JsonObject;
 
 /// Bytes of pictures that one reply may have beside its text; more of them count like text.
 const MAX_PICTURES: usize = 3 << 20;
 
 /// Bytes of a reply that the cap on its text does not count.
-pub(crate) fn size_of(result: &Members) -> usize {
+pub(crate) fn size_of(result: &JsonObject) -> usize {
     if !result.get("content").is_some_and(|content| content.as_str().contains("\"image\"")) {
         return 0;
     }

@@ -2,7 +2,7 @@
 
 use arc_swap::ArcSwap;
 use octo_grants::folders::{Folders, Following, Leaf};
-use octo_toolkit::{Listing, Lists, State};
+use octo_toolkit::{ListingState, Listing, SourceState};
 use serde::de::{DeserializeOwned, Deserializer, Error as _, MapAccess, Visitor};
 use serde::{Deserialize, de};
 use std::fmt;
@@ -114,7 +114,7 @@ impl<'de> Deserialize<'de> for Scalar {
 
 /// What the files of some folders make.
 pub(crate) trait Stock: Send + Sync + 'static {
-    fn lists(&self) -> Lists;
+    fn lists(&self) -> Listing;
     fn problems(&self) -> &[Problem];
 }
 
@@ -126,20 +126,20 @@ pub(crate) struct Followed<S> {
 
 struct Kept<S> {
     stock: ArcSwap<S>,
-    listing: watch::Sender<Listing>,
+    listing: watch::Sender<ListingState>,
 }
 
 impl<S: Stock> Followed<S> {
     /// Reads at once, so that the first list is whole. Needs a runtime.
     pub fn new(
         folders: Folders,
-        state: State,
+        state: SourceState,
         make: impl Fn(&[Leaf], Option<&S>) -> S + Send + 'static,
     ) -> Self {
         let leaves = folders.read();
         let stock = make(&leaves, None);
         tell(stock.problems(), &[]);
-        let listing = Listing { state, lists: Arc::new(stock.lists()), version: 1 };
+        let listing = ListingState { state, listing: Arc::new(stock.lists()), version: 1 };
         let kept = Arc::new(Kept { stock: ArcSwap::from_pointee(stock), listing: watch::channel(listing).0 });
         let keeper = Arc::clone(&kept);
         let following = folders.follow(leaves, move |leaves| {
@@ -149,7 +149,7 @@ impl<S: Stock> Followed<S> {
             let lists = Arc::new(stock.lists());
             keeper.stock.store(Arc::new(stock));
             keeper.listing.send_modify(|listing| {
-                listing.lists = lists;
+                listing.listing = lists;
                 listing.version += 1;
             });
         });
@@ -160,7 +160,7 @@ impl<S: Stock> Followed<S> {
         self.kept.stock.load_full()
     }
 
-    pub fn listing(&self) -> watch::Receiver<Listing> {
+    pub fn listing(&self) -> watch::Receiver<ListingState> {
         self.kept.listing.subscribe()
     }
 }

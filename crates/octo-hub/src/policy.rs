@@ -4,7 +4,7 @@ use crate::item::{Entry, ListKind};
 use crate::profile::globs;
 use crate::uri::{Spellings, is_pattern_of_uris, loose};
 use globset::GlobSet;
-use octo_model::{Caller, Class, Op, ToolError};
+use octo_model::{Caller, Class, Operation, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -128,7 +128,7 @@ impl Policy {
         &'a self,
         caller: &Caller,
         entry: &'a Entry,
-        op: &Op,
+        op: &Operation,
     ) -> Result<Permit<'a>, ToolError> {
         let is_uri = matches!(entry.item.kind, ListKind::Resources | ListKind::Templates);
         self.decide_for(caller, entry, is_uri.then_some(op.name.as_str()))

@@ -1,7 +1,7 @@
 //! Named views of the catalogue.
 
 use crate::item::Item;
-use crate::recast::RecastSettings;
+use crate::tool_override::OverrideSettings;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use octo_toolkit::Source;
 use schemars::JsonSchema;
@@ -25,7 +25,7 @@ pub struct ProfileSettings {
     /// Tools in other words: for each name, which tool it is and what its parameters are called. Such a tool is not listed
     /// under its own name.
     #[serde(rename = "as")]
-    pub recasts: BTreeMap<String, RecastSettings>,
+    pub recasts: BTreeMap<String, OverrideSettings>,
 }
 
 /// Settings with their patterns compiled.
@@ -35,7 +35,7 @@ pub struct Profile {
     pub servers: Vec<String>,
     pub prefix: bool,
     tools: Option<GlobSet>,
-    recasts: BTreeMap<String, RecastSettings>,
+    recasts: BTreeMap<String, OverrideSettings>,
     through: Option<Through>,
 }
 
@@ -102,7 +102,7 @@ impl Profile {
     pub fn recasts_of<'a>(
         &'a self,
         item: &'a Item,
-    ) -> impl Iterator<Item = (&'a String, &'a RecastSettings)> {
+    ) -> impl Iterator<Item = (&'a String, &'a OverrideSettings)> {
         let is = |tool: &str| tool == item.canonical || tool == item.target();
         self.recasts.iter().filter(move |(_, settings)| is(&settings.tool))
     }

@@ -9,8 +9,8 @@ mod written;
 use crate::nearest::nearest;
 use crate::playbook::{Followed, Problem, Stock};
 use octo_grants::folders::Folders;
-use octo_model::{Json, Members, Method, Op, ToolError};
-use octo_toolkit::{BoxFuture, Cx, Listing, Peer, Source, State};
+use octo_model::{Json, JsonObject, Method, Operation, ToolError};
+use octo_toolkit::{BoxFuture, CallContext, ListingState, Peer, Source, SourceState};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 pub use stock::Shipped;
@@ -23,7 +23,7 @@ const MOST_COMPLETIONS: usize = 100;
 
 /// The source of prompts. It follows its folders, so it needs a runtime.
 pub fn source(shipped: Shipped, folders: Folders) -> Arc<dyn Source> {
-    Arc::new(Playbooks(Followed::new(folders, State::Ready, move |leaves, before| {
+    Arc::new(Playbooks(Followed::new(folders, SourceState::Ready, move |leaves, before| {
         stock::stock(shipped, leaves, before)
     })))
 }
@@ -44,16 +44,16 @@ impl Source for Playbooks {
         true
     }
 
-    fn listing(&self) -> watch::Receiver<Listing> {
+    fn listing(&self) -> watch::Receiver<ListingState> {
         self.0.listing()
     }
 
     fn run<'a>(
         &'a self,
-        op: Op,
-        _cx: &'a Cx,
+        op: Operation,
+        _cx: &'a CallContext,
         _peer: &'a Arc<dyn Peer>,
-    ) -> BoxFuture<'a, Result<Members, ToolError>> {
+    ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         Box::pin(async move {
             let stock = self.0.stock();
             let prompt = stock.all.get(&op.name).ok_or_else(|| {
@@ -68,7 +68,7 @@ impl Source for Playbooks {
     }
 }
 
-fn fill(stock: &Prompts, name: &str, prompt: &Prompt, params: &Members) -> Result<Members, ToolError> {
+fn fill(stock: &Prompts, name: &str, prompt: &Prompt, params: &JsonObject) -> Result<JsonObject, ToolError> {
     let given = given(params)?;
     known(prompt, &given)?;
     let missing: Vec<String> = prompt
@@ -91,15 +91,15 @@ fn fill(stock: &Prompts, name: &str, prompt: &Prompt, params: &Members) -> Resul
         values.insert(argument.name.clone(), value(argument, text_of(&given, &argument.name))?);
     }
     let text = stock.engine.fill(name, &values)?;
-    let content = Members::new().with("type", "text").with("text", text.as_str());
-    let message = Members::new().with("role", "user").with("content", content);
-    Ok(Members::new()
+    let content = JsonObject::new().with("type", "text").with("text", text.as_str());
+    let message = JsonObject::new().with("role", "user").with("content", content);
+    Ok(JsonObject::new()
         .with("description", prompt.description.as_str())
         .with("messages", Json::array([&message.to_json()])))
 }
 
 /// The protocol has only texts; other faces may send numbers and switches.
-fn given(params: &Members) -> Result<Map<String, Value>, ToolError> {
+fn given(params: &JsonObject) -> Result<Map<String, Value>, ToolError> {
     let Some(arguments) = params.get("arguments").filter(|arguments| !arguments.is_null()) else {
         return Ok(Map::new());
     };
@@ -164,7 +164,7 @@ fn refused(message: String, hint: impl Into<std::borrow::Cow<'static, str>>) -> 
 }
 
 /// What begins with the typed text comes before what only has it somewhere.
-fn complete(prompt: &Prompt, params: &Members) -> Members {
+fn complete(prompt: &Prompt, params: &JsonObject) -> JsonObject {
     let asked = params.object("argument");
     let (name, typed) = (asked.text("name").unwrap_or_default(), asked.text("value").unwrap_or_default());
     let typed = typed.to_lowercase();
@@ -175,9 +175,9 @@ fn complete(prompt: &Prompt, params: &Members) -> Members {
         .partition(|value| value.to_lowercase().starts_with(&typed));
     let all: Vec<&String> = first.into_iter().chain(rest).collect();
     let shown: Vec<Json> = all.iter().take(MOST_COMPLETIONS).map(|value| Json::text(value)).collect();
-    let completion = Members::new()
+    let completion = JsonObject::new()
         .with("values", Json::array(&shown))
         .with("total", Json::of(&all.len()))
         .with("hasMore", all.len() > shown.len());
-    Members::new().with("completion", completion)
+    JsonObject::new().with("completion", completion)
 }

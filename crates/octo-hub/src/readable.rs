@@ -1,7 +1,7 @@
 //! A kept reply as text for people. It is written once, when the reply is kept, and then read in parts: no read needs more
 //! memory than the part that it gives.
 
-use octo_model::{Json, Members, ToolError};
+use octo_model::{Json, JsonObject, ToolError};
 use std::io::{self, BufRead, BufReader, Cursor, Read, Seek, SeekFrom, Write};
 
 /// Indented text may be so much longer than the structure; deeper ones are written without indentation.
@@ -86,7 +86,7 @@ impl Write for Counting<'_> {
     }
 }
 
-fn write_blocks(result: &Members, to: &mut impl Write) -> io::Result<()> {
+fn write_blocks(result: &JsonObject, to: &mut impl Write) -> io::Result<()> {
     for (at, block) in result.list("content").iter().enumerate() {
         if at > 0 {
             to.write_all(b"\n")?;

@@ -1,13 +1,13 @@
 //! `result_read`: the rest of a reply that was truncated.
 
 use crate::jq::JqRunner;
-use crate::ports::Spills;
+use crate::ports::ResultStore;
 use crate::readable::{KeptText, Line, Lines, TextSize, range};
 use octo_grants::jq::{MAX_INPUT, too_large};
-use octo_grants::{Doors, Grant};
+use octo_grants::{Capabilities, Grant};
 use octo_model::{Effect, Json, Kind, ToolError};
 use octo_toolkit::budget::beginning;
-use octo_toolkit::{Cx, Example, Tool, json_len};
+use octo_toolkit::{CallContext, Example, Tool, json_len};
 use regex::bytes::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -38,13 +38,13 @@ const LINES_PER_LOOK: u64 = 4_096;
 /// The results that are kept, and what reads them.
 #[derive(Clone)]
 pub struct Kept {
-    spills: Arc<dyn Spills>,
+    spills: Arc<dyn ResultStore>,
     jq: JqRunner,
     reads: Arc<Semaphore>,
 }
 
 impl Kept {
-    pub fn new(spills: Arc<dyn Spills>, jq: JqRunner) -> Self {
+    pub fn new(spills: Arc<dyn ResultStore>, jq: JqRunner) -> Self {
         Self { spills, jq, reads: Arc::new(Semaphore::new(MAX_READS)) }
     }
 
@@ -62,7 +62,7 @@ impl Kept {
         work.await.unwrap_or_else(|error| Err(ToolError::internal(error)))
     }
 
-    async fn jq(&self, program: &str, handle: &str, size: TextSize, cx: &Cx) -> Result<String, ToolError> {
+    async fn jq(&self, program: &str, handle: &str, size: TextSize, cx: &CallContext) -> Result<String, ToolError> {
         if size.bytes > MAX_INPUT as u64 {
             return Err(too_large("This reply", size.bytes)
                 .hint("Read it by lines, bytes or a pattern, or run the tool again and ask for less."));
@@ -94,7 +94,7 @@ fn structure(whole: &Json) -> Result<Json, ToolError> {
 }
 
 impl Grant for Kept {
-    fn open(doors: &Doors) -> Result<Self, ToolError> {
+    fn open(doors: &Capabilities) -> Result<Self, ToolError> {
         doors.open()
     }
 }
@@ -156,7 +156,7 @@ impl Tool for ResultRead {
         )]
     }
 
-    async fn run(&self, input: Input, kept: Kept, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, kept: Kept, cx: &CallContext) -> Result<Output, ToolError> {
         let text = kept.spills.open_text(&cx.caller, &input.handle).await?;
         let TextSize { lines: total_lines, bytes: total_bytes } = text.size;
         let room = cx.reply.less(FACTS).min(MAX_PAGE);
@@ -175,7 +175,7 @@ impl Tool for ResultRead {
 type Page = (String, Option<u64>);
 
 /// The part of the text that is asked for, and where to continue.
-fn part(mut text: KeptText, input: &Input, room: usize, cx: &Cx) -> Result<Page, ToolError> {
+fn part(mut text: KeptText, input: &Input, room: usize, cx: &CallContext) -> Result<Page, ToolError> {
     match input {
         Input { pattern: Some(pattern), .. } => matching(text, pattern, input, room, cx),
         Input { from_byte: Some(from), bytes, .. } => {
@@ -223,7 +223,7 @@ struct Placed {
 fn walk(
     text: KeptText,
     input: &Input,
-    cx: &Cx,
+    cx: &CallContext,
     mut see: impl FnMut(u64, &[u8]),
     mut each: impl FnMut(&Placed) -> bool,
 ) -> Result<Option<u64>, ToolError> {
@@ -251,7 +251,7 @@ fn walk(
 }
 
 /// Ends a read that nobody waits for any more.
-fn look(cx: &Cx) -> Result<(), ToolError> {
+fn look(cx: &CallContext) -> Result<(), ToolError> {
     cx.check()?;
     if cx.time_left().is_zero() {
         return Err(ToolError::new(Kind::Timeout, "Reading took too long.").hint("Begin at a later line."));
@@ -273,7 +273,7 @@ impl Placed {
     }
 }
 
-fn lines(text: KeptText, input: &Input, room: usize, cx: &Cx) -> Result<Page, ToolError> {
+fn lines(text: KeptText, input: &Input, room: usize, cx: &CallContext) -> Result<Page, ToolError> {
     let from = input.from_line.unwrap_or(1).max(1);
     let want = input.lines.unwrap_or(DEFAULT_LINES).max(1);
     let (mut shown, mut used) = (String::new(), 0);
@@ -298,7 +298,7 @@ fn lines(text: KeptText, input: &Input, room: usize, cx: &Cx) -> Result<Page, To
     Ok((shown, next))
 }
 
-fn matching(text: KeptText, pattern: &str, input: &Input, room: usize, cx: &Cx) -> Result<Page, ToolError> {
+fn matching(text: KeptText, pattern: &str, input: &Input, room: usize, cx: &CallContext) -> Result<Page, ToolError> {
     let pattern = RegexBuilder::new(pattern).size_limit(1 << 20).dfa_size_limit(1 << 20).build();
     let pattern = pattern.map_err(|error| {
         ToolError::invalid(format!("The pattern cannot be read: {error}."))

@@ -1,8 +1,8 @@
 //! What the settings decide about calls: policy, limits, cache and deadline, put in force as one.
 
-use crate::cache::{Answers, CacheRule};
+use crate::response_cache::{ResponseCache, CacheRule};
 use crate::policy::{Policy, PolicySettings};
-use crate::quota::{LimitRule, Limits};
+use crate::rate_limit::{LimitRule, Limits};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,20 +21,20 @@ pub struct Rules {
     pub settings: RuleSettings,
     pub policy: Policy,
     pub limits: Limits,
-    pub answers: Arc<Answers>,
+    pub cache: Arc<ResponseCache>,
 }
 
 impl Rules {
     /// What was used up of a limit that stays is still used up, and answers are kept as long as the rules about them stay.
     pub fn new(settings: RuleSettings, before: Option<&Self>) -> Result<Self, globset::Error> {
         let answers = match before {
-            Some(before) if before.settings.cache == settings.cache => Arc::clone(&before.answers),
-            before => Arc::new(Answers::new(&settings.cache, before.map(|it| &*it.answers))?),
+            Some(before) if before.settings.cache == settings.cache => Arc::clone(&before.cache),
+            before => Arc::new(ResponseCache::new(&settings.cache, before.map(|it| &*it.cache))?),
         };
         Ok(Self {
             policy: Policy::new(&settings.policy)?,
             limits: Limits::new(&settings.limits, before.map(|it| &it.limits))?,
-            answers,
+            cache: answers,
             settings,
         })
     }

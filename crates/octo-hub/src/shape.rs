@@ -2,13 +2,13 @@
 
 use crate::audit::Record;
 use crate::call::Request;
-use crate::checker::Verdict;
+use crate::compiled_schema::Verdict;
 use crate::cut::fit;
 use crate::hub::Hub;
 use crate::item::Item;
 use crate::pictures;
 use crate::policy::Permit;
-use octo_model::{CallId, Json, Kind, Members, Method, ToolError};
+use octo_model::{CallId, Json, Kind, JsonObject, Method, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// How large a reply may be.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct ShapeSettings {
+pub struct ResultLimits {
     /// Bytes that one reply of a tool may have, pictures and the notice about what was left out aside. Text that repeats the
     /// structure is not counted. The rest is read with `next` of the reply, or with `result_read`.
     pub max_bytes: usize,
@@ -26,7 +26,7 @@ pub struct ShapeSettings {
     pub max_resource_bytes: usize,
 }
 
-impl Default for ShapeSettings {
+impl Default for ResultLimits {
     fn default() -> Self {
         Self { max_bytes: 100_000, max_resource_bytes: 16 << 20 }
     }
@@ -51,9 +51,9 @@ impl Hub {
         permit: &Permit<'_>,
         call: CallId,
         request: &Request,
-        result: Members,
+        result: JsonObject,
         record: &mut Record,
-    ) -> Result<Members, ToolError> {
+    ) -> Result<JsonObject, ToolError> {
         let size = size_of(&result);
         let is_tool = request.op.method == Method::CallTool;
         let cap = if is_tool { self.shape.max_bytes } else { self.shape.max_resource_bytes };
@@ -78,7 +78,7 @@ impl Hub {
 }
 
 /// How long the reply is as text.
-pub(crate) fn size_of(result: &Members) -> usize {
+pub(crate) fn size_of(result: &JsonObject) -> usize {
     let plain = |key: &str| !key.bytes().any(|byte| byte < 0x20 || byte == b'"' || byte == b'\\');
     let key_size = |key: &str| if plain(key) { key.len() + 2 } else { Json::text(key).bytes().len() };
     result.iter().map(|(key, value)| key_size(key) + value.bytes().len() + 2).sum::<usize>() + 1
@@ -86,7 +86,7 @@ pub(crate) fn size_of(result: &Members) -> usize {
 
 /// How long a reply of a tool is, with what is there as text and as structure counted once. The pictures of our own tools have
 /// bounds of their own.
-fn content_size(result: &Members, is_native: bool) -> usize {
+fn content_size(result: &JsonObject, is_native: bool) -> usize {
     let structure = result.get("structuredContent").map_or(0, |structure| structure.bytes().len());
     let (mut texts, mut others) = (0, 0);
     let content = result.get("content").map_or("", Json::as_str);
@@ -111,7 +111,7 @@ fn content_size(result: &Members, is_native: bool) -> usize {
 }
 
 /// The reply and its text.
-async fn joined(result: Members, size: usize) -> Result<(Members, Json), ToolError> {
+async fn joined(result: JsonObject, size: usize) -> Result<(JsonObject, Json), ToolError> {
     if size <= MAX_INLINE {
         let whole = result.to_json();
         return Ok((result, whole));
@@ -133,11 +133,11 @@ fn kept_whole(size: usize, cap: usize, handle: &str) -> ToolError {
 /// the parts do not fit together, they get less, and in the end nothing but the notice is left.
 fn truncated(
     item: &Item,
-    result: &Members,
+    result: &JsonObject,
     budget: usize,
     handle: &str,
     size: usize,
-) -> Result<Members, ToolError> {
+) -> Result<JsonObject, ToolError> {
     for share in [1, 2, 4, 16] {
         let short = reply(item, result, budget / share, handle, size)?;
         if content_size(&short, false) <= budget + MAX_NOTICE {
@@ -151,17 +151,17 @@ fn truncated(
 }
 
 /// Whether the tool has promised a structure that nothing may be left out of.
-fn has_schema(item: &Item, result: &Members) -> bool {
+fn has_schema(item: &Item, result: &JsonObject) -> bool {
     item.members.get("outputSchema").is_some() && !result.is_true("isError")
 }
 
 fn reply(
     item: &Item,
-    result: &Members,
+    result: &JsonObject,
     budget: usize,
     handle: &str,
     size: usize,
-) -> Result<Members, ToolError> {
+) -> Result<JsonObject, ToolError> {
     let Some(structure) = result.get("structuredContent") else {
         return Ok(with_notice(result, truncated_blocks(&result.list("content"), budget), handle, size));
     };
@@ -184,14 +184,14 @@ fn beginning(text: &str, most: usize) -> &str {
 }
 
 fn text_block(text: Json) -> Json {
-    Members::new().with("type", "text").with("text", text).to_json()
+    JsonObject::new().with("type", "text").with("text", text).to_json()
 }
 
-fn with_notice(result: &Members, blocks: Vec<Json>, handle: &str, size: usize) -> Members {
+fn with_notice(result: &JsonObject, blocks: Vec<Json>, handle: &str, size: usize) -> JsonObject {
     let notice = format!(
         "[Truncated: this reply had {size} bytes. Read the rest with result_read and handle \"{handle}\": by lines, bytes, a pattern or a jq expression.]"
     );
-    let link = Members::new()
+    let link = JsonObject::new()
         .with("type", "resource_link")
         .with("uri", format!("{HANDLE_SCHEME}{handle}").as_str())
         .with("name", handle)
@@ -199,7 +199,7 @@ fn with_notice(result: &Members, blocks: Vec<Json>, handle: &str, size: usize) -
         .with("mimeType", "application/json");
     let all: Vec<Json> =
         blocks.into_iter().chain([text_block(Json::text(&notice)), link.to_json()]).collect();
-    let mut short = Members::new().with("content", Json::array(&all));
+    let mut short = JsonObject::new().with("content", Json::array(&all));
     for known in ["isError", "resultType"] {
         if let Some(value) = result.get(known).filter(|value| value.bytes().len() <= MAX_ASIDE) {
             short.set(known, value.clone());

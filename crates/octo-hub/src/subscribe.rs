@@ -5,7 +5,7 @@ use crate::bound::bounded;
 use crate::call::{Request, names_one_uri};
 use crate::hub::Hub;
 use crate::watches::Subscription;
-use octo_model::{CallId, Kind, Members, ToolError};
+use octo_model::{CallId, Kind, JsonObject, ToolError};
 
 /// Bytes of the longest URI that can be subscribed to.
 pub const MAX_SUBSCRIBED_URI_BYTES: usize = 8 << 10;
@@ -24,7 +24,7 @@ impl Hub {
         let mut record = Record::open(&self.ledger, CallId::fresh(), request, None).await?;
         let subscribed = self.decide_and_subscribe(request, &mut record).await;
         let subscribed = subscribed.map_err(|error| bounded(error, self.shape.max_bytes));
-        record.ended(&subscribed.as_ref().map(|_| Members::new()).map_err(ToolError::clone));
+        record.ended(&subscribed.as_ref().map(|_| JsonObject::new()).map_err(ToolError::clone));
         subscribed
     }
 
@@ -51,7 +51,7 @@ impl Hub {
     pub async fn unsubscribe(&self, request: &Request, subscription: Subscription) -> Result<(), ToolError> {
         let mut record = Record::open(&self.ledger, CallId::fresh(), request, None).await?;
         let ended = subscription.end().await;
-        record.ended(&ended.as_ref().map(|()| Members::new()).map_err(ToolError::clone));
+        record.ended(&ended.as_ref().map(|()| JsonObject::new()).map_err(ToolError::clone));
         ended
     }
 }

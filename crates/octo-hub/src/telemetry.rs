@@ -4,7 +4,7 @@ use crate::call::Request;
 use crate::item::Item;
 use crate::ports::Outcome;
 use metrics::{Counter, Histogram};
-use octo_model::{CallId, Json, Kind, Members, ToolError};
+use octo_model::{CallId, Json, Kind, JsonObject, ToolError};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracing::Span;
@@ -15,7 +15,7 @@ pub trait Tracer: Send + Sync {
     fn begin(&self, span: &Span, request: &Request);
     /// The `traceparent` to pass on.
     fn parent_for_target(&self, span: &Span) -> Option<String>;
-    fn end(&self, span: &Span, item: Option<&Item>, took: Duration, outcome: &Result<Members, ToolError>);
+    fn end(&self, span: &Span, item: Option<&Item>, took: Duration, outcome: &Result<JsonObject, ToolError>);
 }
 
 /// Shows arguments without secrets, where the settings ask for it.
@@ -51,7 +51,7 @@ pub fn span(tracer: Option<&Arc<dyn Tracer>>, id: CallId, request: &Request) -> 
         output.value = tracing::field::Empty,
         error.type = tracing::field::Empty,
         enduser.id = %request.caller.principal.subject,
-        octoprox.face = request.face.as_str(),
+        octoprox.face = request.frontend.as_str(),
     );
     tracer.begin(&span, request);
     span
@@ -141,7 +141,7 @@ impl Drop for CallLog<'_> {
         if !tracing::enabled!(target: "calls", tracing::Level::INFO) {
             return;
         }
-        let Request { op, caller, face, profile, .. } = self.request;
+        let Request { op, caller, frontend: face, profile, .. } = self.request;
         let name = op.name.get(..op.name.floor_char_boundary(MAX_NAME)).unwrap_or_default();
         let server = self.item.as_ref().map(|item| item.source.name());
         let request_bytes = op.params.get("arguments").map_or(0, |arguments| arguments.bytes().len());

@@ -14,7 +14,7 @@ mod suspect;
 mod tests;
 mod wash;
 
-use crate::ports::{Pending, Pin, Pins, What, Whose};
+use crate::ports::{Pending, Pin, Pins, ItemKind, ServerIdentity};
 pub use guard::Trust;
 pub use memory::MemoryPins;
 use schemars::JsonSchema;
@@ -137,14 +137,14 @@ pub struct Difference {
 }
 
 /// What is different about a definition that waits, worst first.
-pub fn differences(whose: &Whose, pending: &Pending) -> Vec<Difference> {
+pub fn differences(whose: &ServerIdentity, pending: &Pending) -> Vec<Difference> {
     let old = pending.pinned.as_ref().and_then(|pin| pin.text.to::<Value>().ok());
     let new = pending.new.text.to::<Value>().unwrap_or_default();
     found(whose, pending.new.what, &pending.new.key, old.as_ref(), &new)
 }
 
 /// Changes since the pinned definition, and what is suspect in the new one and was not accepted with the old one.
-fn found(whose: &Whose, what: What, key: &str, old: Option<&Value>, new: &Value) -> Vec<Difference> {
+fn found(whose: &ServerIdentity, what: ItemKind, key: &str, old: Option<&Value>, new: &Value) -> Vec<Difference> {
     let mut found = old.map(|old| change::compare(what, old, new)).unwrap_or_default();
     found.extend(suspect::findings(whose, what, key, old, new));
     found.sort_by(|one, other| other.severity.cmp(&one.severity).then_with(|| one.at.cmp(&other.at)));
@@ -161,7 +161,7 @@ pub fn identity<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 /// The pin of a definition.
-fn pin(what: What, key: &str, value: &Value, text: octo_model::Json) -> Pin {
+fn pin(what: ItemKind, key: &str, value: &Value, text: octo_model::Json) -> Pin {
     Pin { what, key: key.to_owned(), text, hash: canonical::hash(what, value) }
 }
 

@@ -3,11 +3,11 @@
 use crate::item::{Entry, Item, ListKind};
 use crate::nearest::nearest;
 use crate::profile::Profile;
-use crate::recast::Recast;
+use crate::tool_override::ToolOverride;
 use octo_model::{
-    Effect, Json, Members, Method, Op, RpcError, ToolError, listed_name, same_when_folded, with_suffix,
+    Effect, Json, JsonObject, Method, Operation, RpcError, ToolError, listed_name, normalized_name, with_suffix,
 };
-use octo_toolkit::{Definition, Listing, Source, State};
+use octo_toolkit::{Definition, ListingState, Source, SourceState};
 use regex::Regex;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,7 +24,7 @@ const LIST_FIRST: &str = "List what there is and use a name from there.";
 /// One source's items at one version.
 #[derive(Clone)]
 pub struct Stock {
-    pub listing: Listing,
+    pub listing: ListingState,
     pub items: Arc<Vec<Arc<Item>>>,
     pub source: Arc<dyn Source>,
     pub name: String,
@@ -81,7 +81,7 @@ impl View {
             subscribes: false,
             instructions: None,
         };
-        let own = view.profile.recast_names().map(|name| (ListKind::Tools, same_when_folded(name)));
+        let own = view.profile.recast_names().map(|name| (ListKind::Tools, normalized_name(name)));
         let mut taken: HashSet<_> = own.collect();
         let shown: Vec<&Stock> =
             stocks.iter().filter(|stock| view.profile.shows_source(&stock.name)).collect();
@@ -99,7 +99,7 @@ impl View {
 
     fn take(&mut self, stock: &Stock, taken: &mut HashSet<(ListKind, String)>) {
         match &stock.listing.state {
-            State::Off(how) => {
+            SourceState::Off(how) => {
                 let hint = format!("The toolbox `{}` is switched off; the operator can {how}.", stock.name);
                 for item in stock.items.iter() {
                     let shown = self.profile.recasts_of(item).map(|(name, _)| name.clone());
@@ -108,14 +108,14 @@ impl View {
                 }
                 return;
             }
-            State::Starting => {
+            SourceState::Starting => {
                 self.starting = true;
                 self.first_listing.push(Arc::clone(&stock.source));
             }
-            State::Down(why) => self.down.push((Arc::clone(&stock.source), why.clone())),
-            State::Ready => {}
+            SourceState::Down(why) => self.down.push((Arc::clone(&stock.source), why.clone())),
+            SourceState::Ready => {}
         }
-        let lists = &stock.listing.lists;
+        let lists = &stock.listing.listing;
         self.completes |= lists.completes;
         self.subscribes |= lists.subscribes;
         if !stock.native {
@@ -145,13 +145,13 @@ impl View {
         if kind == ListKind::Tools && self.add_recast(item) {
             return;
         }
-        let contested = || self.contested.contains(&(kind, same_when_folded(&item.key)));
+        let contested = || self.contested.contains(&(kind, normalized_name(&item.key)));
         let prefixed = !stock.native && (self.profile.prefix || contested());
         let full = if prefixed { format!("{}__{}", stock.name, item.key) } else { item.key.clone() };
         let mut listed = if prefixed || stock.native { listed_name(&full) } else { full.clone() };
-        if !taken.insert((kind, same_when_folded(&listed))) && self.profile.way_to().is_none() {
+        if !taken.insert((kind, normalized_name(&listed))) && self.profile.way_to().is_none() {
             listed = with_suffix(&listed, &format!("{}/{}", stock.name, item.key));
-            taken.insert((kind, same_when_folded(&listed)));
+            taken.insert((kind, normalized_name(&listed)));
         }
         if !self.profile.shows(&listed) {
             return;
@@ -186,10 +186,10 @@ impl View {
 
     /// Shows a tool in the profile's words; false when the profile has none for it.
     fn add_recast(&mut self, item: &Arc<Item>) -> bool {
-        let made: Vec<(String, Result<Recast, String>)> = self
+        let made: Vec<(String, Result<ToolOverride, String>)> = self
             .profile
             .recasts_of(item)
-            .map(|(name, settings)| (name.clone(), Recast::new(settings, item)))
+            .map(|(name, settings)| (name.clone(), ToolOverride::new(settings, item)))
             .collect();
         let any = !made.is_empty();
         for (name, recast) in made {
@@ -249,7 +249,7 @@ impl View {
         self.names.get(&(kind, name.to_owned()))
     }
 
-    pub fn find(&self, op: &Op) -> Option<Entry> {
+    pub fn find(&self, op: &Operation) -> Option<Entry> {
         let found = match op.method {
             Method::CallTool => self.named(ListKind::Tools, &op.name).cloned(),
             Method::GetPrompt => self.named(ListKind::Prompts, &op.name).cloned(),
@@ -260,7 +260,7 @@ impl View {
     }
 
     /// Where there is only one place that can know, it says itself what it does not have, or why it cannot answer.
-    fn passed_on(&self, op: &Op) -> Option<Entry> {
+    fn passed_on(&self, op: &Operation) -> Option<Entry> {
         let source = self.profile.way_to()?;
         let (kind, key) = match op.method {
             Method::CallTool => (ListKind::Tools, op.name.as_str()),
@@ -290,7 +290,7 @@ impl View {
     }
 
     /// A completion asks about a prompt by its listed name or about a template by its URI.
-    fn completed(&self, op: &Op) -> Option<Entry> {
+    fn completed(&self, op: &Operation) -> Option<Entry> {
         match op.params.object("ref").text("type").as_deref() {
             Some("ref/prompt") => self.named(ListKind::Prompts, &op.name).cloned(),
             _ => self.resource(&op.name),
@@ -300,7 +300,7 @@ impl View {
     /// Why a name leads nowhere, and what to do about it, told to somebody who may know of some entries.
     pub(crate) fn missing(
         &self,
-        op: &Op,
+        op: &Operation,
         absent: &[(Arc<dyn Source>, String)],
         may_know: impl Fn(&Entry) -> bool,
     ) -> ToolError {
@@ -314,7 +314,7 @@ impl View {
         let message = format!("There is no {what} `{name}`.");
         let error = ToolError::not_found(message).hint(self.way_out(op, absent, may_know));
         // A protocol error has no place for a hint of its own, and many clients show the model its message alone.
-        let mut data = Members::new();
+        let mut data = JsonObject::new();
         if op.method.is_about_resource() {
             data.set("uri", name.as_str());
         }
@@ -328,7 +328,7 @@ impl View {
 
     fn way_out(
         &self,
-        op: &Op,
+        op: &Operation,
         absent: &[(Arc<dyn Source>, String)],
         may_know: impl Fn(&Entry) -> bool,
     ) -> String {
@@ -385,9 +385,9 @@ fn is_of(source: &Arc<dyn Source>, name: &str) -> bool {
 fn unlisted(source: &Arc<dyn Source>, kind: ListKind, key: &str, listed: &str) -> Entry {
     let definition = Definition {
         key: key.to_owned(),
-        members: Members::new(),
+        members: JsonObject::new(),
         effect: Effect::unknown(),
-        vouched: false,
+        trusted_effect: false,
     };
     Entry { listed: listed.into(), item: Arc::new(Item::new(source, kind, &definition)), recast: None }
 }
@@ -399,7 +399,7 @@ fn contested(profile: &Profile, shown: &[&Stock]) -> HashSet<(ListKind, String)>
     let mut contested = HashSet::new();
     let servers = shown.iter().filter(|stock| !profile.prefix && !stock.native);
     for (stock, item) in servers.flat_map(|stock| stock.items.iter().map(move |item| (stock, item))) {
-        let name = (item.kind, same_when_folded(&item.key));
+        let name = (item.kind, normalized_name(&item.key));
         if *owners.entry(name.clone()).or_insert(&stock.name) != stock.name {
             contested.insert(name);
         }

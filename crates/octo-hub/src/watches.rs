@@ -98,8 +98,8 @@ impl Drop for Subscription {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use octo_model::{Members, Op};
-    use octo_toolkit::{BoxFuture, Cx, Listing, Peer, State};
+    use octo_model::{JsonObject, Operation};
+    use octo_toolkit::{BoxFuture, CallContext, ListingState, Peer, SourceState};
     use std::sync::atomic::{AtomicBool, Ordering};
     use tokio::sync::watch;
 
@@ -118,17 +118,17 @@ mod tests {
             true
         }
 
-        fn listing(&self) -> watch::Receiver<Listing> {
-            watch::channel(Listing { state: State::Ready, lists: Arc::default(), version: 0 }).1
+        fn listing(&self) -> watch::Receiver<ListingState> {
+            watch::channel(ListingState { state: SourceState::Ready, listing: Arc::default(), version: 0 }).1
         }
 
         fn run<'a>(
             &'a self,
-            _: Op,
-            _: &'a Cx,
+            _: Operation,
+            _: &'a CallContext,
             _: &'a Arc<dyn Peer>,
-        ) -> BoxFuture<'a, Result<Members, ToolError>> {
-            Box::pin(async { Ok(Members::new()) })
+        ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
+            Box::pin(async { Ok(JsonObject::new()) })
         }
 
         fn watch<'a>(&'a self, uri: &'a str, on: bool) -> BoxFuture<'a, Result<(), ToolError>> {

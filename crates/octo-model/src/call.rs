@@ -1,6 +1,6 @@
 //! One operation, the same for every face and every target.
 
-use crate::Members;
+use crate::JsonObject;
 
 /// The hub's own name of a call, unique across machines and ordered by time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -20,7 +20,7 @@ impl std::fmt::Display for CallId {
 
 /// The way in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Face {
+pub enum Frontend {
     Cli,
     Stdio,
     Http,
@@ -28,7 +28,7 @@ pub enum Face {
     Admin,
 }
 
-impl Face {
+impl Frontend {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Cli => "cli",
@@ -72,20 +72,20 @@ impl Method {
 /// An operation: what is asked of which item, with the parameters as the client sent them.
 /// `params` holds every member of the request's `params`, known or not.
 #[derive(Debug, Clone)]
-pub struct Op {
+pub struct Operation {
     pub method: Method,
     /// The listed name of the tool or prompt, or the URI of the resource.
     pub name: String,
-    pub params: Members,
+    pub params: JsonObject,
 }
 
-impl Op {
+impl Operation {
     /// A plain tool call.
     pub fn tool(name: impl Into<String>, arguments: crate::Json) -> Self {
         Self {
             method: Method::CallTool,
             name: name.into(),
-            params: Members::new().with("arguments", arguments),
+            params: JsonObject::new().with("arguments", arguments),
         }
     }
 }

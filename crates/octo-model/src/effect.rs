@@ -1,6 +1,6 @@
 //! What a call may do to the world.
 
-use crate::{Json, Members};
+use crate::{Json, JsonObject};
 
 /// The four facts that MCP calls hints. For tools of others they are claims, not facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Effect {
     }
 
     /// Reads something that is never the same twice.
-    pub const fn observes() -> Self {
+    pub const fn reads_volatile() -> Self {
         Self { idempotent: false, ..Self::reads() }
     }
 
@@ -74,8 +74,8 @@ impl Effect {
     }
 
     /// The hints as MCP annotations.
-    pub fn annotations(self, title: &str) -> Members {
-        Members::new()
+    pub fn annotations(self, title: &str) -> JsonObject {
+        JsonObject::new()
             .with("title", Json::text(title))
             .with("readOnlyHint", self.read_only)
             .with("destructiveHint", self.destructive)

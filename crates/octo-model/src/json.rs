@@ -1,7 +1,7 @@
 //! JSON text that is known to be valid and is kept exactly as it came.
 
 use crate::scan::Enough;
-use crate::{Members, scan};
+use crate::{JsonObject, scan};
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -14,21 +14,21 @@ pub struct Json(Bytes);
 
 /// Why a text is not accepted as JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fault(pub &'static str);
+pub struct JsonError(pub &'static str);
 
-impl std::fmt::Display for Fault {
+impl std::fmt::Display for JsonError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.0)
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for JsonError {}
 
 impl Json {
     /// Takes text from outside after the strict check.
-    pub fn parse(text: impl Into<Bytes>) -> Result<Self, Fault> {
+    pub fn parse(text: impl Into<Bytes>) -> Result<Self, JsonError> {
         let text = text.into();
-        scan::check(&text).map_err(Fault)?;
+        scan::check(&text).map_err(JsonError)?;
         Ok(Self(text))
     }
 
@@ -116,8 +116,8 @@ impl Json {
     }
 
     /// The members of an object, without a copy of their values.
-    pub fn members(&self) -> Result<Members, Fault> {
-        let mut members = Members::new();
+    pub fn members(&self) -> Result<JsonObject, JsonError> {
+        let mut members = JsonObject::new();
         let scanned = scan::members(&self.0, |key, value| {
             let key = match key {
                 Cow::Borrowed(key) => self.0.slice_ref(key.as_bytes()),
@@ -126,18 +126,18 @@ impl Json {
             members.push(key, self.slice(value));
             Enough::No
         });
-        scanned.map_err(Fault)?;
+        scanned.map_err(JsonError)?;
         Ok(members)
     }
 
     /// The elements of an array, without a copy.
-    pub fn elements(&self) -> Result<Vec<Json>, Fault> {
+    pub fn elements(&self) -> Result<Vec<Json>, JsonError> {
         self.elements_up_to(usize::MAX)
     }
 
     /// The first elements of an array; the others are not looked at.
-    pub fn elements_up_to(&self, most: usize) -> Result<Vec<Json>, Fault> {
-        let parts = scan::elements(&self.0, most).map_err(Fault)?;
+    pub fn elements_up_to(&self, most: usize) -> Result<Vec<Json>, JsonError> {
+        let parts = scan::elements(&self.0, most).map_err(JsonError)?;
         Ok(parts.into_iter().map(|part| self.slice(part)).collect())
     }
 

@@ -1,7 +1,7 @@
 //! Names under which tools are listed: letters, digits, `_` and `-`, within a budget.
 
 /// Clients put prefixes of their own in front; what is left for us is this long.
-pub const MAX_LISTED: usize = 46;
+pub const MAX_NAME_LEN: usize = 46;
 const SUFFIX: usize = 7;
 
 /// Whether every model API accepts the name as it is.
@@ -10,7 +10,7 @@ pub fn is_plain(name: &str) -> bool {
 }
 
 /// Some clients fold `-` into `_` and ignore case, so names that differ only there collide.
-pub fn same_when_folded(name: &str) -> String {
+pub fn normalized_name(name: &str) -> String {
     name.to_ascii_lowercase().replace('-', "_")
 }
 
@@ -21,7 +21,7 @@ pub fn listed_name(name: &str) -> String {
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' })
         .collect();
-    if plain.len() <= MAX_LISTED && plain == name && !plain.is_empty() {
+    if plain.len() <= MAX_NAME_LEN && plain == name && !plain.is_empty() {
         plain
     } else {
         with_suffix(&plain, name)
@@ -30,7 +30,7 @@ pub fn listed_name(name: &str) -> String {
 
 /// The name with its suffix even when it would fit: for the second of two that collide.
 pub fn with_suffix(plain: &str, whole: &str) -> String {
-    let keep = plain.len().min(MAX_LISTED - SUFFIX - 1);
+    let keep = plain.len().min(MAX_NAME_LEN - SUFFIX - 1);
     format!("{}_{}", plain.get(..keep).unwrap_or_default(), digest(whole))
 }
 
@@ -62,7 +62,7 @@ mod tests {
             (0..200).map(|n| listed_name(&format!("server__{}_{n}", "x".repeat(128)))).collect();
         let unique: std::collections::HashSet<_> = long.iter().collect();
         assert_eq!(unique.len(), 200);
-        assert!(long.iter().all(|name| name.len() <= MAX_LISTED && is_plain(name)));
+        assert!(long.iter().all(|name| name.len() <= MAX_NAME_LEN && is_plain(name)));
         assert_ne!(listed_name("a.b"), listed_name("a/b"));
         assert_eq!(listed_name("a.b"), listed_name("a.b"));
     }

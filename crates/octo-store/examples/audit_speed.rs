@@ -3,8 +3,8 @@
 
 #![expect(clippy::disallowed_methods, reason = "reads its own arguments and /proc/self")]
 
-use octo_hub::{Closing, Ledger, Opening, Outcome};
-use octo_model::{CallId, Caller, Face, Method};
+use octo_hub::{CallEnded, AuditLog, CallStarted, Outcome};
+use octo_model::{CallId, Caller, Frontend, Method};
 use octo_store::{Options, Store, verify};
 use std::error::Error;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 
 const DIGEST: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
 
-fn opening(id: CallId, digest: &str) -> Opening {
-    Opening {
+fn opening(id: CallId, digest: &str) -> CallStarted {
+    CallStarted {
         id,
         principal: Caller::local().principal,
-        face: Face::Http,
+        face: Frontend::Http,
         profile: "default".to_owned(),
         method: Method::CallTool,
         name: "time_now".to_owned(),
@@ -27,8 +27,8 @@ fn opening(id: CallId, digest: &str) -> Opening {
     }
 }
 
-fn closing(id: CallId) -> Closing {
-    Closing {
+fn closing(id: CallId) -> CallEnded {
+    CallEnded {
         id,
         target: Some("time/time_now".to_owned()),
         rule: Some("local-may-read".to_owned()),

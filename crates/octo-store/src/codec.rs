@@ -15,7 +15,7 @@
 use crate::chain::Anchor;
 use crate::record::{Record, RecordKind};
 use jiff::Timestamp;
-use octo_hub::{Closing, Opening};
+use octo_hub::{CallEnded, CallStarted};
 use octo_model::CallId;
 use std::fmt::Write;
 
@@ -35,7 +35,7 @@ const LONG_ENOUGH: usize = 16;
 const LONGEST: usize = 2048;
 
 /// Appends an `open` record.
-pub(crate) fn opening(out: &mut Vec<u8>, at: i64, opening: &Opening) {
+pub(crate) fn opening(out: &mut Vec<u8>, at: i64, opening: &CallStarted) {
     let version = if opening.shown.is_some() { WITH_ARGUMENTS } else { VERSION };
     begin(out, version, OPEN, at, opening.id);
     text(out, &opening.principal.subject);
@@ -52,7 +52,7 @@ pub(crate) fn opening(out: &mut Vec<u8>, at: i64, opening: &Opening) {
 }
 
 /// Appends a `close` record.
-pub(crate) fn closing(out: &mut Vec<u8>, at: i64, closing: &Closing) {
+pub(crate) fn closing(out: &mut Vec<u8>, at: i64, closing: &CallEnded) {
     begin(out, VERSION, CLOSE, at, closing.id);
     maybe(out, closing.target.as_deref());
     maybe(out, closing.rule.as_deref());
@@ -229,7 +229,7 @@ mod tests {
     fn the_bytes_are_these_and_no_others() {
         let id = CallId("0190f5a0-0000-7000-8000-000000000001".parse().unwrap());
         let start = "00060a24181e40010190f5a0000070008000000000000001";
-        let open = Opening { id, trace: Some("4bf92f3577b34da6".to_owned()), ..sample::opening("time_now") };
+        let open = CallStarted { id, trace: Some("4bf92f3577b34da6".to_owned()), ..sample::opening("time_now") };
         assert_eq!(
             hexadecimal(&written(|out| opening(out, 1_700_000_000_000_001, &open))),
             ["0101", start, "0d616461", "1d64656661756c74", "0d636c69", "1d64656661756c74"].concat()
@@ -257,12 +257,12 @@ mod tests {
             assert_eq!((record.call, record.outcome, record.trace), (open.id.to_string(), None, None));
         }
         let last =
-            Closing { micros: u64::MAX, rule: Some(String::new()), ..sample::closing(CallId::fresh()) };
+            CallEnded { micros: u64::MAX, rule: Some(String::new()), ..sample::closing(CallId::fresh()) };
         let close = read(&written(|out| closing(out, 5, &last))).unwrap();
         assert_eq!((close.millis, close.rule.as_deref()), (Some(u64::MAX as f64 / 1000.0), Some("")));
         assert_eq!((close.bytes, close.outcome.as_deref()), (Some(42), Some("ok")));
         assert_eq!(close.arguments, None);
-        let coerced = Closing { arguments: Some("5e".repeat(32)), ..last };
+        let coerced = CallEnded { arguments: Some("5e".repeat(32)), ..last };
         let bytes = written(|out| closing(out, 5, &coerced));
         assert_eq!(read(&bytes).unwrap().arguments, coerced.arguments);
         let padded = [written(|out| closing(out, 5, &sample::closing(CallId::fresh()))), vec![0]].concat();

@@ -6,7 +6,7 @@ mod tests;
 
 use crate::schema::Book;
 use crate::{Durability, StoreError, private};
-use octo_hub::{News, Noted, Pending, Pin, Pinned, Pins, Whose};
+use octo_hub::{PinDelta, PinWrite, Pending, Pin, PinSet, Pins, ServerIdentity};
 use octo_model::ToolError;
 use octo_toolkit::BoxFuture;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
@@ -101,12 +101,12 @@ fn unusable(why: impl std::fmt::Display) -> ToolError {
 }
 
 impl Pins for KeptPins {
-    fn load<'a>(&'a self, whose: &'a Whose) -> BoxFuture<'a, Result<Pinned, ToolError>> {
+    fn load<'a>(&'a self, whose: &'a ServerIdentity) -> BoxFuture<'a, Result<PinSet, ToolError>> {
         let whose = whose.clone();
         Box::pin(self.with(move |change| rows::load(change, &whose)))
     }
 
-    fn keep<'a>(&'a self, whose: &'a Whose, news: News) -> BoxFuture<'a, Result<Noted, ToolError>> {
+    fn keep<'a>(&'a self, whose: &'a ServerIdentity, news: PinDelta) -> BoxFuture<'a, Result<PinWrite, ToolError>> {
         let server = whose.server.clone();
         Box::pin(self.with(move |change| rows::keep(change, &server, &news)))
     }

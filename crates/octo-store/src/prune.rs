@@ -158,14 +158,14 @@ mod tests {
     use super::*;
     use crate::tests as sample;
     use crate::{Options, Reader, RecordKind, Store, verify};
-    use octo_hub::Ledger;
+    use octo_hub::AuditLog;
 
     async fn filled(dir: &Path, calls: usize) -> Store {
         let store = Store::open(dir, Options::default()).unwrap();
         for _ in 0..calls {
             let opening = sample::opening("time_now");
             let id = opening.id;
-            Ledger::open(&store, opening).await.unwrap();
+            AuditLog::open(&store, opening).await.unwrap();
             store.close(sample::closing(id));
         }
         store.flush().await.unwrap();

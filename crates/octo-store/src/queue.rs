@@ -1,7 +1,7 @@
 //! Between the calls and the one thread that writes: everything queued becomes one group, written together.
 
 use crate::codec;
-use octo_hub::{Closing, Opening};
+use octo_hub::{CallEnded, CallStarted};
 use std::cell::Cell;
 use std::mem;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -136,7 +136,7 @@ impl Queue {
     }
 
     /// Queues the record of a call; the group tells when it is written.
-    pub(crate) fn open(&self, at: i64, opening: &Opening) -> Result<Arc<Group>, Refused> {
+    pub(crate) fn open(&self, at: i64, opening: &CallStarted) -> Result<Arc<Group>, Refused> {
         encoded(|bytes| codec::opening(bytes, at, opening), |record| self.awaited(Some(record)))
     }
 
@@ -168,7 +168,7 @@ impl Queue {
     }
 
     /// Queues the end of a call, which nobody waits for. `false` when it had to be let go.
-    pub(crate) fn close(&self, at: i64, closing: &Closing) -> bool {
+    pub(crate) fn close(&self, at: i64, closing: &CallEnded) -> bool {
         encoded(|bytes| codec::closing(bytes, at, closing), |record| self.unawaited(record))
     }
 

@@ -9,7 +9,7 @@ use crate::schema::Book;
 use crate::spills::now;
 use crate::{Durability, StoreError, handle, private};
 use aws_lc_rs::digest::{SHA256, digest};
-use octo_hub::{KeptRun, KeptStep, NewRun, RunPen, RunStatus, Runs, TakenRun};
+use octo_hub::{KeptRun, KeptStep, NewRun, RunLease, RunStatus, Runs, TakenRun};
 use octo_model::{Caller, Json, Kind, Principal, ToolError};
 use octo_toolkit::BoxFuture;
 use pen::{Lock, Pen};
@@ -257,12 +257,12 @@ impl Runs for KeptRuns {
         &'a self,
         caller: &'a Caller,
         run: NewRun,
-    ) -> BoxFuture<'a, Result<Box<dyn RunPen>, ToolError>> {
+    ) -> BoxFuture<'a, Result<Box<dyn RunLease>, ToolError>> {
         let owner = caller.principal.clone();
         let shelf = self.clone();
         Box::pin(async move {
             let (id, lock) = self.with(move |shelf| shelf.begin(&owner, &run)).await?;
-            Ok(Box::new(Pen::new(shelf, id, lock)) as Box<dyn RunPen>)
+            Ok(Box::new(Pen::new(shelf, id, lock)) as Box<dyn RunLease>)
         })
     }
 
@@ -281,7 +281,7 @@ impl Runs for KeptRuns {
                 })
                 .await?;
             let pen = Pen::new(shelf, run.id.clone(), lock);
-            Ok((run, Box::new(pen) as Box<dyn RunPen>))
+            Ok((run, Box::new(pen) as Box<dyn RunLease>))
         })
     }
 

@@ -5,7 +5,7 @@ use crate::queue::Refused;
 use crate::spills::{Shelf, now};
 use crate::writer::{Turn, Writer};
 use crate::{Options, Reader, StoreError, private, schema, seal};
-use octo_hub::{ArgumentKey, Closing, KeptText, Ledger, Opening, Spills};
+use octo_hub::{ArgumentKey, CallEnded, KeptText, AuditLog, CallStarted, ResultStore};
 use octo_model::{CallId, Caller, Json, ToolError};
 use octo_toolkit::BoxFuture;
 use std::path::{Path, PathBuf};
@@ -55,8 +55,8 @@ impl Store {
     }
 }
 
-impl Ledger for Store {
-    fn open(&self, opening: Opening) -> BoxFuture<'_, Result<(), ToolError>> {
+impl AuditLog for Store {
+    fn open(&self, opening: CallStarted) -> BoxFuture<'_, Result<(), ToolError>> {
         Box::pin(async move {
             let group = self.audit.queue.open(now(), &opening).map_err(refused)?;
             drop(opening);
@@ -64,7 +64,7 @@ impl Ledger for Store {
         })
     }
 
-    fn close(&self, closing: Closing) {
+    fn close(&self, closing: CallEnded) {
         if !self.audit.queue.close(now(), &closing) {
             tracing::error!(call = %closing.id, outcome = closing.outcome.as_str(), "the end of a call was not recorded");
         }
@@ -75,7 +75,7 @@ impl Ledger for Store {
     }
 }
 
-impl Spills for Store {
+impl ResultStore for Store {
     fn keep<'a>(
         &'a self,
         caller: &'a Caller,

@@ -1,8 +1,8 @@
 //! The test bench for one tool: run it, see what it gives.
 
-use crate::{BoxFuture, Cx, Native, Toolbox};
+use crate::{BoxFuture, CallContext, ErasedTool, Toolbox};
 use octo_grants::jq::Jq;
-use octo_grants::{Clock, Doors};
+use octo_grants::{Clock, Capabilities};
 use octo_model::{Caller, Json, ToolError};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,21 +24,21 @@ impl Jq for PointerJq {
 /// Holds a toolbox and its grants and calls tools by name.
 pub struct Bench {
     toolbox: Toolbox,
-    doors: Doors,
+    doors: Capabilities,
 }
 
 impl Bench {
-    pub fn new(toolbox: Toolbox, doors: Doors) -> Self {
+    pub fn new(toolbox: Toolbox, doors: Capabilities) -> Self {
         Self { toolbox, doors }
     }
 
     /// A bench whose clock stands still.
     pub fn at(toolbox: Toolbox, now: &str) -> Self {
         let now = now.parse().unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-        Self::new(toolbox, Doors::default().with(Clock::fixed(now)))
+        Self::new(toolbox, Capabilities::default().with(Clock::fixed(now)))
     }
 
-    pub fn tools(&self) -> &[Native] {
+    pub fn tools(&self) -> &[ErasedTool] {
         &self.toolbox.tools
     }
 
@@ -46,7 +46,7 @@ impl Bench {
         let tool = self.toolbox.tools.iter().find(|tool| tool.name == name);
         let tool = tool.ok_or_else(|| ToolError::not_found(format!("no tool {name}")))?;
         let deadline = Instant::now() + Duration::from_secs(10);
-        let cx = Cx::new(Arc::new(Caller::local()), deadline, CancellationToken::new());
+        let cx = CallContext::new(Arc::new(Caller::local()), deadline, CancellationToken::new());
         let answer = tool.run(Json::from(input), &self.doors, &cx).await?;
         answer.to().map_err(ToolError::internal)
     }

@@ -1,6 +1,6 @@
 //! What a jq expression selects from the JSON body of an answer.
 
-use crate::{Cx, Json, ToolError};
+use crate::{CallContext, Json, ToolError};
 use http::Method;
 use octo_grants::JqRunner;
 use octo_grants::jq::{MAX_INPUT, Selection, too_large};
@@ -23,7 +23,7 @@ pub async fn select(
     program: &str,
     method: &Method,
     answer: &Answer,
-    cx: &Cx,
+    cx: &CallContext,
     parse: impl FnOnce(&Answer) -> Result<Json, ToolError> + Send + 'static,
 ) -> Result<BodySelection, ToolError> {
     if answer.status.as_u16() >= 400 {
@@ -48,7 +48,7 @@ async fn part(
     jq: &JqRunner,
     program: &str,
     answer: &Answer,
-    cx: &Cx,
+    cx: &CallContext,
     parse: impl FnOnce(&Answer) -> Result<Json, ToolError> + Send + 'static,
 ) -> Result<Selection, ToolError> {
     if answer.truncated {
@@ -73,7 +73,7 @@ mod tests {
 
     #[tokio::test]
     async fn whatever_may_have_changed_something_is_no_error() {
-        let cx = Cx::new(
+        let cx = CallContext::new(
             Arc::new(Caller::local()),
             Instant::now() + Duration::from_secs(9),
             CancellationToken::new(),

@@ -3,7 +3,7 @@
 mod bench;
 mod body_selection;
 pub mod budget;
-mod cx;
+mod call_context;
 mod example;
 pub mod hidden;
 pub mod paper;
@@ -18,19 +18,19 @@ mod toolbox;
 pub use bench::{Bench, PointerJq};
 pub use body_selection::{BodySelection, select};
 pub use budget::ReplyBudget;
-pub use cx::{Cx, Origin};
+pub use call_context::{CallContext, CallOrigin};
 pub use example::Example;
 pub use octo_grants::{
-    Apis, Chromium, Clock, Doors, Exec, Fs, Grant, JqRunner, Keep, Llm, Memory, Net, Pdf, Place, Render,
+    Apis, Chromium, Clock, Capabilities, Exec, Fs, Grant, JqRunner, Keep, Llm, Memory, Net, Pdf, RootedPath, Render,
     Rendered, Renders, SshKey, WorkPath, Workspace, apis, chromium, exec, fs, jq, memory, net, pdf,
 };
-pub use octo_model::{Caller, Effect, Json, Kind, Members, Principal, ToolError, json_len};
-pub use peer::{Alone, Ask, Peer};
+pub use octo_model::{Caller, Effect, Json, Kind, JsonObject, Principal, ToolError, json_len};
+pub use peer::{NoPeer, AskError, Peer};
 pub use picture::Picture;
 pub use schema::schema_of;
-pub use source::{Audience, Definition, Event, Listing, Lists, Source, State};
+pub use source::{Audience, Definition, Event, ListingState, Listing, Source, SourceState};
 pub use tool::Tool;
-pub use toolbox::{Answer, Native, Toolbox};
+pub use toolbox::{Answer, ErasedTool, Toolbox};
 
 /// A future that can be kept in a box: the shape of every asynchronous method behind `dyn`.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -1,6 +1,6 @@
 //! Pictures beside or instead of a typed answer.
 
-use octo_model::{Json, Members};
+use octo_model::{Json, JsonObject};
 
 /// An image as a client shows it to its model.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub struct Picture {
 impl Picture {
     /// The picture as a block of a result's content.
     pub fn block(&self) -> Json {
-        Members::new()
+        JsonObject::new()
             .with("type", "image")
             .with("data", self.base64.as_str())
             .with("mimeType", self.mime)
@@ -23,9 +23,9 @@ impl Picture {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Alone, Cx, Effect, Example, Json, Peer, Picture, Tool, ToolError, Toolbox};
-    use octo_grants::Doors;
-    use octo_model::{Caller, Op};
+    use crate::{NoPeer, CallContext, Effect, Example, Json, Peer, Picture, Tool, ToolError, Toolbox};
+    use octo_grants::Capabilities;
+    use octo_model::{Caller, Operation};
     use schemars::JsonSchema;
     use serde::{Deserialize, Serialize};
     use serde_json::{Value, json};
@@ -65,17 +65,17 @@ mod tests {
             vec![Picture { mime: "image/png", base64: output.picture.clone() }]
         }
 
-        async fn run(&self, _: Input, (): (), _: &Cx) -> Result<Output, ToolError> {
+        async fn run(&self, _: Input, (): (), _: &CallContext) -> Result<Output, ToolError> {
             Ok(Output { width: 3, picture: "iVBORw==".to_owned() })
         }
     }
 
     async fn drawn(toolbox: Toolbox) -> Value {
-        let source = toolbox.into_source(Doors::default(), crate::State::Ready);
+        let source = toolbox.into_source(Capabilities::default(), crate::SourceState::Ready);
         let deadline = Instant::now() + Duration::from_secs(1);
-        let cx = Cx::new(Arc::new(Caller::local()), deadline, CancellationToken::new());
-        let peer: Arc<dyn Peer> = Arc::new(Alone);
-        let op = Op::tool("draw", Json::empty_object());
+        let cx = CallContext::new(Arc::new(Caller::local()), deadline, CancellationToken::new());
+        let peer: Arc<dyn Peer> = Arc::new(NoPeer);
+        let op = Operation::tool("draw", Json::empty_object());
         source.run(op, &cx, &peer).await.unwrap().to_json().to().unwrap()
     }
 

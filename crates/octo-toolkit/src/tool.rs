@@ -1,6 +1,6 @@
 //! One tool, one file: this trait is what the file implements.
 
-use crate::{Cx, Example, Picture};
+use crate::{CallContext, Example, Picture};
 use octo_grants::Grant;
 use octo_model::{Effect, ToolError};
 use schemars::JsonSchema;
@@ -33,6 +33,6 @@ pub trait Tool: Send + Sync + 'static {
         &self,
         input: Self::Input,
         grants: Self::Grants,
-        cx: &Cx,
+        cx: &CallContext,
     ) -> impl Future<Output = Result<Self::Output, ToolError>> + Send;
 }

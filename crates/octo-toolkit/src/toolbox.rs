@@ -2,15 +2,15 @@
 
 use crate::schema::take_paths;
 use crate::{
-    BoxFuture, Cx, Definition, Example, Listing, Lists, Peer, Picture, Source, State, Tool, schema_of,
+    BoxFuture, CallContext, Definition, Example, ListingState, Listing, Peer, Picture, Source, SourceState, Tool, schema_of,
 };
-use octo_grants::{Doors, Grant};
-use octo_model::{Effect, Json, Members, Op, ToolError};
+use octo_grants::{Capabilities, Grant};
+use octo_model::{Effect, Json, JsonObject, Operation, ToolError};
 use serde_json::Value;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-type Run = dyn Fn(Json, &Doors, &Cx) -> BoxFuture<'static, Result<Answer, ToolError>> + Send + Sync;
+type Run = dyn Fn(Json, &Capabilities, &CallContext) -> BoxFuture<'static, Result<Answer, ToolError>> + Send + Sync;
 
 /// What a tool gave: its typed answer, and the pictures that go with it.
 pub struct Answer {
@@ -20,10 +20,10 @@ pub struct Answer {
 
 /// A native tool without its types.
 #[derive(Clone)]
-pub struct Native {
+pub struct ErasedTool {
     pub name: &'static str,
     pub effect: Effect,
-    pub definition: Members,
+    pub definition: JsonObject,
     pub examples: Vec<Example>,
     /// The parameters that name files of the workspace.
     pub paths: Vec<String>,
@@ -32,7 +32,7 @@ pub struct Native {
     run: Arc<Run>,
 }
 
-impl Native {
+impl ErasedTool {
     fn of<T: Tool>(tool: T) -> Self {
         let tool = Arc::new(tool);
         let (definition, paths) = definition::<T>();
@@ -58,7 +58,7 @@ impl Native {
     }
 
     /// Runs the tool and gives its typed answer.
-    pub fn run(&self, input: Json, doors: &Doors, cx: &Cx) -> BoxFuture<'static, Result<Json, ToolError>> {
+    pub fn run(&self, input: Json, doors: &Capabilities, cx: &CallContext) -> BoxFuture<'static, Result<Json, ToolError>> {
         let answer = self.answer(input, doors, cx);
         Box::pin(async move { Ok(answer.await?.typed) })
     }
@@ -67,8 +67,8 @@ impl Native {
     pub fn answer(
         &self,
         input: Json,
-        doors: &Doors,
-        cx: &Cx,
+        doors: &Capabilities,
+        cx: &CallContext,
     ) -> BoxFuture<'static, Result<Answer, ToolError>> {
         (self.run)(input, doors, cx)
     }
@@ -76,12 +76,12 @@ impl Native {
 
 impl Answer {
     /// The same facts as text and as structure; of a picture only the text, behind it.
-    fn result(self, typed: bool) -> Members {
+    fn result(self, typed: bool) -> JsonObject {
         let text =
-            Members::new().with("type", "text").with("text", Json::text(self.typed.as_str())).to_json();
+            JsonObject::new().with("type", "text").with("text", Json::text(self.typed.as_str())).to_json();
         let mut blocks: Vec<Json> = self.pictures.iter().map(Picture::block).collect();
         blocks.insert(if typed { 0 } else { blocks.len() }, text);
-        let mut result = Members::new().with("content", Json::array(&blocks));
+        let mut result = JsonObject::new().with("content", Json::array(&blocks));
         if typed {
             result.set("structuredContent", self.typed);
         }
@@ -94,7 +94,7 @@ fn misfit(error: serde_json::Error) -> ToolError {
         .hint("Compare them with the tool's schema.")
 }
 
-fn definition<T: Tool>() -> (Members, Vec<String>) {
+fn definition<T: Tool>() -> (JsonObject, Vec<String>) {
     let mut input = schema_of::<T::Input>();
     let paths = take_paths(&mut input);
     let description = match &mut input {
@@ -107,7 +107,7 @@ fn definition<T: Tool>() -> (Members, Vec<String>) {
     if let Value::Object(root) = &mut output {
         root.remove("description");
     }
-    let mut members = Members::new()
+    let mut members = JsonObject::new()
         .with("name", T::NAME)
         .with("title", T::TITLE)
         .with("description", description.as_str())
@@ -117,7 +117,7 @@ fn definition<T: Tool>() -> (Members, Vec<String>) {
     }
     members.set("annotations", T::EFFECT.annotations(T::TITLE));
     if T::LONG {
-        members.set("execution", Members::new().with("taskSupport", "optional"));
+        members.set("execution", JsonObject::new().with("taskSupport", "optional"));
     }
     (members, paths)
 }
@@ -139,7 +139,7 @@ fn with_cut(mut schema: Value) -> Value {
 pub struct Toolbox {
     pub name: &'static str,
     pub about: &'static str,
-    pub tools: Vec<Native>,
+    pub tools: Vec<ErasedTool>,
 }
 
 impl Toolbox {
@@ -149,28 +149,28 @@ impl Toolbox {
 
     #[must_use]
     pub fn with<T: Tool>(mut self, tool: T) -> Self {
-        self.tools.push(Native::of(tool));
+        self.tools.push(ErasedTool::of(tool));
         self
     }
 
     /// The toolbox as a source of the catalogue.
-    pub fn into_source(self, doors: Doors, state: State) -> Arc<dyn Source> {
+    pub fn into_source(self, doors: Capabilities, state: SourceState) -> Arc<dyn Source> {
         let tools = self.tools.iter().map(|tool| Definition {
             key: tool.name.to_owned(),
             members: tool.definition.clone(),
             effect: tool.effect,
-            vouched: true,
+            trusted_effect: true,
         });
-        let lists = Arc::new(Lists { tools: tools.collect(), ..Lists::default() });
-        let (listing, _) = watch::channel(Listing { state, lists, version: 1 });
+        let lists = Arc::new(Listing { tools: tools.collect(), ..Listing::default() });
+        let (listing, _) = watch::channel(ListingState { state, listing: lists, version: 1 });
         Arc::new(Stocked { toolbox: self, doors, listing })
     }
 }
 
 struct Stocked {
     toolbox: Toolbox,
-    doors: Doors,
-    listing: watch::Sender<Listing>,
+    doors: Capabilities,
+    listing: watch::Sender<ListingState>,
 }
 
 impl Source for Stocked {
@@ -182,16 +182,16 @@ impl Source for Stocked {
         true
     }
 
-    fn listing(&self) -> watch::Receiver<Listing> {
+    fn listing(&self) -> watch::Receiver<ListingState> {
         self.listing.subscribe()
     }
 
     fn run<'a>(
         &'a self,
-        op: Op,
-        cx: &'a Cx,
+        op: Operation,
+        cx: &'a CallContext,
         _peer: &'a Arc<dyn Peer>,
-    ) -> BoxFuture<'a, Result<Members, ToolError>> {
+    ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         Box::pin(async move {
             let tool = self.toolbox.tools.iter().find(|tool| tool.name == op.name).ok_or_else(|| {
                 ToolError::not_found(format!("There is no tool {}.", op.name))
@@ -226,15 +226,15 @@ mod tests {
             Vec::new()
         }
 
-        async fn run(&self, input: Nothing, (): (), _: &Cx) -> Result<Nothing, ToolError> {
+        async fn run(&self, input: Nothing, (): (), _: &CallContext) -> Result<Nothing, ToolError> {
             Ok(input)
         }
     }
 
     #[test]
     fn a_tool_that_may_take_long_says_so() {
-        let said = |native: Native| native.definition.inner_text("execution", "taskSupport");
-        assert_eq!(said(Native::of(Timed::<true>)).as_deref(), Some("optional"));
-        assert_eq!(said(Native::of(Timed::<false>)), None);
+        let said = |native: ErasedTool| native.definition.inner_text("execution", "taskSupport");
+        assert_eq!(said(ErasedTool::of(Timed::<true>)).as_deref(), Some("optional"));
+        assert_eq!(said(ErasedTool::of(Timed::<false>)), None);
     }
 }

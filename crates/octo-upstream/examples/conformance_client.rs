@@ -10,8 +10,8 @@ use aws_lc_rs::digest;
 use octo_grants::credentials::Owner;
 use octo_grants::net::{Ask as Get, NetSpec};
 use octo_grants::{Credentials, Net, Secret};
-use octo_model::{Caller, Json, Kind, Members, Method, Op, ToolError};
-use octo_toolkit::{Ask, BoxFuture, Cx, Listing, Lists, Peer, Source, State};
+use octo_model::{Caller, Json, Kind, JsonObject, Method, Operation, ToolError};
+use octo_toolkit::{AskError, BoxFuture, CallContext, ListingState, Listing, Peer, Source, SourceState};
 use octo_upstream::login::{Auth, Begun, Identity, LoginSpec, Logins};
 use octo_upstream::{Spec, Upstream};
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// A person who agrees to everything and keeps the defaults.
-struct Agreeable(Members);
+struct Agreeable(JsonObject);
 
 impl Agreeable {
     fn peer() -> Arc<dyn Peer> {
@@ -33,36 +33,36 @@ impl Agreeable {
 }
 
 impl Peer for Agreeable {
-    fn capabilities(&self) -> &Members {
+    fn capabilities(&self) -> &JsonObject {
         &self.0
     }
 
-    fn notify(&self, method: &str, params: Members) {
+    fn notify(&self, method: &str, params: JsonObject) {
         tracing::info!(method, ?params, "notice");
     }
 
-    fn ask<'a>(&'a self, method: &'a str, params: Members) -> BoxFuture<'a, Result<Members, Ask>> {
+    fn ask<'a>(&'a self, method: &'a str, params: JsonObject) -> BoxFuture<'a, Result<JsonObject, AskError>> {
         Box::pin(async move {
             match method {
                 "elicitation/create" => {
-                    Ok(Members::new().with("action", "accept").with("content", filled(&params)))
+                    Ok(JsonObject::new().with("action", "accept").with("content", filled(&params)))
                 }
-                "roots/list" => Ok(Members::new().with("roots", Json::array([]))),
-                _ => Err(Ask::Unable),
+                "roots/list" => Ok(JsonObject::new().with("roots", Json::array([]))),
+                _ => Err(AskError::Unable),
             }
         })
     }
 }
 
 /// The form with its defaults; a question without one is answered with yes.
-fn filled(params: &Members) -> Json {
+fn filled(params: &JsonObject) -> Json {
     let properties = params.object("requestedSchema").object("properties");
     let fields = properties.iter().filter_map(|(name, schema)| {
         let schema = schema.members().ok()?;
         let yes = (schema.text("type").as_deref() == Some("boolean")).then(|| Json::from(true));
         Some((name.to_owned(), schema.get("default").cloned().or(yes)?))
     });
-    fields.collect::<Members>().to_json()
+    fields.collect::<JsonObject>().to_json()
 }
 
 struct Client {
@@ -71,24 +71,24 @@ struct Client {
 }
 
 impl Client {
-    fn cx() -> Cx {
+    fn cx() -> CallContext {
         let deadline = Instant::now() + Duration::from_secs(20);
-        Cx::new(Arc::new(Caller::local()), deadline, CancellationToken::new())
+        CallContext::new(Arc::new(Caller::local()), deadline, CancellationToken::new())
     }
 
-    async fn ready(&self) -> Result<Arc<Lists>, Failure> {
+    async fn ready(&self) -> Result<Arc<Listing>, Failure> {
         let mut listing = self.upstream.listing();
-        let settled = listing.wait_for(|now: &Listing| now.state != State::Starting).await?;
+        let settled = listing.wait_for(|now: &ListingState| now.state != SourceState::Starting).await?;
         match &settled.state {
-            State::Ready => Ok(settled.lists.clone()),
+            SourceState::Ready => Ok(settled.listing.clone()),
             other => Err(format!("not ready: {other:?}").into()),
         }
     }
 
-    async fn run(&self, method: Method, name: &str, params: Members) -> Result<Members, ToolError> {
+    async fn run(&self, method: Method, name: &str, params: JsonObject) -> Result<JsonObject, ToolError> {
         let mut params = params;
         loop {
-            let op = Op { method, name: name.to_owned(), params: params.clone() };
+            let op = Operation { method, name: name.to_owned(), params: params.clone() };
             let result = self.upstream.run(op, &Self::cx(), &self.peer).await?;
             if result.text("resultType").as_deref() != Some("input_required") {
                 return Ok(result);
@@ -98,8 +98,8 @@ impl Client {
     }
 
     /// The next round: the same parameters, the answers, and the state exactly as it came.
-    async fn answered(&self, mut params: Members, result: &Members) -> Members {
-        let mut answers = Members::new();
+    async fn answered(&self, mut params: JsonObject, result: &JsonObject) -> JsonObject {
+        let mut answers = JsonObject::new();
         for (key, question) in result.object("inputRequests").iter() {
             let question = question.members().unwrap_or_default();
             let method = question.text("method").unwrap_or_default();
@@ -115,11 +115,11 @@ impl Client {
         params
     }
 
-    async fn call(&self, tool: &str, arguments: Value) -> Result<Members, ToolError> {
-        self.run(Method::CallTool, tool, Members::new().with("arguments", Json::from(arguments))).await
+    async fn call(&self, tool: &str, arguments: Value) -> Result<JsonObject, ToolError> {
+        self.run(Method::CallTool, tool, JsonObject::new().with("arguments", Json::from(arguments))).await
     }
 
-    async fn request(&self, method: &str, params: Members) -> Result<Members, ToolError> {
+    async fn request(&self, method: &str, params: JsonObject) -> Result<JsonObject, ToolError> {
         self.upstream.request(method, params, &Self::cx(), &self.peer).await
     }
 }
@@ -132,7 +132,7 @@ async fn scenario(client: &Client, name: &str) -> Result<(), Failure> {
             client.call("test_client_elicitation_defaults", json!({})).await?;
         }
         "sse-retry" => drop(client.call("test_reconnection", json!({})).await?),
-        "request-metadata" => drop(client.request("tools/list", Members::new()).await?),
+        "request-metadata" => drop(client.request("tools/list", JsonObject::new()).await?),
         "sep-2322-client-request-state" => {
             for tool in &lists.tools {
                 client.call(&tool.key, json!({})).await?;
@@ -158,30 +158,30 @@ async fn scenario(client: &Client, name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn echo_schema(client: &Client, lists: &Lists) -> Result<(), Failure> {
+async fn echo_schema(client: &Client, lists: &Listing) -> Result<(), Failure> {
     let tool = lists.tools.iter().find(|tool| tool.key == "json_schema_2020_12_tool").ok_or("no tool")?;
     let schema = tool.members.get("inputSchema").ok_or("no schema")?.clone();
-    let arguments = Members::new().with("arguments", Members::new().with("schema", schema));
+    let arguments = JsonObject::new().with("arguments", JsonObject::new().with("schema", schema));
     client.run(Method::CallTool, "json_schema_echo", arguments).await?;
     Ok(())
 }
 
-async fn everything(client: &Client, lists: &Lists) -> Result<(), ToolError> {
+async fn everything(client: &Client, lists: &Listing) -> Result<(), ToolError> {
     for tool in &lists.tools {
         client.call(&tool.key, json!({})).await?;
     }
     for prompt in &lists.prompts {
-        client.run(Method::GetPrompt, &prompt.key, Members::new()).await?;
+        client.run(Method::GetPrompt, &prompt.key, JsonObject::new()).await?;
     }
     for resource in &lists.resources {
-        client.run(Method::ReadResource, &resource.key, Members::new()).await?;
+        client.run(Method::ReadResource, &resource.key, JsonObject::new()).await?;
     }
     Ok(())
 }
 
 /// Lists skills; where the scenario loads one, it reads a file only after the one before it has been verified.
 async fn load_skills(client: &Client, scenario: &str) -> Result<(), Failure> {
-    let listed = client.request("skills/list", Members::new()).await?;
+    let listed = client.request("skills/list", JsonObject::new()).await?;
     if scenario.ends_with("no-prefetch") {
         return Ok(());
     }
@@ -190,7 +190,7 @@ async fn load_skills(client: &Client, scenario: &str) -> Result<(), Failure> {
         for file in skill.list("resources") {
             let file = file.members()?;
             let uri = file.text("uri").unwrap_or_default();
-            let read = client.run(Method::ReadResource, &uri, Members::new()).await?;
+            let read = client.run(Method::ReadResource, &uri, JsonObject::new()).await?;
             let contents = read.list("contents").first().ok_or("nothing read")?.members()?;
             verified(&skill, &file, &contents.text("text").unwrap_or_default())?;
         }
@@ -198,7 +198,7 @@ async fn load_skills(client: &Client, scenario: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-fn verified(skill: &Members, file: &Members, text: &str) -> Result<(), Failure> {
+fn verified(skill: &JsonObject, file: &JsonObject, text: &str) -> Result<(), Failure> {
     let size: usize = file.get("size").ok_or("no size")?.to()?;
     let hex: String = digest::digest(&digest::SHA256, text.as_bytes())
         .as_ref()
@@ -284,7 +284,7 @@ impl Guest {
     }
 
     async fn call_everything(&self) -> Result<(), ToolError> {
-        let listed = self.client.request("tools/list", Members::new()).await?;
+        let listed = self.client.request("tools/list", JsonObject::new()).await?;
         for tool in listed.list("tools") {
             let name = tool.member("name").and_then(|name| name.to_text()).unwrap_or_default();
             self.client.call(&name, json!({})).await?;

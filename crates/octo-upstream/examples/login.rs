@@ -9,8 +9,8 @@ use axum::routing::get;
 use octo_grants::credentials::Owner;
 use octo_grants::net::NetSpec;
 use octo_grants::{Credentials, Net};
-use octo_model::{Caller, Op};
-use octo_toolkit::{Alone, Cx, Peer, Source, State};
+use octo_model::{Caller, Operation};
+use octo_toolkit::{NoPeer, CallContext, Peer, Source, SourceState};
 use octo_upstream::login::{Begun, Identity, LoginSpec, Logins};
 use octo_upstream::{Spec, Upstream};
 use serde_json::json;
@@ -48,19 +48,19 @@ async fn main() -> Result<(), Failure> {
     let Begun::Open { url, .. } = logins.begin(&me, "server").await? else { return Err("no browser".into()) };
     println!("{}", json!({"open": url}));
     let mut listing = upstream.listing();
-    let ready = listing.wait_for(|now| now.state == State::Ready);
+    let ready = listing.wait_for(|now| now.state == SourceState::Ready);
     let tools: Vec<String> = tokio::time::timeout(Duration::from_secs(60), ready)
         .await??
-        .lists
+        .listing
         .tools
         .iter()
         .map(|tool| tool.key.clone())
         .collect();
     let cx =
-        Cx::new(Arc::new(me.clone()), Instant::now() + Duration::from_secs(20), CancellationToken::new());
-    let peer: Arc<dyn Peer> = Arc::new(Alone);
+        CallContext::new(Arc::new(me.clone()), Instant::now() + Duration::from_secs(20), CancellationToken::new());
+    let peer: Arc<dyn Peer> = Arc::new(NoPeer);
     let first = tools.first().ok_or("no tools")?;
-    let answer = upstream.run(Op::tool(first, json!({}).into()), &cx, &peer).await?;
+    let answer = upstream.run(Operation::tool(first, json!({}).into()), &cx, &peer).await?;
     println!("{}", json!({"tools": tools, "answer": answer.to_json().to::<serde_json::Value>()?}));
     let left = logins.logout(&me, "server").await?;
     println!("{}", json!({"left": format!("{left:?}")}));

@@ -3,8 +3,8 @@
 
 use crate::fail::FORBIDDEN;
 use crate::login::{Begun, Came, Logins, Moment, Status, Whose};
-use octo_model::{CallId, Kind, Members, Op, Principal, ToolError};
-use octo_toolkit::{BoxFuture, Cx, Event, Listing, Peer, Source};
+use octo_model::{CallId, Kind, JsonObject, Operation, Principal, ToolError};
+use octo_toolkit::{BoxFuture, CallContext, Event, ListingState, Peer, Source};
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -42,7 +42,7 @@ impl AskLogin {
     }
 
     /// Whether somebody can be asked, and whether that could help.
-    async fn is_worth_it(&self, error: &ToolError, cx: &Cx, peer: &Arc<dyn Peer>) -> bool {
+    async fn is_worth_it(&self, error: &ToolError, cx: &CallContext, peer: &Arc<dyn Peer>) -> bool {
         let may = self.whose == Whose::Person || cx.caller.is_admin();
         if !wants_login(error) || !may || peer.capabilities().inner("elicitation", "url").is_none() {
             return false;
@@ -52,18 +52,18 @@ impl AskLogin {
         !is_forbidden || self.status(cx).await.is_ok_and(|status| !status.missing.is_empty())
     }
 
-    async fn status(&self, cx: &Cx) -> Result<Status, ToolError> {
+    async fn status(&self, cx: &CallContext) -> Result<Status, ToolError> {
         self.logins.status(&cx.caller, self.source.name()).await
     }
 
     /// Asks for the login and waits until it is done.
-    async fn logged_in(&self, error: ToolError, cx: &Cx, peer: &Arc<dyn Peer>) -> Result<(), ToolError> {
+    async fn logged_in(&self, error: ToolError, cx: &CallContext, peer: &Arc<dyn Peer>) -> Result<(), ToolError> {
         let open = match self.begun(cx).await {
             Ok(Some(open)) => open,
             Ok(None) => return Err(error),
             Err(why) => return Err(error.detail(why)),
         };
-        let question = Members::new()
+        let question = JsonObject::new()
             .with("mode", "url")
             .with("elicitationId", open.id.as_str())
             .with("url", open.url.as_str())
@@ -82,13 +82,13 @@ impl AskLogin {
         let settled = self.settled(&open, cx).await;
         peer.notify(
             "notifications/elicitation/complete",
-            Members::new().with("elicitationId", open.id.as_str()),
+            JsonObject::new().with("elicitationId", open.id.as_str()),
         );
         settled
     }
 
     /// The login that the caller has begun in another call, or a new one; nothing where a key is wanted.
-    async fn begun(&self, cx: &Cx) -> Result<Option<Arc<Open>>, ToolError> {
+    async fn begun(&self, cx: &CallContext) -> Result<Option<Arc<Open>>, ToolError> {
         let who = cx.caller.principal.clone();
         let mut all = self.open.lock().await;
         all.retain(|_, open| open.strong_count() > 0);
@@ -124,7 +124,7 @@ impl AskLogin {
     }
 
     /// Waits until there is another login, or none can come any more.
-    async fn settled(&self, open: &Open, cx: &Cx) -> Result<(), ToolError> {
+    async fn settled(&self, open: &Open, cx: &CallContext) -> Result<(), ToolError> {
         let mut changes = self.logins.changes();
         let mut answered: Option<Instant> = None;
         loop {
@@ -152,7 +152,7 @@ impl AskLogin {
             .hint(format!("Call again to try once more, or call server_login with server {name}."))
     }
 
-    async fn run(&self, op: Op, cx: &Cx, peer: &Arc<dyn Peer>) -> Result<Members, ToolError> {
+    async fn run(&self, op: Operation, cx: &CallContext, peer: &Arc<dyn Peer>) -> Result<JsonObject, ToolError> {
         let error = match self.source.run(op.clone(), cx, peer).await {
             Err(error) if self.is_worth_it(&error, cx, peer).await => error,
             answer => return answer,
@@ -181,16 +181,16 @@ impl Source for AskLogin {
         self.source.is_native()
     }
 
-    fn listing(&self) -> watch::Receiver<Listing> {
+    fn listing(&self) -> watch::Receiver<ListingState> {
         self.source.listing()
     }
 
     fn run<'a>(
         &'a self,
-        op: Op,
-        cx: &'a Cx,
+        op: Operation,
+        cx: &'a CallContext,
         peer: &'a Arc<dyn Peer>,
-    ) -> BoxFuture<'a, Result<Members, ToolError>> {
+    ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         Box::pin(self.run(op, cx, peer))
     }
 

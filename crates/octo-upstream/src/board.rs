@@ -4,7 +4,7 @@ use crate::fail::Fail;
 use crate::known;
 use crate::spec::Connect;
 use crate::state::Inner;
-use octo_toolkit::{Definition, Listing, Lists, State};
+use octo_toolkit::{Definition, ListingState, Listing, SourceState};
 use std::sync::{Arc, PoisonError};
 
 /// Whom the server has shown what is listed.
@@ -40,7 +40,7 @@ impl Inner {
     /// Keeps what the server lists now for the next start.
     pub(crate) async fn remember(&self) {
         let Some(lists) = self.spec.lists.as_ref().filter(|_| !self.is_lane) else { return };
-        let text = known::write(&self.listing.borrow().lists);
+        let text = known::write(&self.listing.borrow().listing);
         if let Err(error) = lists.put(&self.name, &known::mark(&self.spec.link), text).await {
             tracing::warn!(target: "upstream", server = %self.name, %error, "its list cannot be kept");
         }
@@ -48,7 +48,7 @@ impl Inner {
 
     /// Says that the server cannot be used; what it listed before stays listed.
     pub(crate) fn down(&self, why: &str) {
-        let state = State::Down(why.to_owned());
+        let state = SourceState::Down(why.to_owned());
         let news = self.listing.send_if_modified(|listing| {
             let changed = listing.state != state;
             if changed {
@@ -92,7 +92,7 @@ impl Inner {
     }
 
     /// Shows what a connection has listed, unless a later one lists as well.
-    pub(crate) async fn show(&self, lists: Lists, number: u64) {
+    pub(crate) async fn show(&self, lists: Listing, number: u64) {
         let board = self.board();
         if self.is_bare() && board.shown() == Shown::ToSomebody {
             // Who has logged in may see more than this.
@@ -114,27 +114,27 @@ impl Inner {
 
     /// What was listed before holds again.
     fn be_ready(&self) {
-        let known = self.listing.borrow().lists.as_ref().clone();
+        let known = self.listing.borrow().listing.as_ref().clone();
         self.publish(known);
     }
 
     pub(crate) fn is_ready(&self) -> bool {
-        self.listing.borrow().state == State::Ready
+        self.listing.borrow().state == SourceState::Ready
     }
 
     /// Shows new lists; true for news. Lists that say the same as before are no change.
-    pub(crate) fn publish(&self, lists: Lists) -> bool {
+    pub(crate) fn publish(&self, lists: Listing) -> bool {
         self.listing.send_if_modified(|listing| {
-            if listing.state == State::Ready && same(&listing.lists, &lists) {
+            if listing.state == SourceState::Ready && same(&listing.listing, &lists) {
                 return false;
             }
-            *listing = Listing { state: State::Ready, lists: Arc::new(lists), version: listing.version + 1 };
+            *listing = ListingState { state: SourceState::Ready, listing: Arc::new(lists), version: listing.version + 1 };
             true
         })
     }
 }
 
-fn same(old: &Lists, new: &Lists) -> bool {
+fn same(old: &Listing, new: &Listing) -> bool {
     same_entries(&old.tools, &new.tools)
         && same_entries(&old.prompts, &new.prompts)
         && same_entries(&old.resources, &new.resources)

@@ -7,8 +7,8 @@ use crate::kind::Kind;
 use crate::listing;
 use crate::pool::Pool;
 use crate::state::{Inner, Status};
-use octo_model::{Members, Method, Op, ToolError};
-use octo_toolkit::{Cx, Json, Peer};
+use octo_model::{JsonObject, Method, Operation, ToolError};
+use octo_toolkit::{CallContext, Json, Peer};
 use octo_wire::code;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,14 +22,14 @@ const SHORT_PAUSE: Duration = Duration::from_secs(10);
 /// What is asked for whom.
 pub(crate) struct Job<'a> {
     pub(crate) method: &'a str,
-    pub(crate) params: Members,
+    pub(crate) params: JsonObject,
     pub(crate) peer: &'a Arc<dyn Peer>,
 }
 
 impl<'a> Job<'a> {
     /// The operation with the server's own name of the item in its place.
-    pub(crate) fn new(op: Op, peer: &'a Arc<dyn Peer>) -> Self {
-        let Op { method, name, mut params } = op;
+    pub(crate) fn new(op: Operation, peer: &'a Arc<dyn Peer>) -> Self {
+        let Operation { method, name, mut params } = op;
         match method {
             Method::CallTool | Method::GetPrompt => {
                 params.set("name", Json::text(&name));
@@ -49,14 +49,14 @@ impl<'a> Job<'a> {
 }
 
 /// Runs a job until it is answered, cancelled or out of time. Dropping the future cancels it as well.
-pub(crate) async fn run(pool: &Pool, job: Job<'_>, cx: &Cx) -> Result<Members, ToolError> {
+pub(crate) async fn run(pool: &Pool, job: Job<'_>, cx: &CallContext) -> Result<JsonObject, ToolError> {
     let begun = Instant::now();
     let deadline = Instant::from_std(cx.deadline).min(begun + pool.first.spec.call_timeout);
     cx.run(in_turn(pool, &job, cx, deadline)).await?
 }
 
 /// Waits for the caller's turn, and then calls unless the server is known to be ill.
-async fn in_turn(pool: &Pool, job: &Job<'_>, cx: &Cx, deadline: Instant) -> Result<Members, ToolError> {
+async fn in_turn(pool: &Pool, job: &Job<'_>, cx: &CallContext, deadline: Instant) -> Result<JsonObject, ToolError> {
     let name = &pool.first.name;
     let _turn = pool.first.turns.take(&cx.caller, deadline).await.map_err(|wait| busy(name, wait))?;
     let (inner, _busy) = pool.pick(&cx.caller, job.peer.as_ref())?;
@@ -95,7 +95,7 @@ fn busy(name: &str, wait: Duration) -> ToolError {
 /// An error, and what it says about the server.
 type Failed = (Verdict, ToolError);
 
-async fn attempts(inner: &Inner, job: &Job<'_>, deadline: Instant) -> Result<Members, Failed> {
+async fn attempts(inner: &Inner, job: &Job<'_>, deadline: Instant) -> Result<JsonObject, Failed> {
     let connection = connected(inner, deadline).await?;
     let why = match attempt(&connection, job).await {
         Ok(answer) => return Ok(answer),
@@ -122,7 +122,7 @@ async fn connected(inner: &Inner, deadline: Instant) -> Result<Arc<Connection>, 
     })
 }
 
-async fn attempt(connection: &Connection, job: &Job<'_>) -> Result<Members, Fail> {
+async fn attempt(connection: &Connection, job: &Job<'_>) -> Result<JsonObject, Fail> {
     connection.speak_up(&job.params).await;
     let ask = Ask { method: job.method, params: job.params.clone(), peer: Some(job.peer), opened: None };
     connection.ask(ask).await

@@ -159,19 +159,19 @@ impl Calls {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use octo_model::Members;
-    use octo_toolkit::{Ask, BoxFuture};
+    use octo_model::JsonObject;
+    use octo_toolkit::{AskError, BoxFuture};
 
     struct Client(u64);
 
     impl Peer for Client {
-        fn capabilities(&self) -> &Members {
-            static NONE: std::sync::OnceLock<Members> = std::sync::OnceLock::new();
-            NONE.get_or_init(Members::new)
+        fn capabilities(&self) -> &JsonObject {
+            static NONE: std::sync::OnceLock<JsonObject> = std::sync::OnceLock::new();
+            NONE.get_or_init(JsonObject::new)
         }
-        fn notify(&self, _: &str, _: Members) {}
-        fn ask<'a>(&'a self, _: &'a str, _: Members) -> BoxFuture<'a, Result<Members, Ask>> {
-            Box::pin(async { Err(Ask::Unable) })
+        fn notify(&self, _: &str, _: JsonObject) {}
+        fn ask<'a>(&'a self, _: &'a str, _: JsonObject) -> BoxFuture<'a, Result<JsonObject, AskError>> {
+            Box::pin(async { Err(AskError::Unable) })
         }
         fn key(&self) -> u64 {
             self.0
@@ -201,9 +201,9 @@ mod tests {
         let calls = Calls::default();
         calls.enter(1, Entry::default());
         let answer = calls.expect(1);
-        assert!(!calls.settle(2, Ok(Members::new())));
-        assert!(calls.settle(1, Ok(Members::new())));
-        assert!(!calls.settle(1, Ok(Members::new())));
+        assert!(!calls.settle(2, Ok(JsonObject::new())));
+        assert!(calls.settle(1, Ok(JsonObject::new())));
+        assert!(!calls.settle(1, Ok(JsonObject::new())));
         assert!(answer.await.unwrap().is_ok());
         calls.close(Fail::Lost("x".into()));
         calls.enter(5, Entry::default());

@@ -15,8 +15,8 @@ use crate::state::Inner;
 use crate::wire::{Request, Wire};
 use arc_swap::ArcSwap;
 use octo_grants::{Child, Command};
-use octo_model::Members;
-use octo_toolkit::{Alone, Peer};
+use octo_model::JsonObject;
+use octo_toolkit::{NoPeer, Peer};
 use octo_wire::Era;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -45,7 +45,7 @@ pub(crate) struct Connection {
 /// A request as the rest of the crate writes it.
 pub(crate) struct Ask<'a> {
     pub(crate) method: &'a str,
-    pub(crate) params: Members,
+    pub(crate) params: JsonObject,
     /// The client for whom it is asked; nobody for requests of our own.
     pub(crate) peer: Option<&'a Arc<dyn Peer>>,
     /// Told when a subscription has been acknowledged.
@@ -53,7 +53,7 @@ pub(crate) struct Ask<'a> {
 }
 
 impl<'a> Ask<'a> {
-    pub(crate) fn ours(method: &'a str, params: Members) -> Self {
+    pub(crate) fn ours(method: &'a str, params: JsonObject) -> Self {
         Self { method, params, peer: None, opened: None }
     }
 }
@@ -115,7 +115,7 @@ impl Connection {
     /// Asks and waits. Who stops waiting cancels the request, and only that one.
     pub(crate) async fn ask(&self, ask: Ask<'_>) -> Outcome {
         let id = self.inbox.calls.mint();
-        let capabilities = ask.peer.map_or_else(|| Alone.capabilities(), |peer| peer.capabilities());
+        let capabilities = ask.peer.map_or_else(|| NoPeer.capabilities(), |peer| peer.capabilities());
         let mirrored = self.mirrored(&ask);
         let (params, token) = meta::dress(ask.params, id, self.server.era, capabilities);
         let behalf = ask.peer.map(|peer| Behalf { peer: peer.clone(), token });
@@ -129,12 +129,12 @@ impl Connection {
     }
 
     /// A legacy server says as much as the client that wants to hear most; each face leaves out the rest.
-    pub(crate) async fn speak_up(&self, params: &Members) {
+    pub(crate) async fn speak_up(&self, params: &JsonObject) {
         if self.server.era == Era::Modern || self.server.capabilities.get("logging").is_none() {
             return;
         }
         if let Some(level) = self.heard.more_for(params) {
-            let params = Members::new().with("level", level.as_str());
+            let params = JsonObject::new().with("level", level.as_str());
             let _ = self.ask_within(FAREWELL, "logging/setLevel", params).await;
         }
     }
@@ -149,7 +149,7 @@ impl Connection {
     }
 
     /// Asks for something of our own that does no harm twice, within a time.
-    pub(crate) async fn ask_within(&self, limit: Duration, method: &str, params: Members) -> Outcome {
+    pub(crate) async fn ask_within(&self, limit: Duration, method: &str, params: JsonObject) -> Outcome {
         let asked = async {
             match self.ask(Ask::ours(method, params.clone())).await {
                 Err(Fail::Reset(_)) => self.ask(Ask::ours(method, params)).await,

@@ -35,7 +35,7 @@ pub(crate) enum Fail {
     Timeout(Duration),
 }
 
-pub(crate) type Outcome<T = octo_model::Members> = Result<T, Fail>;
+pub(crate) type Outcome<T = octo_model::JsonObject> = Result<T, Fail>;
 
 impl std::fmt::Display for Fail {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -6,7 +6,7 @@ use crate::inbox::Inbox;
 use crate::meta;
 use crate::report::About;
 use crate::wire::{Request, Wire};
-use octo_model::{Json, Members, RpcError};
+use octo_model::{Json, JsonObject, RpcError};
 use octo_wire::{Era, Message, Revision, code};
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub(crate) enum Plan {
 /// What a server has said of itself.
 pub(crate) struct Server {
     pub(crate) era: Era,
-    pub(crate) capabilities: Members,
+    pub(crate) capabilities: JsonObject,
     pub(crate) instructions: Option<String>,
     pub(crate) about: Option<About>,
 }
@@ -83,7 +83,7 @@ fn is_modern(found: Outcome<Option<Server>>) -> Outcome<Option<Server>> {
 }
 
 async fn discover(wire: &Wire, inbox: &Arc<Inbox>) -> Outcome<Option<Server>> {
-    let mut found = request(wire, inbox, "server/discover", Members::new(), Era::Modern).await;
+    let mut found = request(wire, inbox, "server/discover", JsonObject::new(), Era::Modern).await;
     if let Err(Fail::Rpc(error)) = &found
         && error.code == code::UNSUPPORTED_REVISION
         && !supported(error).is_empty()
@@ -91,7 +91,7 @@ async fn discover(wire: &Wire, inbox: &Arc<Inbox>) -> Outcome<Option<Server>> {
         if !supported(error).iter().any(|revision| revision == Revision::MODERN.as_str()) {
             return Ok(None);
         }
-        found = request(wire, inbox, "server/discover", Members::new(), Era::Modern).await;
+        found = request(wire, inbox, "server/discover", JsonObject::new(), Era::Modern).await;
     }
     let found = found?;
     let speaks = texts(&found.list("supportedVersions")).iter().any(|text| text == Revision::MODERN.as_str());
@@ -114,7 +114,7 @@ fn texts(list: &[Json]) -> Vec<String> {
 }
 
 async fn initialize(wire: &Wire, inbox: &Arc<Inbox>) -> Outcome<Server> {
-    let params = Members::new()
+    let params = JsonObject::new()
         .with("protocolVersion", Revision::NEWEST_LEGACY.as_str())
         .with("capabilities", meta::legacy_capabilities())
         .with("clientInfo", meta::client_info());
@@ -127,7 +127,7 @@ async fn initialize(wire: &Wire, inbox: &Arc<Inbox>) -> Outcome<Server> {
         endpoint.agree(&revision);
     }
     let ready =
-        Message::Notification { method: "notifications/initialized".to_owned(), params: Members::new() };
+        Message::Notification { method: "notifications/initialized".to_owned(), params: JsonObject::new() };
     match wire.send(ready).await {
         // Not every server knows what to answer here.
         Ok(()) | Err(Fail::Status { .. } | Fail::Rpc(_)) => {}
@@ -142,9 +142,9 @@ async fn initialize(wire: &Wire, inbox: &Arc<Inbox>) -> Outcome<Server> {
 }
 
 /// One request of the handshake. It is never cancelled: the specification forbids it.
-async fn request(wire: &Wire, inbox: &Arc<Inbox>, method: &str, params: Members, era: Era) -> Outcome {
+async fn request(wire: &Wire, inbox: &Arc<Inbox>, method: &str, params: JsonObject, era: Era) -> Outcome {
     let id = inbox.calls.mint();
-    let (params, _) = meta::dress(params, id, era, &Members::new());
+    let (params, _) = meta::dress(params, id, era, &JsonObject::new());
     inbox.calls.enter(id, Entry::default());
     let request = Request { id, method: method.to_owned(), params, era, mirrored: Vec::new() };
     let outcome = wire.exchange(inbox, request).await;

@@ -3,7 +3,7 @@
 use crate::connection::Connection;
 use crate::fail::Fail;
 use crate::state::Inner;
-use octo_model::Members;
+use octo_model::JsonObject;
 use octo_wire::Era;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub(crate) async fn watch(inner: Arc<Inner>, connection: Arc<Connection>) {
             () = quiet => {}
             () = inner.doubt.notified() => {}
         }
-        match connection.ask_within(PATIENCE.min(every), method, Members::new()).await {
+        match connection.ask_within(PATIENCE.min(every), method, JsonObject::new()).await {
             Err(Fail::Timeout(_)) if inner.load.calls() == 0 => {
                 return connection.lost.set(Fail::Lost("it does not answer any more".to_owned()));
             }

@@ -1,6 +1,6 @@
 //! How much a legacy server has been asked to say.
 
-use octo_model::Members;
+use octo_model::JsonObject;
 use octo_wire::{Level, meta};
 use std::sync::{Mutex, PoisonError};
 
@@ -10,7 +10,7 @@ pub(crate) struct Heard(Mutex<Option<Level>>);
 
 impl Heard {
     /// The level to ask for, when this request wants to hear more than has been asked for.
-    pub(crate) fn more_for(&self, params: &Members) -> Option<Level> {
+    pub(crate) fn more_for(&self, params: &JsonObject) -> Option<Level> {
         let level = Level::parse(&params.inner_text("_meta", meta::LOG_LEVEL)?)?;
         let mut heard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if heard.is_some_and(|heard| heard <= level) {
@@ -29,10 +29,10 @@ mod tests {
     fn only_more_is_asked_for() {
         let heard = Heard::default();
         let wants = |level: &str| {
-            let about = Members::new().with(meta::LOG_LEVEL, level);
-            heard.more_for(&Members::new().with("_meta", about)).map(Level::as_str)
+            let about = JsonObject::new().with(meta::LOG_LEVEL, level);
+            heard.more_for(&JsonObject::new().with("_meta", about)).map(Level::as_str)
         };
-        assert_eq!(heard.more_for(&Members::new()), None);
+        assert_eq!(heard.more_for(&JsonObject::new()), None);
         assert_eq!(wants("warning"), Some("warning"));
         assert_eq!(wants("error"), None);
         assert_eq!(wants("debug"), Some("debug"));

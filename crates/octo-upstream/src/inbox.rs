@@ -5,7 +5,7 @@ use crate::fail::Fail;
 use crate::kind::{Changes, Kind};
 use crate::question;
 use crate::wire::Wire;
-use octo_model::{Json, Members};
+use octo_model::{Json, JsonObject};
 use octo_toolkit::Event;
 use octo_wire::{Era, Id, Message, meta};
 use std::sync::{Arc, OnceLock};
@@ -59,7 +59,7 @@ impl Inbox {
         }
     }
 
-    fn notice(&self, method: &str, params: Members, origin: Origin) {
+    fn notice(&self, method: &str, params: JsonObject, origin: Origin) {
         match method {
             "notifications/progress" => self.progress(params),
             "notifications/tools/list_changed" => self.changes.ring(&[Kind::Tools]),
@@ -89,7 +89,7 @@ impl Inbox {
     }
 
     /// Whether a notice is larger than any client is told. It is dropped.
-    fn is_oversized(&self, method: &str, params: &Members) -> bool {
+    fn is_oversized(&self, method: &str, params: &JsonObject) -> bool {
         let (size, limit) = (params.size(), MAX_NOTICE_BYTES);
         if size > limit {
             tracing::warn!(target: "upstream", server = %self.name, method, size, limit, "a notice is too large and was dropped");
@@ -98,7 +98,7 @@ impl Inbox {
     }
 
     /// Gives progress to the client that asked for it, under the client's own token.
-    fn progress(&self, mut params: Members) {
+    fn progress(&self, mut params: JsonObject) {
         if self.is_oversized("notifications/progress", &params) {
             return;
         }
@@ -112,7 +112,7 @@ impl Inbox {
     }
 
     /// A legacy server takes back its own question; a modern one ends a subscription of ours.
-    fn cancelled(&self, params: &Members) {
+    fn cancelled(&self, params: &JsonObject) {
         let Some(id) = params.get("requestId") else { return };
         if self.is_modern() {
             if let Some(id) = number(id) {
@@ -124,7 +124,7 @@ impl Inbox {
     }
 
     /// What we do not know belongs to the client whose call it came with.
-    fn pass_on(&self, method: &str, params: Members, origin: Origin) {
+    fn pass_on(&self, method: &str, params: JsonObject, origin: Origin) {
         if self.is_oversized(method, &params) {
             return;
         }
@@ -145,7 +145,7 @@ fn number(json: &Json) -> Option<u64> {
     json.as_str().parse().ok()
 }
 
-fn subscription(params: &Members, origin: Origin) -> Option<u64> {
+fn subscription(params: &JsonObject, origin: Origin) -> Option<u64> {
     match origin {
         Origin::Call(id) => Some(id),
         Origin::Shared => params.inner("_meta", meta::SUBSCRIPTION).as_ref().and_then(number),

@@ -1,6 +1,6 @@
 //! The four things that a server lists, and the notice that one of them has changed.
 
-use octo_model::Members;
+use octo_model::JsonObject;
 use std::sync::atomic::{AtomicU8, Ordering};
 use tokio::sync::Notify;
 
@@ -44,7 +44,7 @@ impl Kind {
     }
 
     /// Whether a server with these capabilities answers the list at all.
-    pub(crate) fn is_offered(self, capabilities: &Members) -> bool {
+    pub(crate) fn is_offered(self, capabilities: &JsonObject) -> bool {
         let capability = match self {
             Self::Tools => "tools",
             Self::Prompts => "prompts",

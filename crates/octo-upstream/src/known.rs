@@ -4,8 +4,8 @@ use crate::kind::Kind;
 use crate::listing;
 use crate::spec::Link;
 use aws_lc_rs::digest::{Context, SHA256};
-use octo_model::{Json, Members};
-use octo_toolkit::{Definition, Lists};
+use octo_model::{Json, JsonObject};
+use octo_toolkit::{Definition, Listing};
 
 /// A hash of what the server is: its program or its address, and the names of what it is told, never the values.
 pub(crate) fn mark(link: &Link) -> String {
@@ -32,12 +32,12 @@ pub(crate) fn mark(link: &Link) -> String {
     hash.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-pub(crate) fn write(lists: &Lists) -> String {
+pub(crate) fn write(lists: &Listing) -> String {
     let part = |list: &[Definition]| {
         let entries: Vec<Json> = list.iter().map(|entry| entry.members.to_json()).collect();
         Json::array(&entries)
     };
-    let mut known = Members::new()
+    let mut known = JsonObject::new()
         .with(Kind::Tools.field(), part(&lists.tools))
         .with(Kind::Prompts.field(), part(&lists.prompts))
         .with(Kind::Resources.field(), part(&lists.resources))
@@ -54,13 +54,13 @@ pub(crate) fn write(lists: &Lists) -> String {
 }
 
 /// Nothing, where the text is not one of ours.
-pub(crate) fn read(text: String) -> Option<Lists> {
-    let known = Members::parse(text).ok()?;
+pub(crate) fn read(text: String) -> Option<Listing> {
+    let known = JsonObject::parse(text).ok()?;
     let part = |kind: Kind| {
         let entries = known.list(kind.field());
         entries.iter().map(|entry| listing::definition(kind, entry).ok()).collect::<Option<Vec<_>>>()
     };
-    Some(Lists {
+    Some(Listing {
         tools: part(Kind::Tools)?,
         prompts: part(Kind::Prompts)?,
         resources: part(Kind::Resources)?,
@@ -106,12 +106,12 @@ mod tests {
     fn lists_come_back_as_they_were() {
         let text = r#"{"name":"a","inputSchema":{"type":"object"},"x-own":1.50}"#;
         let tool = listing::definition(Kind::Tools, &Json::parse(text).unwrap()).unwrap();
-        let lists = Lists {
+        let lists = Listing {
             tools: vec![tool],
             instructions: Some("be kind".into()),
             ttl_ms: Some(5),
             subscribes: true,
-            ..Lists::default()
+            ..Listing::default()
         };
         let back = read(write(&lists)).unwrap();
         assert_eq!(back.tools[0].members.to_json().as_str(), text);

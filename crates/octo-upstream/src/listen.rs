@@ -6,7 +6,7 @@ use crate::fail::{Fail, Outcome};
 use crate::kind::Kind;
 use crate::state::Inner;
 use crate::watched::Wanted;
-use octo_model::{Json, Members};
+use octo_model::{Json, JsonObject};
 use octo_wire::code;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -40,7 +40,7 @@ pub(crate) async fn lists(inner: Arc<Inner>, connection: Arc<Connection>) {
     }
 }
 
-fn list_filter(capabilities: &Members) -> Members {
+fn list_filter(capabilities: &JsonObject) -> JsonObject {
     let pairs = [
         ("tools", "toolsListChanged"),
         ("prompts", "promptsListChanged"),
@@ -51,8 +51,8 @@ fn list_filter(capabilities: &Members) -> Members {
     offered.map(|(_, key)| (key.to_owned(), Json::from(true))).collect()
 }
 
-async fn listen(connection: &Connection, filter: Members, opened: Option<oneshot::Sender<()>>) -> Outcome {
-    let params = Members::new().with("notifications", filter);
+async fn listen(connection: &Connection, filter: JsonObject, opened: Option<oneshot::Sender<()>>) -> Outcome {
+    let params = JsonObject::new().with("notifications", filter);
     connection.ask(Ask { opened, ..Ask::ours(METHOD, params) }).await
 }
 
@@ -115,7 +115,7 @@ impl Stream {
             return None;
         }
         let uris: Vec<Json> = wanted.uris.iter().map(|uri| Json::text(uri)).collect();
-        let filter = Members::new().with("resourceSubscriptions", Json::array(&uris));
+        let filter = JsonObject::new().with("resourceSubscriptions", Json::array(&uris));
         let (opened, acknowledged) = oneshot::channel();
         let connection = connection.clone();
         let task = tokio::spawn(async move { listen(&connection, filter, Some(opened)).await });
@@ -155,6 +155,6 @@ pub(crate) async fn resubscribe(inner: Arc<Inner>, connection: Arc<Connection>) 
 /// Tells a legacy server to watch a resource, or to stop.
 pub(crate) async fn subscribe(inner: &Inner, connection: &Connection, uri: &str, on: bool) -> Outcome<()> {
     let method = if on { "resources/subscribe" } else { "resources/unsubscribe" };
-    let params = Members::new().with("uri", uri);
+    let params = JsonObject::new().with("uri", uri);
     connection.ask_within(inner.spec.list_timeout, method, params).await.map(drop)
 }

@@ -8,8 +8,8 @@ use crate::listers::Present;
 use crate::mirror;
 use crate::state::Inner;
 use futures_util::future::join_all;
-use octo_model::{Effect, Json, Members};
-use octo_toolkit::{Definition, Lists};
+use octo_model::{Effect, Json, JsonObject};
+use octo_toolkit::{Definition, Listing};
 use octo_wire::{Era, code};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ async fn changed(inner: &Inner, present: &Present) -> Vec<Kind> {
 
 /// Asks for these lists and shows what came.
 pub(crate) async fn refresh(inner: &Inner, connection: &Connection, kinds: &[Kind]) -> Outcome<()> {
-    let mut lists = inner.board().listing.borrow().lists.as_ref().clone();
+    let mut lists = inner.board().listing.borrow().listing.as_ref().clone();
     let capabilities = &connection.server.capabilities;
     lists.instructions = connection.server.instructions.clone();
     lists.completes = capabilities.get("completions").is_some_and(Json::is_object);
@@ -88,7 +88,7 @@ pub(crate) async fn refresh(inner: &Inner, connection: &Connection, kinds: &[Kin
     Ok(())
 }
 
-fn part(lists: &mut Lists, kind: Kind) -> &mut Vec<Definition> {
+fn part(lists: &mut Listing, kind: Kind) -> &mut Vec<Definition> {
     match kind {
         Kind::Tools => &mut lists.tools,
         Kind::Prompts => &mut lists.prompts,
@@ -117,7 +117,7 @@ async fn pages(connection: &Connection, kind: Kind, limit: Duration) -> Outcome<
         return Ok(found);
     }
     let mut seen = HashSet::new();
-    let mut params = Members::new();
+    let mut params = JsonObject::new();
     for _ in 0..MAX_PAGES {
         let page = connection.ask_within(limit, kind.method(), params).await?;
         found.entries.extend(page.list(kind.field()));
@@ -125,7 +125,7 @@ async fn pages(connection: &Connection, kind: Kind, limit: Duration) -> Outcome<
         let next = page.get("nextCursor").filter(|next| next.to_text().is_some());
         match next {
             Some(next) if seen.insert(next.bytes().clone()) => {
-                params = Members::new().with("cursor", next.clone())
+                params = JsonObject::new().with("cursor", next.clone())
             }
             _ => return Ok(found),
         }
@@ -165,7 +165,7 @@ fn definitions(connection: &Connection, kind: Kind, entries: &[Json]) -> Vec<Def
 pub(crate) fn definition(kind: Kind, entry: &Json) -> Result<Definition, &'static str> {
     let members = entry.members().map_err(|_| "not an object")?;
     let key = members.text(kind.key()).filter(|key| !key.is_empty()).ok_or("without a name")?;
-    Ok(Definition { key, members, effect: Effect::unknown(), vouched: false })
+    Ok(Definition { key, members, effect: Effect::unknown(), trusted_effect: false })
 }
 
 fn mirror(tool: &Definition, mirrors: &mut Mirrors) -> Result<(), &'static str> {

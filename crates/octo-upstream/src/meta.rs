@@ -1,6 +1,6 @@
 //! What is issued anew on this edge: who we are, what the client at the far end can do, progress tokens.
 
-use octo_model::{Json, Members};
+use octo_model::{Json, JsonObject};
 use octo_wire::{Era, Revision, meta};
 use std::sync::OnceLock;
 
@@ -10,15 +10,15 @@ const ABILITIES: [&str; 3] = ["elicitation", "sampling", "roots"];
 pub(crate) fn client_info() -> Json {
     static INFO: OnceLock<Json> = OnceLock::new();
     INFO.get_or_init(|| {
-        Members::new().with("name", "octoprox").with("version", env!("CARGO_PKG_VERSION")).to_json()
+        JsonObject::new().with("name", "octoprox").with("version", env!("CARGO_PKG_VERSION")).to_json()
     })
     .clone()
 }
 
 /// What is declared to a legacy server: one connection serves every client, so the set is fixed.
 pub(crate) fn legacy_capabilities() -> Json {
-    let elicitation = Members::new().with("form", Json::empty_object()).with("url", Json::empty_object());
-    Members::new()
+    let elicitation = JsonObject::new().with("form", Json::empty_object()).with("url", Json::empty_object());
+    JsonObject::new()
         .with("elicitation", elicitation)
         .with("sampling", Json::empty_object())
         .with("roots", Json::empty_object())
@@ -26,16 +26,16 @@ pub(crate) fn legacy_capabilities() -> Json {
 }
 
 /// What is declared to a modern server: what this client has declared to us, and nothing else.
-pub(crate) fn modern_capabilities(client: &Members) -> Json {
+pub(crate) fn modern_capabilities(client: &JsonObject) -> Json {
     let declared = ABILITIES.iter().filter_map(|ability| {
         let value = client.get(ability).filter(|value| value.is_object())?;
         Some(((*ability).to_owned(), value.clone()))
     });
-    declared.collect::<Members>().to_json()
+    declared.collect::<JsonObject>().to_json()
 }
 
 /// The parameters as they go out, and the progress token that was in them.
-pub(crate) fn dress(mut params: Members, id: u64, era: Era, client: &Members) -> (Members, Option<Json>) {
+pub(crate) fn dress(mut params: JsonObject, id: u64, era: Era, client: &JsonObject) -> (JsonObject, Option<Json>) {
     let mut inner = params.object("_meta");
     let token = inner.remove(meta::PROGRESS_TOKEN);
     let level = inner.remove(meta::LOG_LEVEL);
@@ -65,8 +65,8 @@ pub(crate) fn dress(mut params: Members, id: u64, era: Era, client: &Members) ->
 mod tests {
     use super::*;
 
-    fn parse(text: &'static str) -> Members {
-        Members::parse(text).unwrap()
+    fn parse(text: &'static str) -> JsonObject {
+        JsonObject::parse(text).unwrap()
     }
 
     #[test]
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn nothing_is_added_for_a_legacy_server() {
-        let (params, token) = dress(parse(r#"{"cursor":""}"#), 1, Era::Legacy, &Members::new());
+        let (params, token) = dress(parse(r#"{"cursor":""}"#), 1, Era::Legacy, &JsonObject::new());
         assert!(token.is_none());
         assert_eq!(params.to_json().as_str(), r#"{"cursor":""}"#);
     }

@@ -3,21 +3,21 @@
 use crate::calls::Behalf;
 use crate::inbox::{Inbox, Origin};
 use crate::wire::Wire;
-use octo_model::{Members, RpcError};
-use octo_toolkit::Ask;
+use octo_model::{JsonObject, RpcError};
+use octo_toolkit::AskError;
 use octo_wire::{Id, Message, code, meta};
 use std::sync::Arc;
 
 /// Bytes of the params of a question to the client.
 const MAX_QUESTION_BYTES: usize = 1 << 20;
 
-pub(crate) fn take(inbox: &Arc<Inbox>, id: Id, method: String, params: Members, origin: Origin, wire: &Wire) {
+pub(crate) fn take(inbox: &Arc<Inbox>, id: Id, method: String, params: JsonObject, origin: Origin, wire: &Wire) {
     if inbox.is_modern() {
         tracing::warn!(target: "upstream", server = %inbox.name, method, "a server of this revision must not ask; ignored");
         return;
     }
     match method.as_str() {
-        "ping" => wire.post(Message::Response { id, result: Members::new() }),
+        "ping" => wire.post(Message::Response { id, result: JsonObject::new() }),
         "roots/list" | "sampling/createMessage" | "elicitation/create" => {
             if params.size() > MAX_QUESTION_BYTES {
                 let why = format!("A question to the client may have {MAX_QUESTION_BYTES} bytes.");
@@ -51,7 +51,7 @@ fn addressee(inbox: &Inbox, origin: Origin) -> Option<(u64, Behalf)> {
     }
 }
 
-fn relay(inbox: &Inbox, call: u64, behalf: Behalf, question: (Id, String, Members), wire: &Wire) {
+fn relay(inbox: &Inbox, call: u64, behalf: Behalf, question: (Id, String, JsonObject), wire: &Wire) {
     let (id, method, mut params) = question;
     let mut meta = params.object("_meta");
     // A progress token means something to this server alone.
@@ -66,14 +66,14 @@ fn relay(inbox: &Inbox, call: u64, behalf: Behalf, question: (Id, String, Member
     inbox.calls.hang(call, asked, task.into());
 }
 
-fn reply(id: Id, method: &str, answer: Result<Members, Ask>) -> Message {
+fn reply(id: Id, method: &str, answer: Result<JsonObject, AskError>) -> Message {
     match answer {
         Ok(result) => Message::Response { id, result },
-        Err(Ask::Unable) => {
+        Err(AskError::Unable) => {
             refusal(id, code::METHOD_NOT_FOUND, &format!("The client does not support {method}."))
         }
-        Err(Ask::Refused(error)) => Message::Error { id: Some(id), error },
-        Err(Ask::Gone) => refusal(id, code::INTERNAL, "The client went away before it answered."),
+        Err(AskError::Refused(error)) => Message::Error { id: Some(id), error },
+        Err(AskError::Gone) => refusal(id, code::INTERNAL, "The client went away before it answered."),
     }
 }
 

@@ -4,7 +4,7 @@ use crate::connection::Connection;
 use crate::fail::Fail;
 use crate::state::Inner;
 use octo_model::ToolError;
-use octo_toolkit::State;
+use octo_toolkit::SourceState;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -107,7 +107,7 @@ impl Inner {
             // Somebody needs it again already.
             () = self.rest.until(false) => {}
         }
-        if self.listing.borrow().state == State::Starting {
+        if self.listing.borrow().state == SourceState::Starting {
             self.down("disconnected");
         }
     }
@@ -142,7 +142,7 @@ impl Inner {
             .hint("Try again later, or use another tool.")
             .retry_after(Duration::from_secs(5));
         match &self.listing.borrow().state {
-            State::Down(why) => error.detail(why),
+            SourceState::Down(why) => error.detail(why),
             _ => error,
         }
     }

@@ -1,7 +1,7 @@
 //! Text from a server, taken as messages. What is broken is told apart from what can be saved.
 
 use bytes::Bytes;
-use octo_model::{Fault, Json, Members};
+use octo_model::{JsonError, Json, JsonObject};
 use octo_wire::{Id, Incoming, Message, Strictness};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -13,14 +13,14 @@ use crate::kind::Kind;
 #[derive(Debug)]
 pub(crate) struct Broken {
     pub(crate) id: Option<u64>,
-    pub(crate) fault: Fault,
+    pub(crate) fault: JsonError,
 }
 
 /// The messages in one frame.
 pub(crate) fn read(text: Bytes) -> Result<Vec<Message>, Broken> {
     // Of what is no JSON at all there can be a lot, and it is not worth a parser.
     if !matches!(text.trim_ascii_start().first(), Some(b'{' | b'[')) {
-        return Err(Broken { id: None, fault: Fault("a message is an object") });
+        return Err(Broken { id: None, fault: JsonError("a message is an object") });
     }
     match Incoming::parse(text.clone(), Strictness::Upstream) {
         Ok(Incoming::One(message)) => Ok(vec![message]),
@@ -37,7 +37,7 @@ struct Envelope<'a> {
 }
 
 /// One bad entry must not cost a whole list: keeps the entries that pass the check.
-fn save(text: &[u8], fault: Fault) -> Result<Message, Broken> {
+fn save(text: &[u8], fault: JsonError) -> Result<Message, Broken> {
     let Ok(envelope) = serde_json::from_slice::<Envelope>(text) else {
         return Err(Broken { id: None, fault });
     };
@@ -52,7 +52,7 @@ fn save(text: &[u8], fault: Fault) -> Result<Message, Broken> {
     }
 }
 
-fn saved_list(result: &RawValue) -> Option<Members> {
+fn saved_list(result: &RawValue) -> Option<JsonObject> {
     let parts: BTreeMap<String, &RawValue> = serde_json::from_str(result.get()).ok()?;
     if !Kind::ALL.iter().any(|kind| parts.contains_key(kind.field())) {
         return None;
@@ -69,7 +69,7 @@ fn saved(part: &RawValue) -> Option<Json> {
     Some(Json::array(&good))
 }
 
-fn strict(part: &RawValue) -> Result<Json, Fault> {
+fn strict(part: &RawValue) -> Result<Json, JsonError> {
     Json::parse(part.get().as_bytes().to_vec())
 }
 

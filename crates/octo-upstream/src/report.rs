@@ -2,8 +2,8 @@
 
 use crate::fail::Fail;
 use crate::state::{Inner, Status};
-use octo_model::{Kind, Members};
-use octo_toolkit::State;
+use octo_model::{Kind, JsonObject};
+use octo_toolkit::SourceState;
 use octo_wire::Era;
 
 /// No name or version that a server gives itself is shown for longer.
@@ -35,8 +35,8 @@ impl Condition {
     /// Of one connection.
     pub(crate) fn of(inner: &Inner) -> Self {
         let down = match &inner.listing.borrow().state {
-            State::Down(why) => Some(Self::Down(why.clone())),
-            State::Starting | State::Ready | State::Off(_) => None,
+            SourceState::Down(why) => Some(Self::Down(why.clone())),
+            SourceState::Starting | SourceState::Ready | SourceState::Off(_) => None,
         };
         match &*inner.status.borrow() {
             Status::Up(_) => down.unwrap_or(Self::Connected),
@@ -61,7 +61,7 @@ pub struct About {
 }
 
 impl About {
-    pub(crate) fn read(info: &Members) -> Option<Self> {
+    pub(crate) fn read(info: &JsonObject) -> Option<Self> {
         let name = info.text("name").map(|name| plain(&name)).filter(|name| !name.is_empty())?;
         let version = info.text("version").map(|version| plain(&version)).filter(|text| !text.is_empty());
         Some(Self { name, version })

@@ -19,7 +19,7 @@ use crate::spec::{Connect, Link, Spec};
 use crate::turns::Turns;
 use crate::watched::Watched;
 use octo_grants::Command;
-use octo_toolkit::{Event, Listing, State};
+use octo_toolkit::{Event, ListingState, SourceState};
 use octo_wire::Era;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -35,7 +35,7 @@ const EVENTS: usize = 256;
 pub(crate) struct Inner {
     pub(crate) name: Arc<str>,
     pub(crate) spec: Spec,
-    pub(crate) listing: watch::Sender<Listing>,
+    pub(crate) listing: watch::Sender<ListingState>,
     pub(crate) status: watch::Sender<Status>,
     pub(crate) events: broadcast::Sender<Event>,
     pub(crate) changes: Arc<Changes>,
@@ -72,7 +72,7 @@ pub(crate) struct Inner {
 
 impl Inner {
     pub(crate) fn new(spec: Spec) -> Self {
-        let listing = Listing { state: State::Starting, lists: Arc::default(), version: 0 };
+        let listing = ListingState { state: SourceState::Starting, listing: Arc::default(), version: 0 };
         let account = spec.accounts.as_ref().and_then(Accounts::everybodys);
         let (breaker, turns) = (Breaker::new(spec.trip), Arc::new(Turns::new(spec.limits)));
         Self {

@@ -8,8 +8,8 @@ use crate::report::{Condition, Report};
 use crate::spec::Spec;
 use crate::state::{Inner, Status};
 use crate::supervisor;
-use octo_model::{Members, Op, ToolError};
-use octo_toolkit::{BoxFuture, Cx, Event, Listing, Peer, Source, State};
+use octo_model::{JsonObject, Operation, ToolError};
+use octo_toolkit::{BoxFuture, CallContext, Event, ListingState, Peer, Source, SourceState};
 use octo_wire::Era;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -57,14 +57,14 @@ impl Upstream {
     /// Connects now, however long the wait before the next try would be, and waits until the server is there or has
     /// refused. Whoever has been refused before is tried again. Where each caller has a login of their own, it is this
     /// caller's connection that is made.
-    pub async fn connect(&self, cx: &Cx) -> Result<(), ToolError> {
+    pub async fn connect(&self, cx: &CallContext) -> Result<(), ToolError> {
         let (inner, _busy) = self.pool.pick_to_connect(&cx.caller)?;
         let deadline = Instant::from_std(cx.deadline);
         let before = self.pool.first.listing.borrow().version;
         drop(cx.run(inner.raise(deadline)).await??);
         // Its lists follow in a moment, and are what most want to see next.
         let mut listing = self.listing();
-        let listed = listing.wait_for(|now| now.state == State::Ready || now.version > before);
+        let listed = listing.wait_for(|now| now.state == SourceState::Ready || now.version > before);
         let _ = tokio::time::timeout_at(deadline.min(Instant::now() + LISTED), listed).await;
         Ok(())
     }
@@ -127,10 +127,10 @@ impl Upstream {
     pub async fn request(
         &self,
         method: &str,
-        params: Members,
-        cx: &Cx,
+        params: JsonObject,
+        cx: &CallContext,
         peer: &Arc<dyn Peer>,
-    ) -> Result<Members, ToolError> {
+    ) -> Result<JsonObject, ToolError> {
         call::run(&self.pool, Job { method, params, peer }, cx).await
     }
 
@@ -138,7 +138,7 @@ impl Upstream {
         let inner = &self.pool.first;
         let _busy = inner.load.enter();
         let limit = inner.spec.list_timeout;
-        if on && !inner.listing.borrow().lists.subscribes {
+        if on && !inner.listing.borrow().listing.subscribes {
             return Err(ToolError::invalid(format!("{} does not tell of changed resources.", inner.name))
                 .hint("Read the resource again instead."));
         }
@@ -177,7 +177,7 @@ async fn begin(first: Arc<Inner>, pool: Weak<Pool>) {
         let mut listing = first.listing.subscribe();
         let listed = async {
             if lane.raise(until).await.is_ok() {
-                let _ = listing.wait_for(|now| now.state != State::Starting).await;
+                let _ = listing.wait_for(|now| now.state != SourceState::Starting).await;
             }
         };
         tokio::select! {
@@ -203,16 +203,16 @@ impl Source for Upstream {
         false
     }
 
-    fn listing(&self) -> watch::Receiver<Listing> {
+    fn listing(&self) -> watch::Receiver<ListingState> {
         self.pool.first.listing.subscribe()
     }
 
     fn run<'a>(
         &'a self,
-        op: Op,
-        cx: &'a Cx,
+        op: Operation,
+        cx: &'a CallContext,
         peer: &'a Arc<dyn Peer>,
-    ) -> BoxFuture<'a, Result<Members, ToolError>> {
+    ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         Box::pin(call::run(&self.pool, Job::new(op, peer), cx))
     }
 

@@ -5,7 +5,7 @@ use crate::fail::Outcome;
 use crate::http::Endpoint;
 use crate::inbox::Inbox;
 use http::{HeaderName, HeaderValue};
-use octo_model::{Json, Members};
+use octo_model::{Json, JsonObject};
 use octo_wire::{Era, Id, Message};
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub(crate) struct Request {
     pub(crate) id: u64,
     pub(crate) method: String,
-    pub(crate) params: Members,
+    pub(crate) params: JsonObject,
     pub(crate) era: Era,
     /// HTTP headers that mirror arguments of a tool.
     pub(crate) mirrored: Vec<(HeaderName, HeaderValue)>,
@@ -56,7 +56,7 @@ impl Wire {
         if era == Era::Modern && matches!(self, Self::Http(_)) {
             return;
         }
-        let params = Members::new()
+        let params = JsonObject::new()
             .with("requestId", Id::number(id).json().clone())
             .with("reason", Json::text("The caller no longer waits for the answer."));
         self.post(Message::Notification { method: "notifications/cancelled".to_owned(), params });

@@ -14,8 +14,8 @@ mod common;
 
 use bed::{World, ada, eventually, log_in, logins, upstream};
 use octo_grants::Credentials;
-use octo_model::{Caller, Json, Kind, Members, Op, ToolError};
-use octo_toolkit::{Ask, BoxFuture, Cx, Peer, Source};
+use octo_model::{Caller, Json, Kind, JsonObject, Operation, ToolError};
+use octo_toolkit::{AskError, BoxFuture, CallContext, Peer, Source};
 use octo_upstream::login::{Auth, Flow, KeyPlace, Logins, OAuth, Whose};
 use octo_upstream::{AskLogin, Upstream};
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ enum Does {
 }
 
 struct Person {
-    capabilities: Members,
+    capabilities: JsonObject,
     world: Arc<World>,
     logins: Logins,
     does: Does,
@@ -52,15 +52,15 @@ impl Person {
 }
 
 impl Peer for Person {
-    fn capabilities(&self) -> &Members {
+    fn capabilities(&self) -> &JsonObject {
         &self.capabilities
     }
 
-    fn notify(&self, method: &str, params: Members) {
+    fn notify(&self, method: &str, params: JsonObject) {
         self.told.lock().unwrap().push((method.to_owned(), params.to_json().to().unwrap()));
     }
 
-    fn ask<'a>(&'a self, method: &'a str, params: Members) -> BoxFuture<'a, Result<Members, Ask>> {
+    fn ask<'a>(&'a self, method: &'a str, params: JsonObject) -> BoxFuture<'a, Result<JsonObject, AskError>> {
         assert_eq!(method, "elicitation/create");
         let question: Value = params.to_json().to().unwrap();
         let url = question["url"].as_str().unwrap().to_owned();
@@ -94,7 +94,7 @@ impl Peer for Person {
                 Does::Waits => "accept",
                 Does::Declines => "decline",
             };
-            Ok(Members::new().with("action", action))
+            Ok(JsonObject::new().with("action", action))
         })
     }
 }
@@ -135,9 +135,9 @@ impl Scene {
 
     async fn call(&self, caller: Caller, person: &Arc<Person>) -> Result<Value, ToolError> {
         let deadline = Instant::now() + Duration::from_secs(20);
-        let cx = Cx::new(Arc::new(caller), deadline, CancellationToken::new());
+        let cx = CallContext::new(Arc::new(caller), deadline, CancellationToken::new());
         let peer: Arc<dyn Peer> = Arc::clone(person) as Arc<dyn Peer>;
-        let result = self.source.run(Op::tool("a", json!({}).into()), &cx, &peer).await?;
+        let result = self.source.run(Operation::tool("a", json!({}).into()), &cx, &peer).await?;
         Ok(result.to_json().to().unwrap())
     }
 
@@ -289,10 +289,10 @@ async fn a_call_that_nobody_waits_for_asks_no_longer() {
     scene.world.rules().device = vec!["authorization_pending"];
     let person = scene.person(Does::Waits, url());
     let cancel = CancellationToken::new();
-    let cx = Cx::new(Arc::new(ada()), Instant::now() + Duration::from_secs(20), cancel.clone());
+    let cx = CallContext::new(Arc::new(ada()), Instant::now() + Duration::from_secs(20), cancel.clone());
     let (source, peer) = (Arc::clone(&scene.source), Arc::clone(&person) as Arc<dyn Peer>);
     let call = tokio::spawn(async move {
-        source.run(Op::tool("a", json!({}).into()), &cx, &peer).await.unwrap_err().kind
+        source.run(Operation::tool("a", json!({}).into()), &cx, &peer).await.unwrap_err().kind
     });
     eventually("the person is asked", || !person.asked().is_empty()).await;
     cancel.cancel();

@@ -12,8 +12,8 @@ mod common;
 use common::http::{Server, error, event, json_body, legacy, modern, status, stream, tools};
 use common::*;
 use futures_util::future::join_all;
-use octo_model::{Json, Kind, Members, Method, Op};
-use octo_toolkit::{Alone, Peer, Source};
+use octo_model::{Json, Kind, JsonObject, Method, Operation};
+use octo_toolkit::{NoPeer, Peer, Source};
 use octo_upstream::{Spec, Upstream};
 use octo_wire::meta;
 use serde_json::{Value, json};
@@ -21,10 +21,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 fn alone() -> Arc<dyn Peer> {
-    Arc::new(Alone)
+    Arc::new(NoPeer)
 }
 
-fn params() -> Members {
+fn params() -> JsonObject {
     let params = json!({
         "name": "listed_name",
         "arguments": {"a": [1.50, "é"]},
@@ -44,7 +44,7 @@ fn params() -> Members {
 async fn unknown_members_survive_both_ways() {
     let upstream = start_stub("legacy");
     ready(&upstream).await;
-    let op = Op { method: Method::CallTool, name: "echo".to_owned(), params: params() };
+    let op = Operation { method: Method::CallTool, name: "echo".to_owned(), params: params() };
     let result = upstream.run(op, &cx(10), &alone()).await.unwrap();
     assert_eq!(result.get("vendor").unwrap().as_str(), r#"{"big": 12345678901234567890}"#);
     assert_eq!(result.get("structuredContent").unwrap().as_str(), "null");
@@ -73,7 +73,7 @@ async fn a_modern_server_gets_the_context_of_this_client_and_no_other() {
     let upstream = Upstream::start(Spec::http("s", &server.url));
     ready(&upstream).await;
     let client = Client::new(1, None);
-    let op = Op { method: Method::CallTool, name: "ä".to_owned(), params: params() };
+    let op = Operation { method: Method::CallTool, name: "ä".to_owned(), params: params() };
     let result = upstream.run(op, &cx(10), &client.peer()).await.unwrap();
     assert_eq!(result.text("resultType").as_deref(), Some("input_required"));
     assert_eq!(result.text("requestState").as_deref(), Some("s"));
@@ -86,7 +86,7 @@ async fn a_modern_server_gets_the_context_of_this_client_and_no_other() {
     assert_eq!(sent["traceparent"], "00-abc");
     assert_eq!(hit.header("mcp-name"), Some("=?base64?w6Q=?="));
     assert_eq!(hit.header("mcp-method"), Some("tools/call"));
-    let read = Op { method: Method::ReadResource, name: "u:1".to_owned(), params: Members::new() };
+    let read = Operation { method: Method::ReadResource, name: "u:1".to_owned(), params: JsonObject::new() };
     upstream.run(read, &cx(10), &client.peer()).await.unwrap();
     assert_eq!(server.hits("resources/read")[0].header("mcp-name"), Some("u:1"));
     assert_eq!(server.hits("resources/read")[0].body["params"]["uri"], "u:1");
@@ -97,7 +97,7 @@ async fn progress_comes_back_under_the_clients_token() {
     let upstream = start_stub("legacy");
     ready(&upstream).await;
     let client = Client::new(1, None);
-    let op = Op { method: Method::CallTool, name: "progress".to_owned(), params: params() };
+    let op = Operation { method: Method::CallTool, name: "progress".to_owned(), params: params() };
     upstream.run(op, &cx(10), &client.peer()).await.unwrap();
     let heard = client.heard.lock().unwrap().clone();
     assert_eq!(heard.len(), 3);
@@ -313,7 +313,7 @@ async fn a_large_result_arrives_whole() {
     let upstream = Upstream::start(Spec::http("s", &server.url));
     ready(&upstream).await;
     for tool in ["json", "sse"] {
-        let result = upstream.run(Op::tool(tool, Json::empty_object()), &cx(30), &alone()).await.unwrap();
+        let result = upstream.run(Operation::tool(tool, Json::empty_object()), &cx(30), &alone()).await.unwrap();
         assert_eq!(result.get("content").unwrap().bytes().len(), (20 << 20) + 2);
     }
 }

@@ -12,8 +12,8 @@ mod common;
 use axum::response::Response;
 use common::http::{Hit, Server, event, legacy, modern, stream, tools};
 use common::*;
-use octo_model::{Kind, Members, Op, ToolError};
-use octo_toolkit::{Alone, Cx, Peer, Source};
+use octo_model::{Kind, JsonObject, Operation, ToolError};
+use octo_toolkit::{NoPeer, CallContext, Peer, Source};
 use octo_upstream::{Spec, Upstream};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 
 fn alone() -> Arc<dyn Peer> {
-    Arc::new(Alone)
+    Arc::new(NoPeer)
 }
 
 /// A server whose calls never end; it counts the streams that its clients close.
@@ -65,11 +65,11 @@ async fn cancelled_at(program: &Upstream) -> Vec<Value> {
 
 fn endless_call(
     upstream: &Arc<Upstream>,
-    cx: &Cx,
+    cx: &CallContext,
     tool: &'static str,
-) -> JoinHandle<Result<Members, ToolError>> {
+) -> JoinHandle<Result<JsonObject, ToolError>> {
     let (upstream, cx) = (upstream.clone(), cx.clone());
-    tokio::spawn(async move { upstream.run(Op::tool(tool, json!({}).into()), &cx, &alone()).await })
+    tokio::spawn(async move { upstream.run(Operation::tool(tool, json!({}).into()), &cx, &alone()).await })
 }
 
 #[tokio::test]
@@ -120,7 +120,7 @@ async fn the_servers_own_request_id_is_named() {
     let context = cx(20);
     for n in 1..=3 {
         let (upstream, context) = (upstream.clone(), if n == 2 { context.clone() } else { cx(20) });
-        tokio::spawn(async move { upstream.run(Op::tool("a", json!({}).into()), &context, &alone()).await });
+        tokio::spawn(async move { upstream.run(Operation::tool("a", json!({}).into()), &context, &alone()).await });
         old.wait_for("tools/call", n).await;
     }
     context.cancel.cancel();

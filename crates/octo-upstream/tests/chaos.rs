@@ -17,7 +17,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use octo_grants::exec::launch;
 use octo_model::{Kind, ToolError};
-use octo_toolkit::{Source, State};
+use octo_toolkit::{Source, SourceState};
 use octo_upstream::{Spec, Upstream};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -438,7 +438,7 @@ async fn refusal() -> Chaos {
     async move {
         refuses.store(true, Ordering::SeqCst);
         let seen = call(&upstream, &alone(), "a", json!({})).await;
-        until(&upstream, |now| matches!(&now.state, State::Down(why) if why.contains("needs a login"))).await;
+        until(&upstream, |now| matches!(&now.state, SourceState::Down(why) if why.contains("needs a login"))).await;
         refuses.store(false, Ordering::SeqCst);
         upstream.connect(&cx(20)).await.unwrap();
         works_as(&upstream, "a").await;
@@ -482,8 +482,8 @@ async fn restart() -> Chaos {
         until_true("the end is noticed", || !upstream.report().pids.contains(&(victim as u32))).await;
         // Whoever calls meanwhile waits for it.
         let seen = call(&upstream, &alone(), "echo", json!({})).await;
-        let listing = until(&upstream, |now| now.lists.tools.iter().any(|tool| tool.key == "newer")).await;
-        assert_eq!(listing.state, State::Ready);
+        let listing = until(&upstream, |now| now.listing.tools.iter().any(|tool| tool.key == "newer")).await;
+        assert_eq!(listing.state, SourceState::Ready);
         upstream.stop().await;
         std::fs::remove_dir_all(folder).unwrap();
         seen
@@ -504,7 +504,7 @@ async fn slow_start() -> Chaos {
         let begun = Instant::now();
         let seen = call(&upstream, &alone(), "echo", json!({})).await;
         assert!(begun.elapsed() >= Duration::from_secs(2), "it was not slow");
-        assert_eq!(upstream.listing().borrow().state, State::Ready, "nobody was told of a loss");
+        assert_eq!(upstream.listing().borrow().state, SourceState::Ready, "nobody was told of a loss");
         upstream.stop().await;
         seen
     }

@@ -12,7 +12,7 @@ mod common;
 use common::http::{Server, error, json_body, legacy, modern, status, tools};
 use common::*;
 use octo_model::Kind;
-use octo_toolkit::{Alone, Peer, State};
+use octo_toolkit::{NoPeer, Peer, SourceState};
 use octo_upstream::{Spec, Upstream};
 use octo_wire::Era;
 use serde_json::json;
@@ -38,8 +38,8 @@ async fn a_modern_program_that_is_slow_to_start_is_not_taken_for_a_legacy_one() 
     slow.args.splice(0..0, ["-c".to_owned(), r#"sleep 4; exec python3 "$0" "$@""#.to_owned()]);
     slow.program = "sh".to_owned();
     let upstream = Upstream::start(Spec::child("stub", slow));
-    let listing = until(&upstream, |now| now.state != State::Starting).await;
-    assert_eq!((&listing.state, upstream.era()), (&State::Ready, Some(Era::Modern)));
+    let listing = until(&upstream, |now| now.state != SourceState::Starting).await;
+    assert_eq!((&listing.state, upstream.era()), (&SourceState::Ready, Some(Era::Modern)));
     upstream.stop().await;
 }
 
@@ -110,10 +110,10 @@ async fn a_server_that_wants_a_login_is_not_asked_in_another_way() {
     for code in [401, 403] {
         let server = Server::start(move |_| async move { status(code) }).await;
         let upstream = Upstream::start(Spec::http("s", &server.url));
-        let listing = until(&upstream, |now| now.state != State::Starting).await;
-        assert_eq!(listing.state, State::Down("needs a login".to_owned()));
+        let listing = until(&upstream, |now| now.state != SourceState::Starting).await;
+        assert_eq!(listing.state, SourceState::Down("needs a login".to_owned()));
         assert_eq!(server.count("initialize"), 0);
-        let peer: Arc<dyn Peer> = Arc::new(Alone);
+        let peer: Arc<dyn Peer> = Arc::new(NoPeer);
         let error = call(&upstream, &peer, "a", json!({})).await.unwrap_err();
         assert_eq!(error.kind, Kind::Unauthorized);
     }
@@ -130,7 +130,7 @@ async fn a_remembered_era_is_not_probed_again() {
     .await;
     let upstream = Upstream::start(Spec::http("s", &server.url));
     ready(&upstream).await;
-    let peer: Arc<dyn Peer> = Arc::new(Alone);
+    let peer: Arc<dyn Peer> = Arc::new(NoPeer);
     let error = call(&upstream, &peer, "a", json!({})).await.unwrap_err();
     assert_eq!(error.kind, Kind::Unavailable);
     assert_eq!(server.count("tools/call"), 2);

@@ -15,7 +15,7 @@ use octo_grants::LastLists;
 use octo_grants::exec::{Exec, ExecLimits, ExecSpec, SandboxChoice, launch};
 use octo_grants::fs::{RootSpec, Workspace, WorkspaceSpec};
 use octo_model::Kind;
-use octo_toolkit::{Source, State};
+use octo_toolkit::{Source, SourceState};
 use octo_upstream::{Cage, Condition, Connect, Spec, Upstream};
 use serde_json::json;
 use std::io::BufRead;
@@ -50,7 +50,7 @@ async fn a_known_server_is_listed_without_being_started_and_starts_with_the_firs
     let second = Upstream::start(spec(&[]));
     let listing = ready(&second).await;
     assert_eq!(names(&listing), names_then);
-    assert_eq!(listing.lists.instructions.as_deref(), Some("be kind"));
+    assert_eq!(listing.listing.instructions.as_deref(), Some("be kind"));
     assert!(second.stderr().is_empty() && !second.is_connected(), "it was started");
     pid(&second).await;
     said(&second, &["stub is up"]).await;
@@ -75,7 +75,7 @@ async fn an_idle_program_ends_and_the_next_call_does_not_notice() {
     for _ in 0..3 {
         let first = pid(&upstream).await;
         until_true("the idle program ends", || !is_alive(first)).await;
-        assert_eq!(upstream.listing().borrow().state, State::Ready);
+        assert_eq!(upstream.listing().borrow().state, SourceState::Ready);
     }
     assert_eq!(upstream.listing().borrow().version, version);
     upstream.stop().await;
@@ -110,7 +110,7 @@ async fn a_program_that_dies_while_nobody_needs_it_is_not_started_again() {
     until_true("it is gone", || !upstream.is_connected()).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert!(!upstream.is_connected());
-    assert_eq!(upstream.listing().borrow().state, State::Ready);
+    assert_eq!(upstream.listing().borrow().state, SourceState::Ready);
     pid(&upstream).await;
     upstream.stop().await;
 }
@@ -168,8 +168,8 @@ async fn a_start_that_hangs_says_what_the_program_said() {
     let mut spec = launched(Spec::child("stub", stub("hung")));
     spec.start_timeout = Duration::from_secs(1);
     let upstream = Upstream::start(spec);
-    let listing = until(&upstream, |now| matches!(now.state, State::Down(_))).await;
-    assert!(matches!(&listing.state, State::Down(why) if why.contains("stub hangs")), "{:?}", listing.state);
+    let listing = until(&upstream, |now| matches!(now.state, SourceState::Down(_))).await;
+    assert!(matches!(&listing.state, SourceState::Down(why) if why.contains("stub hangs")), "{:?}", listing.state);
     upstream.stop().await;
 }
 
@@ -178,8 +178,8 @@ async fn a_program_that_is_not_there_is_named_through_the_launcher_too() {
     let mut command = stub("legacy");
     command.program = "/no/such/program".into();
     let upstream = Upstream::start(launched(Spec::child("stub", command)));
-    let listing = until(&upstream, |now| matches!(now.state, State::Down(_))).await;
-    let State::Down(why) = &listing.state else { unreachable!() };
+    let listing = until(&upstream, |now| matches!(now.state, SourceState::Down(_))).await;
+    let SourceState::Down(why) = &listing.state else { unreachable!() };
     assert!(why.contains("/no/such/program") && why.contains("os error 2)"), "{why}");
     upstream.stop().await;
 }
@@ -351,7 +351,7 @@ async fn a_server_that_was_disconnected_stays_so_until_somebody_needs_it() {
         let report = upstream.report();
         assert_eq!((report.condition, report.pids, report.about), (Condition::Asleep, vec![], about()));
         let kept = upstream.listing().borrow().clone();
-        assert_eq!((kept.state, kept.version), (State::Ready, listing.version));
+        assert_eq!((kept.state, kept.version), (SourceState::Ready, listing.version));
         let second = pid(&upstream).await;
         assert_ne!(second, first);
         upstream.disconnect().await;
@@ -390,7 +390,7 @@ async fn who_disconnects_ends_the_calls_under_way_and_those_that_wait() {
     until_true("the call waits", || upstream.report().calls == 1).await;
     upstream.disconnect().await;
     assert_eq!(waits.await.unwrap().unwrap_err().kind, Kind::Unavailable);
-    assert_eq!(upstream.listing().borrow().state, State::Down("disconnected".into()));
+    assert_eq!(upstream.listing().borrow().state, SourceState::Down("disconnected".into()));
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     upstream.stop().await;
 }
@@ -400,7 +400,7 @@ async fn who_connects_hears_why_it_failed_and_does_not_wait_for_the_next_try() {
     let mut command = stub("legacy");
     command.program = "no-such-program-here".into();
     let upstream = Upstream::start(Spec::child("stub", command));
-    until(&upstream, |now| matches!(now.state, State::Down(_))).await;
+    until(&upstream, |now| matches!(now.state, SourceState::Down(_))).await;
     // By now the wait between two tries is long.
     tokio::time::sleep(Duration::from_secs(2)).await;
     let begun = Instant::now();

@@ -11,7 +11,7 @@
 mod common;
 use common::http::{Server, json_body, legacy, status, stream, tools};
 use common::*;
-use octo_toolkit::{Alone, Peer, Source, State};
+use octo_toolkit::{NoPeer, Peer, Source, SourceState};
 use octo_upstream::{Spec, Upstream};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -45,13 +45,13 @@ async fn all_pages_are_followed_and_a_loop_ends() {
     let upstream = Upstream::start(Spec::http("s", &server.url));
     let listing = ready(&upstream).await;
     assert_eq!(names(&listing), ["a", "b", "c"]);
-    let prompts: Vec<&str> = listing.lists.prompts.iter().map(|prompt| prompt.key.as_str()).collect();
+    let prompts: Vec<&str> = listing.listing.prompts.iter().map(|prompt| prompt.key.as_str()).collect();
     assert_eq!(prompts, ["p", "q", "r"]);
     assert_eq!(server.count("prompts/list"), 3);
-    assert_eq!((listing.lists.resources.len(), listing.lists.templates.len()), (1, 1));
-    assert_eq!(listing.lists.templates[0].key, "u:{x}");
-    assert_eq!(listing.lists.ttl_ms, Some(300));
-    assert!(listing.lists.completes && !listing.lists.subscribes);
+    assert_eq!((listing.listing.resources.len(), listing.listing.templates.len()), (1, 1));
+    assert_eq!(listing.listing.templates[0].key, "u:{x}");
+    assert_eq!(listing.listing.ttl_ms, Some(300));
+    assert!(listing.listing.completes && !listing.listing.subscribes);
 }
 
 #[tokio::test]
@@ -71,9 +71,9 @@ async fn a_bad_entry_costs_only_itself() {
     let upstream = Upstream::start(Spec::http("s", &server.url));
     let listing = ready(&upstream).await;
     assert_eq!(names(&listing), ["good"]);
-    let tool = &listing.lists.tools[0];
+    let tool = &listing.listing.tools[0];
     assert_eq!(tool.members.get("vendor").unwrap().as_str(), r#"{"n":12345678901234567890}"#);
-    assert!(tool.members.get("inputSchema").is_none() && !tool.vouched && tool.effect.destructive);
+    assert!(tool.members.get("inputSchema").is_none() && !tool.trusted_effect && tool.effect.destructive);
 }
 
 #[tokio::test]
@@ -96,8 +96,8 @@ async fn a_hung_list_takes_the_server_down_until_it_answers() {
     let mut spec = Spec::http("s", &server.url);
     spec.list_timeout = Duration::from_millis(200);
     let upstream = Upstream::start(spec);
-    let listing = until(&upstream, |now| now.state != State::Starting).await;
-    assert!(matches!(listing.state, State::Down(why) if why.contains("did not answer within")));
+    let listing = until(&upstream, |now| now.state != SourceState::Starting).await;
+    assert!(matches!(listing.state, SourceState::Down(why) if why.contains("did not answer within")));
     hangs.store(false, Ordering::SeqCst);
     assert_eq!(names(&ready(&upstream).await), ["a"]);
     assert!(server.count("notifications/cancelled") >= 1);
@@ -148,7 +148,7 @@ async fn changes_are_listed_again_once_for_a_swarm_of_notices() {
     .await;
     let upstream = Upstream::start(Spec::http("s", &server.url));
     assert_eq!(names(&ready(&upstream).await), ["a"]);
-    let listing = until(&upstream, |now| now.lists.tools.len() == 2).await;
+    let listing = until(&upstream, |now| now.listing.tools.len() == 2).await;
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert_eq!(upstream.listing().borrow().version, listing.version);
     assert_eq!(lists.load(Ordering::SeqCst), 2);
@@ -160,8 +160,8 @@ async fn a_program_tells_of_changes_as_well() {
     let upstream = start_stub("legacy");
     let before = ready(&upstream).await;
     assert!(names(&before).contains(&"extra1".to_owned()));
-    assert_eq!(before.lists.instructions.as_deref(), Some("be kind"));
-    let peer: Arc<dyn Peer> = Arc::new(Alone);
+    assert_eq!(before.listing.instructions.as_deref(), Some("be kind"));
+    let peer: Arc<dyn Peer> = Arc::new(NoPeer);
     call(&upstream, &peer, "change", json!({})).await.unwrap();
     let after = until(&upstream, |now| now.version > before.version).await;
     assert!(names(&after).contains(&"extra2".to_owned()));

@@ -18,7 +18,7 @@ use bed::{World, ada, log_in, logins, net, opened, upstream};
 use common::{Client, call, ready, until};
 use octo_grants::{Credentials, Secret};
 use octo_model::{Caller, Kind};
-use octo_toolkit::State as Listed;
+use octo_toolkit::SourceState as Listed;
 use octo_upstream::login::{Auth, Begun, Left, LoginSpec, State};
 use serde_json::json;
 

@@ -17,7 +17,7 @@ use common::{Client, call, ready, until};
 use octo_grants::Credentials;
 use octo_grants::credentials::Owner;
 use octo_model::Kind;
-use octo_toolkit::State as Listed;
+use octo_toolkit::SourceState as Listed;
 use octo_upstream::login::{Auth, Begun, Flow, KeyPlace, LoginSpec, Logins, State, Status, Whose};
 use octo_upstream::{Spec, Upstream};
 use serde_json::json;

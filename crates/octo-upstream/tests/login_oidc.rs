@@ -19,7 +19,7 @@ use octo_grants::credentials::Owner;
 use octo_grants::net::{Answer, Ask};
 use octo_grants::{Credentials, Net};
 use octo_model::Kind;
-use octo_toolkit::State as Listed;
+use octo_toolkit::SourceState as Listed;
 use octo_upstream::login::{Auth, Begun, Flow, Identity, Left, LoginSpec, Logins, State};
 use octo_upstream::{Spec, Upstream};
 use serde_json::{Value, json};

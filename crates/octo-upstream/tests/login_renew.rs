@@ -16,7 +16,7 @@ use bed::{World, ada, aged, distinct, eventually, log_in, logins, upstream};
 use common::{Client, call, ready, until};
 use octo_grants::Credentials;
 use octo_model::Kind;
-use octo_toolkit::{Audience, Event, Source, State as Listed};
+use octo_toolkit::{Audience, Event, Source, SourceState as Listed};
 use octo_upstream::Upstream;
 use octo_upstream::login::{Logins, State};
 use serde_json::json;

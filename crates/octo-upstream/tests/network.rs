@@ -15,7 +15,7 @@ use common::http::{Hit, Server, json_body, legacy, tools};
 use common::{Client, call, ready, until};
 use octo_grants::Net;
 use octo_grants::net::{NetSpec, Resolve, Resolved};
-use octo_toolkit::State;
+use octo_toolkit::SourceState;
 use octo_upstream::{Link, Spec, Upstream};
 use serde_json::json;
 use std::net::{IpAddr, Ipv4Addr};
@@ -78,7 +78,7 @@ async fn a_public_name_that_leads_inside_is_refused_unless_it_is_allowed() {
         if reached {
             ready(&upstream).await;
         } else {
-            let listing = until(&upstream, |now| matches!(now.state, State::Down(_))).await;
+            let listing = until(&upstream, |now| matches!(now.state, SourceState::Down(_))).await;
             assert!(format!("{:?}", listing.state).contains("net.allow"), "{:?}", listing.state);
             assert!(server.seen.lock().unwrap().is_empty());
         }
@@ -121,7 +121,7 @@ async fn a_redirect_takes_credentials_to_no_other_server() {
         let mut spec = Spec::new("s", Link::Http { url: server.url.clone(), headers });
         spec.net = net(&["127.0.0.1"], &names);
         let upstream = Upstream::start(spec);
-        until(&upstream, |now| matches!(now.state, State::Down(_))).await;
+        until(&upstream, |now| matches!(now.state, SourceState::Down(_))).await;
         assert_eq!(server.seen.lock().unwrap()[0].header("authorization"), Some("Bearer secret"));
         assert!(other.seen.lock().unwrap().is_empty(), "{host}");
         upstream.stop().await;

@@ -20,8 +20,8 @@ use futures_util::future::join_all;
 use octo_grants::credentials::Owner;
 use octo_grants::exec::launch;
 use octo_grants::{Credentials, LastLists, Net};
-use octo_model::{Caller, Kind, Op, ToolError};
-use octo_toolkit::{Cx, Source, State};
+use octo_model::{Caller, Kind, Operation, ToolError};
+use octo_toolkit::{CallContext, Source, SourceState};
 use octo_upstream::login::{Auth, Identity, KeyPlace, LoginSpec, Logins, Whose};
 use octo_upstream::{Condition, Connect, Share, Spec, Upstream};
 use serde_json::{Value, json};
@@ -37,12 +37,12 @@ fn launcher() {
     launch::main(std::env::args_os());
 }
 
-fn cx_of(who: &str) -> Cx {
-    Cx::new(Arc::new(Caller::named(who)), Instant::now() + Duration::from_secs(20), CancellationToken::new())
+fn cx_of(who: &str) -> CallContext {
+    CallContext::new(Arc::new(Caller::named(who)), Instant::now() + Duration::from_secs(20), CancellationToken::new())
 }
 
 async fn call_as(upstream: &Upstream, who: &str, tool: &str) -> Result<Value, ToolError> {
-    let op = Op::tool(tool, json!({"who": who}).into());
+    let op = Operation::tool(tool, json!({"who": who}).into());
     Ok(upstream.run(op, &cx_of(who), &alone()).await?.to_json().to().unwrap())
 }
 
@@ -66,8 +66,8 @@ fn started(world: &World, logins: &Logins, share: Share) -> Arc<Upstream> {
     Upstream::start(spec)
 }
 
-fn is_without_login(state: &State) -> bool {
-    matches!(state, State::Down(why) if why.contains("needs a login"))
+fn is_without_login(state: &SourceState) -> bool {
+    matches!(state, SourceState::Down(why) if why.contains("needs a login"))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -120,8 +120,8 @@ async fn a_login_of_another_process_is_noticed_before_anything_is_listed() {
         call_as(&upstream, "ada", "a").await.unwrap();
         upstream.stop().await;
         let later = start();
-        let listing = until(&later, |now| now.state != State::Starting).await;
-        assert_eq!((&listing.state, names(&listing).len()), (&State::Ready, 1), "{whose:?}");
+        let listing = until(&later, |now| now.state != SourceState::Starting).await;
+        assert_eq!((&listing.state, names(&listing).len()), (&SourceState::Ready, 1), "{whose:?}");
         later.stop().await;
     }
 }
@@ -154,7 +154,7 @@ async fn who_logs_in_is_connected_by_itself_and_who_logs_out_is_not_any_more() {
     until_true("her calls are refused", || upstream.report().calls == 0).await;
     assert_eq!(call_as(&upstream, "ada", "a").await.unwrap_err().kind, Kind::Unauthorized);
     call_as(&upstream, "bob", "a").await.unwrap();
-    assert_eq!(upstream.listing().borrow().state, State::Ready);
+    assert_eq!(upstream.listing().borrow().state, SourceState::Ready);
     log_in(&world, &logins, "ada").await;
     call_as(&upstream, "ada", "a").await.unwrap();
     upstream.stop().await;
@@ -235,7 +235,7 @@ fn of_server(server: &Server, logins: &Logins) -> Spec {
 }
 
 async fn until_names(upstream: &Upstream, wanted: &[&str]) {
-    until(upstream, |now| now.state == State::Ready && names(now) == wanted).await;
+    until(upstream, |now| now.state == SourceState::Ready && names(now) == wanted).await;
 }
 
 #[tokio::test]
@@ -266,7 +266,7 @@ async fn what_is_listed_is_what_the_last_to_connect_was_shown_and_it_stays() {
     until_names(&upstream, &["a", "key-of-ada"]).await;
     server.wait_for("server/discover", bare + 1).await;
     assert_eq!(told_text(&call_as(&upstream, "ada", "a").await.unwrap()), "key-of-ada");
-    assert_eq!(upstream.listing().borrow().state, State::Ready);
+    assert_eq!(upstream.listing().borrow().state, SourceState::Ready);
     upstream.stop().await;
 }
 
@@ -389,7 +389,7 @@ async fn what_one_persons_program_says_is_not_in_anothers_error() {
     for who in ["ada", "bob"] {
         give_key(&logins, who).await;
     }
-    let say = Op::tool("say", json!({"text": "ada is here with key-of-ada"}).into());
+    let say = Operation::tool("say", json!({"text": "ada is here with key-of-ada"}).into());
     upstream.run(say, &cx_of("ada"), &alone()).await.unwrap();
     until_true("it is heard", || upstream.stderr().iter().any(|line| line == "ada is here with $STUB_KEY"))
         .await;

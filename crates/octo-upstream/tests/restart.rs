@@ -12,7 +12,7 @@ mod common;
 use common::life::{alone, is_alive, kill, pid, until_true};
 use common::*;
 use octo_model::Kind;
-use octo_toolkit::{Source, State};
+use octo_toolkit::{Source, SourceState};
 use octo_upstream::{Spec, Upstream};
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -28,7 +28,7 @@ async fn a_program_killed_while_idle_is_not_missed() {
         let second = pid(&upstream).await;
         assert_ne!(first, second);
     }
-    assert_eq!(upstream.listing().borrow().state, State::Ready);
+    assert_eq!(upstream.listing().borrow().state, SourceState::Ready);
     // The fresh program lists what the old one listed first: nothing has changed.
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(upstream.listing().borrow().version, version);
@@ -78,7 +78,7 @@ async fn stopping_and_dropping_end_the_whole_group() {
             drop(upstream);
         } else {
             upstream.stop().await;
-            assert_eq!(upstream.listing().borrow().state, State::Down("stopped".to_owned()));
+            assert_eq!(upstream.listing().borrow().state, SourceState::Down("stopped".to_owned()));
             assert_eq!(
                 call(&upstream, &alone(), "echo", json!({})).await.unwrap_err().kind,
                 Kind::Unavailable
@@ -102,10 +102,10 @@ async fn a_program_that_cannot_start_says_why_and_calls_fail_in_time() {
     let mut command = stub("legacy");
     command.program = "/no/such/program".into();
     let upstream = Upstream::start(Spec::child("stub", command));
-    let listing = until(&upstream, |now| now.state != State::Starting).await;
-    assert!(matches!(listing.state, State::Down(why) if why.contains("/no/such/program")));
+    let listing = until(&upstream, |now| now.state != SourceState::Starting).await;
+    assert!(matches!(listing.state, SourceState::Down(why) if why.contains("/no/such/program")));
     let error =
-        upstream.run(octo_model::Op::tool("x", json!({}).into()), &cx(1), &alone()).await.unwrap_err();
+        upstream.run(octo_model::Operation::tool("x", json!({}).into()), &cx(1), &alone()).await.unwrap_err();
     assert!(matches!(error.kind, Kind::Unavailable | Kind::Timeout));
     upstream.stop().await;
 }
@@ -117,6 +117,6 @@ async fn the_last_words_of_a_program_are_kept() {
     command.args = vec!["-c".into(), "echo 'no API key' >&2; exit 1".into()];
     let upstream = Upstream::start(Spec::child("stub", command));
     let listing =
-        until(&upstream, |now| matches!(&now.state, State::Down(why) if why.contains("said last"))).await;
-    assert!(matches!(listing.state, State::Down(why) if why.contains("no API key")));
+        until(&upstream, |now| matches!(&now.state, SourceState::Down(why) if why.contains("said last"))).await;
+    assert!(matches!(listing.state, SourceState::Down(why) if why.contains("no API key")));
 }

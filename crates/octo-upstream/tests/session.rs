@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use common::http::{Server, json_body, legacy, stream, tools};
 use common::*;
 use octo_model::Kind;
-use octo_toolkit::{Alone, Peer, Source, State};
+use octo_toolkit::{NoPeer, Peer, Source, SourceState};
 use octo_upstream::{Spec, Upstream};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 fn alone() -> Arc<dyn Peer> {
-    Arc::new(Alone)
+    Arc::new(NoPeer)
 }
 
 /// A server that gives a new session id to each handshake and knows only the newest.
@@ -75,7 +75,7 @@ async fn a_forgotten_session_is_renewed_without_a_word() {
         assert_eq!(server.hits("initialize")[1].header("mcp-session-id"), None);
         tokio::time::sleep(Duration::from_millis(100)).await;
         let listing = upstream.listing().borrow().clone();
-        assert_eq!((listing.version, listing.state), (version, State::Ready));
+        assert_eq!((listing.version, listing.state), (version, SourceState::Ready));
         upstream.stop().await;
         assert_eq!(server.hits("DELETE").last().unwrap().header("mcp-session-id"), Some("12"));
     }
@@ -97,7 +97,7 @@ async fn a_server_that_comes_back_is_found_again() {
     tokio::time::sleep(Duration::from_millis(100)).await;
     let (waiting, peer) = (upstream.clone(), alone());
     let waiting = tokio::spawn(async move { call(&waiting, &peer, "a", json!({})).await });
-    until(&upstream, |now| matches!(now.state, State::Down(_))).await;
+    until(&upstream, |now| matches!(now.state, SourceState::Down(_))).await;
     assert_eq!(names(&upstream.listing().borrow()), ["a"]);
     let _server = Server::start_at(&address, handler).await;
     waiting.await.unwrap().unwrap();

@@ -14,8 +14,8 @@ use common::http::{Server, json_body, legacy, status, tools};
 use common::life::*;
 use common::*;
 use futures_util::future::join_all;
-use octo_model::{Caller, Kind, Op};
-use octo_toolkit::{Cx, Source};
+use octo_model::{Caller, Kind, Operation};
+use octo_toolkit::{CallContext, Source};
 use octo_upstream::{Limits, Share, Spec, Upstream};
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -31,13 +31,13 @@ fn shared(share: Share) -> Spec {
     spec
 }
 
-fn cx_of(name: &str) -> Cx {
-    Cx::new(Arc::new(Caller::named(name)), Instant::now() + Duration::from_secs(20), CancellationToken::new())
+fn cx_of(name: &str) -> CallContext {
+    CallContext::new(Arc::new(Caller::named(name)), Instant::now() + Duration::from_secs(20), CancellationToken::new())
 }
 
 async fn call_as(upstream: &Upstream, name: &str, key: u64, tool: &str, arguments: Value) -> Value {
     let peer = Client::new(key, None).peer();
-    let result = upstream.run(Op::tool(tool, arguments.into()), &cx_of(name), &peer).await.unwrap();
+    let result = upstream.run(Operation::tool(tool, arguments.into()), &cx_of(name), &peer).await.unwrap();
     result.to_json().to().unwrap()
 }
 

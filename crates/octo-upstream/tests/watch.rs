@@ -12,7 +12,7 @@ mod common;
 use common::http::{Server, event, json_body, modern, stream, tools};
 use common::*;
 use octo_model::Kind;
-use octo_toolkit::{Alone, Event, Peer, Source};
+use octo_toolkit::{NoPeer, Event, Peer, Source};
 use octo_upstream::{Spec, Upstream};
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 fn alone() -> Arc<dyn Peer> {
-    Arc::new(Alone)
+    Arc::new(NoPeer)
 }
 
 async fn updated(events: &mut tokio::sync::broadcast::Receiver<Event>) -> String {

@@ -7,12 +7,12 @@ use crate::cli::{Failure, Session};
 use crate::secret_key::credentials;
 use crate::settings::{Action, Applied, Change, Reloaded, Server, Servers as Wanted, World};
 use crate::toolboxes::durability;
-use octo_grants::{Credentials, Doors};
+use octo_grants::{Credentials, Capabilities};
 use octo_hub::trust::{MemoryPins, Trust, identity};
 use octo_hub::{Hub, Pins};
 use octo_model::{Caller, ToolError};
 use octo_store::KeptPins;
-use octo_toolkit::{Source, State};
+use octo_toolkit::{Source, SourceState};
 use octo_upstream::login::{Auth, Identity, Logins};
 use octo_upstream::openapi;
 use octo_upstream::servers::{self, Behind, Known, Servers};
@@ -123,8 +123,8 @@ impl Gateway {
         }
         hub.set_absent_servers(self.absent());
         if !reloaded.settings.servers.is_empty() && self.0.ground.lists_servers() {
-            let doors = Doors::default().with(self.0.servers.clone());
-            hub.put_source(servers::toolbox().into_source(doors, State::Ready));
+            let doors = Capabilities::default().with(self.0.servers.clone());
+            hub.put_source(servers::toolbox().into_source(doors, SourceState::Ready));
         }
         self.note(&reloaded.settings.servers);
     }

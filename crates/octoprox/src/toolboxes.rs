@@ -9,10 +9,10 @@ use octo_grants::llm::LlmSpec;
 use octo_grants::net::{NetSpec, USER_AGENT};
 use octo_grants::sql::{Secret, SqlConnection, SqlSpec};
 use octo_grants::{
-    Apis, Chromium, Clock, Doors, Keep, Llm, Memory, Net, Pdf, Render, SearchPath, Sql, SshKey,
+    Apis, Chromium, Clock, Capabilities, Keep, Llm, Memory, Net, Pdf, Render, SearchPath, Sql, SshKey,
 };
-use octo_hub::Spills;
-use octo_model::{CallId, Caller, Json, Members, ToolError};
+use octo_hub::ResultStore;
+use octo_model::{CallId, Caller, Json, JsonObject, ToolError};
 use octo_store::{KeptApis, KeptRuns, Memories, MemoryOptions};
 use octo_toolkit::{BoxFuture, Toolbox};
 use std::ffi::OsString;
@@ -33,7 +33,7 @@ pub fn toolboxes(settings: &Settings) -> Vec<Toolbox> {
 
 /// The same, and the doors with what one toolbox does for another: the browser shows pages to those who only read, when
 /// it is on.
-pub fn wired(settings: &Settings, doors: &Doors) -> (Vec<Toolbox>, Doors) {
+pub fn wired(settings: &Settings, doors: &Capabilities) -> (Vec<Toolbox>, Capabilities) {
     let browser = tools_browser::Shared::default();
     let mut doors = doors.clone();
     if settings.toolboxes.is_on("browser")
@@ -151,8 +151,8 @@ fn shell(settings: &Settings) -> tools_shell::Settings {
 }
 
 /// What tools may touch when nothing is called.
-pub fn no_doors() -> Doors {
-    Doors::default().with(Clock::system())
+pub fn no_doors() -> Capabilities {
+    Capabilities::default().with(Clock::system())
 }
 
 /// What the settings cannot say about the workspace.
@@ -170,8 +170,8 @@ pub fn doors(
     guard: WorkspaceGuard,
     state: &Path,
     program: &Path,
-    spills: Arc<dyn Spills>,
-) -> Result<Doors, ToolError> {
+    spills: Arc<dyn ResultStore>,
+) -> Result<Capabilities, ToolError> {
     let workspace = Workspace::open(workspace(settings, guard, state))?;
     let exec = Exec::new(programs(settings, workspace.clone(), state, program, path_of_commands(settings)))?;
     let net = Net::new(reach(settings))?;
@@ -279,7 +279,7 @@ fn browser_reach(settings: &Settings) -> NetSpec {
 }
 
 /// The doors of one toolbox. The search engine that the operator has named may be private, and only searching leads there.
-pub fn doors_of(toolbox: &str, settings: &Settings, doors: &Doors) -> Doors {
+pub fn doors_of(toolbox: &str, settings: &Settings, doors: &Capabilities) -> Capabilities {
     let engine = address(settings.search.searxng_url.as_deref()).filter(|_| toolbox == "search");
     let net = engine.as_ref().and_then(place).and_then(|engine| {
         let mut reach = reach(settings);
@@ -416,7 +416,7 @@ fn programs(
 }
 
 /// Keeps text as if it were the answer of a tool, which is what `result_read` reads.
-struct Keeper(Arc<dyn Spills>);
+struct Keeper(Arc<dyn ResultStore>);
 
 impl octo_grants::Keeps for Keeper {
     fn keep<'a>(
@@ -425,8 +425,8 @@ impl octo_grants::Keeps for Keeper {
         call: CallId,
         text: String,
     ) -> BoxFuture<'a, Result<String, ToolError>> {
-        let block = Members::new().with("type", "text").with("text", text.as_str());
-        let whole = Members::new().with("content", Json::array([&block.to_json()]));
+        let block = JsonObject::new().with("type", "text").with("text", text.as_str());
+        let whole = JsonObject::new().with("content", Json::array([&block.to_json()]));
         self.0.keep(caller, call, whole.to_json())
     }
 }

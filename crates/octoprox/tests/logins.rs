@@ -12,9 +12,9 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use octo_grants::credentials::Owner;
 use octo_grants::{Credentials, Secret};
-use octo_model::{Caller, Members, Op};
+use octo_model::{Caller, JsonObject, Operation};
 use octo_store::{KeptCredentials, Keys};
-use octo_toolkit::{Alone, Cx, Peer, Source};
+use octo_toolkit::{NoPeer, CallContext, Peer, Source};
 use octo_upstream::login::{Begun, Identity, LoginSpec, Logins};
 use octo_upstream::{Spec, Upstream};
 use serde_json::{Value, json};
@@ -148,14 +148,14 @@ async fn worker() {
         for _ in 0..line.parse::<usize>().unwrap() {
             let upstream = upstream.clone();
             calls.spawn(async move {
-                let cx = Cx::new(
+                let cx = CallContext::new(
                     Arc::new(Caller::local()),
                     Instant::now() + Duration::from_secs(30),
                     CancellationToken::new(),
                 );
-                let peer: Arc<dyn Peer> = Arc::new(Alone);
-                let arguments = Members::new().to_json();
-                upstream.run(Op::tool("a", arguments), &cx, &peer).await
+                let peer: Arc<dyn Peer> = Arc::new(NoPeer);
+                let arguments = JsonObject::new().to_json();
+                upstream.run(Operation::tool("a", arguments), &cx, &peer).await
             });
         }
         let failed: Vec<_> = calls.join_all().await.into_iter().filter_map(Result::err).collect();

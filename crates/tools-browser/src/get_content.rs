@@ -4,7 +4,7 @@ use crate::browser::Browser;
 use crate::given;
 use crate::show::{Format, as_tree};
 use octo_toolkit::budget::beginning;
-use octo_toolkit::{Chromium, Cx, Effect, Example, Tool, ToolError, json_len};
+use octo_toolkit::{Chromium, CallContext, Effect, Example, Tool, ToolError, json_len};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -65,7 +65,7 @@ impl Tool for GetContent {
         vec![Example::new("As Markdown", json!({"output_format": "markdown"}))]
     }
 
-    async fn run(&self, input: Input, chromium: Chromium, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, chromium: Chromium, cx: &CallContext) -> Result<Output, ToolError> {
         let mut open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
         let look = open.look().await?;
         let budget = given::budget(input.max_tokens);

@@ -4,7 +4,7 @@ use crate::browser::{Browser, Look, Open};
 use crate::engine::{Format, Node, Page, Shot, World};
 use crate::given;
 use crate::target::Target;
-use octo_toolkit::{Chromium, Cx, Effect, Example, Kind, Picture, Tool, ToolError};
+use octo_toolkit::{Chromium, CallContext, Effect, Example, Kind, Picture, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -71,7 +71,7 @@ impl Tool for Screenshot {
         output.picture.iter().cloned().collect()
     }
 
-    async fn run(&self, input: Input, chromium: Chromium, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, chromium: Chromium, cx: &CallContext) -> Result<Output, ToolError> {
         let mut open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
         let shot = match (&input.selector, &input.reference, input.full_page) {
             (None, None, true) => Shot::FullPage,

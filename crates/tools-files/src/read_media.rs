@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use octo_toolkit::budget::beginning;
 use octo_toolkit::fs::Read;
 use octo_toolkit::paper::{self, Paper};
-use octo_toolkit::{Cx, Effect, Example, Fs, Json, Kind, Pdf, Picture, Tool, ToolError, WorkPath, json_len};
+use octo_toolkit::{CallContext, Effect, Example, Fs, Json, Kind, Pdf, Picture, Tool, ToolError, WorkPath, json_len};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -105,7 +105,7 @@ impl Tool for ReadMedia {
         output.picture.iter().cloned().collect()
     }
 
-    async fn run(&self, input: Input, (fs, pdf): Self::Grants, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, (fs, pdf): Self::Grants, cx: &CallContext) -> Result<Output, ToolError> {
         if input.start_page == 0 || input.end_page.is_some_and(|end| end < input.start_page) {
             return Err(ToolError::invalid("The page range is empty.")
                 .hint("Pages count from 1, and end_page does not come before start_page."));
@@ -115,7 +115,7 @@ impl Tool for ReadMedia {
             .run(move |fs| {
                 let place = fs.place(&path)?;
                 let (bytes, _) = fs.read(&place, paper::LARGEST as u64)?;
-                Ok((place.told(), bytes))
+                Ok((place.display(), bytes))
             })
             .await?;
         let kind = magic::kind(&bytes).ok_or_else(|| match std::str::from_utf8(&bytes) {

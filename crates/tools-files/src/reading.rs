@@ -4,7 +4,7 @@
 use crate::encoding::{self, Asked, Form};
 use crate::scan::{self, Census, Check, Newline, Part, Span};
 use octo_toolkit::fs::{Opened, Read};
-use octo_toolkit::{Cx, Fs, Place, ToolError, json_len};
+use octo_toolkit::{CallContext, Fs, RootedPath, ToolError, json_len};
 use std::io::{Cursor, Seek};
 
 /// Up to this size a file is read whole for its hash and its exact number of lines.
@@ -54,7 +54,7 @@ pub struct Reading {
     pub notice: Option<String>,
 }
 
-pub fn read(fs: &Fs<Read>, place: &Place, want: Want, cx: &Cx) -> Result<Reading, ToolError> {
+pub fn read(fs: &Fs<Read>, place: &RootedPath, want: Want, cx: &CallContext) -> Result<Reading, ToolError> {
     let mut opened = fs.open_file(place)?;
     let check = || cx.check();
     // One byte more than the file has, so that its end is seen.
@@ -70,7 +70,7 @@ pub fn read(fs: &Fs<Read>, place: &Place, want: Want, cx: &Cx) -> Result<Reading
         false => survey(&mut opened.file, opened.stat.size, newline, want, &check)?,
     };
     let form =
-        encoding::detect(want.asked, &head, &part.bytes).map_err(|binary| binary.refusal(&place.told()))?;
+        encoding::detect(want.asked, &head, &part.bytes).map_err(|binary| binary.refusal(&place.display()))?;
     answer(opened, want, part, census, form, newline)
 }
 

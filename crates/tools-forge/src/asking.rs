@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimeParser;
 use octo_toolkit::hidden::cleaned;
 use octo_toolkit::net::{Answer, Ask};
-use octo_toolkit::{Cx, Net, ToolError};
+use octo_toolkit::{CallContext, Net, ToolError};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -16,11 +16,11 @@ const LONGEST_WAIT: u64 = 120;
 const WORDS: usize = 300;
 
 /// Sends a request; a cancelled call does not wait for the answer.
-pub async fn send(net: &Net, ask: Ask, cx: &Cx) -> Result<Answer, ToolError> {
+pub async fn send(net: &Net, ask: Ask, cx: &CallContext) -> Result<Answer, ToolError> {
     cx.run(net.send(ask)).await?
 }
 
-pub fn timeout(seconds: u64, cx: &Cx) -> Result<Duration, ToolError> {
+pub fn timeout(seconds: u64, cx: &CallContext) -> Result<Duration, ToolError> {
     if seconds == 0 {
         return Err(
             ToolError::invalid("timeout_s is 0.").hint("Give seconds from 1 to 120, or leave it out.")

@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::IntoResponse;
 use jiff::Timestamp;
 use octo_toolkit::net::NetSpec;
-use octo_toolkit::{Bench, Clock, Doors, Net, Toolbox};
+use octo_toolkit::{Bench, Clock, Capabilities, Net, Toolbox};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
@@ -119,9 +119,9 @@ pub fn bench(toolbox: Toolbox) -> Bench {
     Bench::new(toolbox, doors())
 }
 
-pub fn doors() -> Doors {
+pub fn doors() -> Capabilities {
     let spec = NetSpec { allow: vec!["127.0.0.1".to_owned()], ..NetSpec::default() };
-    Doors::default().with(Net::new(spec).unwrap()).with(Clock::fixed(now()))
+    Capabilities::default().with(Net::new(spec).unwrap()).with(Clock::fixed(now()))
 }
 
 pub fn now() -> Timestamp {

@@ -15,7 +15,7 @@ use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use jiff::Timestamp;
 use octo_toolkit::net::{Answer, Ask};
-use octo_toolkit::{Cx, Kind, Net, ToolError, Toolbox};
+use octo_toolkit::{CallContext, Kind, Net, ToolError, Toolbox};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -119,7 +119,7 @@ impl Instance {
     }
 
     /// Sends a request, with the token if it goes to the instance; a request that changes something follows no redirect.
-    async fn send(&self, errand: Errand, net: &Net, cx: &Cx) -> Result<Answer, ToolError> {
+    async fn send(&self, errand: Errand, net: &Net, cx: &CallContext) -> Result<Answer, ToolError> {
         let reads = matches!(errand.method, Method::GET | Method::HEAD);
         let mut ask = Ask::get(errand.url);
         if let Some((name, value)) = self.credential()?

@@ -6,7 +6,7 @@ use crate::run::{Git, Ran};
 use crate::{fault, given, parse};
 use bytes::Bytes;
 use octo_toolkit::fs::Read;
-use octo_toolkit::{Cx, Effect, Example, Exec, Fs, Kind, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Exec, Fs, Kind, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -60,7 +60,7 @@ impl Tool for ApplyPatch {
         ]
     }
 
-    async fn run(&self, input: Input, (fs, exec): Self::Grants, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, (fs, exec): Self::Grants, cx: &CallContext) -> Result<Output, ToolError> {
         let patch = patch(input.patch)?;
         let git = if input.check {
             Git::open(&fs, &exec, cx, &input.repo_path).await?

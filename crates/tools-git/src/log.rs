@@ -7,7 +7,7 @@ use crate::value::{Number, Rev, Text};
 use crate::{fault, given};
 use octo_toolkit::budget::items_within;
 use octo_toolkit::fs::Read;
-use octo_toolkit::{Cx, Effect, Example, Exec, Fs, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Exec, Fs, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -76,7 +76,7 @@ impl Tool for Log {
         ]
     }
 
-    async fn run(&self, input: Input, (fs, exec): Self::Grants, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, (fs, exec): Self::Grants, cx: &CallContext) -> Result<Output, ToolError> {
         if !(1..=1_000).contains(&input.max_count) {
             return Err(ToolError::invalid("max_count must be 1 to 1,000.").hint("Use skip to go on."));
         }

@@ -9,7 +9,7 @@ use crate::value::{Checked, RemoteName, Word};
 use octo_toolkit::exec::{Job, Program};
 use octo_toolkit::fs::Read;
 use octo_toolkit::net::Relay;
-use octo_toolkit::{Cx, Exec, Fs, Net, Place, SshKey, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Exec, Fs, Net, RootedPath, SshKey, ToolError, WorkPath};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
@@ -33,8 +33,8 @@ pub struct Asker<'a> {
     pub exec: &'a Exec,
     pub ssh: &'a SshKey,
     pub net: &'a Net,
-    pub cx: &'a Cx,
-    pub from: Place,
+    pub cx: &'a CallContext,
+    pub from: RootedPath,
 }
 
 /// For pushing to a remote, its other address counts.

@@ -14,7 +14,7 @@ mod web;
 use crate::{Settings, ssh_toolbox, toolbox};
 use octo_toolkit::exec::{ExecLimits, ExecSpec, Sandbox, SandboxChoice, launch};
 use octo_toolkit::fs::{RootSpec, WorkspaceSpec, default_protected};
-use octo_toolkit::{Bench, Doors, Exec, Net, SshKey, ToolError, Workspace};
+use octo_toolkit::{Bench, Capabilities, Exec, Net, SshKey, ToolError, Workspace};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -88,7 +88,7 @@ impl Desk {
             chosen = exec(SandboxChoice::None);
         }
         let key = SshKey::new(&state, &root);
-        let doors = Doors::default().with(workspace).with(chosen).with(key.clone()).with(net);
+        let doors = Capabilities::default().with(workspace).with(chosen).with(key.clone()).with(net);
         let bench = Bench::new(toolbox(settings), doors.clone());
         Self { bench, ssh: Bench::new(ssh_toolbox(), doors), folder, key }
     }
@@ -101,7 +101,7 @@ impl Desk {
         self.folder.path().join("beside")
     }
 
-    pub fn tools(&self) -> &[octo_toolkit::Native] {
+    pub fn tools(&self) -> &[octo_toolkit::ErasedTool] {
         self.bench.tools()
     }
 

@@ -2,7 +2,7 @@
 
 use crate::given::{Cleaner, asker, items};
 use octo_toolkit::memory::Names;
-use octo_toolkit::{Cx, Effect, Example, Memory, Tool, ToolError};
+use octo_toolkit::{CallContext, Effect, Example, Memory, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -56,7 +56,7 @@ impl Tool for AddRelations {
         vec![Example::new("Who works on what", json!({"relations": [one]}))]
     }
 
-    async fn run(&self, input: Input, memory: Memory, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, memory: Memory, cx: &CallContext) -> Result<Output, ToolError> {
         items(&input.relations, "relations")?;
         let mut cleaner = Cleaner::default();
         let links = input.relations.iter().map(|one| cleaner.link(&one.source, &one.relation, &one.target));

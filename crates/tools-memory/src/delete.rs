@@ -2,7 +2,7 @@
 
 use crate::given::{Cleaner, asker, items};
 use octo_toolkit::memory::Removal;
-use octo_toolkit::{Cx, Effect, Example, Memory, Tool, ToolError};
+use octo_toolkit::{CallContext, Effect, Example, Memory, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -48,7 +48,7 @@ impl Tool for Delete {
         ]
     }
 
-    async fn run(&self, input: Input, memory: Memory, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, memory: Memory, cx: &CallContext) -> Result<Output, ToolError> {
         items(&input.entity_names, "entity_names")?;
         let mut cleaner = Cleaner::default();
         let mut names = Vec::new();

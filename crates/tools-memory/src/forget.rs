@@ -3,7 +3,7 @@
 use crate::add_relations::Relation;
 use crate::given::{Cleaner, asker};
 use octo_toolkit::memory::{Forget, Question, Removal};
-use octo_toolkit::{Cx, Effect, Example, Memory, Tool, ToolError};
+use octo_toolkit::{CallContext, Effect, Example, Memory, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -54,7 +54,7 @@ impl Tool for ForgetOne {
         ]
     }
 
-    async fn run(&self, input: Input, memory: Memory, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, memory: Memory, cx: &CallContext) -> Result<Output, ToolError> {
         let removal = if input.keep_history { Removal::Ended } else { Removal::Erased };
         let what = what(&input)?;
         let forgotten = memory.forget(asker(cx), what.clone(), removal).await?;
@@ -67,7 +67,7 @@ impl Tool for ForgetOne {
 }
 
 /// Why nothing was forgotten: an entity that is not known, or something else of one that is.
-async fn missing(memory: &Memory, what: &Forget, cx: &Cx) -> Result<String, ToolError> {
+async fn missing(memory: &Memory, what: &Forget, cx: &CallContext) -> Result<String, ToolError> {
     let names = match what {
         Forget::Fact { entity, .. } => vec![entity],
         Forget::Link(link) => vec![&link.source, &link.target],

@@ -1,9 +1,9 @@
 //! What callers give, made fit to be believed later: nothing hidden in it, nothing without an end.
 
 use octo_toolkit::memory::{Asker, Link, MAX_FACT, MAX_ITEMS, MAX_KIND, MAX_NAME, MAX_SOURCE};
-use octo_toolkit::{Cx, Kind, ToolError, hidden};
+use octo_toolkit::{CallContext, Kind, ToolError, hidden};
 
-pub fn asker(cx: &Cx) -> Asker {
+pub fn asker(cx: &CallContext) -> Asker {
     Asker::new(&cx.caller, cx.id)
 }
 

@@ -4,7 +4,7 @@ use crate::document::{self, Format, Graph};
 use crate::given::asker;
 use octo_toolkit::fs::Read;
 use octo_toolkit::memory::{MAX_FACTS, Names};
-use octo_toolkit::{Cx, Effect, Example, Fs, Memory, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Fs, Memory, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -76,17 +76,17 @@ impl Tool for Import {
         &self,
         input: Input,
         (memory, fs): (Memory, Fs<Read>),
-        cx: &Cx,
+        cx: &CallContext,
     ) -> Result<Output, ToolError> {
         let mut graph = fs
             .run(move |fs| {
                 let place = fs.place(&input.path)?;
                 let (bytes, _) = fs.read(&place, MOST)?;
                 let text = String::from_utf8(bytes).map_err(|_| {
-                    ToolError::invalid(format!("`{}` is no text in UTF-8.", place.told()))
+                    ToolError::invalid(format!("`{}` is no text in UTF-8.", place.display()))
                         .hint("Give a file that memory_export or server-memory has written.")
                 })?;
-                document::read(&text, input.format, &place.told())
+                document::read(&text, input.format, &place.display())
             })
             .await?;
         let mut output = outline(&mut graph);

@@ -2,7 +2,7 @@
 
 use crate::given::{asker, within};
 use octo_toolkit::memory::Page;
-use octo_toolkit::{Cx, Effect, Example, Memory, Tool, ToolError};
+use octo_toolkit::{CallContext, Effect, Example, Memory, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -79,7 +79,7 @@ impl Tool for List {
         ]
     }
 
-    async fn run(&self, input: Input, memory: Memory, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, memory: Memory, cx: &CallContext) -> Result<Output, ToolError> {
         let kind = input.entity_type.filter(|kind| !kind.trim().is_empty());
         let limit = within(input.limit, "limit", 500)?;
         let listed = memory.list(asker(cx), Page { kind, limit, offset: input.offset }).await?;

@@ -5,7 +5,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use octo_toolkit::memory::{Known, KnownFact, Origin, Page, Question, Tie};
-use octo_toolkit::{Cx, Effect, Example, Memory, Tool, ToolError};
+use octo_toolkit::{CallContext, Effect, Example, Memory, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -155,7 +155,7 @@ impl Tool for Query {
         ]
     }
 
-    async fn run(&self, input: Input, memory: Memory, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, memory: Memory, cx: &CallContext) -> Result<Output, ToolError> {
         let given = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
         let question = Question {
             text: given(input.query),
@@ -193,7 +193,7 @@ impl Tool for Query {
 }
 
 /// The names that there are, for whoever has asked with other words.
-async fn known_names(memory: &Memory, cx: &Cx) -> Result<Option<String>, ToolError> {
+async fn known_names(memory: &Memory, cx: &CallContext) -> Result<Option<String>, ToolError> {
     let page = Page { limit: MAX_NAMES, ..Page::default() };
     let listed = memory.list(asker(cx), page).await?;
     let names: Vec<String> =

@@ -2,7 +2,7 @@
 
 use crate::given::{Cleaner, asker, items};
 use octo_toolkit::memory::{Fact, MAX_FACTS, Names, NewEntity, Origin, Upserted};
-use octo_toolkit::{Cx, Effect, Example, Kind, Memory, Tool, ToolError};
+use octo_toolkit::{CallContext, Effect, Example, Kind, Memory, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -80,7 +80,7 @@ impl Tool for UpsertEntities {
         ]
     }
 
-    async fn run(&self, input: Input, memory: Memory, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, memory: Memory, cx: &CallContext) -> Result<Output, ToolError> {
         items(&input.entities, "entities")?;
         let mut cleaner = Cleaner::default();
         let entities =

@@ -6,7 +6,7 @@ use crate::wanted::Wanted;
 use octo_openapi::{Given, Request, Sent};
 use octo_toolkit::jq::MAX_INPUT;
 use octo_toolkit::net::Ask;
-use octo_toolkit::{Apis, BodySelection, Cx, Effect, Example, JqRunner, Json, Net, Tool, ToolError, select};
+use octo_toolkit::{Apis, BodySelection, CallContext, Effect, Example, JqRunner, Json, Net, Tool, ToolError, select};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -111,7 +111,7 @@ impl Tool for Call {
         &self,
         input: Input,
         (net, apis, jq): (Net, Apis, JqRunner),
-        cx: &Cx,
+        cx: &CallContext,
     ) -> Result<Output, ToolError> {
         if input.timeout_s == 0 || input.max_response_bytes == 0 {
             return Err(ToolError::invalid("timeout_s and max_response_bytes are 1 or more.")
@@ -193,7 +193,7 @@ async fn send(
     request: Request,
     timeout: Duration,
     max_bytes: usize,
-    cx: &Cx,
+    cx: &CallContext,
 ) -> Result<octo_toolkit::net::Answer, ToolError> {
     let ask = Ask {
         method: request.method,

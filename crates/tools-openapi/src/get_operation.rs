@@ -4,7 +4,7 @@ use crate::shelf::Shelf;
 use crate::wanted::Wanted;
 use octo_openapi::{Expansion, Media, Operation};
 use octo_toolkit::hidden::cleaned;
-use octo_toolkit::{Apis, Cx, Effect, Example, Tool, ToolError};
+use octo_toolkit::{Apis, CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -126,7 +126,7 @@ impl Tool for GetOperation {
         )]
     }
 
-    async fn run(&self, input: Input, apis: Apis, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, apis: Apis, cx: &CallContext) -> Result<Output, ToolError> {
         let api = self.0.api(&input.name, &apis, cx).await?;
         let wanted = Wanted::find(&api.document, &input.path, &input.method)?;
         let mut unfold = Expansion::new(&api.document, NODES, DEPTH);

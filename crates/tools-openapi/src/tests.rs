@@ -10,7 +10,7 @@ use axum::body::Bytes;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::IntoResponse;
 use octo_grants::net::NetSpec;
-use octo_grants::{Apis, Doors, JqRunner, Net};
+use octo_grants::{Apis, Capabilities, JqRunner, Net};
 use octo_toolkit::{Bench, Kind, PointerJq, ToolError};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -101,10 +101,10 @@ fn document(server: &str) -> Value {
     })
 }
 
-fn doors() -> Doors {
+fn doors() -> Capabilities {
     let net = NetSpec { allow: vec!["127.0.0.1".into(), "127.0.0.2".into()], ..NetSpec::default() };
     let jq = JqRunner::new(Arc::new(PointerJq));
-    Doors::default().with(Net::new(net).unwrap()).with(Apis::until_the_end()).with(jq)
+    Capabilities::default().with(Net::new(net).unwrap()).with(Apis::until_the_end()).with(jq)
 }
 
 fn bench() -> Bench {

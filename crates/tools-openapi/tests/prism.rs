@@ -9,7 +9,7 @@
 )]
 
 use octo_grants::net::NetSpec;
-use octo_grants::{Apis, Doors, JqRunner, Net};
+use octo_grants::{Apis, Capabilities, JqRunner, Net};
 use octo_openapi::{Document, Operation, Place, Sampled, sample};
 use octo_toolkit::{Bench, PointerJq};
 use serde_json::{Map, Value, json};
@@ -97,7 +97,7 @@ async fn a_hundred_generated_calls_are_accepted_by_prism() {
     let mut servers = files.each_ref().map(|file| Prism::start(file));
     let net = Net::new(NetSpec { allow: vec!["127.0.0.1".into()], ..NetSpec::default() }).unwrap();
     let doors =
-        Doors::default().with(net).with(Apis::until_the_end()).with(JqRunner::new(Arc::new(PointerJq)));
+        Capabilities::default().with(net).with(Apis::until_the_end()).with(JqRunner::new(Arc::new(PointerJq)));
     let bench = Bench::new(tools_openapi::toolbox(), doors);
     let (mut calls, mut refused) = (0, Vec::new());
     for (file, server) in files.iter().zip(&mut servers) {

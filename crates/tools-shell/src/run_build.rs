@@ -5,7 +5,7 @@ use crate::given;
 use crate::running::{Ended, FACTS, Grants, Order};
 use crate::shell::Shell;
 use octo_toolkit::budget::items_within;
-use octo_toolkit::{Cx, Effect, Example, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -64,7 +64,7 @@ impl Tool for RunBuild {
         )]
     }
 
-    async fn run(&self, input: Input, grants: Grants, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, grants: Grants, cx: &CallContext) -> Result<Output, ToolError> {
         let order = Order {
             command: input.command,
             cwd: input.cwd,

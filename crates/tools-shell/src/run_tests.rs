@@ -7,7 +7,7 @@ use crate::running::{Ended, FACTS, Grants, Order};
 use crate::shell::Shell;
 use octo_toolkit::budget::items_within;
 use octo_toolkit::fs::Read;
-use octo_toolkit::{Cx, Effect, Example, Fs, Kind, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Fs, Kind, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -109,7 +109,7 @@ impl Tool for RunTests {
         )]
     }
 
-    async fn run(&self, input: Input, grants: Grants, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, grants: Grants, cx: &CallContext) -> Result<Output, ToolError> {
         let before = match &input.junit {
             Some(path) => written(&grants.1, path).await?,
             None => None,

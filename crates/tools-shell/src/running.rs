@@ -5,7 +5,7 @@ use crate::shell::Shell;
 use crate::signal;
 use octo_toolkit::exec::{Captured, Done, Exit, Job, Limit, Program, Stream};
 use octo_toolkit::fs::Read;
-use octo_toolkit::{Cx, Exec, Fs, Keep, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Exec, Fs, Keep, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -107,7 +107,7 @@ pub struct Ran {
 }
 
 impl Shell {
-    pub async fn run(&self, order: Order, grants: &Grants, cx: &Cx) -> Result<Ran, ToolError> {
+    pub async fn run(&self, order: Order, grants: &Grants, cx: &CallContext) -> Result<Ran, ToolError> {
         let (exec, fs, keep) = grants;
         let checked = self.check(&order.command, &order.cwd, &order.env, fs, cx).await?;
         let mut notes = Vec::new();
@@ -179,7 +179,7 @@ fn told(done: &Done) -> Ended {
 }
 
 /// Tells the last line and how much there is so far, a few times a second.
-fn notices(cx: &Cx) -> impl FnMut(Stream, &[u8]) + Send + use<> {
+fn notices(cx: &CallContext) -> impl FnMut(Stream, &[u8]) + Send + use<> {
     let cx = cx.clone();
     let (mut bytes, mut last) = (0_u64, None::<Instant>);
     move |_, chunk| {
@@ -209,7 +209,7 @@ async fn stream(
     shown: Shown,
     wanted: bool,
     keep: &Keep,
-    cx: &Cx,
+    cx: &CallContext,
     notes: &mut Vec<String>,
 ) -> Told {
     let total = captured.total;

@@ -2,7 +2,7 @@
 
 use crate::{cut, signal};
 use octo_toolkit::exec::{Exit, Reading, SessionState, Sessions};
-use octo_toolkit::{Cx, ToolError, json_len};
+use octo_toolkit::{CallContext, ToolError, json_len};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::{Duration, Instant};
@@ -98,13 +98,13 @@ pub struct Ask<'a> {
 }
 
 /// How long this call can wait, with room to answer.
-pub fn patience(wait_ms: u64, cx: &Cx) -> Duration {
+pub fn patience(wait_ms: u64, cx: &CallContext) -> Duration {
     let left = cx.time_left().saturating_sub(Duration::from_millis(500));
     Duration::from_millis(wait_ms).min(PATIENCE).min(left)
 }
 
 /// Reads until there is enough, the time is over, or the program has ended.
-pub async fn read(sessions: &Sessions, ask: &Ask<'_>, cx: &Cx) -> Result<Reading, ToolError> {
+pub async fn read(sessions: &Sessions, ask: &Ask<'_>, cx: &CallContext) -> Result<Reading, ToolError> {
     let max = usize::try_from(ask.max_bytes.min(MOST)).unwrap_or(usize::MAX);
     let patience = patience(ask.wait_ms, cx);
     let mut until = Instant::now() + patience;
@@ -128,7 +128,7 @@ pub async fn read(sessions: &Sessions, ask: &Ask<'_>, cx: &Cx) -> Result<Reading
 }
 
 /// What does not fit into the reply is left for the next read.
-async fn shorten(sessions: &Sessions, id: &str, all: &mut Reading, cx: &Cx) -> Result<(), ToolError> {
+async fn shorten(sessions: &Sessions, id: &str, all: &mut Reading, cx: &CallContext) -> Result<(), ToolError> {
     let room = cx.reply.less(FACTS);
     let mut end = all.bytes.len();
     loop {
@@ -158,7 +158,7 @@ async fn whole_characters(
     sessions: &Sessions,
     id: &str,
     all: &mut Reading,
-    cx: &Cx,
+    cx: &CallContext,
 ) -> Result<(), ToolError> {
     let torn = cut::unfinished(&all.bytes);
     let is_end = all.state != SessionState::Running && all.next == all.total;

@@ -5,7 +5,7 @@ use crate::session::{self, Ask, Part, Wait};
 use crate::shell::Shell;
 use octo_toolkit::exec::{Job, Program, Sessions, Size};
 use octo_toolkit::fs::Read;
-use octo_toolkit::{Cx, Effect, Example, Fs, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Fs, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -88,7 +88,7 @@ impl Tool for Start {
         ]
     }
 
-    async fn run(&self, input: Input, (sessions, fs): Self::Grants, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, (sessions, fs): Self::Grants, cx: &CallContext) -> Result<Output, ToolError> {
         if input.timeout_s == 0 || input.cols == 0 || input.rows == 0 {
             return Err(
                 ToolError::invalid("timeout_s, cols and rows must be at least 1.").hint("Leave them out.")

@@ -4,7 +4,7 @@ use crate::given;
 use crate::session::{self, MOST, Part};
 use octo_toolkit::budget::ending;
 use octo_toolkit::exec::Sessions;
-use octo_toolkit::{Cx, Effect, Example, Tool, ToolError};
+use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -35,7 +35,7 @@ impl Tool for Stop {
         vec![Example::new("End a server", json!({"session_id": "s_0123456789abcdef"}))]
     }
 
-    async fn run(&self, input: Input, sessions: Sessions, cx: &Cx) -> Result<Part, ToolError> {
+    async fn run(&self, input: Input, sessions: Sessions, cx: &CallContext) -> Result<Part, ToolError> {
         let mut reading = sessions.stop(&cx.caller, &input.session_id).await?;
         let max = usize::try_from(input.max_bytes.min(MOST)).unwrap_or(usize::MAX);
         let over = reading.bytes.len().saturating_sub(max);

@@ -2,7 +2,7 @@
 
 use crate::engine::Statement;
 use octo_grants::sql::Limits;
-use octo_toolkit::{Cx, ToolError};
+use octo_toolkit::{CallContext, ToolError};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -40,7 +40,7 @@ pub fn statement(
     max_rows: usize,
     timeout_s: u64,
     limits: &Limits,
-    cx: &Cx,
+    cx: &CallContext,
 ) -> Result<Statement, ToolError> {
     if sql.trim().is_empty() {
         return Err(ToolError::invalid("`sql` is empty.").hint("Give one SQL statement."));

@@ -13,7 +13,7 @@ mod write;
 
 use crate::engine::{Change, Engine, Explained, Fate, PlanFormat, Rows, Statement, Tables, TablesAsk};
 use octo_grants::sql::{Database, Lease, Pool};
-use octo_toolkit::{BoxFuture, Cx, Json, ToolError};
+use octo_toolkit::{BoxFuture, CallContext, Json, ToolError};
 use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,7 @@ impl Postgres {
     }
 
     /// A session, unless the call is cancelled before its turn.
-    async fn session(&self, pool: &Pool, patience: Duration, cx: &Cx) -> Result<Lease, ToolError> {
+    async fn session(&self, pool: &Pool, patience: Duration, cx: &CallContext) -> Result<Lease, ToolError> {
         cx.run(pool.take(patience)).await?
     }
 
@@ -43,7 +43,7 @@ impl Postgres {
         lease: &mut Lease,
         given: &[Box<RawValue>],
         sql: &str,
-        cx: &Cx,
+        cx: &CallContext,
     ) -> Result<Vec<Option<String>>, ToolError> {
         if given.iter().all(|value| params::is_scalar(value)) {
             return given.iter().map(|value| params::scalar(value)).collect();
@@ -66,7 +66,7 @@ impl Postgres {
         lease: &mut Lease,
         heard: hear::Heard,
         max_rows: usize,
-        cx: &Cx,
+        cx: &CallContext,
     ) -> Result<Rows, ToolError> {
         let oids: Vec<u32> = heard.columns.iter().map(|column| column.oid).collect();
         let types = self.types.of(lease, &oids, cx).await?;
@@ -89,7 +89,7 @@ impl Postgres {
 }
 
 impl Engine for Postgres {
-    fn query<'a>(&'a self, statement: Statement, cx: &'a Cx) -> BoxFuture<'a, Result<Rows, ToolError>> {
+    fn query<'a>(&'a self, statement: Statement, cx: &'a CallContext) -> BoxFuture<'a, Result<Rows, ToolError>> {
         Box::pin(read::query(self, statement, cx))
     }
 
@@ -97,7 +97,7 @@ impl Engine for Postgres {
         &'a self,
         statement: Statement,
         fate: Fate,
-        cx: &'a Cx,
+        cx: &'a CallContext,
     ) -> BoxFuture<'a, Result<Change, ToolError>> {
         Box::pin(write::execute(self, statement, fate, cx))
     }
@@ -107,12 +107,12 @@ impl Engine for Postgres {
         statement: Statement,
         explained: Explained,
         format: PlanFormat,
-        cx: &'a Cx,
+        cx: &'a CallContext,
     ) -> BoxFuture<'a, Result<String, ToolError>> {
         Box::pin(read::explain(self, statement, explained, format, cx))
     }
 
-    fn tables<'a>(&'a self, ask: TablesAsk, cx: &'a Cx) -> BoxFuture<'a, Result<Tables, ToolError>> {
+    fn tables<'a>(&'a self, ask: TablesAsk, cx: &'a CallContext) -> BoxFuture<'a, Result<Tables, ToolError>> {
         Box::pin(tables::describe(self, ask, cx))
     }
 }

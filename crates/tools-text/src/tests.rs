@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use octo_grants::llm::LlmSpec;
 use octo_grants::net::NetSpec;
-use octo_grants::{Doors, Llm, Net};
+use octo_grants::{Capabilities, Llm, Net};
 use octo_toolkit::{Bench, Kind, ToolError};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -29,7 +29,7 @@ async fn answer(State(asked): State<Asked>, headers: HeaderMap, Body(body): Body
     Body(json!({"choices": [{"message": {"content": format!("Sum of {first}")}}]})).into_response()
 }
 
-async fn model() -> (Doors, Asked) {
+async fn model() -> (Capabilities, Asked) {
     let asked = Asked::default();
     let routes = axum::Router::new()
         .route("/v1/chat/completions", axum::routing::post(answer))
@@ -39,10 +39,10 @@ async fn model() -> (Doors, Asked) {
     tokio::spawn(async move { axum::serve(listener, routes).await });
     let net = Net::new(NetSpec { allow: vec!["127.0.0.1".into()], ..NetSpec::default() }).unwrap();
     let llm = Llm::new(net, LlmSpec { url, key: Some("k-1".into()), model: "m".into() }).unwrap();
-    (Doors::default().with(llm), asked)
+    (Capabilities::default().with(llm), asked)
 }
 
-async fn summarize(doors: &Doors, input: Value) -> Result<Value, ToolError> {
+async fn summarize(doors: &Capabilities, input: Value) -> Result<Value, ToolError> {
     Bench::new(model_toolbox(), doors.clone()).call("text_summarize", input).await
 }
 
@@ -86,7 +86,7 @@ async fn what_cannot_be_done_says_what_to_do() {
         assert!(error.hint.as_deref().unwrap().contains(hint), "{error:?}");
         assert!(!format!("{error:?}").contains("k-1"));
     }
-    let error = summarize(&Doors::default(), json!({"text": "x"})).await.unwrap_err();
+    let error = summarize(&Capabilities::default(), json!({"text": "x"})).await.unwrap_err();
     assert!(error.hint.unwrap().contains("OCTOPROX_LLM_URL"));
 }
 

@@ -1,7 +1,7 @@
 //! `time_parse`.
 
 use crate::{given, say};
-use octo_toolkit::{Clock, Cx, Effect, Example, Tool, ToolError};
+use octo_toolkit::{Clock, CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -87,7 +87,7 @@ impl Tool for Parse {
         ]
     }
 
-    async fn run(&self, input: Input, clock: Clock, _cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, clock: Clock, _cx: &CallContext) -> Result<Output, ToolError> {
         let moment = given::moment(&clock, &input.text, &input.timezone, "timezone")?;
         let at = &moment.at;
         Ok(Output {

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use octo_toolkit::net::{Answer, Ask};
-use octo_toolkit::{Cx, Kind, Net, ToolError};
+use octo_toolkit::{CallContext, Kind, Net, ToolError};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ pub fn method(name: &str) -> Result<Method, ToolError> {
     if matches!(method, Method::CONNECT | Method::TRACE) { Err(refused()) } else { Ok(method) }
 }
 
-pub fn timeout(seconds: u64, cx: &Cx) -> Result<Duration, ToolError> {
+pub fn timeout(seconds: u64, cx: &CallContext) -> Result<Duration, ToolError> {
     if seconds == 0 {
         return Err(
             ToolError::invalid("timeout_s is 0.").hint("Give seconds from 1 to 120, or leave it out.")
@@ -103,7 +103,7 @@ pub fn default_header(headers: &mut HeaderMap, name: HeaderName, value: &'static
 }
 
 /// Sends a request; a cancelled call does not wait for the answer.
-pub async fn send(net: &Net, ask: Ask, cx: &Cx) -> Result<Answer, ToolError> {
+pub async fn send(net: &Net, ask: Ask, cx: &CallContext) -> Result<Answer, ToolError> {
     cx.run(net.send(ask)).await?
 }
 
@@ -113,7 +113,7 @@ pub async fn whole(
     ask: Ask,
     most: usize,
     indivisible: impl Fn(&Answer) -> bool,
-    cx: &Cx,
+    cx: &CallContext,
 ) -> Result<Answer, ToolError> {
     let begun = Instant::now();
     let more = (ask.method == Method::GET && ask.max_bytes < most).then(|| ask.clone());
@@ -130,7 +130,7 @@ pub async fn whole(
 /// Runs work on a body beside the asynchronous threads. A panic is one failed call; work that takes too long is left to
 /// its bounds.
 pub async fn beside<T: Send + 'static>(
-    cx: &Cx,
+    cx: &CallContext,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ToolError> {
     let work = tokio::task::spawn_blocking(work);

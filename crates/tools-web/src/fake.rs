@@ -6,7 +6,7 @@ use axum::body::Bytes;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::IntoResponse;
 use octo_toolkit::net::NetSpec;
-use octo_toolkit::{Bench, Doors, JqRunner, Net, PointerJq, Toolbox};
+use octo_toolkit::{Bench, Capabilities, JqRunner, Net, PointerJq, Toolbox};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use url::Url;
@@ -102,9 +102,9 @@ pub fn bench(toolbox: Toolbox) -> Bench {
     Bench::new(toolbox, doors())
 }
 
-pub fn doors() -> Doors {
+pub fn doors() -> Capabilities {
     let spec = NetSpec { allow: vec!["127.0.0.1".to_owned()], ..NetSpec::default() };
-    Doors::default()
+    Capabilities::default()
         .with(Net::new(spec).unwrap())
         .with(crate::pdf::tests::door())
         .with(JqRunner::new(Arc::new(PointerJq)))

@@ -6,7 +6,7 @@ use http::Method;
 use http::header::ACCEPT;
 use octo_toolkit::jq::MAX_INPUT;
 use octo_toolkit::net::{Answer, Ask};
-use octo_toolkit::{BodySelection, Cx, Effect, Example, JqRunner, Json, Kind, Net, Tool, ToolError, select};
+use octo_toolkit::{BodySelection, CallContext, Effect, Example, JqRunner, Json, Kind, Net, Tool, ToolError, select};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -67,7 +67,7 @@ impl Tool for FetchJson {
         ]
     }
 
-    async fn run(&self, input: Input, (net, jq): (Net, JqRunner), cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, (net, jq): (Net, JqRunner), cx: &CallContext) -> Result<Output, ToolError> {
         let mut ask = Ask::get(asking::url(&net, &input.url)?);
         ask.timeout = asking::timeout(input.timeout_s, cx)?;
         ask.max_bytes = if input.jq.is_some() { MAX_INPUT } else { LARGEST };

@@ -8,7 +8,7 @@ use crate::{asking, pdf};
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderValue, Method};
 use octo_toolkit::net::{Answer, Ask};
-use octo_toolkit::{Cx, Effect, Example, Net, Pdf, Tool, ToolError};
+use octo_toolkit::{CallContext, Effect, Example, Net, Pdf, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -129,7 +129,7 @@ impl Tool for FetchUrl {
         ]
     }
 
-    async fn run(&self, input: Input, (net, pdf): (Net, Pdf), cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, (net, pdf): (Net, Pdf), cx: &CallContext) -> Result<Output, ToolError> {
         let want = Want {
             format: input.output_format,
             main_content: input.extract_main_content,
@@ -174,7 +174,7 @@ fn is_pdf(answer: &Answer) -> bool {
 }
 
 /// The text of a PDF and how many pages it has; a file without text that can be had is described.
-async fn paper(pdf: &Pdf, body: &Body, want: Want, cx: &Cx) -> Result<(Reading, Option<usize>), ToolError> {
+async fn paper(pdf: &Pdf, body: &Body, want: Want, cx: &CallContext) -> Result<(Reading, Option<usize>), ToolError> {
     let read = pdf::read(pdf, body.bytes.clone(), !body.truncated, cx.time_left());
     let (reading, pages) = match cx.run(read).await? {
         Ok(paper) => {
@@ -199,7 +199,7 @@ async fn paper(pdf: &Pdf, body: &Body, want: Want, cx: &Cx) -> Result<(Reading, 
     Ok((reading::finished(reading, want.max_bytes), pages))
 }
 
-fn ask(input: Input, net: &Net, max_bytes: usize, cx: &Cx) -> Result<Ask, ToolError> {
+fn ask(input: Input, net: &Net, max_bytes: usize, cx: &CallContext) -> Result<Ask, ToolError> {
     let method = asking::method(&input.method)?;
     if !matches!(method, Method::GET | Method::HEAD | Method::OPTIONS | Method::POST) {
         return Err(ToolError::invalid(format!("fetch_url reads; it does not send {method}."))

@@ -11,7 +11,7 @@ use http::header::CONTENT_TYPE;
 use octo_toolkit::hidden::cleaned;
 use octo_toolkit::jq::MAX_INPUT;
 use octo_toolkit::net::{Answer, Ask};
-use octo_toolkit::{BodySelection, Cx, Effect, Example, JqRunner, Json, Net, Tool, ToolError, select};
+use octo_toolkit::{BodySelection, CallContext, Effect, Example, JqRunner, Json, Net, Tool, ToolError, select};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -104,7 +104,7 @@ impl Tool for HttpRequest {
         ]
     }
 
-    async fn run(&self, mut input: Input, (net, jq): (Net, JqRunner), cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, mut input: Input, (net, jq): (Net, JqRunner), cx: &CallContext) -> Result<Output, ToolError> {
         let program = input.jq.take();
         let mut ask = ask(input, &net, cx)?;
         let (method, most) = (ask.method.clone(), ask.max_bytes);
@@ -130,7 +130,7 @@ impl Tool for HttpRequest {
     }
 }
 
-fn ask(input: Input, net: &Net, cx: &Cx) -> Result<Ask, ToolError> {
+fn ask(input: Input, net: &Net, cx: &CallContext) -> Result<Ask, ToolError> {
     let mut url = asking::url(net, &input.url)?;
     if let Some(params) = &input.params {
         add_params(&mut url, params)?;

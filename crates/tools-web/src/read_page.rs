@@ -3,7 +3,7 @@
 use crate::document::{Document, Documents, Heading, Passage, Wanted, World, open, passages, section};
 use crate::extract::PageType;
 use octo_toolkit::budget::{beginning, items_within};
-use octo_toolkit::{Cx, Effect, Example, Net, Pdf, Render, ReplyBudget, Tool, ToolError, json_len};
+use octo_toolkit::{CallContext, Effect, Example, Net, Pdf, Render, ReplyBudget, Tool, ToolError, json_len};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -145,7 +145,7 @@ impl Tool for ReadPage {
         &self,
         input: Input,
         (net, pdf, render): (Net, Pdf, Render),
-        cx: &Cx,
+        cx: &CallContext,
     ) -> Result<Output, ToolError> {
         let world = World { net: &net, pdf: &pdf, render: &render, caller: &cx.caller };
         let (document, cached) = self.document(&input, world, cx).await?;
@@ -158,7 +158,7 @@ impl ReadPage {
         &self,
         input: &Input,
         world: World<'_>,
-        cx: &Cx,
+        cx: &CallContext,
     ) -> Result<(Arc<Document>, bool), ToolError> {
         if let Some(handle) = &input.handle {
             return Ok((self.0.named(&cx.caller, handle)?, true));

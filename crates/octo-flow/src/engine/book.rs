@@ -3,7 +3,7 @@
 use super::Further;
 use super::stop::{Failure, Stop};
 use crate::plan::Plan;
-use octo_hub::{KeptRun, KeptStep, RunPen};
+use octo_hub::{KeptRun, KeptStep, RunLease};
 use octo_model::{Json, Kind, ToolError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -164,7 +164,7 @@ impl Book {
     pub async fn note(
         &self,
         key: &str,
-        pen: &dyn RunPen,
+        pen: &dyn RunLease,
         change: impl FnOnce(&mut Record),
     ) -> Result<(), Stop> {
         let kept = {
@@ -200,7 +200,7 @@ impl Book {
         &self,
         plan: &Plan,
         further: &Further,
-        pen: &dyn RunPen,
+        pen: &dyn RunLease,
         now: &str,
     ) -> Result<(), ToolError> {
         let redo = further.redo.iter().map(|key| (key, Status::Retrying));
@@ -278,7 +278,7 @@ mod tests {
 
     struct Nowhere;
 
-    impl RunPen for Nowhere {
+    impl RunLease for Nowhere {
         fn id(&self) -> &str {
             "w_"
         }

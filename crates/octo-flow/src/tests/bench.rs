@@ -2,14 +2,14 @@
 
 use crate::Flows;
 use octo_grants::fs::{RootSpec, Workspace, WorkspaceSpec};
-use octo_grants::{Clock, Doors};
+use octo_grants::{Clock, Capabilities};
 use octo_hub::jq::{Jq, JqRunner};
 use octo_hub::{
-    Closing, Hub, KeptRun, KeptStep, Ledger, NewRun, Opening, Parts, PolicySettings, Profile,
-    ProfileSettings, Request, RunPen, RunStatus, Runs, ShapeSettings, Spills, TakenRun,
+    CallEnded, Hub, KeptRun, KeptStep, AuditLog, NewRun, CallStarted, HubConfig, PolicySettings, Profile,
+    ProfileSettings, Request, RunLease, RunStatus, Runs, ResultLimits, ResultStore, TakenRun,
 };
-use octo_model::{CallId, Caller, Effect, Face, Json, Kind, Members, Op, ToolError};
-use octo_toolkit::{Alone, BoxFuture, Cx, Definition, Listing, Lists, Peer, Source, State};
+use octo_model::{CallId, Caller, Effect, Frontend, Json, Kind, JsonObject, Operation, ToolError};
+use octo_toolkit::{NoPeer, BoxFuture, CallContext, Definition, ListingState, Listing, Peer, Source, SourceState};
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
@@ -29,7 +29,7 @@ pub struct Deeds {
 
 struct Scripted {
     deeds: Arc<Deeds>,
-    listing: watch::Sender<Listing>,
+    listing: watch::Sender<ListingState>,
 }
 
 fn scripted(deeds: Arc<Deeds>) -> Arc<dyn Source> {
@@ -40,18 +40,18 @@ fn scripted(deeds: Arc<Deeds>) -> Arc<dyn Source> {
     let output = json!({"type": "object", "properties": {"line": text, "count": number, "truncated": {"type": "boolean"}, "result_handle": text}});
     let tool = |(name, effect): (&str, Effect)| Definition {
         key: name.to_owned(),
-        members: Members::new()
+        members: JsonObject::new()
             .with("name", name)
             .with("description", "Does as it is told.")
             .with("inputSchema", Json::from(input.clone()))
             .with("outputSchema", Json::from(output.clone())),
         effect,
-        vouched: true,
+        trusted_effect: true,
     };
     let tools =
         [("append", Effect::writes()), ("look", Effect::reads()), ("put", Effect::writes().idempotent())];
-    let lists = Arc::new(Lists { tools: tools.map(tool).into(), ..Lists::default() });
-    let (listing, _) = watch::channel(Listing { state: State::Ready, lists, version: 1 });
+    let lists = Arc::new(Listing { tools: tools.map(tool).into(), ..Listing::default() });
+    let (listing, _) = watch::channel(ListingState { state: SourceState::Ready, listing: lists, version: 1 });
     Arc::new(Scripted { deeds, listing })
 }
 
@@ -64,17 +64,17 @@ impl Source for Scripted {
         true
     }
 
-    fn listing(&self) -> watch::Receiver<Listing> {
+    fn listing(&self) -> watch::Receiver<ListingState> {
         self.listing.subscribe()
     }
 
     /// Appends the line, unless it is to fail first.
     fn run<'a>(
         &'a self,
-        op: Op,
-        _cx: &'a Cx,
+        op: Operation,
+        _cx: &'a CallContext,
         _peer: &'a Arc<dyn Peer>,
-    ) -> BoxFuture<'a, Result<Members, ToolError>> {
+    ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         Box::pin(async move {
             let given: Value = op.params.get("arguments").map(|json| json.to().unwrap()).unwrap_or_default();
             let line = given["line"].as_str().unwrap_or_default().to_owned();
@@ -98,7 +98,7 @@ impl Source for Scripted {
             }
             let filler = "x".repeat(given["bytes"].as_u64().unwrap_or(0) as usize);
             let answer = json!({"line": format!("{line}{filler}"), "count": count});
-            Ok(Members::new().with("content", Json::array([])).with("structuredContent", Json::from(answer)))
+            Ok(JsonObject::new().with("content", Json::array([])).with("structuredContent", Json::from(answer)))
         })
     }
 }
@@ -137,7 +137,7 @@ impl Pen {
     }
 }
 
-impl RunPen for Pen {
+impl RunLease for Pen {
     fn id(&self) -> &str {
         &self.1
     }
@@ -183,7 +183,7 @@ impl Runs for Store {
         &'a self,
         caller: &'a Caller,
         run: NewRun,
-    ) -> BoxFuture<'a, Result<Box<dyn RunPen>, ToolError>> {
+    ) -> BoxFuture<'a, Result<Box<dyn RunLease>, ToolError>> {
         Box::pin(async move {
             let mut runs = self.0.runs.lock().unwrap();
             let id = format!("w_{}", runs.len());
@@ -204,7 +204,7 @@ impl Runs for Store {
             };
             runs.insert(id.clone(), (caller.principal.subject.clone(), kept));
             self.0.held.lock().unwrap().insert(id.clone());
-            Ok(Box::new(Pen(Arc::clone(&self.0), id)) as Box<dyn RunPen>)
+            Ok(Box::new(Pen(Arc::clone(&self.0), id)) as Box<dyn RunLease>)
         })
     }
 
@@ -214,7 +214,7 @@ impl Runs for Store {
             if !self.0.held.lock().unwrap().insert(id.to_owned()) {
                 return Err(ToolError::new(Kind::Conflict, "Another process works on this run."));
             }
-            Ok((run, Box::new(Pen(Arc::clone(&self.0), id.to_owned())) as Box<dyn RunPen>))
+            Ok((run, Box::new(Pen(Arc::clone(&self.0), id.to_owned())) as Box<dyn RunLease>))
         })
     }
 
@@ -236,20 +236,20 @@ impl Runs for Store {
 
 #[derive(Default)]
 pub struct Memory {
-    pub opened: Mutex<Vec<Opening>>,
+    pub opened: Mutex<Vec<CallStarted>>,
     kept: Mutex<HashMap<String, Json>>,
 }
 
-impl Ledger for Memory {
-    fn open(&self, opening: Opening) -> BoxFuture<'_, Result<(), ToolError>> {
+impl AuditLog for Memory {
+    fn open(&self, opening: CallStarted) -> BoxFuture<'_, Result<(), ToolError>> {
         self.opened.lock().unwrap().push(opening);
         Box::pin(async { Ok(()) })
     }
 
-    fn close(&self, _: Closing) {}
+    fn close(&self, _: CallEnded) {}
 }
 
-impl Spills for Memory {
+impl ResultStore for Memory {
     fn keep<'a>(
         &'a self,
         _: &'a Caller,
@@ -308,17 +308,17 @@ impl Bench {
         let workspace =
             Workspace::open(WorkspaceSpec { roots: vec![root], ..WorkspaceSpec::default() }).unwrap();
         let flows = Flows::new(Arc::new(store.clone()), Clock::system());
-        let doors = Doors::default().with(workspace).with(flows.clone());
+        let doors = Capabilities::default().with(workspace).with(flows.clone());
         let memory = Arc::new(Memory::default());
         let few =
             ProfileSettings { tools: vec!["workflow_*".into(), "look".into()], ..ProfileSettings::default() };
-        let hub = Hub::new(Parts {
-            sources: vec![scripted(Arc::clone(&deeds)), crate::toolbox().into_source(doors, State::Ready)],
+        let hub = Hub::new(HubConfig {
+            sources: vec![scripted(Arc::clone(&deeds)), crate::toolbox().into_source(doors, SourceState::Ready)],
             profiles: vec![Profile::new("few", &few).unwrap()],
             policy: PolicySettings::default(),
             limits: Vec::new(),
             cache: Vec::new(),
-            shape: ShapeSettings { max_bytes: 20_000, ..ShapeSettings::default() },
+            shape: ResultLimits { max_bytes: 20_000, ..ResultLimits::default() },
             timeout: Duration::from_secs(20),
             ledger: Arc::clone(&memory) as _,
             spills: Arc::clone(&memory) as _,
@@ -345,11 +345,11 @@ impl Bench {
         let called = self
             .hub
             .call(Request {
-                op: Op::tool(tool, Json::from(arguments)),
+                op: Operation::tool(tool, Json::from(arguments)),
                 caller: Arc::new(Caller::named(caller)),
-                face: Face::Rest,
+                frontend: Frontend::Rest,
                 profile: profile.to_owned(),
-                peer: Arc::new(Alone),
+                peer: Arc::new(NoPeer),
                 cancel,
                 timeout: self.timeout,
                 trace: None,

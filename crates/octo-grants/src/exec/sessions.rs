@@ -7,7 +7,7 @@ use super::run::{CHUNK, GRACE, input_pipe, output_pipe};
 use super::start::{Order, Running};
 use super::terminal::{Size, Terminal};
 use super::{Exec, Exit, Job, Program};
-use crate::{Clock, Doors, Grant};
+use crate::{Clock, Capabilities, Grant};
 use jiff::Timestamp;
 use octo_model::{Caller, Kind, Principal, ToolError};
 use std::collections::HashMap;
@@ -136,7 +136,7 @@ impl Sessions {
         let session = Arc::new(Session {
             owner: key,
             command: spelled(&order.program),
-            cwd: order.cwd.told(),
+            cwd: order.cwd.display(),
             started: Clock::system().now(),
             pid,
             terminal: ends.terminal,
@@ -257,7 +257,7 @@ impl Sessions {
 }
 
 impl Grant for Sessions {
-    fn open(doors: &Doors) -> Result<Self, ToolError> {
+    fn open(doors: &Capabilities) -> Result<Self, ToolError> {
         doors.open()
     }
 }

@@ -4,7 +4,7 @@ use super::plan::{Bounds, Confine, Cwd, Descriptors, MAX_DESCRIPTORS, Plan, Repo
 use super::run::output_pipe;
 use super::view::{Rules, View};
 use super::{Exec, ExecLimits, Exit, Limit, Program, Sandbox, bwrap, env};
-use crate::fs::{Fs, Place, Read};
+use crate::fs::{Fs, RootedPath, Read};
 use octo_model::{Kind, ToolError};
 use rustix::fs::{Mode, OFlags};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
@@ -37,7 +37,7 @@ pub(crate) struct Running {
 /// What of a job the program itself is about.
 pub(super) struct Order {
     pub program: Program,
-    pub cwd: Place,
+    pub cwd: RootedPath,
     pub env: BTreeMap<String, String>,
     pub network: bool,
     pub writes: bool,

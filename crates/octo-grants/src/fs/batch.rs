@@ -4,7 +4,7 @@ use super::intents::{At, Note, Tx};
 use super::resolve::{Links, Spot, refusal, split};
 use super::step::Step;
 use super::undo::Link;
-use super::{EntryKind, Place, Workspace, Written, names, seen};
+use super::{EntryKind, RootedPath, Workspace, Written, names, seen};
 use octo_model::ToolError;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
@@ -92,7 +92,7 @@ impl<'w> Batch<'w> {
     }
 
     /// Finds the name that is to be changed and refuses it when it must not be.
-    pub fn spot(&mut self, place: &Place, links: Links, mkdirs: bool) -> Result<Spot, ToolError> {
+    pub fn spot(&mut self, place: &RootedPath, links: Links, mkdirs: bool) -> Result<Spot, ToolError> {
         if mkdirs {
             let (parent, _) = split(place)?;
             self.folders(&place.at(parent))?;
@@ -103,7 +103,7 @@ impl<'w> Batch<'w> {
     }
 
     /// Makes the folders of a path that are missing; tells whether any was.
-    pub fn folders(&mut self, place: &Place) -> Result<bool, ToolError> {
+    pub fn folders(&mut self, place: &RootedPath) -> Result<bool, ToolError> {
         let before = self.made.len();
         let mut here = PathBuf::new();
         let mut above: Option<OwnedFd> = None;
@@ -119,7 +119,7 @@ impl<'w> Batch<'w> {
         Ok(self.made.len() > before)
     }
 
-    fn folder(&mut self, place: &Place, above: Option<OwnedFd>) -> Result<OwnedFd, ToolError> {
+    fn folder(&mut self, place: &RootedPath, above: Option<OwnedFd>) -> Result<OwnedFd, ToolError> {
         let (_, leaf) = split(place)?;
         let above = match above {
             Some(above) => above,
@@ -230,7 +230,7 @@ fn once(orders: &[Order<'_>]) -> Result<(), ToolError> {
     for spot in orders.iter().flat_map(|order| [Some(&order.spot), order.act.target()]).flatten() {
         let folder = seen::about(&spot.folder).map_err(|errno| refusal(&spot.place, errno))?;
         if !names.insert((folder.inode(), spot.leaf.clone())) {
-            return Err(ToolError::invalid(format!("`{}` is named twice in one change.", spot.place.told()))
+            return Err(ToolError::invalid(format!("`{}` is named twice in one change.", spot.place.display()))
                 .hint("Put everything that happens to one file into one part of the change."));
         }
     }

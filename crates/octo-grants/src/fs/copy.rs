@@ -5,7 +5,7 @@ use super::intents::{At, Note};
 use super::protect::protected;
 use super::resolve::{Links, Spot, open_entry, parent_of, refusal, refusal_io};
 use super::tree::{self, Event, Item, walk};
-use super::{EntryKind, Fs, Opened, Place, Workspace, names, seen};
+use super::{EntryKind, Fs, Opened, RootedPath, Workspace, names, seen};
 use octo_model::ToolError;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 impl Fs<super::Write> {
     /// Copies a file, or a folder with everything in it; links are copied as links when they stay beneath the root.
-    pub fn copy(&self, from: &Place, to: &Place, overwrite: bool) -> Result<(), ToolError> {
+    pub fn copy(&self, from: &RootedPath, to: &RootedPath, overwrite: bool) -> Result<(), ToolError> {
         let (found, real) = from.find_real()?;
         if found.seen.kind() != EntryKind::Folder {
             let Opened { file, stat, real } = self.open_file(from)?;
@@ -34,13 +34,13 @@ impl Fs<super::Write> {
         }
         // Asked for by its real path, so that the name is the folder's own and not a link's.
         let source = Spot::new(&from.at(real.inside()), Links::Keep)?;
-        self.workspace().guard_reading(&real, &from.told())?;
+        self.workspace().guard_reading(&real, &from.display())?;
         copy_folder(self.workspace(), &source, to)
     }
 }
 
 /// Copies a folder to a name that is free.
-pub(super) fn copy_folder(workspace: &Workspace, source: &Spot, to: &Place) -> Result<(), ToolError> {
+pub(super) fn copy_folder(workspace: &Workspace, source: &Spot, to: &RootedPath) -> Result<(), ToolError> {
     workspace.batch(true, |batch| {
         let target = batch.spot(to, Links::Keep, false)?;
         if target.look()?.is_some() {
@@ -147,9 +147,9 @@ impl Copy<'_, '_> {
             workspace.protects(spot.place.root(), &spot.real.join(item.path)).map(str::to_owned)
         };
         let from = self.source.place.at(&self.source.real.join(item.path));
-        workspace.guard_reading(&from, &self.source.place.join(item.path).told())?;
+        workspace.guard_reading(&from, &self.source.place.join(item.path).display())?;
         match (rule(self.source), rule(self.target)) {
-            (None, Some(pattern)) => Err(protected(&self.target.place.join(item.path).told(), &pattern)),
+            (None, Some(pattern)) => Err(protected(&self.target.place.join(item.path).display(), &pattern)),
             _ => Ok(()),
         }
     }

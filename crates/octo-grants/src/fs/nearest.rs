@@ -1,7 +1,7 @@
 //! Says what a caller may have meant by a name that does not exist.
 
 use super::resolve::{reopen, split};
-use super::{Place, read};
+use super::{RootedPath, read};
 use octo_model::ToolError;
 use rustix::fs::OFlags;
 use std::path::Path;
@@ -10,8 +10,8 @@ use std::path::Path;
 const ENTRIES: usize = 2_000;
 const SHOWN: usize = 3;
 
-pub(super) fn not_found(place: &Place) -> ToolError {
-    let error = ToolError::not_found(format!("`{}` does not exist.", place.told()));
+pub(super) fn not_found(place: &RootedPath) -> ToolError {
+    let error = ToolError::not_found(format!("`{}` does not exist.", place.display()));
     let near = near(place);
     if near.is_empty() {
         return error.hint("List the folder to see what is there.");
@@ -20,7 +20,7 @@ pub(super) fn not_found(place: &Place) -> ToolError {
 }
 
 /// The closest names in the deepest folder of the path that exists.
-fn near(place: &Place) -> Vec<String> {
+fn near(place: &RootedPath) -> Vec<String> {
     let mut place = place.clone();
     loop {
         let Ok((parent, leaf)) = split(&place) else { return Vec::new() };
@@ -31,7 +31,7 @@ fn near(place: &Place) -> Vec<String> {
             let names = names.iter().filter_map(|entry| entry.name.to_str());
             let here = parent == Path::new(".");
             let full =
-                |name: &str| if here { place.at(Path::new(name)).told() } else { folder.join(name).told() };
+                |name: &str| if here { place.at(Path::new(name)).display() } else { folder.join(name).display() };
             return closest(&leaf, names).into_iter().map(|name| format!("`{}`", full(name))).collect();
         }
         place = folder;

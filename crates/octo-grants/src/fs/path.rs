@@ -68,7 +68,7 @@ impl JsonSchema for WorkPath {
 /// A root and what the caller named beneath it. Nothing has been looked up yet; every use resolves it anew, beneath
 /// the root.
 #[derive(Clone)]
-pub struct Place {
+pub struct RootedPath {
     pub(super) root: Arc<Root>,
     /// Relative to the root, as written but for doubled slashes and `.`; the root itself is `.`. The kernel makes sure
     /// that it stays beneath.
@@ -77,13 +77,13 @@ pub struct Place {
     pub(super) spelled: PathBuf,
 }
 
-impl std::fmt::Debug for Place {
+impl std::fmt::Debug for RootedPath {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Place({}: {})", self.root.name, self.inside.display())
     }
 }
 
-impl Place {
+impl RootedPath {
     pub fn root(&self) -> &Root {
         &self.root
     }
@@ -93,7 +93,7 @@ impl Place {
     }
 
     /// The path in the caller's own spelling.
-    pub fn told(&self) -> String {
+    pub fn display(&self) -> String {
         let told = if self.inside == Path::new(".") && !self.spelled.as_os_str().is_empty() {
             Cow::Borrowed(self.spelled.as_path())
         } else {
@@ -129,7 +129,7 @@ fn tidy<'a>(components: impl Iterator<Item = Component<'a>>) -> PathBuf {
 
 impl<M: 'static> Fs<M> {
     /// Finds the root that a path belongs to. Refuses what cannot be a path; touches nothing.
-    pub fn place(&self, path: &WorkPath) -> Result<Place, ToolError> {
+    pub fn place(&self, path: &WorkPath) -> Result<RootedPath, ToolError> {
         let roots = self.workspace().roots();
         let Some(first) = roots.first() else {
             return Err(self.workspace().no_root());
@@ -138,7 +138,7 @@ impl<M: 'static> Fs<M> {
         let path = Path::new(&path.0);
         if path.is_relative() {
             let inside = tidy(path.components());
-            return Ok(Place { root: Arc::clone(first), inside, spelled: PathBuf::new() });
+            return Ok(RootedPath { root: Arc::clone(first), inside, spelled: PathBuf::new() });
         }
         let found = roots.iter().flat_map(|root| spellings(root).map(move |spelled| (root, spelled)));
         let found =
@@ -148,7 +148,7 @@ impl<M: 'static> Fs<M> {
             return Err(outside(roots));
         };
         let spelled: PathBuf = spelled.components().collect();
-        Ok(Place { root: Arc::clone(root), inside: tidy(rest.components()), spelled })
+        Ok(RootedPath { root: Arc::clone(root), inside: tidy(rest.components()), spelled })
     }
 }
 
@@ -210,11 +210,11 @@ mod tests {
         ] {
             let place = kit.fs.place(&WorkPath::from(path)).unwrap();
             assert_eq!(place.inside(), Path::new(inside), "{path}");
-            assert_eq!(place.told(), told, "{path}");
+            assert_eq!(place.display(), told, "{path}");
         }
         let place = kit.at("a").join("b").join("./c");
-        assert_eq!((place.told().as_str(), kit.at(".").join("x").told().as_str()), ("a/b/c", "x"));
-        assert_eq!(kit.at("a").join("/etc").told(), "a/etc");
+        assert_eq!((place.display().as_str(), kit.at(".").join("x").display().as_str()), ("a/b/c", "x"));
+        assert_eq!(kit.at("a").join("/etc").display(), "a/etc");
     }
 
     #[test]

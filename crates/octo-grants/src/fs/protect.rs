@@ -2,7 +2,7 @@
 
 use super::resolve::Spot;
 use super::root::{Root, Workspace};
-use super::{Fs, Place};
+use super::{Fs, RootedPath};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use octo_model::ToolError;
 use std::path::{Path, PathBuf};
@@ -182,7 +182,7 @@ impl Workspace {
             return Err(ToolError::denied(format!("The root `{}` is read-only.", fixed.name))
                 .hint("Write to another root, or ask the operator to make this one writable."));
         }
-        self.guard_path(root, &spot.real, &spot.place.told())
+        self.guard_path(root, &spot.real, &spot.place.display())
     }
 
     /// The pattern that protects a path beneath a root, for everybody or at the profile of this call.
@@ -191,7 +191,7 @@ impl Workspace {
     }
 
     /// Refuses to look into the hub's own data, should it lie beneath a root.
-    pub(super) fn guard_reading(&self, real: &Place, told: &str) -> Result<(), ToolError> {
+    pub(super) fn guard_reading(&self, real: &RootedPath, told: &str) -> Result<(), ToolError> {
         if !self.protected().own(real.root(), real.inside()) {
             return Ok(());
         }
@@ -209,8 +209,8 @@ impl Workspace {
 
 impl<M: 'static> Fs<M> {
     /// Refuses a path that is never written, whether anything is there or not: for programs that write by themselves.
-    pub fn may_change(&self, place: &Place) -> Result<(), ToolError> {
-        self.workspace().guard_path(&place.root, &place.inside, &place.told())
+    pub fn may_change(&self, place: &RootedPath) -> Result<(), ToolError> {
+        self.workspace().guard_path(&place.root, &place.inside, &place.display())
     }
 }
 

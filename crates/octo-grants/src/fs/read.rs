@@ -1,7 +1,7 @@
 //! Looking at files and folders.
 
 use super::resolve::{Found, refusal, refusal_io, reopen};
-use super::{Fs, Place, seen};
+use super::{Fs, RootedPath, seen};
 use jiff::Timestamp;
 use octo_model::{Kind, ToolError};
 use rustix::fs::{Dir, FileType, OFlags};
@@ -49,12 +49,12 @@ pub struct Opened {
     pub file: File,
     pub stat: Stat,
     /// The path beneath the root where it really is, links resolved.
-    pub real: Place,
+    pub real: RootedPath,
 }
 
 /// An open folder.
 pub struct Folder {
-    pub real: Place,
+    pub real: RootedPath,
     fd: OwnedFd,
 }
 
@@ -118,21 +118,21 @@ pub(super) fn entries(folder: impl AsFd, most: usize) -> Result<Vec<FolderEntry>
 
 impl<M: 'static> Fs<M> {
     /// About a file or folder; links are followed as long as they stay beneath the root.
-    pub fn stat(&self, place: &Place) -> Result<Stat, ToolError> {
+    pub fn stat(&self, place: &RootedPath) -> Result<Stat, ToolError> {
         place.find().map(|found| found.seen.stat())
     }
 
     /// The same about a link itself.
-    pub fn link_stat(&self, place: &Place) -> Result<Stat, ToolError> {
+    pub fn link_stat(&self, place: &RootedPath) -> Result<Stat, ToolError> {
         place.find_link().map(|found| found.seen.stat())
     }
 
     /// Where a link points to, as written in it.
-    pub fn link_target(&self, place: &Place) -> Result<String, ToolError> {
+    pub fn link_target(&self, place: &RootedPath) -> Result<String, ToolError> {
         let found = place.find_link()?;
         if found.seen.kind() != EntryKind::Symlink {
             return Err(
-                ToolError::invalid(format!("`{}` is not a link.", place.told())).hint("Read it instead.")
+                ToolError::invalid(format!("`{}` is not a link.", place.display())).hint("Read it instead.")
             );
         }
         let target =
@@ -141,21 +141,21 @@ impl<M: 'static> Fs<M> {
     }
 
     /// Opens a regular file; anything else is refused without waiting for it.
-    pub fn open_file(&self, place: &Place) -> Result<Opened, ToolError> {
+    pub fn open_file(&self, place: &RootedPath) -> Result<Opened, ToolError> {
         let (Found { fd, seen }, real) = place.find_real()?;
-        self.workspace().guard_reading(&real, &place.told())?;
+        self.workspace().guard_reading(&real, &place.display())?;
         self.workspace().check_file(place, &seen)?;
         let file = File::from(reopen(&fd, OFlags::empty()).map_err(|errno| refusal(place, errno))?);
         Ok(Opened { file, stat: seen.stat(), real })
     }
 
     /// Reads a whole file that has at most `cap` bytes; a larger one is `too_large`.
-    pub fn read(&self, place: &Place, cap: u64) -> Result<(Vec<u8>, Stat), ToolError> {
+    pub fn read(&self, place: &RootedPath, cap: u64) -> Result<(Vec<u8>, Stat), ToolError> {
         let Opened { file, stat, .. } = self.open_file(place)?;
         let too_large = |size: u64| {
             ToolError::new(
                 Kind::TooLarge,
-                format!("`{}` has {size} bytes; at most {cap} are read at once.", place.told()),
+                format!("`{}` has {size} bytes; at most {cap} are read at once.", place.display()),
             )
             .hint("Read a part of it by lines or bytes, or search in it.")
         };
@@ -169,13 +169,13 @@ impl<M: 'static> Fs<M> {
         if size > cap { Err(too_large(size)) } else { Ok((bytes, Stat { size, ..stat })) }
     }
 
-    pub fn open_folder(&self, place: &Place) -> Result<Folder, ToolError> {
+    pub fn open_folder(&self, place: &RootedPath) -> Result<Folder, ToolError> {
         let (Found { fd, seen }, real) = place.find_real()?;
         if seen.kind() != EntryKind::Folder {
-            return Err(ToolError::invalid(format!("`{}` is not a folder.", place.told()))
+            return Err(ToolError::invalid(format!("`{}` is not a folder.", place.display()))
                 .hint("Read it as a file, or name the folder that it is in."));
         }
-        self.workspace().guard_reading(&real, &place.told())?;
+        self.workspace().guard_reading(&real, &place.display())?;
         let fd = reopen(&fd, OFlags::DIRECTORY).map_err(|errno| refusal(place, errno))?;
         Ok(Folder { real, fd })
     }

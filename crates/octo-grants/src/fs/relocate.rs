@@ -10,7 +10,7 @@ use super::seen::{self, Seen};
 use super::tree::walk;
 use super::undo::{FILE_BYTES, Kept, Link};
 use super::write::changed_since;
-use super::{EntryKind, Fs, Opened, Place, names};
+use super::{EntryKind, Fs, Opened, RootedPath, names};
 use octo_model::{Kind, ToolError};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -20,12 +20,12 @@ use std::io::Read;
 impl Fs<super::Write> {
     /// Renames, within a root or between roots; without `overwrite` the new name must be free (`RENAME_NOREPLACE`).
     /// Tells whether it can be undone.
-    pub fn rename(&self, from: &Place, to: &Place, overwrite: bool) -> Result<bool, ToolError> {
+    pub fn rename(&self, from: &RootedPath, to: &RootedPath, overwrite: bool) -> Result<bool, ToolError> {
         self.renamed(from, to, overwrite, None)
     }
 
     /// Undoes a renaming of what has this id.
-    pub(super) fn rename_back(&self, from: &Place, to: &Place, id: &str) -> Result<(), ToolError> {
+    pub(super) fn rename_back(&self, from: &RootedPath, to: &RootedPath, id: &str) -> Result<(), ToolError> {
         self.renamed(from, to, false, Some(id)).map(|_| ()).map_err(|error| match error.kind {
             Kind::NotFound | Kind::Conflict => changed_since(from),
             _ => error,
@@ -34,8 +34,8 @@ impl Fs<super::Write> {
 
     fn renamed(
         &self,
-        from: &Place,
-        to: &Place,
+        from: &RootedPath,
+        to: &RootedPath,
         overwrite: bool,
         back: Option<&str>,
     ) -> Result<bool, ToolError> {
@@ -49,7 +49,7 @@ impl Fs<super::Write> {
         }
         // The system takes this for done and does nothing.
         if overwrite && new.look()?.is_some_and(|there| there.inode() == seen.inode()) {
-            return Err(ToolError::invalid(format!("`{}` and `{}` are the same.", from.told(), to.told()))
+            return Err(ToolError::invalid(format!("`{}` and `{}` are the same.", from.display(), to.display()))
                 .hint("Give another new name; one of two names of a file goes away by deleting it."));
         }
         if seen.kind() == EntryKind::Folder {
@@ -137,9 +137,9 @@ impl Fs<super::Write> {
             let after = rules.protects(new.place.root(), &new.real.join(item.path));
             match (before, after) {
                 // Wherever they went, the hub would no longer find them.
-                (Some(SETTINGS), _) => Err(protected(&old.place.join(item.path).told(), SETTINGS)),
-                (Some(pattern), None) => Err(protected(&old.place.join(item.path).told(), pattern)),
-                (None, Some(pattern)) => Err(protected(&new.place.join(item.path).told(), pattern)),
+                (Some(SETTINGS), _) => Err(protected(&old.place.join(item.path).display(), SETTINGS)),
+                (Some(pattern), None) => Err(protected(&old.place.join(item.path).display(), pattern)),
+                (None, Some(pattern)) => Err(protected(&new.place.join(item.path).display(), pattern)),
                 _ => Ok(()),
             }
         })
@@ -148,9 +148,9 @@ impl Fs<super::Write> {
     /// To another file system: a copy, and then the old one goes.
     fn carry_over(
         &self,
-        from: &Place,
+        from: &RootedPath,
         old: Spot,
-        to: &Place,
+        to: &RootedPath,
         overwrite: bool,
         kind: EntryKind,
     ) -> Result<bool, ToolError> {
@@ -180,7 +180,7 @@ impl Fs<super::Write> {
                 })
             }
             EntryKind::Symlink | EntryKind::Other => {
-                Err(ToolError::invalid(format!("`{}` cannot be moved to another file system.", from.told()))
+                Err(ToolError::invalid(format!("`{}` cannot be moved to another file system.", from.display()))
                     .hint("Only files and folders can; make it anew at the other place."))
             }
         }

@@ -1,7 +1,7 @@
 //! Asks the kernel where a path leads, beneath a root. Nothing here compares strings to decide what is inside.
 
 use super::seen::{self, Seen};
-use super::{EntryKind, HardLinks, Place, Root, Workspace, names, nearest};
+use super::{EntryKind, HardLinks, RootedPath, Root, Workspace, names, nearest};
 use octo_model::{Kind, ToolError};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
@@ -58,10 +58,10 @@ pub(super) fn real_folder(path: &Path) -> Result<PathBuf, ToolError> {
 }
 
 /// Where a descriptor really is beneath its root.
-fn real(place: &Place, fd: BorrowedFd<'_>) -> Result<PathBuf, ToolError> {
+fn real(place: &RootedPath, fd: BorrowedFd<'_>) -> Result<PathBuf, ToolError> {
     let root = place.root();
     let gone = || {
-        ToolError::new(Kind::Conflict, format!("`{}` was moved or removed meanwhile.", place.told()))
+        ToolError::new(Kind::Conflict, format!("`{}` was moved or removed meanwhile.", place.display()))
             .hint("List the folder again and use the new path.")
     };
     root.in_place()?;
@@ -104,7 +104,7 @@ impl Root {
     }
 }
 
-impl Place {
+impl RootedPath {
     /// Finds what is there, through links that stay beneath the root.
     pub(super) fn find(&self) -> Result<Found, ToolError> {
         self.find_with(LOOKUP)
@@ -127,7 +127,7 @@ impl Place {
 
     /// Finds what is there and where it really is, spelled like this place. A file that is just being replaced has no
     /// name any more, or one of ours; then the new one is looked for.
-    pub(super) fn find_real(&self) -> Result<(Found, Place), ToolError> {
+    pub(super) fn find_real(&self) -> Result<(Found, RootedPath), ToolError> {
         for _ in 0..ATTEMPTS {
             let found = self.find()?;
             match real(self, found.fd.as_fd()) {
@@ -156,7 +156,7 @@ pub(super) enum Links {
 
 /// A name in an open folder: what a change is made to.
 pub(super) struct Spot {
-    pub place: Place,
+    pub place: RootedPath,
     pub folder: OwnedFd,
     /// A plain name, never `.` or `..`.
     pub leaf: OsString,
@@ -165,7 +165,7 @@ pub(super) struct Spot {
 }
 
 impl Spot {
-    pub fn new(place: &Place, links: Links) -> Result<Self, ToolError> {
+    pub fn new(place: &RootedPath, links: Links) -> Result<Self, ToolError> {
         for _ in 0..ATTEMPTS {
             let spot = Self::named(place)?;
             if links == Links::Keep || spot.look()?.is_none_or(|seen| seen.kind() != EntryKind::Symlink) {
@@ -179,14 +179,14 @@ impl Spot {
     }
 
     /// The folder resolved, the last name as written.
-    fn named(place: &Place) -> Result<Self, ToolError> {
+    fn named(place: &RootedPath) -> Result<Self, ToolError> {
         let (parent, leaf) = split(place)?;
         let folder =
             place.at(parent).lookup(LOOKUP | OFlags::DIRECTORY).map_err(|errno| refusal(place, errno))?;
         Self::within(place, folder, leaf)
     }
 
-    pub fn within(place: &Place, folder: OwnedFd, leaf: &OsStr) -> Result<Self, ToolError> {
+    pub fn within(place: &RootedPath, folder: OwnedFd, leaf: &OsStr) -> Result<Self, ToolError> {
         let real = real(place, folder.as_fd())?;
         let real = if real == Path::new(".") { PathBuf::from(leaf) } else { real.join(leaf) };
         Ok(Self { place: place.clone(), folder, leaf: leaf.to_owned(), real })
@@ -235,45 +235,45 @@ pub(super) fn parent_of(real: &Path) -> &Path {
 }
 
 /// Folder and last name of a path as written.
-pub(super) fn split(place: &Place) -> Result<(&Path, &OsStr), ToolError> {
+pub(super) fn split(place: &RootedPath) -> Result<(&Path, &OsStr), ToolError> {
     match place.inside.components().next_back() {
         Some(Component::Normal(leaf)) => Ok((parent_of(&place.inside), leaf)),
-        _ => Err(ToolError::invalid(format!("`{}` does not end in a name.", place.told()))
+        _ => Err(ToolError::invalid(format!("`{}` does not end in a name.", place.display()))
             .hint("Name the file or folder itself; a root, `.` and `..` cannot be changed.")),
     }
 }
 
 impl Workspace {
     /// Refuses what is not a regular file, and hard links where the settings say so.
-    pub(super) fn check_file(&self, place: &Place, seen: &Seen) -> Result<(), ToolError> {
+    pub(super) fn check_file(&self, place: &RootedPath, seen: &Seen) -> Result<(), ToolError> {
         match seen.kind() {
             EntryKind::File if self.hard_links() == HardLinks::Refuse && seen.links() > 1 => {
-                Err(ToolError::denied(format!("`{}` has several names (hard links).", place.told())).hint(
+                Err(ToolError::denied(format!("`{}` has several names (hard links).", place.display())).hint(
                     "Copy it to a file of its own, or ask the operator about the setting `files.hard_links`.",
                 ))
             }
             EntryKind::File => Ok(()),
             EntryKind::Folder => Err(refusal(place, Errno::ISDIR)),
             EntryKind::Symlink => Err(restless(place)),
-            EntryKind::Other => Err(ToolError::denied(format!("`{}` is not a regular file.", place.told()))
+            EntryKind::Other => Err(ToolError::denied(format!("`{}` is not a regular file.", place.display()))
                 .hint("FIFOs, sockets and devices are never opened; name a regular file.")),
         }
     }
 }
 
-pub(super) fn restless(place: &Place) -> ToolError {
-    ToolError::new(Kind::Conflict, format!("`{}` changed while it was looked at.", place.told()))
+pub(super) fn restless(place: &RootedPath) -> ToolError {
+    ToolError::new(Kind::Conflict, format!("`{}` changed while it was looked at.", place.display()))
         .hint("Try again when nothing else is changing it.")
 }
 
-fn dangling(place: &Place) -> ToolError {
-    ToolError::denied(format!("`{}` is a link to something that does not exist.", place.told()))
+fn dangling(place: &RootedPath) -> ToolError {
+    ToolError::denied(format!("`{}` is a link to something that does not exist.", place.display()))
         .hint("Name the file that the link points to, or remove the link first.")
 }
 
 /// What an errno means for a place, said to the caller.
-pub(super) fn refusal(place: &Place, errno: Errno) -> ToolError {
-    let told = place.told();
+pub(super) fn refusal(place: &RootedPath, errno: Errno) -> ToolError {
+    let told = place.display();
     match errno {
         Errno::NOENT => nearest::not_found(place),
         Errno::XDEV => ToolError::denied(format!("`{told}` leaves the workspace."))
@@ -323,7 +323,7 @@ pub(super) fn refusal(place: &Place, errno: Errno) -> ToolError {
 }
 
 /// The same for what the standard library reports.
-pub(super) fn refusal_io(place: &Place, error: std::io::Error) -> ToolError {
+pub(super) fn refusal_io(place: &RootedPath, error: std::io::Error) -> ToolError {
     match error.raw_os_error() {
         Some(code) => refusal(place, Errno::from_raw_os_error(code)),
         None => ToolError::internal(error),

@@ -55,7 +55,7 @@ impl<'a> Step<'a> {
         let spot = &self.order.spot;
         self.before = spot.look()?;
         match (&self.order.act, &self.before) {
-            (Act::Put { if_hash: Some(wanted), .. }, None) => expect(&spot.place.told(), wanted, None)?,
+            (Act::Put { if_hash: Some(wanted), .. }, None) => expect(&spot.place.display(), wanted, None)?,
             (Act::Put { .. }, None) => {}
             (Act::Put { create_new: true, .. }, Some(_)) => return Err(self.refusal(Errno::EXIST)),
             (Act::Put { .. } | Act::Remove { .. }, Some(seen)) => {
@@ -118,7 +118,7 @@ impl<'a> Step<'a> {
             }
         };
         if let Some(wanted) = wanted {
-            expect(&spot.place.told(), wanted, Some(&hash))?;
+            expect(&spot.place.display(), wanted, Some(&hash))?;
         }
         self.hash = hash;
         Ok(())
@@ -328,7 +328,7 @@ fn dress(file: &File, before: Option<&Seen>, mode: Option<u32>) -> Result<(), Er
 
 fn across(to: &super::resolve::Spot, errno: Errno) -> ToolError {
     match errno {
-        Errno::XDEV => ToolError::invalid(format!("`{}` is on another file system.", to.place.told()))
+        Errno::XDEV => ToolError::invalid(format!("`{}` is on another file system.", to.place.display()))
             .hint("Write the new file and remove the old one instead of renaming."),
         errno => refusal(&to.place, errno),
     }

@@ -8,7 +8,7 @@ mod trees;
 mod undoing;
 mod writing;
 
-use super::{Fs, HardLinks, Place, RootSpec, WorkPath, Workspace, WorkspaceSpec, Write, default_protected};
+use super::{Fs, HardLinks, RootedPath, RootSpec, WorkPath, Workspace, WorkspaceSpec, Write, default_protected};
 use octo_model::ToolError;
 use std::path::{Path, PathBuf};
 
@@ -68,7 +68,7 @@ impl Kit {
         self.folder.path().join("outside").join(path)
     }
 
-    pub fn at(&self, path: &str) -> Place {
+    pub fn at(&self, path: &str) -> RootedPath {
         self.fs.place(&WorkPath::from(path)).unwrap()
     }
 

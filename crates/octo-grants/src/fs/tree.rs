@@ -5,7 +5,7 @@ use super::protect::protected;
 use super::read::{FolderEntry, entries};
 use super::resolve::{Links, Spot, open_entry, refusal};
 use super::seen::{self, Seen};
-use super::{EntryKind, Fs, Place, names};
+use super::{EntryKind, Fs, RootedPath, names};
 use octo_model::ToolError;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
@@ -126,7 +126,7 @@ impl Spot {
 impl Fs<super::Write> {
     fn not_protected(&self, spot: &Spot, item: &Item<'_>) -> Result<(), ToolError> {
         match self.workspace().protects(spot.place.root(), &spot.real.join(item.path)) {
-            Some(pattern) => Err(protected(&spot.place.join(item.path).told(), pattern)),
+            Some(pattern) => Err(protected(&spot.place.join(item.path).display(), pattern)),
             None => Ok(()),
         }
     }
@@ -137,11 +137,11 @@ impl Fs<super::Write> {
     }
 
     /// Removes a folder with everything in it, by descriptors; tells how many entries. Links are not followed.
-    pub fn remove_tree(&self, place: &Place) -> Result<u64, ToolError> {
+    pub fn remove_tree(&self, place: &RootedPath) -> Result<u64, ToolError> {
         let spot = Spot::new(place, Links::Keep)?;
         self.workspace().guard(&spot)?;
         if spot.must()?.kind() != EntryKind::Folder {
-            return Err(ToolError::invalid(format!("`{}` is not a folder.", place.told()))
+            return Err(ToolError::invalid(format!("`{}` is not a folder.", place.display()))
                 .hint("Remove it as a file; a link is removed without what it points to."));
         }
         let _lock = lock(std::iter::once(&spot))?;

@@ -10,7 +10,7 @@ mod tests;
 
 pub use entry::WalkEntry;
 
-use super::{EntryKind, Fs, HardLinks, Place};
+use super::{EntryKind, Fs, HardLinks, RootedPath};
 use crew::{Enter, Queue};
 use entry::At;
 use folder::{BUFFER, Handle};
@@ -93,7 +93,7 @@ impl<M: 'static> Fs<M> {
     /// The place may also be a file, which is then the only entry.
     pub fn walk(
         &self,
-        place: &Place,
+        place: &RootedPath,
         options: &WalkOptions,
         visit: &(dyn Fn(&WalkEntry<'_>) -> Step + Sync),
     ) -> Result<Walked, ToolError> {
@@ -105,7 +105,7 @@ impl<M: 'static> Fs<M> {
         }
         if kind != EntryKind::Folder {
             let (_, real) = place.find_real()?;
-            self.workspace().guard_reading(&real, &place.told())?;
+            self.workspace().guard_reading(&real, &place.display())?;
             let at = At::Start(place);
             visit(&WalkEntry { path: Path::new(""), kind, depth: 0, ignored: false, at, hard_links });
             return Ok(Walked::default());

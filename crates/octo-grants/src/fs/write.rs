@@ -4,7 +4,7 @@ use super::batch::{Act, Batch, Content, Order, lock};
 use super::intents::At;
 use super::resolve::{Links, Spot, refusal, split};
 use super::undo::{Last, Link, Whose};
-use super::{EntryKind, Fs, Place, Stat, hash, names, seen};
+use super::{EntryKind, Fs, RootedPath, Stat, hash, names, seen};
 use octo_model::{Kind, ToolError};
 use rustix::fs::{AtFlags, OFlags};
 use rustix::io::Errno;
@@ -36,26 +36,26 @@ pub struct Written {
 pub enum Change {
     /// Replaces or creates; the mode is set when given (`0o755` for a new executable), else kept.
     Put {
-        place: Place,
+        place: RootedPath,
         bytes: Vec<u8>,
         mode: Option<u32>,
         options: Write,
     },
     Remove {
-        place: Place,
+        place: RootedPath,
         if_hash: Option<String>,
     },
     /// The new name must be free.
     Rename {
-        from: Place,
-        to: Place,
+        from: RootedPath,
+        to: RootedPath,
     },
 }
 
 /// What undoing has done.
 #[derive(Debug, Clone)]
 pub struct Undone {
-    pub place: Place,
+    pub place: RootedPath,
     /// The file did not exist before the change, and does not any more.
     pub removed: bool,
     /// Other files that were taken back with it, because the change had renamed one to the other.
@@ -64,16 +64,16 @@ pub struct Undone {
 
 impl Fs<super::Write> {
     /// Replaces or creates a file: temporary file, fsync, rename; mode kept.
-    pub fn write(&self, place: &Place, bytes: &[u8], options: &Write) -> Result<Written, ToolError> {
+    pub fn write(&self, place: &RootedPath, bytes: &[u8], options: &Write) -> Result<Written, ToolError> {
         self.put(place, Content::Bytes(bytes), options)
     }
 
     /// The same with `bytes` after what is there.
-    pub fn append(&self, place: &Place, bytes: &[u8], options: &Write) -> Result<Written, ToolError> {
+    pub fn append(&self, place: &RootedPath, bytes: &[u8], options: &Write) -> Result<Written, ToolError> {
         self.put(place, Content::Append(bytes), options)
     }
 
-    fn put(&self, place: &Place, content: Content<'_>, options: &Write) -> Result<Written, ToolError> {
+    fn put(&self, place: &RootedPath, content: Content<'_>, options: &Write) -> Result<Written, ToolError> {
         self.workspace().batch(true, |batch| {
             let order = put(batch, place, content, None, options)?;
             only(batch.carry_out(vec![order])?)
@@ -121,7 +121,7 @@ impl Fs<super::Write> {
     }
 
     /// True when the folder is new.
-    pub fn make_folder(&self, place: &Place, parents: bool) -> Result<bool, ToolError> {
+    pub fn make_folder(&self, place: &RootedPath, parents: bool) -> Result<bool, ToolError> {
         self.workspace().batch(true, |batch| {
             let there = match place.lookup(OFlags::PATH) {
                 Ok(fd) => Some(seen::about(fd).map_err(|errno| refusal(place, errno))?),
@@ -146,7 +146,7 @@ impl Fs<super::Write> {
     }
 
     /// Removes a file, a link (never what it points to) or an empty folder.
-    pub fn remove(&self, place: &Place) -> Result<(), ToolError> {
+    pub fn remove(&self, place: &RootedPath) -> Result<(), ToolError> {
         self.workspace().batch(true, |batch| {
             let spot = batch.spot(place, Links::Keep, false)?;
             let flags = match spot.must()?.kind() {
@@ -166,7 +166,7 @@ impl Fs<super::Write> {
 
     /// Takes back the caller's own last change of a file, unless somebody else has changed it since. Both names of a
     /// renaming are taken back together.
-    pub fn undo(&self, place: &Place) -> Result<Undone, ToolError> {
+    pub fn undo(&self, place: &RootedPath) -> Result<Undone, ToolError> {
         if let Some((last, at)) = self.last_change(place, Links::Keep)?
             && let Link::Move { id, from, to } = last.link
         {
@@ -205,7 +205,7 @@ impl Fs<super::Write> {
     }
 
     /// Gives a renamed entry its old name back, and what it replaced its content.
-    fn undo_move(&self, place: &Place, at: &At, id: &str, from: &At, to: &At) -> Result<Undone, ToolError> {
+    fn undo_move(&self, place: &RootedPath, at: &At, id: &str, from: &At, to: &At) -> Result<Undone, ToolError> {
         let (old, new) = (self.place_of(place, from)?, self.place_of(place, to)?);
         let same = |last: &Last| matches!(&last.link, Link::Move { id: theirs, .. } if theirs == id);
         let replaced = self.last_at(to)?.filter(same).and_then(|last| last.before);
@@ -221,7 +221,7 @@ impl Fs<super::Write> {
             })?;
         }
         self.forget_change(to);
-        let undone = |place: Place, removed: bool| Undone { place, removed, others: Vec::new() };
+        let undone = |place: RootedPath, removed: bool| Undone { place, removed, others: Vec::new() };
         let (mut first, other) = match at == from {
             true => (undone(old, false), undone(new, removed)),
             false => (undone(new, removed), undone(old, false)),
@@ -231,7 +231,7 @@ impl Fs<super::Write> {
     }
 
     /// The caller's last change of what a place names, and where that is.
-    fn last_change(&self, place: &Place, links: Links) -> Result<Option<(Last, At)>, ToolError> {
+    fn last_change(&self, place: &RootedPath, links: Links) -> Result<Option<(Last, At)>, ToolError> {
         let spot = Spot::new(place, links)?;
         self.workspace().guard(&spot)?;
         let at = Batch::at(&spot);
@@ -254,22 +254,22 @@ impl Fs<super::Write> {
     }
 
     /// A place by its real path, spelled like another one where they share a root.
-    fn place_of(&self, like: &Place, at: &At) -> Result<Place, ToolError> {
+    fn place_of(&self, like: &RootedPath, at: &At) -> Result<RootedPath, ToolError> {
         if like.root().path == at.root {
             return Ok(like.at(&at.path));
         }
         let root = self.workspace().roots().iter().find(|root| root.path == at.root);
-        root.map(|root| Place::beneath(root, &at.path)).ok_or_else(|| nothing(like))
+        root.map(|root| RootedPath::beneath(root, &at.path)).ok_or_else(|| nothing(like))
     }
 }
 
-fn nothing(place: &Place) -> ToolError {
-    ToolError::not_found(format!("There is no change of `{}` to undo.", place.told()))
+fn nothing(place: &RootedPath) -> ToolError {
+    ToolError::not_found(format!("There is no change of `{}` to undo.", place.display()))
         .hint("Only your last change of a file that was made here is kept, once, and not for large files.")
 }
 
-pub(super) fn changed_since(place: &Place) -> ToolError {
-    let message = format!("`{}` was changed again after the change to undo.", place.told());
+pub(super) fn changed_since(place: &RootedPath) -> ToolError {
+    let message = format!("`{}` was changed again after the change to undo.", place.display());
     ToolError::new(Kind::Conflict, message).hint("Read it, and write what it should be.")
 }
 
@@ -289,7 +289,7 @@ fn undoing(last: &Last) -> Act<'_> {
 /// The order to put content at a place.
 fn put<'a>(
     batch: &mut Batch<'_>,
-    place: &Place,
+    place: &RootedPath,
     content: Content<'a>,
     mode: Option<u32>,
     options: &'a Write,
@@ -305,7 +305,7 @@ fn refuse_link(spot: &Spot) -> Result<(), ToolError> {
     if spot.must()?.kind() != EntryKind::Symlink {
         return Ok(());
     }
-    Err(ToolError::invalid(format!("`{}` is a link.", spot.place.told()))
+    Err(ToolError::invalid(format!("`{}` is a link.", spot.place.display()))
         .hint("Remove the link by itself, or name the file that it points to."))
 }
 

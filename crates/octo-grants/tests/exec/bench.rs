@@ -2,7 +2,7 @@
 
 use octo_grants::exec::{Exec, ExecLimits, ExecSpec, Job, Program, SandboxChoice};
 use octo_grants::fs::{Fs, Read, RootSpec, Workspace, WorkspaceSpec};
-use octo_grants::{Place, WorkPath};
+use octo_grants::{RootedPath, WorkPath};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -69,7 +69,7 @@ impl Bench {
         Self { exec: Exec::new(spec).unwrap(), fs: Fs::new(workspace), mark: mark.replace('"', ""), folder }
     }
 
-    pub fn place(&self, path: &str) -> Place {
+    pub fn place(&self, path: &str) -> RootedPath {
         self.fs.place(&WorkPath::from(path)).unwrap()
     }
 

@@ -3,7 +3,7 @@
 use crate::bench::{Bench, closed};
 use octo_grants::exec::{Exec, ExecLimits, ExecSpec, Exit, Job, Program, SandboxChoice};
 use octo_grants::fs::{Fs, Read, RootSpec, Workspace, WorkspaceSpec};
-use octo_grants::{Place, WorkPath};
+use octo_grants::{RootedPath, WorkPath};
 use std::collections::BTreeMap;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -55,7 +55,7 @@ impl Ground {
         self.folder.path().canonicalize().unwrap().join(name)
     }
 
-    fn place(&self, path: &str) -> Place {
+    fn place(&self, path: &str) -> RootedPath {
         self.fs.place(&WorkPath::from(path)).unwrap()
     }
 

@@ -5,7 +5,7 @@ use super::text::{Piece, Text};
 use super::written::{self, Part, Type};
 use octo_grants::exec::{Captured, Done, Exit, Job, Program};
 use octo_grants::fs::Read;
-use octo_grants::{Doors, Exec, Fs, WorkPath};
+use octo_grants::{Capabilities, Exec, Fs, WorkPath};
 use octo_model::{Kind, ToolError};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -109,7 +109,7 @@ impl Command {
         variables: &Variables,
         writes: bool,
         timeout: Duration,
-        doors: &Doors,
+        doors: &Capabilities,
     ) -> Result<String, ToolError> {
         let exec: Exec = doors.open()?;
         let fs: Fs<Read> = octo_grants::Grant::open(doors)?;

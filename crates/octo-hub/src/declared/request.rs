@@ -6,7 +6,7 @@ use super::written::{self, Type};
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use octo_grants::net::{Answer, Ask};
-use octo_grants::{Doors, Net};
+use octo_grants::{Capabilities, Net};
 use octo_model::{Kind, ToolError};
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -150,7 +150,7 @@ impl Request {
         values: &Values<'_>,
         variables: &Variables,
         timeout: Duration,
-        doors: &Doors,
+        doors: &Capabilities,
     ) -> Result<String, ToolError> {
         let net: Net = doors.open()?;
         let mut ask = self.ask(values, variables, timeout)?;

@@ -7,8 +7,8 @@ use super::request::Request;
 use super::text::Text;
 use super::written::{EffectWord, Output, Written};
 use crate::nearest::nearest;
-use octo_grants::Doors;
-use octo_model::{Effect, Json, MAX_LISTED, Members, ToolError, is_plain};
+use octo_grants::Capabilities;
+use octo_model::{Effect, Json, MAX_NAME_LEN, JsonObject, ToolError, is_plain};
 use octo_toolkit::Definition;
 use serde_json::Value;
 use std::time::Duration;
@@ -52,8 +52,8 @@ impl What {
 
 impl Tool {
     pub fn new(name: &str, written: Written, file: &str) -> Result<Self, String> {
-        if !is_plain(name) || name.len() > MAX_LISTED {
-            return Err(format!("a name has letters, digits, `-` and `_`, and at most {MAX_LISTED} of them"));
+        if !is_plain(name) || name.len() > MAX_NAME_LEN {
+            return Err(format!("a name has letters, digits, `-` and `_`, and at most {MAX_NAME_LEN} of them"));
         }
         if written.description.trim().is_empty() {
             return Err("the description is empty, and it is all that an agent knows of a tool".to_owned());
@@ -88,13 +88,13 @@ impl Tool {
 
     pub fn definition(&self) -> Definition {
         let title = self.title.clone().unwrap_or_else(|| self.name.replace(['_', '-'], " "));
-        let members = Members::new()
+        let members = JsonObject::new()
             .with("name", self.name.as_str())
             .with("title", title.as_str())
             .with("description", self.description.as_str())
             .with("inputSchema", Json::from(self.parameters.schema.clone()))
             .with("annotations", self.effect.annotations(&title));
-        Definition { key: self.name.clone(), members, effect: self.effect, vouched: true }
+        Definition { key: self.name.clone(), members, effect: self.effect, trusted_effect: true }
     }
 
     /// Runs with values that were checked. What is taken from the hub's environment does not come back.
@@ -103,8 +103,8 @@ impl Tool {
         arguments: Option<&Json>,
         environment: &super::Environment,
         left: Duration,
-        doors: &Doors,
-    ) -> Result<Members, ToolError> {
+        doors: &Capabilities,
+    ) -> Result<JsonObject, ToolError> {
         let values = self.parameters.values(arguments)?;
         let variables = self.variables(environment)?;
         let timeout = self.timeout.min(left);
@@ -137,8 +137,8 @@ impl Tool {
         Ok(found)
     }
 
-    fn result(&self, text: &str) -> Result<Members, ToolError> {
-        let mut result = Members::new();
+    fn result(&self, text: &str) -> Result<JsonObject, ToolError> {
+        let mut result = JsonObject::new();
         let shown = match self.output {
             Output::Text => text.to_owned(),
             Output::Json => {
@@ -153,7 +153,7 @@ impl Tool {
                 json.to_string()
             }
         };
-        let block = Members::new().with("type", "text").with("text", Json::text(&shown));
+        let block = JsonObject::new().with("type", "text").with("text", Json::text(&shown));
         result.set("content", Json::array([&block.to_json()]));
         Ok(result.with("isError", false))
     }

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 /// What a server can list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum What {
+pub enum ItemKind {
     Tool,
     Prompt,
     Resource,
@@ -14,8 +14,8 @@ pub enum What {
     Instructions,
 }
 
-impl What {
-    pub const ALL: [What; 5] = [Self::Tool, Self::Prompt, Self::Resource, Self::Template, Self::Instructions];
+impl ItemKind {
+    pub const ALL: [ItemKind; 5] = [Self::Tool, Self::Prompt, Self::Resource, Self::Template, Self::Instructions];
 
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -35,7 +35,7 @@ impl What {
 /// A definition as a server wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pin {
-    pub what: What,
+    pub what: ItemKind,
     /// Name, URI or URI template; empty for instructions.
     pub key: String,
     /// The whole definition, for showing it and for telling what has changed.
@@ -46,7 +46,7 @@ pub struct Pin {
 
 /// Whose definitions they are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Whose {
+pub struct ServerIdentity {
     /// The name in the settings.
     pub server: String,
     /// A digest of what is behind the name, so that pins follow a server that is renamed.
@@ -57,7 +57,7 @@ pub struct Whose {
 
 /// What is known of a server.
 #[derive(Debug, Clone, Default)]
-pub struct Pinned {
+pub struct PinSet {
     pub pins: Vec<Pin>,
     /// URIs and templates that other servers of the settings had first.
     pub taken: HashSet<String>,
@@ -67,7 +67,7 @@ pub struct Pinned {
 
 /// What a new listing changes about what is known.
 #[derive(Debug, Clone, Default)]
-pub struct News {
+pub struct PinDelta {
     /// Seen for the first time and taken on.
     pub first: Vec<Pin>,
     /// Taken on in place of the pin with this hash.
@@ -78,7 +78,7 @@ pub struct News {
     pub told: Vec<Pin>,
 }
 
-impl News {
+impl PinDelta {
     pub fn is_empty(&self) -> bool {
         self.first.is_empty() && self.again.is_empty() && self.held.is_empty() && self.told.is_empty()
     }
@@ -86,7 +86,7 @@ impl News {
 
 /// What became of the news.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Noted {
+pub enum PinWrite {
     /// Kept; these of the held and told were never seen before.
     Kept(Vec<Pin>),
     /// Another process has pinned something else meanwhile, and nothing was kept: judge again.
@@ -106,10 +106,10 @@ pub struct Pending {
 /// Definitions of servers, as they were taken on and as they wait for a decision. Several processes may share them.
 pub trait Pins: Send + Sync {
     /// What is known. A name without pins takes over those of the same identity.
-    fn load<'a>(&'a self, whose: &'a Whose) -> BoxFuture<'a, Result<Pinned, ToolError>>;
+    fn load<'a>(&'a self, whose: &'a ServerIdentity) -> BoxFuture<'a, Result<PinSet, ToolError>>;
 
     /// Keeps all of the news, or none.
-    fn keep<'a>(&'a self, whose: &'a Whose, news: News) -> BoxFuture<'a, Result<Noted, ToolError>>;
+    fn keep<'a>(&'a self, whose: &'a ServerIdentity, news: PinDelta) -> BoxFuture<'a, Result<PinWrite, ToolError>>;
 
     fn revision<'a>(&'a self, server: &'a str) -> BoxFuture<'a, Result<u64, ToolError>>;
 

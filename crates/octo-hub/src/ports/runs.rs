@@ -75,7 +75,7 @@ pub struct KeptRun {
 }
 
 /// A run, and the right to write it.
-pub type TakenRun = (KeptRun, Box<dyn RunPen>);
+pub type TakenRun = (KeptRun, Box<dyn RunLease>);
 
 /// Runs of workflows. What is noted survives the end of this process before the note returns. Someone else's run is
 /// answered like one that does not exist.
@@ -85,7 +85,7 @@ pub trait Runs: Send + Sync {
         &'a self,
         caller: &'a Caller,
         run: NewRun,
-    ) -> BoxFuture<'a, Result<Box<dyn RunPen>, ToolError>>;
+    ) -> BoxFuture<'a, Result<Box<dyn RunLease>, ToolError>>;
 
     /// Takes a run that nobody works on, with the outputs of its steps; a conflict when somebody does.
     fn take<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, Result<TakenRun, ToolError>>;
@@ -98,7 +98,7 @@ pub trait Runs: Send + Sync {
 }
 
 /// The right to write one run. Nobody else has it until this is dropped or the process has ended, however it ends.
-pub trait RunPen: Send + Sync {
+pub trait RunLease: Send + Sync {
     fn id(&self) -> &str;
 
     fn step(&self, step: KeptStep) -> BoxFuture<'_, Result<(), ToolError>>;

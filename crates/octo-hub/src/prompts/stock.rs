@@ -5,8 +5,8 @@ use super::written::{Argument, Playbook, Written};
 use crate::playbook::{self, Problem, Stock};
 use handlebars::Template;
 use octo_grants::folders::Leaf;
-use octo_model::{Effect, Json, Members, is_plain};
-use octo_toolkit::{Definition, Lists};
+use octo_model::{Effect, Json, JsonObject, is_plain};
+use octo_toolkit::{Definition, Listing};
 use serde_saphyr::Spanned;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -179,14 +179,14 @@ fn misfit(arguments: &[Argument]) -> Option<String> {
 }
 
 impl Stock for Prompts {
-    fn lists(&self) -> Lists {
+    fn lists(&self) -> Listing {
         let prompts = self.all.iter().map(|(name, prompt)| Definition {
             key: name.clone(),
             members: prompt.definition(name),
             effect: Effect::reads(),
-            vouched: true,
+            trusted_effect: true,
         });
-        Lists { prompts: prompts.collect(), completes: !self.all.is_empty(), ..Lists::default() }
+        Listing { prompts: prompts.collect(), completes: !self.all.is_empty(), ..Listing::default() }
     }
 
     fn problems(&self) -> &[Problem] {
@@ -195,15 +195,15 @@ impl Stock for Prompts {
 }
 
 impl Prompt {
-    fn definition(&self, name: &str) -> Members {
-        let mut members = Members::new().with("name", name);
+    fn definition(&self, name: &str) -> JsonObject {
+        let mut members = JsonObject::new().with("name", name);
         if let Some(title) = &self.title {
             members.set("title", title.as_str());
         }
         let arguments: Vec<Json> =
             self.arguments.iter().map(|argument| argument.definition().to_json()).collect();
         if !self.tags.is_empty() {
-            members.set("_meta", Members::new().with("octoprox/tags", Json::of(&self.tags)));
+            members.set("_meta", JsonObject::new().with("octoprox/tags", Json::of(&self.tags)));
         }
         members.with("description", self.description.as_str()).with("arguments", Json::array(&arguments))
     }
@@ -211,7 +211,7 @@ impl Prompt {
 
 impl Argument {
     /// What is accepted stands in the description, since the protocol has no other place for it.
-    fn definition(&self) -> Members {
+    fn definition(&self) -> JsonObject {
         let mut description = self.description.clone();
         if !self.values.is_empty() {
             description = format!("{description} One of: {}.", self.values.join(", "));
@@ -219,7 +219,7 @@ impl Argument {
         if let Some(default) = &self.default {
             description = format!("{description} Default: {default}.");
         }
-        Members::new()
+        JsonObject::new()
             .with("name", self.name.as_str())
             .with("description", description.trim_start())
             .with("required", self.required)

@@ -4,7 +4,7 @@
 use super::*;
 use octo_grants::folders::Folders;
 use octo_model::{Caller, Kind};
-use octo_toolkit::Alone;
+use octo_toolkit::NoPeer;
 use serde_json::json;
 use std::fs;
 use std::path::Path;
@@ -50,26 +50,26 @@ fn with(text: &str) -> (tempfile::TempDir, Arc<dyn Source>) {
     (folder, source)
 }
 
-async fn run(source: &Arc<dyn Source>, op: Op) -> Result<Value, ToolError> {
-    let cx = Cx::new(
+async fn run(source: &Arc<dyn Source>, op: Operation) -> Result<Value, ToolError> {
+    let cx = CallContext::new(
         Arc::new(Caller::local()),
         Instant::now() + Duration::from_secs(10),
         CancellationToken::new(),
     );
-    let peer: Arc<dyn Peer> = Arc::new(Alone);
+    let peer: Arc<dyn Peer> = Arc::new(NoPeer);
     source.run(op, &cx, &peer).await.map(|members| members.to_json().to().unwrap())
 }
 
 async fn get(source: &Arc<dyn Source>, name: &str, arguments: Value) -> Result<String, ToolError> {
-    let params = Members::new().with("arguments", Json::from(arguments));
-    let result = run(source, Op { method: Method::GetPrompt, name: name.to_owned(), params }).await?;
+    let params = JsonObject::new().with("arguments", Json::from(arguments));
+    let result = run(source, Operation { method: Method::GetPrompt, name: name.to_owned(), params }).await?;
     assert_eq!(result["messages"][0]["role"], "user");
     assert_eq!(result["messages"][0]["content"]["type"], "text");
     Ok(result["messages"][0]["content"]["text"].as_str().unwrap().to_owned())
 }
 
 fn names(source: &Arc<dyn Source>) -> Vec<String> {
-    source.listing().borrow().lists.prompts.iter().map(|prompt| prompt.key.clone()).collect()
+    source.listing().borrow().listing.prompts.iter().map(|prompt| prompt.key.clone()).collect()
 }
 
 #[tokio::test]
@@ -117,8 +117,8 @@ async fn arguments_that_are_missing_unknown_or_wrong_are_named() {
 async fn definitions_say_what_the_protocol_wants() {
     let (_folder, source) = with(GREETING);
     let listing = source.listing().borrow().clone();
-    assert!(listing.lists.completes);
-    let greet: Value = listing.lists.prompts[0].members.to_json().to().unwrap();
+    assert!(listing.listing.completes);
+    let greet: Value = listing.listing.prompts[0].members.to_json().to().unwrap();
     assert_eq!(
         greet,
         json!({"name": "greet", "title": "Greet", "description": "Greets somebody.", "arguments": [
@@ -141,10 +141,10 @@ async fn arguments_are_completed() {
         ("name", "", json!([])),
         ("nobody", "", json!([])),
     ] {
-        let asked = Members::new().with("name", argument).with("value", typed);
-        let reference = Members::new().with("type", "ref/prompt").with("name", "greet");
-        let params = Members::new().with("ref", reference).with("argument", asked);
-        let op = Op { method: Method::Complete, name: "greet".to_owned(), params };
+        let asked = JsonObject::new().with("name", argument).with("value", typed);
+        let reference = JsonObject::new().with("type", "ref/prompt").with("name", "greet");
+        let params = JsonObject::new().with("ref", reference).with("argument", asked);
+        let op = Operation { method: Method::Complete, name: "greet".to_owned(), params };
         let completion = run(&source, op).await.unwrap()["completion"].clone();
         assert_eq!(completion["values"], wanted, "{argument} {typed}");
         assert_eq!(completion["total"], wanted.as_array().unwrap().len());
@@ -285,7 +285,7 @@ async fn a_playbook_may_be_json_and_other_json_is_left_alone() {
     let source = source_of(&[folder.path()]);
     assert_eq!(names(&source), ["hi"]);
     assert_eq!(get(&source, "hi", json!({"name": "Ada"})).await.unwrap(), "Hello Ada!");
-    let definition = source.listing().borrow().lists.prompts[0].members.to_json().to::<Value>().unwrap();
+    let definition = source.listing().borrow().listing.prompts[0].members.to_json().to::<Value>().unwrap();
     assert_eq!(definition["_meta"]["octoprox/tags"], json!(["short", "kind"]));
     assert_eq!(problems(&[], &Folders::new(vec![folder.path().to_owned()])), []);
 }

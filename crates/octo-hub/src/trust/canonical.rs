@@ -1,12 +1,12 @@
 //! One text for all spellings of the same definition.
 
-use crate::ports::What;
+use crate::ports::ItemKind;
 use aws_lc_rs::digest::{Context, SHA256};
 use serde_json::{Number, Value};
 use std::fmt::Write;
 
 /// SHA-256 of a definition, in hexadecimal. `_meta` is for programs and may change with every listing.
-pub fn hash(what: What, definition: &Value) -> String {
+pub fn hash(what: ItemKind, definition: &Value) -> String {
     let mut text = String::new();
     match definition {
         Value::Object(members) => {
@@ -86,9 +86,9 @@ mod tests {
     fn spellings_of_the_same_have_one_hash() {
         let one = json!({"name": "a", "inputSchema": {"type": "object", "maximum": 1}, "_meta": {"at": 1}});
         let other = json!({"inputSchema": {"maximum": 1.0, "type": "object"}, "name": "a"});
-        assert_eq!(hash(What::Tool, &one), hash(What::Tool, &other));
-        assert_ne!(hash(What::Tool, &one), hash(What::Prompt, &one));
-        assert_ne!(hash(What::Tool, &json!({"name": "a"})), hash(What::Tool, &json!({"name": "a "})));
+        assert_eq!(hash(ItemKind::Tool, &one), hash(ItemKind::Tool, &other));
+        assert_ne!(hash(ItemKind::Tool, &one), hash(ItemKind::Prompt, &one));
+        assert_ne!(hash(ItemKind::Tool, &json!({"name": "a"})), hash(ItemKind::Tool, &json!({"name": "a "})));
         assert_ne!(digest(["ab", "c"]), digest(["a", "bc"]));
         assert_eq!(text(&json!({"b": [1.0, -0.5], "a": "é\n"})), r#"{"a":"é\n","b":[1,-0.5]}"#);
     }

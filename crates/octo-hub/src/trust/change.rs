@@ -3,7 +3,7 @@
 use super::canonical;
 use super::schema::{schema, silent};
 use super::{Difference, Severity};
-use crate::ports::What;
+use crate::ports::ItemKind;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ const HINTS: [(&str, bool); 4] =
 /// Members that tell about the thing itself and change with it.
 const FACTS: [&str; 4] = ["size", "mimeType", "execution", "_meta"];
 
-pub fn compare(what: What, old: &Value, new: &Value) -> Vec<Difference> {
+pub fn compare(what: ItemKind, old: &Value, new: &Value) -> Vec<Difference> {
     let mut out = Vec::new();
     match (old, new) {
         (Value::Object(old), Value::Object(new)) => {
@@ -26,17 +26,17 @@ pub fn compare(what: What, old: &Value, new: &Value) -> Vec<Difference> {
     out
 }
 
-fn member(what: What, key: &str, old: Option<&Value>, new: Option<&Value>, out: &mut Vec<Difference>) {
+fn member(what: ItemKind, key: &str, old: Option<&Value>, new: Option<&Value>, out: &mut Vec<Difference>) {
     if same(old, new) {
         return;
     }
     match (key, what) {
         ("title" | "description", _) => text(key, old, new, out),
-        ("name", What::Resource | What::Template) => text(key, old, new, out),
-        ("inputSchema" | "outputSchema", What::Tool) => whole_schema(key, old, new, out),
-        ("annotations", What::Tool) => hints(old, new, out),
+        ("name", ItemKind::Resource | ItemKind::Template) => text(key, old, new, out),
+        ("inputSchema" | "outputSchema", ItemKind::Tool) => whole_schema(key, old, new, out),
+        ("annotations", ItemKind::Tool) => hints(old, new, out),
         ("annotations", _) => note(out, Severity::Harmless, key, "facts about it changed", old, new),
-        ("arguments", What::Prompt) => arguments(old, new, out),
+        ("arguments", ItemKind::Prompt) => arguments(old, new, out),
         (key, _) if FACTS.contains(&key) => {
             note(out, Severity::Harmless, key, "facts about it changed", old, new);
         }

@@ -1,22 +1,22 @@
 //! Names that look like another server's. A name is compared by what a person would read in it.
 
-use crate::ports::{What, Whose};
+use crate::ports::{ItemKind, ServerIdentity};
 
 /// The hub's own; no server may use it.
 const OWN: &str = "octoprox";
 
 /// Why a key stands in another's place, when it does.
-pub fn claim(whose: &Whose, what: What, key: &str) -> Option<String> {
+pub fn claim(whose: &ServerIdentity, what: ItemKind, key: &str) -> Option<String> {
     match what {
-        What::Tool | What::Prompt => named(whose, key),
-        What::Resource | What::Template => addressed(whose, what, key),
-        What::Instructions => None,
+        ItemKind::Tool | ItemKind::Prompt => named(whose, key),
+        ItemKind::Resource | ItemKind::Template => addressed(whose, what, key),
+        ItemKind::Instructions => None,
     }
 }
 
 /// `notion__x` of another server, whatever letters, case and signs it is written with; also a key that moves the end of
 /// its own server's name, as `_x` of `a` does beside a server `a_`.
-fn named(whose: &Whose, key: &str) -> Option<String> {
+fn named(whose: &ServerIdentity, key: &str) -> Option<String> {
     if is_mixed(key) {
         return Some("its name mixes letters that look alike".to_owned());
     }
@@ -33,10 +33,10 @@ fn named(whose: &Whose, key: &str) -> Option<String> {
 }
 
 /// An address in another server's scheme, or a template that fits every address.
-fn addressed(whose: &Whose, what: What, key: &str) -> Option<String> {
+fn addressed(whose: &ServerIdentity, what: ItemKind, key: &str) -> Option<String> {
     let scheme = key.split_once(':').map(|(scheme, _)| scheme).filter(|scheme| !scheme.contains('{'));
     let Some(scheme) = scheme else {
-        return (what == What::Template).then(|| "it fits the addresses of every server".to_owned());
+        return (what == ItemKind::Template).then(|| "it fits the addresses of every server".to_owned());
     };
     let own = skeleton(&whose.server);
     let scheme = skeleton(scheme);
@@ -109,9 +109,9 @@ pub fn latin(c: char) -> char {
 mod tests {
     use super::*;
 
-    fn whose(server: &str, others: &[&str]) -> Whose {
+    fn whose(server: &str, others: &[&str]) -> ServerIdentity {
         let others = others.iter().map(|name| (*name).to_owned()).collect();
-        Whose { server: server.to_owned(), identity: String::new(), others }
+        ServerIdentity { server: server.to_owned(), identity: String::new(), others }
     }
 
     #[test]
@@ -136,27 +136,27 @@ mod tests {
             "octoprox__tools",
             "se\u{430}rch",
         ] {
-            assert!(claim(&evil, What::Tool, key).is_some(), "{key}");
+            assert!(claim(&evil, ItemKind::Tool, key).is_some(), "{key}");
         }
         for key in ["search", "notion_search", "evil__search", "notions__x", "поиск", "搜索", "a.b", "x__y"]
         {
-            assert_eq!(claim(&evil, What::Tool, key), None, "{key}");
+            assert_eq!(claim(&evil, ItemKind::Tool, key), None, "{key}");
         }
-        assert_eq!(claim(&whose("evil_", &["evil"]), What::Tool, "x"), None);
+        assert_eq!(claim(&whose("evil_", &["evil"]), ItemKind::Tool, "x"), None);
     }
 
     #[test]
     fn addresses_have_owners() {
         let evil = whose("evil", &["notion"]);
         for (what, key, claims) in [
-            (What::Resource, "notion://page", true),
-            (What::Resource, "NOTION://page", true),
-            (What::Resource, "octoprox://results/r_1", true),
-            (What::Resource, "evil://page", false),
-            (What::Resource, "file:///a", false),
-            (What::Template, "{+uri}", true),
-            (What::Template, "{scheme}://x", true),
-            (What::Template, "file:///{+path}", false),
+            (ItemKind::Resource, "notion://page", true),
+            (ItemKind::Resource, "NOTION://page", true),
+            (ItemKind::Resource, "octoprox://results/r_1", true),
+            (ItemKind::Resource, "evil://page", false),
+            (ItemKind::Resource, "file:///a", false),
+            (ItemKind::Template, "{+uri}", true),
+            (ItemKind::Template, "{scheme}://x", true),
+            (ItemKind::Template, "file:///{+path}", false),
         ] {
             assert_eq!(claim(&evil, what, key).is_some(), claims, "{key}");
         }

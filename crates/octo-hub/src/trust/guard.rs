@@ -3,9 +3,9 @@
 use super::judge::{Verdict, judge};
 use super::peer::Washed;
 use super::{Book, Difference, HeldCalls, TrustSettings, wash, worst};
-use crate::ports::{Noted, Pin, Pinned, What, Whose};
-use octo_model::{Members, Method, Op, ToolError};
-use octo_toolkit::{BoxFuture, Cx, Event, Listing, Lists, Peer, Source, State};
+use crate::ports::{PinWrite, Pin, PinSet, ItemKind, ServerIdentity};
+use octo_model::{JsonObject, Method, Operation, ToolError};
+use octo_toolkit::{BoxFuture, CallContext, Event, ListingState, Listing, Peer, Source, SourceState};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -40,10 +40,10 @@ impl Trust {
         let server = source.name().to_owned();
         let others = self.servers.iter().filter(|name| **name != server).cloned().collect();
         let before = source.listing();
-        let listing = Listing { state: State::Starting, lists: Arc::default(), version: 0 };
+        let listing = ListingState { state: SourceState::Starting, listing: Arc::default(), version: 0 };
         let guard = Arc::new(Guard {
             source,
-            whose: Whose { server, identity, others },
+            whose: ServerIdentity { server, identity, others },
             settings: settings.into(),
             pins: Arc::clone(&self.pins),
             listing: watch::Sender::new(listing),
@@ -56,24 +56,24 @@ impl Trust {
 
 struct Guard {
     source: Arc<dyn Source>,
-    whose: Whose,
+    whose: ServerIdentity,
     settings: TrustSettings,
     pins: Book,
-    listing: watch::Sender<Listing>,
+    listing: watch::Sender<ListingState>,
     judged: Mutex<Option<Judged>>,
 }
 
 /// What the present listing of the source has led to.
 #[derive(Clone)]
 struct Judged {
-    lists: Arc<Lists>,
+    lists: Arc<Listing>,
     verdict: Arc<Verdict>,
-    shown: Arc<Lists>,
+    shown: Arc<Listing>,
     revision: u64,
 }
 
 /// Judges every listing, one after the other.
-async fn follow(guard: Weak<Guard>, mut listing: watch::Receiver<Listing>) {
+async fn follow(guard: Weak<Guard>, mut listing: watch::Receiver<ListingState>) {
     loop {
         let now = listing.borrow_and_update().clone();
         let Some(strong) = guard.upgrade() else { return };
@@ -91,17 +91,17 @@ async fn follow(guard: Weak<Guard>, mut listing: watch::Receiver<Listing>) {
 
 impl Guard {
     /// Shows what a listing has led to; gives the time after which it is to be looked at again.
-    async fn take(&self, now: Listing) -> Option<Duration> {
-        if now.state == State::Starting && is_empty(&now.lists) {
+    async fn take(&self, now: ListingState) -> Option<Duration> {
+        if now.state == SourceState::Starting && is_empty(&now.listing) {
             self.show(now.state, Arc::default());
             return None;
         }
-        let judged = match self.judged(&now.lists).await {
+        let judged = match self.judged(&now.listing).await {
             Ok(judged) => judged,
             Err(error) => {
                 tracing::error!(target: "trust", server = %self.whose.server, %error, detail = error.detail, "definitions cannot be checked");
-                let before = self.listing.borrow().lists.clone();
-                self.show(State::Down("its definitions cannot be checked".to_owned()), before);
+                let before = self.listing.borrow().listing.clone();
+                self.show(SourceState::Down("its definitions cannot be checked".to_owned()), before);
                 return Some(AGAIN);
             }
         };
@@ -111,7 +111,7 @@ impl Guard {
         pause
     }
 
-    async fn judged(&self, lists: &Arc<Lists>) -> Result<Judged, ToolError> {
+    async fn judged(&self, lists: &Arc<Listing>) -> Result<Judged, ToolError> {
         let before = self.judged.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(before) = before.filter(|before| Arc::ptr_eq(&before.lists, lists)) {
             let decided = !before.verdict.held.is_empty()
@@ -125,7 +125,7 @@ impl Guard {
             let revision = pinned.revision;
             let verdict = self.judge(lists, pinned).await?;
             let noted = self.pins.keep(&self.whose, verdict.news.clone()).await?;
-            if let Noted::Kept(fresh) = noted {
+            if let PinWrite::Kept(fresh) = noted {
                 self.report(&verdict, &fresh);
                 let shown = Arc::new(verdict.lists.clone());
                 return Ok(Judged { lists: Arc::clone(lists), verdict: Arc::new(verdict), shown, revision });
@@ -135,17 +135,17 @@ impl Guard {
     }
 
     /// Thousands of texts take a while, which no call should wait for.
-    async fn judge(&self, lists: &Arc<Lists>, pinned: Pinned) -> Result<Verdict, ToolError> {
+    async fn judge(&self, lists: &Arc<Listing>, pinned: PinSet) -> Result<Verdict, ToolError> {
         let (lists, whose, settings) = (Arc::clone(lists), self.whose.clone(), self.settings);
         let judged = tokio::task::spawn_blocking(move || judge(&lists, &pinned, &whose, settings));
         judged.await.map_err(ToolError::internal)
     }
 
-    fn show(&self, state: State, lists: Arc<Lists>) {
+    fn show(&self, state: SourceState, lists: Arc<Listing>) {
         self.listing.send_if_modified(|listing| {
-            let same = listing.state == state && Arc::ptr_eq(&listing.lists, &lists);
+            let same = listing.state == state && Arc::ptr_eq(&listing.listing, &lists);
             if !same {
-                *listing = Listing { state, lists, version: listing.version + 1 };
+                *listing = ListingState { state, listing: lists, version: listing.version + 1 };
             }
             !same
         });
@@ -155,7 +155,7 @@ impl Guard {
     fn report(&self, verdict: &Verdict, fresh: &[Pin]) {
         for pin in fresh {
             let place = (pin.what, pin.key.clone());
-            let why = |found: &HashMap<(What, String), Vec<Difference>>| {
+            let why = |found: &HashMap<(ItemKind, String), Vec<Difference>>| {
                 let found = found.get(&place)?;
                 let first = found.first().map(|one| format!("{} {}", one.at, one.what)).unwrap_or_default();
                 Some((worst(found).as_str(), octo_toolkit::hidden::cleaned(first, &mut 0)))
@@ -170,14 +170,14 @@ impl Guard {
         }
     }
 
-    fn refuse(&self, op: &Op) -> Result<(), ToolError> {
+    fn refuse(&self, op: &Operation) -> Result<(), ToolError> {
         if self.settings.held_calls == HeldCalls::Pinned {
             return Ok(());
         }
         let what = match op.method {
-            Method::CallTool => What::Tool,
-            Method::GetPrompt => What::Prompt,
-            Method::ReadResource | Method::Subscribe | Method::Unsubscribe => What::Resource,
+            Method::CallTool => ItemKind::Tool,
+            Method::GetPrompt => ItemKind::Prompt,
+            Method::ReadResource | Method::Subscribe | Method::Unsubscribe => ItemKind::Resource,
             Method::Complete => return Ok(()),
         };
         let judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -192,7 +192,7 @@ impl Guard {
     }
 }
 
-fn is_empty(lists: &Lists) -> bool {
+fn is_empty(lists: &Listing) -> bool {
     let lengths = [lists.tools.len(), lists.prompts.len(), lists.resources.len(), lists.templates.len()];
     lengths == [0; 4] && lists.instructions.is_none()
 }
@@ -206,16 +206,16 @@ impl Source for Guard {
         self.source.is_native()
     }
 
-    fn listing(&self) -> watch::Receiver<Listing> {
+    fn listing(&self) -> watch::Receiver<ListingState> {
         self.listing.subscribe()
     }
 
     fn run<'a>(
         &'a self,
-        op: Op,
-        cx: &'a Cx,
+        op: Operation,
+        cx: &'a CallContext,
         peer: &'a Arc<dyn Peer>,
-    ) -> BoxFuture<'a, Result<Members, ToolError>> {
+    ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         Box::pin(async move {
             self.refuse(&op)?;
             let method = op.method;

@@ -1,9 +1,9 @@
 //! What of a listing is shown, what is held, and what is to be remembered of it.
 
 use super::{Difference, NewItems, Severity, Stance, TrustSettings, found, pin, wash, worst};
-use crate::ports::{News, Pin, Pinned, What, Whose};
+use crate::ports::{PinDelta, Pin, PinSet, ItemKind, ServerIdentity};
 use octo_model::{Effect, Json};
-use octo_toolkit::{Definition, Lists};
+use octo_toolkit::{Definition, Listing};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 
@@ -12,42 +12,42 @@ const MOST: usize = 20_000;
 
 /// What came of one listing.
 pub struct Verdict {
-    pub lists: Lists,
-    pub news: News,
+    pub lists: Listing,
+    pub news: PinDelta,
     /// What is held, and why.
-    pub held: HashMap<(What, String), Vec<Difference>>,
+    pub held: HashMap<(ItemKind, String), Vec<Difference>>,
     /// Why something passed that is worth a word.
-    pub told: HashMap<(What, String), Vec<Difference>>,
+    pub told: HashMap<(ItemKind, String), Vec<Difference>>,
 }
 
 struct Judge<'a> {
-    whose: &'a Whose,
+    whose: &'a ServerIdentity,
     settings: TrustSettings,
     taken: &'a HashSet<String>,
-    pins: HashMap<(What, &'a str), &'a Pin>,
+    pins: HashMap<(ItemKind, &'a str), &'a Pin>,
     /// The kinds that the server has listed before.
-    known: HashSet<What>,
-    news: News,
-    held: HashMap<(What, String), Vec<Difference>>,
-    told: HashMap<(What, String), Vec<Difference>>,
+    known: HashSet<ItemKind>,
+    news: PinDelta,
+    held: HashMap<(ItemKind, String), Vec<Difference>>,
+    told: HashMap<(ItemKind, String), Vec<Difference>>,
 }
 
-pub fn judge(lists: &Lists, pinned: &Pinned, whose: &Whose, settings: TrustSettings) -> Verdict {
+pub fn judge(lists: &Listing, pinned: &PinSet, whose: &ServerIdentity, settings: TrustSettings) -> Verdict {
     let mut judge = Judge {
         whose,
         settings,
         taken: &pinned.taken,
         pins: pinned.pins.iter().map(|pin| ((pin.what, pin.key.as_str()), pin)).collect(),
         known: pinned.pins.iter().map(|pin| pin.what).collect(),
-        news: News::default(),
+        news: PinDelta::default(),
         held: HashMap::new(),
         told: HashMap::new(),
     };
-    let shown = Lists {
-        tools: judge.all(What::Tool, &lists.tools),
-        prompts: judge.all(What::Prompt, &lists.prompts),
-        resources: judge.all(What::Resource, &lists.resources),
-        templates: judge.all(What::Template, &lists.templates),
+    let shown = Listing {
+        tools: judge.all(ItemKind::Tool, &lists.tools),
+        prompts: judge.all(ItemKind::Prompt, &lists.prompts),
+        resources: judge.all(ItemKind::Resource, &lists.resources),
+        templates: judge.all(ItemKind::Template, &lists.templates),
         instructions: lists.instructions.as_deref().and_then(|text| judge.instructions(text)),
         ttl_ms: lists.ttl_ms,
         completes: lists.completes,
@@ -57,26 +57,26 @@ pub fn judge(lists: &Lists, pinned: &Pinned, whose: &Whose, settings: TrustSetti
 }
 
 impl Judge<'_> {
-    fn all(&mut self, what: What, definitions: &[Definition]) -> Vec<Definition> {
+    fn all(&mut self, what: ItemKind, definitions: &[Definition]) -> Vec<Definition> {
         definitions.iter().filter_map(|definition| self.one(what, definition)).collect()
     }
 
-    fn one(&mut self, what: What, definition: &Definition) -> Option<Definition> {
+    fn one(&mut self, what: ItemKind, definition: &Definition) -> Option<Definition> {
         let text = definition.members.to_json();
         let members = self.shown(what, &definition.key, text)?.members().ok()?;
         // What a server says about its effects is believed for as little as before.
         let effect = if members == definition.members { definition.effect } else { Effect::unknown() };
         let members = wash::definition(&members);
-        Some(Definition { key: definition.key.clone(), members, effect, vouched: definition.vouched })
+        Some(Definition { key: definition.key.clone(), members, effect, trusted_effect: definition.trusted_effect })
     }
 
     fn instructions(&mut self, text: &str) -> Option<String> {
-        let shown = self.shown(What::Instructions, "", Json::text(text))?.to_text()?;
+        let shown = self.shown(ItemKind::Instructions, "", Json::text(text))?.to_text()?;
         Some(octo_toolkit::hidden::cleaned(shown, &mut 0))
     }
 
     /// The definition to show: the new one, the pinned one, or none.
-    fn shown(&mut self, what: What, key: &str, text: Json) -> Option<Json> {
+    fn shown(&mut self, what: ItemKind, key: &str, text: Json) -> Option<Json> {
         let value: Value = text.to().ok()?;
         let new = pin(what, key, &value, text.clone());
         let old = self.pins.get(&(what, key)).copied();
@@ -108,14 +108,14 @@ impl Judge<'_> {
     }
 
     /// Why something that was never seen before is not taken on.
-    fn unwanted(&self, what: What, key: &str) -> Option<Difference> {
+    fn unwanted(&self, what: ItemKind, key: &str) -> Option<Difference> {
         let full = self.pins.len() + self.news.first.len() >= MOST;
         let why = if full {
             "is one too many"
-        } else if matches!(what, What::Resource | What::Template) && self.taken.contains(key) {
+        } else if matches!(what, ItemKind::Resource | ItemKind::Template) && self.taken.contains(key) {
             "has an address that another server had first"
         } else if self.settings.new == NewItems::Hold
-            && matches!(what, What::Tool | What::Prompt)
+            && matches!(what, ItemKind::Tool | ItemKind::Prompt)
             && self.known.contains(&what)
         {
             "was not there before"

@@ -1,6 +1,6 @@
 //! Pins that end with the process, for a hub without a store.
 
-use crate::ports::{News, Noted, Pending, Pin, Pinned, Pins, What, Whose};
+use crate::ports::{PinDelta, PinWrite, Pending, Pin, PinSet, Pins, ItemKind, ServerIdentity};
 use octo_model::ToolError;
 use octo_toolkit::BoxFuture;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -12,13 +12,13 @@ pub struct MemoryPins(Mutex<HashMap<String, Shelf>>);
 #[derive(Default, Clone)]
 struct Shelf {
     identity: String,
-    pins: BTreeMap<(What, String), Pin>,
-    pending: BTreeMap<(What, String), Pin>,
-    seen: HashSet<(What, String, String)>,
+    pins: BTreeMap<(ItemKind, String), Pin>,
+    pending: BTreeMap<(ItemKind, String), Pin>,
+    seen: HashSet<(ItemKind, String, String)>,
     revision: u64,
 }
 
-fn place(pin: &Pin) -> (What, String) {
+fn place(pin: &Pin) -> (ItemKind, String) {
     (pin.what, pin.key.clone())
 }
 
@@ -28,7 +28,7 @@ impl MemoryPins {
     }
 }
 
-fn load(all: &mut HashMap<String, Shelf>, whose: &Whose) -> Pinned {
+fn load(all: &mut HashMap<String, Shelf>, whose: &ServerIdentity) -> PinSet {
     let unknown = all.get(&whose.server).is_none_or(|shelf| shelf.pins.is_empty());
     let same = all.values().find(|shelf| shelf.identity == whose.identity && !shelf.pins.is_empty());
     if let (true, Some(same)) = (unknown && !whose.identity.is_empty(), same) {
@@ -40,16 +40,16 @@ fn load(all: &mut HashMap<String, Shelf>, whose: &Whose) -> Pinned {
     let (pins, revision) = (shelf.pins.values().cloned().collect(), shelf.revision);
     let others = whose.others.iter().filter_map(|other| all.get(other));
     let theirs = others.flat_map(|shelf| shelf.pins.keys());
-    let taken = theirs.filter(|(what, _)| matches!(what, What::Resource | What::Template));
-    Pinned { pins, taken: taken.map(|(_, key)| key.clone()).collect(), revision }
+    let taken = theirs.filter(|(what, _)| matches!(what, ItemKind::Resource | ItemKind::Template));
+    PinSet { pins, taken: taken.map(|(_, key)| key.clone()).collect(), revision }
 }
 
-fn keep(shelf: &mut Shelf, news: News) -> Noted {
+fn keep(shelf: &mut Shelf, news: PinDelta) -> PinWrite {
     let hash = |pin: &Pin| shelf.pins.get(&place(pin)).map(|pin| pin.hash.as_str());
     let overtaken = news.first.iter().any(|pin| hash(pin).is_some_and(|hash| hash != pin.hash))
         || news.again.iter().any(|(pin, old)| hash(pin) != Some(old.as_str()));
     if overtaken {
-        return Noted::Overtaken;
+        return PinWrite::Overtaken;
     }
     let fresh = news.held.iter().chain(&news.told);
     let fresh: Vec<Pin> = fresh
@@ -59,7 +59,7 @@ fn keep(shelf: &mut Shelf, news: News) -> Noted {
     shelf.pending = news.held.into_iter().map(|pin| (place(&pin), pin)).collect();
     let taken = news.first.into_iter().chain(news.again.into_iter().map(|(pin, _)| pin));
     shelf.pins.extend(taken.map(|pin| (place(&pin), pin)));
-    Noted::Kept(fresh)
+    PinWrite::Kept(fresh)
 }
 
 fn accept(shelf: &mut Shelf, chosen: Vec<Pin>) -> usize {
@@ -76,11 +76,11 @@ fn accept(shelf: &mut Shelf, chosen: Vec<Pin>) -> usize {
 }
 
 impl Pins for MemoryPins {
-    fn load<'a>(&'a self, whose: &'a Whose) -> BoxFuture<'a, Result<Pinned, ToolError>> {
+    fn load<'a>(&'a self, whose: &'a ServerIdentity) -> BoxFuture<'a, Result<PinSet, ToolError>> {
         Box::pin(async move { Ok(self.with(|all| load(all, whose))) })
     }
 
-    fn keep<'a>(&'a self, whose: &'a Whose, news: News) -> BoxFuture<'a, Result<Noted, ToolError>> {
+    fn keep<'a>(&'a self, whose: &'a ServerIdentity, news: PinDelta) -> BoxFuture<'a, Result<PinWrite, ToolError>> {
         Box::pin(async move { Ok(self.with(|all| keep(all.entry(whose.server.clone()).or_default(), news))) })
     }
 

@@ -1,28 +1,28 @@
 //! The client at the other end, as a server may speak to it: questions, progress and logs without hidden text.
 
 use super::wash;
-use octo_model::Members;
-use octo_toolkit::{Ask, BoxFuture, Peer};
+use octo_model::JsonObject;
+use octo_toolkit::{AskError, BoxFuture, Peer};
 use std::sync::Arc;
 
 pub struct Washed(pub Arc<dyn Peer>);
 
 impl Peer for Washed {
-    fn capabilities(&self) -> &Members {
+    fn capabilities(&self) -> &JsonObject {
         self.0.capabilities()
     }
 
     /// What cannot be cleaned is not passed on.
-    fn notify(&self, method: &str, params: Members) {
+    fn notify(&self, method: &str, params: JsonObject) {
         if let Some(params) = wash::params(&params) {
             self.0.notify(method, params);
         }
     }
 
-    fn ask<'a>(&'a self, method: &'a str, params: Members) -> BoxFuture<'a, Result<Members, Ask>> {
+    fn ask<'a>(&'a self, method: &'a str, params: JsonObject) -> BoxFuture<'a, Result<JsonObject, AskError>> {
         match wash::params(&params) {
             Some(params) => self.0.ask(method, params),
-            None => Box::pin(async { Err(Ask::Unable) }),
+            None => Box::pin(async { Err(AskError::Unable) }),
         }
     }
 
@@ -38,22 +38,22 @@ mod tests {
 
     #[derive(Default)]
     struct Heard {
-        none: Members,
+        none: JsonObject,
         said: Mutex<Vec<String>>,
     }
 
     impl Peer for Heard {
-        fn capabilities(&self) -> &Members {
+        fn capabilities(&self) -> &JsonObject {
             &self.none
         }
 
-        fn notify(&self, method: &str, params: Members) {
+        fn notify(&self, method: &str, params: JsonObject) {
             self.said.lock().unwrap().push(format!("{method} {}", params.to_json()));
         }
 
-        fn ask<'a>(&'a self, method: &'a str, params: Members) -> BoxFuture<'a, Result<Members, Ask>> {
+        fn ask<'a>(&'a self, method: &'a str, params: JsonObject) -> BoxFuture<'a, Result<JsonObject, AskError>> {
             self.notify(method, params);
-            Box::pin(async { Ok(Members::new()) })
+            Box::pin(async { Ok(JsonObject::new()) })
         }
 
         fn key(&self) -> u64 {
@@ -65,12 +65,12 @@ mod tests {
     async fn what_servers_tell_and_ask_is_cleaned() {
         let heard = Arc::new(Heard::default());
         let washed = Washed(Arc::clone(&heard) as Arc<dyn Peer>);
-        let params = |text: &str| Members::new().with("message", text).with("_meta", "t\u{200b}");
+        let params = |text: &str| JsonObject::new().with("message", text).with("_meta", "t\u{200b}");
         washed.notify("notifications/progress", params("half\u{e0041} done"));
         washed.ask("elicitation/create", params("Your\u{202e} name?")).await.unwrap();
-        let twins = Members::parse("{\"data\":{\"a\":1,\"a\u{200b}\":2}}".to_owned()).unwrap();
+        let twins = JsonObject::parse("{\"data\":{\"a\":1,\"a\u{200b}\":2}}".to_owned()).unwrap();
         washed.notify("notifications/message", twins.clone());
-        assert!(matches!(washed.ask("elicitation/create", twins).await, Err(Ask::Unable)));
+        assert!(matches!(washed.ask("elicitation/create", twins).await, Err(AskError::Unable)));
         let said = heard.said.lock().unwrap();
         assert_eq!(
             *said,

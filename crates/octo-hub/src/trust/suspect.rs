@@ -4,7 +4,7 @@
 use super::change::is_word;
 use super::claims;
 use super::{Difference, Severity};
-use crate::ports::{What, Whose};
+use crate::ports::{ItemKind, ServerIdentity};
 use octo_toolkit::hidden::clean;
 use regex::Regex;
 use serde_json::Value;
@@ -12,7 +12,7 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 
 /// Findings in all texts of `new` that were not in `old`, which a person has accepted or seen.
-pub fn findings(whose: &Whose, what: What, key: &str, old: Option<&Value>, new: &Value) -> Vec<Difference> {
+pub fn findings(whose: &ServerIdentity, what: ItemKind, key: &str, old: Option<&Value>, new: &Value) -> Vec<Difference> {
     let mut out = Vec::new();
     if old.is_none() {
         if let Some(why) = claims::claim(whose, what, key) {
@@ -84,7 +84,7 @@ fn icon(at: &str, source: &str, out: &mut Vec<Difference>) {
     }
 }
 
-fn text(at: &str, words: &str, whose: &Whose, out: &mut Vec<Difference>) {
+fn text(at: &str, words: &str, whose: &ServerIdentity, out: &mut Vec<Difference>) {
     let cleaned = clean(words);
     if cleaned.removed > 0 {
         let what = format!("has {} hidden characters", cleaned.removed);
@@ -127,7 +127,7 @@ fn apart(text: &str) -> String {
 }
 
 /// Another server's tool, by the name that models know it by.
-fn mentioned<'a>(read: &str, whose: &'a Whose) -> Option<&'a String> {
+fn mentioned<'a>(read: &str, whose: &'a ServerIdentity) -> Option<&'a String> {
     let own = whose.server.to_ascii_lowercase();
     let begins = |at: usize| {
         let before = read.get(..at).and_then(|head| head.chars().next_back());
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn honest_descriptions_pass() {
-        let whose = Whose { server: "own".into(), others: vec!["notion".into()], ..Whose::default() };
+        let whose = ServerIdentity { server: "own".into(), others: vec!["notion".into()], ..ServerIdentity::default() };
         for honest in [
             "Reads a text file, whole or by lines. Only works within allowed directories.",
             "IMPORTANT: Do not call this tool more than 3 times per question.",

@@ -7,13 +7,13 @@ mod poisoned;
 
 use super::judge::{Verdict, judge};
 use super::{Stance, TrustSettings};
-use crate::ports::{Pinned, What, Whose};
+use crate::ports::{PinSet, ItemKind, ServerIdentity};
 use octo_model::{Effect, Json};
-use octo_toolkit::{Definition, Lists};
+use octo_toolkit::{Definition, Listing};
 use serde_json::{Map, Value, json};
 
-pub fn whose() -> Whose {
-    Whose {
+pub fn whose() -> ServerIdentity {
+    ServerIdentity {
         server: "evil".into(),
         identity: "behind evil".into(),
         others: vec!["notion".into(), "mail".into()],
@@ -25,29 +25,29 @@ pub fn stance(changes: Stance) -> TrustSettings {
 }
 
 /// Lists as a server would give them: `{tools, prompts, resources, resourceTemplates, instructions}`.
-pub fn lists(all: &Value) -> Lists {
+pub fn lists(all: &Value) -> Listing {
     let of = |member: &str, key: &str| -> Vec<Definition> {
         let entries = all.get(member).and_then(Value::as_array).cloned().unwrap_or_default();
         let one = |entry: Value| Definition {
             key: entry[key].as_str().unwrap().to_owned(),
             members: Json::from(entry).members().unwrap(),
             effect: Effect::unknown(),
-            vouched: false,
+            trusted_effect: false,
         };
         entries.into_iter().map(one).collect()
     };
-    Lists {
+    Listing {
         tools: of("tools", "name"),
         prompts: of("prompts", "name"),
         resources: of("resources", "uri"),
         templates: of("resourceTemplates", "uriTemplate"),
         instructions: all.get("instructions").and_then(Value::as_str).map(str::to_owned),
-        ..Lists::default()
+        ..Listing::default()
     }
 }
 
 /// Lists as JSON again, to be compared.
-pub fn shown(lists: &Lists) -> Value {
+pub fn shown(lists: &Listing) -> Value {
     let of = |definitions: &[Definition]| -> Vec<Value> {
         definitions.iter().map(|one| one.members.to_json().to().unwrap()).collect()
     };
@@ -69,10 +69,10 @@ pub fn shown(lists: &Lists) -> Value {
 }
 
 /// What is known after a first listing that was taken on whole.
-pub fn pinned(all: &Value) -> Pinned {
-    let first = judge(&lists(all), &Pinned::default(), &whose(), stance(Stance::Hold));
+pub fn pinned(all: &Value) -> PinSet {
+    let first = judge(&lists(all), &PinSet::default(), &whose(), stance(Stance::Hold));
     assert!(first.held.is_empty(), "{:?}", first.held);
-    Pinned { pins: first.news.first, ..Pinned::default() }
+    PinSet { pins: first.news.first, ..PinSet::default() }
 }
 
 pub fn judged(before: &Value, after: &Value, settings: TrustSettings) -> Verdict {
@@ -142,5 +142,5 @@ fn the_first_listing_is_taken_on_as_it_is() {
     let again = judged(&everything(), &everything(), stance(Stance::Hold));
     assert!(again.news.is_empty() && again.held.is_empty());
     assert_eq!(shown(&again.lists), everything());
-    assert!(known.pins.iter().any(|pin| pin.what == What::Instructions && pin.hash.len() == 64));
+    assert!(known.pins.iter().any(|pin| pin.what == ItemKind::Instructions && pin.hash.len() == 64));
 }

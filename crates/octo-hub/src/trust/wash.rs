@@ -1,6 +1,6 @@
 //! Hidden text is taken out of what passes; all else stays byte for byte.
 
-use octo_model::{Json, Members, Method, ToolError};
+use octo_model::{Json, JsonObject, Method, ToolError};
 use octo_toolkit::hidden::{clean, cleaned};
 
 /// Members of a result that are for programs, and must come back as they were sent.
@@ -11,12 +11,12 @@ const OURS: &str = "octoprox/";
 pub(crate) const HIDDEN_REMOVED: &str = "octoprox/hidden_removed";
 
 /// A definition without hidden text.
-pub fn definition(members: &Members) -> Members {
-    washed(members).map_or_else(|_| Members::new(), |(members, _)| members)
+pub fn definition(members: &JsonObject) -> JsonObject {
+    washed(members).map_or_else(|_| JsonObject::new(), |(members, _)| members)
 }
 
 /// A result without hidden text, and a word about what was taken out.
-pub fn result(method: Method, result: Members) -> Result<(Members, usize), ToolError> {
+pub fn result(method: Method, result: JsonObject) -> Result<(JsonObject, usize), ToolError> {
     let (mut result, removed) = washed(&unsigned(result, &[]))?;
     if removed == 0 {
         return Ok((result, 0));
@@ -25,7 +25,7 @@ pub fn result(method: Method, result: Members) -> Result<(Members, usize), ToolE
     result.set("_meta", meta);
     if method == Method::CallTool && result.get("content").is_some() {
         let notice = format!("[{removed} hidden characters were taken out of this reply.]");
-        let notice = Members::new().with("type", "text").with("text", notice.as_str()).to_json();
+        let notice = JsonObject::new().with("type", "text").with("text", notice.as_str()).to_json();
         let blocks: Vec<Json> = result.list("content").into_iter().chain([notice]).collect();
         result.set("content", Json::array(&blocks));
     }
@@ -33,7 +33,7 @@ pub fn result(method: Method, result: Members) -> Result<(Members, usize), ToolE
 }
 
 /// The result without members that only the hub may set, but for some.
-pub(crate) fn unsigned(mut result: Members, but: &[&str]) -> Members {
+pub(crate) fn unsigned(mut result: JsonObject, but: &[&str]) -> JsonObject {
     let Some(Ok(mut meta)) = result.get("_meta").map(Json::members) else { return result };
     let ours = meta.iter().map(|(name, _)| name.to_owned());
     let ours: Vec<String> =
@@ -49,7 +49,7 @@ pub(crate) fn unsigned(mut result: Members, but: &[&str]) -> Members {
 }
 
 /// What a server tells or asks a client, or nothing when it cannot be cleaned.
-pub fn params(params: &Members) -> Option<Members> {
+pub fn params(params: &JsonObject) -> Option<JsonObject> {
     washed(params).ok().map(|(clean, _)| clean)
 }
 
@@ -68,7 +68,7 @@ pub fn error(mut error: ToolError) -> ToolError {
     error
 }
 
-fn washed(members: &Members) -> Result<(Members, usize), ToolError> {
+fn washed(members: &JsonObject) -> Result<(JsonObject, usize), ToolError> {
     let mut all = members.clone();
     let mut removed = 0;
     for (key, value) in members.iter().filter(|(key, _)| !OPAQUE.contains(key)) {
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     fn washed_text(text: &str) -> (String, usize) {
-        let (members, removed) = result(Method::CallTool, Members::parse(text.to_owned()).unwrap()).unwrap();
+        let (members, removed) = result(Method::CallTool, JsonObject::parse(text.to_owned()).unwrap()).unwrap();
         (members.to_json().to_string(), removed)
     }
 
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn names_that_become_one_are_refused() {
         let text = "{\"structuredContent\":{\"a\":1,\"a\u{200b}\":2}}";
-        assert!(result(Method::CallTool, Members::parse(text.to_owned()).unwrap()).is_err());
+        assert!(result(Method::CallTool, JsonObject::parse(text.to_owned()).unwrap()).is_err());
     }
 
     #[test]

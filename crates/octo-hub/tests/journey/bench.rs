@@ -2,10 +2,10 @@
 
 use octo_hub::jq::{self, Jq, JqRunner};
 use octo_hub::{
-    Called, Closing, Hub, Ledger, Opening, Parts, PolicySettings, Request, ShapeSettings, Spills,
+    CallOutcome, CallEnded, Hub, AuditLog, CallStarted, HubConfig, PolicySettings, Request, ResultLimits, ResultStore,
 };
-use octo_model::{CallId, Caller, Effect, Face, Json, Members, Op, ToolError};
-use octo_toolkit::{Alone, BoxFuture, Cx, Definition, Listing, Lists, Peer, Source, State};
+use octo_model::{CallId, Caller, Effect, Frontend, Json, JsonObject, Operation, ToolError};
+use octo_toolkit::{NoPeer, BoxFuture, CallContext, Definition, ListingState, Listing, Peer, Source, SourceState};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,14 +16,14 @@ use tokio_util::sync::CancellationToken;
 
 #[derive(Default)]
 pub struct Memory {
-    pub opened: Mutex<Vec<Opening>>,
-    pub closed: Mutex<Vec<Closing>>,
+    pub opened: Mutex<Vec<CallStarted>>,
+    pub closed: Mutex<Vec<CallEnded>>,
     pub broken: AtomicBool,
     kept: Mutex<HashMap<String, (String, Json)>>,
 }
 
-impl Ledger for Memory {
-    fn open(&self, opening: Opening) -> BoxFuture<'_, Result<(), ToolError>> {
+impl AuditLog for Memory {
+    fn open(&self, opening: CallStarted) -> BoxFuture<'_, Result<(), ToolError>> {
         Box::pin(async move {
             if self.broken.load(Ordering::Relaxed) {
                 return Err(ToolError::unavailable("The audit cannot be written."));
@@ -33,12 +33,12 @@ impl Ledger for Memory {
         })
     }
 
-    fn close(&self, closing: Closing) {
+    fn close(&self, closing: CallEnded) {
         self.closed.lock().unwrap().push(closing);
     }
 }
 
-impl Spills for Memory {
+impl ResultStore for Memory {
     fn keep<'a>(
         &'a self,
         caller: &'a Caller,
@@ -75,13 +75,13 @@ impl Jq for InProcess {
 /// An upstream whose tools are given as data; `run` is a plain function.
 pub struct Scripted {
     name: &'static str,
-    listing: watch::Sender<Listing>,
+    listing: watch::Sender<ListingState>,
     pub calls: AtomicUsize,
 }
 
 impl Scripted {
     pub fn new(name: &'static str, tools: Vec<Value>) -> Arc<Self> {
-        let (listing, _) = watch::channel(Listing { state: State::Ready, lists: lists(tools), version: 1 });
+        let (listing, _) = watch::channel(ListingState { state: SourceState::Ready, listing: lists(tools), version: 1 });
         Arc::new(Self { name, listing, calls: AtomicUsize::new(0) })
     }
 
@@ -90,28 +90,28 @@ impl Scripted {
         let source = Self::new(name, Vec::new());
         let members = Json::from(json!({"uri": "big://file", "name": "file"})).members().unwrap();
         let definition =
-            Definition { key: "big://file".to_owned(), members, effect: Effect::reads(), vouched: false };
+            Definition { key: "big://file".to_owned(), members, effect: Effect::reads(), trusted_effect: false };
         source.listing.send_modify(|listing| {
-            listing.lists = Arc::new(Lists { resources: vec![definition], ..Lists::default() });
+            listing.listing = Arc::new(Listing { resources: vec![definition], ..Listing::default() });
         });
         source
     }
 
-    pub fn relist(&self, state: State, tools: Vec<Value>) {
+    pub fn relist(&self, state: SourceState, tools: Vec<Value>) {
         self.listing.send_modify(|listing| {
-            *listing = Listing { state, lists: lists(tools), version: listing.version + 1 };
+            *listing = ListingState { state, listing: lists(tools), version: listing.version + 1 };
         });
     }
 }
 
-fn lists(tools: Vec<Value>) -> Arc<Lists> {
+fn lists(tools: Vec<Value>) -> Arc<Listing> {
     let tools = tools.into_iter().map(|tool| Definition {
         key: tool["name"].as_str().unwrap().to_owned(),
         members: Json::from(tool).members().unwrap(),
         effect: Effect::unknown(),
-        vouched: false,
+        trusted_effect: false,
     });
-    Arc::new(Lists { tools: tools.collect(), ..Lists::default() })
+    Arc::new(Listing { tools: tools.collect(), ..Listing::default() })
 }
 
 pub fn tool(name: &str) -> Value {
@@ -127,16 +127,16 @@ impl Source for Scripted {
         false
     }
 
-    fn listing(&self) -> watch::Receiver<Listing> {
+    fn listing(&self) -> watch::Receiver<ListingState> {
         self.listing.subscribe()
     }
 
     fn run<'a>(
         &'a self,
-        op: Op,
-        cx: &'a Cx,
+        op: Operation,
+        cx: &'a CallContext,
         peer: &'a Arc<dyn Peer>,
-    ) -> BoxFuture<'a, Result<Members, ToolError>> {
+    ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         let _ = (cx, peer);
         Box::pin(async move {
             let count = self.calls.fetch_add(1, Ordering::Relaxed);
@@ -145,7 +145,7 @@ impl Source for Scripted {
                 "sleeps" => tokio::time::sleep(Duration::from_secs(60)).await,
                 "panics" => panic!("on purpose"),
                 "fails" => {
-                    return Ok(Members::new().with("content", Json::array([])).with("isError", true));
+                    return Ok(JsonObject::new().with("content", Json::array([])).with("isError", true));
                 }
                 _ => {}
             }
@@ -153,24 +153,24 @@ impl Source for Scripted {
             Ok(match op.name.as_str() {
                 "rows" => {
                     let rows: Vec<Value> = (0..size).map(|n| json!({"n": n, "text": "some text"})).collect();
-                    Members::new()
+                    JsonObject::new()
                         .with("content", Json::array([]))
                         .with("structuredContent", Json::from(json!({"rows": rows, "count": size})))
                 }
                 "big://file" => {
                     let part = json!({"uri": "big://file", "text": "x".repeat(8_000)});
-                    Members::new().with("contents", Json::array([&Json::from(part)]))
+                    JsonObject::new().with("contents", Json::array([&Json::from(part)]))
                 }
                 "long" => {
                     let text = (0..size).map(|n| format!("line {n}\n")).collect::<String>();
                     let block = json!({"type": "text", "text": text});
-                    Members::new().with("content", Json::array([&Json::from(block)]))
+                    JsonObject::new().with("content", Json::array([&Json::from(block)]))
                 }
-                "mirror" => Members::new().with("content", Json::array([])).with(
+                "mirror" => JsonObject::new().with("content", Json::array([])).with(
                     "structuredContent",
                     Json::from(json!({"got": arguments, "out": "text", "list": [1]})),
                 ),
-                _ => Members::new()
+                _ => JsonObject::new()
                     .with("content", Json::array([]))
                     .with("count", Json::of(&count))
                     .with("vendor", Json::parse("1.50").unwrap()),
@@ -184,24 +184,24 @@ pub struct Workbench {
     pub memory: Arc<Memory>,
 }
 
-pub fn parts(sources: Vec<Arc<dyn Source>>, memory: &Arc<Memory>) -> Parts {
-    Parts {
+pub fn parts(sources: Vec<Arc<dyn Source>>, memory: &Arc<Memory>) -> HubConfig {
+    HubConfig {
         sources,
         profiles: Vec::new(),
         policy: PolicySettings::default(),
         limits: Vec::new(),
         cache: Vec::new(),
-        shape: ShapeSettings { max_bytes: 4_000, max_resource_bytes: 6_000 },
+        shape: ResultLimits { max_bytes: 4_000, max_resource_bytes: 6_000 },
         timeout: Duration::from_secs(5),
-        ledger: Arc::clone(memory) as Arc<dyn Ledger>,
-        spills: Arc::clone(memory) as Arc<dyn Spills>,
+        ledger: Arc::clone(memory) as Arc<dyn AuditLog>,
+        spills: Arc::clone(memory) as Arc<dyn ResultStore>,
         jq: JqRunner::new(Arc::new(InProcess)),
         tracer: None,
     }
 }
 
 impl Workbench {
-    pub fn new(sources: Vec<Arc<dyn Source>>, change: impl FnOnce(&mut Parts)) -> Self {
+    pub fn new(sources: Vec<Arc<dyn Source>>, change: impl FnOnce(&mut HubConfig)) -> Self {
         let memory = Arc::new(Memory::default());
         let mut parts = parts(sources, &memory);
         change(&mut parts);
@@ -210,22 +210,22 @@ impl Workbench {
 
     pub fn request(name: &str, arguments: Value) -> Request {
         Request {
-            op: Op::tool(name, Json::from(arguments)),
+            op: Operation::tool(name, Json::from(arguments)),
             caller: Arc::new(Caller::local()),
-            face: Face::Cli,
+            frontend: Frontend::Cli,
             profile: String::new(),
-            peer: Arc::new(Alone),
+            peer: Arc::new(NoPeer),
             cancel: CancellationToken::new(),
             timeout: None,
             trace: None,
         }
     }
 
-    pub async fn call(&self, name: &str, arguments: Value) -> Result<Members, ToolError> {
+    pub async fn call(&self, name: &str, arguments: Value) -> Result<JsonObject, ToolError> {
         self.called(Self::request(name, arguments)).await.outcome
     }
 
-    pub async fn called(&self, request: Request) -> Called {
+    pub async fn called(&self, request: Request) -> CallOutcome {
         self.hub.call(request).await
     }
 }

@@ -16,11 +16,11 @@ mod profiles;
 
 use bench::{Scripted, Workbench, tool};
 use octo_hub::{
-    CacheRule, Change, Decision, Ledger, LimitRule, ListKind, Outcome, PolicySettings, Profile,
+    CacheRule, Change, Decision, AuditLog, LimitRule, ListKind, Outcome, PolicySettings, Profile,
     ProfileSettings, Rule,
 };
-use octo_model::{Caller, Json, Kind, Members, Method, Op, ToolError};
-use octo_toolkit::{Source, State};
+use octo_model::{Caller, Json, Kind, JsonObject, Method, Operation, ToolError};
+use octo_toolkit::{Source, SourceState};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -34,7 +34,7 @@ fn plain(names: &[&str]) -> Workbench {
     Workbench::new(vec![up(names)], |_| {})
 }
 
-fn kind(outcome: Result<Members, ToolError>) -> Kind {
+fn kind(outcome: Result<JsonObject, ToolError>) -> Kind {
     outcome.expect_err("it should fail").kind
 }
 
@@ -282,10 +282,10 @@ async fn a_large_result_is_cut_within_its_schema_and_can_be_read_whole() {
 async fn a_large_resource_is_refused_whole_and_kept() {
     let bench = Workbench::new(vec![Scripted::with_resource("up")], |_| {});
     let mut request = Workbench::request("big://file", json!({}));
-    request.op = Op {
+    request.op = Operation {
         method: Method::ReadResource,
         name: "big://file".to_owned(),
-        params: Members::new().with("uri", "big://file"),
+        params: JsonObject::new().with("uri", "big://file"),
     };
     let error = bench.called(request).await.outcome.unwrap_err();
     assert_eq!(error.kind, Kind::TooLarge);
@@ -344,7 +344,7 @@ async fn a_profile_shows_a_part_under_its_own_names() {
 #[tokio::test]
 async fn a_source_that_hangs_costs_only_its_own_tools() {
     let slow = Scripted::new("slow", vec![]);
-    slow.relist(State::Starting, vec![]);
+    slow.relist(SourceState::Starting, vec![]);
     let bench = Workbench::new(vec![up(&["do"]), Arc::clone(&slow) as Arc<dyn Source>], |_| {});
     let begun = Instant::now();
     assert!(listed(&bench, "").await.contains(&"up__do".to_owned()));
@@ -354,11 +354,11 @@ async fn a_source_that_hangs_costs_only_its_own_tools() {
         let hub = Arc::clone(&bench.hub);
         async move { hub.call(Workbench::request("slow__do", json!({}))).await.outcome }
     });
-    slow.relist(State::Ready, vec![tool("do")]);
+    slow.relist(SourceState::Ready, vec![tool("do")]);
     assert!(late.await.unwrap().is_ok());
     let change = tokio::time::timeout(Duration::from_secs(2), changes.recv()).await.unwrap().unwrap();
     assert!(matches!(change, Change::List(ListKind::Tools)));
-    slow.relist(State::Down("it is gone".into()), vec![]);
+    slow.relist(SourceState::Down("it is gone".into()), vec![]);
     tokio::time::timeout(Duration::from_secs(2), changes.recv()).await.unwrap().unwrap();
     let error = bench.call("slow__do", json!({})).await.unwrap_err();
     assert!(error.hint.unwrap().contains("it is gone"));

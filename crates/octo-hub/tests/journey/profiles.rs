@@ -2,7 +2,7 @@
 
 use crate::bench::{Scripted, Workbench};
 use octo_hub::{ListKind, Profile, ProfileSettings};
-use octo_model::{Caller, Kind, Members};
+use octo_model::{Caller, Kind, JsonObject};
 use serde_json::{Value, json};
 
 fn mirror() -> Value {
@@ -33,13 +33,13 @@ async fn tools(bench: &Workbench) -> Vec<Value> {
     bench.hub.list("p", ListKind::Tools, &Caller::local(), None).await.unwrap().items.to().unwrap()
 }
 
-async fn call(bench: &Workbench, name: &str, arguments: Value) -> Result<Members, octo_model::ToolError> {
+async fn call(bench: &Workbench, name: &str, arguments: Value) -> Result<JsonObject, octo_model::ToolError> {
     let mut request = Workbench::request(name, arguments);
     request.profile = "p".to_owned();
     bench.called(request).await.outcome
 }
 
-fn structure(reply: Members) -> Value {
+fn structure(reply: JsonObject) -> Value {
     reply.get("structuredContent").unwrap().to().unwrap()
 }
 

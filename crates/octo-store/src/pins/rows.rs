@@ -1,7 +1,7 @@
 //! The rows of pins. Everything happens within one transaction, so that two processes never mix theirs.
 
 use crate::spills::now;
-use octo_hub::{News, Noted, Pending, Pin, Pinned, What, Whose};
+use octo_hub::{PinDelta, PinWrite, Pending, Pin, PinSet, ItemKind, ServerIdentity};
 use octo_model::Json;
 use rusqlite::{OptionalExtension, Row, Transaction};
 use std::collections::HashSet;
@@ -11,7 +11,7 @@ const MOST_OF_ONE: i64 = 8;
 /// So many definitions that nobody waits for are remembered of a server.
 const MOST_SEEN: i64 = 20_000;
 
-pub fn load(change: &Transaction<'_>, whose: &Whose) -> rusqlite::Result<Pinned> {
+pub fn load(change: &Transaction<'_>, whose: &ServerIdentity) -> rusqlite::Result<PinSet> {
     adopt(change, whose)?;
     change
         .prepare_cached(
@@ -30,11 +30,11 @@ pub fn load(change: &Transaction<'_>, whose: &Whose) -> rusqlite::Result<Pinned>
         }
     }
     let pins = pins.into_iter().flatten().collect();
-    Ok(Pinned { pins, taken, revision: revision(change, &whose.server)? })
+    Ok(PinSet { pins, taken, revision: revision(change, &whose.server)? })
 }
 
 /// A name that has no pins yet takes a copy of those of the same server under another name.
-fn adopt(change: &Transaction<'_>, whose: &Whose) -> rusqlite::Result<()> {
+fn adopt(change: &Transaction<'_>, whose: &ServerIdentity) -> rusqlite::Result<()> {
     let known =
         change.prepare_cached("SELECT 1 FROM pins WHERE server = ?1 LIMIT 1")?.exists([&whose.server])?;
     if known || whose.identity.is_empty() {
@@ -61,12 +61,12 @@ fn adopt(change: &Transaction<'_>, whose: &Whose) -> rusqlite::Result<()> {
 fn pin(row: &Row<'_>) -> rusqlite::Result<Option<Pin>> {
     let (what, key, hash): (String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
     let text = Json::parse(row.get::<_, String>(3)?).ok();
-    Ok(What::parse(&what).zip(text).map(|(what, text)| Pin { what, key, text, hash }))
+    Ok(ItemKind::parse(&what).zip(text).map(|(what, text)| Pin { what, key, text, hash }))
 }
 
-pub fn keep(change: &Transaction<'_>, server: &str, news: &News) -> rusqlite::Result<Noted> {
+pub fn keep(change: &Transaction<'_>, server: &str, news: &PinDelta) -> rusqlite::Result<PinWrite> {
     if overtaken(change, server, news)? {
-        return Ok(Noted::Overtaken);
+        return Ok(PinWrite::Overtaken);
     }
     for pin in news.first.iter().chain(news.again.iter().map(|(pin, _)| pin)) {
         put(change, server, pin)?;
@@ -88,10 +88,10 @@ pub fn keep(change: &Transaction<'_>, server: &str, news: &News) -> rusqlite::Re
              ORDER BY rowid DESC LIMIT -1 OFFSET ?2)",
         )?
         .execute((server, MOST_SEEN))?;
-    Ok(Noted::Kept(fresh))
+    Ok(PinWrite::Kept(fresh))
 }
 
-fn overtaken(change: &Transaction<'_>, server: &str, news: &News) -> rusqlite::Result<bool> {
+fn overtaken(change: &Transaction<'_>, server: &str, news: &PinDelta) -> rusqlite::Result<bool> {
     let mut find =
         change.prepare_cached("SELECT hash FROM pins WHERE server = ?1 AND what = ?2 AND key = ?3")?;
     let mut hash = |pin: &Pin| {

@@ -1,26 +1,26 @@
 use super::*;
-use octo_hub::What;
+use octo_hub::ItemKind;
 use octo_model::Json;
 
 fn pins(dir: &Path) -> KeptPins {
     KeptPins::new(dir, Durability::Process)
 }
 
-fn whose(server: &str, identity: &str, others: &[&str]) -> Whose {
+fn whose(server: &str, identity: &str, others: &[&str]) -> ServerIdentity {
     let others = others.iter().map(|name| (*name).to_owned()).collect();
-    Whose { server: server.to_owned(), identity: identity.to_owned(), others }
+    ServerIdentity { server: server.to_owned(), identity: identity.to_owned(), others }
 }
 
 fn pin(key: &str, text: &str) -> Pin {
-    Pin { what: What::Tool, key: key.to_owned(), text: Json::text(text), hash: format!("#{text}") }
+    Pin { what: ItemKind::Tool, key: key.to_owned(), text: Json::text(text), hash: format!("#{text}") }
 }
 
-fn first(pins: Vec<Pin>) -> News {
-    News { first: pins, ..News::default() }
+fn first(pins: Vec<Pin>) -> PinDelta {
+    PinDelta { first: pins, ..PinDelta::default() }
 }
 
-fn held(pins: Vec<Pin>) -> News {
-    News { held: pins, ..News::default() }
+fn held(pins: Vec<Pin>) -> PinDelta {
+    PinDelta { held: pins, ..PinDelta::default() }
 }
 
 #[tokio::test]
@@ -29,19 +29,19 @@ async fn pins_outlive_the_process_and_the_first_one_stays() {
     let notion = whose("notion", "i", &[]);
     assert!(pins(temp.path()).load(&notion).await.unwrap().pins.is_empty());
     let kept = pins(temp.path()).keep(&notion, first(vec![pin("a", "1")])).await.unwrap();
-    assert_eq!(kept, Noted::Kept(Vec::new()));
+    assert_eq!(kept, PinWrite::Kept(Vec::new()));
     let again = pins(temp.path());
     assert_eq!(again.load(&notion).await.unwrap().pins, [pin("a", "1")]);
     // Another process saw something else at the same time, and was later.
     assert_eq!(
         again.keep(&notion, first(vec![pin("b", "1"), pin("a", "2")])).await.unwrap(),
-        Noted::Overtaken
+        PinWrite::Overtaken
     );
     assert_eq!(again.load(&notion).await.unwrap().pins, [pin("a", "1")]);
-    assert_eq!(again.keep(&notion, first(vec![pin("a", "1")])).await.unwrap(), Noted::Kept(Vec::new()));
-    let replaced = |old: &str| News { again: vec![(pin("a", "3"), old.to_owned())], ..News::default() };
-    assert_eq!(again.keep(&notion, replaced("#2")).await.unwrap(), Noted::Overtaken);
-    assert_eq!(again.keep(&notion, replaced("#1")).await.unwrap(), Noted::Kept(Vec::new()));
+    assert_eq!(again.keep(&notion, first(vec![pin("a", "1")])).await.unwrap(), PinWrite::Kept(Vec::new()));
+    let replaced = |old: &str| PinDelta { again: vec![(pin("a", "3"), old.to_owned())], ..PinDelta::default() };
+    assert_eq!(again.keep(&notion, replaced("#2")).await.unwrap(), PinWrite::Overtaken);
+    assert_eq!(again.keep(&notion, replaced("#1")).await.unwrap(), PinWrite::Kept(Vec::new()));
     assert_eq!(again.load(&notion).await.unwrap().pins, [pin("a", "3")]);
 }
 
@@ -52,12 +52,12 @@ async fn what_is_held_is_reported_once_and_accepted_as_it_was_seen() {
     pins.keep(&notion, first(vec![pin("a", "1")])).await.unwrap();
     for round in 0..4 {
         let fresh = pins.keep(&notion, held(vec![pin("a", "2")])).await.unwrap();
-        assert_eq!(fresh, Noted::Kept(if round == 0 { vec![pin("a", "2")] } else { Vec::new() }));
+        assert_eq!(fresh, PinWrite::Kept(if round == 0 { vec![pin("a", "2")] } else { Vec::new() }));
         let waiting = pins.pending("notion").await.unwrap();
         assert_eq!(waiting.len(), 1);
         assert_eq!((&waiting[0].new, waiting[0].pinned.as_ref()), (&pin("a", "2"), Some(&pin("a", "1"))));
         // Back to the pinned one: nothing waits any more.
-        pins.keep(&notion, News::default()).await.unwrap();
+        pins.keep(&notion, PinDelta::default()).await.unwrap();
         assert_eq!(pins.pending("notion").await.unwrap(), []);
     }
     pins.load(&notion).await.unwrap();
@@ -89,7 +89,7 @@ async fn pins_follow_a_server_that_is_renamed() {
 async fn addresses_that_others_had_first_are_known() {
     let temp = tempfile::tempdir().unwrap();
     let pins = pins(temp.path());
-    let page = Pin { what: What::Resource, ..pin("x://page", "1") };
+    let page = Pin { what: ItemKind::Resource, ..pin("x://page", "1") };
     pins.keep(&whose("notion", "i", &[]), first(vec![page, pin("tool", "1")])).await.unwrap();
     let taken = pins.load(&whose("evil", "j", &["notion"])).await.unwrap().taken;
     assert_eq!(taken.into_iter().collect::<Vec<_>>(), ["x://page"]);
@@ -104,7 +104,7 @@ async fn definitions_without_end_fill_neither_disk_nor_log() {
     let mut reported = 0;
     for round in 0..50 {
         let fresh = pins.keep(&notion, held(vec![pin("a", &round.to_string())])).await.unwrap();
-        reported += usize::from(fresh != Noted::Kept(Vec::new()));
+        reported += usize::from(fresh != PinWrite::Kept(Vec::new()));
     }
     assert_eq!(reported, 8);
     let conn = Connection::open(temp.path().join("pins.db")).unwrap();
@@ -126,7 +126,7 @@ async fn of_many_processes_exactly_one_pins() {
         .collect();
     let mut kept = 0;
     for task in tasks {
-        kept += usize::from(task.await.unwrap() != Noted::Overtaken);
+        kept += usize::from(task.await.unwrap() != PinWrite::Overtaken);
     }
     assert_eq!(kept, 1);
 }

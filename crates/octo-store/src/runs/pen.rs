@@ -3,7 +3,7 @@
 use super::KeptRuns;
 use crate::private;
 use crate::spills::now;
-use octo_hub::{KeptStep, RunPen, RunStatus};
+use octo_hub::{KeptStep, RunLease, RunStatus};
 use octo_model::{Json, ToolError};
 use octo_toolkit::BoxFuture;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -61,7 +61,7 @@ impl Drop for Pen {
     }
 }
 
-impl RunPen for Pen {
+impl RunLease for Pen {
     fn id(&self) -> &str {
         &self.id
     }

@@ -2,7 +2,7 @@
 
 use super::{calls, closing, opening, store};
 use crate::{Reader, RecordKind, StoreError, verify};
-use octo_hub::Ledger;
+use octo_hub::AuditLog;
 use std::sync::Arc;
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use super::{calls, closing, opening, store};
 use crate::{Reader, Store, verify};
-use octo_hub::Ledger;
+use octo_hub::AuditLog;
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};

@@ -1,7 +1,7 @@
 //! Large results come back whole to whoever caused them, and to nobody else.
 
 use crate::{Options, Store};
-use octo_hub::{Ledger, Spills};
+use octo_hub::{AuditLog, ResultStore};
 use octo_model::{CallId, Caller, Json, Kind, Principal, ToolError};
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::PermissionsExt;

@@ -4,7 +4,7 @@ use crate::fail::Fail;
 use crate::wire::Request;
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use octo_model::Members;
+use octo_model::JsonObject;
 use octo_wire::{Era, Revision, header};
 use std::collections::BTreeMap;
 
@@ -51,7 +51,7 @@ pub(crate) fn value(text: &str) -> Option<HeaderValue> {
     HeaderValue::try_from(header::encode(text)).ok()
 }
 
-fn named(method: &str, params: &Members) -> Option<String> {
+fn named(method: &str, params: &JsonObject) -> Option<String> {
     match method {
         "tools/call" | "prompts/get" => params.text("name"),
         "resources/read" => params.text("uri"),

@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::header::CONTENT_TYPE;
 use octo_grants::net::Answer;
-use octo_model::{Json, Kind, Members, ToolError};
+use octo_model::{Json, Kind, JsonObject, ToolError};
 use octo_toolkit::Picture;
 use octo_toolkit::hidden::clean;
 use std::time::Duration;
@@ -16,7 +16,7 @@ const LARGEST: usize = 5 << 20;
 const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 /// The result, or the error where the caller has to do something first. Other bad statuses are results that failed.
-pub(super) fn told(server: &str, answer: Answer, pictures: bool) -> Result<Members, ToolError> {
+pub(super) fn told(server: &str, answer: Answer, pictures: bool) -> Result<JsonObject, ToolError> {
     let status = answer.status.as_u16();
     let pause = answer.retry_after();
     match (status, pause) {
@@ -30,25 +30,25 @@ pub(super) fn told(server: &str, answer: Answer, pictures: bool) -> Result<Membe
         && !failed
         && let Some(picture) = picture(&answer)
     {
-        let about = Members::new().with("status", Json::of(&status)).to_json();
-        return Ok(Members::new()
+        let about = JsonObject::new().with("status", Json::of(&status)).to_json();
+        return Ok(JsonObject::new()
             .with("content", Json::array(&[picture.block(), block(about.as_str())]))
             .with("isError", false));
     }
     let mut structure =
-        Members::new().with("status", Json::of(&status)).with("body", octo_openapi::body(&answer));
+        JsonObject::new().with("status", Json::of(&status)).with("body", octo_openapi::body(&answer));
     if answer.truncated {
         structure.set("truncated", true);
     }
     let structure = structure.to_json();
-    Ok(Members::new()
+    Ok(JsonObject::new()
         .with("content", Json::array(&[block(structure.as_str())]))
         .with("structuredContent", structure)
         .with("isError", failed))
 }
 
 fn block(text: &str) -> Json {
-    Members::new().with("type", "text").with("text", text).to_json()
+    JsonObject::new().with("type", "text").with("text", text).to_json()
 }
 
 fn picture(answer: &Answer) -> Option<Picture> {

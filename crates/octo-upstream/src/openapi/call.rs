@@ -4,9 +4,9 @@ use super::DocumentSpec;
 use super::answer;
 use super::loaded::{Loaded, gives_pictures};
 use octo_grants::net::Ask;
-use octo_model::{Json, Members, Op, ToolError};
+use octo_model::{Json, JsonObject, Operation, ToolError};
 use octo_openapi::{Request, is_secret_header, redact};
-use octo_toolkit::Cx;
+use octo_toolkit::CallContext;
 
 /// Bytes of an answer.
 const LARGEST: usize = 16 << 20;
@@ -15,9 +15,9 @@ const REDIRECTS: usize = 5;
 pub(super) async fn run(
     spec: &DocumentSpec,
     loaded: &Loaded,
-    op: &Op,
-    cx: &Cx,
-) -> Result<Members, ToolError> {
+    op: &Operation,
+    cx: &CallContext,
+) -> Result<JsonObject, ToolError> {
     let operation = loaded.operation(spec, &op.name)?;
     let arguments = op.params.get("arguments").cloned().unwrap_or_else(Json::empty_object);
     let arguments = arguments.to().map_err(|error| {

@@ -76,7 +76,7 @@ async fn address(inner: &Arc<Inner>, url: &str) {
 /// Takes on a document, unless it is the one that was seen last.
 async fn take(inner: &Arc<Inner>, text: String, source: Option<Url>, seen: &mut Option<u64>) {
     let mark = mark(&text, source.as_ref());
-    let is_well = matches!(inner.listing.borrow().state, octo_toolkit::State::Ready);
+    let is_well = matches!(inner.listing.borrow().state, octo_toolkit::SourceState::Ready);
     if *seen == Some(mark) && is_well {
         return;
     }

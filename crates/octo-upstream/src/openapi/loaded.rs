@@ -3,9 +3,9 @@
 use super::names::names;
 use super::{Document, DocumentSpec};
 use octo_grants::Net;
-use octo_model::{Effect, Json, Members, ToolError};
+use octo_model::{Effect, Json, JsonObject, ToolError};
 use octo_openapi::{Credential, Document as Parsed, Operation, Param, Place, Reach};
-use octo_toolkit::{Definition, Lists};
+use octo_toolkit::{Definition, Listing};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(super) struct Loaded {
     document: Parsed,
     /// Paths and methods by the names of tools.
     tools: HashMap<String, (String, String)>,
-    pub(super) lists: Arc<Lists>,
+    pub(super) lists: Arc<Listing>,
     reach: Reach,
     /// Where the credentials go, and nowhere else.
     pub(super) home: Url,
@@ -98,7 +98,7 @@ impl Loaded {
             tracing::warn!(target: "upstream", server = %spec.name, left_out, first, "operations left out");
         }
         self.tools = tools;
-        self.lists = Arc::new(Lists { tools: definitions, ..Lists::default() });
+        self.lists = Arc::new(Listing { tools: definitions, ..Listing::default() });
     }
 
     /// The operation behind a tool, with the parameters that are the caller's to give.
@@ -151,7 +151,7 @@ pub(super) fn address(text: &str) -> Result<Url, ToolError> {
 fn definition(document: &Parsed, name: &str, operation: &Operation, nodes: usize) -> Definition {
     let shape = document.shape(operation, nodes);
     let effect = effect(&operation.method);
-    let mut members = Members::new()
+    let mut members = JsonObject::new()
         .with("name", name)
         .with("title", shape.title.as_str())
         .with("description", shape.description.as_str())
@@ -161,7 +161,7 @@ fn definition(document: &Parsed, name: &str, operation: &Operation, nodes: usize
     }
     members.set("annotations", effect.annotations(&shape.title));
     // The members are written anew in one piece: parts of many small buffers would cost more than they hold.
-    Definition { key: name.to_owned(), members: members.detached(), effect, vouched: false }
+    Definition { key: name.to_owned(), members: members.detached(), effect, trusted_effect: false }
 }
 
 /// What is sent is what the method says, whatever the document does.

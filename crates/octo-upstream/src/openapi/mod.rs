@@ -12,8 +12,8 @@ use arc_swap::ArcSwapOption;
 use loaded::Loaded;
 use octo_grants::folders::Approve;
 use octo_grants::{Net, Secret};
-use octo_model::{Members, Method, Op, ToolError};
-use octo_toolkit::{BoxFuture, Cx, Listing, Peer, Source, State};
+use octo_model::{JsonObject, Method, Operation, ToolError};
+use octo_toolkit::{BoxFuture, CallContext, ListingState, Peer, Source, SourceState};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -81,14 +81,14 @@ pub struct Api {
 
 struct Inner {
     spec: DocumentSpec,
-    listing: watch::Sender<Listing>,
+    listing: watch::Sender<ListingState>,
     loaded: ArcSwapOption<Loaded>,
     stop: CancellationToken,
 }
 
 /// Returns at once; reading the document goes on behind it. Needs a tokio runtime.
 pub fn start(spec: DocumentSpec) -> Arc<Api> {
-    let listing = Listing { state: State::Starting, lists: Arc::default(), version: 0 };
+    let listing = ListingState { state: SourceState::Starting, listing: Arc::default(), version: 0 };
     let inner = Arc::new(Inner {
         spec,
         listing: watch::Sender::new(listing),
@@ -130,16 +130,16 @@ impl Source for Api {
         false
     }
 
-    fn listing(&self) -> watch::Receiver<Listing> {
+    fn listing(&self) -> watch::Receiver<ListingState> {
         self.inner.listing.subscribe()
     }
 
     fn run<'a>(
         &'a self,
-        op: Op,
-        cx: &'a Cx,
+        op: Operation,
+        cx: &'a CallContext,
         _peer: &'a Arc<dyn Peer>,
-    ) -> BoxFuture<'a, Result<Members, ToolError>> {
+    ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         Box::pin(async move {
             if op.method != Method::CallTool {
                 return Err(ToolError::not_found(format!("{} has tools only.", self.inner.spec.name))
@@ -153,16 +153,16 @@ impl Source for Api {
 
 impl Inner {
     /// The present document, waited for while there is none yet.
-    async fn loaded(&self, cx: &Cx) -> Result<Arc<Loaded>, ToolError> {
+    async fn loaded(&self, cx: &CallContext) -> Result<Arc<Loaded>, ToolError> {
         let mut listing = self.listing.subscribe();
-        let settled = listing.wait_for(|listing| listing.state != State::Starting);
+        let settled = listing.wait_for(|listing| listing.state != SourceState::Starting);
         let _ = tokio::time::timeout(PATIENCE.min(cx.time_left()), settled).await;
         self.loaded.load_full().ok_or_else(|| {
             let error = ToolError::unavailable(format!("The document of {} cannot be read.", self.spec.name))
                 .hint("Ask the operator to look at it with `octoprox servers`, or try again later.")
                 .retry_after(Duration::from_secs(5));
             match &self.listing.borrow().state {
-                State::Down(why) => error.detail(why),
+                SourceState::Down(why) => error.detail(why),
                 _ => error,
             }
         })
@@ -170,11 +170,11 @@ impl Inner {
 
     /// Says what is wrong. What was listed before stays, and can be called.
     fn down(&self, why: &str) {
-        let state = State::Down(why.to_owned());
+        let state = SourceState::Down(why.to_owned());
         let news = self.listing.send_if_modified(|listing| {
             let changed = listing.state != state;
             if changed {
-                *listing = Listing { state, lists: listing.lists.clone(), version: listing.version + 1 };
+                *listing = ListingState { state, listing: listing.listing.clone(), version: listing.version + 1 };
             }
             changed
         });
@@ -188,7 +188,7 @@ impl Inner {
         let count = lists.tools.len();
         self.loaded.store(Some(Arc::new(loaded)));
         self.listing.send_modify(|listing| {
-            *listing = Listing { state: State::Ready, lists, version: listing.version + 1 };
+            *listing = ListingState { state: SourceState::Ready, listing: lists, version: listing.version + 1 };
         });
         tracing::info!(target: "upstream", server = %self.spec.name, tools = count, "document read");
     }

@@ -1,6 +1,6 @@
 //! Names of tools, made of the names of operations.
 
-use octo_model::{same_when_folded, with_suffix};
+use octo_model::{normalized_name, with_suffix};
 use octo_openapi::Listed;
 use std::collections::HashMap;
 
@@ -15,12 +15,12 @@ pub(super) fn names(operations: &[Listed]) -> Vec<String> {
     let mut owners: HashMap<String, (&str, &str)> = HashMap::new();
     for (listed, name) in operations.iter().zip(&plain) {
         let place = (listed.path.as_str(), listed.method.as_str());
-        let owner = owners.entry(same_when_folded(name)).or_insert(place);
+        let owner = owners.entry(normalized_name(name)).or_insert(place);
         *owner = place.min(*owner);
     }
     let named = operations.iter().zip(plain).map(|(listed, name)| {
         let place = (listed.path.as_str(), listed.method.as_str());
-        let owns = owners.get(&same_when_folded(&name)) == Some(&place);
+        let owns = owners.get(&normalized_name(&name)) == Some(&place);
         if owns && name.len() <= LONGEST {
             name
         } else {
@@ -76,7 +76,7 @@ mod tests {
         for (at, prefix) in [(0, "getPet_"), (3, "GETPET_"), (7, "longlong")] {
             assert!(names[at].starts_with(prefix) && names[at].len() <= 46, "{}", names[at]);
         }
-        let mut folded: Vec<String> = names.iter().map(|name| same_when_folded(name)).collect();
+        let mut folded: Vec<String> = names.iter().map(|name| normalized_name(name)).collect();
         folded.sort();
         folded.dedup();
         assert_eq!(folded.len(), all.len());

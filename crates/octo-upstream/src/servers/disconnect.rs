@@ -1,7 +1,7 @@
 //! `server_disconnect`.
 
 use super::{ServerTold, Servers, administers};
-use octo_toolkit::{Cx, Effect, Example, Tool, ToolError};
+use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -29,7 +29,7 @@ impl Tool for Disconnect {
         vec![Example::new("End a program that hangs", json!({"server": "notion"}))]
     }
 
-    async fn run(&self, input: Input, servers: Servers, cx: &Cx) -> Result<ServerTold, ToolError> {
+    async fn run(&self, input: Input, servers: Servers, cx: &CallContext) -> Result<ServerTold, ToolError> {
         administers(&cx.caller, "disconnect servers")?;
         servers.upstream(&input.server)?.disconnect().await;
         let known = servers.get(&input.server)?;

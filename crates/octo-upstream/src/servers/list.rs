@@ -1,7 +1,7 @@
 //! `servers_list`.
 
 use super::{ServerTold, Servers};
-use octo_toolkit::{Cx, Effect, Example, Tool, ToolError};
+use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -36,7 +36,7 @@ impl Tool for List {
         vec![Example::new("How every server is doing", json!({}))]
     }
 
-    async fn run(&self, input: Input, servers: Servers, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, servers: Servers, cx: &CallContext) -> Result<Output, ToolError> {
         let all = match &input.server {
             Some(name) => vec![(name.clone(), servers.get(name)?)],
             None => servers.all().into_iter().collect(),

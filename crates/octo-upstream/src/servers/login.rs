@@ -2,8 +2,8 @@
 
 use super::{LoginTold, Servers};
 use crate::login::Begun;
-use octo_model::Face;
-use octo_toolkit::{Cx, Effect, Example, Tool, ToolError};
+use octo_model::Frontend;
+use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -65,7 +65,7 @@ impl Tool for Login {
         ]
     }
 
-    async fn run(&self, input: Input, servers: Servers, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, servers: Servers, cx: &CallContext) -> Result<Output, ToolError> {
         let name = &input.server;
         servers.login(name, &cx.caller)?;
         let mut output = match &input.answer {
@@ -86,8 +86,8 @@ impl Tool for Login {
 }
 
 /// What is said over MCP stands in a model's context, where a lasting secret does not belong.
-fn came_from_a_model(cx: &Cx) -> bool {
-    cx.origin.as_ref().is_none_or(|origin| matches!(origin.face, Face::Stdio | Face::Http))
+fn came_from_a_model(cx: &CallContext) -> bool {
+    cx.origin.as_ref().is_none_or(|origin| matches!(origin.frontend, Frontend::Stdio | Frontend::Http))
 }
 
 impl Output {

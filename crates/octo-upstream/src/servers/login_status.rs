@@ -1,7 +1,7 @@
 //! `server_login_status`.
 
 use super::{LoginTold, Servers};
-use octo_toolkit::{Cx, Effect, Example, Tool, ToolError};
+use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -29,7 +29,7 @@ impl Tool for LoginStatus {
         vec![Example::new("Whether the person is done", json!({"server": "notion"}))]
     }
 
-    async fn run(&self, input: Input, servers: Servers, cx: &Cx) -> Result<LoginTold, ToolError> {
+    async fn run(&self, input: Input, servers: Servers, cx: &CallContext) -> Result<LoginTold, ToolError> {
         servers.get(&input.server)?;
         LoginTold::of(&servers, &input.server, &cx.caller).await
     }

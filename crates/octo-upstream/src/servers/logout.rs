@@ -2,7 +2,7 @@
 
 use super::Servers;
 use crate::login::Left;
-use octo_toolkit::{Cx, Effect, Example, Tool, ToolError};
+use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -38,7 +38,7 @@ impl Tool for Logout {
         vec![Example::new("Give up a login", json!({"server": "notion"}))]
     }
 
-    async fn run(&self, input: Input, servers: Servers, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, servers: Servers, cx: &CallContext) -> Result<Output, ToolError> {
         servers.login(&input.server, &cx.caller)?;
         let left = match servers.logins().logout(&cx.caller, &input.server).await? {
             Left::Nothing => "nothing",

@@ -12,7 +12,7 @@ mod told;
 use crate::login::{Logins, Whose};
 use crate::upstream::Upstream;
 use octo_model::{Caller, ToolError};
-use octo_toolkit::{Doors, Grant};
+use octo_toolkit::{Capabilities, Grant};
 use octo_toolkit::{Source, Toolbox};
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -53,7 +53,7 @@ struct Inner {
 }
 
 impl Grant for Servers {
-    fn open(doors: &Doors) -> Result<Self, ToolError> {
+    fn open(doors: &Capabilities) -> Result<Self, ToolError> {
         doors.open()
     }
 }

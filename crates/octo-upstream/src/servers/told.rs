@@ -4,7 +4,7 @@ use super::{Behind, Known, Servers};
 use crate::login::{self, Whose};
 use crate::report::{About, Condition, Report};
 use octo_model::{Caller, ToolError};
-use octo_toolkit::State;
+use octo_toolkit::SourceState;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -52,7 +52,7 @@ impl ServerTold {
         };
         let report = known.upstream.as_ref().map(|upstream| upstream.report());
         let (state, why) = state(known, report.as_ref(), login.as_ref());
-        let tools = known.source.as_ref().map_or(0, |source| source.listing().borrow().lists.tools.len());
+        let tools = known.source.as_ref().map_or(0, |source| source.listing().borrow().listing.tools.len());
         let said = known.upstream.as_ref().filter(|_| caller.is_admin()).map(|upstream| upstream.stderr());
         let mut said = said.unwrap_or_default();
         said.drain(..said.len().saturating_sub(LINES));
@@ -100,9 +100,9 @@ fn state(
         };
     }
     match known.source.as_ref().map(|source| source.listing().borrow().state.clone()) {
-        Some(State::Ready) => ("connected", None),
-        Some(State::Down(why) | State::Off(why)) => ("down", Some(why)),
-        Some(State::Starting) | None => ("starting", None),
+        Some(SourceState::Ready) => ("connected", None),
+        Some(SourceState::Down(why) | SourceState::Off(why)) => ("down", Some(why)),
+        Some(SourceState::Starting) | None => ("starting", None),
     }
 }
 

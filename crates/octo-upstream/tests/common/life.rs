@@ -19,7 +19,7 @@ pub fn on_demand(mode: &str, idle: Duration) -> Spec {
 }
 
 pub fn alone() -> Arc<dyn Peer> {
-    Arc::new(octo_toolkit::Alone)
+    Arc::new(octo_toolkit::NoPeer)
 }
 
 pub async fn pid(upstream: &Upstream) -> i64 {

@@ -6,8 +6,8 @@ use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures_util::future::BoxFuture;
 use octo_grants::Command;
-use octo_model::{Caller, Json, Members, Op, ToolError};
-use octo_toolkit::{Ask, Cx, Listing, Peer, Source, State};
+use octo_model::{Caller, Json, JsonObject, Operation, ToolError};
+use octo_toolkit::{AskError, CallContext, ListingState, Peer, Source, SourceState};
 use octo_upstream::{Spec, Upstream};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ pub mod life;
 /// A client that writes down what it hears and answers what it is asked.
 pub struct Client {
     key: u64,
-    capabilities: Members,
+    capabilities: JsonObject,
     pub heard: Mutex<Vec<(String, Value)>>,
     pub asked: Mutex<Vec<(String, Value)>>,
     answer: Option<Value>,
@@ -40,25 +40,25 @@ impl Client {
 }
 
 impl Peer for Client {
-    fn capabilities(&self) -> &Members {
+    fn capabilities(&self) -> &JsonObject {
         &self.capabilities
     }
 
-    fn notify(&self, method: &str, params: Members) {
+    fn notify(&self, method: &str, params: JsonObject) {
         self.heard.lock().unwrap().push((method.to_owned(), params.to_json().to().unwrap()));
     }
 
     fn ask<'a>(
         &'a self,
         method: &'a str,
-        params: Members,
-    ) -> octo_toolkit::BoxFuture<'a, Result<Members, Ask>> {
+        params: JsonObject,
+    ) -> octo_toolkit::BoxFuture<'a, Result<JsonObject, AskError>> {
         self.asked.lock().unwrap().push((method.to_owned(), params.to_json().to().unwrap()));
         Box::pin(async move {
             match &self.answer {
                 Some(Value::Null) => std::future::pending().await,
                 Some(answer) => Ok(Json::from(answer.clone()).members().unwrap()),
-                None => Err(Ask::Unable),
+                None => Err(AskError::Unable),
             }
         })
     }
@@ -68,9 +68,9 @@ impl Peer for Client {
     }
 }
 
-pub fn cx(seconds: u64) -> Cx {
+pub fn cx(seconds: u64) -> CallContext {
     let deadline = Instant::now() + Duration::from_secs(seconds);
-    Cx::new(Arc::new(Caller::local()), deadline, CancellationToken::new())
+    CallContext::new(Arc::new(Caller::local()), deadline, CancellationToken::new())
 }
 
 /// The stub program in one of its modes.
@@ -89,7 +89,7 @@ pub fn start_stub(mode: &str) -> Arc<Upstream> {
 }
 
 /// Waits until the listing looks like this.
-pub async fn until(upstream: &Upstream, what: impl FnMut(&Listing) -> bool) -> Listing {
+pub async fn until(upstream: &Upstream, what: impl FnMut(&ListingState) -> bool) -> ListingState {
     let mut listing = upstream.listing();
     let found = tokio::time::timeout(Duration::from_secs(20), listing.wait_for(what)).await;
     match found {
@@ -98,12 +98,12 @@ pub async fn until(upstream: &Upstream, what: impl FnMut(&Listing) -> bool) -> L
     }
 }
 
-pub async fn ready(upstream: &Upstream) -> Listing {
-    until(upstream, |now| now.state == State::Ready).await
+pub async fn ready(upstream: &Upstream) -> ListingState {
+    until(upstream, |now| now.state == SourceState::Ready).await
 }
 
-pub fn names(listing: &Listing) -> Vec<String> {
-    listing.lists.tools.iter().map(|tool| tool.key.clone()).collect()
+pub fn names(listing: &ListingState) -> Vec<String> {
+    listing.listing.tools.iter().map(|tool| tool.key.clone()).collect()
 }
 
 pub async fn call(
@@ -112,7 +112,7 @@ pub async fn call(
     tool: &str,
     arguments: Value,
 ) -> Result<Value, ToolError> {
-    let result = upstream.run(Op::tool(tool, arguments.into()), &cx(20), peer).await?;
+    let result = upstream.run(Operation::tool(tool, arguments.into()), &cx(20), peer).await?;
     Ok(result.to_json().to().unwrap())
 }
 

@@ -7,7 +7,7 @@ use super::reply::reply;
 use axum::extract::State;
 use axum::response::Response;
 use octo_hub::{ListKind, Request};
-use octo_model::{Face, Members, Method, Op};
+use octo_model::{Frontend, JsonObject, Method, Operation};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -26,9 +26,9 @@ async fn run(rest: &Rest, ask: Ask, method: Method) -> Response {
     let _gone = cancel.clone().drop_guard();
     let profile = ask.look.profile.clone();
     let request = Request {
-        op: Op { method, name: ask.name.clone(), params: Members::new().with("arguments", ask.arguments) },
+        op: Operation { method, name: ask.name.clone(), params: JsonObject::new().with("arguments", ask.arguments) },
         caller: ask.look.caller,
-        face: Face::Rest,
+        frontend: Frontend::Rest,
         profile: ask.look.profile,
         peer: Arc::clone(&rest.nobody),
         cancel,

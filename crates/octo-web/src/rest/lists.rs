@@ -8,7 +8,7 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use octo_hub::{Hub, ListKind, View};
-use octo_model::{Json, Members, Method, Op, ToolError};
+use octo_model::{Json, JsonObject, Method, Operation, ToolError};
 use std::sync::Arc;
 
 pub async fn tools(State(rest): State<Arc<Rest>>, look: Look) -> Result<Response, Unreadable> {
@@ -27,7 +27,7 @@ pub async fn tool(
 ) -> Result<Response, Unreadable> {
     let Path(name) = path.map_err(|_| bad_name())?;
     let (all, view) = all(&rest.hub, &look, ListKind::Tools).await?;
-    let op = Op { method: Method::CallTool, name, params: Members::new() };
+    let op = Operation { method: Method::CallTool, name, params: JsonObject::new() };
     let entry = view.find(&op).ok_or_else(|| rest.hub.missing(&view, &look.caller, &op))?;
     let found = all.into_iter().find(|json| is_named(json, &entry.listed));
     let found = found.ok_or_else(|| hidden(&op.name))?;
@@ -49,7 +49,7 @@ pub async fn openapi(State(rest): State<Arc<Rest>>, look: Look) -> Result<Respon
 async fn list(hub: &Hub, look: &Look, kind: ListKind) -> Result<Response, Unreadable> {
     let (all, view) = all(hub, look, kind).await?;
     let all: Vec<Json> = all.into_iter().map(|definition| tagged(&view, kind, definition)).collect();
-    Ok(json(Members::new().with(kind.member(), Json::array(&all)).into()))
+    Ok(json(JsonObject::new().with(kind.member(), Json::array(&all)).into()))
 }
 
 /// A definition with its tags.

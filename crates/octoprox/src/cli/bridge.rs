@@ -17,7 +17,7 @@ use clap::{Args, ValueEnum};
 use octo_grants::Credentials;
 use octo_grants::JqRunner;
 use octo_grants::credentials::Owner;
-use octo_hub::{Hub, Parts, PolicySettings, Profile, ShapeSettings};
+use octo_hub::{Hub, HubConfig, PolicySettings, Profile, ResultLimits};
 use octo_mcp::{Mcp, McpSettings};
 use octo_model::Caller;
 use octo_toolkit::Source;
@@ -140,14 +140,14 @@ impl Bridge {
 /// A hub with nothing in it but the remote.
 async fn serve(remote: &Arc<Remote>) -> Result<(), Failure> {
     let source = Arc::clone(remote) as Arc<dyn Source>;
-    let hub = Hub::new(Parts {
+    let hub = Hub::new(HubConfig {
         profiles: vec![Profile::through(WINDOW, &source)],
         sources: vec![source],
         policy: PolicySettings::default(),
         limits: Vec::new(),
         cache: Vec::new(),
         // The remote has cut what it wanted to cut; what it sends is bounded by the longest message.
-        shape: ShapeSettings { max_bytes: usize::MAX, max_resource_bytes: usize::MAX },
+        shape: ResultLimits { max_bytes: usize::MAX, max_resource_bytes: usize::MAX },
         timeout: LONGEST_CALL,
         ledger: Arc::new(Unkept),
         spills: Arc::new(Unkept),

@@ -3,10 +3,10 @@
 use super::ground::Ground;
 use octo_hub::jq::Jq;
 use octo_hub::{
-    Called, Closing, Hub, Ledger, ListKind, Opening, Parts, PolicySettings, Request, ShapeSettings, Spills,
+    CallOutcome, CallEnded, Hub, AuditLog, ListKind, CallStarted, HubConfig, PolicySettings, Request, ResultLimits, ResultStore,
 };
-use octo_model::{CallId, Caller, Effect, Face, Json, Op, ToolError};
-use octo_toolkit::{Alone, BoxFuture};
+use octo_model::{CallId, Caller, Effect, Frontend, Json, Operation, ToolError};
+use octo_toolkit::{NoPeer, BoxFuture};
 use octoprox::toolboxes;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -24,15 +24,15 @@ pub struct Subject {
 #[derive(Default)]
 pub struct Memory(Mutex<HashMap<String, Json>>);
 
-impl Ledger for Memory {
-    fn open(&self, _: Opening) -> BoxFuture<'_, Result<(), ToolError>> {
+impl AuditLog for Memory {
+    fn open(&self, _: CallStarted) -> BoxFuture<'_, Result<(), ToolError>> {
         Box::pin(async { Ok(()) })
     }
 
-    fn close(&self, _: Closing) {}
+    fn close(&self, _: CallEnded) {}
 }
 
-impl Spills for Memory {
+impl ResultStore for Memory {
     fn keep<'a>(
         &'a self,
         _: &'a Caller,
@@ -62,15 +62,15 @@ pub fn hub(ground: &Ground, max_bytes: usize) -> Arc<Hub> {
     let doors = ground.doors(&memory);
     let toolboxes = toolboxes(&ground.settings).into_iter();
     let flows = doors.open::<octo_flow::Flows>().unwrap();
-    let hub = Hub::new(Parts {
+    let hub = Hub::new(HubConfig {
         sources: toolboxes
-            .map(|toolbox| toolbox.into_source(doors.clone(), octo_toolkit::State::Ready))
+            .map(|toolbox| toolbox.into_source(doors.clone(), octo_toolkit::SourceState::Ready))
             .collect(),
         profiles: Vec::new(),
         policy: PolicySettings::default(),
         limits: Vec::new(),
         cache: Vec::new(),
-        shape: ShapeSettings { max_bytes, ..ShapeSettings::default() },
+        shape: ResultLimits { max_bytes, ..ResultLimits::default() },
         timeout: Duration::from_secs(30),
         ledger: Arc::clone(&memory) as _,
         spills: Arc::clone(&memory) as _,
@@ -98,13 +98,13 @@ pub async fn listed(hub: &Hub) -> Json {
     hub.list("", ListKind::Tools, &Caller::local(), None).await.unwrap().items
 }
 
-pub async fn call(hub: &Hub, name: &str, arguments: Value, cancel: CancellationToken) -> Called {
+pub async fn call(hub: &Hub, name: &str, arguments: Value, cancel: CancellationToken) -> CallOutcome {
     hub.call(Request {
-        op: Op::tool(name, arguments.into()),
+        op: Operation::tool(name, arguments.into()),
         caller: Arc::new(Caller::local()),
-        face: Face::Cli,
+        frontend: Frontend::Cli,
         profile: String::new(),
-        peer: Arc::new(Alone),
+        peer: Arc::new(NoPeer),
         cancel,
         timeout: None,
         trace: None,

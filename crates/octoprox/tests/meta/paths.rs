@@ -5,7 +5,7 @@ use super::ground::Ground;
 use super::hub::{call, hub};
 use super::tools;
 use octo_model::Kind;
-use octo_toolkit::Native;
+use octo_toolkit::ErasedTool;
 use serde_json::{Value, json};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -91,7 +91,7 @@ impl Trap {
 }
 
 /// The first example with one parameter replaced.
-fn input(tool: &Native, parameter: &str, path: &str) -> Value {
+fn input(tool: &ErasedTool, parameter: &str, path: &str) -> Value {
     let mut input: Value = tool.examples[0].input.to().unwrap();
     let definition: Value = tool.definition.to_json().to().unwrap();
     let is_list = definition["inputSchema"]["properties"][parameter]["type"] == "array";

@@ -9,7 +9,7 @@ use octo_grants::fs::{RootSpec, WorkspaceSpec};
 use octo_grants::net::NetSpec;
 use octo_model::Caller;
 use octo_toolkit::exec::launch;
-use octo_toolkit::{Answer, Chromium, Cx, Doors, Json, Net, ToolError, Toolbox, Workspace};
+use octo_toolkit::{Answer, Chromium, CallContext, Capabilities, Json, Net, ToolError, Toolbox, Workspace};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 pub struct Bench {
     pub browser: Browser,
     toolbox: Toolbox,
-    doors: Doors,
+    doors: Capabilities,
     pub folder: tempfile::TempDir,
     /// Where the pages are.
     pub home: String,
@@ -49,7 +49,7 @@ impl Bench {
             net,
         })
         .unwrap();
-        let doors = Doors::default().with(workspace).with(chromium);
+        let doors = Capabilities::default().with(workspace).with(chromium);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let home = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, pages::router()).await });
@@ -63,7 +63,7 @@ impl Bench {
     pub async fn answer_to(&self, caller: Caller, name: &str, input: Value) -> Result<Answer, ToolError> {
         let tool = self.toolbox.tools.iter().find(|tool| tool.name == name).unwrap();
         let deadline = Instant::now() + Duration::from_secs(60);
-        let cx = Cx::new(Arc::new(caller), deadline, CancellationToken::new());
+        let cx = CallContext::new(Arc::new(caller), deadline, CancellationToken::new());
         tool.answer(Json::from(input), &self.doors, &cx).await
     }
 

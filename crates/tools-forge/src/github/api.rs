@@ -9,7 +9,7 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use jiff::Timestamp;
 use moka::future::Cache;
 use octo_toolkit::net::{Answer, Ask};
-use octo_toolkit::{Cx, Kind, Net, ToolError};
+use octo_toolkit::{CallContext, Kind, Net, ToolError};
 use serde::de::DeserializeOwned;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -60,7 +60,7 @@ impl Api {
 pub struct Errand<'a> {
     pub api: &'a Api,
     pub net: &'a Net,
-    pub cx: &'a Cx,
+    pub cx: &'a CallContext,
     pub pull: &'a Pull,
     pub now: Timestamp,
     /// Whether to ask although an answer is kept.

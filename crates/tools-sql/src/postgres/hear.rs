@@ -2,7 +2,7 @@
 
 use fallible_iterator::FallibleIterator;
 use octo_grants::sql::{Lease, ServerFault, Standing};
-use octo_toolkit::{Cx, Kind, ToolError};
+use octo_toolkit::{CallContext, Kind, ToolError};
 use postgres_protocol::message::backend::{DataRowBody, Message, RowDescriptionBody};
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ enum End {
     Copy,
 }
 
-pub async fn hear(lease: &mut Lease, bounds: &Bounds, cx: &Cx) -> Result<Heard, ToolError> {
+pub async fn hear(lease: &mut Lease, bounds: &Bounds, cx: &CallContext) -> Result<Heard, ToolError> {
     let mut heard = Heard::default();
     let listen = heard.listen(lease, bounds);
     let ended = tokio::select! {

@@ -6,7 +6,7 @@ use super::script::Script;
 use super::{Postgres, fault};
 use crate::engine::{Explained, PlanFormat, Rows, Statement};
 use octo_grants::sql::{Lease, Standing};
-use octo_toolkit::{Cx, Kind, ToolError};
+use octo_toolkit::{CallContext, Kind, ToolError};
 use std::time::Duration;
 
 /// A cursor takes one SELECT, VALUES or TABLE, and none that changes data; the rest of the text is the caller's.
@@ -14,7 +14,7 @@ const CURSOR: &str = "DECLARE octo_rows NO SCROLL CURSOR WITHOUT HOLD FOR ";
 /// How long a reader waits for a lock; only DDL stands in its way.
 const LOCK: Duration = Duration::from_secs(10);
 
-pub async fn query(engine: &Postgres, statement: Statement, cx: &Cx) -> Result<Rows, ToolError> {
+pub async fn query(engine: &Postgres, statement: Statement, cx: &CallContext) -> Result<Rows, ToolError> {
     let sql = format!("{CURSOR}{}", statement.sql);
     let fetch = format!("FETCH FORWARD {} FROM octo_rows", statement.max_rows.saturating_add(1));
     let (mut lease, heard) = read(engine, &statement, &sql, Some(&fetch), cx).await?;
@@ -46,7 +46,7 @@ pub async fn explain(
     statement: Statement,
     explained: Explained,
     format: PlanFormat,
-    cx: &Cx,
+    cx: &CallContext,
 ) -> Result<String, ToolError> {
     let format = match format {
         PlanFormat::Text => "TEXT",
@@ -79,7 +79,7 @@ async fn read(
     statement: &Statement,
     sql: &str,
     fetch: Option<&str>,
-    cx: &Cx,
+    cx: &CallContext,
 ) -> Result<(Lease, Heard), ToolError> {
     let mut lease = engine.session(&engine.database.reads, statement.timeout, cx).await?;
     let values = engine.values(&mut lease, &statement.params, sql, cx).await?;

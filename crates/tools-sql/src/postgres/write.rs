@@ -5,13 +5,13 @@ use super::script::Script;
 use super::{Postgres, fault};
 use crate::engine::{Change, Fate, Statement};
 use octo_grants::sql::Standing;
-use octo_toolkit::{Cx, Kind, ToolError};
+use octo_toolkit::{CallContext, Kind, ToolError};
 
 pub async fn execute(
     engine: &Postgres,
     statement: Statement,
     fate: Fate,
-    cx: &Cx,
+    cx: &CallContext,
 ) -> Result<Change, ToolError> {
     let Some(writes) = &engine.database.writes else {
         return Err(ToolError::denied(format!("The database `{}` is read-only here.", engine.database.name))

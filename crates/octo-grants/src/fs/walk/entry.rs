@@ -2,7 +2,7 @@
 
 use super::folder::open_file;
 use crate::fs::seen::{self, Seen};
-use crate::fs::{EntryKind, HardLinks, Place, Stat};
+use crate::fs::{EntryKind, HardLinks, RootedPath, Stat};
 use octo_model::ToolError;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -29,7 +29,7 @@ pub struct WalkEntry<'a> {
 pub(super) enum At<'a> {
     Child(BorrowedFd<'a>, &'a CStr),
     /// Where the walk began.
-    Start(&'a Place),
+    Start(&'a RootedPath),
 }
 
 impl WalkEntry<'_> {

@@ -6,9 +6,9 @@ use octo_grants::exec::{ExecLimits, ExecSpec, SandboxChoice, launch};
 use octo_grants::folders::Folders;
 use octo_grants::fs::{RootSpec, WorkspaceSpec};
 use octo_grants::net::NetSpec;
-use octo_grants::{Doors, Exec, Net, Workspace};
-use octo_model::{Caller, Json, Op, ToolError};
-use octo_toolkit::{Alone, Cx, Peer, Source, State};
+use octo_grants::{Capabilities, Exec, Net, Workspace};
+use octo_model::{Caller, Json, Operation, ToolError};
+use octo_toolkit::{NoPeer, CallContext, Peer, Source, SourceState};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
@@ -48,23 +48,23 @@ impl Bench {
         let net = Net::new(NetSpec { allow: vec!["127.0.0.1".to_owned()], ..NetSpec::default() }).unwrap();
         let source = source(DeclaredParts {
             folders: Folders::new(vec![tools.clone()]),
-            doors: Doors::default().with(workspace).with(exec).with(net),
+            doors: Capabilities::default().with(workspace).with(exec).with(net),
             environment: Arc::new(|name| (name == "TOKEN").then(|| "s3cret-token".to_owned())),
             reserved: ["fs_read_text".to_owned()].into(),
-            state: State::Ready,
+            state: SourceState::Ready,
         });
         Self { source, work, tools, _folder: folder }
     }
 
     pub fn names(&self) -> Vec<String> {
-        self.source.listing().borrow().lists.tools.iter().map(|tool| tool.key.clone()).collect()
+        self.source.listing().borrow().listing.tools.iter().map(|tool| tool.key.clone()).collect()
     }
 
     pub async fn call(&self, name: &str, arguments: Value) -> Result<Value, ToolError> {
         let deadline = Instant::now() + Duration::from_secs(30);
-        let cx = Cx::new(Arc::new(Caller::local()), deadline, CancellationToken::new());
-        let peer: Arc<dyn Peer> = Arc::new(Alone);
-        let result = self.source.run(Op::tool(name, Json::from(arguments)), &cx, &peer).await?;
+        let cx = CallContext::new(Arc::new(Caller::local()), deadline, CancellationToken::new());
+        let peer: Arc<dyn Peer> = Arc::new(NoPeer);
+        let result = self.source.run(Operation::tool(name, Json::from(arguments)), &cx, &peer).await?;
         Ok(result.to_json().to().unwrap())
     }
 

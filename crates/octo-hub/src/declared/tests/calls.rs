@@ -105,8 +105,8 @@ async fn definitions_have_a_schema_and_the_four_hints() {
     let bench = Bench::new(COMMANDS);
     let listing = bench.source.listing().borrow().clone();
     let of = |name: &str| -> Value {
-        let tool = listing.lists.tools.iter().find(|tool| tool.key == name).unwrap();
-        assert!(tool.vouched);
+        let tool = listing.listing.tools.iter().find(|tool| tool.key == name).unwrap();
+        assert!(tool.trusted_effect);
         tool.members.to_json().to().unwrap()
     };
     let count = of("count_lines");

@@ -3,7 +3,7 @@
 use super::super::Severity::{self, Dangerous, Notable, Serious};
 use super::super::{NewItems, Stance, TrustSettings, worst};
 use super::{everything, judged, shown, stance, with};
-use crate::ports::What;
+use crate::ports::ItemKind;
 use serde_json::{Value, json};
 
 type Row = (&'static str, Severity, &'static str, Option<Value>);
@@ -252,7 +252,7 @@ fn new_tools_wait_where_the_settings_say_so() {
     let settings = TrustSettings { new: NewItems::Hold, ..TrustSettings::default() };
     let verdict = judged(&before, &after, settings);
     assert_eq!(shown(&verdict.lists), before);
-    assert!(verdict.held.contains_key(&(What::Tool, "share".to_owned())));
+    assert!(verdict.held.contains_key(&(ItemKind::Tool, "share".to_owned())));
     let verdict = judged(&json!({"prompts": []}), &before, settings);
     assert_eq!(shown(&verdict.lists), before, "the first listing of a kind is not new");
 }

@@ -2,9 +2,9 @@
 
 use super::super::{HeldCalls, MemoryPins, Stance, Trust, TrustSettings};
 use super::{everything, lists, shown, with};
-use crate::ports::{News, Noted, Pending, Pin, Pinned, Pins, Whose};
-use octo_model::{Caller, Json, Kind, Members, Op, ToolError};
-use octo_toolkit::{Alone, BoxFuture, Cx, Listing, Peer, Source, State};
+use crate::ports::{PinDelta, PinWrite, Pending, Pin, PinSet, Pins, ServerIdentity};
+use octo_model::{Caller, Json, Kind, JsonObject, Operation, ToolError};
+use octo_toolkit::{NoPeer, BoxFuture, CallContext, ListingState, Peer, Source, SourceState};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,19 +13,19 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 struct Stub {
-    listing: watch::Sender<Listing>,
+    listing: watch::Sender<ListingState>,
     calls: AtomicUsize,
 }
 
 impl Stub {
     fn new(all: &Value) -> Arc<Self> {
-        let listing = Listing { state: State::Ready, lists: Arc::new(lists(all)), version: 1 };
+        let listing = ListingState { state: SourceState::Ready, listing: Arc::new(lists(all)), version: 1 };
         Arc::new(Self { listing: watch::Sender::new(listing), calls: AtomicUsize::new(0) })
     }
 
     fn relist(&self, all: &Value) {
         self.listing.send_modify(|listing| {
-            listing.lists = Arc::new(lists(all));
+            listing.listing = Arc::new(lists(all));
             listing.version += 1;
         });
     }
@@ -40,19 +40,19 @@ impl Source for Stub {
         false
     }
 
-    fn listing(&self) -> watch::Receiver<Listing> {
+    fn listing(&self) -> watch::Receiver<ListingState> {
         self.listing.subscribe()
     }
 
     fn run<'a>(
         &'a self,
-        _: Op,
-        _: &'a Cx,
+        _: Operation,
+        _: &'a CallContext,
         _: &'a Arc<dyn Peer>,
-    ) -> BoxFuture<'a, Result<Members, ToolError>> {
+    ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         let block = json!({"type": "text", "text": "found\u{e0041} it"});
-        Box::pin(async move { Ok(Members::new().with("content", Json::array([&Json::from(block)]))) })
+        Box::pin(async move { Ok(JsonObject::new().with("content", Json::array([&Json::from(block)]))) })
     }
 }
 
@@ -64,25 +64,25 @@ struct Watched {
     keeps: AtomicUsize,
     broken: AtomicBool,
     /// Something that another process pins just before us.
-    rival: Mutex<Option<News>>,
+    rival: Mutex<Option<PinDelta>>,
 }
 
 impl Pins for Watched {
-    fn load<'a>(&'a self, whose: &'a Whose) -> BoxFuture<'a, Result<Pinned, ToolError>> {
+    fn load<'a>(&'a self, whose: &'a ServerIdentity) -> BoxFuture<'a, Result<PinSet, ToolError>> {
         if self.broken.load(Ordering::Relaxed) {
             return Box::pin(async { Err(ToolError::unavailable("The disk is full.")) });
         }
         self.pins.load(whose)
     }
 
-    fn keep<'a>(&'a self, whose: &'a Whose, news: News) -> BoxFuture<'a, Result<Noted, ToolError>> {
+    fn keep<'a>(&'a self, whose: &'a ServerIdentity, news: PinDelta) -> BoxFuture<'a, Result<PinWrite, ToolError>> {
         Box::pin(async move {
             let rival = self.rival.lock().unwrap().take();
             if let Some(rival) = rival {
                 self.pins.keep(whose, rival).await?;
             }
             let noted = self.pins.keep(whose, news).await?;
-            if let Noted::Kept(fresh) = &noted {
+            if let PinWrite::Kept(fresh) = &noted {
                 self.fresh.lock().unwrap().extend(fresh.clone());
                 self.keeps.fetch_add(1, Ordering::Relaxed);
             }
@@ -109,7 +109,7 @@ fn guarded(pins: &Arc<Watched>, stub: &Arc<Stub>, settings: TrustSettings) -> Ar
 }
 
 fn seen(source: &Arc<dyn Source>) -> Value {
-    shown(&source.listing().borrow().lists)
+    shown(&source.listing().borrow().listing)
 }
 
 async fn until(what: &str, mut holds: impl FnMut() -> bool) {
@@ -120,11 +120,11 @@ async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-async fn call(source: &Arc<dyn Source>) -> Result<Members, ToolError> {
+async fn call(source: &Arc<dyn Source>) -> Result<JsonObject, ToolError> {
     let deadline = Instant::now() + Duration::from_secs(5);
-    let cx = Cx::new(Arc::new(Caller::local()), deadline, CancellationToken::new());
-    let peer: Arc<dyn Peer> = Arc::new(Alone);
-    source.run(Op::tool("search", Json::from(json!({}))), &cx, &peer).await
+    let cx = CallContext::new(Arc::new(Caller::local()), deadline, CancellationToken::new());
+    let peer: Arc<dyn Peer> = Arc::new(NoPeer);
+    source.run(Operation::tool("search", Json::from(json!({}))), &cx, &peer).await
 }
 
 fn turned() -> Value {
@@ -201,20 +201,20 @@ async fn without_pins_nothing_new_is_shown() {
     let (pins, stub) = (Arc::new(Watched::default()), Stub::new(&everything()));
     pins.broken.store(true, Ordering::Relaxed);
     let source = guarded(&pins, &stub, TrustSettings::default());
-    until("it is down", || matches!(source.listing().borrow().state, State::Down(_))).await;
+    until("it is down", || matches!(source.listing().borrow().state, SourceState::Down(_))).await;
     assert_eq!(seen(&source), json!({}));
     pins.broken.store(false, Ordering::Relaxed);
     until("it is back", || seen(&source) == everything()).await;
-    assert_eq!(source.listing().borrow().state, State::Ready);
+    assert_eq!(source.listing().borrow().state, SourceState::Ready);
 }
 
 #[tokio::test]
 async fn the_first_of_two_processes_pins() {
     let (pins, stub) = (Arc::new(Watched::default()), Stub::new(&turned()));
     let rival = super::pinned(&everything()).pins;
-    *pins.rival.lock().unwrap() = Some(News { first: rival, ..News::default() });
+    *pins.rival.lock().unwrap() = Some(PinDelta { first: rival, ..PinDelta::default() });
     let source = guarded(&pins, &stub, TrustSettings::default());
-    until("the listing", || source.listing().borrow().state == State::Ready).await;
+    until("the listing", || source.listing().borrow().state == SourceState::Ready).await;
     assert_eq!(seen(&source), everything(), "what the other process saw first counts");
     assert_eq!(pins.fresh.lock().unwrap().len(), 1);
 }

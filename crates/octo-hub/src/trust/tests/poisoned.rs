@@ -3,7 +3,7 @@
 use super::super::Stance;
 use super::super::judge::judge;
 use super::{lists, shown, stance, whose};
-use crate::ports::Pinned;
+use crate::ports::PinSet;
 use octo_toolkit::hidden::clean;
 use serde_json::{Value, json};
 
@@ -141,7 +141,7 @@ fn poisoned_definitions_are_held_at_first_sight() {
     let table = table();
     assert!(table.len() >= 30);
     for (label, all) in table {
-        let verdict = judge(&lists(&all), &Pinned::default(), &whose(), stance(Stance::Hold));
+        let verdict = judge(&lists(&all), &PinSet::default(), &whose(), stance(Stance::Hold));
         assert_eq!(shown(&verdict.lists), json!({}), "{label}");
         assert_eq!((verdict.news.first.len(), verdict.news.held.len()), (0, 1), "{label}");
     }
@@ -152,7 +152,7 @@ fn poisoned_definitions_are_held_at_first_sight() {
 fn what_is_hidden_passes_nowhere() {
     for (label, all) in table() {
         for settings in [stance(Stance::Warn), stance(Stance::Follow)] {
-            let verdict = judge(&lists(&all), &Pinned::default(), &whose(), settings);
+            let verdict = judge(&lists(&all), &PinSet::default(), &whose(), settings);
             let text = shown(&verdict.lists).to_string();
             assert_eq!(clean(&text).removed, 0, "{label}: {text}");
             for never in ["notion", "n0tion", "octoprox:", "{+uri}", "javascript:", "svg"] {
@@ -166,8 +166,8 @@ fn what_is_hidden_passes_nowhere() {
 #[test]
 fn an_accepted_definition_is_shown_clean() {
     let all = json!({"tools": [{"name": "add", "description": "Adds\u{200b} numbers.", "inputSchema": {"maximum": 1}}]});
-    let verdict = judge(&lists(&all), &Pinned::default(), &whose(), stance(Stance::Hold));
-    let known = Pinned { pins: verdict.news.held, ..Pinned::default() };
+    let verdict = judge(&lists(&all), &PinSet::default(), &whose(), stance(Stance::Hold));
+    let known = PinSet { pins: verdict.news.held, ..PinSet::default() };
     let verdict = judge(&lists(&all), &known, &whose(), stance(Stance::Hold));
     assert_eq!(shown(&verdict.lists)["tools"][0]["description"], "Adds numbers.");
     assert!(verdict.held.is_empty() && verdict.news.is_empty());

@@ -4,8 +4,8 @@ use crate::assemble::Assembly;
 use crate::cli::Failure;
 use crate::cli::out;
 use octo_hub::Request;
-use octo_model::{Face, Json, Kind, Members, Op, ToolError};
-use octo_toolkit::{Alone, Ask, BoxFuture, Peer};
+use octo_model::{Frontend, Json, Kind, JsonObject, Operation, ToolError};
+use octo_toolkit::{NoPeer, AskError, BoxFuture, Peer};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,15 +29,15 @@ impl<'a> Caller<'a> {
 
     /// A tool's typed answer.
     pub async fn tool(&self, name: &str, arguments: Value) -> Result<Value, ToolError> {
-        let mut op = Op::tool(name, Json::from(arguments));
-        op.params.set("_meta", Members::new().with("progressToken", "flow"));
+        let mut op = Operation::tool(name, Json::from(arguments));
+        op.params.set("_meta", JsonObject::new().with("progressToken", "flow"));
         let cancel = CancellationToken::new();
         let request = Request {
             op,
             caller: Arc::clone(&self.caller),
-            face: Face::Cli,
+            frontend: Frontend::Cli,
             profile: self.profile.to_owned(),
-            peer: Arc::new(Teller(Alone)),
+            peer: Arc::new(Teller(NoPeer)),
             cancel: cancel.clone(),
             timeout: None,
             trace: None,
@@ -94,20 +94,20 @@ impl<'a> Caller<'a> {
 }
 
 /// Tells progress on standard error; nobody can be asked anything.
-struct Teller(Alone);
+struct Teller(NoPeer);
 
 impl Peer for Teller {
-    fn capabilities(&self) -> &Members {
+    fn capabilities(&self) -> &JsonObject {
         self.0.capabilities()
     }
 
-    fn notify(&self, method: &str, params: Members) {
+    fn notify(&self, method: &str, params: JsonObject) {
         if let Some(message) = params.text("message").filter(|_| method == "notifications/progress") {
             out::talk(&crate::cli::table::harmless(&message));
         }
     }
 
-    fn ask<'a>(&'a self, method: &'a str, params: Members) -> BoxFuture<'a, Result<Members, Ask>> {
+    fn ask<'a>(&'a self, method: &'a str, params: JsonObject) -> BoxFuture<'a, Result<JsonObject, AskError>> {
         self.0.ask(method, params)
     }
 }

@@ -8,7 +8,7 @@ use crate::cli::table::harmless;
 use crate::settings::Flags;
 use clap::Args;
 use octo_hub::trust::{Difference, Severity, differences};
-use octo_hub::{Pending, Pins, Whose};
+use octo_hub::{Pending, Pins, ServerIdentity};
 use octo_model::ToolError;
 use octo_store::{Durability, KeptPins};
 use octo_toolkit::hidden::clean;
@@ -50,7 +50,7 @@ impl Diff {
             return Err(error.hint("`octoprox servers list` shows what there is.").into());
         }
         let others = servers.keys().filter(|name| **name != self.server).cloned().collect();
-        let whose = Whose { server: self.server.clone(), identity: String::new(), others };
+        let whose = ServerIdentity { server: self.server.clone(), identity: String::new(), others };
         let pins = KeptPins::new(&state_dir(loaded.settings.state_dir.as_ref())?, Durability::Power);
         alone(async {
             let mut held = pins.pending(&self.server).await?;
@@ -65,7 +65,7 @@ impl Diff {
         })
     }
 
-    fn tell(&self, whose: &Whose, held: &[Pending], accepted: Option<usize>) -> Result<(), Failure> {
+    fn tell(&self, whose: &ServerIdentity, held: &[Pending], accepted: Option<usize>) -> Result<(), Failure> {
         if self.json {
             let held: Vec<Value> = held.iter().map(|one| in_json(whose, one)).collect();
             let told = json!({"server": self.server, "held": held, "accepted": accepted.unwrap_or(0)});
@@ -143,7 +143,7 @@ fn visible(text: &str) -> String {
     shown
 }
 
-fn in_json(whose: &Whose, held: &Pending) -> Value {
+fn in_json(whose: &ServerIdentity, held: &Pending) -> Value {
     let found = differences(whose, held);
     json!({
         "what": held.new.what.as_str(),
@@ -158,20 +158,20 @@ fn in_json(whose: &Whose, held: &Pending) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use octo_hub::{Pin, What};
+    use octo_hub::{Pin, ItemKind};
     use octo_model::Json;
 
     #[test]
     fn a_difference_in_words() {
         let pin = |description: &str| Pin {
-            what: What::Tool,
+            what: ItemKind::Tool,
             key: "search".to_owned(),
             text: Json::from(json!({"name": "search", "description": description})),
             hash: description.to_owned(),
         };
         let held = Pending { new: pin("Finds\u{e0041} pages."), pinned: Some(pin("Finds notes.")), since: 0 };
         let diff = Diff { server: "n".into(), only: Vec::new(), accept: false, all: false, json: false };
-        let whose = Whose { server: "n".into(), ..Whose::default() };
+        let whose = ServerIdentity { server: "n".into(), ..ServerIdentity::default() };
         assert_eq!(
             diff.in_words(&held, &differences(&whose, &held)),
             "dangerous  tool search; the pinned one is shown\n  \

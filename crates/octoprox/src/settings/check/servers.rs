@@ -3,7 +3,7 @@
 use super::{Checks, is_taken};
 use crate::settings::server::{Kind, Server};
 use crate::settings::server_auth::{AuthKind, ServerAuth};
-use octo_model::same_when_folded;
+use octo_model::normalized_name;
 use octo_upstream::login::OWN_AUTHORIZE_PARAMS;
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ impl Checks<'_> {
         for (name, server) in &settings.servers {
             let path = format!("servers.{name}");
             self.name(&path, name);
-            if let Some(other) = known.insert(same_when_folded(name), name) {
+            if let Some(other) = known.insert(normalized_name(name), name) {
                 let what = format!("some clients cannot tell its name from `{other}`.");
                 let remedy = "Choose one that differs in more than capital letters, `-` and `_`.";
                 self.wrong(&path, what, remedy);

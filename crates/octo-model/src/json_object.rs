@@ -1,6 +1,6 @@
 //! The members of a JSON object, in order, with values left as text.
 
-use crate::{Fault, Json, scan};
+use crate::{JsonError, Json, scan};
 use bytes::Bytes;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
@@ -8,15 +8,15 @@ use serde::{Serialize, Serializer, ser::SerializeMap};
 ///
 /// Keys are UTF-8: slices of checked text, or texts of ours.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Members(Vec<(Bytes, Json)>);
+pub struct JsonObject(Vec<(Bytes, Json)>);
 
-impl Members {
+impl JsonObject {
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Takes an object from outside after the strict check.
-    pub fn parse(text: impl Into<bytes::Bytes>) -> Result<Self, Fault> {
+    pub fn parse(text: impl Into<bytes::Bytes>) -> Result<Self, JsonError> {
         Json::parse(text)?.members()
     }
 
@@ -45,7 +45,7 @@ impl Members {
     }
 
     /// The object under a key; empty when there is none.
-    pub fn object(&self, key: &str) -> Members {
+    pub fn object(&self, key: &str) -> JsonObject {
         self.get(key).and_then(|value| value.members().ok()).unwrap_or_default()
     }
 
@@ -138,19 +138,19 @@ fn write_key(key: &Bytes, into: &mut Vec<u8>) {
     }
 }
 
-impl FromIterator<(String, Json)> for Members {
+impl FromIterator<(String, Json)> for JsonObject {
     fn from_iter<I: IntoIterator<Item = (String, Json)>>(parts: I) -> Self {
         Self(parts.into_iter().map(|(key, value)| (Bytes::from(key), value)).collect())
     }
 }
 
-impl From<Members> for Json {
-    fn from(members: Members) -> Self {
+impl From<JsonObject> for Json {
+    fn from(members: JsonObject) -> Self {
         members.to_json()
     }
 }
 
-impl Serialize for Members {
+impl Serialize for JsonObject {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
         for (key, value) in &self.0 {
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn changes_one_member_and_keeps_the_rest() {
-        let mut members = Members::parse(r#"{"a":1,"vendor\n":{"x":[1.50]},"b":"t"}"#).unwrap();
+        let mut members = JsonObject::parse(r#"{"a":1,"vendor\n":{"x":[1.50]},"b":"t"}"#).unwrap();
         members.set("a", Json::from("new")).set("z", Json::null());
         assert_eq!(members.remove("b").unwrap().as_str(), r#""t""#);
         assert_eq!(members.to_json().as_str(), r#"{"a":"new","vendor\n":{"x":[1.50]},"z":null}"#);

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 /// What the binary has opened. A grant that is not in here cannot be had.
 #[derive(Clone, Default)]
-pub struct Doors(HashMap<TypeId, Arc<dyn Any + Send + Sync>>);
+pub struct Capabilities(HashMap<TypeId, Arc<dyn Any + Send + Sync>>);
 
-impl Doors {
+impl Capabilities {
     #[must_use]
     pub fn with<G: Clone + Send + Sync + 'static>(mut self, grant: G) -> Self {
         self.0.insert(TypeId::of::<G>(), Arc::new(grant));
@@ -28,7 +28,7 @@ impl Doors {
 
 /// What a tool may declare as its grants: nothing, one, or several.
 pub trait Grant: Send + Sized + 'static {
-    fn open(doors: &Doors) -> Result<Self, ToolError>;
+    fn open(doors: &Capabilities) -> Result<Self, ToolError>;
 
     /// The same for the calls of one caller, for grants that keep something about who used them.
     #[must_use]
@@ -44,25 +44,25 @@ pub trait Grant: Send + Sized + 'static {
 }
 
 impl Grant for () {
-    fn open(_: &Doors) -> Result<Self, ToolError> {
+    fn open(_: &Capabilities) -> Result<Self, ToolError> {
         Ok(())
     }
 }
 
 impl Grant for crate::Clock {
-    fn open(doors: &Doors) -> Result<Self, ToolError> {
+    fn open(doors: &Capabilities) -> Result<Self, ToolError> {
         doors.open()
     }
 }
 
 impl Grant for crate::Keep {
-    fn open(doors: &Doors) -> Result<Self, ToolError> {
+    fn open(doors: &Capabilities) -> Result<Self, ToolError> {
         doors.open()
     }
 }
 
 impl<A: Grant, B: Grant, C: Grant> Grant for (A, B, C) {
-    fn open(doors: &Doors) -> Result<Self, ToolError> {
+    fn open(doors: &Capabilities) -> Result<Self, ToolError> {
         Ok((A::open(doors)?, B::open(doors)?, C::open(doors)?))
     }
 
@@ -76,7 +76,7 @@ impl<A: Grant, B: Grant, C: Grant> Grant for (A, B, C) {
 }
 
 impl<A: Grant, B: Grant> Grant for (A, B) {
-    fn open(doors: &Doors) -> Result<Self, ToolError> {
+    fn open(doors: &Capabilities) -> Result<Self, ToolError> {
         Ok((A::open(doors)?, B::open(doors)?))
     }
 

@@ -1,21 +1,21 @@
 //! The hub's own source: kept results, as a tool and as resources.
 
 use crate::jq::JqRunner;
-use crate::ports::Spills;
+use crate::ports::ResultStore;
 use crate::result_read::{Kept, ResultRead};
 use crate::shape::HANDLE_SCHEME;
-use octo_grants::Doors;
-use octo_model::{Effect, Json, Kind, Members, Method, Op, ToolError};
-use octo_toolkit::{BoxFuture, Cx, Definition, Listing, Lists, Peer, Source, State, Toolbox};
+use octo_grants::Capabilities;
+use octo_model::{Effect, Json, Kind, JsonObject, Method, Operation, ToolError};
+use octo_toolkit::{BoxFuture, CallContext, Definition, ListingState, Listing, Peer, Source, SourceState, Toolbox};
 use std::sync::Arc;
 use tokio::sync::watch;
 
 /// Results larger than `most` bytes are not given as resources.
-pub fn source(spills: Arc<dyn Spills>, jq: JqRunner, most: usize) -> Arc<dyn Source> {
+pub fn source(spills: Arc<dyn ResultStore>, jq: JqRunner, most: usize) -> Arc<dyn Source> {
     let toolbox = Toolbox::new("results", "Large results that were cut, kept for reading.").with(ResultRead);
-    let doors = Doors::default().with(Kept::new(Arc::clone(&spills), jq));
-    let tools = toolbox.into_source(doors, State::Ready);
-    let template = Members::new()
+    let doors = Capabilities::default().with(Kept::new(Arc::clone(&spills), jq));
+    let tools = toolbox.into_source(doors, SourceState::Ready);
+    let template = JsonObject::new()
         .with("uriTemplate", format!("{HANDLE_SCHEME}{{handle}}").as_str())
         .with("name", "kept_result")
         .with("title", "A kept result")
@@ -25,21 +25,21 @@ pub fn source(spills: Arc<dyn Spills>, jq: JqRunner, most: usize) -> Arc<dyn Sou
         key: format!("{HANDLE_SCHEME}{{handle}}"),
         members: template,
         effect: Effect::reads(),
-        vouched: true,
+        trusted_effect: true,
     };
-    let lists = Lists { templates: vec![template], ..(*tools.listing().borrow().lists).clone() };
-    let (listing, _) = watch::channel(Listing { state: State::Ready, lists: Arc::new(lists), version: 1 });
-    Arc::new(Own { tools, spills, listing, most })
+    let lists = Listing { templates: vec![template], ..(*tools.listing().borrow().listing).clone() };
+    let (listing, _) = watch::channel(ListingState { state: SourceState::Ready, listing: Arc::new(lists), version: 1 });
+    Arc::new(ResultsSource { tools, spills, listing, most })
 }
 
-struct Own {
+struct ResultsSource {
     tools: Arc<dyn Source>,
-    spills: Arc<dyn Spills>,
-    listing: watch::Sender<Listing>,
+    spills: Arc<dyn ResultStore>,
+    listing: watch::Sender<ListingState>,
     most: usize,
 }
 
-impl Source for Own {
+impl Source for ResultsSource {
     fn name(&self) -> &str {
         self.tools.name()
     }
@@ -48,16 +48,16 @@ impl Source for Own {
         true
     }
 
-    fn listing(&self) -> watch::Receiver<Listing> {
+    fn listing(&self) -> watch::Receiver<ListingState> {
         self.listing.subscribe()
     }
 
     fn run<'a>(
         &'a self,
-        op: Op,
-        cx: &'a Cx,
+        op: Operation,
+        cx: &'a CallContext,
         peer: &'a Arc<dyn Peer>,
-    ) -> BoxFuture<'a, Result<Members, ToolError>> {
+    ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         if op.method != Method::ReadResource {
             return self.tools.run(op, cx, peer);
         }
@@ -71,11 +71,11 @@ impl Source for Own {
                     .hint(format!("Read it in parts with result_read and handle \"{handle}\".")));
             }
             let whole = self.spills.load(&cx.caller, handle).await?;
-            let content = Members::new()
+            let content = JsonObject::new()
                 .with("uri", uri.as_str())
                 .with("mimeType", "application/json")
                 .with("text", whole.as_str());
-            Ok(Members::new().with("contents", Json::array([&content.to_json()])))
+            Ok(JsonObject::new().with("contents", Json::array([&content.to_json()])))
         })
     }
 }

@@ -7,7 +7,7 @@ use crate::uri::is_pattern_of_uris;
 use aws_lc_rs::digest::{Context, SHA256};
 use globset::GlobSet;
 use moka::future::Cache;
-use octo_model::{Caller, Class, Members, Method, Op};
+use octo_model::{Caller, Class, JsonObject, Method, Operation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -52,10 +52,10 @@ struct Patterns {
 struct Kept {
     until: Instant,
     age: u64,
-    answer: Members,
+    answer: JsonObject,
 }
 
-pub struct Answers {
+pub struct ResponseCache {
     rules: Vec<Patterns>,
     kept: Cache<Key, Kept>,
     /// How often something was changed at each server.
@@ -64,7 +64,7 @@ pub struct Answers {
 
 /// Ends what is kept of a server when it is dropped, however the call that may change something ends.
 pub struct Outdate<'a> {
-    answers: &'a Answers,
+    answers: &'a ResponseCache,
     group: String,
 }
 
@@ -74,7 +74,7 @@ impl Drop for Outdate<'_> {
     }
 }
 
-impl Answers {
+impl ResponseCache {
     /// A change that began under earlier rules still ends what is kept under these.
     pub fn new(rules: &[CacheRule], before: Option<&Self>) -> Result<Self, globset::Error> {
         let rules = rules.iter().map(|rule| {
@@ -104,7 +104,7 @@ impl Answers {
     }
 
     /// How long an answer to this is kept.
-    fn ttl(&self, entry: &Entry, op: &Op) -> Option<Duration> {
+    fn ttl(&self, entry: &Entry, op: &Operation) -> Option<Duration> {
         let effect = entry.effect();
         if op.params.get("requestState").is_some()
             || (entry.item.vouched && !(effect.read_only && effect.idempotent))
@@ -120,7 +120,7 @@ impl Answers {
     }
 
     /// Where the answer to a question of this caller at this profile may be kept, or nowhere.
-    pub fn slot(&self, caller: &Caller, profile: &str, entry: &Entry, op: &Op) -> Option<Slot> {
+    pub fn slot(&self, caller: &Caller, profile: &str, entry: &Entry, op: &Operation) -> Option<Slot> {
         if self.rules.is_empty() {
             return None;
         }
@@ -158,7 +158,7 @@ impl Answers {
 
     /// What a call that may change something must hold while it runs. A tool that the settings name as one whose answers are
     /// kept is taken to change nothing.
-    pub fn outdate(&self, entry: &Entry, op: &Op) -> Option<Outdate<'_>> {
+    pub fn outdate(&self, entry: &Entry, op: &Operation) -> Option<Outdate<'_>> {
         let reads = || entry.effect().class() == Class::Reads || op.method != Method::CallTool;
         if reads() || self.ttl(entry, op).is_some() {
             return None;
@@ -166,12 +166,12 @@ impl Answers {
         Some(Outdate { answers: self, group: group(entry) })
     }
 
-    pub async fn get(&self, slot: &Slot) -> Option<Members> {
+    pub async fn get(&self, slot: &Slot) -> Option<JsonObject> {
         let kept = self.kept.get(&slot.key).await?;
         (kept.until > Instant::now() && kept.age == slot.age).then(|| marked(kept.answer))
     }
 
-    pub async fn put(&self, slot: Slot, answer: &Members) {
+    pub async fn put(&self, slot: Slot, answer: &JsonObject) {
         let complete = answer.text("resultType").is_none_or(|kind| kind == "complete");
         if complete && !answer.is_true("isError") {
             let kept = Kept { until: Instant::now() + slot.ttl, age: slot.age, answer: answer.clone() };
@@ -186,7 +186,7 @@ impl Answers {
 }
 
 /// An answer that says that it was given before.
-fn marked(answer: Members) -> Members {
+fn marked(answer: JsonObject) -> JsonObject {
     let meta = answer.object("_meta").with(META, true);
     answer.with("_meta", meta)
 }

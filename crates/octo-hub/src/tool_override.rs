@@ -1,9 +1,9 @@
 //! A tool in other words: a profile may give it another name, another description, and arguments that are renamed,
 //! fixed, hidden or translated. The definition that is listed and the arguments that arrive follow from the same settings.
 
-use crate::checker::Checker;
+use crate::compiled_schema::CompiledSchema;
 use crate::item::{Item, Mirrored, mirrored};
-use octo_model::{Json, Members, ToolError};
+use octo_model::{Json, JsonObject, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 /// One tool as a profile shows it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct RecastSettings {
+pub struct OverrideSettings {
     /// The tool, by the name it has at `/mcp`, or as `server/tool`.
     pub tool: String,
     /// What models read instead of the tool's own description.
@@ -69,8 +69,8 @@ pub struct Translated {
 }
 
 /// A tool as one profile lists it, ready to translate.
-pub struct Recast {
-    pub members: Members,
+pub struct ToolOverride {
+    pub members: JsonObject,
     schema: Value,
     of: String,
     moves: Vec<Move>,
@@ -79,7 +79,7 @@ pub struct Recast {
     known: BTreeSet<String>,
     /// Whether the profile hides something, so that no other names are taken.
     closed: bool,
-    checker: OnceLock<Option<Checker>>,
+    checker: OnceLock<Option<CompiledSchema>>,
     mirrored: OnceLock<Vec<Mirrored>>,
 }
 
@@ -89,9 +89,9 @@ struct Move {
     how: Translated,
 }
 
-impl Recast {
+impl ToolOverride {
     /// Fails with a sentence when the settings speak of parameters that the tool does not have.
-    pub fn new(settings: &RecastSettings, item: &Item) -> Result<Self, String> {
+    pub fn new(settings: &OverrideSettings, item: &Item) -> Result<Self, String> {
         let inner: Value =
             item.members.get("inputSchema").and_then(|json| json.to().ok()).unwrap_or_else(|| json!({}));
         let known = inner.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
@@ -136,8 +136,8 @@ impl Recast {
         })
     }
 
-    pub fn input(&self) -> Option<&Checker> {
-        self.checker.get_or_init(|| Checker::new(self.schema.clone(), &self.of)).as_ref()
+    pub fn input(&self) -> Option<&CompiledSchema> {
+        self.checker.get_or_init(|| CompiledSchema::new(self.schema.clone(), &self.of)).as_ref()
     }
 
     /// Whether its schema is compiled.
@@ -180,7 +180,7 @@ impl Recast {
     }
 }
 
-fn moves(settings: &RecastSettings, known: &Map<String, Value>) -> Vec<Move> {
+fn moves(settings: &OverrideSettings, known: &Map<String, Value>) -> Vec<Move> {
     let mut moves: Vec<Move> = settings
         .args
         .iter()
@@ -315,7 +315,7 @@ fn word(value: &Value) -> String {
 }
 
 /// The reply with some members emptied: their type stays, since the schema of the reply promises it.
-pub fn emptied(mut reply: Members, members: &[String]) -> Members {
+pub fn emptied(mut reply: JsonObject, members: &[String]) -> JsonObject {
     if members.is_empty() {
         return reply;
     }
@@ -329,7 +329,7 @@ pub fn emptied(mut reply: Members, members: &[String]) -> Members {
             _ => {}
         }
     }
-    let text = Members::new().with("type", "text").with("text", structure.to_string().as_str());
+    let text = JsonObject::new().with("type", "text").with("text", structure.to_string().as_str());
     reply.set("content", Json::array([&text.to_json()]));
     reply.set("structuredContent", Json::from(structure));
     reply

@@ -36,7 +36,7 @@ const REPORT_BUDGET: u64 = 20_000;
 const METER: &str = "octoprox:meter";
 
 /// A schema and its compiled form.
-pub struct Checker {
+pub struct CompiledSchema {
     pub schema: Value,
     validator: Validator,
     /// Whether the log has been told that the budget does not suffice.
@@ -52,7 +52,7 @@ pub enum Verdict {
     Unknown,
 }
 
-impl Checker {
+impl CompiledSchema {
     /// Nothing for a schema that cannot be used, or not within the budget; the log says why, once.
     pub fn new(schema: Value, of: &str) -> Option<Self> {
         match compile(&schema) {
@@ -508,7 +508,7 @@ mod tests {
             ("nothing", json!(true), true),
             ("no schema", json!(3), false),
         ] {
-            assert_eq!(Checker::new(schema, "test").is_some(), enforced, "{what}");
+            assert_eq!(CompiledSchema::new(schema, "test").is_some(), enforced, "{what}");
         }
     }
 

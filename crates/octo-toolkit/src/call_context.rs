@@ -1,7 +1,7 @@
 //! What a running call knows of itself.
 
-use crate::{Members, Peer, ReplyBudget};
-use octo_model::{CallId, Caller, Face, Json, ToolError};
+use crate::{JsonObject, Peer, ReplyBudget};
+use octo_model::{CallId, Caller, Frontend, Json, ToolError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 /// Where a call came in, for tools that make calls of their own: those are made as if the same client had made them.
 #[derive(Clone)]
-pub struct Origin {
-    pub face: Face,
+pub struct CallOrigin {
+    pub frontend: Frontend,
     /// The name of the profile; empty for everything.
     pub profile: String,
     pub peer: Arc<dyn Peer>,
@@ -20,14 +20,14 @@ pub struct Origin {
 
 /// Call id, caller, deadline, cancellation, the size of the reply, a progress sink and where it came in. Nothing else.
 #[derive(Clone)]
-pub struct Cx {
+pub struct CallContext {
     pub id: CallId,
     pub caller: Arc<Caller>,
     pub deadline: Instant,
     pub cancel: CancellationToken,
     pub reply: ReplyBudget,
     /// Nothing for a tool that runs without a hub.
-    pub origin: Option<Arc<Origin>>,
+    pub origin: Option<Arc<CallOrigin>>,
     progress: Option<Arc<Sink>>,
 }
 
@@ -37,7 +37,7 @@ struct Sink {
     last: AtomicU64,
 }
 
-impl Cx {
+impl CallContext {
     pub fn new(caller: Arc<Caller>, deadline: Instant, cancel: CancellationToken) -> Self {
         let reply = ReplyBudget::UNLIMITED;
         Self { id: CallId::fresh(), caller, deadline, cancel, reply, origin: None, progress: None }
@@ -57,7 +57,7 @@ impl Cx {
             return;
         }
         let mut params =
-            Members::new().with("progressToken", sink.token.clone()).with("progress", Json::of(&done));
+            JsonObject::new().with("progressToken", sink.token.clone()).with("progress", Json::of(&done));
         if let Some(total) = total {
             params.set("total", Json::of(&total));
         }
