@@ -22,6 +22,13 @@ impl Principal {
     }
 }
 
+/// Tenant and subject, as rules name them. No tenant has a slash in it.
+impl std::fmt::Display for Principal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.tenant, self.subject)
+    }
+}
+
 /// A principal with the rights of its token. Only a frontend makes one, from what it has verified.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Caller {

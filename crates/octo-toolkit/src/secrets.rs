@@ -68,6 +68,10 @@ impl Words {
     /// One bit for each pattern that has a word in the line; all of them if the search cannot be built.
     fn patterns_in(&self, line: &str) -> u32 {
         let Some(search) = &self.search else { return u32::MAX };
+        // Most lines have no such word, and that is found out sooner.
+        if !search.is_match(line) {
+            return 0;
+        }
         let bit = |word: usize| self.patterns.get(word).map_or(0, |at| 1 << at);
         search.find_overlapping_iter(line).fold(0, |bits, found| bits | bit(found.pattern().as_usize()))
     }

@@ -210,6 +210,9 @@ fn read(token: &TokenSettings) -> Result<Known, TokenFault> {
     if token.name.is_empty() || token.tenant.is_empty() {
         return Err(fault("needs a name and a tenant"));
     }
+    if token.tenant.contains('/') || token.name.contains('/') {
+        return Err(fault("has a slash in its name or tenant, which separates the two in policy rules"));
+    }
     let caller =
         Caller { principal: Principal::new(&token.tenant, &token.name), scopes: token.scopes.clone() };
     let (caller, revoked) = (Arc::new(caller), CancellationToken::new());
@@ -286,6 +289,7 @@ mod tests {
             vec![token("ann", "é".repeat(32))],
             vec![token("ann", fingerprint(""))],
             vec![token("", fingerprint("a"))],
+            vec![token("acme/ann", fingerprint("a"))],
             vec![token("ann", fingerprint("a")), token("bob", fingerprint("a"))],
         ] {
             assert!(Tokens::new(&bad).is_err(), "{bad:?}");

@@ -43,9 +43,8 @@ struct Fields<'a>(&'a mut String);
 
 impl Fields<'_> {
     fn name(&mut self, field: &Field) {
-        self.0.push(',');
-        push_text(self.0, field.name());
-        self.0.push(':');
+        // A name of a field is an identifier with dots.
+        self.0.extend([",\"", field.name(), "\":"]);
     }
 
     fn text(&mut self, field: &Field, text: &str) {
