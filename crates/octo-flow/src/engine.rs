@@ -18,7 +18,7 @@ use book::Book;
 use depth::Depth;
 use octo_grants::fs::{Fs, Write};
 use octo_grants::{Clock, Capabilities, Grant};
-use octo_hub::{Hub, KeptRun, NewRun, RunLease, RunStatus, Runs};
+use octo_hub::{Hub, StoredRun, NewRun, RunLease, RunStatus, Runs};
 use octo_model::{Caller, Json, Kind, ToolError};
 use octo_toolkit::{CallContext, CallOrigin};
 use serde_json::{Map, Value};
@@ -51,7 +51,7 @@ struct Work {
     asker: Asker,
     plan: Plan,
     params: Value,
-    run: KeptRun,
+    run: StoredRun,
     pen: Box<dyn RunLease>,
     fs: Fs<Write>,
     book: Book,
@@ -142,7 +142,7 @@ impl Flows {
     /// What is wrong with a text for this caller, and what it would call.
     pub async fn examine(&self, asker: &Asker, text: &str) -> Result<(Option<Plan>, Found), ToolError> {
         let hub = self.0.hub()?;
-        hub.settle(&asker.origin.profile, STARTING).await;
+        hub.wait_until_listed(&asker.origin.profile, STARTING).await;
         Ok(match Plan::read(text) {
             Err(errors) => (None, Found { errors, ..Found::default() }),
             Ok(plan) => {
@@ -174,7 +174,7 @@ impl Flows {
             params: Json::from(params.clone()),
         };
         let pen = self.0.runs.begin(&asker.caller, run).await?;
-        let run = self.0.runs.look(&asker.caller, pen.id()).await?;
+        let run = self.0.runs.get(&asker.caller, pen.id()).await?;
         let book = Book::default();
         Ok(self.0.start(Work { asker: asker.clone(), plan, params, run, pen, fs, book }))
     }
@@ -187,15 +187,15 @@ impl Flows {
         further: &Further,
         fs: Fs<Write>,
     ) -> Result<Going, ToolError> {
-        let kept = self.0.runs.look(&asker.caller, id).await?;
+        let kept = self.0.runs.get(&asker.caller, id).await?;
         if let Some(live) = self.0.live().get(id).cloned() {
             return if further.asked() { Err(busy()) } else { Ok(Going::Here(live)) };
         }
-        let cut_off = kept.status == RunStatus::Running && !kept.held;
+        let cut_off = kept.status == RunStatus::Running && !kept.is_leased;
         if !cut_off && !further.asked() {
             return Ok(Going::Elsewhere);
         }
-        let (kept, pen) = match self.0.runs.take(&asker.caller, id).await {
+        let (kept, pen) = match self.0.runs.lease(&asker.caller, id).await {
             // Somebody else was quicker to go on with it.
             Err(error) if error.kind == Kind::Conflict && !further.asked() => return Ok(Going::Elsewhere),
             taken => taken?,
@@ -216,8 +216,8 @@ impl Flows {
         Ok(Going::Own(live))
     }
 
-    pub async fn look(&self, caller: &Caller, id: &str) -> Result<KeptRun, ToolError> {
-        self.0.runs.look(caller, id).await
+    pub async fn look(&self, caller: &Caller, id: &str) -> Result<StoredRun, ToolError> {
+        self.0.runs.get(caller, id).await
     }
 
     /// Lets steps under way finish, begins no new ones, and waits for that a while. Runs go on when they are asked for.

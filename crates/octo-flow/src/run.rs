@@ -4,7 +4,7 @@ use crate::engine::{Asker, Flows, Further, Going, Live, Progress};
 use crate::runs::{self, RunSummary, Wanted};
 use crate::told::{self, Failed, Status, StepTold};
 use crate::validate::read;
-use octo_hub::KeptRun;
+use octo_hub::StoredRun;
 use octo_toolkit::fs::Write;
 use octo_toolkit::{CallContext, Effect, Example, Fs, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
@@ -74,7 +74,7 @@ impl Tool for Run {
     const NAME: &'static str = "workflow_run";
     const TITLE: &'static str = "Run a workflow";
     const EFFECT: Effect = Effect::destroys().open_world();
-    const LONG: bool = true;
+    const LONG_RUNNING: bool = true;
     type Input = Input;
     type Output = Output;
     type Grants = (Flows, Fs<Write>);
@@ -135,7 +135,7 @@ fn alone(further: &Further) -> Result<(), ToolError> {
 }
 
 /// A run goes on with the text it began with; another name would promise something else.
-fn same_file(run: &KeptRun, path: &str) -> Result<(), ToolError> {
+fn same_file(run: &StoredRun, path: &str) -> Result<(), ToolError> {
     if run.path == path {
         return Ok(());
     }
@@ -189,15 +189,15 @@ fn answer_by(cx: &CallContext) -> Instant {
 /// Waits for a run that another process works on.
 async fn wait_elsewhere(flows: &Flows, id: &str, cx: &CallContext) -> Result<Vec<String>, ToolError> {
     let until = answer_by(cx);
-    while flows.look(&cx.caller, id).await?.held && Instant::now() + PAUSE < until {
+    while flows.look(&cx.caller, id).await?.is_leased && Instant::now() + PAUSE < until {
         cx.check()?;
         tokio::time::sleep(PAUSE).await;
     }
     Ok(Vec::new())
 }
 
-fn told(run: KeptRun, interrupted_runs: Vec<RunSummary>, warnings: Vec<String>) -> Output {
-    let over = !run.held || run.status != octo_hub::RunStatus::Running;
+fn told(run: StoredRun, interrupted_runs: Vec<RunSummary>, warnings: Vec<String>) -> Output {
+    let over = !run.is_leased || run.status != octo_hub::RunStatus::Running;
     let artifacts = (over && warnings.is_empty()).then(|| crate::engine::folder(&run.id));
     Output {
         status: Status::from(run.status),

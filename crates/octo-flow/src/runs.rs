@@ -3,7 +3,7 @@
 use crate::engine::Flows;
 use crate::plan::Plan;
 use crate::told::Status;
-use octo_hub::{KeptRun, RunStatus};
+use octo_hub::{StoredRun, RunStatus};
 use octo_toolkit::{Caller, CallContext, Effect, Example, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -96,7 +96,7 @@ pub async fn list(
     most: usize,
 ) -> Result<Vec<RunSummary>, ToolError> {
     let all = flows.runs().list(caller, MAX_SEARCHED).await?;
-    let fits = |run: &KeptRun| {
+    let fits = |run: &StoredRun| {
         wanted.path.is_none_or(|path| run.path == path)
             && wanted.status.is_none_or(|status| status_of(run) == status)
     };
@@ -113,14 +113,14 @@ pub async fn list(
 }
 
 /// A run that nobody works on any more was interrupted, whatever was noted last.
-fn status_of(run: &KeptRun) -> Status {
+fn status_of(run: &StoredRun) -> Status {
     match run.status {
-        RunStatus::Running if !run.held => Status::Interrupted,
+        RunStatus::Running if !run.is_leased => Status::Interrupted,
         status => Status::from(status),
     }
 }
 
-fn summary(run: &KeptRun) -> RunSummary {
+fn summary(run: &StoredRun) -> RunSummary {
     let started = jiff::Timestamp::from_microsecond(run.begun).unwrap_or_default();
     RunSummary {
         run_id: run.id.clone(),
@@ -131,7 +131,7 @@ fn summary(run: &KeptRun) -> RunSummary {
     }
 }
 
-fn next_step(run: &KeptRun) -> Option<String> {
+fn next_step(run: &StoredRun) -> Option<String> {
     if run.status == RunStatus::Done {
         return None;
     }

@@ -2,7 +2,7 @@
 
 use crate::compiled_schema::CompiledSchema;
 use crate::tool_override::ToolOverride;
-use crate::telemetry::Meters;
+use crate::telemetry::CallMetrics;
 use octo_model::{Effect, Json, JsonObject, listed_name};
 use octo_toolkit::{Definition, Source};
 use serde_json::Value;
@@ -37,19 +37,19 @@ pub struct Item {
     pub kind: ListKind,
     pub key: String,
     /// The name at `/mcp`, where nothing is renamed: what rules, limits and profiles speak of.
-    pub canonical: String,
+    pub canonical_name: String,
     pub members: JsonObject,
     pub effect: Effect,
     pub vouched: bool,
     input: OnceLock<Option<CompiledSchema>>,
     output: OnceLock<Option<CompiledSchema>>,
-    meters: OnceLock<Meters>,
-    mirrored: OnceLock<Vec<Mirrored>>,
+    metrics: OnceLock<CallMetrics>,
+    header_params: OnceLock<Vec<HeaderParam>>,
 }
 
 /// A parameter that clients repeat in a header, so that proxies can route by it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mirrored {
+pub struct HeaderParam {
     pub parameter: String,
     /// The last part of the header's name, in lower case.
     pub header: String,
@@ -61,14 +61,14 @@ impl Item {
             source: Arc::clone(source),
             kind,
             key: definition.key.clone(),
-            canonical: canonical(source, kind, &definition.key),
+            canonical_name: canonical_name(source, kind, &definition.key),
             members: definition.members.clone(),
             effect: definition.effect,
             vouched: definition.trusted_effect,
             input: OnceLock::new(),
             output: OnceLock::new(),
-            meters: OnceLock::new(),
-            mirrored: OnceLock::new(),
+            metrics: OnceLock::new(),
+            header_params: OnceLock::new(),
         }
     }
 
@@ -77,7 +77,7 @@ impl Item {
     }
 
     /// Whether its input schema is compiled, so that looking at it takes no time. Only tools have one.
-    pub fn is_ready(&self) -> bool {
+    pub fn has_compiled_input(&self) -> bool {
         self.kind != ListKind::Tools || self.input.get().is_some()
     }
 
@@ -93,12 +93,12 @@ impl Item {
         CompiledSchema::new(schema, &self.target())
     }
 
-    fn mirrored(&self) -> &[Mirrored] {
-        self.mirrored.get_or_init(|| mirrored(&self.members))
+    fn header_params(&self) -> &[HeaderParam] {
+        self.header_params.get_or_init(|| parse_header_params(&self.members))
     }
 
-    pub fn meters(&self) -> &Meters {
-        self.meters.get_or_init(|| Meters::of(self))
+    pub fn metrics(&self) -> &CallMetrics {
+        self.metrics.get_or_init(|| CallMetrics::of(self))
     }
 
     /// Its tags: those that it has, or the toolbox or server that it comes from.
@@ -113,7 +113,7 @@ impl Item {
     }
 }
 
-fn canonical(source: &Arc<dyn Source>, kind: ListKind, key: &str) -> String {
+fn canonical_name(source: &Arc<dyn Source>, kind: ListKind, key: &str) -> String {
     if source.is_native() || matches!(kind, ListKind::Resources | ListKind::Templates) {
         key.to_owned()
     } else {
@@ -121,11 +121,11 @@ fn canonical(source: &Arc<dyn Source>, kind: ListKind, key: &str) -> String {
     }
 }
 
-pub fn mirrored(definition: &JsonObject) -> Vec<Mirrored> {
+pub fn parse_header_params(definition: &JsonObject) -> Vec<HeaderParam> {
     let schema = definition.object("inputSchema").object("properties");
     let annotated = schema.iter().filter_map(|(parameter, schema)| {
         let header = schema.members().ok()?.text("x-mcp-header")?.to_ascii_lowercase();
-        Some(Mirrored { parameter: parameter.to_owned(), header })
+        Some(HeaderParam { parameter: parameter.to_owned(), header })
     });
     annotated.collect()
 }
@@ -133,10 +133,10 @@ pub fn mirrored(definition: &JsonObject) -> Vec<Mirrored> {
 /// An item under the name that one profile lists it by.
 #[derive(Clone)]
 pub struct Entry {
-    pub listed: Arc<str>,
+    pub listed_name: Arc<str>,
     pub item: Arc<Item>,
     /// Where the profile changes more than the name.
-    pub recast: Option<Arc<ToolOverride>>,
+    pub tool_override: Option<Arc<ToolOverride>>,
 }
 
 impl Entry {
@@ -149,16 +149,16 @@ impl Entry {
     }
 
     /// The parameters that a modern client repeats in headers.
-    pub fn mirrored(&self) -> &[Mirrored] {
-        self.recast.as_ref().map_or_else(|| self.item.mirrored(), |recast| recast.mirrored())
+    pub fn header_params(&self) -> &[HeaderParam] {
+        self.tool_override.as_ref().map_or_else(|| self.item.header_params(), |recast| recast.mirrored())
     }
 
     /// The definition with the listed name in it; everything else as the source wrote it.
     pub fn definition(&self) -> JsonObject {
-        let members = self.recast.as_ref().map_or(&self.item.members, |recast| &recast.members);
+        let members = self.tool_override.as_ref().map_or(&self.item.members, |recast| &recast.members);
         let mut members = members.clone();
         if matches!(self.item.kind, ListKind::Tools | ListKind::Prompts) {
-            members.set("name", &*self.listed);
+            members.set("name", &*self.listed_name);
         }
         members
     }

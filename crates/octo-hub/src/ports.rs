@@ -1,16 +1,16 @@
 //! What the hub needs of a store, so that one file or a fleet's database can give it.
 
-mod arguments;
+mod argument_key;
 mod pins;
 mod runs;
 
-use crate::readable::KeptText;
+use crate::reply_text::StoredText;
 use octo_model::{CallId, Caller, Frontend, Json, Kind, Method, Principal, ToolError};
 use octo_toolkit::BoxFuture;
 
-pub use arguments::ArgumentKey;
-pub use pins::{PinDelta, PinWrite, Pending, Pin, PinSet, Pins, ItemKind, ServerIdentity};
-pub use runs::{KeptRun, KeptStep, NewRun, RunLease, RunStatus, Runs, TakenRun};
+pub use argument_key::ArgumentKey;
+pub use pins::{PinDelta, PinWrite, PendingPin, Pin, PinSet, Pins, ItemKind, ServerIdentity};
+pub use runs::{StoredRun, StoredStep, NewRun, RunLease, RunStatus, Runs, LeasedRun};
 
 /// The record of a call before anything runs.
 #[derive(Debug, Clone)]
@@ -81,14 +81,14 @@ pub trait AuditLog: Send + Sync {
 
     /// What stands for arguments in the record. A ledger that does not outlive the process needs no key that does.
     fn fingerprint(&self, arguments: &[u8]) -> String {
-        ArgumentKey::of_process().fingerprint(arguments)
+        ArgumentKey::process_key().fingerprint(arguments)
     }
 }
 
 /// Large results, kept whole for whoever caused them.
 pub trait ResultStore: Send + Sync {
     /// Keeps a result and gives its handle.
-    fn keep<'a>(
+    fn store<'a>(
         &'a self,
         caller: &'a Caller,
         call: CallId,
@@ -103,7 +103,7 @@ pub trait ResultStore: Send + Sync {
         &'a self,
         caller: &'a Caller,
         handle: &'a str,
-    ) -> BoxFuture<'a, Result<KeptText, ToolError>> {
-        Box::pin(async move { KeptText::of(&self.load(caller, handle).await?) })
+    ) -> BoxFuture<'a, Result<StoredText, ToolError>> {
+        Box::pin(async move { StoredText::render(&self.load(caller, handle).await?) })
     }
 }

@@ -1,7 +1,7 @@
 //! How often a caller may call.
 
 use crate::item::Entry;
-use crate::profile::globs;
+use crate::profile::glob_set;
 use globset::GlobSet;
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
@@ -39,7 +39,7 @@ impl Limits {
     pub fn new(rules: &[LimitRule], before: Option<&Self>) -> Result<Self, globset::Error> {
         let mut known: Vec<&Limit> = before.into_iter().flat_map(|before| &before.0).collect();
         let limits = rules.iter().map(|rule| {
-            let tools = if rule.tools.is_empty() { None } else { Some(globs(&rule.tools)?) };
+            let tools = if rule.tools.is_empty() { None } else { Some(glob_set(&rule.tools)?) };
             let limiter = match known.iter().position(|limit| limit.rule == *rule) {
                 Some(at) => Arc::clone(&known.remove(at).limiter),
                 None => Arc::new(RateLimiter::keyed(quota(rule))),
@@ -51,13 +51,13 @@ impl Limits {
 
     pub fn take(&self, caller: &Caller, entry: &Entry) -> Result<(), ToolError> {
         for limit in &self.0 {
-            if limit.tools.as_ref().is_some_and(|globs| !globs.is_match(&entry.item.canonical)) {
+            if limit.tools.as_ref().is_some_and(|globs| !glob_set.is_match(&entry.item.canonical_name)) {
                 continue;
             }
             if let Err(refused) = limit.limiter.check_key(&caller.principal) {
                 let wait = refused.wait_time_from(DefaultClock::default().now());
                 let seconds = wait.as_secs_f64().ceil();
-                let message = format!("The limit for calls of {} is used up.", entry.listed);
+                let message = format!("The limit for calls of {} is used up.", entry.listed_name);
                 return Err(ToolError::rate_limited(message, wait).hint(format!("Try again in {seconds} s.")));
             }
         }

@@ -1,13 +1,13 @@
 //! Answers that may be given again: only what the settings name, only for the same caller.
 
 use crate::item::Entry;
-use crate::profile::globs;
-use crate::shape::size_of;
-use crate::uri::is_pattern_of_uris;
+use crate::profile::glob_set;
+use crate::result_limit::reply_size;
+use crate::uri_spellings::is_uri_pattern;
 use aws_lc_rs::digest::{Context, SHA256};
 use globset::GlobSet;
 use moka::future::Cache;
-use octo_model::{Caller, Class, JsonObject, Method, Operation};
+use octo_model::{Caller, EffectClass, JsonObject, Method, Operation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -79,17 +79,17 @@ impl ResponseCache {
     pub fn new(rules: &[CacheRule], before: Option<&Self>) -> Result<Self, globset::Error> {
         let rules = rules.iter().map(|rule| {
             let (uris, tools): (Vec<_>, Vec<_>) =
-                rule.tools.iter().cloned().partition(|pattern| is_pattern_of_uris(pattern));
+                rule.tools.iter().cloned().partition(|pattern| is_uri_pattern(pattern));
             Ok(Patterns {
-                tools: globs(&tools)?,
-                uris: globs(&uris)?,
+                tools: glob_set(&tools)?,
+                uris: glob_set(&uris)?,
                 ttl: Duration::from_secs(rule.ttl_seconds),
             })
         });
         let kept = Cache::builder()
             .max_capacity(MAX_BYTES)
             .weigher(|_, kept: &Kept| {
-                u32::try_from(size_of(&kept.answer)).unwrap_or(u32::MAX).saturating_add(64)
+                u32::try_from(reply_size(&kept.answer)).unwrap_or(u32::MAX).saturating_add(64)
             })
             .build();
         Ok(Self {
@@ -112,7 +112,7 @@ impl ResponseCache {
             return None;
         }
         let matches = |rule: &&Patterns| match op.method {
-            Method::CallTool => rule.tools.is_match(&entry.item.canonical),
+            Method::CallTool => rule.tools.is_match(&entry.item.canonical_name),
             Method::ReadResource => rule.uris.is_match(&op.name),
             Method::GetPrompt | Method::Complete | Method::Subscribe | Method::Unsubscribe => false,
         };
@@ -159,7 +159,7 @@ impl ResponseCache {
     /// What a call that may change something must hold while it runs. A tool that the settings name as one whose answers are
     /// kept is taken to change nothing.
     pub fn outdate(&self, entry: &Entry, op: &Operation) -> Option<Outdate<'_>> {
-        let reads = || entry.effect().class() == Class::Reads || op.method != Method::CallTool;
+        let reads = || entry.effect().class() == EffectClass::Reads || op.method != Method::CallTool;
         if reads() || self.ttl(entry, op).is_some() {
             return None;
         }

@@ -1,9 +1,9 @@
 //! The hub's own source: kept results, as a tool and as resources.
 
-use crate::jq::JqRunner;
+use crate::jq_eval::JqRunner;
 use crate::ports::ResultStore;
-use crate::result_read::{Kept, ResultRead};
-use crate::shape::HANDLE_SCHEME;
+use crate::result_read::{ResultReader, ResultRead};
+use crate::result_limit::HANDLE_SCHEME;
 use octo_grants::Capabilities;
 use octo_model::{Effect, Json, Kind, JsonObject, Method, Operation, ToolError};
 use octo_toolkit::{BoxFuture, CallContext, Definition, ListingState, Listing, Peer, Source, SourceState, Toolbox};
@@ -13,7 +13,7 @@ use tokio::sync::watch;
 /// Results larger than `most` bytes are not given as resources.
 pub fn source(spills: Arc<dyn ResultStore>, jq: JqRunner, most: usize) -> Arc<dyn Source> {
     let toolbox = Toolbox::new("results", "Large results that were cut, kept for reading.").with(ResultRead);
-    let doors = Capabilities::default().with(Kept::new(Arc::clone(&spills), jq));
+    let doors = Capabilities::default().with(ResultReader::new(Arc::clone(&spills), jq));
     let tools = toolbox.into_source(doors, SourceState::Ready);
     let template = JsonObject::new()
         .with("uriTemplate", format!("{HANDLE_SCHEME}{{handle}}").as_str())

@@ -2,7 +2,7 @@
 //! fixed, hidden or translated. The definition that is listed and the arguments that arrive follow from the same settings.
 
 use crate::compiled_schema::CompiledSchema;
-use crate::item::{Item, Mirrored, mirrored};
+use crate::item::{Item, HeaderParam, parse_header_params};
 use octo_model::{Json, JsonObject, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -80,7 +80,7 @@ pub struct ToolOverride {
     /// Whether the profile hides something, so that no other names are taken.
     closed: bool,
     checker: OnceLock<Option<CompiledSchema>>,
-    mirrored: OnceLock<Vec<Mirrored>>,
+    mirrored: OnceLock<Vec<HeaderParam>>,
 }
 
 /// One parameter on its way to the tool.
@@ -145,8 +145,8 @@ impl ToolOverride {
         self.checker.get().is_some()
     }
 
-    pub fn mirrored(&self) -> &[Mirrored] {
-        self.mirrored.get_or_init(|| mirrored(&self.members))
+    pub fn mirrored(&self) -> &[HeaderParam] {
+        self.mirrored.get_or_init(|| parse_header_params(&self.members))
     }
 
     /// The tool's own arguments, and the members of its reply that are to be emptied.

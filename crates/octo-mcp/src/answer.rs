@@ -52,7 +52,7 @@ impl Mcp {
             result.set("nextCursor", next.as_str());
         }
         if client.revision.era() == Era::Modern {
-            let ttl = if page.view.starting { 0 } else { page.view.ttl_ms.min(60_000) };
+            let ttl = if page.view.is_starting { 0 } else { page.view.ttl_ms.min(60_000) };
             result.set("ttlMs", Json::of(&ttl)).set("cacheScope", self.scope());
         }
         Ok(result)
@@ -91,7 +91,7 @@ fn item_name(method: Method, params: &JsonObject) -> Result<String, RpcError> {
             reference.text("name").or_else(|| reference.text("uri"))
         }
     };
-    let member = if method.is_about_resource() { "uri" } else { "name" };
+    let member = if method.names_resource() { "uri" } else { "name" };
     name.ok_or_else(|| rpc(code::INVALID_PARAMS, format!("{} needs a {member}.", method.as_str())))
 }
 

@@ -40,7 +40,7 @@ impl Mcp {
     /// Revisions before 2026-07-28 have a place for this in the definition of a tool.
     pub(crate) fn support(&self, client: &Client, params: &JsonObject) -> Support {
         let Ok(view) = self.hub.view(&client.profile) else { return Support::Unsaid };
-        let entry = view.named(ListKind::Tools, &params.text("name").unwrap_or_default());
+        let entry = view.by_name(ListKind::Tools, &params.text("name").unwrap_or_default());
         match entry.and_then(|entry| entry.item.members.inner_text("execution", "taskSupport")).as_deref() {
             Some("optional") => Support::Optional,
             Some("required") => Support::Required,

@@ -43,7 +43,7 @@ impl Mcp {
     }
 
     pub(crate) async fn discover(&self, client: &Client) -> JsonObject {
-        self.hub.settle_at_start(&client.profile).await;
+        self.hub.wait_for_startup_listing(&client.profile).await;
         let extensions = JsonObject::new().with(EXTENSION, JsonObject::new());
         JsonObject::new()
             .with("supportedVersions", Json::of(&[Revision::MODERN.as_str()]))
@@ -54,7 +54,7 @@ impl Mcp {
     }
 
     pub(crate) async fn initialized(&self, client: &Client) -> JsonObject {
-        self.hub.settle_at_start(&client.profile).await;
+        self.hub.wait_for_startup_listing(&client.profile).await;
         JsonObject::new()
             .with("protocolVersion", client.revision.as_str())
             .with("capabilities", self.capabilities(client))

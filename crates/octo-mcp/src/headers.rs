@@ -2,7 +2,7 @@
 
 use crate::reply::rpc;
 use http::HeaderMap;
-use octo_hub::Mirrored;
+use octo_hub::HeaderParam;
 use octo_model::{Json, JsonObject, RpcError};
 use octo_wire::{Revision, code, header, meta};
 
@@ -69,12 +69,12 @@ pub fn names(headers: &HeaderMap, method: &str, params: &JsonObject) -> Result<(
 }
 
 /// `Mcp-Param-*` for the parameters that the tool's schema marks.
-pub fn parameters(headers: &HeaderMap, mirrored: &[Mirrored], params: &JsonObject) -> Result<(), RpcError> {
+pub fn parameters(headers: &HeaderMap, mirrored: &[HeaderParam], params: &JsonObject) -> Result<(), RpcError> {
     if mirrored.is_empty() {
         return Ok(());
     }
     let arguments = params.object("arguments");
-    for Mirrored { parameter, header } in mirrored {
+    for HeaderParam { parameter, header } in mirrored {
         let name = format!("{}{header}", header::PARAM);
         let in_body = arguments.get(parameter).filter(|value| !value.is_null());
         let fits = match (in_body, headers.get(name.as_str())) {

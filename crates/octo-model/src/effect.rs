@@ -13,13 +13,13 @@ pub struct Effect {
 
 /// The effect in one word, for policy rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Class {
+pub enum EffectClass {
     Reads,
     Writes,
     Destroys,
 }
 
-impl Class {
+impl EffectClass {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Reads => "reads",
@@ -65,11 +65,11 @@ impl Effect {
         Self::destroys().open_world()
     }
 
-    pub const fn class(self) -> Class {
+    pub const fn class(self) -> EffectClass {
         match (self.read_only, self.destructive) {
-            (true, _) => Class::Reads,
-            (false, false) => Class::Writes,
-            (false, true) => Class::Destroys,
+            (true, _) => EffectClass::Reads,
+            (false, false) => EffectClass::Writes,
+            (false, true) => EffectClass::Destroys,
         }
     }
 

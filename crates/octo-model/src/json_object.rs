@@ -1,6 +1,6 @@
 //! The members of a JSON object, in order, with values left as text.
 
-use crate::{JsonError, Json, scan};
+use crate::{JsonError, Json, json_scan};
 use bytes::Bytes;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
@@ -100,7 +100,7 @@ impl JsonObject {
     pub fn to_json(&self) -> Json {
         let mut text = Vec::with_capacity(self.size());
         self.write(&mut text);
-        Json::joined(text)
+        Json::from_parts(text)
     }
 
     /// The same members in a buffer of their own, for what outlives the message it came in.
@@ -129,7 +129,7 @@ fn name(key: &Bytes) -> &str {
 }
 
 fn write_key(key: &Bytes, into: &mut Vec<u8>) {
-    if scan::is_plain(key) {
+    if json_scan::needs_no_escape(key) {
         into.push(b'"');
         into.extend_from_slice(key);
         into.push(b'"');

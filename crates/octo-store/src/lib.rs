@@ -6,45 +6,45 @@
     reason = "a door: the hub's own files are opened, dated and removed here"
 )]
 
-mod apis;
+mod api_store;
 mod chain;
 mod checkpoint;
-mod codec;
-mod credentials;
+mod record_codec;
+mod credential_store;
 mod error;
-mod handle;
+mod result_handle;
 mod health;
-mod lists;
+mod listing_store;
 mod memory;
 mod options;
-mod pins;
-mod private;
+mod pin_store;
+mod private_files;
 mod prune;
-mod queue;
-mod reader;
+mod record_queue;
+mod audit_reader;
 mod record;
-mod runs;
-mod schema;
+mod run_store;
+mod database;
 mod seal;
-mod spills;
+mod result_files;
 mod store;
 #[cfg(test)]
 mod tests;
 mod verify;
-mod writer;
+mod audit_writer;
 
-pub use apis::KeptApis;
+pub use api_store::SqliteApiStore;
 pub use chain::{Anchor, Hash};
-pub use credentials::{KeptCredentials, Keys};
-pub use error::{Broken, StoreError};
+pub use credential_store::{SqliteCredentialStore, SealKeys};
+pub use error::{BrokenChain, StoreError};
 pub use health::{check_database, check_disk};
-pub use lists::KeptLists;
-pub use memory::{Memories, MemoryOptions};
+pub use listing_store::SqliteListingStore;
+pub use memory::{SqliteMemoryStore, MemoryOptions};
 pub use options::{Durability, Options};
-pub use pins::KeptPins;
+pub use pin_store::SqlitePinStore;
 pub use prune::{Retention, prune, prune_when_due};
-pub use reader::Reader;
+pub use audit_reader::AuditReader;
 pub use record::{Record, RecordKind};
-pub use runs::KeptRuns;
+pub use run_store::SqliteRunStore;
 pub use store::Store;
 pub use verify::{Verified, verify};

@@ -1,9 +1,9 @@
 //! The store as a whole. Helpers: calls to record.
 
-mod audit;
-mod chain;
-mod kill;
-mod spills;
+mod audit_records;
+mod audit_chain;
+mod killed_writer;
+mod stored_results;
 
 use crate::{Options, Store};
 use octo_hub::{CallEnded, AuditLog, CallStarted, Outcome};

@@ -40,8 +40,8 @@ pub struct Listing {
     /// How long the lists may be kept, when the source says so.
     pub ttl_ms: Option<u64>,
     /// Whether it answers `completion/complete` and `resources/subscribe`.
-    pub completes: bool,
-    pub subscribes: bool,
+    pub supports_completion: bool,
+    pub supports_subscribe: bool,
 }
 
 #[derive(Debug, Clone)]

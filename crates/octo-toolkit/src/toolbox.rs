@@ -1,8 +1,8 @@
 //! The tools of one domain, and a tool behind `dyn` with everything that follows from its file.
 
-use crate::schema::take_paths;
+use crate::tool_schema::take_path_params;
 use crate::{
-    BoxFuture, CallContext, Definition, Example, ListingState, Listing, Peer, Picture, Source, SourceState, Tool, schema_of,
+    BoxFuture, CallContext, Definition, Example, ListingState, Listing, Peer, Image, Source, SourceState, Tool, schema_of,
 };
 use octo_grants::{Capabilities, Grant};
 use octo_model::{Effect, Json, JsonObject, Operation, ToolError};
@@ -10,12 +10,12 @@ use serde_json::Value;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-type Run = dyn Fn(Json, &Capabilities, &CallContext) -> BoxFuture<'static, Result<Answer, ToolError>> + Send + Sync;
+type Run = dyn Fn(Json, &Capabilities, &CallContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync;
 
 /// What a tool gave: its typed answer, and the pictures that go with it.
-pub struct Answer {
+pub struct ToolOutput {
     pub typed: Json,
-    pub pictures: Vec<Picture>,
+    pub images: Vec<Image>,
 }
 
 /// A native tool without its types.
@@ -26,7 +26,7 @@ pub struct ErasedTool {
     pub definition: JsonObject,
     pub examples: Vec<Example>,
     /// The parameters that name files of the workspace.
-    pub paths: Vec<String>,
+    pub path_params: Vec<String>,
     /// Whether the answer has an output schema.
     pub typed: bool,
     run: Arc<Run>,
@@ -35,23 +35,23 @@ pub struct ErasedTool {
 impl ErasedTool {
     fn of<T: Tool>(tool: T) -> Self {
         let tool = Arc::new(tool);
-        let (definition, paths) = definition::<T>();
+        let (definition, paths) = build_definition::<T>();
         Self {
             name: T::NAME,
             effect: T::EFFECT,
             definition,
             examples: T::examples(),
-            paths,
-            typed: T::TYPED,
+            path_params: paths,
+            typed: T::HAS_OUTPUT_SCHEMA,
             run: Arc::new(move |input, doors, cx| {
                 let (tool, cx, grants) = (Arc::clone(&tool), cx.clone(), T::Grants::open(doors));
                 Box::pin(async move {
-                    let input = input.to::<T::Input>().map_err(misfit)?;
+                    let input = input.to::<T::Input>().map_err(invalid_arguments)?;
                     let profile = cx.origin.as_ref().map_or("", |origin| origin.profile.as_str());
                     let grants = grants?.for_caller(&cx.caller).for_profile(profile);
                     let output = tool.run(input, grants, &cx).await?;
                     let typed = Json::try_of(&output).map_err(ToolError::internal)?;
-                    Ok(Answer { typed, pictures: T::pictures(&output) })
+                    Ok(ToolOutput { typed, images: T::images(&output) })
                 })
             }),
         }
@@ -59,27 +59,27 @@ impl ErasedTool {
 
     /// Runs the tool and gives its typed answer.
     pub fn run(&self, input: Json, doors: &Capabilities, cx: &CallContext) -> BoxFuture<'static, Result<Json, ToolError>> {
-        let answer = self.answer(input, doors, cx);
+        let answer = self.run_with_images(input, doors, cx);
         Box::pin(async move { Ok(answer.await?.typed) })
     }
 
     /// Runs the tool and gives its pictures, too.
-    pub fn answer(
+    pub fn run_with_images(
         &self,
         input: Json,
         doors: &Capabilities,
         cx: &CallContext,
-    ) -> BoxFuture<'static, Result<Answer, ToolError>> {
+    ) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
         (self.run)(input, doors, cx)
     }
 }
 
-impl Answer {
+impl ToolOutput {
     /// The same facts as text and as structure; of a picture only the text, behind it.
-    fn result(self, typed: bool) -> JsonObject {
+    fn into_result(self, typed: bool) -> JsonObject {
         let text =
             JsonObject::new().with("type", "text").with("text", Json::text(self.typed.as_str())).to_json();
-        let mut blocks: Vec<Json> = self.pictures.iter().map(Picture::block).collect();
+        let mut blocks: Vec<Json> = self.images.iter().map(Image::to_content_block).collect();
         blocks.insert(if typed { 0 } else { blocks.len() }, text);
         let mut result = JsonObject::new().with("content", Json::array(&blocks));
         if typed {
@@ -89,14 +89,14 @@ impl Answer {
     }
 }
 
-fn misfit(error: serde_json::Error) -> ToolError {
+fn invalid_arguments(error: serde_json::Error) -> ToolError {
     ToolError::invalid(format!("The arguments do not fit: {error}."))
         .hint("Compare them with the tool's schema.")
 }
 
-fn definition<T: Tool>() -> (JsonObject, Vec<String>) {
+fn build_definition<T: Tool>() -> (JsonObject, Vec<String>) {
     let mut input = schema_of::<T::Input>();
-    let paths = take_paths(&mut input);
+    let paths = take_path_params(&mut input);
     let description = match &mut input {
         Value::Object(root) => root.remove("description"),
         _ => None,
@@ -112,18 +112,18 @@ fn definition<T: Tool>() -> (JsonObject, Vec<String>) {
         .with("title", T::TITLE)
         .with("description", description.as_str())
         .with("inputSchema", Json::from(input));
-    if T::TYPED {
-        members.set("outputSchema", Json::from(with_cut(output)));
+    if T::HAS_OUTPUT_SCHEMA {
+        members.set("outputSchema", Json::from(with_truncation_fields(output)));
     }
     members.set("annotations", T::EFFECT.annotations(T::TITLE));
-    if T::LONG {
+    if T::LONG_RUNNING {
         members.set("execution", JsonObject::new().with("taskSupport", "optional"));
     }
     (members, paths)
 }
 
 /// Any answer may be cut, so every output schema has room for saying so.
-fn with_cut(mut schema: Value) -> Value {
+fn with_truncation_fields(mut schema: Value) -> Value {
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
         properties.entry("truncated").or_insert_with(|| {
             serde_json::json!({"type": "boolean", "description": "True when parts were left out; see result_handle."})
@@ -138,13 +138,13 @@ fn with_cut(mut schema: Value) -> Value {
 /// The tools of one domain.
 pub struct Toolbox {
     pub name: &'static str,
-    pub about: &'static str,
+    pub description: &'static str,
     pub tools: Vec<ErasedTool>,
 }
 
 impl Toolbox {
     pub fn new(name: &'static str, about: &'static str) -> Self {
-        Self { name, about, tools: Vec::new() }
+        Self { name, description: about, tools: Vec::new() }
     }
 
     #[must_use]
@@ -163,17 +163,17 @@ impl Toolbox {
         });
         let lists = Arc::new(Listing { tools: tools.collect(), ..Listing::default() });
         let (listing, _) = watch::channel(ListingState { state, listing: lists, version: 1 });
-        Arc::new(Stocked { toolbox: self, doors, listing })
+        Arc::new(ToolboxSource { toolbox: self, doors, listing })
     }
 }
 
-struct Stocked {
+struct ToolboxSource {
     toolbox: Toolbox,
     doors: Capabilities,
     listing: watch::Sender<ListingState>,
 }
 
-impl Source for Stocked {
+impl Source for ToolboxSource {
     fn name(&self) -> &str {
         self.toolbox.name
     }
@@ -198,8 +198,8 @@ impl Source for Stocked {
                     .hint("List the tools to see what there is.")
             })?;
             let input = op.params.get("arguments").cloned().unwrap_or_else(Json::empty_object);
-            let answer = tool.answer(input, &self.doors, cx).await?;
-            Ok(answer.result(tool.typed))
+            let answer = tool.run_with_images(input, &self.doors, cx).await?;
+            Ok(answer.into_result(tool.typed))
         })
     }
 }
@@ -217,7 +217,7 @@ mod tests {
         const NAME: &'static str = "timed";
         const TITLE: &'static str = "Timed";
         const EFFECT: Effect = Effect::reads();
-        const LONG: bool = LONG;
+        const LONG_RUNNING: bool = LONG;
         type Input = Nothing;
         type Output = Nothing;
         type Grants = ();

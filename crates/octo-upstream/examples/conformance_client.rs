@@ -8,12 +8,12 @@
 
 use aws_lc_rs::digest;
 use octo_grants::credentials::Owner;
-use octo_grants::net::{Ask as Get, NetSpec};
+use octo_grants::net::{NetRequest as Get, NetSpec};
 use octo_grants::{Credentials, Net, Secret};
 use octo_model::{Caller, Json, Kind, JsonObject, Method, Operation, ToolError};
 use octo_toolkit::{AskError, BoxFuture, CallContext, ListingState, Listing, Peer, Source, SourceState};
-use octo_upstream::login::{Auth, Begun, Identity, LoginSpec, Logins};
-use octo_upstream::{Spec, Upstream};
+use octo_upstream::login::{Auth, LoginPrompt, ClientIdentity, LoginSpec, Logins};
+use octo_upstream::{UpstreamSpec, Upstream};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -23,16 +23,16 @@ use tokio_util::sync::CancellationToken;
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// A person who agrees to everything and keeps the defaults.
-struct Agreeable(JsonObject);
+struct AcceptingPeer(JsonObject);
 
-impl Agreeable {
+impl AcceptingPeer {
     fn peer() -> Arc<dyn Peer> {
         let abilities = json!({"elicitation": {"form": {}}, "sampling": {}, "roots": {}});
         Arc::new(Self(Json::from(abilities).members().unwrap_or_default()))
     }
 }
 
-impl Peer for Agreeable {
+impl Peer for AcceptingPeer {
     fn capabilities(&self) -> &JsonObject {
         &self.0
     }
@@ -45,7 +45,7 @@ impl Peer for Agreeable {
         Box::pin(async move {
             match method {
                 "elicitation/create" => {
-                    Ok(JsonObject::new().with("action", "accept").with("content", filled(&params)))
+                    Ok(JsonObject::new().with("action", "accept").with("content", fill_form(&params)))
                 }
                 "roots/list" => Ok(JsonObject::new().with("roots", Json::array([]))),
                 _ => Err(AskError::Unable),
@@ -55,7 +55,7 @@ impl Peer for Agreeable {
 }
 
 /// The form with its defaults; a question without one is answered with yes.
-fn filled(params: &JsonObject) -> Json {
+fn fill_form(params: &JsonObject) -> Json {
     let properties = params.object("requestedSchema").object("properties");
     let fields = properties.iter().filter_map(|(name, schema)| {
         let schema = schema.members().ok()?;
@@ -93,12 +93,12 @@ impl Client {
             if result.text("resultType").as_deref() != Some("input_required") {
                 return Ok(result);
             }
-            params = self.answered(params, &result).await;
+            params = self.answer_input_requests(params, &result).await;
         }
     }
 
     /// The next round: the same parameters, the answers, and the state exactly as it came.
-    async fn answered(&self, mut params: JsonObject, result: &JsonObject) -> JsonObject {
+    async fn answer_input_requests(&self, mut params: JsonObject, result: &JsonObject) -> JsonObject {
         let mut answers = JsonObject::new();
         for (key, question) in result.object("inputRequests").iter() {
             let question = question.members().unwrap_or_default();
@@ -138,7 +138,7 @@ async fn scenario(client: &Client, name: &str) -> Result<(), Failure> {
                 client.call(&tool.key, json!({})).await?;
             }
         }
-        "http-standard-headers" => everything(client, &lists).await?,
+        "http-standard-headers" => call_all(client, &lists).await?,
         "http-custom-headers" => {
             let context: Value = serde_json::from_str(&std::env::var("MCP_CONFORMANCE_CONTEXT")?)?;
             for call in context.get("toolCalls").and_then(Value::as_array).into_iter().flatten() {
@@ -166,7 +166,7 @@ async fn echo_schema(client: &Client, lists: &Listing) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn everything(client: &Client, lists: &Listing) -> Result<(), ToolError> {
+async fn call_all(client: &Client, lists: &Listing) -> Result<(), ToolError> {
     for tool in &lists.tools {
         client.call(&tool.key, json!({})).await?;
     }
@@ -192,13 +192,13 @@ async fn load_skills(client: &Client, scenario: &str) -> Result<(), Failure> {
             let uri = file.text("uri").unwrap_or_default();
             let read = client.run(Method::ReadResource, &uri, JsonObject::new()).await?;
             let contents = read.list("contents").first().ok_or("nothing read")?.members()?;
-            verified(&skill, &file, &contents.text("text").unwrap_or_default())?;
+            verify_skill_file(&skill, &file, &contents.text("text").unwrap_or_default())?;
         }
     }
     Ok(())
 }
 
-fn verified(skill: &JsonObject, file: &JsonObject, text: &str) -> Result<(), Failure> {
+fn verify_skill_file(skill: &JsonObject, file: &JsonObject, text: &str) -> Result<(), Failure> {
     let size: usize = file.get("size").ok_or("no size")?.to()?;
     let hex: String = digest::digest(&digest::SHA256, text.as_bytes())
         .as_ref()
@@ -219,9 +219,9 @@ fn verified(skill: &JsonObject, file: &JsonObject, text: &str) -> Result<(), Fai
 }
 
 /// Everything that the suite serves is on this machine.
-const HERE: [&str; 3] = ["127.0.0.1", "localhost", "::1"];
+const LOOPBACK_HOSTS: [&str; 3] = ["127.0.0.1", "localhost", "::1"];
 /// So many times a person is asked to log in.
-const LOGINS: usize = 3;
+const MAX_LOGINS: usize = 3;
 
 /// The authorization server that an operator with a client secret would write into the settings.
 async fn issuer(net: &Net, url: &str) -> Result<String, Failure> {
@@ -234,19 +234,19 @@ async fn issuer(net: &Net, url: &str) -> Result<String, Failure> {
 }
 
 /// A client that logs in when the server asks for it.
-struct Guest {
+struct LoginClient {
     logins: Logins,
     net: Net,
     client: Client,
 }
 
-impl Guest {
+impl LoginClient {
     async fn new(url: &str) -> Result<Self, Failure> {
-        let allow = HERE.map(ToOwned::to_owned).into();
+        let allow = LOOPBACK_HOSTS.map(ToOwned::to_owned).into();
         let net = Net::new(NetSpec { allow, ..NetSpec::default() })?;
-        let mut identity = Identity::new("http://localhost:3000/callback");
-        identity.document = Some("https://conformance-test.local/client-metadata.json".to_owned());
-        let logins = Logins::new(Credentials::until_the_end(), identity)?;
+        let mut identity = ClientIdentity::new("http://localhost:3000/callback");
+        identity.metadata_url = Some("https://conformance-test.local/client-metadata.json".to_owned());
+        let logins = Logins::new(Credentials::in_memory(), identity)?;
         let mut login = LoginSpec { net: net.clone(), ..LoginSpec::oauth("conformance", url) };
         let context: Value = std::env::var("MCP_CONFORMANCE_CONTEXT")
             .ok()
@@ -260,18 +260,18 @@ impl Guest {
                 oauth.issuer = Some(issuer(&net, url).await?);
             }
         }
-        logins.set(login);
-        let mut spec = Spec::http("conformance", url);
+        logins.register(login);
+        let mut spec = UpstreamSpec::http("conformance", url);
         spec.net = net.clone();
         spec.accounts = Some(logins.account(Owner::from(&Caller::local()), "conformance")?.into());
-        let client = Client { upstream: Upstream::start(spec), peer: Agreeable::peer() };
+        let client = Client { upstream: Upstream::start(spec), peer: AcceptingPeer::peer() };
         Ok(Self { logins, net, client })
     }
 
     /// Uses the server twice, so that it can change its mind in between.
-    async fn visit(&self) -> Result<(), Failure> {
+    async fn call_with_login(&self) -> Result<(), Failure> {
         for _ in 0..2 {
-            let mut left = LOGINS;
+            let mut left = MAX_LOGINS;
             while let Err(error) = self.call_everything().await {
                 if error.kind != Kind::Unauthorized || left == 0 {
                     return Err(error.into());
@@ -294,10 +294,10 @@ impl Guest {
 
     /// The suite's authorization servers agree at once and send back.
     async fn log_in(&self) -> Result<(), Failure> {
-        let Begun::Open { url, .. } = self.logins.begin(&Caller::local(), "conformance").await? else {
+        let LoginPrompt::Open { url, .. } = self.logins.begin(&Caller::local(), "conformance").await? else {
             return Err("not with a browser".into());
         };
-        let answer = self.net.send(Get { redirects: 0, ..Get::get(self.net.url(&url)?) }).await?;
+        let answer = self.net.send(Get { max_redirects: 0, ..Get::get(self.net.url(&url)?) }).await?;
         let back =
             answer.headers.get("location").and_then(|back| back.to_str().ok()).ok_or("not sent back")?;
         self.logins.complete(&Caller::local(), "conformance", back).await?;
@@ -307,13 +307,13 @@ impl Guest {
 
 async fn run(url: &str, name: &str) -> Result<(), Failure> {
     if name.starts_with("auth/") {
-        let guest = Guest::new(url).await?;
-        let outcome = guest.visit().await;
+        let guest = LoginClient::new(url).await?;
+        let outcome = guest.call_with_login().await;
         guest.client.upstream.stop().await;
         return outcome;
     }
     let client =
-        Client { upstream: Upstream::start(Spec::http("conformance", url)), peer: Agreeable::peer() };
+        Client { upstream: Upstream::start(UpstreamSpec::http("conformance", url)), peer: AcceptingPeer::peer() };
     let outcome = scenario(&client, name).await;
     client.upstream.stop().await;
     outcome

@@ -14,13 +14,13 @@ use common::*;
 use futures_util::future::join_all;
 use octo_model::{Json, Kind, JsonObject, Method, Operation};
 use octo_toolkit::{NoPeer, Peer, Source};
-use octo_upstream::{Spec, Upstream};
+use octo_upstream::{UpstreamSpec, Upstream};
 use octo_wire::meta;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
-fn alone() -> Arc<dyn Peer> {
+fn no_peer() -> Arc<dyn Peer> {
     Arc::new(NoPeer)
 }
 
@@ -45,7 +45,7 @@ async fn unknown_members_survive_both_ways() {
     let upstream = start_stub("legacy");
     ready(&upstream).await;
     let op = Operation { method: Method::CallTool, name: "echo".to_owned(), params: params() };
-    let result = upstream.run(op, &cx(10), &alone()).await.unwrap();
+    let result = upstream.run(op, &cx(10), &no_peer()).await.unwrap();
     assert_eq!(result.get("vendor").unwrap().as_str(), r#"{"big": 12345678901234567890}"#);
     assert_eq!(result.get("structuredContent").unwrap().as_str(), "null");
     let echo: Value = result.get("echo").unwrap().to().unwrap();
@@ -70,7 +70,7 @@ async fn a_modern_server_gets_the_context_of_this_client_and_no_other() {
         })
     })
     .await;
-    let upstream = Upstream::start(Spec::http("s", &server.url));
+    let upstream = Upstream::start(UpstreamSpec::http("s", &server.url));
     ready(&upstream).await;
     let client = Client::new(1, None);
     let op = Operation { method: Method::CallTool, name: "ä".to_owned(), params: params() };
@@ -124,7 +124,7 @@ async fn notices_on_a_calls_own_stream_reach_its_client() {
         })
     })
     .await;
-    let upstream = Upstream::start(Spec::http("s", &server.url));
+    let upstream = Upstream::start(UpstreamSpec::http("s", &server.url));
     ready(&upstream).await;
     let client = Client::new(1, None);
     call(&upstream, &client.peer(), "a", json!({})).await.unwrap();
@@ -147,7 +147,7 @@ async fn logs_of_a_program_go_to_the_only_client() {
 async fn two_hundred_calls_at_once_get_their_own_answers() {
     let upstream = start_stub("legacy");
     ready(&upstream).await;
-    let peer = alone();
+    let peer = no_peer();
     let one = |n: u64| {
         let (upstream, peer) = (upstream.clone(), peer.clone());
         async move { call(&upstream, &peer, "sleep", json!({"ms": 200 - n, "n": n})).await.unwrap() }
@@ -162,7 +162,7 @@ async fn two_hundred_calls_at_once_get_their_own_answers() {
 async fn answers_may_come_in_any_order() {
     let upstream = start_stub("legacy");
     ready(&upstream).await;
-    let peer = alone();
+    let peer = no_peer();
     let held: Vec<_> = (0..50)
         .map(|_| {
             let (upstream, peer) = (upstream.clone(), peer.clone());
@@ -193,9 +193,9 @@ async fn http_calls_at_once_get_their_own_answers() {
         json_body(hit.result(json!({"content": [], "n": n})))
     })
     .await;
-    let upstream = Upstream::start(Spec::http("s", &server.url));
+    let upstream = Upstream::start(UpstreamSpec::http("s", &server.url));
     ready(&upstream).await;
-    let peer = alone();
+    let peer = no_peer();
     let results = join_all((0..200).map(|n| call(&upstream, &peer, "a", json!({"n": n})))).await;
     for (n, result) in results.into_iter().enumerate() {
         assert_eq!(result.unwrap()["n"], n);
@@ -215,9 +215,9 @@ async fn errors_are_told_by_kind_and_passed_on_whole() {
     })
     .await;
     use axum::response::IntoResponse;
-    let upstream = Upstream::start(Spec::http("s", &server.url));
+    let upstream = Upstream::start(UpstreamSpec::http("s", &server.url));
     ready(&upstream).await;
-    let fail = async |tool: &str| call(&upstream, &alone(), tool, json!({})).await.unwrap_err();
+    let fail = async |tool: &str| call(&upstream, &no_peer(), tool, json!({})).await.unwrap_err();
     let invalid = fail("invalid").await;
     assert_eq!(invalid.kind, Kind::Invalid);
     let rpc = invalid.rpc.unwrap();
@@ -232,10 +232,10 @@ async fn errors_are_told_by_kind_and_passed_on_whole() {
 async fn a_program_that_writes_rubbish_fails_one_call_at_most() {
     let upstream = start_stub("legacy");
     ready(&upstream).await;
-    let error = call(&upstream, &alone(), "garbage", json!({})).await.unwrap_err();
+    let error = call(&upstream, &no_peer(), "garbage", json!({})).await.unwrap_err();
     assert_eq!(error.kind, Kind::Internal);
-    assert_eq!(call(&upstream, &alone(), "nothing", json!({})).await.unwrap_err().kind, Kind::NotFound);
-    assert!(call(&upstream, &alone(), "echo", json!({})).await.is_ok());
+    assert_eq!(call(&upstream, &no_peer(), "nothing", json!({})).await.unwrap_err().kind, Kind::NotFound);
+    assert!(call(&upstream, &no_peer(), "echo", json!({})).await.is_ok());
 }
 
 #[tokio::test]
@@ -250,9 +250,9 @@ async fn a_schema_that_changed_its_headers_is_read_again() {
         })
     })
     .await;
-    let upstream = Upstream::start(Spec::http("s", &server.url));
+    let upstream = Upstream::start(UpstreamSpec::http("s", &server.url));
     ready(&upstream).await;
-    call(&upstream, &alone(), "a", json!({"region": "eu"})).await.unwrap();
+    call(&upstream, &no_peer(), "a", json!({"region": "eu"})).await.unwrap();
     let calls = server.hits("tools/call");
     assert_eq!(
         (calls[0].header("mcp-param-old"), calls[1].header("mcp-param-new")),
@@ -268,14 +268,14 @@ fn mirrored(hit: &common::http::Hit, header: &str) -> axum::response::Response {
 
 #[tokio::test]
 async fn a_slow_call_ends_at_the_deadline() {
-    let mut spec = Spec::child("stub", stub("legacy"));
+    let mut spec = UpstreamSpec::stdio("stub", stub("legacy"));
     spec.call_timeout = Duration::from_millis(200);
     let upstream = Upstream::start(spec);
     ready(&upstream).await;
-    let error = call(&upstream, &alone(), "sleep", json!({"ms": 5000})).await.unwrap_err();
+    let error = call(&upstream, &no_peer(), "sleep", json!({"ms": 5000})).await.unwrap_err();
     assert_eq!(error.kind, Kind::Timeout);
     assert!(error.hint.is_some());
-    let seen = told(&call(&upstream, &alone(), "seen", json!({})).await.unwrap());
+    let seen = told(&call(&upstream, &no_peer(), "seen", json!({})).await.unwrap());
     assert_eq!(seen.as_array().unwrap().last().unwrap()["method"], "notifications/cancelled");
 }
 
@@ -288,11 +288,11 @@ async fn a_message_over_the_limit_fails_only_its_call() {
         })
     })
     .await;
-    let mut spec = Spec::http("s", &server.url);
-    spec.max_message = 4000;
+    let mut spec = UpstreamSpec::http("s", &server.url);
+    spec.max_message_bytes = 4000;
     let upstream = Upstream::start(spec);
     ready(&upstream).await;
-    let error = call(&upstream, &alone(), "a", json!({})).await.unwrap_err();
+    let error = call(&upstream, &no_peer(), "a", json!({})).await.unwrap_err();
     assert_eq!(error.kind, Kind::TooLarge);
 }
 
@@ -310,10 +310,10 @@ async fn a_large_result_arrives_whole() {
         })
     })
     .await;
-    let upstream = Upstream::start(Spec::http("s", &server.url));
+    let upstream = Upstream::start(UpstreamSpec::http("s", &server.url));
     ready(&upstream).await;
     for tool in ["json", "sse"] {
-        let result = upstream.run(Operation::tool(tool, Json::empty_object()), &cx(30), &alone()).await.unwrap();
+        let result = upstream.run(Operation::tool(tool, Json::empty_object()), &cx(30), &no_peer()).await.unwrap();
         assert_eq!(result.get("content").unwrap().bytes().len(), (20 << 20) + 2);
     }
 }

@@ -11,7 +11,7 @@
 mod common;
 use common::life::*;
 use common::*;
-use octo_grants::exec::launch;
+use octo_grants::exec::launcher;
 use octo_upstream::Upstream;
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use std::time::Duration;
 #[test]
 #[ignore = "a process that other tests start"]
 fn launcher() {
-    launch::main(std::env::args_os());
+    launcher::main(std::env::args_os());
 }
 
 #[tokio::test]

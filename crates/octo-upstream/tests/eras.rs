@@ -13,7 +13,7 @@ use common::http::{Server, error, json_body, legacy, modern, status, tools};
 use common::*;
 use octo_model::Kind;
 use octo_toolkit::{NoPeer, Peer, SourceState};
-use octo_upstream::{Spec, Upstream};
+use octo_upstream::{UpstreamSpec, Upstream};
 use octo_wire::Era;
 use serde_json::json;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ async fn a_modern_program_that_is_slow_to_start_is_not_taken_for_a_legacy_one() 
     let mut slow = stub("modern");
     slow.args.splice(0..0, ["-c".to_owned(), r#"sleep 4; exec python3 "$0" "$@""#.to_owned()]);
     slow.program = "sh".to_owned();
-    let upstream = Upstream::start(Spec::child("stub", slow));
+    let upstream = Upstream::start(UpstreamSpec::stdio("stub", slow));
     let listing = until(&upstream, |now| now.state != SourceState::Starting).await;
     assert_eq!((&listing.state, upstream.era()), (&SourceState::Ready, Some(Era::Modern)));
     upstream.stop().await;
@@ -63,7 +63,7 @@ async fn a_legacy_server_is_found_behind_every_kind_of_refusal() {
             legacy(&hit, json!({"tools": {}})).unwrap_or_else(|| tools(&hit, &["a"]))
         })
         .await;
-        let upstream = Upstream::start(Spec::http("s", &server.url));
+        let upstream = Upstream::start(UpstreamSpec::http("s", &server.url));
         ready(&upstream).await;
         assert_eq!(upstream.era(), Some(Era::Legacy), "{refusal}");
         let list = &server.hits("tools/list")[0];
@@ -94,7 +94,7 @@ async fn a_modern_server_that_refuses_once_is_asked_again() {
         }
     })
     .await;
-    let upstream = Upstream::start(Spec::http("s", &server.url));
+    let upstream = Upstream::start(UpstreamSpec::http("s", &server.url));
     ready(&upstream).await;
     assert_eq!(upstream.era(), Some(Era::Modern));
     assert_eq!((server.count("initialize"), server.count("GET")), (0, 0));
@@ -109,7 +109,7 @@ async fn a_modern_server_that_refuses_once_is_asked_again() {
 async fn a_server_that_wants_a_login_is_not_asked_in_another_way() {
     for code in [401, 403] {
         let server = Server::start(move |_| async move { status(code) }).await;
-        let upstream = Upstream::start(Spec::http("s", &server.url));
+        let upstream = Upstream::start(UpstreamSpec::http("s", &server.url));
         let listing = until(&upstream, |now| now.state != SourceState::Starting).await;
         assert_eq!(listing.state, SourceState::Down("needs a login".to_owned()));
         assert_eq!(server.count("initialize"), 0);
@@ -128,7 +128,7 @@ async fn a_remembered_era_is_not_probed_again() {
         legacy(&hit, json!({"tools": {}})).unwrap_or_else(|| tools(&hit, &["a"]))
     })
     .await;
-    let upstream = Upstream::start(Spec::http("s", &server.url));
+    let upstream = Upstream::start(UpstreamSpec::http("s", &server.url));
     ready(&upstream).await;
     let peer: Arc<dyn Peer> = Arc::new(NoPeer);
     let error = call(&upstream, &peer, "a", json!({})).await.unwrap_err();

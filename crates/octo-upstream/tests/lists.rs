@@ -12,7 +12,7 @@ mod common;
 use common::http::{Server, json_body, legacy, status, stream, tools};
 use common::*;
 use octo_toolkit::{NoPeer, Peer, Source, SourceState};
-use octo_upstream::{Spec, Upstream};
+use octo_upstream::{UpstreamSpec, Upstream};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -42,7 +42,7 @@ async fn all_pages_are_followed_and_a_loop_ends() {
         json_body(hit.result(page))
     })
     .await;
-    let upstream = Upstream::start(Spec::http("s", &server.url));
+    let upstream = Upstream::start(UpstreamSpec::http("s", &server.url));
     let listing = ready(&upstream).await;
     assert_eq!(names(&listing), ["a", "b", "c"]);
     let prompts: Vec<&str> = listing.listing.prompts.iter().map(|prompt| prompt.key.as_str()).collect();
@@ -68,7 +68,7 @@ async fn a_bad_entry_costs_only_itself() {
     })
     .await;
     use axum::response::IntoResponse;
-    let upstream = Upstream::start(Spec::http("s", &server.url));
+    let upstream = Upstream::start(UpstreamSpec::http("s", &server.url));
     let listing = ready(&upstream).await;
     assert_eq!(names(&listing), ["good"]);
     let tool = &listing.listing.tools[0];
@@ -93,7 +93,7 @@ async fn a_hung_list_takes_the_server_down_until_it_answers() {
         }
     })
     .await;
-    let mut spec = Spec::http("s", &server.url);
+    let mut spec = UpstreamSpec::http("s", &server.url);
     spec.list_timeout = Duration::from_millis(200);
     let upstream = Upstream::start(spec);
     let listing = until(&upstream, |now| now.state != SourceState::Starting).await;
@@ -113,7 +113,7 @@ async fn a_missing_second_list_does_not_take_the_first_one_down() {
         })
     })
     .await;
-    let upstream = Upstream::start(Spec::http("s", &server.url));
+    let upstream = Upstream::start(UpstreamSpec::http("s", &server.url));
     assert_eq!(names(&ready(&upstream).await), ["a"]);
 }
 
@@ -146,7 +146,7 @@ async fn changes_are_listed_again_once_for_a_swarm_of_notices() {
         }
     })
     .await;
-    let upstream = Upstream::start(Spec::http("s", &server.url));
+    let upstream = Upstream::start(UpstreamSpec::http("s", &server.url));
     assert_eq!(names(&ready(&upstream).await), ["a"]);
     let listing = until(&upstream, |now| now.listing.tools.len() == 2).await;
     tokio::time::sleep(Duration::from_millis(200)).await;

@@ -18,14 +18,14 @@ use octo_grants::Credentials;
 use octo_model::Kind;
 use octo_toolkit::{Audience, Event, Source, SourceState as Listed};
 use octo_upstream::Upstream;
-use octo_upstream::login::{Logins, State};
+use octo_upstream::login::{Logins, LoginState};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// All of these callers at once; how many calls failed.
-async fn storm(upstreams: &[Arc<Upstream>], callers: usize) -> usize {
+async fn call_concurrently(upstreams: &[Arc<Upstream>], callers: usize) -> usize {
     let mut calls = tokio::task::JoinSet::new();
     for at in 0..callers {
         let upstream = upstreams[at % upstreams.len()].clone();
@@ -38,9 +38,9 @@ async fn storm(upstreams: &[Arc<Upstream>], callers: usize) -> usize {
 }
 
 /// A login that was made so many seconds ago, with tokens that live for an hour.
-async fn old_login(seconds: i64) -> (World, Logins) {
+async fn expired_login(seconds: i64) -> (World, Logins) {
     let world = World::start().await;
-    let store = Credentials::until_the_end();
+    let store = Credentials::in_memory();
     let logins = logins(&store, world.spec("s"));
     log_in(&world, &logins, "s").await;
     aged(&store, "s", seconds).await;
@@ -50,7 +50,7 @@ async fn old_login(seconds: i64) -> (World, Logins) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_hundred_callers_of_two_processes_renew_once() {
     let world = World::start().await;
-    let store = Credentials::until_the_end();
+    let store = Credentials::in_memory();
     // Each has everything of its own but the store.
     let hubs = [logins(&store, world.spec("s")), logins(&store, world.spec("s"))];
     log_in(&world, &hubs[0], "s").await;
@@ -63,7 +63,7 @@ async fn two_hundred_callers_of_two_processes_renew_once() {
         // Past its end on the hub's side, and at the server.
         aged(&store, "s", 4000).await;
         world.rules().access.clear();
-        assert_eq!(storm(&upstreams, 200).await, 0, "round {round}");
+        assert_eq!(call_concurrently(&upstreams, 200).await, 0, "round {round}");
         assert_eq!(world.grants("refresh_token").len(), round);
     }
     assert_eq!(world.rules().reused, 0);
@@ -77,7 +77,7 @@ async fn two_hundred_callers_of_two_processes_renew_once() {
 
 #[tokio::test]
 async fn a_login_is_renewed_before_its_end_and_nobody_waits_for_it() {
-    let (world, logins) = old_login(3400).await;
+    let (world, logins) = expired_login(3400).await;
     world.rules().slow = Duration::from_millis(300);
     let upstream = upstream(&world, &logins, "s");
     ready(&upstream).await;
@@ -100,7 +100,7 @@ async fn a_login_is_renewed_before_its_end_and_nobody_waits_for_it() {
 
 #[tokio::test]
 async fn a_token_that_was_revoked_early_is_replaced_within_the_call() {
-    let (world, logins) = old_login(60).await;
+    let (world, logins) = expired_login(60).await;
     let upstream = upstream(&world, &logins, "s");
     ready(&upstream).await;
     world.rules().access.clear();
@@ -116,7 +116,7 @@ async fn a_token_that_was_revoked_early_is_replaced_within_the_call() {
 #[tokio::test]
 async fn a_refresh_token_that_is_refused_ends_the_login_and_says_so() {
     let world = World::start().await;
-    let store = Credentials::until_the_end();
+    let store = Credentials::in_memory();
     let hubs = [logins(&store, world.spec("s")), logins(&store, world.spec("s"))];
     log_in(&world, &hubs[0], "s").await;
     let upstream = upstream(&world, &hubs[0], "s");
@@ -124,25 +124,25 @@ async fn a_refresh_token_that_is_refused_ends_the_login_and_says_so() {
     aged(&store, "s", 4000).await;
     world.rules().access.clear();
     world.rules().refuse = Some((400, "invalid_grant"));
-    assert_eq!(storm(std::slice::from_ref(&upstream), 20).await, 20);
+    assert_eq!(call_concurrently(std::slice::from_ref(&upstream), 20).await, 20);
     assert_eq!(world.grants("refresh_token").len(), 1, "asked once, and then it is over");
     until(&upstream, |now| matches!(&now.state, Listed::Down(why) if why.contains("login"))).await;
     for hub in &hubs {
         let status = hub.status(&ada(), "s").await.unwrap();
-        assert!(status.state == State::Lost && status.why.unwrap().contains("revoked"));
+        assert!(status.state == LoginState::Lost && status.why.unwrap().contains("revoked"));
     }
     // And again, as if nothing had been.
     world.rules().refuse = None;
     log_in(&world, &hubs[0], "s").await;
     ready(&upstream).await;
-    assert_eq!(storm(std::slice::from_ref(&upstream), 1).await, 0);
+    assert_eq!(call_concurrently(std::slice::from_ref(&upstream), 1).await, 0);
     upstream.stop().await;
 }
 
 #[tokio::test]
 async fn an_authorization_server_that_is_down_ends_no_login() {
     let world = World::start().await;
-    let store = Credentials::until_the_end();
+    let store = Credentials::in_memory();
     let logins = logins(&store, world.spec("s"));
     log_in(&world, &logins, "s").await;
     let upstream = upstream(&world, &logins, "s");
@@ -164,16 +164,16 @@ async fn an_authorization_server_that_is_down_ends_no_login() {
     let error = seen.unwrap();
     assert_eq!(error.kind, Kind::Unavailable, "{error}");
     assert!(error.retry_after.is_some() && !format!("{error:?}").contains("c4nary"), "{error:?}");
-    storm(std::slice::from_ref(&upstream), 50).await;
+    call_concurrently(std::slice::from_ref(&upstream), 50).await;
     assert_eq!(world.grants("refresh_token").len(), 1, "it is left alone for a while");
-    assert_eq!(logins.status(&ada(), "s").await.unwrap().state, State::Connected);
+    assert_eq!(logins.status(&ada(), "s").await.unwrap().state, LoginState::Connected);
     upstream.stop().await;
 }
 
 #[tokio::test]
 async fn a_caller_who_gives_up_does_not_lose_the_next_refresh_token() {
     let world = World::start().await;
-    let store = Credentials::until_the_end();
+    let store = Credentials::in_memory();
     let logins = logins(&store, world.spec("s"));
     log_in(&world, &logins, "s").await;
     let first = upstream(&world, &logins, "s");
@@ -210,7 +210,7 @@ fn kept_alive(logins: &Logins) -> DropGuard {
 #[tokio::test]
 async fn a_login_that_nobody_uses_is_renewed_by_one_hub_of_two() {
     let world = World::start().await;
-    let store = Credentials::until_the_end();
+    let store = Credentials::in_memory();
     let hubs = [logins(&store, world.spec("s")), logins(&store, world.spec("s"))];
     log_in(&world, &hubs[0], "s").await;
     world.rules().slow = Duration::from_millis(200);
@@ -228,7 +228,7 @@ async fn a_login_that_nobody_uses_is_renewed_by_one_hub_of_two() {
         eventually("a renewal", || world.grants("refresh_token").len() == round).await;
         eventually("its answer", || world.rules().access.len() == round + 1).await;
         let status = hubs[1].status(&ada(), "s").await.unwrap();
-        assert_eq!(status.state, State::Connected);
+        assert_eq!(status.state, LoginState::Connected);
     }
     tokio::time::sleep(Duration::from_millis(1500)).await;
     assert_eq!((world.grants("refresh_token").len(), world.rules().reused), (2, 0), "once each");
@@ -238,14 +238,14 @@ async fn a_login_that_nobody_uses_is_renewed_by_one_hub_of_two() {
 async fn tokens_that_live_for_seconds_are_renewed_in_time() {
     let world = World::start().await;
     world.rules().life = 8;
-    let store = Credentials::until_the_end();
+    let store = Credentials::in_memory();
     let logins = logins(&store, world.spec("s"));
     log_in(&world, &logins, "s").await;
     let _running = kept_alive(&logins);
     eventually("a renewal", || world.grants("refresh_token").len() == 1).await;
     for _ in 0..200 {
         let status = logins.status(&ada(), "s").await.unwrap();
-        assert_eq!(status.state, State::Connected);
+        assert_eq!(status.state, LoginState::Connected);
         if status.expires_in > Some(4) {
             return;
         }
@@ -257,13 +257,13 @@ async fn tokens_that_live_for_seconds_are_renewed_in_time() {
 #[tokio::test]
 async fn the_loss_of_an_unused_login_is_announced_once_to_whom_it_concerns() {
     let world = World::start().await;
-    let store = Credentials::until_the_end();
+    let store = Credentials::in_memory();
     let logins = logins(&store, world.spec("s"));
     log_in(&world, &logins, "s").await;
     let upstream = upstream(&world, &logins, "s");
     ready(&upstream).await;
     let mut events = upstream.events().unwrap();
-    assert_eq!(logins.lost().await.unwrap(), []);
+    assert_eq!(logins.lost_logins().await.unwrap(), []);
     aged(&store, "s", 3400).await;
     world.rules().refuse = Some((400, "invalid_grant"));
     let _running = kept_alive(&logins);
@@ -272,7 +272,7 @@ async fn the_loss_of_an_unused_login_is_announced_once_to_whom_it_concerns() {
     assert!(text.contains("octoprox login s") && text.contains("revoked"), "{text}");
     assert!(audience.includes(&ada()) && !audience.includes(&octo_model::Caller::named("bob")));
     assert_ne!(audience, Audience::Everybody);
-    let lost = logins.lost().await.unwrap();
+    let lost = logins.lost_logins().await.unwrap();
     assert_eq!((lost.len(), lost[0].server.as_str(), lost[0].caller()), (1, "s", Some("ada")));
     assert!(lost[0].concerns(&ada()) && !lost[0].concerns(&octo_model::Caller::named("bob")));
     tokio::time::sleep(Duration::from_millis(1500)).await;
@@ -281,18 +281,18 @@ async fn the_loss_of_an_unused_login_is_announced_once_to_whom_it_concerns() {
     // A login ends the loss, and the next loss is told again.
     world.rules().refuse = None;
     log_in(&world, &logins, "s").await;
-    assert_eq!(logins.lost().await.unwrap(), []);
+    assert_eq!(logins.lost_logins().await.unwrap(), []);
     upstream.stop().await;
 }
 
 #[tokio::test]
 async fn a_failure_to_renew_is_no_loss_and_is_not_repeated_at_once() {
-    let (world, logins) = old_login(3400).await;
+    let (world, logins) = expired_login(3400).await;
     world.rules().refuse = Some((503, "temporarily_unavailable"));
     let _running = kept_alive(&logins);
     eventually("a try", || world.grants("refresh_token").len() == 1).await;
     tokio::time::sleep(Duration::from_millis(2500)).await;
     assert_eq!(world.grants("refresh_token").len(), 1);
-    assert_eq!(logins.lost().await.unwrap(), []);
-    assert_eq!(logins.status(&ada(), "s").await.unwrap().state, State::Connected);
+    assert_eq!(logins.lost_logins().await.unwrap(), []);
+    assert_eq!(logins.status(&ada(), "s").await.unwrap().state, LoginState::Connected);
 }

@@ -14,9 +14,9 @@ use axum::response::IntoResponse;
 use common::http::{Hit, Server, json_body, legacy, tools};
 use common::{Client, call, ready, until};
 use octo_grants::Net;
-use octo_grants::net::{NetSpec, Resolve, Resolved};
+use octo_grants::net::{NetSpec, Resolver, ResolveFuture};
 use octo_toolkit::SourceState;
-use octo_upstream::{Link, Spec, Upstream};
+use octo_upstream::{TransportSpec, UpstreamSpec, Upstream};
 use serde_json::json;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -24,14 +24,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Every name is this machine, or nowhere on the public internet.
 #[derive(Default)]
-struct Names {
+struct FixedResolver {
     away: AtomicBool,
     /// Questions since then.
     asked: AtomicUsize,
 }
 
-impl Resolve for Names {
-    fn resolve<'a>(&'a self, _: &'a str) -> Resolved<'a> {
+impl Resolver for FixedResolver {
+    fn resolve<'a>(&'a self, _: &'a str) -> ResolveFuture<'a> {
         let away = self.away.load(Ordering::SeqCst);
         self.asked.fetch_add(usize::from(away), Ordering::SeqCst);
         let last = if away { 9 } else { 1 };
@@ -39,7 +39,7 @@ impl Resolve for Names {
     }
 }
 
-fn net(allow: &[&str], names: &Arc<Names>) -> Net {
+fn net(allow: &[&str], names: &Arc<FixedResolver>) -> Net {
     let allow = allow.iter().map(ToString::to_string).collect();
     Net::with_resolver(NetSpec { allow, ..NetSpec::default() }, Arc::clone(names) as _).unwrap()
 }
@@ -56,15 +56,15 @@ async fn serve() -> Server {
     Server::start(handler).await
 }
 
-fn spec(server: &Server, host: &str, net: Net) -> Spec {
-    let mut spec = Spec::http("s", server.url.replace("127.0.0.1", host));
+fn spec(server: &Server, host: &str, net: Net) -> UpstreamSpec {
+    let mut spec = UpstreamSpec::http("s", server.url.replace("127.0.0.1", host));
     spec.net = net;
     spec
 }
 
 #[tokio::test]
 async fn a_public_name_that_leads_inside_is_refused_unless_it_is_allowed() {
-    let names = Arc::new(Names::default());
+    let names = Arc::new(FixedResolver::default());
     for (host, allow, reached) in [
         ("127.0.0.1", "10.0.0.0/8", true),
         ("localhost", "10.0.0.0/8", true),
@@ -88,7 +88,7 @@ async fn a_public_name_that_leads_inside_is_refused_unless_it_is_allowed() {
 
 #[tokio::test]
 async fn a_name_that_changes_its_answer_is_checked_with_the_next_connection() {
-    let names = Arc::new(Names::default());
+    let names = Arc::new(FixedResolver::default());
     let server = serve().await;
     let upstream = Upstream::start(spec(&server, "mcp.example.com", net(&["127.0.0.1"], &names)));
     ready(&upstream).await;
@@ -108,7 +108,7 @@ async fn a_name_that_changes_its_answer_is_checked_with_the_next_connection() {
 
 #[tokio::test]
 async fn a_redirect_takes_credentials_to_no_other_server() {
-    let names = Arc::new(Names::default());
+    let names = Arc::new(FixedResolver::default());
     for host in ["other.example.com", "127.0.0.1"] {
         let other = serve().await;
         let target = other.url.replace("127.0.0.1", host);
@@ -118,7 +118,7 @@ async fn a_redirect_takes_credentials_to_no_other_server() {
         })
         .await;
         let headers = [("authorization".to_owned(), "Bearer secret".to_owned())].into();
-        let mut spec = Spec::new("s", Link::Http { url: server.url.clone(), headers });
+        let mut spec = UpstreamSpec::new("s", TransportSpec::Http { url: server.url.clone(), headers });
         spec.net = net(&["127.0.0.1"], &names);
         let upstream = Upstream::start(spec);
         until(&upstream, |now| matches!(now.state, SourceState::Down(_))).await;

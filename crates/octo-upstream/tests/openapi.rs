@@ -16,7 +16,7 @@ mod server;
 use octo_grants::Secret;
 use octo_model::{Caller, Json, Kind, Operation, ToolError};
 use octo_toolkit::{NoPeer, CallContext, ListingState, Peer, Source, SourceState};
-use octo_upstream::openapi::{Api, Document, DocumentSpec, start};
+use octo_upstream::openapi::{Api, DocumentSource, DocumentSpec, start};
 use serde_json::{Value, json};
 use server::{Server, document};
 use std::sync::Arc;
@@ -57,7 +57,7 @@ fn definition(listing: &ListingState, name: &str) -> Value {
 }
 
 fn at(server: &Server) -> DocumentSpec {
-    DocumentSpec::new("pets", Document::Url(format!("{}/v1/openapi.json", server.url)))
+    DocumentSpec::new("pets", DocumentSource::Url(format!("{}/v1/openapi.json", server.url)))
 }
 
 #[tokio::test]
@@ -156,7 +156,7 @@ async fn bad_statuses_are_failed_results_or_say_what_to_do() {
 async fn keys_go_to_the_api_and_nowhere_else() {
     let server = Server::start().await;
     let elsewhere = Server::start().await;
-    server.show(json!({"servers": [{"url": elsewhere.url}], "paths": {}}));
+    server.set_document(json!({"servers": [{"url": elsewhere.url}], "paths": {}}));
     let secret = || Some(("key".to_owned(), Secret::new("s3cret-q")));
     let header = ("X-Api-Key".to_owned(), "s3cret-h".to_owned());
     // A document that leads to another host does not get the key there.
@@ -211,19 +211,19 @@ async fn a_document_at_an_address_is_asked_for_again_and_sent_once() {
     let api = start(DocumentSpec { refresh: Duration::from_secs(1), ..at(&server) });
     let first = ready(&api).await;
     server
-        .until("it was asked whether it has changed", |seen| {
+        .wait_for("it was asked whether it has changed", |seen| {
             seen.iter().any(|seen| seen.headers.get("if-none-match").is_some_and(|tag| tag == "\"1\""))
         })
         .await;
     assert_eq!(api.listing().borrow().version, first.version);
-    server.show(json!({"paths": {"/new": {"get": {"operationId": "brandNew", "responses": {}}}}}));
+    server.set_document(json!({"paths": {"/new": {"get": {"operationId": "brandNew", "responses": {}}}}}));
     let second = until(&api, |now| names(now).contains(&"brandNew")).await;
     assert_eq!(names(&second).len(), names(&first).len() + 1);
     // A document that is broken for a while takes nothing away.
-    server.show(json!(null));
+    server.set_document(json!(null));
     until(&api, |now| matches!(now.state, SourceState::Down(_))).await;
     call(&api, "deletePet", json!({"id": 1})).await.unwrap();
-    server.show(json!({}));
+    server.set_document(json!({}));
     let third = until(&api, |now| now.state == SourceState::Ready).await;
     assert_eq!(names(&third), names(&first));
     api.stop().await;
@@ -235,13 +235,13 @@ async fn a_document_at_an_address_is_asked_for_again_and_sent_once() {
 #[tokio::test]
 async fn a_server_that_comes_later_is_found() {
     let server = Server::start().await;
-    server.fail(true);
+    server.set_failing(true);
     let api = start(at(&server));
     let down = until(&api, |now| matches!(now.state, SourceState::Down(_))).await;
     assert!(down.listing.tools.is_empty());
     let error = call(&api, "getPet", json!({"id": 7})).await.unwrap_err();
     assert_eq!((error.kind, error.retry_after.is_some()), (Kind::Unavailable, true), "{error}");
-    server.fail(false);
+    server.set_failing(false);
     ready(&api).await;
 }
 
@@ -252,7 +252,7 @@ async fn a_file_is_followed() {
     let path = folder.path().join("pets.json");
     let api = start(DocumentSpec {
         url: Some(format!("{}/v1", server.url)),
-        ..DocumentSpec::new("pets", Document::File(path.clone()))
+        ..DocumentSpec::new("pets", DocumentSource::File(path.clone()))
     });
     until(&api, |now| matches!(now.state, SourceState::Down(_))).await;
     std::fs::write(&path, document("/v1").to_string()).unwrap();
@@ -274,7 +274,7 @@ async fn a_file_is_followed() {
 async fn a_document_of_the_largest_kind_is_ready_soon_and_stays_small() {
     let file = std::env::var("GITHUB_OPENAPI").expect("run eval \"$(scripts/services env)\" first");
     let begun = Instant::now();
-    let api = start(DocumentSpec::new("github", Document::File(file.into())));
+    let api = start(DocumentSpec::new("github", DocumentSource::File(file.into())));
     let listing = ready(&api).await;
     let took = begun.elapsed();
     let size: usize = listing.listing.tools.iter().map(|tool| tool.members.to_json().bytes().len()).sum();
@@ -300,7 +300,7 @@ async fn a_document_of_the_largest_kind_is_ready_soon_and_stays_small() {
     assert_eq!(folded.len(), count);
     for tool in &listing.listing.tools {
         let schema: Value = tool.members.get("inputSchema").unwrap().to().unwrap();
-        assert!(octo_model::is_plain(&tool.key), "{}", tool.key);
+        assert!(octo_model::is_valid_name(&tool.key), "{}", tool.key);
         assert_eq!(schema["type"], "object");
         for odd in ["anyOf", "oneOf", "allOf", "not", "$ref"] {
             assert!(schema.get(odd).is_none(), "{} has {odd}", tool.key);

@@ -18,12 +18,12 @@ use common::life::{alone, is_alive, launched, until_true};
 use common::*;
 use futures_util::future::join_all;
 use octo_grants::credentials::Owner;
-use octo_grants::exec::launch;
-use octo_grants::{Credentials, LastLists, Net};
+use octo_grants::exec::launcher;
+use octo_grants::{Credentials, ListingCache, Net};
 use octo_model::{Caller, Kind, Operation, ToolError};
 use octo_toolkit::{CallContext, Source, SourceState};
-use octo_upstream::login::{Auth, Identity, KeyPlace, LoginSpec, Logins, Whose};
-use octo_upstream::{Condition, Connect, Share, Spec, Upstream};
+use octo_upstream::login::{Auth, ClientIdentity, KeyPlacement, LoginSpec, Logins, LoginSharing};
+use octo_upstream::{ConnectionState, ConnectMode, Share, UpstreamSpec, Upstream};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,7 +34,7 @@ use tokio_util::sync::CancellationToken;
 #[test]
 #[ignore = "a process that other tests start"]
 fn launcher() {
-    launch::main(std::env::args_os());
+    launcher::main(std::env::args_os());
 }
 
 fn cx_of(who: &str) -> CallContext {
@@ -59,8 +59,8 @@ async fn token(store: &Credentials, who: &str) -> String {
     format!("Bearer {}", grant["access"].as_str().unwrap())
 }
 
-fn started(world: &World, logins: &Logins, share: Share) -> Arc<Upstream> {
-    let mut spec = Spec::http("s", world.mcp());
+fn start_upstream(world: &World, logins: &Logins, share: Share) -> Arc<Upstream> {
+    let mut spec = UpstreamSpec::http("s", world.mcp());
     spec.share = share;
     spec.accounts = Some(logins.accounts("s").unwrap());
     Upstream::start(spec)
@@ -74,9 +74,9 @@ fn is_without_login(state: &SourceState) -> bool {
 async fn two_hundred_calls_at_once_each_carry_their_callers_login() {
     for share in [Share::One, Share::Pool(4), Share::PerCaller, Share::PerSession] {
         let world = World::start().await;
-        let store = Credentials::until_the_end();
+        let store = Credentials::in_memory();
         let logins = logins(&store, world.spec("s"));
-        let upstream = started(&world, &logins, share);
+        let upstream = start_upstream(&world, &logins, share);
         for who in ["ada", "bob"] {
             log_in(&world, &logins, who).await;
         }
@@ -103,14 +103,14 @@ async fn two_hundred_calls_at_once_each_carry_their_callers_login() {
 /// The person at the hub's machine runs `octoprox login` beside a hub that has listed nothing yet, or has logged in before it starts.
 #[tokio::test]
 async fn a_login_of_another_process_is_noticed_before_anything_is_listed() {
-    for whose in [Whose::Person, Whose::Shared] {
+    for whose in [LoginSharing::PerCaller, LoginSharing::Shared] {
         let world = World::start().await;
-        let store = Credentials::until_the_end();
-        let spec = || LoginSpec { whose, ..world.spec("s") };
+        let store = Credentials::in_memory();
+        let spec = || LoginSpec { sharing, ..world.spec("s") };
         let (hub, command) = (logins(&store, spec()), logins(&store, spec()));
         let start = || {
-            let mut spec = Spec::http("s", world.mcp());
-            (spec.lister, spec.accounts) = (Some(ada()), Some(hub.accounts("s").unwrap()));
+            let mut spec = UpstreamSpec::http("s", world.mcp());
+            (spec.listing_caller, spec.accounts) = (Some(ada()), Some(hub.accounts("s").unwrap()));
             Upstream::start(spec)
         };
         let upstream = start();
@@ -129,10 +129,10 @@ async fn a_login_of_another_process_is_noticed_before_anything_is_listed() {
 #[tokio::test]
 async fn who_logs_in_is_connected_by_itself_and_who_logs_out_is_not_any_more() {
     let world = World::start().await;
-    let logins = logins(&Credentials::until_the_end(), world.spec("s"));
-    let upstream = started(&world, &logins, Share::One);
+    let logins = logins(&Credentials::in_memory(), world.spec("s"));
+    let upstream = start_upstream(&world, &logins, Share::One);
     until(&upstream, |now| is_without_login(&now.state)).await;
-    assert_eq!(upstream.report().condition, Condition::NeedsLogin);
+    assert_eq!(upstream.status().connection, ConnectionState::NeedsLogin);
     for who in ["ada", "bob"] {
         let error = call_as(&upstream, who, "a").await.unwrap_err();
         assert_eq!(error.kind, Kind::Unauthorized);
@@ -142,7 +142,7 @@ async fn who_logs_in_is_connected_by_itself_and_who_logs_out_is_not_any_more() {
     log_in(&world, &logins, "ada").await;
     assert_eq!(names(&ready(&upstream).await), ["a"]);
     assert!(begun.elapsed() < Duration::from_secs(2), "nobody waits for a backoff: {:?}", begun.elapsed());
-    assert_eq!(upstream.report().condition, Condition::Connected);
+    assert_eq!(upstream.status().connection, ConnectionState::Connected);
     call_as(&upstream, "ada", "a").await.unwrap();
     let error = call_as(&upstream, "bob", "a").await.unwrap_err();
     assert_eq!(error.kind, Kind::Unauthorized);
@@ -151,7 +151,7 @@ async fn who_logs_in_is_connected_by_itself_and_who_logs_out_is_not_any_more() {
     call_as(&upstream, "bob", "a").await.unwrap();
 
     logins.logout(&ada(), "s").await.unwrap();
-    until_true("her calls are refused", || upstream.report().calls == 0).await;
+    until_true("her calls are refused", || upstream.status().calls == 0).await;
     assert_eq!(call_as(&upstream, "ada", "a").await.unwrap_err().kind, Kind::Unauthorized);
     call_as(&upstream, "bob", "a").await.unwrap();
     assert_eq!(upstream.listing().borrow().state, SourceState::Ready);
@@ -163,9 +163,9 @@ async fn who_logs_in_is_connected_by_itself_and_who_logs_out_is_not_any_more() {
 #[tokio::test]
 async fn a_shared_login_is_everybodys_and_wakes_the_server_at_once() {
     let world = World::start().await;
-    let store = Credentials::until_the_end();
-    let logins = logins(&store, LoginSpec { whose: Whose::Shared, ..world.spec("s") });
-    let upstream = started(&world, &logins, Share::PerCaller);
+    let store = Credentials::in_memory();
+    let logins = logins(&store, LoginSpec { sharing: LoginSharing::Shared, ..world.spec("s") });
+    let upstream = start_upstream(&world, &logins, Share::PerCaller);
     until(&upstream, |now| is_without_login(&now.state)).await;
     let begun = Instant::now();
     log_in(&world, &logins, "ada").await;
@@ -192,20 +192,20 @@ fn key(hit: &Hit) -> &str {
 }
 
 /// Logins with a key in a header, or a variable.
-fn keyed(place: KeyPlace, url: Option<&str>) -> Logins {
-    let logins = Logins::new(Credentials::until_the_end(), Identity::new(bed::REDIRECT)).unwrap();
-    logins.set(LoginSpec {
+fn keyed(place: KeyPlacement, url: Option<&str>) -> Logins {
+    let logins = Logins::new(Credentials::in_memory(), ClientIdentity::new(bed::REDIRECT)).unwrap();
+    logins.register(LoginSpec {
         server: "s".into(),
         url: url.map(str::to_owned),
         auth: Auth::Key(place),
-        whose: Whose::Person,
+        sharing: LoginSharing::PerCaller,
         net: Net::default(),
     });
     logins
 }
 
-fn header() -> KeyPlace {
-    KeyPlace::Header { name: "x-key".into(), before: String::new() }
+fn header() -> KeyPlacement {
+    KeyPlacement::Header { name: "x-key".into(), prefix: String::new() }
 }
 
 async fn give_key(logins: &Logins, who: &str) {
@@ -213,7 +213,7 @@ async fn give_key(logins: &Logins, who: &str) {
 }
 
 /// A server that shows everybody something else, and somebody without a key as much as `bare`.
-async fn by_key(bare: Option<&'static [&'static str]>) -> Server {
+async fn keyed_server(bare: Option<&'static [&'static str]>) -> Server {
     Server::start(move |hit| async move {
         if key(&hit).is_empty() && bare.is_none() {
             return status(401);
@@ -228,8 +228,8 @@ async fn by_key(bare: Option<&'static [&'static str]>) -> Server {
     .await
 }
 
-fn of_server(server: &Server, logins: &Logins) -> Spec {
-    let mut spec = Spec::http("s", &server.url);
+fn of_server(server: &Server, logins: &Logins) -> UpstreamSpec {
+    let mut spec = UpstreamSpec::http("s", &server.url);
     spec.accounts = Some(logins.accounts("s").unwrap());
     spec
 }
@@ -240,10 +240,10 @@ async fn until_names(upstream: &Upstream, wanted: &[&str]) {
 
 #[tokio::test]
 async fn what_is_listed_is_what_the_last_to_connect_was_shown_and_it_stays() {
-    let server = by_key(None).await;
+    let server = keyed_server(None).await;
     let logins = keyed(header(), Some(&server.url));
-    let lists = LastLists::until_the_end();
-    let spec = || Spec { lists: Some(lists.clone()), ..of_server(&server, &logins) };
+    let lists = ListingCache::in_memory();
+    let spec = || UpstreamSpec { listing_cache: Some(lists.clone()), ..of_server(&server, &logins) };
     let upstream = Upstream::start(spec());
     until(&upstream, |now| is_without_login(&now.state)).await;
     give_key(&logins, "ada").await;
@@ -251,12 +251,12 @@ async fn what_is_listed_is_what_the_last_to_connect_was_shown_and_it_stays() {
     give_key(&logins, "bob").await;
     until_names(&upstream, &["a", "key-of-bob"]).await;
     // Who is connected already changes nothing.
-    assert_eq!(told_text(&call_as(&upstream, "ada", "a").await.unwrap()), "key-of-ada");
+    assert_eq!(first_text(&call_as(&upstream, "ada", "a").await.unwrap()), "key-of-ada");
     assert_eq!(names(&upstream.listing().borrow()), ["a", "key-of-bob"]);
     logins.logout(&Caller::named("bob"), "s").await.unwrap();
     upstream.disconnect().await;
     assert_eq!(names(&upstream.listing().borrow()), ["a", "key-of-bob"]);
-    assert_eq!(upstream.report().condition, Condition::Asleep);
+    assert_eq!(upstream.status().connection, ConnectionState::Idle);
     upstream.connect(&cx_of("ada")).await.unwrap();
     until_names(&upstream, &["a", "key-of-ada"]).await;
     upstream.stop().await;
@@ -265,18 +265,18 @@ async fn what_is_listed_is_what_the_last_to_connect_was_shown_and_it_stays() {
     let upstream = Upstream::start(spec());
     until_names(&upstream, &["a", "key-of-ada"]).await;
     server.wait_for("server/discover", bare + 1).await;
-    assert_eq!(told_text(&call_as(&upstream, "ada", "a").await.unwrap()), "key-of-ada");
+    assert_eq!(first_text(&call_as(&upstream, "ada", "a").await.unwrap()), "key-of-ada");
     assert_eq!(upstream.listing().borrow().state, SourceState::Ready);
     upstream.stop().await;
 }
 
-fn told_text(result: &Value) -> String {
+fn first_text(result: &Value) -> String {
     result["content"][0]["text"].as_str().unwrap().to_owned()
 }
 
 #[tokio::test]
 async fn a_server_that_lists_without_a_login_is_listed_and_hides_nothing_from_who_has_one() {
-    let server = by_key(Some(&["a"])).await;
+    let server = keyed_server(Some(&["a"])).await;
     let logins = keyed(header(), Some(&server.url));
     let upstream = Upstream::start(of_server(&server, &logins));
     until_names(&upstream, &["a"]).await;
@@ -287,7 +287,7 @@ async fn a_server_that_lists_without_a_login_is_listed_and_hides_nothing_from_wh
     upstream.disconnect().await;
     upstream.retry();
     server.wait_for("tools/list", listed + 1).await;
-    until_true("it is up", || upstream.report().condition == Condition::Connected).await;
+    until_true("it is up", || upstream.status().connection == ConnectionState::Connected).await;
     assert_eq!(names(&upstream.listing().borrow()), ["a", "key-of-ada"]);
     for hit in server.hits("tools/call") {
         assert!(["", "key-of-ada"].contains(&key(&hit)));
@@ -296,7 +296,7 @@ async fn a_server_that_lists_without_a_login_is_listed_and_hides_nothing_from_wh
 }
 
 /// A server whose list changes when it is told to, and which tells so in its next answer.
-async fn that_changes(bare: bool, more: Arc<AtomicBool>) -> Server {
+async fn changing_server(bare: bool, more: Arc<AtomicBool>) -> Server {
     Server::start(move |hit| {
         let more = more.load(Ordering::SeqCst);
         async move {
@@ -325,9 +325,9 @@ async fn that_changes(bare: bool, more: Arc<AtomicBool>) -> Server {
 async fn a_changed_list_is_asked_for_by_whoever_is_still_there() {
     for bare in [false, true] {
         let more = Arc::new(AtomicBool::new(false));
-        let server = that_changes(bare, more.clone()).await;
+        let server = changing_server(bare, more.clone()).await;
         let logins = keyed(header(), Some(&server.url));
-        let upstream = Upstream::start(Spec { connect: Connect::OnDemand, ..of_server(&server, &logins) });
+        let upstream = Upstream::start(UpstreamSpec { connect: ConnectMode::OnDemand, ..of_server(&server, &logins) });
         for who in ["ada", "bob"] {
             give_key(&logins, who).await;
             call_as(&upstream, who, "a").await.unwrap();
@@ -352,12 +352,12 @@ async fn a_changed_list_is_asked_for_by_whoever_is_still_there() {
 
 #[tokio::test]
 async fn a_program_is_started_for_each_person_with_their_own_key() {
-    let logins = keyed(KeyPlace::Environment("STUB_KEY".into()), None);
-    let mut spec = launched(Spec::child("s", stub("legacy")));
+    let logins = keyed(KeyPlacement::Environment("STUB_KEY".into()), None);
+    let mut spec = launched(UpstreamSpec::stdio("s", stub("legacy")));
     spec.accounts = Some(logins.accounts("s").unwrap());
     let upstream = Upstream::start(spec);
     until(&upstream, |now| is_without_login(&now.state)).await;
-    assert!(upstream.report().pids.is_empty(), "nobody has a key yet");
+    assert!(upstream.status().pids.is_empty(), "nobody has a key yet");
     assert_eq!(call_as(&upstream, "ada", "pid").await.unwrap_err().kind, Kind::Unauthorized);
     let mut pids = Vec::new();
     for who in ["ada", "bob"] {
@@ -368,7 +368,7 @@ async fn a_program_is_started_for_each_person_with_their_own_key() {
     }
     ready(&upstream).await;
     assert_ne!(pids[0], pids[1]);
-    assert_eq!(upstream.report().pids.len(), 2);
+    assert_eq!(upstream.status().pids.len(), 2);
     // A new key is a new program, and without one there is none.
     logins.complete(&ada(), "s", "another-key").await.unwrap();
     until_true("the program with the old key ends", || !is_alive(pids[0])).await;
@@ -382,8 +382,8 @@ async fn a_program_is_started_for_each_person_with_their_own_key() {
 
 #[tokio::test]
 async fn what_one_persons_program_says_is_not_in_anothers_error() {
-    let logins = keyed(KeyPlace::Environment("STUB_KEY".into()), None);
-    let mut spec = launched(Spec::child("s", stub("legacy")));
+    let logins = keyed(KeyPlacement::Environment("STUB_KEY".into()), None);
+    let mut spec = launched(UpstreamSpec::stdio("s", stub("legacy")));
     spec.accounts = Some(logins.accounts("s").unwrap());
     let upstream = Upstream::start(spec);
     for who in ["ada", "bob"] {

@@ -11,7 +11,7 @@
 mod common;
 use common::http::{Server, event, legacy, stream, tools};
 use common::{Client, call, ready, start_stub, told};
-use octo_upstream::{Spec, Upstream};
+use octo_upstream::{UpstreamSpec, Upstream};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -49,9 +49,9 @@ async fn a_server_may_take_its_question_back() {
     let peer = never.peer();
     let (busy, asked) = (upstream.clone(), peer.clone());
     let calling = tokio::spawn(async move { call(&busy, &asked, "retract", json!({})).await });
-    until(|| never.asked.lock().unwrap().len() == 1).await;
+    wait_until(|| never.asked.lock().unwrap().len() == 1).await;
     // The test holds two, the call two: the question has let go of its own.
-    until(|| Arc::strong_count(&never) == 4).await;
+    wait_until(|| Arc::strong_count(&never) == 4).await;
     assert!(!calling.is_finished());
     calling.await.unwrap().unwrap();
 }
@@ -93,7 +93,7 @@ async fn nobody_is_asked_when_two_clients_could_be_meant() {
 type Waiting = (String, Value, UnboundedSender<String>);
 
 /// A server whose calls ask on their own streams and end when the answer is there.
-async fn asking() -> Server {
+async fn asking_server() -> Server {
     let open: Arc<Mutex<Vec<Waiting>>> = Arc::default();
     Server::start(move |hit| {
         let open = open.clone();
@@ -123,8 +123,8 @@ async fn asking() -> Server {
 
 #[tokio::test]
 async fn a_question_on_a_calls_stream_goes_to_that_calls_client() {
-    let server = asking().await;
-    let upstream = Upstream::start(Spec::http("s", &server.url));
+    let server = asking_server().await;
+    let upstream = Upstream::start(UpstreamSpec::http("s", &server.url));
     ready(&upstream).await;
     let clients: Vec<_> =
         (0..4).map(|n| Client::new(n, Some(json!({"action": "accept", "content": {"n": n}})))).collect();
@@ -141,8 +141,8 @@ async fn a_question_on_a_calls_stream_goes_to_that_calls_client() {
 
 #[tokio::test]
 async fn a_question_ends_with_its_call() {
-    let server = asking().await;
-    let upstream = Upstream::start(Spec::http("s", &server.url));
+    let server = asking_server().await;
+    let upstream = Upstream::start(UpstreamSpec::http("s", &server.url));
     ready(&upstream).await;
     let never = Client::new(1, Some(Value::Null));
     let peer = never.peer();
@@ -153,10 +153,10 @@ async fn a_question_ends_with_its_call() {
     server.wait_for("notifications/cancelled", 1).await;
     assert_eq!(server.count("answer"), 0);
     // The task that waited for the person is gone: nobody but the test holds the client.
-    until(|| Arc::strong_count(&never) == 1).await;
+    wait_until(|| Arc::strong_count(&never) == 1).await;
 }
 
-async fn until(true_at_last: impl Fn() -> bool) {
+async fn wait_until(true_at_last: impl Fn() -> bool) {
     for _ in 0..500 {
         if true_at_last() {
             return;

@@ -13,7 +13,7 @@ use common::life::{alone, is_alive, kill, pid, until_true};
 use common::*;
 use octo_model::Kind;
 use octo_toolkit::{Source, SourceState};
-use octo_upstream::{Spec, Upstream};
+use octo_upstream::{UpstreamSpec, Upstream};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -68,7 +68,7 @@ async fn stopping_and_dropping_end_the_whole_group() {
     command.args = vec!["-c".into(), format!("sleep 1000 & python3 {}; true", command.args.join(" "))];
     command.program = "sh".into();
     for dropped in [false, true] {
-        let upstream = Upstream::start(Spec::child("stub", command.clone()));
+        let upstream = Upstream::start(UpstreamSpec::stdio("stub", command.clone()));
         ready(&upstream).await;
         let server = pid(&upstream).await;
         assert!(is_alive(server));
@@ -101,7 +101,7 @@ fn members(group: i64) -> usize {
 async fn a_program_that_cannot_start_says_why_and_calls_fail_in_time() {
     let mut command = stub("legacy");
     command.program = "/no/such/program".into();
-    let upstream = Upstream::start(Spec::child("stub", command));
+    let upstream = Upstream::start(UpstreamSpec::stdio("stub", command));
     let listing = until(&upstream, |now| now.state != SourceState::Starting).await;
     assert!(matches!(listing.state, SourceState::Down(why) if why.contains("/no/such/program")));
     let error =
@@ -115,7 +115,7 @@ async fn the_last_words_of_a_program_are_kept() {
     let mut command = stub("legacy");
     command.program = "sh".into();
     command.args = vec!["-c".into(), "echo 'no API key' >&2; exit 1".into()];
-    let upstream = Upstream::start(Spec::child("stub", command));
+    let upstream = Upstream::start(UpstreamSpec::stdio("stub", command));
     let listing =
         until(&upstream, |now| matches!(&now.state, SourceState::Down(why) if why.contains("said last"))).await;
     assert!(matches!(listing.state, SourceState::Down(why) if why.contains("no API key")));

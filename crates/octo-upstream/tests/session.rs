@@ -14,18 +14,18 @@ use common::http::{Server, json_body, legacy, stream, tools};
 use common::*;
 use octo_model::Kind;
 use octo_toolkit::{NoPeer, Peer, Source, SourceState};
-use octo_upstream::{Spec, Upstream};
+use octo_upstream::{UpstreamSpec, Upstream};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-fn alone() -> Arc<dyn Peer> {
+fn no_peer() -> Arc<dyn Peer> {
     Arc::new(NoPeer)
 }
 
 /// A server that gives a new session id to each handshake and knows only the newest.
-async fn forgetful(refusal: fn() -> Response) -> (Server, Arc<AtomicUsize>) {
+async fn session_losing_server(refusal: fn() -> Response) -> (Server, Arc<AtomicUsize>) {
     let newest = Arc::new(AtomicUsize::new(0));
     let counter = newest.clone();
     let server = Server::start(move |hit| {
@@ -62,11 +62,11 @@ fn bad_request() -> Response {
 #[tokio::test]
 async fn a_forgotten_session_is_renewed_without_a_word() {
     for refusal in [not_found, bad_request] {
-        let (server, newest) = forgetful(refusal).await;
-        let upstream = Upstream::start(Spec::http("s", &server.url));
+        let (server, newest) = session_losing_server(refusal).await;
+        let upstream = Upstream::start(UpstreamSpec::http("s", &server.url));
         let version = ready(&upstream).await.version;
         newest.fetch_add(10, Ordering::SeqCst);
-        let peer = alone();
+        let peer = no_peer();
         let calls = (0..8).map(|_| call(&upstream, &peer, "a", json!({})));
         for result in futures_util::future::join_all(calls).await {
             result.unwrap();
@@ -91,11 +91,11 @@ async fn a_server_that_comes_back_is_found_again() {
     };
     let server = Server::start(handler).await;
     let address = server.url.trim_start_matches("http://").trim_end_matches("/mcp").to_owned();
-    let upstream = Upstream::start(Spec::http("s", &server.url));
+    let upstream = Upstream::start(UpstreamSpec::http("s", &server.url));
     ready(&upstream).await;
     drop(server);
     tokio::time::sleep(Duration::from_millis(100)).await;
-    let (waiting, peer) = (upstream.clone(), alone());
+    let (waiting, peer) = (upstream.clone(), no_peer());
     let waiting = tokio::spawn(async move { call(&waiting, &peer, "a", json!({})).await });
     until(&upstream, |now| matches!(now.state, SourceState::Down(_))).await;
     assert_eq!(names(&upstream.listing().borrow()), ["a"]);
@@ -128,10 +128,10 @@ async fn a_broken_stream_is_resumed_where_it_broke() {
         }
     })
     .await;
-    let upstream = Upstream::start(Spec::http("s", &server.url));
+    let upstream = Upstream::start(UpstreamSpec::http("s", &server.url));
     ready(&upstream).await;
     let begun = Instant::now();
-    let result = call(&upstream, &alone(), "a", json!({})).await.unwrap();
+    let result = call(&upstream, &no_peer(), "a", json!({})).await.unwrap();
     assert_eq!(result["resumed"], true);
     assert!(begun.elapsed() >= Duration::from_millis(250), "the server's wait was not kept");
     assert_eq!(server.count("tools/call"), 1);
@@ -148,9 +148,9 @@ async fn a_stream_that_cannot_be_resumed_fails_the_call_once() {
         })
     })
     .await;
-    let upstream = Upstream::start(Spec::http("s", &server.url));
+    let upstream = Upstream::start(UpstreamSpec::http("s", &server.url));
     ready(&upstream).await;
-    let error = call(&upstream, &alone(), "a", json!({})).await.unwrap_err();
+    let error = call(&upstream, &no_peer(), "a", json!({})).await.unwrap_err();
     assert_eq!(error.kind, Kind::Unavailable);
     assert_eq!(server.count("tools/call"), 1);
 }
@@ -164,15 +164,15 @@ async fn a_server_that_has_moved_within_its_host_is_followed() {
         legacy(&hit, json!({"tools": {}})).unwrap_or_else(|| tools(&hit, &["a"]))
     })
     .await;
-    let upstream = Upstream::start(Spec::http("s", &server.url));
+    let upstream = Upstream::start(UpstreamSpec::http("s", &server.url));
     assert_eq!(names(&ready(&upstream).await), ["a"]);
     assert_eq!(server.hits("tools/list").len(), 1);
 }
 
 #[tokio::test]
 async fn a_server_without_a_stream_of_its_own_is_asked_once() {
-    let (server, _) = forgetful(not_found).await;
-    let upstream = Upstream::start(Spec::http("s", &server.url));
+    let (server, _) = session_losing_server(not_found).await;
+    let upstream = Upstream::start(UpstreamSpec::http("s", &server.url));
     ready(&upstream).await;
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert_eq!(server.count("GET"), 1);

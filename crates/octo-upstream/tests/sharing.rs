@@ -16,7 +16,7 @@ use common::*;
 use futures_util::future::join_all;
 use octo_model::{Caller, Kind, Operation};
 use octo_toolkit::{CallContext, Source};
-use octo_upstream::{Limits, Share, Spec, Upstream};
+use octo_upstream::{CallLimits, Share, UpstreamSpec, Upstream};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-fn shared(share: Share) -> Spec {
-    let mut spec = Spec::child("stub", stub("legacy"));
+fn shared(share: Share) -> UpstreamSpec {
+    let mut spec = UpstreamSpec::stdio("stub", stub("legacy"));
     spec.era = Some(octo_wire::Era::Legacy);
     spec.share = share;
     spec
@@ -54,7 +54,7 @@ async fn each_caller_has_a_program_of_its_own() {
     let bob = pid_of(&upstream, "bob", 1).await;
     assert_ne!(ada, bob);
     kill(ada);
-    until_true("the end is noticed", || !upstream.report().pids.contains(&(ada as u32))).await;
+    until_true("the end is noticed", || !upstream.status().pids.contains(&(ada as u32))).await;
     assert_ne!(pid_of(&upstream, "ada", 1).await, ada);
     assert_eq!(pid_of(&upstream, "bob", 1).await, bob);
     upstream.stop().await;
@@ -64,7 +64,7 @@ async fn each_caller_has_a_program_of_its_own() {
 #[tokio::test]
 async fn each_session_has_a_program_of_its_own_that_ends_when_it_is_idle() {
     let mut spec = shared(Share::PerSession);
-    spec.idle = Duration::from_millis(200);
+    spec.idle_timeout = Duration::from_millis(200);
     let upstream = Upstream::start(spec);
     ready(&upstream).await;
     let first = pid_of(&upstream, "ada", 1).await;
@@ -117,8 +117,8 @@ async fn no_more_calls_are_under_way_than_may_be_and_nobody_is_starved() {
         }
     })
     .await;
-    let mut spec = Spec::http("s", &server.url);
-    spec.limits = Limits { in_flight: Some(2), per_minute: None };
+    let mut spec = UpstreamSpec::http("s", &server.url);
+    spec.limits = CallLimits { in_flight: Some(2), per_minute: None };
     let upstream = Upstream::start(spec);
     ready(&upstream).await;
     let begun = Instant::now();
@@ -153,7 +153,7 @@ async fn a_server_that_wants_a_pause_gets_it() {
         }
     })
     .await;
-    let upstream = Upstream::start(Spec::http("s", &server.url));
+    let upstream = Upstream::start(UpstreamSpec::http("s", &server.url));
     ready(&upstream).await;
     // A short one is waited for, by this call and by those that come meanwhile.
     let begun = Instant::now();

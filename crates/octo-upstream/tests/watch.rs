@@ -13,17 +13,17 @@ use common::http::{Server, event, json_body, modern, stream, tools};
 use common::*;
 use octo_model::Kind;
 use octo_toolkit::{NoPeer, Event, Peer, Source};
-use octo_upstream::{Spec, Upstream};
+use octo_upstream::{UpstreamSpec, Upstream};
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-fn alone() -> Arc<dyn Peer> {
+fn no_peer() -> Arc<dyn Peer> {
     Arc::new(NoPeer)
 }
 
-async fn updated(events: &mut tokio::sync::broadcast::Receiver<Event>) -> String {
+async fn next_updated_uri(events: &mut tokio::sync::broadcast::Receiver<Event>) -> String {
     match tokio::time::timeout(Duration::from_secs(5), events.recv()).await.unwrap().unwrap() {
         Event::ResourceUpdated { uri } => uri,
         other => panic!("{other:?}"),
@@ -36,15 +36,15 @@ async fn a_legacy_program_is_told_again_after_it_was_restarted() {
     ready(&upstream).await;
     let mut events = upstream.events().unwrap();
     upstream.watch("stub://a", true).await.unwrap();
-    let watched = told(&call(&upstream, &alone(), "touch", json!({"uri": "stub://a"})).await.unwrap());
+    let watched = told(&call(&upstream, &no_peer(), "touch", json!({"uri": "stub://a"})).await.unwrap());
     assert_eq!(watched, json!(["stub://a"]));
-    assert_eq!(updated(&mut events).await, "stub://a");
-    let _ = call(&upstream, &alone(), "die", json!({})).await;
+    assert_eq!(next_updated_uri(&mut events).await, "stub://a");
+    let _ = call(&upstream, &no_peer(), "die", json!({})).await;
     tokio::time::sleep(Duration::from_millis(500)).await;
-    let watched = told(&call(&upstream, &alone(), "touch", json!({"uri": "stub://a"})).await.unwrap());
+    let watched = told(&call(&upstream, &no_peer(), "touch", json!({"uri": "stub://a"})).await.unwrap());
     assert_eq!(watched, json!(["stub://a"]));
     upstream.watch("stub://a", false).await.unwrap();
-    let watched = told(&call(&upstream, &alone(), "touch", json!({"uri": "stub://a"})).await.unwrap());
+    let watched = told(&call(&upstream, &no_peer(), "touch", json!({"uri": "stub://a"})).await.unwrap());
     assert_eq!(watched, json!([]));
 }
 
@@ -54,21 +54,21 @@ async fn a_modern_program_listens_for_what_is_wanted() {
     let before = ready(&upstream).await;
     let mut events = upstream.events().unwrap();
     upstream.watch("stub://a", true).await.unwrap();
-    let filters = told(&call(&upstream, &alone(), "touch", json!({"uri": "stub://a"})).await.unwrap());
+    let filters = told(&call(&upstream, &no_peer(), "touch", json!({"uri": "stub://a"})).await.unwrap());
     assert_eq!(filters, json!([{"toolsListChanged": true}, {"resourceSubscriptions": ["stub://a"]}]));
-    assert_eq!(updated(&mut events).await, "stub://a");
+    assert_eq!(next_updated_uri(&mut events).await, "stub://a");
     upstream.watch("stub://b", true).await.unwrap();
-    let filters = told(&call(&upstream, &alone(), "touch", json!({"uri": "stub://b"})).await.unwrap());
+    let filters = told(&call(&upstream, &no_peer(), "touch", json!({"uri": "stub://b"})).await.unwrap());
     assert_eq!(filters[2], json!({"resourceSubscriptions": ["stub://a", "stub://b"]}));
     // The stream that was replaced, and only that one, has been cancelled.
-    let seen = told(&call(&upstream, &alone(), "seen", json!({})).await.unwrap());
+    let seen = told(&call(&upstream, &no_peer(), "seen", json!({})).await.unwrap());
     assert_eq!(seen.as_array().unwrap().len(), 1);
-    call(&upstream, &alone(), "change", json!({})).await.unwrap();
+    call(&upstream, &no_peer(), "change", json!({})).await.unwrap();
     until(&upstream, |now| now.version > before.version).await;
 }
 
 /// A modern server that hands out its listen streams to the test.
-async fn listening(
+async fn subscription_server(
     open: Arc<Mutex<Vec<tokio::sync::mpsc::UnboundedSender<String>>>>,
     lists: Arc<AtomicUsize>,
 ) -> Server {
@@ -99,8 +99,8 @@ async fn listening(
 #[tokio::test]
 async fn a_modern_servers_stream_is_opened_again_and_lists_are_fetched() {
     let (open, lists) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
-    let server = listening(open.clone(), lists.clone()).await;
-    let upstream = Upstream::start(Spec::http("s", &server.url));
+    let server = subscription_server(open.clone(), lists.clone()).await;
+    let upstream = Upstream::start(UpstreamSpec::http("s", &server.url));
     let first = ready(&upstream).await;
     server.wait_for("subscriptions/listen", 1).await;
     let notice = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": {}});
@@ -118,15 +118,15 @@ async fn a_modern_servers_stream_is_opened_again_and_lists_are_fetched() {
 #[tokio::test]
 async fn updates_of_watched_resources_arrive_over_http() {
     let (open, lists) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
-    let server = listening(open.clone(), lists).await;
-    let upstream = Upstream::start(Spec::http("s", &server.url));
+    let server = subscription_server(open.clone(), lists).await;
+    let upstream = Upstream::start(UpstreamSpec::http("s", &server.url));
     ready(&upstream).await;
     let mut events = upstream.events().unwrap();
     upstream.watch("u:1", true).await.unwrap();
     let update =
         json!({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": "u:1"}});
     open.lock().unwrap().last().unwrap().send(event(&update)).unwrap();
-    assert_eq!(updated(&mut events).await, "u:1");
+    assert_eq!(next_updated_uri(&mut events).await, "u:1");
     upstream.watch("u:1", false).await.unwrap();
     let last = open.lock().unwrap().last().unwrap().clone();
     tokio::time::timeout(Duration::from_secs(2), last.closed()).await.expect("the stream was not closed");
@@ -138,7 +138,7 @@ async fn a_server_that_cannot_watch_says_so() {
         modern(&hit, json!({"tools": {}})).unwrap_or_else(|| tools(&hit, &["a"]))
     })
     .await;
-    let upstream = Upstream::start(Spec::http("s", &server.url));
+    let upstream = Upstream::start(UpstreamSpec::http("s", &server.url));
     ready(&upstream).await;
     assert_eq!(upstream.watch("u:1", true).await.unwrap_err().kind, Kind::Invalid);
     assert_eq!(server.count("subscriptions/listen"), 0);

@@ -13,9 +13,9 @@ use crate::telemetry::{Contents, Talk};
 use crate::toolboxes::{WorkspaceGuard, doors, doors_of, durability, no_doors, toolboxes, wired};
 use crate::unrecorded::Unrecorded;
 use octo_flow::Flows;
-use octo_grants::folders::Folders;
+use octo_grants::config_dirs::ConfigDirs;
 use octo_grants::{Capabilities, JqRunner, Workspace};
-use octo_hub::declared::DeclaredParts;
+use octo_hub::declared::DeclaredToolsConfig;
 use octo_hub::{Hub, AuditLog, HubConfig, Profile, RuleSettings, ResultStore};
 use octo_store::{Options, Store};
 use octo_toolkit::{Source, SourceState};
@@ -124,7 +124,7 @@ impl Assembly {
         }
         gateway.attach(&hub);
         let contents = Arc::new(Contents::new(Arc::clone(&session.redactor), settings));
-        hub.show_arguments(Arc::clone(&contents) as _);
+        hub.set_excerpts(Arc::clone(&contents) as _);
         Ok(Self { hub, flows, gateway, contents, store })
     }
 
@@ -199,9 +199,9 @@ fn natives(loaded: &Loaded, doors: &Capabilities) -> impl Iterator<Item = Arc<dy
 /// What the operator writes in YAML, and the prompts that come with the product.
 fn own(loaded: &Loaded, reserved: &BTreeSet<String>, doors: &Capabilities) -> [Arc<dyn Source>; 2] {
     let settings = &loaded.settings;
-    let approved = |folders: &[PathBuf]| Folders::new(folders.to_vec()).approved(loaded.approve.clone());
+    let approved = |folders: &[PathBuf]| ConfigDirs::new(folders.to_vec()).with_approval(loaded.approve.clone());
     let shipped = if settings.prompts.shipped { SHIPPED } else { &[] };
-    let declared = DeclaredParts {
+    let declared = DeclaredToolsConfig {
         folders: approved(&settings.tools.folders),
         doors: doors.clone(),
         environment: Arc::new(|name| std::env::var(name).ok()),
@@ -209,7 +209,7 @@ fn own(loaded: &Loaded, reserved: &BTreeSet<String>, doors: &Capabilities) -> [A
         state: state_of(settings, "declared"),
     };
     [
-        octo_hub::prompts::source(shipped, approved(&settings.prompts.folders)),
+        octo_hub::prompt_files::source(shipped, approved(&settings.prompts.folders)),
         octo_hub::declared::source(declared),
     ]
 }

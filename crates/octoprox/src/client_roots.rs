@@ -69,7 +69,7 @@ impl ClientRoots {
         let writable = self.writable.then(|| path.clone());
         self.trust.clone().remember_roots(writable.as_slice()).map_err(ToolError::internal)?;
         let name = "workspace".to_owned();
-        self.workspace.adopt(RootSpec { name, path, outside: None, writable: self.writable })
+        self.workspace.set_root(RootSpec { name, path, alias_path: None, writable: self.writable })
     }
 
     /// The canonical folder of an address, if tools may work there.

@@ -1,8 +1,8 @@
 //! The prompts that come with the product, as data.
 
-use octo_hub::prompts::Shipped;
+use octo_hub::prompt_files::BuiltinPrompts;
 
-pub const SHIPPED: Shipped = &[
+pub const SHIPPED: BuiltinPrompts = &[
     ("octoprox/changes", include_str!("prompts/changes.yaml")),
     ("octoprox/code", include_str!("prompts/code.yaml")),
     ("octoprox/planning", include_str!("prompts/planning.yaml")),
@@ -13,8 +13,8 @@ pub const SHIPPED: Shipped = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use octo_grants::folders::Folders;
-    use octo_hub::prompts::{problems, source};
+    use octo_grants::config_dirs::ConfigDirs;
+    use octo_hub::prompt_files::{problems, source};
     use octo_model::{Caller, Json, JsonObject, Method, Operation};
     use octo_toolkit::{NoPeer, CallContext, Peer, Source};
     use serde_json::{Map, Value, json};
@@ -41,8 +41,8 @@ mod tests {
 
     #[tokio::test]
     async fn every_prompt_can_be_filled_in_with_and_without_what_is_optional() {
-        assert_eq!(problems(SHIPPED, &Folders::default()), []);
-        let source = source(SHIPPED, Folders::default());
+        assert_eq!(problems(SHIPPED, &ConfigDirs::default()), []);
+        let source = source(SHIPPED, ConfigDirs::default());
         let prompts = Arc::clone(&source.listing().borrow().listing);
         for name in [
             "code_review",

@@ -2,7 +2,7 @@
 
 use crate::settings::{Durability, HardLinks, Root, Sandbox, ServerSandbox, Settings};
 use octo_flow::Flows;
-use octo_grants::chromium::{ChromiumSpec, Enclosure};
+use octo_grants::chromium::{ChromiumSpec, BrowserSandbox};
 use octo_grants::exec::{Exec, ExecLimits, ExecSpec, SandboxChoice, Sessions};
 use octo_grants::fs::{self, RootSpec, Workspace, WorkspaceSpec};
 use octo_grants::llm::LlmSpec;
@@ -13,7 +13,7 @@ use octo_grants::{
 };
 use octo_hub::ResultStore;
 use octo_model::{CallId, Caller, Json, JsonObject, ToolError};
-use octo_store::{KeptApis, KeptRuns, Memories, MemoryOptions};
+use octo_store::{SqliteApiStore, SqliteRunStore, SqliteMemoryStore, MemoryOptions};
 use octo_toolkit::{BoxFuture, Toolbox};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -194,26 +194,26 @@ pub fn doors(
     if let Some(llm) = model(settings)? {
         doors = doors.with(llm);
     }
-    let runs = Arc::new(KeptRuns::new(state, durability(settings)));
+    let runs = Arc::new(SqliteRunStore::new(state, durability(settings)));
     doors = doors.with(Flows::new(runs, Clock::system()));
     let home = workspace.roots().first().map_or(state, |root| &root.path);
     Ok(doors.with(SshKey::new(state, home)))
 }
 
-fn memories(settings: &Settings, state: &Path) -> Memories {
-    Memories::new(state, MemoryOptions { durability: durability(settings), ..MemoryOptions::default() })
+fn memories(settings: &Settings, state: &Path) -> SqliteMemoryStore {
+    SqliteMemoryStore::new(state, MemoryOptions { durability: durability(settings), ..MemoryOptions::default() })
 }
 
-fn apis(settings: &Settings, state: &Path) -> KeptApis {
+fn apis(settings: &Settings, state: &Path) -> SqliteApiStore {
     let secret = settings.logins.secret.as_ref().map(|secret| secret.expose().to_owned());
-    KeptApis::new(state, durability(settings), secret)
+    SqliteApiStore::new(state, durability(settings), secret)
 }
 
 /// What every file of the hub's own data survives.
 pub fn durability(settings: &Settings) -> octo_store::Durability {
     match settings.audit.durability {
-        Durability::Process => octo_store::Durability::Process,
-        Durability::Power => octo_store::Durability::Power,
+        Durability::Process => octo_store::Durability::Flush,
+        Durability::Power => octo_store::Durability::Fsync,
     }
 }
 
@@ -262,7 +262,7 @@ pub fn reach(settings: &Settings) -> NetSpec {
         allow: net.allow.iter().cloned().chain(local.iter().map(ToString::to_string)).collect(),
         own_ports: [settings.listen.port, settings.admin.port].into_iter().filter(|port| *port > 0).collect(),
         user_agent: format!("{USER_AGENT}{contact}"),
-        pause: pause.unwrap_or_default(),
+        min_interval: pause.unwrap_or_default(),
         robots: net.respect_robots,
         ..NetSpec::default()
     }
@@ -294,7 +294,7 @@ fn chromium(state: &Path, program: &Path, net: Net, path: OsString) -> ChromiumS
         path,
         state: state.to_owned(),
         launcher: vec![program.into(), LAUNCHER.into()],
-        enclosure: Enclosure::Auto,
+        sandbox: BrowserSandbox::Auto,
         net,
     }
 }
@@ -342,7 +342,7 @@ fn workspace(settings: &Settings, guard: WorkspaceGuard, state: &Path) -> Worksp
     let first = settings.workspace.as_ref().map(|path| RootSpec {
         name: "workspace".to_owned(),
         path: path.clone(),
-        outside: settings.files.outside.clone(),
+        alias_path: settings.files.outside.clone(),
         writable: !settings.files.read_only,
     });
     let named = settings.roots.iter().filter_map(|(name, root)| root_spec(name, root));
@@ -366,7 +366,7 @@ fn workspace(settings: &Settings, guard: WorkspaceGuard, state: &Path) -> Worksp
 
 fn root_spec(name: &str, root: &Root) -> Option<RootSpec> {
     let (path, writable) = (root.folder()?.clone(), root.is_writable(name));
-    Some(RootSpec { name: name.to_owned(), path, outside: root.outside.clone(), writable })
+    Some(RootSpec { name: name.to_owned(), path, alias_path: root.outside.clone(), writable })
 }
 
 /// A sandbox for the program of one server, with folders of its own.
@@ -383,7 +383,7 @@ pub fn shut_in(
     let roots = all.into_iter().enumerate().map(|(at, (path, writable))| RootSpec {
         name: format!("folder{}", at + 1),
         path,
-        outside: None,
+        alias_path: None,
         writable,
     });
     let spec =
@@ -411,7 +411,7 @@ fn programs(
         state: state.to_owned(),
         launcher: vec![program.into(), LAUNCHER.into()],
         path,
-        pass: shell.pass_variables.clone(),
+        pass_env: shell.pass_variables.clone(),
     }
 }
 
@@ -427,7 +427,7 @@ impl octo_grants::Keeps for Keeper {
     ) -> BoxFuture<'a, Result<String, ToolError>> {
         let block = JsonObject::new().with("type", "text").with("text", text.as_str());
         let whole = JsonObject::new().with("content", Json::array([&block.to_json()]));
-        self.0.keep(caller, call, whole.to_json())
+        self.0.store(caller, call, whole.to_json())
     }
 }
 

@@ -19,7 +19,7 @@ impl AuditLog for Unrecorded {
 }
 
 impl ResultStore for Unrecorded {
-    fn keep<'a>(&'a self, _: &'a Caller, _: CallId, _: Json) -> BoxFuture<'a, Result<String, ToolError>> {
+    fn store<'a>(&'a self, _: &'a Caller, _: CallId, _: Json) -> BoxFuture<'a, Result<String, ToolError>> {
         Box::pin(async { Err(refused()) })
     }
 

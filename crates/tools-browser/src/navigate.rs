@@ -6,7 +6,7 @@ use crate::show::{Format, as_markdown};
 use crate::snapshot::{Ask, links, render};
 use crate::target::Target;
 use crate::{clean, given, screenshot};
-use octo_toolkit::{Chromium, CallContext, Effect, Example, Picture, Tool, ToolError};
+use octo_toolkit::{Chromium, CallContext, Effect, Example, Image, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -98,7 +98,7 @@ pub struct Output {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     note: Option<String>,
     #[serde(skip)]
-    picture: Option<Picture>,
+    picture: Option<Image>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -129,7 +129,7 @@ impl Tool for Navigate {
         ]
     }
 
-    fn pictures(output: &Output) -> Vec<Picture> {
+    fn images(output: &Output) -> Vec<Image> {
         output.picture.iter().cloned().collect()
     }
 

@@ -83,7 +83,7 @@ fn read(fs: &Fs<Read>, paths: &[WorkPath]) -> Result<Vec<(String, Vec<u8>)>, Too
                 .hint("Upload fewer at once.")
         })?;
         let (bytes, _) = fs.read(&place, size)?;
-        let name = place.inside().file_name().map(|name| name.to_string_lossy().into_owned());
+        let name = place.relative().file_name().map(|name| name.to_string_lossy().into_owned());
         files.push((name.unwrap_or_default(), bytes));
     }
     Ok(files)

@@ -45,9 +45,9 @@ impl Tool for Copy {
     fn examples() -> Vec<Example> {
         vec![
             Example::new("A file", json!({"source": "notes.txt", "destination": "notes-old.txt"}))
-                .gives(json!({"source": "notes.txt", "destination": "notes-old.txt"})),
+                .with_output(json!({"source": "notes.txt", "destination": "notes-old.txt"})),
             Example::new("A folder", json!({"source": "docs", "destination": "docs-old"}))
-                .gives(json!({"source": "docs", "destination": "docs-old"})),
+                .with_output(json!({"source": "docs", "destination": "docs-old"})),
         ]
     }
 

@@ -51,14 +51,14 @@ impl Tool for Delete {
             Example::new("A file", json!({"path": "notes.txt"})),
             Example::new("A folder with everything in it", json!({"path": "docs", "recursive": true})),
             Example::new("A file that may be missing", json!({"path": "old.log", "force": true}))
-                .gives(json!({"path": "old.log", "removed": false, "count": 0, "undo": false})),
+                .with_output(json!({"path": "old.log", "removed": false, "count": 0, "undo": false})),
         ]
     }
 
     async fn run(&self, input: Input, fs: Fs<Write>, _cx: &CallContext) -> Result<Output, ToolError> {
         fs.run(move |fs| {
             let place = fs.place(&input.path)?;
-            if place.inside().file_name().is_none() {
+            if place.relative().file_name().is_none() {
                 return Err(ToolError::denied("A root of the workspace cannot be deleted.")
                     .hint("Name what is in it; fs_list shows what that is."));
             }

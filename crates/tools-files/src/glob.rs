@@ -112,7 +112,7 @@ fn find(input: &Input, fs: &Fs<Read>, cx: &CallContext) -> Result<Output, ToolEr
     let (pace, found) = (Pace::new(cx), Mutex::new(First::new(input.max_results.min(MOST))));
     let walked = fs.walk(&place, &options, &|entry| {
         let name = match entry.depth {
-            0 => place.inside().file_name().map_or(entry.path, Path::new),
+            0 => place.relative().file_name().map_or(entry.path, Path::new),
             _ => entry.path,
         };
         if input.kind.takes(entry.kind) && glob.matches(name) {

@@ -46,9 +46,9 @@ impl Tool for MakeFolder {
     fn examples() -> Vec<Example> {
         vec![
             Example::new("A folder with those above it", json!({"path": "reports/2026/logs"}))
-                .gives(json!({"path": "reports/2026/logs", "created": true})),
+                .with_output(json!({"path": "reports/2026/logs", "created": true})),
             Example::new("One that is there already", json!({"path": "docs"}))
-                .gives(json!({"path": "docs", "created": false})),
+                .with_output(json!({"path": "docs", "created": false})),
         ]
     }
 

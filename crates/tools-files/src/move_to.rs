@@ -47,7 +47,7 @@ impl Tool for Move {
     fn examples() -> Vec<Example> {
         vec![
             Example::new("Rename a file", json!({"source": "notes.txt", "destination": "docs/notes.txt"}))
-                .gives(json!({"source": "notes.txt", "destination": "docs/notes.txt", "undo": true})),
+                .with_output(json!({"source": "notes.txt", "destination": "docs/notes.txt", "undo": true})),
             Example::new(
                 "Replace another file",
                 json!({"source": "README.md", "destination": "docs/guide.md", "overwrite": true}),

@@ -62,7 +62,7 @@ impl Tool for ReadBytes {
     type Grants = Fs<Read>;
 
     fn examples() -> Vec<Example> {
-        vec![Example::new("Five bytes", json!({"path": "notes.txt", "max_bytes": 5})).gives(json!({
+        vec![Example::new("Five bytes", json!({"path": "notes.txt", "max_bytes": 5})).with_output(json!({
             "path": "notes.txt",
             "base64": "YWxwaGE=",
             "size_bytes": 17,
@@ -91,7 +91,7 @@ fn read(fs: &Fs<Read>, input: &Input, reply: ReplyBudget) -> Result<Output, Tool
     head.truncate(full);
     opened.file.seek(SeekFrom::Start(input.offset)).map_err(ToolError::internal)?;
     // Four letters stand for three bytes.
-    let room = reply.less(FACTS + json_len(&place.display())) / 4 * 3;
+    let room = reply.remaining_after(FACTS + json_len(&place.display())) / 4 * 3;
     let wanted = input.max_bytes.min(reading::MOST).min(size - input.offset).min(room as u64);
     let mut bytes = vec![0; usize::try_from(wanted).map_err(ToolError::internal)?];
     let full = scan::fill(&mut opened.file, &mut bytes)?;

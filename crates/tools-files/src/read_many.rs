@@ -126,7 +126,7 @@ fn read_all(fs: &Fs<Read>, files: &[File<'_>], max_bytes: u64, cx: &CallContext)
     let mut order: Vec<usize> = (0..files.len()).collect();
     order.sort_by_key(|index| files.get(*index).map(|file| file.size));
     let mut bytes = max_bytes;
-    let mut room = cx.reply.beside(&entries)?;
+    let mut room = cx.reply.remaining_beside(&entries)?;
     for (served, index) in order.iter().enumerate() {
         cx.check()?;
         let (Some(file), Some(entry)) = (files.get(*index), entries.get_mut(*index)) else { continue };

@@ -122,7 +122,7 @@ impl Tool for ReadText {
         let cx = cx.clone();
         fs.run(move |fs| {
             let place = fs.place(&input.path)?;
-            want.room = cx.reply.less(FACTS + json_len(&place.display()));
+            want.room = cx.reply.remaining_after(FACTS + json_len(&place.display()));
             let reading = reading::read(fs, &place, want, &cx)?;
             Ok(told(place.display(), reading, input.line_numbers))
         })

@@ -3,7 +3,7 @@
 
 use crate::encoding::{self, Asked, Form};
 use crate::scan::{self, Census, Check, Newline, Part, Span};
-use octo_toolkit::fs::{Opened, Read};
+use octo_toolkit::fs::{OpenFile, Read};
 use octo_toolkit::{CallContext, Fs, RootedPath, ToolError, json_len};
 use std::io::{Cursor, Seek};
 
@@ -39,7 +39,7 @@ pub struct Want {
 
 pub struct Reading {
     pub content: String,
-    pub opened: Opened,
+    pub opened: OpenFile,
     pub encoding: String,
     pub line_count: u64,
     pub line_count_exact: bool,
@@ -130,7 +130,7 @@ fn numbering(content: &str, lines: Lines) -> usize {
 }
 
 fn answer(
-    opened: Opened,
+    opened: OpenFile,
     want: Want,
     mut part: Part,
     census: Option<Census>,

@@ -192,7 +192,7 @@ fn candidates(
     let large = AtomicUsize::new(0);
     let visit = |entry: &WalkEntry<'_>| {
         let name = match entry.depth {
-            0 => place.inside().file_name().map_or(entry.path, Path::new),
+            0 => place.relative().file_name().map_or(entry.path, Path::new),
             _ => entry.path,
         };
         if entry.kind == EntryKind::Folder && glob.as_ref().is_some_and(|glob| !glob.reaches(entry.path)) {
@@ -264,7 +264,7 @@ impl Plan {
         input: &Input,
         cx: &CallContext,
     ) -> Result<(), ToolError> {
-        fs.may_change(place)?;
+        fs.check_changeable(place)?;
         let path = place.display();
         let (bytes, _) = fs.read(place, MOST)?;
         let before = Text::lossless(&bytes, &path)?;

@@ -51,7 +51,7 @@ impl Tool for Roots {
         let roots = fs.workspace().roots().iter().enumerate().map(|(at, root)| Root {
             name: root.name.clone(),
             path: root.path.to_string_lossy().into_owned(),
-            outside: root.outside.as_ref().map(|path| path.to_string_lossy().into_owned()),
+            outside: root.alias_path.as_ref().map(|path| path.to_string_lossy().into_owned()),
             writable: root.writable,
             default: at == 0,
         });

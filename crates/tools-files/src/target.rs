@@ -14,7 +14,7 @@ pub fn check(fs: &Fs<Write>, from: &RootedPath, to: &RootedPath, overwrite: bool
     let path = to.display();
     let conflict = |message: String| ToolError::new(Kind::Conflict, message);
     if present.kind == EntryKind::Folder && source.kind != EntryKind::Folder {
-        let name = from.inside().file_name().unwrap_or_default();
+        let name = from.relative().file_name().unwrap_or_default();
         let inside = to.join(name).display();
         return Err(conflict(format!("`{path}` is a folder."))
             .hint(format!("To put it in there, give destination {inside:?}.")));

@@ -1,7 +1,7 @@
 //! `fs_undo`.
 
 use crate::{edit, hash};
-use octo_toolkit::fs::{Undone, Write};
+use octo_toolkit::fs::{UndoResult, Write};
 use octo_toolkit::{CallContext, Effect, Example, Fs, Kind, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -61,7 +61,7 @@ impl Tool for Undo {
     }
 }
 
-fn told(fs: &Fs<Write>, undone: &Undone) -> Output {
+fn told(fs: &Fs<Write>, undone: &UndoResult) -> Output {
     let path = undone.place.display();
     let now = if undone.removed { None } else { fs.read(&undone.place, edit::MOST).ok() };
     let mut message = sentence(undone);
@@ -73,7 +73,7 @@ fn told(fs: &Fs<Write>, undone: &Undone) -> Output {
     Output { path, undone: true, message, removed: undone.removed, hash }
 }
 
-fn sentence(undone: &Undone) -> String {
+fn sentence(undone: &UndoResult) -> String {
     let path = undone.place.display();
     match undone.removed {
         true => format!("The change had created {path}; it is removed again."),

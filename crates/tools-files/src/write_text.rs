@@ -4,7 +4,7 @@ use crate::encoding::{self, Asked, Form};
 use crate::lines::{self, Ending};
 use crate::scan::{self, Newline};
 use crate::{edit, hash, target};
-use octo_toolkit::fs::{Stat, Write, WriteOptions, Written};
+use octo_toolkit::fs::{Stat, Write, WriteOptions, WriteResult};
 use octo_toolkit::{CallContext, Effect, Example, Fs, Kind, RootedPath, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -220,7 +220,7 @@ fn ends(
     Ok((head, tail.bytes, opened.stat))
 }
 
-fn output(place: &RootedPath, form: Form, written: &Written, line_count: u64, warning: Option<String>) -> Output {
+fn output(place: &RootedPath, form: Form, written: &WriteResult, line_count: u64, warning: Option<String>) -> Output {
     Output {
         path: place.display(),
         size_bytes: written.stat.size,

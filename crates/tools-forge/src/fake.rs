@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::IntoResponse;
 use jiff::Timestamp;
 use octo_toolkit::net::NetSpec;
-use octo_toolkit::{Bench, Clock, Capabilities, Net, Toolbox};
+use octo_toolkit::{ToolFixture, Clock, Capabilities, Net, Toolbox};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
@@ -115,8 +115,8 @@ impl Fake {
 }
 
 /// A bench whose net reaches loopback and nothing else that is private, and whose clock stands still.
-pub fn bench(toolbox: Toolbox) -> Bench {
-    Bench::new(toolbox, doors())
+pub fn bench(toolbox: Toolbox) -> ToolFixture {
+    ToolFixture::new(toolbox, doors())
 }
 
 pub fn doors() -> Capabilities {

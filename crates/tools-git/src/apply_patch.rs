@@ -56,7 +56,7 @@ impl Tool for ApplyPatch {
         let patch = "--- a/README.md\n+++ b/README.md\n@@ -1,3 +1,3 @@\n # Demo\n \n-A small project.\n+A tiny project.\n";
         vec![
             Example::new("Whether a patch would apply", json!({"patch": patch}))
-                .gives(json!({"applied": false, "files": ["README.md"]})),
+                .with_output(json!({"applied": false, "files": ["README.md"]})),
         ]
     }
 
@@ -90,10 +90,10 @@ impl Tool for ApplyPatch {
             return Err(misfit(&other));
         }
         for file in self::files(&other) {
-            fs.may_change(&git.repo.top.join(file))?;
+            fs.check_changeable(&git.repo.top.join(file))?;
         }
         for file in &files {
-            fs.may_change(&git.repo.top.join(file))?;
+            fs.check_changeable(&git.repo.top.join(file))?;
         }
         // Counts in headers are what models get wrong most; the lines themselves must still fit.
         let exact = git.try_run(apply(&["--check"])).await?;

@@ -93,7 +93,7 @@ impl Tool for Blame {
         let most = usize::try_from(MOST).unwrap_or(usize::MAX);
         let all = lines.len();
         lines.truncate(most);
-        let commits = fit(&mut lines, commits, cx.reply.less(FACTS));
+        let commits = fit(&mut lines, commits, cx.reply.remaining_after(FACTS));
         let next = (lines.len() < all).then(|| start + lines.len() as u64);
         Ok(Output { lines, commits, next })
     }

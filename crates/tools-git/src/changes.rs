@@ -46,7 +46,7 @@ impl Tool for Changes {
     async fn run(&self, input: Input, (fs, exec): Self::Grants, cx: &CallContext) -> Result<Output, ToolError> {
         let git = Git::open(&fs, &exec, cx, &input.repo_path).await?;
         let status = status::of(&git).await?;
-        let room = cx.reply.beside(&status)?;
+        let room = cx.reply.remaining_beside(&status)?;
         let staged_diff = hunks::find(&git, Ask { staged: true, room: room / 2, ..Ask::default() }).await?;
         let room = room.saturating_sub(Json::of(&staged_diff).bytes().len());
         let unstaged_diff = hunks::find(&git, Ask { room, ..Ask::default() }).await?;

@@ -71,7 +71,7 @@ impl Tool for Diff {
             paths,
             context: input.context,
             max_hunks: input.max_hunks,
-            room: cx.reply.less(0),
+            room: cx.reply.remaining_after(0),
         };
         hunks::find(&git, ask).await
     }

@@ -5,7 +5,7 @@ use crate::parse::log::{self, Commit};
 use crate::run::Git;
 use crate::value::{Number, Rev, Text};
 use crate::{fault, given};
-use octo_toolkit::budget::items_within;
+use octo_toolkit::reply_budget::count_fitting;
 use octo_toolkit::fs::Read;
 use octo_toolkit::{CallContext, Effect, Example, Exec, Fs, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
@@ -94,7 +94,7 @@ impl Tool for Log {
         }
         let mut commits = log::parse(&ran.out);
         let wanted = usize::try_from(input.max_count).unwrap_or(usize::MAX);
-        let fit = items_within(&commits, cx.reply.less(FACTS))?.max(1);
+        let fit = count_fitting(&commits, cx.reply.remaining_after(FACTS))?.max(1);
         let more = commits.len() > wanted.min(fit) || ran.cut;
         commits.truncate(wanted.min(fit));
         let next = more.then(|| input.skip.saturating_add(u64::try_from(commits.len()).unwrap_or(0)));

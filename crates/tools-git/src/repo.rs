@@ -48,7 +48,7 @@ const FOLLOWED: [&str; 14] = [
 ];
 
 pub fn real_path(place: &RootedPath) -> PathBuf {
-    place.root().path.join(place.inside())
+    place.root().path.join(place.relative())
 }
 
 impl Repo {
@@ -56,17 +56,17 @@ impl Repo {
     pub fn find(fs: &Fs<Read>, path: &WorkPath) -> Result<Self, ToolError> {
         let named = fs.place(path)?;
         let start = fs.open_folder(&named)?.real;
-        if start.inside().components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git")) {
+        if start.relative().components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git")) {
             return Err(
                 ToolError::invalid("This folder is inside .git.").hint("Name the folder that holds .git.")
             );
         }
-        let mut here = PathBuf::from(start.inside());
+        let mut here = PathBuf::from(start.relative());
         let mut prefix = PathBuf::new();
         loop {
             let folder = at_root(fs, &start, &here)?;
             if let Some(found) = git_folder(fs, &folder)? {
-                let bare = found.inside() == folder.inside() && found.root().path == folder.root().path;
+                let bare = found.relative() == folder.relative() && found.root().path == folder.root().path;
                 let common = check(fs, &found, 0)?;
                 let hooks = has_hooks(fs, &common);
                 let entries = fs.open_folder(&common).and_then(|folder| folder.entries()).map_err(strayed)?;

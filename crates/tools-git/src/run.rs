@@ -10,7 +10,7 @@ use crate::shadow::{Setting, Shadow};
 use crate::value::Checked;
 use octo_toolkit::exec::{Captured, Exit, Job, Program};
 use octo_toolkit::fs::Read;
-use octo_toolkit::net::{Gate, Relay};
+use octo_toolkit::net::{EgressProxy, PortRelay};
 use octo_toolkit::{CallContext, Exec, Fs, Kind, RootedPath, ToolError, WorkPath};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -96,13 +96,13 @@ pub enum Route {
     /// Another repository of the workspace, with settings written by the hub as well.
     Within(Arc<Shadow>),
     /// Every request, redirects included, goes through a proxy of the hub.
-    Web(Arc<Gate>),
+    Web(Arc<EgressProxy>),
     Ssh {
         command: String,
         /// Folders beyond the roots that `ssh` reads.
         readable: Vec<PathBuf>,
         /// Where the command connects to, whatever host it is given.
-        relay: Arc<Relay>,
+        relay: Arc<PortRelay>,
     },
 }
 
@@ -315,7 +315,7 @@ impl Site {
             env,
             stdin: None,
             timeout: self.cx.time_left(),
-            keep: 65_536,
+            max_output_bytes: 65_536,
             network: false,
             writes: true,
             readable: Vec::new(),
@@ -329,7 +329,7 @@ impl Site {
         let job = Job {
             stdin: command.stdin.clone(),
             // Only the beginning is of use, and half of what is kept is the end.
-            keep: command.keep.saturating_mul(2),
+            max_output_bytes: command.keep.saturating_mul(2),
             network: command.reach == Reach::Network,
             writes: command.writes,
             readable: route.readable(),

@@ -55,7 +55,7 @@ impl Tool for Show {
     fn examples() -> Vec<Example> {
         vec![
             Example::new("The last commit with its diff", json!({"ref": "HEAD"})),
-            Example::new("A file as it was committed", json!({"ref": "HEAD:README.md"})).gives(
+            Example::new("A file as it was committed", json!({"ref": "HEAD:README.md"})).with_output(
                 json!({"ref": "HEAD:README.md", "content": "# Demo\n\nA small project.\n", "truncated": false}),
             ),
         ]

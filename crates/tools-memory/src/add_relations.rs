@@ -1,7 +1,7 @@
 //! `memory_add_relations`.
 
 use crate::given::{Cleaner, asker, items};
-use octo_toolkit::memory::Names;
+use octo_toolkit::memory::NameMatch;
 use octo_toolkit::{CallContext, Effect, Example, Memory, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -61,7 +61,7 @@ impl Tool for AddRelations {
         let mut cleaner = Cleaner::default();
         let links = input.relations.iter().map(|one| cleaner.link(&one.source, &one.relation, &one.target));
         let links = links.collect::<Result<_, _>>()?;
-        let done = memory.link(asker(cx), links, Names::Alike).await?;
+        let done = memory.link(asker(cx), links, NameMatch::Alike).await?;
         Ok(Output {
             added: done.added,
             skipped: done.skipped,

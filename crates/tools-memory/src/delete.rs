@@ -42,9 +42,9 @@ impl Tool for Delete {
     fn examples() -> Vec<Example> {
         vec![
             Example::new("What is over", json!({"entity_names": ["Old project"]}))
-                .gives(json!({"deleted": 0, "not_found": ["Old project"]})),
+                .with_output(json!({"deleted": 0, "not_found": ["Old project"]})),
             Example::new("Without a trace", json!({"entity_names": ["Ada"], "erase": true}))
-                .gives(json!({"deleted": 0, "not_found": ["Ada"]})),
+                .with_output(json!({"deleted": 0, "not_found": ["Ada"]})),
         ]
     }
 

@@ -3,7 +3,7 @@
 use crate::document::{self, Format, Graph};
 use crate::given::asker;
 use octo_toolkit::fs::Read;
-use octo_toolkit::memory::{MAX_FACTS, Names};
+use octo_toolkit::memory::{MAX_FACTS, NameMatch};
 use octo_toolkit::{CallContext, Effect, Example, Fs, Memory, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -95,7 +95,7 @@ impl Tool for Import {
         for part in graph.entities.chunks_mut(PART) {
             cx.check()?;
             part.iter_mut().for_each(|entity| entity.facts.truncate(MAX_FACTS));
-            for one in memory.upsert(asker(cx), part.to_vec(), Names::Exact).await? {
+            for one in memory.upsert(asker(cx), part.to_vec(), NameMatch::Exact).await? {
                 output.created += u64::from(one.created);
                 output.updated += u64::from(!one.created);
                 output.observations_added += one.added;
@@ -105,7 +105,7 @@ impl Tool for Import {
         }
         for part in graph.links.chunks(PART) {
             cx.check()?;
-            let linked = memory.link(asker(cx), part.to_vec(), Names::Exact).await?;
+            let linked = memory.link(asker(cx), part.to_vec(), NameMatch::Exact).await?;
             output.created += linked.created.len() as u64;
             output.relations_added += linked.added;
             output.relations_skipped += linked.skipped;

@@ -3,7 +3,7 @@
 use crate::shelf::Shelf;
 use crate::wanted::Wanted;
 use octo_openapi::{Expansion, Media, Operation};
-use octo_toolkit::hidden::cleaned;
+use octo_toolkit::hidden_text::strip_hidden_owned;
 use octo_toolkit::{Apis, CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -213,6 +213,6 @@ fn folded(media: &[Media]) -> BTreeMap<String, Value> {
 
 /// Text of the document, without what a person would not see in it, and not without end.
 fn short(text: String) -> String {
-    let text = cleaned(text, &mut 0);
+    let text = strip_hidden_owned(text, &mut 0);
     if text.len() <= LONGEST { text } else { text.chars().take(LONGEST).chain(" …".chars()).collect() }
 }

@@ -3,7 +3,7 @@
 use crate::shelf::{Settings, Shelf, parsed};
 use crate::source::{Files, fetched};
 use octo_openapi::{Credential, Document, bundle};
-use octo_toolkit::apis::KeptApi;
+use octo_toolkit::apis::StoredApi;
 use octo_toolkit::{Apis, CallContext, Effect, Example, Net, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -133,7 +133,7 @@ impl Tool for Load {
             auth_origin: settings.auth_origin.as_ref().filter(|_| secret.is_some()).map(origin),
             notice: (!notices.is_empty()).then(|| notices.join(" ")),
         };
-        let kept = KeptApi {
+        let kept = StoredApi {
             name,
             revision: cx.id.to_string(),
             settings: serde_json::to_string(&settings).map_err(ToolError::internal)?,

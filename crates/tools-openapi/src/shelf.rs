@@ -1,7 +1,7 @@
 //! APIs ready to be used: what is kept of them, and their parsed documents, of which a few stay in memory.
 
 use octo_openapi::{Credential, Document, Reach};
-use octo_toolkit::{Apis, CallContext, Kind, ToolError, apis::KeptApi};
+use octo_toolkit::{Apis, CallContext, Kind, ToolError, apis::StoredApi};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -87,7 +87,7 @@ impl Shelf {
         Ok(Api { document, settings, credential })
     }
 
-    async fn document(&self, kept: &KeptApi, apis: &Apis, cx: &CallContext) -> Result<Arc<Document>, ToolError> {
+    async fn document(&self, kept: &StoredApi, apis: &Apis, cx: &CallContext) -> Result<Arc<Document>, ToolError> {
         if let Some(document) = self.known(&kept.revision) {
             return Ok(document);
         }

@@ -2,7 +2,7 @@
 
 use octo_openapi::LARGEST;
 use octo_toolkit::fs::Read;
-use octo_toolkit::net::Ask;
+use octo_toolkit::net::NetRequest;
 use octo_toolkit::{CallContext, Capabilities, Fs, Grant, Kind, Net, ToolError, WorkPath};
 use std::time::Duration;
 use url::Url;
@@ -31,7 +31,7 @@ impl Files {
 
 /// The text behind an address. Nothing of a credential goes there.
 pub async fn fetched(net: &Net, url: Url, cx: &CallContext) -> Result<(String, Url), ToolError> {
-    let mut ask = Ask::get(url);
+    let mut ask = NetRequest::get(url);
     ask.timeout = PATIENCE.min(cx.time_left());
     ask.max_bytes = LARGEST;
     ask.headers.insert(

@@ -60,7 +60,7 @@ impl Tool for CheckProcess {
     fn examples() -> Vec<Example> {
         vec![
             Example::new("Whether a program runs", json!({"process_name": "no-such-program"}))
-                .gives(json!({"running": false, "processes": []})),
+                .with_output(json!({"running": false, "processes": []})),
             Example::new("What your sessions run", json!({})),
         ]
     }

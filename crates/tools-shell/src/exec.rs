@@ -66,7 +66,7 @@ impl Tool for ShellExec {
             timeout_s: input.timeout_s,
             max_output_bytes: input.max_output_bytes,
             network: input.network,
-            room: cx.reply.less(FACTS),
+            room: cx.reply.remaining_after(FACTS),
             stdin: input.stdin,
             whole: false,
         };

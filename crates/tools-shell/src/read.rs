@@ -84,7 +84,7 @@ async fn matching(sessions: &Sessions, input: &Input, pattern: &Regex, cx: &Call
         let over = left.is_zero() || all.state != SessionState::Running && all.next >= all.total;
         if !lines.is_empty() || over {
             let max = usize::try_from(input.max_bytes).unwrap_or(usize::MAX);
-            let output = bounded(&lines, max, cx.reply.less(session::FACTS));
+            let output = bounded(&lines, max, cx.reply.remaining_after(session::FACTS));
             return Ok(Part { output, from, ..Part::of(all) });
         }
         // Whole lines that do not match are done with.

@@ -1,6 +1,6 @@
 //! `shell_resize`.
 
-use octo_toolkit::exec::{Sessions, Size};
+use octo_toolkit::exec::{Sessions, TerminalSize};
 use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -49,7 +49,7 @@ impl Tool for Resize {
         if cols == 0 || rows == 0 {
             return Err(ToolError::invalid("cols and rows must be at least 1.").hint("80 and 24 are usual."));
         }
-        sessions.resize(&cx.caller, &session_id, Size { rows, columns: cols }).await?;
+        sessions.resize(&cx.caller, &session_id, TerminalSize { rows, columns: cols }).await?;
         Ok(Output { cols, rows })
     }
 }

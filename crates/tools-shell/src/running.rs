@@ -3,7 +3,7 @@
 use crate::cut::{self, Shown};
 use crate::shell::Shell;
 use crate::signal;
-use octo_toolkit::exec::{Captured, Done, Exit, Job, Limit, Program, Stream};
+use octo_toolkit::exec::{Captured, ExecResult, Exit, Job, ExceededLimit, Program, Stream};
 use octo_toolkit::fs::Read;
 use octo_toolkit::{CallContext, Exec, Fs, Keep, ToolError, WorkPath};
 use schemars::JsonSchema;
@@ -121,7 +121,7 @@ impl Shell {
             env: order.env,
             stdin: order.stdin.map(Into::into),
             timeout: timeout.limit,
-            keep: bound,
+            max_output_bytes: bound,
             network,
             writes: true,
             readable: Vec::new(),
@@ -131,7 +131,7 @@ impl Shell {
         // Dropping the future ends the command.
         let done = cx.run(exec.run(job)).await??;
         notes.extend(timeout.note(done.exit == Exit::TimedOut));
-        if done.limit == Some(Limit::Processes) {
+        if done.limit == Some(ExceededLimit::Processes) {
             notes.push("It was ended because it had too many processes at once.".to_owned());
         }
         if checked.background {
@@ -162,7 +162,7 @@ impl Shell {
 }
 
 /// The facts that do not depend on output.
-fn told(done: &Done) -> Ended {
+fn told(done: &ExecResult) -> Ended {
     let (exit_code, signal) = match done.exit {
         Exit::Code(code) => (code, None),
         Exit::Signal(number) => (-1, Some(signal::name(number))),
@@ -233,7 +233,7 @@ async fn stream(
 
 /// All that a stream held, as text.
 async fn all(captured: Captured) -> String {
-    let Captured { mut head, tail, whole, .. } = captured;
+    let Captured { mut head, tail, full_output: whole, .. } = captured;
     if let Some(file) = whole {
         let read = tokio::task::spawn_blocking(move || from_start(file)).await;
         if let Ok(Ok(bytes)) = read {

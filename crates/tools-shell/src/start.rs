@@ -3,7 +3,7 @@
 use crate::given;
 use crate::session::{self, Ask, Part, Wait};
 use crate::shell::Shell;
-use octo_toolkit::exec::{Job, Program, Sessions, Size};
+use octo_toolkit::exec::{Job, Program, Sessions, TerminalSize};
 use octo_toolkit::fs::Read;
 use octo_toolkit::{CallContext, Effect, Example, Fs, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
@@ -107,14 +107,14 @@ impl Tool for Start {
             env,
             stdin: None,
             timeout: Duration::from_secs(input.timeout_s.min(LONGEST)),
-            keep: 0,
+            max_output_bytes: 0,
             network,
             writes: true,
             readable: Vec::new(),
             writable: Vec::new(),
             on_output: None,
         };
-        let size = input.tty.then_some(Size { rows: input.rows, columns: input.cols });
+        let size = input.tty.then_some(TerminalSize { rows: input.rows, columns: input.cols });
         let id = sessions.start(&cx.caller, job, size).await?;
         let (max_bytes, wait_ms) = (input.max_bytes, input.wait_ms);
         let ask = Ask { id: &id, from: None, max_bytes, wait_ms, wait: Wait::Throughout };

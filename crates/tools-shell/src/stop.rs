@@ -2,7 +2,7 @@
 
 use crate::given;
 use crate::session::{self, MOST, Part};
-use octo_toolkit::budget::ending;
+use octo_toolkit::reply_budget::suffix_within;
 use octo_toolkit::exec::Sessions;
 use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
@@ -46,7 +46,7 @@ impl Tool for Stop {
         reading.bytes.drain(..from.min(reading.bytes.len()));
         reading.from += from as u64;
         let mut part = Part::of(reading);
-        let shown = ending(&part.output, cx.reply.less(session::FACTS));
+        let shown = suffix_within(&part.output, cx.reply.remaining_after(session::FACTS));
         part.from += (part.output.len() - shown.len()) as u64;
         part.output = shown.to_owned();
         Ok(part)

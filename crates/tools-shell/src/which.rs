@@ -37,7 +37,7 @@ impl Tool for Which {
         vec![
             Example::new("Whether git is installed", json!({"command": "git"})),
             Example::new("A program that is not there", json!({"command": "no-such-program"}))
-                .gives(json!({"found": false})),
+                .with_output(json!({"found": false})),
         ]
     }
 

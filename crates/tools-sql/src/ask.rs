@@ -1,7 +1,7 @@
 //! What the tools have in common: defaults, bounds and the length of a call.
 
 use crate::engine::Statement;
-use octo_grants::sql::Limits;
+use octo_grants::sql::SqlLimits;
 use octo_toolkit::{CallContext, ToolError};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::value::RawValue;
@@ -39,7 +39,7 @@ pub fn statement(
     params: Option<Vec<Box<RawValue>>>,
     max_rows: usize,
     timeout_s: u64,
-    limits: &Limits,
+    limits: &SqlLimits,
     cx: &CallContext,
 ) -> Result<Statement, ToolError> {
     if sql.trim().is_empty() {

@@ -33,7 +33,7 @@ impl Postgres {
 
     /// A session, unless the call is cancelled before its turn.
     async fn session(&self, pool: &Pool, patience: Duration, cx: &CallContext) -> Result<Lease, ToolError> {
-        cx.run(pool.take(patience)).await?
+        cx.run(pool.acquire(patience)).await?
     }
 
     /// The values of `$1, $2 …` as text. Arrays and objects can only be written when the types are known, which costs a
@@ -73,7 +73,7 @@ impl Postgres {
         let columns: Vec<String> = heard.columns.into_iter().map(|column| column.name).collect();
         let names: Vec<&str> = types.iter().map(|kind| kind.name.as_str()).collect();
         let room =
-            cx.reply.less(FACTS).saturating_sub(Json::of(&(&columns, &names, &heard.notices)).bytes().len());
+            cx.reply.remaining_after(FACTS).saturating_sub(Json::of(&(&columns, &names, &heard.notices)).bytes().len());
         let count = heard.rows.len().min(max_rows);
         let (rows, count) = json::rows(heard.rows.get(..count).unwrap_or_default(), &types, room)?;
         let truncated = heard.cut || heard.seen > count;

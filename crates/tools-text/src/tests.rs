@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use octo_grants::llm::LlmSpec;
 use octo_grants::net::NetSpec;
 use octo_grants::{Capabilities, Llm, Net};
-use octo_toolkit::{Bench, Kind, ToolError};
+use octo_toolkit::{ToolFixture, Kind, ToolError};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 
@@ -43,7 +43,7 @@ async fn model() -> (Capabilities, Asked) {
 }
 
 async fn summarize(doors: &Capabilities, input: Value) -> Result<Value, ToolError> {
-    Bench::new(model_toolbox(), doors.clone()).call("text_summarize", input).await
+    ToolFixture::new(model_toolbox(), doors.clone()).call("text_summarize", input).await
 }
 
 #[tokio::test]
@@ -93,7 +93,7 @@ async fn what_cannot_be_done_says_what_to_do() {
 #[tokio::test]
 async fn a_question_is_asked_as_it_is() {
     let (doors, asked) = model().await;
-    let bench = Bench::new(model_toolbox(), doors);
+    let bench = ToolFixture::new(model_toolbox(), doors);
     let got =
         bench.call("text_ask", json!({"prompt": "Why tea?", "system": "Be brief.", "max_tokens": 9})).await;
     assert_eq!(got.unwrap(), json!({"text": "Sum of Why tea?"}));

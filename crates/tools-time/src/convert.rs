@@ -58,7 +58,7 @@ impl Tool for Convert {
                 "A meeting in Berlin, seen from New York",
                 json!({"datetime": "2027-03-20T14:00", "from_timezone": "Europe/Berlin", "to_timezone": "America/New_York"}),
             )
-            .gives(json!({
+            .with_output(json!({
                 "original": "2027-03-20T14:00:00+01:00",
                 "converted": "2027-03-20T09:00:00-04:00",
                 "from_timezone": "Europe/Berlin",

@@ -64,7 +64,7 @@ impl Tool for Diff {
                 "Between two dates",
                 json!({"start": "2027-03-05T12:00Z", "end": "2027-03-07T15:05Z"}),
             )
-            .gives(json!({
+            .with_output(json!({
                 "days": 2,
                 "hours": 3,
                 "minutes": 5,

@@ -63,7 +63,7 @@ impl Tool for Parse {
                 "A date in words",
                 json!({"text": "5 March 2027 2:30pm", "timezone": "Europe/Berlin"}),
             )
-            .gives(json!({
+            .with_output(json!({
                 "iso": "2027-03-05T14:30:00+01:00",
                 "unix": 1_804_253_400,
                 "year": 2027,

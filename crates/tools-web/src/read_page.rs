@@ -2,7 +2,7 @@
 
 use crate::document::{Document, Documents, Heading, Passage, Wanted, World, open, passages, section};
 use crate::extract::PageType;
-use octo_toolkit::budget::{beginning, items_within};
+use octo_toolkit::reply_budget::{prefix_within, count_fitting};
 use octo_toolkit::{CallContext, Effect, Example, Net, Pdf, Render, ReplyBudget, Tool, ToolError, json_len};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -194,14 +194,14 @@ fn answer(input: &Input, document: &Document, cached: bool, reply: ReplyBudget) 
         };
         part = cut(&document.content, range, usize::try_from(input.offset).unwrap_or(usize::MAX), most);
     }
-    let is_long = json_len(&part.content) > reply.less(FACTS);
+    let is_long = json_len(&part.content) > reply.remaining_after(FACTS);
     let truncated = is_long || part.next.is_some() || document.cut;
     let mut outline: Vec<Heading> = if input.outline || truncated {
         document.outline.iter().take(HEADINGS).cloned().collect()
     } else {
         Vec::new()
     };
-    outline.truncate(items_within(&outline, reply.less(0) / if input.outline { 2 } else { 4 })?);
+    outline.truncate(count_fitting(&outline, reply.remaining_after(0) / if input.outline { 2 } else { 4 })?);
     let note = if input.query.is_some() && part.passages.is_empty() {
         Some("Nothing in the page matches the query.".to_owned())
     } else {
@@ -226,7 +226,7 @@ fn answer(input: &Input, document: &Document, cached: bool, reply: ReplyBudget) 
         passages: part.passages,
         note,
     };
-    output.content = beginning(&part.content, reply.beside(&output)?.saturating_sub(OFFSET)).to_owned();
+    output.content = prefix_within(&part.content, reply.remaining_beside(&output)?.saturating_sub(OFFSET)).to_owned();
     if output.content.len() < part.content.len() {
         output.next = Some(part.start + output.content.chars().count());
         output.truncated = true;

@@ -140,7 +140,7 @@ impl Session {
         let called = self.asker.depth.within(hub.call(request)).await;
         let call = Some(called.id.to_string());
         let whole = match called.outcome {
-            Ok(result) => hub.whole(&self.asker.caller, result).await,
+            Ok(result) => hub.untruncated(&self.asker.caller, result).await,
             Err(error) => Err(error),
         };
         match whole {

@@ -3,10 +3,10 @@
 use crate::Flows;
 use octo_grants::fs::{RootSpec, Workspace, WorkspaceSpec};
 use octo_grants::{Clock, Capabilities};
-use octo_hub::jq::{Jq, JqRunner};
+use octo_hub::jq_eval::{Jq, JqRunner};
 use octo_hub::{
-    CallEnded, Hub, KeptRun, KeptStep, AuditLog, NewRun, CallStarted, HubConfig, PolicySettings, Profile,
-    ProfileSettings, Request, RunLease, RunStatus, Runs, ResultLimits, ResultStore, TakenRun,
+    CallEnded, Hub, StoredRun, StoredStep, AuditLog, NewRun, CallStarted, HubConfig, PolicySettings, Profile,
+    ProfileSettings, Request, RunLease, RunStatus, Runs, ResultLimits, ResultStore, LeasedRun,
 };
 use octo_model::{CallId, Caller, Effect, Frontend, Json, Kind, JsonObject, Operation, ToolError};
 use octo_toolkit::{NoPeer, BoxFuture, CallContext, Definition, ListingState, Listing, Peer, Source, SourceState};
@@ -105,7 +105,7 @@ impl Source for Scripted {
 
 /// Runs in memory. With `left` it fails from that note on, as if the process had ended there.
 pub struct Shelf {
-    runs: Mutex<HashMap<String, (String, KeptRun)>>,
+    runs: Mutex<HashMap<String, (String, StoredRun)>>,
     held: Mutex<HashSet<String>>,
     pub left: AtomicI64,
 }
@@ -128,7 +128,7 @@ impl Drop for Pen {
 }
 
 impl Pen {
-    fn change(&self, change: impl FnOnce(&mut KeptRun)) -> Result<(), ToolError> {
+    fn change(&self, change: impl FnOnce(&mut StoredRun)) -> Result<(), ToolError> {
         if self.0.left.fetch_sub(1, Ordering::SeqCst) <= 0 {
             return Err(ToolError::unavailable("The process is gone."));
         }
@@ -142,7 +142,7 @@ impl RunLease for Pen {
         &self.1
     }
 
-    fn step(&self, step: KeptStep) -> BoxFuture<'_, Result<(), ToolError>> {
+    fn step(&self, step: StoredStep) -> BoxFuture<'_, Result<(), ToolError>> {
         let noted = self.change(|run| match run.steps.iter_mut().find(|known| known.key == step.key) {
             Some(known) => *known = step,
             None => run.steps.push(step),
@@ -162,19 +162,19 @@ impl RunLease for Pen {
 }
 
 impl Store {
-    fn find(&self, caller: &Caller, id: &str) -> Result<KeptRun, ToolError> {
+    fn find(&self, caller: &Caller, id: &str) -> Result<StoredRun, ToolError> {
         let runs = self.0.runs.lock().unwrap();
         self.find_in(&runs, caller, id).ok_or_else(|| ToolError::not_found("There is no such run."))
     }
 
     fn find_in(
         &self,
-        runs: &HashMap<String, (String, KeptRun)>,
+        runs: &HashMap<String, (String, StoredRun)>,
         caller: &Caller,
         id: &str,
-    ) -> Option<KeptRun> {
+    ) -> Option<StoredRun> {
         let (_, run) = runs.get(id).filter(|(subject, _)| *subject == caller.principal.subject)?;
-        Some(KeptRun { held: self.0.held.lock().unwrap().contains(id), ..run.clone() })
+        Some(StoredRun { is_leased: self.0.held.lock().unwrap().contains(id), ..run.clone() })
     }
 }
 
@@ -187,7 +187,7 @@ impl Runs for Store {
         Box::pin(async move {
             let mut runs = self.0.runs.lock().unwrap();
             let id = format!("w_{}", runs.len());
-            let kept = KeptRun {
+            let kept = StoredRun {
                 id: id.clone(),
                 path: run.path,
                 name: run.name,
@@ -199,7 +199,7 @@ impl Runs for Store {
                 error: None,
                 begun: 0,
                 changed: 0,
-                held: false,
+                is_leased: false,
                 steps: Vec::new(),
             };
             runs.insert(id.clone(), (caller.principal.subject.clone(), kept));
@@ -208,7 +208,7 @@ impl Runs for Store {
         })
     }
 
-    fn take<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, Result<TakenRun, ToolError>> {
+    fn lease<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, Result<LeasedRun, ToolError>> {
         Box::pin(async move {
             let run = self.find(caller, id)?;
             if !self.0.held.lock().unwrap().insert(id.to_owned()) {
@@ -218,18 +218,18 @@ impl Runs for Store {
         })
     }
 
-    fn look<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, Result<KeptRun, ToolError>> {
+    fn get<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, Result<StoredRun, ToolError>> {
         let found = self.find(caller, id);
         Box::pin(async { found })
     }
 
-    fn list<'a>(&'a self, caller: &'a Caller, most: usize) -> BoxFuture<'a, Result<Vec<KeptRun>, ToolError>> {
+    fn list<'a>(&'a self, caller: &'a Caller, most: usize) -> BoxFuture<'a, Result<Vec<StoredRun>, ToolError>> {
         let runs = self.0.runs.lock().unwrap();
         let mut ids: Vec<&String> = runs.keys().collect();
         ids.sort_by_key(|id| std::cmp::Reverse(id[2..].parse::<usize>().unwrap()));
         let all = ids.into_iter().filter_map(|id| self.find_in(&runs, caller, id));
-        let brief = all.map(|run| KeptRun { text: String::new(), steps: Vec::new(), ..run });
-        let brief: Vec<KeptRun> = brief.take(most).collect();
+        let brief = all.map(|run| StoredRun { text: String::new(), steps: Vec::new(), ..run });
+        let brief: Vec<StoredRun> = brief.take(most).collect();
         Box::pin(async { Ok(brief) })
     }
 }
@@ -250,7 +250,7 @@ impl AuditLog for Memory {
 }
 
 impl ResultStore for Memory {
-    fn keep<'a>(
+    fn store<'a>(
         &'a self,
         _: &'a Caller,
         call: CallId,
@@ -304,7 +304,7 @@ impl Bench {
 
     fn on(store: Store, deeds: Arc<Deeds>, folder: Arc<tempfile::TempDir>, writable: bool) -> Self {
         let root =
-            RootSpec { name: "workspace".into(), path: folder.path().join("work"), outside: None, writable };
+            RootSpec { name: "workspace".into(), path: folder.path().join("work"), alias_path: None, writable };
         let workspace =
             Workspace::open(WorkspaceSpec { roots: vec![root], ..WorkspaceSpec::default() }).unwrap();
         let flows = Flows::new(Arc::new(store.clone()), Clock::system());
@@ -355,7 +355,7 @@ impl Bench {
                 trace: None,
             })
             .await;
-        let whole = self.hub.whole(&Caller::named(caller), called.outcome?).await?;
+        let whole = self.hub.untruncated(&Caller::named(caller), called.outcome?).await?;
         Ok(whole.get("structuredContent").unwrap().to().unwrap())
     }
 

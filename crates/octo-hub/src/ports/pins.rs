@@ -35,7 +35,7 @@ impl ItemKind {
 /// A definition as a server wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pin {
-    pub what: ItemKind,
+    pub kind: ItemKind,
     /// Name, URI or URI template; empty for instructions.
     pub key: String,
     /// The whole definition, for showing it and for telling what has changed.
@@ -60,7 +60,7 @@ pub struct ServerIdentity {
 pub struct PinSet {
     pub pins: Vec<Pin>,
     /// URIs and templates that other servers of the settings had first.
-    pub taken: HashSet<String>,
+    pub uris_of_others: HashSet<String>,
     /// Rises with every decision of a person.
     pub revision: u64,
 }
@@ -69,18 +69,18 @@ pub struct PinSet {
 #[derive(Debug, Clone, Default)]
 pub struct PinDelta {
     /// Seen for the first time and taken on.
-    pub first: Vec<Pin>,
+    pub new_pins: Vec<Pin>,
     /// Taken on in place of the pin with this hash.
-    pub again: Vec<(Pin, String)>,
+    pub replaced: Vec<(Pin, String)>,
     /// Held back; everything else of the server is not held any more.
     pub held: Vec<Pin>,
     /// Taken on, and worth a word.
-    pub told: Vec<Pin>,
+    pub reported: Vec<Pin>,
 }
 
 impl PinDelta {
     pub fn is_empty(&self) -> bool {
-        self.first.is_empty() && self.again.is_empty() && self.held.is_empty() && self.told.is_empty()
+        self.new_pins.is_empty() && self.replaced.is_empty() && self.held.is_empty() && self.reported.is_empty()
     }
 }
 
@@ -88,14 +88,14 @@ impl PinDelta {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PinWrite {
     /// Kept; these of the held and told were never seen before.
-    Kept(Vec<Pin>),
+    Written(Vec<Pin>),
     /// Another process has pinned something else meanwhile, and nothing was kept: judge again.
-    Overtaken,
+    Conflict,
 }
 
 /// A definition that waits for a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pending {
+pub struct PendingPin {
     pub new: Pin,
     /// What is shown meanwhile, if anything.
     pub pinned: Option<Pin>,
@@ -109,12 +109,12 @@ pub trait Pins: Send + Sync {
     fn load<'a>(&'a self, whose: &'a ServerIdentity) -> BoxFuture<'a, Result<PinSet, ToolError>>;
 
     /// Keeps all of the news, or none.
-    fn keep<'a>(&'a self, whose: &'a ServerIdentity, news: PinDelta) -> BoxFuture<'a, Result<PinWrite, ToolError>>;
+    fn write<'a>(&'a self, whose: &'a ServerIdentity, news: PinDelta) -> BoxFuture<'a, Result<PinWrite, ToolError>>;
 
     fn revision<'a>(&'a self, server: &'a str) -> BoxFuture<'a, Result<u64, ToolError>>;
 
     /// What waits for a decision, in a stable order.
-    fn pending<'a>(&'a self, server: &'a str) -> BoxFuture<'a, Result<Vec<Pending>, ToolError>>;
+    fn pending<'a>(&'a self, server: &'a str) -> BoxFuture<'a, Result<Vec<PendingPin>, ToolError>>;
 
     /// Takes on these definitions, exactly as they were seen; says how many of them still waited.
     fn accept<'a>(&'a self, server: &'a str, chosen: Vec<Pin>) -> BoxFuture<'a, Result<usize, ToolError>>;

@@ -12,11 +12,11 @@ pub fn hash(what: ItemKind, definition: &Value) -> String {
         Value::Object(members) => {
             let mut members = members.clone();
             members.remove("_meta");
-            write(&Value::Object(members), &mut text);
+            write_canonical(&Value::Object(members), &mut canonical_text);
         }
-        other => write(other, &mut text),
+        other => write_canonical(other, &mut canonical_text),
     }
-    digest([what.as_str(), &text])
+    digest([what.as_str(), &canonical_text])
 }
 
 /// Parts with their lengths, so that no two lists of parts are alike.
@@ -28,18 +28,18 @@ pub fn digest<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     }
     context.finish().as_ref().iter().fold(String::with_capacity(64), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
-        text
+        canonical_text
     })
 }
 
 /// Keys in order, no spaces, whole numbers without a fraction.
-pub fn text(value: &Value) -> String {
+pub fn canonical_text(value: &Value) -> String {
     let mut text = String::new();
-    write(value, &mut text);
-    text
+    write_canonical(value, &mut canonical_text);
+    canonical_text
 }
 
-fn write(value: &Value, into: &mut String) {
+fn write_canonical(value: &Value, into: &mut String) {
     match value {
         Value::Object(members) => {
             let mut keys: Vec<&String> = members.keys().collect();
@@ -51,7 +51,7 @@ fn write(value: &Value, into: &mut String) {
                 }
                 into.push_str(&Value::from(key.as_str()).to_string());
                 into.push(':');
-                write(members.get(key).unwrap_or(&Value::Null), into);
+                write_canonical(members.get(key).unwrap_or(&Value::Null), into);
             }
             into.push('}');
         }
@@ -61,16 +61,16 @@ fn write(value: &Value, into: &mut String) {
                 if at > 0 {
                     into.push(',');
                 }
-                write(part, into);
+                write_canonical(part, into);
             }
             into.push(']');
         }
-        Value::Number(number) => into.push_str(&plain(number)),
+        Value::Number(number) => into.push_str(&canonical_number(number)),
         other => into.push_str(&other.to_string()),
     }
 }
 
-fn plain(number: &Number) -> String {
+fn canonical_number(number: &Number) -> String {
     match number.as_f64() {
         Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < 9e15 => format!("{float:.0}"),
         _ => number.to_string(),
@@ -90,6 +90,6 @@ mod tests {
         assert_ne!(hash(ItemKind::Tool, &one), hash(ItemKind::Prompt, &one));
         assert_ne!(hash(ItemKind::Tool, &json!({"name": "a"})), hash(ItemKind::Tool, &json!({"name": "a "})));
         assert_ne!(digest(["ab", "c"]), digest(["a", "bc"]));
-        assert_eq!(text(&json!({"b": [1.0, -0.5], "a": "é\n"})), r#"{"a":"é\n","b":[1,-0.5]}"#);
+        assert_eq!(canonical_text(&json!({"b": [1.0, -0.5], "a": "é\n"})), r#"{"a":"é\n","b":[1,-0.5]}"#);
     }
 }

@@ -4,7 +4,7 @@ use crate::client::{Client, fresh_key};
 use crate::mcp::{Mcp, McpSettings};
 use crate::task::EXTENSION;
 use crate::tasks::TaskSettings;
-use octo_hub::jq::{Jq, JqRunner};
+use octo_hub::jq_eval::{Jq, JqRunner};
 use octo_hub::{CallEnded, Hub, AuditLog, CallStarted, HubConfig, PolicySettings, ResultLimits, ResultStore};
 use octo_model::{CallId, Caller, Effect, Frontend, Json, JsonObject, Operation, RpcError, ToolError};
 use octo_toolkit::{BoxFuture, CallContext, Definition, ListingState, Listing, Peer, Source, SourceState};
@@ -29,7 +29,7 @@ impl AuditLog for Ports {
 }
 
 impl ResultStore for Ports {
-    fn keep<'a>(&'a self, _: &'a Caller, _: CallId, _: Json) -> BoxFuture<'a, Result<String, ToolError>> {
+    fn store<'a>(&'a self, _: &'a Caller, _: CallId, _: Json) -> BoxFuture<'a, Result<String, ToolError>> {
         Box::pin(async { Ok("r_1".to_owned()) })
     }
 

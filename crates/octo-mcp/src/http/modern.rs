@@ -60,8 +60,8 @@ fn agreed(
         return Ok(());
     };
     let name = params.text("name").unwrap_or_default();
-    match view.named(ListKind::Tools, &name) {
-        Some(entry) => headers::parameters(&arrived.headers, entry.mirrored(), params),
+    match view.by_name(ListKind::Tools, &name) {
+        Some(entry) => headers::parameters(&arrived.headers, entry.header_params(), params),
         None => Ok(()),
     }
 }

@@ -8,30 +8,30 @@ use futures_util::future::BoxFuture;
 use octo_grants::Command;
 use octo_model::{Caller, Json, JsonObject, Operation, ToolError};
 use octo_toolkit::{AskError, CallContext, ListingState, Peer, Source, SourceState};
-use octo_upstream::{Spec, Upstream};
+use octo_upstream::{UpstreamSpec, Upstream};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-pub mod http;
-pub mod life;
+pub mod mock_http;
+pub mod process_helpers;
 
 /// A client that writes down what it hears and answers what it is asked.
-pub struct Client {
+pub struct RecordingPeer {
     key: u64,
     capabilities: JsonObject,
-    pub heard: Mutex<Vec<(String, Value)>>,
-    pub asked: Mutex<Vec<(String, Value)>>,
+    pub notifications: Mutex<Vec<(String, Value)>>,
+    pub requests: Mutex<Vec<(String, Value)>>,
     answer: Option<Value>,
 }
 
-impl Client {
+impl RecordingPeer {
     pub fn new(key: u64, answer: Option<Value>) -> Arc<Self> {
         let capabilities = json!({"elicitation": {"form": {}}, "tools": {}, "vendor": {}});
         let capabilities = Json::from(capabilities).members().unwrap();
-        Arc::new(Self { key, capabilities, heard: Mutex::default(), asked: Mutex::default(), answer })
+        Arc::new(Self { key, capabilities, notifications: Mutex::default(), requests: Mutex::default(), answer })
     }
 
     pub fn peer(self: &Arc<Self>) -> Arc<dyn Peer> {
@@ -39,13 +39,13 @@ impl Client {
     }
 }
 
-impl Peer for Client {
+impl Peer for RecordingPeer {
     fn capabilities(&self) -> &JsonObject {
         &self.capabilities
     }
 
     fn notify(&self, method: &str, params: JsonObject) {
-        self.heard.lock().unwrap().push((method.to_owned(), params.to_json().to().unwrap()));
+        self.notifications.lock().unwrap().push((method.to_owned(), params.to_json().to().unwrap()));
     }
 
     fn ask<'a>(
@@ -53,7 +53,7 @@ impl Peer for Client {
         method: &'a str,
         params: JsonObject,
     ) -> octo_toolkit::BoxFuture<'a, Result<JsonObject, AskError>> {
-        self.asked.lock().unwrap().push((method.to_owned(), params.to_json().to().unwrap()));
+        self.requests.lock().unwrap().push((method.to_owned(), params.to_json().to().unwrap()));
         Box::pin(async move {
             match &self.answer {
                 Some(Value::Null) => std::future::pending().await,
@@ -68,7 +68,7 @@ impl Peer for Client {
     }
 }
 
-pub fn cx(seconds: u64) -> CallContext {
+pub fn call_context(seconds: u64) -> CallContext {
     let deadline = Instant::now() + Duration::from_secs(seconds);
     CallContext::new(Arc::new(Caller::local()), deadline, CancellationToken::new())
 }
@@ -85,11 +85,11 @@ pub fn stub(mode: &str) -> Command {
 }
 
 pub fn start_stub(mode: &str) -> Arc<Upstream> {
-    Upstream::start(Spec::child("stub", stub(mode)))
+    Upstream::start(UpstreamSpec::stdio("stub", stub(mode)))
 }
 
 /// Waits until the listing looks like this.
-pub async fn until(upstream: &Upstream, what: impl FnMut(&ListingState) -> bool) -> ListingState {
+pub async fn wait_listing(upstream: &Upstream, what: impl FnMut(&ListingState) -> bool) -> ListingState {
     let mut listing = upstream.listing();
     let found = tokio::time::timeout(Duration::from_secs(20), listing.wait_for(what)).await;
     match found {
@@ -98,11 +98,11 @@ pub async fn until(upstream: &Upstream, what: impl FnMut(&ListingState) -> bool)
     }
 }
 
-pub async fn ready(upstream: &Upstream) -> ListingState {
-    until(upstream, |now| now.state == SourceState::Ready).await
+pub async fn wait_ready(upstream: &Upstream) -> ListingState {
+    wait_listing(upstream, |now| now.state == SourceState::Ready).await
 }
 
-pub fn names(listing: &ListingState) -> Vec<String> {
+pub fn tool_names(listing: &ListingState) -> Vec<String> {
     listing.listing.tools.iter().map(|tool| tool.key.clone()).collect()
 }
 
@@ -112,11 +112,11 @@ pub async fn call(
     tool: &str,
     arguments: Value,
 ) -> Result<Value, ToolError> {
-    let result = upstream.run(Operation::tool(tool, arguments.into()), &cx(20), peer).await?;
+    let result = upstream.run(Operation::tool(tool, arguments.into()), &call_context(20), peer).await?;
     Ok(result.to_json().to().unwrap())
 }
 
 /// The JSON in the first text block of a tool's answer.
-pub fn told(result: &Value) -> Value {
+pub fn first_text_json(result: &Value) -> Value {
     serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap()
 }

@@ -37,10 +37,10 @@ async fn run(rest: &Rest, ask: Ask, method: Method) -> Response {
     };
     let called = rest.hub.call(request).await;
     let view = rest.hub.view(&profile).ok();
-    let entry = view.as_ref().and_then(|view| view.named(kind, &ask.name));
+    let entry = view.as_ref().and_then(|view| view.by_name(kind, &ask.name));
     let target = Target {
         member: if kind == ListKind::Tools { "tool" } else { "prompt" },
-        name: entry.map_or(ask.name.as_str(), |entry| &*entry.listed),
+        name: entry.map_or(ask.name.as_str(), |entry| &*entry.listed_name),
         server: entry.map(octo_hub::Entry::source_name),
         typed: entry.is_some_and(|entry| entry.item.vouched),
     };

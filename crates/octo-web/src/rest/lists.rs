@@ -28,8 +28,8 @@ pub async fn tool(
     let Path(name) = path.map_err(|_| bad_name())?;
     let (all, view) = all(&rest.hub, &look, ListKind::Tools).await?;
     let op = Operation { method: Method::CallTool, name, params: JsonObject::new() };
-    let entry = view.find(&op).ok_or_else(|| rest.hub.missing(&view, &look.caller, &op))?;
-    let found = all.into_iter().find(|json| is_named(json, &entry.listed));
+    let entry = view.find(&op).ok_or_else(|| rest.hub.not_found_error(&view, &look.caller, &op))?;
+    let found = all.into_iter().find(|json| is_named(json, &entry.listed_name));
     let found = found.ok_or_else(|| hidden(&op.name))?;
     Ok(json(tagged(&view, ListKind::Tools, found)))
 }
@@ -55,7 +55,7 @@ async fn list(hub: &Hub, look: &Look, kind: ListKind) -> Result<Response, Unread
 /// A definition with its tags.
 fn tagged(view: &View, kind: ListKind, definition: Json) -> Json {
     let Ok(members) = definition.members() else { return definition };
-    let entry = members.text("name").and_then(|name| view.named(kind, &name));
+    let entry = members.text("name").and_then(|name| view.by_name(kind, &name));
     match entry {
         Some(entry) if members.get("tags").is_none() => members.with("tags", entry.item.tags()).into(),
         _ => definition,

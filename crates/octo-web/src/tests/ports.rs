@@ -1,6 +1,6 @@
 //! The hub's ports, as small as they can be.
 
-use octo_hub::jq::Jq;
+use octo_hub::jq_eval::Jq;
 use octo_hub::{CallEnded, AuditLog, CallStarted, Outcome, ResultStore};
 use octo_model::{CallId, Caller, Json, ToolError};
 use octo_toolkit::BoxFuture;
@@ -35,7 +35,7 @@ impl AuditLog for Blank {
 pub struct Shelf;
 
 impl ResultStore for Shelf {
-    fn keep<'a>(&'a self, _: &'a Caller, _: CallId, _: Json) -> BoxFuture<'a, Result<String, ToolError>> {
+    fn store<'a>(&'a self, _: &'a Caller, _: CallId, _: Json) -> BoxFuture<'a, Result<String, ToolError>> {
         Box::pin(async { Ok("handle-1".to_owned()) })
     }
 

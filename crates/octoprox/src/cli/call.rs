@@ -123,11 +123,11 @@ impl Call {
     /// The tool, once the servers have listed theirs. One that is not there is refused by the call itself, for the record.
     async fn entry(&self, name: &str, hub: &Hub) -> Result<Option<Entry>, Failure> {
         let find =
-            |hub: &Hub| Ok::<_, Failure>(hub.view(&self.profile)?.named(ListKind::Tools, name).cloned());
+            |hub: &Hub| Ok::<_, Failure>(hub.view(&self.profile)?.by_name(ListKind::Tools, name).cloned());
         if let Some(entry) = find(hub)? {
             return Ok(Some(entry));
         }
-        hub.settle(&self.profile, PATIENCE).await;
+        hub.wait_until_listed(&self.profile, PATIENCE).await;
         find(hub)
     }
 

@@ -11,7 +11,7 @@ pub const USE_MCP: &str = "Call it over MCP, with a client that can answer quest
 pub fn envelope(called: &CallOutcome, asked: &str, entry: Option<&Entry>) -> Json {
     let mut metadata = JsonObject::new()
         .with("call_id", called.id.to_string().as_str())
-        .with("tool", entry.map_or(asked, |entry| &*entry.listed))
+        .with("tool", entry.map_or(asked, |entry| &*entry.listed_name))
         .with("server", entry.map_or_else(Json::null, |entry| Json::text(entry.source_name())));
     let (result, error) = match &called.outcome {
         Err(error) => (Json::null(), Some(explained(error))),

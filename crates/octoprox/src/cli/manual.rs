@@ -26,7 +26,7 @@ pub fn manual(name: &str, tool: &JsonObject, examples: &[Example], width: usize)
     }
     for example in examples {
         let input: Value = example.input.to().unwrap_or_default();
-        text.push_str(&format!("  {}:\n    octoprox call {name}{}\n", example.what, pairs(&input)));
+        text.push_str(&format!("  {}:\n    octoprox call {name}{}\n", example.purpose, pairs(&input)));
     }
     harmless(&text)
 }

@@ -85,7 +85,7 @@ impl Prompts {
     }
 
     async fn say(&self, hub: &Hub) -> Result<String, Failure> {
-        hub.settle(&self.profile, PATIENCE).await;
+        hub.wait_until_listed(&self.profile, PATIENCE).await;
         match &self.command {
             None | Some(Command::List(_)) => self.list(hub).await,
             Some(Command::Show(show)) => self.show(hub, &show.name).await,

@@ -52,7 +52,7 @@ impl Tools {
     }
 
     async fn list(&self, hub: &Hub) -> Result<String, Failure> {
-        hub.settle(&self.profile, PATIENCE).await;
+        hub.wait_until_listed(&self.profile, PATIENCE).await;
         let mut tools = Vec::new();
         let mut cursor: Option<String> = None;
         loop {
@@ -132,7 +132,7 @@ fn annotated(tool: &Json, homes: &[(String, String)], natives: &HashMap<&'static
 fn examples(tool: &ErasedTool) -> Vec<Json> {
     let examples = tool.examples.iter().cloned();
     let written = examples.map(|example| {
-        let members = JsonObject::new().with("what", example.what).with("input", example.input);
+        let members = JsonObject::new().with("what", example.purpose).with("input", example.input);
         match example.output {
             Some(output) => members.with("output", output).to_json(),
             None => members.to_json(),

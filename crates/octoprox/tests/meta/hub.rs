@@ -1,7 +1,7 @@
 //! A hub with every toolbox on, which keeps its records in memory.
 
 use super::ground::Ground;
-use octo_hub::jq::Jq;
+use octo_hub::jq_eval::Jq;
 use octo_hub::{
     CallOutcome, CallEnded, Hub, AuditLog, ListKind, CallStarted, HubConfig, PolicySettings, Request, ResultLimits, ResultStore,
 };
@@ -33,7 +33,7 @@ impl AuditLog for Memory {
 }
 
 impl ResultStore for Memory {
-    fn keep<'a>(
+    fn store<'a>(
         &'a self,
         _: &'a Caller,
         call: CallId,
@@ -52,7 +52,7 @@ impl ResultStore for Memory {
 impl Jq for Memory {
     fn run<'a>(&'a self, program: &'a str, input: Json) -> BoxFuture<'a, Result<String, ToolError>> {
         Box::pin(async move {
-            octo_hub::jq::evaluate(program, input.bytes(), 1 << 20).map_err(ToolError::invalid)
+            octo_hub::jq_eval::evaluate(program, input.bytes(), 1 << 20).map_err(ToolError::invalid)
         })
     }
 }
@@ -87,7 +87,7 @@ pub async fn subjects() -> Vec<Subject> {
     let hub = hub(&Ground::new(), 100_000);
     let view = hub.view("").unwrap();
     let subject = |entry: &octo_hub::Entry| Subject {
-        name: entry.listed.to_string(),
+        name: entry.listed_name.to_string(),
         definition: entry.definition().to_json().to().unwrap(),
         effect: entry.effect(),
     };

@@ -4,12 +4,12 @@ use super::pages;
 use crate::browser::Browser;
 use crate::engine::Engine;
 use crate::{Settings, tools};
-use octo_grants::chromium::{ChromiumSpec, Enclosure};
+use octo_grants::chromium::{ChromiumSpec, BrowserSandbox};
 use octo_grants::fs::{RootSpec, WorkspaceSpec};
 use octo_grants::net::NetSpec;
 use octo_model::Caller;
-use octo_toolkit::exec::launch;
-use octo_toolkit::{Answer, Chromium, CallContext, Capabilities, Json, Net, ToolError, Toolbox, Workspace};
+use octo_toolkit::exec::launcher;
+use octo_toolkit::{ToolOutput, Chromium, CallContext, Capabilities, Json, Net, ToolError, Toolbox, Workspace};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -38,14 +38,14 @@ impl Bench {
         let root = folder.path().join("work");
         std::fs::create_dir_all(&root).unwrap();
         std::fs::write(root.join("notes.txt"), "alpha\n").unwrap();
-        let roots = vec![RootSpec { name: "work".to_owned(), path: root, outside: None, writable: true }];
+        let roots = vec![RootSpec { name: "work".to_owned(), path: root, alias_path: None, writable: true }];
         let workspace = Workspace::open(WorkspaceSpec { roots, ..WorkspaceSpec::default() }).unwrap();
         let net = Net::new(NetSpec { allow: vec!["127.0.0.1".to_owned()], ..NetSpec::default() }).unwrap();
         let chromium = Chromium::new(ChromiumSpec {
             path: "/usr/local/bin:/usr/bin:/bin".into(),
             state: folder.path().join("state"),
-            launcher: launch::in_tests("tests::launcher").unwrap(),
-            enclosure: Enclosure::Auto,
+            launcher: launcher::test_launcher("tests::launcher").unwrap(),
+            sandbox: BrowserSandbox::Auto,
             net,
         })
         .unwrap();
@@ -56,15 +56,15 @@ impl Bench {
         Self { toolbox: tools(browser.clone()), browser, doors, folder, home }
     }
 
-    pub async fn answer(&self, name: &str, input: Value) -> Result<Answer, ToolError> {
+    pub async fn answer(&self, name: &str, input: Value) -> Result<ToolOutput, ToolError> {
         self.answer_to(Caller::local(), name, input).await
     }
 
-    pub async fn answer_to(&self, caller: Caller, name: &str, input: Value) -> Result<Answer, ToolError> {
+    pub async fn answer_to(&self, caller: Caller, name: &str, input: Value) -> Result<ToolOutput, ToolError> {
         let tool = self.toolbox.tools.iter().find(|tool| tool.name == name).unwrap();
         let deadline = Instant::now() + Duration::from_secs(60);
         let cx = CallContext::new(Arc::new(caller), deadline, CancellationToken::new());
-        tool.answer(Json::from(input), &self.doors, &cx).await
+        tool.run_with_images(Json::from(input), &self.doors, &cx).await
     }
 
     /// Processes of the browser: those with the folder of this bench in their arguments.

@@ -85,7 +85,7 @@ impl Work<'_> {
     /// What the pattern for names is compared with.
     fn name<'e>(&'e self, entry: &'e WalkEntry<'_>) -> &'e Path {
         match entry.depth {
-            0 => self.place.inside().file_name().map_or(entry.path, Path::new),
+            0 => self.place.relative().file_name().map_or(entry.path, Path::new),
             _ => entry.path,
         }
     }

@@ -7,7 +7,7 @@ use super::{Errand, Instance};
 use crate::asking;
 use http::{Method, StatusCode};
 use moka::future::Cache;
-use octo_toolkit::hidden::cleaned;
+use octo_toolkit::hidden_text::strip_hidden_owned;
 use octo_toolkit::{CallContext, Kind, Net, ToolError};
 use serde_json::Value;
 use std::sync::Arc;
@@ -119,7 +119,7 @@ impl Instance {
         let text = String::from_utf8_lossy(&answer.body).into_owned();
         // A page to log in is what many servers give instead of a refusal.
         let is_page = text.trim_start().starts_with('<');
-        Ok((!is_page).then(|| cleaned(text, &mut 0)))
+        Ok((!is_page).then(|| strip_hidden_owned(text, &mut 0)))
     }
 }
 

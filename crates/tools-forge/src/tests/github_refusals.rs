@@ -3,21 +3,21 @@
 use super::github::{Repo, SECRET, settings, url};
 use crate::fake::{Fake, Reply, Seen, bench, doors, now, silent};
 use crate::{GithubSettings, github_toolbox};
-use octo_toolkit::{Bench, Caller, CallContext, Json, Kind, ToolError};
+use octo_toolkit::{ToolFixture, Caller, CallContext, Json, Kind, ToolError};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-fn unknown(fake: &Fake) -> Bench {
+fn unknown(fake: &Fake) -> ToolFixture {
     bench(github_toolbox(GithubSettings { token: None, ..settings(fake) }))
 }
 
-fn known(fake: &Fake) -> Bench {
+fn known(fake: &Fake) -> ToolFixture {
     bench(github_toolbox(settings(fake)))
 }
 
-async fn refused(bench: &Bench, fake: &Fake) -> ToolError {
+async fn refused(bench: &ToolFixture, fake: &Fake) -> ToolError {
     let error = bench.call("github_pull_request", json!({"url": url(fake)})).await.unwrap_err();
     assert!(!format!("{error:?}").contains("canary"), "{error:?}");
     error

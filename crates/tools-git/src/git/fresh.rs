@@ -270,10 +270,10 @@ fn free(fs: &Fs<Read>, cwd: &RootedPath, dir: &str) -> Result<RootedPath, ToolEr
     let whole = if dir.starts_with('/') {
         fs.place(&WorkPath::from(dir))?
     } else {
-        let inside = normal(&cwd.inside().join(dir)).ok_or_else(stray)?;
+        let inside = normal(&cwd.relative().join(dir)).ok_or_else(stray)?;
         fs.place(&WorkPath::from(cwd.root().path.join(inside).to_string_lossy().as_ref()))?
     };
-    let inside = normal(whole.inside()).ok_or_else(stray)?;
+    let inside = normal(whole.relative()).ok_or_else(stray)?;
     if inside.components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git")) {
         return Err(ToolError::denied("A repository is not made inside .git."));
     }
@@ -290,7 +290,7 @@ fn free(fs: &Fs<Read>, cwd: &RootedPath, dir: &str) -> Result<RootedPath, ToolEr
         }
     }
     let target = at(&inside)?;
-    fs.may_change(&target)?;
+    fs.check_changeable(&target)?;
     for mark in [".git", "HEAD"] {
         if fs.link_stat(&target.join(mark)).is_ok() {
             return Err(ToolError::new(Kind::Conflict, "There is a repository in this folder already.")

@@ -1,7 +1,7 @@
 //! A workspace, its grants, and callers.
 
 use crate::{Settings, toolbox};
-use octo_grants::exec::{ExecLimits, ExecSpec, SandboxChoice, Sessions, launch};
+use octo_grants::exec::{ExecLimits, ExecSpec, SandboxChoice, Sessions, launcher};
 use octo_grants::fs::{RootSpec, WorkspaceSpec};
 use octo_grants::{Capabilities, Exec, Keep, Keeps, Workspace};
 use octo_model::{CallId, Caller, Json, JsonObject, ToolError};
@@ -75,16 +75,16 @@ impl Bench {
         std::fs::write(root.join("notes.txt"), "alpha\nbeta\ngamma\n").unwrap();
         std::fs::write(root.join("src/main.rs"), "fn main() {}\n").unwrap();
         std::fs::write(root.join("README.md"), "# Readme\n").unwrap();
-        let roots = vec![RootSpec { name: "work".to_owned(), path: root, outside: None, writable: true }];
+        let roots = vec![RootSpec { name: "work".to_owned(), path: root, alias_path: None, writable: true }];
         let workspace = Workspace::open(WorkspaceSpec { roots, ..WorkspaceSpec::default() }).unwrap();
         let exec = Exec::new(ExecSpec {
             workspace: workspace.clone(),
             sandbox: SandboxChoice::Auto,
             limits: ExecLimits::default(),
             state: folder.path().join("state"),
-            launcher: launch::in_tests("tests::launcher").unwrap(),
+            launcher: launcher::test_launcher("tests::launcher").unwrap(),
             path: "/usr/local/bin:/usr/bin:/bin".into(),
-            pass: Vec::new(),
+            pass_env: Vec::new(),
         })
         .unwrap();
         let shelf = Arc::new(Shelf::default());

@@ -5,7 +5,7 @@ use super::hear::{Bounds, Heard, late};
 use super::script::Script;
 use super::{Postgres, fault};
 use crate::engine::{Explained, PlanFormat, Rows, Statement};
-use octo_grants::sql::{Lease, Standing};
+use octo_grants::sql::{Lease, TransactionState};
 use octo_toolkit::{CallContext, Kind, ToolError};
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub async fn query(engine: &Postgres, statement: Statement, cx: &CallContext) ->
                  plans, and current_setting('name') instead of SHOW.",
             );
         }
-        lease.give_back();
+        lease.release();
         return Err(error);
     }
     if !lease.is_done() {
@@ -37,7 +37,7 @@ pub async fn query(engine: &Postgres, statement: Statement, cx: &CallContext) ->
         lease = engine.session(&engine.database.reads, statement.timeout, cx).await?;
     }
     let rows = engine.rows(&mut lease, heard, statement.max_rows, cx).await?;
-    lease.give_back();
+    lease.release();
     Ok(rows)
 }
 
@@ -60,7 +60,7 @@ pub async fn explain(
     };
     let before = format!("EXPLAIN ({options}FORMAT {format}) ");
     let (lease, heard) = read(engine, &statement, &format!("{before}{}", statement.sql), None, cx).await?;
-    lease.give_back();
+    lease.release();
     if let Some(said) = &heard.fault {
         let stopped = said.code == "57014";
         return Err(if stopped {
@@ -103,7 +103,7 @@ async fn read(
     let heard = script.play(&mut lease, &bounds, cx).await?;
     // After the statement the transaction must still be the one that was begun; the grammar leaves no other way, and a
     // session where it happened all the same is never used again.
-    if !heard.cut && !matches!(heard.standings.get(1), Some(Standing::InTransaction | Standing::Failed)) {
+    if !heard.cut && !matches!(heard.standings.get(1), Some(TransactionState::InTransaction | TransactionState::Failed)) {
         drop(lease);
         return Err(ToolError::denied("The statement left its read-only transaction.")
             .hint("Use db_execute for statements that control transactions."));

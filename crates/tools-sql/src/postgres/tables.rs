@@ -76,7 +76,7 @@ pub async fn describe(engine: &Postgres, ask: TablesAsk, cx: &CallContext) -> Re
     if found.tables.is_empty() {
         missing(engine, &mut lease, &ask, cx).await?;
     }
-    lease.give_back();
+    lease.release();
     Ok(found)
 }
 

@@ -5,7 +5,7 @@
 use octo_grants::Capabilities;
 use octo_grants::sql::{Sql, SqlConnection, SqlSpec};
 use octo_model::Caller;
-use octo_toolkit::{Bench, CallContext};
+use octo_toolkit::{ToolFixture, CallContext};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -90,8 +90,8 @@ pub fn doors(spec: &SqlSpec) -> Capabilities {
     Capabilities::default().with(Sql::new(spec).unwrap())
 }
 
-pub fn bench(spec: &SqlSpec) -> Bench {
-    Bench::new(tools_sql::sql_toolbox(), doors(spec))
+pub fn bench(spec: &SqlSpec) -> ToolFixture {
+    ToolFixture::new(tools_sql::sql_toolbox(), doors(spec))
 }
 
 pub fn cx(seconds: u64) -> (CallContext, CancellationToken) {

@@ -4,7 +4,7 @@ use crate::cli::out;
 use octo_model::{Caller, Kind, JsonObject, Operation, ToolError};
 use octo_toolkit::{BoxFuture, CallContext, Event, ListingState, Peer, Source, SourceState};
 use octo_upstream::Upstream;
-use octo_upstream::login::{Logins, State as LoginState};
+use octo_upstream::login::{Logins, LoginState as LoginState};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{broadcast, watch};

@@ -15,7 +15,7 @@ impl AuditLog for Unkept {
 }
 
 impl ResultStore for Unkept {
-    fn keep<'a>(&'a self, _: &'a Caller, _: CallId, _: Json) -> BoxFuture<'a, Result<String, ToolError>> {
+    fn store<'a>(&'a self, _: &'a Caller, _: CallId, _: Json) -> BoxFuture<'a, Result<String, ToolError>> {
         Box::pin(async { Err(ToolError::internal("a bridge cuts nothing")) })
     }
 

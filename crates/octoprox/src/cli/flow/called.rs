@@ -23,7 +23,7 @@ pub struct Caller<'a> {
 impl<'a> Caller<'a> {
     /// Waits for servers, since a workflow may call any of them.
     pub async fn new(assembly: &'a Assembly, profile: &'a str) -> Self {
-        assembly.hub.settle(profile, PATIENCE).await;
+        assembly.hub.wait_until_listed(profile, PATIENCE).await;
         Self { assembly, profile, caller: Arc::new(octo_model::Caller::local()) }
     }
 
@@ -50,7 +50,7 @@ impl<'a> Caller<'a> {
                 call.await
             }
         };
-        let whole = self.assembly.hub.whole(&self.caller, called.outcome?).await?;
+        let whole = self.assembly.hub.untruncated(&self.caller, called.outcome?).await?;
         whole.get("structuredContent").map_or(Ok(Value::Null), |json| json.to().map_err(ToolError::internal))
     }
 
@@ -87,7 +87,7 @@ impl<'a> Caller<'a> {
     /// The file that a run was begun with.
     pub async fn path_of(&self, run: &str) -> Result<String, ToolError> {
         match &self.assembly.flows {
-            Some(flows) => Ok(flows.runs().look(&self.caller, run).await?.path),
+            Some(flows) => Ok(flows.runs().get(&self.caller, run).await?.path),
             None => Err(ToolError::internal("no runs are open")),
         }
     }

@@ -11,7 +11,7 @@ use crate::telemetry::{Redactor, Talk, secrets};
 use clap::Args;
 use octo_model::{Kind, ToolError};
 use octo_toolkit::{ListingState, Source, SourceState};
-use octo_upstream::servers::Known;
+use octo_upstream::servers::ServerEntry;
 use serde::Serialize;
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -116,11 +116,11 @@ impl Trial {
         &self,
         line: &Line,
         server: &Server,
-        known: &Known,
+        known: &ServerEntry,
         begun: Instant,
     ) -> Result<ListingState, Reason> {
         let unlisted =
-            || (known.off.clone().unwrap_or_default(), "Mend its entry in the settings.".to_owned());
+            || (known.disabled.clone().unwrap_or_default(), "Mend its entry in the settings.".to_owned());
         let mut listing = match (&known.upstream, &known.source) {
             (Some(upstream), _) => upstream.listing(),
             (None, Some(source)) => source.listing(),

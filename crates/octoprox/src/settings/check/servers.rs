@@ -4,7 +4,7 @@ use super::{Checks, is_taken};
 use crate::settings::server::{Kind, Server};
 use crate::settings::server_auth::{AuthKind, ServerAuth};
 use octo_model::normalized_name;
-use octo_upstream::login::OWN_AUTHORIZE_PARAMS;
+use octo_upstream::login::RESERVED_AUTHORIZE_PARAMS;
 use std::collections::HashMap;
 
 /// Longer names would leave no room for those of tools.
@@ -37,7 +37,7 @@ impl Checks<'_> {
     }
 
     fn name(&mut self, path: &str, name: &str) {
-        if !octo_model::is_plain(name) || name.len() > LONGEST || name.contains("__") {
+        if !octo_model::is_valid_name(name) || name.len() > LONGEST || name.contains("__") {
             let remedy = "Use letters, digits, `_` and `-`, at most 20 of them, without `__`.";
             self.wrong(path, "the name cannot be used.", remedy);
         }
@@ -115,7 +115,7 @@ impl Checks<'_> {
         }
         for name in auth.authorize_params.keys() {
             let path = format!("{path}.authorize_params.{name}");
-            if OWN_AUTHORIZE_PARAMS.contains(&name.as_str()) {
+            if RESERVED_AUTHORIZE_PARAMS.contains(&name.as_str()) {
                 self.wrong(path, "the hub sets this parameter itself.", "Leave it out.");
             } else if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_graphic()) {
                 self.wrong(path, "this is not the name of a parameter.", "Use letters, digits and `_`.");
