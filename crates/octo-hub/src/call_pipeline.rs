@@ -85,14 +85,14 @@ impl Hub {
         let allowed = rules.timeout(request.timeout);
         let ValidatedCall { op, blank_fields: emptied, coercions: changes } = self.validator.validate(&entry, &request.op, allowed).await?;
         record.set_coerced_arguments(&changes, &op);
-        rules.limits.take(&request.caller, &entry)?;
+        rules.limits.check(&request.caller, &entry)?;
         let slot = rules.cache.slot(&request.caller, &request.profile, &entry, &request.op);
         if let Some(slot) = &slot
             && let Some(answer) = rules.cache.get(slot).await
         {
             return Ok(answer);
         }
-        let outdate = rules.cache.outdate(&entry, &request.op);
+        let outdate = rules.cache.invalidate_after(&entry, &request.op);
         let result = self.run(&permit, id, op, request, allowed).await;
         drop(outdate);
         let mut result = result?;
@@ -100,7 +100,7 @@ impl Hub {
             // What the guard of a server has noted stays.
             result = strip_hub_meta(result, &[HIDDEN_REMOVED_META_KEY]);
         }
-        let result = tool_override::emptied(result, &emptied);
+        let result = tool_override::blank_fields(result, &emptied);
         let result = changes.annotate(self.limit_result(&permit, id, request, result, record).await?);
         if let Some(slot) = slot {
             rules.cache.put(slot, &result).await;

@@ -2,7 +2,7 @@
 
 use crate::response_cache::{ResponseCache, CacheRule};
 use crate::policy::{Policy, PolicySettings};
-use crate::rate_limit::{LimitRule, Limits};
+use crate::rate_limit::{LimitRule, RateLimits};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub struct RuleSettings {
 pub struct CallRules {
     pub settings: RuleSettings,
     pub policy: Policy,
-    pub limits: Limits,
+    pub limits: RateLimits,
     pub cache: Arc<ResponseCache>,
 }
 
@@ -33,7 +33,7 @@ impl CallRules {
         };
         Ok(Self {
             policy: Policy::new(&settings.policy)?,
-            limits: Limits::new(&settings.limits, before.map(|it| &it.limits))?,
+            limits: RateLimits::new(&settings.limits, before.map(|it| &it.limits))?,
             cache: answers,
             settings,
         })

@@ -19,9 +19,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const MAX_NODES: usize = 50_000;
 const MAX_SUBSCHEMAS: usize = 5_000;
 /// Subschemas within each other, and subschemas of a schema that refers to itself.
-const MAX_PATH: usize = 512;
+const MAX_SCHEMA_DEPTH: usize = 512;
 /// Subschemas of a recursive schema that apply to one and the same value through each other.
-const MAX_CHAIN: usize = 8;
+const MAX_IN_PLACE_CHAIN: usize = 8;
 const MAX_PATTERNS: usize = 256;
 /// Bytes of a compiled pattern, and what each byte of a text then costs at worst.
 const PATTERN_SIZES: [(usize, u64); 2] = [(8 << 10, 4), (64 << 10, 32)];
@@ -33,7 +33,7 @@ const INLINE_BUDGET: u64 = 50_000;
 const REPORT_BUDGET: u64 = 20_000;
 
 /// The keyword that charges; no schema can bring it, since it is set on every subschema.
-const METER: &str = "octoprox:meter";
+const METER_KEYWORD: &str = "octoprox:meter";
 
 /// A schema and its compiled form.
 pub struct CompiledSchema {
@@ -45,11 +45,11 @@ pub struct CompiledSchema {
 
 /// What a check found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    Fits,
-    Misfits,
+pub enum Validity {
+    Valid,
+    Invalid,
     /// The budget was used up first.
-    Unknown,
+    Unchecked,
 }
 
 impl CompiledSchema {
@@ -70,40 +70,40 @@ impl CompiledSchema {
     }
 
     /// Applies the schema to a small value, where the call runs.
-    pub fn check_inline(&self, value: &Value) -> Verdict {
+    pub fn check_inline(&self, value: &Value) -> Validity {
         self.check_within(INLINE_BUDGET, value)
     }
 
     /// Applies the schema to a value of the tool `of`, on a thread that may take its time.
-    pub fn check(&self, value: &Value, of: &Item) -> Verdict {
+    pub fn check(&self, value: &Value, of: &Item) -> Validity {
         let verdict = self.check_within(FULL_BUDGET, value);
-        if verdict == Verdict::Unknown && !self.reported.swap(true, Ordering::Relaxed) {
+        if verdict == Validity::Unchecked && !self.reported.swap(true, Ordering::Relaxed) {
             let of = of.target();
             tracing::warn!(target: "upstream", of, "a value was too costly to check, and was not checked");
         }
         verdict
     }
 
-    fn check_within(&self, budget: u64, value: &Value) -> Verdict {
-        match within(budget, || self.validator.is_valid(value)) {
-            Some(true) => Verdict::Fits,
-            Some(false) => Verdict::Misfits,
-            None => Verdict::Unknown,
+    fn check_within(&self, budget: u64, value: &Value) -> Validity {
+        match with_budget(budget, || self.validator.is_valid(value)) {
+            Some(true) => Validity::Valid,
+            Some(false) => Validity::Invalid,
+            None => Validity::Unchecked,
         }
     }
 
     /// The first errors, each made into a sentence; none when finding them would cost too much.
     pub fn errors(&self, value: &Value, tell: impl Fn(ValidationError<'_>) -> String) -> Vec<String> {
-        within(REPORT_BUDGET, || self.validator.iter_errors(value).take(3).map(&tell).collect())
+        with_budget(REPORT_BUDGET, || self.validator.iter_errors(value).take(3).map(&tell).collect())
             .unwrap_or_default()
     }
 }
 
 /// A validator, and the patterns that it does not enforce.
 fn compile(schema: &Value) -> Result<(Validator, Vec<String>), String> {
-    let survey = Survey::of(schema)?;
-    if let Some(pattern) = survey.unsafe_to_drop() {
-        return Err(format!("it depends on the pattern {}, which cannot be used", short(pattern)));
+    let survey = SchemaSurvey::of(schema)?;
+    if let Some(pattern) = survey.required_pattern() {
+        return Err(format!("it depends on the pattern {}, which cannot be used", truncate(pattern)));
     }
     let mut metered = schema.clone();
     let mut dropped = Vec::new();
@@ -111,14 +111,14 @@ fn compile(schema: &Value) -> Result<(Validator, Vec<String>), String> {
         if let Some(Value::Object(members)) = metered.pointer_mut(pointer) {
             drop_pattern(members, subschema, &mut dropped);
             if subschema.weight > 0 {
-                members.insert(METER.to_owned(), subschema.weight.into());
+                members.insert(METER_KEYWORD.to_owned(), subschema.weight.into());
             } else {
-                members.remove(METER);
+                members.remove(METER_KEYWORD);
             }
         }
     }
     let options = options(PATTERN_SIZES.map(|(size, _)| size).into_iter().max().unwrap_or_default());
-    let validator = options.build(&metered).map_err(|error| short(&error.to_string()))?;
+    let validator = options.build(&metered).map_err(|error| truncate(&error.to_string()))?;
     Ok((validator, dropped))
 }
 
@@ -128,48 +128,48 @@ fn options(pattern_size: usize) -> jsonschema::ValidationOptions<'static> {
         .with_pattern_options(patterns)
         // Some formats compile or resolve what a caller sends.
         .should_validate_formats(false)
-        .with_keyword(METER, |parent, weight, _| Ok(Box::new(Meter::new(parent, weight))))
+        .with_keyword(METER_KEYWORD, |parent, weight, _| Ok(Box::new(Meter::new(parent, weight))))
 }
 
 /// Where a check that is left out could turn a yes into a no.
-const NOT_MONOTONE: [&str; 6] =
+const NON_MONOTONE_KEYWORDS: [&str; 6] =
     ["not", "oneOf", "if", "contains", "unevaluatedItems", "unevaluatedProperties"];
 
 /// Takes out the pattern that cannot be used.
 fn drop_pattern(members: &mut Map<String, Value>, subschema: &Subschema, dropped: &mut Vec<String>) {
     for pattern in subschema.patterns.iter().filter(|pattern| pattern.cost.is_none()) {
-        dropped.push(short(&pattern.text));
+        dropped.push(truncate(&pattern.text));
         members.remove("pattern");
     }
 }
 
-fn short(text: &str) -> String {
+fn truncate(text: &str) -> String {
     text.chars().take(200).collect()
 }
 
 thread_local! {
     /// What the check that runs on this thread may still cost.
-    static LEFT: Cell<u64> = const { Cell::new(0) };
+    static BUDGET_LEFT: Cell<u64> = const { Cell::new(0) };
 }
 
 /// What unwinds when a check has used up its budget: there is no other way out of the validator's recursion.
-struct UsedUp;
+struct BudgetExhausted;
 
-fn within<T>(budget: u64, check: impl FnOnce() -> T) -> Option<T> {
-    LEFT.set(budget);
+fn with_budget<T>(budget: u64, check: impl FnOnce() -> T) -> Option<T> {
+    BUDGET_LEFT.set(budget);
     match catch_unwind(AssertUnwindSafe(check)) {
         Ok(done) => Some(done),
-        Err(payload) if payload.is::<UsedUp>() => None,
+        Err(payload) if payload.is::<BudgetExhausted>() => None,
         Err(payload) => resume_unwind(payload),
     }
 }
 
 fn charge(cost: u64) {
-    match LEFT.get().checked_sub(cost) {
-        Some(left) => LEFT.set(left),
+    match BUDGET_LEFT.get().checked_sub(cost) {
+        Some(left) => BUDGET_LEFT.set(left),
         None => {
-            LEFT.set(0);
-            resume_unwind(Box::new(UsedUp) as Box<dyn Any + Send>);
+            BUDGET_LEFT.set(0);
+            resume_unwind(Box::new(BudgetExhausted) as Box<dyn Any + Send>);
         }
     }
 }
@@ -179,20 +179,20 @@ struct Meter {
     weight: u64,
     per_byte: u64,
     /// Whether the value is compared or hashed as a whole.
-    whole: bool,
+    reads_whole_value: bool,
 }
 
 impl Meter {
     fn new(parent: &Map<String, Value>, weight: &Value) -> Self {
         let weight = weight.as_u64().unwrap_or(1);
         let whole = ["uniqueItems", "enum", "const"].iter().any(|keyword| parent.contains_key(*keyword));
-        let per_byte = patterns(parent).filter_map(|(text, _)| cost(text)).sum();
-        Self { weight, per_byte, whole }
+        let per_byte = patterns(parent).filter_map(|(text, _)| pattern_cost(text)).sum();
+        Self { weight, per_byte, reads_whole_value: whole }
     }
 
     fn charge(&self, value: &Value) {
         let size = match value {
-            _ if self.whole => volume(value),
+            _ if self.reads_whole_value => value_cost(value),
             Value::String(text) => text.len() as u64 / 16 + text.len() as u64 * self.per_byte,
             Value::Array(items) => items.len() as u64,
             Value::Object(members) if self.per_byte == 0 => members.len() as u64,
@@ -206,12 +206,12 @@ impl Meter {
 }
 
 /// Roughly what it takes to walk through a value.
-fn volume(value: &Value) -> u64 {
+fn value_cost(value: &Value) -> u64 {
     match value {
         Value::String(text) => 1 + text.len() as u64 / 8,
-        Value::Array(items) => 1 + items.iter().map(volume).sum::<u64>() * 2,
+        Value::Array(items) => 1 + items.iter().map(value_cost).sum::<u64>() * 2,
         Value::Object(members) => {
-            1 + members.iter().map(|(key, value)| key.len() as u64 / 8 + 2 * volume(value)).sum::<u64>()
+            1 + members.iter().map(|(key, value)| key.len() as u64 / 8 + 2 * value_cost(value)).sum::<u64>()
         }
         _ => 1,
     }
@@ -238,32 +238,32 @@ fn patterns(schema: &Map<String, Value>) -> impl Iterator<Item = (&str, bool)> {
 }
 
 /// What a pattern costs for each byte; nothing when the linear engine cannot run it, or not in this size.
-fn cost(pattern: &str) -> Option<u64> {
+fn pattern_cost(pattern: &str) -> Option<u64> {
     let schema = Value::Object(Map::from_iter([("pattern".to_owned(), pattern.into())]));
     PATTERN_SIZES.into_iter().find(|(size, _)| options(*size).build(&schema).is_ok()).map(|(_, cost)| cost)
 }
 
-struct Pattern {
+struct SchemaPattern {
     text: String,
-    names: bool,
+    matches_names: bool,
     cost: Option<u64>,
 }
 
 struct Subschema {
     /// Nothing for one that only looks at the type of a value or at a number.
     weight: u64,
-    patterns: Vec<Pattern>,
+    patterns: Vec<SchemaPattern>,
 }
 
 /// What a schema consists of.
-struct Survey {
+struct SchemaSurvey {
     subschemas: Vec<(String, Subschema)>,
-    monotone: bool,
+    is_monotone: bool,
 }
 
 /// Keywords with one schema, with a list of them, and with named ones; those of the second half of each apply to the same
 /// value as the schema they stand in.
-const ONE: [&str; 13] = [
+const SINGLE_SCHEMA_KEYWORDS: [&str; 13] = [
     "additionalProperties",
     "additionalItems",
     "contains",
@@ -278,15 +278,15 @@ const ONE: [&str; 13] = [
     "else",
     "extends",
 ];
-const SEVERAL: [&str; 5] = ["items", "prefixItems", "allOf", "anyOf", "oneOf"];
-const NAMED: [&str; 6] =
+const SCHEMA_LIST_KEYWORDS: [&str; 5] = ["items", "prefixItems", "allOf", "anyOf", "oneOf"];
+const SCHEMA_MAP_KEYWORDS: [&str; 6] =
     ["$defs", "definitions", "properties", "patternProperties", "dependentSchemas", "dependencies"];
-const IN_PLACE: [&str; 10] =
+const IN_PLACE_KEYWORDS: [&str; 10] =
     ["not", "if", "then", "else", "extends", "allOf", "anyOf", "oneOf", "dependentSchemas", "dependencies"];
 /// They are not applied where they stand.
-const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
+const DEFINITION_KEYWORDS: [&str; 2] = ["$defs", "definitions"];
 /// Keywords whose cost does not depend on the value.
-const CONSTANT: [&str; 14] = [
+const CONSTANT_COST_KEYWORDS: [&str; 14] = [
     "type",
     "title",
     "description",
@@ -303,20 +303,20 @@ const CONSTANT: [&str; 14] = [
     "writeOnly",
 ];
 /// References that lead where the survey cannot follow.
-const UNSURVEYED: [&str; 2] = ["$dynamicRef", "$recursiveRef"];
+const UNSUPPORTED_REF_KEYWORDS: [&str; 2] = ["$dynamicRef", "$recursiveRef"];
 
-impl Survey {
+impl SchemaSurvey {
     /// Fails with the reason when the schema is beyond the budget.
     fn of(root: &Value) -> Result<Self, String> {
         let mut nodes = 0;
-        count(root, &mut nodes);
+        count_nodes(root, &mut nodes);
         if nodes > MAX_NODES {
             return Err(format!("it has more than {MAX_NODES} values"));
         }
         let mut known: HashMap<String, usize> = HashMap::from([(String::new(), 0)]);
         let mut pointers = vec![String::new()];
         let mut edges: Vec<Vec<(usize, bool)>> = Vec::new();
-        let mut survey = Self { subschemas: Vec::new(), monotone: true };
+        let mut survey = Self { subschemas: Vec::new(), is_monotone: true };
         let mut patterns = 0;
         while let Some(pointer) = pointers.get(edges.len()).cloned() {
             let mut next = Vec::new();
@@ -326,9 +326,9 @@ impl Survey {
                 {
                     return Err("a part of it has an address of its own".to_owned());
                 }
-                next = parts(schema, &pointer)?;
+                next = child_schemas(schema, &pointer)?;
                 let subschema = Subschema::of(schema);
-                survey.monotone &= !NOT_MONOTONE.iter().any(|keyword| schema.contains_key(*keyword));
+                survey.is_monotone &= !NON_MONOTONE_KEYWORDS.iter().any(|keyword| schema.contains_key(*keyword));
                 patterns += subschema.patterns.len();
                 survey.subschemas.push((pointer, subschema));
             }
@@ -347,28 +347,28 @@ impl Survey {
                 return Err(format!("it has more than {MAX_SUBSCHEMAS} subschemas"));
             }
         }
-        let chain = height(&edges, |in_place| in_place).ok_or("it refers to itself without an end")?;
-        match height(&edges, |_| true) {
-            Some(path) if path <= MAX_PATH => Ok(survey),
-            None if edges.len() <= MAX_PATH && chain <= MAX_CHAIN => Ok(survey),
+        let chain = longest_path(&edges, |in_place| in_place).ok_or("it refers to itself without an end")?;
+        match longest_path(&edges, |_| true) {
+            Some(path) if path <= MAX_SCHEMA_DEPTH => Ok(survey),
+            None if edges.len() <= MAX_SCHEMA_DEPTH && chain <= MAX_IN_PLACE_CHAIN => Ok(survey),
             _ => Err("its references are nested too deeply".to_owned()),
         }
     }
 
     /// A pattern that can be neither used nor left out.
-    fn unsafe_to_drop(&self) -> Option<&str> {
+    fn required_pattern(&self) -> Option<&str> {
         let patterns = self.subschemas.iter().flat_map(|(_, subschema)| &subschema.patterns);
         let mut unusable = patterns.filter(|pattern| pattern.cost.is_none());
-        unusable.find(|pattern| pattern.names || !self.monotone).map(|pattern| pattern.text.as_str())
+        unusable.find(|pattern| pattern.matches_names || !self.is_monotone).map(|pattern| pattern.text.as_str())
     }
 }
 
 impl Subschema {
     fn of(schema: &Map<String, Value>) -> Self {
         let patterns =
-            patterns(schema).map(|(text, names)| Pattern { text: text.to_owned(), names, cost: cost(text) });
-        let patterns: Vec<Pattern> = patterns.collect();
-        let varies = schema.keys().any(|keyword| !CONSTANT.contains(&keyword.as_str()));
+            patterns(schema).map(|(text, names)| SchemaPattern { text: text.to_owned(), matches_names: names, cost: pattern_cost(text) });
+        let patterns: Vec<SchemaPattern> = patterns.collect();
+        let varies = schema.keys().any(|keyword| !CONSTANT_COST_KEYWORDS.contains(&keyword.as_str()));
         let entries = schema.values().map(|value| match value {
             Value::Array(items) => items.len(),
             Value::Object(members) => members.len(),
@@ -379,35 +379,35 @@ impl Subschema {
     }
 }
 
-fn count(value: &Value, nodes: &mut usize) {
+fn count_nodes(value: &Value, nodes: &mut usize) {
     *nodes += 1;
     match value {
-        Value::Array(items) => items.iter().for_each(|item| count(item, nodes)),
-        Value::Object(members) => members.values().for_each(|member| count(member, nodes)),
+        Value::Array(items) => items.iter().for_each(|item| count_nodes(item, nodes)),
+        Value::Object(members) => members.values().for_each(|member| count_nodes(member, nodes)),
         _ => {}
     }
 }
 
 /// The subschemas that a schema leads to, and whether each applies to the same value.
-fn parts(schema: &Map<String, Value>, pointer: &str) -> Result<Vec<(String, bool)>, String> {
-    if UNSURVEYED.iter().any(|keyword| schema.contains_key(*keyword)) {
+fn child_schemas(schema: &Map<String, Value>, pointer: &str) -> Result<Vec<(String, bool)>, String> {
+    if UNSUPPORTED_REF_KEYWORDS.iter().any(|keyword| schema.contains_key(*keyword)) {
         return Err("it has references that depend on where they are met".to_owned());
     }
     let mut parts = Vec::new();
     for (keyword, value) in schema {
-        let in_place = IN_PLACE.contains(&keyword.as_str());
+        let in_place = IN_PLACE_KEYWORDS.contains(&keyword.as_str());
         match value {
-            Value::String(reference) if keyword == "$ref" => parts.push((target(reference)?, true)),
-            Value::Object(named) if NAMED.contains(&keyword.as_str()) => {
+            Value::String(reference) if keyword == "$ref" => parts.push((resolve_ref(reference)?, true)),
+            Value::Object(named) if SCHEMA_MAP_KEYWORDS.contains(&keyword.as_str()) => {
                 // Definitions are only looked at for the meters that they need.
-                let applied = !DEFINITIONS.contains(&keyword.as_str());
+                let applied = !DEFINITION_KEYWORDS.contains(&keyword.as_str());
                 let names = named.keys().filter(|_| applied);
-                parts.extend(names.map(|name| (format!("{pointer}/{keyword}/{}", escaped(name)), in_place)));
+                parts.extend(names.map(|name| (format!("{pointer}/{keyword}/{}", escape_pointer(name)), in_place)));
             }
-            Value::Array(items) if SEVERAL.contains(&keyword.as_str()) => {
+            Value::Array(items) if SCHEMA_LIST_KEYWORDS.contains(&keyword.as_str()) => {
                 parts.extend((0..items.len()).map(|at| (format!("{pointer}/{keyword}/{at}"), in_place)));
             }
-            Value::Object(_) if ONE.contains(&keyword.as_str()) => {
+            Value::Object(_) if SINGLE_SCHEMA_KEYWORDS.contains(&keyword.as_str()) => {
                 parts.push((format!("{pointer}/{keyword}"), in_place));
             }
             _ => {}
@@ -416,18 +416,18 @@ fn parts(schema: &Map<String, Value>, pointer: &str) -> Result<Vec<(String, bool
     Ok(parts)
 }
 
-fn escaped(name: &str) -> String {
+fn escape_pointer(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
 /// The place in the same document that a reference leads to.
-fn target(reference: &str) -> Result<String, String> {
+fn resolve_ref(reference: &str) -> Result<String, String> {
     let pointer = reference.strip_prefix('#').filter(|rest| rest.is_empty() || rest.starts_with('/'));
-    let pointer = pointer.ok_or_else(|| format!("it refers to {}", short(reference)))?;
-    percent_decoded(pointer).ok_or_else(|| format!("it refers to {}", short(reference)))
+    let pointer = pointer.ok_or_else(|| format!("it refers to {}", truncate(reference)))?;
+    percent_decode(pointer).ok_or_else(|| format!("it refers to {}", truncate(reference)))
 }
 
-fn percent_decoded(text: &str) -> Option<String> {
+fn percent_decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
@@ -442,7 +442,7 @@ fn percent_decoded(text: &str) -> Option<String> {
 }
 
 /// The longest way from the root along some edges; nothing when they form a circle.
-fn height(edges: &[Vec<(usize, bool)>], along: impl Fn(bool) -> bool) -> Option<usize> {
+fn longest_path(edges: &[Vec<(usize, bool)>], along: impl Fn(bool) -> bool) -> Option<usize> {
     let mut heights: Vec<Option<usize>> = vec![None; edges.len()];
     let mut open = vec![false; edges.len()];
     let mut tallest = 0;
@@ -512,7 +512,7 @@ mod tests {
         }
     }
 
-    fn endless() {
+    fn charge_forever() {
         loop {
             charge(1);
         }
@@ -520,9 +520,9 @@ mod tests {
 
     #[test]
     fn a_check_ends_with_its_budget_and_the_next_one_has_its_own() {
-        assert_eq!(within(1_000, endless), None);
-        assert_eq!(within(1_000, || charge(1_000)), Some(()));
-        assert_eq!(within(1_000, || charge(1_001)), None);
+        assert_eq!(with_budget(1_000, charge_forever), None);
+        assert_eq!(with_budget(1_000, || charge(1_000)), Some(()));
+        assert_eq!(with_budget(1_000, || charge(1_001)), None);
     }
 
     #[test]
@@ -538,7 +538,7 @@ mod tests {
             (edges(&[&[0]]), None),
             (edges(&[&[1], &[2], &[], &[0]]), Some(4)),
         ] {
-            assert_eq!(height(&graph, |_| true), wanted, "{graph:?}");
+            assert_eq!(longest_path(&graph, |_| true), wanted, "{graph:?}");
         }
     }
 }

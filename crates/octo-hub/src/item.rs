@@ -150,7 +150,7 @@ impl Entry {
 
     /// The parameters that a modern client repeats in headers.
     pub fn header_params(&self) -> &[HeaderParam] {
-        self.tool_override.as_ref().map_or_else(|| self.item.header_params(), |recast| recast.mirrored())
+        self.tool_override.as_ref().map_or_else(|| self.item.header_params(), |recast| recast.header_params())
     }
 
     /// The definition with the listed name in it; everything else as the source wrote it.

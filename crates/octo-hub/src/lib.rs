@@ -52,7 +52,7 @@ pub use ports::{
 pub use profile::{Profile, ProfileSettings};
 pub use rate_limit::LimitRule;
 pub use reply_text::{StoredText, ReadSeek, TextSize, write_text};
-pub use tool_override::{Argument, Others, OverrideSettings, Translated};
+pub use tool_override::{Argument, UnmappedParams, OverrideSettings, ParamTranslation};
 pub use call_rules::RuleSettings;
 pub use result_limit::ResultLimits;
 pub use subscribe::{MAX_SUBSCRIBED_URI_BYTES, MAX_SUBSCRIPTIONS};

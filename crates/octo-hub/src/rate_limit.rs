@@ -25,31 +25,31 @@ pub struct LimitRule {
     pub burst: Option<NonZeroU32>,
 }
 
-struct Limit {
+struct CompiledLimit {
     rule: LimitRule,
     tools: Option<GlobSet>,
     limiter: Arc<DefaultKeyedRateLimiter<Principal>>,
 }
 
 /// All limits; the first that is used up refuses.
-pub struct Limits(Vec<Limit>);
+pub struct RateLimits(Vec<CompiledLimit>);
 
-impl Limits {
+impl RateLimits {
     /// A rule that was there before goes on counting.
     pub fn new(rules: &[LimitRule], before: Option<&Self>) -> Result<Self, globset::Error> {
-        let mut known: Vec<&Limit> = before.into_iter().flat_map(|before| &before.0).collect();
+        let mut known: Vec<&CompiledLimit> = before.into_iter().flat_map(|before| &before.0).collect();
         let limits = rules.iter().map(|rule| {
             let tools = if rule.tools.is_empty() { None } else { Some(glob_set(&rule.tools)?) };
             let limiter = match known.iter().position(|limit| limit.rule == *rule) {
                 Some(at) => Arc::clone(&known.remove(at).limiter),
                 None => Arc::new(RateLimiter::keyed(quota(rule))),
             };
-            Ok(Limit { rule: rule.clone(), tools, limiter })
+            Ok(CompiledLimit { rule: rule.clone(), tools, limiter })
         });
         limits.collect::<Result<_, _>>().map(Self)
     }
 
-    pub fn take(&self, caller: &Caller, entry: &Entry) -> Result<(), ToolError> {
+    pub fn check(&self, caller: &Caller, entry: &Entry) -> Result<(), ToolError> {
         for limit in &self.0 {
             if limit.tools.as_ref().is_some_and(|globs| !glob_set.is_match(&entry.item.canonical_name)) {
                 continue;

@@ -15,10 +15,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Where a reply says that it comes from the cache.
-const META: &str = "octoprox/cached";
-const MAX_BYTES: u64 = 64 << 20;
+const CACHED_META_KEY: &str = "octoprox/cached";
+const MAX_CACHE_BYTES: u64 = 64 << 20;
 /// Members of `_meta` that say nothing about the answer.
-const OF_ONE_CALL: [&str; 3] = ["progressToken", "traceparent", "tracestate"];
+const PER_CALL_META_KEYS: [&str; 3] = ["progressToken", "traceparent", "tracestate"];
 
 /// For how long answers of some tools are kept. A native tool is only ever cached when it reads and repeats. Whatever
 /// changes something through the hub ends what is kept of the same server; toolboxes count as one.
@@ -34,14 +34,14 @@ pub struct CacheRule {
 type Key = [u8; 32];
 
 /// Where an answer may be kept, and for how long.
-pub struct Slot {
+pub struct CacheSlot {
     key: Key,
     ttl: Duration,
     /// Of the server's answers, when this one was asked for.
-    age: u64,
+    generation: u64,
 }
 
-struct Patterns {
+struct CompiledCacheRule {
     tools: GlobSet,
     uris: GlobSet,
     ttl: Duration,
@@ -49,28 +49,28 @@ struct Patterns {
 
 /// An answer and when it is over.
 #[derive(Clone)]
-struct Kept {
-    until: Instant,
-    age: u64,
-    answer: JsonObject,
+struct CachedReply {
+    expires_at: Instant,
+    generation: u64,
+    reply: JsonObject,
 }
 
 pub struct ResponseCache {
-    rules: Vec<Patterns>,
-    kept: Cache<Key, Kept>,
+    rules: Vec<CompiledCacheRule>,
+    replies: Cache<Key, CachedReply>,
     /// How often something was changed at each server.
-    ages: Arc<Mutex<HashMap<String, u64>>>,
+    generations: Arc<Mutex<HashMap<String, u64>>>,
 }
 
 /// Ends what is kept of a server when it is dropped, however the call that may change something ends.
-pub struct Outdate<'a> {
-    answers: &'a ResponseCache,
+pub struct InvalidateOnDrop<'a> {
+    cache: &'a ResponseCache,
     group: String,
 }
 
-impl Drop for Outdate<'_> {
+impl Drop for InvalidateOnDrop<'_> {
     fn drop(&mut self) {
-        *self.answers.ages().entry(std::mem::take(&mut self.group)).or_default() += 1;
+        *self.cache.generations().entry(std::mem::take(&mut self.group)).or_default() += 1;
     }
 }
 
@@ -80,27 +80,27 @@ impl ResponseCache {
         let rules = rules.iter().map(|rule| {
             let (uris, tools): (Vec<_>, Vec<_>) =
                 rule.tools.iter().cloned().partition(|pattern| is_uri_pattern(pattern));
-            Ok(Patterns {
+            Ok(CompiledCacheRule {
                 tools: glob_set(&tools)?,
                 uris: glob_set(&uris)?,
                 ttl: Duration::from_secs(rule.ttl_seconds),
             })
         });
         let kept = Cache::builder()
-            .max_capacity(MAX_BYTES)
-            .weigher(|_, kept: &Kept| {
-                u32::try_from(reply_size(&kept.answer)).unwrap_or(u32::MAX).saturating_add(64)
+            .max_capacity(MAX_CACHE_BYTES)
+            .weigher(|_, kept: &CachedReply| {
+                u32::try_from(reply_size(&kept.reply)).unwrap_or(u32::MAX).saturating_add(64)
             })
             .build();
         Ok(Self {
             rules: rules.collect::<Result<_, _>>()?,
-            kept,
-            ages: before.map(|it| Arc::clone(&it.ages)).unwrap_or_default(),
+            replies: kept,
+            generations: before.map(|it| Arc::clone(&it.generations)).unwrap_or_default(),
         })
     }
 
-    fn ages(&self) -> MutexGuard<'_, HashMap<String, u64>> {
-        self.ages.lock().unwrap_or_else(PoisonError::into_inner)
+    fn generations(&self) -> MutexGuard<'_, HashMap<String, u64>> {
+        self.generations.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How long an answer to this is kept.
@@ -111,7 +111,7 @@ impl ResponseCache {
         {
             return None;
         }
-        let matches = |rule: &&Patterns| match op.method {
+        let matches = |rule: &&CompiledCacheRule| match op.method {
             Method::CallTool => rule.tools.is_match(&entry.item.canonical_name),
             Method::ReadResource => rule.uris.is_match(&op.name),
             Method::GetPrompt | Method::Complete | Method::Subscribe | Method::Unsubscribe => false,
@@ -120,7 +120,7 @@ impl ResponseCache {
     }
 
     /// Where the answer to a question of this caller at this profile may be kept, or nowhere.
-    pub fn slot(&self, caller: &Caller, profile: &str, entry: &Entry, op: &Operation) -> Option<Slot> {
+    pub fn slot(&self, caller: &Caller, profile: &str, entry: &Entry, op: &Operation) -> Option<CacheSlot> {
         if self.rules.is_empty() {
             return None;
         }
@@ -145,53 +145,53 @@ impl ResponseCache {
             add(name);
             add(value.as_str());
         }
-        for (name, value) in op.params.object("_meta").iter().filter(|(name, _)| !OF_ONE_CALL.contains(name))
+        for (name, value) in op.params.object("_meta").iter().filter(|(name, _)| !PER_CALL_META_KEYS.contains(name))
         {
             add(name);
             add(value.as_str());
         }
         let mut key = Key::default();
         key.copy_from_slice(hash.finish().as_ref());
-        let age = self.ages().get(&group(entry)).copied().unwrap_or_default();
-        Some(Slot { key, ttl, age })
+        let age = self.generations().get(&invalidation_group(entry)).copied().unwrap_or_default();
+        Some(CacheSlot { key, ttl, generation: age })
     }
 
     /// What a call that may change something must hold while it runs. A tool that the settings name as one whose answers are
     /// kept is taken to change nothing.
-    pub fn outdate(&self, entry: &Entry, op: &Operation) -> Option<Outdate<'_>> {
+    pub fn invalidate_after(&self, entry: &Entry, op: &Operation) -> Option<InvalidateOnDrop<'_>> {
         let reads = || entry.effect().class() == EffectClass::Reads || op.method != Method::CallTool;
         if reads() || self.ttl(entry, op).is_some() {
             return None;
         }
-        Some(Outdate { answers: self, group: group(entry) })
+        Some(InvalidateOnDrop { cache: self, group: invalidation_group(entry) })
     }
 
-    pub async fn get(&self, slot: &Slot) -> Option<JsonObject> {
-        let kept = self.kept.get(&slot.key).await?;
-        (kept.until > Instant::now() && kept.age == slot.age).then(|| marked(kept.answer))
+    pub async fn get(&self, slot: &CacheSlot) -> Option<JsonObject> {
+        let kept = self.replies.get(&slot.key).await?;
+        (kept.expires_at > Instant::now() && kept.generation == slot.generation).then(|| with_cached_mark(kept.reply))
     }
 
-    pub async fn put(&self, slot: Slot, answer: &JsonObject) {
+    pub async fn put(&self, slot: CacheSlot, answer: &JsonObject) {
         let complete = answer.text("resultType").is_none_or(|kind| kind == "complete");
         if complete && !answer.is_true("isError") {
-            let kept = Kept { until: Instant::now() + slot.ttl, age: slot.age, answer: answer.clone() };
-            self.kept.insert(slot.key, kept).await;
+            let kept = CachedReply { expires_at: Instant::now() + slot.ttl, generation: slot.generation, reply: answer.clone() };
+            self.replies.insert(slot.key, kept).await;
         }
     }
 
     /// Forgets everything: a source has changed.
     pub fn clear(&self) {
-        self.kept.invalidate_all();
+        self.replies.invalidate_all();
     }
 }
 
 /// An answer that says that it was given before.
-fn marked(answer: JsonObject) -> JsonObject {
-    let meta = answer.object("_meta").with(META, true);
+fn with_cached_mark(answer: JsonObject) -> JsonObject {
+    let meta = answer.object("_meta").with(CACHED_META_KEY, true);
     answer.with("_meta", meta)
 }
 
 /// Toolboxes work on the same machine, so they count as one.
-fn group(entry: &Entry) -> String {
+fn invalidation_group(entry: &Entry) -> String {
     if entry.item.source.is_native() { String::new() } else { entry.source_name().to_owned() }
 }

@@ -2,7 +2,7 @@
 
 use crate::audit_record::AuditRecord;
 use crate::call_pipeline::Request;
-use crate::compiled_schema::Verdict;
+use crate::compiled_schema::Validity;
 use crate::truncate::truncate_value;
 use crate::hub::Hub;
 use crate::item::Item;
@@ -231,7 +231,7 @@ fn truncate_structure(
         update_count(&mut value, &lengths);
     }
     let fits =
-        |value: &Value| item.output().is_none_or(|checker| checker.check(value, item) != Verdict::Misfits);
+        |value: &Value| item.output().is_none_or(|checker| checker.check(value, item) != Validity::Invalid);
     if let Value::Object(members) = &mut value {
         // Whoever followed it would skip what was left out here.
         let next = members.remove("next");

@@ -29,14 +29,14 @@ pub fn source(spills: Arc<dyn ResultStore>, jq: JqRunner, most: usize) -> Arc<dy
     };
     let lists = Listing { templates: vec![template], ..(*tools.listing().borrow().listing).clone() };
     let (listing, _) = watch::channel(ListingState { state: SourceState::Ready, listing: Arc::new(lists), version: 1 });
-    Arc::new(ResultsSource { tools, spills, listing, most })
+    Arc::new(ResultsSource { tools, spills, listing, max_resource_bytes: most })
 }
 
 struct ResultsSource {
     tools: Arc<dyn Source>,
     spills: Arc<dyn ResultStore>,
     listing: watch::Sender<ListingState>,
-    most: usize,
+    max_resource_bytes: usize,
 }
 
 impl Source for ResultsSource {
@@ -65,7 +65,7 @@ impl Source for ResultsSource {
             let uri = op.params.text("uri").unwrap_or_default();
             let handle = uri.strip_prefix(HANDLE_SCHEME).unwrap_or_default();
             let size = self.spills.open_text(&cx.caller, handle).await?.size.bytes;
-            if size > self.most as u64 {
+            if size > self.max_resource_bytes as u64 {
                 // Keeping it a second time would help nobody.
                 return Err(ToolError::new(Kind::TooLarge, format!("This result has {size} bytes."))
                     .hint(format!("Read it in parts with result_read and handle \"{handle}\".")));

@@ -39,7 +39,7 @@ impl Hub {
         let rules = self.rules();
         let permit = rules.policy.decide_operation(&request.caller, &entry, &request.op)?;
         record.set_rule(permit.rule());
-        rules.limits.take(&request.caller, &entry)?;
+        rules.limits.check(&request.caller, &entry)?;
         let begun = self.subscriptions.subscribe(&entry.item.source, &request.op.name);
         tokio::time::timeout(rules.timeout(None), begun).await.unwrap_or_else(|_| {
             Err(ToolError::new(Kind::Timeout, "The server did not answer whether it can be subscribed to.")

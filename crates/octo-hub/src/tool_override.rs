@@ -22,7 +22,7 @@ pub struct OverrideSettings {
     /// values are translated.
     pub args: BTreeMap<String, Option<Argument>>,
     /// Whether the tool's other parameters are shown under their own names.
-    pub others: Others,
+    pub others: UnmappedParams,
     /// Parameters of the tool that always have this value; callers do not see them.
     pub fixed: BTreeMap<String, Value>,
     /// Optional parameters of the tool that callers do not see.
@@ -32,7 +32,7 @@ pub struct OverrideSettings {
 /// What happens to parameters that the settings do not name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Others {
+pub enum UnmappedParams {
     #[default]
     Show,
     Hide,
@@ -45,13 +45,13 @@ pub enum Argument {
     /// The tool's name for it.
     Name(String),
     /// With values of its own.
-    Translated(Box<Translated>),
+    Translated(Box<ParamTranslation>),
 }
 
 /// A parameter with values of its own.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Translated {
+pub struct ParamTranslation {
     /// The tool's name for it; without one it reaches only the reply.
     pub to: Option<String>,
     /// What models read about it.
@@ -72,21 +72,21 @@ pub struct Translated {
 pub struct ToolOverride {
     pub members: JsonObject,
     schema: Value,
-    of: String,
-    moves: Vec<Move>,
+    target: String,
+    mappings: Vec<ParamMapping>,
     fixed: BTreeMap<String, Value>,
     /// The tool's own names of its parameters.
-    known: BTreeSet<String>,
+    tool_params: BTreeSet<String>,
     /// Whether the profile hides something, so that no other names are taken.
-    closed: bool,
+    hides_params: bool,
     checker: OnceLock<Option<CompiledSchema>>,
     mirrored: OnceLock<Vec<HeaderParam>>,
 }
 
 /// One parameter on its way to the tool.
-struct Move {
-    outer: String,
-    how: Translated,
+struct ParamMapping {
+    name: String,
+    translation: ParamTranslation,
 }
 
 impl ToolOverride {
@@ -95,17 +95,17 @@ impl ToolOverride {
         let inner: Value =
             item.members.get("inputSchema").and_then(|json| json.to().ok()).unwrap_or_else(|| json!({}));
         let known = inner.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
-        let moves = moves(settings, &known);
-        let named = moves.iter().filter_map(|one| one.how.to.as_deref());
+        let moves = param_mappings(settings, &known);
+        let named = moves.iter().filter_map(|one| one.translation.to.as_deref());
         let all = named
             .chain(settings.fixed.keys().map(String::as_str))
             .chain(settings.hide.iter().map(String::as_str));
         if let Some(unknown) = all.into_iter().find(|name| !known.contains_key(*name)) {
             return Err(format!("`{}` has no parameter `{unknown}`.", settings.tool));
         }
-        let needed = required(&inner);
+        let needed = required_names(&inner);
         let given = |name: &str| {
-            settings.fixed.contains_key(name) || moves.iter().any(|one| one.how.to.as_deref() == Some(name))
+            settings.fixed.contains_key(name) || moves.iter().any(|one| one.translation.to.as_deref() == Some(name))
         };
         if let Some(missing) = needed.iter().find(|name| !given(name)) {
             return Err(format!(
@@ -113,8 +113,8 @@ impl ToolOverride {
                 settings.tool
             ));
         }
-        let closed = settings.others == Others::Hide || !settings.hide.is_empty();
-        let mut schema = outer_schema(&inner, &known, &needed, &moves);
+        let closed = settings.others == UnmappedParams::Hide || !settings.hide.is_empty();
+        let mut schema = override_schema(&inner, &known, &needed, &moves);
         if closed && let Value::Object(schema) = &mut schema {
             schema.insert("additionalProperties".to_owned(), Value::Bool(false));
         }
@@ -126,18 +126,18 @@ impl ToolOverride {
         Ok(Self {
             members,
             schema,
-            of: item.target(),
-            moves,
+            target: item.target(),
+            mappings: moves,
             fixed: settings.fixed.clone(),
-            known: known.keys().cloned().collect(),
-            closed,
+            tool_params: known.keys().cloned().collect(),
+            hides_params: closed,
             checker: OnceLock::new(),
             mirrored: OnceLock::new(),
         })
     }
 
     pub fn input(&self) -> Option<&CompiledSchema> {
-        self.checker.get_or_init(|| CompiledSchema::new(self.schema.clone(), &self.of)).as_ref()
+        self.checker.get_or_init(|| CompiledSchema::new(self.schema.clone(), &self.target)).as_ref()
     }
 
     /// Whether its schema is compiled.
@@ -145,88 +145,88 @@ impl ToolOverride {
         self.checker.get().is_some()
     }
 
-    pub fn mirrored(&self) -> &[HeaderParam] {
+    pub fn header_params(&self) -> &[HeaderParam] {
         self.mirrored.get_or_init(|| parse_header_params(&self.members))
     }
 
     /// The tool's own arguments, and the members of its reply that are to be emptied.
     /// Refuses what the profile hides, whatever the tool's own schema says about names that it does not know.
-    pub fn arguments(
+    pub fn tool_arguments(
         &self,
         mut outer: Map<String, Value>,
     ) -> Result<(Map<String, Value>, Vec<String>), ToolError> {
         let (mut inner, mut emptied) = (Map::new(), Vec::new());
-        for one in &self.moves {
-            let Some(value) = outer.remove(&one.outer).or_else(|| one.how.default.clone()) else { continue };
-            let word = word(&value);
-            emptied.extend(one.how.empties.get(&word).cloned().unwrap_or_default());
-            if let Some(to) = one.how.to.as_ref().filter(|_| one.how.omit.as_ref() != Some(&value)) {
-                let mut value = one.how.values.get(&word).cloned().unwrap_or(value);
-                renamed(&mut value, &one.how.fields);
+        for one in &self.mappings {
+            let Some(value) = outer.remove(&one.name).or_else(|| one.translation.default.clone()) else { continue };
+            let word = value_key(&value);
+            blank_fields.extend(one.translation.empties.get(&word).cloned().unwrap_or_default());
+            if let Some(to) = one.translation.to.as_ref().filter(|_| one.translation.omit.as_ref() != Some(&value)) {
+                let mut value = one.translation.values.get(&word).cloned().unwrap_or(value);
+                rename_fields(&mut value, &one.translation.fields);
                 inner.insert(to.clone(), value);
             }
         }
-        let hidden = |name: &String| self.closed || self.known.contains(name);
+        let hidden = |name: &String| self.hides_params || self.tool_params.contains(name);
         if let Some(name) = outer.keys().find(|name| hidden(name)) {
             let name: String = name.chars().take(100).collect();
-            let shown: Vec<&str> = self.moves.iter().map(|one| one.outer.as_str()).collect();
+            let shown: Vec<&str> = self.mappings.iter().map(|one| one.name.as_str()).collect();
             return Err(ToolError::invalid(format!("There is no parameter `{name}`."))
                 .hint(format!("Its parameters: {}.", shown.join(", "))));
         }
         // What the schema does not know is passed on, where it allows that at all.
         inner.extend(outer);
         inner.extend(self.fixed.clone());
-        Ok((inner, emptied))
+        Ok((inner, blank_fields))
     }
 }
 
-fn moves(settings: &OverrideSettings, known: &Map<String, Value>) -> Vec<Move> {
-    let mut moves: Vec<Move> = settings
+fn param_mappings(settings: &OverrideSettings, known: &Map<String, Value>) -> Vec<ParamMapping> {
+    let mut moves: Vec<ParamMapping> = settings
         .args
         .iter()
-        .map(|(outer, argument)| Move {
-            outer: outer.clone(),
-            how: match argument {
-                None => Translated::default(),
-                Some(Argument::Name(to)) => Translated { to: Some(to.clone()), ..Translated::default() },
+        .map(|(outer, argument)| ParamMapping {
+            name: outer.clone(),
+            translation: match argument {
+                None => ParamTranslation::default(),
+                Some(Argument::Name(to)) => ParamTranslation { to: Some(to.clone()), ..ParamTranslation::default() },
                 Some(Argument::Translated(how)) => (**how).clone(),
             },
         })
         .collect();
-    if settings.others == Others::Show {
+    if settings.others == UnmappedParams::Show {
         let spoken_for = |name: &String| {
             settings.fixed.contains_key(name)
                 || settings.hide.contains(name)
                 || settings.args.contains_key(name)
-                || moves.iter().any(|one| one.how.to.as_ref() == Some(name))
+                || moves.iter().any(|one| one.translation.to.as_ref() == Some(name))
         };
         let others: Vec<&String> = known.keys().filter(|name| !spoken_for(name)).collect();
-        moves.extend(others.into_iter().map(|name| Move {
-            outer: name.clone(),
-            how: Translated { to: Some(name.clone()), ..Translated::default() },
+        moves.extend(others.into_iter().map(|name| ParamMapping {
+            name: name.clone(),
+            translation: ParamTranslation { to: Some(name.clone()), ..ParamTranslation::default() },
         }));
     }
     // In the order of the tool's own parameters, which is the order of their weight.
-    let place = |one: &Move| {
-        one.how.to.as_ref().and_then(|to| known.keys().position(|name| name == to)).unwrap_or(usize::MAX)
+    let place = |one: &ParamMapping| {
+        one.translation.to.as_ref().and_then(|to| known.keys().position(|name| name == to)).unwrap_or(usize::MAX)
     };
     moves.sort_by_key(place);
     moves
 }
 
-fn required(schema: &Value) -> Vec<String> {
+fn required_names(schema: &Value) -> Vec<String> {
     let names = schema.get("required").and_then(Value::as_array).into_iter().flatten();
     names.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-fn outer_schema(inner: &Value, known: &Map<String, Value>, needed: &[String], moves: &[Move]) -> Value {
+fn override_schema(inner: &Value, known: &Map<String, Value>, needed: &[String], moves: &[ParamMapping]) -> Value {
     let mut properties = Map::new();
     let mut needs = Vec::new();
     for one in moves {
-        let own = one.how.to.as_ref().and_then(|to| known.get(to));
-        properties.insert(one.outer.clone(), property(&one.how, own));
-        if one.how.default.is_none() && one.how.to.as_ref().is_some_and(|to| needed.contains(to)) {
-            needs.push(Value::from(one.outer.as_str()));
+        let own = one.translation.to.as_ref().and_then(|to| known.get(to));
+        properties.insert(one.name.clone(), property_schema(&one.translation, own));
+        if one.translation.default.is_none() && one.translation.to.as_ref().is_some_and(|to| needed.contains(to)) {
+            needs.push(Value::from(one.name.as_str()));
         }
     }
     let mut schema = inner.as_object().cloned().unwrap_or_default();
@@ -240,7 +240,7 @@ fn outer_schema(inner: &Value, known: &Map<String, Value>, needed: &[String], mo
 }
 
 /// Gives members of objects in a list the tool's names; a member that is there under both names keeps the tool's.
-fn renamed(value: &mut Value, fields: &BTreeMap<String, String>) {
+fn rename_fields(value: &mut Value, fields: &BTreeMap<String, String>) {
     let items = value.as_array_mut().map(Vec::as_mut_slice).unwrap_or_default();
     for item in items.iter_mut().filter_map(Value::as_object_mut) {
         for (outer, inner) in fields {
@@ -252,9 +252,9 @@ fn renamed(value: &mut Value, fields: &BTreeMap<String, String>) {
 }
 
 /// The objects of a list with either names: all of the profile's, or all of the tool's.
-fn with_fields(schema: &mut Map<String, Value>, fields: &BTreeMap<String, String>) {
+fn add_field_aliases(schema: &mut Map<String, Value>, fields: &BTreeMap<String, String>) {
     let Some(item) = schema.get_mut("items").and_then(Value::as_object_mut) else { return };
-    let needed = required(&Value::Object(item.clone()));
+    let needed = required_names(&Value::Object(item.clone()));
     let Some(known) = item.get("properties").and_then(Value::as_object).cloned() else { return };
     let outer = |inner: &String| fields.iter().find(|(_, to)| *to == inner).map(|(outer, _)| outer.clone());
     let mut properties = Map::new();
@@ -271,7 +271,7 @@ fn with_fields(schema: &mut Map<String, Value>, fields: &BTreeMap<String, String
     }
 }
 
-fn property(how: &Translated, own: Option<&Value>) -> Value {
+fn property_schema(how: &ParamTranslation, own: Option<&Value>) -> Value {
     let mut schema = match own.and_then(Value::as_object) {
         Some(own) if how.values.is_empty() => own.clone(),
         Some(own) => {
@@ -286,7 +286,7 @@ fn property(how: &Translated, own: Option<&Value>) -> Value {
         None => values_schema(how.empties.keys()),
     };
     if !how.fields.is_empty() {
-        with_fields(&mut schema, &how.fields);
+        add_field_aliases(&mut schema, &how.fields);
     }
     if let Some(description) = &how.description {
         schema.insert("description".to_owned(), description.as_str().into());
@@ -310,12 +310,12 @@ fn values_schema<'a>(words: impl Iterator<Item = &'a String>) -> Map<String, Val
     schema.as_object().cloned().unwrap_or_default()
 }
 
-fn word(value: &Value) -> String {
+fn value_key(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// The reply with some members emptied: their type stays, since the schema of the reply promises it.
-pub fn emptied(mut reply: JsonObject, members: &[String]) -> JsonObject {
+pub fn blank_fields(mut reply: JsonObject, members: &[String]) -> JsonObject {
     if members.is_empty() {
         return reply;
     }

@@ -1,7 +1,7 @@
 //! Arguments held against the tool's schema, with an answer that says how to mend them.
 
 use crate::call_pipeline::timeout_error;
-use crate::compiled_schema::{CompiledSchema, Verdict};
+use crate::compiled_schema::{CompiledSchema, Validity};
 use crate::coerce::{Coercions, coerce};
 use crate::item::Entry;
 use crate::suggest::nearest;
@@ -102,7 +102,7 @@ fn validate_arguments(entry: &Entry, mut op: Operation, pace: CheckBudget) -> Re
         op = validate_against(entry, recast.input(), op, pace, &mut changes)?;
         let outer = op.params.get("arguments").and_then(|json| json.to().ok()).unwrap_or_default();
         let inner;
-        (inner, emptied) = recast.arguments(outer)?;
+        (inner, emptied) = recast.tool_arguments(outer)?;
         op.params.set("arguments", Json::from(Value::Object(inner)));
     }
     let op = validate_against(entry, entry.item.input(), op, pace, &mut changes)?;
@@ -139,17 +139,17 @@ fn validate_against(
         CheckBudget::Full => checker.check(arguments, &entry.item),
     };
     match (verdict(&arguments), pace) {
-        (Verdict::Fits, _) => return Ok(op),
-        (Verdict::Misfits, _) => {}
-        (Verdict::Unknown, CheckBInline::Quick) => return Err(CheckError::OverBudget),
+        (Validity::Valid, _) => return Ok(op),
+        (Validity::Invalid, _) => {}
+        (Validity::Unchecked, CheckBInline::Quick) => return Err(CheckError::OverBudget),
         // What could not be checked is left to the server.
-        (Verdict::Unknown, CheckBudget::Full) => return Ok(op),
+        (Validity::Unchecked, CheckBudget::Full) => return Ok(op),
     }
     let before = arguments.clone();
     let coerced = coerce(&mut arguments, &checker.schema, entry.item.vouched)?;
     match (verdict(&arguments), pace) {
-        (Verdict::Fits, _) if !coerced.is_empty() => {}
-        (Verdict::Unknown, CheckBInline::Quick) => return Err(CheckError::OverBudget),
+        (Validity::Valid, _) if !coerced.is_empty() => {}
+        (Validity::Unchecked, CheckBInline::Quick) => return Err(CheckError::OverBudget),
         _ => return Err(schema_error(checker, &arguments).into()),
     }
     op.params.set("arguments", merge_changes(&op.params.object("arguments"), &before, &arguments)?);
