@@ -80,7 +80,8 @@ impl Hub {
         let entry = self.find(request).await?;
         record.set_item(&entry.item);
         let rules = self.rules();
-        let permit = rules.policy.decide_operation(&request.caller, &entry, &request.op)?;
+        let decision = rules.policy.decide_operation(&request.caller, &entry, &request.op);
+        let permit = decision.inspect_err(|denial| record.set_rule(&denial.rule))?;
         record.set_rule(permit.rule());
         let allowed = rules.timeout(request.timeout);
         let ValidatedCall { op, blank_fields: emptied, coercions: changes } = self.validator.validate(&entry, &request.op, allowed).await?;

@@ -84,6 +84,18 @@ impl<'a> Permit<'a> {
     }
 }
 
+/// A refusal, and the rule that decided.
+pub struct Denial {
+    pub rule: Box<str>,
+    pub error: ToolError,
+}
+
+impl From<Denial> for ToolError {
+    fn from(denial: Denial) -> Self {
+        denial.error
+    }
+}
+
 struct CompiledRule {
     rule: Rule,
     tools: Option<GlobSet>,
@@ -120,7 +132,7 @@ impl Policy {
     }
 
     /// Whether the caller may see the item, and use it where no URI is asked for.
-    pub fn decide<'a>(&'a self, caller: &Caller, entry: &'a Entry) -> Result<Permit<'a>, ToolError> {
+    pub fn decide<'a>(&'a self, caller: &Caller, entry: &'a Entry) -> Result<Permit<'a>, Denial> {
         let uri = (entry.item.kind == ListKind::Resources).then_some(&*entry.listed_name);
         self.decide_for(caller, entry, uri)
     }
@@ -131,7 +143,7 @@ impl Policy {
         caller: &Caller,
         entry: &'a Entry,
         op: &Operation,
-    ) -> Result<Permit<'a>, ToolError> {
+    ) -> Result<Permit<'a>, Denial> {
         let is_uri = matches!(entry.item.kind, ListKind::Resources | ListKind::Templates);
         self.decide_for(caller, entry, is_uri.then_some(op.name.as_str()))
     }
@@ -141,12 +153,12 @@ impl Policy {
         caller: &Caller,
         entry: &'a Entry,
         uri: Option<&str>,
-    ) -> Result<Permit<'a>, ToolError> {
+    ) -> Result<Permit<'a>, Denial> {
         let uri = uri.filter(|_| !self.rules.is_empty()).map(UriSpellings::of);
         let of_caller = || self.rules.iter().filter(|rule| rule.applies_to(caller, entry));
         let matching = || of_caller().filter(|rule| rule.matches_name(entry, uri.as_ref()));
         if let Some(denied) = matching().find(|rule| rule.rule.decision == Decision::Deny) {
-            return Err(denied_error(entry, &denied.rule.name, denied.rule.hint.as_deref()));
+            return Err(denial(entry, &denied.rule.name, denied.rule.hint.as_deref()));
         }
         // A server's own spelling means what it says.
         let own = || uri.as_ref().is_some_and(|uri| uri.is_exactly(&entry.item.key));
@@ -154,7 +166,7 @@ impl Policy {
             && !own()
             && let Some(rule) = of_caller().find(|rule| rule.denies_uris)
         {
-            return Err(denied_error(
+            return Err(denial(
                 entry,
                 &rule.rule.name,
                 Some("Write the URI without needless encoding, empty segments and dots."),
@@ -165,7 +177,7 @@ impl Policy {
         }
         match self.default {
             Decision::Allow => Ok(Permit { entry, rule: "default" }),
-            Decision::Deny => Err(denied_error(entry, "default", None)),
+            Decision::Deny => Err(denial(entry, "default", None)),
         }
     }
 }
@@ -206,10 +218,11 @@ fn with_tenant(pattern: &str, decision: Decision) -> String {
     }
 }
 
-fn denied_error(entry: &Entry, rule: &str, hint: Option<&str>) -> ToolError {
+fn denial(entry: &Entry, rule: &str, hint: Option<&str>) -> Denial {
     let hint = hint.map_or_else(
         || "Use another tool, or ask the operator to change the rule.".to_owned(),
         str::to_owned,
     );
-    ToolError::denied(format!("The policy rule `{rule}` does not allow {}.", entry.listed_name)).hint(hint)
+    let error = ToolError::denied(format!("The policy rule `{rule}` does not allow {}.", entry.listed_name));
+    Denial { rule: rule.into(), error: error.hint(hint) }
 }

@@ -37,7 +37,8 @@ impl Hub {
         let entry = self.find(request).await?;
         record.set_item(&entry.item);
         let rules = self.rules();
-        let permit = rules.policy.decide_operation(&request.caller, &entry, &request.op)?;
+        let decision = rules.policy.decide_operation(&request.caller, &entry, &request.op);
+        let permit = decision.inspect_err(|denial| record.set_rule(&denial.rule))?;
         record.set_rule(permit.rule());
         rules.limits.check(&request.caller, &entry)?;
         let begun = self.subscriptions.subscribe(&entry.item.source, &request.op.name);
