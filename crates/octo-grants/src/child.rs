@@ -1,7 +1,7 @@
 //! Child processes: no shell, a clean environment, and an end for everything that they start.
 
 use crate::exec::{
-    ResourceLimits, ConfinementPlan, Cwd, Descriptors, LaunchPlan, RunningProgram, Sandbox, input_pipe, launcher, output_pipe,
+    ResourceLimits, ConfinementPlan, Cwd, Descriptors, LaunchPlan, RunningProgram, Sandbox, input_pipe, start_launcher, output_pipe,
 };
 use octo_model::ToolError;
 use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop, ProcessGroup};

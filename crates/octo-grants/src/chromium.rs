@@ -11,7 +11,7 @@ mod namespace;
 pub(crate) mod browser_proxy;
 mod memory_watch;
 
-use crate::exec::{ResourceLimits, ConfinementPlan, Cwd, Descriptors, LaunchPlan, RunningProgram, Sandbox, launcher};
+use crate::exec::{ResourceLimits, ConfinementPlan, Cwd, Descriptors, LaunchPlan, RunningProgram, Sandbox, start_launcher};
 use crate::{Capabilities, Grant, Net, SearchPath};
 use browser_dir::BrowserDir;
 use octo_model::ToolError;

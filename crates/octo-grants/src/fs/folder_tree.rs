@@ -133,7 +133,7 @@ impl Fs<super::Write> {
 
     /// Refuses a folder that could not be removed because something in it is protected.
     pub(super) fn refuse_protected(&self, spot: &TargetEntry) -> Result<(), ToolError> {
-        walk_tree(&spot.folder, &spot.name, &spot.error_at(), &mut |item| srefuse_protected_itemcted(spot, item))
+        walk_tree(&spot.folder, &spot.name, &spot.error_at(), &mut |item| self.refuse_protected_item(spot, item))
     }
 
     /// Removes a folder with everything in it, by descriptors; tells how many entries. Links are not followed.

@@ -34,7 +34,7 @@ impl Net {
                 if let Some(error) = robots_error(url, answer.status) {
                     return Err(error);
                 }
-                robots.cache(origin, RobotsRfrom_responsees::of(&answer))
+                robots.cache(origin, RobotsRules::from_response(&answer))
             }
         };
         if url.path() == "/robots.txt" || rules.allows(&rule_path(url)) {

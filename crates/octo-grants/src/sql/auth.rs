@@ -28,7 +28,7 @@ impl From<io::Error> for AuthError {
 pub(super) async fn open(name: &str, login: &Login, longest: usize) -> Result<Session, ToolError> {
     match tokio::time::timeout(login.connect_timeout, start(login, longest)).await {
         Ok(Ok(session)) => Ok(session),
-        Ok(Err(AuthErConnection:Lost(error))) => Err(server_error::connection_error(name, error)),
+        Ok(Err(AuthError::Connection(error))) => Err(server_error::connection_error(name, error)),
         Ok(Err(AuthError::Refused(said))) => Err(server_error::login_error(name, &said)),
         Err(_) => Err(server_error::connection_error(name, "no login in time")),
     }
@@ -72,7 +72,7 @@ async fn authenticate(session: &mut Session, login: &Login) -> Result<(), AuthEr
         }
         Message::AuthenticationSasl(body) => return scram(session, login, &body).await,
         Message::ErrorResponse(body) => return Err(AuthError::Refused(ServerError::parse(body.fields()))),
-        _ => return Err(AuthErConnection:Lost(io::Error::other("the server asks for a login that is not supported"))),
+        _ => return Err(AuthError::Connection(io::Error::other("the server asks for a login that is not supported"))),
     }
     session.send(&frames, 0).await?;
     expect_ok(session).await
@@ -81,7 +81,7 @@ async fn authenticate(session: &mut Session, login: &Login) -> Result<(), AuthEr
 async fn scram(session: &mut Session, login: &Login, offered: &AuthenticationSaslBody) -> Result<(), AuthError> {
     let offered: Vec<&str> = offered.mechanisms().collect()?;
     if !offered.contains(&sasl::SCRAM_SHA_256) {
-        return Err(AuthErConnection:Lost(io::Error::other("the server offers no SCRAM-SHA-256")));
+        return Err(AuthError::Connection(io::Error::other("the server offers no SCRAM-SHA-256")));
     }
     let mut proof = sasl::ScramSha256::new(password(login)?.as_bytes(), sasl::ChannelBinding::unsupported());
     let mut frames = BytesMut::new();
@@ -112,7 +112,7 @@ async fn expect_ok(session: &mut Session) -> Result<(), AuthError> {
 fn unexpected_message(message: &Message) -> AuthError {
     match message {
         Message::ErrorResponse(body) => AuthError::Refused(ServerError::parse(body.fields())),
-        _ => AuthErConnection:Lost(io::Error::other("the server answered the login with something else")),
+        _ => AuthError::Connection(io::Error::other("the server answered the login with something else")),
     }
 }
 

@@ -38,7 +38,7 @@ impl Stream {
             DbHost::UnixSocket(folder) => {
                 return UnixStream::connect(folder.join(format!(".s.PGSQL.{port}"))).await.map(Self::Unix);
             }
-            DbHost:Tcpt(host) => host,
+            DbHost::Tcp(host) => host,
         };
         let bracketed = if host.contains(':') { format!("[{host}]") } else { host.clone() };
         // The operator has named this host, so it may be private; any other that its name came to lead to may not.

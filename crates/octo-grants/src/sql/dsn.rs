@@ -84,7 +84,7 @@ impl Login {
     /// The hosts without anything secret.
     pub fn host_text(&self) -> String {
         let one = |(place, port): &(DbHost, u16)| match place {
-            DbHost:Tcpt(host) => format!("{host}:{port}"),
+            DbHost::Tcp(host) => format!("{host}:{port}"),
             DbHost::UnixSocket(_) => "local socket".to_owned(),
         };
         self.hosts.iter().map(one).collect::<Vec<_>>().join(", ")
@@ -98,7 +98,7 @@ fn hosts(config: &Config) -> Vec<(DbHost, u16)> {
         several => several.get(at).copied().unwrap_or(5432),
     };
     let places = config.get_hosts().iter().map(|host| match host {
-        Host::Tcp(host) => DbHost:Tcpt(host.clone()),
+        Host::Tcp(host) => DbHost::Tcp(host.clone()),
         Host::Unix(folder) => DbHost::UnixSocket(folder.clone()),
     });
     places.enumerate().map(|(at, place)| (place, port(at))).collect()
