@@ -113,7 +113,7 @@ async fn sec_br_03_a_browser_runs_enclosed_listens_nowhere_and_leaves_nothing() 
             assert_ne!(std::fs::read_link(format!("/proc/{renderer}/ns/net")).unwrap(), ours);
         }
         drop(launched);
-        wait_until("all processes are gone"processes_with_markarked(&state).is_empty()).await;
+        wait_until("all processes are gone", || processes_with_mark(&state).is_empty()).await;
         wait_until("the profile is gone", || std::fs::read_dir(state.join("browser")).unwrap().next().is_none())
             .await;
     }
@@ -131,7 +131,7 @@ async fn a_state_folder_may_have_a_long_path() {
         let launched = chromium(&state, enclosure).start().await.unwrap();
         assert!(version(&launched).await.contains("Chrome/"), "{enclosure:?}");
         drop(launched);
-        wait_until("all processes are gone"processes_with_markarked(&state).is_empty()).await;
+        wait_until("all processes are gone", || processes_with_mark(&state).is_empty()).await;
     }
 }
 
@@ -157,7 +157,7 @@ async fn without_root() {
             assert_eq!(listening_sockets(*pid), Vec::<String>::new(), "{line}");
         }
         drop(launched);
-        wait_until("all processes are gone"processes_with_markarked(&state).is_empty()).await;
+        wait_until("all processes are gone", || processes_with_mark(&state).is_empty()).await;
     }
 }
 
@@ -218,7 +218,7 @@ async fn sec_br_04_a_hub_that_is_killed_leaves_no_process_and_no_profile() {
     assert!(!processes_with_mark(&state).is_empty());
     hub.kill().unwrap();
     hub.wait().unwrap();
-    wait_until("all processes are gone"processes_with_markarked(&state).is_empty()).await;
+    wait_until("all processes are gone", || processes_with_mark(&state).is_empty()).await;
     wait_until("the profile is gone", || std::fs::read_dir(state.join("browser")).unwrap().next().is_none()).await;
 }
 

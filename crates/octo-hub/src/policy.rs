@@ -187,7 +187,7 @@ impl CompiledRule {
         let class = entry.effect().class();
         let by_effect =
             self.rule.effects.is_empty() || self.rule.effects.iter().any(|effect| effect.matches_class(class));
-        by_effect && self.callers.as_ref().is_none_or(|globs| glob_set.is_match(caller.principal.to_string()))
+        by_effect && self.callers.as_ref().is_none_or(|globs| globs.is_match(caller.principal.to_string()))
     }
 
     /// A profile's own name can only be denied: were it to allow, renaming a tool would give it another's rights. A URI is
@@ -195,15 +195,15 @@ impl CompiledRule {
     fn matches_name(&self, entry: &Entry, uri: Option<&UriSpellings>) -> bool {
         let Some(globs) = &self.tools else { return true };
         let denies = self.rule.decision == Decision::Deny;
-        let of_server = |name: &str| glob_set.is_match(format!("{}/{name}", entry.source_name()));
-        let named = |name: &str| glob_set.is_match(name) || of_server(name);
+        let of_server = |name: &str| globs.is_match(format!("{}/{name}", entry.source_name()));
+        let named = |name: &str| globs.is_match(name) || of_server(name);
         match uri {
             Some(uri) if !denies => uri.all(named),
             Some(uri) if uri.any(named) => true,
             _ => {
                 of_server(&entry.item.key)
-                    || glob_set.is_match(&entry.item.canonical_name)
-                    || (denies && glob_set.is_match(&*entry.listed_name))
+                    || globs.is_match(&entry.item.canonical_name)
+                    || (denies && globs.is_match(&*entry.listed_name))
             }
         }
     }

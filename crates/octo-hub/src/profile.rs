@@ -95,7 +95,7 @@ impl Profile {
     }
 
     pub fn shows(&self, listed: &str) -> bool {
-        self.tools.as_ref().is_none_or(|globs| glob_set.is_match(listed))
+        self.tools.as_ref().is_none_or(|globs| globs.is_match(listed))
     }
 
     /// Every other form in which this profile shows a tool.

@@ -51,7 +51,7 @@ impl RateLimits {
 
     pub fn check(&self, caller: &Caller, entry: &Entry) -> Result<(), ToolError> {
         for limit in &self.0 {
-            if limit.tools.as_ref().is_some_and(|globs| !glob_set.is_match(&entry.item.canonical_name)) {
+            if limit.tools.as_ref().is_some_and(|globs| !globs.is_match(&entry.item.canonical_name)) {
                 continue;
             }
             if let Err(refused) = limit.limiter.check_key(&caller.principal) {

@@ -159,7 +159,7 @@ impl ToolOverride {
         for one in &self.mappings {
             let Some(value) = outer.remove(&one.name).or_else(|| one.translation.default.clone()) else { continue };
             let word = value_key(&value);
-            blank_fields.extend(one.translation.empties.get(&word).cloned().unwrap_or_default());
+            emptied.extend(one.translation.empties.get(&word).cloned().unwrap_or_default());
             if let Some(to) = one.translation.to.as_ref().filter(|_| one.translation.omit.as_ref() != Some(&value)) {
                 let mut value = one.translation.values.get(&word).cloned().unwrap_or(value);
                 rename_fields(&mut value, &one.translation.fields);
@@ -176,7 +176,7 @@ impl ToolOverride {
         // What the schema does not know is passed on, where it allows that at all.
         inner.extend(outer);
         inner.extend(self.fixed.clone());
-        Ok((inner, blank_fields))
+        Ok((inner, emptied))
     }
 }
 

@@ -40,7 +40,7 @@ impl ArgumentValidator {
     pub async fn validate(&self, entry: &Entry, op: &Operation, allowed: Duration) -> Result<ValidatedCall, ToolError> {
         let size = op.params.get("arguments").map_or(0, |json| json.bytes().len());
         if size <= MAX_INLINE_BYTES && has_compiled_schemas(entry) {
-            match validate_arguments(entry, op.clone(), CheckBInline::Quick) {
+            match validate_arguments(entry, op.clone(), CheckBudget::Inline) {
                 Err(CheckError::OverBudget) => {}
                 Err(CheckError::Invalid(error)) => return Err(error),
                 Ok(checked) => return Ok(checked),
@@ -135,13 +135,13 @@ fn validate_against(
         op.params.set("arguments", Json::from(arguments.clone()));
     }
     let verdict = |arguments: &Value| match pace {
-        CheckBInline::Quick => checker.check_inline(arguments),
+        CheckBudget::Inline => checker.check_inline(arguments),
         CheckBudget::Full => checker.check(arguments, &entry.item),
     };
     match (verdict(&arguments), pace) {
         (Validity::Valid, _) => return Ok(op),
         (Validity::Invalid, _) => {}
-        (Validity::Unchecked, CheckBInline::Quick) => return Err(CheckError::OverBudget),
+        (Validity::Unchecked, CheckBudget::Inline) => return Err(CheckError::OverBudget),
         // What could not be checked is left to the server.
         (Validity::Unchecked, CheckBudget::Full) => return Ok(op),
     }
@@ -149,7 +149,7 @@ fn validate_against(
     let coerced = coerce(&mut arguments, &checker.schema, entry.item.vouched)?;
     match (verdict(&arguments), pace) {
         (Validity::Valid, _) if !coerced.is_empty() => {}
-        (Validity::Unchecked, CheckBInline::Quick) => return Err(CheckError::OverBudget),
+        (Validity::Unchecked, CheckBudget::Inline) => return Err(CheckError::OverBudget),
         _ => return Err(schema_error(checker, &arguments).into()),
     }
     op.params.set("arguments", merge_changes(&op.params.object("arguments"), &before, &arguments)?);

@@ -120,7 +120,7 @@ pub(crate) trait FileContents: Send + Sync + 'static {
 
 /// A stock that follows its folders, and the listing that follows the stock.
 pub(crate) struct WatchedFiles<S> {
-    state: ArcWatchedStatet<S>>,
+    state: Arc<WatchedState<S>>,
     _following: WatchHandle,
 }
 
@@ -157,7 +157,7 @@ impl<S: FileContents> WatchedFiles<S> {
     }
 
     pub fn contents(&self) -> Arc<S> {
-        self.state.stock.load_full()
+        self.state.contents.load_full()
     }
 
     pub fn listing(&self) -> watch::Receiver<ListingState> {

@@ -71,7 +71,7 @@ impl SqlitePinStore {
                 *opened = Some(inner.open().map_err(store_error)?);
             }
             let conn = opened.as_mut().ok_or_else(|| ToolError::internal("the pins are not open"))?;
-            in_transaction(conn, work).store_errorunusable)
+            in_transaction(conn, work).map_err(store_error)
         });
         done.await.unwrap_or_else(|error| Err(ToolError::internal(error)))
     }

@@ -32,8 +32,8 @@ pub(crate) struct NegotiatedServer {
 
 pub(crate) async fn negotiate(wire: &Transport, inbox: &Arc<Dispatcher>, plan: NegotiationPlan) -> UpstreamResult<NegotiatedServer> {
     let server = match plan {
-        NegotiFixednPlan::Only(Era::Legacy) => initialize(wire, inbox).await?,
-        NegotiFixednPlan::Only(Era::Modern) => discover(wire, inbox).await?.ok_or_else(unsupported_revision)?,
+        NegotiationPlan::Fixed(Era::Legacy) => initialize(wire, inbox).await?,
+        NegotiationPlan::Fixed(Era::Modern) => discover(wire, inbox).await?.ok_or_else(unsupported_revision)?,
         NegotiationPlan::Probe(limit) => probe(wire, inbox, limit).await?,
     };
     let _ = inbox.era.set(server.era);

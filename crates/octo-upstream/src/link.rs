@@ -188,7 +188,7 @@ impl Link {
             TransportSpec::Stdio(_) => STDIO_PROBE_TIMEOUT * (1 + self.failed_negotiations.load(Ordering::Relaxed)),
             TransportSpec::Http { .. } => HTTP_PROBE_TIMEOUT,
         };
-        self.era().map_or(NegotiationPlan::Probe(limit.min(self.spec.start_timeout / Fixed NegotiationPlan::Only)
+        self.era().map_or(NegotiationPlan::Probe(limit.min(self.spec.start_timeout / 2)), NegotiationPlan::Fixed)
     }
 
     /// Remembers the era that worked, and forgets one that did not.

@@ -30,7 +30,7 @@ pub struct LoginOnDemand {
     sharing: LoginSharing,
     /// Logins that calls wait for, by who began them: the newest login takes the place of the others, so that calls which
     /// come together must have one between them.
-    prompts: Mutex<HashMap<Principal, WeOpenPromptpen>>>,
+    prompts: Mutex<HashMap<Principal, Weak<OpenPrompt>>>,
 }
 
 /// What a person is asked to open.

@@ -238,7 +238,7 @@ mod tests {
         for (field, place) in
             [("/a", "/a"), ("/a\\040b\\134", "/a b\\"), ("/a\\", "/a\\"), ("/\\09", "/\\09")]
         {
-            assert_eq!(unescape_mount_path(field.as_bytes()), place.as_bytes());
+            assert_eq!(super::unescape_mount_path(field.as_bytes()), place.as_bytes());
         }
     }
 }

@@ -137,7 +137,7 @@ async fn redirects_are_followed_as_often_as_asked_and_no_further() {
     let net = net(&["127.0.0.1"]);
     let url = format!("http://{home}/hops/4?at=/echo");
     for (redirects, kind) in [(5, None), (4, Some(Kind::Unavailable)), (1, Some(Kind::Unavailable))] {
-        let answer = net.send(NetRequest { max_redirects, ..ask(&url) }).await;
+        let answer = net.send(NetRequest { max_redirects: redirects, ..ask(&url) }).await;
         assert_eq!(answer.err().map(|error| error.kind), kind, "{redirects}");
     }
     let unfollowed = net.send(NetRequest { max_redirects: 0, ..ask(&url) }).await.unwrap();

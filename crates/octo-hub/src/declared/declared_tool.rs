@@ -26,7 +26,7 @@ pub struct DeclaredTool {
     timeout: Duration,
     output: Output,
     parameters: Parameters,
-    actionToolActionat,
+    action: ToolAction,
 }
 
 enum ToolAction {

@@ -12,11 +12,11 @@ pub fn hash(what: ItemKind, definition: &Value) -> String {
         Value::Object(members) => {
             let mut members = members.clone();
             members.remove("_meta");
-            write_canonical(&Value::Object(members), &mut canonical_text);
+            write_canonical(&Value::Object(members), &mut text);
         }
-        other => write_canonical(other, &mut canonical_text),
+        other => write_canonical(other, &mut text),
     }
-    digest([what.as_str(), &canonical_text])
+    digest([what.as_str(), &text])
 }
 
 /// Parts with their lengths, so that no two lists of parts are alike.
@@ -28,15 +28,15 @@ pub fn digest<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     }
     context.finish().as_ref().iter().fold(String::with_capacity(64), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
-        canonical_text
+        text
     })
 }
 
 /// Keys in order, no spaces, whole numbers without a fraction.
 pub fn canonical_text(value: &Value) -> String {
     let mut text = String::new();
-    write_canonical(value, &mut canonical_text);
-    canonical_text
+    write_canonical(value, &mut text);
+    text
 }
 
 fn write_canonical(value: &Value, into: &mut String) {

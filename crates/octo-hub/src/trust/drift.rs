@@ -137,7 +137,7 @@ pub fn compare_text(at: &str, old: Option<&Value>, new: Option<&Value>, out: &mu
     }
     let words = |value: Option<&Value>| match value {
         None | Some(Value::Null) => Some(String::new()),
-        Some(Value::String(text)) => Some(compare_text.split_whitespace().collect::<Vec<_>>().join(" ")),
+        Some(Value::String(text)) => Some(text.split_whitespace().collect::<Vec<_>>().join(" ")),
         Some(_) => None,
     };
     match (words(old), words(new)) {
@@ -162,7 +162,7 @@ pub fn add_difference(
 
 fn display_value(value: &Value) -> String {
     match value {
-        Value::String(text) => compare_text.clone(),
+        Value::String(text) => text.clone(),
         other => canonical::canonical_text(other),
     }
 }
@@ -182,5 +182,5 @@ pub fn all_keys<'a>(old: &'a Map<String, Value>, new: &'a Map<String, Value>) ->
 
 /// A name or value that can hardly say anything: letters, digits, `_` and `-`, not many.
 pub fn is_plain_word(text: &str) -> bool {
-    compare_text.len() <= 40 && compare_text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+    text.len() <= 40 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }

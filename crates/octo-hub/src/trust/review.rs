@@ -33,7 +33,7 @@ struct Reviewer<'a> {
 }
 
 pub fn review(lists: &Listing, pinned: &PinSet, whose: &ServerIdentity, settings: TrustSettings) -> Review {
-    let mut judge = Reviewer {
+    let mut reviewer = Reviewer {
         identity: whose,
         settings,
         taken: &pinned.uris_of_others,
@@ -44,16 +44,16 @@ pub fn review(lists: &Listing, pinned: &PinSet, whose: &ServerIdentity, settings
         reported: HashMap::new(),
     };
     let shown = Listing {
-        tools: review.all(ItemKind::Tool, &lists.tools),
-        prompts: review.all(ItemKind::Prompt, &lists.prompts),
-        resources: review.all(ItemKind::Resource, &lists.resources),
-        templates: review.all(ItemKind::Template, &lists.templates),
-        instructions: lists.instructions.as_deref().and_then(|text| review.instructions(text)),
+        tools: reviewer.review_all(ItemKind::Tool, &lists.tools),
+        prompts: reviewer.review_all(ItemKind::Prompt, &lists.prompts),
+        resources: reviewer.review_all(ItemKind::Resource, &lists.resources),
+        templates: reviewer.review_all(ItemKind::Template, &lists.templates),
+        instructions: lists.instructions.as_deref().and_then(|text| reviewer.instructions(text)),
         ttl_ms: lists.ttl_ms,
         supports_completion: lists.supports_completion,
         supports_subscribe: lists.supports_subscribe,
     };
-    Review { lists: shown, news: review.news, held: review.held, reported: review.reported }
+    Review { lists: shown, news: reviewer.news, held: reviewer.held, reported: reviewer.reported }
 }
 
 impl Reviewer<'_> {

@@ -17,55 +17,55 @@ pub fn sanitize_definition(members: &JsonObject) -> JsonObject {
 
 /// A result without hidden text, and a word about what was taken out.
 pub fn sanitize_result(method: Method, result: JsonObject) -> Result<(JsonObject, usize), ToolError> {
-    let (mut result, removed) = sanitize_members(&strip_hub_meta(sanitize_result, &[]))?;
+    let (mut result, removed) = sanitize_members(&strip_hub_meta(result, &[]))?;
     if removed == 0 {
-        return Ok((sanitize_result, 0));
+        return Ok((result, 0));
     }
-    let meta = sanitize_result.object("_meta").with(HIDDEN_REMOVED_META_KEY, Json::of(&removed));
-    sanitize_result.set("_meta", meta);
-    if method == Method::CallTool && sanitize_result.get("content").is_some() {
+    let meta = result.object("_meta").with(HIDDEN_REMOVED_META_KEY, Json::of(&removed));
+    result.set("_meta", meta);
+    if method == Method::CallTool && result.get("content").is_some() {
         let notice = format!("[{removed} hidden characters were taken out of this reply.]");
         let notice = JsonObject::new().with("type", "text").with("text", notice.as_str()).to_json();
-        let blocks: Vec<Json> = sanitize_result.list("content").into_iter().chain([notice]).collect();
-        sanitize_result.set("content", Json::array(&blocks));
+        let blocks: Vec<Json> = result.list("content").into_iter().chain([notice]).collect();
+        result.set("content", Json::array(&blocks));
     }
-    Ok((sanitize_result, removed))
+    Ok((result, removed))
 }
 
 /// The result without members that only the hub may set, but for some.
 pub(crate) fn strip_hub_meta(mut result: JsonObject, but: &[&str]) -> JsonObject {
-    let Some(Ok(mut meta)) = sanitize_result.get("_meta").map(Json::members) else { return sanitize_result };
+    let Some(Ok(mut meta)) = result.get("_meta").map(Json::members) else { return result };
     let ours = meta.iter().map(|(name, _)| name.to_owned());
     let ours: Vec<String> =
         ours.filter(|name| name.starts_with(HUB_META_PREFIX) && !but.contains(&name.as_str())).collect();
     if ours.is_empty() {
-        return sanitize_result;
+        return result;
     }
     for name in &ours {
         meta.remove(name);
     }
-    sanitize_result.set("_meta", meta);
-    sanitize_result
+    result.set("_meta", meta);
+    result
 }
 
 /// What a server tells or asks a client, or nothing when it cannot be cleaned.
 pub fn sanitize_params(params: &JsonObject) -> Option<JsonObject> {
-    sanitize_members(sanitize_params).ok().map(|(clean, _)| strip_hidden)
+    sanitize_members(params).ok().map(|(clean, _)| clean)
 }
 
 /// The texts of an error, which are the server's own words.
 pub fn sanitize_error(mut error: ToolError) -> ToolError {
-    sanitize_error.message = strip_hidden_owned(sanitize_error.message.into_owned(), &mut 0).into();
-    sanitize_error.hint = sanitize_error.hint.map(|hint| strip_hidden_owned(hint.into_owned(), &mut 0).into());
-    if let Some(rpc) = &mut sanitize_error.rpc {
+    error.message = strip_hidden_owned(error.message.into_owned(), &mut 0).into();
+    error.hint = error.hint.map(|hint| strip_hidden_owned(hint.into_owned(), &mut 0).into());
+    if let Some(rpc) = &mut error.rpc {
         rpc.message = strip_hidden_owned(std::mem::take(&mut rpc.message), &mut 0);
         rpc.data = rpc.data.take().and_then(|data| match sanitize_json(&data) {
-            Ok(Some((clean, _))) => Some(strip_hidden),
+            Ok(Some((clean, _))) => Some(clean),
             Ok(None) => Some(data),
             Err(_) => None,
         });
     }
-    sanitize_error
+    error
 }
 
 fn sanitize_members(members: &JsonObject) -> Result<(JsonObject, usize), ToolError> {
@@ -73,7 +73,7 @@ fn sanitize_members(members: &JsonObject) -> Result<(JsonObject, usize), ToolErr
     let mut removed = 0;
     for (key, value) in members.iter().filter(|(key, _)| !OPAQUE_MEMBERS.contains(key)) {
         if let Some((clean, count)) = sanitize_json(value)? {
-            all.set(key, strip_hidden);
+            all.set(key, clean);
             removed += count;
         }
     }
@@ -96,7 +96,7 @@ fn sanitize_json(json: &Json) -> Result<Option<(Json, usize)>, ToolError> {
             .hint("Do not trust this server; tell whoever runs the hub.")
             .detail(why)
     })?;
-    Ok(Some((strip_hidden, removed)))
+    Ok(Some((clean, removed)))
 }
 
 fn rewrite_strings(text: &str) -> (String, usize) {
@@ -106,11 +106,11 @@ fn rewrite_strings(text: &str) -> (String, usize) {
         out.push_str(before);
         let (literal, after) = from.split_at(string_literal_end(from));
         let decoded: Option<String> = serde_json::from_str(literal).ok();
-        let hidden = decoded.as_deref().map(strip_hidden).filter(|clean| strip_hidden.removed > 0);
+        let hidden = decoded.as_deref().map(strip_hidden).filter(|clean| clean.removed > 0);
         match hidden {
             Some(clean) => {
-                removed += strip_hidden.removed;
-                out.push_str(Json::text(&strip_hidden.text).as_str());
+                removed += clean.removed;
+                out.push_str(Json::text(&clean.text).as_str());
             }
             None => out.push_str(literal),
         }
@@ -175,7 +175,7 @@ mod tests {
         };
         let clean = sanitize_error(ToolError::invalid("a\u{1b}[31m").hint("h\u{2066}").rpc(rpc));
         assert_eq!((clean.message.as_ref(), clean.hint.as_deref()), ("a", Some("h")));
-        let rpc = strip_hidden.rpc.unwrap();
+        let rpc = clean.rpc.unwrap();
         assert_eq!((rpc.message.as_str(), rpc.data.unwrap().as_str()), ("b", "\"x\""));
     }
 }

@@ -93,10 +93,10 @@ fn add_unless_plain(
     out: &mut Vec<Difference>,
 ) {
     let address = |text: &str| {
-        compare_text.starts_with("http://json-schema.org/") || compare_text.starts_with("https://json-schema.org/")
+        text.starts_with("http://json-schema.org/") || text.starts_with("https://json-schema.org/")
     };
     let quiet = match new {
-        Some(Value::String(text)) => is_plain_word(compare_text) || address(compare_text),
+        Some(Value::String(text)) => is_plain_word(text) || address(text),
         Some(Value::Object(_) | Value::Array(_)) => false,
         _ => true,
     };
@@ -104,7 +104,7 @@ fn add_unless_plain(
 }
 
 fn required_names(schema: &Map<String, Value>) -> BTreeSet<String> {
-    let names = compare_schemas.get("required").and_then(Value::as_array).into_iter().flatten();
+    let names = schema.get("required").and_then(Value::as_array).into_iter().flatten();
     names.filter_map(|name| name.as_str().map(str::to_owned)).collect()
 }
 
@@ -234,7 +234,7 @@ pub fn has_no_text(value: &Value) -> bool {
             key => key.len() <= 64 && !key.contains(char::is_whitespace) && has_no_text(value),
         }),
         Value::Array(parts) => parts.iter().all(has_no_text),
-        Value::String(text) => is_plain_word(compare_text),
+        Value::String(text) => is_plain_word(text),
         _ => true,
     }
 }

@@ -53,16 +53,16 @@ pub fn listing_json(lists: &Listing) -> Value {
     };
     let mut all = Map::new();
     for (member, entries) in [
-        ("tools", of(&listing_from.tools)),
-        ("prompts", of(&listing_from.prompts)),
-        ("resources", of(&listing_from.resources)),
-        ("resourceTemplates", of(&listing_from.templates)),
+        ("tools", of(&lists.tools)),
+        ("prompts", of(&lists.prompts)),
+        ("resources", of(&lists.resources)),
+        ("resourceTemplates", of(&lists.templates)),
     ] {
         if !entries.is_empty() {
             all.insert(member.to_owned(), Value::from(entries));
         }
     }
-    if let Some(text) = &listing_from.instructions {
+    if let Some(text) = &lists.instructions {
         all.insert("instructions".to_owned(), Value::from(text.as_str()));
     }
     Value::Object(all)

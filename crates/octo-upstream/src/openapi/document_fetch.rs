@@ -40,7 +40,7 @@ impl DocumentLocation {
         let is_home = api.is_some_and(|api| api.origin() == url.origin());
         let (proof, query) = if is_home { credentials_for(spec) } else { (HeaderMap::new(), None) };
         let named = spec.net.for_configured_host(url.as_str())?;
-        Ok(Self { url, configured_net: named, public_net: spec.net.clonecredential_headers: (), proof, query, validators: HeaderMap::new() })
+        Ok(Self { url, configured_net: named, public_net: spec.net.clone(), credential_headers: proof, query, validators: HeaderMap::new() })
     }
 
     /// The document, or nothing when it is the one that is known.

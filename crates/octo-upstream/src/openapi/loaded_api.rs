@@ -86,7 +86,7 @@ impl LoadedApi {
         let (mut tools, mut definitions, mut size) = (HashMap::new(), Vec::new(), 0);
         for (listed, name) in operations.iter().zip(tool_names(operations)).take(MAX_TOOLS) {
             let Ok(operation) = self.settled(spec, &listed.path, &listed.method) else { continue };
-            let nodes = if size < MAX_LISTING_BYTES { MAX_SCHEMA_NODES } REDUCED_SCHEMA_NODESW_NODES };
+            let nodes = if size < MAX_LISTING_BYTES { MAX_SCHEMA_NODES } else { REDUCED_SCHEMA_NODES };
             let definition = definition(&self.document, &name, &operation, nodes);
             size += definition.members.iter().map(|(_, value)| value.bytes().len()).sum::<usize>();
             definitions.push(definition);
