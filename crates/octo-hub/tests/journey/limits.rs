@@ -323,8 +323,8 @@ async fn no_reply_of_chance_is_larger_than_the_cap() {
             let (message, data) = (dice.text(), dice.value(3));
             return failure(&message, Some(data));
         }
-        let reply = dice.reply();
-        reply(reply)
+        let random = dice.reply();
+        reply(random)
     });
     let bench = HubFixture::new(vec![stranger], |parts| parts.shape.max_bytes = REPLY_LIMIT);
     for round in 0..100 {

@@ -20,7 +20,7 @@ use octo_hub::{
     ProfileSettings, Rule,
 };
 use octo_model::{Caller, Json, Kind, JsonObject, Method, Operation, Principal, ToolError};
-use octo_toolkit::{Source, State};
+use octo_toolkit::{Source, SourceState};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -184,7 +184,7 @@ async fn deny_beats_allow_and_hides_what_it_refuses() {
     let error = bench.call("up__drop", json!({})).await.unwrap_err();
     assert_eq!(error.kind, Kind::Denied);
     assert!(error.message.contains("no-drop"));
-    assert_eq!(bench.memory.closed.lock().unwrap().last().unwrap().rule.as_deref(), Some("no-drop"));
+    assert_eq!(bench.store.closed.lock().unwrap().last().unwrap().rule.as_deref(), Some("no-drop"));
     assert!(bench.call("up__get", json!({})).await.is_ok());
     assert_eq!(bench.store.closed.lock().unwrap().last().unwrap().rule.as_deref(), Some("all"));
     assert_eq!(listed_names(&bench, "").await, ["result_read", "up__get"]);

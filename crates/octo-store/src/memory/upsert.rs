@@ -1,7 +1,7 @@
 //! Entities, observations and relations that are new.
 
 use super::word_index::IndexSide;
-use super::transaction::{Entity, MemoryError, ITEM_OVERHEAD_BYTES, MemoryOwner, MemoryTxn, too_many_origin_code number, quota_size};
+use super::transaction::{Entity, MemoryError, ITEM_OVERHEAD_BYTES, MemoryOwner, MemoryTxn, too_many_facts, origin_code, quota_size};
 use super::memory_schema::{NO_END, first_row};
 use super::tokenize::normalize_name;
 use octo_grants::memory::{Fact, Link, LinkResult, MAX_FACTS, NameMatch, NewEntity, UpsertResult};

@@ -85,7 +85,7 @@ impl LoadedApi {
         let operations = self.document.operations();
         let (mut tools, mut definitions, mut size) = (HashMap::new(), Vec::new(), 0);
         for (listed, name) in operations.iter().zip(tool_names(operations)).take(MAX_TOOLS) {
-            let Ok(operation) = self.settled(spec, &listed.path, &listed.method) else { continue };
+            let Ok(operation) = self.resolve_operation(spec, &listed.path, &listed.method) else { continue };
             let nodes = if size < MAX_LISTING_BYTES { MAX_SCHEMA_NODES } else { REDUCED_SCHEMA_NODES };
             let definition = definition(&self.document, &name, &operation, nodes);
             size += definition.members.iter().map(|(_, value)| value.bytes().len()).sum::<usize>();
@@ -107,7 +107,7 @@ impl LoadedApi {
             ToolError::not_found(format!("{} has no tool {tool}.", spec.name))
                 .hint("List the tools again: its document has changed.")
         })?;
-        self.settled(spec, path, method)
+        self.resolve_operation(spec, path, method)
     }
 
     fn resolve_operation(&self, spec: &DocumentSpec, path: &str, method: &str) -> Result<Operation, ToolError> {
@@ -130,7 +130,7 @@ impl LoadedApi {
 
     /// An operation may be elsewhere than the API; nobody has named that place.
     pub(super) fn net_for(&self, url: &Url) -> &Net {
-        if url.origin() == self.home.origin() { &self.named } else { &self.public }
+        if url.origin() == self.api_url.origin() { &self.configured_net } else { &self.public_net }
     }
 }
 

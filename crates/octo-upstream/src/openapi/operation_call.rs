@@ -29,7 +29,7 @@ pub(super) async fn run(
     let boundary = format!("octoprox-{}", cx.id);
     let mut request = loaded.document().request(&operation, &base, &given, &boundary)?;
     add_credentials(spec, loaded, &mut request);
-    let net = loaded.way(&request.url);
+    let net = loaded.net_for(&request.url);
     let ask = NetRequest {
         method: request.method,
         headers: request.headers,
