@@ -10,8 +10,8 @@
 
 mod common;
 use axum::response::IntoResponse;
-use common::http::{Server, json_body, legacy, status, tools};
-use common::life::*;
+use common::mock_http::{MockServer, json_body, legacy_preamble, status, tools};
+use common::process_helpers::*;
 use common::*;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -98,16 +98,16 @@ struct SteadyLoad {
 
 impl SteadyLoad {
     async fn start() -> Self {
-        let spec = UpstreamSpec { name: "steady".into(), ..launched(UpstreamSpec::stdio("stub", stub("legacy"))) };
+        let spec = UpstreamSpec { name: "steady".into(), ..with_launcher(UpstreamSpec::stdio("stub", stub("legacy"))) };
         let upstream = Upstream::start(spec);
-        ready(&upstream).await;
+        wait_ready(&upstream).await;
         let (its, stop) = (upstream.clone(), Arc::new(AtomicBool::new(false)));
         let took = Arc::new(Mutex::new(Vec::new()));
         let (over, times) = (stop.clone(), took.clone());
         let calls = tokio::spawn(async move {
             while !over.load(Ordering::Relaxed) {
                 let begun = Instant::now();
-                call(&its, &alone(), "echo", json!({})).await.expect("a call to the steady server failed");
+                call(&its, &no_peer(), "echo", json!({})).await.expect("a call to the steady server failed");
                 times.lock().unwrap().push((begun, begun.elapsed()));
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
@@ -268,16 +268,16 @@ async fn chaos_beside_a_steady_server() {
 }
 
 async fn start(change: impl FnOnce(&mut UpstreamSpec)) -> Arc<Upstream> {
-    let mut spec = launched(UpstreamSpec::stdio("stub", stub("legacy")));
+    let mut spec = with_launcher(UpstreamSpec::stdio("stub", stub("legacy")));
     change(&mut spec);
     let upstream = Upstream::start(spec);
-    ready(&upstream).await;
+    wait_ready(&upstream).await;
     upstream
 }
 
 fn begin(upstream: &Arc<Upstream>, tool: &'static str, arguments: Value) -> JoinHandle<CallResult> {
     let upstream = upstream.clone();
-    tokio::spawn(async move { call(&upstream, &alone(), tool, arguments).await })
+    tokio::spawn(async move { call(&upstream, &no_peer(), tool, arguments).await })
 }
 
 async fn works(upstream: &Upstream) {
@@ -285,14 +285,14 @@ async fn works(upstream: &Upstream) {
 }
 
 async fn works_as(upstream: &Upstream, tool: &str) {
-    call(upstream, &alone(), tool, json!({})).await.expect("the server works again");
+    call(upstream, &no_peer(), tool, json!({})).await.expect("the server works again");
 }
 
 async fn killed() -> FaultResult {
     let upstream = start(|_| ()).await;
     let victim = pid(&upstream).await;
     let waiting = begin(&upstream, "hold", json!({}));
-    until_true("the call is under way", || upstream.status().calls == 1).await;
+    wait_until("the call is under way", || upstream.status().calls == 1).await;
     async move {
         tokio::time::sleep(Duration::from_millis(200)).await;
         kill(victim);
@@ -314,16 +314,16 @@ async fn hung() -> FaultResult {
     .await;
     let first = pid(&upstream).await;
     async move {
-        call(&upstream, &alone(), "deaf", json!({})).await.unwrap();
-        let seen = call(&upstream, &alone(), "echo", json!({})).await;
-        assert_eq!(call(&upstream, &alone(), "echo", json!({})).await.unwrap_err().kind, Kind::Timeout);
+        call(&upstream, &no_peer(), "deaf", json!({})).await.unwrap();
+        let seen = call(&upstream, &no_peer(), "echo", json!({})).await;
+        assert_eq!(call(&upstream, &no_peer(), "echo", json!({})).await.unwrap_err().kind, Kind::Timeout);
         // It has not answered several calls in a row: refused at once, and started again meanwhile.
         let begun = Instant::now();
-        let error = call(&upstream, &alone(), "echo", json!({})).await.unwrap_err();
+        let error = call(&upstream, &no_peer(), "echo", json!({})).await.unwrap_err();
         assert!(error.kind == Kind::Unavailable && error.message.contains("left alone"), "{error:?}");
         assert!(begun.elapsed() < Duration::from_millis(400));
-        until_true("the deaf one is ended", || !is_alive(first)).await;
-        until_true("it is up again", || upstream.is_connected()).await;
+        wait_until("the deaf one is ended", || !is_alive(first)).await;
+        wait_until("it is up again", || upstream.is_connected()).await;
         works(&upstream).await;
         upstream.stop().await;
         seen
@@ -334,8 +334,8 @@ async fn hung() -> FaultResult {
 async fn garbage() -> FaultResult {
     let upstream = start(|_| ()).await;
     async move {
-        let seen = call(&upstream, &alone(), "rubbish", json!({"lines": 1_000_000})).await;
-        assert_eq!(told(seen.as_ref().unwrap()), "through");
+        let seen = call(&upstream, &no_peer(), "rubbish", json!({"lines": 1_000_000})).await;
+        assert_eq!(first_text_json(seen.as_ref().unwrap()), "through");
         works(&upstream).await;
         upstream.stop().await;
         seen
@@ -347,8 +347,8 @@ async fn gigabyte() -> FaultResult {
     let upstream = start(|spec| spec.max_message_bytes = 16 << 20).await;
     let first = pid(&upstream).await;
     async move {
-        let seen = call(&upstream, &alone(), "flood", json!({"megabytes": 1024})).await;
-        until_true("the flood is ended", || !is_alive(first)).await;
+        let seen = call(&upstream, &no_peer(), "flood", json!({"megabytes": 1024})).await;
+        wait_until("the flood is ended", || !is_alive(first)).await;
         works(&upstream).await;
         upstream.stop().await;
         seen
@@ -360,8 +360,8 @@ async fn gigabyte() -> FaultResult {
 async fn half_open(silent: Arc<AtomicBool>) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-    let server = Server::start(|hit| async move {
-        legacy(&hit, json!({"tools": {}})).unwrap_or_else(|| match hit.what() {
+    let server = MockServer::start(|hit| async move {
+        legacy_preamble(&hit, json!({"tools": {}})).unwrap_or_else(|| match hit.rpc_method() {
             "tools/list" => tools(&hit, &["a"]),
             _ => json_body(hit.result(json!({"content": []}))),
         })
@@ -400,12 +400,12 @@ async fn silence() -> FaultResult {
     let mut spec = UpstreamSpec::http("s", half_open(silent.clone()).await);
     spec.call_timeout = Duration::from_millis(700);
     let upstream = Upstream::start(spec);
-    ready(&upstream).await;
+    wait_ready(&upstream).await;
     works_as(&upstream, "a").await;
     async move {
         silent.store(true, Ordering::SeqCst);
         let begun = Instant::now();
-        let seen = call(&upstream, &alone(), "a", json!({})).await;
+        let seen = call(&upstream, &no_peer(), "a", json!({})).await;
         assert!(begun.elapsed() < Duration::from_secs(2));
         // The line is back: the dead connection is not used again.
         silent.store(false, Ordering::SeqCst);
@@ -419,13 +419,13 @@ async fn silence() -> FaultResult {
 async fn refusal() -> FaultResult {
     let refuses = Arc::new(AtomicBool::new(false));
     let now = refuses.clone();
-    let server = Server::start(move |hit| {
+    let server = MockServer::start(move |hit| {
         let refuses = now.load(Ordering::SeqCst);
         async move {
             if refuses {
                 return status(401);
             }
-            legacy(&hit, json!({"tools": {}})).unwrap_or_else(|| match hit.what() {
+            legacy_preamble(&hit, json!({"tools": {}})).unwrap_or_else(|| match hit.rpc_method() {
                 "tools/list" => tools(&hit, &["a"]),
                 _ => json_body(hit.result(json!({"content": []}))),
             })
@@ -433,14 +433,14 @@ async fn refusal() -> FaultResult {
     })
     .await;
     let upstream = Upstream::start(UpstreamSpec::http("s", &server.url));
-    ready(&upstream).await;
+    wait_ready(&upstream).await;
     works_as(&upstream, "a").await;
     async move {
         refuses.store(true, Ordering::SeqCst);
-        let seen = call(&upstream, &alone(), "a", json!({})).await;
-        until(&upstream, |now| matches!(&now.state, SourceState::Down(why) if why.contains("needs a login"))).await;
+        let seen = call(&upstream, &no_peer(), "a", json!({})).await;
+        wait_listing(&upstream, |now| matches!(&now.state, SourceState::Down(why) if why.contains("needs a login"))).await;
         refuses.store(false, Ordering::SeqCst);
-        upstream.connect(&cx(20)).await.unwrap();
+        upstream.connect(&call_context(20)).await.unwrap();
         works_as(&upstream, "a").await;
         upstream.stop().await;
         drop(server);
@@ -454,9 +454,9 @@ async fn change() -> FaultResult {
     async move {
         let before = upstream.listing().borrow().version;
         let slow = begin(&upstream, "sleep", json!({"ms": 500}));
-        assert_eq!(told(&call(&upstream, &alone(), "change", json!({})).await.unwrap()), "changed");
-        let listing = until(&upstream, |now| now.version > before).await;
-        assert!(names(&listing).contains(&"extra2".to_owned()));
+        assert_eq!(first_text_json(&call(&upstream, &no_peer(), "change", json!({})).await.unwrap()), "changed");
+        let listing = wait_listing(&upstream, |now| now.version > before).await;
+        assert!(tool_names(&listing).contains(&"extra2".to_owned()));
         let seen = slow.await.unwrap();
         upstream.stop().await;
         seen
@@ -475,14 +475,14 @@ async fn restart() -> FaultResult {
         spec.era = Some(octo_wire::Era::Legacy);
     })
     .await;
-    assert!(!names(&upstream.listing().borrow()).contains(&"newer".to_owned()));
+    assert!(!tool_names(&upstream.listing().borrow()).contains(&"newer".to_owned()));
     let victim = pid(&upstream).await;
     async move {
         kill(victim);
-        until_true("the end is noticed", || !upstream.status().pids.contains(&(victim as u32))).await;
+        wait_until("the end is noticed", || !upstream.status().pids.contains(&(victim as u32))).await;
         // Whoever calls meanwhile waits for it.
-        let seen = call(&upstream, &alone(), "echo", json!({})).await;
-        let listing = until(&upstream, |now| now.listing.tools.iter().any(|tool| tool.key == "newer")).await;
+        let seen = call(&upstream, &no_peer(), "echo", json!({})).await;
+        let listing = wait_listing(&upstream, |now| now.listing.tools.iter().any(|tool| tool.key == "newer")).await;
         assert_eq!(listing.state, SourceState::Ready);
         upstream.stop().await;
         std::fs::remove_dir_all(folder).unwrap();
@@ -494,15 +494,15 @@ async fn restart() -> FaultResult {
 async fn slow_start() -> FaultResult {
     let lists = octo_grants::ListingCache::in_memory();
     let spec =
-        || UpstreamSpec { listing_cache: Some(lists.clone()), ..launched(on_demand("slow", Duration::from_secs(600))) };
+        || UpstreamSpec { listing_cache: Some(lists.clone()), ..with_launcher(on_demand("slow", Duration::from_secs(600))) };
     let first = Upstream::start(spec());
-    ready(&first).await;
+    wait_ready(&first).await;
     first.stop().await;
     let upstream = Upstream::start(spec());
-    ready(&upstream).await;
+    wait_ready(&upstream).await;
     async move {
         let begun = Instant::now();
-        let seen = call(&upstream, &alone(), "echo", json!({})).await;
+        let seen = call(&upstream, &no_peer(), "echo", json!({})).await;
         assert!(begun.elapsed() >= Duration::from_secs(2), "it was not slow");
         assert_eq!(upstream.listing().borrow().state, SourceState::Ready, "nobody was told of a loss");
         upstream.stop().await;
@@ -515,10 +515,10 @@ async fn slow_start() -> FaultResult {
 async fn a_server_that_answers_with_errors_is_busy_and_well_again() {
     let hits = Arc::new(AtomicUsize::new(0));
     let count = hits.clone();
-    let server = Server::start(move |hit| {
+    let server = MockServer::start(move |hit| {
         let count = count.clone();
         async move {
-            legacy(&hit, json!({"tools": {}})).unwrap_or_else(|| match hit.what() {
+            legacy_preamble(&hit, json!({"tools": {}})).unwrap_or_else(|| match hit.rpc_method() {
                 "tools/list" => tools(&hit, &["a"]),
                 _ if count.fetch_add(1, Ordering::SeqCst) < 3 => status(502).into_response(),
                 _ => json_body(hit.result(json!({"content": []}))),
@@ -530,11 +530,11 @@ async fn a_server_that_answers_with_errors_is_busy_and_well_again() {
     spec.breaker.max_failures = 3;
     spec.breaker.pause = Duration::from_millis(500);
     let upstream = Upstream::start(spec);
-    ready(&upstream).await;
+    wait_ready(&upstream).await;
     for _ in 0..3 {
-        assert_eq!(call(&upstream, &alone(), "a", json!({})).await.unwrap_err().kind, Kind::Unavailable);
+        assert_eq!(call(&upstream, &no_peer(), "a", json!({})).await.unwrap_err().kind, Kind::Unavailable);
     }
-    assert!(call(&upstream, &alone(), "a", json!({})).await.unwrap_err().message.contains("left alone"));
+    assert!(call(&upstream, &no_peer(), "a", json!({})).await.unwrap_err().message.contains("left alone"));
     assert_eq!(hits.load(Ordering::SeqCst), 3, "it was asked all the same");
     tokio::time::sleep(Duration::from_millis(500)).await;
     works_as(&upstream, "a").await;

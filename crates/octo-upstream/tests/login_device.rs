@@ -12,8 +12,8 @@
 mod bed;
 mod common;
 
-use bed::{World, ada, logins, upstream};
-use common::{Client, call, ready, until};
+use bed::{AuthServer, ada, logins, upstream};
+use common::{RecordingPeer, call, wait_ready, wait_listing};
 use octo_grants::Credentials;
 use octo_grants::credentials::Owner;
 use octo_model::Kind;
@@ -23,7 +23,7 @@ use octo_upstream::{UpstreamSpec, Upstream};
 use serde_json::json;
 use std::time::Duration;
 
-fn device(world: &World) -> LoginSpec {
+fn device(world: &AuthServer) -> LoginSpec {
     let mut spec = world.spec("s");
     if let Auth::OAuth(oauth) = &mut spec.auth {
         oauth.flow = Flow::Device;
@@ -45,7 +45,7 @@ async fn wait_settled(logins: &Logins) -> LoginStatus {
 
 #[tokio::test]
 async fn a_code_is_entered_elsewhere_and_the_hub_asks_as_slowly_as_it_is_told() {
-    let world = World::start().await;
+    let world = AuthServer::start().await;
     world.rules().device = vec!["authorization_pending", "slow_down", "granted"];
     let logins = logins(&Credentials::in_memory(), device(&world));
     let begun = logins.begin(&ada(), "s").await.unwrap();
@@ -54,19 +54,19 @@ async fn a_code_is_entered_elsewhere_and_the_hub_asks_as_slowly_as_it_is_told() 
     assert!(url_with_code.unwrap().ends_with("/go?c=ABCD-1234"));
     assert_eq!(logins.status(&ada(), "s").await.unwrap().state, LoginState::Waiting);
     assert_eq!(wait_settled(&logins).await.state, LoginState::Connected);
-    let asked = world.grants("device_code");
+    let asked = world.token_requests("device_code");
     assert_eq!(asked.len(), 3);
     assert!(asked[2].at - asked[1].at >= Duration::from_secs(6), "slower by five seconds");
     assert!(asked.iter().all(|seen| seen.form["resource"] == world.mcp()));
     let upstream = upstream(&world, &logins, "s");
-    ready(&upstream).await;
+    wait_ready(&upstream).await;
     upstream.stop().await;
 }
 
 /// Otherwise a server could have its own code entered on the page of somebody else's provider.
 #[tokio::test]
 async fn a_code_is_entered_on_the_issuers_own_site_only() {
-    let world = World::start().await;
+    let world = AuthServer::start().await;
     let logins = logins(&Credentials::in_memory(), device(&world));
     world.rules().device_answer = json!({"verification_uri": "https://genuine.example/device"});
     let error = logins.begin(&ada(), "s").await.unwrap_err();
@@ -80,7 +80,7 @@ async fn a_code_is_entered_on_the_issuers_own_site_only() {
 #[tokio::test]
 async fn a_code_that_is_declined_or_too_old_says_so() {
     for (answer, part) in [("access_denied", "declined"), ("expired_token", "expired")] {
-        let world = World::start().await;
+        let world = AuthServer::start().await;
         world.rules().device = vec![answer];
         let logins = logins(&Credentials::in_memory(), device(&world));
         logins.begin(&ada(), "s").await.unwrap();
@@ -99,19 +99,19 @@ async fn a_code_that_is_declined_or_too_old_says_so() {
 
 #[tokio::test]
 async fn a_login_that_was_cancelled_is_not_finished_behind_anybodys_back() {
-    let world = World::start().await;
+    let world = AuthServer::start().await;
     let store = Credentials::in_memory();
     let logins = logins(&store, device(&world));
     logins.begin(&ada(), "s").await.unwrap();
     logins.logout(&ada(), "s").await.unwrap();
-    bed::eventually("the answer", || world.grants("device_code").len() == 1).await;
+    bed::wait_until("the answer", || world.token_requests("device_code").len() == 1).await;
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert!(store.all(&Owner::from(&ada()), "s").await.unwrap().is_empty());
 }
 
 #[tokio::test]
 async fn a_server_without_a_browsers_way_is_logged_in_to_with_a_code() {
-    let world = World::start().await;
+    let world = AuthServer::start().await;
     world.rules().metadata = json!({"authorization_endpoint": null});
     let begun = logins(&Credentials::in_memory(), world.spec("s")).begin(&ada(), "s").await.unwrap();
     assert!(matches!(begun, LoginPrompt::Enter { .. }), "{begun:?}");
@@ -131,7 +131,7 @@ async fn an_api_key_goes_where_the_settings_say() {
         ),
         (KeyPlacement::Query("key".into()), "key", "k3y &=?"),
     ] {
-        let world = World::start().await;
+        let world = AuthServer::start().await;
         let key = sent.trim_start_matches("Token ");
         world.rules().key = Some((name.to_owned(), sent.to_owned()));
         let mut spec = world.spec("s");
@@ -139,13 +139,13 @@ async fn an_api_key_goes_where_the_settings_say() {
         let logins = logins(&Credentials::in_memory(), spec);
         assert_eq!(logins.begin(&ada(), "s").await.unwrap(), LoginPrompt::ApiKey);
         let upstream = upstream(&world, &logins, "s");
-        until(&upstream, |now| matches!(now.state, Listed::Down(_))).await;
+        wait_listing(&upstream, |now| matches!(now.state, Listed::Down(_))).await;
         for bad in ["", "two\nlines", "k\u{7f}"] {
             assert_eq!(logins.complete(&ada(), "s", bad).await.unwrap_err().kind, Kind::Invalid);
         }
         logins.complete(&ada(), "s", &format!(" {key}\n")).await.unwrap();
-        ready(&upstream).await;
-        call(&upstream, &Client::new(1, None).peer(), "a", json!({})).await.unwrap();
+        wait_ready(&upstream).await;
+        call(&upstream, &RecordingPeer::new(1, None).peer(), "a", json!({})).await.unwrap();
         upstream.stop().await;
     }
 }
@@ -168,8 +168,8 @@ async fn a_program_is_told_its_key_by_a_variable_and_by_nothing_else() {
     let mut spec = UpstreamSpec::stdio("s", command);
     spec.accounts = Some(logins.account(Owner::Shared, "s").unwrap().into());
     let upstream = Upstream::start(spec);
-    until(&upstream, |now| matches!(&now.state, Listed::Down(why) if why.contains("login"))).await;
+    wait_listing(&upstream, |now| matches!(&now.state, Listed::Down(why) if why.contains("login"))).await;
     logins.complete(&ada(), "s", "k3y").await.unwrap();
-    ready(&upstream).await;
+    wait_ready(&upstream).await;
     upstream.stop().await;
 }

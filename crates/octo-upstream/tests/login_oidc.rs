@@ -12,8 +12,8 @@
 mod bed;
 mod common;
 
-use bed::{ada, aged, logins, net, opened};
-use common::{Client, call, ready, until};
+use bed::{ada, age_login, logins, net, authorization_url};
+use common::{RecordingPeer, call, wait_ready, wait_listing};
 use http::{HeaderMap, Method};
 use octo_grants::credentials::Owner;
 use octo_grants::net::{NetResponse, NetRequest};
@@ -153,13 +153,13 @@ impl Browser {
 }
 
 async fn log_in(logins: &Logins) {
-    let url = opened(logins.begin(&ada(), "s").await.unwrap());
+    let url = authorization_url(logins.begin(&ada(), "s").await.unwrap());
     let back = Browser::new().agree(&url).await;
     logins.callback(back.query().unwrap(), None).await.unwrap();
 }
 
 async fn whoami(upstream: &Upstream) -> Value {
-    call(upstream, &Client::new(1, None).peer(), "whoami", json!({})).await.unwrap()["content"][0]["text"]
+    call(upstream, &RecordingPeer::new(1, None).peer(), "whoami", json!({})).await.unwrap()["content"][0]["text"]
         .clone()
 }
 
@@ -169,9 +169,9 @@ async fn a_person_logs_in_renews_and_logs_out() {
     let store = Credentials::in_memory();
     let logins = logins(&store, servers.spec());
     let upstream = servers.upstream(&logins);
-    until(&upstream, |now| matches!(&now.state, Listed::Down(why) if why.contains("login"))).await;
+    wait_listing(&upstream, |now| matches!(&now.state, Listed::Down(why) if why.contains("login"))).await;
     log_in(&logins).await;
-    ready(&upstream).await;
+    wait_ready(&upstream).await;
     assert_eq!(whoami(&upstream).await, "ada");
     let status = logins.status(&ada(), "s").await.unwrap();
     assert_eq!((status.state, status.issuer.as_deref()), (LoginState::Connected, Some(servers.issuer.as_str())));
@@ -179,10 +179,10 @@ async fn a_person_logs_in_renews_and_logs_out() {
 
     let first = store.all(&Owner::from(&ada()), "s").await.unwrap().remove(0);
     for _ in 0..3 {
-        aged(&store, "s", 4000).await;
+        age_login(&store, "s", 4000).await;
         // A connection of its own looks at the store at once.
         let again = servers.upstream(&logins);
-        ready(&again).await;
+        wait_ready(&again).await;
         assert_eq!(whoami(&again).await, "ada");
         again.stop().await;
     }
@@ -191,9 +191,9 @@ async fn a_person_logs_in_renews_and_logs_out() {
 
     // A refresh token of before is noticed by the server, and the login ends for everybody.
     store.put(&first.slot, first.secret.clone(), None).await.unwrap();
-    aged(&store, "s", 4000).await;
+    age_login(&store, "s", 4000).await;
     let stolen = servers.upstream(&logins);
-    until(&stolen, |now| matches!(&now.state, Listed::Down(why) if why.contains("login"))).await;
+    wait_listing(&stolen, |now| matches!(&now.state, Listed::Down(why) if why.contains("login"))).await;
     stolen.stop().await;
     let status = logins.status(&ada(), "s").await.unwrap();
     assert!(status.state == LoginState::Lost && status.why.unwrap().contains("revoked"));
@@ -216,7 +216,7 @@ async fn a_login_that_nobody_uses_outlives_its_first_refresh_token() {
     let status = logins.status(&ada(), "s").await.unwrap();
     assert_eq!(status.state, LoginState::Connected, "{status:?}");
     let upstream = servers.upstream(&logins);
-    ready(&upstream).await;
+    wait_ready(&upstream).await;
     assert_eq!(whoami(&upstream).await, "ada");
     upstream.stop().await;
 }
@@ -236,7 +236,7 @@ async fn a_code_is_entered_on_another_machine() {
     for _ in 0..2000 {
         if logins.status(&ada(), "s").await.unwrap().state == LoginState::Connected {
             let upstream = servers.upstream(&logins);
-            ready(&upstream).await;
+            wait_ready(&upstream).await;
             assert_eq!(whoami(&upstream).await, "ada");
             upstream.stop().await;
             return;
@@ -255,12 +255,12 @@ async fn a_metadata_document_is_enough() {
     let document: Value = logins.metadata_document().to().unwrap();
     let servers = Servers::start(&[("CLIENT_DOCUMENT", &document.to_string())]).await;
     logins.register(servers.spec());
-    let url = opened(logins.begin(&ada(), "s").await.unwrap());
+    let url = authorization_url(logins.begin(&ada(), "s").await.unwrap());
     assert!(url.contains("client_id=https%3A%2F%2Fhub.example%2Fclient.json"), "{url}");
     let back = Browser::new().agree(&url).await;
     logins.complete(&ada(), "s", back.as_str()).await.unwrap();
     let upstream = servers.upstream(&logins);
-    ready(&upstream).await;
+    wait_ready(&upstream).await;
     assert_eq!(whoami(&upstream).await, "ada");
     upstream.stop().await;
 }
@@ -280,15 +280,15 @@ async fn a_token_for_another_audience_and_a_code_without_its_verifier_are_worth_
     forged.put(&kept.slot, octo_grants::Secret::new(grant.to_string()), None).await.unwrap();
     let second = logins(&forged, other.spec());
     let upstream = other.upstream(&second);
-    let error = call(&upstream, &Client::new(1, None).peer(), "whoami", json!({})).await.unwrap_err();
+    let error = call(&upstream, &RecordingPeer::new(1, None).peer(), "whoami", json!({})).await.unwrap_err();
     assert_eq!(error.kind, Kind::Unauthorized, "{error}");
     upstream.stop().await;
 
     // Eve's code in Ada's login: the challenge is not hers.
-    let hers = opened(first.begin(&octo_model::Caller::named("eve"), "s").await.unwrap());
+    let hers = authorization_url(first.begin(&octo_model::Caller::named("eve"), "s").await.unwrap());
     let stolen = Browser::new().agree(&hers).await;
     let code = stolen.query_pairs().find(|(name, _)| name == "code").unwrap().1.into_owned();
-    let mine: Url = opened(first.begin(&ada(), "s").await.unwrap()).parse().unwrap();
+    let mine: Url = authorization_url(first.begin(&ada(), "s").await.unwrap()).parse().unwrap();
     let state = mine.query_pairs().find(|(name, _)| name == "state").unwrap().1.into_owned();
     let mut mixed: Url = bed::REDIRECT.parse().unwrap();
     mixed

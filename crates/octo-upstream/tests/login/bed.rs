@@ -23,7 +23,7 @@ pub const REDIRECT: &str = "http://localhost:3100/auth/callback";
 
 /// One request as the servers saw it.
 #[derive(Clone, Debug)]
-pub struct RecordedRequest {
+pub struct AuthServerRequest {
     pub at: Instant,
     pub path: String,
     pub form: BTreeMap<String, String>,
@@ -64,7 +64,7 @@ pub struct ServerRules {
 pub struct AuthServer {
     pub base: String,
     pub rules: Arc<Mutex<ServerRules>>,
-    pub seen: Arc<Mutex<Vec<RecordedRequest>>>,
+    pub seen: Arc<Mutex<Vec<AuthServerRequest>>>,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -128,7 +128,7 @@ impl AuthServer {
                     let authorization =
                         headers.get("authorization").map(|value| value.to_str().unwrap().to_owned());
                     let seen =
-                        RecordedRequest { at: Instant::now(), path: uri.path().to_owned(), form, authorization, json };
+                        AuthServerRequest { at: Instant::now(), path: uri.path().to_owned(), form, authorization, json };
                     log.lock().unwrap().push(seen.clone());
                     let slow = world.lock().unwrap().slow;
                     if seen.path == "/token" && !slow.is_zero() {
@@ -149,12 +149,12 @@ impl AuthServer {
         format!("{}/mcp", self.base)
     }
 
-    pub fn requests_to(&self, path: &str) -> Vec<RecordedRequest> {
+    pub fn requests_to(&self, path: &str) -> Vec<AuthServerRequest> {
         self.seen.lock().unwrap().iter().filter(|seen| seen.path == path).cloned().collect()
     }
 
     /// Requests for tokens with this grant.
-    pub fn token_requests(&self, grant: &str) -> Vec<RecordedRequest> {
+    pub fn token_requests(&self, grant: &str) -> Vec<AuthServerRequest> {
         let all = self.requests_to("/token").into_iter();
         all.filter(|seen| seen.form.get("grant_type").is_some_and(|kind| kind.contains(grant))).collect()
     }
@@ -186,7 +186,7 @@ impl ServerRules {
         format!("c4nary-{kind}-{}", self.minted)
     }
 
-    fn answer(&mut self, own: &str, method: Method, headers: HeaderMap, seen: &RecordedRequest) -> Response {
+    fn answer(&mut self, own: &str, method: Method, headers: HeaderMap, seen: &AuthServerRequest) -> Response {
         if let Some(target) = self.moved.get(&seen.path) {
             return (StatusCode::TEMPORARY_REDIRECT, [("location", target.clone())]).into_response();
         }
@@ -218,7 +218,7 @@ impl ServerRules {
         }
     }
 
-    fn token(&mut self, seen: &RecordedRequest) -> Response {
+    fn token(&mut self, seen: &AuthServerRequest) -> Response {
         let form = &seen.form;
         let no = |code: u16, error: &str| {
             (StatusCode::from_u16(code).unwrap(), json_body(json!({"error": error}))).into_response()
@@ -256,7 +256,7 @@ impl ServerRules {
         )
     }
 
-    fn mcp(&mut self, own: &str, method: Method, headers: HeaderMap, seen: &RecordedRequest) -> Response {
+    fn mcp(&mut self, own: &str, method: Method, headers: HeaderMap, seen: &AuthServerRequest) -> Response {
         let at = format!("resource_metadata=\"{own}/.well-known/oauth-protected-resource/mcp\"");
         if let Some((name, value)) = &self.key {
             let given = headers.get(name).and_then(|given| given.to_str().ok());
