@@ -11,7 +11,7 @@ use crate::expr::{Expr, Path, Template};
 use crate::plan::{Act, Caught, Items, Plan, Step};
 use crate::problem::Problem;
 use form::Form;
-use octo_model::{EffectClass, Effect, ToolError};
+use octo_model::{Effect, EffectClass, ToolError};
 use scope::{Scope, Seen};
 use serde_json::Value;
 use std::collections::HashSet;

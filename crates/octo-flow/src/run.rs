@@ -89,7 +89,12 @@ impl Tool for Run {
         ]
     }
 
-    async fn run(&self, input: Input, (flows, fs): Self::Grants, cx: &CallContext) -> Result<Output, ToolError> {
+    async fn run(
+        &self,
+        input: Input,
+        (flows, fs): Self::Grants,
+        cx: &CallContext,
+    ) -> Result<Output, ToolError> {
         let asker = Asker::of(cx)?;
         let further = Further { redo: input.redo, skip: input.skip, resume: input.resume };
         let path = input.path.as_str().to_owned();

@@ -3,8 +3,8 @@
 use crate::engine::Flows;
 use crate::plan::Plan;
 use crate::told::Status;
-use octo_hub::{StoredRun, RunStatus};
-use octo_toolkit::{Caller, CallContext, Effect, Example, Tool, ToolError, WorkPath};
+use octo_hub::{RunStatus, StoredRun};
+use octo_toolkit::{CallContext, Caller, Effect, Example, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;

@@ -1,6 +1,6 @@
 //! A run as callers see it.
 
-use octo_hub::{StoredRun, StoredStep, RunStatus};
+use octo_hub::{RunStatus, StoredRun, StoredStep};
 use octo_model::Json;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -74,7 +74,12 @@ impl Tool for Validate {
         vec![Example::new("Everything that is wrong with it", json!({"path": "flows/report.yaml"}))]
     }
 
-    async fn run(&self, input: Input, (flows, fs): Self::Grants, cx: &CallContext) -> Result<Output, ToolError> {
+    async fn run(
+        &self,
+        input: Input,
+        (flows, fs): Self::Grants,
+        cx: &CallContext,
+    ) -> Result<Output, ToolError> {
         let text = read(&fs, input.path).await?;
         let (plan, found) = flows.examine(&Asker::of(cx)?, &text).await?;
         let told = |problems: &[Problem]| problems.iter().map(Problem::told).collect();

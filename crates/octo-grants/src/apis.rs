@@ -41,7 +41,12 @@ pub trait ApiStore: Send + Sync {
     fn put<'a>(&'a self, caller: &'a Caller, api: StoredApi, text: String) -> StoreFuture<'a, ()>;
     fn find<'a>(&'a self, caller: &'a Caller, name: &'a str) -> StoreFuture<'a, Option<StoredApi>>;
     /// The document of exactly this revision.
-    fn text<'a>(&'a self, caller: &'a Caller, name: &'a str, revision: &'a str) -> StoreFuture<'a, Option<String>>;
+    fn text<'a>(
+        &'a self,
+        caller: &'a Caller,
+        name: &'a str,
+        revision: &'a str,
+    ) -> StoreFuture<'a, Option<String>>;
     /// All of a caller's, by name, without secrets.
     fn list<'a>(&'a self, caller: &'a Caller) -> StoreFuture<'a, Vec<StoredApi>>;
     /// Forgets an API; `false` when there was none.
@@ -133,7 +138,12 @@ impl ApiStore for InMemoryApis {
         ready(self.with_api(caller, name, |(api, _)| Some(api.clone())))
     }
 
-    fn text<'a>(&'a self, caller: &'a Caller, name: &'a str, revision: &'a str) -> StoreFuture<'a, Option<String>> {
+    fn text<'a>(
+        &'a self,
+        caller: &'a Caller,
+        name: &'a str,
+        revision: &'a str,
+    ) -> StoreFuture<'a, Option<String>> {
         ready(self.with_api(caller, name, |(api, text)| (api.revision == revision).then(|| text.clone())))
     }
 

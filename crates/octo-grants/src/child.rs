@@ -1,7 +1,8 @@
 //! Child processes: no shell, a clean environment, and an end for everything that they start.
 
 use crate::exec::{
-    ResourceLimits, ConfinementPlan, Cwd, Descriptors, LaunchPlan, RunningProgram, Sandbox, input_pipe, start_launcher, output_pipe,
+    ConfinementPlan, Cwd, Descriptors, LaunchPlan, ResourceLimits, RunningProgram, Sandbox, input_pipe,
+    output_pipe, start_launcher,
 };
 use octo_model::ToolError;
 use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop, ProcessGroup};
@@ -119,14 +120,17 @@ impl Command {
         let (input, stdin) = input_pipe()?;
         let (stdout, output) = output_pipe()?;
         let (stderr, errors) = output_pipe()?;
-        let running = start_launcher(launcher, &plan, Descriptors::new([input, output, errors]), Sandbox::None)
-            .await
-            .map_err(to_io_error)?;
+        let running =
+            start_launcher(launcher, &plan, Descriptors::new([input, output, errors]), Sandbox::None)
+                .await
+                .map_err(to_io_error)?;
         Ok(Child::launched(stdin, stdout, stderr, running))
     }
 
     fn environment(&self) -> Vec<(OsString, OsString)> {
-        let ours = INHERITED_VARIABLES.iter().filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)));
+        let ours = INHERITED_VARIABLES
+            .iter()
+            .filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)));
         let named = self.env.iter().map(|(name, value)| (name.into(), value.into()));
         ours.filter(|(name, _)| !self.env.keys().any(|named| name == named.as_str())).chain(named).collect()
     }
@@ -141,7 +145,12 @@ fn to_io_error(error: ToolError) -> io::Error {
 pub struct ChildHandle(Option<ProcessHandle>);
 
 impl Child {
-    pub(crate) fn launched(stdin: Sender, stdout: Receiver, stderr: Receiver, running: RunningProgram) -> Self {
+    pub(crate) fn launched(
+        stdin: Sender,
+        stdout: Receiver,
+        stderr: Receiver,
+        running: RunningProgram,
+    ) -> Self {
         Self { stdin, stdout, stderr, handle: ProcessHandle::Launched(Box::new(running)) }
     }
 

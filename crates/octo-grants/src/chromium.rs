@@ -4,18 +4,21 @@
 //! the hub may, it also gets a network namespace of its own in which that proxy is all there is. It is driven over a
 //! pair of pipes, so no debugging port listens anywhere.
 
+mod browser_dir;
+pub(crate) mod browser_proxy;
 mod browser_sandbox;
 mod flags;
-mod browser_dir;
-mod namespace;
-pub(crate) mod browser_proxy;
 mod memory_watch;
+mod namespace;
 
-use crate::exec::{ResourceLimits, ConfinementPlan, Cwd, Descriptors, LaunchPlan, RunningProgram, Sandbox, start_launcher};
+use crate::exec::{
+    ConfinementPlan, Cwd, Descriptors, LaunchPlan, ResourceLimits, RunningProgram, Sandbox, start_launcher,
+};
 use crate::{Capabilities, Grant, Net, SearchPath};
 use browser_dir::BrowserDir;
-use octo_model::ToolError;
 use browser_proxy::Proxy;
+use memory_watch::MemoryWatch;
+use octo_model::ToolError;
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -25,10 +28,10 @@ use std::time::{Duration, Instant};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::{Receiver, Sender};
 use url::Url;
-use memory_watch::MemoryWatch;
 
 /// The names under which it is installed, the best first.
-const PROGRAM_NAMES: [&str; 5] = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome"];
+const PROGRAM_NAMES: [&str; 5] =
+    ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome"];
 
 /// How much of what it complains about is kept for the log.
 const MAX_STDERR_BYTES: usize = 4_096;
@@ -183,7 +186,10 @@ impl Chromium {
         tokio::spawn(collect_stderr(complaints, Arc::clone(&heard)));
         let proxy = match shared {
             Some(proxy) => proxy,
-            None => Proxy::unauthenticated(namespace::listener(&heard, NAMESPACE_TIMEOUT).await?, spec.net.clone())?,
+            None => Proxy::unauthenticated(
+                namespace::listener(&heard, NAMESPACE_TIMEOUT).await?,
+                spec.net.clone(),
+            )?,
         };
         let pipes = (Sender::from_owned_fd(to_browser)?, Receiver::from_owned_fd(from_browser)?);
         let pipes = Mutex::new(Some(pipes));

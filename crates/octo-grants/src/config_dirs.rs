@@ -112,7 +112,11 @@ impl ConfigDirs {
     }
 
     /// Calls back with everything after each change. Needs a runtime.
-    pub fn watch(self, known: Vec<ConfigFile>, changed: impl FnMut(Vec<ConfigFile>) + Send + 'static) -> WatchHandle {
+    pub fn watch(
+        self,
+        known: Vec<ConfigFile>,
+        changed: impl FnMut(Vec<ConfigFile>) + Send + 'static,
+    ) -> WatchHandle {
         WatchHandle(tokio::spawn(run_watch(self.into_watcher(), known, changed)))
     }
 
@@ -145,11 +149,15 @@ impl ConfigDirs {
             Ok(real) if self.agent_writable.iter().any(|root| real.starts_with(root)) => {
                 Err("agents may write here, so it is not read; keep it outside of the workspace".to_owned())
             }
-            Ok(real) => read_text(&real, self.max_file_bytes).map_err(|error| error.to_string()).and_then(|text| {
-                let is_approved =
-                    self.approval.as_ref().is_none_or(|FileApproval(approve)| approve(&real, text.as_bytes()));
-                is_approved.then_some(text).ok_or_else(|| UNAPPROVED_MESSAGE.to_owned())
-            }),
+            Ok(real) => {
+                read_text(&real, self.max_file_bytes).map_err(|error| error.to_string()).and_then(|text| {
+                    let is_approved = self
+                        .approval
+                        .as_ref()
+                        .is_none_or(|FileApproval(approve)| approve(&real, text.as_bytes()));
+                    is_approved.then_some(text).ok_or_else(|| UNAPPROVED_MESSAGE.to_owned())
+                })
+            }
             Err(error) => Err(error.to_string()),
         };
         ConfigFile { path, content }
@@ -240,7 +248,11 @@ impl DirWatcher {
     }
 }
 
-async fn run_watch(mut watched: DirWatcher, mut known: Vec<ConfigFile>, mut changed: impl FnMut(Vec<ConfigFile>)) {
+async fn run_watch(
+    mut watched: DirWatcher,
+    mut known: Vec<ConfigFile>,
+    mut changed: impl FnMut(Vec<ConfigFile>),
+) {
     while let Some(leaves) = watched.read().await {
         if leaves != known {
             known.clone_from(&leaves);

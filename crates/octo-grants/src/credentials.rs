@@ -121,14 +121,24 @@ pub trait CredentialStore: Send + Sync {
     /// Forgets a credential; `false` when there was none.
     fn remove<'a>(&'a self, slot: &'a Slot) -> StoreFuture<'a, bool>;
     /// Takes the turn to renew a credential, for so long, among all processes.
-    fn acquire_lease<'a>(&'a self, slot: &'a Slot, holder: &'a str, time: Duration) -> StoreFuture<'a, LeaseClaim>;
+    fn acquire_lease<'a>(
+        &'a self,
+        slot: &'a Slot,
+        holder: &'a str,
+        time: Duration,
+    ) -> StoreFuture<'a, LeaseClaim>;
     fn release_lease<'a>(&'a self, slot: &'a Slot, holder: &'a str) -> StoreFuture<'a, ()>;
     /// Keeps a login in place of an earlier one of the same owner for the same server.
     fn put_pending<'a>(&'a self, waiting: PendingLogin, now: i64) -> StoreFuture<'a, ()>;
     /// Takes a login away: the second one to ask finds nothing.
     fn take_pending<'a>(&'a self, id: &'a str, now: i64) -> StoreFuture<'a, Option<PendingLogin>>;
     /// The login of an owner for a server, which goes on waiting.
-    fn find_pending<'a>(&'a self, owner: &'a Owner, server: &'a str, now: i64) -> StoreFuture<'a, Option<PendingLogin>>;
+    fn find_pending<'a>(
+        &'a self,
+        owner: &'a Owner,
+        server: &'a str,
+        now: i64,
+    ) -> StoreFuture<'a, Option<PendingLogin>>;
 }
 
 /// Where credentials are kept.
@@ -166,7 +176,12 @@ impl Credentials {
         self.0.remove(slot).await
     }
 
-    pub async fn acquire_lease(&self, slot: &Slot, holder: &str, time: Duration) -> Result<LeaseClaim, ToolError> {
+    pub async fn acquire_lease(
+        &self,
+        slot: &Slot,
+        holder: &str,
+        time: Duration,
+    ) -> Result<LeaseClaim, ToolError> {
         self.0.acquire_lease(slot, holder, time).await
     }
 
@@ -183,7 +198,12 @@ impl Credentials {
         self.0.take_pending(id, now).await
     }
 
-    pub async fn find_pending(&self, owner: &Owner, server: &str, now: i64) -> Result<Option<PendingLogin>, ToolError> {
+    pub async fn find_pending(
+        &self,
+        owner: &Owner,
+        server: &str,
+        now: i64,
+    ) -> Result<Option<PendingLogin>, ToolError> {
         self.0.find_pending(owner, server, now).await
     }
 }
@@ -292,7 +312,12 @@ impl CredentialStore for InMemoryCredentials {
         ready(Ok(self.lock().credentials.remove(slot).is_some()))
     }
 
-    fn acquire_lease<'a>(&'a self, slot: &'a Slot, holder: &'a str, time: Duration) -> StoreFuture<'a, LeaseClaim> {
+    fn acquire_lease<'a>(
+        &'a self,
+        slot: &'a Slot,
+        holder: &'a str,
+        time: Duration,
+    ) -> StoreFuture<'a, LeaseClaim> {
         let (mut table, at) = (self.lock(), Instant::now());
         table.leases.retain(|_, (_, until)| *until > at);
         if table.leases.get(slot).is_some_and(|(by, _)| by != holder) {
@@ -321,7 +346,12 @@ impl CredentialStore for InMemoryCredentials {
         ready(Ok(taken.filter(|one| one.expires > at)))
     }
 
-    fn find_pending<'a>(&'a self, owner: &'a Owner, server: &'a str, at: i64) -> StoreFuture<'a, Option<PendingLogin>> {
+    fn find_pending<'a>(
+        &'a self,
+        owner: &'a Owner,
+        server: &'a str,
+        at: i64,
+    ) -> StoreFuture<'a, Option<PendingLogin>> {
         let table = self.lock();
         let found = table.pending.get(&(owner.clone(), server.to_owned())).filter(|one| one.expires > at);
         ready(Ok(found.cloned()))
@@ -374,7 +404,11 @@ mod tests {
         assert_eq!(store.acquire_lease(&a, "y", minute).await.unwrap(), LeaseClaim::Held);
         store.release_lease(&a, "x").await.unwrap();
         assert_eq!(store.acquire_lease(&a, "y", Duration::ZERO).await.unwrap(), LeaseClaim::Acquired);
-        assert_eq!(store.acquire_lease(&a, "x", minute).await.unwrap(), LeaseClaim::Acquired, "the time was over");
+        assert_eq!(
+            store.acquire_lease(&a, "x", minute).await.unwrap(),
+            LeaseClaim::Acquired,
+            "the time was over"
+        );
     }
 
     #[tokio::test]

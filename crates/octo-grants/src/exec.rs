@@ -1,36 +1,36 @@
 //! Programs in the workspace: a sandbox, limits, a clean environment, and an end for everything they start.
 
-pub mod compute_jail;
 mod bwrap;
 mod capture;
+pub mod compute_jail;
 mod confine;
 mod descendants;
-mod program_env;
+mod exec_sessions;
 pub mod launcher;
-mod output_ring;
-mod unprivileged;
 mod launcher_protocol;
+mod mount_view;
+mod output_ring;
 mod private_folder;
 mod process_list;
-mod sys;
+mod program_env;
 mod run;
 mod serve_program;
-mod exec_sessions;
 mod start_program;
+mod sys;
 mod terminal;
 mod toolchains;
-mod mount_view;
+mod unprivileged;
 
 pub(crate) use bwrap::read_only_machine;
 pub use confine::scopes_signals as landlock_scopes_signals;
-pub use unprivileged::is_root;
-pub(crate) use launcher_protocol::{ResourceLimits, ConfinementPlan, Cwd, Descriptors, LaunchPlan};
+pub use exec_sessions::{SessionInfo, SessionOutput, SessionState, Sessions};
+pub(crate) use launcher_protocol::{ConfinementPlan, Cwd, Descriptors, LaunchPlan, ResourceLimits};
 pub use private_folder::PrivateFolder;
 pub use process_list::{ProcessFilter, ProcessInfo};
 pub(crate) use run::{input_pipe, output_pipe};
-pub use exec_sessions::{SessionOutput, SessionInfo, SessionState, Sessions};
 pub(crate) use start_program::{RunningProgram, start_launcher};
 pub use terminal::TerminalSize;
+pub use unprivileged::is_root;
 
 use crate::fs::{RootedPath, Workspace};
 use crate::search_path::HeldProgram;
@@ -281,7 +281,9 @@ impl Exec {
     fn sandbox_trial(&self) -> &SandboxTrial {
         self.0.sandbox.get_or_init(|| {
             let candidates: &[Sandbox] = match self.spec().sandbox {
-                SandboxChoice::None => return SandboxTrial { sandbox: Some(Sandbox::None), ..SandboxTrial::default() },
+                SandboxChoice::None => {
+                    return SandboxTrial { sandbox: Some(Sandbox::None), ..SandboxTrial::default() };
+                }
                 SandboxChoice::Bubblewrap => &[Sandbox::Bubblewrap],
                 SandboxChoice::Landlock => &[Sandbox::Landlock],
                 SandboxChoice::Auto => &[Sandbox::Bubblewrap, Sandbox::Landlock],
@@ -306,7 +308,9 @@ impl Exec {
     /// On a thread of its own, since the caller may be one of a runtime.
     fn probe_blocking(&self, sandbox: Sandbox) -> Result<(), String> {
         match sandbox {
-            Sandbox::Landlock if !confine::is_supported() => return Err("the kernel has no Landlock".to_owned()),
+            Sandbox::Landlock if !confine::is_supported() => {
+                return Err("the kernel has no Landlock".to_owned());
+            }
             Sandbox::Bubblewrap if self.0.bubblewrap.is_none() => {
                 return Err("it is not installed where no tool can write".to_owned());
             }
@@ -347,7 +351,8 @@ impl Exec {
         let in_a_root = |path: &PathBuf| {
             path.canonicalize().is_ok_and(|real| roots.iter().any(|root| real.starts_with(&root.path)))
         };
-        let found = |path: &PathBuf| is_executable(path) && (self.search_path().accepts(path) || in_a_root(path));
+        let found =
+            |path: &PathBuf| is_executable(path) && (self.search_path().accepts(path) || in_a_root(path));
         let folders = std::env::split_paths(self.search_path().whole()).filter(|folder| folder.is_absolute());
         folders.map(|folder| folder.join(program)).find(found)
     }

@@ -1,33 +1,33 @@
 //! Files beneath the roots of a workspace. Paths are resolved by the kernel (`openat2`, `RESOLVE_BENEATH`).
 
 mod batch;
+mod change_step;
 mod concurrency;
 mod copy;
+mod crash_recovery;
+mod file_fingerprint;
+mod folder_tree;
 mod hash;
 mod intent_log;
-mod temp_names;
 mod path_suggest;
-mod work_path;
 mod protected_paths;
 mod read_files;
 mod rename_files;
 mod resolve;
-mod workspace;
-mod file_fingerprint;
-mod change_step;
-mod crash_recovery;
+mod temp_names;
 #[cfg(test)]
 mod tests;
-mod folder_tree;
 mod undo_log;
 mod walk;
+mod work_path;
+mod workspace;
 mod write_files;
 
-pub use work_path::{RootedPath, WorkPath};
 pub use read_files::{EntryKind, Folder, FolderEntry, OpenFile, Stat};
 pub(crate) use resolve::path_of;
-pub use workspace::{HardLinks, Root, RootSpec, Workspace, WorkspaceSpec, default_protected};
 pub use walk::{Step, WalkEntry, WalkOptions, Walked};
+pub use work_path::{RootedPath, WorkPath};
+pub use workspace::{HardLinks, Root, RootSpec, Workspace, WorkspaceSpec, default_protected};
 pub use write_files::{Change, UndoResult, Write as WriteOptions, WriteResult};
 
 use crate::{Capabilities, Grant};

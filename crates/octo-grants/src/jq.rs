@@ -4,8 +4,8 @@
 mod jq_queue;
 
 use crate::{Capabilities, Grant};
-use octo_model::{Caller, Json, Kind, ToolError};
 use jq_queue::{JqQueue, QueueSlot};
+use octo_model::{Caller, Json, Kind, ToolError};
 use std::pin::Pin;
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! A language model behind an address that the operator has named, in the form that most of them answer to.
 
-use crate::net::{NetResponse, NetRequest};
+use crate::net::{NetRequest, NetResponse};
 use crate::{Capabilities, Grant, Net};
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};

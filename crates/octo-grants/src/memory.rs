@@ -240,13 +240,23 @@ pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, ToolError>> 
 
 /// What keeps memories. A change is answered when it is durable and can be found.
 pub trait MemoryStore: Send + Sync {
-    fn upsert(&self, asker: MemoryCaller, entities: Vec<NewEntity>, names: NameMatch) -> StoreFuture<'_, Vec<UpsertResult>>;
+    fn upsert(
+        &self,
+        asker: MemoryCaller,
+        entities: Vec<NewEntity>,
+        names: NameMatch,
+    ) -> StoreFuture<'_, Vec<UpsertResult>>;
     /// Entities that do not exist are made.
     fn link(&self, asker: MemoryCaller, links: Vec<Link>, names: NameMatch) -> StoreFuture<'_, LinkResult>;
     fn query(&self, asker: MemoryCaller, question: MemoryQuery) -> StoreFuture<'_, QueryResult>;
     fn list(&self, asker: MemoryCaller, page: PageRequest) -> StoreFuture<'_, EntityPage>;
     /// Takes entities away with their observations and relations, and gives the names of those that were there.
-    fn delete(&self, asker: MemoryCaller, names: Vec<String>, removal: Removal) -> StoreFuture<'_, Vec<String>>;
+    fn delete(
+        &self,
+        asker: MemoryCaller,
+        names: Vec<String>,
+        removal: Removal,
+    ) -> StoreFuture<'_, Vec<String>>;
     /// How many were taken away: none when there is no such thing.
     fn forget(&self, asker: MemoryCaller, what: ForgetTarget, removal: Removal) -> StoreFuture<'_, u64>;
     fn dump(&self, asker: MemoryCaller, after: i64, limit: usize) -> StoreFuture<'_, Dump>;

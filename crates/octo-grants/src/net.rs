@@ -1,16 +1,16 @@
 //! The only way out: one HTTP client for the whole binary. The address is checked when connecting, after resolving, on
 //! every hop, so that a name that changes its answer finds nothing.
 
-mod public_address;
 mod allow_list;
 mod body;
+mod configured_host;
 mod dial;
-mod http_send;
-mod net_errors;
 mod egress_proxy;
 mod headers;
-mod configured_host;
 mod host_queue;
+mod http_send;
+mod net_errors;
+mod public_address;
 mod redirect;
 mod resolve;
 mod robots;
@@ -18,17 +18,17 @@ mod url_check;
 
 pub(crate) use dial::Dialler;
 pub use egress_proxy::{EgressProxy, PortRelay};
-pub use resolve::{Resolver, ResolveFuture};
+pub use resolve::{ResolveFuture, Resolver};
 
 use crate::connector::{Connector, tls_connector};
 use crate::{Capabilities, Grant};
 use allow_list::AllowList;
 use bytes::Bytes;
+use configured_host::ConfiguredHost;
+use host_queue::HostQueues;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use jiff::Timestamp;
-use configured_host::ConfiguredHost;
 use octo_model::ToolError;
-use host_queue::HostQueues;
 use resolve::SystemResolver;
 use robots::RobotsCache;
 use std::borrow::Cow;

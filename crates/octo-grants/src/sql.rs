@@ -1,20 +1,20 @@
 //! Databases that the operator has named. A tool chooses a name; where it leads, and as whom, only this file knows.
 
 mod auth;
-mod dsn;
-mod server_error;
-mod lease;
-mod dsn_list;
-mod pool;
 mod db_session;
 mod db_stream;
 mod db_tls;
+mod dsn;
+mod dsn_list;
+mod lease;
+mod pool;
+mod server_error;
 
-pub use server_error::ServerError;
-pub use lease::Lease;
-pub use dsn_list::parse_list;
-pub use pool::Pool;
 pub use db_session::TransactionState;
+pub use dsn_list::parse_list;
+pub use lease::Lease;
+pub use pool::Pool;
+pub use server_error::ServerError;
 
 use crate::{Capabilities, Grant, Net};
 use dsn::Login;

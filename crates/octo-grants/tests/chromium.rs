@@ -7,7 +7,7 @@
     reason = "tests look at the machine itself and fail where they must"
 )]
 
-use octo_grants::chromium::{Chromium, ChromiumSpec, BrowserSandbox, RunningBrowser};
+use octo_grants::chromium::{BrowserSandbox, Chromium, ChromiumSpec, RunningBrowser};
 use octo_grants::exec::launcher;
 use octo_grants::net::{Net, NetSpec};
 use std::os::unix::fs::PermissionsExt;
@@ -114,8 +114,10 @@ async fn sec_br_03_a_browser_runs_enclosed_listens_nowhere_and_leaves_nothing() 
         }
         drop(launched);
         wait_until("all processes are gone", || processes_with_mark(&state).is_empty()).await;
-        wait_until("the profile is gone", || std::fs::read_dir(state.join("browser")).unwrap().next().is_none())
-            .await;
+        wait_until("the profile is gone", || {
+            std::fs::read_dir(state.join("browser")).unwrap().next().is_none()
+        })
+        .await;
     }
 }
 
@@ -140,9 +142,10 @@ async fn a_state_folder_may_have_a_long_path() {
 #[ignore = "a process that another test starts"]
 async fn without_root() {
     let state = std::env::var("OCTO_TEST_STATE").unwrap();
-    for (enclosure, words) in
-        [(BrowserSandbox::Auto, "bubblewrap, and Chromium's sandbox"), (BrowserSandbox::None, "Chromium's sandbox")]
-    {
+    for (enclosure, words) in [
+        (BrowserSandbox::Auto, "bubblewrap, and Chromium's sandbox"),
+        (BrowserSandbox::None, "Chromium's sandbox"),
+    ] {
         let state = Path::new(&state).join(format!("{enclosure:?}"));
         let grant = chromium(&state, enclosure);
         assert_eq!(grant.sandbox(), words);
@@ -219,7 +222,8 @@ async fn sec_br_04_a_hub_that_is_killed_leaves_no_process_and_no_profile() {
     hub.kill().unwrap();
     hub.wait().unwrap();
     wait_until("all processes are gone", || processes_with_mark(&state).is_empty()).await;
-    wait_until("the profile is gone", || std::fs::read_dir(state.join("browser")).unwrap().next().is_none()).await;
+    wait_until("the profile is gone", || std::fs::read_dir(state.join("browser")).unwrap().next().is_none())
+        .await;
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use arc_swap::ArcSwap;
 use octo_model::{JsonObject, Operation, ToolError};
-use octo_toolkit::{BoxFuture, CallContext, ListingState, Listing, Peer, Source, SourceState};
+use octo_toolkit::{BoxFuture, CallContext, Listing, ListingState, Peer, Source, SourceState};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::watch;

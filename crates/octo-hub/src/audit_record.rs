@@ -3,7 +3,7 @@
 use crate::call_pipeline::Request;
 use crate::coerce::Coercions;
 use crate::item::Item;
-use crate::ports::{CallEnded, AuditLog, CallStarted, Outcome};
+use crate::ports::{AuditLog, CallEnded, CallStarted, Outcome};
 use crate::telemetry::Excerpts;
 use octo_model::{CallId, JsonObject, Operation, ToolError};
 use std::sync::Arc;

@@ -2,15 +2,15 @@
 
 use crate::audit_record::AuditRecord;
 use crate::error_limits::truncate_error;
-use crate::validate::ValidatedCall;
 use crate::hub::Hub;
 use crate::policy::Permit;
 use crate::ports::Outcome;
 use crate::telemetry::CallLog;
 use crate::trust::{HIDDEN_REMOVED_META_KEY, strip_hub_meta};
-use crate::{tool_override, telemetry};
+use crate::validate::ValidatedCall;
+use crate::{telemetry, tool_override};
 use futures_util::FutureExt;
-use octo_model::{CallId, Caller, Frontend, Kind, JsonObject, Method, Operation, ToolError};
+use octo_model::{CallId, Caller, Frontend, JsonObject, Kind, Method, Operation, ToolError};
 use octo_toolkit::{CallContext, CallOrigin, Peer, ReplyBudget};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -61,7 +61,8 @@ impl Hub {
         log: &mut CallLog<'_>,
     ) -> Result<JsonObject, ToolError> {
         let opened = AuditRecord::open(&self.ledger, id, request, self.excerpts()).await;
-        let mut record = opened.inspect_err(|error| log.finish(Outcome::Error(error.kind), 0, Some(error)))?;
+        let mut record =
+            opened.inspect_err(|error| log.finish(Outcome::Error(error.kind), 0, Some(error)))?;
         let outcome = self.decide_and_run(id, request, &mut record).await;
         let outcome = outcome.map_err(|error| truncate_error(error, self.result_limits.max_bytes));
         let word = record.set_outcome(&outcome);
@@ -84,7 +85,8 @@ impl Hub {
         let permit = decision.inspect_err(|denial| record.set_rule(&denial.rule))?;
         record.set_rule(permit.rule());
         let allowed = rules.timeout(request.timeout);
-        let ValidatedCall { op, blank_fields: emptied, coercions: changes } = self.validator.validate(&entry, &request.op, allowed).await?;
+        let ValidatedCall { op, blank_fields: emptied, coercions: changes } =
+            self.validator.validate(&entry, &request.op, allowed).await?;
         record.set_coerced_arguments(&changes, &op);
         rules.limits.check(&request.caller, &entry)?;
         let slot = rules.cache.slot(&request.caller, &request.profile, &entry, &request.op);

@@ -1,8 +1,8 @@
 //! What the settings decide about calls: policy, limits, cache and deadline, put in force as one.
 
-use crate::response_cache::{ResponseCache, CacheRule};
 use crate::policy::{Policy, PolicySettings};
 use crate::rate_limit::{LimitRule, RateLimits};
+use crate::response_cache::{CacheRule, ResponseCache};
 use std::sync::Arc;
 use std::time::Duration;
 

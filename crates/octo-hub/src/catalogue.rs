@@ -129,7 +129,8 @@ impl Catalogue {
 
     fn rebuild(&self) {
         let mut stocks = self.snapshots.lock().unwrap_or_else(PoisonError::into_inner);
-        let before: HashMap<_, _> = stocks.iter().map(|old| ((old.is_native, old.name.as_str()), old)).collect();
+        let before: HashMap<_, _> =
+            stocks.iter().map(|old| ((old.is_native, old.name.as_str()), old)).collect();
         let fresh: Vec<SourceSnapshot> = self
             .sources
             .load()
@@ -175,7 +176,8 @@ impl Catalogue {
     pub async fn wait_until_listed(&self, profile: &str, at_most: Duration) {
         let mut rebuilt = self.rebuilt.subscribe();
         let settled = async {
-            while self.view(profile).is_some_and(|view| view.is_starting) && rebuilt.changed().await.is_ok() {}
+            while self.view(profile).is_some_and(|view| view.is_starting) && rebuilt.changed().await.is_ok() {
+            }
         };
         let _ = tokio::time::timeout(at_most, settled).await;
     }

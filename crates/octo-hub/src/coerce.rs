@@ -223,9 +223,9 @@ fn is_fraction(number: &serde_json::Number) -> bool {
 fn convert(value: &Value, wanted: &str, schema: &Value) -> Option<(Value, &'static str)> {
     let text = value.as_str();
     match wanted {
-        "integer" => {
-            parse_number(text?).filter(|number| number.is_i64() || number.is_u64()).map(|it| (it, "an integer"))
-        }
+        "integer" => parse_number(text?)
+            .filter(|number| number.is_i64() || number.is_u64())
+            .map(|it| (it, "an integer")),
         "number" => parse_number(text?).map(|number| (number, "a number")),
         "boolean" => {
             let word = text?;

@@ -328,7 +328,8 @@ impl SchemaSurvey {
                 }
                 next = child_schemas(schema, &pointer)?;
                 let subschema = Subschema::of(schema);
-                survey.is_monotone &= !NON_MONOTONE_KEYWORDS.iter().any(|keyword| schema.contains_key(*keyword));
+                survey.is_monotone &=
+                    !NON_MONOTONE_KEYWORDS.iter().any(|keyword| schema.contains_key(*keyword));
                 patterns += subschema.patterns.len();
                 survey.subschemas.push((pointer, subschema));
             }
@@ -359,14 +360,19 @@ impl SchemaSurvey {
     fn required_pattern(&self) -> Option<&str> {
         let patterns = self.subschemas.iter().flat_map(|(_, subschema)| &subschema.patterns);
         let mut unusable = patterns.filter(|pattern| pattern.cost.is_none());
-        unusable.find(|pattern| pattern.matches_names || !self.is_monotone).map(|pattern| pattern.text.as_str())
+        unusable
+            .find(|pattern| pattern.matches_names || !self.is_monotone)
+            .map(|pattern| pattern.text.as_str())
     }
 }
 
 impl Subschema {
     fn of(schema: &Map<String, Value>) -> Self {
-        let patterns =
-            patterns(schema).map(|(text, names)| SchemaPattern { text: text.to_owned(), matches_names: names, cost: pattern_cost(text) });
+        let patterns = patterns(schema).map(|(text, names)| SchemaPattern {
+            text: text.to_owned(),
+            matches_names: names,
+            cost: pattern_cost(text),
+        });
         let patterns: Vec<SchemaPattern> = patterns.collect();
         let varies = schema.keys().any(|keyword| !CONSTANT_COST_KEYWORDS.contains(&keyword.as_str()));
         let entries = schema.values().map(|value| match value {
@@ -402,7 +408,9 @@ fn child_schemas(schema: &Map<String, Value>, pointer: &str) -> Result<Vec<(Stri
                 // Definitions are only looked at for the meters that they need.
                 let applied = !DEFINITION_KEYWORDS.contains(&keyword.as_str());
                 let names = named.keys().filter(|_| applied);
-                parts.extend(names.map(|name| (format!("{pointer}/{keyword}/{}", escape_pointer(name)), in_place)));
+                parts.extend(
+                    names.map(|name| (format!("{pointer}/{keyword}/{}", escape_pointer(name)), in_place)),
+                );
             }
             Value::Array(items) if SCHEMA_LIST_KEYWORDS.contains(&keyword.as_str()) => {
                 parts.extend((0..items.len()).map(|at| (format!("{pointer}/{keyword}/{at}"), in_place)));

@@ -1,24 +1,24 @@
 //! Tools that the operator declares in YAML: a command line or an HTTP request with typed parameters.
 
 mod command;
+mod declared_tool;
 mod execution;
 mod parameters;
 mod request;
+mod template_text;
 #[cfg(test)]
 mod tests;
-mod template_text;
-mod declared_tool;
 mod tool_manifest;
 
-use crate::yaml_files::{self, WatchedFiles, Problem, FileContents};
+use crate::yaml_files::{self, FileContents, Problem, WatchedFiles};
+use declared_tool::DeclaredTool;
 use octo_grants::config_dirs::{ConfigDirs, ConfigFile};
 use octo_grants::{Capabilities, Workspace};
 use octo_model::{JsonObject, Operation, ToolError};
-use octo_toolkit::{BoxFuture, CallContext, ListingState, Listing, Peer, Source, SourceState};
+use octo_toolkit::{BoxFuture, CallContext, Listing, ListingState, Peer, Source, SourceState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio::sync::watch;
-use declared_tool::DeclaredTool;
 
 /// Gives the value of a variable of the hub's environment.
 pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;

@@ -15,7 +15,8 @@ pub fn truncate_error(mut error: ToolError, cap: usize) -> ToolError {
     let data = MAX_DATA_BYTES.min(cap / 2).max(MIN_TEXT_BYTES);
     error.message = truncate_text(error.message, text);
     error.hint = error.hint.map(|hint| truncate_text(hint, text));
-    error.detail = error.detail.map(|detail| truncate_text(Cow::Owned(detail), 2 * MAX_TEXT_BYTES).into_owned());
+    error.detail =
+        error.detail.map(|detail| truncate_text(Cow::Owned(detail), 2 * MAX_TEXT_BYTES).into_owned());
     if let Some(rpc) = &mut error.rpc {
         rpc.message = truncate_text(Cow::Owned(std::mem::take(&mut rpc.message)), text).into_owned();
         let size = rpc.data.as_ref().map_or(0, |data| data.bytes().len());

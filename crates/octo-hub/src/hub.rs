@@ -1,22 +1,22 @@
 //! The hub itself: its parts, put together once.
 
 use crate::absent_servers::AbsentServers;
-use crate::response_cache::CacheRule;
 use crate::call_pipeline::Request;
+use crate::call_rules::{CallRules, RuleSettings};
 use crate::catalogue::{Catalogue, Change};
-use crate::validate::ArgumentValidator;
 use crate::item::Entry;
 use crate::jq_eval::JqRunner;
-use crate::results_source;
 use crate::policy::PolicySettings;
 use crate::ports::{AuditLog, ResultStore};
 use crate::profile::Profile;
-use crate::rate_limit::LimitRule;
-use crate::call_rules::{RuleSettings, CallRules};
-use crate::result_limit::ResultLimits;
-use crate::telemetry::{Excerpts, Tracer};
 use crate::profile_view::View;
+use crate::rate_limit::LimitRule;
+use crate::response_cache::CacheRule;
+use crate::result_limit::ResultLimits;
+use crate::results_source;
 use crate::subscription_counts::SubscriptionCounts;
+use crate::telemetry::{Excerpts, Tracer};
+use crate::validate::ArgumentValidator;
 use arc_swap::ArcSwap;
 use octo_model::{Caller, Json, JsonObject, Operation, ToolError};
 use octo_toolkit::{Listing, Source, SourceState};
@@ -59,7 +59,11 @@ pub struct Hub {
 impl Hub {
     /// Fails on a pattern that cannot be read. Needs a runtime, since it follows its sources.
     pub fn new(mut parts: HubConfig) -> Result<Arc<Self>, globset::Error> {
-        parts.sources.push(results_source::source(Arc::clone(&parts.spills), parts.jq, parts.shape.max_resource_bytes));
+        parts.sources.push(results_source::source(
+            Arc::clone(&parts.spills),
+            parts.jq,
+            parts.shape.max_resource_bytes,
+        ));
         let catalogue = Catalogue::new(parts.sources, parts.profiles);
         catalogue.watch_sources();
         let rules = RuleSettings {
@@ -175,7 +179,9 @@ impl Hub {
     /// Why a name leads nowhere, told without naming what the caller may not use.
     pub fn not_found_error(&self, view: &View, caller: &Caller, op: &Operation) -> ToolError {
         let rules = self.rules();
-        view.not_found_error(op, &self.absent_servers.get(), |entry| rules.policy.decide(caller, entry).is_ok())
+        view.not_found_error(op, &self.absent_servers.get(), |entry| {
+            rules.policy.decide(caller, entry).is_ok()
+        })
     }
 
     /// A tool as this caller may call it at this profile, or why not.

@@ -16,9 +16,9 @@ pub fn evaluate(program: &str, input: &[u8], limit: usize) -> Result<String, Str
     let keys = keys_of(&input);
     let loader = Loader::new(jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs()));
     let arena = Arena::default();
-    let modules = loader
-        .load(&arena, File { code: program, path: () })
-        .map_err(|errors| format!("the expression cannot be read: {}{keys}", parse_error_text(program, &errors)))?;
+    let modules = loader.load(&arena, File { code: program, path: () }).map_err(|errors| {
+        format!("the expression cannot be read: {}{keys}", parse_error_text(program, &errors))
+    })?;
     let filter = Compiler::default()
         .with_funs(jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs()))
         .compile(modules)

@@ -29,16 +29,17 @@ impl Hub {
         let view = self.view(profile)?;
         let from = match cursor {
             None => 0,
-            Some(cursor) => {
-                parse_cursor(cursor).filter(|from| *from < view.list(kind).len()).ok_or_else(invalid_cursor)?
-            }
+            Some(cursor) => parse_cursor(cursor)
+                .filter(|from| *from < view.list(kind).len())
+                .ok_or_else(invalid_cursor)?,
         };
         let policy = &self.rules().policy;
         // Everybody sees the same, so it is put together once.
         if policy.allows_everything() && from.is_multiple_of(PAGE_SIZE) {
             let all = view.rendered(kind);
             let end = (from + PAGE_SIZE).min(all.len());
-            let items = view.page(kind, from / PAGE_SIZE, || Json::array(all.get(from..end).unwrap_or_default()));
+            let items =
+                view.page(kind, from / PAGE_SIZE, || Json::array(all.get(from..end).unwrap_or_default()));
             let next = (end < all.len()).then(|| format!("from-{end}"));
             return Ok(Page { items, next, view });
         }

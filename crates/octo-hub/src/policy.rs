@@ -4,7 +4,7 @@ use crate::item::{Entry, ListKind};
 use crate::profile::glob_set;
 use crate::uri_spellings::{UriSpellings, is_uri_pattern, loosen};
 use globset::GlobSet;
-use octo_model::{Caller, EffectClass, DEFAULT_TENANT, Operation, ToolError};
+use octo_model::{Caller, DEFAULT_TENANT, EffectClass, Operation, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -29,7 +29,9 @@ impl EffectWord {
     fn matches_class(self, class: EffectClass) -> bool {
         matches!(
             (self, class),
-            (Self::Reads, EffectClass::Reads) | (Self::Writes, EffectClass::Writes) | (Self::Destroys, EffectClass::Destroys)
+            (Self::Reads, EffectClass::Reads)
+                | (Self::Writes, EffectClass::Writes)
+                | (Self::Destroys, EffectClass::Destroys)
         )
     }
 }
@@ -121,7 +123,12 @@ impl Policy {
             let loosened = rule.tools.iter().filter(|_| of_uris).map(|pattern| loosen(pattern).into_owned());
             let tools: Vec<String> = rule.tools.iter().cloned().chain(loosened).collect();
             let callers: Vec<String> = rule.callers.iter().map(|it| with_tenant(it, rule.decision)).collect();
-            Ok(CompiledRule { tools: some(&tools)?, callers: some(&callers)?, denies_uris: of_uris, rule: rule.clone() })
+            Ok(CompiledRule {
+                tools: some(&tools)?,
+                callers: some(&callers)?,
+                denies_uris: of_uris,
+                rule: rule.clone(),
+            })
         });
         Ok(Self { default: settings.default, rules: rules.collect::<Result<_, globset::Error>>()? })
     }
@@ -185,8 +192,8 @@ impl Policy {
 impl CompiledRule {
     fn applies_to(&self, caller: &Caller, entry: &Entry) -> bool {
         let class = entry.effect().class();
-        let by_effect =
-            self.rule.effects.is_empty() || self.rule.effects.iter().any(|effect| effect.matches_class(class));
+        let by_effect = self.rule.effects.is_empty()
+            || self.rule.effects.iter().any(|effect| effect.matches_class(class));
         by_effect && self.callers.as_ref().is_none_or(|globs| globs.is_match(caller.principal.to_string()))
     }
 

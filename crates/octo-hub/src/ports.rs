@@ -9,8 +9,8 @@ use octo_model::{CallId, Caller, Frontend, Json, Kind, Method, Principal, ToolEr
 use octo_toolkit::BoxFuture;
 
 pub use argument_key::ArgumentKey;
-pub use pins::{PinDelta, PinWrite, PendingPin, Pin, PinSet, Pins, ItemKind, ServerIdentity};
-pub use runs::{StoredRun, StoredStep, NewRun, RunLease, RunStatus, Runs, LeasedRun};
+pub use pins::{ItemKind, PendingPin, Pin, PinDelta, PinSet, PinWrite, Pins, ServerIdentity};
+pub use runs::{LeasedRun, NewRun, RunLease, RunStatus, Runs, StoredRun, StoredStep};
 
 /// The record of a call before anything runs.
 #[derive(Debug, Clone)]

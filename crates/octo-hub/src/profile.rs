@@ -78,7 +78,8 @@ impl Profile {
     }
 
     pub fn new(name: &str, settings: &ProfileSettings) -> Result<Self, globset::Error> {
-        let all = settings.tools.is_empty() && (settings.overrides.is_empty() || !settings.servers.is_empty());
+        let all =
+            settings.tools.is_empty() && (settings.overrides.is_empty() || !settings.servers.is_empty());
         let tools = if all { None } else { Some(glob_set(&settings.tools)?) };
         Ok(Self {
             name: name.to_owned(),

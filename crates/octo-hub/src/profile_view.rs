@@ -1,11 +1,12 @@
 //! The catalogue as one profile shows it.
 
 use crate::item::{Entry, Item, ListKind};
-use crate::suggest::nearest;
 use crate::profile::Profile;
+use crate::suggest::nearest;
 use crate::tool_override::ToolOverride;
 use octo_model::{
-    Effect, Json, JsonObject, Method, Operation, RpcError, ToolError, listed_name, normalized_name, with_suffix,
+    Effect, Json, JsonObject, Method, Operation, RpcError, ToolError, listed_name, normalized_name,
+    with_suffix,
 };
 use octo_toolkit::{Definition, ListingState, Source, SourceState};
 use regex::Regex;
@@ -156,7 +157,8 @@ impl View {
         if !self.profile.shows(&listed) {
             return;
         }
-        let entry = Entry { listed_name: listed.as_str().into(), item: Arc::clone(item), tool_override: None };
+        let entry =
+            Entry { listed_name: listed.as_str().into(), item: Arc::clone(item), tool_override: None };
         for alias in [listed, format!("{}:{}", stock.name, item.key), full] {
             self.names.entry((kind, alias)).or_insert_with(|| entry.clone());
         }
@@ -167,7 +169,8 @@ impl View {
     /// `notion__search` for its `notion-search`. What has such a name already keeps it.
     fn add_short_names(&mut self) {
         for kind in [ListKind::Tools, ListKind::Prompts] {
-            let entries = self.lists.get(&kind).into_iter().flatten().filter(|entry| entry.tool_override.is_none());
+            let entries =
+                self.lists.get(&kind).into_iter().flatten().filter(|entry| entry.tool_override.is_none());
             let short = entries.filter_map(|entry| {
                 let server = entry.item.source.name();
                 let rest = entry.item.key.strip_prefix(server).filter(|_| !entry.item.source.is_native())?;
@@ -196,7 +199,11 @@ impl View {
             match recast {
                 Ok(recast) => {
                     let recast = Some(Arc::new(recast));
-                    let entry = Entry { listed_name: name.as_str().into(), item: Arc::clone(item), tool_override: recast };
+                    let entry = Entry {
+                        listed_name: name.as_str().into(),
+                        item: Arc::clone(item),
+                        tool_override: recast,
+                    };
                     self.names.insert((ListKind::Tools, name), entry.clone());
                     self.lists.entry(ListKind::Tools).or_default().push(entry);
                 }
@@ -211,7 +218,8 @@ impl View {
 
     /// URIs are never rewritten, since results speak of them too; the first source of a URI keeps it.
     fn add_uri(&mut self, item: &Arc<Item>) {
-        let entry = Entry { listed_name: item.key.as_str().into(), item: Arc::clone(item), tool_override: None };
+        let entry =
+            Entry { listed_name: item.key.as_str().into(), item: Arc::clone(item), tool_override: None };
         let key = (item.kind, item.key.clone());
         if self.names.contains_key(&key) {
             tracing::warn!(target: "upstream", uri = %item.key, source = item.source.name(), "another source has this URI already");
@@ -278,7 +286,8 @@ impl View {
     /// The listed resource, the first template that its URI fits, or the only source that has others of its scheme:
     /// a server may offer what it does not list, or has not listed yet.
     pub fn resource(&self, uri: &str) -> Option<Entry> {
-        let listed = self.by_name(ListKind::Resources, uri).or_else(|| self.by_name(ListKind::Templates, uri));
+        let listed =
+            self.by_name(ListKind::Resources, uri).or_else(|| self.by_name(ListKind::Templates, uri));
         let fitting =
             || self.patterns.iter().find(|(pattern, _)| pattern.is_match(uri)).map(|(_, entry)| entry);
         listed.or_else(fitting).cloned().or_else(|| self.unlisted_resource(uri))
@@ -339,7 +348,8 @@ impl View {
             return format!("The profile `{}` cannot show it: {why}", self.profile.name);
         }
         let meant = |source: &Arc<dyn Source>| {
-            has_server_prefix(source, &op.name) && may_know(&unlisted_entry(source, ListKind::Tools, &op.name, &op.name))
+            has_server_prefix(source, &op.name)
+                && may_know(&unlisted_entry(source, ListKind::Tools, &op.name, &op.name))
         };
         if let Some((source, why)) = self.down.iter().find(|(source, _)| meant(source)) {
             return format!("The server `{}` is down: {why}", source.name());
@@ -389,7 +399,11 @@ fn unlisted_entry(source: &Arc<dyn Source>, kind: ListKind, key: &str, listed: &
         effect: Effect::unknown(),
         trusted_effect: false,
     };
-    Entry { listed_name: listed.into(), item: Arc::new(Item::new(source, kind, &definition)), tool_override: None }
+    Entry {
+        listed_name: listed.into(),
+        item: Arc::new(Item::new(source, kind, &definition)),
+        tool_override: None,
+    }
 }
 
 /// In a profile without prefixes nobody gets a name that two servers want: the one that comes first by chance would

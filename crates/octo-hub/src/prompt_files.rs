@@ -1,22 +1,22 @@
 //! Prompts from the operator's playbooks, and those that come with the product, as a native source.
 
+mod prompt_manifest;
 mod prompt_set;
 mod prompt_template;
 #[cfg(test)]
 mod tests;
-mod prompt_manifest;
 
 use crate::suggest::nearest;
-use crate::yaml_files::{WatchedFiles, Problem, FileContents};
+use crate::yaml_files::{FileContents, Problem, WatchedFiles};
 use octo_grants::config_dirs::ConfigDirs;
 use octo_model::{Json, JsonObject, Method, Operation, ToolError};
 use octo_toolkit::{BoxFuture, CallContext, ListingState, Peer, Source, SourceState};
-use serde_json::{Map, Value};
-use std::sync::Arc;
+use prompt_manifest::Argument;
 pub use prompt_set::BuiltinPrompts;
 use prompt_set::{Prompt, PromptSet};
+use serde_json::{Map, Value};
+use std::sync::Arc;
 use tokio::sync::watch;
-use prompt_manifest::Argument;
 
 /// As many as the protocol takes in one answer.
 const MAX_COMPLETIONS: usize = 100;
@@ -68,14 +68,20 @@ impl Source for PromptSource {
     }
 }
 
-fn render_prompt(stock: &PromptSet, name: &str, prompt: &Prompt, params: &JsonObject) -> Result<JsonObject, ToolError> {
+fn render_prompt(
+    stock: &PromptSet,
+    name: &str,
+    prompt: &Prompt,
+    params: &JsonObject,
+) -> Result<JsonObject, ToolError> {
     let given = parse_arguments(params)?;
     refuse_unknown_arguments(prompt, &given)?;
     let missing: Vec<String> = prompt
         .arguments
         .iter()
         .filter(|argument| {
-            argument.required && argument_text(&given, &argument.name).is_none_or(|text| text.trim().is_empty())
+            argument.required
+                && argument_text(&given, &argument.name).is_none_or(|text| text.trim().is_empty())
         })
         .map(|argument| format!("`{}`", argument.name))
         .collect();
@@ -88,7 +94,8 @@ fn render_prompt(stock: &PromptSet, name: &str, prompt: &Prompt, params: &JsonOb
     }
     let mut values = Map::new();
     for argument in &prompt.arguments {
-        values.insert(argument.name.clone(), argument_value(argument, argument_text(&given, &argument.name))?);
+        values
+            .insert(argument.name.clone(), argument_value(argument, argument_text(&given, &argument.name))?);
     }
     let text = stock.engine.render(name, &values)?;
     let content = JsonObject::new().with("type", "text").with("text", text.as_str());
@@ -103,12 +110,14 @@ fn parse_arguments(params: &JsonObject) -> Result<Map<String, Value>, ToolError>
     let Some(arguments) = params.get("arguments").filter(|arguments| !arguments.is_null()) else {
         return Ok(Map::new());
     };
-    let mut given: Map<String, Value> = arguments
-        .to()
-        .map_err(|_| invalid_prompt_call("The arguments must be a JSON object.".to_owned(), "Give each by its name."))?;
+    let mut given: Map<String, Value> = arguments.to().map_err(|_| {
+        invalid_prompt_call("The arguments must be a JSON object.".to_owned(), "Give each by its name.")
+    })?;
     given.retain(|_, value| !value.is_null());
     match given.iter().find(|(_, value)| value.is_array() || value.is_object()) {
-        Some((name, _)) => Err(invalid_prompt_call(format!("The argument `{name}` is no text."), "Give it as one text.")),
+        Some((name, _)) => {
+            Err(invalid_prompt_call(format!("The argument `{name}` is no text."), "Give it as one text."))
+        }
         None => Ok(given),
     }
 }

@@ -155,7 +155,8 @@ fn write_indented(text: &str, indent: bool, to: &mut impl Write) -> io::Result<(
             b':' => to.write_all(if indent { b": " } else { b":" })?,
             b' ' | b'\t' | b'\n' | b'\r' => {}
             _ => {
-                let end = rest.find(|c| ",:]}".contains(c) || JSON_WHITESPACE.contains(&c)).unwrap_or(rest.len());
+                let end =
+                    rest.find(|c| ",:]}".contains(c) || JSON_WHITESPACE.contains(&c)).unwrap_or(rest.len());
                 let (scalar, after) = rest.split_at_checked(end.max(1)).unwrap_or((rest, ""));
                 to.write_all(scalar.as_bytes())?;
                 tail = after;

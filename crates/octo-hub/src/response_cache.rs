@@ -145,7 +145,8 @@ impl ResponseCache {
             add(name);
             add(value.as_str());
         }
-        for (name, value) in op.params.object("_meta").iter().filter(|(name, _)| !PER_CALL_META_KEYS.contains(name))
+        for (name, value) in
+            op.params.object("_meta").iter().filter(|(name, _)| !PER_CALL_META_KEYS.contains(name))
         {
             add(name);
             add(value.as_str());
@@ -168,13 +169,18 @@ impl ResponseCache {
 
     pub async fn get(&self, slot: &CacheSlot) -> Option<JsonObject> {
         let kept = self.replies.get(&slot.key).await?;
-        (kept.expires_at > Instant::now() && kept.generation == slot.generation).then(|| with_cached_mark(kept.reply))
+        (kept.expires_at > Instant::now() && kept.generation == slot.generation)
+            .then(|| with_cached_mark(kept.reply))
     }
 
     pub async fn put(&self, slot: CacheSlot, answer: &JsonObject) {
         let complete = answer.text("resultType").is_none_or(|kind| kind == "complete");
         if complete && !answer.is_true("isError") {
-            let kept = CachedReply { expires_at: Instant::now() + slot.ttl, generation: slot.generation, reply: answer.clone() };
+            let kept = CachedReply {
+                expires_at: Instant::now() + slot.ttl,
+                generation: slot.generation,
+                reply: answer.clone(),
+            };
             self.replies.insert(slot.key, kept).await;
         }
     }

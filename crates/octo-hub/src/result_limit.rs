@@ -3,12 +3,12 @@
 use crate::audit_record::AuditRecord;
 use crate::call_pipeline::Request;
 use crate::compiled_schema::Validity;
-use crate::truncate::truncate_value;
 use crate::hub::Hub;
-use crate::item::Item;
 use crate::image_size;
+use crate::item::Item;
 use crate::policy::Permit;
-use octo_model::{CallId, Json, Kind, JsonObject, Method, ToolError};
+use crate::truncate::truncate_value;
+use octo_model::{CallId, Json, JsonObject, Kind, Method, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -58,7 +58,8 @@ impl Hub {
         let is_tool = request.op.method == Method::CallTool;
         let cap = if is_tool { self.result_limits.max_bytes } else { self.result_limits.max_resource_bytes };
         if size <= cap
-            || (is_tool && content_size(&result, permit.entry().item.source.is_native()) <= cap + MAX_NOTICE_BYTES)
+            || (is_tool
+                && content_size(&result, permit.entry().item.source.is_native()) <= cap + MAX_NOTICE_BYTES)
         {
             return Ok(result);
         }
@@ -218,12 +219,7 @@ fn untruncatable_error(handle: &str) -> ToolError {
     .hint(format!("It was kept: read it with result_read and handle \"{handle}\"."))
 }
 
-fn truncate_structure(
-    item: &Item,
-    structure: &Json,
-    budget: usize,
-    handle: &str,
-) -> Result<Json, ToolError> {
+fn truncate_structure(item: &Item, structure: &Json, budget: usize, handle: &str) -> Result<Json, ToolError> {
     let mut value: Value = structure.to().map_err(ToolError::internal)?;
     let lengths = array_lengths(&value);
     truncate_value(&mut value, budget);

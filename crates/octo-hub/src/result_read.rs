@@ -2,7 +2,7 @@
 
 use crate::jq_eval::JqRunner;
 use crate::ports::ResultStore;
-use crate::reply_text::{StoredText, TextLine, LineReader, TextSize, read_range};
+use crate::reply_text::{LineReader, StoredText, TextLine, TextSize, read_range};
 use octo_grants::jq::{MAX_INPUT_BYTES, too_large};
 use octo_grants::{Capabilities, Grant};
 use octo_model::{Effect, Json, Kind, ToolError};
@@ -62,7 +62,13 @@ impl ResultReader {
         work.await.unwrap_or_else(|error| Err(ToolError::internal(error)))
     }
 
-    async fn jq(&self, program: &str, handle: &str, size: TextSize, cx: &CallContext) -> Result<String, ToolError> {
+    async fn jq(
+        &self,
+        program: &str,
+        handle: &str,
+        size: TextSize,
+        cx: &CallContext,
+    ) -> Result<String, ToolError> {
         if size.bytes > MAX_INPUT_BYTES as u64 {
             return Err(too_large("This reply", size.bytes)
                 .hint("Read it by lines, bytes or a pattern, or run the tool again and ask for less."));
@@ -178,9 +184,9 @@ type Page = (String, Option<u64>);
 fn read_part(mut text: StoredText, input: &Input, room: usize, cx: &CallContext) -> Result<Page, ToolError> {
     match input {
         Input { pattern: Some(pattern), .. } => matching_lines(text, pattern, input, room, cx),
-        Input { from_byte: Some(from), bytes, .. } => {
-            read_within(*bytes, room, |length| read_range(&mut text, *from, length).map_err(ToolError::internal))
-        }
+        Input { from_byte: Some(from), bytes, .. } => read_within(*bytes, room, |length| {
+            read_range(&mut text, *from, length).map_err(ToolError::internal)
+        }),
         _ => read_lines(text, input, room, cx),
     }
 }
@@ -298,7 +304,13 @@ fn read_lines(text: StoredText, input: &Input, room: usize, cx: &CallContext) ->
     Ok((shown, next))
 }
 
-fn matching_lines(text: StoredText, pattern: &str, input: &Input, room: usize, cx: &CallContext) -> Result<Page, ToolError> {
+fn matching_lines(
+    text: StoredText,
+    pattern: &str,
+    input: &Input,
+    room: usize,
+    cx: &CallContext,
+) -> Result<Page, ToolError> {
     let pattern = RegexBuilder::new(pattern).size_limit(1 << 20).dfa_size_limit(1 << 20).build();
     let pattern = pattern.map_err(|error| {
         ToolError::invalid(format!("The pattern cannot be read: {error}."))

@@ -2,11 +2,13 @@
 
 use crate::jq_eval::JqRunner;
 use crate::ports::ResultStore;
-use crate::result_read::{ResultReader, ResultRead};
 use crate::result_limit::HANDLE_SCHEME;
+use crate::result_read::{ResultRead, ResultReader};
 use octo_grants::Capabilities;
-use octo_model::{Effect, Json, Kind, JsonObject, Method, Operation, ToolError};
-use octo_toolkit::{BoxFuture, CallContext, Definition, ListingState, Listing, Peer, Source, SourceState, Toolbox};
+use octo_model::{Effect, Json, JsonObject, Kind, Method, Operation, ToolError};
+use octo_toolkit::{
+    BoxFuture, CallContext, Definition, Listing, ListingState, Peer, Source, SourceState, Toolbox,
+};
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -28,7 +30,8 @@ pub fn source(spills: Arc<dyn ResultStore>, jq: JqRunner, most: usize) -> Arc<dy
         trusted_effect: true,
     };
     let lists = Listing { templates: vec![template], ..(*tools.listing().borrow().listing).clone() };
-    let (listing, _) = watch::channel(ListingState { state: SourceState::Ready, listing: Arc::new(lists), version: 1 });
+    let (listing, _) =
+        watch::channel(ListingState { state: SourceState::Ready, listing: Arc::new(lists), version: 1 });
     Arc::new(ResultsSource { tools, spills, listing, max_resource_bytes: most })
 }
 

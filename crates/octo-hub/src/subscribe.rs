@@ -1,11 +1,11 @@
 //! Subscribing to a resource: recorded, decided and limited like every other call.
 
 use crate::audit_record::AuditRecord;
-use crate::error_limits::truncate_error;
 use crate::call_pipeline::{Request, check_single_uri};
+use crate::error_limits::truncate_error;
 use crate::hub::Hub;
 use crate::subscription_counts::Subscription;
-use octo_model::{CallId, Kind, JsonObject, ToolError};
+use octo_model::{CallId, JsonObject, Kind, ToolError};
 
 /// Bytes of the longest URI that can be subscribed to.
 pub const MAX_SUBSCRIBED_URI_BYTES: usize = 8 << 10;

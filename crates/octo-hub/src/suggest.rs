@@ -6,7 +6,10 @@ pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Opt
     let letters = name.chars().count();
     let limit = (letters / 3).max(1);
     let plausible = |candidate: &str| {
-        letters > 3 || is_subsequence(name, candidate) || is_subsequence(candidate, name) || is_anagram(name, candidate)
+        letters > 3
+            || is_subsequence(name, candidate)
+            || is_subsequence(candidate, name)
+            || is_anagram(name, candidate)
     };
     candidates
         .take(2_000)

@@ -2,7 +2,7 @@
 //! fixed, hidden or translated. The definition that is listed and the arguments that arrive follow from the same settings.
 
 use crate::compiled_schema::CompiledSchema;
-use crate::item::{Item, HeaderParam, parse_header_params};
+use crate::item::{HeaderParam, Item, parse_header_params};
 use octo_model::{Json, JsonObject, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -105,7 +105,8 @@ impl ToolOverride {
         }
         let needed = required_names(&inner);
         let given = |name: &str| {
-            settings.fixed.contains_key(name) || moves.iter().any(|one| one.translation.to.as_deref() == Some(name))
+            settings.fixed.contains_key(name)
+                || moves.iter().any(|one| one.translation.to.as_deref() == Some(name))
         };
         if let Some(missing) = needed.iter().find(|name| !given(name)) {
             return Err(format!(
@@ -157,10 +158,14 @@ impl ToolOverride {
     ) -> Result<(Map<String, Value>, Vec<String>), ToolError> {
         let (mut inner, mut emptied) = (Map::new(), Vec::new());
         for one in &self.mappings {
-            let Some(value) = outer.remove(&one.name).or_else(|| one.translation.default.clone()) else { continue };
+            let Some(value) = outer.remove(&one.name).or_else(|| one.translation.default.clone()) else {
+                continue;
+            };
             let word = value_key(&value);
             emptied.extend(one.translation.empties.get(&word).cloned().unwrap_or_default());
-            if let Some(to) = one.translation.to.as_ref().filter(|_| one.translation.omit.as_ref() != Some(&value)) {
+            if let Some(to) =
+                one.translation.to.as_ref().filter(|_| one.translation.omit.as_ref() != Some(&value))
+            {
                 let mut value = one.translation.values.get(&word).cloned().unwrap_or(value);
                 rename_fields(&mut value, &one.translation.fields);
                 inner.insert(to.clone(), value);
@@ -188,7 +193,9 @@ fn param_mappings(settings: &OverrideSettings, known: &Map<String, Value>) -> Ve
             name: outer.clone(),
             translation: match argument {
                 None => ParamTranslation::default(),
-                Some(Argument::Name(to)) => ParamTranslation { to: Some(to.clone()), ..ParamTranslation::default() },
+                Some(Argument::Name(to)) => {
+                    ParamTranslation { to: Some(to.clone()), ..ParamTranslation::default() }
+                }
                 Some(Argument::Translated(how)) => (**how).clone(),
             },
         })
@@ -208,7 +215,11 @@ fn param_mappings(settings: &OverrideSettings, known: &Map<String, Value>) -> Ve
     }
     // In the order of the tool's own parameters, which is the order of their weight.
     let place = |one: &ParamMapping| {
-        one.translation.to.as_ref().and_then(|to| known.keys().position(|name| name == to)).unwrap_or(usize::MAX)
+        one.translation
+            .to
+            .as_ref()
+            .and_then(|to| known.keys().position(|name| name == to))
+            .unwrap_or(usize::MAX)
     };
     moves.sort_by_key(place);
     moves
@@ -219,13 +230,20 @@ fn required_names(schema: &Value) -> Vec<String> {
     names.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-fn override_schema(inner: &Value, known: &Map<String, Value>, needed: &[String], moves: &[ParamMapping]) -> Value {
+fn override_schema(
+    inner: &Value,
+    known: &Map<String, Value>,
+    needed: &[String],
+    moves: &[ParamMapping],
+) -> Value {
     let mut properties = Map::new();
     let mut needs = Vec::new();
     for one in moves {
         let own = one.translation.to.as_ref().and_then(|to| known.get(to));
         properties.insert(one.name.clone(), property_schema(&one.translation, own));
-        if one.translation.default.is_none() && one.translation.to.as_ref().is_some_and(|to| needed.contains(to)) {
+        if one.translation.default.is_none()
+            && one.translation.to.as_ref().is_some_and(|to| needed.contains(to))
+        {
             needs.push(Value::from(one.name.as_str()));
         }
     }

@@ -3,24 +3,24 @@
 
 mod canonical;
 mod drift;
-mod shadowing;
-mod reviewed_source;
-mod review;
 mod memory_pins;
+mod poisoning;
+mod review;
+mod reviewed_source;
+mod sanitize;
 mod sanitizing_peer;
 mod schema_drift;
-mod poisoning;
+mod shadowing;
 #[cfg(test)]
 mod tests;
-mod sanitize;
 
-use crate::ports::{PendingPin, Pin, Pins, ItemKind, ServerIdentity};
-pub use reviewed_source::Trust;
+use crate::ports::{ItemKind, PendingPin, Pin, Pins, ServerIdentity};
 pub use memory_pins::MemoryPins;
+pub use reviewed_source::Trust;
+pub(crate) use sanitize::{HIDDEN_REMOVED_META_KEY, strip_hub_meta};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-pub(crate) use sanitize::{HIDDEN_REMOVED_META_KEY, strip_hub_meta};
 
 /// What happens to a changed definition.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -144,7 +144,13 @@ pub fn differences(whose: &ServerIdentity, pending: &PendingPin) -> Vec<Differen
 }
 
 /// Changes since the pinned definition, and what is suspect in the new one and was not accepted with the old one.
-fn find_differences(whose: &ServerIdentity, what: ItemKind, key: &str, old: Option<&Value>, new: &Value) -> Vec<Difference> {
+fn find_differences(
+    whose: &ServerIdentity,
+    what: ItemKind,
+    key: &str,
+    old: Option<&Value>,
+    new: &Value,
+) -> Vec<Difference> {
     let mut found = old.map(|old| drift::compare(what, old, new)).unwrap_or_default();
     found.extend(poisoning::find_poisoning(whose, what, key, old, new));
     found.sort_by(|one, other| other.severity.cmp(&one.severity).then_with(|| one.at.cmp(&other.at)));

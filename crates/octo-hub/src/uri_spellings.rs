@@ -14,7 +14,12 @@ pub struct UriSpellings {
 impl UriSpellings {
     pub fn of(uri: &str) -> Self {
         let normal = normalize(uri);
-        Self { loose: loosen(&normal).into_owned(), ambiguous: is_ambiguous(uri), raw: uri.to_owned(), normalized: normal }
+        Self {
+            loose: loosen(&normal).into_owned(),
+            ambiguous: is_ambiguous(uri),
+            raw: uri.to_owned(),
+            normalized: normal,
+        }
     }
 
     /// Whether any form matches.

@@ -1,8 +1,8 @@
 //! Arguments held against the tool's schema, with an answer that says how to mend them.
 
 use crate::call_pipeline::timeout_error;
-use crate::compiled_schema::{CompiledSchema, Validity};
 use crate::coerce::{Coercions, coerce};
+use crate::compiled_schema::{CompiledSchema, Validity};
 use crate::item::Entry;
 use crate::suggest::nearest;
 use jsonschema::error::ValidationErrorKind;
@@ -37,7 +37,12 @@ impl Default for ArgumentValidator {
 
 impl ArgumentValidator {
     /// Holds the arguments of a call against the schemas of its tool. Only what is small and quickly done is done at once.
-    pub async fn validate(&self, entry: &Entry, op: &Operation, allowed: Duration) -> Result<ValidatedCall, ToolError> {
+    pub async fn validate(
+        &self,
+        entry: &Entry,
+        op: &Operation,
+        allowed: Duration,
+    ) -> Result<ValidatedCall, ToolError> {
         let size = op.params.get("arguments").map_or(0, |json| json.bytes().len());
         if size <= MAX_INLINE_BYTES && has_compiled_schemas(entry) {
             match validate_arguments(entry, op.clone(), CheckBudget::Inline) {
@@ -92,11 +97,16 @@ impl From<ToolError> for CheckError {
 /// Whether the schemas of a tool are compiled already, or ours.
 fn has_compiled_schemas(entry: &Entry) -> bool {
     entry.item.vouched
-        || (entry.item.has_compiled_input() && entry.tool_override.as_ref().is_none_or(|recast| recast.is_ready()))
+        || (entry.item.has_compiled_input()
+            && entry.tool_override.as_ref().is_none_or(|recast| recast.is_ready()))
 }
 
 /// Checks the arguments of a call as the caller's profile describes them, then as the tool does.
-fn validate_arguments(entry: &Entry, mut op: Operation, pace: CheckBudget) -> Result<ValidatedCall, CheckError> {
+fn validate_arguments(
+    entry: &Entry,
+    mut op: Operation,
+    pace: CheckBudget,
+) -> Result<ValidatedCall, CheckError> {
     let (mut emptied, mut changes) = (Vec::new(), Coercions::default());
     if let Some(recast) = &entry.tool_override {
         op = validate_against(entry, recast.input(), op, pace, &mut changes)?;

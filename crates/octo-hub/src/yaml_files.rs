@@ -1,8 +1,8 @@
 //! The operator's YAML files: read strictly, followed as they change, with file and line of whatever is wrong.
 
 use arc_swap::ArcSwap;
-use octo_grants::config_dirs::{ConfigDirs, WatchHandle, ConfigFile};
-use octo_toolkit::{ListingState, Listing, SourceState};
+use octo_grants::config_dirs::{ConfigDirs, ConfigFile, WatchHandle};
+use octo_toolkit::{Listing, ListingState, SourceState};
 use serde::de::{DeserializeOwned, Deserializer, Error as _, MapAccess, Visitor};
 use serde::{Deserialize, de};
 use std::fmt;
@@ -140,7 +140,10 @@ impl<S: FileContents> WatchedFiles<S> {
         let stock = make(&leaves, None);
         log_problems(stock.problems(), &[]);
         let listing = ListingState { state, listing: Arc::new(stock.lists()), version: 1 };
-        let kept = Arc::new(WatchedState { contents: ArcSwap::from_pointee(stock), listing: watch::channel(listing).0 });
+        let kept = Arc::new(WatchedState {
+            contents: ArcSwap::from_pointee(stock),
+            listing: watch::channel(listing).0,
+        });
         let keeper = Arc::clone(&kept);
         let following = folders.watch(leaves, move |leaves| {
             let before = keeper.contents.load_full();

@@ -8,7 +8,7 @@ use crate::parking::Running;
 use crate::reply::rpc;
 use crate::task::{End, Task};
 use octo_hub::{CallOutcome, ListKind};
-use octo_model::{Kind, JsonObject, Method};
+use octo_model::{JsonObject, Kind, Method};
 use octo_wire::code;
 use std::sync::Arc;
 use std::time::Duration;

@@ -39,8 +39,9 @@ pub fn supported(revision: &str) -> Result<(), RpcError> {
     if revision == Revision::MODERN.as_str() {
         return Ok(());
     }
-    let data =
-        JsonObject::new().with("supported", Json::of(&[Revision::MODERN.as_str()])).with("requested", revision);
+    let data = JsonObject::new()
+        .with("supported", Json::of(&[Revision::MODERN.as_str()]))
+        .with("requested", revision);
     let mut error = rpc(code::UNSUPPORTED_REVISION, "This revision of the protocol is not supported here.");
     error.data = Some(data.to_json());
     Err(error)
@@ -69,7 +70,11 @@ pub fn names(headers: &HeaderMap, method: &str, params: &JsonObject) -> Result<(
 }
 
 /// `Mcp-Param-*` for the parameters that the tool's schema marks.
-pub fn parameters(headers: &HeaderMap, mirrored: &[HeaderParam], params: &JsonObject) -> Result<(), RpcError> {
+pub fn parameters(
+    headers: &HeaderMap,
+    mirrored: &[HeaderParam],
+    params: &JsonObject,
+) -> Result<(), RpcError> {
     if mirrored.is_empty() {
         return Ok(());
     }

@@ -8,7 +8,7 @@ use crate::reply::rpc;
 use crate::session::Session;
 use octo_hub::MAX_SUBSCRIPTIONS;
 use octo_model::{JsonObject, Method, RpcError, ToolError};
-use octo_toolkit::{NoPeer, AskError, Peer};
+use octo_toolkit::{AskError, NoPeer, Peer};
 use octo_wire::Level;
 use octo_wire::{code, meta};
 use std::sync::Arc;

@@ -66,7 +66,11 @@ impl Peer for LegacyPeer {
         }
     }
 
-    fn ask<'a>(&'a self, method: &'a str, mut params: JsonObject) -> BoxFuture<'a, Result<JsonObject, AskError>> {
+    fn ask<'a>(
+        &'a self,
+        method: &'a str,
+        mut params: JsonObject,
+    ) -> BoxFuture<'a, Result<JsonObject, AskError>> {
         Box::pin(async move {
             if !able(self.capabilities(), method, &params) {
                 return Err(AskError::Unable);
@@ -110,7 +114,11 @@ pub struct ModernPeer {
 }
 
 impl ModernPeer {
-    pub fn new(client: &Client, params: &JsonObject, out: Outbox) -> (Self, mpsc::UnboundedReceiver<Question>) {
+    pub fn new(
+        client: &Client,
+        params: &JsonObject,
+        out: Outbox,
+    ) -> (Self, mpsc::UnboundedReceiver<Question>) {
         let (ask, questions) = mpsc::unbounded_channel();
         let progress = params.inner("_meta", meta::PROGRESS_TOKEN).is_some();
         let (client, out, told) = (client.clone(), Mutex::new(out), watch::Sender::default());
@@ -141,7 +149,11 @@ impl Peer for ModernPeer {
         }
     }
 
-    fn ask<'a>(&'a self, method: &'a str, mut params: JsonObject) -> BoxFuture<'a, Result<JsonObject, AskError>> {
+    fn ask<'a>(
+        &'a self,
+        method: &'a str,
+        mut params: JsonObject,
+    ) -> BoxFuture<'a, Result<JsonObject, AskError>> {
         Box::pin(async move {
             if !able(self.capabilities(), method, &params) {
                 return Err(AskError::Unable);

@@ -1,6 +1,6 @@
 //! Errors as MCP says them. Each kind is mapped here, once.
 
-use octo_model::{Json, Kind, JsonObject, Method, RpcError, ToolError};
+use octo_model::{Json, JsonObject, Kind, Method, RpcError, ToolError};
 use octo_wire::{Era, Revision, code};
 
 pub fn rpc(code: i64, message: impl Into<String>) -> RpcError {

@@ -90,7 +90,12 @@ impl Tasks {
 
 impl Mcp {
     /// `tasks/get`, `tasks/update` and `tasks/cancel`.
-    pub(crate) fn task(&self, client: &Client, method: &str, params: &JsonObject) -> Result<JsonObject, RpcError> {
+    pub(crate) fn task(
+        &self,
+        client: &Client,
+        method: &str,
+        params: &JsonObject,
+    ) -> Result<JsonObject, RpcError> {
         if !client.takes_tasks() {
             return Err(needs_tasks());
         }

@@ -88,7 +88,9 @@ impl Json {
     /// The string, when it is one.
     pub fn to_text(&self) -> Option<String> {
         match self.0.as_ref() {
-            [b'"', plain @ .., b'"'] if json_scan::needs_no_escape(plain) => String::from_utf8(plain.to_vec()).ok(),
+            [b'"', plain @ .., b'"'] if json_scan::needs_no_escape(plain) => {
+                String::from_utf8(plain.to_vec()).ok()
+            }
             [b'"', ..] => self.to().ok(),
             _ => None,
         }

@@ -1,6 +1,6 @@
 //! The members of a JSON object, in order, with values left as text.
 
-use crate::{JsonError, Json, json_scan};
+use crate::{Json, JsonError, json_scan};
 use bytes::Bytes;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 

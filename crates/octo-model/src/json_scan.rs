@@ -494,7 +494,11 @@ mod tests {
                 for byte in 0..=255u8 {
                     let mut text = vec![b'x'; length];
                     text[at] = byte;
-                    assert_eq!(needs_no_escape(&text), !matches!(byte, b'"' | b'\\' | 0..=0x1f), "{byte} at {at}");
+                    assert_eq!(
+                        needs_no_escape(&text),
+                        !matches!(byte, b'"' | b'\\' | 0..=0x1f),
+                        "{byte} at {at}"
+                    );
                 }
             }
         }

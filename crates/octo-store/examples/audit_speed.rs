@@ -3,7 +3,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "reads its own arguments and /proc/self")]
 
-use octo_hub::{CallEnded, AuditLog, CallStarted, Outcome};
+use octo_hub::{AuditLog, CallEnded, CallStarted, Outcome};
 use octo_model::{CallId, Caller, Frontend, Method};
 use octo_store::{Options, Store, verify};
 use std::error::Error;

@@ -119,7 +119,9 @@ impl OpenDatabase {
             "SELECT text FROM apis WHERE tenant = ?1 AND subject = ?2 AND name = ?3 AND revision = ?4",
         );
         let values = (&owner.tenant, &owner.subject, name, revision);
-        statement.and_then(|mut text| text.query_row(values, |row| row.get(0)).optional()).map_err(store_error)
+        statement
+            .and_then(|mut text| text.query_row(values, |row| row.get(0)).optional())
+            .map_err(store_error)
     }
 
     fn list(&self, owner: &Principal) -> Result<Vec<StoredApi>, ToolError> {

@@ -2,7 +2,7 @@
 
 use crate::chain::{Anchor, Hash};
 use crate::record::Record;
-use crate::{BrokenChain, StoreError, record_codec, database};
+use crate::{BrokenChain, StoreError, database, record_codec};
 use rusqlite::{Connection, OptionalExtension, Row};
 use std::path::Path;
 
@@ -29,7 +29,11 @@ impl AuditReader {
 
     /// The records after `seq`, oldest first; at most ten thousand, so ask again until there are none.
     pub fn after(&self, seq: u64) -> Result<Vec<Record>, StoreError> {
-        self.records("SELECT seq, hash, record FROM audit WHERE seq > ?1 ORDER BY seq LIMIT ?2", seq, MAX_RECORDS)
+        self.records(
+            "SELECT seq, hash, record FROM audit WHERE seq > ?1 ORDER BY seq LIMIT ?2",
+            seq,
+            MAX_RECORDS,
+        )
     }
 
     /// Where the chain ends now: to be noted elsewhere.

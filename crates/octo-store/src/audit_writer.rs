@@ -1,7 +1,7 @@
 //! The one thread that writes the audit.
 
 use crate::StoreError;
-use crate::chain::{Hash, ChainHasher};
+use crate::chain::{ChainHasher, Hash};
 use crate::checkpoint::Checkpointer;
 use crate::record_queue::{Batch, RecordQueue};
 use rusqlite::{Connection, OptionalExtension, Statement};
@@ -22,7 +22,11 @@ pub(crate) struct AuditWriter {
 
 impl AuditWriter {
     /// Writes with one connection, and moves the log into the file with the other.
-    pub(crate) fn start(mut conn: Connection, beside: Connection, turn: WriteLock) -> Result<Self, StoreError> {
+    pub(crate) fn start(
+        mut conn: Connection,
+        beside: Connection,
+        turn: WriteLock,
+    ) -> Result<Self, StoreError> {
         let queue = Arc::new(RecordQueue::new());
         let commits = Arc::new(AtomicU64::new(0));
         let checkpointer = Checkpointer::start(&mut conn, beside)?;
@@ -162,8 +166,11 @@ impl<'a> AuditStatements<'a> {
         let (mut seq, mut hash) = head.map_or((0, Hash::default()), |(seq, hash)| (seq, Hash(hash)));
         let (mut records, mut left) = (batch.records(), batch.len());
         while left > 0 {
-            let (insert, rows) =
-                if left < ROWS_PER_INSERT { (&mut self.insert, 1) } else { (&mut self.insert_many, ROWS_PER_INSERT) };
+            let (insert, rows) = if left < ROWS_PER_INSERT {
+                (&mut self.insert, 1)
+            } else {
+                (&mut self.insert_many, ROWS_PER_INSERT)
+            };
             for (row, record) in records.by_ref().take(rows).enumerate() {
                 seq += 1;
                 hash = self.hasher.hash(hash, record);
@@ -182,7 +189,7 @@ impl<'a> AuditStatements<'a> {
 mod tests {
     use super::*;
     use crate::tests as sample;
-    use crate::{Durability, AuditReader, RecordKind, database, verify};
+    use crate::{AuditReader, Durability, RecordKind, database, verify};
     use std::time::Duration;
 
     async fn open(writer: &AuditWriter, name: &str) -> Result<octo_model::CallId, String> {

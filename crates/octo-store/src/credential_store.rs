@@ -1,22 +1,22 @@
 //! Credentials for the servers behind the hub, in a database of their own: sealed, each bound to its row and its revision,
 //! and all revisions in one sealed list, so that a row that was moved, changed or put back is noticed.
 
-mod revision_list;
-mod pending_logins;
 mod credential_rows;
+mod pending_logins;
+mod revision_list;
 #[cfg(test)]
 mod tests;
 
 use crate::database::DatabaseSpec;
 use crate::seal::Seal;
 use crate::{Durability, StoreError, private_files};
-use revision_list::RevisionList;
 use octo_grants::Secret;
 use octo_grants::credentials::{
-    LeaseClaim, CredentialStore, StoredCredential, Owner, Slot, PendingLogin, conflict_error, limit_error,
+    CredentialStore, LeaseClaim, Owner, PendingLogin, Slot, StoredCredential, conflict_error, limit_error,
 };
 use octo_model::ToolError;
 use octo_toolkit::BoxFuture;
+use revision_list::RevisionList;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -240,7 +240,11 @@ impl OpenCredentials {
 }
 
 impl CredentialStore for SqliteCredentialStore {
-    fn all<'a>(&'a self, owner: &'a Owner, server: &'a str) -> BoxFuture<'a, Result<Vec<StoredCredential>, ToolError>> {
+    fn all<'a>(
+        &'a self,
+        owner: &'a Owner,
+        server: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<StoredCredential>, ToolError>> {
         let (owner, server) = (owner.clone(), server.to_owned());
         Box::pin(self.run_blocking(move |opened| {
             opened.read(|look, seal, ledger| credential_rows::all(look, seal, ledger, &owner, &server))
@@ -249,9 +253,9 @@ impl CredentialStore for SqliteCredentialStore {
 
     fn find<'a>(&'a self, slot: &'a Slot) -> BoxFuture<'a, Result<Option<StoredCredential>, ToolError>> {
         let slot = slot.clone();
-        Box::pin(
-            self.run_blocking(move |opened| opened.read(|look, seal, ledger| credential_rows::find(look, seal, ledger, &slot))),
-        )
+        Box::pin(self.run_blocking(move |opened| {
+            opened.read(|look, seal, ledger| credential_rows::find(look, seal, ledger, &slot))
+        }))
     }
 
     fn slots(&self) -> BoxFuture<'_, Result<Vec<Slot>, ToolError>> {
@@ -266,15 +270,17 @@ impl CredentialStore for SqliteCredentialStore {
     ) -> BoxFuture<'a, Result<u64, ToolError>> {
         let slot = slot.clone();
         Box::pin(self.run_blocking(move |opened| {
-            opened.write(|change, seal, ledger| credential_rows::put(change, seal, ledger, &slot, &secret, over))
+            opened.write(|change, seal, ledger| {
+                credential_rows::put(change, seal, ledger, &slot, &secret, over)
+            })
         }))
     }
 
     fn remove<'a>(&'a self, slot: &'a Slot) -> BoxFuture<'a, Result<bool, ToolError>> {
         let slot = slot.clone();
-        Box::pin(
-            self.run_blocking(move |opened| opened.write(|change, _, ledger| credential_rows::remove(change, ledger, &slot))),
-        )
+        Box::pin(self.run_blocking(move |opened| {
+            opened.write(|change, _, ledger| credential_rows::remove(change, ledger, &slot))
+        }))
     }
 
     fn acquire_lease<'a>(
@@ -284,7 +290,11 @@ impl CredentialStore for SqliteCredentialStore {
         time: Duration,
     ) -> BoxFuture<'a, Result<LeaseClaim, ToolError>> {
         let (slot, holder) = (slot.clone(), holder.to_owned());
-        Box::pin(self.run_blocking(move |opened| pending_logins::acquire_lease(&opened.conn, &slot, &holder, time)))
+        Box::pin(
+            self.run_blocking(move |opened| {
+                pending_logins::acquire_lease(&opened.conn, &slot, &holder, time)
+            }),
+        )
     }
 
     fn release_lease<'a>(&'a self, slot: &'a Slot, holder: &'a str) -> BoxFuture<'a, Result<(), ToolError>> {
@@ -293,18 +303,20 @@ impl CredentialStore for SqliteCredentialStore {
     }
 
     fn put_pending<'a>(&'a self, waiting: PendingLogin, now: i64) -> BoxFuture<'a, Result<(), ToolError>> {
-        Box::pin(
-            self.run_blocking(move |opened| {
-                opened.write(|change, seal, _| pending_logins::put_pending(change, seal, &waiting, now))
-            }),
-        )
+        Box::pin(self.run_blocking(move |opened| {
+            opened.write(|change, seal, _| pending_logins::put_pending(change, seal, &waiting, now))
+        }))
     }
 
-    fn take_pending<'a>(&'a self, id: &'a str, now: i64) -> BoxFuture<'a, Result<Option<PendingLogin>, ToolError>> {
+    fn take_pending<'a>(
+        &'a self,
+        id: &'a str,
+        now: i64,
+    ) -> BoxFuture<'a, Result<Option<PendingLogin>, ToolError>> {
         let id = id.to_owned();
-        Box::pin(
-            self.run_blocking(move |opened| opened.write(|change, seal, _| pending_logins::take_pending(change, seal, &id, now))),
-        )
+        Box::pin(self.run_blocking(move |opened| {
+            opened.write(|change, seal, _| pending_logins::take_pending(change, seal, &id, now))
+        }))
     }
 
     fn find_pending<'a>(
@@ -314,10 +326,8 @@ impl CredentialStore for SqliteCredentialStore {
         now: i64,
     ) -> BoxFuture<'a, Result<Option<PendingLogin>, ToolError>> {
         let (owner, server) = (owner.clone(), server.to_owned());
-        Box::pin(
-            self.run_blocking(move |opened| {
-                opened.read(|look, seal, _| pending_logins::find_pending(look, seal, &owner, &server, now))
-            }),
-        )
+        Box::pin(self.run_blocking(move |opened| {
+            opened.read(|look, seal, _| pending_logins::find_pending(look, seal, &owner, &server, now))
+        }))
     }
 }

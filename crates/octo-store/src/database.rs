@@ -165,7 +165,9 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let conn = open_audit(temp.path(), Durability::Flush).unwrap();
         conn.pragma_update(None, "user_version", AUDIT_DATABASE.latest_version() + 1).unwrap();
-        for error in [open_audit(temp.path(), Durability::Flush).unwrap_err(), read_audit(temp.path()).unwrap_err()] {
+        for error in
+            [open_audit(temp.path(), Durability::Flush).unwrap_err(), read_audit(temp.path()).unwrap_err()]
+        {
             assert!(matches!(error, StoreError::Newer { found: 3, known: 2, .. }), "{error}");
         }
     }

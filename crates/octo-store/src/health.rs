@@ -1,6 +1,6 @@
 //! Whether calls can be recorded: room on the disk, a directory that can be written, a database that can be read.
 
-use crate::{Store, StoreError, private_files, database};
+use crate::{Store, StoreError, database, private_files};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -21,7 +21,8 @@ pub fn check_disk(dir: &Path) -> Result<u64, StoreError> {
     }
     let path = dir.join(format!(".probe-{}-{:?}", std::process::id(), std::thread::current().id()));
     let _ = std::fs::remove_file(&path);
-    let written = private_files::create_new(&path).and_then(|mut file| std::io::Write::write_all(&mut file, &PROBE_BYTES));
+    let written = private_files::create_new(&path)
+        .and_then(|mut file| std::io::Write::write_all(&mut file, &PROBE_BYTES));
     let _ = std::fs::remove_file(&path);
     written.map_err(StoreError::file(dir))?;
     Ok(free)

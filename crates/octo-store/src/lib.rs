@@ -7,12 +7,13 @@
 )]
 
 mod api_store;
+mod audit_reader;
+mod audit_writer;
 mod chain;
 mod checkpoint;
-mod record_codec;
 mod credential_store;
+mod database;
 mod error;
-mod result_handle;
 mod health;
 mod listing_store;
 mod memory;
@@ -20,30 +21,29 @@ mod options;
 mod pin_store;
 mod private_files;
 mod prune;
-mod record_queue;
-mod audit_reader;
 mod record;
-mod run_store;
-mod database;
-mod seal;
+mod record_codec;
+mod record_queue;
 mod result_files;
+mod result_handle;
+mod run_store;
+mod seal;
 mod store;
 #[cfg(test)]
 mod tests;
 mod verify;
-mod audit_writer;
 
 pub use api_store::SqliteApiStore;
+pub use audit_reader::AuditReader;
 pub use chain::{Anchor, Hash};
-pub use credential_store::{SqliteCredentialStore, SealKeys};
+pub use credential_store::{SealKeys, SqliteCredentialStore};
 pub use error::{BrokenChain, StoreError};
 pub use health::{check_database, check_disk};
 pub use listing_store::SqliteListingStore;
-pub use memory::{SqliteMemoryStore, MemoryOptions};
+pub use memory::{MemoryOptions, SqliteMemoryStore};
 pub use options::{Durability, Options};
 pub use pin_store::SqlitePinStore;
 pub use prune::{Retention, prune, prune_when_due};
-pub use audit_reader::AuditReader;
 pub use record::{Record, RecordKind};
 pub use run_store::SqliteRunStore;
 pub use store::Store;

@@ -1,32 +1,32 @@
 //! Memories on SQLite: a file of their own, one thread that writes, and as many readers as ask at once.
 
-mod upsert;
+mod entity_search;
 mod memory_query;
-mod word_index;
+mod memory_schema;
 mod memory_view;
-mod transaction;
+mod memory_writer;
 mod rank;
 mod remove;
-mod entity_search;
 mod stem;
-mod memory_schema;
 #[cfg(test)]
 mod tests;
 mod tokenize;
-mod memory_writer;
+mod transaction;
+mod upsert;
+mod word_index;
 
 use crate::{Durability, StoreError, private_files};
+use memory_writer::MemoryWriter;
 use octo_grants::memory::{
-    QueryResult, MemoryCaller, Dump, ForgetTarget, Link, LinkResult, EntityPage, NameMatch, NewEntity, PageRequest, StoreFuture, MemoryQuery, MemoryStore,
-    Removal, UpsertResult,
+    Dump, EntityPage, ForgetTarget, Link, LinkResult, MemoryCaller, MemoryQuery, MemoryStore, NameMatch,
+    NewEntity, PageRequest, QueryResult, Removal, StoreFuture, UpsertResult,
 };
 use octo_model::ToolError;
-use transaction::MemoryError;
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::OnceCell;
-use memory_writer::MemoryWriter;
+use transaction::MemoryError;
 
 /// How memories are kept.
 #[derive(Debug, Clone)]
@@ -95,7 +95,9 @@ impl SqliteMemoryStore {
     fn write<T: Send + 'static>(
         &self,
         asker: MemoryCaller,
-        work: impl FnOnce(&mut transaction::MemoryTxn<'_>, &transaction::MemoryOwner) -> Result<T, MemoryError> + Send + 'static,
+        work: impl FnOnce(&mut transaction::MemoryTxn<'_>, &transaction::MemoryOwner) -> Result<T, MemoryError>
+        + Send
+        + 'static,
     ) -> StoreFuture<'_, T> {
         let quota = self.options.quota_bytes;
         let change = move |pen: &mut transaction::MemoryTxn<'_>| {
@@ -118,7 +120,12 @@ fn open(dir: &Path, durability: Durability) -> Result<MemoryWriter, StoreError> 
 }
 
 impl MemoryStore for SqliteMemoryStore {
-    fn upsert(&self, asker: MemoryCaller, entities: Vec<NewEntity>, names: NameMatch) -> StoreFuture<'_, Vec<UpsertResult>> {
+    fn upsert(
+        &self,
+        asker: MemoryCaller,
+        entities: Vec<NewEntity>,
+        names: NameMatch,
+    ) -> StoreFuture<'_, Vec<UpsertResult>> {
         self.write(asker, move |pen, owner| upsert::upsert(pen, owner, &entities, names))
     }
 
@@ -134,7 +141,12 @@ impl MemoryStore for SqliteMemoryStore {
         self.read(asker, move |conn, owner| memory_query::list(conn, owner, &page))
     }
 
-    fn delete(&self, asker: MemoryCaller, names: Vec<String>, removal: Removal) -> StoreFuture<'_, Vec<String>> {
+    fn delete(
+        &self,
+        asker: MemoryCaller,
+        names: Vec<String>,
+        removal: Removal,
+    ) -> StoreFuture<'_, Vec<String>> {
         self.write(asker, move |pen, owner| remove::delete(pen, owner, &names, removal))
     }
 

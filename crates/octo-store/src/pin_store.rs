@@ -6,7 +6,7 @@ mod tests;
 
 use crate::database::DatabaseSpec;
 use crate::{Durability, StoreError, private_files};
-use octo_hub::{PinDelta, PinWrite, PendingPin, Pin, PinSet, Pins, ServerIdentity};
+use octo_hub::{PendingPin, Pin, PinDelta, PinSet, PinWrite, Pins, ServerIdentity};
 use octo_model::ToolError;
 use octo_toolkit::BoxFuture;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
@@ -106,7 +106,11 @@ impl Pins for SqlitePinStore {
         Box::pin(self.run_blocking(move |change| pin_rows::load(change, &whose)))
     }
 
-    fn write<'a>(&'a self, whose: &'a ServerIdentity, news: PinDelta) -> BoxFuture<'a, Result<PinWrite, ToolError>> {
+    fn write<'a>(
+        &'a self,
+        whose: &'a ServerIdentity,
+        news: PinDelta,
+    ) -> BoxFuture<'a, Result<PinWrite, ToolError>> {
         let server = whose.server.clone();
         Box::pin(self.run_blocking(move |change| pin_rows::write(change, &server, &news)))
     }

@@ -1,7 +1,7 @@
 //! Taking old records out of the audit. A record of its own says up to where, so that the chain still proves what is left.
 
-use crate::chain::{Anchor, Hash, ChainHasher};
-use crate::{Durability, StoreError, record_codec, database};
+use crate::chain::{Anchor, ChainHasher, Hash};
+use crate::{Durability, StoreError, database, record_codec};
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 use std::path::Path;
@@ -50,7 +50,9 @@ pub fn prune_when_due(dir: &Path, retention: Retention, now: Timestamp) -> Resul
         return Ok(0);
     }
     let conn = database::read_audit(dir)?;
-    let (Some(first), Some(head)) = (chain_end(&conn, "ASC")?, chain_end(&conn, "DESC")?) else { return Ok(0) };
+    let (Some(first), Some(head)) = (chain_end(&conn, "ASC")?, chain_end(&conn, "DESC")?) else {
+        return Ok(0);
+    };
     let is_full = retention.max_records.is_some_and(|most| head.seq - first.seq >= most);
     let oldest = retention.max_age.and_then(|age| now.checked_sub(age + PRUNE_AGE_SLACK).ok());
     let is_old = match oldest {
@@ -76,7 +78,9 @@ fn chain_end(conn: &Connection, order: &str) -> Result<Option<Anchor>, StoreErro
 
 /// The last record that need not be kept.
 fn last_prunable(conn: &Connection, retention: Retention, now: Timestamp) -> Result<Option<u64>, StoreError> {
-    let (Some(first), Some(head)) = (chain_end(conn, "ASC")?, chain_end(conn, "DESC")?) else { return Ok(None) };
+    let (Some(first), Some(head)) = (chain_end(conn, "ASC")?, chain_end(conn, "DESC")?) else {
+        return Ok(None);
+    };
     let by_number = retention.max_records.and_then(|most| head.seq.checked_sub(most.max(1)));
     let by_age = match retention.max_age.and_then(|age| now.checked_sub(age).ok()) {
         Some(oldest) => last_before(conn, first.seq, head.seq, oldest)?,
@@ -88,7 +92,9 @@ fn last_prunable(conn: &Connection, retention: Retention, now: Timestamp) -> Res
 /// Takes out the oldest records up to this one, some of them; nothing when they are gone.
 fn prune_batch(conn: &mut Connection, wanted: u64, now: Timestamp) -> Result<Option<u64>, StoreError> {
     let change = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let (Some(first), Some(head)) = (chain_end(&change, "ASC")?, chain_end(&change, "DESC")?) else { return Ok(None) };
+    let (Some(first), Some(head)) = (chain_end(&change, "ASC")?, chain_end(&change, "DESC")?) else {
+        return Ok(None);
+    };
     // The newest record stays, so that the chain has an end.
     let last = wanted.min(first.seq + RECORDS_PER_TRANSACTION - 1).min(head.seq.saturating_sub(1));
     if last < first.seq {
@@ -145,7 +151,8 @@ pub(crate) fn chain_start(conn: &Connection) -> Result<Option<Anchor>, StoreErro
     let mut rows = prunings.query([[record_codec::PRUNE].as_slice()])?;
     while let Some(row) = rows.next()? {
         let bytes = row.get_ref(0)?.as_bytes().map_err(rusqlite::Error::from)?;
-        let anchor = record_codec::decode(bytes).ok().and_then(|record| record.target?.parse::<Anchor>().ok());
+        let anchor =
+            record_codec::decode(bytes).ok().and_then(|record| record.target?.parse::<Anchor>().ok());
         if let Some(anchor) = anchor.filter(|anchor| anchor.seq == before.cast_unsigned()) {
             return Ok(Some(anchor));
         }
@@ -157,7 +164,7 @@ pub(crate) fn chain_start(conn: &Connection) -> Result<Option<Anchor>, StoreErro
 mod tests {
     use super::*;
     use crate::tests as sample;
-    use crate::{Options, AuditReader, RecordKind, Store, verify};
+    use crate::{AuditReader, Options, RecordKind, Store, verify};
     use octo_hub::AuditLog;
 
     async fn store_with_calls(dir: &Path, calls: usize) -> Store {

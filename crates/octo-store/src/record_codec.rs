@@ -156,7 +156,9 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Record, &'static str> {
             arguments: rest.optional_last_text()?,
             ..Record::default()
         },
-        (RECORD_VERSION, PRUNE) => Record { kind: RecordKind::Prune, target: rest.text()?, ..Record::default() },
+        (RECORD_VERSION, PRUNE) => {
+            Record { kind: RecordKind::Prune, target: rest.text()?, ..Record::default() }
+        }
         _ => return Err("this octoprox does not know its form"),
     };
     if rest.0.is_empty() { Ok(Record { at, call, ..record }) } else { Err("it is longer than it should be") }
@@ -229,7 +231,8 @@ mod tests {
     fn the_bytes_are_these_and_no_others() {
         let id = CallId("0190f5a0-0000-7000-8000-000000000001".parse().unwrap());
         let start = "00060a24181e40010190f5a0000070008000000000000001";
-        let open = CallStarted { id, trace: Some("4bf92f3577b34da6".to_owned()), ..sample::opening("time_now") };
+        let open =
+            CallStarted { id, trace: Some("4bf92f3577b34da6".to_owned()), ..sample::opening("time_now") };
         assert_eq!(
             to_hex(&encoded(|out| encode_open(out, 1_700_000_000_000_001, &open))),
             ["0101", start, "0d616461", "1d64656661756c74", "0d636c69", "1d64656661756c74"].concat()
@@ -265,14 +268,16 @@ mod tests {
         let coerced = CallEnded { arguments: Some("5e".repeat(32)), ..last };
         let bytes = encoded(|out| encode_close(out, 5, &coerced));
         assert_eq!(decode(&bytes).unwrap().arguments, coerced.arguments);
-        let padded = [encoded(|out| encode_close(out, 5, &sample::closing(CallId::fresh()))), vec![0]].concat();
+        let padded =
+            [encoded(|out| encode_close(out, 5, &sample::closing(CallId::fresh()))), vec![0]].concat();
         assert_eq!(decode(&padded).unwrap_err(), "it is longer than it should be");
         assert_eq!(serde_json::to_value(&close).unwrap()["at"], "1970-01-01T00:00:00.000005Z");
     }
 
     #[test]
     fn an_endless_name_is_cut_and_says_so() {
-        let record = decode(&encoded(|out| encode_open(out, 5, &sample::opening(&"ü".repeat(5000))))).unwrap();
+        let record =
+            decode(&encoded(|out| encode_open(out, 5, &sample::opening(&"ü".repeat(5000))))).unwrap();
         let name = record.name.unwrap();
         assert!(name.len() < 2100 && name.ends_with("ü… (10000 bytes)"), "{name}");
     }

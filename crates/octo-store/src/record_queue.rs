@@ -127,7 +127,12 @@ pub(crate) enum QueueError {
 
 impl RecordQueue {
     pub(crate) fn new() -> Self {
-        let state = State { batch: Batch::default(), wait: WriterWait::Awake, closed: None, group_delay: GROUP_DELAY };
+        let state = State {
+            batch: Batch::default(),
+            wait: WriterWait::Awake,
+            closed: None,
+            group_delay: GROUP_DELAY,
+        };
         Self { state: Mutex::new(state), wake: Condvar::new() }
     }
 
@@ -137,7 +142,10 @@ impl RecordQueue {
 
     /// Queues the record of a call; the group tells when it is written.
     pub(crate) fn open(&self, at: i64, opening: &CallStarted) -> Result<Arc<Group>, QueueError> {
-        with_encoded(|bytes| record_codec::encode_open(bytes, at, opening), |record| self.enqueue_awaited(Some(record)))
+        with_encoded(
+            |bytes| record_codec::encode_open(bytes, at, opening),
+            |record| self.enqueue_awaited(Some(record)),
+        )
     }
 
     /// A group with everything that is queued now.
@@ -169,7 +177,10 @@ impl RecordQueue {
 
     /// Queues the end of a call, which nobody waits for. `false` when it had to be let go.
     pub(crate) fn close(&self, at: i64, closing: &CallEnded) -> bool {
-        with_encoded(|bytes| record_codec::encode_close(bytes, at, closing), |record| self.enqueue_unawaited(record))
+        with_encoded(
+            |bytes| record_codec::encode_close(bytes, at, closing),
+            |record| self.enqueue_unawaited(record),
+        )
     }
 
     fn enqueue_unawaited(&self, record: &[u8]) -> bool {

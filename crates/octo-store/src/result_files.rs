@@ -5,7 +5,7 @@
 //! its file is answered like no row at all.
 
 use crate::audit_writer::WriteLock;
-use crate::{Options, StoreError, result_handle, private_files};
+use crate::{Options, StoreError, private_files, result_handle};
 use octo_hub::{StoredText, TextSize, write_text};
 use octo_model::{CallId, Json, Kind, Principal, ToolError};
 use rusqlite::Connection;
@@ -53,8 +53,9 @@ impl ResultFiles {
         let handle = result_handle::new_handle()?;
         self.insert_row(owner, call, &handle, size).map_err(store_error)?;
         let written = self.write(&handle, whole).and_then(|()| self.write_text(&handle, whole));
-        let noted =
-            written.map_err(store_error).and_then(|text| self.update_size(&handle, size + text).map_err(store_error));
+        let noted = written
+            .map_err(store_error)
+            .and_then(|text| self.update_size(&handle, size + text).map_err(store_error));
         if let Err(error) = noted {
             self.remove(std::slice::from_ref(&handle))
                 .unwrap_or_else(|error| tracing::warn!(%error, "a spill was left behind"));

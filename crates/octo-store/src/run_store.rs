@@ -7,12 +7,12 @@ mod tests;
 
 use crate::database::DatabaseSpec;
 use crate::result_files::now_micros;
-use crate::{Durability, StoreError, result_handle, private_files};
+use crate::{Durability, StoreError, private_files, result_handle};
 use aws_lc_rs::digest::{SHA256, digest};
-use octo_hub::{StoredRun, StoredStep, NewRun, RunLease, RunStatus, Runs, LeasedRun};
+use octo_hub::{LeasedRun, NewRun, RunLease, RunStatus, Runs, StoredRun, StoredStep};
 use octo_model::{Caller, Json, Kind, Principal, ToolError};
 use octo_toolkit::BoxFuture;
-use run_lease::{LockFile, FileRunLease};
+use run_lease::{FileRunLease, LockFile};
 use rusqlite::{Connection, OptionalExtension, Row};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -249,7 +249,8 @@ fn store_error(why: impl std::fmt::Display) -> ToolError {
 
 /// A run's id names a file, so it is looked at before anything else is.
 fn is_run_id(id: &str) -> bool {
-    id.strip_prefix(RUN_ID_PREFIX).is_some_and(|rest| result_handle::is_handle(&format!("{}{rest}", result_handle::HANDLE_PREFIX)))
+    id.strip_prefix(RUN_ID_PREFIX)
+        .is_some_and(|rest| result_handle::is_handle(&format!("{}{rest}", result_handle::HANDLE_PREFIX)))
 }
 
 impl Runs for SqliteRunStore {
@@ -300,7 +301,11 @@ impl Runs for SqliteRunStore {
         })
     }
 
-    fn list<'a>(&'a self, caller: &'a Caller, most: usize) -> BoxFuture<'a, Result<Vec<StoredRun>, ToolError>> {
+    fn list<'a>(
+        &'a self,
+        caller: &'a Caller,
+        most: usize,
+    ) -> BoxFuture<'a, Result<Vec<StoredRun>, ToolError>> {
         let owner = caller.principal.clone();
         Box::pin(self.run_blocking(move |shelf| {
             let mut runs: Vec<StoredRun> = shelf.with(|conn| {

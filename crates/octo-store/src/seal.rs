@@ -1,6 +1,6 @@
 //! Secrets on the disk: sealed with a key that is not in the database, each bound to the row that it belongs to.
 
-use crate::{StoreError, result_handle, private_files};
+use crate::{StoreError, private_files, result_handle};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::{hkdf, rand};

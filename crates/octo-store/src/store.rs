@@ -1,11 +1,11 @@
 //! The store: what the hub is handed.
 
+use crate::audit_writer::{AuditWriter, WriteLock};
 use crate::health::file_identity;
 use crate::record_queue::QueueError;
 use crate::result_files::{ResultFiles, now_micros};
-use crate::audit_writer::{WriteLock, AuditWriter};
-use crate::{Options, AuditReader, StoreError, private_files, database, seal};
-use octo_hub::{ArgumentKey, CallEnded, StoredText, AuditLog, CallStarted, ResultStore};
+use crate::{AuditReader, Options, StoreError, database, private_files, seal};
+use octo_hub::{ArgumentKey, AuditLog, CallEnded, CallStarted, ResultStore, StoredText};
 use octo_model::{CallId, Caller, Json, ToolError};
 use octo_toolkit::BoxFuture;
 use std::path::{Path, PathBuf};

@@ -1,12 +1,12 @@
 //! The store as a whole. Helpers: calls to record.
 
-mod audit_records;
 mod audit_chain;
+mod audit_records;
 mod killed_writer;
 mod stored_results;
 
 use crate::{Options, Store};
-use octo_hub::{CallEnded, AuditLog, CallStarted, Outcome};
+use octo_hub::{AuditLog, CallEnded, CallStarted, Outcome};
 use octo_model::{CallId, Caller, Frontend, Method};
 use std::path::Path;
 

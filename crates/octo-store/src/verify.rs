@@ -1,6 +1,6 @@
 //! Walking the chain from its beginning.
 
-use crate::chain::{Anchor, Hash, ChainHasher};
+use crate::chain::{Anchor, ChainHasher, Hash};
 use crate::prune::chain_start;
 use crate::{BrokenChain, StoreError, database};
 use rusqlite::{Connection, Row};

@@ -78,8 +78,9 @@ mod tests {
             Instant::now() + Duration::from_secs(9),
             CancellationToken::new(),
         );
-        let parse =
-            |answer: &NetResponse| Json::parse(answer.body.clone()).map_err(|_| ToolError::invalid("No JSON."));
+        let parse = |answer: &NetResponse| {
+            Json::parse(answer.body.clone()).map_err(|_| ToolError::invalid("No JSON."))
+        };
         let sent = "The request was sent";
         let rows = [
             (Method::GET, 200, "[1]", false, "/0", Ok("1")),

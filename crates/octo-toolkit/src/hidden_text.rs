@@ -9,7 +9,9 @@ pub struct StrippedText<'a> {
 }
 
 pub fn strip_hidden(text: &str) -> StrippedText<'_> {
-    let Some(first) = text.char_indices().find(|(_, c)| may_be_hidden(*c) || *c == BLACK_FLAG).map(|(at, _)| at) else {
+    let Some(first) =
+        text.char_indices().find(|(_, c)| may_be_hidden(*c) || *c == BLACK_FLAG).map(|(at, _)| at)
+    else {
         return StrippedText { text: Cow::Borrowed(text), removed: 0 };
     };
     let (head, tail) = text.split_at(first);

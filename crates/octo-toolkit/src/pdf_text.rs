@@ -40,8 +40,9 @@ pub async fn read(pdf: &Pdf, file: Bytes, whole: bool, left: Duration) -> Result
 
 fn parse_messages(lines: &[u8], end: WorkerEnd, whole: bool) -> Result<PdfText, ToolError> {
     let (mut paper, mut unknown, mut lost, mut ended) = (None, 0, 0, false);
-    let told =
-        lines.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<WorkerMessage>(line).ok());
+    let told = lines
+        .split(|byte| *byte == b'\n')
+        .filter_map(|line| serde_json::from_slice::<WorkerMessage>(line).ok());
     for told in told {
         match told {
             WorkerMessage::Fault(fault) => return Err(fault_error(fault, whole)),

@@ -43,7 +43,11 @@ impl Peer for NoPeer {
 
     fn notify(&self, _method: &str, _params: JsonObject) {}
 
-    fn ask<'a>(&'a self, _method: &'a str, _params: JsonObject) -> BoxFuture<'a, Result<JsonObject, AskError>> {
+    fn ask<'a>(
+        &'a self,
+        _method: &'a str,
+        _params: JsonObject,
+    ) -> BoxFuture<'a, Result<JsonObject, AskError>> {
         Box::pin(async { Err(AskError::Unable) })
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{BoxFuture, CallContext, ErasedTool, Toolbox};
 use octo_grants::jq::Jq;
-use octo_grants::{Clock, Capabilities};
+use octo_grants::{Capabilities, Clock};
 use octo_model::{Caller, Json, ToolError};
 use std::sync::Arc;
 use std::time::{Duration, Instant};

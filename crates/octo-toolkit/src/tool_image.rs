@@ -23,7 +23,7 @@ impl Image {
 
 #[cfg(test)]
 mod tests {
-    use crate::{NoPeer, CallContext, Effect, Example, Json, Peer, Image, Tool, ToolError, Toolbox};
+    use crate::{CallContext, Effect, Example, Image, Json, NoPeer, Peer, Tool, ToolError, Toolbox};
     use octo_grants::Capabilities;
     use octo_model::{Caller, Operation};
     use schemars::JsonSchema;

@@ -2,7 +2,8 @@
 
 use crate::tool_schema::take_path_params;
 use crate::{
-    BoxFuture, CallContext, Definition, Example, ListingState, Listing, Peer, Image, Source, SourceState, Tool, schema_of,
+    BoxFuture, CallContext, Definition, Example, Image, Listing, ListingState, Peer, Source, SourceState,
+    Tool, schema_of,
 };
 use octo_grants::{Capabilities, Grant};
 use octo_model::{Effect, Json, JsonObject, Operation, ToolError};
@@ -10,7 +11,9 @@ use serde_json::Value;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-type Run = dyn Fn(Json, &Capabilities, &CallContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync;
+type Run = dyn Fn(Json, &Capabilities, &CallContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>>
+    + Send
+    + Sync;
 
 /// What a tool gave: its typed answer, and the pictures that go with it.
 pub struct ToolOutput {
@@ -58,7 +61,12 @@ impl ErasedTool {
     }
 
     /// Runs the tool and gives its typed answer.
-    pub fn run(&self, input: Json, doors: &Capabilities, cx: &CallContext) -> BoxFuture<'static, Result<Json, ToolError>> {
+    pub fn run(
+        &self,
+        input: Json,
+        doors: &Capabilities,
+        cx: &CallContext,
+    ) -> BoxFuture<'static, Result<Json, ToolError>> {
         let answer = self.run_with_images(input, doors, cx);
         Box::pin(async move { Ok(answer.await?.typed) })
     }

@@ -10,10 +10,10 @@ use aws_lc_rs::digest;
 use octo_grants::credentials::Owner;
 use octo_grants::net::{NetRequest as Get, NetSpec};
 use octo_grants::{Credentials, Net, Secret};
-use octo_model::{Caller, Json, Kind, JsonObject, Method, Operation, ToolError};
-use octo_toolkit::{AskError, BoxFuture, CallContext, ListingState, Listing, Peer, Source, SourceState};
-use octo_upstream::login::{Auth, LoginPrompt, ClientIdentity, LoginSpec, Logins};
-use octo_upstream::{UpstreamSpec, Upstream};
+use octo_model::{Caller, Json, JsonObject, Kind, Method, Operation, ToolError};
+use octo_toolkit::{AskError, BoxFuture, CallContext, Listing, ListingState, Peer, Source, SourceState};
+use octo_upstream::login::{Auth, ClientIdentity, LoginPrompt, LoginSpec, Logins};
+use octo_upstream::{Upstream, UpstreamSpec};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -312,8 +312,10 @@ async fn run(url: &str, name: &str) -> Result<(), Failure> {
         guest.client.upstream.stop().await;
         return outcome;
     }
-    let client =
-        Client { upstream: Upstream::start(UpstreamSpec::http("conformance", url)), peer: AcceptingPeer::peer() };
+    let client = Client {
+        upstream: Upstream::start(UpstreamSpec::http("conformance", url)),
+        peer: AcceptingPeer::peer(),
+    };
     let outcome = scenario(&client, name).await;
     client.upstream.stop().await;
     outcome

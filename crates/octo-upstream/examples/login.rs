@@ -10,9 +10,9 @@ use octo_grants::credentials::Owner;
 use octo_grants::net::NetSpec;
 use octo_grants::{Credentials, Net};
 use octo_model::{Caller, Operation};
-use octo_toolkit::{NoPeer, CallContext, Peer, Source, SourceState};
-use octo_upstream::login::{LoginPrompt, ClientIdentity, LoginSpec, Logins};
-use octo_upstream::{UpstreamSpec, Upstream};
+use octo_toolkit::{CallContext, NoPeer, Peer, Source, SourceState};
+use octo_upstream::login::{ClientIdentity, LoginPrompt, LoginSpec, Logins};
+use octo_upstream::{Upstream, UpstreamSpec};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -45,7 +45,9 @@ async fn main() -> Result<(), Failure> {
     let mut spec = UpstreamSpec::http("server", &url);
     spec.accounts = Some(logins.account(Owner::from(&me), "server")?.into());
     let upstream = Upstream::start(spec);
-    let LoginPrompt::Open { url, .. } = logins.begin(&me, "server").await? else { return Err("no browser".into()) };
+    let LoginPrompt::Open { url, .. } = logins.begin(&me, "server").await? else {
+        return Err("no browser".into());
+    };
     println!("{}", json!({"open": url}));
     let mut listing = upstream.listing();
     let ready = listing.wait_for(|now| now.state == SourceState::Ready);
@@ -56,8 +58,11 @@ async fn main() -> Result<(), Failure> {
         .iter()
         .map(|tool| tool.key.clone())
         .collect();
-    let cx =
-        CallContext::new(Arc::new(me.clone()), Instant::now() + Duration::from_secs(20), CancellationToken::new());
+    let cx = CallContext::new(
+        Arc::new(me.clone()),
+        Instant::now() + Duration::from_secs(20),
+        CancellationToken::new(),
+    );
     let peer: Arc<dyn Peer> = Arc::new(NoPeer);
     let first = tools.first().ok_or("no tools")?;
     let answer = upstream.run(Operation::tool(first, json!({}).into()), &cx, &peer).await?;

@@ -27,10 +27,14 @@ impl CallHealth {
         match fail {
             UpstreamError::Rpc(_) | UpstreamError::TooLarge(_) | UpstreamError::Protocol(_) => Self::Healthy,
             UpstreamError::NotSent(_) => Self::Unreachable,
-            UpstreamError::ConnectionReset(_) | UpstreamError::ConnectionLost(_) | UpstreamError::Timeout(_) | UpstreamError::Status { code: 500.., .. } => Self::Failing,
-            UpstreamError::SessionExpired | UpstreamError::Unauthorized(_) | UpstreamError::CredentialUnusable(_) | UpstreamError::Status { code: 429, .. } => {
-                Self::Inconclusive
-            }
+            UpstreamError::ConnectionReset(_)
+            | UpstreamError::ConnectionLost(_)
+            | UpstreamError::Timeout(_)
+            | UpstreamError::Status { code: 500.., .. } => Self::Failing,
+            UpstreamError::SessionExpired
+            | UpstreamError::Unauthorized(_)
+            | UpstreamError::CredentialUnusable(_)
+            | UpstreamError::Status { code: 429, .. } => Self::Inconclusive,
             UpstreamError::Status { .. } => Self::Healthy,
         }
     }
@@ -120,7 +124,9 @@ impl Breaker {
             CallHealth::Unreachable => true,
         };
         match *state {
-            State::Closed { failures } if self.spec.max_failures == 0 || failures + 1 < self.spec.max_failures => {
+            State::Closed { failures }
+                if self.spec.max_failures == 0 || failures + 1 < self.spec.max_failures =>
+            {
                 *state = State::Closed { failures: failures.saturating_add(1) };
                 false
             }
@@ -183,9 +189,14 @@ mod tests {
     #[test]
     fn failures_in_a_row_open_it_and_one_call_at_a_time_tries() {
         let (breaker, now) = (Breaker::new(BreakerSpec { max_failures: 3, pause: PAUSE }), Duration::ZERO);
-        for verdict in
-            [CallHealth::Failing, CallHealth::Failing, CallHealth::Healthy, CallHealth::Failing, CallHealth::Inconclusive, CallHealth::Failing]
-        {
+        for verdict in [
+            CallHealth::Failing,
+            CallHealth::Failing,
+            CallHealth::Healthy,
+            CallHealth::Failing,
+            CallHealth::Inconclusive,
+            CallHealth::Failing,
+        ] {
             assert!(!admit_and_record(&breaker, now, verdict));
         }
         assert!(admit_and_record(&breaker, now, CallHealth::Failing));

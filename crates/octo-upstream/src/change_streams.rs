@@ -1,10 +1,10 @@
 //! What a server tells by itself: streams of changes (modern) and subscriptions to resources (legacy).
 
 use crate::backoff::Backoff;
-use crate::connection::{OutgoingRequest, Connection};
+use crate::connection::{Connection, OutgoingRequest};
 use crate::error::{UpstreamError, UpstreamResult};
-use crate::list_kind::ListKind;
 use crate::link::Link;
+use crate::list_kind::ListKind;
 use crate::resource_subscriptions::SubscribedUris;
 use octo_model::{Json, JsonObject};
 use octo_wire::code;
@@ -51,17 +51,27 @@ fn list_filter(capabilities: &JsonObject) -> JsonObject {
     offered.map(|(_, key)| (key.to_owned(), Json::from(true))).collect()
 }
 
-async fn listen(connection: &Connection, filter: JsonObject, opened: Option<oneshot::Sender<()>>) -> UpstreamResult {
+async fn listen(
+    connection: &Connection,
+    filter: JsonObject,
+    opened: Option<oneshot::Sender<()>>,
+) -> UpstreamResult {
     let params = JsonObject::new().with("notifications", filter);
-    connection.request(OutgoingRequest { acknowledged: opened, ..OutgoingRequest::internal(LISTEN_METHOD, params) }).await
+    connection
+        .request(OutgoingRequest { acknowledged: opened, ..OutgoingRequest::internal(LISTEN_METHOD, params) })
+        .await
 }
 
 /// Whether the stream is worth opening again. A server that cannot be reached is lost as a whole.
 fn should_reopen(inner: &Link, connection: &Connection, why: Option<UpstreamError>) -> bool {
     match why {
-        None | Some(UpstreamError::ConnectionLost(_) | UpstreamError::ConnectionReset(_) | UpstreamError::Timeout(_) | UpstreamError::CredentialUnusable(_)) => {
-            !connection.closed.is_set()
-        }
+        None
+        | Some(
+            UpstreamError::ConnectionLost(_)
+            | UpstreamError::ConnectionReset(_)
+            | UpstreamError::Timeout(_)
+            | UpstreamError::CredentialUnusable(_),
+        ) => !connection.closed.is_set(),
         Some(UpstreamError::Status { code: 500.., .. }) => true,
         Some(why @ UpstreamError::NotSent(_)) => {
             connection.closed.set(why);
@@ -153,7 +163,12 @@ pub(crate) async fn resubscribe(inner: Arc<Link>, connection: Arc<Connection>) {
 }
 
 /// Tells a legacy server to watch a resource, or to stop.
-pub(crate) async fn subscribe(inner: &Link, connection: &Connection, uri: &str, on: bool) -> UpstreamResult<()> {
+pub(crate) async fn subscribe(
+    inner: &Link,
+    connection: &Connection,
+    uri: &str,
+    on: bool,
+) -> UpstreamResult<()> {
     let method = if on { "resources/subscribe" } else { "resources/unsubscribe" };
     let params = JsonObject::new().with("uri", uri);
     connection.request_within(inner.spec.list_timeout, method, params).await.map(drop)

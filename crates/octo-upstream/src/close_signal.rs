@@ -27,6 +27,10 @@ impl CloseSignal {
 
     pub(crate) async fn wait(&self) -> UpstreamError {
         self.0.token.cancelled().await;
-        self.0.reason.get().cloned().unwrap_or_else(|| UpstreamError::ConnectionLost("the connection ended".to_owned()))
+        self.0
+            .reason
+            .get()
+            .cloned()
+            .unwrap_or_else(|| UpstreamError::ConnectionLost("the connection ended".to_owned()))
     }
 }

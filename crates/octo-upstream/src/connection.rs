@@ -1,18 +1,18 @@
 //! A server with which a revision has been agreed on.
 
-use crate::pending_requests::{RequestClient, PendingRequest};
-use crate::stdio::ChildProcess;
-use crate::error::{UpstreamError, UpstreamResult};
-use crate::handshake::{self, NegotiationPlan, NegotiatedServer};
-use crate::log_level::RequestedLogLevel;
-use crate::http::Endpoint;
-use crate::dispatcher::Dispatcher;
 use crate::close_signal::CloseSignal;
-use crate::request_meta;
+use crate::dispatcher::Dispatcher;
+use crate::error::{UpstreamError, UpstreamResult};
+use crate::handshake::{self, NegotiatedServer, NegotiationPlan};
 use crate::header_params::{self, HeaderParam};
-use crate::upstream_spec::TransportSpec;
+use crate::http::Endpoint;
 use crate::link::Link;
-use crate::transport::{TransportRequest, Transport};
+use crate::log_level::RequestedLogLevel;
+use crate::pending_requests::{PendingRequest, RequestClient};
+use crate::request_meta;
+use crate::stdio::ChildProcess;
+use crate::transport::{Transport, TransportRequest};
+use crate::upstream_spec::TransportSpec;
 use arc_swap::ArcSwap;
 use octo_grants::{Child, Command};
 use octo_model::JsonObject;
@@ -121,10 +121,17 @@ impl Connection {
         let behalf = ask.peer.map(|peer| RequestClient { peer: peer.clone(), progress_token: token });
         self.dispatcher.pending.insert(id, PendingRequest::new(behalf, ask.acknowledged));
         let mut under_way = CancelOnDrop { connection: self, id, answered: false };
-        let request = TransportRequest { id, method: ask.method.to_owned(), params, era: self.server.era, param_headers: mirrored };
+        let request = TransportRequest {
+            id,
+            method: ask.method.to_owned(),
+            params,
+            era: self.server.era,
+            param_headers: mirrored,
+        };
         let outcome = self.transport.exchange(&self.dispatcher, request).await;
         // Whoever gives up on an answer that may still come cancels as well.
-        under_way.answered = !matches!(outcome, Err(UpstreamError::ConnectionLost(_) | UpstreamError::TooLarge(_)));
+        under_way.answered =
+            !matches!(outcome, Err(UpstreamError::ConnectionLost(_) | UpstreamError::TooLarge(_)));
         outcome
     }
 
@@ -149,10 +156,17 @@ impl Connection {
     }
 
     /// Asks for something of our own that does no harm twice, within a time.
-    pub(crate) async fn request_within(&self, limit: Duration, method: &str, params: JsonObject) -> UpstreamResult {
+    pub(crate) async fn request_within(
+        &self,
+        limit: Duration,
+        method: &str,
+        params: JsonObject,
+    ) -> UpstreamResult {
         let asked = async {
             match self.request(OutgoingRequest::internal(method, params.clone())).await {
-                Err(UpstreamError::ConnectionReset(_)) => self.request(OutgoingRequest::internal(method, params)).await,
+                Err(UpstreamError::ConnectionReset(_)) => {
+                    self.request(OutgoingRequest::internal(method, params)).await
+                }
                 outcome => outcome,
             }
         };

@@ -1,7 +1,7 @@
 //! Text from a server, taken as messages. What is broken is told apart from what can be saved.
 
 use bytes::Bytes;
-use octo_model::{JsonError, Json, JsonObject};
+use octo_model::{Json, JsonError, JsonObject};
 use octo_wire::{Id, Incoming, Message, Strictness};
 use serde::Deserialize;
 use serde_json::value::RawValue;

@@ -1,8 +1,8 @@
 //! What a server says without being asked, or while it is being asked: whom it concerns and what follows.
 
-use crate::pending_requests::{RequestClient, PendingRequests};
 use crate::error::UpstreamError;
 use crate::list_kind::{ListChanges, ListKind};
+use crate::pending_requests::{PendingRequests, RequestClient};
 use crate::server_requests;
 use crate::transport::Transport;
 use octo_model::{Json, JsonObject};
@@ -34,7 +34,13 @@ pub(crate) struct Dispatcher {
 
 impl Dispatcher {
     pub(crate) fn new(name: Arc<str>, events: broadcast::Sender<Event>, changes: Arc<ListChanges>) -> Self {
-        Self { name, pending: PendingRequests::default(), era: OnceLock::new(), events, list_changes: changes }
+        Self {
+            name,
+            pending: PendingRequests::default(),
+            era: OnceLock::new(),
+            events,
+            list_changes: changes,
+        }
     }
 
     pub(crate) fn is_modern(&self) -> bool {
@@ -48,7 +54,9 @@ impl Dispatcher {
             Message::Error { id: None, error } => {
                 tracing::debug!(target: "upstream", server = %self.name, ?error, "an error that belongs to no request");
             }
-            Message::Request { id, method, params } => server_requests::handle(self, id, method, params, origin, wire),
+            Message::Request { id, method, params } => {
+                server_requests::handle(self, id, method, params, origin, wire)
+            }
             Message::Notification { method, params } => self.handle_notification(&method, params, origin),
         }
     }
@@ -64,7 +72,9 @@ impl Dispatcher {
             "notifications/progress" => self.forward_progress(params),
             "notifications/tools/list_changed" => self.list_changes.mark(&[ListKind::Tools]),
             "notifications/prompts/list_changed" => self.list_changes.mark(&[ListKind::Prompts]),
-            "notifications/resources/list_changed" => self.list_changes.mark(&[ListKind::Resources, ListKind::Templates]),
+            "notifications/resources/list_changed" => {
+                self.list_changes.mark(&[ListKind::Resources, ListKind::Templates])
+            }
             "notifications/resources/updated" => {
                 if let Some(uri) = params.text("uri") {
                     let _ = self.events.send(Event::ResourceUpdated { uri });
@@ -116,7 +126,10 @@ impl Dispatcher {
         let Some(id) = params.get("requestId") else { return };
         if self.is_modern() {
             if let Some(id) = parse_id(id) {
-                self.pending.complete(id, Err(UpstreamError::ConnectionLost("the server ended the subscription".to_owned())));
+                self.pending.complete(
+                    id,
+                    Err(UpstreamError::ConnectionLost("the server ended the subscription".to_owned())),
+                );
             }
         } else if let Some(id) = Id::from_json(id.clone()) {
             self.pending.cancel_server_request(&id);

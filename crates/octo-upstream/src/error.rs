@@ -42,7 +42,9 @@ impl std::fmt::Display for UpstreamError {
         match self {
             Self::Rpc(error) => write!(f, "it answered with an error: {} ({})", error.message, error.code),
             Self::NotSent(why) => write!(f, "it cannot be reached: {why}"),
-            Self::ConnectionReset(why) | Self::ConnectionLost(why) => write!(f, "the connection broke: {why}"),
+            Self::ConnectionReset(why) | Self::ConnectionLost(why) => {
+                write!(f, "the connection broke: {why}")
+            }
             Self::SessionExpired => f.write_str("the session expired"),
             Self::Unauthorized(_) => f.write_str("needs a login"),
             Self::CredentialUnusable(error) => f.write_str(&error.message),
@@ -61,7 +63,9 @@ impl UpstreamError {
         let error = match self {
             Self::Rpc(error) => return rpc_error(name, error),
             Self::Unauthorized(403) => return insufficient_rights_error(name).detail(FORBIDDEN_DETAIL),
-            Self::Unauthorized(status) => return login_required_error(name).detail(format!("HTTP status {status}")),
+            Self::Unauthorized(status) => {
+                return login_required_error(name).detail(format!("HTTP status {status}"));
+            }
             Self::CredentialUnusable(error) => return error.as_ref().clone(),
             Self::NotSent(_) | Self::SessionExpired => {
                 ToolError::unavailable(format!("{name} cannot be reached.")).hint(again)

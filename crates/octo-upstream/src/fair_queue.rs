@@ -61,7 +61,11 @@ impl FairQueue {
     }
 
     /// Waits for a turn; or says when to come back, where it is not worth waiting.
-    pub(crate) async fn acquire(self: &Arc<Self>, caller: &Caller, deadline: Instant) -> Result<Slot, Duration> {
+    pub(crate) async fn acquire(
+        self: &Arc<Self>,
+        caller: &Caller,
+        deadline: Instant,
+    ) -> Result<Slot, Duration> {
         let waits = {
             let mut line = self.state();
             let now = Instant::now();
@@ -142,7 +146,9 @@ impl QueueState {
             return Availability::AfterRelease;
         }
         match (limits.per_minute, self.recent_starts.front()) {
-            (Some(most), Some(first)) if self.recent_starts.len() >= most.max(1) => Availability::At(*first + window),
+            (Some(most), Some(first)) if self.recent_starts.len() >= most.max(1) => {
+                Availability::At(*first + window)
+            }
             _ => Availability::Now,
         }
     }
@@ -265,7 +271,10 @@ mod tests {
         assert!(begun.elapsed() >= pause);
         turns.pause_for(Duration::from_secs(30));
         let wait = turns.acquire(&ada, in_seconds(60)).await.err().unwrap();
-        assert!(wait > Duration::from_secs(29) && turns.pause_remaining() > Duration::from_secs(29), "{wait:?}");
+        assert!(
+            wait > Duration::from_secs(29) && turns.pause_remaining() > Duration::from_secs(29),
+            "{wait:?}"
+        );
     }
 
     #[tokio::test]

@@ -1,11 +1,11 @@
 //! Agreeing on a revision: the modern way first, the handshake of the legacy era where that fails.
 
-use crate::pending_requests::PendingRequest;
-use crate::error::{UpstreamError, UpstreamResult};
 use crate::dispatcher::Dispatcher;
+use crate::error::{UpstreamError, UpstreamResult};
+use crate::pending_requests::PendingRequest;
 use crate::request_meta;
+use crate::transport::{Transport, TransportRequest};
 use crate::upstream_status::ServerInfo;
-use crate::transport::{TransportRequest, Transport};
 use octo_model::{Json, JsonObject, RpcError};
 use octo_wire::{Era, Message, Revision, code};
 use std::sync::Arc;
@@ -30,10 +30,16 @@ pub(crate) struct NegotiatedServer {
     pub(crate) info: Option<ServerInfo>,
 }
 
-pub(crate) async fn negotiate(wire: &Transport, inbox: &Arc<Dispatcher>, plan: NegotiationPlan) -> UpstreamResult<NegotiatedServer> {
+pub(crate) async fn negotiate(
+    wire: &Transport,
+    inbox: &Arc<Dispatcher>,
+    plan: NegotiationPlan,
+) -> UpstreamResult<NegotiatedServer> {
     let server = match plan {
         NegotiationPlan::Fixed(Era::Legacy) => initialize(wire, inbox).await?,
-        NegotiationPlan::Fixed(Era::Modern) => discover(wire, inbox).await?.ok_or_else(unsupported_revision)?,
+        NegotiationPlan::Fixed(Era::Modern) => {
+            discover(wire, inbox).await?.ok_or_else(unsupported_revision)?
+        }
         NegotiationPlan::Probe(limit) => probe(wire, inbox, limit).await?,
     };
     let _ = inbox.era.set(server.era);
@@ -46,7 +52,11 @@ fn unsupported_revision() -> UpstreamError {
 
 /// Whoever does not answer in time is of the legacy era and knows no such question, or is modern and slow to start: then the
 /// handshake is tried beside it, and the first good answer counts.
-async fn probe(wire: &Transport, inbox: &Arc<Dispatcher>, limit: Duration) -> UpstreamResult<NegotiatedServer> {
+async fn probe(
+    wire: &Transport,
+    inbox: &Arc<Dispatcher>,
+    limit: Duration,
+) -> UpstreamResult<NegotiatedServer> {
     let mut found = std::pin::pin!(discover(wire, inbox));
     if let Ok(found) = tokio::time::timeout(limit, &mut found).await {
         return match modern_or_legacy(found)? {
@@ -73,7 +83,9 @@ async fn probe(wire: &Transport, inbox: &Arc<Dispatcher>, limit: Duration) -> Up
 }
 
 /// Nothing means that the server is of the legacy era. What stands for neither era is an error.
-fn modern_or_legacy(found: UpstreamResult<Option<NegotiatedServer>>) -> UpstreamResult<Option<NegotiatedServer>> {
+fn modern_or_legacy(
+    found: UpstreamResult<Option<NegotiatedServer>>,
+) -> UpstreamResult<Option<NegotiatedServer>> {
     match found {
         Ok(found) => Ok(found),
         Err(busy @ UpstreamError::Status { code: 429 | 502..=504, .. }) => Err(busy),
@@ -94,7 +106,8 @@ async fn discover(wire: &Transport, inbox: &Arc<Dispatcher>) -> UpstreamResult<O
         found = request(wire, inbox, "server/discover", JsonObject::new(), Era::Modern).await;
     }
     let found = found?;
-    let speaks = strings(&found.list("supportedVersions")).iter().any(|text| text == Revision::MODERN.as_str());
+    let speaks =
+        strings(&found.list("supportedVersions")).iter().any(|text| text == Revision::MODERN.as_str());
     Ok(speaks.then(|| NegotiatedServer {
         era: Era::Modern,
         capabilities: found.object("capabilities"),
@@ -121,7 +134,9 @@ async fn initialize(wire: &Transport, inbox: &Arc<Dispatcher>) -> UpstreamResult
     let answer = request(wire, inbox, "initialize", params, Era::Legacy).await?;
     let revision = answer.text("protocolVersion").unwrap_or_default();
     if !LEGACY_REVISIONS.contains(&revision.as_str()) {
-        return Err(UpstreamError::Protocol(format!("it wants revision {revision:?}, which the hub does not know")));
+        return Err(UpstreamError::Protocol(format!(
+            "it wants revision {revision:?}, which the hub does not know"
+        )));
     }
     if let Transport::Http(endpoint) = wire {
         endpoint.set_revision(&revision);
@@ -142,7 +157,13 @@ async fn initialize(wire: &Transport, inbox: &Arc<Dispatcher>) -> UpstreamResult
 }
 
 /// One request of the handshake. It is never cancelled: the specification forbids it.
-async fn request(wire: &Transport, inbox: &Arc<Dispatcher>, method: &str, params: JsonObject, era: Era) -> UpstreamResult {
+async fn request(
+    wire: &Transport,
+    inbox: &Arc<Dispatcher>,
+    method: &str,
+    params: JsonObject,
+    era: Era,
+) -> UpstreamResult {
     let id = inbox.pending.next_id();
     let (params, _) = request_meta::with_request_meta(params, id, era, &JsonObject::new());
     inbox.pending.insert(id, PendingRequest::default());

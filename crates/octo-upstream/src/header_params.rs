@@ -104,7 +104,10 @@ fn header_name(schema: &Map<String, Value>, mark: &Value) -> Result<HeaderName, 
 }
 
 /// The headers for one call.
-pub(crate) fn param_headers(mirrors: &[HeaderParam], arguments: Option<&Json>) -> Vec<(HeaderName, HeaderValue)> {
+pub(crate) fn param_headers(
+    mirrors: &[HeaderParam],
+    arguments: Option<&Json>,
+) -> Vec<(HeaderName, HeaderValue)> {
     let Some(arguments) = arguments else {
         return Vec::new();
     };

@@ -1,23 +1,23 @@
 //! What the parts of one upstream share.
 
-use crate::listing_publisher::ListingAccess;
+use crate::active_calls::ActiveCalls;
 use crate::breaker::Breaker;
-use crate::stdio::StderrLog;
 use crate::connection::Connection;
+use crate::dispatcher::Dispatcher;
 use crate::error::{UpstreamError, UpstreamResult};
+use crate::fair_queue::FairQueue;
 use crate::handshake::NegotiationPlan;
 use crate::http::{HttpClient, build_client};
-use crate::active_calls::ActiveCalls;
-use crate::dispatcher::Dispatcher;
+pub(crate) use crate::link_connect::LinkState;
 use crate::list_kind::ListChanges;
 use crate::listing_election::ListingElection;
+use crate::listing_publisher::ListingAccess;
 use crate::login::{Account, Accounts};
-pub(crate) use crate::link_connect::LinkState;
-use crate::upstream_status::ServerInfo;
+use crate::resource_subscriptions::ResourceSubscriptions;
+use crate::stdio::StderrLog;
 use crate::suspension::Suspension;
 use crate::upstream_spec::{ConnectMode, TransportSpec, UpstreamSpec};
-use crate::fair_queue::FairQueue;
-use crate::resource_subscriptions::ResourceSubscriptions;
+use crate::upstream_status::ServerInfo;
 use octo_grants::Command;
 use octo_toolkit::{Event, ListingState, SourceState};
 use octo_wire::Era;
@@ -168,7 +168,9 @@ impl Link {
         let mut command = command.clone();
         match (&self.account, &self.spec.accounts) {
             (Some(account), _) => command.env.extend(account.env_variable().await?),
-            (None, Some(accounts)) if accounts.needs_env_key() => return Err(UpstreamError::Unauthorized(401)),
+            (None, Some(accounts)) if accounts.needs_env_key() => {
+                return Err(UpstreamError::Unauthorized(401));
+            }
             (None, _) => {}
         }
         Ok(command)
@@ -185,10 +187,13 @@ impl Link {
     /// What to try first. A program that was slow to start gets more time after each failure.
     pub(crate) fn negotiation_plan(&self) -> NegotiationPlan {
         let limit = match self.spec.transport {
-            TransportSpec::Stdio(_) => STDIO_PROBE_TIMEOUT * (1 + self.failed_negotiations.load(Ordering::Relaxed)),
+            TransportSpec::Stdio(_) => {
+                STDIO_PROBE_TIMEOUT * (1 + self.failed_negotiations.load(Ordering::Relaxed))
+            }
             TransportSpec::Http { .. } => HTTP_PROBE_TIMEOUT,
         };
-        self.era().map_or(NegotiationPlan::Probe(limit.min(self.spec.start_timeout / 2)), NegotiationPlan::Fixed)
+        self.era()
+            .map_or(NegotiationPlan::Probe(limit.min(self.spec.start_timeout / 2)), NegotiationPlan::Fixed)
     }
 
     /// Remembers the era that worked, and forgets one that did not.
@@ -202,9 +207,18 @@ impl Link {
         let is_child = matches!(self.spec.transport, TransportSpec::Stdio(_));
         let known = match (opened, plan) {
             (Ok(connection), _) => Some(connection.era()),
-            (Err(UpstreamError::NotSent(_) | UpstreamError::Unauthorized(_) | UpstreamError::CredentialUnusable(_)), _) => return,
+            (
+                Err(
+                    UpstreamError::NotSent(_)
+                    | UpstreamError::Unauthorized(_)
+                    | UpstreamError::CredentialUnusable(_),
+                ),
+                _,
+            ) => return,
             // Some legacy programs end when the first thing they hear is not the handshake they know.
-            (Err(UpstreamError::ConnectionLost(_)), NegotiationPlan::Probe(_)) if is_child => Some(Era::Legacy),
+            (Err(UpstreamError::ConnectionLost(_)), NegotiationPlan::Probe(_)) if is_child => {
+                Some(Era::Legacy)
+            }
             (Err(_), _) => {
                 self.failed_negotiations.fetch_add(1, Ordering::Relaxed);
                 None

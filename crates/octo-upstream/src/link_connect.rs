@@ -61,7 +61,11 @@ impl Link {
         self.retry_with_new_login().await;
         // A start on demand may take its time: nothing is known to be wrong.
         let is_asleep = matches!(&*self.state.borrow(), LinkState::Idle);
-        let patience = if is_asleep { self.spec.start_timeout.max(RECONNECT_WAIT_TIMEOUT) } else { RECONNECT_WAIT_TIMEOUT };
+        let patience = if is_asleep {
+            self.spec.start_timeout.max(RECONNECT_WAIT_TIMEOUT)
+        } else {
+            RECONNECT_WAIT_TIMEOUT
+        };
         let until = deadline.min(Instant::now() + patience);
         self.connect_and_wait(until, LinkState::is_settled).await
     }
@@ -94,7 +98,9 @@ impl Link {
         match known {
             Some(LinkState::Up(connection)) => Ok(connection),
             Some(LinkState::Refused(why) | LinkState::BackingOff(why)) => Err(why.to_tool_error(&self.name)),
-            Some(LinkState::Connecting | LinkState::Idle | LinkState::Stopped) | None => Err(self.unavailable_error()),
+            Some(LinkState::Connecting | LinkState::Idle | LinkState::Stopped) | None => {
+                Err(self.unavailable_error())
+            }
         }
     }
 

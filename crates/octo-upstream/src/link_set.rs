@@ -1,10 +1,10 @@
 //! The connections to one server: one for everybody, or several, by what the settings say.
 
 use crate::active_calls::ActiveCall;
-use crate::login::Account;
-use crate::upstream_spec::{ConnectMode, TransportSpec, Share};
 use crate::link::{Link, LinkState};
+use crate::login::Account;
 use crate::supervisor;
+use crate::upstream_spec::{ConnectMode, Share, TransportSpec};
 use octo_grants::credentials::Owner;
 use octo_model::{Caller, Principal, ToolError};
 use octo_toolkit::Peer;
@@ -49,12 +49,18 @@ impl LinkSet {
     }
 
     /// The connection for a call. It does not end as long as the second part is kept.
-    pub(crate) fn link_for_call(&self, caller: &Caller, peer: &dyn Peer) -> Result<(Arc<Link>, ActiveCall), ToolError> {
+    pub(crate) fn link_for_call(
+        &self,
+        caller: &Caller,
+        peer: &dyn Peer,
+    ) -> Result<(Arc<Link>, ActiveCall), ToolError> {
         match self.primary.spec.share {
             Share::PerSession => self.dedicated_link(caller, peer.key()),
             Share::PerCaller => self.dedicated_link(caller, 0),
             // A connection speaks with one login only.
-            Share::One | Share::Pool(_) if self.primary.has_personal_logins() => self.dedicated_link(caller, 0),
+            Share::One | Share::Pool(_) if self.primary.has_personal_logins() => {
+                self.dedicated_link(caller, 0)
+            }
             Share::One => Ok(self.primary_link()),
             Share::Pool(most) => Ok(self.least_busy(most)),
         }
@@ -62,7 +68,11 @@ impl LinkSet {
 
     /// The connection that is made when this caller wants one.
     pub(crate) fn link_to_connect(&self, caller: &Caller) -> Result<(Arc<Link>, ActiveCall), ToolError> {
-        if self.primary.has_personal_logins() { self.dedicated_link(caller, 0) } else { Ok(self.primary_link()) }
+        if self.primary.has_personal_logins() {
+            self.dedicated_link(caller, 0)
+        } else {
+            Ok(self.primary_link())
+        }
     }
 
     /// Whether the server has already refused this caller's present login.
@@ -84,8 +94,9 @@ impl LinkSet {
         let mut lanes = self.extra();
         let all = std::iter::once(&self.primary).chain(lanes.open.values().map(|lane| &lane.link));
         // Of equals one that runs already.
-        let weight =
-            |inner: &&Arc<Link>| (inner.active_calls.count(), !matches!(&*inner.state.borrow(), LinkState::Up(_)));
+        let weight = |inner: &&Arc<Link>| {
+            (inner.active_calls.count(), !matches!(&*inner.state.borrow(), LinkState::Up(_)))
+        };
         let mut chosen = all.min_by_key(weight).unwrap_or(&self.primary).clone();
         let count = lanes.open.len();
         if chosen.active_calls.count() > 0 && count + 1 < most.min(self.max_extra()) {
@@ -141,7 +152,8 @@ impl LinkSet {
     pub(crate) fn close_links_of(&self, owner: &Owner) {
         let mut lanes = self.extra();
         let theirs = |lane: &ExtraLink| {
-            lane.link.has_personal_logins() && lane.link.account.as_ref().is_some_and(|one| one.owner() == owner)
+            lane.link.has_personal_logins()
+                && lane.link.account.as_ref().is_some_and(|one| one.owner() == owner)
         };
         let gone: Vec<LinkKey> =
             lanes.open.iter().filter(|(_, lane)| theirs(lane)).map(|(whose, _)| whose.clone()).collect();
@@ -189,8 +201,9 @@ impl ExtraLinks {
         asleep.iter().for_each(|whose| self.close_link(whose));
         if self.open.len() >= most {
             let unused = self.open.iter().filter(|(_, lane)| lane.link.active_calls.count() == 0);
-            let oldest =
-                unused.min_by_key(|(_, lane)| lane.link.active_calls.last_used()).map(|(whose, _)| whose.clone());
+            let oldest = unused
+                .min_by_key(|(_, lane)| lane.link.active_calls.last_used())
+                .map(|(whose, _)| whose.clone());
             oldest.iter().for_each(|whose| self.close_link(whose));
         }
         self.open.len() < most

@@ -58,7 +58,10 @@ pub(crate) fn decode(text: String) -> Option<Listing> {
     let known = JsonObject::parse(text).ok()?;
     let part = |kind: ListKind| {
         let entries = known.list(kind.field());
-        entries.iter().map(|entry| listing_refresh::parse_definition(kind, entry).ok()).collect::<Option<Vec<_>>>()
+        entries
+            .iter()
+            .map(|entry| listing_refresh::parse_definition(kind, entry).ok())
+            .collect::<Option<Vec<_>>>()
     };
     Some(Listing {
         tools: part(ListKind::Tools)?,

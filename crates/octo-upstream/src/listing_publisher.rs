@@ -1,10 +1,10 @@
 //! What everybody sees of a server: what it lists, and how it is doing.
 
 use crate::error::UpstreamError;
+use crate::link::Link;
 use crate::listing_codec;
 use crate::upstream_spec::ConnectMode;
-use crate::link::Link;
-use octo_toolkit::{Definition, ListingState, Listing, SourceState};
+use octo_toolkit::{Definition, Listing, ListingState, SourceState};
 use std::sync::{Arc, PoisonError};
 
 /// Whom the server has shown what is listed.
@@ -41,7 +41,9 @@ impl Link {
     pub(crate) async fn cache_listing(&self) {
         let Some(lists) = self.spec.listing_cache.as_ref().filter(|_| !self.is_extra) else { return };
         let text = listing_codec::encode(&self.listing.borrow().listing);
-        if let Err(error) = lists.put(&self.name, &listing_codec::config_fingerprint(&self.spec.transport), text).await {
+        if let Err(error) =
+            lists.put(&self.name, &listing_codec::config_fingerprint(&self.spec.transport), text).await
+        {
             tracing::warn!(target: "upstream", server = %self.name, %error, "its list cannot be kept");
         }
     }
@@ -98,7 +100,11 @@ impl Link {
             // Who has logged in may see more than this.
             return board.mark_ready();
         }
-        board.set_listing_access(if self.is_anonymous() { ListingAccess::Anonymous } else { ListingAccess::LoggedIn });
+        board.set_listing_access(if self.is_anonymous() {
+            ListingAccess::Anonymous
+        } else {
+            ListingAccess::LoggedIn
+        });
         if (self.election.is_leader(number) || !board.is_ready()) && board.publish(lists) {
             board.cache_listing().await;
         }
@@ -128,7 +134,11 @@ impl Link {
             if listing.state == SourceState::Ready && is_same_listing(&listing.listing, &lists) {
                 return false;
             }
-            *listing = ListingState { state: SourceState::Ready, listing: Arc::new(lists), version: listing.version + 1 };
+            *listing = ListingState {
+                state: SourceState::Ready,
+                listing: Arc::new(lists),
+                version: listing.version + 1,
+            };
             true
         })
     }
@@ -140,7 +150,8 @@ fn is_same_listing(old: &Listing, new: &Listing) -> bool {
         && has_same_definitions(&old.resources, &new.resources)
         && has_same_definitions(&old.templates, &new.templates)
         && old.instructions == new.instructions
-        && (old.ttl_ms, old.supports_completion, old.supports_subscribe) == (new.ttl_ms, new.supports_completion, new.supports_subscribe)
+        && (old.ttl_ms, old.supports_completion, old.supports_subscribe)
+            == (new.ttl_ms, new.supports_completion, new.supports_subscribe)
 }
 
 fn has_same_definitions(old: &[Definition], new: &[Definition]) -> bool {

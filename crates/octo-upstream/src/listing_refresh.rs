@@ -3,10 +3,10 @@
 use crate::backoff::Backoff;
 use crate::connection::{Connection, ToolHeaderParams};
 use crate::error::{UpstreamError, UpstreamResult};
-use crate::list_kind::ListKind;
-use crate::listing_election::ListingCandidate;
 use crate::header_params;
 use crate::link::Link;
+use crate::list_kind::ListKind;
+use crate::listing_election::ListingCandidate;
 use futures_util::future::join_all;
 use octo_model::{Effect, Json, JsonObject};
 use octo_toolkit::{Definition, Listing};
@@ -34,7 +34,12 @@ pub(crate) async fn keep_current(inner: Arc<Link>, connection: Arc<Connection>) 
                 kinds = wait_for_changes(&inner, &present).await;
             }
             Err(_) if connection.closed.is_set() => return,
-            Err(why @ (UpstreamError::NotSent(_) | UpstreamError::SessionExpired | UpstreamError::Unauthorized(_) | UpstreamError::ConnectionLost(_))) => {
+            Err(
+                why @ (UpstreamError::NotSent(_)
+                | UpstreamError::SessionExpired
+                | UpstreamError::Unauthorized(_)
+                | UpstreamError::ConnectionLost(_)),
+            ) => {
                 return connection.closed.set(why);
             }
             Err(why) => {
@@ -76,7 +81,9 @@ pub(crate) async fn refresh(inner: &Link, connection: &Connection, kinds: &[List
                 ttl = min_ttl(ttl, found.ttl_ms);
                 *list_mut(&mut lists, *kind) = parse_definitions(connection, *kind, &found.entries);
             }
-            Err(UpstreamError::Rpc(error)) if error.code == code::METHOD_NOT_FOUND => list_mut(&mut lists, *kind).clear(),
+            Err(UpstreamError::Rpc(error)) if error.code == code::METHOD_NOT_FOUND => {
+                list_mut(&mut lists, *kind).clear()
+            }
             Err(why) if *kind == ListKind::Tools => return Err(why),
             Err(why) => {
                 tracing::warn!(target: "upstream", server = %inner.name, list = kind.method(), %why, "a list is missing");
@@ -111,7 +118,11 @@ struct FetchedList {
 }
 
 /// Follows the cursors to the end, or to one that has been seen before.
-async fn fetch_pages(connection: &Connection, kind: ListKind, limit: Duration) -> UpstreamResult<FetchedList> {
+async fn fetch_pages(
+    connection: &Connection,
+    kind: ListKind,
+    limit: Duration,
+) -> UpstreamResult<FetchedList> {
     let mut found = FetchedList::default();
     if !kind.is_offered(&connection.server.capabilities) {
         return Ok(found);

@@ -1,8 +1,8 @@
 //! What a login that begins or ends means for the connections: none of them waits for its next try.
 
-use crate::login::{Accounts, LoginChange, LoginEvent};
-use crate::link_set::LinkSet;
 use crate::link::{Link, LinkState};
+use crate::link_set::LinkSet;
+use crate::login::{Accounts, LoginChange, LoginEvent};
 use octo_grants::credentials::Owner;
 use octo_model::Caller;
 use octo_toolkit::{Audience, Event};
@@ -53,7 +53,9 @@ async fn check_external_login(pool: &LinkSet, accounts: &Accounts) {
     }
     let whose = match (&first.account, &first.spec.listing_caller) {
         (Some(account), _) if account.has_untried_login().await => account.owner().clone(),
-        (None, Some(lister)) if accounts.for_caller(lister).has_untried_login().await && !pool.is_refused(lister).await => {
+        (None, Some(lister))
+            if accounts.for_caller(lister).has_untried_login().await && !pool.is_refused(lister).await =>
+        {
             Owner::from(lister)
         }
         _ => return,

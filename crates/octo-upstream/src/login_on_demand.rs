@@ -2,8 +2,8 @@
 //! address, and then the call goes on.
 
 use crate::error::FORBIDDEN_DETAIL;
-use crate::login::{LoginPrompt, LoginProgress, Logins, LoginSnapshot, LoginStatus, LoginSharing};
-use octo_model::{CallId, Kind, JsonObject, Operation, Principal, ToolError};
+use crate::login::{LoginProgress, LoginPrompt, LoginSharing, LoginSnapshot, LoginStatus, Logins};
+use octo_model::{CallId, JsonObject, Kind, Operation, Principal, ToolError};
 use octo_toolkit::{BoxFuture, CallContext, Event, ListingState, Peer, Source};
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -64,7 +64,12 @@ impl LoginOnDemand {
     }
 
     /// Asks for the login and waits until it is done.
-    async fn ask_for_login(&self, error: ToolError, cx: &CallContext, peer: &Arc<dyn Peer>) -> Result<(), ToolError> {
+    async fn ask_for_login(
+        &self,
+        error: ToolError,
+        cx: &CallContext,
+        peer: &Arc<dyn Peer>,
+    ) -> Result<(), ToolError> {
         let open = match self.open_prompt(cx).await {
             Ok(Some(open)) => open,
             Ok(None) => return Err(error),
@@ -159,7 +164,12 @@ impl LoginOnDemand {
             .hint(format!("Call again to try once more, or call server_login with server {name}."))
     }
 
-    async fn run(&self, op: Operation, cx: &CallContext, peer: &Arc<dyn Peer>) -> Result<JsonObject, ToolError> {
+    async fn run(
+        &self,
+        op: Operation,
+        cx: &CallContext,
+        peer: &Arc<dyn Peer>,
+    ) -> Result<JsonObject, ToolError> {
         let error = match self.source.run(op.clone(), cx, peer).await {
             Err(error) if self.should_ask(&error, cx, peer).await => error,
             answer => return answer,
@@ -170,7 +180,9 @@ impl LoginOnDemand {
         let mut pauses = RETRY_PAUSES.into_iter();
         loop {
             match (self.source.run(op.clone(), cx, peer).await, pauses.next()) {
-                (Err(error), Some(pause)) if is_login_required(&error) => cx.run(tokio::time::sleep(pause)).await?,
+                (Err(error), Some(pause)) if is_login_required(&error) => {
+                    cx.run(tokio::time::sleep(pause)).await?
+                }
                 (answer, _) => return answer,
             }
         }

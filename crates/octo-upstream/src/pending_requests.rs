@@ -1,7 +1,7 @@
 //! The requests of one connection that wait for their answers.
 
-use crate::error::{UpstreamError, UpstreamResult};
 use crate::abort_on_drop::AbortOnDrop;
+use crate::error::{UpstreamError, UpstreamResult};
 use octo_model::Json;
 use octo_toolkit::Peer;
 use octo_wire::Id;

@@ -26,9 +26,13 @@ pub(crate) async fn monitor(inner: Arc<Link>, connection: Arc<Connection>) {
         }
         match connection.request_within(PING_TIMEOUT.min(every), method, JsonObject::new()).await {
             Err(UpstreamError::Timeout(_)) if inner.active_calls.count() == 0 => {
-                return connection.closed.set(UpstreamError::ConnectionLost("it does not answer any more".to_owned()));
+                return connection
+                    .closed
+                    .set(UpstreamError::ConnectionLost("it does not answer any more".to_owned()));
             }
-            Err(why @ (UpstreamError::NotSent(_) | UpstreamError::SessionExpired)) => return connection.closed.set(why),
+            Err(why @ (UpstreamError::NotSent(_) | UpstreamError::SessionExpired)) => {
+                return connection.closed.set(why);
+            }
             // An error is a sign of life, too.
             _ => {}
         }

@@ -35,7 +35,12 @@ pub(crate) fn modern_capabilities(client: &JsonObject) -> Json {
 }
 
 /// The parameters as they go out, and the progress token that was in them.
-pub(crate) fn with_request_meta(mut params: JsonObject, id: u64, era: Era, client: &JsonObject) -> (JsonObject, Option<Json>) {
+pub(crate) fn with_request_meta(
+    mut params: JsonObject,
+    id: u64,
+    era: Era,
+    client: &JsonObject,
+) -> (JsonObject, Option<Json>) {
     let mut inner = params.object("_meta");
     let token = inner.remove(meta::PROGRESS_TOKEN);
     let level = inner.remove(meta::LOG_LEVEL);
@@ -93,7 +98,8 @@ mod tests {
 
     #[test]
     fn nothing_is_added_for_a_legacy_server() {
-        let (params, token) = with_request_meta(parse(r#"{"cursor":""}"#), 1, Era::Legacy, &JsonObject::new());
+        let (params, token) =
+            with_request_meta(parse(r#"{"cursor":""}"#), 1, Era::Legacy, &JsonObject::new());
         assert!(token.is_none());
         assert_eq!(params.to_json().as_str(), r#"{"cursor":""}"#);
     }

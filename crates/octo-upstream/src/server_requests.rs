@@ -1,7 +1,7 @@
 //! What a server of the legacy era asks of its client, relayed to the one client it concerns.
 
-use crate::pending_requests::RequestClient;
 use crate::dispatcher::{Dispatcher, MessageOrigin};
+use crate::pending_requests::RequestClient;
 use crate::transport::Transport;
 use octo_model::{JsonObject, RpcError};
 use octo_toolkit::AskError;
@@ -11,7 +11,14 @@ use std::sync::Arc;
 /// Bytes of the params of a question to the client.
 const MAX_SERVER_REQUEST_BYTES: usize = 1 << 20;
 
-pub(crate) fn handle(inbox: &Arc<Dispatcher>, id: Id, method: String, params: JsonObject, origin: MessageOrigin, wire: &Transport) {
+pub(crate) fn handle(
+    inbox: &Arc<Dispatcher>,
+    id: Id,
+    method: String,
+    params: JsonObject,
+    origin: MessageOrigin,
+    wire: &Transport,
+) {
     if inbox.is_modern() {
         tracing::warn!(target: "upstream", server = %inbox.name, method, "a server of this revision must not ask; ignored");
         return;
@@ -51,7 +58,13 @@ fn client_for(inbox: &Dispatcher, origin: MessageOrigin) -> Option<(u64, Request
     }
 }
 
-fn forward_to_client(inbox: &Dispatcher, call: u64, behalf: RequestClient, question: (Id, String, JsonObject), wire: &Transport) {
+fn forward_to_client(
+    inbox: &Dispatcher,
+    call: u64,
+    behalf: RequestClient,
+    question: (Id, String, JsonObject),
+    wire: &Transport,
+) {
     let (id, method, mut params) = question;
     let mut meta = params.object("_meta");
     // A progress token means something to this server alone.

@@ -3,9 +3,9 @@
 use crate::backoff::Backoff;
 use crate::connection::Connection;
 use crate::error::{UpstreamError, UpstreamResult};
-use crate::list_kind::ListKind;
 use crate::link::{Link, LinkState};
-use crate::{ping, http, change_streams, listing_refresh};
+use crate::list_kind::ListKind;
+use crate::{change_streams, http, listing_refresh, ping};
 use octo_wire::Era;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -147,7 +147,9 @@ async fn serve(inner: &Arc<Link>, connection: &Arc<Connection>) -> LinkEnd {
         // Only for the headers that mirror arguments; what is listed comes from the first connection.
         if connection.era() == Era::Modern && connection.http().is_some() {
             let (inner, connection) = (inner.clone(), connection.clone());
-            tasks.spawn(async move { drop(listing_refresh::refresh(&inner, &connection, &[ListKind::Tools]).await) });
+            tasks.spawn(async move {
+                drop(listing_refresh::refresh(&inner, &connection, &[ListKind::Tools]).await)
+            });
         }
     }
     tasks.spawn(ping::monitor(inner.clone(), connection.clone()));

@@ -1,9 +1,9 @@
 //! One way of exchanging messages with a server, whatever carries them.
 
-use crate::stdio::StdinSender;
+use crate::dispatcher::Dispatcher;
 use crate::error::UpstreamResult;
 use crate::http::Endpoint;
-use crate::dispatcher::Dispatcher;
+use crate::stdio::StdinSender;
 use http::{HeaderName, HeaderValue};
 use octo_model::{Json, JsonObject};
 use octo_wire::{Era, Id, Message};
@@ -27,7 +27,11 @@ pub(crate) enum Transport {
 
 impl Transport {
     /// Sends a request and waits for its answer. The request must stand in the table of calls.
-    pub(crate) async fn exchange(&self, inbox: &Arc<Dispatcher>, request: TransportRequest) -> UpstreamResult {
+    pub(crate) async fn exchange(
+        &self,
+        inbox: &Arc<Dispatcher>,
+        request: TransportRequest,
+    ) -> UpstreamResult {
         match self {
             Self::Stdio(queue) => queue.exchange(inbox, request).await,
             Self::Http(endpoint) => endpoint.exchange(inbox, request).await,

@@ -1,13 +1,13 @@
 //! One server behind the hub, as the catalogue sees it.
 
-use crate::upstream_call::{self, CallRequest};
 use crate::change_streams;
+use crate::link::{Link, LinkState};
 use crate::link_set::LinkSet;
 use crate::login_events;
-use crate::upstream_status::{ConnectionState, UpstreamStatus};
-use crate::upstream_spec::UpstreamSpec;
-use crate::link::{Link, LinkState};
 use crate::supervisor;
+use crate::upstream_call::{self, CallRequest};
+use crate::upstream_spec::UpstreamSpec;
+use crate::upstream_status::{ConnectionState, UpstreamStatus};
 use octo_model::{JsonObject, Operation, ToolError};
 use octo_toolkit::{BoxFuture, CallContext, Event, ListingState, Peer, Source, SourceState};
 use octo_wire::Era;
@@ -92,7 +92,9 @@ impl Upstream {
             report.is_breaker_open |= inner.breaker.is_open();
             if let LinkState::Up(connection) = &*inner.state.borrow() {
                 report.pids.extend(connection.pid());
-                if inner.is_extra && (inner.has_personal_logins() || report.connection == ConnectionState::Idle) {
+                if inner.is_extra
+                    && (inner.has_personal_logins() || report.connection == ConnectionState::Idle)
+                {
                     report.connection = ConnectionState::Connected;
                 }
             }
@@ -148,9 +150,9 @@ impl Upstream {
         }
         let connection = inner.connection(Instant::now() + limit).await?;
         let done = match connection.era() {
-            Era::Legacy => {
-                change_streams::subscribe(inner, &connection, uri, on).await.map_err(|why| why.to_tool_error(&inner.name))
-            }
+            Era::Legacy => change_streams::subscribe(inner, &connection, uri, on)
+                .await
+                .map_err(|why| why.to_tool_error(&inner.name)),
             Era::Modern if inner.subscriptions.wait_acknowledged(version, limit).await => Ok(()),
             Era::Modern => {
                 Err(ToolError::unavailable(format!("{} did not agree to watch this.", inner.name))
@@ -168,7 +170,8 @@ impl Upstream {
 /// does so first, if they have logged in.
 async fn run_primary(first: Arc<Link>, pool: Weak<LinkSet>) {
     first.restore_cached_listing().await;
-    let lister = first.spec.listing_caller.as_ref().filter(|_| first.has_personal_logins() && !first.is_ready());
+    let lister =
+        first.spec.listing_caller.as_ref().filter(|_| first.has_personal_logins() && !first.is_ready());
     if let (Some(lister), Some(accounts)) = (lister, &first.spec.accounts)
         && accounts.for_caller(lister).has_untried_login().await
         && let Some((lane, _busy)) = pool.upgrade().and_then(|pool| pool.link_to_connect(lister).ok())

@@ -1,12 +1,12 @@
 //! One call: within its deadline, cancelled when nobody waits, repeated only where that is safe.
 
 use crate::breaker::CallHealth;
-use crate::connection::{OutgoingRequest, Connection};
+use crate::connection::{Connection, OutgoingRequest};
 use crate::error::{UpstreamError, timeout_error};
+use crate::link::{Link, LinkState};
+use crate::link_set::LinkSet;
 use crate::list_kind::ListKind;
 use crate::listing_refresh;
-use crate::link_set::LinkSet;
-use crate::link::{Link, LinkState};
 use octo_model::{JsonObject, Method, Operation, ToolError};
 use octo_toolkit::{CallContext, Json, Peer};
 use octo_wire::code;
@@ -49,16 +49,30 @@ impl<'a> CallRequest<'a> {
 }
 
 /// Runs a job until it is answered, cancelled or out of time. Dropping the future cancels it as well.
-pub(crate) async fn run(pool: &LinkSet, job: CallRequest<'_>, cx: &CallContext) -> Result<JsonObject, ToolError> {
+pub(crate) async fn run(
+    pool: &LinkSet,
+    job: CallRequest<'_>,
+    cx: &CallContext,
+) -> Result<JsonObject, ToolError> {
     let begun = Instant::now();
     let deadline = Instant::from_std(cx.deadline).min(begun + pool.primary.spec.call_timeout);
     cx.run(run_in_slot(pool, &job, cx, deadline)).await?
 }
 
 /// Waits for the caller's turn, and then calls unless the server is known to be ill.
-async fn run_in_slot(pool: &LinkSet, job: &CallRequest<'_>, cx: &CallContext, deadline: Instant) -> Result<JsonObject, ToolError> {
+async fn run_in_slot(
+    pool: &LinkSet,
+    job: &CallRequest<'_>,
+    cx: &CallContext,
+    deadline: Instant,
+) -> Result<JsonObject, ToolError> {
     let name = &pool.primary.name;
-    let _turn = pool.primary.queue.acquire(&cx.caller, deadline).await.map_err(|wait| overloaded_error(name, wait))?;
+    let _turn = pool
+        .primary
+        .queue
+        .acquire(&cx.caller, deadline)
+        .await
+        .map_err(|wait| overloaded_error(name, wait))?;
     let (inner, _busy) = pool.link_for_call(&cx.caller, job.peer.as_ref())?;
     let pass = inner.breaker.admit(Instant::now()).map_err(|wait| {
         ToolError::unavailable(format!(
@@ -95,7 +109,11 @@ fn overloaded_error(name: &str, wait: Duration) -> ToolError {
 /// An error, and what it says about the server.
 type CallFailure = (CallHealth, ToolError);
 
-async fn send_with_retry(inner: &Link, job: &CallRequest<'_>, deadline: Instant) -> Result<JsonObject, CallFailure> {
+async fn send_with_retry(
+    inner: &Link,
+    job: &CallRequest<'_>,
+    deadline: Instant,
+) -> Result<JsonObject, CallFailure> {
     let connection = wait_for_connection(inner, deadline).await?;
     let why = match send_once(&connection, job).await {
         Ok(answer) => return Ok(answer),
@@ -124,12 +142,22 @@ async fn wait_for_connection(inner: &Link, deadline: Instant) -> Result<Arc<Conn
 
 async fn send_once(connection: &Connection, job: &CallRequest<'_>) -> Result<JsonObject, UpstreamError> {
     connection.raise_log_level(&job.params).await;
-    let ask = OutgoingRequest { method: job.method, params: job.params.clone(), peer: Some(job.peer), acknowledged: None };
+    let ask = OutgoingRequest {
+        method: job.method,
+        params: job.params.clone(),
+        peer: Some(job.peer),
+        acknowledged: None,
+    };
     connection.request(ask).await
 }
 
 /// Whether the server cannot have acted on the request, and what has to be done before it is sent again.
-async fn prepare_retry(inner: &Link, connection: &Connection, job: &CallRequest<'_>, why: &UpstreamError) -> bool {
+async fn prepare_retry(
+    inner: &Link,
+    connection: &Connection,
+    job: &CallRequest<'_>,
+    why: &UpstreamError,
+) -> bool {
     match why {
         UpstreamError::NotSent(_) | UpstreamError::SessionExpired => {
             connection.closed.set(why.clone());

@@ -2,7 +2,7 @@
 
 use crate::error::UpstreamError;
 use crate::link::{Link, LinkState};
-use octo_model::{Kind, JsonObject};
+use octo_model::{JsonObject, Kind};
 use octo_toolkit::SourceState;
 use octo_wire::Era;
 
@@ -44,9 +44,17 @@ impl ConnectionState {
             LinkState::Connecting => down.unwrap_or(Self::Starting),
             LinkState::BackingOff(why) => down.unwrap_or_else(|| Self::Down(why.to_string())),
             // Somebody has logged in before, and what they saw is listed.
-            LinkState::Refused(UpstreamError::Unauthorized(_)) if inner.is_anonymous() && inner.is_ready() => Self::Idle,
+            LinkState::Refused(UpstreamError::Unauthorized(_))
+                if inner.is_anonymous() && inner.is_ready() =>
+            {
+                Self::Idle
+            }
             LinkState::Refused(UpstreamError::Unauthorized(_)) => Self::NeedsLogin,
-            LinkState::Refused(UpstreamError::CredentialUnusable(error)) if error.kind == Kind::Unauthorized => Self::NeedsLogin,
+            LinkState::Refused(UpstreamError::CredentialUnusable(error))
+                if error.kind == Kind::Unauthorized =>
+            {
+                Self::NeedsLogin
+            }
             LinkState::Refused(why) => Self::Down(why.to_string()),
             LinkState::Stopped => Self::Down("stopped".to_owned()),
         }

@@ -12,11 +12,11 @@
 mod bed;
 mod common;
 
-use bed::{AuthServer, ada, wait_until, log_in, logins, upstream};
+use bed::{AuthServer, ada, log_in, logins, upstream, wait_until};
 use octo_grants::Credentials;
-use octo_model::{Caller, Json, Kind, JsonObject, Operation, ToolError};
+use octo_model::{Caller, Json, JsonObject, Kind, Operation, ToolError};
 use octo_toolkit::{AskError, BoxFuture, CallContext, Peer, Source};
-use octo_upstream::login::{Auth, Flow, KeyPlacement, Logins, OAuth, LoginSharing};
+use octo_upstream::login::{Auth, Flow, KeyPlacement, LoginSharing, Logins, OAuth};
 use octo_upstream::{LoginOnDemand, Upstream};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};

@@ -9,12 +9,14 @@
 )]
 
 mod common;
-use common::mock_http::{MockServer, error, sse_event, json_body, legacy_preamble, modern_preamble, status, event_stream, tools};
+use common::mock_http::{
+    MockServer, error, event_stream, json_body, legacy_preamble, modern_preamble, sse_event, status, tools,
+};
 use common::*;
 use futures_util::future::join_all;
-use octo_model::{Json, Kind, JsonObject, Method, Operation};
+use octo_model::{Json, JsonObject, Kind, Method, Operation};
 use octo_toolkit::{NoPeer, Peer, Source};
-use octo_upstream::{UpstreamSpec, Upstream};
+use octo_upstream::{Upstream, UpstreamSpec};
 use octo_wire::meta;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -128,7 +130,8 @@ async fn notices_on_a_calls_own_stream_reach_its_client() {
     wait_ready(&upstream).await;
     let client = RecordingPeer::new(1, None);
     call(&upstream, &client.peer(), "a", json!({})).await.unwrap();
-    let heard: Vec<String> = client.notifications.lock().unwrap().iter().map(|(method, _)| method.clone()).collect();
+    let heard: Vec<String> =
+        client.notifications.lock().unwrap().iter().map(|(method, _)| method.clone()).collect();
     assert_eq!(heard, ["notifications/message", "notifications/elicitation/complete"]);
 }
 
@@ -313,7 +316,10 @@ async fn a_large_result_arrives_whole() {
     let upstream = Upstream::start(UpstreamSpec::http("s", &server.url));
     wait_ready(&upstream).await;
     for tool in ["json", "sse"] {
-        let result = upstream.run(Operation::tool(tool, Json::empty_object()), &call_context(30), &no_peer()).await.unwrap();
+        let result = upstream
+            .run(Operation::tool(tool, Json::empty_object()), &call_context(30), &no_peer())
+            .await
+            .unwrap();
         assert_eq!(result.get("content").unwrap().bytes().len(), (20 << 20) + 2);
     }
 }

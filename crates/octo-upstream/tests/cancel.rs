@@ -10,11 +10,13 @@
 
 mod common;
 use axum::response::Response;
-use common::mock_http::{RecordedRequest, MockServer, sse_event, legacy_preamble, modern_preamble, event_stream, tools};
+use common::mock_http::{
+    MockServer, RecordedRequest, event_stream, legacy_preamble, modern_preamble, sse_event, tools,
+};
 use common::*;
-use octo_model::{Kind, JsonObject, Operation, ToolError};
-use octo_toolkit::{NoPeer, CallContext, Peer, Source};
-use octo_upstream::{UpstreamSpec, Upstream};
+use octo_model::{JsonObject, Kind, Operation, ToolError};
+use octo_toolkit::{CallContext, NoPeer, Peer, Source};
+use octo_upstream::{Upstream, UpstreamSpec};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,7 +28,9 @@ fn no_peer() -> Arc<dyn Peer> {
 }
 
 /// A server whose calls never end; it counts the streams that its clients close.
-async fn never_answering_server(opening: fn(&RecordedRequest, Value) -> Option<Response>) -> (MockServer, Arc<AtomicUsize>) {
+async fn never_answering_server(
+    opening: fn(&RecordedRequest, Value) -> Option<Response>,
+) -> (MockServer, Arc<AtomicUsize>) {
     let closed = Arc::new(AtomicUsize::new(0));
     let count = closed.clone();
     let server = MockServer::start(move |hit| {
@@ -120,7 +124,9 @@ async fn the_servers_own_request_id_is_named() {
     let context = call_context(20);
     for n in 1..=3 {
         let (upstream, context) = (upstream.clone(), if n == 2 { context.clone() } else { call_context(20) });
-        tokio::spawn(async move { upstream.run(Operation::tool("a", json!({}).into()), &context, &no_peer()).await });
+        tokio::spawn(async move {
+            upstream.run(Operation::tool("a", json!({}).into()), &context, &no_peer()).await
+        });
         old.wait_for("tools/call", n).await;
     }
     context.cancel.cancel();
@@ -137,7 +143,8 @@ async fn dropping_the_future_cancels_on_a_modern_program_too() {
     let upstream = start_stub("modern");
     wait_ready(&upstream).await;
     let waiting =
-        tokio::time::timeout(Duration::from_millis(100), call(&upstream, &no_peer(), "hold", json!({}))).await;
+        tokio::time::timeout(Duration::from_millis(100), call(&upstream, &no_peer(), "hold", json!({})))
+            .await;
     assert!(waiting.is_err());
     let cancelled = cancelled_at(&upstream).await;
     assert_eq!(cancelled.len(), 1);

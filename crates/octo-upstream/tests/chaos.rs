@@ -18,7 +18,7 @@ use futures_util::future::BoxFuture;
 use octo_grants::exec::launcher;
 use octo_model::{Kind, ToolError};
 use octo_toolkit::{Source, SourceState};
-use octo_upstream::{UpstreamSpec, Upstream};
+use octo_upstream::{Upstream, UpstreamSpec};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -98,7 +98,10 @@ struct SteadyLoad {
 
 impl SteadyLoad {
     async fn start() -> Self {
-        let spec = UpstreamSpec { name: "steady".into(), ..with_launcher(UpstreamSpec::stdio("stub", stub("legacy"))) };
+        let spec = UpstreamSpec {
+            name: "steady".into(),
+            ..with_launcher(UpstreamSpec::stdio("stub", stub("legacy")))
+        };
         let upstream = Upstream::start(spec);
         wait_ready(&upstream).await;
         let (its, stop) = (upstream.clone(), Arc::new(AtomicBool::new(false)));
@@ -438,7 +441,11 @@ async fn refusal() -> FaultResult {
     async move {
         refuses.store(true, Ordering::SeqCst);
         let seen = call(&upstream, &no_peer(), "a", json!({})).await;
-        wait_listing(&upstream, |now| matches!(&now.state, SourceState::Down(why) if why.contains("needs a login"))).await;
+        wait_listing(
+            &upstream,
+            |now| matches!(&now.state, SourceState::Down(why) if why.contains("needs a login")),
+        )
+        .await;
         refuses.store(false, Ordering::SeqCst);
         upstream.connect(&call_context(20)).await.unwrap();
         works_as(&upstream, "a").await;
@@ -454,7 +461,10 @@ async fn change() -> FaultResult {
     async move {
         let before = upstream.listing().borrow().version;
         let slow = begin(&upstream, "sleep", json!({"ms": 500}));
-        assert_eq!(first_text_json(&call(&upstream, &no_peer(), "change", json!({})).await.unwrap()), "changed");
+        assert_eq!(
+            first_text_json(&call(&upstream, &no_peer(), "change", json!({})).await.unwrap()),
+            "changed"
+        );
         let listing = wait_listing(&upstream, |now| now.version > before).await;
         assert!(tool_names(&listing).contains(&"extra2".to_owned()));
         let seen = slow.await.unwrap();
@@ -482,7 +492,8 @@ async fn restart() -> FaultResult {
         wait_until("the end is noticed", || !upstream.status().pids.contains(&(victim as u32))).await;
         // Whoever calls meanwhile waits for it.
         let seen = call(&upstream, &no_peer(), "echo", json!({})).await;
-        let listing = wait_listing(&upstream, |now| now.listing.tools.iter().any(|tool| tool.key == "newer")).await;
+        let listing =
+            wait_listing(&upstream, |now| now.listing.tools.iter().any(|tool| tool.key == "newer")).await;
         assert_eq!(listing.state, SourceState::Ready);
         upstream.stop().await;
         std::fs::remove_dir_all(folder).unwrap();
@@ -493,8 +504,10 @@ async fn restart() -> FaultResult {
 
 async fn slow_start() -> FaultResult {
     let lists = octo_grants::ListingCache::in_memory();
-    let spec =
-        || UpstreamSpec { listing_cache: Some(lists.clone()), ..with_launcher(on_demand("slow", Duration::from_secs(600))) };
+    let spec = || UpstreamSpec {
+        listing_cache: Some(lists.clone()),
+        ..with_launcher(on_demand("slow", Duration::from_secs(600)))
+    };
     let first = Upstream::start(spec());
     wait_ready(&first).await;
     first.stop().await;

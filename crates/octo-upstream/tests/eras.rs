@@ -13,7 +13,7 @@ use common::mock_http::{MockServer, error, json_body, legacy_preamble, modern_pr
 use common::*;
 use octo_model::Kind;
 use octo_toolkit::{NoPeer, Peer, SourceState};
-use octo_upstream::{UpstreamSpec, Upstream};
+use octo_upstream::{Upstream, UpstreamSpec};
 use octo_wire::Era;
 use serde_json::json;
 use std::sync::Arc;

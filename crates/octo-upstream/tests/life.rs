@@ -16,7 +16,7 @@ use octo_grants::exec::{Exec, ExecLimits, ExecSpec, SandboxChoice, launcher};
 use octo_grants::fs::{RootSpec, Workspace, WorkspaceSpec};
 use octo_model::Kind;
 use octo_toolkit::{Source, SourceState};
-use octo_upstream::{SandboxSpec, ConnectionState, ConnectMode, UpstreamSpec, Upstream};
+use octo_upstream::{ConnectMode, ConnectionState, SandboxSpec, Upstream, UpstreamSpec};
 use serde_json::json;
 use std::io::BufRead;
 use std::time::{Duration, Instant};
@@ -169,7 +169,11 @@ async fn a_start_that_hangs_says_what_the_program_said() {
     spec.start_timeout = Duration::from_secs(1);
     let upstream = Upstream::start(spec);
     let listing = wait_listing(&upstream, |now| matches!(now.state, SourceState::Down(_))).await;
-    assert!(matches!(&listing.state, SourceState::Down(why) if why.contains("stub hangs")), "{:?}", listing.state);
+    assert!(
+        matches!(&listing.state, SourceState::Down(why) if why.contains("stub hangs")),
+        "{:?}",
+        listing.state
+    );
     upstream.stop().await;
 }
 
@@ -272,7 +276,9 @@ async fn a_caged_program_sees_its_roots_and_no_network() {
     spec.sandbox = Some(SandboxSpec { exec, network: false });
     let upstream = Upstream::start(spec);
     wait_ready(&upstream).await;
-    let ask = async |tool: &str, arguments| first_text_json(&call(&upstream, &no_peer(), tool, arguments).await.unwrap());
+    let ask = async |tool: &str, arguments| {
+        first_text_json(&call(&upstream, &no_peer(), tool, arguments).await.unwrap())
+    };
     assert_eq!(ask("open", json!({"path": work.join("inside")})).await, "within");
     assert!(ask("open", json!({"path": ground.join("outside")})).await["error"].is_string());
     assert!(ask("open", json!({"path": common.join("stub.py"), "mode": "a"})).await["error"].is_string());
@@ -349,7 +355,10 @@ async fn a_server_that_was_disconnected_stays_so_until_somebody_needs_it() {
         // Nobody starts it again: neither a backoff nor a wish from before.
         tokio::time::sleep(Duration::from_millis(500)).await;
         let report = upstream.status();
-        assert_eq!((report.connection, report.pids, report.server_info), (ConnectionState::Idle, vec![], server_info()));
+        assert_eq!(
+            (report.connection, report.pids, report.server_info),
+            (ConnectionState::Idle, vec![], server_info())
+        );
         let kept = upstream.listing().borrow().clone();
         assert_eq!((kept.state, kept.version), (SourceState::Ready, listing.version));
         let second = pid(&upstream).await;

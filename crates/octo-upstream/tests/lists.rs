@@ -9,10 +9,10 @@
 )]
 
 mod common;
-use common::mock_http::{MockServer, json_body, legacy_preamble, status, event_stream, tools};
+use common::mock_http::{MockServer, event_stream, json_body, legacy_preamble, status, tools};
 use common::*;
 use octo_toolkit::{NoPeer, Peer, Source, SourceState};
-use octo_upstream::{UpstreamSpec, Upstream};
+use octo_upstream::{Upstream, UpstreamSpec};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

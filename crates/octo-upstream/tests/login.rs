@@ -14,12 +14,12 @@ mod common;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use bed::{AuthServer, ada, log_in, logins, net, authorization_url, upstream};
-use common::{RecordingPeer, call, wait_ready, wait_listing};
+use bed::{AuthServer, ada, authorization_url, log_in, logins, net, upstream};
+use common::{RecordingPeer, call, wait_listing, wait_ready};
 use octo_grants::{Credentials, Secret};
 use octo_model::{Caller, Kind};
 use octo_toolkit::SourceState as Listed;
-use octo_upstream::login::{Auth, LoginPrompt, LogoutOutcome, LoginSpec, LoginState};
+use octo_upstream::login::{Auth, LoginPrompt, LoginSpec, LoginState, LogoutOutcome};
 use serde_json::json;
 
 #[tokio::test]
@@ -238,7 +238,10 @@ async fn endpoints_on_another_site_begin_no_login() {
         let error = logins(&Credentials::in_memory(), spec.clone()).begin(&ada(), "s").await.unwrap_err();
         assert_eq!(error.kind, Kind::Denied, "{endpoint}: {error}");
         assert!(error.text().contains("another site") && error.text().contains("`issuer"), "{error}");
-        assert!(world.requests_to("/register").is_empty() && genuine.seen.lock().unwrap().is_empty(), "{endpoint}");
+        assert!(
+            world.requests_to("/register").is_empty() && genuine.seen.lock().unwrap().is_empty(),
+            "{endpoint}"
+        );
         // The operator knows that they belong together.
         if let Auth::OAuth(oauth) = &mut spec.auth {
             oauth.issuer = Some(world.base.clone());
@@ -308,7 +311,10 @@ async fn a_metadata_document_stands_for_a_registration() {
     let logins = octo_upstream::login::Logins::new(Credentials::in_memory(), identity).unwrap();
     logins.register(world.spec("s"));
     log_in(&world, &logins, "s").await;
-    assert_eq!(world.token_requests("authorization_code")[0].form["client_id"], "https://hub.example/client.json");
+    assert_eq!(
+        world.token_requests("authorization_code")[0].form["client_id"],
+        "https://hub.example/client.json"
+    );
     assert!(world.requests_to("/register").is_empty());
     let document: serde_json::Value = logins.metadata_document().to().unwrap();
     assert_eq!(document["client_id"], "https://hub.example/client.json");

@@ -13,13 +13,15 @@ mod bed;
 mod common;
 
 use bed::{AuthServer, ada, logins, upstream};
-use common::{RecordingPeer, call, wait_ready, wait_listing};
+use common::{RecordingPeer, call, wait_listing, wait_ready};
 use octo_grants::Credentials;
 use octo_grants::credentials::Owner;
 use octo_model::Kind;
 use octo_toolkit::SourceState as Listed;
-use octo_upstream::login::{Auth, LoginPrompt, Flow, KeyPlacement, LoginSpec, Logins, LoginState, LoginStatus, LoginSharing};
-use octo_upstream::{UpstreamSpec, Upstream};
+use octo_upstream::login::{
+    Auth, Flow, KeyPlacement, LoginPrompt, LoginSharing, LoginSpec, LoginState, LoginStatus, Logins,
+};
+use octo_upstream::{Upstream, UpstreamSpec};
 use serde_json::json;
 use std::time::Duration;
 

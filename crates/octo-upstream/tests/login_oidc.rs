@@ -12,16 +12,18 @@
 mod bed;
 mod common;
 
-use bed::{ada, age_login, logins, net, authorization_url};
-use common::{RecordingPeer, call, wait_ready, wait_listing};
+use bed::{ada, age_login, authorization_url, logins, net};
+use common::{RecordingPeer, call, wait_listing, wait_ready};
 use http::{HeaderMap, Method};
 use octo_grants::credentials::Owner;
-use octo_grants::net::{NetResponse, NetRequest};
+use octo_grants::net::{NetRequest, NetResponse};
 use octo_grants::{Credentials, Net};
 use octo_model::Kind;
 use octo_toolkit::SourceState as Listed;
-use octo_upstream::login::{Auth, LoginPrompt, Flow, ClientIdentity, LogoutOutcome, LoginSpec, Logins, LoginState};
-use octo_upstream::{UpstreamSpec, Upstream};
+use octo_upstream::login::{
+    Auth, ClientIdentity, Flow, LoginPrompt, LoginSpec, LoginState, Logins, LogoutOutcome,
+};
+use octo_upstream::{Upstream, UpstreamSpec};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::process::Stdio;
@@ -174,7 +176,10 @@ async fn a_person_logs_in_renews_and_logs_out() {
     wait_ready(&upstream).await;
     assert_eq!(whoami(&upstream).await, "ada");
     let status = logins.status(&ada(), "s").await.unwrap();
-    assert_eq!((status.state, status.issuer.as_deref()), (LoginState::Connected, Some(servers.issuer.as_str())));
+    assert_eq!(
+        (status.state, status.issuer.as_deref()),
+        (LoginState::Connected, Some(servers.issuer.as_str()))
+    );
     assert_eq!(status.scopes, ["mcp:read", "mcp:write"]);
 
     let first = store.all(&Owner::from(&ada()), "s").await.unwrap().remove(0);

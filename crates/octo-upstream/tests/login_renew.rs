@@ -12,13 +12,13 @@
 mod bed;
 mod common;
 
-use bed::{AuthServer, ada, age_login, distinct, wait_until, log_in, logins, upstream};
-use common::{RecordingPeer, call, wait_ready, wait_listing};
+use bed::{AuthServer, ada, age_login, distinct, log_in, logins, upstream, wait_until};
+use common::{RecordingPeer, call, wait_listing, wait_ready};
 use octo_grants::Credentials;
 use octo_model::Kind;
 use octo_toolkit::{Audience, Event, Source, SourceState as Listed};
 use octo_upstream::Upstream;
-use octo_upstream::login::{Logins, LoginState};
+use octo_upstream::login::{LoginState, Logins};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,7 +67,8 @@ async fn two_hundred_callers_of_two_processes_renew_once() {
         assert_eq!(world.token_requests("refresh_token").len(), round);
     }
     assert_eq!(world.rules().reused, 0);
-    let tokens = world.token_requests("refresh_token").into_iter().map(|seen| seen.form["refresh_token"].clone());
+    let tokens =
+        world.token_requests("refresh_token").into_iter().map(|seen| seen.form["refresh_token"].clone());
     assert_eq!(distinct(tokens), 20, "each was shown once");
     assert!(world.token_requests("refresh_token").iter().all(|seen| seen.form["resource"] == world.mcp()));
     for upstream in upstreams {

@@ -11,12 +11,12 @@
 mod common;
 
 use axum::response::IntoResponse;
-use common::mock_http::{RecordedRequest, MockServer, json_body, legacy_preamble, tools};
-use common::{RecordingPeer, call, wait_ready, wait_listing};
+use common::mock_http::{MockServer, RecordedRequest, json_body, legacy_preamble, tools};
+use common::{RecordingPeer, call, wait_listing, wait_ready};
 use octo_grants::Net;
-use octo_grants::net::{NetSpec, Resolver, ResolveFuture};
+use octo_grants::net::{NetSpec, ResolveFuture, Resolver};
 use octo_toolkit::SourceState;
-use octo_upstream::{TransportSpec, UpstreamSpec, Upstream};
+use octo_upstream::{TransportSpec, Upstream, UpstreamSpec};
 use serde_json::json;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -95,10 +95,11 @@ async fn a_name_that_changes_its_answer_is_checked_with_the_next_connection() {
     call(&upstream, &RecordingPeer::new(1, None).peer(), "a", json!({})).await.unwrap();
     names.away.store(true, Ordering::SeqCst);
     let address = server.url.trim_start_matches("http://").trim_end_matches("/mcp").to_owned();
-    let stranger = MockServer::start_at(&address.replace("127.0.0.1", "127.0.0.9"), |hit: RecordedRequest| async move {
-        json_body(hit.result(json!({})))
-    })
-    .await;
+    let stranger =
+        MockServer::start_at(&address.replace("127.0.0.1", "127.0.0.9"), |hit: RecordedRequest| async move {
+            json_body(hit.result(json!({})))
+        })
+        .await;
     let error = call(&upstream, &RecordingPeer::new(1, None).peer(), "a", json!({})).await.unwrap_err();
     assert_eq!(error.kind, octo_model::Kind::Unavailable, "{error}");
     assert!(names.asked.load(Ordering::SeqCst) > 0, "it was looked for anew");

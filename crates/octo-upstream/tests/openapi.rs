@@ -15,7 +15,7 @@ mod server;
 
 use octo_grants::Secret;
 use octo_model::{Caller, Json, Kind, Operation, ToolError};
-use octo_toolkit::{NoPeer, CallContext, ListingState, Peer, Source, SourceState};
+use octo_toolkit::{CallContext, ListingState, NoPeer, Peer, Source, SourceState};
 use octo_upstream::openapi::{Api, DocumentSource, DocumentSpec, start};
 use serde_json::{Value, json};
 use server::{Server, document};
@@ -88,7 +88,8 @@ async fn each_operation_is_a_tool_with_a_schema_that_all_clients_take() {
             ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"].map(|hint| &hints[hint]);
         assert_eq!(told, [&json!(reads), &json!(destroys), &json!(again), &json!(true)], "{tool}");
     }
-    let text = listing.listing.tools.iter().map(|tool| tool.members.to_json().to_string()).collect::<String>();
+    let text =
+        listing.listing.tools.iter().map(|tool| tool.members.to_json().to_string()).collect::<String>();
     assert!(!text.contains("$ref"), "{text}");
 }
 

@@ -12,9 +12,9 @@
 mod bed;
 mod common;
 
-use bed::{AuthServer, ada, logins, authorization_url};
-use common::mock_http::{RecordedRequest, MockServer, json_body, legacy_preamble, status, tools};
-use common::process_helpers::{no_peer, is_alive, with_launcher, wait_until};
+use bed::{AuthServer, ada, authorization_url, logins};
+use common::mock_http::{MockServer, RecordedRequest, json_body, legacy_preamble, status, tools};
+use common::process_helpers::{is_alive, no_peer, wait_until, with_launcher};
 use common::*;
 use futures_util::future::join_all;
 use octo_grants::credentials::Owner;
@@ -22,8 +22,8 @@ use octo_grants::exec::launcher;
 use octo_grants::{Credentials, ListingCache, Net};
 use octo_model::{Caller, Kind, Operation, ToolError};
 use octo_toolkit::{CallContext, Source, SourceState};
-use octo_upstream::login::{Auth, ClientIdentity, KeyPlacement, LoginSpec, Logins, LoginSharing};
-use octo_upstream::{ConnectionState, ConnectMode, Share, UpstreamSpec, Upstream};
+use octo_upstream::login::{Auth, ClientIdentity, KeyPlacement, LoginSharing, LoginSpec, Logins};
+use octo_upstream::{ConnectMode, ConnectionState, Share, Upstream, UpstreamSpec};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,7 +38,11 @@ fn launcher() {
 }
 
 fn cx_of(who: &str) -> CallContext {
-    CallContext::new(Arc::new(Caller::named(who)), Instant::now() + Duration::from_secs(20), CancellationToken::new())
+    CallContext::new(
+        Arc::new(Caller::named(who)),
+        Instant::now() + Duration::from_secs(20),
+        CancellationToken::new(),
+    )
 }
 
 async fn call_as(upstream: &Upstream, who: &str, tool: &str) -> Result<Value, ToolError> {
@@ -88,8 +92,11 @@ async fn two_hundred_calls_at_once_each_carry_their_callers_login() {
         for done in join_all(calls).await {
             done.unwrap().unwrap();
         }
-        let calls: Vec<_> =
-            world.requests_to("/mcp").into_iter().filter(|seen| seen.json["method"] == "tools/call").collect();
+        let calls: Vec<_> = world
+            .requests_to("/mcp")
+            .into_iter()
+            .filter(|seen| seen.json["method"] == "tools/call")
+            .collect();
         assert_eq!(calls.len(), 200, "{share:?}");
         for seen in calls {
             let who = seen.json["params"]["arguments"]["who"].as_str().unwrap();
@@ -303,18 +310,20 @@ async fn changing_server(bare: bool, more: Arc<AtomicBool>) -> MockServer {
             if key(&hit).is_empty() && !bare {
                 return status(401);
             }
-            legacy_preamble(&hit, json!({"tools": {"listChanged": true}})).unwrap_or_else(|| match hit.rpc_method() {
-                "tools/list" if key(&hit).is_empty() => tools(&hit, &["public"]),
-                "tools/list" if more => tools(&hit, &["a", "b"]),
-                "tools/list" => tools(&hit, &["a"]),
-                _ if more => {
-                    let change = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
-                    let (send, answer) = common::mock_http::event_stream();
-                    send.send(common::mock_http::sse_event(&change)).unwrap();
-                    send.send(common::mock_http::sse_event(&hit.result(json!({"content": []})))).unwrap();
-                    answer
+            legacy_preamble(&hit, json!({"tools": {"listChanged": true}})).unwrap_or_else(|| {
+                match hit.rpc_method() {
+                    "tools/list" if key(&hit).is_empty() => tools(&hit, &["public"]),
+                    "tools/list" if more => tools(&hit, &["a", "b"]),
+                    "tools/list" => tools(&hit, &["a"]),
+                    _ if more => {
+                        let change = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+                        let (send, answer) = common::mock_http::event_stream();
+                        send.send(common::mock_http::sse_event(&change)).unwrap();
+                        send.send(common::mock_http::sse_event(&hit.result(json!({"content": []})))).unwrap();
+                        answer
+                    }
+                    _ => json_body(hit.result(json!({"content": []}))),
                 }
-                _ => json_body(hit.result(json!({"content": []}))),
             })
         }
     })
@@ -327,7 +336,8 @@ async fn a_changed_list_is_asked_for_by_whoever_is_still_there() {
         let more = Arc::new(AtomicBool::new(false));
         let server = changing_server(bare, more.clone()).await;
         let logins = keyed(header(), Some(&server.url));
-        let upstream = Upstream::start(UpstreamSpec { connect: ConnectMode::OnDemand, ..of_server(&server, &logins) });
+        let upstream =
+            Upstream::start(UpstreamSpec { connect: ConnectMode::OnDemand, ..of_server(&server, &logins) });
         for who in ["ada", "bob"] {
             give_key(&logins, who).await;
             call_as(&upstream, who, "a").await.unwrap();

@@ -9,9 +9,9 @@
 )]
 
 mod common;
-use common::mock_http::{MockServer, sse_event, legacy_preamble, event_stream, tools};
-use common::{RecordingPeer, call, wait_ready, start_stub, first_text_json};
-use octo_upstream::{UpstreamSpec, Upstream};
+use common::mock_http::{MockServer, event_stream, legacy_preamble, sse_event, tools};
+use common::{RecordingPeer, call, first_text_json, start_stub, wait_ready};
+use octo_upstream::{Upstream, UpstreamSpec};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -126,8 +126,9 @@ async fn a_question_on_a_calls_stream_goes_to_that_calls_client() {
     let server = asking_server().await;
     let upstream = Upstream::start(UpstreamSpec::http("s", &server.url));
     wait_ready(&upstream).await;
-    let clients: Vec<_> =
-        (0..4).map(|n| RecordingPeer::new(n, Some(json!({"action": "accept", "content": {"n": n}})))).collect();
+    let clients: Vec<_> = (0..4)
+        .map(|n| RecordingPeer::new(n, Some(json!({"action": "accept", "content": {"n": n}}))))
+        .collect();
     let peers: Vec<_> = clients.iter().map(|client| client.peer()).collect();
     let calls = peers.iter().enumerate().map(|(n, peer)| call(&upstream, peer, "a", json!({"n": n})));
     for (n, result) in futures_util::future::join_all(calls).await.into_iter().enumerate() {

@@ -9,11 +9,11 @@
 )]
 
 mod common;
-use common::process_helpers::{no_peer, is_alive, kill, pid, wait_until};
+use common::process_helpers::{is_alive, kill, no_peer, pid, wait_until};
 use common::*;
 use octo_model::Kind;
 use octo_toolkit::{Source, SourceState};
-use octo_upstream::{UpstreamSpec, Upstream};
+use octo_upstream::{Upstream, UpstreamSpec};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -104,8 +104,10 @@ async fn a_program_that_cannot_start_says_why_and_calls_fail_in_time() {
     let upstream = Upstream::start(UpstreamSpec::stdio("stub", command));
     let listing = wait_listing(&upstream, |now| now.state != SourceState::Starting).await;
     assert!(matches!(listing.state, SourceState::Down(why) if why.contains("/no/such/program")));
-    let error =
-        upstream.run(octo_model::Operation::tool("x", json!({}).into()), &call_context(1), &no_peer()).await.unwrap_err();
+    let error = upstream
+        .run(octo_model::Operation::tool("x", json!({}).into()), &call_context(1), &no_peer())
+        .await
+        .unwrap_err();
     assert!(matches!(error.kind, Kind::Unavailable | Kind::Timeout));
     upstream.stop().await;
 }
@@ -116,7 +118,10 @@ async fn the_last_words_of_a_program_are_kept() {
     command.program = "sh".into();
     command.args = vec!["-c".into(), "echo 'no API key' >&2; exit 1".into()];
     let upstream = Upstream::start(UpstreamSpec::stdio("stub", command));
-    let listing =
-        wait_listing(&upstream, |now| matches!(&now.state, SourceState::Down(why) if why.contains("said last"))).await;
+    let listing = wait_listing(
+        &upstream,
+        |now| matches!(&now.state, SourceState::Down(why) if why.contains("said last")),
+    )
+    .await;
     assert!(matches!(listing.state, SourceState::Down(why) if why.contains("no API key")));
 }

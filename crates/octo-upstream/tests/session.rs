@@ -10,11 +10,11 @@
 
 mod common;
 use axum::response::{IntoResponse, Response};
-use common::mock_http::{MockServer, json_body, legacy_preamble, event_stream, tools};
+use common::mock_http::{MockServer, event_stream, json_body, legacy_preamble, tools};
 use common::*;
 use octo_model::Kind;
 use octo_toolkit::{NoPeer, Peer, Source, SourceState};
-use octo_upstream::{UpstreamSpec, Upstream};
+use octo_upstream::{Upstream, UpstreamSpec};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

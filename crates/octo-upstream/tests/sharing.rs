@@ -16,7 +16,7 @@ use common::*;
 use futures_util::future::join_all;
 use octo_model::{Caller, Kind, Operation};
 use octo_toolkit::{CallContext, Source};
-use octo_upstream::{CallLimits, Share, UpstreamSpec, Upstream};
+use octo_upstream::{CallLimits, Share, Upstream, UpstreamSpec};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -32,7 +32,11 @@ fn shared(share: Share) -> UpstreamSpec {
 }
 
 fn cx_of(name: &str) -> CallContext {
-    CallContext::new(Arc::new(Caller::named(name)), Instant::now() + Duration::from_secs(20), CancellationToken::new())
+    CallContext::new(
+        Arc::new(Caller::named(name)),
+        Instant::now() + Duration::from_secs(20),
+        CancellationToken::new(),
+    )
 }
 
 async fn call_as(upstream: &Upstream, name: &str, key: u64, tool: &str, arguments: Value) -> Value {
@@ -142,13 +146,15 @@ async fn a_server_that_wants_a_pause_gets_it() {
     let server = MockServer::start(move |hit| {
         let count = count.clone();
         async move {
-            legacy_preamble(&hit, json!({"tools": {}})).unwrap_or_else(|| match (hit.rpc_method(), hit.tool()) {
-                ("tools/list", _) => tools(&hit, &["a"]),
-                (_, "later") => ([("retry-after", "60")], status(429)).into_response(),
-                _ if count.fetch_add(1, Ordering::SeqCst) == 0 => {
-                    ([("retry-after", "1")], status(429)).into_response()
+            legacy_preamble(&hit, json!({"tools": {}})).unwrap_or_else(|| {
+                match (hit.rpc_method(), hit.tool()) {
+                    ("tools/list", _) => tools(&hit, &["a"]),
+                    (_, "later") => ([("retry-after", "60")], status(429)).into_response(),
+                    _ if count.fetch_add(1, Ordering::SeqCst) == 0 => {
+                        ([("retry-after", "1")], status(429)).into_response()
+                    }
+                    _ => json_body(hit.result(json!({"content": []}))),
                 }
-                _ => json_body(hit.result(json!({"content": []}))),
             })
         }
     })

@@ -9,11 +9,11 @@
 )]
 
 mod common;
-use common::mock_http::{MockServer, sse_event, json_body, modern_preamble, event_stream, tools};
+use common::mock_http::{MockServer, event_stream, json_body, modern_preamble, sse_event, tools};
 use common::*;
 use octo_model::Kind;
-use octo_toolkit::{NoPeer, Event, Peer, Source};
-use octo_upstream::{UpstreamSpec, Upstream};
+use octo_toolkit::{Event, NoPeer, Peer, Source};
+use octo_upstream::{Upstream, UpstreamSpec};
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -36,15 +36,18 @@ async fn a_legacy_program_is_told_again_after_it_was_restarted() {
     wait_ready(&upstream).await;
     let mut events = upstream.events().unwrap();
     upstream.watch("stub://a", true).await.unwrap();
-    let watched = first_text_json(&call(&upstream, &no_peer(), "touch", json!({"uri": "stub://a"})).await.unwrap());
+    let watched =
+        first_text_json(&call(&upstream, &no_peer(), "touch", json!({"uri": "stub://a"})).await.unwrap());
     assert_eq!(watched, json!(["stub://a"]));
     assert_eq!(next_updated_uri(&mut events).await, "stub://a");
     let _ = call(&upstream, &no_peer(), "die", json!({})).await;
     tokio::time::sleep(Duration::from_millis(500)).await;
-    let watched = first_text_json(&call(&upstream, &no_peer(), "touch", json!({"uri": "stub://a"})).await.unwrap());
+    let watched =
+        first_text_json(&call(&upstream, &no_peer(), "touch", json!({"uri": "stub://a"})).await.unwrap());
     assert_eq!(watched, json!(["stub://a"]));
     upstream.watch("stub://a", false).await.unwrap();
-    let watched = first_text_json(&call(&upstream, &no_peer(), "touch", json!({"uri": "stub://a"})).await.unwrap());
+    let watched =
+        first_text_json(&call(&upstream, &no_peer(), "touch", json!({"uri": "stub://a"})).await.unwrap());
     assert_eq!(watched, json!([]));
 }
 
@@ -54,11 +57,13 @@ async fn a_modern_program_listens_for_what_is_wanted() {
     let before = wait_ready(&upstream).await;
     let mut events = upstream.events().unwrap();
     upstream.watch("stub://a", true).await.unwrap();
-    let filters = first_text_json(&call(&upstream, &no_peer(), "touch", json!({"uri": "stub://a"})).await.unwrap());
+    let filters =
+        first_text_json(&call(&upstream, &no_peer(), "touch", json!({"uri": "stub://a"})).await.unwrap());
     assert_eq!(filters, json!([{"toolsListChanged": true}, {"resourceSubscriptions": ["stub://a"]}]));
     assert_eq!(next_updated_uri(&mut events).await, "stub://a");
     upstream.watch("stub://b", true).await.unwrap();
-    let filters = first_text_json(&call(&upstream, &no_peer(), "touch", json!({"uri": "stub://b"})).await.unwrap());
+    let filters =
+        first_text_json(&call(&upstream, &no_peer(), "touch", json!({"uri": "stub://b"})).await.unwrap());
     assert_eq!(filters[2], json!({"resourceSubscriptions": ["stub://a", "stub://b"]}));
     // The stream that was replaced, and only that one, has been cancelled.
     let seen = first_text_json(&call(&upstream, &no_peer(), "seen", json!({})).await.unwrap());

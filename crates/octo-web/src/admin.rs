@@ -15,8 +15,8 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use http::{HeaderMap, header};
 use octo_hub::{CallOutcome, Hub, Request};
-use octo_model::{Caller, Frontend, Json, Kind, JsonObject, Operation, ToolError};
-use octo_toolkit::{NoPeer, BoxFuture, Peer};
+use octo_model::{Caller, Frontend, Json, JsonObject, Kind, Operation, ToolError};
+use octo_toolkit::{BoxFuture, NoPeer, Peer};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 

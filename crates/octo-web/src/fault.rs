@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::response::Response;
 use http::{HeaderValue, StatusCode, header};
-use octo_model::{Json, Kind, JsonObject, ToolError};
+use octo_model::{Json, JsonObject, Kind, ToolError};
 use std::time::Duration;
 
 /// Suggested when a target is unavailable and nobody knows for how long.

@@ -2,7 +2,7 @@
 
 use crate::Id;
 use bytes::Bytes;
-use octo_model::{JsonError, Json, JsonObject, RpcError};
+use octo_model::{Json, JsonError, JsonObject, RpcError};
 
 /// One message. Params and results are objects whose members stay as text.
 #[derive(Debug, Clone)]

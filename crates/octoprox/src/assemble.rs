@@ -16,7 +16,7 @@ use octo_flow::Flows;
 use octo_grants::config_dirs::ConfigDirs;
 use octo_grants::{Capabilities, JqRunner, Workspace};
 use octo_hub::declared::DeclaredToolsConfig;
-use octo_hub::{Hub, AuditLog, HubConfig, Profile, RuleSettings, ResultStore};
+use octo_hub::{AuditLog, Hub, HubConfig, Profile, ResultStore, RuleSettings};
 use octo_store::{Options, Store};
 use octo_toolkit::{Source, SourceState};
 use octo_web::{NoProbe, Probe};
@@ -199,7 +199,8 @@ fn natives(loaded: &Loaded, doors: &Capabilities) -> impl Iterator<Item = Arc<dy
 /// What the operator writes in YAML, and the prompts that come with the product.
 fn own(loaded: &Loaded, reserved: &BTreeSet<String>, doors: &Capabilities) -> [Arc<dyn Source>; 2] {
     let settings = &loaded.settings;
-    let approved = |folders: &[PathBuf]| ConfigDirs::new(folders.to_vec()).with_approval(loaded.approve.clone());
+    let approved =
+        |folders: &[PathBuf]| ConfigDirs::new(folders.to_vec()).with_approval(loaded.approve.clone());
     let shipped = if settings.prompts.shipped { SHIPPED } else { &[] };
     let declared = DeclaredToolsConfig {
         folders: approved(&settings.tools.folders),

@@ -7,7 +7,7 @@ use crate::cli::{Failure, Session};
 use crate::secret_key::credentials;
 use crate::settings::{Action, Applied, Change, Reloaded, Server, Servers as Wanted, World};
 use crate::toolboxes::durability;
-use octo_grants::{Credentials, Capabilities};
+use octo_grants::{Capabilities, Credentials};
 use octo_hub::trust::{MemoryPins, Trust, server_identity};
 use octo_hub::{Hub, Pins};
 use octo_model::{Caller, ToolError};
@@ -15,8 +15,8 @@ use octo_store::SqlitePinStore;
 use octo_toolkit::{Source, SourceState};
 use octo_upstream::login::{Auth, ClientIdentity, Logins};
 use octo_upstream::openapi;
-use octo_upstream::servers::{self, ServerKind, ServerEntry, Servers};
-use octo_upstream::{LoginOnDemand, UpstreamSpec, Upstream};
+use octo_upstream::servers::{self, ServerEntry, ServerKind, Servers};
+use octo_upstream::{LoginOnDemand, Upstream, UpstreamSpec};
 pub use spec::Ground;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -163,8 +163,9 @@ impl Gateway {
         }
         let trust = Trust::new(Arc::clone(&self.0.pins), all.keys().cloned());
         let parts = server.command.iter().chain(&server.args).chain(&server.url).chain(&server.document);
-        known.source =
-            known.source.map(|source| trust.guard(source, server_identity(parts.map(String::as_str)), server.trust));
+        known.source = known
+            .source
+            .map(|source| trust.guard(source, server_identity(parts.map(String::as_str)), server.trust));
         let source = known.source.clone();
         self.retire(self.0.servers.put(name, known));
         source

@@ -6,7 +6,7 @@ mod child;
 pub use child::work;
 
 use crate::program::this_program;
-use octo_grants::{Command, ChildHandle};
+use octo_grants::{ChildHandle, Command};
 use octo_hub::jq_eval::{Jq, MAX_OUTPUT_BYTES};
 use octo_model::{Json, Kind, ToolError};
 use octo_toolkit::BoxFuture;

@@ -16,7 +16,7 @@ mod tests {
     use octo_grants::config_dirs::ConfigDirs;
     use octo_hub::prompt_files::{problems, source};
     use octo_model::{Caller, Json, JsonObject, Method, Operation};
-    use octo_toolkit::{NoPeer, CallContext, Peer, Source};
+    use octo_toolkit::{CallContext, NoPeer, Peer, Source};
     use serde_json::{Map, Value, json};
     use std::sync::Arc;
     use std::time::{Duration, Instant};

@@ -3,7 +3,7 @@
 use crate::cli::{Failure, state_dir};
 use crate::settings::{Settings, World};
 use octo_grants::Secret;
-use octo_store::{SqliteCredentialStore, SealKeys};
+use octo_store::{SealKeys, SqliteCredentialStore};
 
 /// Variables that may hold the secret; `logins.secret` has the stronger one of them already.
 const VARIABLES: [&str; 2] = ["OCTOPROX_SECRET", "TOOL_GATEWAY_SECRET"];

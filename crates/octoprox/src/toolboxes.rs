@@ -2,18 +2,18 @@
 
 use crate::settings::{Durability, HardLinks, Root, Sandbox, ServerSandbox, Settings};
 use octo_flow::Flows;
-use octo_grants::chromium::{ChromiumSpec, BrowserSandbox};
+use octo_grants::chromium::{BrowserSandbox, ChromiumSpec};
 use octo_grants::exec::{Exec, ExecLimits, ExecSpec, SandboxChoice, Sessions};
 use octo_grants::fs::{self, RootSpec, Workspace, WorkspaceSpec};
 use octo_grants::llm::LlmSpec;
 use octo_grants::net::{NetSpec, USER_AGENT};
 use octo_grants::sql::{Secret, SqlConnection, SqlSpec};
 use octo_grants::{
-    Apis, Chromium, Clock, Capabilities, Keep, Llm, Memory, Net, Pdf, Render, SearchPath, Sql, SshKey,
+    Apis, Capabilities, Chromium, Clock, Keep, Llm, Memory, Net, Pdf, Render, SearchPath, Sql, SshKey,
 };
 use octo_hub::ResultStore;
 use octo_model::{CallId, Caller, Json, JsonObject, ToolError};
-use octo_store::{SqliteApiStore, SqliteRunStore, SqliteMemoryStore, MemoryOptions};
+use octo_store::{MemoryOptions, SqliteApiStore, SqliteMemoryStore, SqliteRunStore};
 use octo_toolkit::{BoxFuture, Toolbox};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -201,7 +201,10 @@ pub fn doors(
 }
 
 fn memories(settings: &Settings, state: &Path) -> SqliteMemoryStore {
-    SqliteMemoryStore::new(state, MemoryOptions { durability: durability(settings), ..MemoryOptions::default() })
+    SqliteMemoryStore::new(
+        state,
+        MemoryOptions { durability: durability(settings), ..MemoryOptions::default() },
+    )
 }
 
 fn apis(settings: &Settings, state: &Path) -> SqliteApiStore {

@@ -1,6 +1,6 @@
 //! A ledger for commands that only look: nothing is written, so nothing can be called either.
 
-use octo_hub::{CallEnded, AuditLog, CallStarted, ResultStore};
+use octo_hub::{AuditLog, CallEnded, CallStarted, ResultStore};
 use octo_model::{CallId, Caller, Json, ToolError};
 use octo_toolkit::BoxFuture;
 

@@ -11,7 +11,7 @@
 
 use http::{HeaderMap, Method};
 use octo_grants::Net;
-use octo_grants::net::{NetResponse, NetRequest, NetSpec};
+use octo_grants::net::{NetRequest, NetResponse, NetSpec};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

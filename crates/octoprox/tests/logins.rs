@@ -13,10 +13,10 @@ use axum::response::{IntoResponse, Response};
 use octo_grants::credentials::Owner;
 use octo_grants::{Credentials, Secret};
 use octo_model::{Caller, JsonObject, Operation};
-use octo_store::{SqliteCredentialStore, SealKeys};
-use octo_toolkit::{NoPeer, CallContext, Peer, Source};
-use octo_upstream::login::{LoginPrompt, ClientIdentity, LoginSpec, Logins};
-use octo_upstream::{UpstreamSpec, Upstream};
+use octo_store::{SealKeys, SqliteCredentialStore};
+use octo_toolkit::{CallContext, NoPeer, Peer, Source};
+use octo_upstream::login::{ClientIdentity, LoginPrompt, LoginSpec, Logins};
+use octo_upstream::{Upstream, UpstreamSpec};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -120,13 +120,16 @@ async fn serve() -> (String, Arc<Mutex<World>>) {
 
 fn hub(dir: &Path, own: &str) -> (Credentials, Logins) {
     let store = Credentials::new(Arc::new(SqliteCredentialStore::new(dir, SealKeys::default())));
-    let logins = Logins::new(store.clone(), ClientIdentity::new("http://localhost:3100/auth/callback")).unwrap();
+    let logins =
+        Logins::new(store.clone(), ClientIdentity::new("http://localhost:3100/auth/callback")).unwrap();
     logins.register(LoginSpec::oauth("s", format!("{own}/mcp")));
     (store, logins)
 }
 
 async fn log_in(logins: &Logins) {
-    let LoginPrompt::Open { url, .. } = logins.begin(&Caller::local(), "s").await.unwrap() else { unreachable!() };
+    let LoginPrompt::Open { url, .. } = logins.begin(&Caller::local(), "s").await.unwrap() else {
+        unreachable!()
+    };
     let url: url::Url = url.parse().unwrap();
     let state = url.query_pairs().find(|(name, _)| name == "state").unwrap().1.into_owned();
     logins.callback(&format!("code=x&state={state}"), None).await.unwrap();

@@ -19,7 +19,7 @@ mod schemas;
 use ground::Ground;
 use hub::{Memory, Subject, call, hub, listed, subjects};
 use octo_hub::ListKind;
-use octo_model::{Caller, Json, Kind, MAX_NAME_LEN, JsonObject, is_valid_name};
+use octo_model::{Caller, Json, JsonObject, Kind, MAX_NAME_LEN, is_valid_name};
 use octo_toolkit::{CallContext, ErasedTool, Toolbox};
 use octoprox::settings::Settings;
 use octoprox::toolboxes;

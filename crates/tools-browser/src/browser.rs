@@ -4,7 +4,7 @@ use crate::Settings;
 use crate::clean;
 use crate::engine::{Engine, Glance, Life, Page, Session, World};
 use crate::snapshot::{Flat, Refs, Tree, View};
-use octo_toolkit::{Caller, Chromium, CallContext, Kind, Principal, ToolError};
+use octo_toolkit::{CallContext, Caller, Chromium, Kind, Principal, ToolError};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -109,7 +109,12 @@ impl Browser {
     }
 
     /// The caller's session, which is made if there is none.
-    pub async fn open(&self, chromium: &Chromium, name: Option<&str>, cx: &CallContext) -> Result<Open, ToolError> {
+    pub async fn open(
+        &self,
+        chromium: &Chromium,
+        name: Option<&str>,
+        cx: &CallContext,
+    ) -> Result<Open, ToolError> {
         let (session, memory) = self.hold(chromium, name, cx).await?;
         let page = session.page().await?;
         Ok(Open { session, page, memory })

@@ -5,7 +5,7 @@ use crate::browser::{Browser, Open};
 use crate::engine::{Button, DialogPolicy, Node};
 use crate::given;
 use crate::target::Target;
-use octo_toolkit::{Chromium, CallContext, Effect, Example, Tool, ToolError};
+use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;

@@ -4,7 +4,7 @@ use crate::browser::Browser;
 use crate::engine::{Download, DownloadState};
 use crate::{clean, given};
 use octo_toolkit::fs::{Write, WriteOptions};
-use octo_toolkit::{Chromium, CallContext, Effect, Example, Fs, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Chromium, Effect, Example, Fs, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;

@@ -6,7 +6,7 @@ use crate::engine::{Button, Node};
 use crate::given;
 use crate::snapshot::wanted;
 use crate::target::Target;
-use octo_toolkit::{Chromium, CallContext, Effect, Example, Tool, ToolError};
+use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};

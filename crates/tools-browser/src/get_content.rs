@@ -4,7 +4,7 @@ use crate::browser::Browser;
 use crate::given;
 use crate::show::{Format, as_tree};
 use octo_toolkit::reply_budget::prefix_within;
-use octo_toolkit::{Chromium, CallContext, Effect, Example, Tool, ToolError, json_len};
+use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError, json_len};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;

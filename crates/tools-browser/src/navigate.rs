@@ -6,7 +6,7 @@ use crate::show::{Format, as_markdown};
 use crate::snapshot::{Ask, links, render};
 use crate::target::Target;
 use crate::{clean, given, screenshot};
-use octo_toolkit::{Chromium, CallContext, Effect, Example, Image, Tool, ToolError};
+use octo_toolkit::{CallContext, Chromium, Effect, Example, Image, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;

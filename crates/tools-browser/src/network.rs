@@ -3,7 +3,7 @@
 use crate::browser::{Browser, Open};
 use crate::clean;
 use crate::engine::{Bodies, Received, Request};
-use octo_toolkit::{Chromium, CallContext, Effect, Example, Tool, ToolError, secrets};
+use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError, secrets};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;

@@ -2,7 +2,7 @@
 
 use crate::after::After;
 use crate::browser::Browser;
-use octo_toolkit::{Chromium, CallContext, Effect, Example, Tool, ToolError};
+use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;

@@ -2,7 +2,7 @@
 
 use crate::engine::{Engine, WaitUntil};
 use crate::{Settings, browser};
-use octo_toolkit::{BoxFuture, Caller, Chromium, RenderedPage, PageRenderer, ToolError, Toolbox};
+use octo_toolkit::{BoxFuture, Caller, Chromium, PageRenderer, RenderedPage, ToolError, Toolbox};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use url::Url;

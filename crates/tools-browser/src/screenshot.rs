@@ -4,7 +4,7 @@ use crate::browser::{Browser, Look, Open};
 use crate::engine::{Format, Node, Page, Shot, World};
 use crate::given;
 use crate::target::Target;
-use octo_toolkit::{Chromium, CallContext, Effect, Example, Kind, Image, Tool, ToolError};
+use octo_toolkit::{CallContext, Chromium, Effect, Example, Image, Kind, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -6,7 +6,7 @@ use crate::engine::{Node, World};
 use crate::given;
 use crate::snapshot::{Ask, render, wanted};
 use crate::target::Target;
-use octo_toolkit::{Chromium, CallContext, Effect, Example, Kind, Tool, ToolError};
+use octo_toolkit::{CallContext, Chromium, Effect, Example, Kind, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;

@@ -3,7 +3,7 @@
 use crate::browser::Browser;
 use crate::given;
 use crate::snapshot::{Ask, render};
-use octo_toolkit::{Chromium, CallContext, Effect, Example, Tool, ToolError};
+use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;

@@ -4,7 +4,7 @@ use crate::after::After;
 use crate::browser::Browser;
 use crate::given;
 use crate::target::Target;
-use octo_toolkit::{Chromium, CallContext, Effect, Example, Tool, ToolError};
+use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;

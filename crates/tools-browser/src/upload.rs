@@ -5,7 +5,7 @@ use crate::browser::Browser;
 use crate::target::Target;
 use crate::{clean, given};
 use octo_toolkit::fs::Read;
-use octo_toolkit::{Chromium, CallContext, Effect, Example, Fs, Kind, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Chromium, Effect, Example, Fs, Kind, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;

@@ -121,7 +121,12 @@ impl<'a> File<'a> {
 }
 
 /// The smallest files first: who needs less than an equal share leaves the rest to the others.
-fn read_all(fs: &Fs<Read>, files: &[File<'_>], max_bytes: u64, cx: &CallContext) -> Result<Vec<Entry>, ToolError> {
+fn read_all(
+    fs: &Fs<Read>,
+    files: &[File<'_>],
+    max_bytes: u64,
+    cx: &CallContext,
+) -> Result<Vec<Entry>, ToolError> {
     let mut entries: Vec<Entry> = files.iter().map(File::omitted).collect();
     let mut order: Vec<usize> = (0..files.len()).collect();
     order.sort_by_key(|index| files.get(*index).map(|file| file.size));

@@ -3,10 +3,12 @@
 use crate::magic;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use octo_toolkit::reply_budget::prefix_within;
 use octo_toolkit::fs::Read;
 use octo_toolkit::pdf_text::{self, PdfText};
-use octo_toolkit::{CallContext, Effect, Example, Fs, Json, Kind, Pdf, Image, Tool, ToolError, WorkPath, json_len};
+use octo_toolkit::reply_budget::prefix_within;
+use octo_toolkit::{
+    CallContext, Effect, Example, Fs, Image, Json, Kind, Pdf, Tool, ToolError, WorkPath, json_len,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -105,7 +107,12 @@ impl Tool for ReadMedia {
         output.picture.iter().cloned().collect()
     }
 
-    async fn run(&self, input: Input, (fs, pdf): Self::Grants, cx: &CallContext) -> Result<Output, ToolError> {
+    async fn run(
+        &self,
+        input: Input,
+        (fs, pdf): Self::Grants,
+        cx: &CallContext,
+    ) -> Result<Output, ToolError> {
         if input.start_page == 0 || input.end_page.is_some_and(|end| end < input.start_page) {
             return Err(ToolError::invalid("The page range is empty.")
                 .hint("Pages count from 1, and end_page does not come before start_page."));
@@ -234,7 +241,8 @@ mod tests {
     #[test]
     fn a_page_that_is_longer_than_a_reply_comes_in_parts() {
         let page = "She said \"ä\\ö\".\n".repeat(500);
-        let paper = || PdfText { page_count: 2, pages: vec![page.clone(), "last".to_owned()], ..PdfText::default() };
+        let paper =
+            || PdfText { page_count: 2, pages: vec![page.clone(), "last".to_owned()], ..PdfText::default() };
         for room in [300, 1_000, 5_000] {
             let (mut read, mut at) = (String::new(), json!({"path": "x"}));
             loop {

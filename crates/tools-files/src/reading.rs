@@ -69,8 +69,8 @@ pub fn read(fs: &Fs<Read>, place: &RootedPath, want: Want, cx: &CallContext) -> 
         true => survey(&mut Cursor::new(&head), full as u64, newline, want, &check)?,
         false => survey(&mut opened.file, opened.stat.size, newline, want, &check)?,
     };
-    let form =
-        encoding::detect(want.asked, &head, &part.bytes).map_err(|binary| binary.refusal(&place.display()))?;
+    let form = encoding::detect(want.asked, &head, &part.bytes)
+        .map_err(|binary| binary.refusal(&place.display()))?;
     answer(opened, want, part, census, form, newline)
 }
 

@@ -339,7 +339,13 @@ struct Replaced {
 }
 
 /// The text with every match replaced, which may not grow without bound.
-fn replaced(text: &str, regex: &Regex, input: &Input, path: &str, cx: &CallContext) -> Result<Replaced, ToolError> {
+fn replaced(
+    text: &str,
+    regex: &Regex,
+    input: &Input,
+    path: &str,
+    cx: &CallContext,
+) -> Result<Replaced, ToolError> {
     let plain = Ending::only(text).map(|ending| ending.put(&input.replacement));
     let plain = plain.as_deref().unwrap_or(&input.replacement);
     let expand = |found: &Captures<'_>, into: &mut String| match input.regex {

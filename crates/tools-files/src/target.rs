@@ -4,7 +4,12 @@ use octo_toolkit::fs::{EntryKind, Write};
 use octo_toolkit::{Fs, Kind, RootedPath, ToolError};
 
 /// What will be lost at the destination, in words. The grant makes sure of it once more, at the moment of the change.
-pub fn check(fs: &Fs<Write>, from: &RootedPath, to: &RootedPath, overwrite: bool) -> Result<Option<String>, ToolError> {
+pub fn check(
+    fs: &Fs<Write>,
+    from: &RootedPath,
+    to: &RootedPath,
+    overwrite: bool,
+) -> Result<Option<String>, ToolError> {
     let source = fs.link_stat(from)?;
     let present = match fs.link_stat(to) {
         Ok(stat) => stat,

@@ -10,7 +10,7 @@ mod writing;
 
 use crate::toolbox;
 use octo_toolkit::fs::{RootSpec, WorkspaceSpec};
-use octo_toolkit::{ToolFixture, Capabilities, Kind, Pdf, ToolError, Workspace};
+use octo_toolkit::{Capabilities, Kind, Pdf, ToolError, ToolFixture, Workspace};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -35,7 +35,10 @@ impl Desk {
         let spec = WorkspaceSpec { roots, state: Some(state), protected, ..WorkspaceSpec::default() };
         let workspace = Workspace::open(spec).unwrap();
         let desk = Self {
-            bench: ToolFixture::new(toolbox(), Capabilities::default().with(workspace).with(Pdf::new(Vec::new()))),
+            bench: ToolFixture::new(
+                toolbox(),
+                Capabilities::default().with(workspace).with(Pdf::new(Vec::new())),
+            ),
             dir,
         };
         for (name, bytes) in files {

@@ -154,7 +154,13 @@ fn overwritten(before: Option<&[u8]>, text: &str, undo: bool) -> Option<String> 
     Some(format!("Overwrote {lines}; {back}{ends}"))
 }
 
-fn append(fs: &Fs<Write>, place: &RootedPath, input: &Input, asked: Asked, cx: &CallContext) -> Result<Output, ToolError> {
+fn append(
+    fs: &Fs<Write>,
+    place: &RootedPath,
+    input: &Input,
+    asked: Asked,
+    cx: &CallContext,
+) -> Result<Output, ToolError> {
     let added = Added::prepare(fs, place, &input.text, asked, false)?;
     let written = fs.append(place, &added.bytes, &options(input)).map_err(|error| homeless(error, place))?;
     let mut opened = fs.open_file(place)?;
@@ -191,7 +197,8 @@ impl Added {
             let form = form(asked, None);
             return Ok(Self { bytes: form.encode(text)?, form });
         }
-        let found = encoding::detect(asked, &head, &tail).map_err(|binary| binary.refusal(&place.display()))?;
+        let found =
+            encoding::detect(asked, &head, &tail).map_err(|binary| binary.refusal(&place.display()))?;
         // The mark stands at the beginning of the file only.
         let inner = Form { bom: false, ..found };
         let (end, _) = inner.decode(&tail, true);
@@ -220,7 +227,13 @@ fn ends(
     Ok((head, tail.bytes, opened.stat))
 }
 
-fn output(place: &RootedPath, form: Form, written: &WriteResult, line_count: u64, warning: Option<String>) -> Output {
+fn output(
+    place: &RootedPath,
+    form: Form,
+    written: &WriteResult,
+    line_count: u64,
+    warning: Option<String>,
+) -> Output {
     Output {
         path: place.display(),
         size_bytes: written.stat.size,

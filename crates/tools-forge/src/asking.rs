@@ -5,7 +5,7 @@ use http::header::RETRY_AFTER;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimeParser;
 use octo_toolkit::hidden_text::strip_hidden_owned;
-use octo_toolkit::net::{NetResponse, NetRequest};
+use octo_toolkit::net::{NetRequest, NetResponse};
 use octo_toolkit::{CallContext, Net, ToolError};
 use serde_json::Value;
 use std::time::Duration;

@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::IntoResponse;
 use jiff::Timestamp;
 use octo_toolkit::net::NetSpec;
-use octo_toolkit::{ToolFixture, Clock, Capabilities, Net, Toolbox};
+use octo_toolkit::{Capabilities, Clock, Net, ToolFixture, Toolbox};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;

@@ -60,7 +60,12 @@ impl Tool for ApplyPatch {
         ]
     }
 
-    async fn run(&self, input: Input, (fs, exec): Self::Grants, cx: &CallContext) -> Result<Output, ToolError> {
+    async fn run(
+        &self,
+        input: Input,
+        (fs, exec): Self::Grants,
+        cx: &CallContext,
+    ) -> Result<Output, ToolError> {
         let patch = patch(input.patch)?;
         let git = if input.check {
             Git::open(&fs, &exec, cx, &input.repo_path).await?

@@ -66,7 +66,12 @@ impl Tool for Blame {
         ]
     }
 
-    async fn run(&self, input: Input, (fs, exec): Self::Grants, cx: &CallContext) -> Result<Output, ToolError> {
+    async fn run(
+        &self,
+        input: Input,
+        (fs, exec): Self::Grants,
+        cx: &CallContext,
+    ) -> Result<Output, ToolError> {
         let start = input.start_line.unwrap_or(1);
         let end = input.end_line.unwrap_or(u64::MAX);
         if start == 0 || end < start {

@@ -49,7 +49,12 @@ impl Tool for Branches {
         ]
     }
 
-    async fn run(&self, input: Input, (fs, exec): Self::Grants, cx: &CallContext) -> Result<Output, ToolError> {
+    async fn run(
+        &self,
+        input: Input,
+        (fs, exec): Self::Grants,
+        cx: &CallContext,
+    ) -> Result<Output, ToolError> {
         let git = Git::open(&fs, &exec, cx, &input.repo_path).await?;
         let mut command = Command::read("for-each-ref").flags(&["--sort=-committerdate", refs::FORMAT]);
         command = command.word(&Checked::new("refs/heads"));

@@ -43,7 +43,12 @@ impl Tool for Changes {
         vec![Example::new("Everything that is not committed", json!({}))]
     }
 
-    async fn run(&self, input: Input, (fs, exec): Self::Grants, cx: &CallContext) -> Result<Output, ToolError> {
+    async fn run(
+        &self,
+        input: Input,
+        (fs, exec): Self::Grants,
+        cx: &CallContext,
+    ) -> Result<Output, ToolError> {
         let git = Git::open(&fs, &exec, cx, &input.repo_path).await?;
         let status = status::of(&git).await?;
         let room = cx.reply.remaining_beside(&status)?;

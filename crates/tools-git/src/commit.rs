@@ -71,7 +71,12 @@ impl Tool for Commit {
         )]
     }
 
-    async fn run(&self, input: Input, (fs, exec): Self::Grants, cx: &CallContext) -> Result<Output, ToolError> {
+    async fn run(
+        &self,
+        input: Input,
+        (fs, exec): Self::Grants,
+        cx: &CallContext,
+    ) -> Result<Output, ToolError> {
         let message = value::message(&input.message)?;
         let files = input.files.unwrap_or_default();
         if input.all && !files.is_empty() {

@@ -61,7 +61,12 @@ impl Tool for Diff {
         ]
     }
 
-    async fn run(&self, input: Input, (fs, exec): Self::Grants, cx: &CallContext) -> Result<Found, ToolError> {
+    async fn run(
+        &self,
+        input: Input,
+        (fs, exec): Self::Grants,
+        cx: &CallContext,
+    ) -> Result<Found, ToolError> {
         let rev = input.r#ref.as_deref().map(Rev::new).transpose()?;
         let git = Git::open(&fs, &exec, cx, &input.repo_path).await?;
         let paths = git.repo.pathspecs(&fs, &input.paths.unwrap_or_default())?;

@@ -5,8 +5,8 @@ use crate::parse::log::{self, Commit};
 use crate::run::Git;
 use crate::value::{Number, Rev, Text};
 use crate::{fault, given};
-use octo_toolkit::reply_budget::count_fitting;
 use octo_toolkit::fs::Read;
+use octo_toolkit::reply_budget::count_fitting;
 use octo_toolkit::{CallContext, Effect, Example, Exec, Fs, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -76,7 +76,12 @@ impl Tool for Log {
         ]
     }
 
-    async fn run(&self, input: Input, (fs, exec): Self::Grants, cx: &CallContext) -> Result<Output, ToolError> {
+    async fn run(
+        &self,
+        input: Input,
+        (fs, exec): Self::Grants,
+        cx: &CallContext,
+    ) -> Result<Output, ToolError> {
         if !(1..=1_000).contains(&input.max_count) {
             return Err(ToolError::invalid("max_count must be 1 to 1,000.").hint("Use skip to go on."));
         }

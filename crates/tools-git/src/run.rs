@@ -384,7 +384,12 @@ pub struct Git {
 
 impl Git {
     /// Finds the repository and makes its settings harmless.
-    pub async fn open(fs: &Fs<Read>, exec: &Exec, cx: &CallContext, path: &WorkPath) -> Result<Self, ToolError> {
+    pub async fn open(
+        fs: &Fs<Read>,
+        exec: &Exec,
+        cx: &CallContext,
+        path: &WorkPath,
+    ) -> Result<Self, ToolError> {
         let path = path.clone();
         let repo = fs.run(move |fs| Repo::find(fs, &path)).await?;
         let guard = config::guard(&repo.settings);

@@ -61,7 +61,12 @@ impl Tool for Show {
         ]
     }
 
-    async fn run(&self, input: Input, (fs, exec): Self::Grants, cx: &CallContext) -> Result<Output, ToolError> {
+    async fn run(
+        &self,
+        input: Input,
+        (fs, exec): Self::Grants,
+        cx: &CallContext,
+    ) -> Result<Output, ToolError> {
         let rev = Rev::new(&input.r#ref)?;
         let git = Git::open(&fs, &exec, cx, &input.repo_path).await?;
         let mut command = Command::read("show")

@@ -67,7 +67,12 @@ impl Tool for Status {
         vec![Example::new("What has changed since the last commit", json!({}))]
     }
 
-    async fn run(&self, input: Input, (fs, exec): Self::Grants, cx: &CallContext) -> Result<Output, ToolError> {
+    async fn run(
+        &self,
+        input: Input,
+        (fs, exec): Self::Grants,
+        cx: &CallContext,
+    ) -> Result<Output, ToolError> {
         let git = Git::open(&fs, &exec, cx, &input.repo_path).await?;
         of(&git).await
     }

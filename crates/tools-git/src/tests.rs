@@ -14,7 +14,7 @@ mod web;
 use crate::{Settings, ssh_toolbox, toolbox};
 use octo_toolkit::exec::{ExecLimits, ExecSpec, Sandbox, SandboxChoice, launcher};
 use octo_toolkit::fs::{RootSpec, WorkspaceSpec, default_protected};
-use octo_toolkit::{ToolFixture, Capabilities, Exec, Net, SshKey, ToolError, Workspace};
+use octo_toolkit::{Capabilities, Exec, Net, SshKey, ToolError, ToolFixture, Workspace};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

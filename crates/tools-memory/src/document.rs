@@ -1,7 +1,7 @@
 //! The two forms in which memories travel: one JSON document, and the lines of `@modelcontextprotocol/server-memory`.
 
 use crate::given::Cleaner;
-use octo_toolkit::memory::{Fact, KnownEntity, Link, NewEntity, FactOrigin};
+use octo_toolkit::memory::{Fact, FactOrigin, KnownEntity, Link, NewEntity};
 use octo_toolkit::{Kind, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -126,7 +126,11 @@ impl Reader {
         for observation in value.get("observations").and_then(Value::as_array).into_iter().flatten() {
             match observation.as_str().map(|text| self.cleaner.fact(text)) {
                 Some(Ok(Some(text))) => {
-                    facts.push(Fact { text, origin: FactOrigin::Imported, source: Some(self.source.clone()) });
+                    facts.push(Fact {
+                        text,
+                        origin: FactOrigin::Imported,
+                        source: Some(self.source.clone()),
+                    });
                 }
                 Some(Ok(None)) => {}
                 Some(Err(error)) => self.trouble(at, error.message),

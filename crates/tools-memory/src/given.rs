@@ -1,6 +1,8 @@
 //! What callers give, made fit to be believed later: nothing hidden in it, nothing without an end.
 
-use octo_toolkit::memory::{MemoryCaller, Link, MAX_FACT_BYTES, MAX_ITEMS, MAX_KIND_BYTES, MAX_NAME_BYTES, MAX_SOURCE_BYTES};
+use octo_toolkit::memory::{
+    Link, MAX_FACT_BYTES, MAX_ITEMS, MAX_KIND_BYTES, MAX_NAME_BYTES, MAX_SOURCE_BYTES, MemoryCaller,
+};
 use octo_toolkit::{CallContext, Kind, ToolError, hidden_text};
 
 pub fn asker(cx: &CallContext) -> MemoryCaller {

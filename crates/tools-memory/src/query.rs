@@ -4,7 +4,7 @@ use crate::given::{asker, within};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
-use octo_toolkit::memory::{KnownEntity, KnownFact, FactOrigin, PageRequest, MemoryQuery, EntityRelation};
+use octo_toolkit::memory::{EntityRelation, FactOrigin, KnownEntity, KnownFact, MemoryQuery, PageRequest};
 use octo_toolkit::{CallContext, Effect, Example, Memory, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

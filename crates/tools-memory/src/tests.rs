@@ -5,7 +5,7 @@ mod shelf;
 
 use crate::toolbox;
 use octo_toolkit::fs::{RootSpec, WorkspaceSpec};
-use octo_toolkit::{ToolFixture, Capabilities, Kind, Memory, ToolError, Workspace};
+use octo_toolkit::{Capabilities, Kind, Memory, ToolError, ToolFixture, Workspace};
 use serde_json::{Value, json};
 use shelf::Shelf;
 use std::path::PathBuf;
@@ -27,7 +27,8 @@ impl Desk {
         let roots = vec![RootSpec { name: "work".into(), path: root, alias_path: None, writable: true }];
         let spec = WorkspaceSpec { roots, state: Some(state), ..WorkspaceSpec::default() };
         let shelf = Arc::new(Shelf::default());
-        let doors = Capabilities::default().with(Workspace::open(spec).unwrap()).with(Memory::new(shelf.clone()));
+        let doors =
+            Capabilities::default().with(Workspace::open(spec).unwrap()).with(Memory::new(shelf.clone()));
         Self { dir, shelf, bench: ToolFixture::new(toolbox(), doors) }
     }
 

@@ -1,7 +1,7 @@
 //! `memory_upsert_entities`.
 
 use crate::given::{Cleaner, asker, items};
-use octo_toolkit::memory::{Fact, MAX_FACTS, NameMatch, NewEntity, FactOrigin, UpsertResult};
+use octo_toolkit::memory::{Fact, FactOrigin, MAX_FACTS, NameMatch, NewEntity, UpsertResult};
 use octo_toolkit::{CallContext, Effect, Example, Kind, Memory, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

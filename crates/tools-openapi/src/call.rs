@@ -6,7 +6,9 @@ use crate::wanted::Wanted;
 use octo_openapi::{Given, Request, Sent};
 use octo_toolkit::jq::MAX_INPUT_BYTES;
 use octo_toolkit::net::NetRequest;
-use octo_toolkit::{Apis, BodySelection, CallContext, Effect, Example, JqRunner, Json, Net, Tool, ToolError, select};
+use octo_toolkit::{
+    Apis, BodySelection, CallContext, Effect, Example, JqRunner, Json, Net, Tool, ToolError, select,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};

@@ -146,7 +146,12 @@ impl Tool for Load {
     }
 }
 
-async fn text(input: &Input, net: &Net, files: &Files, cx: &CallContext) -> Result<(String, Option<Url>), ToolError> {
+async fn text(
+    input: &Input,
+    net: &Net,
+    files: &Files,
+    cx: &CallContext,
+) -> Result<(String, Option<Url>), ToolError> {
     match (&input.spec_url, &input.spec_content, &input.spec_path) {
         (Some(url), None, None) => {
             let (text, url) = fetched(net, net.url(url.trim())?, cx).await?;

@@ -87,7 +87,12 @@ impl Shelf {
         Ok(Api { document, settings, credential })
     }
 
-    async fn document(&self, kept: &StoredApi, apis: &Apis, cx: &CallContext) -> Result<Arc<Document>, ToolError> {
+    async fn document(
+        &self,
+        kept: &StoredApi,
+        apis: &Apis,
+        cx: &CallContext,
+    ) -> Result<Arc<Document>, ToolError> {
         if let Some(document) = self.known(&kept.revision) {
             return Ok(document);
         }

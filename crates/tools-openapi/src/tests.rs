@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::IntoResponse;
 use octo_grants::net::NetSpec;
 use octo_grants::{Apis, Capabilities, JqRunner, Net};
-use octo_toolkit::{ToolFixture, Kind, PointerJq, ToolError};
+use octo_toolkit::{Kind, PointerJq, ToolError, ToolFixture};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 

@@ -11,7 +11,7 @@
 use octo_grants::net::NetSpec;
 use octo_grants::{Apis, Capabilities, JqRunner, Net};
 use octo_openapi::{Document, Operation, Place, Sampled, sample};
-use octo_toolkit::{ToolFixture, PointerJq};
+use octo_toolkit::{PointerJq, ToolFixture};
 use serde_json::{Map, Value, json};
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};

@@ -65,7 +65,12 @@ impl Tool for CheckProcess {
         ]
     }
 
-    async fn run(&self, input: Input, (exec, sessions): Self::Grants, cx: &CallContext) -> Result<Output, ToolError> {
+    async fn run(
+        &self,
+        input: Input,
+        (exec, sessions): Self::Grants,
+        cx: &CallContext,
+    ) -> Result<Output, ToolError> {
         let own = sessions.list(&cx.caller).into_iter();
         let own =
             own.filter(|session| session.state == SessionState::Running).map(|session| session.pid).collect();

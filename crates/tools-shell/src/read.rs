@@ -66,7 +66,12 @@ impl Tool for Read {
 }
 
 /// Reads on until a line matches. A line that is not ended yet counts, since a prompt never ends.
-async fn matching(sessions: &Sessions, input: &Input, pattern: &Regex, cx: &CallContext) -> Result<Part, ToolError> {
+async fn matching(
+    sessions: &Sessions,
+    input: &Input,
+    pattern: &Regex,
+    cx: &CallContext,
+) -> Result<Part, ToolError> {
     let until = Instant::now() + session::patience(input.wait_ms, cx);
     let ask = |from, wait: Duration| Ask {
         id: &input.session_id,

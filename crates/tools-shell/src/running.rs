@@ -3,7 +3,7 @@
 use crate::cut::{self, Shown};
 use crate::shell::Shell;
 use crate::signal;
-use octo_toolkit::exec::{Captured, ExecResult, Exit, Job, ExceededLimit, Program, Stream};
+use octo_toolkit::exec::{Captured, ExceededLimit, ExecResult, Exit, Job, Program, Stream};
 use octo_toolkit::fs::Read;
 use octo_toolkit::{CallContext, Exec, Fs, Keep, ToolError, WorkPath};
 use schemars::JsonSchema;

@@ -128,7 +128,12 @@ pub async fn read(sessions: &Sessions, ask: &Ask<'_>, cx: &CallContext) -> Resul
 }
 
 /// What does not fit into the reply is left for the next read.
-async fn shorten(sessions: &Sessions, id: &str, all: &mut SessionOutput, cx: &CallContext) -> Result<(), ToolError> {
+async fn shorten(
+    sessions: &Sessions,
+    id: &str,
+    all: &mut SessionOutput,
+    cx: &CallContext,
+) -> Result<(), ToolError> {
     let room = cx.reply.remaining_after(FACTS);
     let mut end = all.bytes.len();
     loop {

@@ -88,7 +88,12 @@ impl Tool for Start {
         ]
     }
 
-    async fn run(&self, input: Input, (sessions, fs): Self::Grants, cx: &CallContext) -> Result<Output, ToolError> {
+    async fn run(
+        &self,
+        input: Input,
+        (sessions, fs): Self::Grants,
+        cx: &CallContext,
+    ) -> Result<Output, ToolError> {
         if input.timeout_s == 0 || input.cols == 0 || input.rows == 0 {
             return Err(
                 ToolError::invalid("timeout_s, cols and rows must be at least 1.").hint("Leave them out.")

@@ -2,8 +2,8 @@
 
 use crate::given;
 use crate::session::{self, MOST, Part};
-use octo_toolkit::reply_budget::suffix_within;
 use octo_toolkit::exec::Sessions;
+use octo_toolkit::reply_budget::suffix_within;
 use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -55,7 +55,9 @@ impl Tool for Connections {
             engine: database.dialect.as_str().to_owned(),
             database: database.database.clone(),
             host: database.host.clone(),
-            connected: database.reads.open_count() + database.writes.as_ref().map_or(0, |pool| pool.open_count()) > 0,
+            connected: database.reads.open_count()
+                + database.writes.as_ref().map_or(0, |pool| pool.open_count())
+                > 0,
             read_only: database.read_only,
         });
         Ok(Output { connections: connections.collect() })

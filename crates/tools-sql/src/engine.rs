@@ -61,7 +61,11 @@ pub enum PlanFormat {
 
 /// One connection. `query` and `explain` change nothing, because the database will not let them.
 pub trait Engine: Send + Sync {
-    fn query<'a>(&'a self, statement: Statement, cx: &'a CallContext) -> BoxFuture<'a, Result<Rows, ToolError>>;
+    fn query<'a>(
+        &'a self,
+        statement: Statement,
+        cx: &'a CallContext,
+    ) -> BoxFuture<'a, Result<Rows, ToolError>>;
 
     fn execute<'a>(
         &'a self,

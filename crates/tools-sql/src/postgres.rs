@@ -72,8 +72,10 @@ impl Postgres {
         let types = self.types.of(lease, &oids, cx).await?;
         let columns: Vec<String> = heard.columns.into_iter().map(|column| column.name).collect();
         let names: Vec<&str> = types.iter().map(|kind| kind.name.as_str()).collect();
-        let room =
-            cx.reply.remaining_after(FACTS).saturating_sub(Json::of(&(&columns, &names, &heard.notices)).bytes().len());
+        let room = cx
+            .reply
+            .remaining_after(FACTS)
+            .saturating_sub(Json::of(&(&columns, &names, &heard.notices)).bytes().len());
         let count = heard.rows.len().min(max_rows);
         let (rows, count) = json::rows(heard.rows.get(..count).unwrap_or_default(), &types, room)?;
         let truncated = heard.cut || heard.seen > count;
@@ -89,7 +91,11 @@ impl Postgres {
 }
 
 impl Engine for Postgres {
-    fn query<'a>(&'a self, statement: Statement, cx: &'a CallContext) -> BoxFuture<'a, Result<Rows, ToolError>> {
+    fn query<'a>(
+        &'a self,
+        statement: Statement,
+        cx: &'a CallContext,
+    ) -> BoxFuture<'a, Result<Rows, ToolError>> {
         Box::pin(read::query(self, statement, cx))
     }
 

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use octo_grants::llm::LlmSpec;
 use octo_grants::net::NetSpec;
 use octo_grants::{Capabilities, Llm, Net};
-use octo_toolkit::{ToolFixture, Kind, ToolError};
+use octo_toolkit::{Kind, ToolError, ToolFixture};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 

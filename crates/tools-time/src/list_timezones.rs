@@ -2,7 +2,7 @@
 
 use crate::{given, say, zone};
 use jiff::Timestamp;
-use octo_toolkit::{Clock, CallContext, Effect, Example, Tool, ToolError};
+use octo_toolkit::{CallContext, Clock, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;

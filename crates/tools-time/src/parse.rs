@@ -1,7 +1,7 @@
 //! `time_parse`.
 
 use crate::{given, say};
-use octo_toolkit::{Clock, CallContext, Effect, Example, Tool, ToolError};
+use octo_toolkit::{CallContext, Clock, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;

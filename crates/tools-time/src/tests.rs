@@ -1,7 +1,7 @@
 //! The five tools through the bench, with the clock standing still.
 
 use crate::toolbox;
-use octo_toolkit::{ToolFixture, Kind};
+use octo_toolkit::{Kind, ToolFixture};
 use serde_json::{Value, json};
 
 /// Saturday, 14 November 2026, 22:00 UTC.

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use octo_toolkit::net::{NetResponse, NetRequest};
+use octo_toolkit::net::{NetRequest, NetResponse};
 use octo_toolkit::{CallContext, Kind, Net, ToolError};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

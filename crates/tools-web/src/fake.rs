@@ -6,7 +6,7 @@ use axum::body::Bytes;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::IntoResponse;
 use octo_toolkit::net::NetSpec;
-use octo_toolkit::{ToolFixture, Capabilities, JqRunner, Net, PointerJq, Toolbox};
+use octo_toolkit::{Capabilities, JqRunner, Net, PointerJq, ToolFixture, Toolbox};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use url::Url;

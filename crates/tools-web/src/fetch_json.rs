@@ -5,8 +5,10 @@ use crate::json_body::json_body;
 use http::Method;
 use http::header::ACCEPT;
 use octo_toolkit::jq::MAX_INPUT_BYTES;
-use octo_toolkit::net::{NetResponse, NetRequest};
-use octo_toolkit::{BodySelection, CallContext, Effect, Example, JqRunner, Json, Kind, Net, Tool, ToolError, select};
+use octo_toolkit::net::{NetRequest, NetResponse};
+use octo_toolkit::{
+    BodySelection, CallContext, Effect, Example, JqRunner, Json, Kind, Net, Tool, ToolError, select,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -67,7 +69,12 @@ impl Tool for FetchJson {
         ]
     }
 
-    async fn run(&self, input: Input, (net, jq): (Net, JqRunner), cx: &CallContext) -> Result<Output, ToolError> {
+    async fn run(
+        &self,
+        input: Input,
+        (net, jq): (Net, JqRunner),
+        cx: &CallContext,
+    ) -> Result<Output, ToolError> {
         let mut ask = NetRequest::get(asking::url(&net, &input.url)?);
         ask.timeout = asking::timeout(input.timeout_s, cx)?;
         ask.max_bytes = if input.jq.is_some() { MAX_INPUT_BYTES } else { LARGEST };

@@ -7,7 +7,7 @@ use crate::reading::{self, Body, Format, Reading, Want};
 use crate::{asking, pdf};
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderValue, Method};
-use octo_toolkit::net::{NetResponse, NetRequest};
+use octo_toolkit::net::{NetRequest, NetResponse};
 use octo_toolkit::{CallContext, Effect, Example, Net, Pdf, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -174,7 +174,12 @@ fn is_pdf(answer: &NetResponse) -> bool {
 }
 
 /// The text of a PDF and how many pages it has; a file without text that can be had is described.
-async fn paper(pdf: &Pdf, body: &Body, want: Want, cx: &CallContext) -> Result<(Reading, Option<usize>), ToolError> {
+async fn paper(
+    pdf: &Pdf,
+    body: &Body,
+    want: Want,
+    cx: &CallContext,
+) -> Result<(Reading, Option<usize>), ToolError> {
     let read = pdf::read(pdf, body.bytes.clone(), !body.truncated, cx.time_left());
     let (reading, pages) = match cx.run(read).await? {
         Ok(paper) => {

@@ -10,8 +10,10 @@ use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use octo_toolkit::hidden_text::strip_hidden_owned;
 use octo_toolkit::jq::MAX_INPUT_BYTES;
-use octo_toolkit::net::{NetResponse, NetRequest};
-use octo_toolkit::{BodySelection, CallContext, Effect, Example, JqRunner, Json, Net, Tool, ToolError, select};
+use octo_toolkit::net::{NetRequest, NetResponse};
+use octo_toolkit::{
+    BodySelection, CallContext, Effect, Example, JqRunner, Json, Net, Tool, ToolError, select,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -104,7 +106,12 @@ impl Tool for HttpRequest {
         ]
     }
 
-    async fn run(&self, mut input: Input, (net, jq): (Net, JqRunner), cx: &CallContext) -> Result<Output, ToolError> {
+    async fn run(
+        &self,
+        mut input: Input,
+        (net, jq): (Net, JqRunner),
+        cx: &CallContext,
+    ) -> Result<Output, ToolError> {
         let program = input.jq.take();
         let mut ask = ask(input, &net, cx)?;
         let (method, most) = (ask.method.clone(), ask.max_bytes);
@@ -202,7 +209,8 @@ fn told(answer: &NetResponse) -> Output {
         }
         _ => {
             let mut removed = 0;
-            let text = strip_hidden_owned(decode(&answer.body, content_type, answer.truncated).text, &mut removed);
+            let text =
+                strip_hidden_owned(decode(&answer.body, content_type, answer.truncated).text, &mut removed);
             (text, (removed > 0).then(|| format!("Invisible characters taken out: {removed}.")))
         }
     };

@@ -25,7 +25,10 @@ fn refused(text: &str, fault: &str, answer: &NetResponse) -> ToolError {
     let kind = asking::content_type(answer).unwrap_or("no type");
     let status = answer.status.as_u16();
     let mut removed = 0;
-    let start = octo_toolkit::hidden_text::strip_hidden_owned(text.trim().chars().take(SHOWN).collect(), &mut removed);
+    let start = octo_toolkit::hidden_text::strip_hidden_owned(
+        text.trim().chars().take(SHOWN).collect(),
+        &mut removed,
+    );
     let place = match serde_json::from_str::<serde::de::IgnoredAny>(text) {
         Err(error) => error.to_string(),
         Ok(_) => fault.to_owned(),

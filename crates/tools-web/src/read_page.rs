@@ -2,7 +2,7 @@
 
 use crate::document::{Document, Documents, Heading, Passage, Wanted, World, open, passages, section};
 use crate::extract::PageType;
-use octo_toolkit::reply_budget::{prefix_within, count_fitting};
+use octo_toolkit::reply_budget::{count_fitting, prefix_within};
 use octo_toolkit::{CallContext, Effect, Example, Net, Pdf, Render, ReplyBudget, Tool, ToolError, json_len};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -226,7 +226,8 @@ fn answer(input: &Input, document: &Document, cached: bool, reply: ReplyBudget) 
         passages: part.passages,
         note,
     };
-    output.content = prefix_within(&part.content, reply.remaining_beside(&output)?.saturating_sub(OFFSET)).to_owned();
+    output.content =
+        prefix_within(&part.content, reply.remaining_beside(&output)?.saturating_sub(OFFSET)).to_owned();
     if output.content.len() < part.content.len() {
         output.next = Some(part.start + output.content.chars().count());
         output.truncated = true;

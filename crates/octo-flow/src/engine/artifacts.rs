@@ -2,7 +2,7 @@
 
 use super::book::Record;
 use octo_grants::fs::{Change, Fs, WorkPath, Write, WriteOptions};
-use octo_hub::{StoredRun, RunStatus};
+use octo_hub::{RunStatus, StoredRun};
 use octo_model::ToolError;
 use serde_json::{Value, json};
 

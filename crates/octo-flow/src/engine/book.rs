@@ -3,7 +3,7 @@
 use super::Further;
 use super::stop::{Failure, Stop};
 use crate::plan::Plan;
-use octo_hub::{StoredRun, StoredStep, RunLease};
+use octo_hub::{RunLease, StoredRun, StoredStep};
 use octo_model::{Json, Kind, ToolError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -9,7 +9,7 @@ use crate::expr::Fault;
 use crate::plan::{Act, Step};
 use crate::written::Repeat;
 use octo_hub::Request;
-use octo_model::{Json, Kind, JsonObject, Operation, ToolError};
+use octo_model::{Json, JsonObject, Kind, Operation, ToolError};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -2,14 +2,16 @@
 
 use crate::Flows;
 use octo_grants::fs::{RootSpec, Workspace, WorkspaceSpec};
-use octo_grants::{Clock, Capabilities};
+use octo_grants::{Capabilities, Clock};
 use octo_hub::jq_eval::{Jq, JqRunner};
 use octo_hub::{
-    CallEnded, Hub, StoredRun, StoredStep, AuditLog, NewRun, CallStarted, HubConfig, PolicySettings, Profile,
-    ProfileSettings, Request, RunLease, RunStatus, Runs, ResultLimits, ResultStore, LeasedRun,
+    AuditLog, CallEnded, CallStarted, Hub, HubConfig, LeasedRun, NewRun, PolicySettings, Profile,
+    ProfileSettings, Request, ResultLimits, ResultStore, RunLease, RunStatus, Runs, StoredRun, StoredStep,
 };
-use octo_model::{CallId, Caller, Effect, Frontend, Json, Kind, JsonObject, Operation, ToolError};
-use octo_toolkit::{NoPeer, BoxFuture, CallContext, Definition, ListingState, Listing, Peer, Source, SourceState};
+use octo_model::{CallId, Caller, Effect, Frontend, Json, JsonObject, Kind, Operation, ToolError};
+use octo_toolkit::{
+    BoxFuture, CallContext, Definition, Listing, ListingState, NoPeer, Peer, Source, SourceState,
+};
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
@@ -98,7 +100,9 @@ impl Source for Scripted {
             }
             let filler = "x".repeat(given["bytes"].as_u64().unwrap_or(0) as usize);
             let answer = json!({"line": format!("{line}{filler}"), "count": count});
-            Ok(JsonObject::new().with("content", Json::array([])).with("structuredContent", Json::from(answer)))
+            Ok(JsonObject::new()
+                .with("content", Json::array([]))
+                .with("structuredContent", Json::from(answer)))
         })
     }
 }
@@ -223,7 +227,11 @@ impl Runs for Store {
         Box::pin(async { found })
     }
 
-    fn list<'a>(&'a self, caller: &'a Caller, most: usize) -> BoxFuture<'a, Result<Vec<StoredRun>, ToolError>> {
+    fn list<'a>(
+        &'a self,
+        caller: &'a Caller,
+        most: usize,
+    ) -> BoxFuture<'a, Result<Vec<StoredRun>, ToolError>> {
         let runs = self.0.runs.lock().unwrap();
         let mut ids: Vec<&String> = runs.keys().collect();
         ids.sort_by_key(|id| std::cmp::Reverse(id[2..].parse::<usize>().unwrap()));
@@ -303,8 +311,12 @@ impl Bench {
     }
 
     fn on(store: Store, deeds: Arc<Deeds>, folder: Arc<tempfile::TempDir>, writable: bool) -> Self {
-        let root =
-            RootSpec { name: "workspace".into(), path: folder.path().join("work"), alias_path: None, writable };
+        let root = RootSpec {
+            name: "workspace".into(),
+            path: folder.path().join("work"),
+            alias_path: None,
+            writable,
+        };
         let workspace =
             Workspace::open(WorkspaceSpec { roots: vec![root], ..WorkspaceSpec::default() }).unwrap();
         let flows = Flows::new(Arc::new(store.clone()), Clock::system());
@@ -313,7 +325,10 @@ impl Bench {
         let few =
             ProfileSettings { tools: vec!["workflow_*".into(), "look".into()], ..ProfileSettings::default() };
         let hub = Hub::new(HubConfig {
-            sources: vec![scripted(Arc::clone(&deeds)), crate::toolbox().into_source(doors, SourceState::Ready)],
+            sources: vec![
+                scripted(Arc::clone(&deeds)),
+                crate::toolbox().into_source(doors, SourceState::Ready),
+            ],
             profiles: vec![Profile::new("few", &few).unwrap()],
             policy: PolicySettings::default(),
             limits: Vec::new(),

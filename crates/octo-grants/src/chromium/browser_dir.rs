@@ -118,7 +118,8 @@ impl BrowserDir {
         // Pages see the name, so it stays; files of the same name lie apart.
         let apart = self.uploads().join(crate::random::hex::<6>().map_err(ToolError::internal)?);
         let path = apart.join(name);
-        let write = move || create_private_dir(&apart).and_then(|()| std::fs::write(&path, bytes)).map(|()| path);
+        let write =
+            move || create_private_dir(&apart).and_then(|()| std::fs::write(&path, bytes)).map(|()| path);
         let written = tokio::task::spawn_blocking(write).await.map_err(ToolError::internal)?;
         written.map_err(ToolError::internal)
     }

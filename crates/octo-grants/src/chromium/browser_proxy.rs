@@ -80,7 +80,13 @@ impl Proxy {
         let (password, wanted) = secret.unzip();
         let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         let refusals = Mutex::new(VecDeque::new());
-        let shared = Arc::new(ProxyState { net, password, expected_authorization: wanted, refusals, connection_permits: room });
+        let shared = Arc::new(ProxyState {
+            net,
+            password,
+            expected_authorization: wanted,
+            refusals,
+            connection_permits: room,
+        });
         let address = listener.local_addr()?;
         let accepting = tokio::spawn(accept(listener, Arc::clone(&shared)));
         Ok(Self { address, shared, accepting })
@@ -138,8 +144,10 @@ impl ProxyState {
         if let Some(wanted) = &self.expected_authorization
             && request.headers().get(PROXY_AUTHORIZATION) != Some(wanted)
         {
-            let mut response =
-                text_response(StatusCode::PROXY_AUTHENTICATION_REQUIRED, "This proxy belongs to one browser.");
+            let mut response = text_response(
+                StatusCode::PROXY_AUTHENTICATION_REQUIRED,
+                "This proxy belongs to one browser.",
+            );
             let challenge = HeaderValue::from_static("Basic realm=\"octoprox\"");
             response.headers_mut().insert(PROXY_AUTHENTICATE, challenge);
             return response;
@@ -219,7 +227,8 @@ async fn forward(
     let (mut sender, connection) = client.handshake(TokioIo::new(stream)).await?;
     tokio::spawn(connection);
     let request = Request::from_parts(head, body);
-    let (mut head, body) = tokio::time::timeout(RESPONSE_TIMEOUT, sender.send_request(request)).await??.into_parts();
+    let (mut head, body) =
+        tokio::time::timeout(RESPONSE_TIMEOUT, sender.send_request(request)).await??.into_parts();
     strip_hop_headers(&mut head.headers);
     Ok(Response::from_parts(head, body.boxed()))
 }

@@ -35,7 +35,11 @@ fn kill_oversized(ancestor: u32, most: u64) {
         let Ok(held) = pidfd_open(held, PidfdFlags::empty()) else { continue };
         // The number may have gone to another process before it was held.
         if is_renderer(pid) && memory_bytes(pid) > most {
-            tracing::warn!(pid, bytes = memory_bytes(pid), "a page used too much memory; its process was ended");
+            tracing::warn!(
+                pid,
+                bytes = memory_bytes(pid),
+                "a page used too much memory; its process was ended"
+            );
             let _ = pidfd_send_signal(held, Signal::KILL);
         }
     }

@@ -1,7 +1,7 @@
 //! Bubblewrap's arguments.
 
-use super::launcher_protocol::{Descriptors, BwrapArg};
-use super::mount_view::{PathVisibility, MountView};
+use super::launcher_protocol::{BwrapArg, Descriptors};
+use super::mount_view::{MountView, PathVisibility};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,10 @@ pub(super) struct BwrapRequest<'a> {
 
 /// All but the program and its variables. What a program could exchange is mounted by its descriptor: bubblewrap compares what
 /// it has mounted with it and ends when they differ. The path of the working folder is resolved within the sandbox.
-pub(super) fn bwrap_args(want: &BwrapRequest<'_>, descriptors: &mut Descriptors) -> io::Result<Vec<BwrapArg>> {
+pub(super) fn bwrap_args(
+    want: &BwrapRequest<'_>,
+    descriptors: &mut Descriptors,
+) -> io::Result<Vec<BwrapArg>> {
     let mut args: Vec<BwrapArg> = Vec::new();
     let mut add = |words: &[&OsStr]| args.extend(words.iter().map(|word| BwrapArg::Text((*word).to_owned())));
     add(&["--unshare-all", "--die-with-parent", "--clearenv", "--cap-drop", "ALL"].map(OsStr::new));
@@ -39,9 +42,11 @@ pub(super) fn bwrap_args(want: &BwrapRequest<'_>, descriptors: &mut Descriptors)
     if !want.tty {
         add(&["--new-session".as_ref()]);
     }
-    let mut special = vec![("/dev", "--dev"), ("/proc", "--proc"), (TMP_DIR, "--tmpfs"), (HOME_DIR, "--tmpfs")];
+    let mut special =
+        vec![("/dev", "--dev"), ("/proc", "--proc"), (TMP_DIR, "--tmpfs"), (HOME_DIR, "--tmpfs")];
     for (path, seen) in &want.view.table {
-        let mut add = |words: &[&OsStr]| args.extend(words.iter().map(|word| BwrapArg::Text((*word).to_owned())));
+        let mut add =
+            |words: &[&OsStr]| args.extend(words.iter().map(|word| BwrapArg::Text((*word).to_owned())));
         // In the order of the table; a root that is one of these takes its place.
         while let Some((place, option)) =
             special.first().copied().filter(|(place, _)| Path::new(place) <= path.as_path())
@@ -69,7 +74,11 @@ pub(super) fn bwrap_args(want: &BwrapRequest<'_>, descriptors: &mut Descriptors)
             PathVisibility::Write(held) => ("--bind-fd", held),
         };
         let slot = descriptors.add(held)?;
-        args.extend([BwrapArg::Text(how.into()), BwrapArg::Descriptor(slot), BwrapArg::Text(path.to_owned())]);
+        args.extend([
+            BwrapArg::Text(how.into()),
+            BwrapArg::Descriptor(slot),
+            BwrapArg::Text(path.to_owned()),
+        ]);
     }
     let mut add = |words: &[&OsStr]| args.extend(words.iter().map(|word| BwrapArg::Text((*word).to_owned())));
     for (place, option) in special {

@@ -76,7 +76,8 @@ impl Capture {
     }
 
     async fn copy_to_file(&mut self, bytes: &[u8]) {
-        let room = usize::try_from(MAX_FULL_OUTPUT_BYTES - self.written).unwrap_or(usize::MAX).min(bytes.len());
+        let room =
+            usize::try_from(MAX_FULL_OUTPUT_BYTES - self.written).unwrap_or(usize::MAX).min(bytes.len());
         let Some(whole) = &mut self.full_output else { return };
         self.written += room as u64;
         if let Err(error) = whole.write_all(bytes.get(..room).unwrap_or_default()).await {

@@ -178,8 +178,9 @@ impl ConfinementPlan {
     pub(super) fn confinement(&self, descriptors: &[OwnedFd]) -> Result<Option<Confinement>, String> {
         let Self::Landlock { system, read, write, network } = self else { return Ok(None) };
         let held = |slots: &[DescriptorSlot]| -> Result<Vec<BorrowedFd<'_>>, String> {
-            let find =
-                |slot: &DescriptorSlot| descriptors.get(slot.0).map(AsFd::as_fd).ok_or("a descriptor is missing");
+            let find = |slot: &DescriptorSlot| {
+                descriptors.get(slot.0).map(AsFd::as_fd).ok_or("a descriptor is missing")
+            };
             Ok(slots.iter().map(find).collect::<Result<_, _>>()?)
         };
         let files = AllowedFiles { system, read: held(read)?, write: held(write)? };
@@ -223,7 +224,8 @@ fn descriptor_rules<'a>(
 }
 
 /// No terminals but the program's own: others belong to somebody.
-const ALLOWED_DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
+const ALLOWED_DEVICES: [&str; 6] =
+    ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
 /// What programs want to know about the machine. Landlock does not keep a program from the environment or the arguments
 /// of other processes, so their folders stay closed.

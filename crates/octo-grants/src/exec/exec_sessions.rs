@@ -1,13 +1,13 @@
 //! Programs that go on while their caller does other things: read, written to, resized, stopped by an id.
 
 use super::capture::scratch_file;
-use super::output_ring::OutputRing;
 use super::launcher_protocol::DRAIN_TIMEOUT;
+use super::output_ring::OutputRing;
 use super::run::{READ_CHUNK_BYTES, TERMINATE_GRACE, input_pipe, output_pipe};
-use super::start_program::{StartRequest, RunningProgram};
-use super::terminal::{TerminalSize, Terminal};
+use super::start_program::{RunningProgram, StartRequest};
+use super::terminal::{Terminal, TerminalSize};
 use super::{Exec, Exit, Job, Program};
-use crate::{Clock, Capabilities, Grant};
+use crate::{Capabilities, Clock, Grant};
 use jiff::Timestamp;
 use octo_model::{Caller, Kind, Principal, ToolError};
 use std::collections::HashMap;
@@ -111,11 +111,17 @@ impl Sessions {
 
     /// Starts a program and gives its id. The job's input is written first and its time limit is the session's; what
     /// it would keep of the output does not matter here.
-    pub async fn start(&self, owner: &Caller, job: Job, tty: Option<TerminalSize>) -> Result<String, ToolError> {
+    pub async fn start(
+        &self,
+        owner: &Caller,
+        job: Job,
+        tty: Option<TerminalSize>,
+    ) -> Result<String, ToolError> {
         let key = owner.principal.clone();
         self.evict_ended(&key)?;
         let Job { program, cwd, env, stdin, timeout, network, writes, readable, writable, .. } = job;
-        let order = StartRequest { program, cwd, env, network, writes, readable, writable, tty: tty.is_some() };
+        let order =
+            StartRequest { program, cwd, env, network, writes, readable, writable, tty: tty.is_some() };
         let (ends, descriptors) = match tty {
             Some(size) => with_terminal(size),
             None => with_pipes(),
@@ -229,8 +235,9 @@ impl Sessions {
     }
 
     fn remove_expired(&self) {
-        let old =
-            |session: &Session| session.progress.borrow().ended.is_some_and(|at| at.elapsed() >= ENDED_SESSION_TTL);
+        let old = |session: &Session| {
+            session.progress.borrow().ended.is_some_and(|at| at.elapsed() >= ENDED_SESSION_TTL)
+        };
         lock(&self.0.all).retain(|_, session| !old(session));
     }
 
@@ -242,7 +249,8 @@ impl Sessions {
         if mine < MAX_SESSIONS_PER_CALLER && all.len() < MAX_SESSIONS {
             return Ok(());
         }
-        let candidates = all.iter().filter(|(_, session)| mine < MAX_SESSIONS_PER_CALLER || session.owner == *owner);
+        let candidates =
+            all.iter().filter(|(_, session)| mine < MAX_SESSIONS_PER_CALLER || session.owner == *owner);
         let ended =
             candidates.filter_map(|(id, session)| Some((session.progress.borrow().ended?, id.clone())));
         match ended.min_by_key(|(at, _)| *at) {
@@ -353,7 +361,10 @@ fn with_pipes() -> io::Result<(SessionStreams, Descriptors)> {
     let (output, theirs) = output_pipe()?;
     let (stdin, input) = input_pipe()?;
     let errors = theirs.try_clone()?;
-    Ok((SessionStreams { source: OutputSource::Pipe(output), input: Some(input), terminal: None }, [stdin, theirs, errors]))
+    Ok((
+        SessionStreams { source: OutputSource::Pipe(output), input: Some(input), terminal: None },
+        [stdin, theirs, errors],
+    ))
 }
 
 fn command_text(program: &Program) -> String {

@@ -5,8 +5,11 @@
 //! control socket alone: a death signal would come when the *thread* that started the launcher ends.
 
 use super::descendants::{descendants, kill_all, reap, signal_all, threads_of_machine};
-use super::launcher_protocol::{ResourceLimits, ConfinementPlan, Cwd, DRAIN_TIMEOUT, MAX_DESCRIPTORS, LaunchPlan, LauncherReport, DescriptorSlot, TERMINATE, BwrapArg};
-use super::{confine, unprivileged, sys};
+use super::launcher_protocol::{
+    BwrapArg, ConfinementPlan, Cwd, DRAIN_TIMEOUT, DescriptorSlot, LaunchPlan, LauncherReport,
+    MAX_DESCRIPTORS, ResourceLimits, TERMINATE,
+};
+use super::{confine, sys, unprivileged};
 use crate::fs::path_of;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -123,7 +126,8 @@ fn start_program(plan: LaunchPlan, mut descriptors: Vec<OwnedFd>) -> Result<Laun
             .map_err(|error| failed(format!("{}: {error}", unprivileged::FAILED_PREFIX)))?;
     }
     let mut confinement = plan.confine.confinement(&descriptors).map_err(failed)?;
-    let (mut command, mut kept) = build_command(&plan, &descriptors).map_err(|error| failed(error.to_string()))?;
+    let (mut command, mut kept) =
+        build_command(&plan, &descriptors).map_err(|error| failed(error.to_string()))?;
     let wrapped = matches!(plan.confine, ConfinementPlan::Bubblewrap { .. });
     let mut left = descriptors.into_iter();
     let (Some(input), Some(output), Some(errors)) = (left.next(), left.next(), left.next()) else {
@@ -175,7 +179,13 @@ fn start_program(plan: LaunchPlan, mut descriptors: Vec<OwnedFd>) -> Result<Laun
     match spawned {
         Ok(child) => {
             let pid = i32::try_from(child.id()).unwrap_or(i32::MAX);
-            Ok(LaunchedProgram { pid, is_bubblewrap: wrapped, max_processes: bounds.processes, threads_before, status: None })
+            Ok(LaunchedProgram {
+                pid,
+                is_bubblewrap: wrapped,
+                max_processes: bounds.processes,
+                threads_before,
+                status: None,
+            })
         }
         Err(error) => Err(LauncherReport::Failed { errno: error.raw_os_error(), why: error.to_string() }),
     }
@@ -294,7 +304,9 @@ impl LaunchedProgram {
         let pid = Pid::from_raw(self.pid).ok_or_else(|| io::Error::other("no process"))?;
         let held = pidfd_open(pid, PidfdFlags::empty())?;
         let mut told: Option<Instant> = None;
-        while told.is_none_or(|at| at.elapsed() < 2 * DRAIN_TIMEOUT) && self.wait_for_event(control, &held, told.is_some())? {
+        while told.is_none_or(|at| at.elapsed() < 2 * DRAIN_TIMEOUT)
+            && self.wait_for_event(control, &held, told.is_some())?
+        {
             reap(|pid, status| self.record_exit(pid, status));
             if told.is_none() && self.status.is_some() {
                 self.report_end(control, false);

@@ -89,7 +89,11 @@ const ETC_FILES: [&str; 18] = [
 ];
 
 impl MountView {
-    pub fn new(spec: &ExecSpec, ground: &HostMounts, order: Option<&StartRequest>) -> Result<Self, ToolError> {
+    pub fn new(
+        spec: &ExecSpec,
+        ground: &HostMounts,
+        order: Option<&StartRequest>,
+    ) -> Result<Self, ToolError> {
         let home_links = ground.toolchains.home_links.clone();
         let mut view = Self { table: BTreeMap::new(), home_links };
         let roots = spec.workspace.roots();
@@ -114,7 +118,10 @@ impl MountView {
             root.check_in_place()?;
             let held = Arc::new(root.fd().try_clone_to_owned().map_err(ToolError::internal)?);
             let writes = root.writable && order.is_some_and(|order| order.writes);
-            view.table.insert(root.path.clone(), if writes { PathVisibility::Write(held) } else { PathVisibility::Read(held) });
+            view.table.insert(
+                root.path.clone(),
+                if writes { PathVisibility::Write(held) } else { PathVisibility::Read(held) },
+            );
         }
         if view.table.contains_key(Path::new("/")) {
             // They are there.
@@ -122,7 +129,10 @@ impl MountView {
         }
         view.hide_state(spec, ground)?;
         if let Some(home) = &ground.home
-            && matches!(view.nearest_visible(home), Some(PathVisibility::System | PathVisibility::Toolchain(_)))
+            && matches!(
+                view.nearest_visible(home),
+                Some(PathVisibility::System | PathVisibility::Toolchain(_))
+            )
         {
             view.table.insert(home.clone(), PathVisibility::Hidden);
         }
@@ -155,8 +165,10 @@ impl MountView {
             for folder in way {
                 let inside = folder.strip_prefix(&root.path).map_err(ToolError::internal)?;
                 let held = Arc::new(root.open_folder(inside).map_err(ToolError::internal)?);
-                self.table
-                    .insert(folder.to_owned(), if writes { PathVisibility::Write(held) } else { PathVisibility::Read(held) });
+                self.table.insert(
+                    folder.to_owned(),
+                    if writes { PathVisibility::Write(held) } else { PathVisibility::Read(held) },
+                );
             }
         }
         self.table.insert(spec.state.clone(), PathVisibility::Hidden);
@@ -171,7 +183,10 @@ impl MountView {
         match rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
             Ok(held) => {
                 let held = Arc::new(held);
-                self.table.insert(path.to_owned(), if writes { PathVisibility::Write(held) } else { PathVisibility::Read(held) });
+                self.table.insert(
+                    path.to_owned(),
+                    if writes { PathVisibility::Write(held) } else { PathVisibility::Read(held) },
+                );
             }
             Err(rustix::io::Errno::NOENT) => {}
             Err(errno) => return Err(ToolError::internal(errno)),
@@ -195,7 +210,10 @@ impl MountView {
 
     /// What of the system is seen, by its paths.
     pub fn system(&self) -> Vec<OsString> {
-        let all = self.table.iter().filter(|(_, seen)| matches!(seen, PathVisibility::System | PathVisibility::Link(_)));
+        let all = self
+            .table
+            .iter()
+            .filter(|(_, seen)| matches!(seen, PathVisibility::System | PathVisibility::Link(_)));
         all.map(|(path, _)| path.clone().into_os_string()).collect()
     }
 
@@ -203,20 +221,26 @@ impl MountView {
     pub fn landlock_rules(&self) -> Result<LandlockRules, ToolError> {
         let mut rules = LandlockRules::default();
         for (path, seen) in &self.table {
-            let covers =
-                |(hidden, seen): (&PathBuf, &PathVisibility)| matches!(seen, PathVisibility::Hidden) && hidden.starts_with(path);
+            let covers = |(hidden, seen): (&PathBuf, &PathVisibility)| {
+                matches!(seen, PathVisibility::Hidden) && hidden.starts_with(path)
+            };
             let covered = self.table.iter().any(covers);
             match seen {
                 PathVisibility::Hidden => {}
-                PathVisibility::System | PathVisibility::Link(_) | PathVisibility::Toolchain(_) if covered => {}
-                PathVisibility::System | PathVisibility::Link(_) => rules.system.push(path.clone().into_os_string()),
+                PathVisibility::System | PathVisibility::Link(_) | PathVisibility::Toolchain(_)
+                    if covered => {}
+                PathVisibility::System | PathVisibility::Link(_) => {
+                    rules.system.push(path.clone().into_os_string())
+                }
                 PathVisibility::Read(_) | PathVisibility::Write(_) if covered => {
                     return Err(ToolError::unavailable(
                         "Programs cannot run here: the hub's own data lies within a root, and this sandbox cannot hide it.",
                     )
                     .hint("Ask the operator to keep the hub's data outside the roots, or to install bubblewrap."));
                 }
-                PathVisibility::Toolchain(held) | PathVisibility::Read(held) => rules.read.push(Arc::clone(held)),
+                PathVisibility::Toolchain(held) | PathVisibility::Read(held) => {
+                    rules.read.push(Arc::clone(held))
+                }
                 PathVisibility::Write(held) => rules.write.push(Arc::clone(held)),
             }
         }

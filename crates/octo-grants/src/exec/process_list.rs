@@ -78,7 +78,8 @@ fn list_processes(filter: &ProcessFilter) -> Vec<ProcessInfo> {
                 && (asked || is_beneath(entry.pid, &filter.own, &parents))
         })
         .filter(|entry| {
-            fs::metadata(format!("/proc/{}", entry.pid)).is_ok_and(|meta| unprivileged::is_own_user(meta.uid()))
+            fs::metadata(format!("/proc/{}", entry.pid))
+                .is_ok_and(|meta| unprivileged::is_own_user(meta.uid()))
         })
         .map(|entry| entry.info(boot, is_beneath(entry.pid, &filter.own, &parents)))
         .collect();
@@ -135,7 +136,8 @@ fn boot_time() -> Option<i64> {
 impl ProcStat {
     fn info(&self, boot: Option<i64>, own: bool) -> ProcessInfo {
         let started = boot.and_then(|boot| Timestamp::from_second(boot).ok()).and_then(|boot| {
-            let since = SignedDuration::from_millis(i64::try_from(self.start_ticks * 1_000 / TICKS_PER_SECOND).ok()?);
+            let since =
+                SignedDuration::from_millis(i64::try_from(self.start_ticks * 1_000 / TICKS_PER_SECOND).ok()?);
             boot.checked_add(since).ok()
         });
         ProcessInfo {

@@ -2,8 +2,8 @@
 
 use super::capture::Capture;
 use super::launcher_protocol::DRAIN_TIMEOUT;
-use super::start_program::{ProgramEnd, StartRequest, RunningProgram};
-use super::{Captured, ExecResult, Exec, Exit, Job, ExceededLimit, OnOutput, Sandbox, Stream};
+use super::start_program::{ProgramEnd, RunningProgram, StartRequest};
+use super::{Captured, ExceededLimit, Exec, ExecResult, Exit, Job, OnOutput, Sandbox, Stream};
 use bytes::Bytes;
 use octo_model::ToolError;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -24,8 +24,19 @@ impl Exec {
     /// Runs a program to its end. Dropping the future ends it with everything it has started.
     pub async fn run(&self, job: Job) -> Result<ExecResult, ToolError> {
         let begun = Instant::now();
-        let Job { program, cwd, env, stdin, timeout, max_output_bytes: keep, network, writes, readable, writable, on_output } =
-            job;
+        let Job {
+            program,
+            cwd,
+            env,
+            stdin,
+            timeout,
+            max_output_bytes: keep,
+            network,
+            writes,
+            readable,
+            writable,
+            on_output,
+        } = job;
         let order = StartRequest { program, cwd, env, network, writes, readable, writable, tty: false };
         let deadline = begun + timeout.min(MAX_TIMEOUT);
         let (output, stdout) = output_pipe().map_err(ToolError::internal)?;
@@ -186,7 +197,12 @@ pub(crate) fn input_pipe() -> io::Result<(OwnedFd, Sender)> {
 }
 
 /// Bubblewrap tells on the program's own error output that it could not start it.
-fn bwrap_start_error(sandbox: Sandbox, exit: Exit, stdout: &Captured, stderr: &Captured) -> Option<ToolError> {
+fn bwrap_start_error(
+    sandbox: Sandbox,
+    exit: Exit,
+    stdout: &Captured,
+    stderr: &Captured,
+) -> Option<ToolError> {
     let line = std::str::from_utf8(&stderr.head).ok()?.strip_prefix("bwrap: ")?.trim_end();
     let all = sandbox == Sandbox::Bubblewrap
         && exit == Exit::Code(1)

@@ -1,10 +1,13 @@
 //! Starts a launcher, and holds the other end of its control socket.
 
-use super::launcher_protocol::{ResourceLimits, ConfinementPlan, Cwd, Descriptors, MAX_DESCRIPTORS, LaunchPlan, LauncherReport, DescriptorSlot, TERMINATE};
-use super::run::output_pipe;
+use super::launcher_protocol::{
+    ConfinementPlan, Cwd, DescriptorSlot, Descriptors, LaunchPlan, LauncherReport, MAX_DESCRIPTORS,
+    ResourceLimits, TERMINATE,
+};
 use super::mount_view::{LandlockRules, MountView};
-use super::{Exec, ExecLimits, Exit, ExceededLimit, Program, Sandbox, bwrap, program_env};
-use crate::fs::{Fs, RootedPath, Read};
+use super::run::output_pipe;
+use super::{ExceededLimit, Exec, ExecLimits, Exit, Program, Sandbox, bwrap, program_env};
+use crate::fs::{Fs, Read, RootedPath};
 use octo_model::{Kind, ToolError};
 use rustix::fs::{Mode, OFlags};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
@@ -54,7 +57,11 @@ pub(crate) struct ProgramEnd {
 
 impl Exec {
     /// Starts a program with these as its input, output and error output.
-    pub(super) async fn start_program(&self, order: &StartRequest, streams: [OwnedFd; 3]) -> Result<RunningProgram, ToolError> {
+    pub(super) async fn start_program(
+        &self,
+        order: &StartRequest,
+        streams: [OwnedFd; 3],
+    ) -> Result<RunningProgram, ToolError> {
         let sandbox = self.confinement().await?;
         let mut descriptors = Descriptors::new(streams);
         let plan = self.launch_plan(order, sandbox, &mut descriptors).await?;
@@ -113,7 +120,11 @@ impl Exec {
         ResourceLimits { memory: memory_bytes, processes, file: file_bytes, open_files }
     }
 
-    fn bubblewrap_plan(&self, want: &bwrap::BwrapRequest<'_>, descriptors: &mut Descriptors) -> Result<ConfinementPlan, ToolError> {
+    fn bubblewrap_plan(
+        &self,
+        want: &bwrap::BwrapRequest<'_>,
+        descriptors: &mut Descriptors,
+    ) -> Result<ConfinementPlan, ToolError> {
         let program = self.bubblewrap().ok_or_else(|| ToolError::internal("there is no bubblewrap"))?;
         let made = bwrap::bwrap_args(want, descriptors)
             .and_then(|args| Ok(ConfinementPlan::Bubblewrap { program: descriptors.add(&program.0)?, args }));
@@ -129,7 +140,8 @@ impl Exec {
         let view = MountView::new(self.spec(), self.host_mounts(), None).map_err(told)?;
         let confine = match sandbox {
             Sandbox::Bubblewrap => {
-                let want = bwrap::BwrapRequest { view: &view, network: false, tty: false, cwd: Path::new("/") };
+                let want =
+                    bwrap::BwrapRequest { view: &view, network: false, tty: false, cwd: Path::new("/") };
                 self.bubblewrap_plan(&want, &mut descriptors).map_err(told)?
             }
             _ => {
@@ -147,7 +159,8 @@ impl Exec {
             tty: false,
             scratch: None,
         };
-        let mut running = start_launcher(&self.spec().launcher, &plan, descriptors, sandbox).await.map_err(told)?;
+        let mut running =
+            start_launcher(&self.spec().launcher, &plan, descriptors, sandbox).await.map_err(told)?;
         let ended = running.wait_end().await.exit;
         running.kill_and_wait().await;
         if ended == Exit::Code(0) {
@@ -272,7 +285,11 @@ fn start_error(errno: Option<i32>, why: &str) -> ToolError {
 }
 
 /// What Landlock is told, with the descriptors that go with it.
-fn landlock_plan(rules: LandlockRules, network: bool, descriptors: &mut Descriptors) -> io::Result<ConfinementPlan> {
+fn landlock_plan(
+    rules: LandlockRules,
+    network: bool,
+    descriptors: &mut Descriptors,
+) -> io::Result<ConfinementPlan> {
     let mut slots = |held: Vec<Arc<OwnedFd>>| held.into_iter().map(|held| descriptors.add(held)).collect();
     let read: io::Result<Vec<DescriptorSlot>> = slots(rules.read);
     let write: io::Result<Vec<DescriptorSlot>> = slots(rules.write);

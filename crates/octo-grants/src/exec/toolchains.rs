@@ -79,8 +79,10 @@ impl Toolchains {
         }
         if has_kin {
             let beside = if is_named(folder, "shims") { BESIDE_SHIMS } else { BESIDE_BIN };
-            let known =
-                KNOWN_TOOLCHAINS.iter().filter(|(mark, _)| parent.join(mark).exists()).flat_map(|(_, more)| *more);
+            let known = KNOWN_TOOLCHAINS
+                .iter()
+                .filter(|(mark, _)| parent.join(mark).exists())
+                .flat_map(|(_, more)| *more);
             for name in beside.iter().chain(known) {
                 self.open_folder(&parent.join(name));
             }

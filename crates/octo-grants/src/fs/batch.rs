@@ -1,10 +1,10 @@
 //! Changes of names: all of them or none, under a lock, noted before they begin.
 
-use super::intent_log::{IntentPath, Intent, IntentTxn};
-use super::resolve::{LinkPolicy, TargetEntry, errno_error, split};
 use super::change_step::ChangeStep;
+use super::intent_log::{Intent, IntentPath, IntentTxn};
+use super::resolve::{LinkPolicy, TargetEntry, errno_error, split};
 use super::undo_log::UndoLink;
-use super::{EntryKind, RootedPath, Workspace, WriteResult, temp_names, file_fingerprint};
+use super::{EntryKind, RootedPath, Workspace, WriteResult, file_fingerprint, temp_names};
 use octo_model::ToolError;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
@@ -44,7 +44,8 @@ pub(super) fn lock_names<'s>(
 ) -> Result<Vec<MutexGuard<'static, ()>>, ToolError> {
     let mut places = Vec::new();
     for spot in spots {
-        let folder = file_fingerprint::of_fd(&spot.folder).map_err(|errno| errno_error(&spot.place, errno))?;
+        let folder =
+            file_fingerprint::of_fd(&spot.folder).map_err(|errno| errno_error(&spot.place, errno))?;
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one((folder.inode(), &spot.name));
         places.push((hash % NAME_LOCKS.len() as u64) as usize);
     }
@@ -73,8 +74,13 @@ impl Workspace {
         remember: bool,
         work: impl FnOnce(&mut Batch<'_>) -> Result<T, ToolError>,
     ) -> Result<T, ToolError> {
-        let mut batch =
-            Batch { workspace: self, intents: self.begin(), keeps_undo: remember, undo_groups: Vec::new(), created_folders: Vec::new() };
+        let mut batch = Batch {
+            workspace: self,
+            intents: self.begin(),
+            keeps_undo: remember,
+            undo_groups: Vec::new(),
+            created_folders: Vec::new(),
+        };
         let result = work(&mut batch);
         if result.is_err() {
             for spot in batch.created_folders.iter().rev() {
@@ -92,7 +98,12 @@ impl<'w> Batch<'w> {
     }
 
     /// Finds the name that is to be changed and refuses it when it must not be.
-    pub fn resolve_target(&mut self, place: &RootedPath, links: LinkPolicy, mkdirs: bool) -> Result<TargetEntry, ToolError> {
+    pub fn resolve_target(
+        &mut self,
+        place: &RootedPath,
+        links: LinkPolicy,
+        mkdirs: bool,
+    ) -> Result<TargetEntry, ToolError> {
         if mkdirs {
             let (parent, _) = split(place)?;
             self.make_folders(&place.at(parent))?;
@@ -148,7 +159,9 @@ impl<'w> Batch<'w> {
 
     /// Makes new folders durable.
     pub fn sync_folders(&self) -> Result<(), ToolError> {
-        self.created_folders.iter().try_for_each(|spot| temp_names::sync_folder(&spot.folder).map_err(|e| errno_error(&spot.place, e)))
+        self.created_folders.iter().try_for_each(|spot| {
+            temp_names::sync_folder(&spot.folder).map_err(|e| errno_error(&spot.place, e))
+        })
     }
 
     /// Does all of it or nothing.
@@ -176,7 +189,8 @@ impl<'w> Batch<'w> {
             let id = temp_names::random_hex().map_err(ToolError::internal)?;
             for &at in group {
                 let others = group.iter().filter(|&&other| other != at);
-                let others = others.filter_map(|&other| orders.get(other)).map(|order| Self::intent_path(&order.spot));
+                let others =
+                    others.filter_map(|&other| orders.get(other)).map(|order| Self::intent_path(&order.spot));
                 if let Some(link) = links.get_mut(at) {
                     *link = UndoLink::Group { id: id.clone(), others: others.collect() };
                 }
@@ -185,7 +199,11 @@ impl<'w> Batch<'w> {
         Ok(links)
     }
 
-    fn attempt<'a>(&self, orders: Vec<ChangeOrder<'a>>, steps: &mut Vec<ChangeStep<'a>>) -> Result<(), ToolError> {
+    fn attempt<'a>(
+        &self,
+        orders: Vec<ChangeOrder<'a>>,
+        steps: &mut Vec<ChangeStep<'a>>,
+    ) -> Result<(), ToolError> {
         let several = orders.len() > 1;
         for order in orders {
             steps.push(ChangeStep::new(order)?);
@@ -203,9 +221,11 @@ impl<'w> Batch<'w> {
         steps.iter_mut().try_for_each(ChangeStep::commit)?;
         self.sync_folders()?;
         let mut settled = HashSet::new();
-        for spot in steps.iter().flat_map(|step| [Some(&step.order.spot), step.order.act.other_target()]).flatten()
+        for spot in
+            steps.iter().flat_map(|step| [Some(&step.order.spot), step.order.act.other_target()]).flatten()
         {
-            let folder = file_fingerprint::of_fd(&spot.folder).map_err(|errno| errno_error(&spot.place, errno))?;
+            let folder =
+                file_fingerprint::of_fd(&spot.folder).map_err(|errno| errno_error(&spot.place, errno))?;
             if settled.insert(folder.inode()) {
                 temp_names::sync_folder(&spot.folder).map_err(|errno| errno_error(&spot.place, errno))?;
             }
@@ -228,10 +248,14 @@ impl ChangeAction<'_> {
 fn refuse_duplicates(orders: &[ChangeOrder<'_>]) -> Result<(), ToolError> {
     let mut names = HashSet::new();
     for spot in orders.iter().flat_map(|order| [Some(&order.spot), order.act.other_target()]).flatten() {
-        let folder = file_fingerprint::of_fd(&spot.folder).map_err(|errno| errno_error(&spot.place, errno))?;
+        let folder =
+            file_fingerprint::of_fd(&spot.folder).map_err(|errno| errno_error(&spot.place, errno))?;
         if !names.insert((folder.inode(), spot.name.clone())) {
-            return Err(ToolError::invalid(format!("`{}` is named twice in one change.", spot.place.display()))
-                .hint("Put everything that happens to one file into one part of the change."));
+            return Err(ToolError::invalid(format!(
+                "`{}` is named twice in one change.",
+                spot.place.display()
+            ))
+            .hint("Put everything that happens to one file into one part of the change."));
         }
     }
     Ok(())

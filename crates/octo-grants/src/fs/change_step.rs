@@ -1,12 +1,12 @@
 //! One part of a batch: looked at, prepared beside the file, put in place, and taken back when another part fails.
 
-use super::batch::{ChangeAction, Batch, Content, ChangeOrder};
-use super::hash::{HashingWriter, check_hash, copy_all};
-use super::intent_log::{IntentPath, Intent};
-use super::resolve::{open_entry, parent_of, errno_error, io_error, reopen, changed_while_reading};
-use super::workspace::FsState;
+use super::batch::{Batch, ChangeAction, ChangeOrder, Content};
 use super::file_fingerprint::{self, FileFingerprint};
-use super::undo_log::{MAX_UNDO_FILE_BYTES, UndoEntry, UndoLink, UndoKey};
+use super::hash::{HashingWriter, check_hash, copy_all};
+use super::intent_log::{Intent, IntentPath};
+use super::resolve::{changed_while_reading, errno_error, io_error, open_entry, parent_of, reopen};
+use super::undo_log::{MAX_UNDO_FILE_BYTES, UndoEntry, UndoKey, UndoLink};
+use super::workspace::FsState;
 use super::{EntryKind, WriteResult, temp_names};
 use octo_model::{Kind, ToolError};
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid};
@@ -55,13 +55,19 @@ impl<'a> ChangeStep<'a> {
         let spot = &self.order.spot;
         self.before = spot.stat()?;
         match (&self.order.act, &self.before) {
-            (ChangeAction::Put { if_hash: Some(wanted), .. }, None) => check_hash(&spot.place.display(), wanted, None)?,
+            (ChangeAction::Put { if_hash: Some(wanted), .. }, None) => {
+                check_hash(&spot.place.display(), wanted, None)?
+            }
             (ChangeAction::Put { .. }, None) => {}
-            (ChangeAction::Put { create_new: true, .. }, Some(_)) => return Err(self.errno_error(Errno::EXIST)),
+            (ChangeAction::Put { create_new: true, .. }, Some(_)) => {
+                return Err(self.errno_error(Errno::EXIST));
+            }
             (ChangeAction::Put { .. } | ChangeAction::Remove { .. }, Some(seen)) => {
                 batch.workspace.check_file(&spot.place, seen)?
             }
-            (ChangeAction::Remove { .. } | ChangeAction::Move { .. }, None) => return Err(self.errno_error(Errno::NOENT)),
+            (ChangeAction::Remove { .. } | ChangeAction::Move { .. }, None) => {
+                return Err(self.errno_error(Errno::NOENT));
+            }
             (ChangeAction::Move { to }, Some(_)) if to.stat()?.is_some() => {
                 return Err(errno_error(&to.place, Errno::EXIST));
             }
@@ -74,7 +80,9 @@ impl<'a> ChangeStep<'a> {
     fn read_before(&mut self, batch: &Batch<'_>) -> Result<(), ToolError> {
         let (wanted, needed) = match &self.order.act {
             // What is not kept need not be read, however large it is.
-            ChangeAction::Put { if_hash, .. } | ChangeAction::Remove { if_hash } => (*if_hash, if_hash.is_some()),
+            ChangeAction::Put { if_hash, .. } | ChangeAction::Remove { if_hash } => {
+                (*if_hash, if_hash.is_some())
+            }
             ChangeAction::Move { .. } => (None, true),
         };
         let spot = &self.order.spot;
@@ -150,7 +158,8 @@ impl<'a> ChangeStep<'a> {
         // A new file gets what the process gives to new files; one with a mode of its own is private until it has it.
         let private = mode.is_some() || self.before.is_some();
         let first = Mode::from_raw_mode(if private { 0o600 } else { 0o666 });
-        let mut file = temp_names::create(&spot.folder, &self.temp_name, first).map_err(|errno| self.errno_error(errno))?;
+        let mut file = temp_names::create(&spot.folder, &self.temp_name, first)
+            .map_err(|errno| self.errno_error(errno))?;
         let failed = |error| io_error(&spot.place, error);
         let mut to = HashingWriter::new(&mut file);
         match content {
@@ -177,12 +186,19 @@ impl<'a> ChangeStep<'a> {
         let at = Batch::intent_path(&self.order.spot);
         let id = |seen: &Option<FileFingerprint>| seen.map(|seen| seen.persistent_id()).unwrap_or_default();
         match &self.order.act {
-            ChangeAction::Put { .. } if self.before.is_none() => Intent::Create { at, id: id(&self.new_file) },
-            ChangeAction::Put { .. } => {
-                Intent::Replace { at, temp: self.temp_name.clone(), old: self.backup_name.clone(), id: id(&self.new_file) }
+            ChangeAction::Put { .. } if self.before.is_none() => {
+                Intent::Create { at, id: id(&self.new_file) }
             }
+            ChangeAction::Put { .. } => Intent::Replace {
+                at,
+                temp: self.temp_name.clone(),
+                old: self.backup_name.clone(),
+                id: id(&self.new_file),
+            },
             ChangeAction::Remove { .. } => Intent::Remove { at, old: self.backup_name.clone() },
-            ChangeAction::Move { to } => Intent::Move { from: at, to: Batch::intent_path(to), id: id(&self.before) },
+            ChangeAction::Move { to } => {
+                Intent::Move { from: at, to: Batch::intent_path(to), id: id(&self.before) }
+            }
         }
     }
 
@@ -202,17 +218,19 @@ impl<'a> ChangeStep<'a> {
         }
         match (&self.order.act, &self.before) {
             (ChangeAction::Put { create_new, .. }, None) => {
-                temp_names::rename_new(folder, &self.temp_name, folder, leaf).map_err(|errno| match errno {
-                    Errno::EXIST if !create_new => changed_while_reading(&spot.place),
-                    errno => self.errno_error(errno),
-                })?;
+                temp_names::rename_new(folder, &self.temp_name, folder, leaf).map_err(
+                    |errno| match errno {
+                        Errno::EXIST if !create_new => changed_while_reading(&spot.place),
+                        errno => self.errno_error(errno),
+                    },
+                )?;
             }
             (ChangeAction::Put { .. }, Some(before)) => {
-                let aside =
-                    temp_names::exchange(folder, &self.temp_name, leaf, &self.backup_name).map_err(|e| self.errno_error(e))?;
+                let aside = temp_names::exchange(folder, &self.temp_name, leaf, &self.backup_name)
+                    .map_err(|e| self.errno_error(e))?;
                 // What came out must be what was read; between the look and the swap somebody may have changed it.
-                let same =
-                    aside != self.temp_name || file_fingerprint::of_entry(folder, aside).is_ok_and(|now| now.is_unchanged(before));
+                let same = aside != self.temp_name
+                    || file_fingerprint::of_entry(folder, aside).is_ok_and(|now| now.is_unchanged(before));
                 if !same {
                     let error = changed_while_reading(&spot.place);
                     if temp_names::exchange(folder, aside, leaf, &self.backup_name).is_err() {
@@ -223,8 +241,11 @@ impl<'a> ChangeStep<'a> {
                 self.backup = Some(aside.to_owned());
             }
             (ChangeAction::Remove { .. }, Some(before)) => {
-                temp_names::rename_new(folder, leaf, folder, &self.backup_name).map_err(|errno| self.errno_error(errno))?;
-                if !file_fingerprint::of_entry(folder, &self.backup_name).is_ok_and(|now| now.is_unchanged(before)) {
+                temp_names::rename_new(folder, leaf, folder, &self.backup_name)
+                    .map_err(|errno| self.errno_error(errno))?;
+                if !file_fingerprint::of_entry(folder, &self.backup_name)
+                    .is_ok_and(|now| now.is_unchanged(before))
+                {
                     let error = changed_while_reading(&spot.place);
                     if temp_names::rename_new(folder, &self.backup_name, folder, leaf).is_err() {
                         self.keep_backups();
@@ -234,9 +255,12 @@ impl<'a> ChangeStep<'a> {
                 self.backup = Some(self.backup_name.clone());
             }
             (ChangeAction::Move { to }, Some(_)) => {
-                temp_names::rename_new(folder, leaf, &to.folder, &to.name).map_err(|errno| cross_device_error(to, errno))?;
+                temp_names::rename_new(folder, leaf, &to.folder, &to.name)
+                    .map_err(|errno| cross_device_error(to, errno))?;
             }
-            (ChangeAction::Remove { .. } | ChangeAction::Move { .. }, None) => return Err(self.errno_error(Errno::NOENT)),
+            (ChangeAction::Remove { .. } | ChangeAction::Move { .. }, None) => {
+                return Err(self.errno_error(Errno::NOENT));
+            }
         }
         self.done = true;
         Ok(())
@@ -257,7 +281,9 @@ impl<'a> ChangeStep<'a> {
             .is_some_and(|(now, fresh)| now.inode() == fresh.inode());
         let result = match (&self.order.act, &self.backup) {
             (ChangeAction::Put { .. }, None) if ours => rustix::fs::unlinkat(folder, leaf, AtFlags::empty()),
-            (ChangeAction::Put { .. }, Some(aside)) if ours => rustix::fs::renameat(folder, aside, folder, leaf),
+            (ChangeAction::Put { .. }, Some(aside)) if ours => {
+                rustix::fs::renameat(folder, aside, folder, leaf)
+            }
             (ChangeAction::Remove { .. }, Some(aside)) => temp_names::rename_new(folder, aside, folder, leaf),
             (ChangeAction::Move { to }, _) => temp_names::rename_new(&to.folder, &to.name, folder, leaf),
             _ => Ok(()),
@@ -280,7 +306,9 @@ impl<'a> ChangeStep<'a> {
     pub fn remove_leftovers(&mut self, memory: Option<&FsState>) {
         let folder = &self.order.spot.folder;
         // Whatever had the temporary name is in place by now, or is not wanted.
-        for name in [&self.temp_name, &self.backup_name].into_iter().filter(|name| temp_names::is_temp_name(name)) {
+        for name in
+            [&self.temp_name, &self.backup_name].into_iter().filter(|name| temp_names::is_temp_name(name))
+        {
             temp_names::crash_point();
             let _ = rustix::fs::unlinkat(folder, name, AtFlags::empty());
         }

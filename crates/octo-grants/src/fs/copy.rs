@@ -1,11 +1,11 @@
 //! Copies: a file like any other write, a folder beside its new place first, so that it is there whole or not at all.
 
-use super::batch::{ChangeAction, Batch, Content, ChangeOrder, lock_names};
-use super::intent_log::{IntentPath, Intent};
-use super::protected_paths::protected_error;
-use super::resolve::{LinkPolicy, TargetEntry, open_entry, parent_of, errno_error, io_error};
+use super::batch::{Batch, ChangeAction, ChangeOrder, Content, lock_names};
 use super::folder_tree::{self, TreeEvent, TreeItem, walk_tree};
-use super::{EntryKind, Fs, OpenFile, RootedPath, Workspace, temp_names, file_fingerprint};
+use super::intent_log::{Intent, IntentPath};
+use super::protected_paths::protected_error;
+use super::resolve::{LinkPolicy, TargetEntry, errno_error, io_error, open_entry, parent_of};
+use super::{EntryKind, Fs, OpenFile, RootedPath, Workspace, file_fingerprint, temp_names};
 use octo_model::ToolError;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -27,8 +27,12 @@ impl Fs<super::Write> {
                         .hint("Give another new name."));
                 }
                 let mode = Some(stat.mode & 0o777);
-                let act =
-                    ChangeAction::Put { content: Content::File(&file), mode, if_hash: None, create_new: !overwrite };
+                let act = ChangeAction::Put {
+                    content: Content::File(&file),
+                    mode,
+                    if_hash: None,
+                    create_new: !overwrite,
+                };
                 batch.apply_all(vec![ChangeOrder { spot, act }]).map(|_| ())
             });
         }
@@ -40,7 +44,11 @@ impl Fs<super::Write> {
 }
 
 /// Copies a folder to a name that is free.
-pub(super) fn copy_folder(workspace: &Workspace, source: &TargetEntry, to: &RootedPath) -> Result<(), ToolError> {
+pub(super) fn copy_folder(
+    workspace: &Workspace,
+    source: &TargetEntry,
+    to: &RootedPath,
+) -> Result<(), ToolError> {
     workspace.batch(true, |batch| {
         let target = batch.resolve_target(to, LinkPolicy::Keep, false)?;
         if target.stat()?.is_some() {
@@ -60,7 +68,10 @@ pub(super) fn copy_folder(workspace: &Workspace, source: &TargetEntry, to: &Root
         let _lock = lock_names(std::iter::once(&target))?;
         let temp = temp_names::new_temp_name().map_err(ToolError::internal)?;
         let path = parent_of(&target.real_path).join(&temp);
-        batch.intents.write(&Intent::Temp(IntentPath { root: target.place.root().path.clone(), path: path.clone() }))?;
+        batch.intents.write(&Intent::Temp(IntentPath {
+            root: target.place.root().path.clone(),
+            path: path.clone(),
+        }))?;
         let copy = TreeCopy { batch, source, target: &target, temp: &path };
         let result = copy.copy_tree(&temp).and_then(|()| {
             temp_names::rename_new(&target.folder, &temp, &target.folder, &target.name)
@@ -144,12 +155,16 @@ impl TreeCopy<'_, '_> {
     fn check_protection(&self, item: &TreeItem<'_>) -> Result<(), ToolError> {
         let workspace = self.batch.workspace;
         let rule = |spot: &TargetEntry| {
-            workspace.protecting_pattern(spot.place.root(), &spot.real_path.join(item.path)).map(str::to_owned)
+            workspace
+                .protecting_pattern(spot.place.root(), &spot.real_path.join(item.path))
+                .map(str::to_owned)
         };
         let from = self.source.place.at(&self.source.real_path.join(item.path));
         workspace.check_readable(&from, &self.source.place.join(item.path).display())?;
         match (rule(self.source), rule(self.target)) {
-            (None, Some(pattern)) => Err(protected_error(&self.target.place.join(item.path).display(), &pattern)),
+            (None, Some(pattern)) => {
+                Err(protected_error(&self.target.place.join(item.path).display(), &pattern))
+            }
             _ => Ok(()),
         }
     }

@@ -1,10 +1,10 @@
 //! Cleans up what a process that was killed has left: takes back half-done changes, removes our own names.
 
-use super::intent_log::{IntentPath, Intent, INTENT_FILE_PREFIX};
+use super::intent_log::{INTENT_FILE_PREFIX, Intent, IntentPath};
 use super::resolve::{open_real, parent_of};
-use super::workspace::Root;
 use super::undo_log::UndoLog;
-use super::{EntryKind, temp_names, file_fingerprint, folder_tree};
+use super::workspace::Root;
+use super::{EntryKind, file_fingerprint, folder_tree, temp_names};
 use rustix::fs::AtFlags;
 use rustix::io::Errno;
 use std::collections::BTreeMap;
@@ -111,7 +111,8 @@ impl Recovery<'_> {
                 if !has_id(&folder, leaf, id) {
                     return Ok(());
                 }
-                let back: &OsString = if file_fingerprint::of_entry(&folder, old).is_ok() { old } else { temp };
+                let back: &OsString =
+                    if file_fingerprint::of_entry(&folder, old).is_ok() { old } else { temp };
                 if has_id(&folder, back, id) {
                     Ok(())
                 } else {

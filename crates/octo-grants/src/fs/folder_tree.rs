@@ -1,10 +1,10 @@
 //! Folders with everything in them, by descriptors: links are seen, never followed.
 
 use super::batch::lock_names;
+use super::file_fingerprint::{self, FileFingerprint};
 use super::protected_paths::protected_error;
 use super::read_files::{FolderEntry, entries};
-use super::resolve::{LinkPolicy, TargetEntry, open_entry, errno_error};
-use super::file_fingerprint::{self, FileFingerprint};
+use super::resolve::{LinkPolicy, TargetEntry, errno_error, open_entry};
 use super::{EntryKind, Fs, RootedPath, temp_names};
 use octo_model::ToolError;
 use rustix::fs::{AtFlags, Mode, OFlags};
@@ -59,7 +59,8 @@ pub(super) fn walk_tree<E>(
     visit: &mut dyn FnMut(&TreeItem<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut path = PathBuf::new();
-    let top = file_fingerprint::of_entry(folder.as_fd(), name).and_then(|seen| Level::open(folder, name, seen));
+    let top =
+        file_fingerprint::of_entry(folder.as_fd(), name).and_then(|seen| Level::open(folder, name, seen));
     let mut levels = vec![top.map_err(|errno| fail(&path, errno))?];
     while let Some(level) = levels.last_mut() {
         let Some(entry) = level.left.pop() else {
@@ -133,7 +134,9 @@ impl Fs<super::Write> {
 
     /// Refuses a folder that could not be removed because something in it is protected.
     pub(super) fn refuse_protected(&self, spot: &TargetEntry) -> Result<(), ToolError> {
-        walk_tree(&spot.folder, &spot.name, &spot.error_at(), &mut |item| self.refuse_protected_item(spot, item))
+        walk_tree(&spot.folder, &spot.name, &spot.error_at(), &mut |item| {
+            self.refuse_protected_item(spot, item)
+        })
     }
 
     /// Removes a folder with everything in it, by descriptors; tells how many entries. Links are not followed.

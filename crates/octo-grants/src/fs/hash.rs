@@ -67,7 +67,8 @@ pub(super) fn shorten(hash: &str) -> &str {
 
 /// Refuses what cannot be a hash, before anything is read.
 pub(super) fn check_hash_format(wanted: &str) -> Result<(), ToolError> {
-    if (MIN_HASH_DIGITS..=64).contains(&wanted.len()) && wanted.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+    if (MIN_HASH_DIGITS..=64).contains(&wanted.len()) && wanted.bytes().all(|digit| digit.is_ascii_hexdigit())
+    {
         return Ok(());
     }
     Err(ToolError::invalid("The expected hash is not the beginning of a SHA-256 in hexadecimal.")

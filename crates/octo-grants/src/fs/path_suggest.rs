@@ -30,8 +30,9 @@ fn suggestions(place: &RootedPath) -> Vec<String> {
             let names = fd.and_then(|fd| read_files::entries(fd, MAX_ENTRIES).ok()).unwrap_or_default();
             let names = names.iter().filter_map(|entry| entry.name.to_str());
             let here = parent == Path::new(".");
-            let full =
-                |name: &str| if here { place.at(Path::new(name)).display() } else { folder.join(name).display() };
+            let full = |name: &str| {
+                if here { place.at(Path::new(name)).display() } else { folder.join(name).display() }
+            };
             return closest_names(&leaf, names).into_iter().map(|name| format!("`{}`", full(name))).collect();
         }
         place = folder;

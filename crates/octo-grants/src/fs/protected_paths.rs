@@ -187,7 +187,9 @@ impl Workspace {
 
     /// The pattern that protects a path beneath a root, for everybody or at the profile of this call.
     pub(super) fn protecting_pattern(&self, root: &Root, real: &Path) -> Option<&str> {
-        self.protected().protecting_pattern(root, real).or_else(|| self.profile_protected()?.protecting_pattern(root, real))
+        self.protected()
+            .protecting_pattern(root, real)
+            .or_else(|| self.profile_protected()?.protecting_pattern(root, real))
     }
 
     /// Refuses to look into the hub's own data, should it lie beneath a root.
@@ -232,7 +234,8 @@ mod tests {
 
     fn is_protected(patterns: &[&str], path: &str) -> bool {
         let folder = tempfile::tempdir().unwrap();
-        let root = RootSpec { name: "w".into(), path: folder.path().into(), alias_path: None, writable: true };
+        let root =
+            RootSpec { name: "w".into(), path: folder.path().into(), alias_path: None, writable: true };
         let patterns: Vec<String> = patterns.iter().map(|pattern| (*pattern).to_owned()).collect();
         let workspace =
             Workspace::open(WorkspaceSpec { roots: vec![root], protected: patterns, ..Default::default() })

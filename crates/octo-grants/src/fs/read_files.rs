@@ -81,7 +81,8 @@ impl Folder {
             return Err(ToolError::invalid("An entry of a folder has no slash in its name.")
                 .hint("Name one entry of the folder."));
         }
-        let seen = file_fingerprint::of_entry(&self.fd, name).map_err(|errno| errno_error(&self.real.join(name), errno))?;
+        let seen = file_fingerprint::of_entry(&self.fd, name)
+            .map_err(|errno| errno_error(&self.real.join(name), errno))?;
         Ok(seen.stat())
     }
 }

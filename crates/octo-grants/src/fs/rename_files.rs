@@ -1,13 +1,13 @@
 //! Renames, within a root, between roots and between file systems.
 
-use super::batch::{ChangeAction, Batch, Content, ChangeOrder, lock_names};
+use super::batch::{Batch, ChangeAction, ChangeOrder, Content, lock_names};
 use super::copy::copy_folder;
+use super::file_fingerprint::{self, FileFingerprint};
+use super::folder_tree::walk_tree;
 use super::hash::copy_all;
 use super::intent_log::IntentTxn;
 use super::protected_paths::{SETTINGS_RULE, protected_error};
-use super::resolve::{LinkPolicy, TargetEntry, open_entry, errno_error, reopen};
-use super::file_fingerprint::{self, FileFingerprint};
-use super::folder_tree::walk_tree;
+use super::resolve::{LinkPolicy, TargetEntry, errno_error, open_entry, reopen};
 use super::undo_log::{MAX_UNDO_FILE_BYTES, UndoEntry, UndoLink};
 use super::write_files::changed_since_error;
 use super::{EntryKind, Fs, OpenFile, RootedPath, temp_names};
@@ -49,8 +49,12 @@ impl Fs<super::Write> {
         }
         // The system takes this for done and does nothing.
         if overwrite && new.stat()?.is_some_and(|there| there.inode() == seen.inode()) {
-            return Err(ToolError::invalid(format!("`{}` and `{}` are the same.", from.display(), to.display()))
-                .hint("Give another new name; one of two names of a file goes away by deleting it."));
+            return Err(ToolError::invalid(format!(
+                "`{}` and `{}` are the same.",
+                from.display(),
+                to.display()
+            ))
+            .hint("Give another new name; one of two names of a file goes away by deleting it."));
         }
         if seen.kind() == EntryKind::Folder {
             self.check_same_protection(&old, &new)?;
@@ -67,7 +71,11 @@ impl Fs<super::Write> {
             Ok(()) => {
                 temp_names::sync_folder(&new.folder).map_err(|errno| errno_error(to, errno))?;
                 temp_names::sync_folder(&old.folder).map_err(|errno| errno_error(from, errno))?;
-                let link = UndoLink::Move { id: seen.persistent_id(), from: Batch::intent_path(&old), to: Batch::intent_path(&new) };
+                let link = UndoLink::Move {
+                    id: seen.persistent_id(),
+                    from: Batch::intent_path(&old),
+                    to: Batch::intent_path(&new),
+                };
                 Ok(kept.is_some_and(|kept| self.publish_move(kept, replaced.as_ref(), &link)))
             }
             Err(errno) => {
@@ -107,7 +115,8 @@ impl Fs<super::Write> {
             undos.discard(&first);
             return None;
         };
-        let filled = content.map_or(Ok(0), |content| copy_all(content.take(MAX_UNDO_FILE_BYTES + 1), &mut second.file));
+        let filled = content
+            .map_or(Ok(0), |content| copy_all(content.take(MAX_UNDO_FILE_BYTES + 1), &mut second.file));
         if filled.is_ok_and(|bytes| bytes <= MAX_UNDO_FILE_BYTES) {
             return Some([first, second]);
         }
@@ -115,7 +124,12 @@ impl Fs<super::Write> {
         None
     }
 
-    fn publish_move(&self, [old, new]: [UndoEntry; 2], replaced: Option<&FileFingerprint>, link: &UndoLink) -> bool {
+    fn publish_move(
+        &self,
+        [old, new]: [UndoEntry; 2],
+        replaced: Option<&FileFingerprint>,
+        link: &UndoLink,
+    ) -> bool {
         let Some(state) = self.workspace().fs_state() else { return false };
         let first = state.undos.publish(old, None, None, link);
         let second = state.undos.publish(new, replaced.map(FileFingerprint::mode), None, link);
@@ -130,14 +144,20 @@ impl Fs<super::Write> {
     }
 
     /// What is in a folder must be as protected under its new name as it was, or renaming twice would be a way around it.
-    pub(super) fn check_same_protection(&self, old: &TargetEntry, new: &TargetEntry) -> Result<(), ToolError> {
+    pub(super) fn check_same_protection(
+        &self,
+        old: &TargetEntry,
+        new: &TargetEntry,
+    ) -> Result<(), ToolError> {
         let rules = self.workspace();
         walk_tree(&old.folder, &old.name, &old.error_at(), &mut |item| {
             let before = rules.protecting_pattern(old.place.root(), &old.real_path.join(item.path));
             let after = rules.protecting_pattern(new.place.root(), &new.real_path.join(item.path));
             match (before, after) {
                 // Wherever they went, the hub would no longer find them.
-                (Some(SETTINGS_RULE), _) => Err(protected_error(&old.place.join(item.path).display(), SETTINGS_RULE)),
+                (Some(SETTINGS_RULE), _) => {
+                    Err(protected_error(&old.place.join(item.path).display(), SETTINGS_RULE))
+                }
                 (Some(pattern), None) => Err(protected_error(&old.place.join(item.path).display(), pattern)),
                 (None, Some(pattern)) => Err(protected_error(&new.place.join(item.path).display(), pattern)),
                 _ => Ok(()),
@@ -179,10 +199,11 @@ impl Fs<super::Write> {
                     batch.apply_all(orders).map(|written| written.iter().all(|one| one.undo))
                 })
             }
-            EntryKind::Symlink | EntryKind::Other => {
-                Err(ToolError::invalid(format!("`{}` cannot be moved to another file system.", from.display()))
-                    .hint("Only files and folders can; make it anew at the other place."))
-            }
+            EntryKind::Symlink | EntryKind::Other => Err(ToolError::invalid(format!(
+                "`{}` cannot be moved to another file system.",
+                from.display()
+            ))
+            .hint("Only files and folders can; make it anew at the other place.")),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Asks the kernel where a path leads, beneath a root. Nothing here compares strings to decide what is inside.
 
 use super::file_fingerprint::{self, FileFingerprint};
-use super::{EntryKind, HardLinks, RootedPath, Root, Workspace, temp_names, path_suggest};
+use super::{EntryKind, HardLinks, Root, RootedPath, Workspace, path_suggest, temp_names};
 use octo_model::{Kind, ToolError};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
@@ -24,7 +24,8 @@ fn open_beneath(
     how: ResolveFlags,
 ) -> Result<OwnedFd, Errno> {
     for _ in 0..MAX_ATTEMPTS {
-        match rustix::fs::openat2(folder, path, flags | OFlags::CLOEXEC, Mode::empty(), RESOLVE_BENEATH | how) {
+        match rustix::fs::openat2(folder, path, flags | OFlags::CLOEXEC, Mode::empty(), RESOLVE_BENEATH | how)
+        {
             Err(Errno::AGAIN | Errno::INTR) => std::thread::yield_now(),
             other => return other,
         }
@@ -52,8 +53,8 @@ pub(crate) fn path_of(fd: BorrowedFd<'_>) -> Result<PathBuf, ToolError> {
 
 /// The real path of a folder that is no part of a root.
 pub(super) fn canonical_folder(path: &Path) -> Result<PathBuf, ToolError> {
-    let fd =
-        rustix::fs::open(path, LOOKUP_FLAGS | OFlags::DIRECTORY, Mode::empty()).map_err(ToolError::internal)?;
+    let fd = rustix::fs::open(path, LOOKUP_FLAGS | OFlags::DIRECTORY, Mode::empty())
+        .map_err(ToolError::internal)?;
     path_of(fd.as_fd())
 }
 
@@ -131,7 +132,9 @@ impl RootedPath {
         for _ in 0..MAX_ATTEMPTS {
             let found = self.find()?;
             match real_path(self, found.fd.as_fd()) {
-                Ok(path) if !path.file_name().is_some_and(temp_names::is_temp_name) => return Ok((found, self.at(&path))),
+                Ok(path) if !path.file_name().is_some_and(temp_names::is_temp_name) => {
+                    return Ok((found, self.at(&path)));
+                }
                 Err(error) if error.kind != Kind::Conflict => return Err(error),
                 Ok(_) | Err(_) => std::thread::yield_now(),
             }
@@ -168,7 +171,8 @@ impl TargetEntry {
     pub fn new(place: &RootedPath, links: LinkPolicy) -> Result<Self, ToolError> {
         for _ in 0..MAX_ATTEMPTS {
             let spot = Self::unresolved(place)?;
-            if links == LinkPolicy::Keep || spot.stat()?.is_none_or(|seen| seen.kind() != EntryKind::Symlink) {
+            if links == LinkPolicy::Keep || spot.stat()?.is_none_or(|seen| seen.kind() != EntryKind::Symlink)
+            {
                 return Ok(spot);
             }
             if let Some(spot) = spot.resolve_link()? {
@@ -181,8 +185,10 @@ impl TargetEntry {
     /// The folder resolved, the last name as written.
     fn unresolved(place: &RootedPath) -> Result<Self, ToolError> {
         let (parent, leaf) = split(place)?;
-        let folder =
-            place.at(parent).lookup(LOOKUP_FLAGS | OFlags::DIRECTORY).map_err(|errno| errno_error(place, errno))?;
+        let folder = place
+            .at(parent)
+            .lookup(LOOKUP_FLAGS | OFlags::DIRECTORY)
+            .map_err(|errno| errno_error(place, errno))?;
         Self::in_folder(place, folder, leaf)
     }
 
@@ -255,8 +261,10 @@ impl Workspace {
             EntryKind::File => Ok(()),
             EntryKind::Folder => Err(errno_error(place, Errno::ISDIR)),
             EntryKind::Symlink => Err(changed_while_reading(place)),
-            EntryKind::Other => Err(ToolError::denied(format!("`{}` is not a regular file.", place.display()))
-                .hint("FIFOs, sockets and devices are never opened; name a regular file.")),
+            EntryKind::Other => {
+                Err(ToolError::denied(format!("`{}` is not a regular file.", place.display()))
+                    .hint("FIFOs, sockets and devices are never opened; name a regular file."))
+            }
         }
     }
 }

@@ -8,7 +8,9 @@ mod tree_cases;
 mod undo_cases;
 mod write_cases;
 
-use super::{Fs, HardLinks, RootedPath, RootSpec, WorkPath, Workspace, WorkspaceSpec, Write, default_protected};
+use super::{
+    Fs, HardLinks, RootSpec, RootedPath, WorkPath, Workspace, WorkspaceSpec, Write, default_protected,
+};
 use octo_model::ToolError;
 use std::path::{Path, PathBuf};
 

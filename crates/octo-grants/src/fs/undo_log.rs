@@ -1,7 +1,7 @@
 //! What files were before their last change, kept for a while.
 
 use super::hash;
-use super::intent_log::{IntentPath, Intent, IntentTxn};
+use super::intent_log::{Intent, IntentPath, IntentTxn};
 use super::temp_names;
 use octo_model::ToolError;
 use std::ffi::{OsStr, OsString};
@@ -114,7 +114,8 @@ impl UndoLog {
 
     /// An empty entry for a file of a root, to be filled with its content.
     pub fn begin(&self, whose: &UndoKey<'_>, tx: &IntentTxn<'_>) -> Result<UndoEntry, ToolError> {
-        let name: OsString = format!("{INCOMPLETE_PREFIX}{}", temp_names::random_hex().map_err(ToolError::internal)?).into();
+        let name: OsString =
+            format!("{INCOMPLETE_PREFIX}{}", temp_names::random_hex().map_err(ToolError::internal)?).into();
         tx.write(&Intent::Undo(name.clone()))?;
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(self.folder.join(&name));
         Ok(UndoEntry { file: file.map_err(ToolError::internal)?, name, key: whose.key() })
@@ -207,11 +208,13 @@ fn decode(mut bytes: Vec<u8>) -> Option<LastChange> {
     let end = |length: usize| {
         let line = std::str::from_utf8(bytes.get(bytes.len().checked_sub(length)?..)?).ok()?;
         let fields: Vec<&str> = line.trim_end().split(' ').collect();
-        let known = matches!((length, fields.as_slice()), (TRAILER_LEN, [_, _, _]) | (LEGACY_TRAILER_LEN, [_, _]));
+        let known =
+            matches!((length, fields.as_slice()), (TRAILER_LEN, [_, _, _]) | (LEGACY_TRAILER_LEN, [_, _]));
         (known && fields.first()?.len() == 64).then(|| fields.iter().map(|&field| field.to_owned()).collect())
     };
-    let (length, fields): (usize, Vec<String>) =
-        end(TRAILER_LEN).map(|fields| (TRAILER_LEN, fields)).or_else(|| end(LEGACY_TRAILER_LEN).map(|fields| (LEGACY_TRAILER_LEN, fields)))?;
+    let (length, fields): (usize, Vec<String>) = end(TRAILER_LEN)
+        .map(|fields| (TRAILER_LEN, fields))
+        .or_else(|| end(LEGACY_TRAILER_LEN).map(|fields| (LEGACY_TRAILER_LEN, fields)))?;
     bytes.truncate(bytes.len() - length);
     let mut fields = fields.into_iter();
     let (after, mode) = (fields.next()?, fields.next()?);
@@ -221,7 +224,11 @@ fn decode(mut bytes: Vec<u8>) -> Option<LastChange> {
     };
     let link = bytes.split_off(bytes.len().checked_sub(link)?);
     let before = u32::from_str_radix(&mode, 8).ok().map(|mode| (mode, bytes));
-    Some(LastChange { after: (!after.starts_with('-')).then_some(after), before, link: UndoLink::decode(&link)? })
+    Some(LastChange {
+        after: (!after.starts_with('-')).then_some(after),
+        before,
+        link: UndoLink::decode(&link)?,
+    })
 }
 
 /// Which file an entry is about, and who changed it.

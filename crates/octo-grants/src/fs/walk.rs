@@ -1,25 +1,25 @@
 //! Walking over a tree by descriptors: several threads, ignore files respected, never through a link.
 
-mod walk_workers;
-mod walk_entry;
 mod folder_listing;
 mod ignore_rules;
 mod parent_rules;
 #[cfg(test)]
 mod tests;
+mod walk_entry;
+mod walk_workers;
 
 pub use walk_entry::WalkEntry;
 
 use super::{EntryKind, Fs, HardLinks, RootedPath};
-use walk_workers::{Enter, Queue};
-use walk_entry::EntryLocation;
-use folder_listing::{READ_BUFFER_BYTES, FolderHandle};
+use folder_listing::{FolderHandle, READ_BUFFER_BYTES};
 use octo_model::ToolError;
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use walk_entry::EntryLocation;
+use walk_workers::{Enter, Queue};
 
 /// More threads than this only get in each other's way.
 const MAX_THREADS: usize = 8;

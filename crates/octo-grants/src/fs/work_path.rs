@@ -116,7 +116,11 @@ impl RootedPath {
 
     /// Another place of the same root, spelled alike.
     pub(super) fn at(&self, inside: &Path) -> Self {
-        Self { root: Arc::clone(&self.root), relative: inside.to_owned(), caller_prefix: self.caller_prefix.clone() }
+        Self {
+            root: Arc::clone(&self.root),
+            relative: inside.to_owned(),
+            caller_prefix: self.caller_prefix.clone(),
+        }
     }
 }
 
@@ -138,7 +142,11 @@ impl<M: 'static> Fs<M> {
         let path = Path::new(&path.0);
         if path.is_relative() {
             let inside = normalize(path.components());
-            return Ok(RootedPath { root: Arc::clone(first), relative: inside, caller_prefix: PathBuf::new() });
+            return Ok(RootedPath {
+                root: Arc::clone(first),
+                relative: inside,
+                caller_prefix: PathBuf::new(),
+            });
         }
         let found = roots.iter().flat_map(|root| root_spellings(root).map(move |spelled| (root, spelled)));
         let found =
@@ -148,7 +156,11 @@ impl<M: 'static> Fs<M> {
             return Err(outside_error(roots));
         };
         let spelled: PathBuf = spelled.components().collect();
-        Ok(RootedPath { root: Arc::clone(root), relative: normalize(rest.components()), caller_prefix: spelled })
+        Ok(RootedPath {
+            root: Arc::clone(root),
+            relative: normalize(rest.components()),
+            caller_prefix: spelled,
+        })
     }
 }
 
@@ -255,8 +267,12 @@ mod tests {
     fn the_longest_root_wins() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("inner")).unwrap();
-        let spec =
-            |name: &str, path: PathBuf| RootSpec { name: name.into(), path, alias_path: None, writable: false };
+        let spec = |name: &str, path: PathBuf| RootSpec {
+            name: name.into(),
+            path,
+            alias_path: None,
+            writable: false,
+        };
         let roots = vec![spec("outer", folder.path().into()), spec("inner", folder.path().join("inner"))];
         let workspace = Workspace::open(WorkspaceSpec { roots, ..Default::default() }).unwrap();
         let path = folder.path().join("inner/x");

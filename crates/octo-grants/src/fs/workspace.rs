@@ -1,10 +1,10 @@
 //! A workspace: named roots, each read-only or read-write.
 
 use super::concurrency::{Concurrency, JobSlot};
+use super::crash_recovery;
 use super::intent_log::IntentLog;
 use super::protected_paths::ProtectedPaths;
 use super::resolve;
-use super::crash_recovery;
 use super::undo_log::UndoLog;
 use octo_model::{Caller, Kind, Principal, ToolError};
 use rustix::fs::{Mode, OFlags};

@@ -1,10 +1,10 @@
 //! Changing files: whole or not at all.
 
-use super::batch::{ChangeAction, Batch, Content, ChangeOrder, lock_names};
+use super::batch::{Batch, ChangeAction, ChangeOrder, Content, lock_names};
 use super::intent_log::IntentPath;
 use super::resolve::{LinkPolicy, TargetEntry, errno_error, split};
-use super::undo_log::{LastChange, UndoLink, UndoKey};
-use super::{EntryKind, Fs, RootedPath, Stat, hash, temp_names, file_fingerprint};
+use super::undo_log::{LastChange, UndoKey, UndoLink};
+use super::{EntryKind, Fs, RootedPath, Stat, file_fingerprint, hash, temp_names};
 use octo_model::{Kind, ToolError};
 use rustix::fs::{AtFlags, OFlags};
 use rustix::io::Errno;
@@ -69,11 +69,21 @@ impl Fs<super::Write> {
     }
 
     /// The same with `bytes` after what is there.
-    pub fn append(&self, place: &RootedPath, bytes: &[u8], options: &Write) -> Result<WriteResult, ToolError> {
+    pub fn append(
+        &self,
+        place: &RootedPath,
+        bytes: &[u8],
+        options: &Write,
+    ) -> Result<WriteResult, ToolError> {
         self.put(place, Content::Append(bytes), options)
     }
 
-    fn put(&self, place: &RootedPath, content: Content<'_>, options: &Write) -> Result<WriteResult, ToolError> {
+    fn put(
+        &self,
+        place: &RootedPath,
+        content: Content<'_>,
+        options: &Write,
+    ) -> Result<WriteResult, ToolError> {
         self.workspace().batch(true, |batch| {
             let order = put_order(batch, place, content, None, options)?;
             single_result(batch.apply_all(vec![order])?)
@@ -97,9 +107,13 @@ impl Fs<super::Write> {
             let mut orders = Vec::with_capacity(changes.len());
             for change in &changes {
                 orders.push(match change {
-                    Change::Put { place, bytes, mode, options } => {
-                        put_order(batch, place, Content::Bytes(bytes), mode.map(|mode| mode & 0o777), options)?
-                    }
+                    Change::Put { place, bytes, mode, options } => put_order(
+                        batch,
+                        place,
+                        Content::Bytes(bytes),
+                        mode.map(|mode| mode & 0o777),
+                        options,
+                    )?,
                     Change::Remove { place, if_hash } => {
                         if_hash.as_deref().map_or(Ok(()), hash::check_hash_format)?;
                         let spot = batch.resolve_target(place, LinkPolicy::Keep, false)?;
@@ -131,7 +145,9 @@ impl Fs<super::Write> {
             match there.map(|seen| seen.kind()) {
                 Some(EntryKind::Folder) => return Ok(false),
                 Some(_) => {
-                    return Err(errno_error(place, Errno::EXIST).hint("It is no folder; choose another name."));
+                    return Err(
+                        errno_error(place, Errno::EXIST).hint("It is no folder; choose another name.")
+                    );
                 }
                 None => {}
             }
@@ -159,7 +175,8 @@ impl Fs<super::Write> {
                 EntryKind::Symlink | EntryKind::Other => AtFlags::empty(),
             };
             let _lock = lock_names(std::iter::once(&spot))?;
-            rustix::fs::unlinkat(&spot.folder, &spot.name, flags).map_err(|errno| errno_error(place, errno))?;
+            rustix::fs::unlinkat(&spot.folder, &spot.name, flags)
+                .map_err(|errno| errno_error(place, errno))?;
             temp_names::sync_folder(&spot.folder).map_err(|errno| errno_error(place, errno))
         })
     }
@@ -172,15 +189,16 @@ impl Fs<super::Write> {
         {
             return self.undo_move(place, &at, &id, &from, &to);
         }
-        let Some((last, at)) = self.last_change(place, LinkPolicy::Follow)? else { return Err(nothing_to_undo(place)) };
+        let Some((last, at)) = self.last_change(place, LinkPolicy::Follow)? else {
+            return Err(nothing_to_undo(place));
+        };
         let mut all = vec![(self.rooted_path(place, &at)?, last)];
         if let Some((_, LastChange { link: UndoLink::Group { id, others }, .. })) = all.first() {
             let (id, others) = (id.clone(), others.clone());
             for at in others {
                 let other = self.rooted_path(place, &at)?;
                 let last = self.last_at(&at)?;
-                let same =
-                    |last: &LastChange| matches!(&last.link, UndoLink::Group { id: theirs, .. } if *theirs == id);
+                let same = |last: &LastChange| matches!(&last.link, UndoLink::Group { id: theirs, .. } if *theirs == id);
                 all.push((other.clone(), last.filter(same).ok_or_else(|| changed_since_error(&other))?));
             }
         }
@@ -205,9 +223,17 @@ impl Fs<super::Write> {
     }
 
     /// Gives a renamed entry its old name back, and what it replaced its content.
-    fn undo_move(&self, place: &RootedPath, at: &IntentPath, id: &str, from: &IntentPath, to: &IntentPath) -> Result<UndoResult, ToolError> {
+    fn undo_move(
+        &self,
+        place: &RootedPath,
+        at: &IntentPath,
+        id: &str,
+        from: &IntentPath,
+        to: &IntentPath,
+    ) -> Result<UndoResult, ToolError> {
         let (old, new) = (self.rooted_path(place, from)?, self.rooted_path(place, to)?);
-        let same = |last: &LastChange| matches!(&last.link, UndoLink::Move { id: theirs, .. } if theirs == id);
+        let same =
+            |last: &LastChange| matches!(&last.link, UndoLink::Move { id: theirs, .. } if theirs == id);
         let replaced = self.last_at(to)?.filter(same).and_then(|last| last.before);
         self.rename_back(&new, &old, id)?;
         self.forget_change(from);
@@ -231,7 +257,11 @@ impl Fs<super::Write> {
     }
 
     /// The caller's last change of what a place names, and where that is.
-    fn last_change(&self, place: &RootedPath, links: LinkPolicy) -> Result<Option<(LastChange, IntentPath)>, ToolError> {
+    fn last_change(
+        &self,
+        place: &RootedPath,
+        links: LinkPolicy,
+    ) -> Result<Option<(LastChange, IntentPath)>, ToolError> {
         let spot = TargetEntry::new(place, links)?;
         self.workspace().check_writable(&spot)?;
         let at = Batch::intent_path(&spot);
@@ -297,7 +327,10 @@ fn put_order<'a>(
     let if_hash = options.if_hash.as_deref();
     if_hash.map_or(Ok(()), hash::check_hash_format)?;
     let spot = batch.resolve_target(place, LinkPolicy::Follow, options.mkdirs)?;
-    Ok(ChangeOrder { spot, act: ChangeAction::Put { content, mode, if_hash, create_new: options.create_new } })
+    Ok(ChangeOrder {
+        spot,
+        act: ChangeAction::Put { content, mode, if_hash, create_new: options.create_new },
+    })
 }
 
 /// A link is removed by itself, since it has no content that could be put back.

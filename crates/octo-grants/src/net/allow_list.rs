@@ -92,7 +92,9 @@ impl AllowRule {
         };
         match Host::parse(name).ok()? {
             Host::Domain(name) if name.contains(['*', '/']) => None,
-            Host::Domain(name) if below => Some(Self::Subdomains(format!(".{}", without_trailing_dot(&name)))),
+            Host::Domain(name) if below => {
+                Some(Self::Subdomains(format!(".{}", without_trailing_dot(&name))))
+            }
             Host::Domain(name) => Some(Self::Host(without_trailing_dot(&name).to_owned())),
             // Another spelling of an address, such as `127.1`.
             Host::Ipv4(address) if !below => Some(Self::Network(IpAddr::V4(address).into())),
@@ -191,7 +193,11 @@ mod tests {
             ("fd00::/8", "fc12::1", 81, false),
             ("localhost", "127.0.0.1", 80, false),
         ] {
-            assert_eq!(list(&[entry]).allows_address(address(given), port), allowed, "{entry} {given}:{port}");
+            assert_eq!(
+                list(&[entry]).allows_address(address(given), port),
+                allowed,
+                "{entry} {given}:{port}"
+            );
         }
     }
 

@@ -31,7 +31,8 @@ where
 {
     let cut = Arc::new(AtomicBool::new(false));
     let wire = max.saturating_add(max / 8).saturating_add(WIRE_SLACK_BYTES);
-    let mut source: Source = Box::new(LimitedBody { body, chunk: Bytes::new(), remaining: wire, limit_reached: cut.clone() });
+    let mut source: Source =
+        Box::new(LimitedBody { body, chunk: Bytes::new(), remaining: wire, limit_reached: cut.clone() });
     if source.fill_buf().await?.is_empty() {
         return Ok((Bytes::new(), false));
     }

@@ -1,8 +1,8 @@
 //! The dialler: resolves, checks every answer, and connects to exactly the address that was checked.
 
-use super::public_address::is_public;
 use super::allow_list::AllowList;
 use super::configured_host::ConfiguredHost;
+use super::public_address::is_public;
 use super::resolve::Resolver;
 use http::Uri;
 use hyper_util::rt::TokioIo;
@@ -84,7 +84,8 @@ impl Dialler {
         }
         let found = found.into_iter().map(|address| SocketAddr::new(address.to_canonical(), port));
         let mut found = found.peekable();
-        if self.configured_host.is_none() && found.peek().is_some_and(|address| self.is_own(&host, *address)) {
+        if self.configured_host.is_none() && found.peek().is_some_and(|address| self.is_own(&host, *address))
+        {
             return Err(DialError::Own);
         }
         let checked = interleave_families(found.filter(|address| self.allows(&host, *address)));
@@ -94,7 +95,9 @@ impl Dialler {
     /// Whether the operator named this very port for the host.
     pub(super) fn names_port(&self, host: &str, port: u16) -> bool {
         match parse_host(host) {
-            Some(host) if self.configured_host.as_ref().is_some_and(|named| named.matches(&host, port)) => true,
+            Some(host) if self.configured_host.as_ref().is_some_and(|named| named.matches(&host, port)) => {
+                true
+            }
             Some(host) => self.allow.names_port(&borrow_host(&host), port),
             None => false,
         }
@@ -233,7 +236,8 @@ mod tests {
     async fn the_hub_itself_is_not_asked() {
         let dialler = |allow: &[&str]| {
             let allow = AllowList::parse(&allow.iter().map(ToString::to_string).collect::<Vec<_>>()).unwrap();
-            Dialler::public(Arc::new(allow), Arc::new(super::super::SystemResolver::default())).refusing_ports(&[7000, 3100])
+            Dialler::public(Arc::new(allow), Arc::new(super::super::SystemResolver::default()))
+                .refusing_ports(&[7000, 3100])
         };
         for (allow, host, port, is_own) in [
             (&["127.0.0.0/8", "::1"][..], "127.0.0.1", 7000, true),

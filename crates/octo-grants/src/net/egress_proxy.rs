@@ -89,7 +89,9 @@ async fn accept_relayed(listener: TcpListener, net: Net, host: String, port: u16
                     let _ = near.set_nodelay(true);
                     let _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;
                 }
-                Err(error) => tracing::debug!(detail = ?net_errors::dial_error(&host, &error).detail, "not relayed"),
+                Err(error) => {
+                    tracing::debug!(detail = ?net_errors::dial_error(&host, &error).detail, "not relayed")
+                }
             }
         });
         while open.try_join_next().is_some() {}

@@ -38,7 +38,10 @@ const CROSS_ORIGIN_HEADERS: [HeaderName; 10] = [
 const ACCEPTED_ENCODINGS: HeaderValue = HeaderValue::from_static("gzip, deflate, br, zstd");
 
 /// The caller's headers with ours, or why they cannot be sent.
-pub(super) fn complete_headers(mut headers: HeaderMap, user_agent: &HeaderValue) -> Result<HeaderMap, ToolError> {
+pub(super) fn complete_headers(
+    mut headers: HeaderMap,
+    user_agent: &HeaderValue,
+) -> Result<HeaderMap, ToolError> {
     if headers.len() > MAX_HEADERS || header_bytes(&headers) > MAX_HEADER_BYTES {
         return Err(ToolError::invalid("There are too many headers, or they are too long.")
             .hint(format!("Send at most {MAX_HEADERS} with {MAX_HEADER_BYTES} bytes in all.")));
@@ -117,7 +120,8 @@ mod tests {
 
     #[test]
     fn encodings_are_ours_and_the_rest_is_the_callers() {
-        let sent = complete_headers(given(&["accept-encoding", "user-agent", "x-api-key"]), &agent()).unwrap();
+        let sent =
+            complete_headers(given(&["accept-encoding", "user-agent", "x-api-key"]), &agent()).unwrap();
         assert_eq!(sent["accept-encoding"], ACCEPTED_ENCODINGS);
         assert_eq!(
             (&sent["user-agent"], &sent["x-api-key"], &sent["accept"]),

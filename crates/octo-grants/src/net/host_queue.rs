@@ -110,7 +110,12 @@ impl HostQueue {
     }
 
     /// Takes the next time at which a request may start, or says that it comes too late.
-    fn reserve_start(&self, pause: Duration, url: &Url, deadline: Instant) -> Result<Option<Instant>, ToolError> {
+    fn reserve_start(
+        &self,
+        pause: Duration,
+        url: &Url,
+        deadline: Instant,
+    ) -> Result<Option<Instant>, ToolError> {
         if pause.is_zero() {
             return Ok(None);
         }
@@ -148,7 +153,8 @@ impl HostQueue {
 
     /// Somebody holds it, or it has something to remember.
     fn is_needed(self: &Arc<Self>, now: Instant) -> bool {
-        let waits = self.next_start.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|next| next > now);
+        let waits =
+            self.next_start.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|next| next > now);
         Arc::strong_count(self) > 1 || waits || self.paused_until(now).is_some()
     }
 }

@@ -2,7 +2,7 @@
 
 use super::host_queue::HostSlot;
 use super::redirect::RedirectHop;
-use super::{NetResponse, NetRequest, Net, NetState, body, net_errors, headers, url_check};
+use super::{Net, NetRequest, NetResponse, NetState, body, headers, net_errors, url_check};
 use crate::connector::{Connector, tls_connector};
 use bytes::Bytes;
 use http::{Method, Request, Response, Uri};
@@ -71,8 +71,12 @@ impl NetState {
         *request.uri_mut() = to_uri(&hop.url)?;
         *request.headers_mut() = hop.headers.clone();
         let host = hop.url.host_str().unwrap_or_default();
-        let answer =
-            self.client().await?.request(request).await.map_err(|error| net_errors::request_error(host, &error))?;
+        let answer = self
+            .client()
+            .await?
+            .request(request)
+            .await
+            .map_err(|error| net_errors::request_error(host, &error))?;
         turn.record_response(answer.status(), answer.headers());
         Ok(answer)
     }
@@ -81,8 +85,9 @@ impl NetState {
     async fn client(&self) -> Result<&Client, ToolError> {
         let made = self.client.get_or_try_init(|| async {
             let dialler = self.dialler.clone();
-            let connector =
-                tokio::task::spawn_blocking(move || tls_connector(dialler)).await.map_err(ToolError::internal)?;
+            let connector = tokio::task::spawn_blocking(move || tls_connector(dialler))
+                .await
+                .map_err(ToolError::internal)?;
             let connector = connector.map_err(|error| {
                 ToolError::unavailable("The hub has no root certificates, so it cannot go out.")
                     .hint("The operator can install the system's ca-certificates.")

@@ -1,6 +1,6 @@
 //! What a site's robots.txt allows, where the operator wants it respected (RFC 9309).
 
-use super::{NetResponse, NetRequest, Net};
+use super::{Net, NetRequest, NetResponse};
 use http::StatusCode;
 use octo_model::ToolError;
 use std::collections::HashMap;
@@ -28,7 +28,12 @@ impl Net {
             Some(rules) => rules,
             None => {
                 let Ok(address) = url.join("/robots.txt") else { return Ok(()) };
-                let ask = NetRequest { timeout: FETCH_TIMEOUT, max_bytes: MAX_ROBOTS_BYTES, max_redirects: 5, ..NetRequest::get(address) };
+                let ask = NetRequest {
+                    timeout: FETCH_TIMEOUT,
+                    max_bytes: MAX_ROBOTS_BYTES,
+                    max_redirects: 5,
+                    ..NetRequest::get(address)
+                };
                 // A site that cannot be reached says so when the page is asked for.
                 let Ok(answer) = self.send(ask).await else { return Ok(()) };
                 if let Some(error) = robots_error(url, answer.status) {
@@ -203,7 +208,9 @@ mod tests {
         );
         assert!(own.allows("/a/b") && !own.allows("/b"));
         assert!(RobotsRules::parse("").allows("/x") && RobotsRules::parse("nonsense\n:::\n").allows("/x"));
-        assert!(RobotsRules::parse("user-agent: octoprox\ndisallow:\nuser-agent: *\ndisallow: /").allows("/x"));
+        assert!(
+            RobotsRules::parse("user-agent: octoprox\ndisallow:\nuser-agent: *\ndisallow: /").allows("/x")
+        );
     }
 
     #[test]

@@ -27,8 +27,11 @@ pub(super) fn parse_url(text: &str, allow: &AllowList) -> Result<Url, ToolError>
 /// What is true of the first address and of every redirect.
 pub(super) fn check_url(url: &Url, allow: &AllowList) -> Result<(), ToolError> {
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(ToolError::denied(format!("`{}:` addresses are not fetched.", display_text(url.scheme())))
-            .hint("Give an address that begins with https:// or http://."));
+        return Err(ToolError::denied(format!(
+            "`{}:` addresses are not fetched.",
+            display_text(url.scheme())
+        ))
+        .hint("Give an address that begins with https:// or http://."));
     }
     if url.as_str().len() > MAX_URL_LEN {
         return Err(too_long());
@@ -144,7 +147,10 @@ mod tests {
             assert_eq!(parsed(text, &[]), Err(kind), "{text}");
         }
         assert_eq!(parsed(&format!("http://x.example/{}", "a".repeat(MAX_URL_LEN)), &[]), Err(Kind::Invalid));
-        assert_eq!(parsed(&format!("http://x.example/{}", "ä".repeat(MAX_URL_LEN / 4)), &[]), Err(Kind::Invalid));
+        assert_eq!(
+            parsed(&format!("http://x.example/{}", "ä".repeat(MAX_URL_LEN / 4)), &[]),
+            Err(Kind::Invalid)
+        );
     }
 
     #[test]

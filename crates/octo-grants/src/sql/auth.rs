@@ -1,9 +1,9 @@
 //! The start of a session: who we are, and the proof of it.
 
-use super::dsn::Login;
-use super::server_error::{self, ServerError};
 use super::db_session::Session;
 use super::db_stream::Stream;
+use super::dsn::Login;
+use super::server_error::{self, ServerError};
 use bytes::BytesMut;
 use fallible_iterator::FallibleIterator;
 use octo_model::ToolError;
@@ -51,8 +51,12 @@ async fn start(login: &Login, longest: usize) -> Result<Session, AuthError> {
     authenticate(&mut session, login).await?;
     while !session.is_done() {
         match session.next().await? {
-            Message::BackendKeyData(body) => session.cancel_key = Some((body.process_id(), body.secret_key())),
-            Message::ErrorResponse(body) => return Err(AuthError::Refused(ServerError::parse(body.fields()))),
+            Message::BackendKeyData(body) => {
+                session.cancel_key = Some((body.process_id(), body.secret_key()))
+            }
+            Message::ErrorResponse(body) => {
+                return Err(AuthError::Refused(ServerError::parse(body.fields())));
+            }
             _ => {}
         }
     }
@@ -72,13 +76,21 @@ async fn authenticate(session: &mut Session, login: &Login) -> Result<(), AuthEr
         }
         Message::AuthenticationSasl(body) => return scram(session, login, &body).await,
         Message::ErrorResponse(body) => return Err(AuthError::Refused(ServerError::parse(body.fields()))),
-        _ => return Err(AuthError::Connection(io::Error::other("the server asks for a login that is not supported"))),
+        _ => {
+            return Err(AuthError::Connection(io::Error::other(
+                "the server asks for a login that is not supported",
+            )));
+        }
     }
     session.send(&frames, 0).await?;
     expect_ok(session).await
 }
 
-async fn scram(session: &mut Session, login: &Login, offered: &AuthenticationSaslBody) -> Result<(), AuthError> {
+async fn scram(
+    session: &mut Session,
+    login: &Login,
+    offered: &AuthenticationSaslBody,
+) -> Result<(), AuthError> {
     let offered: Vec<&str> = offered.mechanisms().collect()?;
     if !offered.contains(&sasl::SCRAM_SHA_256) {
         return Err(AuthError::Connection(io::Error::other("the server offers no SCRAM-SHA-256")));

@@ -1,8 +1,8 @@
 //! One session: frames out, messages in, and what is known of its state.
 
+use super::db_stream::Stream;
 use super::dsn::Login;
 use super::server_error::ServerError;
-use super::db_stream::Stream;
 use bytes::BytesMut;
 use postgres_protocol::message::backend::{Header, Message};
 use postgres_protocol::message::frontend;

@@ -1,7 +1,7 @@
 //! The socket to a database, plain or with TLS.
 
-use super::dsn::{Login, DbHost, Tls};
 use super::db_tls;
+use super::dsn::{DbHost, Login, Tls};
 use crate::Net;
 use bytes::BytesMut;
 use postgres_protocol::message::frontend;
@@ -42,7 +42,8 @@ impl Stream {
         };
         let bracketed = if host.contains(':') { format!("[{host}]") } else { host.clone() };
         // The operator has named this host, so it may be private; any other that its name came to lead to may not.
-        let named = net.for_configured_host(&format!("http://{bracketed}:{port}")).map_err(io::Error::other)?;
+        let named =
+            net.for_configured_host(&format!("http://{bracketed}:{port}")).map_err(io::Error::other)?;
         let mut stream = named.connect(host, port).await.map_err(io::Error::other)?;
         if *mode == Tls::Off {
             return Ok(Self::Tcp(stream));

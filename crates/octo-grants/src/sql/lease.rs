@@ -1,8 +1,8 @@
 //! A session in the hands of one call.
 
-use super::server_error;
-use super::pool::PoolState;
 use super::db_session::{Session, TransactionState, cancel};
+use super::pool::PoolState;
+use super::server_error;
 use octo_model::ToolError;
 use postgres_protocol::message::backend::Message;
 use std::io;

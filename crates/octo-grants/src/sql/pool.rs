@@ -1,8 +1,8 @@
 //! Sessions that are kept open. None is given to a second call before it was reset.
 
+use super::db_session::Session;
 use super::dsn::Login;
 use super::lease::Lease;
-use super::db_session::Session;
 use super::{auth, server_error};
 use octo_model::ToolError;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -127,7 +127,11 @@ impl PoolState {
         Ok(session)
     }
 
-    async fn run_statements(&self, session: &mut Session, statements: &[&str]) -> Result<Vec<Vec<String>>, ToolError> {
+    async fn run_statements(
+        &self,
+        session: &mut Session,
+        statements: &[&str],
+    ) -> Result<Vec<Vec<String>>, ToolError> {
         match tokio::time::timeout(self.login.connect_timeout, session.run(statements)).await {
             Ok(Ok(Ok(rows))) => Ok(rows),
             Ok(Ok(Err(said))) => Err(server_error::login_error(&self.name, &said)),

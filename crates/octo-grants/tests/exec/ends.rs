@@ -1,7 +1,7 @@
 //! Every way to end: nothing is left, and nobody waits longer than promised.
 
 use crate::bench::{ExecFixture, processes_with_mark, sandboxes, wait_until};
-use octo_grants::exec::{ExecResult, Exit, ExceededLimit, SandboxChoice};
+use octo_grants::exec::{ExceededLimit, ExecResult, Exit, SandboxChoice};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -136,7 +136,9 @@ async fn dropping_the_call_ends_everything() {
                 let run = bench.exec.run(bench.job(line));
                 tokio::pin!(run);
                 let mut tries = 0;
-                while !bench.leftover_processes().iter().any(|process| process.contains("sleep 60")) || tries < 20 {
+                while !bench.leftover_processes().iter().any(|process| process.contains("sleep 60"))
+                    || tries < 20
+                {
                     assert!(
                         tokio::time::timeout(Duration::from_millis(10), &mut run).await.is_err(),
                         "{line}"
@@ -223,8 +225,12 @@ async fn when_the_hub_is_killed_its_programs_end() {
             .spawn()
             .unwrap();
         let hub_id = format!("{}: ", hub.id());
-        let others =
-            || processes_with_mark(&mark).into_iter().filter(|process| !process.starts_with(&hub_id)).collect::<Vec<_>>();
+        let others = || {
+            processes_with_mark(&mark)
+                .into_iter()
+                .filter(|process| !process.starts_with(&hub_id))
+                .collect::<Vec<_>>()
+        };
         wait_until("both programs sleep", || {
             others().iter().filter(|process| process.contains("sleep 60")).count() >= 3
         })

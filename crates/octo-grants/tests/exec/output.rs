@@ -55,7 +55,10 @@ async fn head_tail_and_whole_are_exact() {
     let mut whole = String::new();
     done.stdout.full_output.unwrap().read_to_string(&mut whole).unwrap();
     assert_eq!(whole, all);
-    assert_eq!((done.stderr.head.len(), done.stderr.tail.len(), done.stderr.full_output.is_none()), (50, 0, true));
+    assert_eq!(
+        (done.stderr.head.len(), done.stderr.tail.len(), done.stderr.full_output.is_none()),
+        (50, 0, true)
+    );
     assert_eq!(std::fs::read_dir(bench.path("state")).unwrap().count(), 0, "the file has no name");
 }
 

@@ -1,7 +1,7 @@
 //! Programs that go on.
 
 use crate::bench::{ExecFixture, sandboxes};
-use octo_grants::exec::{Exit, SessionOutput, SandboxChoice, SessionState, Sessions, TerminalSize};
+use octo_grants::exec::{Exit, SandboxChoice, SessionOutput, SessionState, Sessions, TerminalSize};
 use octo_model::{Caller, Kind, Principal};
 use std::time::{Duration, Instant};
 

@@ -157,7 +157,10 @@ async fn a_planted_program_never_runs_outside_the_sandbox() {
         };
         plant(&ground.at("home/ws/proj/.venv/bin"));
         assert_eq!(ground.output_of("echo before").await, "before", "{choice:?}");
-        assert!(ground.output_of("mv proj proj.old && mkdir -p proj/.venv/bin").await.is_empty(), "{choice:?}");
+        assert!(
+            ground.output_of("mv proj proj.old && mkdir -p proj/.venv/bin").await.is_empty(),
+            "{choice:?}"
+        );
         plant(&ground.at("home/ws/proj/.venv/bin"));
         assert_eq!(ground.output_of("echo after").await, "after", "{choice:?}");
         assert!(!loot.exists(), "{choice:?}");
@@ -176,7 +179,8 @@ async fn a_planted_program_never_runs_outside_the_sandbox() {
 async fn a_link_in_the_place_of_a_search_folder_shows_nothing() {
     for choice in confining_sandboxes() {
         let ground = SwapFixture::new(choice, &[("home/ws", true)], &["home/ws/proj/.venv/bin"]);
-        let said = ground.output_of("rmdir proj/.venv/bin && ln -s ../../.. proj/.venv/bin && echo done").await;
+        let said =
+            ground.output_of("rmdir proj/.venv/bin && ln -s ../../.. proj/.venv/bin && echo done").await;
         assert_eq!(said, "done", "{choice:?}");
         let secret = ground.at("home/secret");
         let said = ground

@@ -5,7 +5,7 @@ use async_compression::tokio::bufread::{BrotliEncoder, DeflateEncoder, GzipEncod
 use axum::Router;
 use axum::http::header;
 use axum::routing::{any, get};
-use octo_grants::net::{NetResponse, NetRequest};
+use octo_grants::net::{NetRequest, NetResponse};
 use octo_model::{Kind, ToolError};
 use std::net::SocketAddr;
 use tokio::io::AsyncReadExt;

@@ -22,8 +22,9 @@ async fn a_small_body_that_becomes_huge_is_cut() {
         let bomb = encoded(&zeros, encoding).await;
         assert!(bomb.len() < 200_000, "{encoding} {}", bomb.len());
         let server = serving(bomb, encoding).await;
-        let answer =
-            net(&["127.0.0.1"]).send(NetRequest { max_bytes: MAX_BODY_BYTES, ..ask(&format!("http://{server}/")) }).await;
+        let answer = net(&["127.0.0.1"])
+            .send(NetRequest { max_bytes: MAX_BODY_BYTES, ..ask(&format!("http://{server}/")) })
+            .await;
         let answer = answer.unwrap();
         assert_eq!((answer.body.len(), answer.truncated), (MAX_BODY_BYTES, true), "{encoding}");
         assert!(answer.took < Duration::from_secs(5), "{encoding} {:?}", answer.took);
@@ -78,8 +79,10 @@ async fn a_gigabyte_in_chunks_is_cut_and_not_read_to_its_end() {
     chunk.extend(vec![b'x'; 0x10000]);
     chunk.extend(b"\r\n");
     let (server, sent) = pouring("transfer-encoding: chunked", chunk, 16384, Duration::ZERO).await;
-    let answer =
-        net(&["127.0.0.1"]).send(NetRequest { max_bytes: MAX_BODY_BYTES, ..ask(&format!("http://{server}/")) }).await.unwrap();
+    let answer = net(&["127.0.0.1"])
+        .send(NetRequest { max_bytes: MAX_BODY_BYTES, ..ask(&format!("http://{server}/")) })
+        .await
+        .unwrap();
     assert_eq!((answer.body.len(), answer.truncated), (MAX_BODY_BYTES, true));
     // What was not read lies in the buffers of the kernel, which are a few megabytes.
     assert!(sent.load(Ordering::SeqCst) < 32 << 20, "{sent:?}");
@@ -92,8 +95,10 @@ async fn an_encoded_body_that_says_nothing_without_end_is_cut() {
     nothing.extend(65_528_u32.to_le_bytes());
     nothing.extend(vec![0; 65_528]);
     let (server, sent) = pouring("content-encoding: zstd", nothing, 16384, Duration::ZERO).await;
-    let answer =
-        net(&["127.0.0.1"]).send(NetRequest { max_bytes: MAX_BODY_BYTES, ..ask(&format!("http://{server}/")) }).await.unwrap();
+    let answer = net(&["127.0.0.1"])
+        .send(NetRequest { max_bytes: MAX_BODY_BYTES, ..ask(&format!("http://{server}/")) })
+        .await
+        .unwrap();
     assert_eq!((answer.body.len(), answer.truncated), (0, true));
     assert!(sent.load(Ordering::SeqCst) < 32 << 20, "{sent:?}");
 }
@@ -105,8 +110,9 @@ async fn a_slow_body_ends_with_the_time() {
     for headers in ["content-length: 100000", "transfer-encoding: chunked", "content-encoding: gzip"] {
         let (server, _) = pouring(headers, b"1\r\nx\r\n".to_vec(), 1000, slow).await;
         let start = Instant::now();
-        let answer =
-            net(&["127.0.0.1"]).send(NetRequest { timeout: limit, ..ask(&format!("http://{server}/")) }).await;
+        let answer = net(&["127.0.0.1"])
+            .send(NetRequest { timeout: limit, ..ask(&format!("http://{server}/")) })
+            .await;
         let expected = if headers.contains("gzip") { Kind::Unavailable } else { Kind::Timeout };
         assert_eq!(error_kind(answer), Some(expected), "{headers}");
         assert!(start.elapsed() < limit * 3, "{headers}");
@@ -117,7 +123,8 @@ async fn a_slow_body_ends_with_the_time() {
 async fn a_server_that_says_nothing_ends_with_the_time() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
-    let answer = net(&["127.0.0.1"]).send(NetRequest { timeout: Duration::from_millis(300), ..ask(&url) }).await;
+    let answer =
+        net(&["127.0.0.1"]).send(NetRequest { timeout: Duration::from_millis(300), ..ask(&url) }).await;
     assert_eq!(error_kind(answer), Some(Kind::Timeout));
 }
 

@@ -2,7 +2,7 @@
 
 use axum::Router;
 use octo_grants::Net;
-use octo_grants::net::{NetRequest, NetSpec, Resolver, ResolveFuture};
+use octo_grants::net::{NetRequest, NetSpec, ResolveFuture, Resolver};
 use octo_model::{Kind, ToolError};
 use std::collections::HashMap;
 use std::io;

@@ -49,7 +49,8 @@ async fn a_request_that_was_given_up_gives_its_turn_back() {
     let server = serve(Router::new().route("/hang", hanging).route("/", get(|| async { "x" }))).await;
     let net = Net::new(NetSpec { per_host: 1, ..spec(&["127.0.0.1"]) }).unwrap();
     for _ in 0..3 {
-        let hang = NetRequest { timeout: Duration::from_millis(100), ..ask(&format!("http://{server}/hang")) };
+        let hang =
+            NetRequest { timeout: Duration::from_millis(100), ..ask(&format!("http://{server}/hang")) };
         assert_eq!(error_kind(net.send(hang).await), Some(Kind::Timeout));
     }
     assert_eq!(net.send(ask(&format!("http://{server}/"))).await.unwrap().status, 200);

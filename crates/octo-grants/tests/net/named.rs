@@ -42,7 +42,11 @@ async fn a_public_name_that_comes_to_lead_inside_is_refused_when_connecting() {
     let canary = CanaryServer::new().await;
     let inside: &[&[&str]] =
         &[&["127.0.0.1", "::1", "10.0.0.1", "169.254.169.254", "fd00:ec2::254", "::ffff:127.0.0.1"]];
-    let names = ScriptedResolver::new(&[("mcp.example.com", inside), ("localhost", inside), ("mcp.internal", inside)]);
+    let names = ScriptedResolver::new(&[
+        ("mcp.example.com", inside),
+        ("localhost", inside),
+        ("mcp.internal", inside),
+    ]);
     let url = |host: &str| format!("http://{host}:{}/", canary.port);
     let net = Net::with_resolver(spec(&[]), names.clone()).unwrap();
 
@@ -73,7 +77,8 @@ async fn a_public_name_that_comes_to_lead_inside_is_refused_when_connecting() {
 #[tokio::test]
 async fn a_name_that_changes_its_answer_is_checked_with_each_connection() {
     let server = serve_at("127.0.0.2:0".parse().unwrap(), page()).await;
-    let names = ScriptedResolver::new(&[("mcp.example.com", &[&["127.0.0.2"], &["127.0.0.1"], &["127.0.0.2"]])]);
+    let names =
+        ScriptedResolver::new(&[("mcp.example.com", &[&["127.0.0.2"], &["127.0.0.1"], &["127.0.0.2"]])]);
     let net = Net::with_resolver(spec(&["127.0.0.2"]), names).unwrap();
     let url = format!("http://mcp.example.com:{}/", server.port());
     let way = net.for_configured_host(&url).unwrap();

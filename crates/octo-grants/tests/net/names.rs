@@ -19,8 +19,10 @@ async fn page(address: &str, port: u16) -> Option<SocketAddr> {
 #[tokio::test]
 async fn a_name_that_changes_its_answer_finds_nothing() {
     let server = page("127.0.0.2", 0).await.unwrap();
-    let names =
-        ScriptedResolver::new(&[("flip.test", &[&["127.0.0.2"], &["127.0.0.1"], &["127.0.0.2"], &["127.0.0.1"]])]);
+    let names = ScriptedResolver::new(&[(
+        "flip.test",
+        &[&["127.0.0.2"], &["127.0.0.1"], &["127.0.0.2"], &["127.0.0.1"]],
+    )]);
     let net = Net::with_resolver(spec(&["127.0.0.2"]), names.clone()).unwrap();
     let url = format!("http://flip.test:{}/", server.port());
     for round in 0..2 {
@@ -38,8 +40,10 @@ async fn a_name_that_changes_its_answer_finds_nothing() {
 #[tokio::test]
 async fn of_mixed_answers_only_the_allowed_are_connected_to() {
     let canary = CanaryServer::new().await;
-    let names =
-        ScriptedResolver::new(&[("mixed.test", &[&["127.0.0.1", "::1", "10.0.0.1", "127.0.0.2", "::ffff:127.0.0.1"]])]);
+    let names = ScriptedResolver::new(&[(
+        "mixed.test",
+        &[&["127.0.0.1", "::1", "10.0.0.1", "127.0.0.2", "::ffff:127.0.0.1"]],
+    )]);
     let net = Net::with_resolver(spec(&["127.0.0.2"]), names).unwrap();
     let addresses = net.addresses("mixed.test", canary.port).await.unwrap();
     assert_eq!(addresses, [SocketAddr::new("127.0.0.2".parse().unwrap(), canary.port)]);

@@ -53,7 +53,10 @@ fn with_credentials(mut ask: NetRequest) -> NetRequest {
 async fn no_redirect_leads_to_a_private_address() {
     let canary = CanaryServer::new().await;
     let home = serve(site()).await;
-    let names = ScriptedResolver::new(&[("home.test", &[&["127.0.0.1"]]), ("trap.test", &[&["127.0.0.1"], &["::1"]])]);
+    let names = ScriptedResolver::new(&[
+        ("home.test", &[&["127.0.0.1"]]),
+        ("trap.test", &[&["127.0.0.1"], &["::1"]]),
+    ]);
     let net = Net::with_resolver(spec(&["home.test"]), names).unwrap();
     let port = canary.port;
     let mut asked = 0;

@@ -198,7 +198,11 @@ async fn no_name_of_a_private_address_is_connected_to() {
         for name in names.into_iter().chain(["LOCALHOST", "ｌｏｃａｌｈｏｓｔ", "ⓛocalhost", "local%68ost"])
         {
             let url = net.url(&format!("http://{name}:{}/", canary.port)).unwrap();
-            assert_eq!(error_kind(net.send(ask(url.as_str())).await), Some(Kind::Denied), "{name} at {address}");
+            assert_eq!(
+                error_kind(net.send(ask(url.as_str())).await),
+                Some(Kind::Denied),
+                "{name} at {address}"
+            );
         }
     }
     // The machine's own resolver, too.

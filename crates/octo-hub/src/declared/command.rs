@@ -86,7 +86,8 @@ impl Command {
         let (mut argv, mut guarded) = (Vec::new(), false);
         for words in &self.argv {
             let off = words.when.as_ref().is_some_and(|name| !values.is_set(name));
-            let absent = words.texts.iter().flat_map(TemplateText::parameters).any(|name| values.get(name).is_none());
+            let absent =
+                words.texts.iter().flat_map(TemplateText::parameters).any(|name| values.get(name).is_none());
             if off || absent {
                 continue;
             }
@@ -170,7 +171,8 @@ impl Command {
 }
 
 fn arg_group(part: ArgPart) -> Result<ArgGroup, String> {
-    let texts = |all: Vec<String>| all.iter().map(|text| TemplateText::parse(text)).collect::<Result<Vec<_>, _>>();
+    let texts =
+        |all: Vec<String>| all.iter().map(|text| TemplateText::parse(text)).collect::<Result<Vec<_>, _>>();
     Ok(match part {
         ArgPart::One(text) => ArgGroup { when: None, texts: texts(vec![text])? },
         ArgPart::Group(all) => ArgGroup { when: None, texts: texts(all)? },
@@ -180,7 +182,9 @@ fn arg_group(part: ArgPart) -> Result<ArgGroup, String> {
 
 /// One argument, or one for each item where a parameter with several texts stands alone.
 fn expand_argument(text: &TemplateText, values: &Values<'_>) -> Result<Vec<String>, ToolError> {
-    if let Some((name, Value::Array(items))) = text.single_parameter().and_then(|name| Some((name, values.get(name)?))) {
+    if let Some((name, Value::Array(items))) =
+        text.single_parameter().and_then(|name| Some((name, values.get(name)?)))
+    {
         return items.iter().map(|item| to_plain_text(name, item)).collect();
     }
     Ok(values.fill(text, &Variables::new())?.into_iter().collect())

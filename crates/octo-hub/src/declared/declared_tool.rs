@@ -8,7 +8,7 @@ use super::template_text::TemplateText;
 use super::tool_manifest::{EffectWord, Output, ToolManifest};
 use crate::suggest::nearest;
 use octo_grants::Capabilities;
-use octo_model::{Effect, Json, MAX_NAME_LEN, JsonObject, ToolError, is_valid_name};
+use octo_model::{Effect, Json, JsonObject, MAX_NAME_LEN, ToolError, is_valid_name};
 use octo_toolkit::Definition;
 use serde_json::Value;
 use std::time::Duration;
@@ -53,7 +53,9 @@ impl ToolAction {
 impl DeclaredTool {
     pub fn new(name: &str, written: ToolManifest, file: &str) -> Result<Self, String> {
         if !is_valid_name(name) || name.len() > MAX_NAME_LEN {
-            return Err(format!("a name has letters, digits, `-` and `_`, and at most {MAX_NAME_LEN} of them"));
+            return Err(format!(
+                "a name has letters, digits, `-` and `_`, and at most {MAX_NAME_LEN} of them"
+            ));
         }
         if written.description.trim().is_empty() {
             return Err("the description is empty, and it is all that an agent knows of a tool".to_owned());

@@ -1,7 +1,7 @@
 //! A command line in one text with `<<name>>` for each value, as playbooks of other products have it. It is split into
 //! arguments when it is read; no shell ever sees it.
 
-use super::tool_manifest::{Command, Execution, ArgPart};
+use super::tool_manifest::{ArgPart, Command, Execution};
 
 /// What only a shell would understand.
 const SHELL_CHARS: &[char] = &['|', '&', ';', '<', '>', '$', '`', '(', ')', '*', '?', '~', '#', '\n'];

@@ -23,7 +23,8 @@ impl Parameters {
     pub fn new(written: OrderedMap<Parameter>) -> Result<Self, String> {
         let mut properties = Map::new();
         for (name, parameter) in &written.0 {
-            if !matches!(TemplateText::parse(&format!("{{{{{name}}}}}")), Ok(text) if text.single_parameter().is_some()) {
+            if !matches!(TemplateText::parse(&format!("{{{{{name}}}}}")), Ok(text) if text.single_parameter().is_some())
+            {
                 return Err(format!("`{name}` cannot be the name of a parameter"));
             }
             if parameter.required && parameter.default.is_some() {
@@ -163,7 +164,9 @@ fn refuse_control_chars(name: &str, value: &Value, multiline: bool) -> Result<()
     let allowed = |c: char| !c.is_control() || (multiline && matches!(c, '\n' | '\r' | '\t'));
     let fine = match value {
         Value::String(text) => text.chars().all(allowed),
-        Value::Array(items) => return items.iter().try_for_each(|item| refuse_control_chars(name, item, multiline)),
+        Value::Array(items) => {
+            return items.iter().try_for_each(|item| refuse_control_chars(name, item, multiline));
+        }
         _ => true,
     };
     if fine {
@@ -211,7 +214,9 @@ impl Values<'_> {
         for piece in &text.0 {
             match piece {
                 TemplatePart::Literal(literal) => filled.push_str(literal),
-                TemplatePart::Variable(name) => filled.push_str(variables.get(name).map_or("", String::as_str)),
+                TemplatePart::Variable(name) => {
+                    filled.push_str(variables.get(name).map_or("", String::as_str))
+                }
                 TemplatePart::Parameter(name) => match self.arguments.get(name) {
                     None => return Ok(None),
                     Some(value) => filled.push_str(&to_plain_text(name, value)?),

@@ -5,7 +5,7 @@ use super::template_text::TemplateText;
 use super::tool_manifest::{self, Type};
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
-use octo_grants::net::{NetResponse, NetRequest};
+use octo_grants::net::{NetRequest, NetResponse};
 use octo_grants::{Capabilities, Net};
 use octo_model::{Kind, ToolError};
 use serde_json::{Map, Value};
@@ -88,7 +88,12 @@ impl Request {
         all
     }
 
-    fn build(&self, values: &Values<'_>, variables: &Variables, timeout: Duration) -> Result<NetRequest, ToolError> {
+    fn build(
+        &self,
+        values: &Values<'_>,
+        variables: &Variables,
+        timeout: Duration,
+    ) -> Result<NetRequest, ToolError> {
         let mut ask = NetRequest::get(self.url(values)?);
         ask.method = self.method.clone();
         ask.headers = self.build_headers(values, variables)?;
@@ -161,8 +166,11 @@ impl Request {
             return Err(response_error(&answer, &text));
         }
         if answer.truncated {
-            return Err(ToolError::new(Kind::TooLarge, format!("The answer has more than {MAX_RESPONSE_BYTES} bytes."))
-                .hint("Ask for less at once."));
+            return Err(ToolError::new(
+                Kind::TooLarge,
+                format!("The answer has more than {MAX_RESPONSE_BYTES} bytes."),
+            )
+            .hint("Ask for less at once."));
         }
         Ok(text)
     }

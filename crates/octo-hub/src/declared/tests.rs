@@ -4,11 +4,11 @@
     reason = "tests write the files that the source follows, and listen on loopback"
 )]
 
-mod declared_fixture;
-mod tool_calls;
 mod cookbook;
+mod declared_fixture;
 mod hostile_values;
 mod manifest_problems;
+mod tool_calls;
 
 /// The launcher that the others start: this very binary.
 #[test]

@@ -15,7 +15,8 @@ pub enum ItemKind {
 }
 
 impl ItemKind {
-    pub const ALL: [ItemKind; 5] = [Self::Tool, Self::Prompt, Self::Resource, Self::Template, Self::Instructions];
+    pub const ALL: [ItemKind; 5] =
+        [Self::Tool, Self::Prompt, Self::Resource, Self::Template, Self::Instructions];
 
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -80,7 +81,10 @@ pub struct PinDelta {
 
 impl PinDelta {
     pub fn is_empty(&self) -> bool {
-        self.new_pins.is_empty() && self.replaced.is_empty() && self.held.is_empty() && self.reported.is_empty()
+        self.new_pins.is_empty()
+            && self.replaced.is_empty()
+            && self.held.is_empty()
+            && self.reported.is_empty()
     }
 }
 
@@ -109,7 +113,11 @@ pub trait Pins: Send + Sync {
     fn load<'a>(&'a self, whose: &'a ServerIdentity) -> BoxFuture<'a, Result<PinSet, ToolError>>;
 
     /// Keeps all of the news, or none.
-    fn write<'a>(&'a self, whose: &'a ServerIdentity, news: PinDelta) -> BoxFuture<'a, Result<PinWrite, ToolError>>;
+    fn write<'a>(
+        &'a self,
+        whose: &'a ServerIdentity,
+        news: PinDelta,
+    ) -> BoxFuture<'a, Result<PinWrite, ToolError>>;
 
     fn revision<'a>(&'a self, server: &'a str) -> BoxFuture<'a, Result<u64, ToolError>>;
 

@@ -94,7 +94,11 @@ pub trait Runs: Send + Sync {
     fn get<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, Result<StoredRun, ToolError>>;
 
     /// The newest runs first, without their text and their steps.
-    fn list<'a>(&'a self, caller: &'a Caller, most: usize) -> BoxFuture<'a, Result<Vec<StoredRun>, ToolError>>;
+    fn list<'a>(
+        &'a self,
+        caller: &'a Caller,
+        most: usize,
+    ) -> BoxFuture<'a, Result<Vec<StoredRun>, ToolError>>;
 }
 
 /// The right to write one run. Nobody else has it until this is dropped or the process has ended, however it ends.

@@ -1,8 +1,8 @@
 //! What the playbooks give: prompts ready to be filled in, and what is wrong with the rest.
 
-use super::prompt_template::{self, Engine};
 use super::prompt_manifest::{Argument, PromptFile, PromptManifest};
-use crate::yaml_files::{self, Problem, FileContents};
+use super::prompt_template::{self, Engine};
+use crate::yaml_files::{self, FileContents, Problem};
 use handlebars::Template;
 use octo_grants::config_dirs::ConfigFile;
 use octo_model::{Effect, Json, JsonObject, is_valid_name};
@@ -186,7 +186,11 @@ impl FileContents for PromptSet {
             effect: Effect::reads(),
             trusted_effect: true,
         });
-        Listing { prompts: prompts.collect(), supports_completion: !self.all.is_empty(), ..Listing::default() }
+        Listing {
+            prompts: prompts.collect(),
+            supports_completion: !self.all.is_empty(),
+            ..Listing::default()
+        }
     }
 
     fn problems(&self) -> &[Problem] {

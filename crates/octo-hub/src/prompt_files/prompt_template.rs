@@ -102,7 +102,10 @@ impl TemplateChecker<'_> {
                         self.conditions(&asked.params)?;
                     }
                     TemplateElement::Expression(asked) => {
-                        return Err(CheckError::Here(format!("there is no question `{}`", name(&asked.name))));
+                        return Err(CheckError::Here(format!(
+                            "there is no question `{}`",
+                            name(&asked.name)
+                        )));
                     }
                     _ => return Err(CheckError::Here("this condition is not understood".to_owned())),
                 },

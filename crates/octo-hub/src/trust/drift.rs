@@ -26,7 +26,13 @@ pub fn compare(what: ItemKind, old: &Value, new: &Value) -> Vec<Difference> {
     out
 }
 
-fn compare_member(what: ItemKind, key: &str, old: Option<&Value>, new: Option<&Value>, out: &mut Vec<Difference>) {
+fn compare_member(
+    what: ItemKind,
+    key: &str,
+    old: Option<&Value>,
+    new: Option<&Value>,
+    out: &mut Vec<Difference>,
+) {
     if is_equivalent(old, new) {
         return;
     }
@@ -35,7 +41,9 @@ fn compare_member(what: ItemKind, key: &str, old: Option<&Value>, new: Option<&V
         ("name", ItemKind::Resource | ItemKind::Template) => compare_text(key, old, new, out),
         ("inputSchema" | "outputSchema", ItemKind::Tool) => compare_schema_member(key, old, new, out),
         ("annotations", ItemKind::Tool) => compare_hints(old, new, out),
-        ("annotations", _) => add_difference(out, Severity::Harmless, key, "facts about it changed", old, new),
+        ("annotations", _) => {
+            add_difference(out, Severity::Harmless, key, "facts about it changed", old, new)
+        }
         ("arguments", ItemKind::Prompt) => compare_arguments(old, new, out),
         (key, _) if FACT_MEMBERS.contains(&key) => {
             add_difference(out, Severity::Harmless, key, "facts about it changed", old, new);
@@ -99,11 +107,20 @@ fn compare_arguments(old: Option<&Value>, new: Option<&Value>, out: &mut Vec<Dif
         let at = format!("arguments.{name}");
         match (old.get(name), new.get(name)) {
             (Some(before), Some(after)) => {
-                compare_text(&format!("{at}.description"), before.get("description"), after.get("description"), out);
+                compare_text(
+                    &format!("{at}.description"),
+                    before.get("description"),
+                    after.get("description"),
+                    out,
+                );
                 compare_text(&format!("{at}.title"), before.get("title"), after.get("title"), out);
                 match (required(before), required(after)) {
-                    (false, true) => add_difference(out, Severity::Serious, &at, "must be given now", None, None),
-                    (true, false) => add_difference(out, Severity::Harmless, &at, "may be left out now", None, None),
+                    (false, true) => {
+                        add_difference(out, Severity::Serious, &at, "must be given now", None, None)
+                    }
+                    (true, false) => {
+                        add_difference(out, Severity::Harmless, &at, "may be left out now", None, None)
+                    }
                     _ => {}
                 }
             }
@@ -157,7 +174,14 @@ pub fn add_difference(
     after: Option<&Value>,
 ) {
     let (before, after) = (before.map(display_value), after.map(display_value));
-    out.push(Difference { severity, at: at.to_owned(), what: what.to_owned(), before, after, always_held: false });
+    out.push(Difference {
+        severity,
+        at: at.to_owned(),
+        what: what.to_owned(),
+        before,
+        after,
+        always_held: false,
+    });
 }
 
 fn display_value(value: &Value) -> String {
@@ -170,7 +194,9 @@ fn display_value(value: &Value) -> String {
 /// Whether two values are spellings of the same.
 pub fn is_equivalent(old: Option<&Value>, new: Option<&Value>) -> bool {
     match (old, new) {
-        (Some(old), Some(new)) => old == new || canonical::canonical_text(old) == canonical::canonical_text(new),
+        (Some(old), Some(new)) => {
+            old == new || canonical::canonical_text(old) == canonical::canonical_text(new)
+        }
         (None, None) => true,
         _ => false,
     }

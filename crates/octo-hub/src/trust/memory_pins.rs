@@ -1,6 +1,6 @@
 //! Pins that end with the process, for a hub without a store.
 
-use crate::ports::{PinDelta, PinWrite, PendingPin, Pin, PinSet, Pins, ItemKind, ServerIdentity};
+use crate::ports::{ItemKind, PendingPin, Pin, PinDelta, PinSet, PinWrite, Pins, ServerIdentity};
 use octo_model::ToolError;
 use octo_toolkit::BoxFuture;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -80,7 +80,11 @@ impl Pins for MemoryPins {
         Box::pin(async move { Ok(self.with(|all| load(all, whose))) })
     }
 
-    fn write<'a>(&'a self, whose: &'a ServerIdentity, news: PinDelta) -> BoxFuture<'a, Result<PinWrite, ToolError>> {
+    fn write<'a>(
+        &'a self,
+        whose: &'a ServerIdentity,
+        news: PinDelta,
+    ) -> BoxFuture<'a, Result<PinWrite, ToolError>> {
         Box::pin(async move { Ok(self.with(|all| keep(all.entry(whose.server.clone()).or_default(), news))) })
     }
 

@@ -12,7 +12,13 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 
 /// Findings in all texts of `new` that were not in `old`, which a person has accepted or seen.
-pub fn find_poisoning(whose: &ServerIdentity, what: ItemKind, key: &str, old: Option<&Value>, new: &Value) -> Vec<Difference> {
+pub fn find_poisoning(
+    whose: &ServerIdentity,
+    what: ItemKind,
+    key: &str,
+    old: Option<&Value>,
+    new: &Value,
+) -> Vec<Difference> {
     let mut out = Vec::new();
     if old.is_none() {
         if let Some(why) = shadowing::shadowing_reason(whose, what, key) {
@@ -27,7 +33,8 @@ pub fn find_poisoning(whose: &ServerIdentity, what: ItemKind, key: &str, old: Op
     let known: HashSet<&str> = known.iter().map(|text| text.text).collect();
     let mut texts = Vec::new();
     collect_texts(what.as_str(), new, &mut texts);
-    for DefinitionText { at, text: words, is_name } in texts.iter().filter(|text| !known.contains(text.text)) {
+    for DefinitionText { at, text: words, is_name } in texts.iter().filter(|text| !known.contains(text.text))
+    {
         let at = at.strip_prefix(what.as_str()).unwrap_or(at).trim_start_matches('.');
         let at = if at.is_empty() { what.as_str() } else { at };
         if at == "name" && *words == key {
@@ -61,7 +68,10 @@ fn collect_texts<'a>(at: &str, value: &'a Value, out: &mut Vec<DefinitionText<'a
     match value {
         Value::String(words) => out.push(DefinitionText { at: at.to_owned(), text: words, is_name: false }),
         Value::Array(parts) => {
-            parts.iter().enumerate().for_each(|(place, part)| collect_texts(&format!("{at}.{place}"), part, out));
+            parts
+                .iter()
+                .enumerate()
+                .for_each(|(place, part)| collect_texts(&format!("{at}.{place}"), part, out));
         }
         Value::Object(members) => {
             for (key, value) in members.iter().filter(|(key, _)| *key != "_meta") {
@@ -155,7 +165,8 @@ impl PoisonRule {
         if !self.unless_forbidden {
             return pattern.is_match(read);
         }
-        let well_meant = |sentence: &str| PROHIBITION_PATTERN.as_ref().is_some_and(|forbids| forbids.is_match(sentence));
+        let well_meant =
+            |sentence: &str| PROHIBITION_PATTERN.as_ref().is_some_and(|forbids| forbids.is_match(sentence));
         let mut sentences = read.split(['!', '?', ';']).flat_map(|part| part.split(". "));
         sentences.any(|sentence| pattern.is_match(sentence) && !well_meant(sentence))
     }
@@ -256,7 +267,11 @@ mod tests {
 
     #[test]
     fn honest_descriptions_pass() {
-        let whose = ServerIdentity { server: "own".into(), others: vec!["notion".into()], ..ServerIdentity::default() };
+        let whose = ServerIdentity {
+            server: "own".into(),
+            others: vec!["notion".into()],
+            ..ServerIdentity::default()
+        };
         for honest in [
             "Reads a text file, whole or by lines. Only works within allowed directories.",
             "IMPORTANT: Do not call this tool more than 3 times per question.",

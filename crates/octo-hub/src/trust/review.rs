@@ -1,7 +1,10 @@
 //! What of a listing is shown, what is held, and what is to be remembered of it.
 
-use super::{Difference, NewItems, Severity, ChangePolicy, TrustSettings, find_differences, make_pin, sanitize, worst_severity};
-use crate::ports::{PinDelta, Pin, PinSet, ItemKind, ServerIdentity};
+use super::{
+    ChangePolicy, Difference, NewItems, Severity, TrustSettings, find_differences, make_pin, sanitize,
+    worst_severity,
+};
+use crate::ports::{ItemKind, Pin, PinDelta, PinSet, ServerIdentity};
 use octo_model::{Effect, Json};
 use octo_toolkit::{Definition, Listing};
 use serde_json::Value;
@@ -67,7 +70,12 @@ impl Reviewer<'_> {
         // What a server says about its effects is believed for as little as before.
         let effect = if members == definition.members { definition.effect } else { Effect::unknown() };
         let members = sanitize::sanitize_definition(&members);
-        Some(Definition { key: definition.key.clone(), members, effect, trusted_effect: definition.trusted_effect })
+        Some(Definition {
+            key: definition.key.clone(),
+            members,
+            effect,
+            trusted_effect: definition.trusted_effect,
+        })
     }
 
     fn instructions(&mut self, text: &str) -> Option<String> {

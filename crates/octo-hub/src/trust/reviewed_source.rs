@@ -2,10 +2,10 @@
 
 use super::review::{Review, review};
 use super::sanitizing_peer::SanitizingPeer;
-use super::{SharedPins, Difference, HeldCalls, TrustSettings, sanitize, worst_severity};
-use crate::ports::{PinWrite, Pin, PinSet, ItemKind, ServerIdentity};
+use super::{Difference, HeldCalls, SharedPins, TrustSettings, sanitize, worst_severity};
+use crate::ports::{ItemKind, Pin, PinSet, PinWrite, ServerIdentity};
 use octo_model::{JsonObject, Method, Operation, ToolError};
-use octo_toolkit::{BoxFuture, CallContext, Event, ListingState, Listing, Peer, Source, SourceState};
+use octo_toolkit::{BoxFuture, CallContext, Event, Listing, ListingState, Peer, Source, SourceState};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -128,7 +128,12 @@ impl ReviewedSource {
             if let PinWrite::Written(fresh) = noted {
                 self.report(&verdict, &fresh);
                 let shown = Arc::new(verdict.lists.clone());
-                return Ok(ReviewedListing { lists: Arc::clone(lists), review: Arc::new(verdict), published: shown, revision });
+                return Ok(ReviewedListing {
+                    lists: Arc::clone(lists),
+                    review: Arc::new(verdict),
+                    published: shown,
+                    revision,
+                });
             }
         }
         Err(ToolError::unavailable("The pins of this server change all the time."))
@@ -158,7 +163,10 @@ impl ReviewedSource {
             let why = |found: &HashMap<(ItemKind, String), Vec<Difference>>| {
                 let found = found.get(&place)?;
                 let first = found.first().map(|one| format!("{} {}", one.at, one.what)).unwrap_or_default();
-                Some((worst_severity(found).as_str(), octo_toolkit::hidden_text::strip_hidden_owned(first, &mut 0)))
+                Some((
+                    worst_severity(found).as_str(),
+                    octo_toolkit::hidden_text::strip_hidden_owned(first, &mut 0),
+                ))
             };
             let name = octo_toolkit::hidden_text::strip_hidden_owned(pin.key.clone(), &mut 0);
             let (server, what) = (&self.identity.server, pin.kind.as_str());

@@ -139,7 +139,8 @@ mod tests {
     use super::*;
 
     fn sanitized_text(text: &str) -> (String, usize) {
-        let (members, removed) = sanitize_result(Method::CallTool, JsonObject::parse(text.to_owned()).unwrap()).unwrap();
+        let (members, removed) =
+            sanitize_result(Method::CallTool, JsonObject::parse(text.to_owned()).unwrap()).unwrap();
         (members.to_json().to_string(), removed)
     }
 

@@ -51,7 +51,11 @@ mod tests {
             self.messages.lock().unwrap().push(format!("{method} {}", params.to_json()));
         }
 
-        fn ask<'a>(&'a self, method: &'a str, params: JsonObject) -> BoxFuture<'a, Result<JsonObject, AskError>> {
+        fn ask<'a>(
+            &'a self,
+            method: &'a str,
+            params: JsonObject,
+        ) -> BoxFuture<'a, Result<JsonObject, AskError>> {
             self.notify(method, params);
             Box::pin(async { Ok(JsonObject::new()) })
         }

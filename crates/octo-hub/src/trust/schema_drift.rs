@@ -1,6 +1,6 @@
 //! Two schemas, held side by side.
 
-use super::drift::{is_plain_word, all_keys, add_difference, is_equivalent, compare_text};
+use super::drift::{add_difference, all_keys, compare_text, is_equivalent, is_plain_word};
 use super::{Difference, Severity, canonical};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -54,7 +54,9 @@ fn compare_keyword(
     let (before, after) = (old.get(key), new.get(key));
     let path = format!("{at}.{key}");
     match key {
-        "properties" => compare_named(&path, before, after, [&required_names(old), &required_names(new)], out),
+        "properties" => {
+            compare_named(&path, before, after, [&required_names(old), &required_names(new)], out)
+        }
         "$defs" | "definitions" | "patternProperties" | "dependentSchemas" => {
             let none = BTreeSet::new();
             compare_named(&path, before, after, [&none, &none], out);
@@ -75,7 +77,9 @@ fn compare_keyword(
         key if BOUND_KEYWORDS.contains(&key) => {
             add_unless_plain(Severity::Notable, &path, "another bound", before, after, out);
         }
-        "examples" | "example" => add_difference(out, Severity::Notable, &path, "other examples", before, after),
+        "examples" | "example" => {
+            add_difference(out, Severity::Notable, &path, "other examples", before, after)
+        }
         "default" | "const" => add_difference(out, Severity::Serious, &path, "another value", before, after),
         "$ref" | "$dynamicRef" | "pattern" | "x-mcp-header" => {
             add_difference(out, Severity::Serious, &path, "changed", before, after);
@@ -126,10 +130,24 @@ fn compare_named(
                 add_difference(out, Severity::Serious, &path, "is new and must be given", None, Some(added));
             }
             (None, Some(added)) if is_plain_word(name) && has_no_text(added) => {
-                add_difference(out, Severity::Harmless, &path, "is new, optional and without text", None, Some(added));
+                add_difference(
+                    out,
+                    Severity::Harmless,
+                    &path,
+                    "is new, optional and without text",
+                    None,
+                    Some(added),
+                );
             }
             (None, Some(added)) => {
-                add_difference(out, Severity::Serious, &path, "is new and has text of its own", None, Some(added));
+                add_difference(
+                    out,
+                    Severity::Serious,
+                    &path,
+                    "is new and has text of its own",
+                    None,
+                    Some(added),
+                );
             }
             (Some(gone), None) => {
                 let severity = if were.contains(name) { Severity::Notable } else { Severity::Harmless };
@@ -147,7 +165,14 @@ fn compare_required(at: &str, old: &Map<String, Value>, new: &Map<String, Value>
     for name in are.difference(&were) {
         // One that is new altogether is told where it is described.
         if known.is_some_and(|known| known.contains_key(name)) {
-            add_difference(out, Severity::Serious, &format!("{at}.required.{name}"), "must be given now", None, None);
+            add_difference(
+                out,
+                Severity::Serious,
+                &format!("{at}.required.{name}"),
+                "must be given now",
+                None,
+                None,
+            );
         } else if new.get("properties").is_none_or(|all| all.get(name).is_none()) {
             add_difference(
                 out,
@@ -160,7 +185,14 @@ fn compare_required(at: &str, old: &Map<String, Value>, new: &Map<String, Value>
         }
     }
     for name in were.difference(&are) {
-        add_difference(out, Severity::Harmless, &format!("{at}.required.{name}"), "may be left out now", None, None);
+        add_difference(
+            out,
+            Severity::Harmless,
+            &format!("{at}.required.{name}"),
+            "may be left out now",
+            None,
+            None,
+        );
     }
 }
 
@@ -199,7 +231,9 @@ fn compare_enum(at: &str, old: Option<&Value>, new: Option<&Value>, out: &mut Ve
 /// A schema for what is inside; a plain yes or no describes nothing.
 fn compare_inner(at: &str, old: Option<&Value>, new: Option<&Value>, out: &mut Vec<Difference>) {
     match (old, new) {
-        (Some(before @ Value::Object(_)), Some(after @ Value::Object(_))) => compare_schemas(at, before, after, out),
+        (Some(before @ Value::Object(_)), Some(after @ Value::Object(_))) => {
+            compare_schemas(at, before, after, out)
+        }
         (_, Some(added)) if !has_no_text(added) => {
             add_difference(out, Severity::Serious, at, "has text of its own", old, new);
         }

@@ -48,7 +48,8 @@ fn shadowed_uri(whose: &ServerIdentity, what: ItemKind, key: &str) -> Option<Str
 
 /// What a person reads: without case, with look-alikes as the letter they look like, `-` as `_`.
 pub fn skeleton(name: &str) -> String {
-    let seen = octo_toolkit::hidden_text::strip_hidden(name).text.chars().map(latin_lookalike).collect::<String>();
+    let seen =
+        octo_toolkit::hidden_text::strip_hidden(name).text.chars().map(latin_lookalike).collect::<String>();
     let seen = seen.to_ascii_lowercase().replace('-', "_").replace("rn", "m").replace("vv", "w");
     seen.chars()
         .map(|c| match c {

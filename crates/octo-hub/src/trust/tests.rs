@@ -1,13 +1,13 @@
 //! Definitions of all kinds, held against what is let through.
 
 mod drift_cases;
-mod reviewed_source;
 mod harmless_changes;
 mod poisoning_cases;
+mod reviewed_source;
 
 use super::review::{Review, review};
 use super::{ChangePolicy, TrustSettings};
-use crate::ports::{PinSet, ItemKind, ServerIdentity};
+use crate::ports::{ItemKind, PinSet, ServerIdentity};
 use octo_model::{Effect, Json};
 use octo_toolkit::{Definition, Listing};
 use serde_json::{Map, Value, json};
@@ -70,7 +70,8 @@ pub fn listing_json(lists: &Listing) -> Value {
 
 /// What is known after a first listing that was taken on whole.
 pub fn pinned(all: &Value) -> PinSet {
-    let first = review(&listing_from(all), &PinSet::default(), &server_identity(), settings_with(ChangePolicy::Hold));
+    let first =
+        review(&listing_from(all), &PinSet::default(), &server_identity(), settings_with(ChangePolicy::Hold));
     assert!(first.held.is_empty(), "{:?}", first.held);
     PinSet { pins: first.news.new_pins, ..PinSet::default() }
 }

@@ -2,10 +2,13 @@
 
 use octo_hub::jq_eval::{self, Jq, JqRunner};
 use octo_hub::{
-    CallOutcome, CallEnded, Hub, AuditLog, CallStarted, HubConfig, PolicySettings, Request, ResultLimits, ResultStore,
+    AuditLog, CallEnded, CallOutcome, CallStarted, Hub, HubConfig, PolicySettings, Request, ResultLimits,
+    ResultStore,
 };
 use octo_model::{CallId, Caller, Effect, Frontend, Json, JsonObject, Operation, ToolError};
-use octo_toolkit::{NoPeer, BoxFuture, CallContext, Definition, ListingState, Listing, Peer, Source, SourceState};
+use octo_toolkit::{
+    BoxFuture, CallContext, Definition, Listing, ListingState, NoPeer, Peer, Source, SourceState,
+};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -68,7 +71,9 @@ pub struct InProcessJq;
 
 impl Jq for InProcessJq {
     fn run<'a>(&'a self, program: &'a str, input: Json) -> BoxFuture<'a, Result<String, ToolError>> {
-        Box::pin(async move { jq_eval::evaluate(program, input.bytes(), 100_000).map_err(ToolError::invalid) })
+        Box::pin(
+            async move { jq_eval::evaluate(program, input.bytes(), 100_000).map_err(ToolError::invalid) },
+        )
     }
 }
 
@@ -81,7 +86,8 @@ pub struct ScriptedSource {
 
 impl ScriptedSource {
     pub fn new(name: &'static str, tools: Vec<Value>) -> Arc<Self> {
-        let (listing, _) = watch::channel(ListingState { state: SourceState::Ready, listing: lists(tools), version: 1 });
+        let (listing, _) =
+            watch::channel(ListingState { state: SourceState::Ready, listing: lists(tools), version: 1 });
         Arc::new(Self { name, listing, calls: AtomicUsize::new(0) })
     }
 
@@ -89,8 +95,12 @@ impl ScriptedSource {
     pub fn with_resource(name: &'static str) -> Arc<Self> {
         let source = Self::new(name, Vec::new());
         let members = Json::from(json!({"uri": "big://file", "name": "file"})).members().unwrap();
-        let definition =
-            Definition { key: "big://file".to_owned(), members, effect: Effect::reads(), trusted_effect: false };
+        let definition = Definition {
+            key: "big://file".to_owned(),
+            members,
+            effect: Effect::reads(),
+            trusted_effect: false,
+        };
         source.listing.send_modify(|listing| {
             listing.listing = Arc::new(Listing { resources: vec![definition], ..Listing::default() });
         });

@@ -2,8 +2,8 @@
 
 use crate::hub_fixture::HubFixture;
 use octo_hub::{CacheRule, Decision, PolicySettings, Profile, ProfileSettings, Request, Rule};
-use octo_model::{Effect, Json, Kind, JsonObject, Method, Operation, RpcError, ToolError};
-use octo_toolkit::{BoxFuture, CallContext, Definition, ListingState, Listing, Peer, Source, SourceState};
+use octo_model::{Effect, Json, JsonObject, Kind, Method, Operation, RpcError, ToolError};
+use octo_toolkit::{BoxFuture, CallContext, Definition, Listing, ListingState, Peer, Source, SourceState};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -259,7 +259,8 @@ fn oversized() -> Vec<(&'static str, Result<JsonObject, ToolError>)> {
 #[tokio::test]
 async fn no_reply_is_larger_than_the_cap() {
     for (way, reply) in oversized() {
-        let stranger = UntrustedSource::new(tools(vec![tool(json!({"type": "object"}))]), move |_| reply.clone());
+        let stranger =
+            UntrustedSource::new(tools(vec![tool(json!({"type": "object"}))]), move |_| reply.clone());
         let bench = HubFixture::new(vec![stranger], |parts| parts.shape.max_bytes = REPLY_LIMIT);
         let outcome = bench.call("evil__do", json!({})).await;
         let size = size_of(&outcome);
@@ -484,7 +485,8 @@ async fn hidden_parameters_stay_hidden() {
         (json!({"tool": "evil__do", "fixed": {"force": false}}), vec!["force"]),
         (json!({"tool": "evil__do", "args": {"query": "q"}}), vec!["q"]),
     ] {
-        let stranger = UntrustedSource::new(tools(vec![tool(schema.clone())]), |_| reply(json!({"content": []})));
+        let stranger =
+            UntrustedSource::new(tools(vec![tool(schema.clone())]), |_| reply(json!({"content": []})));
         let seen = Arc::clone(&stranger);
         let bench = HubFixture::new(vec![stranger], |parts| {
             let profile = ProfileSettings {

@@ -14,12 +14,12 @@ mod limits;
 mod name_resolution;
 mod profiles;
 
-use hub_fixture::{ScriptedSource, HubFixture, tool};
+use hub_fixture::{HubFixture, ScriptedSource, tool};
 use octo_hub::{
-    CacheRule, Change, Decision, AuditLog, LimitRule, ListKind, Outcome, PolicySettings, Profile,
+    AuditLog, CacheRule, Change, Decision, LimitRule, ListKind, Outcome, PolicySettings, Profile,
     ProfileSettings, Rule,
 };
-use octo_model::{Caller, Json, Kind, JsonObject, Method, Operation, Principal, ToolError};
+use octo_model::{Caller, Json, JsonObject, Kind, Method, Operation, Principal, ToolError};
 use octo_toolkit::{Source, SourceState};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -346,7 +346,8 @@ async fn long_and_colliding_names_stay_apart_and_stable() {
     let names = [format!("{long}1"), format!("{long}2"), "a-b".into(), "a_b".into(), "dot.ted".into()];
     let tools = || names.iter().map(|name| tool(name)).collect::<Vec<_>>();
     let alone = HubFixture::new(vec![ScriptedSource::new("up", tools())], |_| {});
-    let joined = HubFixture::new(vec![ScriptedSource::new("up", tools()), ScriptedSource::new("aa", tools())], |_| {});
+    let joined =
+        HubFixture::new(vec![ScriptedSource::new("up", tools()), ScriptedSource::new("aa", tools())], |_| {});
     let before = listed_names(&alone, "").await;
     let after = listed_names(&joined, "").await;
     assert_eq!(before.len(), 6);
@@ -357,15 +358,18 @@ async fn long_and_colliding_names_stay_apart_and_stable() {
 
 #[tokio::test]
 async fn a_profile_shows_a_part_under_its_own_names() {
-    let bench = HubFixture::new(vec![upstream(&["do", "other"]), ScriptedSource::new("zz", vec![tool("do")])], |parts| {
-        let settings = ProfileSettings {
-            servers: vec!["up".into()],
-            tools: vec!["d*".into()],
-            without_prefix: true,
-            ..ProfileSettings::default()
-        };
-        parts.profiles = vec![Profile::new("bare", &settings).unwrap()];
-    });
+    let bench = HubFixture::new(
+        vec![upstream(&["do", "other"]), ScriptedSource::new("zz", vec![tool("do")])],
+        |parts| {
+            let settings = ProfileSettings {
+                servers: vec!["up".into()],
+                tools: vec!["d*".into()],
+                without_prefix: true,
+                ..ProfileSettings::default()
+            };
+            parts.profiles = vec![Profile::new("bare", &settings).unwrap()];
+        },
+    );
     assert_eq!(listed_names(&bench, "bare").await, ["do"]);
     assert!(bench.hub.list("nosuch", ListKind::Tools, &Caller::local(), None).await.is_err());
 }

@@ -1,8 +1,8 @@
 //! No server gets another's place by a name.
 
-use crate::hub_fixture::{ScriptedSource, HubFixture, tool};
+use crate::hub_fixture::{HubFixture, ScriptedSource, tool};
 use crate::{error_kind, listed_names};
-use octo_hub::trust::{MemoryPins, ChangePolicy, Trust, TrustSetting};
+use octo_hub::trust::{ChangePolicy, MemoryPins, Trust, TrustSetting};
 use octo_hub::{Profile, ProfileSettings};
 use octo_model::Kind;
 use octo_toolkit::Source;
@@ -72,7 +72,8 @@ async fn a_way_to_one_server_shows_it_as_it_is() {
 
 #[tokio::test]
 async fn a_server_is_called_without_its_own_name_in_front_of_a_tools() {
-    let notion = ScriptedSource::new("notion", vec![tool("notion-search"), tool("notion-save"), tool("save")]);
+    let notion =
+        ScriptedSource::new("notion", vec![tool("notion-search"), tool("notion-save"), tool("save")]);
     let other = ScriptedSource::new("other", vec![tool("notion-search")]);
     let bench = HubFixture::new(vec![notion.clone() as Arc<dyn Source>, other.clone()], |_| {});
     for name in ["notion:search", "notion__search", "notion__notion-search", "notion:save", "notion__save"] {

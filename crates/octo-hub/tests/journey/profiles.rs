@@ -1,8 +1,8 @@
 //! Tools in a profile's own words, and rules that are not fooled by them.
 
-use crate::hub_fixture::{ScriptedSource, HubFixture};
+use crate::hub_fixture::{HubFixture, ScriptedSource};
 use octo_hub::{ListKind, Profile, ProfileSettings};
-use octo_model::{Caller, Kind, JsonObject};
+use octo_model::{Caller, JsonObject, Kind};
 use serde_json::{Value, json};
 
 fn echo_tool() -> Value {
@@ -89,7 +89,8 @@ async fn arguments_are_renamed_translated_fixed_and_hidden() {
 
 #[tokio::test]
 async fn one_tool_may_be_renamed_among_all() {
-    let bench = override_fixture(json!({"put": {"tool": "up/mirror", "hide": ["force"]}}), json!({"tools": ["*"]}));
+    let bench =
+        override_fixture(json!({"put": {"tool": "up/mirror", "hide": ["force"]}}), json!({"tools": ["*"]}));
     let names: Vec<Value> = tools(&bench).await.iter().map(|tool| tool["name"].clone()).collect();
     assert_eq!(names, ["result_read", "put"]);
     let got = structure(call(&bench, "put", json!({"path": "a", "text": "x"})).await.unwrap())["got"].clone();

@@ -5,9 +5,9 @@ use crate::mcp::{Mcp, McpSettings};
 use crate::task::EXTENSION;
 use crate::tasks::TaskSettings;
 use octo_hub::jq_eval::{Jq, JqRunner};
-use octo_hub::{CallEnded, Hub, AuditLog, CallStarted, HubConfig, PolicySettings, ResultLimits, ResultStore};
+use octo_hub::{AuditLog, CallEnded, CallStarted, Hub, HubConfig, PolicySettings, ResultLimits, ResultStore};
 use octo_model::{CallId, Caller, Effect, Frontend, Json, JsonObject, Operation, RpcError, ToolError};
-use octo_toolkit::{BoxFuture, CallContext, Definition, ListingState, Listing, Peer, Source, SourceState};
+use octo_toolkit::{BoxFuture, CallContext, Definition, Listing, ListingState, Peer, Source, SourceState};
 use octo_wire::Revision;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -78,14 +78,19 @@ impl Scripted {
         let mut tools = long.to_vec();
         tools.extend([marked("unmarked", None), marked("only_as_task", Some("required"))]);
         let lists = Arc::new(Listing { tools, ..Listing::default() });
-        let (listing, _) = watch::channel(ListingState { state: SourceState::Ready, listing: lists, version: 1 });
+        let (listing, _) =
+            watch::channel(ListingState { state: SourceState::Ready, listing: lists, version: 1 });
         Arc::new(Self { listing, gate: Semaphore::new(0), dropped: AtomicUsize::new(0) })
     }
 
     /// As before it had listed anything; gives what it lists when it is ready.
     pub fn starts(&self) -> ListingState {
         let ready = self.listing.borrow().clone();
-        self.listing.send_replace(ListingState { state: SourceState::Starting, listing: Arc::default(), version: 2 });
+        self.listing.send_replace(ListingState {
+            state: SourceState::Starting,
+            listing: Arc::default(),
+            version: 2,
+        });
         ListingState { version: 3, ..ready }
     }
 

@@ -85,7 +85,11 @@ fn session(mcp: &Mcp, arrived: &Arrived) -> Result<Arc<Session>, Box<Response>> 
         }
     };
     if arrived.headers.get(header::SESSION).is_none() {
-        return Ok(Session::transient(client(arrived, asked.unwrap_or(Revision::R20250326), JsonObject::new())));
+        return Ok(Session::transient(client(
+            arrived,
+            asked.unwrap_or(Revision::R20250326),
+            JsonObject::new(),
+        )));
     }
     let name =
         headers::text(&arrived.headers, header::SESSION).ok_or_else(|| wrong("Give one Mcp-Session-Id."))?;
@@ -153,7 +157,13 @@ async fn run(
 }
 
 /// Plain JSON when the answer comes first; else a stream that outlives its connection.
-async fn answer(mcp: Arc<Mcp>, session: Arc<Session>, id: Id, method: String, params: JsonObject) -> Response {
+async fn answer(
+    mcp: Arc<Mcp>,
+    session: Arc<Session>,
+    id: Id,
+    method: String,
+    params: JsonObject,
+) -> Response {
     let (out, mut inbox) = mpsc::channel(64);
     let (pause, events) = (mcp.settings.keep_alive, Arc::clone(&mcp.events));
     let under = session.began(&id);

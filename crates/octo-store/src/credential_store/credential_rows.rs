@@ -4,7 +4,7 @@ use super::CredentialError;
 use super::revision_list::RevisionList;
 use crate::seal::Seal;
 use octo_grants::Secret;
-use octo_grants::credentials::{StoredCredential, Owner, Slot, can_add_credential};
+use octo_grants::credentials::{Owner, Slot, StoredCredential, can_add_credential};
 use octo_model::Principal;
 use rusqlite::{Connection, OptionalExtension, Row};
 
@@ -72,7 +72,13 @@ fn find_row(conn: &Connection, slot: &Slot) -> Result<Option<(i64, Vec<u8>)>, Cr
     Ok(find.query_row(values, |row| Ok((row.get(0)?, row.get(1)?))).optional()?)
 }
 
-fn unseal_row(seal: &Seal, ledger: &RevisionList, slot: Slot, revision: i64, sealed: Vec<u8>) -> Result<StoredCredential, CredentialError> {
+fn unseal_row(
+    seal: &Seal,
+    ledger: &RevisionList,
+    slot: Slot,
+    revision: i64,
+    sealed: Vec<u8>,
+) -> Result<StoredCredential, CredentialError> {
     let known = revision.cast_unsigned();
     if ledger.revision_of(&slot) != Some(known) {
         return Err(CredentialError::Tampered);
@@ -126,7 +132,11 @@ pub(super) fn put(
     Ok(known)
 }
 
-pub(super) fn remove(conn: &Connection, ledger: &mut RevisionList, slot: &Slot) -> Result<bool, CredentialError> {
+pub(super) fn remove(
+    conn: &Connection,
+    ledger: &mut RevisionList,
+    slot: &Slot,
+) -> Result<bool, CredentialError> {
     let mut remove = conn.prepare_cached(
         "DELETE FROM credentials
          WHERE kind = ?1 AND tenant = ?2 AND subject = ?3 AND server = ?4 AND issuer = ?5",
@@ -137,7 +147,12 @@ pub(super) fn remove(conn: &Connection, ledger: &mut RevisionList, slot: &Slot) 
 }
 
 /// Every row with another key. One that was changed stops it: nothing is made to look right.
-pub(super) fn reseal(conn: &Connection, ledger: &RevisionList, from: &Seal, to: &Seal) -> Result<(), CredentialError> {
+pub(super) fn reseal(
+    conn: &Connection,
+    ledger: &RevisionList,
+    from: &Seal,
+    to: &Seal,
+) -> Result<(), CredentialError> {
     let mut every = conn
         .prepare("SELECT rowid, kind, tenant, subject, server, issuer, revision, secret FROM credentials")?;
     let mut rows = every.query(())?;

@@ -1,10 +1,10 @@
 //! Logins that wait for a person, and whose turn it is to renew a credential.
 
 use super::{CredentialError, revision_list};
-use crate::seal::Seal;
 use crate::result_files;
+use crate::seal::Seal;
 use octo_grants::Secret;
-use octo_grants::credentials::{LeaseClaim, Owner, Slot, PendingLogin, can_add_pending};
+use octo_grants::credentials::{LeaseClaim, Owner, PendingLogin, Slot, can_add_pending};
 use octo_model::Principal;
 use rusqlite::{Connection, OptionalExtension, Row};
 use std::time::Duration;
@@ -13,7 +13,12 @@ use std::time::Duration;
 const MAX_LEASE_DURATION: Duration = Duration::from_secs(300);
 
 /// One statement, so that of two processes one has it.
-pub(super) fn acquire_lease(conn: &Connection, slot: &Slot, holder: &str, time: Duration) -> Result<LeaseClaim, CredentialError> {
+pub(super) fn acquire_lease(
+    conn: &Connection,
+    slot: &Slot,
+    holder: &str,
+    time: Duration,
+) -> Result<LeaseClaim, CredentialError> {
     let now = result_files::now_micros();
     let until = now.saturating_add(micros(time.min(MAX_LEASE_DURATION)));
     let mut claim = conn.prepare_cached(
@@ -36,7 +41,12 @@ fn micros(time: Duration) -> i64 {
     i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
 }
 
-pub(super) fn put_pending(conn: &Connection, seal: &Seal, waiting: &PendingLogin, now: i64) -> Result<(), CredentialError> {
+pub(super) fn put_pending(
+    conn: &Connection,
+    seal: &Seal,
+    waiting: &PendingLogin,
+    now: i64,
+) -> Result<(), CredentialError> {
     conn.execute("DELETE FROM logins WHERE expires <= ?1", (now,))?;
     let count: i64 = conn.query_row("SELECT count(*) FROM logins", (), |row| row.get(0))?;
     if !can_add_pending(usize::try_from(count).unwrap_or(usize::MAX)) {
@@ -47,13 +57,26 @@ pub(super) fn put_pending(conn: &Connection, seal: &Seal, waiting: &PendingLogin
     conn.execute(
         "INSERT OR REPLACE INTO logins (id, kind, tenant, subject, server, expires, secret)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        (&waiting.id, kind, tenant, subject, &waiting.server, waiting.expires, sealed.ok_or(CredentialError::WrongKey)?),
+        (
+            &waiting.id,
+            kind,
+            tenant,
+            subject,
+            &waiting.server,
+            waiting.expires,
+            sealed.ok_or(CredentialError::WrongKey)?,
+        ),
     )?;
     Ok(())
 }
 
 /// Gone with the first who asks, whether it can be used or not.
-pub(super) fn take_pending(conn: &Connection, seal: &Seal, id: &str, now: i64) -> Result<Option<PendingLogin>, CredentialError> {
+pub(super) fn take_pending(
+    conn: &Connection,
+    seal: &Seal,
+    id: &str,
+    now: i64,
+) -> Result<Option<PendingLogin>, CredentialError> {
     let mut take = conn.prepare_cached(
         "DELETE FROM logins WHERE id = ?1 RETURNING id, kind, tenant, subject, server, expires, secret",
     )?;
@@ -87,7 +110,11 @@ fn pending_from_row(row: &Row<'_>) -> rusqlite::Result<(PendingLogin, Vec<u8>)> 
     Ok((PendingLogin { id, owner, server, expires, secret: Secret::default() }, row.get(6)?))
 }
 
-fn unseal(seal: &Seal, found: Option<(PendingLogin, Vec<u8>)>, now: i64) -> Result<Option<PendingLogin>, CredentialError> {
+fn unseal(
+    seal: &Seal,
+    found: Option<(PendingLogin, Vec<u8>)>,
+    now: i64,
+) -> Result<Option<PendingLogin>, CredentialError> {
     let Some((waiting, sealed)) = found.filter(|(waiting, _)| waiting.expires > now) else {
         return Ok(None);
     };
@@ -103,7 +130,8 @@ fn bound<'a>(waiting: &'a PendingLogin, expires: &'a str) -> [&'a str; 7] {
 /// Logins that cannot be opened are forgotten: they are begun again in a minute.
 pub(super) fn reseal(conn: &Connection, from: &Seal, to: &Seal) -> Result<(), CredentialError> {
     let mut every = conn.prepare("SELECT id, kind, tenant, subject, server, expires, secret FROM logins")?;
-    let found: Vec<(PendingLogin, Vec<u8>)> = every.query_map((), pending_from_row)?.collect::<Result<_, _>>()?;
+    let found: Vec<(PendingLogin, Vec<u8>)> =
+        every.query_map((), pending_from_row)?.collect::<Result<_, _>>()?;
     for (waiting, sealed) in found {
         let expires = waiting.expires.to_string();
         let bound = bound(&waiting, &expires);

@@ -25,7 +25,8 @@ impl RevisionList {
         let Some((revision, sealed)) = load.query_row((), row).optional()? else {
             return Self::create(conn, seal);
         };
-        let text = seal.unseal(&sealed, &["ledger", &revision.to_string()]).ok_or(CredentialError::WrongKey)?;
+        let text =
+            seal.unseal(&sealed, &["ledger", &revision.to_string()]).ok_or(CredentialError::WrongKey)?;
         let marks = text.lines().map(parse_line).collect::<Option<_>>().ok_or(CredentialError::Tampered)?;
         Ok(Self { revision: revision.cast_unsigned(), revisions: marks })
     }
@@ -44,8 +45,9 @@ impl RevisionList {
     pub(super) fn save(&self, conn: &Connection, seal: &Seal) -> Result<(), CredentialError> {
         let revision = self.revision.cast_signed();
         let lines: Vec<String> = self.revisions.iter().map(|(slot, at)| format!("{slot} {at}")).collect();
-        let sealed =
-            seal.seal(&lines.join("\n"), &["ledger", &revision.to_string()]).ok_or(CredentialError::WrongKey)?;
+        let sealed = seal
+            .seal(&lines.join("\n"), &["ledger", &revision.to_string()])
+            .ok_or(CredentialError::WrongKey)?;
         conn.execute(
             "INSERT OR REPLACE INTO ledger (one, revision, marks) VALUES (1, ?1, ?2)",
             (revision, sealed),

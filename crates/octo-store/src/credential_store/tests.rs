@@ -186,7 +186,9 @@ async fn of_many_processes_one_renews_at_a_time() {
         tasks.spawn(async move {
             let holder = format!("process {at}");
             for _ in 0..20 {
-                while store.acquire_lease(&ada, &holder, Duration::from_secs(60)).await.unwrap() == LeaseClaim::Held {
+                while store.acquire_lease(&ada, &holder, Duration::from_secs(60)).await.unwrap()
+                    == LeaseClaim::Held
+                {
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 }
                 let kept = store.find(&ada).await.unwrap().unwrap();
@@ -214,7 +216,11 @@ async fn a_turn_ends_with_its_time_also_when_the_clock_was_wrong() {
     raw(temp.path()).execute("UPDATE leases SET until = ?1", (i64::MAX,)).unwrap();
     assert_eq!(one.acquire_lease(&ada, "one", minute).await.unwrap(), LeaseClaim::Acquired);
     two.release_lease(&ada, "two").await.unwrap();
-    assert_eq!(two.acquire_lease(&ada, "two", minute).await.unwrap(), LeaseClaim::Held, "it was not its to give back");
+    assert_eq!(
+        two.acquire_lease(&ada, "two", minute).await.unwrap(),
+        LeaseClaim::Held,
+        "it was not its to give back"
+    );
 }
 
 #[tokio::test]

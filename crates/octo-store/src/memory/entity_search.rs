@@ -2,11 +2,11 @@
 //! them. What one search costs is bounded, however large the memory is: of a word that very many have, the rows of
 //! the newest entities are taken.
 
-use super::word_index::{kind_term, term};
+use super::memory_schema::{entity_of, first_row};
 use super::memory_view::{EntityHead, FactRow, MemoryView};
 use super::rank::{Term, idf, score};
-use super::memory_schema::{entity_of, first_row};
 use super::tokenize::{normalize_name, tokenize};
+use super::word_index::{kind_term, term};
 use std::collections::{BTreeSet, HashMap};
 
 /// Words of a question that are looked at.
@@ -115,12 +115,15 @@ fn rank_candidates(
 ) -> rusqlite::Result<SearchHits> {
     let found = candidates.len();
     let mut promising: Vec<(i64, Candidate)> = candidates.into_iter().collect();
-    promising.sort_by(|(a, one), (b, other)| other.estimated_score.total_cmp(&one.estimated_score).then(b.cmp(a)));
+    promising
+        .sort_by(|(a, one), (b, other)| other.estimated_score.total_cmp(&one.estimated_score).then(b.cmp(a)));
     promising.truncate(MAX_CANDIDATES);
     let mut hits = Vec::new();
     let mut unfit = 0;
     for (entity, candidate) in promising {
-        let head = view.head(entity)?.filter(|head| kind.is_none_or(|kind| normalize_name(kind) == normalize_name(&head.kind)));
+        let head = view
+            .head(entity)?
+            .filter(|head| kind.is_none_or(|kind| normalize_name(kind) == normalize_name(&head.kind)));
         let hit = match head {
             Some(head) => score_entity(view, text, terms, head, &candidate.rows)?,
             None => None,
@@ -178,7 +181,12 @@ fn entity_count(view: &MemoryView<'_>) -> rusqlite::Result<f64> {
     Ok(all.unwrap_or_default() as f64)
 }
 
-fn rows_of_word(view: &MemoryView<'_>, stem: String, kind: Option<&str>, all: f64) -> rusqlite::Result<WordRows> {
+fn rows_of_word(
+    view: &MemoryView<'_>,
+    stem: String,
+    kind: Option<&str>,
+    all: f64,
+) -> rusqlite::Result<WordRows> {
     let mut term = Term { stem, idf: 0.0, is_prefix: false };
     let mut rows = matching_rows(view, &term.fts_query(view.owner), kind, 0, MAX_ROWS_PER_WORD + 1)?;
     if rows.is_empty() && term.stem.chars().count() >= MIN_PREFIX_CHARS {
@@ -201,7 +209,11 @@ fn estimate_row_count(rows: &[i64], all: f64) -> f64 {
 
 /// Rows that have all the frequent words at once, as far back as the work allows: what one word passes over, the other
 /// must.
-fn rows_with_all(view: &MemoryView<'_>, lists: &[WordRows], kind: Option<&str>) -> rusqlite::Result<Vec<i64>> {
+fn rows_with_all(
+    view: &MemoryView<'_>,
+    lists: &[WordRows],
+    kind: Option<&str>,
+) -> rusqlite::Result<Vec<i64>> {
     let frequent: Vec<&WordRows> = lists.iter().filter(|list| list.is_truncated).collect();
     if frequent.len() < 2 {
         return Ok(Vec::new());
@@ -211,7 +223,8 @@ fn rows_with_all(view: &MemoryView<'_>, lists: &[WordRows], kind: Option<&str>) 
     let floor = newest.saturating_sub((MAX_SCANNED_ROWS / density) as i64);
     let mut common: Option<BTreeSet<i64>> = None;
     for list in frequent {
-        let found = matching_rows(view, &list.term.fts_query(view.owner), kind, floor, MAX_SCANNED_ROWS as usize)?;
+        let found =
+            matching_rows(view, &list.term.fts_query(view.owner), kind, floor, MAX_SCANNED_ROWS as usize)?;
         common = Some(match common {
             None => found.into_iter().collect(),
             Some(common) => found.into_iter().filter(|row| common.contains(row)).collect(),

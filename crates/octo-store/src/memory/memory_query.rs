@@ -1,10 +1,12 @@
 //! Answers to questions, lists, and everything for an export.
 
-use super::memory_view::{EntityHead, LinkScope, FactRow, MemoryView, timestamp};
 use super::entity_search::{self, SearchHit};
 use super::memory_schema::{NO_END, NOW};
+use super::memory_view::{EntityHead, FactRow, LinkScope, MemoryView, timestamp};
 use super::tokenize::normalize_name;
-use octo_grants::memory::{QueryResult, EntitySummary, Dump, KnownEntity, EntityPage, MAX_FACTS, PageRequest, MemoryQuery};
+use octo_grants::memory::{
+    Dump, EntityPage, EntitySummary, KnownEntity, MAX_FACTS, MemoryQuery, PageRequest, QueryResult,
+};
 use rusqlite::Connection;
 use std::collections::BTreeSet;
 
@@ -30,15 +32,24 @@ pub(super) fn query(conn: &Connection, owner: i64, question: &MemoryQuery) -> ru
     }
 }
 
-fn by_name(view: &MemoryView<'_>, question: &MemoryQuery, name: &str, text: Option<&str>) -> rusqlite::Result<QueryResult> {
-    let of_kind = |head: &EntityHead| question.kind.as_ref().is_none_or(|kind| normalize_name(kind) == normalize_name(&head.kind));
+fn by_name(
+    view: &MemoryView<'_>,
+    question: &MemoryQuery,
+    name: &str,
+    text: Option<&str>,
+) -> rusqlite::Result<QueryResult> {
+    let of_kind = |head: &EntityHead| {
+        question.kind.as_ref().is_none_or(|kind| normalize_name(kind) == normalize_name(&head.kind))
+    };
     let mut entities = Vec::new();
     let named = view.by_name(name)?;
     let nobody = named.is_empty();
     for head in named.into_iter().filter(of_kind) {
         let hit = match text {
             None => Some(SearchHit { head, score: 0.0, facts: Vec::new() }),
-            Some(text) => entity_search::score_entity(view, text, &entity_search::unweighted_terms(text), head, &[])?,
+            Some(text) => {
+                entity_search::score_entity(view, text, &entity_search::unweighted_terms(text), head, &[])?
+            }
         };
         if let Some(hit) = hit {
             let known = found_entity(view, question, hit)?;
@@ -56,7 +67,11 @@ fn by_name(view: &MemoryView<'_>, question: &MemoryQuery, name: &str, text: Opti
 }
 
 /// An entity with those observations that fit, and then the newest.
-fn found_entity(view: &MemoryView<'_>, question: &MemoryQuery, hit: SearchHit) -> rusqlite::Result<KnownEntity> {
+fn found_entity(
+    view: &MemoryView<'_>,
+    question: &MemoryQuery,
+    hit: SearchHit,
+) -> rusqlite::Result<KnownEntity> {
     let mut facts: Vec<FactRow> = hit.facts;
     facts.truncate(question.facts);
     if facts.len() < question.facts {
@@ -83,7 +98,12 @@ fn browse(view: &MemoryView<'_>, question: &MemoryQuery) -> rusqlite::Result<Que
     };
     let bare = |head| found_entity(view, question, SearchHit { head, score: 0.0, facts: Vec::new() });
     let entities = heads.into_iter().map(bare).map(|known| Ok(KnownEntity { score: None, ..known? }));
-    Ok(QueryResult { entities: entities.collect::<rusqlite::Result<_>>()?, total, exact, nearest: Vec::new() })
+    Ok(QueryResult {
+        entities: entities.collect::<rusqlite::Result<_>>()?,
+        total,
+        exact,
+        nearest: Vec::new(),
+    })
 }
 
 fn past_heads(view: &MemoryView<'_>, kind: Option<&str>, limit: usize) -> rusqlite::Result<Vec<EntityHead>> {
@@ -104,7 +124,12 @@ fn past_heads(view: &MemoryView<'_>, kind: Option<&str>, limit: usize) -> rusqli
     Ok(heads)
 }
 
-fn list_page(view: &MemoryView<'_>, kind: Option<&str>, limit: usize, offset: u64) -> rusqlite::Result<Vec<EntityHead>> {
+fn list_page(
+    view: &MemoryView<'_>,
+    kind: Option<&str>,
+    limit: usize,
+    offset: u64,
+) -> rusqlite::Result<Vec<EntityHead>> {
     let (limit, offset) =
         (i64::try_from(limit).unwrap_or(i64::MAX), i64::try_from(offset).unwrap_or(i64::MAX));
     let columns = "SELECT id, name, kind, facts, since, updated FROM entities";

@@ -1,10 +1,10 @@
 //! Entities as they were believed at a moment.
 
-use super::transaction::origin_from_code;
 use super::memory_schema::{NO_END, NOW, first_row, last_row};
 use super::tokenize::normalize_name;
+use super::transaction::origin_from_code;
 use jiff::Timestamp;
-use octo_grants::memory::{KnownEntity, KnownFact, EntityRelation};
+use octo_grants::memory::{EntityRelation, KnownEntity, KnownFact};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 /// Most relations that are shown with one entity.
@@ -128,7 +128,12 @@ impl<'a> MemoryView<'a> {
     }
 
     /// An entity with these observations, which are brought into their order.
-    pub(super) fn build_entity(&self, head: EntityHead, mut facts: Vec<FactRow>, links: LinkScope) -> rusqlite::Result<KnownEntity> {
+    pub(super) fn build_entity(
+        &self,
+        head: EntityHead,
+        mut facts: Vec<FactRow>,
+        links: LinkScope,
+    ) -> rusqlite::Result<KnownEntity> {
         facts.sort_by_key(|seen| seen.row);
         let fact_count = self.count(&head)?.cast_unsigned();
         let mut ties = self.relations(head.id, links)?;
@@ -160,8 +165,11 @@ impl<'a> MemoryView<'a> {
              WHERE l.source = ?1 AND l.since <= ?2 AND l.until > ?2 LIMIT ?3";
         let inward = "SELECT l.relation, e.name FROM links l JOIN entities e ON e.id = l.source
              WHERE l.target = ?1 AND l.since <= ?2 AND l.until > ?2 LIMIT ?3";
-        let sides: &[(&str, bool)] =
-            if links == LinkScope::Limited { &[(outward, true), (inward, false)] } else { &[(outward, true)] };
+        let sides: &[(&str, bool)] = if links == LinkScope::Limited {
+            &[(outward, true), (inward, false)]
+        } else {
+            &[(outward, true)]
+        };
         let mut ties = Vec::new();
         for (sql, outward) in sides {
             let mut statement = self.conn.prepare_cached(sql)?;

@@ -1,8 +1,8 @@
 //! The one thread that changes memories. What waits is written together, in one transaction, and answered when that is
 //! durable.
 
-use super::word_index::IndexChanges;
 use super::transaction::{MemoryError, MemoryTxn};
+use super::word_index::IndexChanges;
 use crate::checkpoint::Checkpointer;
 use crate::result_files::now_micros;
 use crate::{StoreError, database};

@@ -55,7 +55,8 @@ pub(super) fn score(text: &str, terms: &[Term], head: &EntityHead, facts: &[Fact
             *sum += term.idf * weight;
             best = best.max(weight);
         }
-        let own = NAME_WEIGHT.mul_add(name.weight(term, TYPICAL_NAME_LEN), KIND_WEIGHT * kind.weight(term, TYPICAL_KIND_LEN));
+        let own = NAME_WEIGHT
+            .mul_add(name.weight(term, TYPICAL_NAME_LEN), KIND_WEIGHT * kind.weight(term, TYPICAL_KIND_LEN));
         total += term.idf * (own + best);
     }
     total += SAME_FACT_WEIGHT * each.iter().copied().fold(0.0, f64::max);

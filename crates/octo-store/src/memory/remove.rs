@@ -1,9 +1,9 @@
 //! What is no longer so, and what shall never have been known.
 
-use super::word_index::IndexSide;
-use super::transaction::{Entity, MemoryError, ITEM_OVERHEAD_BYTES, MemoryOwner, MemoryTxn, quota_size};
 use super::memory_schema::{NO_END, first_row, last_row};
 use super::tokenize::normalize_name;
+use super::transaction::{Entity, ITEM_OVERHEAD_BYTES, MemoryError, MemoryOwner, MemoryTxn, quota_size};
+use super::word_index::IndexSide;
 use octo_grants::memory::{ForgetTarget, Link, NameMatch, Removal};
 
 /// Takes entities away with all that belongs to them.
@@ -41,8 +41,14 @@ fn end_entity(pen: &mut MemoryTxn<'_>, owner: &MemoryOwner, entity: &Entity) -> 
         "UPDATE facts SET until = ?3 WHERE id BETWEEN ?1 AND ?2 AND until = ?4",
         (first_row(entity.id), last_row(entity.id), pen.timestamp, NO_END),
     )?;
-    pen.execute("UPDATE links SET until = ?2 WHERE source = ?1 AND until = ?3", (entity.id, pen.timestamp, NO_END))?;
-    pen.execute("UPDATE links SET until = ?2 WHERE target = ?1 AND until = ?3", (entity.id, pen.timestamp, NO_END))?;
+    pen.execute(
+        "UPDATE links SET until = ?2 WHERE source = ?1 AND until = ?3",
+        (entity.id, pen.timestamp, NO_END),
+    )?;
+    pen.execute(
+        "UPDATE links SET until = ?2 WHERE target = ?1 AND until = ?3",
+        (entity.id, pen.timestamp, NO_END),
+    )?;
     pen.execute("UPDATE entities SET until = ?2 WHERE id = ?1", (entity.id, pen.timestamp))?;
     pen.adjust_kind_count(owner.id, &entity.kind, &entity.kind_folded, -1)?;
     Ok(())
@@ -71,7 +77,12 @@ fn erase_all(pen: &mut MemoryTxn<'_>, owner: &MemoryOwner, name: &str) -> Result
     Ok(freed)
 }
 
-fn erase_entity(pen: &mut MemoryTxn<'_>, owner: &MemoryOwner, entity: &Entity, until: i64) -> Result<i64, MemoryError> {
+fn erase_entity(
+    pen: &mut MemoryTxn<'_>,
+    owner: &MemoryOwner,
+    entity: &Entity,
+    until: i64,
+) -> Result<i64, MemoryError> {
     let (first, last) = (first_row(entity.id), last_row(entity.id));
     let mut freed = quota_size(&entity.name);
     for (row, text, until) in all_facts(pen, entity.id)? {
@@ -156,7 +167,12 @@ fn forget_fact(
     Ok(gone)
 }
 
-fn forget_link(pen: &mut MemoryTxn<'_>, owner: &MemoryOwner, link: &Link, removal: Removal) -> Result<u64, MemoryError> {
+fn forget_link(
+    pen: &mut MemoryTxn<'_>,
+    owner: &MemoryOwner,
+    link: &Link,
+    removal: Removal,
+) -> Result<u64, MemoryError> {
     let source = pen.find_entity(owner, &link.source, NameMatch::Alike, None)?;
     let target = pen.find_entity(owner, &link.target, NameMatch::Alike, None)?;
     let (Some(source), Some(target)) = (source, target) else { return Ok(0) };

@@ -1,18 +1,19 @@
 //! Memories as a whole. Helpers: who asks, and short ways to say what.
 
+mod concurrent_writers;
 mod erasure;
 mod killed_process;
-mod concurrent_writers;
+mod past_views;
 mod quality;
-mod upsert_and_link;
 mod scale;
 mod search_results;
-mod past_views;
+mod upsert_and_link;
 
-use super::{SqliteMemoryStore, MemoryOptions};
+use super::{MemoryOptions, SqliteMemoryStore};
 use jiff::Timestamp;
 use octo_grants::memory::{
-    QueryResult, MemoryCaller, Fact, KnownEntity, Link, NameMatch, NewEntity, FactOrigin, MemoryQuery, MemoryStore, UpsertResult,
+    Fact, FactOrigin, KnownEntity, Link, MemoryCaller, MemoryQuery, MemoryStore, NameMatch, NewEntity,
+    QueryResult, UpsertResult,
 };
 use octo_model::{CallId, Caller, ToolError};
 use std::path::Path;

@@ -1,9 +1,9 @@
 //! What a change of one memory is made of.
 
-use super::word_index::{IndexChanges, IndexSide, row_words};
 use super::memory_schema::{NO_END, first_row, last_row};
 use super::tokenize::normalize_name;
-use octo_grants::memory::{MemoryCaller, MAX_FACTS, NameMatch, FactOrigin, DEFAULT_KIND};
+use super::word_index::{IndexChanges, IndexSide, row_words};
+use octo_grants::memory::{DEFAULT_KIND, FactOrigin, MAX_FACTS, MemoryCaller, NameMatch};
 use octo_model::{Kind, ToolError};
 use rusqlite::{Connection, OptionalExtension, Row};
 
@@ -186,7 +186,13 @@ impl<'a> MemoryTxn<'a> {
     }
 
     /// Counts entities of a type.
-    pub(super) fn adjust_kind_count(&self, owner: i64, kind: &str, folded: &str, more: i64) -> rusqlite::Result<()> {
+    pub(super) fn adjust_kind_count(
+        &self,
+        owner: i64,
+        kind: &str,
+        folded: &str,
+        more: i64,
+    ) -> rusqlite::Result<()> {
         self.execute(
             "INSERT INTO kinds (owner, kind_folded, kind, live) VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT DO UPDATE SET live = live + ?4",
@@ -196,12 +202,25 @@ impl<'a> MemoryTxn<'a> {
     }
 
     /// Gives an entity another type; the rows of the index carry it.
-    pub(super) fn change_kind(&mut self, owner: &MemoryOwner, entity: &mut Entity, kind: &str) -> rusqlite::Result<()> {
+    pub(super) fn change_kind(
+        &mut self,
+        owner: &MemoryOwner,
+        entity: &mut Entity,
+        kind: &str,
+    ) -> rusqlite::Result<()> {
         let folded = normalize_name(kind);
         let facts = self.live_facts(entity.id)?;
-        self.index_changes.take(IndexSide::Live, first_row(entity.id), entity.words(owner.id, IndexSide::Live));
+        self.index_changes.take(
+            IndexSide::Live,
+            first_row(entity.id),
+            entity.words(owner.id, IndexSide::Live),
+        );
         for (row, text) in &facts {
-            self.index_changes.take(IndexSide::Live, *row, entity.fact_words(owner.id, IndexSide::Live, text));
+            self.index_changes.take(
+                IndexSide::Live,
+                *row,
+                entity.fact_words(owner.id, IndexSide::Live, text),
+            );
         }
         self.execute(
             "INSERT INTO former_kinds (entity, kind, until) VALUES (?1, ?2, ?3)",
@@ -214,7 +233,11 @@ impl<'a> MemoryTxn<'a> {
         self.adjust_kind_count(owner.id, &entity.kind, &entity.kind_folded, -1)?;
         self.adjust_kind_count(owner.id, kind, &folded, 1)?;
         (entity.kind, entity.kind_folded) = (kind.to_owned(), folded);
-        self.index_changes.put(IndexSide::Live, first_row(entity.id), entity.words(owner.id, IndexSide::Live));
+        self.index_changes.put(
+            IndexSide::Live,
+            first_row(entity.id),
+            entity.words(owner.id, IndexSide::Live),
+        );
         for (row, text) in facts {
             self.index_changes.put(IndexSide::Live, row, entity.fact_words(owner.id, IndexSide::Live, &text));
         }
@@ -226,9 +249,8 @@ impl<'a> MemoryTxn<'a> {
         let mut statement = self
             .conn
             .prepare_cached("SELECT id, text FROM facts WHERE id BETWEEN ?1 AND ?2 AND until = ?3")?;
-        let rows = statement.query_map((first_row(entity), last_row(entity), NO_END), |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })?;
+        let rows = statement
+            .query_map((first_row(entity), last_row(entity), NO_END), |row| Ok((row.get(0)?, row.get(1)?)))?;
         rows.collect()
     }
 

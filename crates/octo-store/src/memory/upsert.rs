@@ -1,9 +1,11 @@
 //! Entities, observations and relations that are new.
 
-use super::word_index::IndexSide;
-use super::transaction::{Entity, MemoryError, ITEM_OVERHEAD_BYTES, MemoryOwner, MemoryTxn, too_many_facts, origin_code, quota_size};
 use super::memory_schema::{NO_END, first_row};
 use super::tokenize::normalize_name;
+use super::transaction::{
+    Entity, ITEM_OVERHEAD_BYTES, MemoryError, MemoryOwner, MemoryTxn, origin_code, quota_size, too_many_facts,
+};
+use super::word_index::IndexSide;
 use octo_grants::memory::{Fact, Link, LinkResult, MAX_FACTS, NameMatch, NewEntity, UpsertResult};
 use std::collections::HashSet;
 
@@ -14,8 +16,10 @@ pub(super) fn upsert(
     names: NameMatch,
 ) -> Result<Vec<UpsertResult>, MemoryError> {
     let mut grown = 0;
-    let done =
-        entities.iter().map(|entity| upsert_one(pen, owner, entity, names, &mut grown)).collect::<Result<_, _>>()?;
+    let done = entities
+        .iter()
+        .map(|entity| upsert_one(pen, owner, entity, names, &mut grown))
+        .collect::<Result<_, _>>()?;
     pen.update_usage(owner, grown)?;
     Ok(done)
 }
@@ -91,7 +95,12 @@ fn add_facts(
 }
 
 /// Entities that are not there are made, so that no relation leads nowhere.
-pub(super) fn link(pen: &mut MemoryTxn<'_>, owner: &MemoryOwner, links: &[Link], names: NameMatch) -> Result<LinkResult, MemoryError> {
+pub(super) fn link(
+    pen: &mut MemoryTxn<'_>,
+    owner: &MemoryOwner,
+    links: &[Link],
+    names: NameMatch,
+) -> Result<LinkResult, MemoryError> {
     let (mut done, mut grown) = (LinkResult::default(), 0);
     for link in links {
         let source = link_end(pen, owner, &link.source, names, &mut done, &mut grown)?;

@@ -97,7 +97,8 @@ impl IndexChanges {
 
     pub(super) fn write(self, conn: &Connection) -> rusqlite::Result<()> {
         for (side, changes) in [(IndexSide::Live, self.live), (IndexSide::Past, self.past)] {
-            let (mut take, mut put) = (conn.prepare_cached(side.delete_sql())?, conn.prepare_cached(side.insert_sql())?);
+            let (mut take, mut put) =
+                (conn.prepare_cached(side.delete_sql())?, conn.prepare_cached(side.insert_sql())?);
             for (row, change) in changes {
                 if let Some(words) = change.take {
                     take.execute((row, words))?;

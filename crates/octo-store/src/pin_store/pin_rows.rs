@@ -1,7 +1,7 @@
 //! The rows of pins. Everything happens within one transaction, so that two processes never mix theirs.
 
 use crate::result_files::now_micros;
-use octo_hub::{PinDelta, PinWrite, PendingPin, Pin, PinSet, ItemKind, ServerIdentity};
+use octo_hub::{ItemKind, PendingPin, Pin, PinDelta, PinSet, PinWrite, ServerIdentity};
 use octo_model::Json;
 use rusqlite::{OptionalExtension, Row, Transaction};
 use std::collections::HashSet;
@@ -20,7 +20,8 @@ pub fn load(change: &Transaction<'_>, whose: &ServerIdentity) -> rusqlite::Resul
         )?
         .execute((&whose.server, &whose.identity))?;
     let mut find = change.prepare_cached("SELECT what, key, hash, text FROM pins WHERE server = ?1")?;
-    let pins: Vec<Option<Pin>> = find.query_map([&whose.server], pin_from_row)?.collect::<rusqlite::Result<_>>()?;
+    let pins: Vec<Option<Pin>> =
+        find.query_map([&whose.server], pin_from_row)?.collect::<rusqlite::Result<_>>()?;
     let mut taken = HashSet::new();
     let mut theirs = change
         .prepare_cached("SELECT key FROM pins WHERE server = ?1 AND what IN ('resource', 'template')")?;
@@ -161,15 +162,17 @@ pub fn pending(change: &Transaction<'_>, server: &str) -> rusqlite::Result<Vec<P
     let mut waiting = change.prepare_cached(
         "SELECT what, key, hash, text, since FROM seen WHERE server = ?1 AND pending = 1 ORDER BY what, key, rowid",
     )?;
-    let rows: Vec<(Option<Pin>, i64)> =
-        waiting.query_map([server], |row| Ok((pin_from_row(row)?, row.get(4)?)))?.collect::<rusqlite::Result<_>>()?;
+    let rows: Vec<(Option<Pin>, i64)> = waiting
+        .query_map([server], |row| Ok((pin_from_row(row)?, row.get(4)?)))?
+        .collect::<rusqlite::Result<_>>()?;
     let mut find = change.prepare_cached(
         "SELECT what, key, hash, text FROM pins WHERE server = ?1 AND what = ?2 AND key = ?3",
     )?;
     let mut all = Vec::new();
     for (new, since) in rows {
         let Some(new) = new else { continue };
-        let pinned = find.query_row((server, new.kind.as_str(), &new.key), pin_from_row).optional()?.flatten();
+        let pinned =
+            find.query_row((server, new.kind.as_str(), &new.key), pin_from_row).optional()?.flatten();
         all.push(PendingPin { new, pinned, since });
     }
     Ok(all)

@@ -38,8 +38,12 @@ async fn pins_outlive_the_process_and_the_first_one_stays() {
         PinWrite::Conflict
     );
     assert_eq!(again.load(&notion).await.unwrap().pins, [pin("a", "1")]);
-    assert_eq!(again.write(&notion, first(vec![pin("a", "1")])).await.unwrap(), PinWrite::Written(Vec::new()));
-    let replaced = |old: &str| PinDelta { replaced: vec![(pin("a", "3"), old.to_owned())], ..PinDelta::default() };
+    assert_eq!(
+        again.write(&notion, first(vec![pin("a", "1")])).await.unwrap(),
+        PinWrite::Written(Vec::new())
+    );
+    let replaced =
+        |old: &str| PinDelta { replaced: vec![(pin("a", "3"), old.to_owned())], ..PinDelta::default() };
     assert_eq!(again.write(&notion, replaced("#2")).await.unwrap(), PinWrite::Conflict);
     assert_eq!(again.write(&notion, replaced("#1")).await.unwrap(), PinWrite::Written(Vec::new()));
     assert_eq!(again.load(&notion).await.unwrap().pins, [pin("a", "3")]);

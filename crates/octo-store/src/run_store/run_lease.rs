@@ -3,7 +3,7 @@
 use super::SqliteRunStore;
 use crate::private_files;
 use crate::result_files::now_micros;
-use octo_hub::{StoredStep, RunLease, RunStatus};
+use octo_hub::{RunLease, RunStatus, StoredStep};
 use octo_model::{Json, ToolError};
 use octo_toolkit::BoxFuture;
 use std::fs::{File, OpenOptions, TryLockError};

@@ -136,7 +136,7 @@ async fn child() {
 async fn a_killed_process_holds_nothing_and_has_lost_nothing() {
     let temp = tempfile::tempdir().unwrap();
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "runs::tests::child", "--ignored", "--nocapture", "--test-threads=1"])
+        .args(["--exact", "run_store::tests::child", "--ignored", "--nocapture", "--test-threads=1"])
         .env(KILL_TEST_DIR, temp.path())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

@@ -41,7 +41,7 @@ async fn acknowledged_records_survive() {
     let mut acknowledged = HashSet::new();
     for _round in 0..3 {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "tests::kill::child", "--ignored", "--nocapture", "--test-threads=1"])
+            .args(["--exact", "tests::killed_writer::child", "--ignored", "--nocapture", "--test-threads=1"])
             .env(DIRECTORY, dir.path())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -1,10 +1,10 @@
 //! One server's address with the session that was agreed on.
 
-use super::response_body::{is_event_stream, response_error, read_body};
-use super::http_client::{HttpClient, classify_error};
 use super::event_stream::{EventStream, ResumePoint};
-use super::request_headers::{EVENT_STREAM, connection_headers};
+use super::http_client::{HttpClient, classify_error};
 use super::http_redirect::redirect_target;
+use super::request_headers::{EVENT_STREAM, connection_headers};
+use super::response_body::{is_event_stream, read_body, response_error};
 use crate::error::{UpstreamError, UpstreamResult};
 use crate::login::{Account, UsedCredential};
 use bytes::Bytes;
@@ -152,14 +152,21 @@ impl Endpoint {
         }
     }
 
-    async fn request_and_resolve(&self, method: Method, headers: HeaderMap, body: Bytes) -> UpstreamResult<Response<Incoming>> {
+    async fn request_and_resolve(
+        &self,
+        method: Method,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> UpstreamResult<Response<Incoming>> {
         let response = self.request_at(&self.uri, method.clone(), headers.clone(), body.clone()).await?;
         match redirect_target(&self.uri, &response) {
             None => {
                 let _ = self.resolved_uri.set(self.uri.clone());
                 Ok(response)
             }
-            Some(target) => self.request_at(self.resolved_uri.get_or_init(|| target), method, headers, body).await,
+            Some(target) => {
+                self.request_at(self.resolved_uri.get_or_init(|| target), method, headers, body).await
+            }
         }
     }
 
@@ -180,7 +187,10 @@ impl Endpoint {
         if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
             && account.on_refused(used, status, response.headers()).await?
         {
-            return self.request_with_account(account, uri, &method, &headers, &body).await.map(|(_, response)| response);
+            return self
+                .request_with_account(account, uri, &method, &headers, &body)
+                .await
+                .map(|(_, response)| response);
         }
         Ok(response)
     }

@@ -1,13 +1,13 @@
 //! One request and its answer, which comes as JSON or at the end of a stream.
 
-use super::response_body::{is_event_stream, read_body};
 use super::endpoint::Endpoint;
 use super::event_stream::{EventStream, ResumePoint};
 use super::request_headers::add_request_headers;
-use crate::error::{UpstreamError, UpstreamResult};
-use crate::dispatcher::{Dispatcher, MessageOrigin};
+use super::response_body::{is_event_stream, read_body};
 use crate::decode::decode;
-use crate::transport::{TransportRequest, Transport};
+use crate::dispatcher::{Dispatcher, MessageOrigin};
+use crate::error::{UpstreamError, UpstreamResult};
+use crate::transport::{Transport, TransportRequest};
 use bytes::Bytes;
 use http::Method;
 use octo_wire::{Era, Id, Message};
@@ -21,7 +21,11 @@ const DEFAULT_RESUME_DELAY: Duration = Duration::from_millis(300);
 const MIN_RESUME_DELAY: Duration = Duration::from_millis(10);
 
 impl Endpoint {
-    pub(crate) async fn exchange(self: &Arc<Self>, inbox: &Arc<Dispatcher>, request: TransportRequest) -> UpstreamResult {
+    pub(crate) async fn exchange(
+        self: &Arc<Self>,
+        inbox: &Arc<Dispatcher>,
+        request: TransportRequest,
+    ) -> UpstreamResult {
         let mut headers = self.headers();
         add_request_headers(&request, &mut headers);
         let (id, era) = (request.id, request.era);
@@ -35,7 +39,8 @@ impl Endpoint {
             self.store_session(response.headers());
         }
         if is_event_stream(&response) {
-            let events = EventStream::new(response.into_body(), self.max_message_bytes, ResumePoint::default());
+            let events =
+                EventStream::new(response.into_body(), self.max_message_bytes, ResumePoint::default());
             return self.read_stream(inbox, id, era, events).await;
         }
         let text = read_body(response.into_body(), self.max_message_bytes).await?;
@@ -87,18 +92,26 @@ impl Endpoint {
     }
 
     /// Finds the answer among messages; what else there is goes to the inbox.
-    fn take_response(self: &Arc<Self>, inbox: &Arc<Dispatcher>, id: u64, text: Bytes) -> Option<UpstreamResult> {
+    fn take_response(
+        self: &Arc<Self>,
+        inbox: &Arc<Dispatcher>,
+        id: u64,
+        text: Bytes,
+    ) -> Option<UpstreamResult> {
         let messages = match decode(text) {
             Ok(messages) => messages,
             Err(broken) => {
                 tracing::debug!(target: "upstream", server = %inbox.name, fault = %broken.fault, "not a message");
-                return (broken.id == Some(id)).then(|| Err(UpstreamError::Protocol(broken.fault.to_string())));
+                return (broken.id == Some(id))
+                    .then(|| Err(UpstreamError::Protocol(broken.fault.to_string())));
             }
         };
         let mut answer = None;
         for message in messages {
             match message {
-                Message::Response { id: of, result } if is_response_to(id, Some(&of)) => answer = Some(Ok(result)),
+                Message::Response { id: of, result } if is_response_to(id, Some(&of)) => {
+                    answer = Some(Ok(result))
+                }
                 Message::Error { id: of, error } if is_response_to(id, of.as_ref()) => {
                     answer = Some(Err(UpstreamError::Rpc(error)))
                 }

@@ -16,8 +16,11 @@ const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Connects to the server at `url` and to no other.
 #[expect(clippy::disallowed_methods, reason = "a client with streams, on the connector that Net hands out")]
 pub(crate) fn build_client(net: &Net, url: &str) -> Result<HttpClient, UpstreamError> {
-    let way = net.for_configured_host(url).map_err(|_| UpstreamError::NotSent(format!("{url} is not an http or https address")))?;
-    let connector = way.connector().map_err(|error| UpstreamError::NotSent(format!("root certificates: {error}")))?;
+    let way = net
+        .for_configured_host(url)
+        .map_err(|_| UpstreamError::NotSent(format!("{url} is not an http or https address")))?;
+    let connector =
+        way.connector().map_err(|error| UpstreamError::NotSent(format!("root certificates: {error}")))?;
     Ok(legacy::Client::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
         .pool_idle_timeout(POOL_IDLE_TIMEOUT)

@@ -8,7 +8,8 @@ use octo_model::JsonObject;
 use octo_wire::{Era, Revision, header};
 use std::collections::BTreeMap;
 
-pub(super) const JSON_OR_EVENT_STREAM: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+pub(super) const JSON_OR_EVENT_STREAM: HeaderValue =
+    HeaderValue::from_static("application/json, text/event-stream");
 pub(super) const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const OCTOPROX_AGENT: HeaderValue = HeaderValue::from_static(concat!("octoprox/", env!("CARGO_PKG_VERSION")));

@@ -2,8 +2,8 @@
 
 use super::http_client::root_cause;
 use super::retry_after::retry_after;
-use crate::error::{UpstreamError, UpstreamResult};
 use crate::decode::decode;
+use crate::error::{UpstreamError, UpstreamResult};
 use bytes::{Bytes, BytesMut};
 use http::header::CONTENT_TYPE;
 use http::{Response, StatusCode};

@@ -9,7 +9,8 @@ use jiff::tz::TimeZone;
 use std::time::Duration;
 
 /// The form of today, and the two of old that a recipient has to know as well (RFC 9110, 5.6.7).
-const DATE_FORMATS: [&str; 3] = ["%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"];
+const DATE_FORMATS: [&str; 3] =
+    ["%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"];
 
 /// Nothing, where the header cannot be read. A date is counted from the server's own clock where the answer tells it.
 pub(super) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {

@@ -3,10 +3,10 @@
 use super::endpoint::Endpoint;
 use super::event_stream::{EventStream, ResumePoint};
 use crate::backoff::Backoff;
-use crate::error::UpstreamError;
-use crate::dispatcher::{Dispatcher, MessageOrigin};
 use crate::close_signal::CloseSignal;
 use crate::decode::decode;
+use crate::dispatcher::{Dispatcher, MessageOrigin};
+use crate::error::UpstreamError;
 use crate::transport::Transport;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -58,7 +58,9 @@ async fn dispatch_events(endpoint: &Arc<Endpoint>, inbox: &Arc<Dispatcher>, even
     let wire = Transport::Http(endpoint.clone());
     while let Ok(Some(text)) = events.next().await {
         match decode(text) {
-            Ok(messages) => messages.into_iter().for_each(|one| inbox.dispatch(one, MessageOrigin::Shared, &wire)),
+            Ok(messages) => {
+                messages.into_iter().for_each(|one| inbox.dispatch(one, MessageOrigin::Shared, &wire))
+            }
             Err(broken) => {
                 tracing::debug!(target: "upstream", server = %inbox.name, fault = %broken.fault, "an event that is not a message");
             }

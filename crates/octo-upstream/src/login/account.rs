@@ -1,10 +1,10 @@
 //! One login in use: what each request carries, and what a refusal means.
 
 use super::challenge;
-use super::token_set::{Freshness, StoredLogin, LoginVersion};
-use super::refresh::refresh;
-use super::login_spec::{Auth, KeyPlacement, LoginSpec};
 use super::login_registry::LoginRegistry;
+use super::login_spec::{Auth, KeyPlacement, LoginSpec};
+use super::refresh::refresh;
+use super::token_set::{Freshness, LoginVersion, StoredLogin};
 use crate::error::{UpstreamError, UpstreamResult};
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
@@ -64,11 +64,19 @@ impl Account {
     }
 
     /// Adds the credential to a request. Without a login the request goes out bare, and the server says what it wants.
-    pub(crate) async fn authorize(&self, uri: &mut Uri, headers: &mut HeaderMap) -> UpstreamResult<UsedCredential> {
-        let Some(held) = self.usable_login().await.map_err(credential_error)? else { return Ok(UsedCredential(None)) };
+    pub(crate) async fn authorize(
+        &self,
+        uri: &mut Uri,
+        headers: &mut HeaderMap,
+    ) -> UpstreamResult<UsedCredential> {
+        let Some(held) = self.usable_login().await.map_err(credential_error)? else {
+            return Ok(UsedCredential(None));
+        };
         let secret = held.tokens.access.expose();
         match &self.spec.auth {
-            Auth::OAuth(_) => drop(headers.insert(AUTHORIZATION, secret_header(&format!("Bearer {secret}"))?)),
+            Auth::OAuth(_) => {
+                drop(headers.insert(AUTHORIZATION, secret_header(&format!("Bearer {secret}"))?))
+            }
             Auth::Key(KeyPlacement::Header { name, prefix: before }) => {
                 let name = HeaderName::try_from(name.as_str()).map_err(|_| unsendable_error())?;
                 headers.insert(name, secret_header(&format!("{before}{secret}"))?);
@@ -89,7 +97,12 @@ impl Account {
     }
 
     /// Whether a refused request may go out again, with another token than it had.
-    pub(crate) async fn on_refused(&self, used: UsedCredential, status: StatusCode, headers: &HeaderMap) -> UpstreamResult<bool> {
+    pub(crate) async fn on_refused(
+        &self,
+        used: UsedCredential,
+        status: StatusCode,
+        headers: &HeaderMap,
+    ) -> UpstreamResult<bool> {
         *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = used.0;
         let asked = challenge::parse(headers);
         let is_unknown = status == StatusCode::UNAUTHORIZED;
@@ -126,7 +139,9 @@ impl Account {
                 }
                 Ok(Some(held))
             }
-            Freshness::Expired if can_renew => Ok(self.refresh_now(&held).await?.filter(|held| self.is_usable(held))),
+            Freshness::Expired if can_renew => {
+                Ok(self.refresh_now(&held).await?.filter(|held| self.is_usable(held)))
+            }
             Freshness::Expired => Ok(None),
         }
     }
@@ -140,7 +155,9 @@ impl Account {
     /// While the token is still good, nobody waits for the next one.
     fn refresh_in_background(&self, held: &StoredLogin) {
         // Whoever is at the gate already does it.
-        if self.registry.refresh_lock(&held.slot).try_lock().is_err() || self.registry.recent_refresh_failure(&held.slot).is_some() {
+        if self.registry.refresh_lock(&held.slot).try_lock().is_err()
+            || self.registry.recent_refresh_failure(&held.slot).is_some()
+        {
             return;
         }
         let (shelf, spec, slot, mark) =
@@ -163,7 +180,9 @@ impl Account {
     async fn cached_or_loaded(&self) -> Result<Option<Arc<StoredLogin>>, ToolError> {
         let known = self.cache.lock().unwrap_or_else(PoisonError::into_inner).clone();
         match known {
-            Some(known) if known.at.elapsed() < CACHE_TTL && known.version == self.version() => Ok(known.login),
+            Some(known) if known.at.elapsed() < CACHE_TTL && known.version == self.version() => {
+                Ok(known.login)
+            }
             _ => self.load().await,
         }
     }

@@ -1,8 +1,8 @@
 //! With whose login a server is spoken to: everybody's one, or each caller's own.
 
 use super::account::Account;
-use super::login_spec::{Auth, KeyPlacement, LoginSpec, LoginSharing};
 use super::login_registry::{LoginEvent, LoginRegistry};
+use super::login_spec::{Auth, KeyPlacement, LoginSharing, LoginSpec};
 use octo_grants::credentials::Owner;
 use octo_model::Caller;
 use std::sync::Arc;

@@ -68,7 +68,11 @@ impl<'a> AuthHttp<'a> {
 
     /// Named servers are reached as such; everything else that the internet may reach.
     fn net_for(&self, url: &Url) -> Result<Net, ToolError> {
-        if self.is_configured(url) { self.net.for_configured_host(url.as_str()) } else { Ok(self.net.clone()) }
+        if self.is_configured(url) {
+            self.net.for_configured_host(url.as_str())
+        } else {
+            Ok(self.net.clone())
+        }
     }
 
     async fn send(&self, ask: NetRequest) -> Result<(StatusCode, Bytes), ToolError> {
@@ -177,8 +181,11 @@ pub(super) fn is_on_this_machine(text: &str) -> bool {
 }
 
 fn invalid_url(text: &str) -> ToolError {
-    ToolError::denied(format!("The login leads to {}, which is not an address of a login.", display_url(text)))
-        .hint("The server's metadata are wrong; its operator must mend them.")
+    ToolError::denied(format!(
+        "The login leads to {}, which is not an address of a login.",
+        display_url(text)
+    ))
+    .hint("The server's metadata are wrong; its operator must mend them.")
 }
 
 /// Enough of an address to be recognised: never its query, which may hold secrets, nor anything that plays with a terminal.

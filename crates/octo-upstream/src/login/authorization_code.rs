@@ -1,8 +1,8 @@
 //! The way through a browser: PKCE, `state`, the address to open, and what comes back.
 
-use super::oauth_client::OAuthClient;
 use super::issuer::Issuer;
 use super::login_spec::RESERVED_AUTHORIZE_PARAMS;
+use super::oauth_client::OAuthClient;
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::rand;
 use base64::Engine;
@@ -70,7 +70,8 @@ pub(super) fn authorization_url(
     if !scope.is_empty() {
         url.query_pairs_mut().append_pair("scope", &scope);
     }
-    for (name, value) in extra.iter().filter(|(name, _)| !RESERVED_AUTHORIZE_PARAMS.contains(&name.as_str())) {
+    for (name, value) in extra.iter().filter(|(name, _)| !RESERVED_AUTHORIZE_PARAMS.contains(&name.as_str()))
+    {
         url.query_pairs_mut().append_pair(name, value);
     }
     // Without being asked anew, people give no leave for later, and there is no refresh token.

@@ -1,13 +1,13 @@
 //! The device grant (RFC 8628): a person enters a short code on any machine, and the hub asks until they have.
 
-use super::authorization_code::{LoginFlow, LoginFlowKind};
-use super::oauth_client::OAuthClient;
-use super::token_set::{TokenSet, TokenSource};
-use super::issuer::{DEVICE_GRANT, Issuer};
-use super::login_spec::LoginSpec;
-use super::login_registry::LoginRegistry;
-use super::token_endpoint::{self, TokenError, parse_seconds};
 use super::auth_http::AuthHttp;
+use super::authorization_code::{LoginFlow, LoginFlowKind};
+use super::issuer::{DEVICE_GRANT, Issuer};
+use super::login_registry::LoginRegistry;
+use super::login_spec::LoginSpec;
+use super::oauth_client::OAuthClient;
+use super::token_endpoint::{self, TokenError, parse_seconds};
+use super::token_set::{TokenSet, TokenSource};
 use octo_grants::Secret;
 use octo_grants::credentials::PendingLogin;
 use octo_model::ToolError;
@@ -85,7 +85,12 @@ pub(super) async fn request_code(
         user_code: answer.user_code,
         url: page.into(),
         url_with_code: whole.map(String::from),
-        lifetime: answer.expires_in.as_ref().and_then(parse_seconds).unwrap_or(MAX_CODE_LIFETIME_SECS).clamp(1, MAX_CODE_LIFETIME_SECS),
+        lifetime: answer
+            .expires_in
+            .as_ref()
+            .and_then(parse_seconds)
+            .unwrap_or(MAX_CODE_LIFETIME_SECS)
+            .clamp(1, MAX_CODE_LIFETIME_SECS),
     })
 }
 
@@ -108,10 +113,12 @@ pub(super) async fn poll_to_end(
     let outcome = tokio::time::timeout_at(until, poll(&shelf, &spec, &started)).await;
     let still = shelf.store.take_pending(&waiting.id, shelf.now()).await;
     let why = match (outcome, still) {
-        (Ok(Ok(grant)), Ok(Some(_))) => match super::login_service::store_login(&shelf, &account, &started, grant).await {
-            Ok(()) => return,
-            Err(error) => error.message.into_owned(),
-        },
+        (Ok(Ok(grant)), Ok(Some(_))) => {
+            match super::login_service::store_login(&shelf, &account, &started, grant).await {
+                Ok(()) => return,
+                Err(error) => error.message.into_owned(),
+            }
+        }
         (_, Ok(None)) => return,
         (Ok(Ok(_)), Err(error)) => error.message.into_owned(),
         (Ok(Err(refused)), _) => refusal_message(refused),
@@ -140,7 +147,9 @@ async fn poll(shelf: &LoginRegistry, spec: &LoginSpec, started: &LoginFlow) -> R
                 return Ok(TokenSet::new(&started.url, tokens, started.scopes.clone(), source, shelf.now()));
             }
             Err(refused) if refused.has_code("authorization_pending") => {}
-            Err(refused) if refused.has_code("slow_down") => interval = (interval + SLOW_DOWN_SECS).min(MAX_POLL_SECS),
+            Err(refused) if refused.has_code("slow_down") => {
+                interval = (interval + SLOW_DOWN_SECS).min(MAX_POLL_SECS)
+            }
             // Nobody answered: less and less often, as the standard asks.
             Err(TokenError::Unavailable(_)) => interval = (interval * 2).min(MAX_POLL_SECS),
             Err(refused) => return Err(refused),

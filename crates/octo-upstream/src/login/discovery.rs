@@ -1,9 +1,9 @@
 //! Who gives out tokens for a server: the metadata of the protected resource (RFC 9728), then those of its authorization
 //! server (RFC 8414, or OpenID Connect's).
 
+use super::auth_http::{AuthHttp, display_url};
 use super::challenge::Challenge;
 use super::issuer::Issuer;
-use super::auth_http::{AuthHttp, display_url};
 use octo_model::ToolError;
 use serde::Deserialize;
 use url::Url;
@@ -62,8 +62,11 @@ async fn fetch_resource_metadata(
     if let Some(address) = &challenge.metadata_url {
         let found = web.get_json(&web.checked_url(address)?).await?;
         return found.map(Some).ok_or_else(|| {
-            ToolError::unavailable(format!("There are no metadata of the server at {}.", display_url(address)))
-                .hint("The server's operator must mend them.")
+            ToolError::unavailable(format!(
+                "There are no metadata of the server at {}.",
+                display_url(address)
+            ))
+            .hint("The server's operator must mend them.")
         });
     }
     for address in [well_known_with_path(server, NAME), well_known_at_root(server, NAME)] {
@@ -219,7 +222,10 @@ mod tests {
         let with = url("https://x.example/a/b?q#f");
         assert_eq!(well_known_with_path(&with, "n").as_str(), "https://x.example/.well-known/n/a/b");
         assert_eq!(well_known_at_root(&with, "n").as_str(), "https://x.example/.well-known/n");
-        assert_eq!(well_known_with_path(&url("https://x.example/"), "n").as_str(), "https://x.example/.well-known/n");
+        assert_eq!(
+            well_known_with_path(&url("https://x.example/"), "n").as_str(),
+            "https://x.example/.well-known/n"
+        );
         assert_eq!(canonical_resource(&url("https://X.example/?key=1")), "https://x.example");
         assert_eq!(canonical_resource(&with), "https://x.example/a/b");
     }

@@ -1,7 +1,7 @@
 //! What an authorization server says of itself, as far as a login needs it.
 
-use super::same_site::is_same_site;
 use super::auth_http::{AuthHttp, display_url};
+use super::same_site::is_same_site;
 use octo_model::ToolError;
 use serde::{Deserialize, Serialize};
 use url::Url;

@@ -1,11 +1,11 @@
 //! Renews logins that nobody uses, so that refresh tokens which expire when they are not used stay valid, and notices logins
 //! that were lost.
 
-use super::token_set::StoredLogin;
-use super::login_service::Logins;
-use super::refresh::refresh;
-use super::login_spec::{Auth, LoginSpec};
 use super::login_registry::LoginRegistry;
+use super::login_service::Logins;
+use super::login_spec::{Auth, LoginSpec};
+use super::refresh::refresh;
+use super::token_set::StoredLogin;
 use futures_util::{StreamExt, stream};
 use octo_grants::credentials::Slot;
 use std::collections::HashMap;
@@ -120,7 +120,11 @@ async fn sweep(shelf: &Arc<LoginRegistry>, retries: &mut Retries) -> Duration {
 }
 
 /// A login that can be renewed, and the time until it is due. One that was lost is announced.
-async fn refreshable_login(shelf: &LoginRegistry, spec: &LoginSpec, slot: &Slot) -> Option<(StoredLogin, Duration)> {
+async fn refreshable_login(
+    shelf: &LoginRegistry,
+    spec: &LoginSpec,
+    slot: &Slot,
+) -> Option<(StoredLogin, Duration)> {
     let Auth::OAuth(_) = spec.auth else { return None };
     let held = shelf.load(slot).await.ok()??;
     match held.tokens.loss_reason(shelf.now()) {

@@ -2,9 +2,9 @@
 
 use super::authorization_code;
 use super::challenge::Challenge;
-use super::token_set::{TokenSet, StoredLogin};
 use super::login_spec::{Auth, ClientIdentity, LoginSpec};
 use super::start_page::StartPages;
+use super::token_set::{StoredLogin, TokenSet};
 use octo_grants::credentials::{Owner, Slot};
 use octo_grants::{Clock, Credentials};
 use octo_model::{Kind, ToolError};

@@ -2,19 +2,21 @@
 
 use super::account::Account;
 use super::accounts::Accounts;
-use super::authorization_code::{self, PastedAnswer, CallbackParams, LoginFlow, LoginFlowKind, sha256_base64, parse_pasted, random_token};
-use super::oauth_client::{self, ClientAuth};
+use super::auth_http::AuthHttp;
+use super::authorization_code::{
+    self, CallbackParams, LoginFlow, LoginFlowKind, PastedAnswer, parse_pasted, random_token, sha256_base64,
+};
 use super::device_code;
 use super::discovery::{Discovery, discover};
-use super::token_set::{TokenSet, TokenSource};
 use super::issuer::Issuer;
-use super::login_spec::{Auth, Flow, ClientIdentity, KeyPlacement, LoginSpec, OAuth};
 use super::login_registry::{LoginKey as Key, LoginRegistry};
-use super::start_page::{StartPageRequest, Confirmation, BrowserRedirect};
+use super::login_spec::{Auth, ClientIdentity, Flow, KeyPlacement, LoginSpec, OAuth};
+use super::oauth_client::{self, ClientAuth};
+use super::start_page::{BrowserRedirect, Confirmation, StartPageRequest};
 use super::status::{LoginStatus, login_status};
-use super::auth_http::AuthHttp;
+use super::token_set::{TokenSet, TokenSource};
 use super::{challenge, token_endpoint};
-use octo_grants::credentials::{Owner, Slot, PendingLogin};
+use octo_grants::credentials::{Owner, PendingLogin, Slot};
 use octo_grants::{Clock, Credentials, Secret};
 use octo_model::{Caller, Json, Principal, ToolError};
 use std::collections::BTreeMap;
@@ -133,7 +135,9 @@ impl Logins {
         let plan = LoginPlan { by, url: url.to_owned(), discovery: found, client, scopes };
         match flow {
             Flow::Device => self.begin_device(&spec, &web, account, plan).await,
-            Flow::Auto | Flow::Browser => self.begin_browser(&web, account, plan, &oauth.authorize_params).await,
+            Flow::Auto | Flow::Browser => {
+                self.begin_browser(&web, account, plan, &oauth.authorize_params).await
+            }
         }
     }
 
@@ -162,9 +166,12 @@ impl Logins {
         let endpoint = web.checked_page(endpoint)?;
         let (state, verifier) = (random_token()?, Secret::new(random_token()?));
         let redirect = self.0.identity.redirect_uri.clone();
-        let started = plan.into_pending(LoginFlowKind::Browser { verifier: verifier.clone(), redirect: redirect.clone() });
-        let url = authorization_code::authorization_url(endpoint, &started, &verifier, &redirect, &state, extra);
-        let waiting = self.store_pending(account.clone(), &started, sha256_base64(&state), BROWSER_LOGIN_SECS).await?;
+        let started = plan
+            .into_pending(LoginFlowKind::Browser { verifier: verifier.clone(), redirect: redirect.clone() });
+        let url =
+            authorization_code::authorization_url(endpoint, &started, &verifier, &redirect, &state, extra);
+        let waiting =
+            self.store_pending(account.clone(), &started, sha256_base64(&state), BROWSER_LOGIN_SECS).await?;
         let code_host = started.issuer.code_host();
         let start = self.0.make_start_page(&StartPageRequest {
             account: &account,
@@ -184,13 +191,25 @@ impl Logins {
         account: Key,
         plan: LoginPlan,
     ) -> Result<LoginPrompt, ToolError> {
-        let asked =
-            device_code::request_code(web, &plan.discovery.issuer, &plan.client, &plan.scopes, &plan.discovery.resource).await?;
+        let asked = device_code::request_code(
+            web,
+            &plan.discovery.issuer,
+            &plan.client,
+            &plan.scopes,
+            &plan.discovery.resource,
+        )
+        .await?;
         let started = plan.into_pending(LoginFlowKind::Device { code: asked.code, interval: asked.interval });
         // A little longer than the code, so that its end can be told from a login that was cancelled.
         let life = asked.lifetime.saturating_add(DEVICE_LOGIN_GRACE_SECS);
         let waiting = self.store_pending(account, &started, sha256_base64(&random_token()?), life).await?;
-        tokio::spawn(device_code::poll_to_end(self.0.clone(), spec.clone(), waiting, started, asked.lifetime));
+        tokio::spawn(device_code::poll_to_end(
+            self.0.clone(),
+            spec.clone(),
+            waiting,
+            started,
+            asked.lifetime,
+        ));
         Ok(LoginPrompt::Enter {
             url: asked.url,
             user_code: asked.user_code,
@@ -209,15 +228,25 @@ impl Logins {
         let (now, (owner, server)) = (self.0.now(), account);
         let secret =
             serde_json::to_string(started).map_err(|_| ToolError::internal("a login cannot be written"))?;
-        let waiting =
-            PendingLogin { id, owner, server, expires: now.saturating_add(life), secret: Secret::new(secret) };
+        let waiting = PendingLogin {
+            id,
+            owner,
+            server,
+            expires: now.saturating_add(life),
+            secret: Secret::new(secret),
+        };
         self.0.store.put_pending(waiting.clone(), now).await?;
         Ok(waiting)
     }
 
     /// Finishes a login with what a person has pasted: the last address of their browser, or the code alone; or takes an API
     /// key. Only who began a login can finish it this way.
-    pub async fn complete(&self, caller: &Caller, server: &str, answer: &str) -> Result<CompletedLogin, ToolError> {
+    pub async fn complete(
+        &self,
+        caller: &Caller,
+        server: &str,
+        answer: &str,
+    ) -> Result<CompletedLogin, ToolError> {
         let spec = self.0.spec(server)?;
         let account = (spec.owner(caller), server.to_owned());
         if let Auth::Key(place) = &spec.auth {
@@ -233,14 +262,16 @@ impl Logins {
             }
             PastedAnswer::Code(code) => {
                 let now = self.0.now();
-                let waiting = self.0.store.find_pending(&account.0, server, now).await?.ok_or_else(no_pending_login)?;
+                let waiting =
+                    self.0.store.find_pending(&account.0, server, now).await?.ok_or_else(no_pending_login)?;
                 let waiting = self.check_initiator(waiting, Some(caller))?;
                 if parse_pending(&waiting)?.issuer.authorization_response_iss_parameter_supported {
                     return Err(ToolError::invalid("The code alone does not say who gave it.").hint(
                         "Paste the whole address of the last page, even if the browser could not show it.",
                     ));
                 }
-                let waiting = self.0.store.take_pending(&waiting.id, now).await?.ok_or_else(no_pending_login)?;
+                let waiting =
+                    self.0.store.take_pending(&waiting.id, now).await?.ok_or_else(no_pending_login)?;
                 let back = CallbackParams { code: Some(code), ..CallbackParams::default() };
                 self.complete_pending(waiting, back).await
             }
@@ -273,7 +304,11 @@ impl Logins {
 
     /// Finishes the login that a browser was sent back from, when its cookies say that it began there. Otherwise nothing
     /// happens, and the login goes on waiting.
-    pub async fn browser_callback(&self, query: &str, cookies: &str) -> Result<Option<CompletedLogin>, ToolError> {
+    pub async fn browser_callback(
+        &self,
+        query: &str,
+        cookies: &str,
+    ) -> Result<Option<CompletedLogin>, ToolError> {
         let Ok(back) = CallbackParams::parse(query) else { return Ok(None) };
         if !back.state.as_deref().is_some_and(|state| self.0.is_bound_browser(state, cookies)) {
             return Ok(None);
@@ -283,13 +318,26 @@ impl Logins {
     }
 
     /// The login that an answer belongs to. It is gone with the first answer, good or bad.
-    async fn claim_pending(&self, back: &CallbackParams, who: Option<&Caller>) -> Result<PendingLogin, ToolError> {
+    async fn claim_pending(
+        &self,
+        back: &CallbackParams,
+        who: Option<&Caller>,
+    ) -> Result<PendingLogin, ToolError> {
         let state = back.state.as_deref().filter(|state| !state.is_empty()).ok_or_else(no_pending_login)?;
-        let waiting = self.0.store.take_pending(&sha256_base64(state), self.0.now()).await?.ok_or_else(no_pending_login)?;
+        let waiting = self
+            .0
+            .store
+            .take_pending(&sha256_base64(state), self.0.now())
+            .await?
+            .ok_or_else(no_pending_login)?;
         self.check_initiator(waiting, who)
     }
 
-    fn check_initiator(&self, waiting: PendingLogin, who: Option<&Caller>) -> Result<PendingLogin, ToolError> {
+    fn check_initiator(
+        &self,
+        waiting: PendingLogin,
+        who: Option<&Caller>,
+    ) -> Result<PendingLogin, ToolError> {
         let by = parse_pending(&waiting)?.by;
         if who.is_some_and(|who| who.principal != by) {
             tracing::warn!(target: "upstream", server = %waiting.server, "a login was answered by somebody else than who began it");
@@ -298,7 +346,11 @@ impl Logins {
         Ok(waiting)
     }
 
-    async fn complete_pending(&self, waiting: PendingLogin, back: CallbackParams) -> Result<CompletedLogin, ToolError> {
+    async fn complete_pending(
+        &self,
+        waiting: PendingLogin,
+        back: CallbackParams,
+    ) -> Result<CompletedLogin, ToolError> {
         let started = parse_pending(&waiting)?;
         let account = (waiting.owner, waiting.server);
         let finished = self.exchange_code(&account, &started, back).await;
@@ -308,9 +360,16 @@ impl Logins {
         finished
     }
 
-    async fn exchange_code(&self, account: &Key, started: &LoginFlow, back: CallbackParams) -> Result<CompletedLogin, ToolError> {
+    async fn exchange_code(
+        &self,
+        account: &Key,
+        started: &LoginFlow,
+        back: CallbackParams,
+    ) -> Result<CompletedLogin, ToolError> {
         back.check_issuer(&started.issuer)?;
-        let LoginFlowKind::Browser { verifier, redirect } = &started.way else { return Err(no_pending_login()) };
+        let LoginFlowKind::Browser { verifier, redirect } = &started.way else {
+            return Err(no_pending_login());
+        };
         let code = back.into_code()?;
         let spec = self.0.spec(&account.1)?;
         let form = vec![
@@ -443,7 +502,12 @@ async fn revoke(spec: &LoginSpec, grant: &TokenSet) -> bool {
 
 /// What is asked for: what the server demands, else what the settings or its metadata say; what was given before stays, and
 /// so does the leave to renew.
-fn requested_scopes(found: &Discovery, oauth: &OAuth, demanded: Vec<String>, had: Vec<String>) -> Vec<String> {
+fn requested_scopes(
+    found: &Discovery,
+    oauth: &OAuth,
+    demanded: Vec<String>,
+    had: Vec<String>,
+) -> Vec<String> {
     let usual = if oauth.scopes.is_empty() { &found.scopes } else { &oauth.scopes };
     let usual = if demanded.is_empty() || !oauth.scopes.is_empty() { usual.as_slice() } else { &[] };
     let later = found.issuer.supports_scope("offline_access").then(|| "offline_access".to_owned());

@@ -1,7 +1,7 @@
 //! What has come of a login since a moment.
 
-use super::token_set::LoginVersion;
 use super::login_service::Logins;
+use super::token_set::LoginVersion;
 use octo_model::{Caller, ToolError};
 
 /// How it stood with a login at one moment.

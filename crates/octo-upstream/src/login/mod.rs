@@ -4,33 +4,35 @@
 
 mod account;
 mod accounts;
+mod auth_http;
 mod authorization_code;
 mod challenge;
-mod oauth_client;
 mod device_code;
 mod discovery;
-mod token_set;
 mod issuer;
 mod keep_alive;
-mod login_service;
-mod lost_login;
-mod login_snapshot;
-mod refresh;
-mod login_spec;
 mod login_registry;
+mod login_service;
+mod login_snapshot;
+mod login_spec;
+mod lost_login;
+mod oauth_client;
+mod refresh;
 mod same_site;
 mod start_page;
 mod status;
 mod token_endpoint;
-mod auth_http;
+mod token_set;
 
 pub use account::Account;
 pub(crate) use account::UsedCredential;
 pub use accounts::Accounts;
-pub use login_service::{LoginPrompt, CompletedLogin, LogoutOutcome, Logins};
-pub use lost_login::LostLogin;
-pub(crate) use login_snapshot::{LoginProgress, LoginSnapshot};
-pub use login_spec::{Auth, Flow, ClientIdentity, KeyPlacement, LoginSpec, OAuth, RESERVED_AUTHORIZE_PARAMS, LoginSharing};
 pub(crate) use login_registry::{LoginChange, LoginEvent};
-pub use start_page::{Confirmation, BrowserRedirect};
+pub use login_service::{CompletedLogin, LoginPrompt, Logins, LogoutOutcome};
+pub(crate) use login_snapshot::{LoginProgress, LoginSnapshot};
+pub use login_spec::{
+    Auth, ClientIdentity, Flow, KeyPlacement, LoginSharing, LoginSpec, OAuth, RESERVED_AUTHORIZE_PARAMS,
+};
+pub use lost_login::LostLogin;
+pub use start_page::{BrowserRedirect, Confirmation};
 pub use status::{LoginState, LoginStatus};

@@ -1,8 +1,8 @@
 //! Who the hub is at an authorization server: what the settings say, a metadata document, or a registration.
 
+use super::auth_http::{AuthHttp, display_url, is_on_this_machine};
 use super::issuer::{DEVICE_GRANT, Issuer};
 use super::login_spec::{ClientIdentity, OAuth};
-use super::auth_http::{AuthHttp, is_on_this_machine, display_url};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderValue;
@@ -134,7 +134,12 @@ fn unnamed_issuer_error(issuer: &str) -> ToolError {
     ))
 }
 
-async fn stored_registration(store: &Credentials, identity: &ClientIdentity, issuer: &Issuer, now: i64) -> Option<OAuthClient> {
+async fn stored_registration(
+    store: &Credentials,
+    identity: &ClientIdentity,
+    issuer: &Issuer,
+    now: i64,
+) -> Option<OAuthClient> {
     let kept = store.find(&registration_slot(issuer)).await.ok()??;
     let known: Registration = serde_json::from_str(kept.secret.expose()).ok()?;
     let lasts = known.until.is_none_or(|until| until > now.saturating_add(MIN_REMAINING_SECS));
@@ -186,7 +191,8 @@ async fn register(
         grants.retain(|grant| grant != DEVICE_GRANT);
     }
     let (status, body) = web.post_json(endpoint, &Json::from(asked)).await?;
-    let answer: Option<RegistrationResponse> = serde_json::from_slice(&body).ok().filter(|_| status.is_success());
+    let answer: Option<RegistrationResponse> =
+        serde_json::from_slice(&body).ok().filter(|_| status.is_success());
     let answer = answer.filter(|answer| !answer.client_id.is_empty()).ok_or_else(|| {
         ToolError::unavailable("The authorization server did not register the hub.")
             .hint("Register the hub there by hand and put `client_id` into the server's `auth`.")
@@ -242,7 +248,10 @@ mod tests {
             ("http://127.0.0.1:3100/auth/callback", "native"),
             ("https://hub.example/auth/callback", "web"),
         ] {
-            assert_eq!(client_metadata(&ClientIdentity::new(redirect), ClientAuth::Public)["application_type"], kind);
+            assert_eq!(
+                client_metadata(&ClientIdentity::new(redirect), ClientAuth::Public)["application_type"],
+                kind
+            );
         }
     }
 }

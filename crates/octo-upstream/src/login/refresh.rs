@@ -1,11 +1,11 @@
 //! Renewing a login: once, however many callers and processes ask for it.
 
-use super::oauth_client::forget_registration;
-use super::token_set::{TokenSet, StoredLogin, LoginVersion};
-use super::login_spec::LoginSpec;
-use super::login_registry::LoginRegistry;
-use super::token_endpoint::{self, TokenError, TokenResponse};
 use super::auth_http::AuthHttp;
+use super::login_registry::LoginRegistry;
+use super::login_spec::LoginSpec;
+use super::oauth_client::forget_registration;
+use super::token_endpoint::{self, TokenError, TokenResponse};
+use super::token_set::{LoginVersion, StoredLogin, TokenSet};
 use octo_grants::Secret;
 use octo_grants::credentials::{LeaseClaim, Slot};
 use octo_model::{Kind, ToolError};
@@ -52,7 +52,8 @@ async fn refresh_exclusively(
         if let Some(why) = shelf.recent_refresh_failure(slot) {
             return Err(why);
         }
-        if shelf.store.acquire_lease(slot, &shelf.lease_holder, LEASE_DURATION).await? == LeaseClaim::Acquired {
+        if shelf.store.acquire_lease(slot, &shelf.lease_holder, LEASE_DURATION).await? == LeaseClaim::Acquired
+        {
             break;
         }
         if Instant::now() > until {
@@ -111,7 +112,12 @@ async fn request_refresh(spec: &LoginSpec, grant: &TokenSet) -> Result<TokenResp
 }
 
 /// A refusal for good ends the login and says so to everybody; any other is an error for now.
-async fn after_refusal(shelf: &LoginRegistry, slot: &Slot, grant: TokenSet, refused: TokenError) -> Result<TokenSet, ToolError> {
+async fn after_refusal(
+    shelf: &LoginRegistry,
+    slot: &Slot,
+    grant: TokenSet,
+    refused: TokenError,
+) -> Result<TokenSet, ToolError> {
     let why = match &refused {
         TokenError::Denied(code) if code == "invalid_grant" => "The login has expired or was revoked.",
         TokenError::Denied(code) if code == "invalid_client" || code == "unauthorized_client" => {

@@ -1,7 +1,7 @@
 //! The hub's page at which a person begins a login in a browser. It binds the login to that browser with a cookie, so that the
 //! browser's return can complete it although browsers have no token.
 
-use super::authorization_code::{sha256_base64, random_token};
+use super::authorization_code::{random_token, sha256_base64};
 use super::login_registry::{LoginKey, LoginRegistry, lock};
 use octo_grants::credentials::Owner;
 use octo_model::ToolError;
@@ -76,13 +76,18 @@ impl LoginRegistry {
     }
 
     /// The address of a page for a login, in place of the one that its account had.
-    pub(super) fn make_start_page(&self, attempt: &StartPageRequest<'_>) -> Result<Option<String>, ToolError> {
+    pub(super) fn make_start_page(
+        &self,
+        attempt: &StartPageRequest<'_>,
+    ) -> Result<Option<String>, ToolError> {
         let mut pages = lock(&self.start_pages.pages);
         let now = self.now();
         pages.retain(|_, page| page.expires > now);
         pages.remove(attempt.account);
         let is_needed = self.start_pages.is_needed.get().is_some_and(|is_needed| is_needed());
-        let Some(place) = CallbackLocation::parse(&self.identity.redirect_uri).filter(|_| is_needed) else { return Ok(None) };
+        let Some(place) = CallbackLocation::parse(&self.identity.redirect_uri).filter(|_| is_needed) else {
+            return Ok(None);
+        };
         let id = random_token()?;
         let address = format!("{}{START_PATH}{id}", place.base);
         let (owner, server) = attempt.account;
@@ -219,15 +224,26 @@ mod tests {
             ("https://hub.example/a;b/auth/callback", None),
             ("not an address", None),
         ] {
-            assert_eq!(CallbackLocation::parse(redirect).map(|place| place.base).as_deref(), base, "{redirect}");
+            assert_eq!(
+                CallbackLocation::parse(redirect).map(|place| place.base).as_deref(),
+                base,
+                "{redirect}"
+            );
         }
-        assert!(CallbackLocation::parse("https://hub.example/auth/callback").is_some_and(|place| place.is_secure));
-        assert!(CallbackLocation::parse("http://hub.example/auth/callback").is_some_and(|place| !place.is_secure));
+        assert!(
+            CallbackLocation::parse("https://hub.example/auth/callback").is_some_and(|place| place.is_secure)
+        );
+        assert!(
+            CallbackLocation::parse("http://hub.example/auth/callback").is_some_and(|place| !place.is_secure)
+        );
         for (redirect, name) in [
             ("https://hub.example/auth/callback", "__Host-octoprox_login_0123"),
             ("http://localhost:3100/auth/callback", "octoprox_login_0123"),
         ] {
-            assert_eq!(CallbackLocation::parse(redirect).map(|place| place.cookie_name("0123")).as_deref(), Some(name));
+            assert_eq!(
+                CallbackLocation::parse(redirect).map(|place| place.cookie_name("0123")).as_deref(),
+                Some(name)
+            );
         }
     }
 

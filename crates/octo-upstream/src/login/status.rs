@@ -1,7 +1,7 @@
 //! How it stands with a login.
 
-use super::token_set::StoredLogin;
 use super::login_registry::{LoginKey, LoginRegistry};
+use super::token_set::StoredLogin;
 use octo_model::ToolError;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +42,10 @@ pub struct LoginStatus {
     pub why: Option<String>,
 }
 
-pub(super) async fn login_status(shelf: &LoginRegistry, account: &LoginKey) -> Result<LoginStatus, ToolError> {
+pub(super) async fn login_status(
+    shelf: &LoginRegistry,
+    account: &LoginKey,
+) -> Result<LoginStatus, ToolError> {
     let now = shelf.now();
     let (owner, server) = account;
     let held = shelf.newest(owner, server).await?;

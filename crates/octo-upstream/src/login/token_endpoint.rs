@@ -1,8 +1,8 @@
 //! Questions to a token endpoint, and its answers.
 
+use super::auth_http::AuthHttp;
 use super::challenge::parse_scopes;
 use super::oauth_client::OAuthClient;
-use super::auth_http::AuthHttp;
 use bytes::Bytes;
 use http::StatusCode;
 use octo_grants::Secret;
@@ -50,8 +50,10 @@ impl TokenError {
     pub(super) fn into_error(self) -> ToolError {
         match self {
             Self::Unavailable(error) => error,
-            Self::Denied(code) => ToolError::new(Kind::Unauthorized, format!("The login was refused ({code})."))
-                .hint("Begin the login again."),
+            Self::Denied(code) => {
+                ToolError::new(Kind::Unauthorized, format!("The login was refused ({code})."))
+                    .hint("Begin the login again.")
+            }
         }
     }
 }

@@ -4,7 +4,7 @@ use super::authorization_code::LoginFlow;
 use super::oauth_client::OAuthClient;
 use super::token_endpoint::TokenResponse;
 use octo_grants::Secret;
-use octo_grants::credentials::{StoredCredential, Slot};
+use octo_grants::credentials::{Slot, StoredCredential};
 use octo_model::ToolError;
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -90,7 +90,13 @@ impl TokenSet {
         }
     }
 
-    pub(super) fn new(url: &str, tokens: TokenResponse, asked: Vec<String>, source: TokenSource, now: i64) -> Self {
+    pub(super) fn new(
+        url: &str,
+        tokens: TokenResponse,
+        asked: Vec<String>,
+        source: TokenSource,
+        now: i64,
+    ) -> Self {
         let fresh = Self::api_key(Some(url.to_owned()), Secret::default(), now);
         Self { source: Some(source), scopes: asked, ..fresh }.refreshed(tokens, now)
     }
@@ -114,7 +120,9 @@ impl TokenSet {
     }
 
     pub(super) fn freshness(&self, now: i64, early: i64) -> Freshness {
-        let (Some(expires), Some(due)) = (self.expires, self.refresh_at(early)) else { return Freshness::Fresh };
+        let (Some(expires), Some(due)) = (self.expires, self.refresh_at(early)) else {
+            return Freshness::Fresh;
+        };
         if expires.saturating_sub(now) <= EXPIRY_MARGIN_SECS.min(self.lifetime(expires) / 8) {
             Freshness::Expired
         } else if now >= due {

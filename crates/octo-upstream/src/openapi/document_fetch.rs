@@ -5,7 +5,7 @@ use super::loaded_api::parse_http_url;
 use http::header::{ACCEPT, ETAG, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use octo_grants::Net;
-use octo_grants::net::{NetResponse, NetRequest};
+use octo_grants::net::{NetRequest, NetResponse};
 use octo_model::{Kind, ToolError};
 use octo_openapi::LARGEST;
 use std::time::Duration;
@@ -13,7 +13,8 @@ use url::Url;
 
 const FETCH_TIMEOUT: Duration = Duration::from_secs(60);
 const MAX_REDIRECTS: usize = 5;
-const ACCEPT_DOCUMENT: HeaderValue = HeaderValue::from_static("application/json, application/yaml;q=0.9, */*;q=0.5");
+const ACCEPT_DOCUMENT: HeaderValue =
+    HeaderValue::from_static("application/json, application/yaml;q=0.9, */*;q=0.5");
 
 /// A document that was fetched, and where it was in the end.
 pub(super) struct FetchedDocument {
@@ -40,7 +41,14 @@ impl DocumentLocation {
         let is_home = api.is_some_and(|api| api.origin() == url.origin());
         let (proof, query) = if is_home { credentials_for(spec) } else { (HeaderMap::new(), None) };
         let named = spec.net.for_configured_host(url.as_str())?;
-        Ok(Self { url, configured_net: named, public_net: spec.net.clone(), credential_headers: proof, query, validators: HeaderMap::new() })
+        Ok(Self {
+            url,
+            configured_net: named,
+            public_net: spec.net.clone(),
+            credential_headers: proof,
+            query,
+            validators: HeaderMap::new(),
+        })
     }
 
     /// The document, or nothing when it is the one that is known.
@@ -62,7 +70,12 @@ impl DocumentLocation {
 
     async fn get(&self, url: &Url) -> Result<NetResponse, ToolError> {
         let is_own = url.origin() == self.url.origin();
-        let mut ask = NetRequest { timeout: FETCH_TIMEOUT, max_bytes: LARGEST, max_redirects: 0, ..NetRequest::get(url.clone()) };
+        let mut ask = NetRequest {
+            timeout: FETCH_TIMEOUT,
+            max_bytes: LARGEST,
+            max_redirects: 0,
+            ..NetRequest::get(url.clone())
+        };
         ask.headers.insert(ACCEPT, ACCEPT_DOCUMENT);
         ask.headers.extend(self.validators.clone());
         if is_own {

@@ -2,7 +2,7 @@
 
 use super::document_fetch::DocumentLocation;
 use super::loaded_api::LoadedApi;
-use super::{DocumentSource, ApiState};
+use super::{ApiState, DocumentSource};
 use crate::backoff::Backoff;
 use octo_grants::config_dirs::ConfigDirs;
 use octo_model::ToolError;
@@ -31,8 +31,10 @@ pub(super) async fn run(inner: Arc<ApiState>) {
 }
 
 async fn watch_file(inner: &Arc<ApiState>, path: PathBuf) {
-    let mut watched =
-        ConfigDirs::new(vec![path]).with_max_file_bytes(LARGEST as u64).with_approval(inner.spec.approval.clone()).into_watcher();
+    let mut watched = ConfigDirs::new(vec![path])
+        .with_max_file_bytes(LARGEST as u64)
+        .with_approval(inner.spec.approval.clone())
+        .into_watcher();
     let mut seen = None;
     while let Some(leaves) = watched.read().await {
         match leaves.into_iter().next().map(|leaf| leaf.content) {
@@ -47,7 +49,9 @@ async fn watch_file(inner: &Arc<ApiState>, path: PathBuf) {
 async fn poll_url(inner: &Arc<ApiState>, url: &str) {
     let mut origin = match DocumentLocation::new(&inner.spec, url) {
         Ok(origin) => origin,
-        Err(error) => return inner.mark_down(&format!("its document has no usable address: {}", error.message)),
+        Err(error) => {
+            return inner.mark_down(&format!("its document has no usable address: {}", error.message));
+        }
     };
     let mut backoff = Backoff::default();
     let mut seen = None;

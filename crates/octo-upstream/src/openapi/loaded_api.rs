@@ -58,7 +58,11 @@ impl LoadedApi {
             .hint("Write that address as the server's `url`, if the key is meant for it."));
         }
         // A stranger's document may not lead into the operator's own network.
-        let named = if is_ours || is_at_home { spec.net.for_configured_host(home.as_str())? } else { spec.net.clone() };
+        let named = if is_ours || is_at_home {
+            spec.net.for_configured_host(home.as_str())?
+        } else {
+            spec.net.clone()
+        };
         let credentials = spec.headers.iter().map(|(name, value)| {
             Credential::new(name, value, &home).map_err(|_| {
                 ToolError::invalid(format!("The header `{name}` cannot be sent."))
@@ -110,7 +114,12 @@ impl LoadedApi {
         self.resolve_operation(spec, path, method)
     }
 
-    fn resolve_operation(&self, spec: &DocumentSpec, path: &str, method: &str) -> Result<Operation, ToolError> {
+    fn resolve_operation(
+        &self,
+        spec: &DocumentSpec,
+        path: &str,
+        method: &str,
+    ) -> Result<Operation, ToolError> {
         let mut operation = self.document.operation(path, method)?;
         operation.settle(|param| is_configured(spec, param));
         Ok(operation)

@@ -1,12 +1,12 @@
 //! An API with an OpenAPI document as a server: each operation is a tool. The document is followed, and a new one takes the
 //! place of the old one at once; calls under way end with the one they began with.
 
-mod operation_result;
-mod operation_call;
 mod document_fetch;
 mod document_watch;
 mod loaded_api;
+mod operation_call;
 mod operation_names;
+mod operation_result;
 
 use arc_swap::ArcSwapOption;
 use loaded_api::LoadedApi;
@@ -174,7 +174,8 @@ impl ApiState {
         let news = self.listing.send_if_modified(|listing| {
             let changed = listing.state != state;
             if changed {
-                *listing = ListingState { state, listing: listing.listing.clone(), version: listing.version + 1 };
+                *listing =
+                    ListingState { state, listing: listing.listing.clone(), version: listing.version + 1 };
             }
             changed
         });
@@ -188,7 +189,8 @@ impl ApiState {
         let count = lists.tools.len();
         self.loaded.store(Some(Arc::new(loaded)));
         self.listing.send_modify(|listing| {
-            *listing = ListingState { state: SourceState::Ready, listing: lists, version: listing.version + 1 };
+            *listing =
+                ListingState { state: SourceState::Ready, listing: lists, version: listing.version + 1 };
         });
         tracing::info!(target: "upstream", server = %self.spec.name, tools = count, "document read");
     }

@@ -1,8 +1,8 @@
 //! One call: arguments become a request by parts, and the answer a result.
 
 use super::DocumentSpec;
-use super::operation_result;
 use super::loaded_api::{LoadedApi, returns_image};
+use super::operation_result;
 use octo_grants::net::NetRequest;
 use octo_model::{Json, JsonObject, Operation, ToolError};
 use octo_openapi::{Request, is_secret_header, redact};

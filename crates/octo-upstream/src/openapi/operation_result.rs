@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::header::CONTENT_TYPE;
 use octo_grants::net::NetResponse;
-use octo_model::{Json, Kind, JsonObject, ToolError};
+use octo_model::{Json, JsonObject, Kind, ToolError};
 use octo_toolkit::Image;
 use octo_toolkit::hidden_text::strip_hidden;
 use std::time::Duration;
@@ -16,7 +16,11 @@ const MAX_IMAGE_BYTES: usize = 5 << 20;
 const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 /// The result, or the error where the caller has to do something first. Other bad statuses are results that failed.
-pub(super) fn tool_result(server: &str, answer: NetResponse, pictures: bool) -> Result<JsonObject, ToolError> {
+pub(super) fn tool_result(
+    server: &str,
+    answer: NetResponse,
+    pictures: bool,
+) -> Result<JsonObject, ToolError> {
     let status = answer.status.as_u16();
     let pause = answer.retry_after();
     match (status, pause) {
@@ -68,9 +72,9 @@ fn overloaded_error(server: &str, answer: &NetResponse) -> ToolError {
 fn unauthorized_error(server: &str, answer: &NetResponse) -> ToolError {
     let status = answer.status.as_u16();
     let what = if status == 401 { "needs a key that it knows" } else { "does not allow this with its key" };
-    ToolError::new(Kind::Unauthorized, format!("{server} {what} ({status}){}", error_excerpt(answer))).hint(format!(
-        "Ask the operator to look at `auth` or `headers` of the server {server} in the settings."
-    ))
+    ToolError::new(Kind::Unauthorized, format!("{server} {what} ({status}){}", error_excerpt(answer))).hint(
+        format!("Ask the operator to look at `auth` or `headers` of the server {server} in the settings."),
+    )
 }
 
 /// The API's own words, as far as they are words.

@@ -3,13 +3,13 @@
 
 mod server_connect;
 mod server_disconnect;
-mod servers_list;
 mod server_login;
 mod server_login_status;
 mod server_logout;
 mod server_views;
+mod servers_list;
 
-use crate::login::{Logins, LoginSharing};
+use crate::login::{LoginSharing, Logins};
 use crate::upstream::Upstream;
 use octo_model::{Caller, ToolError};
 use octo_toolkit::{Capabilities, Grant};

@@ -1,14 +1,14 @@
 //! A running child: its streams are served by tasks that end with it.
 
-use super::line_reader::{LineReader, NextLine};
-use super::stdin_writer::{StdinSender, run_writer};
 use super::invalid_lines::InvalidLines;
+use super::line_reader::{LineReader, NextLine};
 use super::stderr_log::StderrLog;
-use crate::error::UpstreamError;
-use crate::dispatcher::{Dispatcher, MessageOrigin};
+use super::stdin_writer::{StdinSender, run_writer};
+use crate::abort_on_drop::AbortOnDrop;
 use crate::close_signal::CloseSignal;
 use crate::decode::decode;
-use crate::abort_on_drop::AbortOnDrop;
+use crate::dispatcher::{Dispatcher, MessageOrigin};
+use crate::error::UpstreamError;
 use crate::transport::Transport;
 use octo_grants::{Child, ChildHandle};
 use std::sync::Arc;
@@ -108,12 +108,16 @@ async fn read_stdout(
         match lines.next().await {
             NextLine::Line(line) if line.is_empty() => {}
             NextLine::Line(line) => match decode(line) {
-                Ok(messages) => messages.into_iter().for_each(|one| inbox.dispatch(one, MessageOrigin::Shared, &wire)),
+                Ok(messages) => {
+                    messages.into_iter().for_each(|one| inbox.dispatch(one, MessageOrigin::Shared, &wire))
+                }
                 Err(broken) => rubbish.record(&inbox, broken).await,
             },
             // A single call that waits is the one that was being answered.
             NextLine::TooLong if inbox.pending.waiting_count() == 1 => break UpstreamError::TooLarge(limit),
-            NextLine::TooLong => break UpstreamError::ConnectionLost(format!("it sent a line of more than {limit} bytes")),
+            NextLine::TooLong => {
+                break UpstreamError::ConnectionLost(format!("it sent a line of more than {limit} bytes"));
+            }
             NextLine::End => break UpstreamError::ConnectionLost(exit_message(&said).await),
         }
     };

@@ -1,8 +1,8 @@
 //! Lines that are not messages. Some programs write all that they do to the wrong stream, and some write nothing else.
 
-use crate::error::UpstreamError;
-use crate::dispatcher::Dispatcher;
 use crate::decode::DecodeError;
+use crate::dispatcher::Dispatcher;
+use crate::error::UpstreamError;
 use std::time::Duration;
 use tokio::time::Instant;
 

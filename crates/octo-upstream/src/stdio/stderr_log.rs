@@ -86,7 +86,10 @@ mod tests {
     fn the_last_lines_are_kept_without_what_the_program_was_given() {
         let said = StderrLog::default();
         assert_eq!(said.excerpt(), None);
-        said.start_process(&BTreeMap::from([("KEY".into(), "c4nary-s3cret".into()), ("ON".into(), "1".into())]));
+        said.start_process(&BTreeMap::from([
+            ("KEY".into(), "c4nary-s3cret".into()),
+            ("ON".into(), "1".into()),
+        ]));
         for n in 0..1000 {
             said.push(&format!("line {n} with c4nary-s3cret"));
         }

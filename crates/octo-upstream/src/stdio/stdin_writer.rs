@@ -1,9 +1,9 @@
 //! What is to be written to a child, in order.
 
 use super::unread_requests::UnreadRequests;
-use crate::error::{UpstreamError, UpstreamResult};
-use crate::dispatcher::Dispatcher;
 use crate::close_signal::CloseSignal;
+use crate::dispatcher::Dispatcher;
+use crate::error::{UpstreamError, UpstreamResult};
 use crate::transport::TransportRequest;
 use bytes::Bytes;
 use octo_wire::{Id, Message};
@@ -40,7 +40,11 @@ impl StdinSender {
         (Self { lines, runtime: Handle::current() }, receiver)
     }
 
-    pub(crate) async fn exchange(&self, inbox: &Arc<Dispatcher>, request: TransportRequest) -> UpstreamResult {
+    pub(crate) async fn exchange(
+        &self,
+        inbox: &Arc<Dispatcher>,
+        request: TransportRequest,
+    ) -> UpstreamResult {
         let id = request.id;
         let answer = inbox.pending.response_receiver(id);
         let message = Message::Request { id: Id::number(id), method: request.method, params: request.params };

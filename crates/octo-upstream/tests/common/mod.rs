@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use octo_grants::Command;
 use octo_model::{Caller, Json, JsonObject, Operation, ToolError};
 use octo_toolkit::{AskError, CallContext, ListingState, Peer, Source, SourceState};
-use octo_upstream::{UpstreamSpec, Upstream};
+use octo_upstream::{Upstream, UpstreamSpec};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -31,7 +31,13 @@ impl RecordingPeer {
     pub fn new(key: u64, answer: Option<Value>) -> Arc<Self> {
         let capabilities = json!({"elicitation": {"form": {}}, "tools": {}, "vendor": {}});
         let capabilities = Json::from(capabilities).members().unwrap();
-        Arc::new(Self { key, capabilities, notifications: Mutex::default(), requests: Mutex::default(), answer })
+        Arc::new(Self {
+            key,
+            capabilities,
+            notifications: Mutex::default(),
+            requests: Mutex::default(),
+            answer,
+        })
     }
 
     pub fn peer(self: &Arc<Self>) -> Arc<dyn Peer> {

@@ -12,8 +12,8 @@ use octo_grants::credentials::Owner;
 use octo_grants::net::NetSpec;
 use octo_grants::{Credentials, Net};
 use octo_model::Caller;
-use octo_upstream::login::{LoginPrompt, ClientIdentity, LoginSpec, Logins};
-use octo_upstream::{UpstreamSpec, Upstream};
+use octo_upstream::login::{ClientIdentity, LoginPrompt, LoginSpec, Logins};
+use octo_upstream::{Upstream, UpstreamSpec};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -127,8 +127,13 @@ impl AuthServer {
                     }
                     let authorization =
                         headers.get("authorization").map(|value| value.to_str().unwrap().to_owned());
-                    let seen =
-                        AuthServerRequest { at: Instant::now(), path: uri.path().to_owned(), form, authorization, json };
+                    let seen = AuthServerRequest {
+                        at: Instant::now(),
+                        path: uri.path().to_owned(),
+                        form,
+                        authorization,
+                        json,
+                    };
                     log.lock().unwrap().push(seen.clone());
                     let slow = world.lock().unwrap().slow;
                     if seen.path == "/token" && !slow.is_zero() {
@@ -186,7 +191,13 @@ impl ServerRules {
         format!("c4nary-{kind}-{}", self.minted)
     }
 
-    fn answer(&mut self, own: &str, method: Method, headers: HeaderMap, seen: &AuthServerRequest) -> Response {
+    fn answer(
+        &mut self,
+        own: &str,
+        method: Method,
+        headers: HeaderMap,
+        seen: &AuthServerRequest,
+    ) -> Response {
         if let Some(target) = self.moved.get(&seen.path) {
             return (StatusCode::TEMPORARY_REDIRECT, [("location", target.clone())]).into_response();
         }

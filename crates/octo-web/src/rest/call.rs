@@ -26,7 +26,11 @@ async fn run(rest: &Rest, ask: Ask, method: Method) -> Response {
     let _gone = cancel.clone().drop_guard();
     let profile = ask.look.profile.clone();
     let request = Request {
-        op: Operation { method, name: ask.name.clone(), params: JsonObject::new().with("arguments", ask.arguments) },
+        op: Operation {
+            method,
+            name: ask.name.clone(),
+            params: JsonObject::new().with("arguments", ask.arguments),
+        },
         caller: ask.look.caller,
         frontend: Frontend::Rest,
         profile: ask.look.profile,

@@ -8,7 +8,7 @@ use axum::body::Body;
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt;
 use octo_hub::jq_eval::JqRunner;
-use octo_hub::{Hub, AuditLog, HubConfig, PolicySettings, Profile, ProfileSettings, ResultLimits};
+use octo_hub::{AuditLog, Hub, HubConfig, PolicySettings, Profile, ProfileSettings, ResultLimits};
 use octo_model::{Effect, ToolError};
 use octo_toolkit::{BoxFuture, CallContext, Capabilities, Example, Source, Tool, Toolbox};
 use schemars::JsonSchema;

@@ -1,7 +1,7 @@
 //! The hub's ports, as small as they can be.
 
 use octo_hub::jq_eval::Jq;
-use octo_hub::{CallEnded, AuditLog, CallStarted, Outcome, ResultStore};
+use octo_hub::{AuditLog, CallEnded, CallStarted, Outcome, ResultStore};
 use octo_model::{CallId, Caller, Json, ToolError};
 use octo_toolkit::BoxFuture;
 use std::sync::Mutex;

@@ -1,7 +1,7 @@
 //! A made-up server behind the hub, with a tool for everything that can happen.
 
-use octo_model::{Effect, Json, Kind, JsonObject, Method, Operation, ToolError};
-use octo_toolkit::{BoxFuture, CallContext, Definition, ListingState, Listing, Peer, Source, SourceState};
+use octo_model::{Effect, Json, JsonObject, Kind, Method, Operation, ToolError};
+use octo_toolkit::{BoxFuture, CallContext, Definition, Listing, ListingState, Peer, Source, SourceState};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -32,7 +32,8 @@ impl Upstream {
             json!([{"name": "who", "description": "Whom to greet.", "required": true}, {"name": "how"}]);
         let prompts = vec![definition("greet", json!({"title": "Greet", "arguments": arguments}))];
         let lists = Arc::new(Listing { tools, prompts, ..Listing::default() });
-        let (listing, _) = watch::channel(ListingState { state: SourceState::Ready, listing: lists, version: 1 });
+        let (listing, _) =
+            watch::channel(ListingState { state: SourceState::Ready, listing: lists, version: 1 });
         Arc::new(Self { listing, waiting: Arc::new(watch::channel(0).0) })
     }
 

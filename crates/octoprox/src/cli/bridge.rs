@@ -22,7 +22,7 @@ use octo_mcp::{Mcp, McpSettings};
 use octo_model::Caller;
 use octo_toolkit::Source;
 use octo_upstream::login::{ClientIdentity, LoginSpec, Logins};
-use octo_upstream::{TransportSpec, UpstreamSpec, BreakerSpec, Upstream};
+use octo_upstream::{BreakerSpec, TransportSpec, Upstream, UpstreamSpec};
 use remote::{Remote, Way};
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The reply of `octoprox call --json`, the same as that of REST.
 
 use octo_hub::{CallOutcome, Entry};
-use octo_model::{Json, Kind, JsonObject, ToolError};
+use octo_model::{Json, JsonObject, Kind, ToolError};
 use std::time::Duration;
 
 pub const MORE_INPUT: &str = "It asks for more input, which a command cannot give.";

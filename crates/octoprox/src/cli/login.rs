@@ -13,7 +13,7 @@ use crate::telemetry::Talk;
 use callback::Door;
 use clap::Args;
 use octo_model::{Kind, ToolError};
-use octo_upstream::login::{LoginPrompt, CompletedLogin, LoginState, LoginStatus};
+use octo_upstream::login::{CompletedLogin, LoginPrompt, LoginState, LoginStatus};
 pub use place::Place;
 use serde_json::json;
 use std::time::Duration;
@@ -204,8 +204,7 @@ impl Login {
 
     async fn tell(&self, place: &Place, done: CompletedLogin) -> Result<(), Failure> {
         if self.json {
-            let told =
-                json!({"server": place.shown, "state": LoginState::Connected.as_str(), "scopes": done.scopes});
+            let told = json!({"server": place.shown, "state": LoginState::Connected.as_str(), "scopes": done.scopes});
             out::data(&told.to_string())?;
         }
         say(&format!("Logged in at {}.", place.shown));

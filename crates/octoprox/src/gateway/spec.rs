@@ -9,7 +9,7 @@ use octo_grants::{Command, ListingCache, Net};
 use octo_model::ToolError;
 use octo_store::SqliteListingStore;
 use octo_upstream::openapi::{DocumentSource, DocumentSpec};
-use octo_upstream::{SandboxSpec, ConnectMode, CallLimits, TransportSpec, Share, UpstreamSpec};
+use octo_upstream::{CallLimits, ConnectMode, SandboxSpec, Share, TransportSpec, UpstreamSpec};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -113,9 +113,10 @@ impl Ground {
                 env: self.variables(server),
                 cwd: server.cwd.clone().or_else(|| self.settings.workspace.clone()),
             }),
-            (None, url) => {
-                TransportSpec::Http { url: url.clone().unwrap_or_default(), headers: exposed(&server.headers) }
-            }
+            (None, url) => TransportSpec::Http {
+                url: url.clone().unwrap_or_default(),
+                headers: exposed(&server.headers),
+            },
         }
     }
 

@@ -6,7 +6,7 @@ use crate::settings::Telemetry;
 use bytes::Bytes;
 use http::{Request, Response};
 use octo_grants::Net;
-use octo_grants::net::{NetResponse, NetRequest};
+use octo_grants::net::{NetRequest, NetResponse};
 use octo_hub::Tracer;
 use octo_model::ToolError;
 use opentelemetry::trace::TracerProvider;

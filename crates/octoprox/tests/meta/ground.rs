@@ -1,7 +1,7 @@
 //! A small workspace for examples: a git repository with two commits and a change that is not committed.
 
 use super::hub::Memory;
-use octo_grants::{Clock, Capabilities, JqRunner};
+use octo_grants::{Capabilities, Clock, JqRunner};
 use octo_hub::ResultStore;
 use octoprox::settings::Settings;
 use std::path::Path;

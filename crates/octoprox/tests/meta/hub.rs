@@ -3,10 +3,11 @@
 use super::ground::Ground;
 use octo_hub::jq_eval::Jq;
 use octo_hub::{
-    CallOutcome, CallEnded, Hub, AuditLog, ListKind, CallStarted, HubConfig, PolicySettings, Request, ResultLimits, ResultStore,
+    AuditLog, CallEnded, CallOutcome, CallStarted, Hub, HubConfig, ListKind, PolicySettings, Request,
+    ResultLimits, ResultStore,
 };
 use octo_model::{CallId, Caller, Effect, Frontend, Json, Operation, ToolError};
-use octo_toolkit::{NoPeer, BoxFuture};
+use octo_toolkit::{BoxFuture, NoPeer};
 use octoprox::toolboxes;
 use serde_json::Value;
 use std::collections::HashMap;

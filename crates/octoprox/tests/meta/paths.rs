@@ -174,7 +174,11 @@ fn what_is_called_like_a_path_is_one() {
             let is_text = schema["type"] == "string" || schema["type"] == "array";
             let is_address = name == "path" && OF_AN_API.contains(&tool.name);
             if PATHLIKE.contains(&name.as_str()) && is_text && !is_address {
-                assert!(tool.path_params.contains(name), "{}: {name} is a path and not a WorkPath", tool.name);
+                assert!(
+                    tool.path_params.contains(name),
+                    "{}: {name} is a path and not a WorkPath",
+                    tool.name
+                );
             }
             assert_ne!(schema["format"], "workspace-path", "{}: the mark of {name} is listed", tool.name);
         }

@@ -4,12 +4,14 @@ use super::pages;
 use crate::browser::Browser;
 use crate::engine::Engine;
 use crate::{Settings, tools};
-use octo_grants::chromium::{ChromiumSpec, BrowserSandbox};
+use octo_grants::chromium::{BrowserSandbox, ChromiumSpec};
 use octo_grants::fs::{RootSpec, WorkspaceSpec};
 use octo_grants::net::NetSpec;
 use octo_model::Caller;
 use octo_toolkit::exec::launcher;
-use octo_toolkit::{ToolOutput, Chromium, CallContext, Capabilities, Json, Net, ToolError, Toolbox, Workspace};
+use octo_toolkit::{
+    CallContext, Capabilities, Chromium, Json, Net, ToolError, ToolOutput, Toolbox, Workspace,
+};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -7,7 +7,7 @@ mod names;
 mod search;
 
 use octo_toolkit::fs::{RootSpec, Workspace, WorkspaceSpec};
-use octo_toolkit::{ToolFixture, Capabilities, ToolError};
+use octo_toolkit::{Capabilities, ToolError, ToolFixture};
 use serde_json::Value;
 use std::path::Path;
 use tempfile::TempDir;
@@ -22,8 +22,12 @@ pub struct Kit {
 impl Kit {
     pub fn new(files: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let root =
-            RootSpec { name: "ws".to_owned(), path: folder.path().to_owned(), alias_path: None, writable: true };
+        let root = RootSpec {
+            name: "ws".to_owned(),
+            path: folder.path().to_owned(),
+            alias_path: None,
+            writable: true,
+        };
         let workspace = Workspace::open(WorkspaceSpec { roots: vec![root], ..Default::default() }).unwrap();
         let doors = Capabilities::default().with(workspace);
         let kit = Self { folder, bench: ToolFixture::new(crate::toolbox(), doors.clone()), doors };

@@ -37,7 +37,12 @@ struct Work<'a> {
     binary: AtomicBool,
 }
 
-pub fn search(wanted: &Wanted, place: &RootedPath, fs: &Fs<Read>, cx: &CallContext) -> Result<Output, ToolError> {
+pub fn search(
+    wanted: &Wanted,
+    place: &RootedPath,
+    fs: &Fs<Read>,
+    cx: &CallContext,
+) -> Result<Output, ToolError> {
     let work = Work {
         wanted,
         place,

@@ -33,7 +33,12 @@ struct Pen<'a> {
     budget: u64,
 }
 
-pub fn draw(fs: &Fs<Read>, place: &RootedPath, grown: &Grown, cx: &CallContext) -> Result<Drawing, ToolError> {
+pub fn draw(
+    fs: &Fs<Read>,
+    place: &RootedPath,
+    grown: &Grown,
+    cx: &CallContext,
+) -> Result<Drawing, ToolError> {
     let mut pen = Pen { fs, place, grown, cx, text: String::new(), lines: 0, folded: false, budget: BUDGET };
     let root = Path::new("");
     let inside = grown.branches.get(root).map(counts).unwrap_or_else(|| "empty".to_owned());

@@ -8,7 +8,7 @@ use http::header::{ACCEPT, AUTHORIZATION};
 use http::{HeaderName, HeaderValue, StatusCode};
 use jiff::Timestamp;
 use moka::future::Cache;
-use octo_toolkit::net::{NetResponse, NetRequest};
+use octo_toolkit::net::{NetRequest, NetResponse};
 use octo_toolkit::{CallContext, Kind, Net, ToolError};
 use serde::de::DeserializeOwned;
 use std::collections::HashMap;

@@ -60,7 +60,10 @@ pub async fn read(
     };
     let shown = wanted.files || wanted.file.is_some();
     Ok(Changes {
-        without_patch: lacking.into_iter().map(|file| strip_hidden_owned(file.filename.clone(), removed)).collect(),
+        without_patch: lacking
+            .into_iter()
+            .map(|file| strip_hidden_owned(file.filename.clone(), removed))
+            .collect(),
         files: listed.iter().filter(|_| shown).map(|file| Changed::of(file, removed)).collect(),
         diff: strip_hidden_owned(diff, removed),
     })

@@ -238,8 +238,12 @@ impl Packet {
         let next = Next { files_offset: files_next, diff_offset: diff_next, comments_offset: comments_next };
         let is_next = files_next.is_some() || diff_next.is_some() || comments_next.is_some();
         let truncated = is_next || !self.missing.is_empty() || !self.notices.is_empty();
-        let labels =
-            pull.labels.into_iter().take(MOST_LABELS).map(|label| strip_hidden_owned(label.name, removed)).collect();
+        let labels = pull
+            .labels
+            .into_iter()
+            .take(MOST_LABELS)
+            .map(|label| strip_hidden_owned(label.name, removed))
+            .collect();
         let (title, author) = (strip_hidden_owned(pull.title, removed), talk::login(pull.user, removed));
         let (base, head) = (branch(pull.base, removed), branch(pull.head, removed));
         if *removed > 0 {

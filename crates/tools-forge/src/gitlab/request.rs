@@ -6,7 +6,7 @@ use crate::room::{Room, cut};
 use http::{HeaderMap, Method, StatusCode};
 use octo_toolkit::hidden_text::strip_hidden_owned;
 use octo_toolkit::net::NetResponse;
-use octo_toolkit::{Clock, CallContext, Effect, Example, Json, Kind, Net, Tool, ToolError};
+use octo_toolkit::{CallContext, Clock, Effect, Example, Json, Kind, Net, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -115,7 +115,12 @@ impl Tool for Request {
         ]
     }
 
-    async fn run(&self, input: Input, (net, clock): (Net, Clock), cx: &CallContext) -> Result<Output, ToolError> {
+    async fn run(
+        &self,
+        input: Input,
+        (net, clock): (Net, Clock),
+        cx: &CallContext,
+    ) -> Result<Output, ToolError> {
         let api = self.0.api()?;
         let url = place::address(&api, &input.path, input.path_params.as_ref(), input.params.as_ref())?;
         let method = method(&input.method)?;

@@ -3,7 +3,7 @@
 use super::github::{Repo, SECRET, settings, url};
 use crate::fake::{Fake, Reply, Seen, bench, doors, now, silent};
 use crate::{GithubSettings, github_toolbox};
-use octo_toolkit::{ToolFixture, Caller, CallContext, Json, Kind, ToolError};
+use octo_toolkit::{CallContext, Caller, Json, Kind, ToolError, ToolFixture};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -165,7 +165,8 @@ async fn a_cancelled_call_ends_at_once() {
     let url = Some(server.join("/api/v3").unwrap());
     let toolbox = github_toolbox(GithubSettings { url, token: None });
     let cancel = CancellationToken::new();
-    let cx = CallContext::new(Arc::new(Caller::local()), Instant::now() + Duration::from_secs(20), cancel.clone());
+    let cx =
+        CallContext::new(Arc::new(Caller::local()), Instant::now() + Duration::from_secs(20), cancel.clone());
     let doors = doors();
     let input = Json::from(json!({"url": server.join("/octo/hub/pull/7").unwrap().as_str()}));
     let call = toolbox.tools[0].run(input, &doors, &cx);

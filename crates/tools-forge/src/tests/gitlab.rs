@@ -3,7 +3,7 @@
 use super::schemas::assert_fits;
 use crate::fake::{Fake, Reply, Seen, bench, now};
 use crate::{GitlabSettings, Token, TokenKind, gitlab_toolbox};
-use octo_toolkit::{ToolFixture, Kind, ToolError};
+use octo_toolkit::{Kind, ToolError, ToolFixture};
 use serde_json::{Value, json};
 use url::Url;
 

@@ -4,7 +4,7 @@ use super::schemas::assert_fits;
 use crate::fake::{Fake, Reply, Seen, bench};
 use crate::gitlab::{Instance, tools};
 use crate::{GitlabSettings, Token, gitlab_toolbox};
-use octo_toolkit::{ToolFixture, Kind};
+use octo_toolkit::{Kind, ToolFixture};
 use serde_json::{Value, json};
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Repositories on other machines: git reaches what the policy of the network allows, and nothing else.
 
 use super::{Desk, git};
-use octo_toolkit::net::{NetSpec, Resolver, ResolveFuture};
+use octo_toolkit::net::{NetSpec, ResolveFuture, Resolver};
 use octo_toolkit::{Kind, Net};
 use serde_json::{Value, json};
 use std::net::{IpAddr, Ipv4Addr};

@@ -1,8 +1,9 @@
 //! A memory that is a list: as little as the tools need.
 
 use octo_toolkit::memory::{
-    QueryResult, MemoryCaller, EntitySummary, Dump, ForgetTarget, KnownEntity, KnownFact, Link, LinkResult, EntityPage, NameMatch, NewEntity, DEFAULT_KIND,
-    PageRequest, StoreFuture, MemoryQuery, MemoryStore, Removal, EntityRelation, UpsertResult,
+    DEFAULT_KIND, Dump, EntityPage, EntityRelation, EntitySummary, ForgetTarget, KnownEntity, KnownFact,
+    Link, LinkResult, MemoryCaller, MemoryQuery, MemoryStore, NameMatch, NewEntity, PageRequest, QueryResult,
+    Removal, StoreFuture, UpsertResult,
 };
 use std::sync::{Mutex, MutexGuard};
 
@@ -96,7 +97,12 @@ fn done<T: Send + 'static>(value: T) -> StoreFuture<'static, T> {
 }
 
 impl MemoryStore for Shelf {
-    fn upsert(&self, asker: MemoryCaller, entities: Vec<NewEntity>, _: NameMatch) -> StoreFuture<'_, Vec<UpsertResult>> {
+    fn upsert(
+        &self,
+        asker: MemoryCaller,
+        entities: Vec<NewEntity>,
+        _: NameMatch,
+    ) -> StoreFuture<'_, Vec<UpsertResult>> {
         let call = asker.call.to_string();
         done(entities.iter().map(|new| self.lock().upsert(new, &call)).collect())
     }

@@ -103,7 +103,9 @@ async fn read(
     let heard = script.play(&mut lease, &bounds, cx).await?;
     // After the statement the transaction must still be the one that was begun; the grammar leaves no other way, and a
     // session where it happened all the same is never used again.
-    if !heard.cut && !matches!(heard.standings.get(1), Some(TransactionState::InTransaction | TransactionState::Failed)) {
+    if !heard.cut
+        && !matches!(heard.standings.get(1), Some(TransactionState::InTransaction | TransactionState::Failed))
+    {
         drop(lease);
         return Err(ToolError::denied("The statement left its read-only transaction.")
             .hint("Use db_execute for statements that control transactions."));

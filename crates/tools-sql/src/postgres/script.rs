@@ -64,7 +64,12 @@ impl Script {
     }
 
     /// Sends everything and listens until the last answer.
-    pub async fn play(&self, lease: &mut Lease, bounds: &Bounds, cx: &CallContext) -> Result<Heard, ToolError> {
+    pub async fn play(
+        &self,
+        lease: &mut Lease,
+        bounds: &Bounds,
+        cx: &CallContext,
+    ) -> Result<Heard, ToolError> {
         lease.send(&self.frames, self.answers).await?;
         hear(lease, bounds, cx).await
     }

@@ -81,7 +81,12 @@ pub async fn describe(engine: &Postgres, ask: TablesAsk, cx: &CallContext) -> Re
 }
 
 /// An empty schema is an answer; one that does not exist, or a table that does not, is not.
-async fn missing(engine: &Postgres, lease: &mut Lease, ask: &TablesAsk, cx: &CallContext) -> Result<(), ToolError> {
+async fn missing(
+    engine: &Postgres,
+    lease: &mut Lease,
+    ask: &TablesAsk,
+    cx: &CallContext,
+) -> Result<(), ToolError> {
     let schema = [Some(ask.schema.clone())];
     let schemas = texts(engine, lease, SCHEMAS, &schema, cx).await?;
     if !schemas.contains(&ask.schema) {

@@ -103,7 +103,12 @@ struct Entry {
 
 impl Types {
     /// The types of these numbers, in the same order. Asks the server for those that are not known yet.
-    pub async fn of(&self, lease: &mut Lease, oids: &[u32], cx: &CallContext) -> Result<Vec<Arc<Type>>, ToolError> {
+    pub async fn of(
+        &self,
+        lease: &mut Lease,
+        oids: &[u32],
+        cx: &CallContext,
+    ) -> Result<Vec<Arc<Type>>, ToolError> {
         let mut entries: HashMap<u32, Entry> = HashMap::new();
         let mut missing: BTreeSet<u32> =
             oids.iter().copied().filter(|oid| self.known(*oid).is_none()).collect();

@@ -5,7 +5,7 @@
 use octo_grants::Capabilities;
 use octo_grants::sql::{Sql, SqlConnection, SqlSpec};
 use octo_model::Caller;
-use octo_toolkit::{ToolFixture, CallContext};
+use octo_toolkit::{CallContext, ToolFixture};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use crate::kind::Kind;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue};
 use octo_toolkit::hidden_text;
-use octo_toolkit::net::{NetResponse, NetRequest};
+use octo_toolkit::net::{NetRequest, NetResponse};
 use octo_toolkit::{Net, ToolError};
 use std::time::Instant;
 use url::Url;

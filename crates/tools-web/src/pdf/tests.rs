@@ -6,7 +6,7 @@ mod reading;
 
 use crate::fetch_toolbox;
 use octo_toolkit::exec::launcher;
-use octo_toolkit::{ToolFixture, Pdf};
+use octo_toolkit::{Pdf, ToolFixture};
 use serde_json::{Value, json};
 
 /// The process that the others start: this very binary.

@@ -29,8 +29,12 @@ pub fn work(mut input: impl Read, mut output: impl Write) -> io::Result<()> {
     input.read_to_end(&mut bytes)?;
     let pdf = match catch_unwind(|| Pdf::new(bytes)) {
         Ok(Ok(pdf)) => pdf,
-        Ok(Err(LoadPdfError::Decryption(_))) => return tell(&mut output, &WorkerMessage::Fault(PdfFault::Locked)),
-        Ok(Err(LoadPdfError::Invalid)) | Err(_) => return tell(&mut output, &WorkerMessage::Fault(PdfFault::Broken)),
+        Ok(Err(LoadPdfError::Decryption(_))) => {
+            return tell(&mut output, &WorkerMessage::Fault(PdfFault::Locked));
+        }
+        Ok(Err(LoadPdfError::Invalid)) | Err(_) => {
+            return tell(&mut output, &WorkerMessage::Fault(PdfFault::Broken));
+        }
     };
     let pages = pdf.pages();
     let about = pdf.metadata();

@@ -6,7 +6,7 @@ mod shown;
 use super::cut;
 use crate::fake::{Fake, bench, html, json};
 use crate::readability_toolbox;
-use octo_toolkit::{ToolFixture, Kind};
+use octo_toolkit::{Kind, ToolFixture};
 use serde_json::{Value, json as value};
 
 const PAGE: &str = "<html lang=en><head><title>Tea - Site</title><meta name=author content='Ann Lee'><meta name=description content='About tea.'></head><body>\

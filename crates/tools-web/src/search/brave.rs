@@ -7,7 +7,7 @@ use super::hit::{Hit, unmarked};
 use super::walk::{Asking, Cursor, Page};
 use super::wanted::{Safe, Wanted};
 use http::{HeaderValue, StatusCode, header};
-use octo_toolkit::net::{NetResponse, NetRequest};
+use octo_toolkit::net::{NetRequest, NetResponse};
 use serde_json::Value;
 use url::Url;
 

@@ -5,7 +5,7 @@ use super::hit::Hit;
 use super::walk::{Asking, Cursor, Page};
 use super::wanted::{Safe, Wanted};
 use http::{HeaderValue, header};
-use octo_toolkit::net::{NetResponse, NetRequest};
+use octo_toolkit::net::{NetRequest, NetResponse};
 use serde_json::Value;
 use url::Url;
 

@@ -8,7 +8,7 @@ mod searxng;
 
 use super::SearchSettings;
 use crate::fake::bench;
-use octo_toolkit::{ToolFixture, ToolError};
+use octo_toolkit::{ToolError, ToolFixture};
 use serde_json::Value;
 
 fn search(settings: SearchSettings) -> ToolFixture {

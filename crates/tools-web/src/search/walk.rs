@@ -6,7 +6,7 @@ use super::wanted::Wanted;
 use super::{SearchSettings, address, brave, duckduckgo, searxng};
 use moka::future::Cache;
 use octo_toolkit::Net;
-use octo_toolkit::net::{NetResponse, NetRequest};
+use octo_toolkit::net::{NetRequest, NetResponse};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 

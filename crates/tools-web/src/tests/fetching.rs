@@ -9,7 +9,7 @@ use axum::extract::RawQuery;
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{any, get};
-use octo_toolkit::{ToolFixture, Kind};
+use octo_toolkit::{Kind, ToolFixture};
 use serde_json::{Value, json};
 
 const PAGE: &str = "<!doctype html><html lang=en><head><title>The Page</title><meta name=description content='About it'>\

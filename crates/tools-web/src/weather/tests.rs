@@ -2,7 +2,7 @@
 
 use super::WeatherSettings;
 use crate::fake::{Fake, Seen, bench, html, json, nobody};
-use octo_toolkit::{ToolFixture, Kind};
+use octo_toolkit::{Kind, ToolFixture};
 use serde_json::{Value, json as value};
 
 fn weather(fake: &Fake) -> ToolFixture {

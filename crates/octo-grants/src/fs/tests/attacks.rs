@@ -76,8 +76,14 @@ fn sec_fs_10_links_to_the_outside_are_refused_by_every_way() {
     assert_eq!(error_kind(&kit.fs.make_folder(&kit.at("folder/new/deep"), true).unwrap_err()), "denied");
     assert_eq!(error_kind(&kit.fs.remove(&kit.at("folder/secret")).unwrap_err()), "denied");
     assert_eq!(error_kind(&kit.fs.remove_tree(&kit.at("folder")).unwrap_err()), "invalid");
-    assert_eq!(error_kind(&kit.fs.rename(&kit.at("folder/secret"), &kit.at("mine"), false).unwrap_err()), "denied");
-    assert_eq!(error_kind(&kit.fs.rename(&kit.at("file"), &kit.at("folder/mine"), false).unwrap_err()), "denied");
+    assert_eq!(
+        error_kind(&kit.fs.rename(&kit.at("folder/secret"), &kit.at("mine"), false).unwrap_err()),
+        "denied"
+    );
+    assert_eq!(
+        error_kind(&kit.fs.rename(&kit.at("file"), &kit.at("folder/mine"), false).unwrap_err()),
+        "denied"
+    );
     // The links themselves may be looked at, moved and removed; what they point to stays as it is.
     assert_eq!(kit.fs.link_target(&kit.at("relative")).unwrap(), "../outside/secret");
     kit.fs.rename(&kit.at("relative"), &kit.at("dir/moved"), false).unwrap();
@@ -101,7 +107,11 @@ fn sec_fs_11_a_write_through_a_dangling_link_creates_nothing() {
             let place = kit.at(path);
             assert_eq!(error_kind(&kit.fs.write(&place, b"x", &options).unwrap_err()), "denied", "{path}");
             assert_eq!(error_kind(&kit.fs.append(&place, b"x", &options).unwrap_err()), "denied", "{path}");
-            assert_eq!(error_kind(&kit.fs.copy(&kit.at("file"), &place, true).unwrap_err()), "denied", "{path}");
+            assert_eq!(
+                error_kind(&kit.fs.copy(&kit.at("file"), &place, true).unwrap_err()),
+                "denied",
+                "{path}"
+            );
         }
     }
     assert_eq!(error_kind(&kit.fs.make_folder(&kit.at("folder"), true).unwrap_err()), "denied");
@@ -237,7 +247,10 @@ fn a_root_that_was_moved_is_refused() {
     kit.put("file", "x");
     std::fs::rename(kit.raw(""), kit.folder.path().join("elsewhere")).unwrap();
     for path in ["file", "new"] {
-        assert_eq!(error_kind(&kit.fs.write(&kit.at(path), b"y", &WriteOptions::default()).unwrap_err()), "denied");
+        assert_eq!(
+            error_kind(&kit.fs.write(&kit.at(path), b"y", &WriteOptions::default()).unwrap_err()),
+            "denied"
+        );
     }
     assert_eq!(error_kind(&kit.fs.open_file(&kit.at("file")).err().unwrap()), "denied");
     assert_eq!(std::fs::read(kit.folder.path().join("elsewhere/file")).unwrap(), b"x");

@@ -82,7 +82,11 @@ fn a_folder_is_copied_whole_with_modes_and_links() {
     assert_eq!(kit.fs.link_stat(&kit.at("copy/up")).unwrap().kind, EntryKind::Symlink);
     for (to, expected) in [("copy", "conflict"), ("tree/in/itself", "not_found"), ("tree/itself", "invalid")]
     {
-        assert_eq!(error_kind(&kit.fs.copy(&kit.at("tree"), &kit.at(to), true).unwrap_err()), expected, "{to}");
+        assert_eq!(
+            error_kind(&kit.fs.copy(&kit.at("tree"), &kit.at(to), true).unwrap_err()),
+            expected,
+            "{to}"
+        );
     }
 }
 

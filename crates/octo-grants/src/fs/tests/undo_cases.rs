@@ -99,8 +99,10 @@ fn large_files_and_old_changes_are_not_kept() {
     for at in 0..1_000 {
         std::fs::write(undo.join(format!("{at:064}")), "x").unwrap();
     }
-    let kit =
-        FsFixture { fs: super::Fs::new(super::Workspace::open(super::spec(kit.folder.path())).unwrap()), ..kit };
+    let kit = FsFixture {
+        fs: super::Fs::new(super::Workspace::open(super::spec(kit.folder.path())).unwrap()),
+        ..kit
+    };
     assert!(kit.fs.write(&kit.at("last"), b"x", &options).unwrap().undo);
     let count = std::fs::read_dir(&undo).unwrap().count();
     assert!(count <= 1_000, "{count}");

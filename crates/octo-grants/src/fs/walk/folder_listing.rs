@@ -15,7 +15,8 @@ const MAX_OPEN_FOLDERS: usize = 64;
 /// As much as the kernel is asked for at once.
 pub(super) const READ_BUFFER_BYTES: usize = 32 * 1024;
 
-const FOLDER_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const FOLDER_FLAGS: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// An open folder, counted while it lives.
 pub(super) struct FolderHandle {

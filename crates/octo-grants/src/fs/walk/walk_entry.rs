@@ -50,9 +50,10 @@ impl WalkEntry<'_> {
     /// About the entry itself; a link is not followed.
     pub fn stat(&self) -> Result<Stat, ToolError> {
         match self.at {
-            EntryLocation::Child(folder, name) => {
-                file_fingerprint::of_entry(folder, name).as_ref().map(FileFingerprint::stat).map_err(|e| unreadable(*e))
-            }
+            EntryLocation::Child(folder, name) => file_fingerprint::of_entry(folder, name)
+                .as_ref()
+                .map(FileFingerprint::stat)
+                .map_err(|e| unreadable(*e)),
             EntryLocation::Start(place) => place.find().map(|found| found.fingerprint.stat()),
         }
     }

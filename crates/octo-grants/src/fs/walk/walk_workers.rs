@@ -1,8 +1,8 @@
 //! The threads of a walk and the work that they share.
 
+use super::folder_listing::{FolderHandle, FolderListing, READ_BUFFER_BYTES, kind_of};
+use super::ignore_rules::{IgnoreMatch, IgnoreRules};
 use super::walk_entry::EntryLocation;
-use super::folder_listing::{READ_BUFFER_BYTES, FolderHandle, FolderListing, kind_of};
-use super::ignore_rules::{IgnoreRules, IgnoreMatch};
 use super::{Step, Walk, WalkEntry};
 use crate::fs::{EntryKind, temp_names};
 use rustix::io::Errno;
@@ -88,8 +88,11 @@ impl Walk<'_> {
     }
 
     fn run_worker<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
-        let mut desk =
-            WorkerBuffers { buffer: vec![MaybeUninit::uninit(); READ_BUFFER_BYTES], path: Vec::new(), new_jobs: Vec::new() };
+        let mut desk = WorkerBuffers {
+            buffer: vec![MaybeUninit::uninit(); READ_BUFFER_BYTES],
+            path: Vec::new(),
+            new_jobs: Vec::new(),
+        };
         while let Some(job) = self.next() {
             let _busy = BusyGuard(self);
             match job {
@@ -145,8 +148,9 @@ impl Walk<'_> {
         };
         if hire {
             // Without a further thread the work takes longer, nothing else.
-            let _ =
-                std::thread::Builder::new().name("walk".to_owned()).spawn_scoped(scope, || self.run_worker(scope));
+            let _ = std::thread::Builder::new()
+                .name("walk".to_owned())
+                .spawn_scoped(scope, || self.run_worker(scope));
         }
         if more {
             self.ready.notify_all();

@@ -2,13 +2,13 @@
 
 use crate::declared::{DeclaredToolsConfig, source};
 use axum::extract::Request;
-use octo_grants::exec::{ExecLimits, ExecSpec, SandboxChoice, launcher};
 use octo_grants::config_dirs::ConfigDirs;
+use octo_grants::exec::{ExecLimits, ExecSpec, SandboxChoice, launcher};
 use octo_grants::fs::{RootSpec, WorkspaceSpec};
 use octo_grants::net::NetSpec;
 use octo_grants::{Capabilities, Exec, Net, Workspace};
 use octo_model::{Caller, Json, Operation, ToolError};
-use octo_toolkit::{NoPeer, CallContext, Peer, Source, SourceState};
+use octo_toolkit::{CallContext, NoPeer, Peer, Source, SourceState};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;

@@ -56,7 +56,8 @@ fn mistakes_are_told_with_file_and_line_and_the_rest_is_served() {
         ("tools: {a: {description: ' ', command: {argv: [x]}}}".to_owned(), 1, "description is empty"),
     ] {
         let reserved = BTreeSet::from(["fs_read_text".to_owned()]);
-        let tools = load_tools(&[config_file("broken.yaml", &text), config_file("fine.yaml", fine)], &reserved);
+        let tools =
+            load_tools(&[config_file("broken.yaml", &text), config_file("fine.yaml", fine)], &reserved);
         assert_eq!(tools.all.keys().collect::<Vec<_>>(), ["fine"], "{text}");
         let [problem] = tools.problems() else { panic!("{text}: {:?}", tools.problems()) };
         assert!(problem.file == "broken.yaml" && problem.what.contains(what), "{text}: {problem}");
@@ -67,10 +68,14 @@ fn mistakes_are_told_with_file_and_line_and_the_rest_is_served() {
 #[test]
 fn later_files_win_and_a_broken_replacement_leaves_nothing() {
     let of = |argv: &str| format!("tools: {{a: {{description: x, command: {{argv: [{argv}]}}}}}}");
-    let both = load_tools(&[config_file("1.yaml", &of("one")), config_file("2.yaml", &of("two"))], &BTreeSet::new());
+    let both =
+        load_tools(&[config_file("1.yaml", &of("one")), config_file("2.yaml", &of("two"))], &BTreeSet::new());
     assert_eq!(both.all["a"].file, "2.yaml");
     assert!(both.problems()[0].what.contains("takes the place of the one in 1.yaml"));
-    let broken = load_tools(&[config_file("1.yaml", &of("one")), config_file("2.yaml", &of("'{{x}}'"))], &BTreeSet::new());
+    let broken = load_tools(
+        &[config_file("1.yaml", &of("one")), config_file("2.yaml", &of("'{{x}}'"))],
+        &BTreeSet::new(),
+    );
     assert!(broken.all.is_empty());
 }
 

@@ -1,8 +1,8 @@
 //! Definitions that become something else.
 
 use super::super::Severity::{self, Dangerous, Notable, Serious};
-use super::super::{NewItems, ChangePolicy, TrustSettings, worst_severity};
-use super::{everything, reviewed, listing_json, settings_with, with_change};
+use super::super::{ChangePolicy, NewItems, TrustSettings, worst_severity};
+use super::{everything, listing_json, reviewed, settings_with, with_change};
 use crate::ports::ItemKind;
 use serde_json::{Value, json};
 

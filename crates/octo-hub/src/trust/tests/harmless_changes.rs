@@ -1,7 +1,7 @@
 //! Changes that nobody needs to look at.
 
 use super::super::ChangePolicy;
-use super::{everything, reviewed, search, listing_json, settings_with, with_change};
+use super::{everything, listing_json, reviewed, search, settings_with, with_change};
 use serde_json::{Map, Value, json};
 
 /// The same with the members of every object the other way round.
@@ -188,7 +188,10 @@ fn a_hundred_harmless_changes_pass() {
         .map(|(pointer, value)| (format!("{pointer} {value:?}"), with_change(&before, pointer, value)))
         .collect();
     rows.push(("keys".into(), reversed(&before)));
-    rows.push(("order".into(), with_change(&with_change(&before, "/tools/0", None), "/tools/-", Some(search()))));
+    rows.push((
+        "order".into(),
+        with_change(&with_change(&before, "/tools/0", None), "/tools/-", Some(search())),
+    ));
     assert!(rows.len() >= 100, "{}", rows.len());
     for (label, after) in rows {
         for changes in [ChangePolicy::Hold, ChangePolicy::Warn, ChangePolicy::Follow] {

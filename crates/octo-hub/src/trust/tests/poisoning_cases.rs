@@ -2,7 +2,7 @@
 
 use super::super::ChangePolicy;
 use super::super::review::review;
-use super::{listing_from, listing_json, settings_with, server_identity};
+use super::{listing_from, listing_json, server_identity, settings_with};
 use crate::ports::PinSet;
 use octo_toolkit::hidden_text::strip_hidden;
 use serde_json::{Value, json};
@@ -141,7 +141,12 @@ fn poisoned_definitions_are_held_at_first_sight() {
     let table = table();
     assert!(table.len() >= 30);
     for (label, all) in table {
-        let verdict = review(&listing_from(&all), &PinSet::default(), &server_identity(), settings_with(ChangePolicy::Hold));
+        let verdict = review(
+            &listing_from(&all),
+            &PinSet::default(),
+            &server_identity(),
+            settings_with(ChangePolicy::Hold),
+        );
         assert_eq!(listing_json(&verdict.lists), json!({}), "{label}");
         assert_eq!((verdict.news.new_pins.len(), verdict.news.held.len()), (0, 1), "{label}");
     }
@@ -166,7 +171,12 @@ fn what_is_hidden_passes_nowhere() {
 #[test]
 fn an_accepted_definition_is_shown_clean() {
     let all = json!({"tools": [{"name": "add", "description": "Adds\u{200b} numbers.", "inputSchema": {"maximum": 1}}]});
-    let verdict = review(&listing_from(&all), &PinSet::default(), &server_identity(), settings_with(ChangePolicy::Hold));
+    let verdict = review(
+        &listing_from(&all),
+        &PinSet::default(),
+        &server_identity(),
+        settings_with(ChangePolicy::Hold),
+    );
     let known = PinSet { pins: verdict.news.held, ..PinSet::default() };
     let verdict = review(&listing_from(&all), &known, &server_identity(), settings_with(ChangePolicy::Hold));
     assert_eq!(listing_json(&verdict.lists)["tools"][0]["description"], "Adds numbers.");

@@ -1,10 +1,10 @@
 //! A server that changes while the hub runs.
 
-use super::super::{HeldCalls, MemoryPins, ChangePolicy, Trust, TrustSettings};
+use super::super::{ChangePolicy, HeldCalls, MemoryPins, Trust, TrustSettings};
 use super::{everything, listing_from, listing_json, with_change};
-use crate::ports::{PinDelta, PinWrite, PendingPin, Pin, PinSet, Pins, ServerIdentity};
-use octo_model::{Caller, Json, Kind, JsonObject, Operation, ToolError};
-use octo_toolkit::{NoPeer, BoxFuture, CallContext, ListingState, Peer, Source, SourceState};
+use crate::ports::{PendingPin, Pin, PinDelta, PinSet, PinWrite, Pins, ServerIdentity};
+use octo_model::{Caller, Json, JsonObject, Kind, Operation, ToolError};
+use octo_toolkit::{BoxFuture, CallContext, ListingState, NoPeer, Peer, Source, SourceState};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,8 @@ struct StubServer {
 
 impl StubServer {
     fn new(all: &Value) -> Arc<Self> {
-        let listing = ListingState { state: SourceState::Ready, listing: Arc::new(listing_from(all)), version: 1 };
+        let listing =
+            ListingState { state: SourceState::Ready, listing: Arc::new(listing_from(all)), version: 1 };
         Arc::new(Self { listing: watch::Sender::new(listing), calls: AtomicUsize::new(0) })
     }
 
@@ -75,7 +76,11 @@ impl Pins for RecordingPins {
         self.pins.load(whose)
     }
 
-    fn write<'a>(&'a self, whose: &'a ServerIdentity, news: PinDelta) -> BoxFuture<'a, Result<PinWrite, ToolError>> {
+    fn write<'a>(
+        &'a self,
+        whose: &'a ServerIdentity,
+        news: PinDelta,
+    ) -> BoxFuture<'a, Result<PinWrite, ToolError>> {
         Box::pin(async move {
             let rival = self.rival.lock().unwrap().take();
             if let Some(rival) = rival {
@@ -103,7 +108,11 @@ impl Pins for RecordingPins {
     }
 }
 
-fn reviewed_source(pins: &Arc<RecordingPins>, stub: &Arc<StubServer>, settings: TrustSettings) -> Arc<dyn Source> {
+fn reviewed_source(
+    pins: &Arc<RecordingPins>,
+    stub: &Arc<StubServer>,
+    settings: TrustSettings,
+) -> Arc<dyn Source> {
     let trust = Trust::new(Arc::clone(pins) as Arc<dyn Pins>, ["evil".to_owned(), "notion".to_owned()]);
     trust.guard(Arc::clone(stub) as Arc<dyn Source>, "behind".to_owned(), settings)
 }
@@ -188,7 +197,11 @@ async fn calls_of_a_held_tool_are_refused_where_the_settings_say_so() {
 #[tokio::test]
 async fn results_are_cleaned_and_say_so() {
     let (pins, stub) = (Arc::new(RecordingPins::default()), StubServer::new(&everything()));
-    let source = reviewed_source(&pins, &stub, TrustSettings { changes: ChangePolicy::Follow, ..TrustSettings::default() });
+    let source = reviewed_source(
+        &pins,
+        &stub,
+        TrustSettings { changes: ChangePolicy::Follow, ..TrustSettings::default() },
+    );
     let result = call(&source).await.unwrap();
     let blocks: Vec<Value> = result.list("content").iter().map(|block| block.to().unwrap()).collect();
     assert_eq!(blocks[0]["text"], "found it");

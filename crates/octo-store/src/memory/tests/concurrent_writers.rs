@@ -27,8 +27,10 @@ async fn a_hundred_callers_at_once_lose_nothing() {
     }
     let shared = known(&memories, "shared").await.unwrap();
     assert_eq!(shared.fact_count, 1_001);
-    let all =
-        memories.list(ada(), octo_grants::memory::PageRequest { limit: 1, ..Default::default() }).await.unwrap();
+    let all = memories
+        .list(ada(), octo_grants::memory::PageRequest { limit: 1, ..Default::default() })
+        .await
+        .unwrap();
     assert_eq!(all.total, 1_001);
 }
 

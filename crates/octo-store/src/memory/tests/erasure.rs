@@ -47,7 +47,10 @@ async fn one_observation_and_one_relation() {
     assert_eq!(memories.forget(ada(), fact.clone(), Removal::Erased).await.unwrap(), 1);
     assert_eq!(memories.forget(ada(), fact, Removal::Erased).await.unwrap(), 0);
     assert_eq!(
-        memories.forget(ada(), ForgetTarget::Link(link("Ada", WORD, "Other 1")), Removal::Erased).await.unwrap(),
+        memories
+            .forget(ada(), ForgetTarget::Link(link("Ada", WORD, "Other 1")), Removal::Erased)
+            .await
+            .unwrap(),
         1
     );
     assert_eq!(ask(&memories, MemoryQuery { at: Some(before), ..words(WORD) }).await.total, 0);

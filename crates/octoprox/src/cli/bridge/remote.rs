@@ -1,10 +1,10 @@
 //! The server at the other end: what it says passes, and what is wrong with it is told to the person here.
 
 use crate::cli::out;
-use octo_model::{Caller, Kind, JsonObject, Operation, ToolError};
+use octo_model::{Caller, JsonObject, Kind, Operation, ToolError};
 use octo_toolkit::{BoxFuture, CallContext, Event, ListingState, Peer, Source, SourceState};
 use octo_upstream::Upstream;
-use octo_upstream::login::{Logins, LoginState as LoginState};
+use octo_upstream::login::{LoginState, Logins};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{broadcast, watch};

@@ -1,6 +1,6 @@
 //! Calls through a bridge are recorded by the hub at its other end, so nothing is kept here.
 
-use octo_hub::{CallEnded, AuditLog, CallStarted, ResultStore};
+use octo_hub::{AuditLog, CallEnded, CallStarted, ResultStore};
 use octo_model::{CallId, Caller, Json, ToolError};
 use octo_toolkit::BoxFuture;
 

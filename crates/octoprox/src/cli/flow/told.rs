@@ -3,7 +3,7 @@
 use crate::cli::failure::code;
 use crate::cli::table::{harmless, harmless_line, table};
 use crate::cli::width::{columns, wrapped};
-use octo_hub::{StoredRun, RunStatus};
+use octo_hub::{RunStatus, StoredRun};
 use octo_model::Kind;
 use serde_json::{Value, json};
 

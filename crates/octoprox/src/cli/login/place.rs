@@ -11,7 +11,8 @@ use octo_grants::Credentials;
 use octo_grants::credentials::Owner;
 use octo_model::{Caller, Kind, ToolError};
 use octo_upstream::login::{
-    Auth, LoginPrompt, CompletedLogin, Flow, ClientIdentity, LogoutOutcome, LoginSpec, Logins, LoginState, LoginStatus, LoginSharing,
+    Auth, ClientIdentity, CompletedLogin, Flow, LoginPrompt, LoginSharing, LoginSpec, LoginState,
+    LoginStatus, Logins, LogoutOutcome,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -99,7 +100,12 @@ impl Place {
 
     /// What became of a login that no longer waits, and that somebody else may have ended: only a token that lasts longer
     /// than the one of before is a new one.
-    pub fn settled(&self, before: &LoginStatus, now: LoginStatus, passed: Duration) -> Result<CompletedLogin, ToolError> {
+    pub fn settled(
+        &self,
+        before: &LoginStatus,
+        now: LoginStatus,
+        passed: Duration,
+    ) -> Result<CompletedLogin, ToolError> {
         let passed = i64::try_from(passed.as_secs()).unwrap_or(i64::MAX);
         let is_same = before.state == LoginState::Connected
             && matches!((before.expires_in, now.expires_in), (Some(old), Some(new)) if new <= old.saturating_sub(passed).saturating_add(1));

@@ -65,7 +65,12 @@ impl Diff {
         })
     }
 
-    fn tell(&self, whose: &ServerIdentity, held: &[PendingPin], accepted: Option<usize>) -> Result<(), Failure> {
+    fn tell(
+        &self,
+        whose: &ServerIdentity,
+        held: &[PendingPin],
+        accepted: Option<usize>,
+    ) -> Result<(), Failure> {
         if self.json {
             let held: Vec<Value> = held.iter().map(|one| in_json(whose, one)).collect();
             let told = json!({"server": self.server, "held": held, "accepted": accepted.unwrap_or(0)});
@@ -158,7 +163,7 @@ fn in_json(whose: &ServerIdentity, held: &PendingPin) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use octo_hub::{Pin, ItemKind};
+    use octo_hub::{ItemKind, Pin};
     use octo_model::Json;
 
     #[test]
@@ -169,7 +174,8 @@ mod tests {
             text: Json::from(json!({"name": "search", "description": description})),
             hash: description.to_owned(),
         };
-        let held = PendingPin { new: pin("Finds\u{e0041} pages."), pinned: Some(pin("Finds notes.")), since: 0 };
+        let held =
+            PendingPin { new: pin("Finds\u{e0041} pages."), pinned: Some(pin("Finds notes.")), since: 0 };
         let diff = Diff { server: "n".into(), only: Vec::new(), accept: false, all: false, json: false };
         let whose = ServerIdentity { server: "n".into(), ..ServerIdentity::default() };
         assert_eq!(

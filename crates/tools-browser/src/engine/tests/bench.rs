@@ -5,7 +5,7 @@ use axum::Router;
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse};
 use axum::routing::get;
-use octo_toolkit::chromium::{Chromium, ChromiumSpec, BrowserSandbox};
+use octo_toolkit::chromium::{BrowserSandbox, Chromium, ChromiumSpec};
 use octo_toolkit::net::{Net, NetSpec};
 use octo_toolkit::{Caller, ToolError};
 use serde_json::Value;

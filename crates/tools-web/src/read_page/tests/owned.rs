@@ -4,7 +4,7 @@ use crate::document::{Documents, Room};
 use crate::fake::{Fake, doors, html};
 use crate::pdf;
 use crate::read_page::ReadPage;
-use octo_toolkit::{Caller, CallContext, Capabilities, Json, Kind, ToolError, Toolbox};
+use octo_toolkit::{CallContext, Caller, Capabilities, Json, Kind, ToolError, Toolbox};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};

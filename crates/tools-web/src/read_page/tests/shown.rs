@@ -2,7 +2,7 @@
 
 use crate::fake::{Fake, doors, html};
 use crate::readability_toolbox;
-use octo_toolkit::{ToolFixture, BoxFuture, Caller, Render, RenderedPage, PageRenderer, ToolError};
+use octo_toolkit::{BoxFuture, Caller, PageRenderer, Render, RenderedPage, ToolError, ToolFixture};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,12 @@ impl PageRenderer for Shows {
                 caller.principal.subject,
                 "word ".repeat(words)
             );
-            Ok(RenderedPage { url: url.join("/shown").unwrap(), status: Some(200), html, complete: words != 60 })
+            Ok(RenderedPage {
+                url: url.join("/shown").unwrap(),
+                status: Some(200),
+                html,
+                complete: words != 60,
+            })
         })
     }
 }
