@@ -53,7 +53,7 @@ pub struct NetSpec {
     pub per_host: usize,
     /// The shortest time between the starts of two requests to one host; zero for none.
     pub min_interval: Duration,
-    /// Whether [`Net::may_fetch`] asks for a site's robots.txt.
+    /// Whether [`Net::check_robots`] asks for a site's robots.txt.
     pub robots: bool,
 }
 
@@ -196,7 +196,7 @@ impl Net {
         self.0.dialler.addresses(host, port).await.map_err(|error| net_errors::dial_error(host, &error))
     }
 
-    /// Says early and in words what [`Net::connect`] would refuse: a program behind a [`Gate`] hears only that it failed.
+    /// Says early and in words what [`Net::connect`] would refuse: a program behind a [`EgressProxy`] hears only that it failed.
     pub async fn check(&self, host: &str, port: u16) -> Result<(), ToolError> {
         self.check_port(host, port)?;
         self.addresses(host, port).await.map(drop)

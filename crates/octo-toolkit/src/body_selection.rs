@@ -15,7 +15,7 @@ pub enum BodySelection {
     Whole(String),
 }
 
-/// Applies an expression to the body of an answer, which was asked for with [`MAX_INPUT`]. An error status is an answer of
+/// Applies an expression to the body of an answer, which was asked for with [`MAX_INPUT_BYTES`]. An error status is an answer of
 /// another form, so its body stays whole. A request that may have changed something is never answered with an error or with
 /// nothing: it would be sent again.
 pub async fn select(

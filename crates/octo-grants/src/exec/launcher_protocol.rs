@@ -1,7 +1,7 @@
 //! What the hub and its launcher tell each other over the control socket.
 //!
-//! The hub sends two lengths, descriptors and a [`Plan`]; afterwards one byte asks for an end, and the end of the socket means
-//! that everything must go. The launcher answers with one [`Report`] per line.
+//! The hub sends two lengths, descriptors and a [`LaunchPlan`]; afterwards one byte asks for an end, and the end of the socket means
+//! that everything must go. The launcher answers with one [`LauncherReport`] per line.
 
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;

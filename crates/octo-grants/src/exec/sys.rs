@@ -83,7 +83,7 @@ pub(super) fn fork_user_namespace(mut says: PipeWriter, mut hears: PipeReader) -
             0 => {
                 if unshare_unsafe(UnshareFlags::NEWUSER).is_ok() && says.write_all(&[0]).is_ok() {
                     drop(says);
-                    // The other end is open in this process as well, so the parent ends it; see `wait_for`.
+                    // The other end is open in this process as well, so the parent ends it; see `kill_and_wait`.
                     let _ = hears.read(&mut [0]);
                 }
                 libc::_exit(0)

@@ -229,7 +229,7 @@ impl TargetEntry {
         }
     }
 
-    /// Like `look`, where something must be there.
+    /// Like `stat`, where something must be there.
     pub fn stat_existing(&self) -> Result<FileFingerprint, ToolError> {
         self.stat()?.ok_or_else(|| errno_error(&self.place, Errno::NOENT))
     }

@@ -24,7 +24,7 @@ pub(super) fn error_kind(error: &ToolError) -> &'static str {
     error.kind.as_str()
 }
 
-/// What `Kit::open` opens, given the folder that everything is in.
+/// What `FsFixture` opens, given the folder that everything is in.
 pub(super) fn spec(folder: &Path) -> WorkspaceSpec {
     let root = |name: &str, path: PathBuf, writable| RootSpec {
         name: name.into(),

@@ -7,7 +7,7 @@ use crate::database::DatabaseSpec;
 
 /// `until` of what is still so.
 pub(super) const NO_END: i64 = i64::MAX;
-/// A moment after everything and before `ENDLESS`.
+/// A moment after everything and before `NO_END`.
 pub(super) const NOW: i64 = NO_END - 1;
 
 /// Room for the observations of one entity, past ones included.

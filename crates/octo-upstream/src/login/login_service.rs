@@ -79,7 +79,7 @@ impl Logins {
         self.0.unset(server);
     }
 
-    /// What to publish at [`Identity::document`].
+    /// What to publish at [`ClientIdentity::metadata_url`].
     pub fn metadata_document(&self) -> Json {
         let mut document = oauth_client::client_metadata(&self.0.identity, ClientAuth::Public);
         if let (Some(own), Some(members)) = (&self.0.identity.metadata_url, document.as_object_mut()) {

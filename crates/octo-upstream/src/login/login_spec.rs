@@ -12,7 +12,7 @@ pub struct ClientIdentity {
     pub name: String,
     /// Where browsers are sent back to: the hub's admin port, or an address that leads there.
     pub redirect_uri: String,
-    /// An https address at which [`Logins::document`](super::Logins::document) is published, when there is one.
+    /// An https address at which [`Logins::metadata_document`](super::Logins::metadata_document) is published, when there is one.
     pub metadata_url: Option<String>,
 }
 
@@ -51,7 +51,7 @@ pub struct OAuth {
     pub scopes: Vec<String>,
     /// The authorization server, by the operator's choice; it may be private then.
     pub issuer: Option<String>,
-    /// Added to the authorization request; see [`OWN_AUTHORIZE_PARAMS`].
+    /// Added to the authorization request; see [`RESERVED_AUTHORIZE_PARAMS`].
     pub authorize_params: BTreeMap<String, String>,
     pub flow: Flow,
 }

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
 use url::Url;
 
-/// What the path of [`Identity::redirect`](super::Identity::redirect) must end in, and what stands there instead.
+/// What the path of [`ClientIdentity::redirect_uri`](super::ClientIdentity::redirect_uri) must end in, and what stands there instead.
 const CALLBACK_PATH: &str = "/auth/callback";
 const START_PATH: &str = "/auth/start/";
 const COOKIE_PREFIX: &str = "octoprox_login_";
@@ -167,7 +167,7 @@ impl LoginRegistry {
 
 /// Where browsers come back to, as far as pages and cookies need it.
 struct CallbackLocation {
-    /// The address before [`CALLBACK`].
+    /// The address before [`CALLBACK_PATH`].
     base: String,
     path: String,
     is_secure: bool,

@@ -33,7 +33,7 @@ pub struct LoginStatus {
     pub scopes: Vec<String>,
     /// What the server has asked for since, and the login does not have.
     pub missing: Vec<String>,
-    /// Seconds until the access token ends; it is renewed by itself where `renews` says so.
+    /// Seconds until the access token ends; it is renewed by itself where `refreshes` says so.
     pub expires_in: Option<i64>,
     pub refreshes: bool,
     /// Seconds that a login which waits can still be finished in.

@@ -46,7 +46,13 @@ async fn child() {
 /// Starts the child, kills it after so many answers, and gives all that it has acknowledged.
 fn round(dir: &Path, round: usize, answers: usize) -> Vec<String> {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "memory::tests::killed_process::child", "--ignored", "--nocapture", "--test-threads=1"])
+        .args([
+            "--exact",
+            "memory::tests::killed_process::child",
+            "--ignored",
+            "--nocapture",
+            "--test-threads=1",
+        ])
         .env(DIRECTORY, dir)
         .env(ROUND, round.to_string())
         .stdout(Stdio::piped())
