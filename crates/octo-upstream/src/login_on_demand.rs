@@ -170,10 +170,23 @@ impl LoginOnDemand {
         cx: &CallContext,
         peer: &Arc<dyn Peer>,
     ) -> Result<JsonObject, ToolError> {
-        let error = match self.source.run(op.clone(), cx, peer).await {
-            Err(error) if self.should_ask(&error, cx, peer).await => error,
-            answer => return answer,
-        };
+        match self.source.run(op.clone(), cx, peer).await {
+            // In a box, because every call would carry the states of a login otherwise.
+            Err(error) if is_login_required(&error) => Box::pin(self.run_after_login(op, error, cx, peer)).await,
+            answer => answer,
+        }
+    }
+
+    async fn run_after_login(
+        &self,
+        op: Operation,
+        error: ToolError,
+        cx: &CallContext,
+        peer: &Arc<dyn Peer>,
+    ) -> Result<JsonObject, ToolError> {
+        if !self.should_ask(&error, cx, peer).await {
+            return Err(error);
+        }
         cx.run(self.ask_for_login(error, cx, peer)).await??;
         // The server has not looked at the call yet, so it can be made again. A connection that was being made with the login
         // from before is still refused, and the next one is not.

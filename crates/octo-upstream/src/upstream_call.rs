@@ -119,11 +119,22 @@ async fn send_with_retry(
         Ok(answer) => return Ok(answer),
         Err(why) => why,
     };
-    if let UpstreamError::Status { code: 429 | 503, retry_after: Some(pause), .. } = &why {
+    // In a box, because every call would carry its states otherwise.
+    Box::pin(send_again(inner, job, &connection, &why, deadline)).await
+}
+
+async fn send_again(
+    inner: &Link,
+    job: &CallRequest<'_>,
+    connection: &Connection,
+    why: &UpstreamError,
+    deadline: Instant,
+) -> Result<JsonObject, CallFailure> {
+    if let UpstreamError::Status { code: 429 | 503, retry_after: Some(pause), .. } = why {
         inner.queue.pause_for(*pause);
     }
-    if !prepare_retry(inner, &connection, job, &why).await {
-        return Err(call_failure(inner, &why));
+    if !prepare_retry(inner, connection, job, why).await {
+        return Err(call_failure(inner, why));
     }
     let connection = wait_for_connection(inner, deadline).await?;
     send_once(&connection, job).await.map_err(|why| call_failure(inner, &why))

@@ -140,7 +140,8 @@ impl Account {
                 Ok(Some(held))
             }
             Freshness::Expired if can_renew => {
-                Ok(self.refresh_now(&held).await?.filter(|held| self.is_usable(held)))
+                let refreshed = Box::pin(self.refresh_now(&held)).await?;
+                Ok(refreshed.filter(|held| self.is_usable(held)))
             }
             Freshness::Expired => Ok(None),
         }
