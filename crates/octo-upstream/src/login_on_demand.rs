@@ -172,7 +172,9 @@ impl LoginOnDemand {
     ) -> Result<JsonObject, ToolError> {
         match self.source.run(op.clone(), cx, peer).await {
             // In a box, because every call would carry the states of a login otherwise.
-            Err(error) if is_login_required(&error) => Box::pin(self.run_after_login(op, error, cx, peer)).await,
+            Err(error) if is_login_required(&error) => {
+                Box::pin(self.run_after_login(op, error, cx, peer)).await
+            }
             answer => answer,
         }
     }
