@@ -1,13 +1,14 @@
 //! One server behind the hub, as the catalogue sees it.
 
-use crate::change_streams;
-use crate::link::{Link, LinkState};
-use crate::link_set::LinkSet;
-use crate::login_events;
-use crate::supervisor;
-use crate::upstream_call::{self, CallRequest};
+use crate::lifecycle::link::Link;
+use crate::lifecycle::link_connect::LinkState;
+use crate::lifecycle::link_set::LinkSet;
+use crate::lifecycle::login_events;
+use crate::lifecycle::supervisor;
+use crate::lifecycle::upstream_status::{ConnectionState, UpstreamStatus};
+use crate::listing::change_streams;
+use crate::session::upstream_call::{self, CallRequest};
 use crate::upstream_spec::UpstreamSpec;
-use crate::upstream_status::{ConnectionState, UpstreamStatus};
 use octo_model::{JsonObject, Operation, ToolError};
 use octo_toolkit::{BoxFuture, CallContext, Event, ListingState, Peer, Source, SourceState};
 use octo_wire::Era;

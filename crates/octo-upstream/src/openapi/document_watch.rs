@@ -3,7 +3,7 @@
 use super::document_fetch::DocumentLocation;
 use super::loaded_api::LoadedApi;
 use super::{ApiState, DocumentSource};
-use crate::backoff::Backoff;
+use crate::lifecycle::backoff::Backoff;
 use octo_grants::config_dirs::ConfigDirs;
 use octo_model::ToolError;
 use octo_openapi::LARGEST;

@@ -1,8 +1,8 @@
 //! What is told of a server and of a login.
 
 use super::{ServerEntry, ServerKind, Servers};
+use crate::lifecycle::upstream_status::{ConnectionState, ServerInfo, UpstreamStatus};
 use crate::login::{self, LoginSharing};
-use crate::upstream_status::{ConnectionState, ServerInfo, UpstreamStatus};
 use octo_model::{Caller, ToolError};
 use octo_toolkit::SourceState;
 use schemars::JsonSchema;
