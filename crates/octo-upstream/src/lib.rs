@@ -5,7 +5,6 @@ mod admission;
 mod error;
 mod lifecycle;
 mod listing;
-pub mod login;
 mod login_on_demand;
 pub mod openapi;
 pub mod servers;

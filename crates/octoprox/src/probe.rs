@@ -1,9 +1,9 @@
 //! What `/ready` looks at beside sources: the disk, the audit, and logins at servers.
 
 use octo_model::Caller;
+use octo_oauth::LostLogin;
 use octo_store::Store;
 use octo_toolkit::BoxFuture;
-use octo_upstream::login::LostLogin;
 use octo_upstream::servers::Servers;
 use octo_web::{Check, CheckState, Probe};
 use std::sync::Arc;

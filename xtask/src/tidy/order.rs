@@ -22,10 +22,10 @@ fn may(name: &str) -> Option<May<'static>> {
         "octo-model" | "mcp-fixture" | "xtask" => May::See(&[]),
         "octo-grants" | "octo-wire" => May::See(&["octo-model"]),
         "octo-tests" => May::See(&["octo-model", "octo-wire"]),
-        "octo-toolkit" => May::See(&["octo-model", "octo-grants"]),
+        "octo-oauth" | "octo-toolkit" => May::See(&["octo-model", "octo-grants"]),
         "octo-hub" | "octo-openapi" => May::See(TOOLKIT),
         "octo-upstream" => {
-            May::See(&["octo-model", "octo-grants", "octo-toolkit", "octo-openapi", "octo-wire"])
+            May::See(&["octo-model", "octo-grants", "octo-toolkit", "octo-openapi", "octo-oauth", "octo-wire"])
         }
         "octo-store" | "octo-fabric" | "octo-flow" | "octo-web" => May::See(HUB),
         "octo-mcp" => May::See(&["octo-model", "octo-grants", "octo-toolkit", "octo-hub", "octo-wire"]),
@@ -131,6 +131,9 @@ mod tests {
             ("octo-flow", "octo-store", 1),
             ("octo-flow", "tools-files", 1),
             ("octo-upstream", "octo-openapi", 0),
+            ("octo-upstream", "octo-oauth", 0),
+            ("octo-oauth", "octo-upstream", 1),
+            ("octo-oauth", "octo-toolkit", 1),
             ("octo-hub", "octo-openapi", 1),
             ("octo-hub", "octo-wire", 1),
             ("octo-hub", "octo-store", 1),

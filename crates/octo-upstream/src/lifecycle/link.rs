@@ -11,7 +11,6 @@ use crate::listing::list_kind::ListChanges;
 use crate::listing::listing_election::ListingElection;
 use crate::listing::listing_publisher::ListingAccess;
 use crate::listing::resource_subscriptions::ResourceSubscriptions;
-use crate::login::{Account, Accounts};
 use crate::session::connection::Connection;
 use crate::session::dispatcher::Dispatcher;
 use crate::session::handshake::NegotiationPlan;
@@ -19,6 +18,7 @@ use crate::transport::http::http_client::{HttpClient, build_client};
 use crate::transport::stdio::stderr_log::StderrLog;
 use crate::upstream_spec::{ConnectMode, TransportSpec, UpstreamSpec};
 use octo_grants::Command;
+use octo_oauth::{Account, Accounts};
 use octo_toolkit::{Event, ListingState, SourceState};
 use octo_wire::Era;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -166,12 +166,12 @@ impl Link {
     /// The program with the key that it is told by a variable, where it has one.
     pub(crate) async fn with_credential_env(&self, command: &Command) -> UpstreamResult<Command> {
         let mut command = command.clone();
-        match (&self.account, &self.spec.accounts) {
-            (Some(account), _) => command.env.extend(account.env_variable().await?),
-            (None, Some(accounts)) if accounts.needs_env_key() => {
-                return Err(UpstreamError::Unauthorized(401));
-            }
-            (None, _) => {}
+        if self.spec.accounts.as_ref().is_some_and(Accounts::needs_env_key) {
+            let variable = match &self.account {
+                Some(account) => account.env_variable().await.map_err(UpstreamError::credential)?,
+                None => None,
+            };
+            command.env.extend([variable.ok_or(UpstreamError::Unauthorized(401))?]);
         }
         Ok(command)
     }

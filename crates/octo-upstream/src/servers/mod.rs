@@ -9,9 +9,9 @@ mod server_logout;
 mod server_views;
 mod servers_list;
 
-use crate::login::{LoginSharing, Logins};
 use crate::upstream::Upstream;
 use octo_model::{Caller, ToolError};
+use octo_oauth::{LoginSharing, Logins};
 use octo_toolkit::{Capabilities, Grant};
 use octo_toolkit::{Source, Toolbox};
 use std::collections::BTreeMap;

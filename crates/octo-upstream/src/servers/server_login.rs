@@ -1,8 +1,8 @@
 //! `server_login`.
 
 use super::{LoginView, Servers};
-use crate::login::LoginPrompt;
 use octo_model::Frontend;
+use octo_oauth::LoginPrompt;
 use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

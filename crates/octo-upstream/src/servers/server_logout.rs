@@ -1,7 +1,7 @@
 //! `server_logout`.
 
 use super::Servers;
-use crate::login::LogoutOutcome;
+use octo_oauth::LogoutOutcome;
 use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

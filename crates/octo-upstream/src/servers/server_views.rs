@@ -2,8 +2,8 @@
 
 use super::{ServerEntry, ServerKind, Servers};
 use crate::lifecycle::upstream_status::{ConnectionState, ServerInfo, UpstreamStatus};
-use crate::login::{self, LoginSharing};
 use octo_model::{Caller, ToolError};
+use octo_oauth::{LoginSharing, LoginState};
 use octo_toolkit::SourceState;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -149,7 +149,7 @@ impl LoginView {
         let whose = servers.get(name)?.login.unwrap_or_default();
         let status = servers.logins().status(caller, name).await?;
         Ok(Self {
-            connected: status.state == login::LoginState::Connected,
+            connected: status.state == LoginState::Connected,
             state: status.state.as_str(),
             whose: match whose {
                 LoginSharing::PerCaller => "person",

@@ -7,7 +7,7 @@ use super::session::{Purpose, Session, alone, settings};
 use crate::settings::Flags;
 use crate::telemetry::Talk;
 use clap::Args;
-use octo_upstream::login::LogoutOutcome;
+use octo_oauth::LogoutOutcome;
 use serde_json::json;
 
 /// Forgets the login at a server, and tells the authorization server to forget it, too.

@@ -6,12 +6,12 @@ use super::http_redirect::redirect_target;
 use super::request_headers::{EVENT_STREAM, connection_headers};
 use super::response_body::{is_event_stream, read_body, response_error};
 use crate::error::{UpstreamError, UpstreamResult};
-use crate::login::{Account, UsedCredential};
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri};
 use http_body_util::Full;
 use hyper::body::Incoming;
+use octo_oauth::{Account, UsedCredential};
 use octo_wire::{Message, header};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -185,7 +185,10 @@ impl Endpoint {
         let (used, response) = self.request_with_account(account, uri, &method, &headers, &body).await?;
         let status = response.status();
         if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
-            && account.on_refused(used, status, response.headers()).await?
+            && account
+                .on_refused(used, status, response.headers())
+                .await
+                .map_err(UpstreamError::credential)?
         {
             return self
                 .request_with_account(account, uri, &method, &headers, &body)
@@ -204,7 +207,7 @@ impl Endpoint {
         body: &Bytes,
     ) -> UpstreamResult<(UsedCredential, Response<Incoming>)> {
         let (mut uri, mut headers) = (uri.clone(), headers.clone());
-        let used = account.authorize(&mut uri, &mut headers).await?;
+        let used = account.authorize(&mut uri, &mut headers).await.map_err(UpstreamError::credential)?;
         let response = self.send_to(uri, method.clone(), headers, body.clone()).await?;
         Ok((used, response))
     }

@@ -10,7 +10,7 @@ use crate::cli::width::columns;
 use crate::settings::{Flags, Loaded, Server, World, without_secrets};
 use crate::telemetry::{Redactor, secrets};
 use clap::Args;
-use octo_upstream::login::LostLogin;
+use octo_oauth::LostLogin;
 use serde::Serialize;
 use serde_json::json;
 use std::path::Path;

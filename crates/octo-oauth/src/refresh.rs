@@ -1,11 +1,11 @@
 //! Renewing a login: once, however many callers and processes ask for it.
 
-use super::auth_http::AuthHttp;
-use super::login_registry::LoginRegistry;
-use super::login_spec::LoginSpec;
-use super::oauth_client::forget_registration;
-use super::token_endpoint::{self, TokenError, TokenResponse};
-use super::token_set::{LoginVersion, StoredLogin, TokenSet};
+use crate::auth_http::AuthHttp;
+use crate::login_registry::LoginRegistry;
+use crate::login_spec::LoginSpec;
+use crate::oauth_client::forget_registration;
+use crate::token_endpoint::{self, TokenError, TokenResponse};
+use crate::token_set::{LoginVersion, StoredLogin, TokenSet};
 use octo_grants::Secret;
 use octo_grants::credentials::{LeaseClaim, Slot};
 use octo_model::{Kind, ToolError};
@@ -24,7 +24,7 @@ const RETRY_DELAY: Duration = Duration::from_secs(10);
 
 /// The login after `seen`, whoever renewed it. It goes on when nobody waits for it any more: an answer that nobody writes
 /// down is a refresh token lost.
-pub(super) async fn refresh(
+pub(crate) async fn refresh(
     shelf: &Arc<LoginRegistry>,
     spec: &Arc<LoginSpec>,
     slot: &Slot,

@@ -1,8 +1,8 @@
 //! Questions to a token endpoint, and its answers.
 
-use super::auth_http::AuthHttp;
-use super::challenge::parse_scopes;
-use super::oauth_client::OAuthClient;
+use crate::auth_http::AuthHttp;
+use crate::challenge::parse_scopes;
+use crate::oauth_client::OAuthClient;
 use bytes::Bytes;
 use http::StatusCode;
 use octo_grants::Secret;
@@ -17,18 +17,18 @@ const MAX_LIFETIME_SECS: i64 = 366 * 24 * 3600;
 
 /// What was given.
 #[derive(Debug)]
-pub(super) struct TokenResponse {
-    pub(super) access: Secret,
-    pub(super) refresh: Option<Secret>,
+pub(crate) struct TokenResponse {
+    pub(crate) access: Secret,
+    pub(crate) refresh: Option<Secret>,
     /// In seconds.
-    pub(super) lifetime: Option<i64>,
+    pub(crate) lifetime: Option<i64>,
     /// Where they differ from those that were asked for.
-    pub(super) scopes: Option<Vec<String>>,
+    pub(crate) scopes: Option<Vec<String>>,
 }
 
 /// Why nothing was given.
 #[derive(Debug)]
-pub(super) enum TokenError {
+pub(crate) enum TokenError {
     /// By the server, with its code for why.
     Denied(String),
     /// Nobody knows what the server did.
@@ -42,12 +42,12 @@ impl From<ToolError> for TokenError {
 }
 
 impl TokenError {
-    pub(super) fn has_code(&self, code: &str) -> bool {
+    pub(crate) fn has_code(&self, code: &str) -> bool {
         matches!(self, Self::Denied(known) if known == code)
     }
 
     /// For a person who logs in.
-    pub(super) fn into_error(self) -> ToolError {
+    pub(crate) fn into_error(self) -> ToolError {
         match self {
             Self::Unavailable(error) => error,
             Self::Denied(code) => {
@@ -73,7 +73,7 @@ struct ErrorBody {
 }
 
 /// Asks for tokens. The form is the grant; who asks is added here.
-pub(super) async fn request_tokens<'a>(
+pub(crate) async fn request_tokens<'a>(
     web: &AuthHttp<'_>,
     endpoint: &str,
     client: &'a OAuthClient,
@@ -113,7 +113,7 @@ fn parse_response(status: StatusCode, body: &Bytes) -> Result<TokenResponse, Tok
 }
 
 /// A number, also as a text.
-pub(super) fn parse_seconds(value: &Value) -> Option<i64> {
+pub(crate) fn parse_seconds(value: &Value) -> Option<i64> {
     let number = match value {
         Value::Number(number) => number.as_i64().or_else(|| number.as_f64().map(|seconds| seconds as i64)),
         Value::String(text) => text.parse().ok(),

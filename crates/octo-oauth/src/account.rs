@@ -1,11 +1,10 @@
 //! One login in use: what each request carries, and what a refusal means.
 
-use super::challenge;
-use super::login_registry::LoginRegistry;
-use super::login_spec::{Auth, KeyPlacement, LoginSpec};
-use super::refresh::refresh;
-use super::token_set::{Freshness, LoginVersion, StoredLogin};
-use crate::error::{UpstreamError, UpstreamResult};
+use crate::challenge;
+use crate::login_registry::LoginRegistry;
+use crate::login_spec::{Auth, KeyPlacement, LoginSpec};
+use crate::refresh::refresh;
+use crate::token_set::{Freshness, LoginVersion, StoredLogin};
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use octo_grants::credentials::Owner;
@@ -41,35 +40,35 @@ struct CachedLogin {
 
 /// What a request went out with.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct UsedCredential(Option<LoginVersion>);
+pub struct UsedCredential(Option<LoginVersion>);
 
 impl Account {
-    pub(super) fn new(shelf: Arc<LoginRegistry>, spec: Arc<LoginSpec>, owner: Owner) -> Self {
+    pub(crate) fn new(shelf: Arc<LoginRegistry>, spec: Arc<LoginSpec>, owner: Owner) -> Self {
         Self { registry: shelf, spec, owner, cache: Mutex::default(), refused: Mutex::default() }
     }
 
-    pub(super) fn parts(&self) -> (&LoginRegistry, &LoginSpec) {
+    pub(crate) fn parts(&self) -> (&LoginRegistry, &LoginSpec) {
         (&self.registry, &self.spec)
     }
 
-    pub(crate) fn owner(&self) -> &Owner {
+    pub fn owner(&self) -> &Owner {
         &self.owner
     }
 
     /// Whether there is a login that the server has not refused yet, such as one that another process has made.
-    pub(crate) async fn has_untried_login(&self) -> bool {
+    pub async fn has_untried_login(&self) -> bool {
         let Ok(Some(held)) = self.cached_or_loaded().await else { return false };
         let unwanted = *self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         self.is_usable(&held) && unwanted != Some(held.version())
     }
 
     /// Adds the credential to a request. Without a login the request goes out bare, and the server says what it wants.
-    pub(crate) async fn authorize(
+    pub async fn authorize(
         &self,
         uri: &mut Uri,
         headers: &mut HeaderMap,
-    ) -> UpstreamResult<UsedCredential> {
-        let Some(held) = self.usable_login().await.map_err(credential_error)? else {
+    ) -> Result<UsedCredential, ToolError> {
+        let Some(held) = self.usable_login().await? else {
             return Ok(UsedCredential(None));
         };
         let secret = held.tokens.access.expose();
@@ -87,22 +86,20 @@ impl Account {
         Ok(UsedCredential(Some(held.version())))
     }
 
-    /// The variable with which a program is started.
-    pub(crate) async fn env_variable(&self) -> UpstreamResult<Option<(String, String)>> {
+    /// The variable with which a program is started, where the key is given that way and there is one.
+    pub async fn env_variable(&self) -> Result<Option<(String, String)>, ToolError> {
         let Auth::Key(KeyPlacement::Environment(name)) = &self.spec.auth else { return Ok(None) };
-        let held = self.usable_login().await.map_err(credential_error)?;
-        held.map_or(Err(UpstreamError::Unauthorized(401)), |held| {
-            Ok(Some((name.clone(), held.tokens.access.expose().to_owned())))
-        })
+        let held = self.usable_login().await?;
+        Ok(held.map(|held| (name.clone(), held.tokens.access.expose().to_owned())))
     }
 
     /// Whether a refused request may go out again, with another token than it had.
-    pub(crate) async fn on_refused(
+    pub async fn on_refused(
         &self,
         used: UsedCredential,
         status: StatusCode,
         headers: &HeaderMap,
-    ) -> UpstreamResult<bool> {
+    ) -> Result<bool, ToolError> {
         *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = used.0;
         let asked = challenge::parse(headers);
         let is_unknown = status == StatusCode::UNAUTHORIZED;
@@ -112,7 +109,7 @@ impl Account {
         if let Some(asked) = asked {
             self.registry.set_challenge((self.owner.clone(), self.spec.server.clone()), asked);
         }
-        let Some(held) = self.load().await.map_err(credential_error)? else { return Ok(false) };
+        let Some(held) = self.load().await? else { return Ok(false) };
         if used.0 != Some(held.version()) {
             return Ok(self.is_usable(&held));
         }
@@ -120,7 +117,7 @@ impl Account {
         if !is_unknown || is_young || held.tokens.refresh.is_none() {
             return Ok(false);
         }
-        let renewed = self.refresh_now(&held).await.map_err(credential_error)?;
+        let renewed = self.refresh_now(&held).await?;
         Ok(renewed.is_some_and(|held| self.is_usable(&held)))
     }
 
@@ -205,13 +202,13 @@ impl Account {
     }
 }
 
-fn secret_header(text: &str) -> UpstreamResult<HeaderValue> {
+fn secret_header(text: &str) -> Result<HeaderValue, ToolError> {
     let mut value = HeaderValue::from_str(text).map_err(|_| unsendable_error())?;
     value.set_sensitive(true);
     Ok(value)
 }
 
-fn with_query(uri: &Uri, name: &str, secret: &str) -> UpstreamResult<Uri> {
+fn with_query(uri: &Uri, name: &str, secret: &str) -> Result<Uri, ToolError> {
     let encoded = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
     let joint = if uri.query().is_some() { '&' } else { '?' };
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
@@ -221,13 +218,7 @@ fn with_query(uri: &Uri, name: &str, secret: &str) -> UpstreamResult<Uri> {
     Uri::from_parts(parts).map_err(|_| unsendable_error())
 }
 
-fn unsendable_error() -> UpstreamError {
-    UpstreamError::CredentialUnusable(Box::new(
-        ToolError::invalid("The credential of the server cannot be sent in this place.")
-            .hint("Check the name of the header in the server's `auth`, and log in again."),
-    ))
-}
-
-fn credential_error(error: ToolError) -> UpstreamError {
-    UpstreamError::CredentialUnusable(Box::new(error))
+fn unsendable_error() -> ToolError {
+    ToolError::invalid("The credential of the server cannot be sent in this place.")
+        .hint("Check the name of the header in the server's `auth`, and log in again.")
 }

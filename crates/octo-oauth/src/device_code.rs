@@ -1,13 +1,13 @@
 //! The device grant (RFC 8628): a person enters a short code on any machine, and the hub asks until they have.
 
-use super::auth_http::AuthHttp;
-use super::authorization_code::{LoginFlow, LoginFlowKind};
-use super::issuer::{DEVICE_GRANT, Issuer};
-use super::login_registry::LoginRegistry;
-use super::login_spec::LoginSpec;
-use super::oauth_client::OAuthClient;
-use super::token_endpoint::{self, TokenError, parse_seconds};
-use super::token_set::{TokenSet, TokenSource};
+use crate::auth_http::AuthHttp;
+use crate::authorization_code::{LoginFlow, LoginFlowKind};
+use crate::issuer::{DEVICE_GRANT, Issuer};
+use crate::login_registry::LoginRegistry;
+use crate::login_spec::LoginSpec;
+use crate::oauth_client::OAuthClient;
+use crate::token_endpoint::{self, TokenError, parse_seconds};
+use crate::token_set::{TokenSet, TokenSource};
 use octo_grants::Secret;
 use octo_grants::credentials::PendingLogin;
 use octo_model::ToolError;
@@ -24,7 +24,7 @@ const MAX_POLL_SECS: u64 = 60;
 /// Added when the server finds us too quick.
 const SLOW_DOWN_SECS: u64 = 5;
 /// Seconds that a code lasts at most.
-pub(super) const MAX_CODE_LIFETIME_SECS: i64 = 1800;
+pub(crate) const MAX_CODE_LIFETIME_SECS: i64 = 1800;
 
 #[derive(Deserialize)]
 struct DeviceResponse {
@@ -38,16 +38,16 @@ struct DeviceResponse {
 }
 
 /// What a person has to do.
-pub(super) struct DeviceCode {
-    pub(super) code: Secret,
-    pub(super) interval: u64,
-    pub(super) user_code: String,
-    pub(super) url: String,
-    pub(super) url_with_code: Option<String>,
-    pub(super) lifetime: i64,
+pub(crate) struct DeviceCode {
+    pub(crate) code: Secret,
+    pub(crate) interval: u64,
+    pub(crate) user_code: String,
+    pub(crate) url: String,
+    pub(crate) url_with_code: Option<String>,
+    pub(crate) lifetime: i64,
 }
 
-pub(super) async fn request_code(
+pub(crate) async fn request_code(
     web: &AuthHttp<'_>,
     issuer: &Issuer,
     client: &OAuthClient,
@@ -101,7 +101,7 @@ fn is_typeable(code: &str) -> bool {
 
 /// Asks until the person has entered the code, or it is too late. The login counts only while it still waits: one that was
 /// begun anew, or cancelled, is not finished behind anybody's back.
-pub(super) async fn poll_to_end(
+pub(crate) async fn poll_to_end(
     shelf: Arc<LoginRegistry>,
     spec: Arc<LoginSpec>,
     waiting: PendingLogin,
@@ -114,7 +114,7 @@ pub(super) async fn poll_to_end(
     let still = shelf.store.take_pending(&waiting.id, shelf.now()).await;
     let why = match (outcome, still) {
         (Ok(Ok(grant)), Ok(Some(_))) => {
-            match super::login_service::store_login(&shelf, &account, &started, grant).await {
+            match crate::login_service::store_login(&shelf, &account, &started, grant).await {
                 Ok(()) => return,
                 Err(error) => error.message.into_owned(),
             }

@@ -1,8 +1,8 @@
 //! The way through a browser: PKCE, `state`, the address to open, and what comes back.
 
-use super::issuer::Issuer;
-use super::login_spec::RESERVED_AUTHORIZE_PARAMS;
-use super::oauth_client::OAuthClient;
+use crate::issuer::Issuer;
+use crate::login_spec::RESERVED_AUTHORIZE_PARAMS;
+use crate::oauth_client::OAuthClient;
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::rand;
 use base64::Engine;
@@ -18,38 +18,38 @@ const MAX_ANSWER_LEN: usize = 16 << 10;
 
 /// All that is needed to finish what has begun. It waits in the store, sealed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct LoginFlow {
+pub(crate) struct LoginFlow {
     /// Who began.
-    pub(super) by: Principal,
+    pub(crate) by: Principal,
     /// The server's address.
-    pub(super) url: String,
-    pub(super) issuer: Issuer,
-    pub(super) client: OAuthClient,
-    pub(super) scopes: Vec<String>,
-    pub(super) resource: String,
-    pub(super) way: LoginFlowKind,
+    pub(crate) url: String,
+    pub(crate) issuer: Issuer,
+    pub(crate) client: OAuthClient,
+    pub(crate) scopes: Vec<String>,
+    pub(crate) resource: String,
+    pub(crate) way: LoginFlowKind,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) enum LoginFlowKind {
+pub(crate) enum LoginFlowKind {
     Browser { verifier: Secret, redirect: String },
     Device { code: Secret, interval: u64 },
 }
 
 /// 256 bits that nobody can guess, as text that needs no escaping.
-pub(super) fn random_token() -> Result<String, ToolError> {
+pub(crate) fn random_token() -> Result<String, ToolError> {
     let mut bytes = [0; 32];
     rand::fill(&mut bytes).map_err(|_| ToolError::internal("no random bytes for a login"))?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
 /// What a text is known by, where the text itself should not stand.
-pub(super) fn sha256_base64(text: &str) -> String {
+pub(crate) fn sha256_base64(text: &str) -> String {
     URL_SAFE_NO_PAD.encode(digest(&SHA256, text.as_bytes()))
 }
 
 /// The address that a person opens.
-pub(super) fn authorization_url(
+pub(crate) fn authorization_url(
     endpoint: Url,
     started: &LoginFlow,
     verifier: &Secret,
@@ -84,16 +84,16 @@ pub(super) fn authorization_url(
 
 /// What a browser was sent back with.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct CallbackParams {
-    pub(super) code: Option<String>,
-    pub(super) state: Option<String>,
-    pub(super) iss: Option<String>,
-    pub(super) error: Option<String>,
+pub(crate) struct CallbackParams {
+    pub(crate) code: Option<String>,
+    pub(crate) state: Option<String>,
+    pub(crate) iss: Option<String>,
+    pub(crate) error: Option<String>,
 }
 
 impl CallbackParams {
     /// The part of the address behind its `?`.
-    pub(super) fn parse(query: &str) -> Result<Self, ToolError> {
+    pub(crate) fn parse(query: &str) -> Result<Self, ToolError> {
         if query.len() > MAX_ANSWER_LEN {
             return Err(unreadable_answer());
         }
@@ -115,7 +115,7 @@ impl CallbackParams {
 
     /// Whoever answered must be the one that was asked, letter by letter; where the issuer promises to say who it is,
     /// silence is a mismatch, too.
-    pub(super) fn check_issuer(&self, issuer: &Issuer) -> Result<(), ToolError> {
+    pub(crate) fn check_issuer(&self, issuer: &Issuer) -> Result<(), ToolError> {
         let promised = issuer.authorization_response_iss_parameter_supported;
         match &self.iss {
             Some(iss) if *iss == issuer.issuer => Ok(()),
@@ -126,7 +126,7 @@ impl CallbackParams {
     }
 
     /// The code, or why there is none. To be asked after the issuer was checked: what a stranger says is not repeated.
-    pub(super) fn into_code(self) -> Result<String, ToolError> {
+    pub(crate) fn into_code(self) -> Result<String, ToolError> {
         match (self.code, self.error) {
             (Some(code), None) if !code.is_empty() => Ok(code),
             (_, Some(error)) if error == "access_denied" => {
@@ -141,12 +141,12 @@ impl CallbackParams {
 }
 
 /// What a person has pasted: the address that their browser was sent to, a part of it, or the code alone.
-pub(super) enum PastedAnswer {
+pub(crate) enum PastedAnswer {
     Redirect(CallbackParams),
     Code(String),
 }
 
-pub(super) fn parse_pasted(text: &str, redirect: &str) -> Result<PastedAnswer, ToolError> {
+pub(crate) fn parse_pasted(text: &str, redirect: &str) -> Result<PastedAnswer, ToolError> {
     let text = text.trim();
     if text.len() > MAX_ANSWER_LEN {
         return Err(unreadable_answer());
@@ -174,7 +174,7 @@ fn unreadable_answer() -> ToolError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::login::oauth_client::ClientAuth;
+    use crate::oauth_client::ClientAuth;
 
     fn issuer(promises: bool) -> Issuer {
         Issuer {

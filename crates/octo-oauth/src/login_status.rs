@@ -1,7 +1,7 @@
 //! How it stands with a login.
 
-use super::login_registry::{LoginKey, LoginRegistry};
-use super::token_set::StoredLogin;
+use crate::login_registry::{LoginKey, LoginRegistry};
+use crate::token_set::StoredLogin;
 use octo_model::ToolError;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub struct LoginStatus {
     pub why: Option<String>,
 }
 
-pub(super) async fn login_status(
+pub(crate) async fn login_status(
     shelf: &LoginRegistry,
     account: &LoginKey,
 ) -> Result<LoginStatus, ToolError> {

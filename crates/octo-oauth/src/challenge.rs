@@ -8,23 +8,23 @@ const MAX_HEADER_LEN: usize = 8192;
 const MAX_SCOPES: usize = 64;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Challenge {
+pub(crate) struct Challenge {
     /// Where the metadata of the protected resource is.
-    pub(super) metadata_url: Option<String>,
+    pub(crate) metadata_url: Option<String>,
     /// What the refused request would have needed.
-    pub(super) scopes: Vec<String>,
+    pub(crate) scopes: Vec<String>,
     error: Option<String>,
 }
 
 impl Challenge {
     /// The login is good, but not for this.
-    pub(super) fn needs_more_scope(&self) -> bool {
+    pub(crate) fn needs_more_scope(&self) -> bool {
         self.error.as_deref() == Some("insufficient_scope")
     }
 }
 
 /// The challenge of the scheme that we can answer.
-pub(super) fn parse(headers: &HeaderMap) -> Option<Challenge> {
+pub(crate) fn parse(headers: &HeaderMap) -> Option<Challenge> {
     let values = headers.get_all(WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok());
     values.filter(|text| text.len() <= MAX_HEADER_LEN).find_map(parse_bearer)
 }
@@ -69,7 +69,7 @@ impl Challenge {
 }
 
 /// Words with blanks between them, each once.
-pub(super) fn parse_scopes(text: &str) -> Vec<String> {
+pub(crate) fn parse_scopes(text: &str) -> Vec<String> {
     let mut all = Vec::new();
     for word in text.split_ascii_whitespace().take(MAX_SCOPES) {
         if !all.iter().any(|known| known == word) {

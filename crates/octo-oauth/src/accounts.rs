@@ -1,8 +1,8 @@
 //! With whose login a server is spoken to: everybody's one, or each caller's own.
 
-use super::account::Account;
-use super::login_registry::{LoginEvent, LoginRegistry};
-use super::login_spec::{Auth, KeyPlacement, LoginSharing, LoginSpec};
+use crate::account::Account;
+use crate::login_registry::{LoginEvent, LoginRegistry};
+use crate::login_spec::{Auth, KeyPlacement, LoginSharing, LoginSpec};
 use octo_grants::credentials::Owner;
 use octo_model::Caller;
 use std::sync::Arc;
@@ -26,19 +26,19 @@ impl From<Arc<Account>> for Accounts {
 }
 
 impl Accounts {
-    pub(super) fn new(shelf: Arc<LoginRegistry>, spec: Arc<LoginSpec>) -> Self {
+    pub(crate) fn new(shelf: Arc<LoginRegistry>, spec: Arc<LoginSpec>) -> Self {
         match spec.sharing {
             LoginSharing::Shared => Arc::new(Account::new(shelf, spec, Owner::Shared)).into(),
             LoginSharing::PerCaller => Self(AccountsKind::PerCaller { shelf, spec }),
         }
     }
 
-    pub(crate) fn is_per_person(&self) -> bool {
+    pub fn is_per_person(&self) -> bool {
         matches!(self.0, AccountsKind::PerCaller { .. })
     }
 
     /// The login of all, where they have one in common.
-    pub(crate) fn shared(&self) -> Option<Arc<Account>> {
+    pub fn shared(&self) -> Option<Arc<Account>> {
         match &self.0 {
             AccountsKind::Shared(one) => Some(one.clone()),
             AccountsKind::PerCaller { .. } => None,
@@ -46,7 +46,7 @@ impl Accounts {
     }
 
     /// The login of this caller, and of nobody else where each has their own.
-    pub(crate) fn for_caller(&self, caller: &Caller) -> Arc<Account> {
+    pub fn for_caller(&self, caller: &Caller) -> Arc<Account> {
         match &self.0 {
             AccountsKind::Shared(one) => one.clone(),
             AccountsKind::PerCaller { shelf, spec } => {
@@ -63,17 +63,17 @@ impl Accounts {
     }
 
     /// Whether the server is a program that cannot be started without a key.
-    pub(crate) fn needs_env_key(&self) -> bool {
+    pub fn needs_env_key(&self) -> bool {
         matches!(self.parts().1.auth, Auth::Key(KeyPlacement::Environment(_)))
     }
 
     /// Logins that begin or end in this process, at this server and others.
-    pub(crate) fn login_events(&self) -> broadcast::Receiver<LoginEvent> {
+    pub fn login_events(&self) -> broadcast::Receiver<LoginEvent> {
         self.parts().0.events.subscribe()
     }
 
     /// Whether this is about a login at this server.
-    pub(crate) fn concerns(&self, news: &LoginEvent) -> bool {
+    pub fn concerns(&self, news: &LoginEvent) -> bool {
         self.parts().1.server == news.server
     }
 }

@@ -1,7 +1,7 @@
 //! Requests to authorization servers: to addresses that the network policy allows, within a time and a size, and never on to
 //! another place with anything secret.
 
-use super::login_spec::{Auth, LoginSpec};
+use crate::login_spec::{Auth, LoginSpec};
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
@@ -19,7 +19,7 @@ const MAX_REDIRECTS: usize = 3;
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
 
-pub(super) struct AuthHttp<'a> {
+pub(crate) struct AuthHttp<'a> {
     net: &'a Net,
     /// The servers that the operator has named; these may be private.
     configured_urls: Vec<Url>,
@@ -28,7 +28,7 @@ pub(super) struct AuthHttp<'a> {
 }
 
 impl<'a> AuthHttp<'a> {
-    pub(super) fn new(spec: &'a LoginSpec) -> Self {
+    pub(crate) fn new(spec: &'a LoginSpec) -> Self {
         let issuer = match &spec.auth {
             Auth::OAuth(oauth) => oauth.issuer.as_deref(),
             Auth::Key(_) => None,
@@ -39,7 +39,7 @@ impl<'a> AuthHttp<'a> {
     }
 
     /// An address that secrets may be sent to: encrypted, or on this machine, or the very server that was named without.
-    pub(super) fn checked_url(&self, text: &str) -> Result<Url, ToolError> {
+    pub(crate) fn checked_url(&self, text: &str) -> Result<Url, ToolError> {
         let url = self.net.url(text).map_err(|error| invalid_url(text).detail(error))?;
         if url.scheme() == "https" || is_loopback(&url) || self.is_configured(&url) {
             return Ok(url);
@@ -49,7 +49,7 @@ impl<'a> AuthHttp<'a> {
     }
 
     /// An address that a person shall open.
-    pub(super) fn checked_page(&self, text: &str) -> Result<Url, ToolError> {
+    pub(crate) fn checked_page(&self, text: &str) -> Result<Url, ToolError> {
         let url = self.checked_url(text)?;
         if url.fragment().is_some() {
             return Err(invalid_url(text));
@@ -58,7 +58,7 @@ impl<'a> AuthHttp<'a> {
     }
 
     /// Whether the settings name this authorization server, letter by letter.
-    pub(super) fn is_configured_issuer(&self, issuer: &str) -> bool {
+    pub(crate) fn is_configured_issuer(&self, issuer: &str) -> bool {
         self.issuer == Some(issuer)
     }
 
@@ -90,7 +90,7 @@ impl<'a> AuthHttp<'a> {
     }
 
     /// A JSON document; nothing where there is none.
-    pub(super) async fn get_json<T: DeserializeOwned>(&self, url: &Url) -> Result<Option<T>, ToolError> {
+    pub(crate) async fn get_json<T: DeserializeOwned>(&self, url: &Url) -> Result<Option<T>, ToolError> {
         let ask = NetRequest {
             headers: [(ACCEPT, JSON)].into_iter().collect(),
             timeout: REQUEST_TIMEOUT,
@@ -113,7 +113,7 @@ impl<'a> AuthHttp<'a> {
         Ok(serde_json::from_slice(&body).ok())
     }
 
-    pub(super) async fn post_form(
+    pub(crate) async fn post_form(
         &self,
         url: &str,
         form: &[(&str, &str)],
@@ -123,7 +123,7 @@ impl<'a> AuthHttp<'a> {
         self.post(url, FORM, body.into(), authorization).await
     }
 
-    pub(super) async fn post_json(&self, url: &str, body: &Json) -> Result<(StatusCode, Bytes), ToolError> {
+    pub(crate) async fn post_json(&self, url: &str, body: &Json) -> Result<(StatusCode, Bytes), ToolError> {
         self.post(url, JSON, body.bytes().clone(), None).await
     }
 
@@ -151,7 +151,7 @@ impl<'a> AuthHttp<'a> {
     }
 
     /// The headers with which a server refuses whoever says nothing of themselves.
-    pub(super) async fn probe(&self, url: &Url) -> Result<(StatusCode, HeaderMap), ToolError> {
+    pub(crate) async fn probe(&self, url: &Url) -> Result<(StatusCode, HeaderMap), ToolError> {
         let both = HeaderValue::from_static("application/json, text/event-stream");
         let ask = NetRequest {
             method: Method::POST,
@@ -176,7 +176,7 @@ fn is_loopback(url: &Url) -> bool {
     }
 }
 
-pub(super) fn is_on_this_machine(text: &str) -> bool {
+pub(crate) fn is_on_this_machine(text: &str) -> bool {
     Url::parse(text).is_ok_and(|url| is_loopback(&url))
 }
 
@@ -189,7 +189,7 @@ fn invalid_url(text: &str) -> ToolError {
 }
 
 /// Enough of an address to be recognised: never its query, which may hold secrets, nor anything that plays with a terminal.
-pub(super) fn display_url(text: &str) -> String {
+pub(crate) fn display_url(text: &str) -> String {
     let bare = text.split(['?', '#']).next().unwrap_or_default();
     let bare: String = bare.chars().filter(|c| c.is_ascii_graphic() && *c != '`').take(120).collect();
     format!("`{bare}`")

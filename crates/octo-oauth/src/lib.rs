@@ -15,24 +15,23 @@ mod login_registry;
 mod login_service;
 mod login_snapshot;
 mod login_spec;
+mod login_status;
 mod lost_login;
 mod oauth_client;
 mod refresh;
 mod same_site;
 mod start_page;
-mod status;
 mod token_endpoint;
 mod token_set;
 
-pub use account::Account;
-pub(crate) use account::UsedCredential;
+pub use account::{Account, UsedCredential};
 pub use accounts::Accounts;
-pub(crate) use login_registry::{LoginChange, LoginEvent};
+pub use login_registry::{LoginChange, LoginEvent};
 pub use login_service::{CompletedLogin, LoginPrompt, Logins, LogoutOutcome};
-pub(crate) use login_snapshot::{LoginProgress, LoginSnapshot};
+pub use login_snapshot::{LoginProgress, LoginSnapshot};
 pub use login_spec::{
     Auth, ClientIdentity, Flow, KeyPlacement, LoginSharing, LoginSpec, OAuth, RESERVED_AUTHORIZE_PARAMS,
 };
+pub use login_status::{LoginState, LoginStatus};
 pub use lost_login::LostLogin;
 pub use start_page::{BrowserRedirect, Confirmation};
-pub use status::{LoginState, LoginStatus};

@@ -1,15 +1,15 @@
 //! The hub's page at which a person begins a login in a browser. It binds the login to that browser with a cookie, so that the
 //! browser's return can complete it although browsers have no token.
 
-use super::authorization_code::{random_token, sha256_base64};
-use super::login_registry::{LoginKey, LoginRegistry, lock};
+use crate::authorization_code::{random_token, sha256_base64};
+use crate::login_registry::{LoginKey, LoginRegistry, lock};
 use octo_grants::credentials::Owner;
 use octo_model::ToolError;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
 use url::Url;
 
-/// What the path of [`ClientIdentity::redirect_uri`](super::ClientIdentity::redirect_uri) must end in, and what stands there instead.
+/// What the path of [`ClientIdentity::redirect_uri`](crate::ClientIdentity::redirect_uri) must end in, and what stands there instead.
 const CALLBACK_PATH: &str = "/auth/callback";
 const START_PATH: &str = "/auth/start/";
 const COOKIE_PREFIX: &str = "octoprox_login_";
@@ -22,7 +22,7 @@ type StartPagePolicy = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// The pages of logins that wait, in this process only: after a restart a login is completed by pasting.
 #[derive(Default)]
-pub(super) struct StartPages {
+pub(crate) struct StartPages {
     is_needed: OnceLock<StartPagePolicy>,
     pages: Mutex<HashMap<LoginKey, Page>>,
 }
@@ -60,23 +60,23 @@ pub struct BrowserRedirect {
 }
 
 /// A login for which a page is made.
-pub(super) struct StartPageRequest<'a> {
-    pub(super) account: &'a LoginKey,
-    pub(super) caller: &'a str,
-    pub(super) state: &'a str,
-    pub(super) url: &'a str,
-    pub(super) code_host: &'a str,
-    pub(super) expires: i64,
+pub(crate) struct StartPageRequest<'a> {
+    pub(crate) account: &'a LoginKey,
+    pub(crate) caller: &'a str,
+    pub(crate) state: &'a str,
+    pub(crate) url: &'a str,
+    pub(crate) code_host: &'a str,
+    pub(crate) expires: i64,
 }
 
 impl LoginRegistry {
     /// From now on logins begin at a page of the hub whenever `is_needed` says so.
-    pub(super) fn offer_start_pages(&self, is_needed: StartPagePolicy) {
+    pub(crate) fn offer_start_pages(&self, is_needed: StartPagePolicy) {
         let _ = self.start_pages.is_needed.set(is_needed);
     }
 
     /// The address of a page for a login, in place of the one that its account had.
-    pub(super) fn make_start_page(
+    pub(crate) fn make_start_page(
         &self,
         attempt: &StartPageRequest<'_>,
     ) -> Result<Option<String>, ToolError> {
@@ -108,12 +108,12 @@ impl LoginRegistry {
         Ok(Some(address))
     }
 
-    pub(super) fn confirmation(&self, id: &str) -> Result<Confirmation, ToolError> {
+    pub(crate) fn confirmation(&self, id: &str) -> Result<Confirmation, ToolError> {
         self.with_page(id, |page, _| Ok(page.confirmation.clone()))
     }
 
     /// Binds a login to the browser that sends these cookies, unless another browser was first.
-    pub(super) fn bind_browser(&self, id: &str, cookies: &str) -> Result<BrowserRedirect, ToolError> {
+    pub(crate) fn bind_browser(&self, id: &str, cookies: &str) -> Result<BrowserRedirect, ToolError> {
         let place = CallbackLocation::parse(&self.identity.redirect_uri).ok_or_else(unknown_page)?;
         let fresh = random_token()?;
         self.with_page(id, |page, now| {
@@ -138,7 +138,7 @@ impl LoginRegistry {
     }
 
     /// Whether the browser with these cookies is the one that began the login with this `state`.
-    pub(super) fn is_bound_browser(&self, state: &str, cookies: &str) -> bool {
+    pub(crate) fn is_bound_browser(&self, state: &str, cookies: &str) -> bool {
         let (state_hash, now) = (sha256_base64(state), self.now());
         let pages = lock(&self.start_pages.pages);
         let page = pages.values().find(|page| page.state_hash == state_hash && page.expires > now);
@@ -149,7 +149,7 @@ impl LoginRegistry {
     }
 
     /// The login of this account waits no longer.
-    pub(super) fn drop_start_page(&self, account: &LoginKey) {
+    pub(crate) fn drop_start_page(&self, account: &LoginKey) {
         lock(&self.start_pages.pages).remove(account);
     }
 

@@ -1,9 +1,9 @@
 //! Who gives out tokens for a server: the metadata of the protected resource (RFC 9728), then those of its authorization
 //! server (RFC 8414, or OpenID Connect's).
 
-use super::auth_http::{AuthHttp, display_url};
-use super::challenge::Challenge;
-use super::issuer::Issuer;
+use crate::auth_http::{AuthHttp, display_url};
+use crate::challenge::Challenge;
+use crate::issuer::Issuer;
 use octo_model::ToolError;
 use serde::Deserialize;
 use url::Url;
@@ -12,12 +12,12 @@ use url::Url;
 const MAX_SCOPES: usize = 64;
 
 #[derive(Debug)]
-pub(super) struct Discovery {
-    pub(super) issuer: Issuer,
+pub(crate) struct Discovery {
+    pub(crate) issuer: Issuer,
     /// What tokens shall be for.
-    pub(super) resource: String,
+    pub(crate) resource: String,
     /// All that the server knows.
-    pub(super) scopes: Vec<String>,
+    pub(crate) scopes: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -29,7 +29,7 @@ struct ResourceMetadata {
     scopes_supported: Vec<String>,
 }
 
-pub(super) async fn discover(
+pub(crate) async fn discover(
     web: &AuthHttp<'_>,
     server: &Url,
     challenge: &Challenge,
@@ -161,7 +161,7 @@ fn well_known_at_root(url: &Url, name: &str) -> Url {
 }
 
 /// The server's address as a token's audience: without what changes from call to call.
-pub(super) fn canonical_resource(server: &Url) -> String {
+pub(crate) fn canonical_resource(server: &Url) -> String {
     let bare = with_path(server, server.path().to_owned());
     if bare.path() == "/" { bare.as_str().trim_end_matches('/').to_owned() } else { bare.into() }
 }

@@ -1,8 +1,8 @@
 //! Who the hub is at an authorization server: what the settings say, a metadata document, or a registration.
 
-use super::auth_http::{AuthHttp, display_url, is_on_this_machine};
-use super::issuer::{DEVICE_GRANT, Issuer};
-use super::login_spec::{ClientIdentity, OAuth};
+use crate::auth_http::{AuthHttp, display_url, is_on_this_machine};
+use crate::issuer::{DEVICE_GRANT, Issuer};
+use crate::login_spec::{ClientIdentity, OAuth};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderValue;
@@ -18,7 +18,7 @@ const MIN_REMAINING_SECS: i64 = 3600;
 
 /// How a client proves who it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum ClientAuth {
+pub(crate) enum ClientAuth {
     #[serde(rename = "none")]
     Public,
     #[serde(rename = "client_secret_basic")]
@@ -41,10 +41,10 @@ impl ClientAuth {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct OAuthClient {
-    pub(super) id: String,
-    pub(super) secret: Option<Secret>,
-    pub(super) proof: ClientAuth,
+pub(crate) struct OAuthClient {
+    pub(crate) id: String,
+    pub(crate) secret: Option<Secret>,
+    pub(crate) proof: ClientAuth,
 }
 
 impl OAuthClient {
@@ -54,7 +54,7 @@ impl OAuthClient {
     }
 
     /// Adds what proves the client to a form, and to the headers.
-    pub(super) fn authenticate<'a>(&'a self, form: &mut Vec<(&'a str, &'a str)>) -> Option<HeaderValue> {
+    pub(crate) fn authenticate<'a>(&'a self, form: &mut Vec<(&'a str, &'a str)>) -> Option<HeaderValue> {
         let secret = self.secret.as_ref().map(Secret::expose).unwrap_or_default();
         if self.proof == ClientAuth::Basic {
             let pair =
@@ -91,7 +91,7 @@ fn registration_slot(issuer: &Issuer) -> Slot {
 }
 
 /// The client for a login that begins now.
-pub(super) async fn identify(
+pub(crate) async fn identify(
     web: &AuthHttp<'_>,
     store: &Credentials,
     identity: &ClientIdentity,
@@ -147,12 +147,12 @@ async fn stored_registration(
 }
 
 /// The issuer does not know us any more.
-pub(super) async fn forget_registration(store: &Credentials, issuer: &str) -> Result<(), ToolError> {
+pub(crate) async fn forget_registration(store: &Credentials, issuer: &str) -> Result<(), ToolError> {
     store.remove(&Slot::new(Owner::Shared, "", issuer)).await.map(drop)
 }
 
 /// What the hub says of itself in a document or a registration.
-pub(super) fn client_metadata(identity: &ClientIdentity, proof: ClientAuth) -> Value {
+pub(crate) fn client_metadata(identity: &ClientIdentity, proof: ClientAuth) -> Value {
     json!({
         "client_name": identity.name,
         "redirect_uris": [identity.redirect_uri],

@@ -1,21 +1,21 @@
 //! Logging in and out, as the faces see it.
 
-use super::account::Account;
-use super::accounts::Accounts;
-use super::auth_http::AuthHttp;
-use super::authorization_code::{
+use crate::account::Account;
+use crate::accounts::Accounts;
+use crate::auth_http::AuthHttp;
+use crate::authorization_code::{
     self, CallbackParams, LoginFlow, LoginFlowKind, PastedAnswer, parse_pasted, random_token, sha256_base64,
 };
-use super::device_code;
-use super::discovery::{Discovery, discover};
-use super::issuer::Issuer;
-use super::login_registry::{LoginKey as Key, LoginRegistry};
-use super::login_spec::{Auth, ClientIdentity, Flow, KeyPlacement, LoginSpec, OAuth};
-use super::oauth_client::{self, ClientAuth};
-use super::start_page::{BrowserRedirect, Confirmation, StartPageRequest};
-use super::status::{LoginStatus, login_status};
-use super::token_set::{TokenSet, TokenSource};
-use super::{challenge, token_endpoint};
+use crate::device_code;
+use crate::discovery::{Discovery, discover};
+use crate::issuer::Issuer;
+use crate::login_registry::{LoginKey as Key, LoginRegistry};
+use crate::login_spec::{Auth, ClientIdentity, Flow, KeyPlacement, LoginSpec, OAuth};
+use crate::login_status::{LoginStatus, login_status};
+use crate::oauth_client::{self, ClientAuth};
+use crate::start_page::{BrowserRedirect, Confirmation, StartPageRequest};
+use crate::token_set::{TokenSet, TokenSource};
+use crate::{challenge, token_endpoint};
 use octo_grants::credentials::{Owner, PendingLogin, Slot};
 use octo_grants::{Clock, Credentials, Secret};
 use octo_model::{Caller, Json, Principal, ToolError};
@@ -33,7 +33,7 @@ const MAX_SCOPES: usize = 128;
 
 /// All logins of a hub.
 #[derive(Clone)]
-pub struct Logins(pub(super) Arc<LoginRegistry>);
+pub struct Logins(pub(crate) Arc<LoginRegistry>);
 
 /// What a person has to do to log in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -427,7 +427,7 @@ impl Logins {
         let mut left = LogoutOutcome::NotLoggedIn;
         for kept in self.0.store.all(&account.0, server).await? {
             self.0.store.remove(&kept.slot).await?;
-            let told = match super::token_set::StoredLogin::try_from(kept) {
+            let told = match crate::token_set::StoredLogin::try_from(kept) {
                 Ok(held) => revoke(&spec, &held.tokens).await,
                 Err(_) => false,
             };
@@ -467,7 +467,7 @@ fn parse_pending(waiting: &PendingLogin) -> Result<LoginFlow, ToolError> {
 }
 
 /// Keeps a login in place of every other that its owner has at the server.
-pub(super) async fn store_login(
+pub(crate) async fn store_login(
     shelf: &LoginRegistry,
     account: &Key,
     started: &LoginFlow,

@@ -1,11 +1,11 @@
 //! Renews logins that nobody uses, so that refresh tokens which expire when they are not used stay valid, and notices logins
 //! that were lost.
 
-use super::login_registry::LoginRegistry;
-use super::login_service::Logins;
-use super::login_spec::{Auth, LoginSpec};
-use super::refresh::refresh;
-use super::token_set::StoredLogin;
+use crate::login_registry::LoginRegistry;
+use crate::login_service::Logins;
+use crate::login_spec::{Auth, LoginSpec};
+use crate::refresh::refresh;
+use crate::token_set::StoredLogin;
 use futures_util::{StreamExt, stream};
 use octo_grants::credentials::Slot;
 use std::collections::HashMap;

@@ -1,10 +1,10 @@
 //! What all logins of a process share: the store, what waits to be written to it, and whose turn it is.
 
-use super::authorization_code;
-use super::challenge::Challenge;
-use super::login_spec::{Auth, ClientIdentity, LoginSpec};
-use super::start_page::StartPages;
-use super::token_set::{StoredLogin, TokenSet};
+use crate::authorization_code;
+use crate::challenge::Challenge;
+use crate::login_spec::{Auth, ClientIdentity, LoginSpec};
+use crate::start_page::StartPages;
+use crate::token_set::{StoredLogin, TokenSet};
 use octo_grants::credentials::{Owner, Slot};
 use octo_grants::{Clock, Credentials};
 use octo_model::{Kind, ToolError};
@@ -26,27 +26,27 @@ const WRITE_RETRY_DELAY: Duration = Duration::from_millis(100);
 /// So much news is kept for a slow listener.
 const EVENT_CAPACITY: usize = 256;
 
-pub(super) type LoginKey = (Owner, String);
+pub(crate) type LoginKey = (Owner, String);
 
 /// A login that has begun or ended, as this process has noticed.
 #[derive(Debug, Clone)]
-pub(crate) struct LoginEvent {
-    pub(crate) owner: Owner,
-    pub(crate) server: String,
-    pub(crate) change: LoginChange,
+pub struct LoginEvent {
+    pub owner: Owner,
+    pub server: String,
+    pub change: LoginChange,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum LoginChange {
+pub enum LoginChange {
     LoggedIn,
     LoggedOut,
     /// It can no longer be used, and why.
     Lost(String),
 }
 
-pub(super) struct LoginRegistry {
-    pub(super) store: Credentials,
-    pub(super) identity: ClientIdentity,
+pub(crate) struct LoginRegistry {
+    pub(crate) store: Credentials,
+    pub(crate) identity: ClientIdentity,
     clock: Clock,
     specs: Mutex<HashMap<String, Arc<LoginSpec>>>,
     /// What servers have asked for since.
@@ -61,15 +61,15 @@ pub(super) struct LoginRegistry {
     /// What was given and could not be written: the revision that it follows, and the grant.
     unsaved: Mutex<HashMap<Slot, (u64, TokenSet)>>,
     /// Pages at which logins begin.
-    pub(super) start_pages: StartPages,
-    pub(super) version: watch::Sender<u64>,
-    pub(super) events: broadcast::Sender<LoginEvent>,
+    pub(crate) start_pages: StartPages,
+    pub(crate) version: watch::Sender<u64>,
+    pub(crate) events: broadcast::Sender<LoginEvent>,
     /// This process, among those that renew.
-    pub(super) lease_holder: String,
-    pub(super) refresh_jitter: i64,
+    pub(crate) lease_holder: String,
+    pub(crate) refresh_jitter: i64,
 }
 
-pub(super) fn lock<T>(map: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(map: &Mutex<T>) -> MutexGuard<'_, T> {
     map.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -82,7 +82,7 @@ fn insert_bounded<K: Hash + Eq, V>(map: &Mutex<HashMap<K, V>>, key: K, value: V)
 }
 
 impl LoginRegistry {
-    pub(super) fn new(store: Credentials, identity: ClientIdentity, clock: Clock) -> Result<Self, ToolError> {
+    pub(crate) fn new(store: Credentials, identity: ClientIdentity, clock: Clock) -> Result<Self, ToolError> {
         let holder = authorization_code::random_token()?;
         let early = holder.bytes().map(u64::from).sum::<u64>() % MAX_JITTER_SECS;
         Ok(Self {
@@ -105,19 +105,19 @@ impl LoginRegistry {
     }
 
     /// Seconds since 1970.
-    pub(super) fn now(&self) -> i64 {
+    pub(crate) fn now(&self) -> i64 {
         self.clock.now().as_second()
     }
 
-    pub(super) fn set(&self, spec: LoginSpec) {
+    pub(crate) fn set(&self, spec: LoginSpec) {
         insert_bounded(&self.specs, spec.server.clone(), Arc::new(spec));
     }
 
-    pub(super) fn unset(&self, server: &str) {
+    pub(crate) fn unset(&self, server: &str) {
         lock(&self.specs).remove(server);
     }
 
-    pub(super) fn spec(&self, server: &str) -> Result<Arc<LoginSpec>, ToolError> {
+    pub(crate) fn spec(&self, server: &str) -> Result<Arc<LoginSpec>, ToolError> {
         lock(&self.specs).get(server).cloned().ok_or_else(|| {
             ToolError::not_found(format!("There is no login for a server called `{server}`."))
                 .hint("Look at the list of servers; a server without `auth` needs none.")
@@ -125,29 +125,29 @@ impl LoginRegistry {
     }
 
     /// Whether there is a server at which somebody logs in.
-    pub(super) fn has_logins(&self) -> bool {
+    pub(crate) fn has_logins(&self) -> bool {
         lock(&self.specs).values().any(|spec| matches!(spec.auth, Auth::OAuth(_)))
     }
 
-    pub(super) fn challenge(&self, account: &LoginKey) -> Option<Challenge> {
+    pub(crate) fn challenge(&self, account: &LoginKey) -> Option<Challenge> {
         lock(&self.challenges).get(account).cloned()
     }
 
-    pub(super) fn set_challenge(&self, account: LoginKey, challenge: Challenge) {
+    pub(crate) fn set_challenge(&self, account: LoginKey, challenge: Challenge) {
         insert_bounded(&self.challenges, account, challenge);
     }
 
-    pub(super) fn failure(&self, account: &LoginKey) -> Option<String> {
+    pub(crate) fn failure(&self, account: &LoginKey) -> Option<String> {
         lock(&self.failures).get(account).cloned()
     }
 
-    pub(super) fn set_failure(&self, account: LoginKey, why: String) {
+    pub(crate) fn set_failure(&self, account: LoginKey, why: String) {
         self.drop_start_page(&account);
         insert_bounded(&self.failures, account, why);
     }
 
     /// A login has begun or ended: nothing of before holds.
-    pub(super) fn login_changed(&self, account: &LoginKey, is_in: bool) {
+    pub(crate) fn login_changed(&self, account: &LoginKey, is_in: bool) {
         lock(&self.challenges).remove(account);
         lock(&self.failures).remove(account);
         self.drop_start_page(account);
@@ -162,7 +162,7 @@ impl LoginRegistry {
     }
 
     /// Says once that somebody has to log in again.
-    pub(super) fn announce_loss(&self, slot: &Slot, why: &str) {
+    pub(crate) fn announce_loss(&self, slot: &Slot, why: &str) {
         if !lock(&self.announced_losses).insert(slot.clone()) {
             return;
         }
@@ -172,11 +172,11 @@ impl LoginRegistry {
     }
 
     /// The login is good, perhaps again: its next loss is news.
-    pub(super) fn clear_loss(&self, slot: &Slot) {
+    pub(crate) fn clear_loss(&self, slot: &Slot) {
         lock(&self.announced_losses).remove(slot);
     }
 
-    pub(super) fn refresh_lock(&self, slot: &Slot) -> Arc<tokio::sync::Mutex<()>> {
+    pub(crate) fn refresh_lock(&self, slot: &Slot) -> Arc<tokio::sync::Mutex<()>> {
         let mut gates = lock(&self.refresh_locks);
         if gates.len() >= MAX_ENTRIES {
             gates.retain(|_, gate| Arc::strong_count(gate) > 1);
@@ -184,7 +184,7 @@ impl LoginRegistry {
         gates.entry(slot.clone()).or_default().clone()
     }
 
-    pub(super) fn recent_refresh_failure(&self, slot: &Slot) -> Option<ToolError> {
+    pub(crate) fn recent_refresh_failure(&self, slot: &Slot) -> Option<ToolError> {
         let mut rests = lock(&self.refresh_failures);
         let (until, why) = rests.get(slot)?.clone();
         if until > Instant::now() {
@@ -194,17 +194,17 @@ impl LoginRegistry {
         None
     }
 
-    pub(super) fn set_refresh_failure(&self, slot: &Slot, time: Duration, why: ToolError) {
+    pub(crate) fn set_refresh_failure(&self, slot: &Slot, time: Duration, why: ToolError) {
         insert_bounded(&self.refresh_failures, slot.clone(), (Instant::now() + time, why));
     }
 
     /// The newest login of an owner at a server.
-    pub(super) async fn newest(&self, owner: &Owner, server: &str) -> Result<Option<StoredLogin>, ToolError> {
+    pub(crate) async fn newest(&self, owner: &Owner, server: &str) -> Result<Option<StoredLogin>, ToolError> {
         let newest = self.store.all(owner, server).await?.into_iter().next();
         newest.map(|kept| StoredLogin::try_from(kept).map(|held| self.with_unsaved(held))).transpose()
     }
 
-    pub(super) async fn load(&self, slot: &Slot) -> Result<Option<StoredLogin>, ToolError> {
+    pub(crate) async fn load(&self, slot: &Slot) -> Result<Option<StoredLogin>, ToolError> {
         let kept = self.store.find(slot).await?;
         kept.map(|kept| StoredLogin::try_from(kept).map(|held| self.with_unsaved(held))).transpose()
     }
@@ -224,7 +224,7 @@ impl LoginRegistry {
 
     /// Writes what was renewed in place of what it was renewed from. When the store does not take it, this process goes on
     /// with it: the old refresh token may be worth nothing any more.
-    pub(super) async fn replace(&self, held: StoredLogin, grant: TokenSet) -> Result<StoredLogin, ToolError> {
+    pub(crate) async fn replace(&self, held: StoredLogin, grant: TokenSet) -> Result<StoredLogin, ToolError> {
         let secret = grant.to_secret()?;
         let mut pause = WRITE_RETRY_DELAY;
         for last in (0..MAX_WRITE_ATTEMPTS).rev() {

@@ -1,7 +1,7 @@
 //! Logins that can no longer be used.
 
-use super::login_service::Logins;
-use super::login_spec::Auth;
+use crate::login_service::Logins;
+use crate::login_spec::Auth;
 use octo_grants::credentials::Owner;
 use octo_model::{Caller, ToolError};
 

@@ -1,8 +1,8 @@
 //! A login as it is kept: sealed by the store, opened only here.
 
-use super::authorization_code::LoginFlow;
-use super::oauth_client::OAuthClient;
-use super::token_endpoint::TokenResponse;
+use crate::authorization_code::LoginFlow;
+use crate::oauth_client::OAuthClient;
+use crate::token_endpoint::TokenResponse;
 use octo_grants::Secret;
 use octo_grants::credentials::{Slot, StoredCredential};
 use octo_model::ToolError;
@@ -15,32 +15,32 @@ const REFRESH_EARLY_SECS: i64 = 300;
 const EXPIRY_MARGIN_SECS: i64 = 10;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct TokenSet {
+pub(crate) struct TokenSet {
     /// The server's address at the time of the login. The token goes nowhere else.
-    pub(super) url: Option<String>,
+    pub(crate) url: Option<String>,
     /// The access token, or the API key.
-    pub(super) access: Secret,
-    pub(super) refresh: Option<Secret>,
-    pub(super) obtained: i64,
-    pub(super) expires: Option<i64>,
-    pub(super) scopes: Vec<String>,
+    pub(crate) access: Secret,
+    pub(crate) refresh: Option<Secret>,
+    pub(crate) obtained: i64,
+    pub(crate) expires: Option<i64>,
+    pub(crate) scopes: Vec<String>,
     /// How it is renewed; an API key is not.
-    pub(super) source: Option<TokenSource>,
+    pub(crate) source: Option<TokenSource>,
     /// Why it can no longer be used.
-    pub(super) lost: Option<String>,
+    pub(crate) lost: Option<String>,
 }
 
 /// Where a grant came from, and the only place that its refresh token is sent to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct TokenSource {
-    pub(super) token_endpoint: String,
-    pub(super) revocation_endpoint: Option<String>,
-    pub(super) client: OAuthClient,
-    pub(super) resource: String,
+pub(crate) struct TokenSource {
+    pub(crate) token_endpoint: String,
+    pub(crate) revocation_endpoint: Option<String>,
+    pub(crate) client: OAuthClient,
+    pub(crate) resource: String,
 }
 
 impl TokenSource {
-    pub(super) fn of(started: &LoginFlow) -> Result<Self, ToolError> {
+    pub(crate) fn of(started: &LoginFlow) -> Result<Self, ToolError> {
         Ok(Self {
             token_endpoint: started.issuer.token_endpoint()?.to_owned(),
             revocation_endpoint: started.issuer.revocation_endpoint.clone(),
@@ -52,24 +52,24 @@ impl TokenSource {
 
 /// A grant with its place in the store.
 #[derive(Debug, Clone)]
-pub(super) struct StoredLogin {
-    pub(super) slot: Slot,
-    pub(super) revision: u64,
-    pub(super) tokens: TokenSet,
+pub(crate) struct StoredLogin {
+    pub(crate) slot: Slot,
+    pub(crate) revision: u64,
+    pub(crate) tokens: TokenSet,
 }
 
 /// What tells one state of a login from the next.
-pub(super) type LoginVersion = (u64, i64);
+pub(crate) type LoginVersion = (u64, i64);
 
 impl StoredLogin {
     /// The time stands in it for a grant that could not be written and so has no revision of its own.
-    pub(super) fn version(&self) -> LoginVersion {
+    pub(crate) fn version(&self) -> LoginVersion {
         (self.revision, self.tokens.obtained)
     }
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Freshness {
+pub(crate) enum Freshness {
     Fresh,
     /// Good, and to be renewed.
     RefreshDue,
@@ -77,7 +77,7 @@ pub(super) enum Freshness {
 }
 
 impl TokenSet {
-    pub(super) fn api_key(url: Option<String>, key: Secret, now: i64) -> Self {
+    pub(crate) fn api_key(url: Option<String>, key: Secret, now: i64) -> Self {
         Self {
             url,
             access: key,
@@ -90,7 +90,7 @@ impl TokenSet {
         }
     }
 
-    pub(super) fn new(
+    pub(crate) fn new(
         url: &str,
         tokens: TokenResponse,
         asked: Vec<String>,
@@ -102,7 +102,7 @@ impl TokenSet {
     }
 
     /// With new tokens; a refresh token that was not replaced stays good.
-    pub(super) fn refreshed(self, tokens: TokenResponse, now: i64) -> Self {
+    pub(crate) fn refreshed(self, tokens: TokenResponse, now: i64) -> Self {
         Self {
             access: tokens.access,
             refresh: tokens.refresh.or(self.refresh),
@@ -115,11 +115,11 @@ impl TokenSet {
     }
 
     /// Without its tokens, and with why.
-    pub(super) fn invalidated(self, why: &str) -> Self {
+    pub(crate) fn invalidated(self, why: &str) -> Self {
         Self { access: Secret::default(), refresh: None, lost: Some(why.to_owned()), ..self }
     }
 
-    pub(super) fn freshness(&self, now: i64, early: i64) -> Freshness {
+    pub(crate) fn freshness(&self, now: i64, early: i64) -> Freshness {
         let (Some(expires), Some(due)) = (self.expires, self.refresh_at(early)) else {
             return Freshness::Fresh;
         };
@@ -133,7 +133,7 @@ impl TokenSet {
     }
 
     /// When it is to be renewed. `early` is a little different in each process, so that they do not all begin at once.
-    pub(super) fn refresh_at(&self, early: i64) -> Option<i64> {
+    pub(crate) fn refresh_at(&self, early: i64) -> Option<i64> {
         let expires = self.expires?;
         Some(expires.saturating_sub((REFRESH_EARLY_SECS + early).min(self.lifetime(expires) / 4)))
     }
@@ -143,13 +143,13 @@ impl TokenSet {
     }
 
     /// Why it can no longer be used, when somebody has to log in again.
-    pub(super) fn loss_reason(&self, now: i64) -> Option<String> {
+    pub(crate) fn loss_reason(&self, now: i64) -> Option<String> {
         let over = self.refresh.is_none() && self.freshness(now, 0) == Freshness::Expired;
         self.lost.clone().or_else(|| over.then(|| "The login has expired.".to_owned()))
     }
 
     /// Whether it was given for this server: the same name may have come to stand for another address.
-    pub(super) fn is_for(&self, url: Option<&str>) -> bool {
+    pub(crate) fn is_for(&self, url: Option<&str>) -> bool {
         let origin = |url: &str| Url::parse(url).ok().map(|url| url.origin());
         match (self.url.as_deref(), url) {
             (Some(own), Some(url)) => own == url || origin(own).is_some_and(|own| Some(own) == origin(url)),
@@ -157,7 +157,7 @@ impl TokenSet {
         }
     }
 
-    pub(super) fn to_secret(&self) -> Result<Secret, ToolError> {
+    pub(crate) fn to_secret(&self) -> Result<Secret, ToolError> {
         serde_json::to_string(self)
             .map(Secret::new)
             .map_err(|_| ToolError::internal("a login cannot be written"))

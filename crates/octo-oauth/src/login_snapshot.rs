@@ -1,19 +1,19 @@
 //! What has come of a login since a moment.
 
-use super::login_service::Logins;
-use super::token_set::LoginVersion;
+use crate::login_service::Logins;
+use crate::token_set::LoginVersion;
 use octo_model::{Caller, ToolError};
 
 /// How it stood with a login at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct LoginSnapshot {
+pub struct LoginSnapshot {
     login: Option<LoginVersion>,
     failure: Option<String>,
 }
 
 /// What has come of it since.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum LoginProgress {
+pub enum LoginProgress {
     Unchanged,
     /// There is a login that was not there before.
     LoggedIn,
@@ -21,7 +21,7 @@ pub(crate) enum LoginProgress {
 }
 
 impl Logins {
-    pub(crate) async fn snapshot(&self, caller: &Caller, server: &str) -> Result<LoginSnapshot, ToolError> {
+    pub async fn snapshot(&self, caller: &Caller, server: &str) -> Result<LoginSnapshot, ToolError> {
         let account = (self.0.spec(server)?.owner(caller), server.to_owned());
         let failure = self.0.failure(&account);
         // One that cannot be read or used is none.
@@ -32,7 +32,7 @@ impl Logins {
 }
 
 impl LoginSnapshot {
-    pub(crate) fn progress_to(&self, now: &Self) -> LoginProgress {
+    pub fn progress_to(&self, now: &Self) -> LoginProgress {
         match &now.failure {
             _ if now.login.is_some() && now.login != self.login => LoginProgress::LoggedIn,
             Some(why) if now.failure != self.failure => LoginProgress::Failure(why.clone()),

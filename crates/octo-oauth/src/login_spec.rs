@@ -12,7 +12,7 @@ pub struct ClientIdentity {
     pub name: String,
     /// Where browsers are sent back to: the hub's admin port, or an address that leads there.
     pub redirect_uri: String,
-    /// An https address at which [`Logins::metadata_document`](super::Logins::metadata_document) is published, when there is one.
+    /// An https address at which [`Logins::metadata_document`](crate::Logins::metadata_document) is published, when there is one.
     pub metadata_url: Option<String>,
 }
 
@@ -116,7 +116,7 @@ impl LoginSpec {
         }
     }
 
-    pub(super) fn owner(&self, caller: &Caller) -> Owner {
+    pub(crate) fn owner(&self, caller: &Caller) -> Owner {
         match self.sharing {
             LoginSharing::Shared => Owner::Shared,
             LoginSharing::PerCaller => Owner::from(caller),
