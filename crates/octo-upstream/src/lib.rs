@@ -6,8 +6,6 @@ mod error;
 mod lifecycle;
 mod listing;
 mod login_on_demand;
-pub mod openapi;
-pub mod servers;
 mod session;
 mod transport;
 mod upstream;
@@ -15,6 +13,7 @@ mod upstream_spec;
 
 pub use lifecycle::upstream_status::{ConnectionState, ServerInfo, UpstreamStatus};
 pub use login_on_demand::LoginOnDemand;
+pub use octo_wire::Era;
 pub use upstream::Upstream;
 pub use upstream_spec::{
     BreakerSpec, CallLimits, ConnectMode, SandboxSpec, Share, TransportSpec, UpstreamSpec,

@@ -1,6 +1,5 @@
 //! Links to a server: when each is made, ended and made again, and how the server is doing.
 
-pub(crate) mod backoff;
 pub(crate) mod link;
 pub(crate) mod link_connect;
 pub(crate) mod link_set;

@@ -1,7 +1,6 @@
 //! Keeps one connection: makes it when it is needed, watches it, makes it again.
 
 use crate::error::{UpstreamError, UpstreamResult};
-use crate::lifecycle::backoff::Backoff;
 use crate::lifecycle::link::Link;
 use crate::lifecycle::link_connect::LinkState;
 use crate::listing::list_kind::ListKind;
@@ -9,6 +8,7 @@ use crate::listing::{change_streams, listing_refresh};
 use crate::session::connection::Connection;
 use crate::session::ping;
 use crate::transport::http::server_stream::run_server_stream;
+use octo_toolkit::Backoff;
 use octo_wire::Era;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -225,7 +225,7 @@ async fn wait_before_retry(inner: &Link, backoff: &mut Backoff, why: UpstreamErr
     if !asked.is_zero() {
         inner.queue.pause_for(asked);
     }
-    let wait = backoff.next_with_jitter().max(asked);
+    let wait = backoff.next_delay_with_jitter().max(asked);
     if wait > RECONNECT_GRACE && (inner.is_ready() || matches!(why, UpstreamError::Unauthorized(_))) {
         inner.report_failure(&why);
     }

@@ -1,12 +1,12 @@
 //! What a server tells by itself: streams of changes (modern) and subscriptions to resources (legacy).
 
 use crate::error::{UpstreamError, UpstreamResult};
-use crate::lifecycle::backoff::Backoff;
 use crate::lifecycle::link::Link;
 use crate::listing::list_kind::ListKind;
 use crate::listing::resource_subscriptions::SubscribedUris;
 use crate::session::connection::{Connection, OutgoingRequest};
 use octo_model::{Json, JsonObject};
+use octo_toolkit::Backoff;
 use octo_wire::code;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -34,7 +34,7 @@ pub(crate) async fn follow_list_changes(inner: Arc<Link>, connection: Arc<Connec
         if since.elapsed() > STABLE_AFTER {
             backoff.reset();
         }
-        tokio::time::sleep(backoff.next()).await;
+        tokio::time::sleep(backoff.next_delay()).await;
         // Nobody knows what changed while nobody listened.
         inner.list_changes.mark(&ListKind::ALL);
     }
@@ -106,7 +106,7 @@ pub(crate) async fn follow_resource_updates(inner: Arc<Link>, connection: Arc<Co
                 if lasted > STABLE_AFTER {
                     backoff.reset();
                 }
-                tokio::time::sleep(backoff.next()).await;
+                tokio::time::sleep(backoff.next_delay()).await;
             }
         }
     }

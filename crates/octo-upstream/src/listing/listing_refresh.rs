@@ -1,7 +1,6 @@
 //! The lists of a server: all their pages, kept up to date for as long as the connection lasts.
 
 use crate::error::{UpstreamError, UpstreamResult};
-use crate::lifecycle::backoff::Backoff;
 use crate::lifecycle::link::Link;
 use crate::listing::list_kind::ListKind;
 use crate::listing::listing_election::ListingCandidate;
@@ -9,6 +8,7 @@ use crate::session::connection::{Connection, ToolHeaderParams};
 use crate::transport::header_params;
 use futures_util::future::join_all;
 use octo_model::{Effect, Json, JsonObject};
+use octo_toolkit::Backoff;
 use octo_toolkit::{Definition, Listing};
 use octo_wire::{Era, code};
 use std::collections::HashSet;
@@ -44,7 +44,7 @@ pub(crate) async fn keep_current(inner: Arc<Link>, connection: Arc<Connection>) 
             }
             Err(why) => {
                 inner.report_listing_failure(&why);
-                tokio::time::sleep(backoff.next().max(MIN_RETRY_DELAY)).await;
+                tokio::time::sleep(backoff.next_delay().max(MIN_RETRY_DELAY)).await;
                 kinds = ListKind::ALL.to_vec();
             }
         }

@@ -3,11 +3,11 @@
 use super::endpoint::Endpoint;
 use super::event_stream::{EventStream, ResumePoint};
 use crate::error::UpstreamError;
-use crate::lifecycle::backoff::Backoff;
 use crate::session::dispatcher::{Dispatcher, MessageOrigin};
 use crate::transport::Transport;
 use crate::transport::close_signal::CloseSignal;
 use crate::transport::decode::decode;
+use octo_toolkit::Backoff;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
@@ -49,7 +49,7 @@ pub(crate) async fn run_server_stream(
             }
         }
         // The server's own wait is kept even the first time.
-        let wait = backoff.next().max(mark.retry.unwrap_or_default());
+        let wait = backoff.next_delay().max(mark.retry.unwrap_or_default());
         tokio::time::sleep(wait).await;
     }
 }

@@ -12,10 +12,10 @@ use clap::Args;
 use futures_util::stream::{FuturesOrdered, StreamExt};
 use octo_model::{Kind, ToolError};
 use octo_toolkit::{ListingState, Source, SourceState};
-use octo_upstream::servers::ServerEntry;
 use serde::Serialize;
 use serde_json::json;
 use std::time::{Duration, Instant};
+use tools_servers::ServerEntry;
 
 /// A server that failed once may be of the older kind, which the second try finds out.
 const SECOND_TRY: Duration = Duration::from_secs(5);

@@ -1,21 +1,11 @@
-//! An API with an OpenAPI document as a server: each operation is a tool. The document is followed, and a new one takes the
-//! place of the old one at once; calls under way end with the one they began with.
+//! An API as a source: its listing, its calls, and the task that watches its document.
 
-mod document_fetch;
-mod document_watch;
-mod loaded_api;
-mod operation_call;
-mod operation_names;
-mod operation_result;
-
+use crate::document_spec::DocumentSpec;
+use crate::loaded_api::LoadedApi;
+use crate::{document_watch, operation_call};
 use arc_swap::ArcSwapOption;
-use loaded_api::LoadedApi;
-use octo_grants::config_dirs::FileApproval;
-use octo_grants::{Net, Secret};
 use octo_model::{JsonObject, Method, Operation, ToolError};
 use octo_toolkit::{BoxFuture, CallContext, ListingState, Peer, Source, SourceState};
-use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -25,65 +15,17 @@ use tokio_util::sync::CancellationToken;
 /// A call that comes before the first document has been read waits for so long.
 const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Where a document is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DocumentSource {
-    File(PathBuf),
-    Url(String),
-}
-
-/// What the settings say of one API.
-#[derive(Clone)]
-pub struct DocumentSpec {
-    pub name: String,
-    pub document: DocumentSource,
-    /// Where the API is, in place of what the document says.
-    pub url: Option<String>,
-    /// Go with every request to the API, and may hold secrets.
-    pub headers: BTreeMap<String, String>,
-    /// A parameter of the query that goes with every request.
-    pub query_key: Option<(String, Secret)>,
-    /// The way out. The API's own host is allowed because it was named; see [`Net::named`].
-    pub net: Net,
-    /// The longest that one call may take.
-    pub timeout: Duration,
-    /// How often a document with an address is asked for again.
-    pub refresh: Duration,
-    /// What of a document that is a file may be used.
-    pub approval: Option<FileApproval>,
-}
-
-impl DocumentSpec {
-    pub fn new(name: impl Into<String>, document: DocumentSource) -> Self {
-        Self {
-            name: name.into(),
-            document,
-            url: None,
-            headers: BTreeMap::new(),
-            query_key: None,
-            net: Net::default(),
-            timeout: Duration::from_secs(300),
-            refresh: Duration::from_secs(600),
-            approval: None,
-        }
-    }
-
-    fn has_secrets(&self) -> bool {
-        !self.headers.is_empty() || self.query_key.is_some()
-    }
-}
-
 /// An API behind the hub. Dropping it ends the following of its document.
 pub struct Api {
     inner: Arc<ApiState>,
     watcher: Mutex<Option<JoinHandle<()>>>,
 }
 
-struct ApiState {
-    spec: DocumentSpec,
-    listing: watch::Sender<ListingState>,
-    loaded: ArcSwapOption<LoadedApi>,
-    stop: CancellationToken,
+pub(crate) struct ApiState {
+    pub(crate) spec: DocumentSpec,
+    pub(crate) listing: watch::Sender<ListingState>,
+    pub(crate) loaded: ArcSwapOption<LoadedApi>,
+    pub(crate) stop: CancellationToken,
 }
 
 /// Returns at once; reading the document goes on behind it. Needs a tokio runtime.
@@ -169,7 +111,7 @@ impl ApiState {
     }
 
     /// Says what is wrong. What was listed before stays, and can be called.
-    fn mark_down(&self, why: &str) {
+    pub(crate) fn mark_down(&self, why: &str) {
         let state = SourceState::Down(why.to_owned());
         let news = self.listing.send_if_modified(|listing| {
             let changed = listing.state != state;
@@ -184,7 +126,7 @@ impl ApiState {
         }
     }
 
-    fn publish(&self, loaded: LoadedApi) {
+    pub(crate) fn publish(&self, loaded: LoadedApi) {
         let lists = loaded.lists.clone();
         let count = lists.tools.len();
         self.loaded.store(Some(Arc::new(loaded)));

@@ -1,12 +1,13 @@
 //! Reads the document at the start and whenever it has changed.
 
-use super::document_fetch::DocumentLocation;
-use super::loaded_api::LoadedApi;
-use super::{ApiState, DocumentSource};
-use crate::lifecycle::backoff::Backoff;
+use crate::api_source::ApiState;
+use crate::document_fetch::DocumentLocation;
+use crate::document_spec::DocumentSource;
+use crate::loaded_api::LoadedApi;
 use octo_grants::config_dirs::ConfigDirs;
 use octo_model::ToolError;
 use octo_openapi::LARGEST;
+use octo_toolkit::Backoff;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use url::Url;
 /// Even an eager setting asks no more often.
 const MIN_REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 
-pub(super) async fn run(inner: Arc<ApiState>) {
+pub(crate) async fn run(inner: Arc<ApiState>) {
     let stop = inner.stop.clone();
     let following = async {
         match inner.spec.document.clone() {
@@ -70,7 +71,7 @@ async fn poll_url(inner: &Arc<ApiState>, url: &str) {
                     inner.mark_down(&format!("its document cannot be fetched: {}", error.text()));
                 }
                 tracing::debug!(target: "upstream", server = %inner.spec.name, %error, detail = error.detail, "no document");
-                backoff.next_with_jitter()
+                backoff.next_delay_with_jitter()
             }
         };
         tokio::time::sleep(wait.max(MIN_REFRESH_INTERVAL)).await;

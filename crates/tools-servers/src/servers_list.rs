@@ -1,6 +1,7 @@
 //! `servers_list`.
 
-use super::{ServerView, Servers};
+use crate::server_registry::Servers;
+use crate::server_views::ServerView;
 use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -2,7 +2,7 @@
 
 use super::{call, definition, names, ready};
 use octo_openapi::{Document as Parsed, Sampled, sample};
-use octo_upstream::openapi::{DocumentSource, DocumentSpec, start};
+use octo_openapi_source::{DocumentSource, DocumentSpec, start};
 use serde_json::{Map, Value, json};
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};

@@ -1,6 +1,7 @@
 //! `server_login`.
 
-use super::{LoginView, Servers};
+use crate::server_registry::Servers;
+use crate::server_views::LoginView;
 use octo_model::Frontend;
 use octo_oauth::LoginPrompt;
 use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};

@@ -1,7 +1,7 @@
 //! A document that was read: its tools, and where its calls go.
 
-use super::operation_names::tool_names;
-use super::{DocumentSource, DocumentSpec};
+use crate::document_spec::{DocumentSource, DocumentSpec};
+use crate::operation_names::tool_names;
 use octo_grants::Net;
 use octo_model::{Effect, Json, JsonObject, ToolError};
 use octo_openapi::{Credential, Document as Parsed, Operation, Param, Place, Reach};
@@ -18,14 +18,14 @@ const MAX_LISTING_BYTES: usize = 24 << 20;
 const REDUCED_SCHEMA_NODES: usize = 40;
 
 /// A document and all that follows from it and from the settings.
-pub(super) struct LoadedApi {
+pub(crate) struct LoadedApi {
     document: Parsed,
     /// Paths and methods by the names of tools.
     tools: HashMap<String, (String, String)>,
-    pub(super) lists: Arc<Listing>,
+    pub(crate) lists: Arc<Listing>,
     reach: Reach,
     /// Where the credentials go, and nowhere else.
-    pub(super) api_url: Url,
+    pub(crate) api_url: Url,
     credentials: Vec<Credential>,
     /// The way to the API itself, and the way to everything else.
     configured_net: Net,
@@ -34,7 +34,7 @@ pub(super) struct LoadedApi {
 
 impl LoadedApi {
     /// Reads a document. `source` is where it came from, where that is an address. Blocks for as long as that takes.
-    pub(super) fn new(spec: &DocumentSpec, text: String, source: Option<Url>) -> Result<Self, ToolError> {
+    pub(crate) fn new(spec: &DocumentSpec, text: String, source: Option<Url>) -> Result<Self, ToolError> {
         let document = Parsed::parse(text)?;
         if document.operations().is_empty() {
             let why =
@@ -106,7 +106,7 @@ impl LoadedApi {
     }
 
     /// The operation behind a tool, with the parameters that are the caller's to give.
-    pub(super) fn operation(&self, spec: &DocumentSpec, tool: &str) -> Result<Operation, ToolError> {
+    pub(crate) fn operation(&self, spec: &DocumentSpec, tool: &str) -> Result<Operation, ToolError> {
         let (path, method) = self.tools.get(tool).ok_or_else(|| {
             ToolError::not_found(format!("{} has no tool {tool}.", spec.name))
                 .hint("List the tools again: its document has changed.")
@@ -125,20 +125,20 @@ impl LoadedApi {
         Ok(operation)
     }
 
-    pub(super) fn document(&self) -> &Parsed {
+    pub(crate) fn document(&self) -> &Parsed {
         &self.document
     }
 
-    pub(super) fn base(&self, operation: &Operation) -> Result<Url, ToolError> {
+    pub(crate) fn base(&self, operation: &Operation) -> Result<Url, ToolError> {
         self.document.base(Some(operation), &self.reach)
     }
 
-    pub(super) fn credentials(&self) -> &[Credential] {
+    pub(crate) fn credentials(&self) -> &[Credential] {
         &self.credentials
     }
 
     /// An operation may be elsewhere than the API; nobody has named that place.
-    pub(super) fn net_for(&self, url: &Url) -> &Net {
+    pub(crate) fn net_for(&self, url: &Url) -> &Net {
         if url.origin() == self.api_url.origin() { &self.configured_net } else { &self.public_net }
     }
 }
@@ -152,7 +152,7 @@ fn is_configured(spec: &DocumentSpec, param: &Param) -> bool {
     }
 }
 
-pub(super) fn parse_http_url(text: &str) -> Result<Url, ToolError> {
+pub(crate) fn parse_http_url(text: &str) -> Result<Url, ToolError> {
     let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
     url.ok_or_else(|| ToolError::invalid("That is not an http or https address."))
 }
@@ -199,7 +199,7 @@ fn output_schema() -> Value {
 }
 
 /// Clients drop pictures beside structure, so such a tool has none.
-pub(super) fn returns_image(operation: &Operation) -> bool {
+pub(crate) fn returns_image(operation: &Operation) -> bool {
     let good = operation.answers.iter().find(|answer| answer.status.starts_with('2'));
     good.and_then(|answer| answer.media.first()).is_some_and(|media| media.kind.starts_with("image/"))
 }

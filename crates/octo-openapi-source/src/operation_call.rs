@@ -1,8 +1,8 @@
 //! One call: arguments become a request by parts, and the answer a result.
 
-use super::DocumentSpec;
-use super::loaded_api::{LoadedApi, returns_image};
-use super::operation_result;
+use crate::document_spec::DocumentSpec;
+use crate::loaded_api::{LoadedApi, returns_image};
+use crate::operation_result;
 use octo_grants::net::NetRequest;
 use octo_model::{Json, JsonObject, Operation, ToolError};
 use octo_openapi::{Request, is_secret_header, redact};
@@ -12,7 +12,7 @@ use octo_toolkit::CallContext;
 const MAX_RESPONSE_BYTES: usize = 16 << 20;
 const MAX_REDIRECTS: usize = 5;
 
-pub(super) async fn run(
+pub(crate) async fn run(
     spec: &DocumentSpec,
     loaded: &LoadedApi,
     op: &Operation,

@@ -1,7 +1,7 @@
 //! A document at an address, asked for again without being sent again when it is the same.
 
-use super::DocumentSpec;
-use super::loaded_api::parse_http_url;
+use crate::document_spec::DocumentSpec;
+use crate::loaded_api::parse_http_url;
 use http::header::{ACCEPT, ETAG, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use octo_grants::Net;
@@ -17,13 +17,13 @@ const ACCEPT_DOCUMENT: HeaderValue =
     HeaderValue::from_static("application/json, application/yaml;q=0.9, */*;q=0.5");
 
 /// A document that was fetched, and where it was in the end.
-pub(super) struct FetchedDocument {
-    pub(super) text: String,
-    pub(super) url: Url,
+pub(crate) struct FetchedDocument {
+    pub(crate) text: String,
+    pub(crate) url: Url,
 }
 
 /// The document's address, and what its server calls the version that is known.
-pub(super) struct DocumentLocation {
+pub(crate) struct DocumentLocation {
     url: Url,
     /// The way to the address that the settings name; redirects to others may only lead to public ones.
     configured_net: Net,
@@ -35,7 +35,7 @@ pub(super) struct DocumentLocation {
 }
 
 impl DocumentLocation {
-    pub(super) fn new(spec: &DocumentSpec, text: &str) -> Result<Self, ToolError> {
+    pub(crate) fn new(spec: &DocumentSpec, text: &str) -> Result<Self, ToolError> {
         let url = parse_http_url(text)?;
         let api = spec.url.as_deref().map(parse_http_url).transpose()?;
         let is_home = api.is_some_and(|api| api.origin() == url.origin());
@@ -52,7 +52,7 @@ impl DocumentLocation {
     }
 
     /// The document, or nothing when it is the one that is known.
-    pub(super) async fn fetch(&mut self) -> Result<Option<FetchedDocument>, ToolError> {
+    pub(crate) async fn fetch(&mut self) -> Result<Option<FetchedDocument>, ToolError> {
         let mut url = self.url.clone();
         for _ in 0..=MAX_REDIRECTS {
             let answer = self.get(&url).await?;

@@ -1,6 +1,7 @@
 //! `server_disconnect`.
 
-use super::{ServerView, Servers, require_admin};
+use crate::server_registry::{Servers, require_admin};
+use crate::server_views::ServerView;
 use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -16,7 +16,7 @@ const MAX_IMAGE_BYTES: usize = 5 << 20;
 const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 /// The result, or the error where the caller has to do something first. Other bad statuses are results that failed.
-pub(super) fn tool_result(
+pub(crate) fn tool_result(
     server: &str,
     answer: NetResponse,
     pictures: bool,

@@ -8,17 +8,17 @@
     reason = "a test starts servers on loopback, and fails where a promise is broken"
 )]
 
+#[path = "openapi/api_server.rs"]
+mod api_server;
 #[path = "openapi/prism.rs"]
 mod prism;
-#[path = "openapi/server.rs"]
-mod server;
 
+use api_server::{Server, document};
 use octo_grants::Secret;
 use octo_model::{Caller, Json, Kind, Operation, ToolError};
+use octo_openapi_source::{Api, DocumentSource, DocumentSpec, start};
 use octo_toolkit::{CallContext, ListingState, NoPeer, Peer, Source, SourceState};
-use octo_upstream::openapi::{Api, DocumentSource, DocumentSpec, start};
 use serde_json::{Value, json};
-use server::{Server, document};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;

@@ -8,12 +8,12 @@ const MAX_DELAY: Duration = Duration::from_secs(30);
 
 /// At once, then 0.1 s, doubled up to 30 s.
 #[derive(Default)]
-pub(crate) struct Backoff {
+pub struct Backoff {
     failures: u32,
 }
 
 impl Backoff {
-    pub(crate) fn next(&mut self) -> Duration {
+    pub fn next_delay(&mut self) -> Duration {
         let wait = match self.failures {
             0 => Duration::ZERO,
             n => FIRST_DELAY.saturating_mul(1 << (n - 1).min(16)).min(MAX_DELAY),
@@ -23,19 +23,19 @@ impl Backoff {
     }
 
     /// The next wait, shortened by chance to no less than a half: what failed together shall not come back together.
-    pub(crate) fn next_with_jitter(&mut self) -> Duration {
-        let wait = self.next();
+    pub fn next_delay_with_jitter(&mut self) -> Duration {
+        let wait = self.next_delay();
         // A state of its own for each map is all the chance that is needed here.
         let chance = RandomState::new().hash_one(self.failures) as u32;
         wait.mul_f64(1.0 - 0.5 * f64::from(chance) / f64::from(u32::MAX))
     }
 
     /// Nothing will change soon: waits the longest from here on.
-    pub(crate) fn jump_to_max(&mut self) {
+    pub fn jump_to_max(&mut self) {
         self.failures = self.failures.max(16);
     }
 
-    pub(crate) fn reset(&mut self) {
+    pub fn reset(&mut self) {
         self.failures = 0;
     }
 }
@@ -47,12 +47,12 @@ mod tests {
     #[test]
     fn rises_to_the_cap_and_starts_over() {
         let mut backoff = Backoff::default();
-        let waits: Vec<u64> = (0..12).map(|_| backoff.next().as_millis() as u64).collect();
+        let waits: Vec<u64> = (0..12).map(|_| backoff.next_delay().as_millis() as u64).collect();
         assert_eq!(waits, [0, 100, 200, 400, 800, 1600, 3200, 6400, 12800, 25600, 30000, 30000]);
         backoff.reset();
-        assert_eq!(backoff.next(), Duration::ZERO);
+        assert_eq!(backoff.next_delay(), Duration::ZERO);
         backoff.jump_to_max();
-        assert_eq!(backoff.next(), MAX_DELAY);
+        assert_eq!(backoff.next_delay(), MAX_DELAY);
     }
 
     #[test]
@@ -61,7 +61,7 @@ mod tests {
             .map(|_| {
                 let mut backoff = Backoff::default();
                 backoff.jump_to_max();
-                backoff.next_with_jitter()
+                backoff.next_delay_with_jitter()
             })
             .collect();
         assert!(waits.iter().all(|wait| *wait >= MAX_DELAY / 2 && *wait <= MAX_DELAY));

@@ -1,10 +1,10 @@
 //! What is told of a server and of a login.
 
-use super::{ServerEntry, ServerKind, Servers};
-use crate::lifecycle::upstream_status::{ConnectionState, ServerInfo, UpstreamStatus};
+use crate::server_registry::{ServerEntry, ServerKind, Servers};
 use octo_model::{Caller, ToolError};
 use octo_oauth::{LoginSharing, LoginState};
 use octo_toolkit::SourceState;
+use octo_upstream::{ConnectionState, Era, ServerInfo, UpstreamStatus};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -45,7 +45,7 @@ pub struct ServerView {
 const MAX_STDERR_LINES: usize = 10;
 
 impl ServerView {
-    pub(super) async fn of(servers: &Servers, name: &str, known: &ServerEntry, caller: &Caller) -> Self {
+    pub(crate) async fn of(servers: &Servers, name: &str, known: &ServerEntry, caller: &Caller) -> Self {
         let login = match known.login {
             Some(_) => LoginView::of(servers, name, caller).await.ok(),
             None => None,
@@ -68,10 +68,7 @@ impl ServerView {
             why,
             tools,
             software: report.as_ref().and_then(|report| report.server_info.as_ref()).map(software_label),
-            era: report.as_ref().and_then(|report| report.era).map(|era| match era {
-                octo_wire::Era::Legacy => "legacy",
-                octo_wire::Era::Modern => "modern",
-            }),
+            era: report.as_ref().and_then(|report| report.era).map(Era::as_str),
             in_flight: report.map_or(0, |report| report.calls),
             login,
             said,
@@ -145,7 +142,7 @@ pub struct LoginView {
 }
 
 impl LoginView {
-    pub(super) async fn of(servers: &Servers, name: &str, caller: &Caller) -> Result<Self, ToolError> {
+    pub(crate) async fn of(servers: &Servers, name: &str, caller: &Caller) -> Result<Self, ToolError> {
         let whose = servers.get(name)?.login.unwrap_or_default();
         let status = servers.logins().status(caller, name).await?;
         Ok(Self {

@@ -1,23 +1,11 @@
-//! The servers behind the hub as people manage them: how each is doing, connecting, logging in. A grant for the tools below,
-//! which every face reaches through the one call path.
+//! The servers of the settings, as a grant for the tools.
 
-mod server_connect;
-mod server_disconnect;
-mod server_login;
-mod server_login_status;
-mod server_logout;
-mod server_views;
-mod servers_list;
-
-use crate::upstream::Upstream;
 use octo_model::{Caller, ToolError};
 use octo_oauth::{LoginSharing, Logins};
-use octo_toolkit::{Capabilities, Grant};
-use octo_toolkit::{Source, Toolbox};
+use octo_toolkit::{Capabilities, Grant, Source};
+use octo_upstream::Upstream;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
-
-pub use server_views::{LoginView, ServerView};
 
 /// What a server is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +69,7 @@ impl Servers {
         self.0.entries.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn get(&self, name: &str) -> Result<ServerEntry, ToolError> {
+    pub(crate) fn get(&self, name: &str) -> Result<ServerEntry, ToolError> {
         let known = self.0.entries.read().unwrap_or_else(PoisonError::into_inner);
         known.get(name).cloned().ok_or_else(|| {
             let names: Vec<&str> = known.keys().map(String::as_str).collect();
@@ -95,7 +83,7 @@ impl Servers {
     }
 
     /// The connection of a server that is used.
-    fn upstream(&self, name: &str) -> Result<Arc<Upstream>, ToolError> {
+    pub(crate) fn upstream(&self, name: &str) -> Result<Arc<Upstream>, ToolError> {
         let known = self.get(name)?;
         if let Some(why) = known.disabled {
             return Err(ToolError::unavailable(format!("`{name}` is not used: {why}."))
@@ -108,7 +96,7 @@ impl Servers {
     }
 
     /// A server that somebody can log in at. Who logs in for everybody has to be an administrator.
-    fn login_sharing(&self, name: &str, caller: &Caller) -> Result<LoginSharing, ToolError> {
+    pub(crate) fn login_sharing(&self, name: &str, caller: &Caller) -> Result<LoginSharing, ToolError> {
         let whose = self.get(name)?.login.ok_or_else(|| {
             ToolError::invalid(format!("Nobody has to log in at `{name}`.")).hint(
                 "If it wants a login nevertheless, its entry in the settings needs `auth`, such as `auth: {type: oauth2-pkce}`.",
@@ -122,21 +110,10 @@ impl Servers {
 }
 
 /// Starting and ending connections concerns everybody who uses the server.
-fn require_admin(caller: &Caller, what: &str) -> Result<(), ToolError> {
+pub(crate) fn require_admin(caller: &Caller, what: &str) -> Result<(), ToolError> {
     if caller.is_admin() {
         return Ok(());
     }
     Err(ToolError::denied(format!("Only an administrator may {what}."))
         .hint("Ask the operator; their token has the scope `admin`."))
-}
-
-/// The tools with which agents and the admin API manage servers.
-pub fn toolbox() -> Toolbox {
-    Toolbox::new("servers", "The servers behind the hub: how each is doing, connecting, and logging in.")
-        .with(servers_list::List)
-        .with(server_connect::Connect)
-        .with(server_disconnect::Disconnect)
-        .with(server_login::Login)
-        .with(server_login_status::ServerLoginStatus)
-        .with(server_logout::Logout)
 }

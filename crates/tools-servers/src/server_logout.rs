@@ -1,6 +1,6 @@
 //! `server_logout`.
 
-use super::Servers;
+use crate::server_registry::Servers;
 use octo_oauth::LogoutOutcome;
 use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;

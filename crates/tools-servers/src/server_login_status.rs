@@ -1,6 +1,7 @@
 //! `server_login_status`.
 
-use super::{LoginView, Servers};
+use crate::server_registry::Servers;
+use crate::server_views::LoginView;
 use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;

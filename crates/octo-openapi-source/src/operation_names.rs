@@ -10,7 +10,7 @@ const MAX_NAME_LEN: usize = 64;
 /// A name for each operation: letters, digits, `_` and `-`, and no two alike even where clients fold letters. Of those
 /// that would be alike, the first by path and method keeps the name, wherever it stands in the document; the others get a
 /// suffix that depends on their own path and method alone.
-pub(super) fn tool_names(operations: &[Listed]) -> Vec<String> {
+pub(crate) fn tool_names(operations: &[Listed]) -> Vec<String> {
     let plain: Vec<String> = operations.iter().map(|listed| sanitize_name(&listed.id)).collect();
     let mut owners: HashMap<String, (&str, &str)> = HashMap::new();
     for (listed, name) in operations.iter().zip(&plain) {
