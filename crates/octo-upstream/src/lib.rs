@@ -11,9 +11,10 @@ mod transport;
 mod upstream;
 mod upstream_spec;
 
-pub use lifecycle::upstream_status::{ConnectionState, ServerInfo, UpstreamStatus};
+pub use lifecycle::server_status::{ServerStatus, UpstreamReport};
 pub use login_on_demand::LoginOnDemand;
 pub use octo_wire::Era;
+pub use session::server_info::ServerInfo;
 pub use upstream::Upstream;
 pub use upstream_spec::{
     BreakerSpec, CallLimits, ConnectMode, SandboxSpec, Share, TransportSpec, UpstreamSpec,

@@ -204,7 +204,7 @@ impl Gateway {
     fn retire(&self, known: Option<ServerEntry>) {
         let Some(upstream) = known.and_then(|known| known.upstream) else { return };
         let task = tokio::spawn(async move {
-            while upstream.status().calls > 0 {
+            while upstream.report().calls > 0 {
                 tokio::time::sleep(LOOK).await;
             }
             upstream.stop().await;

@@ -3,8 +3,7 @@
 use crate::server_registry::{ServerEntry, ServerKind, Servers};
 use octo_model::{Caller, ToolError};
 use octo_oauth::{LoginSharing, LoginState};
-use octo_toolkit::SourceState;
-use octo_upstream::{ConnectionState, Era, ServerInfo, UpstreamStatus};
+use octo_upstream::{Era, ServerInfo, ServerStatus, UpstreamReport};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -50,8 +49,8 @@ impl ServerView {
             Some(_) => LoginView::of(servers, name, caller).await.ok(),
             None => None,
         };
-        let report = known.upstream.as_ref().map(|upstream| upstream.status());
-        let (state, why) = state(known, report.as_ref(), login.as_ref());
+        let report = known.upstream.as_ref().map(|upstream| upstream.report());
+        let status = status(known, report.as_ref(), login.as_ref());
         let tools = known.source.as_ref().map_or(0, |source| source.listing().borrow().listing.tools.len());
         let said = known.upstream.as_ref().filter(|_| caller.is_admin()).map(|upstream| upstream.stderr());
         let mut said = said.unwrap_or_default();
@@ -64,8 +63,8 @@ impl ServerView {
                 ServerKind::Url => "address",
                 ServerKind::Document => "document",
             },
-            state,
-            why,
+            state: status.as_str(),
+            why: status.reason().map(str::to_owned),
             tools,
             software: report.as_ref().and_then(|report| report.server_info.as_ref()).map(software_label),
             era: report.as_ref().and_then(|report| report.era).map(Era::as_str),
@@ -76,31 +75,18 @@ impl ServerView {
     }
 }
 
-fn state(
-    known: &ServerEntry,
-    report: Option<&UpstreamStatus>,
-    login: Option<&LoginView>,
-) -> (&'static str, Option<String>) {
+fn status(known: &ServerEntry, report: Option<&UpstreamReport>, login: Option<&LoginView>) -> ServerStatus {
     if let Some(why) = &known.disabled {
-        return ("off", Some(why.clone()));
+        return ServerStatus::Off(why.clone());
     }
-    if login.is_some_and(|login| !login.connected) {
-        return ("needs_login", login.and_then(|login| login.why.clone()));
+    if let Some(login) = login.filter(|login| !login.connected) {
+        return ServerStatus::NeedsLogin(login.why.clone());
     }
     if let Some(report) = report {
-        return match &report.connection {
-            ConnectionState::Connected => ("connected", None),
-            ConnectionState::Idle => ("asleep", None),
-            ConnectionState::Starting => ("starting", None),
-            ConnectionState::NeedsLogin => ("needs_login", None),
-            ConnectionState::Down(why) => ("down", Some(why.clone())),
-        };
+        return report.status.clone();
     }
-    match known.source.as_ref().map(|source| source.listing().borrow().state.clone()) {
-        Some(SourceState::Ready) => ("connected", None),
-        Some(SourceState::Down(why) | SourceState::Off(why)) => ("down", Some(why)),
-        Some(SourceState::Starting) | None => ("starting", None),
-    }
+    let source = known.source.as_ref().map(|source| source.listing().borrow().state.clone());
+    source.map_or(ServerStatus::Starting, ServerStatus::from)
 }
 
 fn software_label(about: &ServerInfo) -> String {

@@ -4,6 +4,6 @@ pub(crate) mod link;
 pub(crate) mod link_connect;
 pub(crate) mod link_set;
 pub(crate) mod login_events;
+pub(crate) mod server_status;
 pub(crate) mod supervisor;
 mod suspension;
-pub(crate) mod upstream_status;

@@ -1,10 +1,10 @@
 //! Agreeing on a revision: the modern way first, the handshake of the legacy era where that fails.
 
 use crate::error::{UpstreamError, UpstreamResult};
-use crate::lifecycle::upstream_status::ServerInfo;
 use crate::session::dispatcher::Dispatcher;
 use crate::session::pending_requests::PendingRequest;
 use crate::session::request_meta;
+use crate::session::server_info::ServerInfo;
 use crate::transport::{Transport, TransportRequest};
 use octo_model::{Json, JsonObject, RpcError};
 use octo_wire::{Era, Message, Revision, code};

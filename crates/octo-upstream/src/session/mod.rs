@@ -7,5 +7,6 @@ mod log_level;
 pub(crate) mod pending_requests;
 pub(crate) mod ping;
 mod request_meta;
+pub(crate) mod server_info;
 mod server_requests;
 pub(crate) mod upstream_call;
