@@ -43,8 +43,8 @@ struct CachedLogin {
 pub struct UsedCredential(Option<LoginVersion>);
 
 impl Account {
-    pub(crate) fn new(shelf: Arc<LoginRegistry>, spec: Arc<LoginSpec>, owner: Owner) -> Self {
-        Self { registry: shelf, spec, owner, cache: Mutex::default(), refused: Mutex::default() }
+    pub(crate) fn new(registry: Arc<LoginRegistry>, spec: Arc<LoginSpec>, owner: Owner) -> Self {
+        Self { registry, spec, owner, cache: Mutex::default(), refused: Mutex::default() }
     }
 
     pub(crate) fn parts(&self) -> (&LoginRegistry, &LoginSpec) {
@@ -158,10 +158,10 @@ impl Account {
         {
             return;
         }
-        let (shelf, spec, slot, mark) =
+        let (registry, spec, slot, mark) =
             (self.registry.clone(), self.spec.clone(), held.slot.clone(), held.version());
         tokio::spawn(async move {
-            if let Err(error) = refresh(&shelf, &spec, &slot, mark).await {
+            if let Err(error) = refresh(&registry, &spec, &slot, mark).await {
                 tracing::warn!(target: "upstream", server = %spec.server, %error, "the login is not renewed yet");
             }
         });

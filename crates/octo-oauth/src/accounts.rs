@@ -15,7 +15,7 @@ pub struct Accounts(AccountsKind);
 #[derive(Clone)]
 enum AccountsKind {
     Shared(Arc<Account>),
-    PerCaller { shelf: Arc<LoginRegistry>, spec: Arc<LoginSpec> },
+    PerCaller { registry: Arc<LoginRegistry>, spec: Arc<LoginSpec> },
 }
 
 /// One login for whoever uses the server. Only a hub of one person may give a person's away like this.
@@ -26,10 +26,10 @@ impl From<Arc<Account>> for Accounts {
 }
 
 impl Accounts {
-    pub(crate) fn new(shelf: Arc<LoginRegistry>, spec: Arc<LoginSpec>) -> Self {
+    pub(crate) fn new(registry: Arc<LoginRegistry>, spec: Arc<LoginSpec>) -> Self {
         match spec.sharing {
-            LoginSharing::Shared => Arc::new(Account::new(shelf, spec, Owner::Shared)).into(),
-            LoginSharing::PerCaller => Self(AccountsKind::PerCaller { shelf, spec }),
+            LoginSharing::Shared => Arc::new(Account::new(registry, spec, Owner::Shared)).into(),
+            LoginSharing::PerCaller => Self(AccountsKind::PerCaller { registry, spec }),
         }
     }
 
@@ -49,8 +49,8 @@ impl Accounts {
     pub fn for_caller(&self, caller: &Caller) -> Arc<Account> {
         match &self.0 {
             AccountsKind::Shared(one) => one.clone(),
-            AccountsKind::PerCaller { shelf, spec } => {
-                Arc::new(Account::new(shelf.clone(), spec.clone(), Owner::from(caller)))
+            AccountsKind::PerCaller { registry, spec } => {
+                Arc::new(Account::new(registry.clone(), spec.clone(), Owner::from(caller)))
             }
         }
     }
@@ -58,7 +58,7 @@ impl Accounts {
     fn parts(&self) -> (&LoginRegistry, &LoginSpec) {
         match &self.0 {
             AccountsKind::Shared(one) => one.parts(),
-            AccountsKind::PerCaller { shelf, spec } => (shelf, spec),
+            AccountsKind::PerCaller { registry, spec } => (registry, spec),
         }
     }
 

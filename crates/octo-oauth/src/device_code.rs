@@ -102,7 +102,7 @@ fn is_typeable(code: &str) -> bool {
 /// Asks until the person has entered the code, or it is too late. The login counts only while it still waits: one that was
 /// begun anew, or cancelled, is not finished behind anybody's back.
 pub(crate) async fn poll_to_end(
-    shelf: Arc<LoginRegistry>,
+    registry: Arc<LoginRegistry>,
     spec: Arc<LoginSpec>,
     waiting: PendingLogin,
     started: LoginFlow,
@@ -110,11 +110,11 @@ pub(crate) async fn poll_to_end(
 ) {
     let account = (waiting.owner, waiting.server);
     let until = Instant::now() + Duration::from_secs(life.cast_unsigned());
-    let outcome = tokio::time::timeout_at(until, poll(&shelf, &spec, &started)).await;
-    let still = shelf.store.take_pending(&waiting.id, shelf.now()).await;
+    let outcome = tokio::time::timeout_at(until, poll(&registry, &spec, &started)).await;
+    let still = registry.store.take_pending(&waiting.id, registry.now()).await;
     let why = match (outcome, still) {
         (Ok(Ok(grant)), Ok(Some(_))) => {
-            match crate::login_service::store_login(&shelf, &account, &started, grant).await {
+            match registry.store_login(&account, &started.issuer.issuer, &grant).await {
                 Ok(()) => return,
                 Err(error) => error.message.into_owned(),
             }
@@ -124,10 +124,14 @@ pub(crate) async fn poll_to_end(
         (Ok(Err(refused)), _) => refusal_message(refused),
         (Err(_), _) => "The code has expired.".to_owned(),
     };
-    shelf.set_failure(account, why);
+    registry.set_failure(account, why);
 }
 
-async fn poll(shelf: &LoginRegistry, spec: &LoginSpec, started: &LoginFlow) -> Result<TokenSet, TokenError> {
+async fn poll(
+    registry: &LoginRegistry,
+    spec: &LoginSpec,
+    started: &LoginFlow,
+) -> Result<TokenSet, TokenError> {
     let LoginFlowKind::Device { code, interval } = &started.way else {
         return Err(TokenError::Denied("invalid_request".to_owned()));
     };
@@ -144,7 +148,13 @@ async fn poll(shelf: &LoginRegistry, spec: &LoginSpec, started: &LoginFlow) -> R
         match token_endpoint::request_tokens(&web, endpoint, &started.client, form).await {
             Ok(tokens) => {
                 let source = TokenSource::of(started)?;
-                return Ok(TokenSet::new(&started.url, tokens, started.scopes.clone(), source, shelf.now()));
+                return Ok(TokenSet::new(
+                    &started.url,
+                    tokens,
+                    started.scopes.clone(),
+                    source,
+                    registry.now(),
+                ));
             }
             Err(refused) if refused.has_code("authorization_pending") => {}
             Err(refused) if refused.has_code("slow_down") => {

@@ -2,7 +2,6 @@
 //! that were lost.
 
 use crate::login_registry::LoginRegistry;
-use crate::login_service::Logins;
 use crate::login_spec::{Auth, LoginSpec};
 use crate::refresh::refresh;
 use crate::token_set::StoredLogin;
@@ -31,29 +30,27 @@ const MIN_REFRESH_INTERVAL_SECS: i64 = 5;
 const FIRST_RETRY_DELAY: Duration = Duration::from_secs(30);
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(15 * 60);
 
-impl Logins {
-    /// Renews logins before their tokens expire, until it is told to stop. Of several hubs with one store, one renews.
-    pub async fn keep_alive(self, stop: CancellationToken) {
-        let mut changes = self.changes();
-        let mut retries = Retries::default();
-        loop {
-            let begun = Instant::now();
-            let next = tokio::select! {
-                next = sweep(&self.0, &mut retries) => next,
-                () = stop.cancelled() => return,
-            };
-            let least = MIN_SWEEP_INTERVAL.max(begun.elapsed() * SWEEP_INTERVAL_FACTOR);
-            let begins = async {
-                tokio::time::sleep(least).await;
-                tokio::select! {
-                    () = tokio::time::sleep(next.saturating_sub(least)) => {}
-                    _ = changes.changed() => {}
-                }
-            };
+/// Renews logins before their tokens expire, until it is told to stop. Of several hubs with one store, one renews.
+pub(crate) async fn keep_alive(registry: Arc<LoginRegistry>, stop: CancellationToken) {
+    let mut changes = registry.version.subscribe();
+    let mut retries = Retries::default();
+    loop {
+        let begun = Instant::now();
+        let next = tokio::select! {
+            next = sweep(&registry, &mut retries) => next,
+            () = stop.cancelled() => return,
+        };
+        let least = MIN_SWEEP_INTERVAL.max(begun.elapsed() * SWEEP_INTERVAL_FACTOR);
+        let begins = async {
+            tokio::time::sleep(least).await;
             tokio::select! {
-                () = begins => {}
-                () = stop.cancelled() => return,
+                () = tokio::time::sleep(next.saturating_sub(least)) => {}
+                _ = changes.changed() => {}
             }
+        };
+        tokio::select! {
+            () = begins => {}
+            () = stop.cancelled() => return,
         }
     }
 }
@@ -80,12 +77,12 @@ impl Retries {
 }
 
 /// Renews what is due; the time until something is due again.
-async fn sweep(shelf: &Arc<LoginRegistry>, retries: &mut Retries) -> Duration {
+async fn sweep(registry: &Arc<LoginRegistry>, retries: &mut Retries) -> Duration {
     // A store that nobody has logged in to is not made for this.
-    if !shelf.has_logins() {
+    if !registry.has_logins() {
         return SWEEP_INTERVAL;
     }
-    let slots = match shelf.store.slots().await {
+    let slots = match registry.store.slots().await {
         Ok(slots) => slots,
         Err(error) => {
             tracing::debug!(target: "upstream", %error, "cannot read stored logins");
@@ -95,19 +92,19 @@ async fn sweep(shelf: &Arc<LoginRegistry>, retries: &mut Retries) -> Duration {
     retries.0.retain(|slot, _| slots.contains(slot));
     let (mut due, mut next) = (Vec::new(), SWEEP_INTERVAL);
     for slot in slots {
-        let Ok(spec) = shelf.spec(&slot.server) else { continue };
-        let Some((held, wait)) = refreshable_login(shelf, &spec, &slot).await else { continue };
+        let Ok(spec) = registry.spec(&slot.server) else { continue };
+        let Some((held, wait)) = refreshable_login(registry, &spec, &slot).await else { continue };
         match wait.max(retries.wait(&slot).unwrap_or_default()) {
             Duration::ZERO => due.push((spec, held)),
             wait => next = next.min(wait),
         }
     }
     let renewals = stream::iter(due).map(|(spec, held)| async move {
-        let renewed = refresh(shelf, &spec, &held.slot, held.version()).await;
+        let renewed = refresh(registry, &spec, &held.slot, held.version()).await;
         if let Err(error) = &renewed {
             tracing::warn!(target: "upstream", server = %spec.server, %error, "login renewal failed; will retry");
         }
-        let wait = renewed.as_ref().ok().and_then(Option::as_ref).and_then(|held| due_in(shelf, held));
+        let wait = renewed.as_ref().ok().and_then(Option::as_ref).and_then(|held| due_in(registry, held));
         (held.slot, renewed.is_ok(), wait)
     });
     let mut renewals = renewals.buffer_unordered(MAX_CONCURRENT_REFRESHES);
@@ -121,33 +118,33 @@ async fn sweep(shelf: &Arc<LoginRegistry>, retries: &mut Retries) -> Duration {
 
 /// A login that can be renewed, and the time until it is due. One that was lost is announced.
 async fn refreshable_login(
-    shelf: &LoginRegistry,
+    registry: &LoginRegistry,
     spec: &LoginSpec,
     slot: &Slot,
 ) -> Option<(StoredLogin, Duration)> {
     let Auth::OAuth(_) = spec.auth else { return None };
-    let held = shelf.load(slot).await.ok()??;
-    match held.tokens.loss_reason(shelf.now()) {
+    let held = registry.load(slot).await.ok()??;
+    match held.tokens.loss_reason(registry.now()) {
         Some(why) => {
-            shelf.announce_loss(slot, &why);
+            registry.announce_loss(slot, &why);
             return None;
         }
-        None => shelf.clear_loss(slot),
+        None => registry.clear_loss(slot),
     }
     // What was given for another address is of no use to the server of this one.
     if held.tokens.refresh.is_none() || !held.tokens.is_for(spec.url.as_deref()) {
         return None;
     }
-    due_in(shelf, &held).map(|wait| (held, wait))
+    due_in(registry, &held).map(|wait| (held, wait))
 }
 
-fn due_in(shelf: &LoginRegistry, held: &StoredLogin) -> Option<Duration> {
+fn due_in(registry: &LoginRegistry, held: &StoredLogin) -> Option<Duration> {
     let mut hasher = DefaultHasher::new();
     held.slot.hash(&mut hasher);
     let jitter = i64::try_from(hasher.finish() % MAX_JITTER_SECS).unwrap_or_default();
-    let due = held.tokens.refresh_at(shelf.refresh_jitter.saturating_add(jitter))?;
+    let due = held.tokens.refresh_at(registry.refresh_jitter.saturating_add(jitter))?;
     let due = due.max(held.tokens.obtained.saturating_add(MIN_REFRESH_INTERVAL_SECS));
-    let wait = due.saturating_sub(shelf.now());
+    let wait = due.saturating_sub(registry.now());
     Some(Duration::from_secs(u64::try_from(wait).unwrap_or_default()))
 }
 

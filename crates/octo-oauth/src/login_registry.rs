@@ -2,7 +2,7 @@
 
 use crate::authorization_code;
 use crate::challenge::Challenge;
-use crate::login_spec::{Auth, ClientIdentity, LoginSpec};
+use crate::login_spec::{Auth, ClientIdentity, LoginKey, LoginSpec};
 use crate::start_page::StartPages;
 use crate::token_set::{StoredLogin, TokenSet};
 use octo_grants::credentials::{Owner, Slot};
@@ -25,8 +25,6 @@ const WRITE_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// So much news is kept for a slow listener.
 const EVENT_CAPACITY: usize = 256;
-
-pub(crate) type LoginKey = (Owner, String);
 
 /// A login that has begun or ended, as this process has noticed.
 #[derive(Debug, Clone)]
@@ -69,7 +67,7 @@ pub(crate) struct LoginRegistry {
     pub(crate) refresh_jitter: i64,
 }
 
-pub(crate) fn lock<T>(map: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(map: &Mutex<T>) -> MutexGuard<'_, T> {
     map.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -87,7 +85,6 @@ impl LoginRegistry {
         let early = holder.bytes().map(u64::from).sum::<u64>() % MAX_JITTER_SECS;
         Ok(Self {
             store,
-            identity,
             clock,
             specs: Mutex::default(),
             challenges: Mutex::default(),
@@ -96,11 +93,12 @@ impl LoginRegistry {
             refresh_failures: Mutex::default(),
             announced_losses: Mutex::default(),
             unsaved: Mutex::default(),
-            start_pages: StartPages::default(),
+            start_pages: StartPages::new(&identity.redirect_uri),
             version: watch::Sender::new(0),
             events: broadcast::Sender::new(EVENT_CAPACITY),
             lease_holder: holder,
             refresh_jitter: early.cast_signed(),
+            identity,
         })
     }
 
@@ -142,7 +140,7 @@ impl LoginRegistry {
     }
 
     pub(crate) fn set_failure(&self, account: LoginKey, why: String) {
-        self.drop_start_page(&account);
+        self.start_pages.remove(&account);
         insert_bounded(&self.failures, account, why);
     }
 
@@ -150,10 +148,28 @@ impl LoginRegistry {
     pub(crate) fn login_changed(&self, account: &LoginKey, is_in: bool) {
         lock(&self.challenges).remove(account);
         lock(&self.failures).remove(account);
-        self.drop_start_page(account);
+        self.start_pages.remove(account);
         lock(&self.announced_losses).retain(|slot| (&slot.owner, &slot.server) != (&account.0, &account.1));
         let change = if is_in { LoginChange::LoggedIn } else { LoginChange::LoggedOut };
         self.publish(account.clone(), change);
+    }
+
+    /// Keeps a login in place of every other that its owner has at the server.
+    pub(crate) async fn store_login(
+        &self,
+        account: &LoginKey,
+        issuer: &str,
+        tokens: &TokenSet,
+    ) -> Result<(), ToolError> {
+        let slot = Slot::new(account.0.clone(), &account.1, issuer);
+        self.store.put(&slot, tokens.to_secret()?, None).await?;
+        for other in self.store.all(&account.0, &account.1).await.unwrap_or_default() {
+            if other.slot != slot {
+                self.store.remove(&other.slot).await?;
+            }
+        }
+        self.login_changed(account, true);
+        Ok(())
     }
 
     fn publish(&self, (owner, server): LoginKey, change: LoginChange) {

@@ -7,21 +7,26 @@ use crate::authorization_code::{
     self, CallbackParams, LoginFlow, LoginFlowKind, PastedAnswer, parse_pasted, random_token, sha256_base64,
 };
 use crate::device_code;
-use crate::discovery::{Discovery, discover};
-use crate::issuer::Issuer;
-use crate::login_registry::{LoginKey as Key, LoginRegistry};
-use crate::login_spec::{Auth, ClientIdentity, Flow, KeyPlacement, LoginSpec, OAuth};
+use crate::discovery::discover;
+use crate::keep_alive::keep_alive;
+use crate::login_plan::{LoginPlan, choose_flow, requested_scopes};
+use crate::login_registry::LoginRegistry;
+use crate::login_snapshot::LoginSnapshot;
+use crate::login_spec::{Auth, ClientIdentity, Flow, KeyPlacement, LoginKey, LoginSpec};
 use crate::login_status::{LoginStatus, login_status};
+use crate::lost_login::{LostLogin, lost_logins};
 use crate::oauth_client::{self, ClientAuth};
+use crate::revocation::revoke;
 use crate::start_page::{BrowserRedirect, Confirmation, StartPageRequest};
-use crate::token_set::{TokenSet, TokenSource};
+use crate::token_set::{StoredLogin, TokenSet, TokenSource};
 use crate::{challenge, token_endpoint};
 use octo_grants::credentials::{Owner, PendingLogin, Slot};
 use octo_grants::{Clock, Credentials, Secret};
-use octo_model::{Caller, Json, Principal, ToolError};
+use octo_model::{Caller, Json, ToolError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 use url::Url;
 
 /// Seconds that a person has for the browser's way.
@@ -29,11 +34,10 @@ const BROWSER_LOGIN_SECS: i64 = 600;
 const DEVICE_LOGIN_GRACE_SECS: i64 = 30;
 /// The issuer of API keys: nobody.
 const API_KEY_ISSUER: &str = "api-key";
-const MAX_SCOPES: usize = 128;
 
 /// All logins of a hub.
 #[derive(Clone)]
-pub struct Logins(pub(crate) Arc<LoginRegistry>);
+pub struct Logins(Arc<LoginRegistry>);
 
 /// What a person has to do to log in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,7 +71,7 @@ pub enum LogoutOutcome {
 
 impl Logins {
     pub fn new(store: Credentials, identity: ClientIdentity) -> Result<Self, ToolError> {
-        LoginRegistry::new(store, identity, Clock::system()).map(|shelf| Self(Arc::new(shelf)))
+        LoginRegistry::new(store, identity, Clock::system()).map(|registry| Self(Arc::new(registry)))
     }
 
     /// Says how people log in at a server, in place of what was said before.
@@ -146,7 +150,7 @@ impl Logins {
         &self,
         web: &AuthHttp<'_>,
         server: &Url,
-        account: &Key,
+        account: &LoginKey,
     ) -> Result<challenge::Challenge, ToolError> {
         if let Some(known) = self.0.challenge(account) {
             return Ok(known);
@@ -158,7 +162,7 @@ impl Logins {
     async fn begin_browser(
         &self,
         web: &AuthHttp<'_>,
-        account: Key,
+        account: LoginKey,
         plan: LoginPlan,
         extra: &BTreeMap<String, String>,
     ) -> Result<LoginPrompt, ToolError> {
@@ -173,14 +177,17 @@ impl Logins {
         let waiting =
             self.store_pending(account.clone(), &started, sha256_base64(&state), BROWSER_LOGIN_SECS).await?;
         let code_host = started.issuer.code_host();
-        let start = self.0.make_start_page(&StartPageRequest {
-            account: &account,
-            caller: &started.by.subject,
-            state: &state,
-            url: &url,
-            code_host: &code_host,
-            expires: waiting.expires,
-        })?;
+        let start = self.0.start_pages.make(
+            &StartPageRequest {
+                account: &account,
+                caller: &started.by.subject,
+                state: &state,
+                url: &url,
+                code_host: &code_host,
+                expires: waiting.expires,
+            },
+            self.0.now(),
+        )?;
         Ok(LoginPrompt::Open { url, start, state, code_host, expires_in: BROWSER_LOGIN_SECS })
     }
 
@@ -188,7 +195,7 @@ impl Logins {
         &self,
         spec: &Arc<LoginSpec>,
         web: &AuthHttp<'_>,
-        account: Key,
+        account: LoginKey,
         plan: LoginPlan,
     ) -> Result<LoginPrompt, ToolError> {
         let asked = device_code::request_code(
@@ -220,7 +227,7 @@ impl Logins {
 
     async fn store_pending(
         &self,
-        account: Key,
+        account: LoginKey,
         started: &LoginFlow,
         id: String,
         life: i64,
@@ -289,17 +296,17 @@ impl Logins {
     /// Lets logins begin at a page of the hub whenever `is_needed` says so: where browsers reach this process and cannot prove
     /// whose they are otherwise.
     pub fn offer_start_pages(&self, is_needed: impl Fn() -> bool + Send + Sync + 'static) {
-        self.0.offer_start_pages(Arc::new(is_needed));
+        self.0.start_pages.offer(Arc::new(is_needed));
     }
 
     /// What to show on the page with this id.
     pub fn confirmation(&self, id: &str) -> Result<Confirmation, ToolError> {
-        self.0.confirmation(id)
+        self.0.start_pages.confirmation(id, self.0.now())
     }
 
     /// Binds the login of the page with this id to the browser that sends these cookies.
     pub fn bind_browser(&self, id: &str, cookies: &str) -> Result<BrowserRedirect, ToolError> {
-        self.0.bind_browser(id, cookies)
+        self.0.start_pages.bind_browser(id, cookies, self.0.now())
     }
 
     /// Finishes the login that a browser was sent back from, when its cookies say that it began there. Otherwise nothing
@@ -310,7 +317,8 @@ impl Logins {
         cookies: &str,
     ) -> Result<Option<CompletedLogin>, ToolError> {
         let Ok(back) = CallbackParams::parse(query) else { return Ok(None) };
-        if !back.state.as_deref().is_some_and(|state| self.0.is_bound_browser(state, cookies)) {
+        let is_bound = |state| self.0.start_pages.is_bound_browser(state, cookies, self.0.now());
+        if !back.state.as_deref().is_some_and(is_bound) {
             return Ok(None);
         }
         let waiting = self.claim_pending(&back, None).await?;
@@ -362,7 +370,7 @@ impl Logins {
 
     async fn exchange_code(
         &self,
-        account: &Key,
+        account: &LoginKey,
         started: &LoginFlow,
         back: CallbackParams,
     ) -> Result<CompletedLogin, ToolError> {
@@ -386,7 +394,7 @@ impl Logins {
         let source = TokenSource::of(started)?;
         let grant = TokenSet::new(&started.url, tokens, started.scopes.clone(), source, self.0.now());
         let scopes = grant.scopes.clone();
-        store_login(&self.0, account, started, grant).await?;
+        self.0.store_login(account, &started.issuer.issuer, &grant).await?;
         Ok(CompletedLogin { server: account.1.clone(), scopes })
     }
 
@@ -394,7 +402,7 @@ impl Logins {
         &self,
         spec: &LoginSpec,
         place: &KeyPlacement,
-        account: Key,
+        account: LoginKey,
         key: &str,
     ) -> Result<CompletedLogin, ToolError> {
         let key = key.trim();
@@ -412,6 +420,22 @@ impl Logins {
         Ok(CompletedLogin { server: account.1, scopes: Vec::new() })
     }
 
+    /// How the caller's login at a server stands at this moment.
+    pub async fn snapshot(&self, caller: &Caller, server: &str) -> Result<LoginSnapshot, ToolError> {
+        let account = (self.0.spec(server)?.owner(caller), server.to_owned());
+        Ok(LoginSnapshot::of(&self.0, &account).await)
+    }
+
+    /// Every login of the known servers that was lost, by server.
+    pub async fn lost_logins(&self) -> Result<Vec<LostLogin>, ToolError> {
+        lost_logins(&self.0).await
+    }
+
+    /// Renews logins before their tokens expire, until it is told to stop. Of several hubs with one store, one renews.
+    pub async fn keep_alive(self, stop: CancellationToken) {
+        keep_alive(self.0, stop).await;
+    }
+
     pub async fn status(&self, caller: &Caller, server: &str) -> Result<LoginStatus, ToolError> {
         let spec = self.0.spec(server)?;
         login_status(&self.0, &(spec.owner(caller), server.to_owned())).await
@@ -427,7 +451,7 @@ impl Logins {
         let mut left = LogoutOutcome::NotLoggedIn;
         for kept in self.0.store.all(&account.0, server).await? {
             self.0.store.remove(&kept.slot).await?;
-            let told = match crate::token_set::StoredLogin::try_from(kept) {
+            let told = match StoredLogin::try_from(kept) {
                 Ok(held) => revoke(&spec, &held.tokens).await,
                 Err(_) => false,
             };
@@ -438,106 +462,9 @@ impl Logins {
     }
 }
 
-/// What is known before a person is asked.
-struct LoginPlan {
-    by: Principal,
-    url: String,
-    discovery: Discovery,
-    client: oauth_client::OAuthClient,
-    scopes: Vec<String>,
-}
-
-impl LoginPlan {
-    fn into_pending(self, way: LoginFlowKind) -> LoginFlow {
-        LoginFlow {
-            by: self.by,
-            url: self.url,
-            issuer: self.discovery.issuer,
-            client: self.client,
-            scopes: self.scopes,
-            resource: self.discovery.resource,
-            way,
-        }
-    }
-}
-
 fn parse_pending(waiting: &PendingLogin) -> Result<LoginFlow, ToolError> {
     serde_json::from_str(waiting.secret.expose())
         .map_err(|_| ToolError::internal("a login that waits cannot be read"))
-}
-
-/// Keeps a login in place of every other that its owner has at the server.
-pub(crate) async fn store_login(
-    shelf: &LoginRegistry,
-    account: &Key,
-    started: &LoginFlow,
-    grant: TokenSet,
-) -> Result<(), ToolError> {
-    let slot = Slot::new(account.0.clone(), &account.1, &started.issuer.issuer);
-    shelf.store.put(&slot, grant.to_secret()?, None).await?;
-    for other in shelf.store.all(&account.0, &account.1).await.unwrap_or_default() {
-        if other.slot != slot {
-            shelf.store.remove(&other.slot).await?;
-        }
-    }
-    shelf.login_changed(account, true);
-    Ok(())
-}
-
-/// The refresh token is what counts: with it goes what was made from it.
-async fn revoke(spec: &LoginSpec, grant: &TokenSet) -> bool {
-    let Some(source) = &grant.source else { return false };
-    let Some(endpoint) = &source.revocation_endpoint else { return false };
-    let tokens = [(grant.refresh.as_ref(), "refresh_token"), (Some(&grant.access), "access_token")];
-    let mut told = false;
-    for (secret, kind) in tokens {
-        let Some(secret) = secret.filter(|secret| !secret.is_empty()) else { continue };
-        let mut form = vec![("token", secret.expose()), ("token_type_hint", kind)];
-        let authorization = source.client.authenticate(&mut form);
-        let answer = AuthHttp::new(spec).post_form(endpoint, &form, authorization).await;
-        told |= answer.is_ok_and(|(status, _)| status.is_success());
-    }
-    told
-}
-
-/// What is asked for: what the server demands, else what the settings or its metadata say; what was given before stays, and
-/// so does the leave to renew.
-fn requested_scopes(
-    found: &Discovery,
-    oauth: &OAuth,
-    demanded: Vec<String>,
-    had: Vec<String>,
-) -> Vec<String> {
-    let usual = if oauth.scopes.is_empty() { &found.scopes } else { &oauth.scopes };
-    let usual = if demanded.is_empty() || !oauth.scopes.is_empty() { usual.as_slice() } else { &[] };
-    let later = found.issuer.supports_scope("offline_access").then(|| "offline_access".to_owned());
-    let mut all: Vec<String> = Vec::new();
-    for scope in had.into_iter().chain(demanded).chain(usual.iter().cloned()).chain(later) {
-        if !all.contains(&scope) {
-            all.push(scope);
-        }
-    }
-    all.truncate(MAX_SCOPES);
-    all
-}
-
-/// The way that the settings want and the server has.
-fn choose_flow(wanted: Flow, issuer: &Issuer) -> Result<Flow, ToolError> {
-    let none = |what: &str| {
-        ToolError::unavailable(format!("The authorization server has no way to log in {what}."))
-            .hint("Set `flow` in the server's `auth` to another one, or ask the server's operator.")
-    };
-    match wanted {
-        Flow::Device if issuer.supports_device() => Ok(Flow::Device),
-        Flow::Device => Err(none("with a code")),
-        Flow::Auto if !issuer.supports_code() && issuer.supports_device() => Ok(Flow::Device),
-        Flow::Auto | Flow::Browser if !issuer.supports_code() => Err(none("with a browser")),
-        Flow::Auto | Flow::Browser if !issuer.supports_pkce() => Err(ToolError::denied(
-            "The authorization server does not protect codes with S256, so no login is begun.",
-        )
-        .hint("Its operator must offer PKCE and say so in its metadata.")),
-        Flow::Auto | Flow::Browser => Ok(Flow::Browser),
-    }
 }
 
 /// The same words for every reason: who guesses learns nothing.

@@ -1,8 +1,8 @@
 //! What has come of a login since a moment.
 
-use crate::login_service::Logins;
+use crate::login_registry::LoginRegistry;
+use crate::login_spec::LoginKey;
 use crate::token_set::LoginVersion;
-use octo_model::{Caller, ToolError};
 
 /// How it stood with a login at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,18 +20,14 @@ pub enum LoginProgress {
     Failure(String),
 }
 
-impl Logins {
-    pub async fn snapshot(&self, caller: &Caller, server: &str) -> Result<LoginSnapshot, ToolError> {
-        let account = (self.0.spec(server)?.owner(caller), server.to_owned());
-        let failure = self.0.failure(&account);
-        // One that cannot be read or used is none.
-        let held = self.0.newest(&account.0, server).await.ok().flatten();
-        let login = held.filter(|held| held.tokens.lost.is_none()).map(|held| held.version());
-        Ok(LoginSnapshot { login, failure })
-    }
-}
-
 impl LoginSnapshot {
+    pub(crate) async fn of(registry: &LoginRegistry, account: &LoginKey) -> Self {
+        // One that cannot be read or used is none.
+        let held = registry.newest(&account.0, &account.1).await.ok().flatten();
+        let login = held.filter(|held| held.tokens.lost.is_none()).map(|held| held.version());
+        Self { login, failure: registry.failure(account) }
+    }
+
     pub fn progress_to(&self, now: &Self) -> LoginProgress {
         match &now.failure {
             _ if now.login.is_some() && now.login != self.login => LoginProgress::LoggedIn,

@@ -5,6 +5,9 @@ use octo_grants::{Net, Secret};
 use octo_model::Caller;
 use std::collections::BTreeMap;
 
+/// Whose login at which server.
+pub(crate) type LoginKey = (Owner, String);
+
 /// How the hub introduces itself to authorization servers.
 #[derive(Debug, Clone)]
 pub struct ClientIdentity {

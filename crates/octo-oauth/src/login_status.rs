@@ -1,6 +1,7 @@
 //! How it stands with a login.
 
-use crate::login_registry::{LoginKey, LoginRegistry};
+use crate::login_registry::LoginRegistry;
+use crate::login_spec::LoginKey;
 use crate::token_set::StoredLogin;
 use octo_model::ToolError;
 
@@ -43,14 +44,14 @@ pub struct LoginStatus {
 }
 
 pub(crate) async fn login_status(
-    shelf: &LoginRegistry,
+    registry: &LoginRegistry,
     account: &LoginKey,
 ) -> Result<LoginStatus, ToolError> {
-    let now = shelf.now();
+    let now = registry.now();
     let (owner, server) = account;
-    let held = shelf.newest(owner, server).await?;
-    let waits = shelf.store.find_pending(owner, server, now).await?;
-    let wanted = shelf.challenge(account).map(|challenge| challenge.scopes).unwrap_or_default();
+    let held = registry.newest(owner, server).await?;
+    let waits = registry.store.find_pending(owner, server, now).await?;
+    let wanted = registry.challenge(account).map(|challenge| challenge.scopes).unwrap_or_default();
     let mut status = held.map_or_else(LoginStatus::none, |held| LoginStatus::of(held, now, wanted));
     if let Some(waiting) = waits {
         status.pending_secs = Some(waiting.expires.saturating_sub(now));
@@ -59,7 +60,7 @@ pub(crate) async fn login_status(
         }
     }
     if status.why.is_none() && status.state != LoginState::Connected {
-        status.why = shelf.failure(account);
+        status.why = registry.failure(account);
     }
     Ok(status)
 }

@@ -1,6 +1,6 @@
 //! Logins that can no longer be used.
 
-use crate::login_service::Logins;
+use crate::login_registry::LoginRegistry;
 use crate::login_spec::Auth;
 use octo_grants::credentials::Owner;
 use octo_model::{Caller, ToolError};
@@ -37,24 +37,22 @@ impl LostLogin {
     }
 }
 
-impl Logins {
-    /// Every login of the known servers that was lost, by server.
-    pub async fn lost_logins(&self) -> Result<Vec<LostLogin>, ToolError> {
-        let mut lost = Vec::new();
-        if !self.0.has_logins() {
-            return Ok(lost);
-        }
-        for slot in self.0.store.slots().await? {
-            let is_login = self.0.spec(&slot.server).is_ok_and(|spec| matches!(spec.auth, Auth::OAuth(_)));
-            if !is_login {
-                continue;
-            }
-            let Some(held) = self.0.load(&slot).await? else { continue };
-            if let Some(why) = held.tokens.loss_reason(self.0.now()) {
-                lost.push(LostLogin { server: slot.server, why, owner: slot.owner });
-            }
-        }
-        lost.sort_by(|a, b| (&a.server, a.owner.parts()).cmp(&(&b.server, b.owner.parts())));
-        Ok(lost)
+/// Every login of the known servers that was lost, by server.
+pub(crate) async fn lost_logins(registry: &LoginRegistry) -> Result<Vec<LostLogin>, ToolError> {
+    let mut lost = Vec::new();
+    if !registry.has_logins() {
+        return Ok(lost);
     }
+    for slot in registry.store.slots().await? {
+        let is_login = registry.spec(&slot.server).is_ok_and(|spec| matches!(spec.auth, Auth::OAuth(_)));
+        if !is_login {
+            continue;
+        }
+        let Some(held) = registry.load(&slot).await? else { continue };
+        if let Some(why) = held.tokens.loss_reason(registry.now()) {
+            lost.push(LostLogin { server: slot.server, why, owner: slot.owner });
+        }
+    }
+    lost.sort_by(|a, b| (&a.server, a.owner.parts()).cmp(&(&b.server, b.owner.parts())));
+    Ok(lost)
 }

@@ -25,34 +25,35 @@ const RETRY_DELAY: Duration = Duration::from_secs(10);
 /// The login after `seen`, whoever renewed it. It goes on when nobody waits for it any more: an answer that nobody writes
 /// down is a refresh token lost.
 pub(crate) async fn refresh(
-    shelf: &Arc<LoginRegistry>,
+    registry: &Arc<LoginRegistry>,
     spec: &Arc<LoginSpec>,
     slot: &Slot,
     seen: LoginVersion,
 ) -> Result<Option<StoredLogin>, ToolError> {
-    let (shelf, spec, slot) = (shelf.clone(), spec.clone(), slot.clone());
-    let task = tokio::spawn(async move { refresh_exclusively(&shelf, &spec, &slot, seen).await });
+    let (registry, spec, slot) = (registry.clone(), spec.clone(), slot.clone());
+    let task = tokio::spawn(async move { refresh_exclusively(&registry, &spec, &slot, seen).await });
     task.await.unwrap_or_else(|error| Err(ToolError::internal(error)))
 }
 
 async fn refresh_exclusively(
-    shelf: &LoginRegistry,
+    registry: &LoginRegistry,
     spec: &LoginSpec,
     slot: &Slot,
     seen: LoginVersion,
 ) -> Result<Option<StoredLogin>, ToolError> {
-    let gate = shelf.refresh_lock(slot);
+    let gate = registry.refresh_lock(slot);
     let _turn = gate.lock().await;
     let until = Instant::now() + LEASE_WAIT_TIMEOUT;
     loop {
-        let Some(held) = shelf.load(slot).await? else { return Ok(None) };
+        let Some(held) = registry.load(slot).await? else { return Ok(None) };
         if held.version() != seen || held.tokens.refresh.is_none() {
             return Ok(Some(held));
         }
-        if let Some(why) = shelf.recent_refresh_failure(slot) {
+        if let Some(why) = registry.recent_refresh_failure(slot) {
             return Err(why);
         }
-        if shelf.store.acquire_lease(slot, &shelf.lease_holder, LEASE_DURATION).await? == LeaseClaim::Acquired
+        if registry.store.acquire_lease(slot, &registry.lease_holder, LEASE_DURATION).await?
+            == LeaseClaim::Acquired
         {
             break;
         }
@@ -63,8 +64,8 @@ async fn refresh_exclusively(
         }
         tokio::time::sleep(LEASE_POLL_INTERVAL).await;
     }
-    let outcome = refresh_with_lease(shelf, spec, slot, seen).await;
-    if let Err(error) = shelf.store.release_lease(slot, &shelf.lease_holder).await {
+    let outcome = refresh_with_lease(registry, spec, slot, seen).await;
+    if let Err(error) = registry.store.release_lease(slot, &registry.lease_holder).await {
         tracing::warn!(target: "upstream", server = %spec.server, %error, "a turn ends by itself");
     }
     outcome
@@ -72,26 +73,26 @@ async fn refresh_exclusively(
 
 /// Looks once more: whoever had the turn before may have done it.
 async fn refresh_with_lease(
-    shelf: &LoginRegistry,
+    registry: &LoginRegistry,
     spec: &LoginSpec,
     slot: &Slot,
     seen: LoginVersion,
 ) -> Result<Option<StoredLogin>, ToolError> {
-    let Some(held) = shelf.load(slot).await? else { return Ok(None) };
+    let Some(held) = registry.load(slot).await? else { return Ok(None) };
     if held.version() != seen {
         return Ok(Some(held));
     }
     let grant = match request_refresh(spec, &held.tokens).await {
-        Ok(tokens) => held.tokens.clone().refreshed(tokens, shelf.now()),
-        Err(refused) => after_refusal(shelf, slot, held.tokens.clone(), refused).await?,
+        Ok(tokens) => held.tokens.clone().refreshed(tokens, registry.now()),
+        Err(refused) => after_refusal(registry, slot, held.tokens.clone(), refused).await?,
     };
-    match shelf.replace(held, grant).await {
+    match registry.replace(held, grant).await {
         // Somebody has logged in anew, or out, and that counts.
-        Err(error) if error.kind == Kind::Conflict => shelf.load(slot).await,
+        Err(error) if error.kind == Kind::Conflict => registry.load(slot).await,
         replaced => {
             let held = replaced?;
             if let Some(why) = &held.tokens.lost {
-                shelf.announce_loss(slot, why);
+                registry.announce_loss(slot, why);
             }
             Ok(Some(held))
         }
@@ -113,7 +114,7 @@ async fn request_refresh(spec: &LoginSpec, grant: &TokenSet) -> Result<TokenResp
 
 /// A refusal for good ends the login and says so to everybody; any other is an error for now.
 async fn after_refusal(
-    shelf: &LoginRegistry,
+    registry: &LoginRegistry,
     slot: &Slot,
     grant: TokenSet,
     refused: TokenError,
@@ -121,7 +122,7 @@ async fn after_refusal(
     let why = match &refused {
         TokenError::Denied(code) if code == "invalid_grant" => "The login has expired or was revoked.",
         TokenError::Denied(code) if code == "invalid_client" || code == "unauthorized_client" => {
-            forget_registration(&shelf.store, &slot.issuer).await?;
+            forget_registration(&registry.store, &slot.issuer).await?;
             "The authorization server does not know the hub any more."
         }
         _ => {
@@ -129,7 +130,7 @@ async fn after_refusal(
                 .hint("Try again in a moment.")
                 .retry_after(RETRY_DELAY)
                 .detail(format!("{refused:?}"));
-            shelf.set_refresh_failure(slot, RETRY_DELAY, error.clone());
+            registry.set_refresh_failure(slot, RETRY_DELAY, error.clone());
             return Err(error);
         }
     };

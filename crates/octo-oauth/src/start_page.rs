@@ -2,11 +2,11 @@
 //! browser's return can complete it although browsers have no token.
 
 use crate::authorization_code::{random_token, sha256_base64};
-use crate::login_registry::{LoginKey, LoginRegistry, lock};
+use crate::login_spec::LoginKey;
 use octo_grants::credentials::Owner;
 use octo_model::ToolError;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use url::Url;
 
 /// What the path of [`ClientIdentity::redirect_uri`](crate::ClientIdentity::redirect_uri) must end in, and what stands there instead.
@@ -21,8 +21,8 @@ const COOKIE_TAG_LEN: usize = 16;
 type StartPagePolicy = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// The pages of logins that wait, in this process only: after a restart a login is completed by pasting.
-#[derive(Default)]
 pub(crate) struct StartPages {
+    location: Option<CallbackLocation>,
     is_needed: OnceLock<StartPagePolicy>,
     pages: Mutex<HashMap<LoginKey, Page>>,
 }
@@ -69,23 +69,28 @@ pub(crate) struct StartPageRequest<'a> {
     pub(crate) expires: i64,
 }
 
-impl LoginRegistry {
+impl StartPages {
+    pub(crate) fn new(redirect_uri: &str) -> Self {
+        let location = CallbackLocation::parse(redirect_uri);
+        Self { location, is_needed: OnceLock::new(), pages: Mutex::default() }
+    }
+
+    fn pages(&self) -> MutexGuard<'_, HashMap<LoginKey, Page>> {
+        self.pages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// From now on logins begin at a page of the hub whenever `is_needed` says so.
-    pub(crate) fn offer_start_pages(&self, is_needed: StartPagePolicy) {
-        let _ = self.start_pages.is_needed.set(is_needed);
+    pub(crate) fn offer(&self, is_needed: StartPagePolicy) {
+        let _ = self.is_needed.set(is_needed);
     }
 
     /// The address of a page for a login, in place of the one that its account had.
-    pub(crate) fn make_start_page(
-        &self,
-        attempt: &StartPageRequest<'_>,
-    ) -> Result<Option<String>, ToolError> {
-        let mut pages = lock(&self.start_pages.pages);
-        let now = self.now();
+    pub(crate) fn make(&self, attempt: &StartPageRequest<'_>, now: i64) -> Result<Option<String>, ToolError> {
+        let mut pages = self.pages();
         pages.retain(|_, page| page.expires > now);
         pages.remove(attempt.account);
-        let is_needed = self.start_pages.is_needed.get().is_some_and(|is_needed| is_needed());
-        let Some(place) = CallbackLocation::parse(&self.identity.redirect_uri).filter(|_| is_needed) else {
+        let is_needed = self.is_needed.get().is_some_and(|is_needed| is_needed());
+        let Some(place) = self.location.as_ref().filter(|_| is_needed) else {
             return Ok(None);
         };
         let id = random_token()?;
@@ -108,15 +113,20 @@ impl LoginRegistry {
         Ok(Some(address))
     }
 
-    pub(crate) fn confirmation(&self, id: &str) -> Result<Confirmation, ToolError> {
-        self.with_page(id, |page, _| Ok(page.confirmation.clone()))
+    pub(crate) fn confirmation(&self, id: &str, now: i64) -> Result<Confirmation, ToolError> {
+        self.with_page(id, now, |page| Ok(page.confirmation.clone()))
     }
 
     /// Binds a login to the browser that sends these cookies, unless another browser was first.
-    pub(crate) fn bind_browser(&self, id: &str, cookies: &str) -> Result<BrowserRedirect, ToolError> {
-        let place = CallbackLocation::parse(&self.identity.redirect_uri).ok_or_else(unknown_page)?;
+    pub(crate) fn bind_browser(
+        &self,
+        id: &str,
+        cookies: &str,
+        now: i64,
+    ) -> Result<BrowserRedirect, ToolError> {
+        let place = self.location.as_ref().ok_or_else(unknown_page)?;
         let fresh = random_token()?;
-        self.with_page(id, |page, now| {
+        self.with_page(id, now, |page| {
             let name = place.cookie_name(&page.state_hash);
             let value = match &page.cookie_hash {
                 Some(bound) => page_cookie(cookies, &name)
@@ -138,30 +148,31 @@ impl LoginRegistry {
     }
 
     /// Whether the browser with these cookies is the one that began the login with this `state`.
-    pub(crate) fn is_bound_browser(&self, state: &str, cookies: &str) -> bool {
-        let (state_hash, now) = (sha256_base64(state), self.now());
-        let pages = lock(&self.start_pages.pages);
+    pub(crate) fn is_bound_browser(&self, state: &str, cookies: &str, now: i64) -> bool {
+        let state_hash = sha256_base64(state);
+        let pages = self.pages();
         let page = pages.values().find(|page| page.state_hash == state_hash && page.expires > now);
         let bound = page.and_then(|page| page.cookie_hash.as_deref());
-        let place = CallbackLocation::parse(&self.identity.redirect_uri);
-        let sent = place.and_then(|place| page_cookie(cookies, &place.cookie_name(&state_hash)));
+        let sent =
+            self.location.as_ref().and_then(|place| page_cookie(cookies, &place.cookie_name(&state_hash)));
         matches!((bound, sent), (Some(bound), Some(sent)) if sha256_base64(sent) == bound)
     }
 
     /// The login of this account waits no longer.
-    pub(crate) fn drop_start_page(&self, account: &LoginKey) {
-        lock(&self.start_pages.pages).remove(account);
+    pub(crate) fn remove(&self, account: &LoginKey) {
+        self.pages().remove(account);
     }
 
     fn with_page<T>(
         &self,
         id: &str,
-        look: impl FnOnce(&mut Page, i64) -> Result<T, ToolError>,
+        now: i64,
+        look: impl FnOnce(&mut Page) -> Result<T, ToolError>,
     ) -> Result<T, ToolError> {
-        let (id_hash, now) = (sha256_base64(id), self.now());
-        let mut pages = lock(&self.start_pages.pages);
+        let id_hash = sha256_base64(id);
+        let mut pages = self.pages();
         let page = pages.values_mut().find(|page| page.id_hash == id_hash && page.expires > now);
-        look(page.ok_or_else(unknown_page)?, now)
+        look(page.ok_or_else(unknown_page)?)
     }
 }
 
