@@ -1,8 +1,8 @@
 //! The connections to one server: one for everybody, or several, by what the settings say.
 
 use crate::admission::active_calls::ActiveCall;
-use crate::lifecycle::link::Link;
-use crate::lifecycle::link_connect::LinkState;
+use crate::lifecycle::link::{Link, LinkRole};
+use crate::lifecycle::server::Server;
 use crate::lifecycle::supervisor;
 use crate::upstream_spec::{ConnectMode, Share, TransportSpec};
 use octo_grants::credentials::Owner;
@@ -25,6 +25,7 @@ type LinkKey = (Option<Principal>, u64);
 pub(crate) struct LinkSet {
     /// The one that lists.
     pub(crate) primary: Arc<Link>,
+    pub(crate) server: Arc<Server>,
     extra: Mutex<ExtraLinks>,
 }
 
@@ -41,8 +42,9 @@ struct ExtraLink {
 }
 
 impl LinkSet {
-    pub(crate) fn new(first: Arc<Link>) -> Self {
-        Self { primary: first, extra: Mutex::default() }
+    pub(crate) fn new(server: Arc<Server>) -> Self {
+        let primary = Arc::new(Link::primary(server.clone()));
+        Self { primary, server, extra: Mutex::default() }
     }
 
     fn extra(&self) -> MutexGuard<'_, ExtraLinks> {
@@ -55,11 +57,11 @@ impl LinkSet {
         caller: &Caller,
         peer: &dyn Peer,
     ) -> Result<(Arc<Link>, ActiveCall), ToolError> {
-        match self.primary.spec.share {
+        match self.server.spec.share {
             Share::PerSession => self.dedicated_link(caller, peer.key()),
             Share::PerCaller => self.dedicated_link(caller, 0),
             // A connection speaks with one login only.
-            Share::One | Share::Pool(_) if self.primary.has_personal_logins() => {
+            Share::One | Share::Pool(_) if self.server.has_personal_logins() => {
                 self.dedicated_link(caller, 0)
             }
             Share::One => Ok(self.primary_link()),
@@ -69,7 +71,7 @@ impl LinkSet {
 
     /// The connection that is made when this caller wants one.
     pub(crate) fn link_to_connect(&self, caller: &Caller) -> Result<(Arc<Link>, ActiveCall), ToolError> {
-        if self.primary.has_personal_logins() {
+        if self.server.has_personal_logins() {
             self.dedicated_link(caller, 0)
         } else {
             Ok(self.primary_link())
@@ -78,8 +80,8 @@ impl LinkSet {
 
     /// Whether the server has already refused this caller's present login.
     pub(crate) async fn is_refused(&self, caller: &Caller) -> bool {
-        let whose = (Some(caller.principal.clone()), 0);
-        let account = self.extra().open.get(&whose).and_then(|lane| lane.link.account.clone());
+        let key = (Some(caller.principal.clone()), 0);
+        let account = self.extra().open.get(&key).and_then(|extra| extra.link.account.clone());
         match account {
             Some(account) => !account.has_untried_login().await,
             None => false,
@@ -92,25 +94,23 @@ impl LinkSet {
     }
 
     fn least_busy(&self, most: usize) -> (Arc<Link>, ActiveCall) {
-        let mut lanes = self.extra();
-        let all = std::iter::once(&self.primary).chain(lanes.open.values().map(|lane| &lane.link));
+        let mut links = self.extra();
+        let all = std::iter::once(&self.primary).chain(links.open.values().map(|extra| &extra.link));
         // Of equals one that runs already.
-        let weight = |inner: &&Arc<Link>| {
-            (inner.active_calls.count(), !matches!(&*inner.state.borrow(), LinkState::Up(_)))
-        };
+        let weight = |link: &&Arc<Link>| (link.active_calls.count(), !link.state().is_up());
         let mut chosen = all.min_by_key(weight).unwrap_or(&self.primary).clone();
-        let count = lanes.open.len();
+        let count = links.open.len();
         if chosen.active_calls.count() > 0 && count + 1 < most.min(self.max_extra()) {
             let number = count as u64 + 1;
             let account = self.primary.account.clone();
-            chosen = lanes.open_link(&self.primary, (None, number), account);
+            chosen = links.open_link(&self.server, (None, number), account);
         }
         let busy = chosen.active_calls.begin();
         (chosen, busy)
     }
 
     fn max_extra(&self) -> usize {
-        match self.primary.spec.transport {
+        match self.server.spec.transport {
             TransportSpec::Stdio(_) => MAX_EXTRA_PROCESSES,
             TransportSpec::Http { .. } => MAX_EXTRA_SESSIONS,
         }
@@ -118,55 +118,55 @@ impl LinkSet {
 
     /// The one place that says whose a connection is: who may use it, and with which login it speaks.
     fn dedicated_link(&self, caller: &Caller, session: u64) -> Result<(Arc<Link>, ActiveCall), ToolError> {
-        let whose = (Some(caller.principal.clone()), session);
-        if self.primary.spec.connect == ConnectMode::Always {
-            self.primary.suspension.set(false);
+        let key = (Some(caller.principal.clone()), session);
+        if self.server.spec.connect == ConnectMode::Always {
+            self.primary.resume();
         }
-        let mut lanes = self.extra();
-        let known = lanes.open.get(&whose).map(|lane| lane.link.clone());
-        let inner = match known {
-            Some(inner) => inner,
-            None if lanes.evict_idle(self.max_extra()) => {
-                let account = self.primary.spec.accounts.as_ref().map(|accounts| accounts.for_caller(caller));
-                lanes.open_link(&self.primary, whose, account)
+        let mut links = self.extra();
+        let known = links.open.get(&key).map(|extra| extra.link.clone());
+        let link = match known {
+            Some(link) => link,
+            None if links.evict_idle(self.max_extra()) => {
+                let account = self.server.spec.accounts.as_ref().map(|accounts| accounts.for_caller(caller));
+                links.open_link(&self.server, key, account)
             }
             None => {
                 return Err(ToolError::unavailable(format!(
                     "{} already works for as many callers as it can.",
-                    self.primary.name
+                    self.server.name
                 ))
                 .hint("Try again later.")
                 .retry_after(Duration::from_secs(10)));
             }
         };
-        let busy = inner.active_calls.begin();
-        Ok((inner, busy))
+        let busy = link.active_calls.begin();
+        Ok((link, busy))
     }
 
     /// Does this with every connection.
     pub(crate) fn for_each(&self, mut act: impl FnMut(&Link)) {
         act(&self.primary);
-        self.extra().open.values().for_each(|lane| act(&lane.link));
+        self.extra().open.values().for_each(|extra| act(&extra.link));
     }
 
     /// Ends the connections of somebody who has logged out.
     pub(crate) fn close_links_of(&self, owner: &Owner) {
-        let mut lanes = self.extra();
-        let theirs = |lane: &ExtraLink| {
-            lane.link.has_personal_logins()
-                && lane.link.account.as_ref().is_some_and(|one| one.owner() == owner)
+        let mut links = self.extra();
+        let theirs = |extra: &ExtraLink| {
+            extra.link.role == LinkRole::Personal
+                && extra.link.account.as_ref().is_some_and(|one| one.owner() == owner)
         };
         let gone: Vec<LinkKey> =
-            lanes.open.iter().filter(|(_, lane)| theirs(lane)).map(|(whose, _)| whose.clone()).collect();
-        gone.iter().for_each(|whose| lanes.close_link(whose));
+            links.open.iter().filter(|(_, extra)| theirs(extra)).map(|(key, _)| key.clone()).collect();
+        gone.iter().for_each(|key| links.close_link(key));
     }
 
     /// Ends all connections beside the first, and waits for it.
     pub(crate) async fn close(&self) {
         let ending: Vec<_> = {
-            let mut lanes = self.extra();
-            let open = lanes.open.drain().map(|(_, lane)| lane.stop()).collect::<Vec<_>>();
-            lanes.closing.drain(..).chain(open).collect()
+            let mut links = self.extra();
+            let open = links.open.drain().map(|(_, extra)| extra.stop()).collect::<Vec<_>>();
+            links.closing.drain(..).chain(open).collect()
         };
         for task in ending {
             let _ = task.await;
@@ -181,16 +181,16 @@ impl ExtraLink {
     }
 
     fn is_idle(&self) -> bool {
-        self.link.active_calls.count() == 0 && matches!(&*self.link.state.borrow(), LinkState::Idle)
+        self.link.active_calls.count() == 0 && self.link.state().is_dormant()
     }
 }
 
 impl ExtraLinks {
-    fn open_link(&mut self, first: &Arc<Link>, whose: LinkKey, account: Option<Arc<Account>>) -> Arc<Link> {
-        let inner = Arc::new(Link::extra(first, account));
-        let task = tokio::spawn(supervisor::run(inner.clone()));
-        self.open.insert(whose, ExtraLink { link: inner.clone(), task });
-        inner
+    fn open_link(&mut self, server: &Arc<Server>, key: LinkKey, account: Option<Arc<Account>>) -> Arc<Link> {
+        let link = Arc::new(Link::extra(server, account));
+        let task = tokio::spawn(supervisor::run(link.clone()));
+        self.open.insert(key, ExtraLink { link: link.clone(), task });
+        link
     }
 
     /// Forgets those that sleep, and where that is not enough ends the one that nobody has used for longest. Calls enter
@@ -198,21 +198,21 @@ impl ExtraLinks {
     fn evict_idle(&mut self, most: usize) -> bool {
         self.closing.retain(|task| !task.is_finished());
         let asleep: Vec<LinkKey> =
-            self.open.iter().filter(|(_, lane)| lane.is_idle()).map(|(whose, _)| whose.clone()).collect();
-        asleep.iter().for_each(|whose| self.close_link(whose));
+            self.open.iter().filter(|(_, extra)| extra.is_idle()).map(|(key, _)| key.clone()).collect();
+        asleep.iter().for_each(|key| self.close_link(key));
         if self.open.len() >= most {
-            let unused = self.open.iter().filter(|(_, lane)| lane.link.active_calls.count() == 0);
+            let unused = self.open.iter().filter(|(_, extra)| extra.link.active_calls.count() == 0);
             let oldest = unused
-                .min_by_key(|(_, lane)| lane.link.active_calls.last_used())
-                .map(|(whose, _)| whose.clone());
-            oldest.iter().for_each(|whose| self.close_link(whose));
+                .min_by_key(|(_, extra)| extra.link.active_calls.last_used())
+                .map(|(key, _)| key.clone());
+            oldest.iter().for_each(|key| self.close_link(key));
         }
         self.open.len() < most
     }
 
-    fn close_link(&mut self, whose: &LinkKey) {
-        if let Some(lane) = self.open.remove(whose) {
-            self.closing.push(lane.stop());
+    fn close_link(&mut self, key: &LinkKey) {
+        if let Some(extra) = self.open.remove(key) {
+            self.closing.push(extra.stop());
         }
     }
 }

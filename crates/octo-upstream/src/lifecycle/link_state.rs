@@ -1,160 +1,170 @@
-//! How a connection is got: waited for, wished for, and ended by wish.
+//! The states of a link, and every transition between them.
 
 use crate::error::UpstreamError;
-use crate::lifecycle::link::Link;
 use crate::session::connection::Connection;
-use octo_model::ToolError;
-use octo_toolkit::SourceState;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::time::Instant;
 
-/// A call waits this long for a server that is being started again.
-const RECONNECT_WAIT_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Whether calls can be made.
+/// Whether calls can be made, and what came of the last try. A retry leaves the state as it is until its own outcome is
+/// known.
 #[derive(Clone)]
-pub(crate) enum LinkState {
-    Connecting,
-    /// The last try came to nothing; there will be another.
-    BackingOff(UpstreamError),
-    /// Nobody needs it; the next call starts it.
+pub(crate) enum LinkState<C = Arc<Connection>> {
+    /// Nobody needs it; the next call connects.
     Idle,
-    Up(Arc<Connection>),
+    /// Nothing has come of it yet. On demand: it was idle before, so that nothing is known to be wrong.
+    Connecting {
+        on_demand: bool,
+    },
+    Up(C),
+    /// The last try failed; there will be another.
+    BackingOff(UpstreamError),
+    /// The server did not take the login; callers are told at once.
     Refused(UpstreamError),
+    /// Ended by wish, until somebody needs it.
+    Suspended {
+        is_closed: bool,
+    },
     Stopped,
 }
 
+#[derive(Clone)]
+pub(crate) enum LinkEvent<C = Arc<Connection>> {
+    /// Somebody wants a connection.
+    Needed,
+    Connected(C),
+    /// A try failed.
+    Failed(UpstreamError),
+    /// The login was not taken.
+    Refused(UpstreamError),
+    /// What came of the last try counts no longer.
+    FailureCleared,
+    ConnectionLost,
+    /// Nobody has used the connection for its idle time.
+    IdleTimeout,
+    /// Nothing is open, and nobody waits.
+    Closed,
+    Suspended,
+    Stopped,
+}
+
+impl<C> LinkState<C> {
+    /// The state after an event; nothing for an event that is impossible or means nothing in this state.
+    pub(crate) fn after(&self, event: LinkEvent<C>) -> Option<Self> {
+        use LinkEvent as On;
+        Some(match (self, event) {
+            (Self::Stopped, _) => return None,
+            (_, On::Stopped) => Self::Stopped,
+            (Self::Suspended { is_closed }, On::Needed) => Self::Connecting { on_demand: *is_closed },
+            (Self::Suspended { is_closed: false }, On::Closed) => Self::Suspended { is_closed: true },
+            // Whatever a try or a connection still says: it has been ended.
+            (Self::Suspended { .. }, _) => return None,
+            (state, On::Suspended) => Self::Suspended { is_closed: matches!(state, Self::Idle) },
+            (Self::Idle, On::Needed) => Self::Connecting { on_demand: true },
+            (Self::Idle, _) => return None,
+            (Self::Up(_), On::ConnectionLost) => Self::Connecting { on_demand: false },
+            (Self::Up(_), On::IdleTimeout) => Self::Idle,
+            (Self::Up(_), _) => return None,
+            (_, On::Connected(connection)) => Self::Up(connection),
+            (_, On::Failed(why)) => Self::BackingOff(why),
+            (_, On::Refused(why)) => Self::Refused(why),
+            (_, On::Closed) => Self::Idle,
+            (Self::BackingOff(_) | Self::Refused(_), On::FailureCleared) => {
+                Self::Connecting { on_demand: false }
+            }
+            (_, On::FailureCleared | On::Needed | On::ConnectionLost | On::IdleTimeout) => return None,
+        })
+    }
+
+    pub(crate) fn is_up(&self) -> bool {
+        matches!(self, Self::Up(_))
+    }
+
+    pub(crate) fn is_suspended(&self) -> bool {
+        matches!(self, Self::Suspended { .. })
+    }
+
+    /// Whether nothing is or was to be done before the next call: a start on demand has not come to anything yet.
+    pub(crate) fn is_dormant(&self) -> bool {
+        matches!(
+            self,
+            Self::Idle | Self::Connecting { on_demand: true } | Self::Suspended { is_closed: true }
+        )
+    }
+
+    /// Whether the supervisor waits for somebody who needs the link.
+    pub(crate) fn is_waiting(&self) -> bool {
+        matches!(self, Self::Idle | Self::Suspended { .. })
+    }
+}
+
 impl LinkState {
-    fn is_settled(&self) -> bool {
+    /// Whether a call knows enough: it has a connection, or will get none.
+    pub(crate) fn is_settled(&self) -> bool {
         match self {
-            Self::Connecting | Self::BackingOff(_) | Self::Idle => false,
             Self::Up(connection) => !connection.closed.is_set(),
-            Self::Refused(_) | Self::Stopped => true,
+            Self::Refused(_) | Self::Suspended { .. } | Self::Stopped => true,
+            Self::Connecting { .. } | Self::BackingOff(_) | Self::Idle => false,
         }
     }
 
-    /// What came of one try.
-    fn is_attempt_over(&self) -> bool {
+    /// Whether one try is over.
+    pub(crate) fn is_attempt_over(&self) -> bool {
         matches!(self, Self::BackingOff(_)) || self.is_settled()
     }
 }
 
-impl Link {
-    /// A login that was made elsewhere is worth another try before anybody is told that there is none.
-    async fn retry_with_new_login(&self) {
-        let refused = matches!(&*self.state.borrow(), LinkState::Refused(UpstreamError::Unauthorized(_)));
-        if let (true, Some(account)) = (refused, &self.account)
-            && account.has_untried_login().await
-        {
-            self.state.send_replace(LinkState::Connecting);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The states, as the columns of the table are named.
+    const STATES: [(&str, LinkState<()>); 9] = [
+        ("idle", LinkState::Idle),
+        ("retry", LinkState::Connecting { on_demand: false }),
+        ("demand", LinkState::Connecting { on_demand: true }),
+        ("up", LinkState::Up(())),
+        ("backoff", LinkState::BackingOff(UpstreamError::SessionExpired)),
+        ("refused", LinkState::Refused(UpstreamError::SessionExpired)),
+        ("closing", LinkState::Suspended { is_closed: false }),
+        ("closed", LinkState::Suspended { is_closed: true }),
+        ("stopped", LinkState::Stopped),
+    ];
+
+    fn name(state: &LinkState<()>) -> &'static str {
+        match state {
+            LinkState::Idle => "idle",
+            LinkState::Connecting { on_demand: false } => "retry",
+            LinkState::Connecting { on_demand: true } => "demand",
+            LinkState::Up(()) => "up",
+            LinkState::BackingOff(_) => "backoff",
+            LinkState::Refused(_) => "refused",
+            LinkState::Suspended { is_closed: false } => "closing",
+            LinkState::Suspended { is_closed: true } => "closed",
+            LinkState::Stopped => "stopped",
         }
     }
 
-    /// A connection that works, waited for if need be.
-    pub(crate) async fn connection(&self, deadline: Instant) -> Result<Arc<Connection>, ToolError> {
-        if let LinkState::Up(connection) = &*self.state.borrow()
-            && !connection.closed.is_set()
-        {
-            return Ok(connection.clone());
-        }
-        // In a box, because every call would carry its states otherwise.
-        Box::pin(self.connect(deadline)).await
-    }
-
-    async fn connect(&self, deadline: Instant) -> Result<Arc<Connection>, ToolError> {
-        self.retry_with_new_login().await;
-        // A start on demand may take its time: nothing is known to be wrong.
-        let is_asleep = matches!(&*self.state.borrow(), LinkState::Idle);
-        let patience = if is_asleep {
-            self.spec.start_timeout.max(RECONNECT_WAIT_TIMEOUT)
-        } else {
-            RECONNECT_WAIT_TIMEOUT
-        };
-        let until = deadline.min(Instant::now() + patience);
-        self.connect_and_wait(until, LinkState::is_settled).await
-    }
-
-    /// One more try now, whatever came of the last one.
-    pub(crate) async fn connect_now(&self, deadline: Instant) -> Result<Arc<Connection>, ToolError> {
-        self.clear_failure();
-        self.connect_and_wait(deadline, LinkState::is_attempt_over).await
-    }
-
-    /// Cuts all waits short.
-    pub(crate) fn request_connect(&self) {
-        self.suspension.set(false);
-        self.connect_request.notify_one();
-    }
-
-    /// Wakes it and waits until enough is known.
-    async fn connect_and_wait(
-        &self,
-        until: Instant,
-        is_known: fn(&LinkState) -> bool,
-    ) -> Result<Arc<Connection>, ToolError> {
-        self.request_connect();
-        let mut status = self.state.subscribe();
-        let known = tokio::select! {
-            known = status.wait_for(is_known) => known.ok().map(|status| status.clone()),
-            () = self.suspension.wait_for(true) => None,
-            () = tokio::time::sleep_until(until) => None,
-        };
-        match known {
-            Some(LinkState::Up(connection)) => Ok(connection),
-            Some(LinkState::Refused(why) | LinkState::BackingOff(why)) => Err(why.to_tool_error(&self.name)),
-            Some(LinkState::Connecting | LinkState::Idle | LinkState::Stopped) | None => {
-                Err(self.unavailable_error())
+    #[test]
+    fn every_event_in_every_state() {
+        use UpstreamError::SessionExpired as Why;
+        #[rustfmt::skip]
+        let table: [(LinkEvent<()>, [&str; 9]); 10] = [
+            //                           idle      retry      demand     up         backoff    refused    closing    closed    stopped
+            (LinkEvent::Needed,         ["demand", "-",       "-",       "-",       "-",       "-",       "retry",   "demand", "-"]),
+            (LinkEvent::Connected(()),  ["-",      "up",      "up",      "-",       "up",      "up",      "-",       "-",      "-"]),
+            (LinkEvent::Failed(Why),    ["-",      "backoff", "backoff", "-",       "backoff", "backoff", "-",       "-",      "-"]),
+            (LinkEvent::Refused(Why),   ["-",      "refused", "refused", "-",       "refused", "refused", "-",       "-",      "-"]),
+            (LinkEvent::FailureCleared, ["-",      "-",       "-",       "-",       "retry",   "retry",   "-",       "-",      "-"]),
+            (LinkEvent::ConnectionLost, ["-",      "-",       "-",       "retry",   "-",       "-",       "-",       "-",      "-"]),
+            (LinkEvent::IdleTimeout,    ["-",      "-",       "-",       "idle",    "-",       "-",       "-",       "-",      "-"]),
+            (LinkEvent::Closed,         ["-",      "idle",    "idle",    "-",       "idle",    "idle",    "closed",  "-",      "-"]),
+            (LinkEvent::Suspended,      ["closed", "closing", "closing", "closing", "closing", "closing", "-",       "-",      "-"]),
+            (LinkEvent::Stopped,        ["stopped", "stopped", "stopped", "stopped", "stopped", "stopped", "stopped", "stopped", "-"]),
+        ];
+        for (row, (event, after)) in table.into_iter().enumerate() {
+            for ((column, state), expected) in STATES.into_iter().zip(after) {
+                let next = state.after(event.clone());
+                assert_eq!(next.as_ref().map_or("-", name), expected, "row {row}, {column}");
             }
-        }
-    }
-
-    /// Ends the connection, if any, and waits for it. What was listed stays listed.
-    pub(crate) async fn suspend(&self) {
-        self.suspension.set(true);
-        let mut status = self.state.subscribe();
-        tokio::select! {
-            _ = status.wait_for(|status| matches!(status, LinkState::Idle | LinkState::Stopped)) => {}
-            // Somebody needs it again already.
-            () = self.suspension.wait_for(false) => {}
-        }
-        if self.listing.borrow().state == SourceState::Starting {
-            self.mark_down("disconnected");
-        }
-    }
-
-    /// A login has begun or ended: what was made or refused with the one before counts no longer.
-    pub(crate) fn reauthenticate(&self) {
-        self.drop_connection("the login has changed");
-        self.clear_failure();
-        self.login_changed.notify_one();
-    }
-
-    /// What came of the last try counts no longer.
-    pub(crate) fn clear_failure(&self) {
-        self.state.send_if_modified(|status| {
-            let again = matches!(status, LinkState::BackingOff(_) | LinkState::Refused(_));
-            if again {
-                *status = LinkState::Connecting;
-            }
-            again
-        });
-    }
-
-    /// Gives up the connection there is, if any: it is made anew.
-    pub(crate) fn drop_connection(&self, why: &str) {
-        if let LinkState::Up(connection) = &*self.state.borrow() {
-            connection.closed.set(UpstreamError::ConnectionLost(why.to_owned()));
-        }
-    }
-
-    fn unavailable_error(&self) -> ToolError {
-        let error = ToolError::unavailable(format!("{} is not running at the moment.", self.name))
-            .hint("Try again later, or use another tool.")
-            .retry_after(Duration::from_secs(5));
-        match &self.listing.borrow().state {
-            SourceState::Down(why) => error.detail(why),
-            _ => error,
         }
     }
 }

@@ -1,10 +1,6 @@
 //! How a server is doing, for whoever looks after it.
 
-use crate::error::UpstreamError;
-use crate::lifecycle::link::Link;
-use crate::lifecycle::link_connect::LinkState;
 use crate::session::server_info::ServerInfo;
-use octo_model::Kind;
 use octo_toolkit::SourceState;
 use octo_wire::Era;
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -51,34 +47,6 @@ impl ServerStatus {
             Self::Ready | Self::Idle | Self::Starting | Self::Connected => None,
             Self::NeedsLogin(why) => why.as_deref(),
             Self::Down(why) | Self::Off(why) | Self::Waiting(why) | Self::Missing(why) => Some(why),
-        }
-    }
-
-    /// Of one connection.
-    pub(crate) fn of(inner: &Link) -> Self {
-        let down = match &inner.listing.borrow().state {
-            SourceState::Down(why) => Some(Self::Down(why.clone())),
-            SourceState::Starting | SourceState::Ready | SourceState::Off(_) => None,
-        };
-        match &*inner.state.borrow() {
-            LinkState::Up(_) => down.unwrap_or(Self::Connected),
-            LinkState::Idle => Self::Idle,
-            LinkState::Connecting => down.unwrap_or(Self::Starting),
-            LinkState::BackingOff(why) => down.unwrap_or_else(|| Self::Down(why.to_string())),
-            // Somebody has logged in before, and what they saw is listed.
-            LinkState::Refused(UpstreamError::Unauthorized(_))
-                if inner.is_anonymous() && inner.is_ready() =>
-            {
-                Self::Idle
-            }
-            LinkState::Refused(UpstreamError::Unauthorized(_)) => Self::NeedsLogin(None),
-            LinkState::Refused(UpstreamError::CredentialUnusable(error))
-                if error.kind == Kind::Unauthorized =>
-            {
-                Self::NeedsLogin(None)
-            }
-            LinkState::Refused(why) => Self::Down(why.to_string()),
-            LinkState::Stopped => Self::Down("stopped".to_owned()),
         }
     }
 }

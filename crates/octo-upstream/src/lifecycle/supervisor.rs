@@ -2,12 +2,14 @@
 
 use crate::error::{UpstreamError, UpstreamResult};
 use crate::lifecycle::link::Link;
-use crate::lifecycle::link_connect::LinkState;
+use crate::lifecycle::link_state::{LinkEvent, LinkState};
+use crate::lifecycle::open_connection::open_connection;
 use crate::listing::list_kind::ListKind;
 use crate::listing::{change_streams, listing_refresh};
 use crate::session::connection::Connection;
 use crate::session::ping;
 use crate::transport::http::server_stream::run_server_stream;
+use futures_util::FutureExt;
 use octo_toolkit::Backoff;
 use octo_wire::Era;
 use std::sync::Arc;
@@ -34,37 +36,37 @@ enum LinkEnd {
 }
 
 /// Runs until the upstream is stopped.
-pub(crate) async fn run(inner: Arc<Link>) {
+pub(crate) async fn run(link: Arc<Link>) {
     let mut backoff = Backoff::default();
-    while let Some(woken) = wait_until_needed(&inner).await {
+    while wait_until_needed(&link).await {
         let opened = tokio::select! {
-            opened = connect(&inner, woken) => opened,
-            () = inner.suspension.wait_for(true) => continue,
-            () = inner.stop.cancelled() => break,
+            opened = connect(&link) => opened,
+            _ = link.wait_for_state(LinkState::is_suspended) => continue,
+            () = link.stop.cancelled() => break,
         };
         let why = match opened {
             Err(why) => {
-                inner.state.send_replace(LinkState::BackingOff(why.clone()));
-                inner.report_failure(&why);
+                link.apply(LinkEvent::Failed(why.clone()));
+                link.report_failure(&why);
                 why
             }
             Ok(connection) => {
-                inner.breaker.mark_reachable();
+                link.breaker.mark_reachable();
                 let since = Instant::now();
-                let why = match serve(&inner, &connection).await {
+                let why = match serve(&link, &connection).await {
                     LinkEnd::Stopped => break,
                     LinkEnd::Idle => {
                         connection.close().await;
-                        if !inner.is_extra {
+                        if link.is_primary() {
                             // What it says while it goes wakes nobody.
-                            inner.list_changes.take();
+                            link.server.list_changes.take();
                         }
                         backoff.reset();
                         continue;
                     }
                     LinkEnd::Lost(why) => why,
                 };
-                tracing::info!(target: "upstream", server = %inner.name, %why, "connection lost");
+                tracing::info!(target: "upstream", server = %link.server.name, %why, "connection lost");
                 connection.teardown().await;
                 if since.elapsed() > STABLE_AFTER {
                     backoff.reset();
@@ -72,69 +74,62 @@ pub(crate) async fn run(inner: Arc<Link>) {
                 why
             }
         };
-        if !wait_before_retry(&inner, &mut backoff, why).await {
+        if !wait_before_retry(&link, &mut backoff, why).await {
             break;
         }
     }
-    inner.state.send_replace(LinkState::Stopped);
-    inner.mark_down("stopped");
+    link.apply(LinkEvent::Stopped);
+    link.mark_down("stopped");
 }
 
-/// Waits until the connection is needed: whether it had been asleep, or nothing when it was stopped.
-async fn wait_until_needed(inner: &Link) -> Option<bool> {
-    let asleep = || {
-        inner.state.send_replace(LinkState::Idle);
+/// Waits until the connection is needed; false when it was stopped.
+async fn wait_until_needed(link: &Link) -> bool {
+    let close = || {
+        link.apply(LinkEvent::Closed);
     };
-    let rests = inner.suspension.is_suspended();
-    if rests {
-        asleep();
+    let is_suspended = link.state().is_suspended();
+    if is_suspended {
+        close();
     }
     // Nobody can come between the look at the calls and the sleep.
-    let asleep = rests || (inner.may_idle() && inner.active_calls.if_idle(asleep));
-    if !asleep {
-        let was_asleep = matches!(&*inner.state.borrow(), LinkState::Idle);
-        return (!inner.stop.is_cancelled()).then_some(was_asleep);
+    if is_suspended || (link.may_idle() && link.active_calls.if_idle(close)) {
+        // A wish from before has been granted.
+        let _ = link.connect_request.notified().now_or_never();
+        tokio::select! {
+            _ = link.wait_for_state(|state| !state.is_waiting()) => {}
+            // Calls that were under way when it was suspended do not wake it.
+            () = link.active_calls.wait_for_call(), if !is_suspended => {}
+            // Another connection to the same server has heard of it.
+            () = link.server.list_changes.wait(), if link.is_primary() && !link.is_anonymous() => {}
+            () = link.stop.cancelled() => return false,
+        }
     }
-    // A wish from before has been granted.
-    tokio::select! {
-        biased;
-        () = inner.connect_request.notified() => {}
-        () = std::future::ready(()) => {}
-    }
-    let woken = tokio::select! {
-        () = inner.active_calls.wait_for_call(), if !rests => Some(true),
-        // Whoever needs it ends the rest.
-        () = inner.suspension.wait_for(false), if rests => Some(true),
-        () = inner.connect_request.notified() => Some(true),
-        // Another connection to the same server has heard of it.
-        () = inner.list_changes.wait(), if !inner.is_extra && !inner.is_anonymous() => Some(true),
-        () = inner.stop.cancelled() => None,
-    };
-    inner.suspension.set(false);
-    woken
+    link.apply(LinkEvent::Needed);
+    !link.stop.is_cancelled()
 }
 
-/// One try. A server that was ready may be gone for a moment before it is called down, and one that was asleep may take
-/// its time.
-async fn connect(inner: &Link, woken: bool) -> UpstreamResult<Arc<Connection>> {
-    let plan = inner.negotiation_plan();
-    let limit = inner.spec.start_timeout;
-    let opening = tokio::time::timeout(limit, Connection::open(inner, plan));
+/// One try. A server that was ready may be gone for a moment before it is called down, and one that was idle may take its
+/// time.
+async fn connect(link: &Link) -> UpstreamResult<Arc<Connection>> {
+    let is_reconnect = !link.state().is_dormant();
+    let plan = link.negotiation.plan(&link.server.spec);
+    let limit = link.server.spec.start_timeout;
+    let opening = tokio::time::timeout(limit, open_connection(link, plan));
     tokio::pin!(opening);
     let opened = tokio::select! {
         opened = &mut opening => opened,
-        () = tokio::time::sleep(RECONNECT_GRACE), if !woken && inner.is_ready() => {
-            inner.mark_down("it is being started again");
+        () = tokio::time::sleep(RECONNECT_GRACE), if is_reconnect && link.is_listed() => {
+            link.mark_down("it is being started again");
             opening.await
         }
     };
     let opened = opened.unwrap_or(Err(UpstreamError::Timeout(limit))).map(Arc::new);
-    inner.record_negotiation(plan, &opened);
+    link.record_negotiation(plan, &opened);
     opened
 }
 
 /// Serves calls until the connection ends.
-async fn serve(inner: &Arc<Link>, connection: &Arc<Connection>) -> LinkEnd {
+async fn serve(link: &Arc<Link>, connection: &Arc<Connection>) -> LinkEnd {
     let mut tasks = JoinSet::new();
     if let (Era::Legacy, Some(endpoint)) = (connection.era(), connection.http()) {
         let (tried, answered) = oneshot::channel();
@@ -143,66 +138,76 @@ async fn serve(inner: &Arc<Link>, connection: &Arc<Connection>) -> LinkEnd {
         // A server that asks before it can be heard waits for ever, so calls begin afterwards.
         let _ = tokio::time::timeout(STREAM_OPEN_TIMEOUT, answered).await;
     }
-    inner.state.send_replace(LinkState::Up(connection.clone()));
-    if inner.lists_items() {
-        spawn_listing_tasks(inner, connection, &mut tasks);
-    } else {
-        // Only for the headers that mirror arguments; what is listed comes from the first connection.
-        if connection.era() == Era::Modern && connection.http().is_some() {
-            let (inner, connection) = (inner.clone(), connection.clone());
-            tasks.spawn(async move {
-                drop(listing_refresh::refresh(&inner, &connection, &[ListKind::Tools]).await)
-            });
-        }
+    if !link.come_up(connection.clone()) {
+        tasks.shutdown().await;
+        return LinkEnd::Idle;
     }
-    tasks.spawn(ping::monitor(inner.clone(), connection.clone()));
+    if link.lists_items() {
+        spawn_listing_tasks(link, connection, &mut tasks);
+    } else if connection.era() == Era::Modern && connection.http().is_some() {
+        // Only for the headers that mirror arguments; what is listed comes from the primary link.
+        let (link, connection) = (link.clone(), connection.clone());
+        tasks.spawn(
+            async move { drop(listing_refresh::refresh(&link, &connection, &[ListKind::Tools]).await) },
+        );
+    }
+    if let Some(every) = link.server.spec.ping_interval {
+        let (calls, check) = (link.active_calls.clone(), link.health_check.clone());
+        tasks.spawn(ping::monitor(every, calls, check, connection.clone()));
+    }
     tokio::select! {
         why = connection.closed.wait() => {
-            inner.state.send_replace(LinkState::Connecting);
+            link.apply(LinkEvent::ConnectionLost);
             LinkEnd::Lost(why)
         }
-        () = wait_until_idle(inner) => {
+        () = wait_until_idle(link) => {
             tasks.shutdown().await;
             LinkEnd::Idle
         }
-        () = inner.suspension.wait_for(true) => {
-            inner.state.send_replace(LinkState::Connecting);
+        // Somebody wants it to end.
+        _ = link.wait_for_state(|state| !state.is_up()) => {
             tasks.shutdown().await;
             LinkEnd::Idle
         }
-        () = inner.stop.cancelled() => {
+        () = link.stop.cancelled() => {
             tasks.shutdown().await;
-            inner.state.send_replace(LinkState::Stopped);
+            link.apply(LinkEvent::Stopped);
             connection.close().await;
             LinkEnd::Stopped
         }
     }
 }
 
-/// Keeps the lists up to date, and hears what the server tells by itself.
-fn spawn_listing_tasks(inner: &Arc<Link>, connection: &Arc<Connection>, tasks: &mut JoinSet<()>) {
+/// Keeps the lists up to date, and hears what the server tells by itself. Resources are watched by the primary link.
+fn spawn_listing_tasks(link: &Arc<Link>, connection: &Arc<Connection>, tasks: &mut JoinSet<()>) {
+    let (server, is_primary) = (&link.server, link.is_primary());
     match connection.era() {
         Era::Modern => {
-            tasks.spawn(change_streams::follow_list_changes(inner.clone(), connection.clone()));
-            tasks.spawn(change_streams::follow_resource_updates(inner.clone(), connection.clone()));
+            tasks.spawn(change_streams::follow_list_changes(server.clone(), connection.clone()));
+            if is_primary {
+                tasks.spawn(change_streams::follow_resource_updates(server.clone(), connection.clone()));
+            }
         }
-        Era::Legacy => drop(tasks.spawn(change_streams::resubscribe(inner.clone(), connection.clone()))),
+        Era::Legacy if is_primary => {
+            tasks.spawn(change_streams::resubscribe(server.clone(), connection.clone()));
+        }
+        Era::Legacy => {}
     }
-    tasks.spawn(listing_refresh::keep_current(inner.clone(), connection.clone()));
+    tasks.spawn(listing_refresh::keep_current(link.clone(), connection.clone()));
 }
 
 /// Waits until nobody has used the connection for its idle time, and then lets nobody use it any more.
-async fn wait_until_idle(inner: &Link) {
-    let limit = inner.spec.idle_timeout;
+async fn wait_until_idle(link: &Link) {
+    let limit = link.server.spec.idle_timeout;
     loop {
-        inner.active_calls.wait_idle(limit).await;
-        let watches = !inner.subscriptions.desired().borrow().uris.is_empty();
-        let slept = !watches
-            && inner.may_idle()
-            && inner.active_calls.if_idle(|| {
-                inner.state.send_replace(LinkState::Idle);
-            });
-        if slept {
+        link.active_calls.wait_idle(limit).await;
+        let is_watching = link.is_primary() && !link.server.subscriptions.desired().borrow().uris.is_empty();
+        if !is_watching
+            && link.may_idle()
+            && link.active_calls.if_idle(|| {
+                link.apply(LinkEvent::IdleTimeout);
+            })
+        {
             return;
         }
         tokio::time::sleep(limit.max(MIN_RETRY_DELAY)).await;
@@ -210,12 +215,12 @@ async fn wait_until_idle(inner: &Link) {
 }
 
 /// Waits before the next try; false when there shall be none.
-async fn wait_before_retry(inner: &Link, backoff: &mut Backoff, why: UpstreamError) -> bool {
+async fn wait_before_retry(link: &Link, backoff: &mut Backoff, why: UpstreamError) -> bool {
     if let UpstreamError::Unauthorized(_) = why {
         backoff.jump_to_max();
     }
     if let UpstreamError::Unauthorized(_) | UpstreamError::CredentialUnusable(_) = why {
-        inner.state.send_replace(LinkState::Refused(why.clone()));
+        link.apply(LinkEvent::Refused(why.clone()));
     }
     // What the server asks for holds whoever calls; the rest of the wait does not.
     let asked = match &why {
@@ -223,29 +228,29 @@ async fn wait_before_retry(inner: &Link, backoff: &mut Backoff, why: UpstreamErr
         _ => Duration::ZERO,
     };
     if !asked.is_zero() {
-        inner.queue.pause_for(asked);
+        link.server.queue.pause_for(asked);
     }
     let wait = backoff.next_delay_with_jitter().max(asked);
-    if wait > RECONNECT_GRACE && (inner.is_ready() || matches!(why, UpstreamError::Unauthorized(_))) {
-        inner.report_failure(&why);
+    if wait > RECONNECT_GRACE && (link.is_listed() || matches!(why, UpstreamError::Unauthorized(_))) {
+        link.report_failure(&why);
     }
     // Without a login it would only be refused again.
-    let is_worth_it = !(inner.is_anonymous() && matches!(why, UpstreamError::Unauthorized(_)));
+    let is_worth_it = !(link.is_anonymous() && matches!(why, UpstreamError::Unauthorized(_)));
     let breath = wait.min(MIN_RETRY_DELAY).max(asked);
     let waiting = async {
         tokio::time::sleep(breath).await;
         tokio::select! {
             () = tokio::time::sleep(wait.saturating_sub(breath)), if is_worth_it => {}
-            () = inner.connect_request.notified(), if wait > breath => {}
+            () = link.connect_request.notified(), if wait > breath => {}
         }
     };
     tokio::select! {
         () = waiting => true,
-        () = inner.login_changed.notified(), if asked.is_zero() => {
-            inner.clear_failure();
+        () = link.login_changed.notified(), if asked.is_zero() => {
+            link.apply(LinkEvent::FailureCleared);
             true
         }
-        () = inner.suspension.wait_for(true) => true,
-        () = inner.stop.cancelled() => false,
+        _ = link.wait_for_state(LinkState::is_suspended) => true,
+        () = link.stop.cancelled() => false,
     }
 }

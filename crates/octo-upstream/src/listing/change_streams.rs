@@ -1,7 +1,7 @@
 //! What a server tells by itself: streams of changes (modern) and subscriptions to resources (legacy).
 
 use crate::error::{UpstreamError, UpstreamResult};
-use crate::lifecycle::link::Link;
+use crate::lifecycle::server::Server;
 use crate::listing::list_kind::ListKind;
 use crate::listing::resource_subscriptions::SubscribedUris;
 use crate::session::connection::{Connection, OutgoingRequest};
@@ -19,7 +19,7 @@ const STABLE_AFTER: Duration = Duration::from_secs(5);
 const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Hears of changed lists from a modern server.
-pub(crate) async fn follow_list_changes(inner: Arc<Link>, connection: Arc<Connection>) {
+pub(crate) async fn follow_list_changes(server: Arc<Server>, connection: Arc<Connection>) {
     let filter = list_filter(&connection.server.capabilities);
     if filter.is_empty() {
         return;
@@ -28,7 +28,7 @@ pub(crate) async fn follow_list_changes(inner: Arc<Link>, connection: Arc<Connec
     loop {
         let since = Instant::now();
         let why = listen(&connection, filter.clone(), None).await.err();
-        if !should_reopen(&inner, &connection, why) {
+        if !should_reopen(&server, &connection, why) {
             return;
         }
         if since.elapsed() > STABLE_AFTER {
@@ -36,7 +36,7 @@ pub(crate) async fn follow_list_changes(inner: Arc<Link>, connection: Arc<Connec
         }
         tokio::time::sleep(backoff.next_delay()).await;
         // Nobody knows what changed while nobody listened.
-        inner.list_changes.mark(&ListKind::ALL);
+        server.list_changes.mark(&ListKind::ALL);
     }
 }
 
@@ -63,7 +63,7 @@ async fn listen(
 }
 
 /// Whether the stream is worth opening again. A server that cannot be reached is lost as a whole.
-fn should_reopen(inner: &Link, connection: &Connection, why: Option<UpstreamError>) -> bool {
+fn should_reopen(server: &Server, connection: &Connection, why: Option<UpstreamError>) -> bool {
     match why {
         None
         | Some(
@@ -79,15 +79,15 @@ fn should_reopen(inner: &Link, connection: &Connection, why: Option<UpstreamErro
         }
         Some(why) => {
             let unknown = matches!(&why, UpstreamError::Rpc(error) if error.code == code::METHOD_NOT_FOUND);
-            tracing::debug!(target: "upstream", server = %inner.name, %why, unknown, "no stream of changes");
+            tracing::debug!(target: "upstream", server = %server.name, %why, unknown, "no stream of changes");
             false
         }
     }
 }
 
 /// Hears of updated resources from a modern server. A new stream is opened before the old one is closed.
-pub(crate) async fn follow_resource_updates(inner: Arc<Link>, connection: Arc<Connection>) {
-    let mut wanted = inner.subscriptions.desired();
+pub(crate) async fn follow_resource_updates(server: Arc<Server>, connection: Arc<Connection>) {
+    let mut wanted = server.subscriptions.desired();
     let mut backoff = Backoff::default();
     let mut stream: Option<UpdateStream>;
     loop {
@@ -96,11 +96,11 @@ pub(crate) async fn follow_resource_updates(inner: Arc<Link>, connection: Arc<Co
         let is_open = fresh.as_ref().is_none_or(|fresh| fresh.is_acknowledged);
         // The old stream ends here, after the new one has been acknowledged.
         stream = fresh;
-        inner.subscriptions.acknowledge(now.version, is_open);
+        server.subscriptions.acknowledge(now.version, is_open);
         tokio::select! {
             changed = wanted.changed() => if changed.is_err() { return },
             (why, lasted) = wait_end(&mut stream) => {
-                if !should_reopen(&inner, &connection, why) {
+                if !should_reopen(&server, &connection, why) {
                     return;
                 }
                 if lasted > STABLE_AFTER {
@@ -153,23 +153,23 @@ async fn wait_end(stream: &mut Option<UpdateStream>) -> (Option<UpstreamError>, 
 }
 
 /// Tells a legacy server anew which resources are watched.
-pub(crate) async fn resubscribe(inner: Arc<Link>, connection: Arc<Connection>) {
-    let uris = inner.subscriptions.desired().borrow().uris.clone();
+pub(crate) async fn resubscribe(server: Arc<Server>, connection: Arc<Connection>) {
+    let uris = server.subscriptions.desired().borrow().uris.clone();
     for uri in uris {
-        if let Err(why) = subscribe(&inner, &connection, &uri, true).await {
-            tracing::warn!(target: "upstream", server = %inner.name, uri, %why, "not watched any more");
+        if let Err(why) = subscribe(&server, &connection, &uri, true).await {
+            tracing::warn!(target: "upstream", server = %server.name, uri, %why, "not watched any more");
         }
     }
 }
 
 /// Tells a legacy server to watch a resource, or to stop.
 pub(crate) async fn subscribe(
-    inner: &Link,
+    server: &Server,
     connection: &Connection,
     uri: &str,
     on: bool,
 ) -> UpstreamResult<()> {
     let method = if on { "resources/subscribe" } else { "resources/unsubscribe" };
     let params = JsonObject::new().with("uri", uri);
-    connection.request_within(inner.spec.list_timeout, method, params).await.map(drop)
+    connection.request_within(server.spec.list_timeout, method, params).await.map(drop)
 }

@@ -1,6 +1,7 @@
 //! The four things that a server lists, and the notice that one of them has changed.
 
-use octo_model::JsonObject;
+use octo_model::{Effect, Json, JsonObject};
+use octo_toolkit::Definition;
 use std::sync::atomic::{AtomicU8, Ordering};
 use tokio::sync::Notify;
 
@@ -35,7 +36,7 @@ impl ListKind {
     }
 
     /// The member of an entry that names it.
-    pub(crate) const fn key(self) -> &'static str {
+    const fn key(self) -> &'static str {
         match self {
             Self::Tools | Self::Prompts => "name",
             Self::Resources => "uri",
@@ -50,7 +51,14 @@ impl ListKind {
             Self::Prompts => "prompts",
             Self::Resources | Self::Templates => "resources",
         };
-        capabilities.get(capability).is_some_and(octo_model::Json::is_object)
+        capabilities.get(capability).is_some_and(Json::is_object)
+    }
+
+    /// An entry as the catalogue takes it.
+    pub(crate) fn parse_definition(self, entry: &Json) -> Result<Definition, &'static str> {
+        let members = entry.members().map_err(|_| "not an object")?;
+        let key = members.text(self.key()).filter(|key| !key.is_empty()).ok_or("without a name")?;
+        Ok(Definition { key, members, effect: Effect::unknown(), trusted_effect: false })
     }
 
     const fn bit(self) -> u8 {

@@ -1,7 +1,6 @@
 //! The last good list of a server, as text, and the mark under which it is kept.
 
 use crate::listing::list_kind::ListKind;
-use crate::listing::listing_refresh;
 use crate::upstream_spec::TransportSpec;
 use aws_lc_rs::digest::{Context, SHA256};
 use octo_model::{Json, JsonObject};
@@ -58,10 +57,7 @@ pub(crate) fn decode(text: String) -> Option<Listing> {
     let known = JsonObject::parse(text).ok()?;
     let part = |kind: ListKind| {
         let entries = known.list(kind.field());
-        entries
-            .iter()
-            .map(|entry| listing_refresh::parse_definition(kind, entry).ok())
-            .collect::<Option<Vec<_>>>()
+        entries.iter().map(|entry| kind.parse_definition(entry).ok()).collect::<Option<Vec<_>>>()
     };
     Some(Listing {
         tools: part(ListKind::Tools)?,

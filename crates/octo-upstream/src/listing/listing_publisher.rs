@@ -1,15 +1,16 @@
-//! What everybody sees of a server: what it lists, and how it is doing.
+//! What everybody sees of a server: what it lists, and whether it can be used.
 
 use crate::error::UpstreamError;
-use crate::lifecycle::link::Link;
 use crate::listing::listing_codec;
-use crate::upstream_spec::ConnectMode;
+use crate::upstream_spec::{ConnectMode, UpstreamSpec};
 use octo_toolkit::{Definition, Listing, ListingState, SourceState};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 /// Whom the server has shown what is listed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum ListingAccess {
+enum ListingAccess {
     #[default]
     NotListed,
     /// Without a login.
@@ -18,40 +19,63 @@ pub(crate) enum ListingAccess {
     LoggedIn,
 }
 
-impl Link {
+pub(crate) struct ListingPublisher {
+    spec: Arc<UpstreamSpec>,
+    state: watch::Sender<ListingState>,
+    access: Mutex<ListingAccess>,
+    stop: CancellationToken,
+}
+
+impl ListingPublisher {
+    pub(crate) fn new(spec: Arc<UpstreamSpec>, stop: CancellationToken) -> Self {
+        let listing = ListingState { state: SourceState::Starting, listing: Arc::default(), version: 0 };
+        Self { spec, state: watch::Sender::new(listing), access: Mutex::default(), stop }
+    }
+
+    pub(crate) fn current(&self) -> watch::Ref<'_, ListingState> {
+        self.state.borrow()
+    }
+
+    pub(crate) fn subscribe(&self) -> watch::Receiver<ListingState> {
+        self.state.subscribe()
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        self.current().state == SourceState::Ready
+    }
+
     /// Shows what the server listed last, where that is good enough to begin with.
-    pub(crate) async fn restore_cached_listing(&self) {
+    pub(crate) async fn restore_cached(&self, has_personal_logins: bool) {
         // Who has no login yet must see what they would log in for.
-        let wanted = self.spec.connect == ConnectMode::OnDemand || self.has_personal_logins();
+        let wanted = self.spec.connect == ConnectMode::OnDemand || has_personal_logins;
         let Some(lists) = self.spec.listing_cache.as_ref().filter(|_| wanted) else { return };
-        match lists.get(&self.name, &listing_codec::config_fingerprint(&self.spec.transport)).await {
+        match lists.get(&self.spec.name, &listing_codec::config_fingerprint(&self.spec.transport)).await {
             Ok(known) => {
                 if let Some(known) = known.and_then(listing_codec::decode) {
-                    self.set_listing_access(ListingAccess::LoggedIn);
+                    self.set_access(ListingAccess::LoggedIn);
                     self.publish(known);
                 }
             }
             Err(error) => {
-                tracing::warn!(target: "upstream", server = %self.name, %error, "its last list cannot be read");
+                tracing::warn!(target: "upstream", server = %self.spec.name, %error, "its last list cannot be read");
             }
         }
     }
 
     /// Keeps what the server lists now for the next start.
-    pub(crate) async fn cache_listing(&self) {
-        let Some(lists) = self.spec.listing_cache.as_ref().filter(|_| !self.is_extra) else { return };
-        let text = listing_codec::encode(&self.listing.borrow().listing);
-        if let Err(error) =
-            lists.put(&self.name, &listing_codec::config_fingerprint(&self.spec.transport), text).await
-        {
-            tracing::warn!(target: "upstream", server = %self.name, %error, "its list cannot be kept");
+    async fn cache(&self) {
+        let Some(lists) = &self.spec.listing_cache else { return };
+        let text = listing_codec::encode(&self.current().listing);
+        let fingerprint = listing_codec::config_fingerprint(&self.spec.transport);
+        if let Err(error) = lists.put(&self.spec.name, &fingerprint, text).await {
+            tracing::warn!(target: "upstream", server = %self.spec.name, %error, "its list cannot be kept");
         }
     }
 
     /// Says that the server cannot be used; what it listed before stays listed.
     pub(crate) fn mark_down(&self, why: &str) {
         let state = SourceState::Down(why.to_owned());
-        let news = self.listing.send_if_modified(|listing| {
+        let news = self.state.send_if_modified(|listing| {
             let changed = listing.state != state;
             if changed {
                 listing.state = state;
@@ -60,77 +84,47 @@ impl Link {
             changed
         });
         if news && !self.stop.is_cancelled() {
-            tracing::warn!(target: "upstream", server = %self.name, why, "down");
+            tracing::warn!(target: "upstream", server = %self.spec.name, why, "down");
         }
     }
 
-    /// Says why a try came to nothing. A server that wants a person's login is there, and its lists are what they were.
-    pub(crate) fn report_failure(&self, why: &UpstreamError) {
-        if !(self.is_anonymous() && matches!(why, UpstreamError::Unauthorized(_))) {
-            return self.mark_down(&self.with_stderr_excerpt(why));
-        }
-        match self.listing_access() {
+    /// The server wants a person's login: it is there, and what it has listed to somebody holds.
+    pub(crate) fn report_login_required(&self, why: &UpstreamError) {
+        match self.access() {
             ListingAccess::NotListed => self.mark_down(&why.to_string()),
             ListingAccess::Anonymous | ListingAccess::LoggedIn => self.mark_ready(),
         }
     }
 
-    /// What a program said last, where the reason alone does not tell it.
-    fn with_stderr_excerpt(&self, why: &UpstreamError) -> String {
-        match (why, self.stderr.excerpt()) {
-            (UpstreamError::Timeout(_) | UpstreamError::Protocol(_) | UpstreamError::Rpc(_), Some(last)) => {
-                format!("{why}; it said last: {last}")
-            }
-            _ => why.to_string(),
-        }
-    }
-
-    /// Says why there is no list. One person's trouble does not take from the others what is listed.
-    pub(crate) fn report_listing_failure(&self, why: &UpstreamError) {
-        let board = self.listing_owner();
-        if self.listing_link.is_none() || !board.is_ready() {
-            board.mark_down(&format!("cannot list its tools: {why}"));
-        }
-    }
-
-    /// Shows what a connection has listed, unless a later one lists as well.
-    pub(crate) async fn publish_from(&self, lists: Listing, number: u64) {
-        let board = self.listing_owner();
-        if self.is_anonymous() && board.listing_access() == ListingAccess::LoggedIn {
+    /// Shows what a link has listed, unless a later one lists as well.
+    pub(crate) async fn publish_from(&self, lists: Listing, is_anonymous: bool, is_leader: bool) {
+        if is_anonymous && self.access() == ListingAccess::LoggedIn {
             // Who has logged in may see more than this.
-            return board.mark_ready();
+            return self.mark_ready();
         }
-        board.set_listing_access(if self.is_anonymous() {
-            ListingAccess::Anonymous
-        } else {
-            ListingAccess::LoggedIn
-        });
-        if (self.election.is_leader(number) || !board.is_ready()) && board.publish(lists) {
-            board.cache_listing().await;
+        self.set_access(if is_anonymous { ListingAccess::Anonymous } else { ListingAccess::LoggedIn });
+        if (is_leader || !self.is_ready()) && self.publish(lists) {
+            self.cache().await;
         }
     }
 
-    fn listing_access(&self) -> ListingAccess {
+    fn access(&self) -> ListingAccess {
         *self.access.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn set_listing_access(&self, shown: ListingAccess) {
-        *self.access.lock().unwrap_or_else(PoisonError::into_inner) = shown;
+    fn set_access(&self, access: ListingAccess) {
+        *self.access.lock().unwrap_or_else(PoisonError::into_inner) = access;
     }
 
     /// What was listed before holds again.
     fn mark_ready(&self) {
-        let known = self.listing.borrow().listing.as_ref().clone();
+        let known = self.current().listing.as_ref().clone();
         self.publish(known);
     }
 
-    pub(crate) fn is_ready(&self) -> bool {
-        self.listing.borrow().state == SourceState::Ready
-    }
-
     /// Shows new lists; true for news. Lists that say the same as before are no change.
-    pub(crate) fn publish(&self, lists: Listing) -> bool {
-        self.listing.send_if_modified(|listing| {
+    fn publish(&self, lists: Listing) -> bool {
+        self.state.send_if_modified(|listing| {
             if listing.state == SourceState::Ready && is_same_listing(&listing.listing, &lists) {
                 return false;
             }

@@ -7,7 +7,7 @@ use crate::listing::listing_election::ListingCandidate;
 use crate::session::connection::{Connection, ToolHeaderParams};
 use crate::transport::header_params;
 use futures_util::future::join_all;
-use octo_model::{Effect, Json, JsonObject};
+use octo_model::{Json, JsonObject};
 use octo_toolkit::Backoff;
 use octo_toolkit::{Definition, Listing};
 use octo_wire::{Era, code};
@@ -22,16 +22,16 @@ const MIN_RETRY_DELAY: Duration = Duration::from_millis(100);
 const MAX_PAGES: usize = 1000;
 
 /// Lists everything, and again whatever changes.
-pub(crate) async fn keep_current(inner: Arc<Link>, connection: Arc<Connection>) {
+pub(crate) async fn keep_current(link: Arc<Link>, connection: Arc<Connection>) {
     let mut backoff = Backoff::default();
     let mut kinds = ListKind::ALL.to_vec();
-    let present = inner.election.join(connection.listing_rank);
-    inner.list_changes.take();
+    let present = link.server.election.join(connection.listing_rank);
+    link.server.list_changes.take();
     loop {
-        match refresh(&inner, &connection, &kinds).await {
+        match refresh(&link, &connection, &kinds).await {
             Ok(()) => {
                 backoff.reset();
-                kinds = wait_for_changes(&inner, &present).await;
+                kinds = wait_for_changes(&link, &present).await;
             }
             Err(_) if connection.closed.is_set() => return,
             Err(
@@ -43,7 +43,7 @@ pub(crate) async fn keep_current(inner: Arc<Link>, connection: Arc<Connection>) 
                 return connection.closed.set(why);
             }
             Err(why) => {
-                inner.report_listing_failure(&why);
+                link.report_listing_failure(&why);
                 tokio::time::sleep(backoff.next_delay().max(MIN_RETRY_DELAY)).await;
                 kinds = ListKind::ALL.to_vec();
             }
@@ -52,28 +52,28 @@ pub(crate) async fn keep_current(inner: Arc<Link>, connection: Arc<Connection>) 
 }
 
 /// What has changed. Of several connections to the server only the last is told.
-async fn wait_for_changes(inner: &Link, present: &ListingCandidate) -> Vec<ListKind> {
+async fn wait_for_changes(link: &Link, present: &ListingCandidate) -> Vec<ListKind> {
     loop {
         present.wait_leadership(true).await;
         tokio::select! {
-            () = inner.list_changes.wait() => break,
+            () = link.server.list_changes.wait() => break,
             () = present.wait_leadership(false) => {}
         }
     }
     tokio::time::sleep(DEBOUNCE).await;
-    inner.list_changes.take()
+    link.server.list_changes.take()
 }
 
 /// Asks for these lists and shows what came.
-pub(crate) async fn refresh(inner: &Link, connection: &Connection, kinds: &[ListKind]) -> UpstreamResult<()> {
-    let mut lists = inner.listing_owner().listing.borrow().listing.as_ref().clone();
+pub(crate) async fn refresh(link: &Link, connection: &Connection, kinds: &[ListKind]) -> UpstreamResult<()> {
+    let mut lists = link.server.listing.current().listing.as_ref().clone();
     let capabilities = &connection.server.capabilities;
     lists.instructions = connection.server.instructions.clone();
     lists.supports_completion = capabilities.get("completions").is_some_and(Json::is_object);
     lists.supports_subscribe = capabilities.object("resources").is_true("subscribe");
     let whole = kinds.len() == ListKind::ALL.len();
     let mut ttl = if whole { None } else { lists.ttl_ms };
-    let limit = inner.spec.list_timeout;
+    let limit = link.server.spec.list_timeout;
     let found = join_all(kinds.iter().map(|kind| fetch_pages(connection, *kind, limit))).await;
     for (kind, found) in kinds.iter().zip(found) {
         match found {
@@ -86,12 +86,15 @@ pub(crate) async fn refresh(inner: &Link, connection: &Connection, kinds: &[List
             }
             Err(why) if *kind == ListKind::Tools => return Err(why),
             Err(why) => {
-                tracing::warn!(target: "upstream", server = %inner.name, list = kind.method(), %why, "a list is missing");
+                tracing::warn!(target: "upstream", server = %link.server.name, list = kind.method(), %why, "a list is missing");
             }
         }
     }
     lists.ttl_ms = ttl;
-    inner.publish_from(lists, connection.listing_rank).await;
+    if link.lists_items() {
+        let is_leader = link.server.election.is_leader(connection.listing_rank);
+        link.server.listing.publish_from(lists, link.is_anonymous(), is_leader).await;
+    }
     Ok(())
 }
 
@@ -153,7 +156,7 @@ fn parse_definitions(connection: &Connection, kind: ListKind, entries: &[Json]) 
     let mirrors_wanted =
         kind == ListKind::Tools && connection.era() == Era::Modern && connection.http().is_some();
     for entry in entries {
-        let usable = parse_definition(kind, entry).and_then(|definition| {
+        let usable = kind.parse_definition(entry).and_then(|definition| {
             if mirrors_wanted {
                 collect_header_params(&definition, &mut mirrors)?;
             }
@@ -171,12 +174,6 @@ fn parse_definitions(connection: &Connection, kind: ListKind, entries: &[Json]) 
         connection.header_params.store(Arc::new(mirrors));
     }
     kept
-}
-
-pub(crate) fn parse_definition(kind: ListKind, entry: &Json) -> Result<Definition, &'static str> {
-    let members = entry.members().map_err(|_| "not an object")?;
-    let key = members.text(kind.key()).filter(|key| !key.is_empty()).ok_or("without a name")?;
-    Ok(Definition { key, members, effect: Effect::unknown(), trusted_effect: false })
 }
 
 fn collect_header_params(tool: &Definition, mirrors: &mut ToolHeaderParams) -> Result<(), &'static str> {

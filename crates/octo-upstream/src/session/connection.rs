@@ -1,7 +1,6 @@
 //! A server with which a revision has been agreed on.
 
 use crate::error::{UpstreamError, UpstreamResult};
-use crate::lifecycle::link::Link;
 use crate::session::dispatcher::Dispatcher;
 use crate::session::handshake::{self, NegotiatedServer, NegotiationPlan};
 use crate::session::log_level::RequestedLogLevel;
@@ -12,9 +11,7 @@ use crate::transport::header_params::{self, HeaderParam};
 use crate::transport::http::endpoint::Endpoint;
 use crate::transport::stdio::child_process::ChildProcess;
 use crate::transport::{Transport, TransportRequest};
-use crate::upstream_spec::TransportSpec;
 use arc_swap::ArcSwap;
-use octo_grants::{Child, Command};
 use octo_model::JsonObject;
 use octo_toolkit::{NoPeer, Peer};
 use octo_wire::Era;
@@ -59,38 +56,28 @@ impl<'a> OutgoingRequest<'a> {
 }
 
 impl Connection {
-    /// Reaches the server and agrees on a revision with it.
-    pub(crate) async fn open(inner: &Link, plan: NegotiationPlan) -> UpstreamResult<Self> {
-        let (inbox, lost) = (Arc::new(inner.new_dispatcher()), CloseSignal::default());
-        let limit = inner.spec.max_message_bytes;
-        let (wire, process) = match &inner.spec.transport {
-            TransportSpec::Stdio(command) => {
-                let command = inner.with_credential_env(command).await?;
-                inner.stderr.start_process(&command.env);
-                let child = start_process(inner, &command).await?;
-                let (wire, process) = ChildProcess::serve_streams(child, limit, &inbox, &lost, &inner.stderr);
-                (wire, Some(process))
-            }
-            TransportSpec::Http { url, headers } => {
-                let endpoint = Endpoint::new(inner.client(url)?, url, headers, limit)?;
-                (Transport::Http(Arc::new(endpoint.with_account(inner.account.clone()))), None)
-            }
-        };
-        let server = match handshake::negotiate(&wire, &inbox, plan).await {
+    /// Agrees on a revision with a server that has been reached.
+    pub(crate) async fn open(
+        transport: Transport,
+        process: Option<ChildProcess>,
+        dispatcher: Arc<Dispatcher>,
+        closed: CloseSignal,
+        plan: NegotiationPlan,
+    ) -> UpstreamResult<Self> {
+        let server = match handshake::negotiate(&transport, &dispatcher, plan).await {
             Ok(server) => server,
             Err(UpstreamError::NotSent(why)) if process.is_some() => {
-                return Err(UpstreamError::NotSent(exit_reason(&lost, why).await));
+                return Err(UpstreamError::NotSent(exit_reason(&closed, why).await));
             }
             Err(why) => return Err(why),
         };
         Ok(Self {
             server,
-            closed: lost,
-            dispatcher: inbox,
+            closed,
+            dispatcher,
             header_params: ArcSwap::default(),
-            // Who speaks without a login gives way to everybody.
-            listing_rank: if inner.is_anonymous() { 0 } else { inner.election.next_rank() },
-            transport: wire,
+            listing_rank: 0,
+            transport,
             log_level: RequestedLogLevel::default(),
             process: Mutex::new(process),
         })
@@ -188,22 +175,6 @@ impl Connection {
         let process = self.process.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(process) = process {
             process.close().await;
-        }
-    }
-}
-
-/// Starts the program: in its sandbox, through the launcher, or by itself.
-async fn start_process(inner: &Link, command: &Command) -> UpstreamResult<Child> {
-    let spec = &inner.spec;
-    match &spec.sandbox {
-        Some(cage) => cage.exec.serve(command, cage.network).await.map_err(|error| {
-            let why = error.detail.as_ref().map(|detail| format!(" ({detail})")).unwrap_or_default();
-            UpstreamError::NotSent(format!("{}: {}{why}", command.program, error.message))
-        }),
-        None => {
-            let started =
-                if spec.launcher.is_empty() { command.spawn() } else { command.launch(&spec.launcher).await };
-            started.map_err(|error| UpstreamError::NotSent(format!("{}: {error}", command.program)))
         }
     }
 }

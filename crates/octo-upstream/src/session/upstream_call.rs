@@ -3,8 +3,8 @@
 use crate::admission::breaker::CallHealth;
 use crate::error::{UpstreamError, timeout_error};
 use crate::lifecycle::link::Link;
-use crate::lifecycle::link_connect::LinkState;
 use crate::lifecycle::link_set::LinkSet;
+use crate::lifecycle::link_state::LinkState;
 use crate::listing::list_kind::ListKind;
 use crate::listing::listing_refresh;
 use crate::session::connection::{Connection, OutgoingRequest};
@@ -51,31 +51,31 @@ impl<'a> CallRequest<'a> {
 
 /// Runs a job until it is answered, cancelled or out of time. Dropping the future cancels it as well.
 pub(crate) async fn run(
-    pool: &LinkSet,
+    links: &LinkSet,
     job: CallRequest<'_>,
     cx: &CallContext,
 ) -> Result<JsonObject, ToolError> {
     let begun = Instant::now();
-    let deadline = Instant::from_std(cx.deadline).min(begun + pool.primary.spec.call_timeout);
-    cx.run(run_in_slot(pool, &job, cx, deadline)).await?
+    let deadline = Instant::from_std(cx.deadline).min(begun + links.server.spec.call_timeout);
+    cx.run(run_in_slot(links, &job, cx, deadline)).await?
 }
 
 /// Waits for the caller's turn, and then calls unless the server is known to be ill.
 async fn run_in_slot(
-    pool: &LinkSet,
+    links: &LinkSet,
     job: &CallRequest<'_>,
     cx: &CallContext,
     deadline: Instant,
 ) -> Result<JsonObject, ToolError> {
-    let name = &pool.primary.name;
-    let _turn = pool
-        .primary
+    let name = &links.server.name;
+    let _turn = links
+        .server
         .queue
         .acquire(&cx.caller, deadline)
         .await
         .map_err(|wait| overloaded_error(name, wait))?;
-    let (inner, _busy) = pool.link_for_call(&cx.caller, job.peer.as_ref())?;
-    let pass = inner.breaker.admit(Instant::now()).map_err(|wait| {
+    let (link, _busy) = links.link_for_call(&cx.caller, job.peer.as_ref())?;
+    let pass = link.breaker.admit(Instant::now()).map_err(|wait| {
         ToolError::unavailable(format!(
             "{name} has failed several times in a row and is left alone for a while."
         ))
@@ -83,13 +83,13 @@ async fn run_in_slot(
         .retry_after(wait)
     })?;
     let begun = Instant::now();
-    let Ok(answer) = tokio::time::timeout_at(deadline, send_with_retry(&inner, job, deadline)).await else {
-        inner.health_check.notify_one();
+    let Ok(answer) = tokio::time::timeout_at(deadline, send_with_retry(&link, job, deadline)).await else {
+        link.health_check.notify_one();
         let took = begun.elapsed();
         // Most of the time that the settings give it; the rest may have gone in the queue.
-        let is_fair = took >= MIN_CONCLUSIVE_TIMEOUT.min(inner.spec.call_timeout) * 9 / 10;
+        let is_fair = took >= MIN_CONCLUSIVE_TIMEOUT.min(link.server.spec.call_timeout) * 9 / 10;
         if pass.record(if is_fair { CallHealth::Failing } else { CallHealth::Inconclusive }) {
-            inner.drop_connection("it has not answered several calls in a row");
+            link.drop_connection("it has not answered several calls in a row");
         }
         return Err(timeout_error(name, took));
     };
@@ -111,43 +111,43 @@ fn overloaded_error(name: &str, wait: Duration) -> ToolError {
 type CallFailure = (CallHealth, ToolError);
 
 async fn send_with_retry(
-    inner: &Link,
+    link: &Link,
     job: &CallRequest<'_>,
     deadline: Instant,
 ) -> Result<JsonObject, CallFailure> {
-    let connection = wait_for_connection(inner, deadline).await?;
+    let connection = wait_for_connection(link, deadline).await?;
     let why = match send_once(&connection, job).await {
         Ok(answer) => return Ok(answer),
         Err(why) => why,
     };
     // In a box, because every call would carry its states otherwise.
-    Box::pin(send_again(inner, job, &connection, &why, deadline)).await
+    Box::pin(send_again(link, job, &connection, &why, deadline)).await
 }
 
 async fn send_again(
-    inner: &Link,
+    link: &Link,
     job: &CallRequest<'_>,
     connection: &Connection,
     why: &UpstreamError,
     deadline: Instant,
 ) -> Result<JsonObject, CallFailure> {
     if let UpstreamError::Status { code: 429 | 503, retry_after: Some(pause), .. } = why {
-        inner.queue.pause_for(*pause);
+        link.server.queue.pause_for(*pause);
     }
-    if !prepare_retry(inner, connection, job, why).await {
-        return Err(call_failure(inner, why));
+    if !prepare_retry(link, connection, job, why).await {
+        return Err(call_failure(link, why));
     }
-    let connection = wait_for_connection(inner, deadline).await?;
-    send_once(&connection, job).await.map_err(|why| call_failure(inner, &why))
+    let connection = wait_for_connection(link, deadline).await?;
+    send_once(&connection, job).await.map_err(|why| call_failure(link, &why))
 }
 
-fn call_failure(inner: &Link, why: &UpstreamError) -> CallFailure {
-    (CallHealth::of(why), why.to_tool_error(&inner.name))
+fn call_failure(link: &Link, why: &UpstreamError) -> CallFailure {
+    (CallHealth::of(why), why.to_tool_error(&link.server.name))
 }
 
-async fn wait_for_connection(inner: &Link, deadline: Instant) -> Result<Arc<Connection>, CallFailure> {
-    inner.connection(deadline).await.map_err(|error| {
-        let is_refused = matches!(&*inner.state.borrow(), LinkState::Refused(_) | LinkState::Stopped);
+async fn wait_for_connection(link: &Link, deadline: Instant) -> Result<Arc<Connection>, CallFailure> {
+    link.connection(deadline).await.map_err(|error| {
+        let is_refused = matches!(&*link.state(), LinkState::Refused(_) | LinkState::Stopped);
         (if is_refused { CallHealth::Inconclusive } else { CallHealth::Unreachable }, error)
     })
 }
@@ -165,7 +165,7 @@ async fn send_once(connection: &Connection, job: &CallRequest<'_>) -> Result<Jso
 
 /// Whether the server cannot have acted on the request, and what has to be done before it is sent again.
 async fn prepare_retry(
-    inner: &Link,
+    link: &Link,
     connection: &Connection,
     job: &CallRequest<'_>,
     why: &UpstreamError,
@@ -182,12 +182,12 @@ async fn prepare_retry(
         UpstreamError::ConnectionReset(_) => job.is_safe_to_repeat(),
         // It was turned away at the door, and will be let in soon.
         UpstreamError::Status { code: 429, retry_after: Some(pause), .. } if *pause <= MAX_RETRY_PAUSE => {
-            tokio::time::sleep(inner.queue.pause_remaining()).await;
+            tokio::time::sleep(link.server.queue.pause_remaining()).await;
             true
         }
         // The schema has changed, and with it the headers that the server wants.
         UpstreamError::Rpc(error) if error.code == code::HEADER_MISMATCH => {
-            listing_refresh::refresh(inner, connection, &[ListKind::Tools]).await.is_ok()
+            listing_refresh::refresh(link, connection, &[ListKind::Tools]).await.is_ok()
         }
         _ => false,
     }
