@@ -95,9 +95,9 @@ impl Hub {
         let call = self.validator.validate(&entry, &request.op, timeout).await?;
         record.set_coerced_arguments(&call.coercions, &call.op);
         // Authorize with arguments.
-        let arguments = call.op.params.get("arguments").filter(|_| rules.policy.reads_arguments());
-        let permit = match arguments {
-            Some(_) => rules.authorize(request, &entry, arguments, record)?,
+        let arguments = call.op.params.get("arguments").filter(|_| rules.policy.reads_arguments()).cloned();
+        let permit = match &arguments {
+            Some(arguments) => rules.authorize(request, &entry, Some(arguments), record)?,
             None => permit,
         };
         // Approve.
@@ -129,7 +129,7 @@ impl Hub {
     }
 
     /// Waits until somebody agrees to a call, where policy asks for that.
-    async fn approve(
+    pub(crate) async fn approve(
         &self,
         permit: &Permit<'_>,
         id: CallId,
