@@ -5,7 +5,7 @@ use crate::audit_record::AuditRecord;
 use crate::error_limits::truncate_error;
 use crate::hub::Hub;
 use crate::item::Entry;
-use crate::policy::Permit;
+use crate::policy::{Obligations, Permit};
 use crate::ports::Outcome;
 use crate::redact::redact;
 use crate::telemetry::CallLog;
@@ -104,8 +104,10 @@ impl Hub {
         self.approve(&permit, id, request, &call.op).await?;
         // Rate limit.
         rules.limits.check(&request.caller, &entry)?;
-        // Cache.
-        let slot = rules.cache.slot(&request.caller, &request.profile, &entry, &request.op);
+        // Cache. What policy shapes is not kept: another policy may shape it otherwise.
+        let slot = (permit.obligations == Obligations::default())
+            .then(|| rules.cache.slot(&request.caller, &request.profile, &entry, &request.op))
+            .flatten();
         if let Some(slot) = &slot
             && let Some(answer) = rules.cache.get(slot).await
         {
