@@ -1,6 +1,6 @@
 //! `memory_list`.
 
-use crate::given::{asker, within};
+use crate::input_validation::{caller, check_range};
 use octo_toolkit::memory::PageRequest;
 use octo_toolkit::{CallContext, Effect, Example, Memory, Tool, ToolError};
 use schemars::JsonSchema;
@@ -16,14 +16,14 @@ pub struct Input {
     #[serde(default)]
     entity_type: Option<String>,
     /// Most entities to return, up to 500.
-    #[serde(default = "limit")]
+    #[serde(default = "default_limit")]
     limit: u64,
     /// How many entities to pass over.
     #[serde(default)]
     offset: u64,
 }
 
-fn limit() -> u64 {
+fn default_limit() -> u64 {
     50
 }
 
@@ -34,7 +34,7 @@ pub struct Output {
     /// How many entities there are, of this type where one was given.
     total: u64,
     /// The most frequent types.
-    types: Vec<Count>,
+    types: Vec<TypeCount>,
     /// Give it as offset to go on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     next_offset: Option<u64>,
@@ -54,7 +54,7 @@ struct Entity {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Count {
+struct TypeCount {
     /// The type.
     #[serde(rename = "type")]
     kind: String,
@@ -81,8 +81,8 @@ impl Tool for List {
 
     async fn run(&self, input: Input, memory: Memory, cx: &CallContext) -> Result<Output, ToolError> {
         let kind = input.entity_type.filter(|kind| !kind.trim().is_empty());
-        let limit = within(input.limit, "limit", 500)?;
-        let listed = memory.list(asker(cx), PageRequest { kind, limit, offset: input.offset }).await?;
+        let limit = check_range(input.limit, "limit", 500)?;
+        let listed = memory.list(caller(cx), PageRequest { kind, limit, offset: input.offset }).await?;
         let seen = input.offset.saturating_add(listed.entities.len() as u64);
         let next_offset = (!listed.entities.is_empty() && seen < listed.total).then_some(seen);
         let entities = listed.entities.into_iter().map(|brief| Entity {
@@ -91,7 +91,7 @@ impl Tool for List {
             observation_count: brief.fact_count,
             updated_at: brief.updated.to_string(),
         });
-        let types = listed.kinds.into_iter().map(|(kind, count)| Count { kind, count });
+        let types = listed.kinds.into_iter().map(|(kind, count)| TypeCount { kind, count });
         Ok(Output { entities: entities.collect(), total: listed.total, types: types.collect(), next_offset })
     }
 }

@@ -8,7 +8,7 @@ use octo_toolkit::memory::{
 use std::sync::{Mutex, MutexGuard};
 
 #[derive(Default)]
-pub struct Shelf(Mutex<Content>);
+pub struct InMemoryStore(Mutex<Content>);
 
 #[derive(Default)]
 struct Content {
@@ -16,7 +16,7 @@ struct Content {
     links: Vec<Link>,
 }
 
-impl Shelf {
+impl InMemoryStore {
     fn lock(&self) -> MutexGuard<'_, Content> {
         self.0.lock().unwrap()
     }
@@ -26,7 +26,7 @@ impl Shelf {
     }
 
     /// Everything, in a form to compare.
-    pub fn outline(&self) -> Vec<String> {
+    pub fn summary(&self) -> Vec<String> {
         let content = self.lock();
         let entities = content.entities.iter().map(|known| {
             let facts: Vec<&str> = known.facts.iter().map(|fact| fact.text.as_str()).collect();
@@ -81,7 +81,7 @@ impl Content {
         }
     }
 
-    fn shown(&self, known: &KnownEntity, inward: bool) -> KnownEntity {
+    fn with_links(&self, known: &KnownEntity, inward: bool) -> KnownEntity {
         let tie = |link: &Link| {
             let outward = link.source == known.name;
             let other = if outward { &link.target } else { &link.source };
@@ -92,11 +92,11 @@ impl Content {
     }
 }
 
-fn done<T: Send + 'static>(value: T) -> StoreFuture<'static, T> {
+fn ready<T: Send + 'static>(value: T) -> StoreFuture<'static, T> {
     Box::pin(async move { Ok(value) })
 }
 
-impl MemoryStore for Shelf {
+impl MemoryStore for InMemoryStore {
     fn upsert(
         &self,
         asker: MemoryCaller,
@@ -104,7 +104,7 @@ impl MemoryStore for Shelf {
         _: NameMatch,
     ) -> StoreFuture<'_, Vec<UpsertResult>> {
         let call = asker.call.to_string();
-        done(entities.iter().map(|new| self.lock().upsert(new, &call)).collect())
+        ready(entities.iter().map(|new| self.lock().upsert(new, &call)).collect())
     }
 
     fn link(&self, asker: MemoryCaller, links: Vec<Link>, _: NameMatch) -> StoreFuture<'_, LinkResult> {
@@ -125,7 +125,7 @@ impl MemoryStore for Shelf {
                 }
             }
         }
-        done(linked)
+        ready(linked)
     }
 
     fn query(&self, _: MemoryCaller, question: MemoryQuery) -> StoreFuture<'_, QueryResult> {
@@ -138,8 +138,8 @@ impl MemoryStore for Shelf {
                 })
         };
         let entities: Vec<KnownEntity> =
-            content.entities.iter().filter(fits).map(|known| content.shown(known, true)).collect();
-        done(QueryResult { total: entities.len() as u64, entities, ..QueryResult::default() })
+            content.entities.iter().filter(fits).map(|known| content.with_links(known, true)).collect();
+        ready(QueryResult { total: entities.len() as u64, entities, ..QueryResult::default() })
     }
 
     fn list(&self, _: MemoryCaller, page: PageRequest) -> StoreFuture<'_, EntityPage> {
@@ -151,7 +151,7 @@ impl MemoryStore for Shelf {
             updated: known.updated,
         };
         let entities = content.entities.iter().take(page.limit).map(brief).collect();
-        done(EntityPage { entities, total: content.entities.len() as u64, kinds: Vec::new() })
+        ready(EntityPage { entities, total: content.entities.len() as u64, kinds: Vec::new() })
     }
 
     fn delete(&self, _: MemoryCaller, names: Vec<String>, _: Removal) -> StoreFuture<'_, Vec<String>> {
@@ -159,7 +159,7 @@ impl MemoryStore for Shelf {
         let there = |name: &String| content.entities.iter().any(|known| known.name == *name);
         let gone: Vec<String> = names.into_iter().filter(there).collect();
         content.entities.retain(|known| !gone.contains(&known.name));
-        done(gone)
+        ready(gone)
     }
 
     fn forget(&self, _: MemoryCaller, what: ForgetTarget, _: Removal) -> StoreFuture<'_, u64> {
@@ -175,7 +175,7 @@ impl MemoryStore for Shelf {
         }
         let after =
             content.links.len() + content.entities.iter().map(|known| known.facts.len()).sum::<usize>();
-        done((before - after) as u64)
+        ready((before - after) as u64)
     }
 
     fn dump(&self, _: MemoryCaller, after: i64, _: usize) -> StoreFuture<'_, Dump> {
@@ -183,8 +183,8 @@ impl MemoryStore for Shelf {
         // One at a time, so that going on is tested, too.
         let at = usize::try_from(after).unwrap();
         let entities: Vec<KnownEntity> =
-            content.entities.iter().skip(at).take(1).map(|known| content.shown(known, false)).collect();
+            content.entities.iter().skip(at).take(1).map(|known| content.with_links(known, false)).collect();
         let next = (!entities.is_empty()).then_some(after + 1);
-        done(Dump { entities, next })
+        ready(Dump { entities, next })
     }
 }

@@ -1,6 +1,6 @@
 //! The two forms in which memories travel: one JSON document, and the lines of `@modelcontextprotocol/server-memory`.
 
-use crate::given::Cleaner;
+use crate::input_validation::Sanitizer;
 use octo_toolkit::memory::{Fact, FactOrigin, KnownEntity, Link, NewEntity};
 use octo_toolkit::{Kind, ToolError};
 use schemars::JsonSchema;
@@ -16,7 +16,7 @@ pub enum Format {
     Jsonl,
 }
 
-pub fn auto() -> Format {
+pub fn default_format() -> Format {
     Format::Auto
 }
 
@@ -25,36 +25,36 @@ pub fn auto() -> Format {
 pub struct Graph {
     pub entities: Vec<NewEntity>,
     pub links: Vec<Link>,
-    pub troubles: Vec<Trouble>,
+    pub issues: Vec<ParseIssue>,
     /// Hidden characters that were taken out.
-    pub removed: usize,
+    pub removed_chars: usize,
 }
 
-pub struct Trouble {
+pub struct ParseIssue {
     /// Which line, or which entity or relation of a document, counted from 1.
-    pub at: u64,
-    pub why: String,
+    pub position: u64,
+    pub reason: String,
 }
 
 /// Reads a file; everything in it is marked as coming from `source`.
 pub fn read(text: &str, format: Format, source: &str) -> Result<Graph, ToolError> {
     let text = text.trim_start_matches('\u{feff}');
-    let whole = match format {
+    let document = match format {
         Format::Jsonl => None,
         Format::Json | Format::Auto => serde_json::from_str::<Value>(text).ok().filter(is_document),
     };
     let mut reader =
-        Reader { graph: Graph::default(), cleaner: Cleaner::default(), source: source.to_owned() };
-    match whole {
-        Some(document) => reader.document(&document),
+        Reader { graph: Graph::default(), sanitizer: Sanitizer::default(), source: source.to_owned() };
+    match document {
+        Some(document) => reader.read_document(&document),
         None if format == Format::Json => {
             return Err(ToolError::invalid("The file is no JSON document with entities and relations.")
                 .hint("Give format jsonl when every line is a record of its own."));
         }
-        None => reader.lines(text),
+        None => reader.read_lines(text),
     }
     let mut graph = reader.graph;
-    graph.removed = reader.cleaner.removed;
+    graph.removed_chars = reader.sanitizer.removed_chars;
     Ok(graph)
 }
 
@@ -64,67 +64,69 @@ fn is_document(value: &Value) -> bool {
 
 struct Reader {
     graph: Graph,
-    cleaner: Cleaner,
+    sanitizer: Sanitizer,
     source: String,
 }
 
 impl Reader {
-    fn document(&mut self, document: &Value) {
+    fn read_document(&mut self, document: &Value) {
         let mut at = 0;
         match document.get("entities") {
             Some(Value::Object(entities)) => {
                 for (name, entity) in entities {
                     at += 1;
-                    self.entity(at, Some(name), entity);
+                    self.read_entity(at, Some(name), entity);
                 }
             }
             Some(Value::Array(entities)) => {
                 for entity in entities {
                     at += 1;
-                    self.entity(at, None, entity);
+                    self.read_entity(at, None, entity);
                 }
             }
             _ => {}
         }
         for relation in document.get("relations").and_then(Value::as_array).into_iter().flatten() {
             at += 1;
-            self.relation(at, relation);
+            self.read_relation(at, relation);
         }
     }
 
-    fn lines(&mut self, text: &str) {
+    fn read_lines(&mut self, text: &str) {
         for (line, at) in text.lines().zip(1..) {
             if line.trim().is_empty() {
                 continue;
             }
             match serde_json::from_str::<Value>(line) {
                 Ok(value) => match value.get("type").and_then(Value::as_str) {
-                    Some("entity") => self.entity(at, None, &value),
-                    Some("relation") => self.relation(at, &value),
-                    _ => self.trouble(at, "is neither an entity nor a relation"),
+                    Some("entity") => self.read_entity(at, None, &value),
+                    Some("relation") => self.read_relation(at, &value),
+                    _ => self.push_issue(at, "is neither an entity nor a relation"),
                 },
-                Err(_) => self.trouble(at, "is no JSON"),
+                Err(_) => self.push_issue(at, "is no JSON"),
             }
         }
     }
 
-    fn trouble(&mut self, at: u64, why: impl Into<String>) {
-        self.graph.troubles.push(Trouble { at, why: why.into() });
+    fn push_issue(&mut self, at: u64, why: impl Into<String>) {
+        self.graph.issues.push(ParseIssue { position: at, reason: why.into() });
     }
 
-    fn entity(&mut self, at: u64, key: Option<&str>, value: &Value) {
-        let Some(name) = text(value, &["name"]).or(key) else { return self.trouble(at, "has no name") };
-        let name = match self.cleaner.name(name) {
+    fn read_entity(&mut self, at: u64, key: Option<&str>, value: &Value) {
+        let Some(name) = first_str(value, &["name"]).or(key) else {
+            return self.push_issue(at, "has no name");
+        };
+        let name = match self.sanitizer.name(name) {
             Ok(name) => name,
-            Err(error) => return self.trouble(at, error.message),
+            Err(error) => return self.push_issue(at, error.message),
         };
         // In lines `type` says what the record is.
         let kinds: &[&str] = if value.get("entityType").is_some() { &["entityType"] } else { &["type"] };
-        let kind = text(value, kinds).filter(|kind| key.is_some() || *kind != "entity");
-        let kind = kind.and_then(|kind| self.cleaner.kind(kind).ok());
+        let kind = first_str(value, kinds).filter(|kind| key.is_some() || *kind != "entity");
+        let kind = kind.and_then(|kind| self.sanitizer.kind(kind).ok());
         let mut facts = Vec::new();
         for observation in value.get("observations").and_then(Value::as_array).into_iter().flatten() {
-            match observation.as_str().map(|text| self.cleaner.fact(text)) {
+            match observation.as_str().map(|text| self.sanitizer.fact(text)) {
                 Some(Ok(Some(text))) => {
                     facts.push(Fact {
                         text,
@@ -133,51 +135,51 @@ impl Reader {
                     });
                 }
                 Some(Ok(None)) => {}
-                Some(Err(error)) => self.trouble(at, error.message),
-                None => self.trouble(at, "has an observation that is no text"),
+                Some(Err(error)) => self.push_issue(at, error.message),
+                None => self.push_issue(at, "has an observation that is no text"),
             }
         }
         self.graph.entities.push(NewEntity { name, kind, facts });
     }
 
-    fn relation(&mut self, at: u64, value: &Value) {
-        let ends = text(value, &["source", "from"]).zip(text(value, &["target", "to"]));
-        let relation = text(value, &["relation", "relationType"]);
+    fn read_relation(&mut self, at: u64, value: &Value) {
+        let ends = first_str(value, &["source", "from"]).zip(first_str(value, &["target", "to"]));
+        let relation = first_str(value, &["relation", "relationType"]);
         let Some(((source, target), relation)) = ends.zip(relation) else {
-            return self.trouble(at, "has no source, relation or target");
+            return self.push_issue(at, "has no source, relation or target");
         };
-        match self.cleaner.link(source, relation, target) {
+        match self.sanitizer.link(source, relation, target) {
             Ok(link) => self.graph.links.push(link),
-            Err(error) => self.trouble(at, error.message),
+            Err(error) => self.push_issue(at, error.message),
         }
     }
 }
 
 /// The first of these members that is a text.
-fn text<'a>(value: &'a Value, names: &[&str]) -> Option<&'a str> {
+fn first_str<'a>(value: &'a Value, names: &[&str]) -> Option<&'a str> {
     names.iter().find_map(|name| value.get(*name)?.as_str())
 }
 
 /// Writes a file piece by piece, up to a size.
-pub struct Writer {
-    form: Form,
-    most: usize,
+pub struct GraphWriter {
+    buffer: OutputBuffer,
+    max_bytes: usize,
     size: usize,
     pub relations: u64,
 }
 
-enum Form {
+enum OutputBuffer {
     Lines { entities: String, relations: String },
     Document { entities: Map<String, Value>, relations: Vec<Value> },
 }
 
-impl Writer {
-    pub fn new(lines: bool, most: usize) -> Self {
-        let form = match lines {
-            true => Form::Lines { entities: String::new(), relations: String::new() },
-            false => Form::Document { entities: Map::new(), relations: Vec::new() },
+impl GraphWriter {
+    pub fn new(lines: bool, max_bytes: usize) -> Self {
+        let buffer = match lines {
+            true => OutputBuffer::Lines { entities: String::new(), relations: String::new() },
+            false => OutputBuffer::Document { entities: Map::new(), relations: Vec::new() },
         };
-        Self { form, most, size: 0, relations: 0 }
+        Self { buffer, max_bytes, size: 0, relations: 0 }
     }
 
     pub fn add(&mut self, known: &KnownEntity) -> Result<(), ToolError> {
@@ -185,14 +187,14 @@ impl Writer {
         // What stands around the texts is small beside them.
         self.size += 200 + known.name.len() + observations.iter().map(|text| text.len() + 8).sum::<usize>();
         self.size += known.links.iter().map(|tie| 100 + tie.other.len()).sum::<usize>();
-        if self.size > self.most {
-            let large = format!("The memory does not fit into one file of {} bytes.", self.most);
+        if self.size > self.max_bytes {
+            let large = format!("The memory does not fit into one file of {} bytes.", self.max_bytes);
             return Err(ToolError::new(Kind::TooLarge, large)
                 .hint("Delete what is no longer needed, or ask the operator for a copy of the store."));
         }
         self.relations += known.links.len() as u64;
-        match &mut self.form {
-            Form::Lines { entities, relations } => {
+        match &mut self.buffer {
+            OutputBuffer::Lines { entities, relations } => {
                 let line = json!({"type": "entity", "name": known.name, "entityType": known.kind, "observations": observations});
                 push_line(entities, &line);
                 for tie in &known.links {
@@ -200,7 +202,7 @@ impl Writer {
                     push_line(relations, &line);
                 }
             }
-            Form::Document { entities, relations } => {
+            OutputBuffer::Document { entities, relations } => {
                 let value = json!({
                     "name": known.name, "type": known.kind, "observations": observations,
                     "created_at": known.created.to_string(), "updated_at": known.updated.to_string(),
@@ -213,10 +215,10 @@ impl Writer {
         Ok(())
     }
 
-    pub fn end(self) -> Result<String, ToolError> {
-        match self.form {
-            Form::Lines { entities, relations } => Ok(entities + &relations),
-            Form::Document { entities, relations } => {
+    pub fn finish(self) -> Result<String, ToolError> {
+        match self.buffer {
+            OutputBuffer::Lines { entities, relations } => Ok(entities + &relations),
+            OutputBuffer::Document { entities, relations } => {
                 let document = json!({"entities": entities, "relations": relations});
                 serde_json::to_string_pretty(&document).map(|text| text + "\n").map_err(ToolError::internal)
             }
@@ -250,7 +252,7 @@ broken
         assert_eq!(graph.entities[0].facts[0].origin, FactOrigin::Imported);
         assert_eq!(graph.entities[0].facts[0].source.as_deref(), Some("m.jsonl"));
         assert_eq!(graph.links[0].relation, "works_on");
-        assert_eq!(graph.troubles.iter().map(|trouble| trouble.at).collect::<Vec<_>>(), [5, 6, 7, 8]);
+        assert_eq!(graph.issues.iter().map(|trouble| trouble.position).collect::<Vec<_>>(), [5, 6, 7, 8]);
     }
 
     #[test]
@@ -258,7 +260,7 @@ broken
         let map = r#"{"entities": {"Ada": {"type": "entity", "observations": ["a", 1]}}, "relations": [{"source": "Ada", "relation": "knows", "target": "Ada"}]}"#;
         let list = r#"{"entities": [{"name": "Ada", "type": "person", "observations": ["a"]}]}"#;
         let graph = read(map, Format::Auto, "m").unwrap();
-        assert_eq!((graph.entities.len(), graph.links.len(), graph.troubles.len()), (1, 1, 1));
+        assert_eq!((graph.entities.len(), graph.links.len(), graph.issues.len()), (1, 1, 1));
         assert_eq!(graph.entities[0].kind.as_deref(), Some("entity"));
         let graph = read(list, Format::Json, "m").unwrap();
         assert_eq!(graph.entities[0].kind.as_deref(), Some("person"));
