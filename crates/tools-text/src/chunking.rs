@@ -4,23 +4,23 @@ use unicode_segmentation::UnicodeSegmentation;
 
 /// The text in parts of at most so many bytes, cut between paragraphs where that is possible, else between sentences, else
 /// between characters. Nothing is lost: the parts joined are the text.
-pub fn parts(text: &str, most: usize) -> Vec<&str> {
-    let mut parts = Vec::new();
+pub fn split_into_chunks(text: &str, max_bytes: usize) -> Vec<&str> {
+    let mut chunks = Vec::new();
     let mut rest = text;
-    while rest.len() > most {
-        let head = rest.get(..rest.floor_char_boundary(most)).unwrap_or(rest);
-        let (part, tail) = rest.split_at(boundary(head));
-        parts.push(part);
+    while rest.len() > max_bytes {
+        let head = rest.get(..rest.floor_char_boundary(max_bytes)).unwrap_or(rest);
+        let (part, tail) = rest.split_at(chunk_end(head));
+        chunks.push(part);
         rest = tail;
     }
     if !rest.is_empty() {
-        parts.push(rest);
+        chunks.push(rest);
     }
-    parts
+    chunks
 }
 
 /// Where to cut, in the second half, so that parts are not many.
-fn boundary(head: &str) -> usize {
+fn chunk_end(head: &str) -> usize {
     let half = head.len() / 2;
     let paragraph = head.rfind("\n\n").map(|at| at + 2).filter(|at| *at > half);
     let sentence = || {
@@ -44,11 +44,11 @@ mod tests {
         let sentences = "One two three four. ".repeat(50);
         let letters = "ä".repeat(500);
         for text in [paragraphs.as_str(), sentences.as_str(), letters.as_str(), "short", ""] {
-            let parts = parts(text, 100);
-            assert_eq!(parts.concat(), text);
-            assert!(parts.iter().all(|part| !part.is_empty() && part.len() <= 100), "{parts:?}");
+            let chunks = split_into_chunks(text, 100);
+            assert_eq!(chunks.concat(), text);
+            assert!(chunks.iter().all(|part| !part.is_empty() && part.len() <= 100), "{chunks:?}");
         }
-        assert!(parts(&paragraphs, 100).iter().all(|part| part.ends_with("\n\n")));
-        assert!(parts(&sentences, 100).iter().all(|part| part.starts_with("One")));
+        assert!(split_into_chunks(&paragraphs, 100).iter().all(|part| part.ends_with("\n\n")));
+        assert!(split_into_chunks(&sentences, 100).iter().all(|part| part.starts_with("One")));
     }
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use std::time::Duration;
 
 /// One question takes no longer than this, whatever the call would allow.
-const PATIENCE: Duration = Duration::from_secs(120);
+const ASK_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Asks the operator's language model one question and gives its answer as text; fails when the model does not answer. Prefer
 /// text_summarize for a text that is to become shorter.
@@ -20,11 +20,11 @@ pub struct Input {
     #[serde(default)]
     system: String,
     /// How long the answer may be, in tokens.
-    #[serde(default = "some")]
+    #[serde(default = "default_max_tokens")]
     max_tokens: u64,
 }
 
-fn some() -> u64 {
+fn default_max_tokens() -> u64 {
     1_024
 }
 
@@ -52,7 +52,7 @@ impl Tool for Ask {
         if input.prompt.trim().is_empty() {
             return Err(ToolError::invalid("The prompt is empty.").hint("Say what the model is asked."));
         }
-        let patience = PATIENCE.min(cx.time_left());
-        Ok(Output { text: llm.ask(&input.system, &input.prompt, input.max_tokens, patience).await? })
+        let timeout = ASK_TIMEOUT.min(cx.time_left());
+        Ok(Output { text: llm.ask(&input.system, &input.prompt, input.max_tokens, timeout).await? })
     }
 }
