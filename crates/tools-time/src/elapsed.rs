@@ -36,9 +36,9 @@ impl Elapsed {
     pub fn human(&self) -> String {
         let mut parts: Vec<String> = [(self.days, "day"), (self.hours, "hour"), (self.minutes, "minute")]
             .into_iter()
-            .filter_map(counted)
+            .filter_map(format_count)
             .collect();
-        parts.extend(self.seconds_said());
+        parts.extend(self.format_seconds());
         let text = match parts.split_last() {
             None => return "0 seconds".to_owned(),
             Some((only, [])) => only.clone(),
@@ -47,16 +47,16 @@ impl Elapsed {
         if self.is_negative() { format!("{text} before") } else { text }
     }
 
-    fn seconds_said(&self) -> Option<String> {
+    fn format_seconds(&self) -> Option<String> {
         if self.nanoseconds == 0 {
-            return counted((self.seconds, "second"));
+            return format_count((self.seconds, "second"));
         }
         let fraction = format!("{:09}", self.nanoseconds.unsigned_abs());
         Some(format!("{}.{} seconds", self.seconds.unsigned_abs(), fraction.trim_end_matches('0')))
     }
 }
 
-fn counted((count, unit): (i64, &str)) -> Option<String> {
+fn format_count((count, unit): (i64, &str)) -> Option<String> {
     match count.unsigned_abs() {
         0 => None,
         1 => Some(format!("1 {unit}")),

@@ -4,11 +4,11 @@ use jiff::Zoned;
 use jiff::civil::{Date, DateTime};
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Base {
+pub enum DateSpec {
     /// A day; alone it means its first instant.
     Day(Date),
     /// A day reached by counting from now; alone it keeps the time of day.
-    Kept(DateTime),
+    KeepTime(DateTime),
     /// A week reached by counting; a weekday beside it picks the day.
     Week(DateTime),
     /// A day whose first instant was asked for.
@@ -19,11 +19,11 @@ pub enum Base {
     Instant(Zoned),
 }
 
-impl Base {
+impl DateSpec {
     pub fn date(&self) -> Date {
         match self {
             Self::Day(date) | Self::StartOf(date) | Self::EndOf(date) => *date,
-            Self::Kept(reading) | Self::Week(reading) => reading.date(),
+            Self::KeepTime(reading) | Self::Week(reading) => reading.date(),
             Self::Instant(at) => at.date(),
         }
     }

@@ -28,7 +28,7 @@ pub fn seconds_as_offset(seconds: i32) -> String {
 }
 
 /// The IANA name, or the offset of a zone that is only an offset.
-pub fn zone(tz: &TimeZone) -> String {
+pub fn zone_name(tz: &TimeZone) -> String {
     match (tz.iana_name(), tz.to_fixed_offset()) {
         (Some(name), _) => name.to_owned(),
         (None, Ok(fixed)) => offset(fixed),
@@ -36,7 +36,7 @@ pub fn zone(tz: &TimeZone) -> String {
     }
 }
 
-pub fn weekday(day: Weekday) -> &'static str {
+pub fn weekday_name(day: Weekday) -> &'static str {
     match day {
         Weekday::Monday => "Monday",
         Weekday::Tuesday => "Tuesday",
@@ -48,7 +48,7 @@ pub fn weekday(day: Weekday) -> &'static str {
     }
 }
 
-pub fn month(number: i8) -> &'static str {
+pub fn month_name(number: i8) -> &'static str {
     const NAMES: [&str; 12] = [
         "January",
         "February",
@@ -67,15 +67,15 @@ pub fn month(number: i8) -> &'static str {
 }
 
 /// `5 March 2027`.
-pub fn day(date: Date) -> String {
-    format!("{} {} {}", date.day(), month(date.month()), date.year())
+pub fn long_date(date: Date) -> String {
+    format!("{} {} {}", date.day(), month_name(date.month()), date.year())
 }
 
 /// `Saturday, 14 November 2026, 22:00:00 in Europe/Berlin (+01:00)`.
 pub fn human(at: &Zoned) -> String {
-    let name = zone(at.time_zone());
+    let name = zone_name(at.time_zone());
     let offset = offset(at.offset());
-    let place = if name == "UTC" {
+    let zone_label = if name == "UTC" {
         "UTC".to_owned()
     } else if name == offset {
         format!("at UTC{offset}")
@@ -83,11 +83,15 @@ pub fn human(at: &Zoned) -> String {
         format!("in {name} ({offset})")
     };
     let (hour, minute, second) = (at.hour(), at.minute(), at.second());
-    format!("{}, {}, {hour:02}:{minute:02}:{second:02} {place}", weekday(at.weekday()), day(at.date()))
+    format!(
+        "{}, {}, {hour:02}:{minute:02}:{second:02} {zone_label}",
+        weekday_name(at.weekday()),
+        long_date(at.date())
+    )
 }
 
 /// `a, b or c`.
-pub fn either(items: &[String]) -> String {
+pub fn join_or(items: &[String]) -> String {
     match items.split_last() {
         None => String::new(),
         Some((only, [])) => only.clone(),
@@ -126,8 +130,8 @@ mod tests {
     #[test]
     fn lists() {
         let items = ["a", "b", "c"].map(String::from);
-        assert_eq!(either(&items), "a, b or c");
-        assert_eq!(either(&items[..1]), "a");
-        assert_eq!(either(&[]), "");
+        assert_eq!(join_or(&items), "a, b or c");
+        assert_eq!(join_or(&items[..1]), "a");
+        assert_eq!(join_or(&[]), "");
     }
 }

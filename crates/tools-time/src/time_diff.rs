@@ -1,6 +1,6 @@
 //! `time_diff`.
 
-use crate::{given, say, span, when};
+use crate::{datetime_parser, elapsed, time_format, time_input};
 use jiff::tz::TimeZone;
 use octo_toolkit::{CallContext, Clock, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
@@ -79,11 +79,11 @@ impl Tool for Diff {
     }
 
     async fn run(&self, input: Input, clock: Clock, _cx: &CallContext) -> Result<Output, ToolError> {
-        let now = given::instant(&clock).to_zoned(TimeZone::UTC);
-        let start = when::parse(&input.start, &now)?;
-        let end = when::parse(&input.end, &now)?;
-        let elapsed = span::between(&start.at, &end.at);
-        let said = |name: &'static str| move |note: String| format!("{name}: {note}");
+        let now = time_input::now_in_seconds(&clock).to_zoned(TimeZone::UTC);
+        let start = datetime_parser::parse(&input.start, &now)?;
+        let end = datetime_parser::parse(&input.end, &now)?;
+        let elapsed = elapsed::between(&start.at, &end.at);
+        let prefix_with = |name: &'static str| move |note: String| format!("{name}: {note}");
         Ok(Output {
             days: elapsed.days,
             hours: elapsed.hours,
@@ -92,13 +92,13 @@ impl Tool for Diff {
             nanoseconds: elapsed.nanoseconds,
             total_seconds: elapsed.total_seconds,
             human: elapsed.human(),
-            start: say::iso(&start.at),
-            end: say::iso(&end.at),
+            start: time_format::iso(&start.at),
+            end: time_format::iso(&end.at),
             notes: start
                 .notes
                 .into_iter()
-                .map(said("start"))
-                .chain(end.notes.into_iter().map(said("end")))
+                .map(prefix_with("start"))
+                .chain(end.notes.into_iter().map(prefix_with("end")))
                 .collect(),
         })
     }

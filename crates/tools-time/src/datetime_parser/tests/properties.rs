@@ -1,7 +1,7 @@
 //! What holds for every text.
 
 use super::{NOW, at};
-use crate::{say, when, zone};
+use crate::{datetime_parser, time_format, zone};
 use proptest::prelude::*;
 
 const WORDS: &[&str] = &[
@@ -87,21 +87,21 @@ proptest! {
 
     #[test]
     fn any_text_is_read_or_refused(text in "\\PC{0,60}") {
-        let _ = when::parse(&text, &at(NOW));
+        let _ = datetime_parser::parse(&text, &at(NOW));
         let _ = zone::resolve(&text);
     }
 
     #[test]
     fn any_words_are_read_or_refused(text in some_words()) {
-        if let Err(fault) = when::parse(&text, &at(NOW)) {
+        if let Err(fault) = datetime_parser::parse(&text, &at(NOW)) {
             prop_assert!(!fault.message.is_empty() && !fault.hint.is_empty());
         }
     }
 
     #[test]
     fn any_words_at_the_edge_of_the_calendar(text in some_words()) {
-        let _ = when::parse(&text, &at("9999-12-30T21:59:59[UTC]"));
-        let _ = when::parse(&text, &at("-009999-01-03T00:00:00[UTC]"));
+        let _ = datetime_parser::parse(&text, &at("9999-12-30T21:59:59[UTC]"));
+        let _ = datetime_parser::parse(&text, &at("-009999-01-03T00:00:00[UTC]"));
     }
 
     /// What an answer says can be given back and means the same.
@@ -109,7 +109,7 @@ proptest! {
     fn answers_can_be_read_again(seconds in -60_000_000_000_i64..200_000_000_000, zone in prop::sample::select(zone::names())) {
         let Ok(zone) = zone::resolve(&zone) else { return Ok(()) };
         let at = jiff::Timestamp::from_second(seconds).unwrap().to_zoned(zone.tz);
-        let again = when::parse(&say::iso(&at), &super::at(NOW)).map_err(|fault| TestCaseError::fail(fault.message))?;
+        let again = datetime_parser::parse(&time_format::iso(&at), &super::at(NOW)).map_err(|fault| TestCaseError::fail(fault.message))?;
         prop_assert_eq!(again.at.timestamp(), at.timestamp());
     }
 
@@ -121,7 +121,7 @@ proptest! {
     ) {
         let now = at("2026-11-14T22:00:00[UTC]");
         let text = format!("{count} {unit}s ago");
-        let ours = when::parse(&text, &now).map_err(|fault| TestCaseError::fail(fault.message))?;
+        let ours = datetime_parser::parse(&text, &now).map_err(|fault| TestCaseError::fail(fault.message))?;
         let theirs = parse_datetime::parse_datetime_at_date(now, text).unwrap();
         prop_assert_eq!(Some(&ours.at), theirs.as_zoned());
     }
@@ -129,8 +129,8 @@ proptest! {
     #[test]
     fn dates_agree_with_parse_datetime(day in 1_i8..=28, month in 1_i8..=12, year in 1970_i16..2100, hour in 0_i8..24) {
         let now = at("2026-11-14T22:00:00[UTC]");
-        let text = format!("{day} {} {year} {hour:02}:30", say::month(month));
-        let ours = when::parse(&text, &now).map_err(|fault| TestCaseError::fail(fault.message))?;
+        let text = format!("{day} {} {year} {hour:02}:30", time_format::month_name(month));
+        let ours = datetime_parser::parse(&text, &now).map_err(|fault| TestCaseError::fail(fault.message))?;
         let theirs = parse_datetime::parse_datetime_at_date(now, text).unwrap();
         prop_assert_eq!(Some(&ours.at), theirs.as_zoned());
     }

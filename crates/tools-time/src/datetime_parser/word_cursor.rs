@@ -1,75 +1,75 @@
 //! A text as words: lower case, without punctuation, with `3pm`, `2h30m` and `5-mar-2027` taken apart.
 
-use super::names;
+use super::vocabulary;
 
 /// The words of a text and the place up to which they were read.
 #[derive(Debug, Clone)]
-pub struct Words {
+pub struct WordCursor {
     words: Vec<String>,
-    at: usize,
+    position: usize,
 }
 
-impl Words {
-    pub fn of(text: &str) -> Self {
+impl WordCursor {
+    pub fn new(text: &str) -> Self {
         let mut words = Vec::new();
-        for piece in tidy(text).split_whitespace() {
-            take_apart(piece, &mut words);
+        for piece in normalize(text).split_whitespace() {
+            tokenize(piece, &mut words);
         }
-        Self { words, at: 0 }
+        Self { words, position: 0 }
     }
 
     pub fn peek(&self) -> Option<&str> {
-        self.ahead(0)
+        self.peek_at(0)
     }
 
-    pub fn ahead(&self, by: usize) -> Option<&str> {
-        self.words.get(self.at + by).map(String::as_str)
+    pub fn peek_at(&self, by: usize) -> Option<&str> {
+        self.words.get(self.position + by).map(String::as_str)
     }
 
     pub fn is_done(&self) -> bool {
-        self.at >= self.words.len()
+        self.position >= self.words.len()
     }
 
     pub fn skip(&mut self, count: usize) {
-        self.at += count;
+        self.position += count;
     }
 
     pub fn mark(&self) -> usize {
-        self.at
+        self.position
     }
 
-    pub fn back_to(&mut self, mark: usize) {
-        self.at = mark;
+    pub fn reset_to(&mut self, mark: usize) {
+        self.position = mark;
     }
 
     /// The words read since the mark, as text.
-    pub fn since(&self, mark: usize) -> String {
-        self.words.get(mark..self.at).unwrap_or_default().join(" ")
+    pub fn text_since(&self, mark: usize) -> String {
+        self.words.get(mark..self.position).unwrap_or_default().join(" ")
     }
 
     /// Reads one word when it is among these.
     pub fn take(&mut self, any: &[&str]) -> bool {
         let found = self.peek().is_some_and(|word| any.contains(&word));
-        self.at += usize::from(found);
+        self.position += usize::from(found);
         found
     }
 
     /// Reads these words when they follow in this order.
     pub fn take_all(&mut self, words: &[&str]) -> bool {
-        let found = words.iter().enumerate().all(|(by, word)| self.ahead(by) == Some(word));
-        self.at += if found { words.len() } else { 0 };
+        let found = words.iter().enumerate().all(|(by, word)| self.peek_at(by) == Some(word));
+        self.position += if found { words.len() } else { 0 };
         found
     }
 
     /// Reads one word when the function knows it.
     pub fn take_map<T>(&mut self, known: impl Fn(&str) -> Option<T>) -> Option<T> {
         let found = known(self.peek()?)?;
-        self.at += 1;
+        self.position += 1;
         Some(found)
     }
 
     /// Cuts some words out, wherever they stand.
-    pub fn cut(&mut self, from: usize, count: usize) -> String {
+    pub fn remove(&mut self, from: usize, count: usize) -> String {
         let end = from.saturating_add(count).min(self.words.len());
         if from >= end {
             return String::new();
@@ -78,9 +78,9 @@ impl Words {
     }
 
     /// Takes `+3` apart, once it is clear that it is no offset.
-    pub fn part_signs(&mut self) {
+    pub fn split_signs(&mut self) {
         let words = std::mem::take(&mut self.words);
-        self.words = words.into_iter().flat_map(signed).collect();
+        self.words = words.into_iter().flat_map(split_sign).collect();
     }
 
     pub fn all(&self) -> &[String] {
@@ -88,7 +88,7 @@ impl Words {
     }
 }
 
-fn signed(word: String) -> Vec<String> {
+fn split_sign(word: String) -> Vec<String> {
     match word.split_at_checked(1) {
         Some((sign @ ("+" | "-"), rest)) if !rest.is_empty() => vec![sign.to_owned(), rest.to_owned()],
         _ => vec![word],
@@ -96,25 +96,25 @@ fn signed(word: String) -> Vec<String> {
 }
 
 /// One spelling for dashes and quotes; commas and dots that are no decimal points become spaces or vanish.
-fn tidy(text: &str) -> String {
-    let chars: Vec<char> = without_remark(text).chars().collect();
-    let mut tidied = String::with_capacity(text.len());
+fn normalize(text: &str) -> String {
+    let chars: Vec<char> = strip_zone_remark(text).chars().collect();
+    let mut normalized = String::with_capacity(text.len());
     for (index, &c) in chars.iter().enumerate() {
         let digit = |at: Option<usize>| at.and_then(|at| chars.get(at)).is_some_and(char::is_ascii_digit);
         match c {
-            ',' | ';' | '(' | ')' | '"' => tidied.push(' '),
-            '@' => tidied.push_str(" at "),
+            ',' | ';' | '(' | ')' | '"' => normalized.push(' '),
+            '@' => normalized.push_str(" at "),
             '.' if !(digit(index.checked_sub(1)) && digit(index.checked_add(1))) => {}
-            '\u{2018}' | '\u{2019}' => tidied.push('\''),
-            '\u{2010}'..='\u{2015}' | '\u{2212}' => tidied.push('-'),
-            _ => tidied.extend(c.to_lowercase()),
+            '\u{2018}' | '\u{2019}' => normalized.push('\''),
+            '\u{2010}'..='\u{2015}' | '\u{2212}' => normalized.push('-'),
+            _ => normalized.extend(c.to_lowercase()),
         }
     }
-    tidied
+    normalized
 }
 
 /// `… GMT+0100 (Central European Standard Time)`, as JavaScript prints it, says the zone twice.
-fn without_remark(text: &str) -> &str {
+fn strip_zone_remark(text: &str) -> &str {
     let Some((before, _)) = text.trim_end().strip_suffix(')').and_then(|text| text.split_once('(')) else {
         return text;
     };
@@ -123,16 +123,16 @@ fn without_remark(text: &str) -> &str {
     if has_offset { before } else { text }
 }
 
-fn take_apart(piece: &str, words: &mut Vec<String>) {
+fn tokenize(piece: &str, words: &mut Vec<String>) {
     let piece = piece.trim_matches('\'');
     if let Some((date, time)) = date_and_time(piece) {
         words.push(date.to_owned());
-        take_apart(time, words);
+        tokenize(time, words);
     } else if let Some((time, offset)) = time_and_offset(piece) {
-        take_apart(time, words);
+        tokenize(time, words);
         words.push(offset.to_owned());
     } else if is_joined(piece) {
-        piece.split(['-', '/']).for_each(|part| take_apart(part, words));
+        piece.split(['-', '/']).for_each(|part| tokenize(part, words));
     } else if piece.contains('/') {
         words.push(piece.to_owned());
     } else {
@@ -162,7 +162,7 @@ fn is_joined(piece: &str) -> bool {
     let parts: Vec<&str> = piece.split(['-', '/']).collect();
     let letters = |part: &&str| !part.is_empty() && part.chars().all(char::is_alphabetic);
     let hyphenated = !piece.contains('/') && parts.iter().all(letters);
-    parts.len() > 1 && (hyphenated || parts.iter().any(|part| names::month(part).is_some()))
+    parts.len() > 1 && (hyphenated || parts.iter().any(|part| vocabulary::month(part).is_some()))
 }
 
 /// `3pm` is `3` `pm`, `2h30m` is `2` `h` `30` `m`; `5th` stays.
@@ -216,7 +216,7 @@ mod tests {
             (" \u{a0}, . ' ", ""),
         ];
         for (text, words) in rows {
-            assert_eq!(Words::of(text).all().join("|"), words, "{text}");
+            assert_eq!(WordCursor::new(text).all().join("|"), words, "{text}");
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Tables of texts and the moments they mean, or why they are refused.
 
+mod accepted_texts;
 mod properties;
-mod read;
-mod refused;
+mod rejected_texts;
 
 use super::{Moment, parse};
-use crate::say;
+use crate::time_format;
 use jiff::Zoned;
 
 /// Saturday evening in Berlin.
@@ -24,7 +24,7 @@ fn parsed(text: &str, now: &str) -> Moment {
 #[track_caller]
 fn check(now: &str, rows: &[(&str, &str)]) {
     for (text, expected) in rows {
-        assert_eq!(say::iso(&parsed(text, now).at), *expected, "{text}");
+        assert_eq!(time_format::iso(&parsed(text, now).at), *expected, "{text}");
     }
 }
 
@@ -85,6 +85,10 @@ fn texts_with_a_zone_of_their_own() {
     ];
     for (text, own, zone) in rows {
         let moment = parsed(text, NOW);
-        assert_eq!((moment.own_zone, say::zone(moment.at.time_zone()).as_str()), (own, zone), "{text}");
+        assert_eq!(
+            (moment.has_own_zone, time_format::zone_name(moment.at.time_zone()).as_str()),
+            (own, zone),
+            "{text}"
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! `time_parse`.
 
-use crate::{given, say};
+use crate::{time_format, time_input};
 use octo_toolkit::{CallContext, Clock, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ pub struct Input {
     /// One moment, in English words, ISO 8601, RFC 2822 or Unix seconds.
     text: String,
     /// Zone in which the text is meant; not used when the text names its own zone or offset.
-    #[serde(default = "given::utc")]
+    #[serde(default = "time_input::default_timezone")]
     timezone: String,
 }
 
@@ -88,10 +88,10 @@ impl Tool for Parse {
     }
 
     async fn run(&self, input: Input, clock: Clock, _cx: &CallContext) -> Result<Output, ToolError> {
-        let moment = given::moment(&clock, &input.text, &input.timezone, "timezone")?;
+        let moment = time_input::parse_moment(&clock, &input.text, &input.timezone, "timezone")?;
         let at = &moment.at;
         Ok(Output {
-            iso: say::iso(at),
+            iso: time_format::iso(at),
             unix: at.timestamp().as_second(),
             year: at.year(),
             month: at.month(),
@@ -99,9 +99,9 @@ impl Tool for Parse {
             hour: at.hour(),
             minute: at.minute(),
             second: at.second(),
-            timezone: say::zone(at.time_zone()),
-            utc_offset: say::offset(at.offset()),
-            day_of_week: say::weekday(at.weekday()).to_owned(),
+            timezone: time_format::zone_name(at.time_zone()),
+            utc_offset: time_format::offset(at.offset()),
+            day_of_week: time_format::weekday_name(at.weekday()).to_owned(),
             notes: moment.notes,
         })
     }

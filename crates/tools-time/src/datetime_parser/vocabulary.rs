@@ -120,7 +120,7 @@ pub fn unit(word: &str) -> Option<Unit> {
 }
 
 /// Words that the grammar knows, for suggestions when one is misspelt.
-pub const KNOWN: &[&str] = &[
+pub const GRAMMAR_WORDS: &[&str] = &[
     "after",
     "afternoon",
     "ago",

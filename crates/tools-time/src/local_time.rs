@@ -1,30 +1,30 @@
 //! From a wall clock's reading to an instant. Where a zone changes its clocks, a reading can happen twice or
 //! never; then nothing is guessed, and the refusal lists the instants that may have been meant.
 
-use crate::fault::Fault;
-use crate::say;
+use crate::input_error::InputError;
+use crate::time_format;
 use jiff::civil::{Date, DateTime};
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 use jiff::{SignedDuration, Zoned};
 
 /// The one instant at which clocks in the zone show this.
-pub fn resolve(reading: DateTime, tz: &TimeZone) -> Result<Zoned, Fault> {
+pub fn resolve(reading: DateTime, tz: &TimeZone) -> Result<Zoned, InputError> {
     let found = tz.to_ambiguous_zoned(reading);
     match found.offset() {
-        AmbiguousOffset::Unambiguous { .. } => found.compatible().map_err(|_| Fault::out_of_range()),
-        AmbiguousOffset::Fold { before, after } => Err(twice(reading, tz, before, after)),
-        AmbiguousOffset::Gap { before, after } => Err(never(reading, tz, before, after)),
+        AmbiguousOffset::Unambiguous { .. } => found.compatible().map_err(|_| InputError::out_of_range()),
+        AmbiguousOffset::Fold { before, after } => Err(ambiguous_time_error(reading, tz, before, after)),
+        AmbiguousOffset::Gap { before, after } => Err(skipped_time_error(reading, tz, before, after)),
     }
 }
 
 /// The first instant of a day, which is not 00:00 where clocks jump over midnight.
-pub fn start_of_day(date: Date, tz: &TimeZone, notes: &mut Vec<String>) -> Result<Zoned, Fault> {
+pub fn start_of_day(date: Date, tz: &TimeZone, notes: &mut Vec<String>) -> Result<Zoned, InputError> {
     let midnight = DateTime::from(date);
-    let start = tz.to_ambiguous_zoned(midnight).compatible().map_err(|_| Fault::out_of_range())?;
+    let start = tz.to_ambiguous_zoned(midnight).compatible().map_err(|_| InputError::out_of_range())?;
     if start.datetime() != midnight {
         notes.push(format!(
             "Clocks in {} skip midnight on {date}: the day begins at {}.",
-            say::zone(tz),
+            time_format::zone_name(tz),
             start.time()
         ));
     }
@@ -32,15 +32,19 @@ pub fn start_of_day(date: Date, tz: &TimeZone, notes: &mut Vec<String>) -> Resul
 }
 
 /// The last second of a day.
-pub fn end_of_day(date: Date, tz: &TimeZone) -> Result<Zoned, Fault> {
-    let next = date.tomorrow().map_err(|_| Fault::out_of_range())?;
+pub fn end_of_day(date: Date, tz: &TimeZone) -> Result<Zoned, InputError> {
+    let next = date.tomorrow().map_err(|_| InputError::out_of_range())?;
     let start = start_of_day(next, tz, &mut Vec::new())?;
-    start.checked_sub(SignedDuration::from_secs(1)).map_err(|_| Fault::out_of_range())
+    start.checked_sub(SignedDuration::from_secs(1)).map_err(|_| InputError::out_of_range())
 }
 
-fn twice(reading: DateTime, tz: &TimeZone, before: Offset, after: Offset) -> Fault {
-    Fault::new(
-        format!("{} happens twice in {}: the clocks go back then.", plain(reading), say::zone(tz)),
+fn ambiguous_time_error(reading: DateTime, tz: &TimeZone, before: Offset, after: Offset) -> InputError {
+    InputError::new(
+        format!(
+            "{} happens twice in {}: the clocks go back then.",
+            format_civil(reading),
+            time_format::zone_name(tz)
+        ),
         format!(
             "Say which one is meant: {} (the first) or {} (the second).",
             with_offset(reading, before),
@@ -49,24 +53,28 @@ fn twice(reading: DateTime, tz: &TimeZone, before: Offset, after: Offset) -> Fau
     )
 }
 
-fn never(reading: DateTime, tz: &TimeZone, before: Offset, after: Offset) -> Fault {
-    let shown = |offset: Offset| match offset.to_timestamp(reading) {
-        Ok(instant) => say::iso(&instant.to_zoned(tz.clone())),
+fn skipped_time_error(reading: DateTime, tz: &TimeZone, before: Offset, after: Offset) -> InputError {
+    let format_choice = |offset: Offset| match offset.to_timestamp(reading) {
+        Ok(instant) => time_format::iso(&instant.to_zoned(tz.clone())),
         Err(_) => with_offset(reading, offset),
     };
-    Fault::new(
+    InputError::new(
         format!(
             "{} does not exist in {}: the clocks jump{}.",
-            plain(reading),
-            say::zone(tz),
-            jump(reading, tz, after)
+            format_civil(reading),
+            time_format::zone_name(tz),
+            describe_gap(reading, tz, after)
         ),
-        format!("Say what is meant: {} (before the jump) or {} (after it).", shown(after), shown(before)),
+        format!(
+            "Say what is meant: {} (before the jump) or {} (after it).",
+            format_choice(after),
+            format_choice(before)
+        ),
     )
 }
 
 /// ` from 2026-03-29 02:00 to 2026-03-29 03:00`, when the zone's data tell.
-fn jump(reading: DateTime, tz: &TimeZone, after: Offset) -> String {
+fn describe_gap(reading: DateTime, tz: &TimeZone, after: Offset) -> String {
     let Ok(early) = after.to_timestamp(reading) else {
         return String::new();
     };
@@ -74,10 +82,14 @@ fn jump(reading: DateTime, tz: &TimeZone, after: Offset) -> String {
         return String::new();
     };
     let before = tz.to_offset(early).to_datetime(change.timestamp());
-    format!(" from {} to {}", plain(before), plain(change.offset().to_datetime(change.timestamp())))
+    format!(
+        " from {} to {}",
+        format_civil(before),
+        format_civil(change.offset().to_datetime(change.timestamp()))
+    )
 }
 
-fn plain(reading: DateTime) -> String {
+fn format_civil(reading: DateTime) -> String {
     let (date, time) = (reading.date(), reading.time());
     if time.second() == 0 && time.subsec_nanosecond() == 0 {
         format!("{date} {:02}:{:02}", time.hour(), time.minute())
@@ -87,7 +99,7 @@ fn plain(reading: DateTime) -> String {
 }
 
 fn with_offset(reading: DateTime, offset: Offset) -> String {
-    format!("{reading}{}", say::offset(offset))
+    format!("{reading}{}", time_format::offset(offset))
 }
 
 #[cfg(test)]
@@ -147,7 +159,7 @@ mod tests {
             ("Europe/Berlin", "2026-03-29T03:00", "2026-03-29T03:00:00+02:00"),
             ("UTC", "2026-03-29T02:30", "2026-03-29T02:30:00+00:00"),
         ] {
-            assert_eq!(say::iso(&resolve(reading.parse().unwrap(), &zone(name)).unwrap()), iso);
+            assert_eq!(time_format::iso(&resolve(reading.parse().unwrap(), &zone(name)).unwrap()), iso);
         }
     }
 
@@ -155,14 +167,14 @@ mod tests {
     fn days_without_midnight() {
         let mut notes = Vec::new();
         let start = start_of_day(date(2018, 11, 4), &zone("America/Sao_Paulo"), &mut notes).unwrap();
-        assert_eq!(say::iso(&start), "2018-11-04T01:00:00-02:00");
+        assert_eq!(time_format::iso(&start), "2018-11-04T01:00:00-02:00");
         assert_eq!(
             notes,
             ["Clocks in America/Sao_Paulo skip midnight on 2018-11-04: the day begins at 01:00:00."]
         );
         // Midnight came twice: the day before ended with the second 23:59:59.
         let end = end_of_day(date(2018, 2, 17), &zone("America/Sao_Paulo")).unwrap();
-        assert_eq!(say::iso(&end), "2018-02-17T23:59:59-03:00");
+        assert_eq!(time_format::iso(&end), "2018-02-17T23:59:59-03:00");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Texts that are refused, with a part of what is said.
 
 use super::{NOW, at};
-use crate::when::parse;
+use crate::datetime_parser::parse;
 
 #[track_caller]
 fn refuse(now: &str, rows: &[(&str, &str)]) {

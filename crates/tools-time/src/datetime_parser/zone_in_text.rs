@@ -1,19 +1,19 @@
 //! The zone that a text names itself: `tomorrow 09:00 Europe/Berlin`, `9am in Tokyo`, `5pm UTC+2`.
 
-use super::names;
-use super::words::Words;
-use crate::fault::Fault;
-use crate::zone::{self, Zone};
+use super::vocabulary;
+use super::word_cursor::WordCursor;
+use crate::input_error::InputError;
+use crate::zone::{self, ResolvedZone};
 
 /// Cuts the zone out of the words, if there is one.
-pub fn cut(words: &mut Words) -> Result<Option<Zone>, Fault> {
-    let Some((from, count, text)) = find(words.all()) else {
+pub fn extract(words: &mut WordCursor) -> Result<Option<ResolvedZone>, InputError> {
+    let Some((from, count, text)) = find_zone(words.all()) else {
         return Ok(None);
     };
     let found = zone::resolve(&text)?;
-    words.cut(from, count);
-    if let Some((_, _, second)) = find(words.all()) {
-        return Err(Fault::new(
+    words.remove(from, count);
+    if let Some((_, _, second)) = find_zone(words.all()) {
+        return Err(InputError::new(
             format!("The text names two time zones, {text} and {second}."),
             "Leave one out.",
         ));
@@ -22,15 +22,17 @@ pub fn cut(words: &mut Words) -> Result<Option<Zone>, Fault> {
 }
 
 /// Where it stands, how many words it has, and its name.
-fn find(words: &[String]) -> Option<(usize, usize, String)> {
+fn find_zone(words: &[String]) -> Option<(usize, usize, String)> {
     (0..words.len()).find_map(|index| {
         let word = words.get(index)?.as_str();
         let next = words.get(index + 1).map(String::as_str);
-        if matches!(word, "utc" | "gmt") && next.is_some_and(is_offset) && !is_step(words, index + 1) {
+        if matches!(word, "utc" | "gmt") && next.is_some_and(is_offset) && !is_shift_amount(words, index + 1)
+        {
             return Some((index, 2, format!("{word}{}", next?)));
         }
         if is_name(word)
-            || (index > 0 && (is_offset(word) && !is_step(words, index) || zone::is_abbreviation(word)))
+            || (index > 0
+                && (is_offset(word) && !is_shift_amount(words, index) || zone::is_abbreviation(word)))
         {
             let count = 1 + usize::from(next == Some("time"));
             return Some((index, count, word.to_owned()));
@@ -56,10 +58,10 @@ fn is_offset(word: &str) -> bool {
 }
 
 /// `+2` followed by `hours` is no offset.
-fn is_step(words: &[String], index: usize) -> bool {
-    words
-        .get(index + 1)
-        .is_some_and(|next| names::unit(next).is_some() || matches!(next.as_str(), "business" | "working"))
+fn is_shift_amount(words: &[String], index: usize) -> bool {
+    words.get(index + 1).is_some_and(|next| {
+        vocabulary::unit(next).is_some() || matches!(next.as_str(), "business" | "working")
+    })
 }
 
 /// `in tokyo`, `new york time`.
@@ -73,6 +75,6 @@ fn by_city(words: &[String], index: usize) -> Option<(usize, usize, String)> {
         let name = words.get(from..from + count)?.join(" ");
         let with_time = words.get(index..index + whole)?.join(" ");
         let name = if zone::is_abbreviation(&with_time) { with_time } else { name };
-        (!name.starts_with("local") && zone::certain(&name).is_some()).then_some((index, whole, name))
+        (!name.starts_with("local") && zone::resolve_exact(&name).is_some()).then_some((index, whole, name))
     })
 }

@@ -2,12 +2,12 @@
 
 /// A refusal: always the caller's input, never our trouble.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct InputError {
     pub message: String,
     pub hint: String,
 }
 
-impl Fault {
+impl InputError {
     pub fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { message: message.into(), hint: hint.into() }
     }

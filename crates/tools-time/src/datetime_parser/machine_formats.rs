@@ -1,8 +1,8 @@
 //! Machine formats: ISO 8601, RFC 3339, RFC 9557 with `[Zone]`, RFC 2822, Unix time.
 
-use super::{Moment, START_TAKEN, local_moment, number};
-use crate::fault::Fault;
-use crate::{local, say, zone};
+use super::{Moment, START_OF_DAY_NOTE, local_moment, numeric_moment};
+use crate::input_error::InputError;
+use crate::{local_time, time_format, zone};
 use jiff::civil::{DateTime, ISOWeekDate};
 use jiff::fmt::rfc2822;
 use jiff::fmt::temporal::{Pieces, PiecesOffset, TimeZoneAnnotationKind};
@@ -10,21 +10,21 @@ use jiff::tz::{Offset, TimeZone};
 use jiff::{Timestamp, Zoned};
 
 /// Nothing when the text is in none of these formats; then it may be words.
-pub fn read(text: &str, now: &Zoned) -> Option<Result<Moment, Fault>> {
-    if let Some(found) = number::read(text, now) {
+pub fn parse(text: &str, now: &Zoned) -> Option<Result<Moment, InputError>> {
+    if let Some(found) = numeric_moment::parse(text, now) {
         return Some(found);
     }
     if let Ok(pieces) = Pieces::parse(text) {
-        return Some(pieced(&pieces, text, now));
+        return Some(from_pieces(&pieces, text, now));
     }
     if let Ok(week) = text.parse::<ISOWeekDate>() {
         return Some(local_moment(week.date(), None, now, format!("The week date is {}.", week.date())));
     }
-    mail(text).map(Ok)
+    parse_rfc2822(text).map(Ok)
 }
 
 /// RFC 2822, recognised by its weekday and comma; other orders of the same words go to the grammar.
-fn mail(text: &str) -> Option<Moment> {
+fn parse_rfc2822(text: &str) -> Option<Moment> {
     let (weekday, _) = text.split_once(',')?;
     if weekday.len() != 3 {
         return None;
@@ -33,12 +33,15 @@ fn mail(text: &str) -> Option<Moment> {
     let zone = text.split_whitespace().next_back().unwrap_or_default();
     let named = zone.chars().all(char::is_alphabetic)
         && !["GMT", "UT", "UTC", "Z"].iter().any(|utc| zone.eq_ignore_ascii_case(utc));
-    let notes =
-        if named { vec![format!("{zone} is {} in RFC 2822.", say::offset(at.offset()))] } else { Vec::new() };
-    Some(Moment { at, notes, own_zone: true })
+    let notes = if named {
+        vec![format!("{zone} is {} in RFC 2822.", time_format::offset(at.offset()))]
+    } else {
+        Vec::new()
+    };
+    Some(Moment { at, notes, has_own_zone: true })
 }
 
-fn pieced(pieces: &Pieces<'_>, text: &str, now: &Zoned) -> Result<Moment, Fault> {
+fn from_pieces(pieces: &Pieces<'_>, text: &str, now: &Zoned) -> Result<Moment, InputError> {
     let (named, mut notes) = annotation(pieces)?;
     if text.contains(":60") {
         notes.push("Second 60 is read as second 59.".to_owned());
@@ -50,18 +53,18 @@ fn pieced(pieces: &Pieces<'_>, text: &str, now: &Zoned) -> Result<Moment, Fault>
             return Ok(Moment { notes: [notes, moment.notes].concat(), ..moment });
         }
         (None, Some(tz)) if pieces.time().is_none() => {
-            notes.push(START_TAKEN.to_owned());
-            local::start_of_day(pieces.date(), &tz, &mut notes)?
+            notes.push(START_OF_DAY_NOTE.to_owned());
+            local_time::start_of_day(pieces.date(), &tz, &mut notes)?
         }
-        (None, Some(tz)) => local::resolve(reading, &tz)?,
+        (None, Some(tz)) => local_time::resolve(reading, &tz)?,
         (Some(offset), None) => instant(reading, offset)?.to_zoned(offset.to_numeric_offset().to_time_zone()),
         (Some(PiecesOffset::Zulu), Some(tz)) => instant(reading, PiecesOffset::Zulu)?.to_zoned(tz),
-        (Some(offset), Some(tz)) => agreed(reading, offset, tz)?,
+        (Some(offset), Some(tz)) => check_offset_matches_zone(reading, offset, tz)?,
     };
-    Ok(Moment { at, notes, own_zone: true })
+    Ok(Moment { at, notes, has_own_zone: true })
 }
 
-fn annotation(pieces: &Pieces<'_>) -> Result<(Option<TimeZone>, Vec<String>), Fault> {
+fn annotation(pieces: &Pieces<'_>) -> Result<(Option<TimeZone>, Vec<String>), InputError> {
     let Some(annotation) = pieces.time_zone_annotation() else {
         return Ok((None, Vec::new()));
     };
@@ -71,30 +74,38 @@ fn annotation(pieces: &Pieces<'_>) -> Result<(Option<TimeZone>, Vec<String>), Fa
             let zone = zone::resolve(name.as_str())?;
             Ok((Some(zone.tz), zone.note.into_iter().collect()))
         }
-        _ => Err(Fault::new(
+        _ => Err(InputError::new(
             "The zone in brackets is not understood.",
             "Use an IANA name such as [Europe/Berlin].",
         )),
     }
 }
 
-fn instant(reading: DateTime, offset: PiecesOffset) -> Result<Timestamp, Fault> {
-    offset.to_numeric_offset().to_timestamp(reading).map_err(|_| Fault::out_of_range())
+fn instant(reading: DateTime, offset: PiecesOffset) -> Result<Timestamp, InputError> {
+    offset.to_numeric_offset().to_timestamp(reading).map_err(|_| InputError::out_of_range())
 }
 
 /// An offset and a zone must say the same, or one of them is a mistake.
-fn agreed(reading: DateTime, offset: PiecesOffset, tz: TimeZone) -> Result<Zoned, Fault> {
+fn check_offset_matches_zone(
+    reading: DateTime,
+    offset: PiecesOffset,
+    tz: TimeZone,
+) -> Result<Zoned, InputError> {
     let stated: Offset = offset.to_numeric_offset();
     let at = instant(reading, offset)?.to_zoned(tz);
     if at.offset() == stated {
         return Ok(at);
     }
-    let name = say::zone(at.time_zone());
-    Err(Fault::new(
-        format!("{name} is not at {} then, but at {}.", say::offset(stated), say::offset(at.offset())),
+    let name = time_format::zone_name(at.time_zone());
+    Err(InputError::new(
+        format!(
+            "{name} is not at {} then, but at {}.",
+            time_format::offset(stated),
+            time_format::offset(at.offset())
+        ),
         format!(
             "Leave out the zone ({reading}{}) or the offset ({reading}[{name}]), or correct one.",
-            say::offset(stated)
+            time_format::offset(stated)
         ),
     ))
 }

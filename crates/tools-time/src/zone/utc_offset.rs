@@ -1,10 +1,10 @@
 //! Zones that are only an offset: `+02:00`, `-0330`, `+5`, `UTC+2`, `GMT-5`, `Z`.
 
-use crate::fault::Fault;
+use crate::input_error::InputError;
 use jiff::tz::Offset;
 
 /// Nothing when the text is not of this kind, an error when it is and is wrong.
-pub fn read(text: &str) -> Option<Result<Offset, Fault>> {
+pub fn parse(text: &str) -> Option<Result<Offset, InputError>> {
     let text = text.to_ascii_lowercase().replace('\u{2212}', "-");
     if matches!(text.as_str(), "z" | "zulu" | "utc" | "ut") {
         return Some(Ok(Offset::UTC));
@@ -18,12 +18,12 @@ pub fn read(text: &str) -> Option<Result<Offset, Fault>> {
         Some(digits) => (1, digits),
         None => (-1, rest.strip_prefix('-')?),
     };
-    let (hours, minutes) = parts(digits)?;
-    Some(bounded(sign, hours, minutes))
+    let (hours, minutes) = hours_and_minutes(digits)?;
+    Some(checked_offset(sign, hours, minutes))
 }
 
 /// Hours and minutes of `2`, `02`, `0230`, `2:30`, `02:30`.
-fn parts(digits: &str) -> Option<(i32, i32)> {
+fn hours_and_minutes(digits: &str) -> Option<(i32, i32)> {
     let (hours, minutes) = match digits.split_once(':') {
         Some((hours, minutes)) if minutes.len() == 2 => (hours, minutes),
         Some(_) => return None,
@@ -37,13 +37,15 @@ fn parts(digits: &str) -> Option<(i32, i32)> {
     Some((hours.parse().ok()?, minutes.parse().ok()?))
 }
 
-fn bounded(sign: i32, hours: i32, minutes: i32) -> Result<Offset, Fault> {
+fn checked_offset(sign: i32, hours: i32, minutes: i32) -> Result<Offset, InputError> {
     let seconds = sign * (hours * 3600 + minutes * 60);
     if minutes > 59 {
-        return Err(Fault::new("An offset has at most 59 minutes.", "Write it like +05:45."));
+        return Err(InputError::new("An offset has at most 59 minutes.", "Write it like +05:45."));
     }
     Offset::from_seconds(seconds)
         .ok()
         .filter(|offset| (-12 * 3600..=14 * 3600).contains(&offset.seconds()))
-        .ok_or_else(|| Fault::new("No place on earth has that offset.", "Offsets go from -12:00 to +14:00."))
+        .ok_or_else(|| {
+            InputError::new("No place on earth has that offset.", "Offsets go from -12:00 to +14:00.")
+        })
 }
