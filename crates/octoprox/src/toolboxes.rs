@@ -28,13 +28,13 @@ pub const PDF_WORKER: &str = "pdf-worker";
 
 /// Every toolbox of this build, in the order of their names.
 pub fn toolboxes(settings: &Settings) -> Vec<Toolbox> {
-    with_browser(settings, &tools_browser::Shared::default())
+    with_browser(settings, &tools_browser::SharedBrowser::default())
 }
 
 /// The same, and the doors with what one toolbox does for another: the browser shows pages to those who only read, when
 /// it is on.
 pub fn wired(settings: &Settings, doors: &Capabilities) -> (Vec<Toolbox>, Capabilities) {
-    let browser = tools_browser::Shared::default();
+    let browser = tools_browser::SharedBrowser::default();
     let mut doors = doors.clone();
     if settings.toolboxes.is_on("browser")
         && let Ok(chromium) = doors.open::<Chromium>()
@@ -44,7 +44,7 @@ pub fn wired(settings: &Settings, doors: &Capabilities) -> (Vec<Toolbox>, Capabi
     (with_browser(settings, &browser), doors)
 }
 
-fn with_browser(settings: &Settings, shared: &tools_browser::Shared) -> Vec<Toolbox> {
+fn with_browser(settings: &Settings, shared: &tools_browser::SharedBrowser) -> Vec<Toolbox> {
     vec![
         shared.toolbox(browser(settings)),
         tools_sql::sql_toolbox(),
