@@ -1,18 +1,18 @@
 //! Changing. One statement by the extended protocol, in a transaction of its own.
 
-use super::hear::{Bounds, Heard, late};
-use super::script::Script;
-use super::{Postgres, fault};
-use crate::engine::{Change, Fate, Statement};
+use super::message_batch::MessageBatch;
+use super::query_response::{QueryResponse, ReadLimits, timeout_error};
+use super::{Postgres, server_error};
+use crate::engine::{ChangeResult, Statement, TransactionEnd};
 use octo_grants::sql::TransactionState;
 use octo_toolkit::{CallContext, Kind, ToolError};
 
 pub async fn execute(
     engine: &Postgres,
     statement: Statement,
-    fate: Fate,
+    fate: TransactionEnd,
     cx: &CallContext,
-) -> Result<Change, ToolError> {
+) -> Result<ChangeResult, ToolError> {
     let Some(writes) = &engine.database.writes else {
         return Err(ToolError::denied(format!("The database `{}` is read-only here.", engine.database.name))
             .hint("Use db_query to read, or another connection of db_connections."));
@@ -20,36 +20,40 @@ pub async fn execute(
     let mut lease = engine.session(writes, statement.timeout, cx).await?;
     let values = engine.values(&mut lease, &statement.params, &statement.sql, cx).await?;
     let timeout = statement.timeout.as_millis().max(1);
-    let mut script = Script::default();
+    let mut script = MessageBatch::default();
     match fate {
-        Fate::Kept => script.simple(&format!("SET statement_timeout = {timeout}"))?,
-        Fate::RolledBack => script.simple(&format!("BEGIN; SET LOCAL statement_timeout = {timeout}"))?,
+        TransactionEnd::Commit => script.simple_query(&format!("SET statement_timeout = {timeout}"))?,
+        TransactionEnd::Rollback => {
+            script.simple_query(&format!("BEGIN; SET LOCAL statement_timeout = {timeout}"))?
+        }
     };
     script.parse(&statement.sql)?.bind(&values)?.describe()?.execute()?.sync();
-    if fate == Fate::RolledBack {
-        script.simple("ROLLBACK")?;
+    if fate == TransactionEnd::Rollback {
+        script.simple_query("ROLLBACK")?;
     }
-    let bounds = Bounds {
-        rows: statement.max_rows,
-        bytes: engine.database.limits.max_bytes,
+    let bounds = ReadLimits {
+        max_rows: statement.max_rows,
+        max_bytes: engine.database.limits.max_bytes,
         timeout: statement.timeout,
     };
-    let heard = script.play(&mut lease, &bounds, cx).await.map_err(|error| unsure(error, fate))?;
-    if heard.cut {
+    let heard =
+        script.send(&mut lease, &bounds, cx).await.map_err(|error| with_unknown_outcome(error, fate))?;
+    if heard.truncated {
         return Err(ToolError::new(Kind::TooLarge, "The statement returned too much and was stopped.")
             .hint("Nothing was changed unless it had ended already; return fewer columns."));
     }
-    if let Some(said) = &heard.fault {
+    if let Some(said) = &heard.error {
         lease.release();
         let stopped = said.code == "57014";
         return Err(if stopped {
-            late(statement.timeout)
+            timeout_error(statement.timeout)
         } else {
-            fault::of(&engine.database.name, said, 0)
+            server_error::to_tool_error(&engine.database.name, said, 0)
         });
     }
-    let standing = heard.standings.get(1).copied().unwrap_or(TransactionState::Failed);
-    let expected = if fate == Fate::Kept { TransactionState::Idle } else { TransactionState::InTransaction };
+    let standing = heard.transaction_states.get(1).copied().unwrap_or(TransactionState::Failed);
+    let expected =
+        if fate == TransactionEnd::Commit { TransactionState::Idle } else { TransactionState::InTransaction };
     if standing != expected {
         lease.release();
         return Err(ToolError::invalid("Transactions cannot be begun or ended here; nothing was kept.")
@@ -63,12 +67,12 @@ pub async fn execute(
         Some(engine.rows(&mut lease, heard, statement.max_rows, cx).await?)
     };
     lease.release();
-    Ok(Change { affected, command, rows, notices })
+    Ok(ChangeResult { affected, command, rows, notices })
 }
 
 /// The statement may have been kept although its answer never came.
-fn unsure(error: ToolError, fate: Fate) -> ToolError {
-    if error.kind != Kind::Unavailable || fate == Fate::RolledBack {
+fn with_unknown_outcome(error: ToolError, fate: TransactionEnd) -> ToolError {
+    if error.kind != Kind::Unavailable || fate == TransactionEnd::Rollback {
         return error;
     }
     let message = format!("{} It is not known whether the statement took effect.", error.message);
@@ -76,10 +80,10 @@ fn unsure(error: ToolError, fate: Fate) -> ToolError {
 }
 
 /// `INSERT 0 5`, `UPDATE 3`, `CREATE TABLE`.
-fn count(heard: &Heard, fate: Fate) -> (u64, String) {
+fn count(heard: &QueryResponse, fate: TransactionEnd) -> (u64, String) {
     // The first is our own SET or BEGIN (two of them), the last our ROLLBACK.
-    let own = if fate == Fate::Kept { 1 } else { 2 };
-    let command = heard.tags.get(own).cloned().unwrap_or_default();
+    let own = if fate == TransactionEnd::Commit { 1 } else { 2 };
+    let command = heard.command_tags.get(own).cloned().unwrap_or_default();
     let number = command.rsplit(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0);
     let changes =
         ["INSERT", "UPDATE", "DELETE", "MERGE", "COPY"].iter().any(|verb| command.starts_with(verb));

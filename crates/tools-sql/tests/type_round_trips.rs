@@ -9,10 +9,10 @@
     reason = "a test that cannot go on fails, and looks at the server behind the tools"
 )]
 
-mod ground;
+mod postgres_fixture;
 
-use ground::{Ground, bench, client, spec};
 use octo_toolkit::ToolFixture;
+use postgres_fixture::{TestDatabase, bench, client, spec};
 use serde_json::{Value, json};
 
 /// A value of each base type as SQL text. What is not here has no values that can be written.
@@ -126,9 +126,9 @@ async fn round(bench: &ToolFixture, name: &str, literal: &str) -> Value {
 
 #[tokio::test]
 async fn every_type_of_the_catalogue_round_trips() {
-    let ground = Ground::new("types").await;
-    let bench = bench(&spec(&ground.owner));
-    let admin = client(&ground.admin).await;
+    let database = TestDatabase::new("types").await;
+    let bench = bench(&spec(&database.owner));
+    let admin = client(&database.admin).await;
     let types = admin
         .query(
             "SELECT t.typname::text, t.typtype::text, e.typname::text, e.typdelim::text, s.typname::text \
@@ -191,13 +191,13 @@ async fn every_type_of_the_catalogue_round_trips() {
     }
     println!("{rounds} types round-trip, {empty} have no values that can be written");
     assert!(rounds >= 140, "{rounds}");
-    ground.end().await;
+    database.drop_database().await;
 }
 
-async fn looks(name: &str) -> Ground {
-    let ground = Ground::new(name).await;
-    client(&ground.admin).await.batch_execute("CREATE EXTENSION hstore").await.unwrap();
-    ground
+async fn looks(name: &str) -> TestDatabase {
+    let database = TestDatabase::new(name).await;
+    client(&database.admin).await.batch_execute("CREATE EXTENSION hstore").await.unwrap();
+    database
         .run(
             "CREATE TYPE mood AS ENUM ('so so', 'good');
              CREATE TYPE pair AS (a int, b text, m mood[]);
@@ -206,13 +206,13 @@ async fn looks(name: &str) -> Ground {
              CREATE TYPE floats AS RANGE (subtype = float8);",
         )
         .await;
-    ground
+    database
 }
 
 #[tokio::test]
 async fn scalars_look_as_their_reader_expects() {
-    let ground = looks("scalars").await;
-    let bench = bench(&spec(&ground.owner));
+    let database = looks("scalars").await;
+    let bench = bench(&spec(&database.owner));
     let moment = "2026-02-28T07:04:56.789+00:00";
     for (name, literal, expected) in [
         ("int8", "9007199254740992", json!(9_007_199_254_740_992_i64)),
@@ -235,13 +235,13 @@ async fn scalars_look_as_their_reader_expects() {
     ] {
         assert_eq!(round(&bench, name, literal).await, expected, "{name} {literal}");
     }
-    ground.end().await;
+    database.drop_database().await;
 }
 
 #[tokio::test]
 async fn structures_look_as_their_reader_expects() {
-    let ground = looks("structures").await;
-    let bench = bench(&spec(&ground.owner));
+    let database = looks("structures").await;
+    let bench = bench(&spec(&database.owner));
     for (name, literal, expected) in [
         ("int4[]", "{1,NULL,3}", json!([1, null, 3])),
         ("int4[]", "{}", json!([])),
@@ -298,15 +298,15 @@ async fn structures_look_as_their_reader_expects() {
             assert_eq!(given, expected, "{sql}");
         }
     }
-    ground.end().await;
+    database.drop_database().await;
 }
 
 /// Catalogues have columns of every kind, also those without values that can be written.
 #[tokio::test]
 async fn every_catalogue_can_be_read() {
-    let ground = Ground::new("catalogues").await;
-    let bench = bench(&spec(&ground.reader));
-    let admin = client(&ground.admin).await;
+    let database = TestDatabase::new("catalogues").await;
+    let bench = bench(&spec(&database.reader));
+    let admin = client(&database.admin).await;
     let names = admin
         .query(
             "SELECT c.relname::text FROM pg_class c WHERE relnamespace = 'pg_catalog'::regnamespace AND relkind IN ('r', 'v') \
@@ -337,5 +337,5 @@ async fn every_catalogue_can_be_read() {
         }
     }
     assert!(names.len() > 100 && rows > 1000, "{} {rows}", names.len());
-    ground.end().await;
+    database.drop_database().await;
 }

@@ -31,20 +31,20 @@ pub async fn client(dsn: &str) -> Client {
 }
 
 /// A database of its own on the shared server, with an owner and a reader; both end with it.
-pub struct Ground {
+pub struct TestDatabase {
     pub name: String,
     pub owner: String,
     pub reader: String,
     pub admin: String,
 }
 
-impl Ground {
+impl TestDatabase {
     pub async fn new(name: &str) -> Self {
-        Self::on(&admin(), &format!("octo_{name}_{}", std::process::id())).await
+        Self::create_on(&admin(), &format!("octo_{name}_{}", std::process::id())).await
     }
 
     /// On any server. Names are the test's own, so nothing needs quoting.
-    pub async fn on(admin: &str, name: &str) -> Self {
+    pub async fn create_on(admin: &str, name: &str) -> Self {
         let server = client(admin).await;
         for statement in [
             format!("CREATE ROLE {name}_owner LOGIN PASSWORD 'pw'"),
@@ -68,7 +68,7 @@ impl Ground {
         client(&self.owner).await.batch_execute(sql).await.unwrap();
     }
 
-    pub async fn end(self) {
+    pub async fn drop_database(self) {
         let (start, _) = self.admin.rsplit_once('/').unwrap();
         let server = client(&format!("{start}/postgres")).await;
         let name = &self.name;
@@ -86,12 +86,12 @@ pub fn spec(dsn: &str) -> SqlSpec {
     SqlSpec { connections: vec![SqlConnection::new("default", dsn)], ..SqlSpec::default() }
 }
 
-pub fn doors(spec: &SqlSpec) -> Capabilities {
+pub fn capabilities(spec: &SqlSpec) -> Capabilities {
     Capabilities::default().with(Sql::new(spec).unwrap())
 }
 
 pub fn bench(spec: &SqlSpec) -> ToolFixture {
-    ToolFixture::new(tools_sql::sql_toolbox(), doors(spec))
+    ToolFixture::new(tools_sql::sql_toolbox(), capabilities(spec))
 }
 
 pub fn cx(seconds: u64) -> (CallContext, CancellationToken) {
@@ -101,7 +101,7 @@ pub fn cx(seconds: u64) -> (CallContext, CancellationToken) {
 }
 
 /// Waits for something to become true.
-pub async fn until<F: Future<Output = bool>>(what: &str, mut check: impl FnMut() -> F) {
+pub async fn wait_until<F: Future<Output = bool>>(what: &str, mut check: impl FnMut() -> F) {
     let end = Instant::now() + Duration::from_secs(20);
     while !check().await {
         assert!(Instant::now() < end, "{what} did not happen");
@@ -110,30 +110,30 @@ pub async fn until<F: Future<Output = bool>>(what: &str, mut check: impl FnMut()
 }
 
 /// A server of a test's own, gone with the test.
-pub struct Cluster {
+pub struct PostgresCluster {
     pub folder: PathBuf,
     pub port: u16,
 }
 
-impl Cluster {
+impl PostgresCluster {
     pub fn start(name: &str) -> Self {
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let folder = PathBuf::from(format!("/tmp/octoprox-sql-{name}-{}", std::process::id()));
         let cluster = Self { folder, port };
-        cluster.tell("init");
-        cluster.tell("start");
+        cluster.run_script("init");
+        cluster.run_script("start");
         cluster
     }
 
     /// With TLS, and nothing else over the network.
-    pub fn secured(self) -> Self {
-        self.tell("secure");
-        self.tell("restart");
+    pub fn with_tls(self) -> Self {
+        self.run_script("secure");
+        self.run_script("restart");
         self
     }
 
     /// Says what the script printed.
-    pub fn tell(&self, verb: &str) -> String {
+    pub fn run_script(&self, verb: &str) -> String {
         let script = variable("POSTGRES_CLUSTER");
         let mut command = Command::new(script);
         command
@@ -153,7 +153,7 @@ impl Cluster {
     }
 }
 
-impl Drop for Cluster {
+impl Drop for PostgresCluster {
     fn drop(&mut self) {
         let script = variable("POSTGRES_CLUSTER");
         let stopped = Command::new(script).arg("stop").arg(&self.folder).stderr(Stdio::null()).status();

@@ -9,24 +9,24 @@
     reason = "a test that cannot go on fails, and looks at the server behind the tools"
 )]
 
-#[path = "ground/attacks.rs"]
-mod attacks;
-mod ground;
+mod postgres_fixture;
+#[path = "postgres_fixture/read_only_statements.rs"]
+mod read_only_statements;
 
-use ground::{Cluster, Ground, bench, client, spec, until};
 use octo_grants::sql::SqlSpec;
+use postgres_fixture::{PostgresCluster, TestDatabase, bench, client, spec, wait_until};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tokio_postgres::{AsyncMessage, Client, NoTls};
 
 /// A session that hears every notification, and dies when somebody ends it.
-struct Witness {
+struct NotificationListener {
     client: Client,
-    heard: Arc<Mutex<Vec<String>>>,
+    notifications: Arc<Mutex<Vec<String>>>,
 }
 
-impl Witness {
+impl NotificationListener {
     async fn new(dsn: &str) -> Self {
         let (client, mut connection) = tokio_postgres::connect(dsn, NoTls).await.unwrap();
         let heard = Arc::new(Mutex::new(Vec::new()));
@@ -39,12 +39,12 @@ impl Witness {
             }
         });
         client.batch_execute("LISTEN octo").await.unwrap();
-        Self { client, heard }
+        Self { client, notifications: heard }
     }
 }
 
 /// What a dump does not tell: locks, slots, prepared transactions, settings, files.
-async fn beside(admin: &Client) -> BTreeMap<String, String> {
+async fn server_state(admin: &Client) -> BTreeMap<String, String> {
     let rows = admin
         .query(
             "SELECT 'locks', (SELECT count(*)::text FROM pg_locks WHERE locktype IN ('advisory', 'object') \
@@ -63,7 +63,7 @@ async fn beside(admin: &Client) -> BTreeMap<String, String> {
     rows.iter().map(|row| (row.get(0), row.get::<_, Option<String>>(1).unwrap_or_default())).collect()
 }
 
-fn written() -> Vec<String> {
+fn files_written() -> Vec<String> {
     let names =
         std::fs::read_dir("/tmp").unwrap().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     names.filter(|name| name.starts_with("octo_pwned")).collect()
@@ -72,7 +72,7 @@ fn written() -> Vec<String> {
 async fn try_all(spec: &SqlSpec) -> (usize, BTreeMap<String, usize>) {
     let hub = bench(spec);
     let mut kinds = BTreeMap::new();
-    let statements = attacks::all();
+    let statements = read_only_statements::all();
     for sql in &statements {
         for (tool, input) in [
             ("db_query", json!({"sql": sql, "timeout_s": 5})),
@@ -89,30 +89,30 @@ async fn try_all(spec: &SqlSpec) -> (usize, BTreeMap<String, usize>) {
 
 #[tokio::test]
 async fn no_statement_writes_through_a_tool_that_reads() {
-    let cluster = Cluster::start("writes");
-    let ground = Ground::on(&cluster.admin(), "victim").await;
-    let admin = client(&ground.admin).await;
+    let cluster = PostgresCluster::start("writes");
+    let database = TestDatabase::create_on(&cluster.admin(), "victim").await;
+    let admin = client(&database.admin).await;
     admin
         .batch_execute("CREATE EXTENSION dblink; CREATE EXTENSION adminpack; CREATE EXTENSION postgres_fdw")
         .await
         .unwrap();
-    ground.run(attacks::BEFORE).await;
-    ground.run(attacks::VICTIMS).await;
+    database.run(read_only_statements::AGGREGATE_STATE_SQL).await;
+    database.run(read_only_statements::SETUP_SQL).await;
     // One who may do everything with these tables but is kept from it by the hub, and one whom the server keeps from it, too.
     admin.batch_execute("GRANT CREATE ON DATABASE victim TO victim_owner").await.unwrap();
-    let witness = Witness::new(&ground.admin).await;
+    let witness = NotificationListener::new(&database.admin).await;
     // Touches every table once, so that no hint bit or statistic is new afterwards.
-    let (dump, state) = (cluster.tell("dump"), beside(&admin).await);
-    assert!(dump.contains("COPY public.t (id, v)") && written().is_empty());
-    for login in [&ground.owner, &ground.reader] {
+    let (dump, state) = (cluster.run_script("dump"), server_state(&admin).await);
+    assert!(dump.contains("COPY public.t (id, v)") && files_written().is_empty());
+    for login in [&database.owner, &database.reader] {
         let (statements, kinds) = try_all(&spec(login)).await;
         assert!(statements >= 200, "{statements}");
         println!("{statements} statements through db_query and db_explain: {kinds:?}");
         // A fence that refuses everything would prove nothing.
         assert!(kinds["db_query answered"] >= 10 && kinds["db_explain answered"] >= 10, "{kinds:?}");
     }
-    until("all sessions are reset", || async { beside(&admin).await == state }).await;
-    let after = cluster.tell("dump");
+    wait_until("all sessions are reset", || async { server_state(&admin).await == state }).await;
+    let after = cluster.run_script("dump");
     for (before, after) in dump.lines().zip(after.lines()) {
         // pg_dump writes a random word into its dumps.
         if !before.starts_with("\\restrict") && !before.starts_with("\\unrestrict") {
@@ -120,25 +120,25 @@ async fn no_statement_writes_through_a_tool_that_reads() {
         }
     }
     assert_eq!(dump.lines().count(), after.lines().count());
-    assert_eq!(written(), Vec::<String>::new());
+    assert_eq!(files_written(), Vec::<String>::new());
     witness.client.simple_query("SELECT 1").await.expect("nobody ended it");
-    assert_eq!(*witness.heard.lock().unwrap(), Vec::<String>::new());
+    assert_eq!(*witness.notifications.lock().unwrap(), Vec::<String>::new());
     // The proof can fail: the same change through the tool that may.
-    let hub = bench(&spec(&ground.owner));
+    let hub = bench(&spec(&database.owner));
     hub.call("db_execute", json!({"sql": "SELECT touch()"})).await.unwrap();
-    assert_ne!(cluster.tell("dump").lines().count(), dump.lines().count());
+    assert_ne!(cluster.run_script("dump").lines().count(), dump.lines().count());
 }
 
 #[tokio::test]
 async fn the_reset_of_a_reader_leaves_nothing_of_two_hundred_statements() {
-    let ground = Ground::new("residue").await;
-    ground.run(attacks::BEFORE).await;
-    ground.run(attacks::VICTIMS).await;
+    let database = TestDatabase::new("residue").await;
+    database.run(read_only_statements::AGGREGATE_STATE_SQL).await;
+    database.run(read_only_statements::SETUP_SQL).await;
     // One session, so that every statement meets what the one before has left.
-    let hub = bench(&SqlSpec { sessions: 1, ..spec(&ground.owner) });
+    let hub = bench(&SqlSpec { sessions: 1, ..spec(&database.owner) });
     let state = "SELECT current_setting('default_transaction_read_only'), current_setting('transaction_read_only'), \
          current_user = session_user, current_setting('search_path'), current_setting('session_replication_role')";
-    for sql in attacks::all() {
+    for sql in read_only_statements::all() {
         drop(hub.call("db_query", json!({"sql": sql, "timeout_s": 5})).await);
         let seen = hub
             .call("db_query", json!({"sql": state}))
@@ -146,5 +146,5 @@ async fn the_reset_of_a_reader_leaves_nothing_of_two_hundred_statements() {
             .unwrap_or_else(|error| panic!("{sql}: {error}"));
         assert_eq!(seen["rows"], json!([["on", "on", true, "\"$user\", public", "origin"]]), "{sql}");
     }
-    ground.end().await;
+    database.drop_database().await;
 }

@@ -1,7 +1,7 @@
 //! JSON values as the text that the server reads.
 
 use super::literal::quote;
-use super::types::{Kind, Type};
+use super::sql_types::{SqlType, TypeKind};
 use octo_toolkit::ToolError;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -15,13 +15,13 @@ pub fn is_scalar(value: &RawValue) -> bool {
 pub fn scalar(value: &RawValue) -> Result<Option<String>, ToolError> {
     let text = value.get().trim();
     match text.as_bytes().first() {
-        Some(b'"') => checked(serde_json::from_str(text).map_err(ToolError::internal)?).map(Some),
+        Some(b'"') => reject_nul(serde_json::from_str(text).map_err(ToolError::internal)?).map(Some),
         _ if text == "null" => Ok(None),
         _ => Ok(Some(text.to_owned())),
     }
 }
 
-fn checked(text: String) -> Result<String, ToolError> {
+fn reject_nul(text: String) -> Result<String, ToolError> {
     if text.contains('\0') {
         return Err(ToolError::invalid(
             "A parameter has a NUL character, which PostgreSQL's text cannot hold.",
@@ -32,7 +32,7 @@ fn checked(text: String) -> Result<String, ToolError> {
 }
 
 /// Any value, for a parameter of this type.
-pub fn text(value: &RawValue, kind: Option<&Type>) -> Result<Option<String>, ToolError> {
+pub fn encode_param(value: &RawValue, kind: Option<&SqlType>) -> Result<Option<String>, ToolError> {
     if is_scalar(value) {
         return scalar(value);
     }
@@ -40,59 +40,66 @@ pub fn text(value: &RawValue, kind: Option<&Type>) -> Result<Option<String>, Too
         ToolError::invalid("A parameter is nested too deeply.")
             .hint("Give it as text, with a cast in the statement.")
     })?;
-    write(&value, kind.map_or(&Kind::Text, |kind| &kind.kind))
+    write(&value, kind.map_or(&TypeKind::Text, |kind| &kind.kind))
 }
 
-fn write(value: &Value, kind: &Kind) -> Result<Option<String>, ToolError> {
+fn write(value: &Value, kind: &TypeKind) -> Result<Option<String>, ToolError> {
     let text = match (value, kind) {
         (Value::Null, _) => return Ok(None),
-        (Value::String(text), _) => checked(text.clone())?,
+        (Value::String(text), _) => reject_nul(text.clone())?,
         (Value::Bool(_) | Value::Number(_), _) => value.to_string(),
-        (_, Kind::Json) => value.to_string(),
-        (Value::Array(items), Kind::Array(element, delimiter)) => braces(items, &element.kind, *delimiter)?,
-        (Value::Object(parts), Kind::Array(element, delimiter)) => {
+        (_, TypeKind::Json) => value.to_string(),
+        (Value::Array(items), TypeKind::Array(element, delimiter)) => {
+            braces(items, &element.kind, *delimiter)?
+        }
+        (Value::Object(parts), TypeKind::Array(element, delimiter)) => {
             let values = parts.get("values").and_then(Value::as_array);
             let (Some(bounds), Some(values)) = (parts.get("bounds").and_then(bounds), values) else {
                 return Err(misfit("array", "Give an array, or {\"bounds\": [[2, 3]], \"values\": […]}."));
             };
             format!("{bounds}={}", braces(values, &element.kind, *delimiter)?)
         }
-        (Value::Array(items), Kind::Vector(_)) => joined(items.iter().map(|item| Ok(item.to_string())), " ")?,
-        (Value::Object(parts), Kind::Composite(fields)) => {
+        (Value::Array(items), TypeKind::Vector(_)) => {
+            join_parts(items.iter().map(|item| Ok(item.to_string())), " ")?
+        }
+        (Value::Object(parts), TypeKind::Composite(fields)) => {
             if let Some(other) = parts.keys().find(|key| !fields.iter().any(|(name, _)| name == *key)) {
                 return Err(misfit("row", "Use the names of its fields.").detail(other));
             }
             let values =
                 fields.iter().map(|(name, kind)| field(parts.get(name).unwrap_or(&Value::Null), &kind.kind));
-            format!("({})", joined(values, ",")?)
+            format!("({})", join_parts(values, ",")?)
         }
-        (Value::Array(items), Kind::Composite(fields)) if items.len() == fields.len() => {
+        (Value::Array(items), TypeKind::Composite(fields)) if items.len() == fields.len() => {
             let values = items.iter().zip(fields).map(|(item, (_, kind))| field(item, &kind.kind));
-            format!("({})", joined(values, ",")?)
+            format!("({})", join_parts(values, ",")?)
         }
-        (Value::Array(items), Kind::Record) => {
-            format!("({})", joined(items.iter().map(|item| field(item, &Kind::Text)), ",")?)
+        (Value::Array(items), TypeKind::Record) => {
+            format!("({})", join_parts(items.iter().map(|item| field(item, &TypeKind::Text)), ",")?)
         }
-        (Value::Object(_), Kind::Range(element)) => range(value, &element.kind)?,
-        (Value::Array(items), Kind::Multirange(over)) => {
-            let Kind::Range(element) = &over.kind else { return Ok(Some(value.to_string())) };
-            format!("{{{}}}", joined(items.iter().map(|item| range(item, &element.kind)), ",")?)
+        (Value::Object(_), TypeKind::Range(element)) => range(value, &element.kind)?,
+        (Value::Array(items), TypeKind::Multirange(over)) => {
+            let TypeKind::Range(element) = &over.kind else { return Ok(Some(value.to_string())) };
+            format!("{{{}}}", join_parts(items.iter().map(|item| range(item, &element.kind)), ",")?)
         }
-        (Value::Object(parts), Kind::Hstore) => {
+        (Value::Object(parts), TypeKind::Hstore) => {
             let one = |(key, value): (&String, &Value)| {
-                Ok(match write(value, &Kind::Text)? {
+                Ok(match write(value, &TypeKind::Text)? {
                     Some(text) => format!("{}=>{}", quote(key), quote(&text)),
                     None => format!("{}=>NULL", quote(key)),
                 })
             };
-            joined(parts.iter().map(one), ", ")?
+            join_parts(parts.iter().map(one), ", ")?
         }
         (Value::Array(_) | Value::Object(_), _) => value.to_string(),
     };
     Ok(Some(text))
 }
 
-fn joined(parts: impl Iterator<Item = Result<String, ToolError>>, with: &str) -> Result<String, ToolError> {
+fn join_parts(
+    parts: impl Iterator<Item = Result<String, ToolError>>,
+    with: &str,
+) -> Result<String, ToolError> {
     Ok(parts.collect::<Result<Vec<_>, _>>()?.join(with))
 }
 
@@ -105,25 +112,28 @@ fn bounds(value: &Value) -> Option<String> {
     value.as_array()?.iter().map(one).collect()
 }
 
-fn braces(items: &[Value], kind: &Kind, delimiter: char) -> Result<String, ToolError> {
+fn braces(items: &[Value], kind: &TypeKind, delimiter: char) -> Result<String, ToolError> {
     let one = |item: &Value| match (item, kind) {
         // A value of json may be an array itself; everything else that is one is a dimension.
         (Value::Array(inner), kind)
-            if !matches!(kind, Kind::Json | Kind::Multirange(_) | Kind::Record | Kind::Vector(_)) =>
+            if !matches!(
+                kind,
+                TypeKind::Json | TypeKind::Multirange(_) | TypeKind::Record | TypeKind::Vector(_)
+            ) =>
         {
             braces(inner, kind, delimiter)
         }
         _ => Ok(write(item, kind)?.map_or_else(|| "NULL".to_owned(), |text| quote(&text))),
     };
-    Ok(format!("{{{}}}", joined(items.iter().map(one), &delimiter.to_string())?))
+    Ok(format!("{{{}}}", join_parts(items.iter().map(one), &delimiter.to_string())?))
 }
 
 /// Of a row: nothing at all is NULL.
-fn field(value: &Value, kind: &Kind) -> Result<String, ToolError> {
+fn field(value: &Value, kind: &TypeKind) -> Result<String, ToolError> {
     Ok(write(value, kind)?.map_or_else(String::new, |text| quote(&text)))
 }
 
-fn range(value: &Value, kind: &Kind) -> Result<String, ToolError> {
+fn range(value: &Value, kind: &TypeKind) -> Result<String, ToolError> {
     let wrong =
         || misfit("range", "Give {\"lower\": 1, \"upper\": 5, \"bounds\": \"[)\"} or {\"empty\": true}.");
     if value.get("empty") == Some(&Value::Bool(true)) {

@@ -1,7 +1,7 @@
 //! Statements that try to change something. Each is tried through `db_query` and `db_explain`.
 
 /// Made by the owner before: things to change, and functions that change them.
-pub const VICTIMS: &str = "
+pub const SETUP_SQL: &str = "
     CREATE TABLE t (id int PRIMARY KEY, v text);
     INSERT INTO t SELECT n, 'v' || n FROM generate_series(1, 20) n;
     CREATE TABLE log (at int, what text);
@@ -36,7 +36,7 @@ pub const VICTIMS: &str = "
 ";
 
 /// In front of the aggregate, which needs it.
-pub const BEFORE: &str = "CREATE FUNCTION touch_state(int, text) RETURNS int LANGUAGE plpgsql AS
+pub const AGGREGATE_STATE_SQL: &str = "CREATE FUNCTION touch_state(int, text) RETURNS int LANGUAGE plpgsql AS
     $$ BEGIN EXECUTE $2; RETURN $1 + 1; END $$;";
 
 /// Changes, each of them one statement.

@@ -1,6 +1,6 @@
 //! Messages to the server, put together and sent at once.
 
-use super::hear::{Bounds, Heard, hear};
+use super::query_response::{QueryResponse, ReadLimits, read_response};
 use bytes::BytesMut;
 use octo_grants::sql::Lease;
 use octo_toolkit::{CallContext, ToolError};
@@ -8,16 +8,16 @@ use postgres_protocol::IsNull;
 use postgres_protocol::message::frontend;
 
 #[derive(Default)]
-pub struct Script {
+pub struct MessageBatch {
     frames: BytesMut,
-    answers: usize,
+    expected_responses: usize,
 }
 
-impl Script {
+impl MessageBatch {
     /// Statements of ours; those of callers go through `parse`, which takes exactly one.
-    pub fn simple(&mut self, sql: &str) -> Result<&mut Self, ToolError> {
+    pub fn simple_query(&mut self, sql: &str) -> Result<&mut Self, ToolError> {
         frontend::query(sql, &mut self.frames).map_err(ToolError::internal)?;
-        self.answers += 1;
+        self.expected_responses += 1;
         Ok(self)
     }
 
@@ -59,18 +59,18 @@ impl Script {
 
     pub fn sync(&mut self) -> &mut Self {
         frontend::sync(&mut self.frames);
-        self.answers += 1;
+        self.expected_responses += 1;
         self
     }
 
     /// Sends everything and listens until the last answer.
-    pub async fn play(
+    pub async fn send(
         &self,
         lease: &mut Lease,
-        bounds: &Bounds,
+        bounds: &ReadLimits,
         cx: &CallContext,
-    ) -> Result<Heard, ToolError> {
-        lease.send(&self.frames, self.answers).await?;
-        hear(lease, bounds, cx).await
+    ) -> Result<QueryResponse, ToolError> {
+        lease.send(&self.frames, self.expected_responses).await?;
+        read_response(lease, bounds, cx).await
     }
 }

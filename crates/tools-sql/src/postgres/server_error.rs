@@ -5,7 +5,7 @@ use octo_toolkit::{Kind, ToolError};
 use std::time::Duration;
 
 /// `before` is how many characters stand in front of the caller's own text.
-pub fn of(name: &str, said: &ServerError, before: usize) -> ToolError {
+pub fn to_tool_error(name: &str, said: &ServerError, before: usize) -> ToolError {
     let kind = kind(said);
     let mut message = said.message.clone();
     if let Some(detail) = &said.detail {
@@ -92,7 +92,7 @@ mod tests {
                 position: Some(12),
                 ..Default::default()
             };
-            let error = of("x", &said, 10);
+            let error = to_tool_error("x", &said, 10);
             assert_eq!(error.kind, expected, "{code}");
             assert!(error.message.contains(&format!("[SQLSTATE {code}, at character 2]")), "{error}");
         }

@@ -7,24 +7,24 @@ use postgres_protocol::message::backend::{DataRowBody, Message, RowDescriptionBo
 use std::time::Duration;
 
 /// What the server has beyond its own timeout before the hub stops waiting for it.
-const GRACE: Duration = Duration::from_secs(2);
+const TIMEOUT_GRACE: Duration = Duration::from_secs(2);
 /// For questions of ours.
-const OURS: Duration = Duration::from_secs(30);
+const CATALOG_TIMEOUT: Duration = Duration::from_secs(30);
 /// Remarks of the server that are passed on.
-const NOTICES: usize = 20;
+const MAX_NOTICES: usize = 20;
 
-pub struct Bounds {
+pub struct ReadLimits {
     /// Rows to keep; more are counted and thrown away.
-    pub rows: usize,
+    pub max_rows: usize,
     /// Bytes after which the server is told to stop.
-    pub bytes: usize,
+    pub max_bytes: usize,
     /// The server's own timeout.
     pub timeout: Duration,
 }
 
-impl Bounds {
-    pub fn of_ours() -> Self {
-        Self { rows: usize::MAX, bytes: usize::MAX, timeout: OURS }
+impl ReadLimits {
+    pub fn for_catalog() -> Self {
+        Self { max_rows: usize::MAX, max_bytes: usize::MAX, timeout: CATALOG_TIMEOUT }
     }
 }
 
@@ -34,50 +34,54 @@ pub struct Column {
 }
 
 #[derive(Default)]
-pub struct Heard {
+pub struct QueryResponse {
     pub columns: Vec<Column>,
     pub rows: Vec<DataRowBody>,
     /// Rows that came, kept or not.
-    pub seen: usize,
-    pub tags: Vec<String>,
-    pub fault: Option<ServerError>,
+    pub row_count: usize,
+    pub command_tags: Vec<String>,
+    pub error: Option<ServerError>,
     /// Where the transaction stood after each exchange.
-    pub standings: Vec<TransactionState>,
+    pub transaction_states: Vec<TransactionState>,
     pub notices: Vec<String>,
     pub parameters: Vec<u32>,
     /// Too many bytes came, and the statement was stopped.
-    pub cut: bool,
+    pub truncated: bool,
     bytes: usize,
 }
 
 /// Why listening ended before the last answer.
-enum End {
+enum ReadEnd {
     Done,
-    TooMuch,
+    TooLarge,
     Copy,
 }
 
-pub async fn hear(lease: &mut Lease, bounds: &Bounds, cx: &CallContext) -> Result<Heard, ToolError> {
-    let mut heard = Heard::default();
-    let listen = heard.listen(lease, bounds);
+pub async fn read_response(
+    lease: &mut Lease,
+    bounds: &ReadLimits,
+    cx: &CallContext,
+) -> Result<QueryResponse, ToolError> {
+    let mut heard = QueryResponse::default();
+    let listen = heard.read_messages(lease, bounds);
     let ended = tokio::select! {
         ended = listen => ended?,
         () = cx.cancel.cancelled() => {
             lease.stop().await;
             return Err(ToolError::new(Kind::Cancelled, "The statement was cancelled."));
         }
-        () = tokio::time::sleep(bounds.timeout + GRACE) => {
+        () = tokio::time::sleep(bounds.timeout + TIMEOUT_GRACE) => {
             lease.stop().await;
-            return Err(late(bounds.timeout));
+            return Err(timeout_error(bounds.timeout));
         }
     };
     match ended {
-        End::Done => {}
-        End::TooMuch => {
-            heard.cut = true;
+        ReadEnd::Done => {}
+        ReadEnd::TooLarge => {
+            heard.truncated = true;
             lease.stop().await;
         }
-        End::Copy => {
+        ReadEnd::Copy => {
             return Err(ToolError::invalid("COPY from or to the client is not possible here.")
                 .hint("Insert rows with db_execute, or read them with db_query."));
         }
@@ -85,47 +89,47 @@ pub async fn hear(lease: &mut Lease, bounds: &Bounds, cx: &CallContext) -> Resul
     Ok(heard)
 }
 
-pub fn late(limit: Duration) -> ToolError {
+pub fn timeout_error(limit: Duration) -> ToolError {
     ToolError::new(Kind::Timeout, format!("The statement was stopped after {} seconds.", limit.as_secs_f32()))
         .hint("Ask for less, look at the plan with db_explain, or give a longer timeout_s.")
 }
 
-impl Heard {
-    async fn listen(&mut self, lease: &mut Lease, bounds: &Bounds) -> Result<End, ToolError> {
+impl QueryResponse {
+    async fn read_messages(&mut self, lease: &mut Lease, bounds: &ReadLimits) -> Result<ReadEnd, ToolError> {
         while !lease.is_done() {
             match lease.next().await? {
                 Message::DataRow(row) => {
-                    self.seen += 1;
+                    self.row_count += 1;
                     self.bytes += row.buffer().len();
-                    if self.bytes > bounds.bytes {
-                        return Ok(End::TooMuch);
+                    if self.bytes > bounds.max_bytes {
+                        return Ok(ReadEnd::TooLarge);
                     }
-                    if self.rows.len() < bounds.rows {
+                    if self.rows.len() < bounds.max_rows {
                         self.rows.push(row);
                     }
                 }
                 Message::RowDescription(body) => self.columns = columns(&body)?,
                 Message::CommandComplete(body) => {
-                    self.tags.push(body.tag().map_err(ToolError::internal)?.to_owned());
+                    self.command_tags.push(body.tag().map_err(ToolError::internal)?.to_owned());
                 }
-                Message::ReadyForQuery(_) => self.standings.push(lease.transaction_state()),
+                Message::ReadyForQuery(_) => self.transaction_states.push(lease.transaction_state()),
                 Message::ErrorResponse(body) => {
-                    self.fault.get_or_insert_with(|| ServerError::parse(body.fields()));
+                    self.error.get_or_insert_with(|| ServerError::parse(body.fields()));
                 }
                 Message::NoticeResponse(body) => self.notice(&ServerError::parse(body.fields())),
                 Message::ParameterDescription(body) => {
                     self.parameters = body.parameters().collect().map_err(ToolError::internal)?;
                 }
-                Message::CopyInResponse(_) | Message::CopyOutResponse(_) => return Ok(End::Copy),
+                Message::CopyInResponse(_) | Message::CopyOutResponse(_) => return Ok(ReadEnd::Copy),
                 _ => {}
             }
         }
-        Ok(End::Done)
+        Ok(ReadEnd::Done)
     }
 
     fn notice(&mut self, said: &ServerError) {
         // The server's remark on the hub's own ROLLBACK is not the caller's.
-        if self.notices.len() < NOTICES && said.code != "25P01" {
+        if self.notices.len() < MAX_NOTICES && said.code != "25P01" {
             self.notices.push(format!("{}: {}", said.severity, said.message));
         }
     }

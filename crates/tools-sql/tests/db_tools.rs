@@ -9,16 +9,16 @@
     reason = "a test that cannot go on fails, and looks at the server behind the tools"
 )]
 
-mod ground;
+mod postgres_fixture;
 
-use ground::{Ground, bench, client, cx, doors, spec, until};
 use octo_grants::sql::{SqlConnection, SqlSpec};
 use octo_model::Json;
 use octo_toolkit::{Kind, ToolError};
+use postgres_fixture::{TestDatabase, bench, capabilities, client, cx, spec, wait_until};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-const SHOP: &str = "
+const SHOP_SQL: &str = "
     CREATE TYPE state AS ENUM ('open', 'closed');
     CREATE TABLE customers (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL UNIQUE, tags text[]);
     COMMENT ON TABLE customers IS 'Who buys';
@@ -31,16 +31,16 @@ const SHOP: &str = "
     INSERT INTO orders SELECT 1, n, n, 'open', '{\"x\": 1}' FROM generate_series(1, 300) n;
     ANALYZE;";
 
-async fn shop(name: &str) -> Ground {
-    let ground = Ground::new(name).await;
-    ground.run(SHOP).await;
-    ground
+async fn shop(name: &str) -> TestDatabase {
+    let database = TestDatabase::new(name).await;
+    database.run(SHOP_SQL).await;
+    database
 }
 
 #[tokio::test]
 async fn a_query_gives_columns_rows_and_whether_there_are_more() {
-    let ground = shop("query").await;
-    let bench = bench(&spec(&ground.owner));
+    let database = shop("query").await;
+    let bench = bench(&spec(&database.owner));
     let call = |input| bench.call("db_query", input);
     let some = call(json!({"sql": "SELECT number, total, state FROM orders ORDER BY number", "max_rows": 2}))
         .await
@@ -64,13 +64,13 @@ async fn a_query_gives_columns_rows_and_whether_there_are_more() {
         let given = call(json!({"sql": sql})).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
         assert_eq!((&given["row_count"], &given["truncated"]), (&json!(rows), &json!(truncated)), "{sql}");
     }
-    ground.end().await;
+    database.drop_database().await;
 }
 
 #[tokio::test]
 async fn parameters_take_the_type_of_their_place() {
-    let ground = shop("params").await;
-    let bench = bench(&spec(&ground.owner));
+    let database = shop("params").await;
+    let bench = bench(&spec(&database.owner));
     for (sql, params, expected) in [
         ("SELECT $1::int + 1", json!([41]), json!(42)),
         ("SELECT name FROM customers WHERE id = $1", json!([1]), json!("Ann")),
@@ -95,13 +95,13 @@ async fn parameters_take_the_type_of_their_place() {
         serde_json::from_str(&format!("{{\"sql\": \"SELECT $1::numeric\", \"params\": [\"{digits}\"]}}"))
             .unwrap();
     assert_eq!(bench.call("db_query", exact).await.unwrap()["rows"][0][0], json!(digits));
-    ground.end().await;
+    database.drop_database().await;
 }
 
 #[tokio::test]
 async fn errors_say_state_position_and_what_to_do() {
-    let ground = shop("errors").await;
-    let bench = bench(&spec(&ground.reader));
+    let database = shop("errors").await;
+    let bench = bench(&spec(&database.reader));
     for (tool, sql, kind, parts) in [
         ("db_query", "SELECT * FROM nothing", Kind::NotFound, ["42P01", "at character 15", "db_schema"]),
         ("db_query", "SELECT nmae FROM customers", Kind::Invalid, ["42703", "at character 8", "name"]),
@@ -138,13 +138,13 @@ async fn errors_say_state_position_and_what_to_do() {
             assert!(error.text().contains(part), "{sql}: {}", error.text());
         }
     }
-    ground.end().await;
+    database.drop_database().await;
 }
 
 #[tokio::test]
 async fn a_change_counts_can_be_tried_and_is_refused_where_nothing_may_change() {
-    let ground = shop("execute").await;
-    let hub = bench(&spec(&ground.owner));
+    let database = shop("execute").await;
+    let hub = bench(&spec(&database.owner));
     let call = |input| hub.call("db_execute", input);
     let tried = call(json!({"sql": "DELETE FROM orders", "dry_run": true})).await.unwrap();
     assert_eq!((&tried["affected_rows"], &tried["command"]), (&json!(300), &json!("DELETE 300")));
@@ -185,16 +185,16 @@ async fn a_change_counts_can_be_tried_and_is_refused_where_nothing_may_change() 
         assert!(error.text().contains(part), "{input}: {error}");
     }
     assert_eq!(count().await, json!(290), "what was refused left nothing, and no transaction is open");
-    let closed = bench(&SqlSpec { read_only: true, ..spec(&ground.owner) });
+    let closed = bench(&SqlSpec { read_only: true, ..spec(&database.owner) });
     let error = closed.call("db_execute", json!({"sql": "SELECT 1"})).await.unwrap_err();
     assert_eq!(error.kind, Kind::Denied, "{error}");
-    ground.end().await;
+    database.drop_database().await;
 }
 
 #[tokio::test]
 async fn a_schema_is_described_with_all_its_keys() {
-    let ground = shop("schema").await;
-    let bench = bench(&spec(&ground.reader));
+    let database = shop("schema").await;
+    let bench = bench(&spec(&database.reader));
     let all = bench.call("db_schema", json!({})).await.unwrap();
     let names: Vec<&str> =
         all["tables"].as_array().unwrap().iter().filter_map(|table| table["name"].as_str()).collect();
@@ -229,7 +229,7 @@ async fn a_schema_is_described_with_all_its_keys() {
         let found = bench.call("db_schema", input).await.unwrap();
         assert_eq!((&found["schema"], &found["tables"][0]["name"]), (&json!("public"), &json!("orders")));
     }
-    ground.run("ALTER TABLE orders ADD CONSTRAINT sane CHECK (total >= 0)").await;
+    database.run("ALTER TABLE orders ADD CONSTRAINT sane CHECK (total >= 0)").await;
     let checked = bench.call("db_schema", json!({"table": "orders"})).await.unwrap();
     assert_eq!(checked["tables"][0]["checks"], json!(["CHECK (total >= 0::numeric)"]));
     let error = bench.call("db_schema", json!({"schema": "a", "table": "b.c"})).await.unwrap_err();
@@ -241,13 +241,13 @@ async fn a_schema_is_described_with_all_its_keys() {
         assert_eq!(error.kind, Kind::NotFound);
         assert!(error.text().contains(part), "{error}");
     }
-    ground.end().await;
+    database.drop_database().await;
 }
 
 #[tokio::test]
 async fn a_plan_is_shown_in_every_format() {
-    let ground = shop("explain").await;
-    let bench = bench(&spec(&ground.reader));
+    let database = shop("explain").await;
+    let bench = bench(&spec(&database.reader));
     for (input, part) in [
         (json!({"sql": "SELECT * FROM orders WHERE number = $1", "params": [7]}), "actual time"),
         (json!({"sql": "SELECT * FROM orders", "analyze": false}), "Seq Scan on orders"),
@@ -257,7 +257,7 @@ async fn a_plan_is_shown_in_every_format() {
         (json!({"sql": "SELECT 1", "format": "xml"}), "<Node-Type>Result</Node-Type>"),
     ] {
         if input["sql"].as_str().unwrap().starts_with("DELETE") {
-            let owner = ground::bench(&spec(&ground.owner));
+            let owner = postgres_fixture::bench(&spec(&database.owner));
             assert!(owner.call("db_explain", input).await.unwrap()["plan"].as_str().unwrap().contains(part));
             continue;
         }
@@ -265,16 +265,16 @@ async fn a_plan_is_shown_in_every_format() {
             bench.call("db_explain", input.clone()).await.unwrap_or_else(|error| panic!("{input}: {error}"));
         assert!(given["plan"].as_str().unwrap().contains(part), "{given}");
     }
-    ground.end().await;
+    database.drop_database().await;
 }
 
 #[tokio::test]
 async fn connections_are_listed_without_a_secret_and_logins_fail_without_one() {
-    let ground = shop("connections").await;
-    let mut two = spec(&ground.owner);
+    let database = shop("connections").await;
+    let mut two = spec(&database.owner);
     two.connections.push(SqlConnection {
         read_only: true,
-        ..SqlConnection::new("wrong", ground.owner.replace(":pw@", ":hunter2@"))
+        ..SqlConnection::new("wrong", database.owner.replace(":pw@", ":hunter2@"))
     });
     two.connections.push(SqlConnection::new("away", "postgres://ann:hunter2@127.0.0.1:1/x"));
     let bench = bench(&two);
@@ -298,24 +298,24 @@ async fn connections_are_listed_without_a_secret_and_logins_fail_without_one() {
         );
         assert!(!error.text().contains("owner"), "{error}");
     }
-    let mut one = spec(&ground.owner);
+    let mut one = spec(&database.owner);
     one.connections[0].name = "shop".to_owned();
-    let only = ground::bench(&one);
+    let only = postgres_fixture::bench(&one);
     assert_eq!(only.call("db_query", json!({"sql": "SELECT 1"})).await.unwrap()["rows"], json!([[1]]));
     let error = only.call("db_query", json!({"sql": "SELECT 1", "connection_name": "x"})).await.unwrap_err();
     assert!(error.text().contains("Use one of: shop."), "{error}");
     let error = bench.call("db_query", json!({"sql": "SELECT 1", "connection_name": "x"})).await.unwrap_err();
     assert!(error.kind == Kind::NotFound && error.text().contains("default, wrong, away"), "{error}");
-    ground.end().await;
+    database.drop_database().await;
 }
 
 /// What stops a statement, and that it stops at the server.
 #[tokio::test]
 async fn a_statement_ends_at_the_server_when_its_call_ends() {
-    let ground = shop("cancel").await;
-    let spec = spec(&ground.owner);
-    let (hub, doors) = (bench(&spec), doors(&spec));
-    let admin = client(&ground.admin).await;
+    let database = shop("cancel").await;
+    let spec = spec(&database.owner);
+    let (hub, capabilities) = (bench(&spec), capabilities(&spec));
+    let admin = client(&database.admin).await;
     let sleeping = || async {
         let count = admin.query_one("SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query ~ 'octo_rows|pg_sleep' AND datname = current_database() AND pid <> pg_backend_pid()", &[]);
         count.await.unwrap().get::<_, i64>(0)
@@ -329,30 +329,30 @@ async fn a_statement_ends_at_the_server_when_its_call_ends() {
     let input = || Json::from(json!({"sql": "SELECT pg_sleep(60)"}));
     // Cancelled by its token.
     let (context, cancel) = cx(30);
-    let call = tokio::spawn(tool.run(input(), &doors, &context));
-    until("the statement runs", || async { sleeping().await == 1 }).await;
+    let call = tokio::spawn(tool.run(input(), &capabilities, &context));
+    wait_until("the statement runs", || async { sleeping().await == 1 }).await;
     cancel.cancel();
     let ended: Result<Json, ToolError> = call.await.unwrap();
     assert_eq!(ended.unwrap_err().kind, Kind::Cancelled);
-    until("the statement has ended", || async { sleeping().await == 0 }).await;
+    wait_until("the statement has ended", || async { sleeping().await == 0 }).await;
     // Dropped by whoever waited for it.
     let (context, _cancel) = cx(30);
-    let call = tokio::spawn(tool.run(input(), &doors, &context));
-    until("the statement runs", || async { sleeping().await == 1 }).await;
+    let call = tokio::spawn(tool.run(input(), &capabilities, &context));
+    wait_until("the statement runs", || async { sleeping().await == 1 }).await;
     call.abort();
-    until("the statement has ended", || async { sleeping().await == 0 }).await;
+    wait_until("the statement has ended", || async { sleeping().await == 0 }).await;
     // A timeout that the statement itself has set to nothing.
     let sql = "SELECT set_config('statement_timeout', '0', false), pg_sleep(60)";
     let error = hub.call("db_query", json!({"sql": sql, "timeout_s": 1})).await.unwrap_err();
     assert_eq!(error.kind, Kind::Timeout, "{error}");
-    until("the statement has ended", || async { sleeping().await == 0 }).await;
-    ground.end().await;
+    wait_until("the statement has ended", || async { sleeping().await == 0 }).await;
+    database.drop_database().await;
 }
 
 #[tokio::test]
 async fn large_answers_are_cut_and_cost_no_memory() {
-    let ground = shop("large").await;
-    let hub = bench(&SqlSpec { max_bytes: 1 << 20, ..spec(&ground.owner) });
+    let database = shop("large").await;
+    let hub = bench(&SqlSpec { max_bytes: 1 << 20, ..spec(&database.owner) });
     let many = hub
         .call(
             "db_query",
@@ -366,13 +366,13 @@ async fn large_answers_are_cut_and_cost_no_memory() {
     let error = hub.call("db_query", json!({"sql": "SELECT repeat('x', 5000000)"})).await.unwrap_err();
     assert_eq!(error.kind, Kind::TooLarge, "{error}");
     hub.call("db_query", json!({"sql": "SELECT 1"})).await.unwrap();
-    ground.end().await;
+    database.drop_database().await;
 }
 
 #[tokio::test]
 async fn nothing_of_one_call_is_left_for_the_next() {
-    let ground = shop("reset").await;
-    let one = SqlSpec { sessions: 1, ..spec(&ground.owner) };
+    let database = shop("reset").await;
+    let one = SqlSpec { sessions: 1, ..spec(&database.owner) };
     let hub = bench(&one);
     for sql in [
         "SET search_path = nowhere",
@@ -403,31 +403,31 @@ async fn nothing_of_one_call_is_left_for_the_next() {
         assert_eq!(&row.as_array().unwrap()[7..], json!([0, 0]).as_array().unwrap(), "{sql}");
         hub.call("db_execute", json!({"sql": "UPDATE orders SET total = 1 WHERE number = 1"})).await.unwrap();
     }
-    ground.end().await;
+    database.drop_database().await;
 }
 
 #[tokio::test]
 async fn a_role_that_no_transaction_can_fence_is_refused() {
-    let ground = shop("super").await;
-    let admin = client(&ground.admin).await;
+    let database = shop("super").await;
+    let admin = client(&database.admin).await;
     let accepted = |dsn: &str, superuser| {
         let mut spec = spec(dsn);
         spec.connections[0].superuser = superuser;
         bench(&spec)
     };
     let error =
-        accepted(&ground.admin, false).call("db_query", json!({"sql": "SELECT 1"})).await.unwrap_err();
+        accepted(&database.admin, false).call("db_query", json!({"sql": "SELECT 1"})).await.unwrap_err();
     assert_eq!(error.kind, Kind::Denied, "{error}");
     assert!(error.text().contains("pg_read_all_data"), "{error}");
-    accepted(&ground.admin, true).call("db_query", json!({"sql": "SELECT 1"})).await.unwrap();
-    let name = &ground.name;
+    accepted(&database.admin, true).call("db_query", json!({"sql": "SELECT 1"})).await.unwrap();
+    let name = &database.name;
     for role in
         ["pg_execute_server_program", "pg_read_server_files", "pg_write_server_files", "pg_signal_backend"]
     {
         admin.batch_execute(&format!("GRANT {role} TO {name}_reader")).await.unwrap();
         for tool in ["db_query", "db_explain", "db_execute"] {
             let error =
-                accepted(&ground.reader, false).call(tool, json!({"sql": "SELECT 1"})).await.unwrap_err();
+                accepted(&database.reader, false).call(tool, json!({"sql": "SELECT 1"})).await.unwrap_err();
             assert_eq!(error.kind, Kind::Denied, "{role} {error}");
         }
         admin.batch_execute(&format!("REVOKE {role} FROM {name}_reader")).await.unwrap();
@@ -435,18 +435,18 @@ async fn a_role_that_no_transaction_can_fence_is_refused() {
     // One who may become a superuser is one.
     admin.batch_execute(&format!("GRANT postgres TO {name}_reader")).await.unwrap();
     let error =
-        accepted(&ground.reader, false).call("db_query", json!({"sql": "SELECT 1"})).await.unwrap_err();
+        accepted(&database.reader, false).call("db_query", json!({"sql": "SELECT 1"})).await.unwrap_err();
     assert_eq!(error.kind, Kind::Denied, "{error}");
     admin.batch_execute(&format!("REVOKE postgres FROM {name}_reader")).await.unwrap();
-    accepted(&ground.reader, false).call("db_query", json!({"sql": "SELECT 1"})).await.unwrap();
+    accepted(&database.reader, false).call("db_query", json!({"sql": "SELECT 1"})).await.unwrap();
     // Reads through a login of their own, changes through the other.
-    let mut split = spec(&ground.owner);
-    split.connections[0].reader = Some(octo_grants::sql::Secret::new(ground.reader.as_str()));
+    let mut split = spec(&database.owner);
+    split.connections[0].reader = Some(octo_grants::sql::Secret::new(database.reader.as_str()));
     let hub = bench(&split);
     let who = hub.call("db_query", json!({"sql": "SELECT session_user"})).await.unwrap();
     assert_eq!(who["rows"][0][0], json!(format!("{name}_reader")));
     hub.call("db_execute", json!({"sql": "DELETE FROM orders"})).await.unwrap();
-    ground.end().await;
+    database.drop_database().await;
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Values as JSON. Numbers are numbers where every reader gets them exactly, and strings where one would round.
 
-use super::literal::{self, Node, Range};
-use super::types::{Kind, Type};
+use super::literal::{self, ArrayNode, Range};
+use super::sql_types::{SqlType, TypeKind};
 use fallible_iterator::FallibleIterator;
 use octo_toolkit::ToolError;
 use postgres_protocol::message::backend::DataRowBody;
@@ -10,17 +10,17 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Digits that a double keeps.
-const DIGITS: usize = 15;
+const MAX_EXACT_DIGITS: usize = 15;
 /// Whole numbers that a double keeps.
-const WHOLE: u64 = 1 << 53;
+const MAX_SAFE_INTEGER: u64 = 1 << 53;
 /// Nested deeper, a value of json is given as text, since readers have limits.
-const DEEP: usize = 64;
+const MAX_JSON_DEPTH: usize = 64;
 
 /// An array of arrays with as many of the first rows as take `room` bytes, and how many these are. The first row is there
 /// even when it takes more.
-pub fn rows(
+pub fn write_rows(
     rows: &[DataRowBody],
-    types: &[Arc<Type>],
+    types: &[Arc<SqlType>],
     room: usize,
 ) -> Result<(Box<RawValue>, usize), ToolError> {
     let bytes: usize = rows.iter().map(|row| row.buffer().len() + 2).sum();
@@ -44,7 +44,7 @@ pub fn rows(
     RawValue::from_string(text).map(|rows| (rows, count)).map_err(ToolError::internal)
 }
 
-fn put_row(out: &mut Vec<u8>, row: &DataRowBody, types: &[Arc<Type>]) -> Result<(), ToolError> {
+fn put_row(out: &mut Vec<u8>, row: &DataRowBody, types: &[Arc<SqlType>]) -> Result<(), ToolError> {
     out.push(b'[');
     let (mut ranges, buffer) = (row.ranges(), row.buffer());
     let mut at = 0;
@@ -56,7 +56,7 @@ fn put_row(out: &mut Vec<u8>, row: &DataRowBody, types: &[Arc<Type>]) -> Result<
             None => out.extend_from_slice(b"null"),
             Some(bytes) => {
                 let text = String::from_utf8_lossy(bytes);
-                put(out, types.get(at).map_or(&Kind::Text, |kind| &kind.kind), &text);
+                write_value(out, types.get(at).map_or(&TypeKind::Text, |kind| &kind.kind), &text);
             }
         }
         at += 1;
@@ -73,7 +73,7 @@ pub fn first_text(row: &DataRowBody) -> String {
 }
 
 /// One value. What does not look as its type says is given as text.
-pub fn put(out: &mut Vec<u8>, kind: &Kind, text: &str) {
+pub fn write_value(out: &mut Vec<u8>, kind: &TypeKind, text: &str) {
     let start = out.len();
     if try_put(out, kind, text).is_none() {
         out.truncate(start);
@@ -81,37 +81,41 @@ pub fn put(out: &mut Vec<u8>, kind: &Kind, text: &str) {
     }
 }
 
-fn try_put(out: &mut Vec<u8>, kind: &Kind, text: &str) -> Option<()> {
+fn try_put(out: &mut Vec<u8>, kind: &TypeKind, text: &str) -> Option<()> {
     match kind {
-        Kind::Text => string(out, text),
-        Kind::Bool => out.extend_from_slice(match text {
+        TypeKind::Text => string(out, text),
+        TypeKind::Bool => out.extend_from_slice(match text {
             "t" => b"true",
             "f" => b"false",
             _ => return None,
         }),
-        Kind::Small => number(out, text, is_whole(text))?,
-        Kind::Big => number(out, text, is_whole(text) && fits_whole(text))?,
-        Kind::Float => number(out, text, text.bytes().next_back().is_some_and(|last| last.is_ascii_digit()))?,
-        Kind::Numeric => number(out, text, is_exact(text))?,
-        Kind::Json => json(out, text)?,
-        Kind::Moment => string(out, &moment(text)),
-        Kind::TimeTz => string(out, &with_offset(text)),
-        Kind::Void => out.extend_from_slice(b"null"),
-        Kind::Array(element, delimiter) => array(out, element, *delimiter, text)?,
-        Kind::Vector(element) => {
-            list(out, text.split_whitespace(), |out, part| put(out, &element.kind, part))
+        TypeKind::SafeInteger => number(out, text, is_whole(text))?,
+        TypeKind::BigInteger => number(out, text, is_whole(text) && fits_whole(text))?,
+        TypeKind::Float => {
+            number(out, text, text.bytes().next_back().is_some_and(|last| last.is_ascii_digit()))?
         }
-        Kind::Composite(fields) => composite(out, fields, text)?,
-        Kind::Record => {
-            list(out, literal::row(text)?.iter(), |out, field| nullable(out, &Kind::Text, field.as_deref()));
+        TypeKind::Numeric => number(out, text, is_exact(text))?,
+        TypeKind::Json => json(out, text)?,
+        TypeKind::Timestamp => string(out, &to_rfc3339(text)),
+        TypeKind::TimeTz => string(out, &with_offset(text)),
+        TypeKind::Void => out.extend_from_slice(b"null"),
+        TypeKind::Array(element, delimiter) => array(out, element, *delimiter, text)?,
+        TypeKind::Vector(element) => {
+            list(out, text.split_whitespace(), |out, part| write_value(out, &element.kind, part))
         }
-        Kind::Range(element) => range(out, element, &literal::range(text)?),
-        Kind::Multirange(over) => {
-            let Kind::Range(element) = &over.kind else { return None };
+        TypeKind::Composite(fields) => composite(out, fields, text)?,
+        TypeKind::Record => {
+            list(out, literal::row(text)?.iter(), |out, field| {
+                nullable(out, &TypeKind::Text, field.as_deref())
+            });
+        }
+        TypeKind::Range(element) => range(out, element, &literal::range(text)?),
+        TypeKind::Multirange(over) => {
+            let TypeKind::Range(element) = &over.kind else { return None };
             list(out, literal::multirange(text)?.iter(), |out, one| range(out, element, one));
         }
-        Kind::Hstore => pairs(out, literal::hstore(text)?.iter(), |out, value: &Option<String>| {
-            nullable(out, &Kind::Text, value.as_deref());
+        TypeKind::Hstore => pairs(out, literal::hstore(text)?.iter(), |out, value: &Option<String>| {
+            nullable(out, &TypeKind::Text, value.as_deref());
         }),
     }
     Some(())
@@ -126,9 +130,9 @@ fn number(out: &mut Vec<u8>, text: &str, exact: bool) -> Option<()> {
     exact.then(|| out.extend_from_slice(text.as_bytes()))
 }
 
-fn nullable(out: &mut Vec<u8>, kind: &Kind, text: Option<&str>) {
+fn nullable(out: &mut Vec<u8>, kind: &TypeKind, text: Option<&str>) {
     match text {
-        Some(text) => put(out, kind, text),
+        Some(text) => write_value(out, kind, text),
         None => out.extend_from_slice(b"null"),
     }
 }
@@ -167,7 +171,7 @@ fn is_whole(text: &str) -> bool {
 }
 
 fn fits_whole(text: &str) -> bool {
-    text.trim_start_matches('-').parse::<u64>().is_ok_and(|value| value <= WHOLE)
+    text.trim_start_matches('-').parse::<u64>().is_ok_and(|value| value <= MAX_SAFE_INTEGER)
 }
 
 /// Whether a double written and read again is the same decimal.
@@ -178,11 +182,11 @@ fn is_exact(text: &str) -> bool {
     }
     let leading = body.trim_start_matches(['0', '.']);
     let digits = if body.contains('.') { leading } else { leading.trim_end_matches('0') };
-    digits.bytes().filter(u8::is_ascii_digit).count() <= DIGITS
+    digits.bytes().filter(u8::is_ascii_digit).count() <= MAX_EXACT_DIGITS
 }
 
 /// `2026-01-31 12:00:00+00` as RFC 3339 writes it. `infinity` and years before Christ stay as they are.
-fn moment(text: &str) -> Cow<'_, str> {
+fn to_rfc3339(text: &str) -> Cow<'_, str> {
     match text.split_once(' ') {
         Some((date, time)) if !time.ends_with("BC") => Cow::Owned(format!("{date}T{}", with_offset(time))),
         _ => Cow::Borrowed(text),
@@ -197,7 +201,7 @@ fn with_offset(time: &str) -> Cow<'_, str> {
     }
 }
 
-fn array(out: &mut Vec<u8>, element: &Type, delimiter: char, text: &str) -> Option<()> {
+fn array(out: &mut Vec<u8>, element: &SqlType, delimiter: char, text: &str) -> Option<()> {
     let (bounds, node) = literal::array(text, delimiter)?;
     let Some(bounds) = bounds else {
         tree(out, element, &node);
@@ -213,27 +217,27 @@ fn array(out: &mut Vec<u8>, element: &Type, delimiter: char, text: &str) -> Opti
     Some(())
 }
 
-fn tree(out: &mut Vec<u8>, element: &Type, node: &Node) {
+fn tree(out: &mut Vec<u8>, element: &SqlType, node: &ArrayNode) {
     match node {
-        Node::Null => out.extend_from_slice(b"null"),
-        Node::Leaf(text) => put(out, &element.kind, text),
-        Node::Branch(nodes) => list(out, nodes.iter(), |out, node| tree(out, element, node)),
+        ArrayNode::Null => out.extend_from_slice(b"null"),
+        ArrayNode::Leaf(text) => write_value(out, &element.kind, text),
+        ArrayNode::Branch(nodes) => list(out, nodes.iter(), |out, node| tree(out, element, node)),
     }
 }
 
-fn composite(out: &mut Vec<u8>, fields: &[(String, Arc<Type>)], text: &str) -> Option<()> {
+fn composite(out: &mut Vec<u8>, fields: &[(String, Arc<SqlType>)], text: &str) -> Option<()> {
     let values = literal::row(text)?;
     if values.len() != fields.len() && !(fields.is_empty() && values == [None]) {
         return None;
     }
     let mut values = values.iter();
-    pairs(out, fields.iter(), |out, kind: &Arc<Type>| {
+    pairs(out, fields.iter(), |out, kind: &Arc<SqlType>| {
         nullable(out, &kind.kind, values.next().and_then(Option::as_deref));
     });
     Some(())
 }
 
-fn range(out: &mut Vec<u8>, element: &Type, range: &Range) {
+fn range(out: &mut Vec<u8>, element: &SqlType, range: &Range) {
     match range {
         Range::Empty => out.extend_from_slice(b"{\"empty\":true}"),
         Range::Between(bounds, lower, upper) => {
@@ -248,7 +252,7 @@ fn range(out: &mut Vec<u8>, element: &Type, range: &Range) {
 
 /// The text itself, on one line, when every reader will accept it.
 fn json(out: &mut Vec<u8>, text: &str) -> Option<()> {
-    if serde_json::from_str::<&RawValue>(text).is_err() || depth(text) > DEEP {
+    if serde_json::from_str::<&RawValue>(text).is_err() || depth(text) > MAX_JSON_DEPTH {
         return None;
     }
     let (mut inside, mut escaped) = (false, false);
@@ -292,51 +296,51 @@ fn depth(text: &str) -> usize {
 mod tests {
     use super::*;
 
-    fn written(kind: &Kind, text: &str) -> String {
+    fn written_value(kind: &TypeKind, text: &str) -> String {
         let mut out = Vec::new();
-        put(&mut out, kind, text);
+        write_value(&mut out, kind, text);
         String::from_utf8(out).unwrap()
     }
 
     #[test]
     fn scalars() {
         for (kind, text, json) in [
-            (Kind::Bool, "t", "true"),
-            (Kind::Small, "-7", "-7"),
-            (Kind::Big, "9007199254740992", "9007199254740992"),
-            (Kind::Big, "9007199254740993", "\"9007199254740993\""),
-            (Kind::Big, "-9223372036854775808", "\"-9223372036854775808\""),
-            (Kind::Float, "1e+20", "1e+20"),
-            (Kind::Float, "-0.5", "-0.5"),
-            (Kind::Float, "NaN", "\"NaN\""),
-            (Kind::Float, "-Infinity", "\"-Infinity\""),
-            (Kind::Numeric, "0.10", "0.10"),
-            (Kind::Numeric, "123456789012345", "123456789012345"),
-            (Kind::Numeric, "1234567890123456", "\"1234567890123456\""),
-            (Kind::Numeric, "0.000000000000001", "0.000000000000001"),
-            (Kind::Numeric, "12345678.90123456", "\"12345678.90123456\""),
-            (Kind::Numeric, "NaN", "\"NaN\""),
-            (Kind::Numeric, "1000000000000000000", "1000000000000000000"),
-            (Kind::Moment, "2026-01-31 12:00:00.5+00", "\"2026-01-31T12:00:00.5+00:00\""),
-            (Kind::Moment, "2026-01-31 12:00:00-03:30", "\"2026-01-31T12:00:00-03:30\""),
-            (Kind::Moment, "2026-01-31 12:00:00", "\"2026-01-31T12:00:00\""),
-            (Kind::Moment, "infinity", "\"infinity\""),
-            (Kind::Moment, "0044-03-15 12:00:00 BC", "\"0044-03-15 12:00:00 BC\""),
-            (Kind::TimeTz, "12:00:00+02", "\"12:00:00+02:00\""),
-            (Kind::Json, "{\"a\" :\n [1, \"x \\\" y\"]}", "{\"a\":[1,\"x \\\" y\"]}"),
-            (Kind::Json, "1 2", "\"1 2\""),
-            (Kind::Text, "a\"b\u{1}", "\"a\\\"b\\u0001\""),
-            (Kind::Void, "", "null"),
-            (Kind::Record, "(1,\"a b\",)", "[\"1\",\"a b\",null]"),
-            (Kind::Hstore, "\"a\"=>\"1\", \"b\"=>NULL", "{\"a\":\"1\",\"b\":null}"),
+            (TypeKind::Bool, "t", "true"),
+            (TypeKind::SafeInteger, "-7", "-7"),
+            (TypeKind::BigInteger, "9007199254740992", "9007199254740992"),
+            (TypeKind::BigInteger, "9007199254740993", "\"9007199254740993\""),
+            (TypeKind::BigInteger, "-9223372036854775808", "\"-9223372036854775808\""),
+            (TypeKind::Float, "1e+20", "1e+20"),
+            (TypeKind::Float, "-0.5", "-0.5"),
+            (TypeKind::Float, "NaN", "\"NaN\""),
+            (TypeKind::Float, "-Infinity", "\"-Infinity\""),
+            (TypeKind::Numeric, "0.10", "0.10"),
+            (TypeKind::Numeric, "123456789012345", "123456789012345"),
+            (TypeKind::Numeric, "1234567890123456", "\"1234567890123456\""),
+            (TypeKind::Numeric, "0.000000000000001", "0.000000000000001"),
+            (TypeKind::Numeric, "12345678.90123456", "\"12345678.90123456\""),
+            (TypeKind::Numeric, "NaN", "\"NaN\""),
+            (TypeKind::Numeric, "1000000000000000000", "1000000000000000000"),
+            (TypeKind::Timestamp, "2026-01-31 12:00:00.5+00", "\"2026-01-31T12:00:00.5+00:00\""),
+            (TypeKind::Timestamp, "2026-01-31 12:00:00-03:30", "\"2026-01-31T12:00:00-03:30\""),
+            (TypeKind::Timestamp, "2026-01-31 12:00:00", "\"2026-01-31T12:00:00\""),
+            (TypeKind::Timestamp, "infinity", "\"infinity\""),
+            (TypeKind::Timestamp, "0044-03-15 12:00:00 BC", "\"0044-03-15 12:00:00 BC\""),
+            (TypeKind::TimeTz, "12:00:00+02", "\"12:00:00+02:00\""),
+            (TypeKind::Json, "{\"a\" :\n [1, \"x \\\" y\"]}", "{\"a\":[1,\"x \\\" y\"]}"),
+            (TypeKind::Json, "1 2", "\"1 2\""),
+            (TypeKind::Text, "a\"b\u{1}", "\"a\\\"b\\u0001\""),
+            (TypeKind::Void, "", "null"),
+            (TypeKind::Record, "(1,\"a b\",)", "[\"1\",\"a b\",null]"),
+            (TypeKind::Hstore, "\"a\"=>\"1\", \"b\"=>NULL", "{\"a\":\"1\",\"b\":null}"),
         ] {
-            assert_eq!(written(&kind, text), json, "{kind:?} {text}");
+            assert_eq!(written_value(&kind, text), json, "{kind:?} {text}");
         }
     }
 
     #[test]
     fn json_that_is_too_deep_is_text() {
         let deep = format!("{}{}", "[".repeat(65), "]".repeat(65));
-        assert_eq!(written(&Kind::Json, &deep), format!("\"{deep}\""));
+        assert_eq!(written_value(&TypeKind::Json, &deep), format!("\"{deep}\""));
     }
 }

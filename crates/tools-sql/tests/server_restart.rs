@@ -9,11 +9,11 @@
     reason = "a test that cannot go on fails, and restarts the server behind the tools"
 )]
 
-mod ground;
+mod postgres_fixture;
 
-use ground::{Cluster, Ground, bench, spec};
 use octo_grants::sql::SqlSpec;
 use octo_toolkit::Kind;
+use postgres_fixture::{PostgresCluster, TestDatabase, bench, spec};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,9 +22,9 @@ use std::time::{Duration, Instant};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_restart_under_fifty_callers_is_an_outage_and_no_more() {
-    let cluster = Arc::new(Cluster::start("restart"));
-    let ground = Ground::on(&cluster.admin(), "busy").await;
-    let hub = Arc::new(bench(&SqlSpec { sessions: 16, ..spec(&ground.owner) }));
+    let cluster = Arc::new(PostgresCluster::start("restart"));
+    let database = TestDatabase::create_on(&cluster.admin(), "busy").await;
+    let hub = Arc::new(bench(&SqlSpec { sessions: 16, ..spec(&database.owner) }));
     let stop = Arc::new(AtomicBool::new(false));
     let callers: Vec<_> = (0..50)
         .map(|_| {
@@ -53,7 +53,7 @@ async fn a_restart_under_fifty_callers_is_an_outage_and_no_more() {
     for _ in 0..3 {
         tokio::time::sleep(Duration::from_millis(500)).await;
         let cluster = Arc::clone(&cluster);
-        tokio::task::spawn_blocking(move || cluster.tell("restart")).await.unwrap();
+        tokio::task::spawn_blocking(move || cluster.run_script("restart")).await.unwrap();
     }
     let up = Instant::now();
     while hub.call("db_query", json!({"sql": "SELECT 1"})).await.is_err() {

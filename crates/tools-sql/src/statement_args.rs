@@ -9,9 +9,9 @@ use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 /// Any value, in the schema: an object, since several clients stumble over `true`.
-pub struct Anything;
+pub struct AnyJson;
 
-impl JsonSchema for Anything {
+impl JsonSchema for AnyJson {
     fn schema_name() -> Cow<'static, str> {
         "Anything".into()
     }
@@ -21,15 +21,15 @@ impl JsonSchema for Anything {
     }
 }
 
-pub fn connection() -> String {
+pub fn default_connection() -> String {
     "default".to_owned()
 }
 
-pub fn max_rows() -> usize {
+pub fn default_max_rows() -> usize {
     100
 }
 
-pub fn timeout_s() -> u64 {
+pub fn default_timeout_s() -> u64 {
     30
 }
 
@@ -63,6 +63,6 @@ pub fn statement(
 }
 
 /// Milliseconds with one decimal.
-pub fn since(began: Instant) -> f64 {
+pub fn elapsed_ms(began: Instant) -> f64 {
     (began.elapsed().as_secs_f64() * 10_000.0).round() / 10.0
 }

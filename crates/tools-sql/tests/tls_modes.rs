@@ -9,19 +9,19 @@
     reason = "a test that cannot go on fails"
 )]
 
-mod ground;
+mod postgres_fixture;
 
-use ground::{Cluster, Ground, bench, spec, until};
 use octo_toolkit::Kind;
+use postgres_fixture::{PostgresCluster, TestDatabase, bench, spec, wait_until};
 use serde_json::json;
 
-const HOW: &str = "SELECT ssl, version FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
+const TLS_STATE_SQL: &str = "SELECT ssl, version FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
 
 #[tokio::test]
 async fn tls_is_as_strict_as_it_was_asked_to_be() {
-    let cluster = Cluster::start("tls");
-    drop(Ground::on(&cluster.admin(), "safe").await);
-    let cluster = cluster.secured();
+    let cluster = PostgresCluster::start("tls");
+    drop(TestDatabase::create_on(&cluster.admin(), "safe").await);
+    let cluster = cluster.with_tls();
     let (port, root) = (cluster.port, cluster.folder.join("server.crt").display().to_string());
     let dsn = |host: &str, options: &str| format!("postgres://safe_reader:pw@{host}:{port}/safe{options}");
     for (host, options, secured) in [
@@ -38,7 +38,7 @@ async fn tls_is_as_strict_as_it_was_asked_to_be() {
         ("localhost", "?sslmode=disable".to_owned(), None),
     ] {
         let hub = bench(&spec(&dsn(host, &options)));
-        match (hub.call("db_query", json!({"sql": HOW})).await, secured) {
+        match (hub.call("db_query", json!({"sql": TLS_STATE_SQL})).await, secured) {
             (Ok(answer), Some(secured)) => {
                 assert_eq!(answer["rows"][0][0], json!(secured), "{host}{options}")
             }
@@ -53,10 +53,13 @@ async fn tls_is_as_strict_as_it_was_asked_to_be() {
     assert_eq!(error.kind, Kind::Timeout);
     let socket = format!("postgres://safe_reader:pw@/safe?host={}&port={port}", cluster.folder.display());
     let local = bench(&spec(&socket));
-    assert_eq!(local.call("db_query", json!({"sql": HOW})).await.unwrap()["rows"][0][0], json!(false));
+    assert_eq!(
+        local.call("db_query", json!({"sql": TLS_STATE_SQL})).await.unwrap()["rows"][0][0],
+        json!(false)
+    );
     let listed = local.call("db_connections", json!({})).await.unwrap();
     assert_eq!(listed["connections"][0]["host"], json!("local socket"));
-    until("sessions are reset", || async {
+    wait_until("sessions are reset", || async {
         local.call("db_query", json!({"sql": "SELECT 1"})).await.is_ok()
     })
     .await;

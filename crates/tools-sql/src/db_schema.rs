@@ -1,8 +1,8 @@
 //! `db_schema`.
 
-use crate::ask;
-use crate::engine::{Table, TablesAsk};
-use crate::engines::Engines;
+use crate::engine::{Table, TablesQuery};
+use crate::engine_cache::EngineCache;
+use crate::statement_args;
 use octo_grants::Sql;
 use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// The schema to look into.
-    #[serde(default = "public")]
+    #[serde(default = "default_schema")]
     schema: String,
     /// One table of it, also written as schema.table; all of them when left out.
     #[serde(default)]
@@ -25,11 +25,11 @@ pub struct Input {
     #[serde(default = "max_tables")]
     max_tables: usize,
     /// A name of db_connections.
-    #[serde(default = "ask::connection")]
+    #[serde(default = "statement_args::default_connection")]
     connection_name: String,
 }
 
-fn public() -> String {
+fn default_schema() -> String {
     "public".to_owned()
 }
 
@@ -49,7 +49,7 @@ pub struct Output {
     truncated: bool,
 }
 
-pub struct Schema(pub Arc<Engines>);
+pub struct Schema(pub Arc<EngineCache>);
 
 impl Tool for Schema {
     const NAME: &'static str = "db_schema";
@@ -68,9 +68,9 @@ impl Tool for Schema {
 
     async fn run(&self, input: Input, sql: Sql, cx: &CallContext) -> Result<Output, ToolError> {
         let database = sql.named(&input.connection_name)?;
-        let (schema, table) = qualified(input.schema, input.table)?;
-        let ask = TablesAsk { schema: schema.clone(), table, max_tables: input.max_tables.clamp(1, 1000) };
-        let found = self.0.of(&database).tables(ask, cx).await?;
+        let (schema, table) = split_qualified_name(input.schema, input.table)?;
+        let ask = TablesQuery { schema: schema.clone(), table, max_tables: input.max_tables.clamp(1, 1000) };
+        let found = self.0.get_or_create(&database).tables(ask, cx).await?;
         Ok(Output {
             schema,
             truncated: found.tables.len() < found.total,
@@ -81,13 +81,16 @@ impl Tool for Schema {
 }
 
 /// Schema and table of a name that may have both.
-fn qualified(schema: String, table: Option<String>) -> Result<(String, Option<String>), ToolError> {
+fn split_qualified_name(
+    schema: String,
+    table: Option<String>,
+) -> Result<(String, Option<String>), ToolError> {
     let Some((of, name)) = table.as_deref().and_then(|table| table.split_once('.')) else {
         return Ok((schema, table));
     };
     let bare = |name: &str| name.trim_matches('"').to_owned();
     let (of, name) = (bare(of), bare(name));
-    if schema != of && schema != public() {
+    if schema != of && schema != default_schema() {
         return Err(ToolError::invalid(format!("schema is `{schema}`, and table names the schema `{of}`."))
             .hint("Name the schema once."));
     }

@@ -1,7 +1,7 @@
 //! `db_query`.
 
-use crate::ask::{self, Anything};
-use crate::engines::Engines;
+use crate::engine_cache::EngineCache;
+use crate::statement_args::{self, AnyJson};
 use octo_grants::Sql;
 use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
@@ -20,16 +20,16 @@ pub struct Input {
     sql: String,
     /// Values for $1, $2 …: JSON scalars, arrays for SQL arrays, objects for json.
     #[serde(default)]
-    #[schemars(with = "Option<Vec<Anything>>")]
+    #[schemars(with = "Option<Vec<AnyJson>>")]
     params: Option<Vec<Box<RawValue>>>,
     /// Rows to return at most; truncated says whether there are more.
-    #[serde(default = "ask::max_rows")]
+    #[serde(default = "statement_args::default_max_rows")]
     max_rows: usize,
     /// Seconds after which the server stops the query.
-    #[serde(default = "ask::timeout_s")]
+    #[serde(default = "statement_args::default_timeout_s")]
     timeout_s: u64,
     /// A name of db_connections.
-    #[serde(default = "ask::connection")]
+    #[serde(default = "statement_args::default_connection")]
     connection_name: String,
 }
 
@@ -40,7 +40,7 @@ pub struct Output {
     /// SQL types of the columns, in the same order.
     types: Vec<String>,
     /// One array of values for each row, in the order of the columns. Numbers that JSON readers would round are strings.
-    #[schemars(with = "Vec<Vec<Anything>>")]
+    #[schemars(with = "Vec<Vec<AnyJson>>")]
     rows: Box<RawValue>,
     /// How many rows are here.
     row_count: usize,
@@ -53,7 +53,7 @@ pub struct Output {
     duration_ms: f64,
 }
 
-pub struct Query(pub Arc<Engines>);
+pub struct Query(pub Arc<EngineCache>);
 
 impl Tool for Query {
     const NAME: &'static str = "db_query";
@@ -78,10 +78,16 @@ impl Tool for Query {
 
     async fn run(&self, input: Input, sql: Sql, cx: &CallContext) -> Result<Output, ToolError> {
         let database = sql.named(&input.connection_name)?;
-        let statement =
-            ask::statement(input.sql, input.params, input.max_rows, input.timeout_s, &database.limits, cx)?;
+        let statement = statement_args::statement(
+            input.sql,
+            input.params,
+            input.max_rows,
+            input.timeout_s,
+            &database.limits,
+            cx,
+        )?;
         let began = Instant::now();
-        let rows = self.0.of(&database).query(statement, cx).await?;
+        let rows = self.0.get_or_create(&database).query(statement, cx).await?;
         Ok(Output {
             columns: rows.columns,
             types: rows.types,
@@ -89,7 +95,7 @@ impl Tool for Query {
             row_count: rows.count,
             truncated: rows.truncated,
             notices: rows.notices,
-            duration_ms: ask::since(began),
+            duration_ms: statement_args::elapsed_ms(began),
         })
     }
 }
