@@ -115,7 +115,7 @@ fn git(settings: &Settings) -> tools_git::Settings {
         allow_push: git.allow_push,
         user_name: git.user_name.clone(),
         user_email: git.user_email.clone(),
-        person: git_person(),
+        user: git_person(),
     }
 }
 
@@ -124,7 +124,7 @@ const GIT_SETTINGS: u64 = 1 << 20;
 
 /// Name and address of the person who runs the hub, as git would find them. The files are data here: nothing in them is run
 /// or followed.
-fn git_person() -> tools_git::Person {
+fn git_person() -> tools_git::UserIdentity {
     let home = std::env::home_dir();
     let xdg =
         std::env::var_os("XDG_CONFIG_HOME").map(std::path::PathBuf::from).filter(|path| path.is_absolute());
@@ -137,7 +137,7 @@ fn git_person() -> tools_git::Person {
         Some(text)
     };
     let texts: Vec<String> = files.iter().flatten().filter_map(read).collect();
-    tools_git::Person::from_settings(texts.iter().map(String::as_str))
+    tools_git::UserIdentity::from_config_files(texts.iter().map(String::as_str))
 }
 
 fn shell(settings: &Settings) -> tools_shell::Settings {
