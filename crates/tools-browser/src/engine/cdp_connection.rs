@@ -196,9 +196,11 @@ impl CdpConnection {
         let mut waiting = self.pending();
         match why {
             LossReason::Crashed | LossReason::FrameCrashed => {
-                drop(waiting.crashed_sessions.insert(session.into(), why))
+                waiting.crashed_sessions.insert(session.into(), why);
             }
-            _ => drop(waiting.crashed_sessions.remove(session)),
+            _ => {
+                waiting.crashed_sessions.remove(session);
+            }
         }
         let lost = waiting.waiters.extract_if(|_, asked| asked.session.as_deref() == Some(session));
         for (_, Waiter { reply_tx: tell, .. }) in lost {

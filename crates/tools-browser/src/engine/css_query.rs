@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 impl Page {
-    /// The elements that fit a CSS selector, in the main frame first, then in the others; at most `most`.
+    /// The elements that fit a CSS selector, in the main frame first, then in the others; at most `max_nodes`.
     pub async fn query(&self, selector: &str, max_nodes: usize) -> Result<Vec<Node>, ToolError> {
         let mut found = Vec::new();
         for frame in self.tab.frames() {

@@ -24,7 +24,7 @@ enum ClockStyle {
     Midnight,
 }
 
-/// A time of day as written; `settle` makes it one on the 24-hour clock.
+/// A time of day as written; `resolve` makes it one on the 24-hour clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeOfDay {
     time: Time,

@@ -135,7 +135,7 @@ fn merge(into: &mut Vec<String>, from: Vec<String>) {
     }
 }
 
-/// Goes through the engine's pages until there are so many results, from where an earlier call ended if `walks` is given.
+/// Goes through the engine's pages until there are so many results, from where an earlier call ended if `cache` is given.
 pub async fn collect_pages(
     engine: Engine,
     asking: &EngineRequest<'_>,

@@ -79,18 +79,14 @@ async fn pages_are_visited_left_and_looked_at() {
         tab.navigate(&bench.url("/second#part"), WaitUntil::NetworkIdle, TEST_TIMEOUT).await.unwrap();
     assert!(inside.complete && inside.url.ends_with("#part"));
     assert!(tab.html(10_000).await.unwrap().contains("<h1>Second</h1>"));
-    assert_eq!(
-        tab.navigate(&bench.url("/missing"), WaitUntil::Load, TEST_TIMEOUT).await.unwrap().status,
-        Some(404)
-    );
+    let missing = tab.navigate(&bench.url("/missing"), WaitUntil::Load, TEST_TIMEOUT).await.unwrap();
+    assert_eq!(missing.status, Some(404));
     let begun = Instant::now();
     let slow = tab.navigate(&bench.url("/slow"), WaitUntil::Load, Duration::from_millis(300)).await;
     assert_eq!(error_kind(slow), Some(Kind::Timeout));
     assert!(begun.elapsed() < Duration::from_secs(3));
-    assert_eq!(
-        error_kind(tab.navigate(&bench.url("/file"), WaitUntil::Load, TEST_TIMEOUT).await),
-        Some(Kind::Conflict)
-    );
+    let file = tab.navigate(&bench.url("/file"), WaitUntil::Load, TEST_TIMEOUT).await;
+    assert_eq!(error_kind(file), Some(Kind::Conflict));
 }
 
 #[tokio::test(flavor = "multi_thread")]
