@@ -3,16 +3,13 @@
 use crate::document::OperationSummary;
 use crate::operation::ApiOperation;
 use crate::tokenize::{synonyms, tokenize};
+use octo_search::{idf, term_weight};
 use std::collections::HashMap;
 
-/// How soon more of the same word stops to count.
-const BM25_K1: f32 = 1.2;
-/// How much a long description is held against an operation.
-const BM25_B: f32 = 0.5;
 /// A word that only means the same.
-const SYNONYM_WEIGHT: f32 = 0.6;
+const SYNONYM_WEIGHT: f64 = 0.6;
 /// Results below this part of the best are about something else.
-const MIN_RELATIVE_SCORE: f32 = 0.25;
+const MIN_RELATIVE_SCORE: f64 = 0.25;
 /// Words of a description that count.
 const MAX_DESCRIPTION_WORDS: usize = 60;
 /// Bytes in which those words are looked for.
@@ -21,9 +18,9 @@ const MAX_DESCRIPTION_BYTES: usize = 700;
 #[derive(Default)]
 pub(crate) struct SearchIndex {
     /// Which operations have a word, and how much of it.
-    postings: HashMap<String, Vec<(u32, f32)>>,
-    lengths: Vec<f32>,
-    average_length: f32,
+    postings: HashMap<String, Vec<(u32, f64)>>,
+    lengths: Vec<f64>,
+    average_length: f64,
 }
 
 pub(crate) struct SearchIndexBuilder(SearchIndex);
@@ -31,8 +28,8 @@ pub(crate) struct SearchIndexBuilder(SearchIndex);
 impl SearchIndexBuilder {
     pub(crate) fn add(&mut self, listed: &OperationSummary, operation: &ApiOperation) {
         let at = u32::try_from(self.0.lengths.len()).unwrap_or(u32::MAX);
-        let mut counts: HashMap<String, f32> = HashMap::new();
-        let mut count = |text: &str, weight: f32, most: usize| {
+        let mut counts: HashMap<String, f64> = HashMap::new();
+        let mut count = |text: &str, weight: f64, most: usize| {
             for word in tokenize(text).into_iter().take(most) {
                 *counts.entry(word).or_default() += weight;
             }
@@ -51,7 +48,7 @@ impl SearchIndexBuilder {
         for param in operation.params.iter().take(30) {
             count(&param.name, 0.2, 5);
         }
-        let length: f32 = counts.values().sum();
+        let length: f64 = counts.values().sum();
         self.0.lengths.push(length);
         for (word, weight) in counts {
             self.0.postings.entry(word).or_default().push((at, weight));
@@ -59,8 +56,8 @@ impl SearchIndexBuilder {
     }
 
     pub(crate) fn finish(mut self) -> SearchIndex {
-        let count = self.0.lengths.len().max(1) as f32;
-        self.0.average_length = (self.0.lengths.iter().sum::<f32>() / count).max(1.0);
+        let count = self.0.lengths.len().max(1) as f64;
+        self.0.average_length = (self.0.lengths.iter().sum::<f64>() / count).max(1.0);
         self.0
     }
 }
@@ -96,12 +93,12 @@ impl SearchIndex {
         question: &str,
         operations: &'a [OperationSummary],
     ) -> Vec<&'a OperationSummary> {
-        let mut scores: HashMap<u32, (f32, f32)> = HashMap::new();
+        let mut scores: HashMap<u32, (f64, f64)> = HashMap::new();
         let asked = query_terms(question);
-        let total: f32 = asked.len().max(1) as f32;
+        let total: f64 = asked.len().max(1) as f64;
         for forms in &asked {
             // One word of the question counts once, in the form in which it counts most.
-            let mut best: HashMap<u32, f32> = HashMap::new();
+            let mut best: HashMap<u32, f64> = HashMap::new();
             for (word, weight) in forms {
                 for (at, score) in self.bm25_scores(word) {
                     let known = best.entry(at).or_default();
@@ -114,7 +111,7 @@ impl SearchIndex {
                 sum.1 += 1.0;
             }
         }
-        let mut found: Vec<(f32, &OperationSummary)> = scores
+        let mut found: Vec<(f64, &OperationSummary)> = scores
             .into_iter()
             .filter_map(|(at, (score, covered))| {
                 let listed = operations.get(at as usize)?;
@@ -122,27 +119,25 @@ impl SearchIndex {
                 Some((score * (covered / total) * age, listed))
             })
             .collect();
-        let best = found.iter().map(|(score, _)| *score).fold(0.0, f32::max);
+        let best = found.iter().map(|(score, _)| *score).fold(0.0, f64::max);
         found.retain(|(score, _)| *score >= best * MIN_RELATIVE_SCORE);
         literal(question, operations, best, &mut found);
         found.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.path.len().cmp(&b.1.path.len())));
         found.into_iter().map(|(_, listed)| listed).collect()
     }
 
-    fn bm25_scores<'a>(&'a self, word: &str) -> impl Iterator<Item = (u32, f32)> + 'a {
+    fn bm25_scores<'a>(&'a self, word: &str) -> impl Iterator<Item = (u32, f64)> + 'a {
         let postings = self.postings.get(word).map(Vec::as_slice).unwrap_or_default();
-        let (all, with) = (self.lengths.len() as f32, postings.len() as f32);
-        let rare = (1.0 + (all - with + 0.5) / (with + 0.5)).ln();
+        let idf = idf(self.lengths.len() as f64, postings.len() as f64);
         postings.iter().map(move |(at, weight)| {
             let length = self.lengths.get(*at as usize).copied().unwrap_or(self.average_length);
-            let norm = BM25_K1 * (1.0 - BM25_B + BM25_B * length / self.average_length);
-            (*at, rare * weight * (BM25_K1 + 1.0) / (weight + norm))
+            (*at, idf * term_weight(*weight, length, self.average_length))
         })
     }
 }
 
 /// The words of a question, each with the forms it may have in a document.
-fn query_terms(question: &str) -> Vec<Vec<(String, f32)>> {
+fn query_terms(question: &str) -> Vec<Vec<(String, f64)>> {
     let mut seen = Vec::new();
     for word in tokenize(question) {
         if !seen.contains(&word) {
@@ -152,7 +147,7 @@ fn query_terms(question: &str) -> Vec<Vec<(String, f32)>> {
     seen.into_iter()
         .map(|word| {
             let others = synonyms(&word).into_iter().map(|other| (other, SYNONYM_WEIGHT));
-            let mut forms: Vec<(String, f32)> = others.collect();
+            let mut forms: Vec<(String, f64)> = others.collect();
             forms.push((word, 1.0));
             forms
         })
@@ -163,8 +158,8 @@ fn query_terms(question: &str) -> Vec<Vec<(String, f32)>> {
 fn literal<'a>(
     question: &str,
     operations: &'a [OperationSummary],
-    best: f32,
-    found: &mut Vec<(f32, &'a OperationSummary)>,
+    best: f64,
+    found: &mut Vec<(f64, &'a OperationSummary)>,
 ) {
     let text = question.trim().to_lowercase();
     if text.is_empty() || text.contains(' ') && !text.contains('/') {

@@ -1,5 +1,7 @@
 //! Words of names, paths and questions, brought to a form in which they can be compared.
 
+use octo_search::stem;
+
 /// Words that say nothing about what is asked.
 const STOP_WORDS: &[&str] = &[
     "a",
@@ -131,38 +133,6 @@ pub(crate) fn synonyms(word: &str) -> Vec<String> {
     row.map(|(_, meant)| meant.iter().map(|word| stem(word)).collect()).unwrap_or_default()
 }
 
-/// A word without the ending that its number or tense has given it. Rough: it only has to be the same on both sides.
-fn stem(word: &str) -> String {
-    let short = |ending: &str, least: usize| word.strip_suffix(ending).filter(|rest| rest.len() >= least);
-    if word.len() <= 3 || !word.is_ascii() {
-        return if word.len() == 3 && word.ends_with('s') && !word.ends_with("ss") && !word.ends_with("us") {
-            word.trim_end_matches('s').to_owned()
-        } else {
-            word.to_owned()
-        };
-    }
-    if let Some(rest) = short("ies", 2) {
-        return format!("{rest}y");
-    }
-    let word = match word {
-        word if word.ends_with("ss") || word.ends_with("us") || word.ends_with("is") => word,
-        word => match ["ches", "shes", "xes", "sses"].iter().any(|ending| word.ends_with(ending)) {
-            true => word.strip_suffix("es").unwrap_or(word),
-            false => word.strip_suffix('s').unwrap_or(word),
-        },
-    };
-    let base =
-        ["ing", "ed"].iter().find_map(|ending| word.strip_suffix(ending).filter(|rest| rest.len() >= 3));
-    let Some(base) = base.filter(|base| base.bytes().any(|letter| b"aeiouy".contains(&letter))) else {
-        return word.strip_suffix('e').filter(|rest| rest.len() >= 3).unwrap_or(word).to_owned();
-    };
-    // stopped → stop, but falling → fall.
-    let letters = base.as_bytes();
-    let doubled = matches!(letters, [.., a, b] if a == b && !b"lsz".contains(a));
-    let base = if doubled { base.get(..base.len() - 1).unwrap_or(base) } else { base };
-    base.strip_suffix('e').filter(|rest| rest.len() >= 3).unwrap_or(base).to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -171,7 +141,7 @@ mod tests {
     fn names_fall_into_words() {
         for (text, expected) in [
             ("getUserByID", &["get", "user", "id"][..]),
-            ("pulls/list-files", &["pull", "list", "fil"]),
+            ("pulls/list-files", &["pull", "list", "file"]),
             ("/repos/{owner}/{repo}/issues", &["repo", "owner", "repo", "issu"]),
             ("HTTPServer_config v2", &["http", "server", "config", "v2"]),
             ("How do I list the branches?", &["list", "branch"]),

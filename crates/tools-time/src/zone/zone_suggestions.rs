@@ -30,42 +30,12 @@ fn distance_within(left: &str, right: &str, limit: usize) -> Option<usize> {
     if left.chars().count().abs_diff(right.chars().count()) > limit {
         return None;
     }
-    Some(levenshtein(left, right)).filter(|edits| *edits <= limit)
-}
-
-/// Levenshtein's distance, a row at a time.
-fn levenshtein(left: &str, right: &str) -> usize {
-    let mut row: Vec<usize> = (0..=right.chars().count()).collect();
-    for (index, x) in left.chars().enumerate() {
-        let mut beside = index + 1;
-        let mut next = vec![beside];
-        for (y, pair) in right.chars().zip(row.windows(2)) {
-            let &[corner, above] = pair else { continue };
-            beside = (corner + usize::from(x != y)).min(above + 1).min(beside + 1);
-            next.push(beside);
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or_default()
+    Some(octo_toolkit::edit_distance(left, right)).filter(|edits| *edits <= limit)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn distances() {
-        for (left, right, edits) in [
-            ("", "", 0),
-            ("", "abc", 3),
-            ("abc", "", 3),
-            ("berln", "berlin", 1),
-            ("kitten", "sitting", 3),
-            ("ü", "u", 1),
-        ] {
-            assert_eq!(levenshtein(left, right), edits, "{left} {right}");
-        }
-    }
 
     #[test]
     fn closest_first() {

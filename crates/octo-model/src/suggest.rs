@@ -1,5 +1,10 @@
 //! "Did you mean": the closest of some names.
 
+/// Characters of a name that are compared.
+const MAX_CHARS: usize = 64;
+/// Candidates that are looked at.
+const MAX_CANDIDATES: usize = 2_000;
+
 /// The closest candidate within a third of the name's length. Of three letters or fewer, one that differs is another
 /// word: only letters that are swapped, missing or added count as mistakes.
 pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
@@ -12,7 +17,7 @@ pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Opt
             || is_anagram(name, candidate)
     };
     candidates
-        .take(2_000)
+        .take(MAX_CANDIDATES)
         .map(|candidate| (edit_distance(name, candidate), candidate))
         .filter(|(distance, candidate)| *distance <= limit && plausible(candidate))
         .min_by_key(|(distance, _)| *distance)
@@ -34,34 +39,30 @@ fn is_anagram(a: &str, b: &str) -> bool {
     sorted(a) == sorted(b)
 }
 
-/// Letters put in, taken out, changed or swapped with the next one, over the first 64 characters.
-fn edit_distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().take(64).collect();
-    let mut before: Vec<usize> = Vec::new();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    let mut last = None;
-    for (i, x) in a.chars().take(64).enumerate() {
-        let mut next = Vec::with_capacity(row.len());
-        next.push(i + 1);
-        let above = |at: usize| row.get(at).copied().unwrap_or(usize::MAX - 1);
-        for (j, y) in b.iter().enumerate() {
-            let left = next.last().copied().unwrap_or(usize::MAX - 1);
-            let mut cost = (above(j) + usize::from(x != *y)).min(left + 1).min(above(j + 1) + 1);
-            let swapped = last == Some(*y) && j.checked_sub(1).and_then(|at| b.get(at)) == Some(&x);
-            if let (true, Some(two_back)) = (swapped, j.checked_sub(1).and_then(|at| before.get(at))) {
-                cost = cost.min(two_back + 1);
-            }
-            next.push(cost);
-        }
-        last = Some(x);
-        before = std::mem::replace(&mut row, next);
-    }
-    row.last().copied().unwrap_or(usize::MAX)
+/// Letters inserted, removed, changed or swapped with the next one, over the first 64 characters.
+pub fn edit_distance(a: &str, b: &str) -> usize {
+    let head = |text: &str| text.chars().take(MAX_CHARS).collect::<String>();
+    strsim::osa_distance(&head(a), &head(b))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn distances() {
+        for (left, right, expected) in [
+            ("", "", 0),
+            ("a", "", 1),
+            ("", "abc", 3),
+            ("kitten", "sitting", 3),
+            ("flaw", "lawn", 2),
+            ("port", "prot", 1),
+            ("ü", "u", 1),
+        ] {
+            assert_eq!(edit_distance(left, right), expected, "{left} {right}");
+        }
+    }
 
     #[test]
     fn finds_the_close_and_leaves_the_far() {

@@ -3,7 +3,7 @@
 //! The stemmers among published crates have had no release for years.
 
 /// The stem of a word in small letters. Words that are not plain English letters, and short ones, are their own stem.
-pub(crate) fn stem(word: &str) -> String {
+pub fn stem(word: &str) -> String {
     if word.len() < 3 || !word.bytes().all(|letter| letter.is_ascii_lowercase()) {
         return word.to_owned();
     }
