@@ -1,5 +1,6 @@
 //! All that a tool's author imports, and the one trait that everything callable implements.
 
+mod backoff;
 mod body_selection;
 mod call_context;
 mod example;
@@ -16,6 +17,7 @@ mod tool_image;
 mod tool_schema;
 mod toolbox;
 
+pub use backoff::Backoff;
 pub use body_selection::{BodySelection, select};
 pub use call_context::{CallContext, CallOrigin};
 pub use example::Example;

@@ -1,13 +1,14 @@
 //! One server behind the hub, as the catalogue sees it.
 
-use crate::change_streams;
-use crate::link::{Link, LinkState};
-use crate::link_set::LinkSet;
-use crate::login_events;
-use crate::supervisor;
-use crate::upstream_call::{self, CallRequest};
+use crate::lifecycle::link::Link;
+use crate::lifecycle::link_connect::LinkState;
+use crate::lifecycle::link_set::LinkSet;
+use crate::lifecycle::login_events;
+use crate::lifecycle::server_status::{ServerStatus, UpstreamReport};
+use crate::lifecycle::supervisor;
+use crate::listing::change_streams;
+use crate::session::upstream_call::{self, CallRequest};
 use crate::upstream_spec::UpstreamSpec;
-use crate::upstream_status::{ConnectionState, UpstreamStatus};
 use octo_model::{JsonObject, Operation, ToolError};
 use octo_toolkit::{BoxFuture, CallContext, Event, ListingState, Peer, Source, SourceState};
 use octo_wire::Era;
@@ -77,10 +78,10 @@ impl Upstream {
     }
 
     /// How the server is doing.
-    pub fn status(&self) -> UpstreamStatus {
+    pub fn report(&self) -> UpstreamReport {
         let first = &self.links.primary;
-        let mut report = UpstreamStatus {
-            connection: ConnectionState::of(first),
+        let mut report = UpstreamReport {
+            status: ServerStatus::of(first),
             era: first.era(),
             server_info: first.server_info(),
             pids: Vec::new(),
@@ -92,10 +93,8 @@ impl Upstream {
             report.is_breaker_open |= inner.breaker.is_open();
             if let LinkState::Up(connection) = &*inner.state.borrow() {
                 report.pids.extend(connection.pid());
-                if inner.is_extra
-                    && (inner.has_personal_logins() || report.connection == ConnectionState::Idle)
-                {
-                    report.connection = ConnectionState::Connected;
+                if inner.is_extra && (inner.has_personal_logins() || report.status == ServerStatus::Idle) {
+                    report.status = ServerStatus::Connected;
                 }
             }
         });

@@ -16,7 +16,7 @@ use octo_grants::exec::{Exec, ExecLimits, ExecSpec, SandboxChoice, launcher};
 use octo_grants::fs::{RootSpec, Workspace, WorkspaceSpec};
 use octo_model::Kind;
 use octo_toolkit::{Source, SourceState};
-use octo_upstream::{ConnectMode, ConnectionState, SandboxSpec, Upstream, UpstreamSpec};
+use octo_upstream::{ConnectMode, SandboxSpec, ServerStatus, Upstream, UpstreamSpec};
 use serde_json::json;
 use std::io::BufRead;
 use std::time::{Duration, Instant};
@@ -347,17 +347,17 @@ async fn a_server_that_was_disconnected_stays_so_until_somebody_needs_it() {
         let upstream = Upstream::start(spec);
         let listing = wait_ready(&upstream).await;
         let first = pid(&upstream).await;
-        let report = upstream.status();
-        assert_eq!((report.connection, report.server_info), (ConnectionState::Connected, server_info()));
+        let report = upstream.report();
+        assert_eq!((report.connection, report.server_info), (ServerStatus::Connected, server_info()));
         assert_eq!((report.pids, report.calls, report.is_breaker_open), (vec![first as u32], 0, false));
         upstream.disconnect().await;
         assert!(!is_alive(first), "{connect:?}");
         // Nobody starts it again: neither a backoff nor a wish from before.
         tokio::time::sleep(Duration::from_millis(500)).await;
-        let report = upstream.status();
+        let report = upstream.report();
         assert_eq!(
             (report.connection, report.pids, report.server_info),
-            (ConnectionState::Idle, vec![], server_info())
+            (ServerStatus::Idle, vec![], server_info())
         );
         let kept = upstream.listing().borrow().clone();
         assert_eq!((kept.state, kept.version), (SourceState::Ready, listing.version));
@@ -365,11 +365,11 @@ async fn a_server_that_was_disconnected_stays_so_until_somebody_needs_it() {
         assert_ne!(second, first);
         upstream.disconnect().await;
         upstream.connect(&call_context(20)).await.unwrap();
-        assert_eq!(upstream.status().connection, ConnectionState::Connected);
+        assert_eq!(upstream.report().status, ServerStatus::Connected);
         upstream.disconnect().await;
         upstream.disconnect().await;
         upstream.stop().await;
-        assert_eq!(upstream.status().connection, ConnectionState::Down("stopped".into()));
+        assert_eq!(upstream.report().status, ServerStatus::Down("stopped".into()));
     }
 }
 
@@ -381,22 +381,22 @@ async fn who_disconnects_ends_the_calls_under_way_and_those_that_wait() {
         let upstream = upstream.clone();
         async move { call(&upstream, &no_peer(), "hold", json!({})).await }
     });
-    wait_until("the call is under way", || upstream.status().calls == 1).await;
+    wait_until("the call is under way", || upstream.report().calls == 1).await;
     let begun = Instant::now();
     upstream.disconnect().await;
     assert_eq!(held.await.unwrap().unwrap_err().kind, Kind::Unavailable);
-    assert_eq!(upstream.status().connection, ConnectionState::Idle);
+    assert_eq!(upstream.report().status, ServerStatus::Idle);
     upstream.stop().await;
     // One that never comes up.
     let mut command = stub("legacy");
     (command.program, command.args) = ("sleep".into(), vec!["1000".into()]);
     let upstream = Upstream::start(with_launcher(UpstreamSpec::stdio("stub", command)));
-    assert_eq!(upstream.status().connection, ConnectionState::Starting);
+    assert_eq!(upstream.report().status, ServerStatus::Starting);
     let waits = tokio::spawn({
         let upstream = upstream.clone();
         async move { call(&upstream, &no_peer(), "echo", json!({})).await }
     });
-    wait_until("the call waits", || upstream.status().calls == 1).await;
+    wait_until("the call waits", || upstream.report().calls == 1).await;
     upstream.disconnect().await;
     assert_eq!(waits.await.unwrap().unwrap_err().kind, Kind::Unavailable);
     assert_eq!(upstream.listing().borrow().state, SourceState::Down("disconnected".into()));
@@ -416,7 +416,7 @@ async fn who_connects_hears_why_it_failed_and_does_not_wait_for_the_next_try() {
     let error = upstream.connect(&call_context(20)).await.unwrap_err();
     assert_eq!(error.kind, Kind::Unavailable);
     assert!(begun.elapsed() < Duration::from_millis(2500), "{:?}", begun.elapsed());
-    let ConnectionState::Down(why) = upstream.status().connection else { panic!("{:?}", upstream.status()) };
+    let ServerStatus::Down(why) = upstream.report().status else { panic!("{:?}", upstream.report()) };
     assert!(why.contains("no-such-program-here"), "{why}");
     upstream.stop().await;
 }

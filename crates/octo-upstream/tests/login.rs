@@ -18,8 +18,8 @@ use bed::{AuthServer, ada, authorization_url, log_in, logins, net, upstream};
 use common::{RecordingPeer, call, wait_listing, wait_ready};
 use octo_grants::{Credentials, Secret};
 use octo_model::{Caller, Kind};
+use octo_oauth::{Auth, LoginPrompt, LoginSpec, LoginState, LogoutOutcome};
 use octo_toolkit::SourceState as Listed;
-use octo_upstream::login::{Auth, LoginPrompt, LoginSpec, LoginState, LogoutOutcome};
 use serde_json::json;
 
 #[tokio::test]
@@ -306,9 +306,9 @@ async fn a_code_can_be_pasted_where_the_browser_cannot_come_back() {
 async fn a_metadata_document_stands_for_a_registration() {
     let world = AuthServer::start().await;
     world.rules().metadata = json!({"client_id_metadata_document_supported": true});
-    let mut identity = octo_upstream::login::ClientIdentity::new(bed::REDIRECT);
+    let mut identity = octo_oauth::ClientIdentity::new(bed::REDIRECT);
     identity.metadata_url = Some("https://hub.example/client.json".to_owned());
-    let logins = octo_upstream::login::Logins::new(Credentials::in_memory(), identity).unwrap();
+    let logins = octo_oauth::Logins::new(Credentials::in_memory(), identity).unwrap();
     logins.register(world.spec("s"));
     log_in(&world, &logins, "s").await;
     assert_eq!(

@@ -17,10 +17,10 @@ use common::{RecordingPeer, call, wait_listing, wait_ready};
 use octo_grants::Credentials;
 use octo_grants::credentials::Owner;
 use octo_model::Kind;
-use octo_toolkit::SourceState as Listed;
-use octo_upstream::login::{
+use octo_oauth::{
     Auth, Flow, KeyPlacement, LoginPrompt, LoginSharing, LoginSpec, LoginState, LoginStatus, Logins,
 };
+use octo_toolkit::SourceState as Listed;
 use octo_upstream::{Upstream, UpstreamSpec};
 use serde_json::json;
 use std::time::Duration;

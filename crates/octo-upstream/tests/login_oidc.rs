@@ -19,10 +19,8 @@ use octo_grants::credentials::Owner;
 use octo_grants::net::{NetRequest, NetResponse};
 use octo_grants::{Credentials, Net};
 use octo_model::Kind;
+use octo_oauth::{Auth, ClientIdentity, Flow, LoginPrompt, LoginSpec, LoginState, Logins, LogoutOutcome};
 use octo_toolkit::SourceState as Listed;
-use octo_upstream::login::{
-    Auth, ClientIdentity, Flow, LoginPrompt, LoginSpec, LoginState, Logins, LogoutOutcome,
-};
 use octo_upstream::{Upstream, UpstreamSpec};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -16,9 +16,9 @@ use bed::{AuthServer, ada, age_login, distinct, log_in, logins, upstream, wait_u
 use common::{RecordingPeer, call, wait_listing, wait_ready};
 use octo_grants::Credentials;
 use octo_model::Kind;
+use octo_oauth::{LoginState, Logins};
 use octo_toolkit::{Audience, Event, Source, SourceState as Listed};
 use octo_upstream::Upstream;
-use octo_upstream::login::{LoginState, Logins};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;

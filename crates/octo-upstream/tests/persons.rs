@@ -21,9 +21,9 @@ use octo_grants::credentials::Owner;
 use octo_grants::exec::launcher;
 use octo_grants::{Credentials, ListingCache, Net};
 use octo_model::{Caller, Kind, Operation, ToolError};
+use octo_oauth::{Auth, ClientIdentity, KeyPlacement, LoginSharing, LoginSpec, Logins};
 use octo_toolkit::{CallContext, Source, SourceState};
-use octo_upstream::login::{Auth, ClientIdentity, KeyPlacement, LoginSharing, LoginSpec, Logins};
-use octo_upstream::{ConnectMode, ConnectionState, Share, Upstream, UpstreamSpec};
+use octo_upstream::{ConnectMode, ServerStatus, Share, Upstream, UpstreamSpec};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -139,7 +139,7 @@ async fn who_logs_in_is_connected_by_itself_and_who_logs_out_is_not_any_more() {
     let logins = logins(&Credentials::in_memory(), world.spec("s"));
     let upstream = start_upstream(&world, &logins, Share::One);
     wait_listing(&upstream, |now| is_without_login(&now.state)).await;
-    assert_eq!(upstream.status().connection, ConnectionState::NeedsLogin);
+    assert_eq!(upstream.report().status, ServerStatus::NeedsLogin(None));
     for who in ["ada", "bob"] {
         let error = call_as(&upstream, who, "a").await.unwrap_err();
         assert_eq!(error.kind, Kind::Unauthorized);
@@ -149,7 +149,7 @@ async fn who_logs_in_is_connected_by_itself_and_who_logs_out_is_not_any_more() {
     log_in(&world, &logins, "ada").await;
     assert_eq!(tool_names(&wait_ready(&upstream).await), ["a"]);
     assert!(begun.elapsed() < Duration::from_secs(2), "nobody waits for a backoff: {:?}", begun.elapsed());
-    assert_eq!(upstream.status().connection, ConnectionState::Connected);
+    assert_eq!(upstream.report().status, ServerStatus::Connected);
     call_as(&upstream, "ada", "a").await.unwrap();
     let error = call_as(&upstream, "bob", "a").await.unwrap_err();
     assert_eq!(error.kind, Kind::Unauthorized);
@@ -158,7 +158,7 @@ async fn who_logs_in_is_connected_by_itself_and_who_logs_out_is_not_any_more() {
     call_as(&upstream, "bob", "a").await.unwrap();
 
     logins.logout(&ada(), "s").await.unwrap();
-    wait_until("her calls are refused", || upstream.status().calls == 0).await;
+    wait_until("her calls are refused", || upstream.report().calls == 0).await;
     assert_eq!(call_as(&upstream, "ada", "a").await.unwrap_err().kind, Kind::Unauthorized);
     call_as(&upstream, "bob", "a").await.unwrap();
     assert_eq!(upstream.listing().borrow().state, SourceState::Ready);
@@ -263,7 +263,7 @@ async fn what_is_listed_is_what_the_last_to_connect_was_shown_and_it_stays() {
     logins.logout(&Caller::named("bob"), "s").await.unwrap();
     upstream.disconnect().await;
     assert_eq!(tool_names(&upstream.listing().borrow()), ["a", "key-of-bob"]);
-    assert_eq!(upstream.status().connection, ConnectionState::Idle);
+    assert_eq!(upstream.report().status, ServerStatus::Idle);
     upstream.connect(&cx_of("ada")).await.unwrap();
     until_names(&upstream, &["a", "key-of-ada"]).await;
     upstream.stop().await;
@@ -294,7 +294,7 @@ async fn a_server_that_lists_without_a_login_is_listed_and_hides_nothing_from_wh
     upstream.disconnect().await;
     upstream.retry();
     server.wait_for("tools/list", listed + 1).await;
-    wait_until("it is up", || upstream.status().connection == ConnectionState::Connected).await;
+    wait_until("it is up", || upstream.report().status == ServerStatus::Connected).await;
     assert_eq!(tool_names(&upstream.listing().borrow()), ["a", "key-of-ada"]);
     for hit in server.requests_of("tools/call") {
         assert!(["", "key-of-ada"].contains(&key(&hit)));
@@ -367,7 +367,7 @@ async fn a_program_is_started_for_each_person_with_their_own_key() {
     spec.accounts = Some(logins.accounts("s").unwrap());
     let upstream = Upstream::start(spec);
     wait_listing(&upstream, |now| is_without_login(&now.state)).await;
-    assert!(upstream.status().pids.is_empty(), "nobody has a key yet");
+    assert!(upstream.report().pids.is_empty(), "nobody has a key yet");
     assert_eq!(call_as(&upstream, "ada", "pid").await.unwrap_err().kind, Kind::Unauthorized);
     let mut pids = Vec::new();
     for who in ["ada", "bob"] {
@@ -378,7 +378,7 @@ async fn a_program_is_started_for_each_person_with_their_own_key() {
     }
     wait_ready(&upstream).await;
     assert_ne!(pids[0], pids[1]);
-    assert_eq!(upstream.status().pids.len(), 2);
+    assert_eq!(upstream.report().pids.len(), 2);
     // A new key is a new program, and without one there is none.
     logins.complete(&ada(), "s", "another-key").await.unwrap();
     wait_until("the program with the old key ends", || !is_alive(pids[0])).await;

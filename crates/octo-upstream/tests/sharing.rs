@@ -58,7 +58,7 @@ async fn each_caller_has_a_program_of_its_own() {
     let bob = pid_of(&upstream, "bob", 1).await;
     assert_ne!(ada, bob);
     kill(ada);
-    wait_until("the end is noticed", || !upstream.status().pids.contains(&(ada as u32))).await;
+    wait_until("the end is noticed", || !upstream.report().pids.contains(&(ada as u32))).await;
     assert_ne!(pid_of(&upstream, "ada", 1).await, ada);
     assert_eq!(pid_of(&upstream, "bob", 1).await, bob);
     upstream.stop().await;

@@ -57,7 +57,7 @@ fn with_browser(settings: &Settings, shared: &tools_browser::SharedBrowser) -> V
         tools_openapi::toolbox(),
         tools_web::readability_toolbox(),
         tools_web::search_toolbox(search(settings)),
-        octo_upstream::servers::toolbox(),
+        tools_servers::toolbox(),
         tools_shell::toolbox(shell(settings)),
         tools_git::ssh_toolbox(),
         tools_text::model_toolbox(),

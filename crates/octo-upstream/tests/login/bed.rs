@@ -12,7 +12,7 @@ use octo_grants::credentials::Owner;
 use octo_grants::net::NetSpec;
 use octo_grants::{Credentials, Net};
 use octo_model::Caller;
-use octo_upstream::login::{ClientIdentity, LoginPrompt, LoginSpec, Logins};
+use octo_oauth::{ClientIdentity, LoginPrompt, LoginSpec, Logins};
 use octo_upstream::{Upstream, UpstreamSpec};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap, HashSet};

@@ -10,7 +10,7 @@ use octo_grants::Credentials;
 use octo_grants::credentials::Owner;
 use octo_model::nearest;
 use octo_model::{Caller, Kind, ToolError};
-use octo_upstream::login::{
+use octo_oauth::{
     Auth, ClientIdentity, CompletedLogin, Flow, LoginPrompt, LoginSharing, LoginSpec, LoginState,
     LoginStatus, Logins, LogoutOutcome,
 };
