@@ -5,7 +5,7 @@ use crate::audit_record::AuditRecord;
 use crate::error_limits::truncate_error;
 use crate::hub::Hub;
 use crate::item::Entry;
-use crate::policy::Permit;
+use crate::policy::{Obligations, Permit};
 use crate::ports::Outcome;
 use crate::redact::redact;
 use crate::telemetry::CallLog;
@@ -95,17 +95,19 @@ impl Hub {
         let call = self.validator.validate(&entry, &request.op, timeout).await?;
         record.set_coerced_arguments(&call.coercions, &call.op);
         // Authorize with arguments.
-        let arguments = call.op.params.get("arguments").filter(|_| rules.policy.reads_arguments());
-        let permit = match arguments {
-            Some(_) => rules.authorize(request, &entry, arguments, record)?,
+        let arguments = call.op.params.get("arguments").filter(|_| rules.policy.reads_arguments()).cloned();
+        let permit = match &arguments {
+            Some(arguments) => rules.authorize(request, &entry, Some(arguments), record)?,
             None => permit,
         };
         // Approve.
         self.approve(&permit, id, request, &call.op).await?;
         // Rate limit.
         rules.limits.check(&request.caller, &entry)?;
-        // Cache.
-        let slot = rules.cache.slot(&request.caller, &request.profile, &entry, &request.op);
+        // Cache. What policy shapes is not kept: another policy may shape it otherwise.
+        let slot = (permit.obligations == Obligations::default())
+            .then(|| rules.cache.slot(&request.caller, &request.profile, &entry, &request.op))
+            .flatten();
         if let Some(slot) = &slot
             && let Some(answer) = rules.cache.get(slot).await
         {
@@ -129,7 +131,7 @@ impl Hub {
     }
 
     /// Waits until somebody agrees to a call, where policy asks for that.
-    async fn approve(
+    pub(crate) async fn approve(
         &self,
         permit: &Permit<'_>,
         id: CallId,

@@ -24,6 +24,8 @@ pub struct RuleSettings {
 pub struct CallRules {
     pub settings: RuleSettings,
     pub policy: Arc<dyn PolicyEngine>,
+    /// The engine that stands in place of the rules of the settings.
+    policy_override: Option<Arc<dyn PolicyEngine>>,
     pub limits: RateLimits,
     pub cache: Arc<ResponseCache>,
 }
@@ -35,18 +37,26 @@ impl CallRules {
             Some(before) if before.settings.cache == settings.cache => Arc::clone(&before.cache),
             before => Arc::new(ResponseCache::new(&settings.cache, before.map(|it| &*it.cache))?),
         };
+        // Also compiled when another engine decides, so that a pattern that cannot be read is never taken on.
+        let rules = Arc::new(Policy::new(&settings.policy)?);
+        let policy_override = before.and_then(|before| before.policy_override.clone());
         Ok(Self {
-            policy: Arc::new(Policy::new(&settings.policy)?),
+            policy: policy_override.clone().unwrap_or(rules),
+            policy_override,
             limits: RateLimits::new(&settings.limits, before.map(|it| &it.limits))?,
             cache: answers,
             settings,
         })
     }
 
-    /// The same rules with another policy.
-    pub fn with_policy(&self, policy: Arc<dyn PolicyEngine>) -> Result<Self, globset::Error> {
+    /// The same rules with another policy engine, or with that of the settings again.
+    pub fn with_policy(&self, engine: Option<Arc<dyn PolicyEngine>>) -> Result<Self, globset::Error> {
         let rules = Self::new(self.settings.clone(), Some(self))?;
-        Ok(Self { policy, ..rules })
+        let policy = match &engine {
+            Some(engine) => Arc::clone(engine),
+            None => Arc::new(Policy::new(&self.settings.policy)?),
+        };
+        Ok(Self { policy, policy_override: engine, ..rules })
     }
 
     /// Asks the policy about a request, and notes the rule that decides.

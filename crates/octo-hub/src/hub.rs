@@ -111,9 +111,10 @@ impl Hub {
         Ok(())
     }
 
-    /// Puts another policy in force, in place of the rules of the settings, until these are applied again.
-    pub fn set_policy(&self, policy: Arc<dyn PolicyEngine>) -> Result<(), globset::Error> {
-        let rules = self.rules().with_policy(policy)?;
+    /// Puts another policy in force in place of the rules of the settings, also when these change; nothing puts the rules in
+    /// force again.
+    pub fn set_policy(&self, engine: Option<Arc<dyn PolicyEngine>>) -> Result<(), globset::Error> {
+        let rules = self.rules().with_policy(engine)?;
         rules.cache.clear();
         self.rules.store(Arc::new(rules));
         self.catalogue.announce_lists();

@@ -135,7 +135,7 @@ pub fn check_visible(
 }
 
 fn denial(entry: &Entry, rule: &str, hint: Option<&str>) -> Denial {
-    let hint = hint.unwrap_or("Use another tool, or ask the operator to change the rule.");
+    let hint = hint.unwrap_or("Use another tool, or ask the operator to change the rule.").to_owned();
     let error = ToolError::denied(format!("The policy rule `{rule}` does not allow {}.", entry.listed_name));
     Denial { rule: rule.into(), error: error.hint(hint) }
 }

@@ -2,8 +2,8 @@
 
 use crate::item::{Entry, Item, ListKind};
 use crate::profile::Profile;
-use crate::suggest::nearest;
 use crate::tool_override::ToolOverride;
+use octo_model::nearest;
 use octo_model::{
     Effect, Json, JsonObject, Method, Operation, RpcError, ToolError, listed_name, normalized_name,
     with_suffix,

@@ -1,23 +1,23 @@
 //! Results without the members that policy keeps from the caller.
 
 use octo_model::{Json, JsonObject, ToolError};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The reply without the values of these members, at any depth. Its text says the same as its structure afterwards.
-pub fn redact(mut reply: JsonObject, members: &[String]) -> Result<JsonObject, ToolError> {
+pub fn redact(reply: JsonObject, members: &[String]) -> Result<JsonObject, ToolError> {
     if members.is_empty() {
         return Ok(reply);
     }
-    let structure = reply.get("structuredContent").and_then(|json| json.to::<Value>().ok());
-    let mut structure = structure.ok_or_else(|| {
+    let mut whole: Value = reply.to_json().to().map_err(ToolError::internal)?;
+    redact_value(&mut whole, members);
+    let text = whole.get("structuredContent").map(Value::to_string).ok_or_else(|| {
         ToolError::denied("Policy removes members of this result, and it has no structure to find them in.")
             .hint("Use a tool with structured results, or ask the operator to change the rule.")
     })?;
-    redact_value(&mut structure, members);
-    let text = JsonObject::new().with("type", "text").with("text", structure.to_string().as_str());
-    reply.set("content", Json::array([&text.to_json()]));
-    reply.set("structuredContent", Json::from(structure));
-    Ok(reply)
+    if let Value::Object(members) = &mut whole {
+        members.insert("content".to_owned(), json!([{"type": "text", "text": text}]));
+    }
+    Json::from(whole).members().map_err(ToolError::internal)
 }
 
 fn redact_value(value: &mut Value, members: &[String]) {
@@ -49,7 +49,6 @@ fn blank(value: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn reply(value: &Value) -> JsonObject {
         Json::of(value).members().unwrap()
@@ -58,7 +57,7 @@ mod tests {
     #[test]
     fn members_are_emptied_at_any_depth_in_structure_and_text() {
         let whole = json!({"content": [{"type": "text", "text": "s3cret"}], "structuredContent":
-            {"password": "s3cret", "rows": [{"password": 7, "name": "ada"}], "keys": {"password": ["s3cret"]}}});
+            {"password": "s3cret", "rows": [{"password": 7, "name": "ada"}], "keys": {"password": ["s3cret"]}}, "vendor": {"password": "s3cret"}});
         let redacted = redact(reply(&whole), &["password".to_owned()]).unwrap().to_json();
         assert!(!redacted.as_str().contains("s3cret"), "{redacted:?}");
         let wanted =

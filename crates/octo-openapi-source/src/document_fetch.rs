@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use octo_grants::Net;
 use octo_grants::net::{NetRequest, NetResponse};
 use octo_model::{Kind, ToolError};
-use octo_openapi::LARGEST;
+use octo_openapi::MAX_DOCUMENT_BYTES;
 use std::time::Duration;
 use url::Url;
 
@@ -72,7 +72,7 @@ impl DocumentLocation {
         let is_own = url.origin() == self.url.origin();
         let mut ask = NetRequest {
             timeout: FETCH_TIMEOUT,
-            max_bytes: LARGEST,
+            max_bytes: MAX_DOCUMENT_BYTES,
             max_redirects: 0,
             ..NetRequest::get(url.clone())
         };

@@ -6,7 +6,7 @@ use crate::document_spec::DocumentSource;
 use crate::loaded_api::LoadedApi;
 use octo_grants::config_dirs::ConfigDirs;
 use octo_model::ToolError;
-use octo_openapi::LARGEST;
+use octo_openapi::MAX_DOCUMENT_BYTES;
 use octo_toolkit::Backoff;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ pub(crate) async fn run(inner: Arc<ApiState>) {
 
 async fn watch_file(inner: &Arc<ApiState>, path: PathBuf) {
     let mut watched = ConfigDirs::new(vec![path])
-        .with_max_file_bytes(LARGEST as u64)
+        .with_max_file_bytes(MAX_DOCUMENT_BYTES as u64)
         .with_approval(inner.spec.approval.clone())
         .into_watcher();
     let mut seen = None;

@@ -4,7 +4,7 @@ use crate::document_spec::{DocumentSource, DocumentSpec};
 use crate::operation_names::tool_names;
 use octo_grants::Net;
 use octo_model::{Effect, Json, JsonObject, ToolError};
-use octo_openapi::{Credential, Document as Parsed, Operation, Param, Place, Reach};
+use octo_openapi::{ApiOperation, Credential, Document as Parsed, Param, ParamLocation, ServerOptions};
 use octo_toolkit::{Definition, Listing};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ pub(crate) struct LoadedApi {
     /// Paths and methods by the names of tools.
     tools: HashMap<String, (String, String)>,
     pub(crate) lists: Arc<Listing>,
-    reach: Reach,
+    reach: ServerOptions,
     /// Where the credentials go, and nowhere else.
     pub(crate) api_url: Url,
     credentials: Vec<Credential>,
@@ -37,19 +37,19 @@ impl LoadedApi {
     pub(crate) fn new(spec: &DocumentSpec, text: String, source: Option<Url>) -> Result<Self, ToolError> {
         let document = Parsed::parse(text)?;
         if document.operations().is_empty() {
-            let why =
-                document.left_out.first().map(|why| format!(" Left out was {why}.")).unwrap_or_default();
+            let why = document.skipped.first().map(|why| format!(" Left out was {why}.")).unwrap_or_default();
             return Err(ToolError::invalid(format!(
                 "The document has no operation that can be called.{why}"
             )));
         }
         let instead = spec.url.as_deref().map(parse_http_url).transpose()?;
-        let reach = Reach { instead, source, ..Reach::default() };
+        let reach =
+            ServerOptions { base_url_override: instead, document_url: source, ..ServerOptions::default() };
         let home = document.base(None, &reach).map_err(|error| {
             error.hint("Write where the API is as the server's `url`, such as https://api.example.com/v1.")
         })?;
-        let is_ours = reach.instead.is_some() || matches!(spec.document, DocumentSource::File(_));
-        let is_at_home = reach.source.as_ref().is_some_and(|source| source.origin() == home.origin());
+        let is_ours = reach.base_url_override.is_some() || matches!(spec.document, DocumentSource::File(_));
+        let is_at_home = reach.document_url.as_ref().is_some_and(|source| source.origin() == home.origin());
         if !is_ours && !is_at_home && spec.has_secrets() {
             return Err(ToolError::denied(format!(
                 "The document says that the API is at {}, which is another host than its own, and there is a key.",
@@ -96,9 +96,9 @@ impl LoadedApi {
             definitions.push(definition);
             tools.insert(name, (listed.path.clone(), listed.method.clone()));
         }
-        let left_out = operations.len() - definitions.len() + self.document.left_out.len();
+        let left_out = operations.len() - definitions.len() + self.document.skipped.len();
         if left_out > 0 {
-            let first = self.document.left_out.first().map(String::as_str).unwrap_or("too many operations");
+            let first = self.document.skipped.first().map(String::as_str).unwrap_or("too many operations");
             tracing::warn!(target: "upstream", server = %spec.name, left_out, first, "operations left out");
         }
         self.tools = tools;
@@ -106,7 +106,7 @@ impl LoadedApi {
     }
 
     /// The operation behind a tool, with the parameters that are the caller's to give.
-    pub(crate) fn operation(&self, spec: &DocumentSpec, tool: &str) -> Result<Operation, ToolError> {
+    pub(crate) fn operation(&self, spec: &DocumentSpec, tool: &str) -> Result<ApiOperation, ToolError> {
         let (path, method) = self.tools.get(tool).ok_or_else(|| {
             ToolError::not_found(format!("{} has no tool {tool}.", spec.name))
                 .hint("List the tools again: its document has changed.")
@@ -119,9 +119,9 @@ impl LoadedApi {
         spec: &DocumentSpec,
         path: &str,
         method: &str,
-    ) -> Result<Operation, ToolError> {
+    ) -> Result<ApiOperation, ToolError> {
         let mut operation = self.document.operation(path, method)?;
-        operation.settle(|param| is_configured(spec, param));
+        operation.retain_caller_params(|param| is_configured(spec, param));
         Ok(operation)
     }
 
@@ -129,7 +129,7 @@ impl LoadedApi {
         &self.document
     }
 
-    pub(crate) fn base(&self, operation: &Operation) -> Result<Url, ToolError> {
+    pub(crate) fn base(&self, operation: &ApiOperation) -> Result<Url, ToolError> {
         self.document.base(Some(operation), &self.reach)
     }
 
@@ -145,10 +145,10 @@ impl LoadedApi {
 
 /// What the settings give is not asked for again.
 fn is_configured(spec: &DocumentSpec, param: &Param) -> bool {
-    match param.place {
-        Place::Header => spec.headers.keys().any(|name| name.eq_ignore_ascii_case(&param.name)),
-        Place::Query => spec.query_key.as_ref().is_some_and(|(name, _)| *name == param.name),
-        Place::Path | Place::Cookie => false,
+    match param.location {
+        ParamLocation::Header => spec.headers.keys().any(|name| name.eq_ignore_ascii_case(&param.name)),
+        ParamLocation::Query => spec.query_key.as_ref().is_some_and(|(name, _)| *name == param.name),
+        ParamLocation::Path | ParamLocation::Cookie => false,
     }
 }
 
@@ -157,14 +157,14 @@ pub(crate) fn parse_http_url(text: &str) -> Result<Url, ToolError> {
     url.ok_or_else(|| ToolError::invalid("That is not an http or https address."))
 }
 
-fn definition(document: &Parsed, name: &str, operation: &Operation, nodes: usize) -> Definition {
-    let shape = document.shape(operation, nodes);
+fn definition(document: &Parsed, name: &str, operation: &ApiOperation, nodes: usize) -> Definition {
+    let shape = document.to_tool(operation, nodes);
     let effect = effect(&operation.method);
     let mut members = JsonObject::new()
         .with("name", name)
         .with("title", shape.title.as_str())
         .with("description", shape.description.as_str())
-        .with("inputSchema", Json::from(shape.input));
+        .with("inputSchema", Json::from(shape.input_schema));
     if !returns_image(operation) {
         members.set("outputSchema", Json::from(output_schema()));
     }
@@ -199,7 +199,7 @@ fn output_schema() -> Value {
 }
 
 /// Clients drop pictures beside structure, so such a tool has none.
-pub(crate) fn returns_image(operation: &Operation) -> bool {
-    let good = operation.answers.iter().find(|answer| answer.status.starts_with('2'));
-    good.and_then(|answer| answer.media.first()).is_some_and(|media| media.kind.starts_with("image/"))
+pub(crate) fn returns_image(operation: &ApiOperation) -> bool {
+    let good = operation.responses.iter().find(|answer| answer.status.starts_with('2'));
+    good.and_then(|answer| answer.media.first()).is_some_and(|media| media.content_type.starts_with("image/"))
 }

@@ -24,7 +24,7 @@ pub(crate) async fn run(
         ToolError::invalid(format!("The arguments must be an object: {error}."))
             .hint("Compare them with the tool's schema.")
     })?;
-    let given = operation.given(arguments)?;
+    let given = operation.to_request_values(arguments)?;
     let base = loaded.base(&operation)?;
     let boundary = format!("octoprox-{}", cx.id);
     let mut request = loaded.document().request(&operation, &base, &given, &boundary)?;

@@ -1,7 +1,7 @@
 //! Names of tools, made of the names of operations.
 
 use octo_model::{normalized_name, with_suffix};
-use octo_openapi::Listed;
+use octo_openapi::OperationSummary;
 use std::collections::HashMap;
 
 /// Longer ones are shortened.
@@ -10,7 +10,7 @@ const MAX_NAME_LEN: usize = 64;
 /// A name for each operation: letters, digits, `_` and `-`, and no two alike even where clients fold letters. Of those
 /// that would be alike, the first by path and method keeps the name, wherever it stands in the document; the others get a
 /// suffix that depends on their own path and method alone.
-pub(crate) fn tool_names(operations: &[Listed]) -> Vec<String> {
+pub(crate) fn tool_names(operations: &[OperationSummary]) -> Vec<String> {
     let plain: Vec<String> = operations.iter().map(|listed| sanitize_name(&listed.id)).collect();
     let mut owners: HashMap<String, (&str, &str)> = HashMap::new();
     for (listed, name) in operations.iter().zip(&plain) {
@@ -44,8 +44,8 @@ fn sanitize_name(id: &str) -> String {
 mod tests {
     use super::*;
 
-    fn listed(id: &str, method: &str, path: &str) -> Listed {
-        Listed {
+    fn listed(id: &str, method: &str, path: &str) -> OperationSummary {
+        OperationSummary {
             method: method.into(),
             path: path.into(),
             id: id.into(),

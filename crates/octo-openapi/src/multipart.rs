@@ -1,14 +1,14 @@
 //! Forms with files in them.
 
-use crate::member::Member;
-use crate::style::plain;
+use crate::param_style::to_text;
+use crate::value_ext::ValueExt;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use octo_toolkit::ToolError;
 use serde_json::{Map, Value};
 
 /// Writes an object as a form. A file is `{"content": "text"}` or `{"base64": "…"}`, with `filename` and `content_type`.
-pub(crate) fn written(
+pub(crate) fn encode(
     form: &Map<String, Value>,
     encoding: &Value,
     boundary: &str,
@@ -45,12 +45,12 @@ fn part(
     said: Option<&str>,
     boundary: &str,
 ) -> Result<(), ToolError> {
-    let mut head = format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{}\"", quoted(name));
+    let mut head = format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{}\"", quote_name(name));
     let (kind, content) = if is_file(value) {
         let text = |member: &str| value.member(member).as_str();
-        head.push_str(&format!("; filename=\"{}\"", quoted(text("filename").unwrap_or("file"))));
+        head.push_str(&format!("; filename=\"{}\"", quote_name(text("filename").unwrap_or("file"))));
         let content = match text("base64") {
-            Some(encoded) => decoded(name, encoded)?,
+            Some(encoded) => decode_base64(name, encoded)?,
             None => text("content").unwrap_or_default().as_bytes().to_vec(),
         };
         let kind = text("content_type").or(said).unwrap_or("application/octet-stream");
@@ -58,7 +58,7 @@ fn part(
     } else if value.is_object() || value.is_array() {
         (Some(said.unwrap_or("application/json")), value.to_string().into_bytes())
     } else {
-        (said, plain(value).into_bytes())
+        (said, to_text(value).into_bytes())
     };
     if let Some(kind) = kind {
         let kind: String = kind.chars().filter(|c| !c.is_control()).collect();
@@ -72,7 +72,7 @@ fn part(
 }
 
 /// The bytes of a file that was given as base64.
-pub(crate) fn decoded(name: &str, encoded: &str) -> Result<Vec<u8>, ToolError> {
+pub(crate) fn decode_base64(name: &str, encoded: &str) -> Result<Vec<u8>, ToolError> {
     STANDARD.decode(encoded.trim()).map_err(|_| {
         ToolError::invalid(format!("`{name}` is no base64."))
             .hint("Give text as `content` instead of `base64`.")
@@ -80,7 +80,7 @@ pub(crate) fn decoded(name: &str, encoded: &str) -> Result<Vec<u8>, ToolError> {
 }
 
 /// As browsers write names into this header.
-fn quoted(name: &str) -> String {
+fn quote_name(name: &str) -> String {
     name.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A").replace('\0', "%00")
 }
 
@@ -95,7 +95,7 @@ mod tests {
             "note": "hi", "n": 7, "tags": ["a", "b"], "meta": {"k": 1}, "gone": null,
             "pic": {"filename": "a\"b\r\n.png", "base64": "AAE=", "content_type": "image/png"},
         });
-        let body = written(form.as_object().unwrap(), &Value::Null, "B").unwrap();
+        let body = encode(form.as_object().unwrap(), &Value::Null, "B").unwrap();
         let text = String::from_utf8_lossy(&body);
         assert!(
             text.contains("--B\r\nContent-Disposition: form-data; name=\"note\"\r\n\r\nhi\r\n"),
@@ -105,6 +105,6 @@ mod tests {
         assert!(text.contains("name=\"meta\"\r\nContent-Type: application/json\r\n\r\n{\"k\":1}"));
         assert!(text.contains("filename=\"a%22b%0D%0A.png\"\r\nContent-Type: image/png\r\n\r\n\0\u{1}\r\n"));
         assert!(text.ends_with("--B--\r\n") && !text.contains("gone"));
-        assert!(written(json!({"f": {"base64": "?"}}).as_object().unwrap(), &Value::Null, "B").is_err());
+        assert!(encode(json!({"f": {"base64": "?"}}).as_object().unwrap(), &Value::Null, "B").is_err());
     }
 }

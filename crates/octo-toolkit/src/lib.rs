@@ -27,7 +27,9 @@ pub use octo_grants::{
     Pdf, Render, RenderedPage, RootedPath, SshKey, WorkPath, Workspace, apis, chromium, exec, fs, jq, memory,
     net, pdf,
 };
-pub use octo_model::{Caller, Effect, Json, JsonObject, Kind, Principal, ToolError, json_len};
+pub use octo_model::{
+    Caller, Effect, Json, JsonObject, Kind, Principal, ToolError, edit_distance, json_len, nearest,
+};
 pub use peer::{AskError, NoPeer, Peer};
 pub use reply_budget::ReplyBudget;
 pub use source::{Audience, Definition, Event, Listing, ListingState, Source, SourceState};

@@ -1,10 +1,10 @@
 //! `browser_click`.
 
-use crate::after::After;
-use crate::browser::{Browser, Open};
+use crate::action_outcome::ActionOutcome;
+use crate::browser_defaults;
+use crate::browser_sessions::{ActiveSession, BrowserSessions};
+use crate::element_target::ElementTarget;
 use crate::engine::{Button, DialogPolicy, Node};
-use crate::given;
-use crate::target::Target;
 use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -32,17 +32,17 @@ pub struct Input {
     #[serde(default)]
     y: Option<f64>,
     /// Most milliseconds to wait for the element.
-    #[serde(default = "given::five_seconds")]
+    #[serde(default = "browser_defaults::default_action_timeout_ms")]
     timeout_ms: u64,
     /// Clicks twice, quickly.
     #[serde(default)]
     double: bool,
     /// Button of the mouse.
-    #[serde(default = "left")]
-    button: Which,
+    #[serde(default = "default_button")]
+    button: MouseButton,
     /// What to answer when a dialog comes up; without it alerts are accepted and questions dismissed.
     #[serde(default)]
-    dialog: Option<Answer>,
+    dialog: Option<DialogAnswer>,
     /// Text for a dialog that asks for one.
     #[serde(default)]
     dialog_text: Option<String>,
@@ -53,30 +53,30 @@ pub struct Input {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Answer {
+pub enum DialogAnswer {
     Accept,
     Dismiss,
 }
 
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Which {
+pub enum MouseButton {
     Left,
     Right,
 }
 
-fn left() -> Which {
-    Which::Left
+fn default_button() -> MouseButton {
+    MouseButton::Left
 }
 
-pub struct Click(pub Browser);
+pub struct Click(pub BrowserSessions);
 
 impl Tool for Click {
     const NAME: &'static str = "browser_click";
     const TITLE: &'static str = "Click an element";
     const EFFECT: Effect = Effect::writes().open_world();
     type Input = Input;
-    type Output = After;
+    type Output = ActionOutcome;
     type Grants = Chromium;
 
     fn examples() -> Vec<Example> {
@@ -89,32 +89,37 @@ impl Tool for Click {
         ]
     }
 
-    async fn run(&self, input: Input, chromium: Chromium, cx: &CallContext) -> Result<After, ToolError> {
-        let mut open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
-        let patience = given::within(input.timeout_ms, cx);
-        let goal = goal(&mut open, &input, patience).await?;
-        let before = open.before().await?;
+    async fn run(
+        &self,
+        input: Input,
+        chromium: Chromium,
+        cx: &CallContext,
+    ) -> Result<ActionOutcome, ToolError> {
+        let mut active = self.0.open(&chromium, input.session.as_deref(), cx).await?;
+        let timeout = browser_defaults::clamp_timeout(input.timeout_ms, cx);
+        let target = resolve_target(&mut active, &input, timeout).await?;
+        let before = active.baseline().await?;
         let button = match input.button {
-            Which::Left => Button::Left,
-            Which::Right => Button::Right,
+            MouseButton::Left => Button::Left,
+            MouseButton::Right => Button::Right,
         };
         let count = if input.double { 2 } else { 1 };
-        open.session.answer_dialogs(match input.dialog {
-            None => DialogPolicy::Careful,
-            Some(Answer::Accept) => DialogPolicy::Accept(input.dialog_text),
-            Some(Answer::Dismiss) => DialogPolicy::Dismiss,
+        active.session.answer_dialogs(match input.dialog {
+            None => DialogPolicy::AcceptAlerts,
+            Some(DialogAnswer::Accept) => DialogPolicy::Accept(input.dialog_text),
+            Some(DialogAnswer::Dismiss) => DialogPolicy::Dismiss,
         });
-        let clicked = match &goal {
-            Goal::Element(node) => open.page.click(node, button, count, patience).await,
-            Goal::Point(point, _) => open.page.click_at(*point, button, count).await,
+        let clicked = match &target {
+            ClickTarget::Element(node) => active.page.click(node, button, count, timeout).await,
+            ClickTarget::Point(point, _) => active.page.click_at(*point, button, count).await,
         };
         let after = match clicked {
-            Ok(()) => open.after(&before).await,
+            Ok(()) => active.outcome(&before).await,
             Err(error) => Err(error),
         };
-        open.session.answer_dialogs(DialogPolicy::Careful);
+        active.session.answer_dialogs(DialogPolicy::AcceptAlerts);
         let mut after = after?;
-        if let Goal::Point((x, y), what) = goal {
+        if let ClickTarget::Point((x, y), what) = target {
             after.events.insert(0, format!("Clicked `{what}` at {x},{y}."));
         }
         Ok(after)
@@ -122,30 +127,34 @@ impl Tool for Click {
 }
 
 /// What is clicked.
-enum Goal {
+enum ClickTarget {
     Element(Node),
     /// With what is there.
     Point((f64, f64), String),
 }
 
-async fn goal(open: &mut Open, input: &Input, patience: Duration) -> Result<Goal, ToolError> {
-    let target = Target {
+async fn resolve_target(
+    active: &mut ActiveSession,
+    input: &Input,
+    timeout: Duration,
+) -> Result<ClickTarget, ToolError> {
+    let target = ElementTarget {
         reference: input.reference.as_deref(),
         selector: input.selector.as_deref(),
         text: input.text.as_deref(),
-        ways: "ref, selector, text or x and y",
+        accepted: "ref, selector, text or x and y",
     };
     match (input.x, input.y) {
-        (None, None) => Ok(Goal::Element(open.find(target, patience).await?)),
+        (None, None) => Ok(ClickTarget::Element(active.find_element(target, timeout).await?)),
         (Some(x), Some(y)) if target.is_none() => {
-            let (width, height) = open.page.viewport().await?;
+            let (width, height) = active.page.viewport().await?;
             if !(0.0..width).contains(&x) || !(0.0..height).contains(&y) {
                 return Err(ToolError::invalid(format!("{x},{y} is outside the viewport."))
                     .hint(format!("It is {width} by {height} pixels; scroll first with browser_scroll.")));
             }
-            Ok(Goal::Point((x, y), open.page.named_at((x, y)).await?))
+            Ok(ClickTarget::Point((x, y), active.page.describe_at((x, y)).await?))
         }
-        (Some(_), Some(_)) => Err(ToolError::invalid(format!("Give only one of {}.", target.ways))
+        (Some(_), Some(_)) => Err(ToolError::invalid(format!("Give only one of {}.", target.accepted))
             .hint("A ref is exact; prefer it.")),
         _ => Err(ToolError::invalid("Give both x and y.")),
     }

@@ -1,6 +1,6 @@
 //! `browser_close`.
 
-use crate::browser::Browser;
+use crate::browser_sessions::BrowserSessions;
 use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ pub struct Output {
     closed: bool,
 }
 
-pub struct Close(pub Browser);
+pub struct Close(pub BrowserSessions);
 
 impl Tool for Close {
     const NAME: &'static str = "browser_close";

@@ -1,14 +1,14 @@
 //! `browser_console`.
 
-use crate::browser::Browser;
-use crate::clean;
+use crate::browser_sessions::BrowserSessions;
+use crate::sanitize;
 use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 /// Lines of one answer.
-const MOST: usize = 50;
+const MAX_LINES: usize = 50;
 
 /// Gives the newest lines that the page has written to its console, exceptions among them; only errors when told so, and only what
 /// came after an earlier answer. Prefer browser_network for requests.
@@ -36,7 +36,7 @@ pub struct Output {
     truncated: bool,
 }
 
-pub struct Console(pub Browser);
+pub struct Console(pub BrowserSessions);
 
 impl Tool for Console {
     const NAME: &'static str = "browser_console";
@@ -51,17 +51,18 @@ impl Tool for Console {
     }
 
     async fn run(&self, input: Input, chromium: Chromium, cx: &CallContext) -> Result<Output, ToolError> {
-        let open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
-        let mut all = open.page.console(input.after);
+        let active = self.0.open(&chromium, input.session.as_deref(), cx).await?;
+        let mut all = active.page.console(input.after);
         let last = all.last().map_or(input.after, |line| line.serial);
         all.retain(|line| !input.errors_only || matches!(line.level.as_str(), "error" | "exception"));
-        let truncated = all.len() > MOST;
-        let lines = all.iter().skip(all.len().saturating_sub(MOST)).map(|line| {
-            let place = line.place.as_deref().map(|place| format!(" ({})", clean::cut(place, 120)));
+        let truncated = all.len() > MAX_LINES;
+        let lines = all.iter().skip(all.len().saturating_sub(MAX_LINES)).map(|line| {
+            let place =
+                line.location.as_deref().map(|place| format!(" ({})", sanitize::truncate(place, 120)));
             format!(
                 "{}: {}{}",
                 line.level,
-                clean::cut(&clean::line(&line.text), 300),
+                sanitize::truncate(&sanitize::single_line(&line.text), 300),
                 place.unwrap_or_default()
             )
         });

@@ -1,8 +1,8 @@
 //! `browser_downloads`.
 
-use crate::browser::Browser;
+use crate::browser_sessions::BrowserSessions;
 use crate::engine::{Download, DownloadState};
-use crate::{clean, given};
+use crate::{browser_defaults, sanitize};
 use octo_toolkit::fs::{Write, WriteOptions};
 use octo_toolkit::{CallContext, Chromium, Effect, Example, Fs, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
@@ -21,7 +21,7 @@ pub struct Input {
     #[serde(default)]
     path: Option<WorkPath>,
     /// Most milliseconds to wait for its end.
-    #[serde(default = "given::half_a_minute")]
+    #[serde(default = "browser_defaults::default_navigation_timeout_ms")]
     timeout_ms: u64,
     /// The session, when it has a name.
     #[serde(default)]
@@ -31,14 +31,14 @@ pub struct Input {
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
     /// The downloads, the newest last.
-    downloads: Vec<Told>,
+    downloads: Vec<DownloadInfo>,
     /// Where it was saved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     saved: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Told {
+struct DownloadInfo {
     /// Its id.
     id: String,
     /// Name that the server gave it.
@@ -51,20 +51,20 @@ struct Told {
     state: &'static str,
 }
 
-impl From<Download> for Told {
+impl From<Download> for DownloadInfo {
     fn from(download: Download) -> Self {
         let state = match download.state {
             DownloadState::Running => "running",
             DownloadState::Complete => "complete",
             DownloadState::Cancelled => "cancelled",
         };
-        let name = clean::cut(&clean::line(&download.name), 150);
-        let url = clean::cut(&clean::line(&download.url), 300);
+        let name = sanitize::truncate(&sanitize::single_line(&download.name), 150);
+        let url = sanitize::truncate(&sanitize::single_line(&download.url), 300);
         Self { id: download.id, name, url, bytes: download.bytes, state }
     }
 }
 
-pub struct Downloads(pub Browser);
+pub struct Downloads(pub BrowserSessions);
 
 impl Tool for Downloads {
     const NAME: &'static str = "browser_downloads";
@@ -80,11 +80,11 @@ impl Tool for Downloads {
 
     async fn run(&self, input: Input, grants: Self::Grants, cx: &CallContext) -> Result<Output, ToolError> {
         let (chromium, fs) = grants;
-        let open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
+        let active = self.0.open(&chromium, input.session.as_deref(), cx).await?;
         let (id, path) = match (input.id, input.path) {
             (Some(id), Some(path)) => (id, path),
             (None, None) => {
-                let downloads = open.session.downloads().into_iter().map(Told::from).collect();
+                let downloads = active.session.downloads().into_iter().map(DownloadInfo::from).collect();
                 return Ok(Output { downloads, saved: None });
             }
             _ => {
@@ -94,12 +94,13 @@ impl Tool for Downloads {
         };
         // Before the file leaves its quarantine: a place that cannot be had must not cost the download.
         let place = fs.place(&path)?;
-        let free = fs.clone().run(move |fs| Ok(fs.stat(&place).is_err())).await?;
-        if !free {
+        let is_new_path = fs.clone().run(move |fs| Ok(fs.stat(&place).is_err())).await?;
+        if !is_new_path {
             return Err(ToolError::new(octo_toolkit::Kind::Conflict, "There is such a file already.")
                 .hint("Give another path."));
         }
-        let (download, bytes) = open.session.take_download(&id, given::within(input.timeout_ms, cx)).await?;
+        let (download, bytes) =
+            active.session.take_download(&id, browser_defaults::clamp_timeout(input.timeout_ms, cx)).await?;
         let saved = fs
             .run(move |fs| {
                 let place = fs.place(&path)?;
@@ -108,6 +109,6 @@ impl Tool for Downloads {
                 Ok(place.display())
             })
             .await?;
-        Ok(Output { downloads: vec![Told::from(download)], saved: Some(saved) })
+        Ok(Output { downloads: vec![DownloadInfo::from(download)], saved: Some(saved) })
     }
 }

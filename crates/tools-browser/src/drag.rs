@@ -1,10 +1,10 @@
 //! `browser_drag`.
 
-use crate::after::After;
-use crate::browser::Browser;
-use crate::engine::Goal;
-use crate::given;
-use crate::target::Target;
+use crate::action_outcome::ActionOutcome;
+use crate::browser_defaults;
+use crate::browser_sessions::BrowserSessions;
+use crate::element_target::ElementTarget;
+use crate::engine::DropTarget;
 use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -40,21 +40,21 @@ pub struct Input {
     #[serde(default)]
     by_y: Option<f64>,
     /// Most milliseconds to wait for the elements.
-    #[serde(default = "given::five_seconds")]
+    #[serde(default = "browser_defaults::default_action_timeout_ms")]
     timeout_ms: u64,
     /// The session, when it has a name.
     #[serde(default)]
     session: Option<String>,
 }
 
-pub struct Drag(pub Browser);
+pub struct Drag(pub BrowserSessions);
 
 impl Tool for Drag {
     const NAME: &'static str = "browser_drag";
     const TITLE: &'static str = "Drag an element";
     const EFFECT: Effect = Effect::writes().open_world();
     type Input = Input;
-    type Output = After;
+    type Output = ActionOutcome;
     type Grants = Chromium;
 
     fn examples() -> Vec<Example> {
@@ -64,24 +64,29 @@ impl Tool for Drag {
         ]
     }
 
-    async fn run(&self, input: Input, chromium: Chromium, cx: &CallContext) -> Result<After, ToolError> {
-        let mut open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
-        let patience = given::within(input.timeout_ms, cx);
-        let from = Target {
+    async fn run(
+        &self,
+        input: Input,
+        chromium: Chromium,
+        cx: &CallContext,
+    ) -> Result<ActionOutcome, ToolError> {
+        let mut active = self.0.open(&chromium, input.session.as_deref(), cx).await?;
+        let timeout = browser_defaults::clamp_timeout(input.timeout_ms, cx);
+        let from = ElementTarget {
             reference: input.reference.as_deref(),
             selector: input.selector.as_deref(),
             text: input.text.as_deref(),
-            ways: "ref, selector or text",
+            accepted: "ref, selector or text",
         };
-        let to = Target {
+        let to = ElementTarget {
             reference: input.to_ref.as_deref(),
             selector: input.to_selector.as_deref(),
             text: input.to_text.as_deref(),
-            ways: "to_ref, to_selector or to_text",
+            accepted: "to_ref, to_selector or to_text",
         };
         let by = (input.by_x.is_some() || input.by_y.is_some())
             .then(|| (input.by_x.unwrap_or_default(), input.by_y.unwrap_or_default()));
-        let goal = match (to.is_none(), by) {
+        let drop_target = match (to.is_none(), by) {
             (true, None) => {
                 return Err(ToolError::invalid("Where to?")
                     .hint("Give to_ref, to_selector or to_text, or pixels as by_x and by_y."));
@@ -89,12 +94,12 @@ impl Tool for Drag {
             (false, Some(_)) => {
                 return Err(ToolError::invalid("Give an element to drop it on or pixels, not both."));
             }
-            (true, Some((dx, dy))) => Goal::By(dx, dy),
-            (false, None) => Goal::Onto(open.find(to, patience).await?),
+            (true, Some((dx, dy))) => DropTarget::Offset(dx, dy),
+            (false, None) => DropTarget::Onto(active.find_element(to, timeout).await?),
         };
-        let node = open.find(from, patience).await?;
-        let before = open.before().await?;
-        open.page.drag(&node, &goal, patience).await?;
-        open.after(&before).await
+        let node = active.find_element(from, timeout).await?;
+        let before = active.baseline().await?;
+        active.page.drag(&node, &drop_target, timeout).await?;
+        active.outcome(&before).await
     }
 }

@@ -1,18 +1,18 @@
 //! `browser_fill_form`.
 
-use crate::after::After;
-use crate::browser::{Browser, Open};
+use crate::action_outcome::ActionOutcome;
+use crate::browser_defaults;
+use crate::browser_sessions::{ActiveSession, BrowserSessions};
+use crate::element_target::ElementTarget;
 use crate::engine::{Button, Node};
-use crate::given;
-use crate::snapshot::wanted;
-use crate::target::Target;
+use crate::snapshot::find_items;
 use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// Fields of one call.
-const MOST: usize = 100;
+const MAX_FIELDS: usize = 100;
 
 /// Fills several fields of a form at once: texts, boxes, choices; all are checked before the first is filled, and what
 /// changed is said afterwards. Prefer browser_type for a single field.
@@ -46,14 +46,14 @@ struct Field {
     value: Value,
 }
 
-pub struct FillForm(pub Browser);
+pub struct FillForm(pub BrowserSessions);
 
 impl Tool for FillForm {
     const NAME: &'static str = "browser_fill_form";
     const TITLE: &'static str = "Fill a form";
     const EFFECT: Effect = Effect::writes().open_world();
     type Input = Input;
-    type Output = After;
+    type Output = ActionOutcome;
     type Grants = Chromium;
 
     fn examples() -> Vec<Example> {
@@ -67,44 +67,49 @@ impl Tool for FillForm {
         )]
     }
 
-    async fn run(&self, input: Input, chromium: Chromium, cx: &CallContext) -> Result<After, ToolError> {
-        if input.fields.is_empty() || input.fields.len() > MOST {
-            return Err(ToolError::invalid(format!("Give 1 to {MOST} fields.")));
+    async fn run(
+        &self,
+        input: Input,
+        chromium: Chromium,
+        cx: &CallContext,
+    ) -> Result<ActionOutcome, ToolError> {
+        if input.fields.is_empty() || input.fields.len() > MAX_FIELDS {
+            return Err(ToolError::invalid(format!("Give 1 to {MAX_FIELDS} fields.")));
         }
-        let mut open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
+        let mut active = self.0.open(&chromium, input.session.as_deref(), cx).await?;
         let mut fills = Vec::new();
         for (at, field) in input.fields.iter().enumerate() {
-            let fill = check(&mut open, field, cx).await;
-            fills.push(fill.map_err(|error| named(error, at, field))?);
+            let fill = resolve_field(&mut active, field, cx).await;
+            fills.push(fill.map_err(|error| with_field_name(error, at, field))?);
         }
-        let before = open.before().await?;
+        let before = active.baseline().await?;
         for (at, (node, fill)) in fills.iter().enumerate() {
-            let done = carry_out(&open, node, fill, cx).await;
+            let done = apply_action(&active, node, fill, cx).await;
             done.map_err(|error| match input.fields.get(at) {
-                Some(field) => named(error, at, field),
+                Some(field) => with_field_name(error, at, field),
                 None => error,
             })?;
         }
         if input.submit {
             if let Some((node, _)) = fills.last() {
-                open.page.focus(node).await?;
+                active.page.focus(node).await?;
             }
-            open.page.press("Enter").await?;
+            active.page.press("Enter").await?;
         }
-        open.after(&before).await
+        active.outcome(&before).await
     }
 }
 
 /// What is to be done to a field.
-enum Fill {
+enum FieldAction {
     Text(String),
-    Box { click: bool },
-    Choice(Vec<String>),
+    Checkbox { click: bool },
+    Options(Vec<String>),
 }
 
 /// What a field is, asked of the element itself.
 #[derive(Deserialize)]
-struct Facts {
+struct FieldInfo {
     kind: String,
     disabled: bool,
     readonly: bool,
@@ -112,7 +117,7 @@ struct Facts {
     options: Vec<(String, String)>,
 }
 
-const FACTS: &str = "function () {
+const FIELD_INFO_JS: &str = "function () {
     const tag = this.tagName.toLowerCase();
     const role = this.getAttribute('role');
     const type = tag === 'input' ? this.type : tag;
@@ -128,28 +133,37 @@ const FACTS: &str = "function () {
     };
 }";
 
-async fn check(open: &mut Open, field: &Field, cx: &CallContext) -> Result<(Node, Fill), ToolError> {
+async fn resolve_field(
+    active: &mut ActiveSession,
+    field: &Field,
+    cx: &CallContext,
+) -> Result<(Node, FieldAction), ToolError> {
     let node = match (&field.label, &field.reference, &field.selector) {
-        (Some(label), None, None) => labelled(open, label).await?,
+        (Some(label), None, None) => find_by_label(active, label).await?,
         (None, reference, selector) => {
-            let target = Target {
+            let target = ElementTarget {
                 reference: reference.as_deref(),
                 selector: selector.as_deref(),
-                ways: "ref, selector or label",
-                ..Target::default()
+                accepted: "ref, selector or label",
+                ..ElementTarget::default()
             };
-            open.find(target, given::within(given::five_seconds(), cx)).await?
+            active
+                .find_element(
+                    target,
+                    browser_defaults::clamp_timeout(browser_defaults::default_action_timeout_ms(), cx),
+                )
+                .await?
         }
         _ => return Err(ToolError::invalid("Give only one of ref, selector and label.")),
     };
-    let facts = open.page.call_on(&node, FACTS, &[]).await?;
-    let facts: Facts = serde_json::from_value(facts).map_err(ToolError::internal)?;
-    let fill = fitting(&facts, &field.value)?;
+    let facts = active.page.call_on(&node, FIELD_INFO_JS, &[]).await?;
+    let facts: FieldInfo = serde_json::from_value(facts).map_err(ToolError::internal)?;
+    let fill = choose_action(&facts, &field.value)?;
     Ok((node, fill))
 }
 
 /// What the value means for this kind of field.
-fn fitting(facts: &Facts, value: &Value) -> Result<Fill, ToolError> {
+fn choose_action(facts: &FieldInfo, value: &Value) -> Result<FieldAction, ToolError> {
     if facts.disabled || facts.readonly {
         let how = if facts.disabled { "disabled" } else { "read-only" };
         return Err(ToolError::invalid(format!("It is {how}."))
@@ -167,20 +181,21 @@ fn fitting(facts: &Facts, value: &Value) -> Result<Fill, ToolError> {
                 return Err(ToolError::invalid("A radio button cannot be turned off.")
                     .hint("Turn another one of its group on."));
             }
-            Ok(Fill::Box { click: on != facts.checked })
+            Ok(FieldAction::Checkbox { click: on != facts.checked })
         }
         "select" => {
             let values: Vec<String> = match value {
-                Value::Array(values) => values.iter().map(text).collect::<Result<_, _>>()?,
-                value => vec![text(value)?],
+                Value::Array(values) => values.iter().map(value_text).collect::<Result<_, _>>()?,
+                value => vec![value_text(value)?],
             };
             let missing = values.iter().find(|wanted| {
                 !facts.options.iter().any(|(value, label)| value == *wanted || label.trim() == wanted.trim())
             });
             match missing {
-                None => Ok(Fill::Choice(values)),
+                None => Ok(FieldAction::Options(values)),
                 Some(missing) => {
-                    let labels = facts.options.iter().take(20).map(|(_, label)| crate::clean::line(label));
+                    let labels =
+                        facts.options.iter().take(20).map(|(_, label)| crate::sanitize::single_line(label));
                     let labels: Vec<String> = labels.collect();
                     Err(ToolError::invalid(format!("It has no option {missing:?}."))
                         .hint(format!("There are: {}.", labels.join("; "))))
@@ -191,12 +206,12 @@ fn fitting(facts: &Facts, value: &Value) -> Result<Fill, ToolError> {
         "button" | "submit" | "reset" | "image" | "a" => {
             Err(ToolError::invalid("It is no field.").hint("Use browser_click."))
         }
-        "input" | "textarea" => Ok(Fill::Text(text(value)?)),
-        _ => Ok(Fill::Text(text(value)?)),
+        "input" | "textarea" => Ok(FieldAction::Text(value_text(value)?)),
+        _ => Ok(FieldAction::Text(value_text(value)?)),
     }
 }
 
-fn text(value: &Value) -> Result<String, ToolError> {
+fn value_text(value: &Value) -> Result<String, ToolError> {
     match value {
         Value::String(text) => Ok(text.clone()),
         Value::Number(number) => Ok(number.to_string()),
@@ -205,49 +220,59 @@ fn text(value: &Value) -> Result<String, ToolError> {
     }
 }
 
-async fn carry_out(open: &Open, node: &Node, fill: &Fill, cx: &CallContext) -> Result<(), ToolError> {
+async fn apply_action(
+    active: &ActiveSession,
+    node: &Node,
+    fill: &FieldAction,
+    cx: &CallContext,
+) -> Result<(), ToolError> {
     match fill {
-        Fill::Text(text) => open.page.fill(node, text, true).await,
-        Fill::Box { click: true } => {
-            let patience = given::within(given::five_seconds(), cx);
-            open.page.click(node, Button::Left, 1, patience).await
+        FieldAction::Text(text) => active.page.fill(node, text, true).await,
+        FieldAction::Checkbox { click: true } => {
+            let timeout = browser_defaults::clamp_timeout(browser_defaults::default_action_timeout_ms(), cx);
+            active.page.click(node, Button::Left, 1, timeout).await
         }
-        Fill::Box { click: false } => Ok(()),
-        Fill::Choice(values) => open.page.select(node, values).await.map(|_| ()),
+        FieldAction::Checkbox { click: false } => Ok(()),
+        FieldAction::Options(values) => active.page.select(node, values).await.map(|_| ()),
     }
 }
 
-async fn labelled(open: &mut Open, label: &str) -> Result<Node, ToolError> {
-    let look = open.look().await?;
+async fn find_by_label(active: &mut ActiveSession, label: &str) -> Result<Node, ToolError> {
+    let page_state = active.page_state().await?;
     let is_field = |role: &str| {
         !matches!(
             role,
             "link" | "button" | "tab" | "menuitem" | "option" | "summary" | "clickable" | "treeitem"
         )
     };
-    let mut fields = wanted(&look.tree, Some(label), None);
-    fields.retain(|near| near.item.acts && is_field(&near.item.role));
-    let best = fields.first().map_or(0, |near| near.fit);
-    fields.retain(|near| near.fit == best);
+    let mut fields = find_items(&page_state.tree, Some(label), None);
+    fields.retain(|near| near.item.actionable && is_field(&near.item.role));
+    let best = fields.first().map_or(0, |near| near.score);
+    fields.retain(|near| near.score == best);
     match fields.as_slice() {
         [only] => only.item.node.clone().ok_or_else(|| ToolError::not_found("It has no element.")),
         [] => {
             let mut all = Vec::new();
-            look.tree.walk(&mut |item| all.extend((item.acts && is_field(&item.role)).then_some(item)));
-            let list: Vec<String> =
-                all.into_iter().take(15).filter_map(|item| open.told(&look.document, item)).collect();
+            page_state
+                .tree
+                .walk(&mut |item| all.extend((item.actionable && is_field(&item.role)).then_some(item)));
+            let list: Vec<String> = all
+                .into_iter()
+                .take(15)
+                .filter_map(|item| active.describe_item(&page_state.document, item))
+                .collect();
             Err(ToolError::not_found(format!("No field has the label {label:?}."))
                 .hint(format!("The fields are: {}.", list.join(", "))))
         }
         several => {
-            let list = open.told_apart(&look, several);
+            let list = active.describe_ambiguous(&page_state, several);
             Err(ToolError::invalid(format!("{} fields have the label {label:?}.", several.len()))
                 .hint(format!("Give the ref of one: {list}.")))
         }
     }
 }
 
-fn named(mut error: ToolError, at: usize, field: &Field) -> ToolError {
+fn with_field_name(mut error: ToolError, at: usize, field: &Field) -> ToolError {
     let which = field.reference.as_ref().or(field.label.as_ref()).or(field.selector.as_ref());
     let which = which.map(|which| format!(" ({which})")).unwrap_or_default();
     error.message = format!("Field {}{which}: {}", at + 1, error.message).into();
@@ -258,18 +283,32 @@ fn named(mut error: ToolError, at: usize, field: &Field) -> ToolError {
 mod tests {
     use super::*;
 
-    fn facts(kind: &str) -> Facts {
+    fn field_info(kind: &str) -> FieldInfo {
         let options = vec![("no".to_owned(), "Norway".to_owned()), ("se".to_owned(), "Sweden".to_owned())];
-        Facts { kind: kind.to_owned(), disabled: false, readonly: false, checked: false, options }
+        FieldInfo { kind: kind.to_owned(), disabled: false, readonly: false, checked: false, options }
     }
 
     #[test]
     fn a_value_must_fit_its_field() {
-        assert!(matches!(fitting(&facts("text"), &json!(5)), Ok(Fill::Text(text)) if text == "5"));
-        assert!(matches!(fitting(&facts("checkbox"), &json!(true)), Ok(Fill::Box { click: true })));
-        assert!(matches!(fitting(&facts("checkbox"), &json!("no")), Ok(Fill::Box { click: false })));
-        assert!(matches!(fitting(&facts("select"), &json!("Norway")), Ok(Fill::Choice(_))));
-        assert!(matches!(fitting(&facts("select"), &json!(["no", "se"])), Ok(Fill::Choice(_))));
+        assert!(
+            matches!(choose_action(&field_info("text"), &json!(5)), Ok(FieldAction::Text(text)) if text == "5")
+        );
+        assert!(matches!(
+            choose_action(&field_info("checkbox"), &json!(true)),
+            Ok(FieldAction::Checkbox { click: true })
+        ));
+        assert!(matches!(
+            choose_action(&field_info("checkbox"), &json!("no")),
+            Ok(FieldAction::Checkbox { click: false })
+        ));
+        assert!(matches!(
+            choose_action(&field_info("select"), &json!("Norway")),
+            Ok(FieldAction::Options(_))
+        ));
+        assert!(matches!(
+            choose_action(&field_info("select"), &json!(["no", "se"])),
+            Ok(FieldAction::Options(_))
+        ));
         let wrong = [
             ("select", json!("Atlantis"), "no option"),
             ("radio", json!(false), "cannot be turned off"),
@@ -279,10 +318,11 @@ mod tests {
             ("text", json!({}), "no text"),
         ];
         for (kind, value, wanted) in wrong {
-            let error = fitting(&facts(kind), &value).err().unwrap();
+            let error = choose_action(&field_info(kind), &value).err().unwrap();
             assert!(error.message.contains(wanted), "{kind}: {}", error.message);
         }
-        let error = fitting(&Facts { disabled: true, ..facts("text") }, &json!("a")).err().unwrap();
+        let error =
+            choose_action(&FieldInfo { disabled: true, ..field_info("text") }, &json!("a")).err().unwrap();
         assert!(error.message.contains("disabled"));
     }
 }

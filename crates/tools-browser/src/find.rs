@@ -1,8 +1,8 @@
 //! `browser_find`.
 
-use crate::browser::Browser;
-use crate::clean;
-use crate::snapshot::wanted;
+use crate::browser_sessions::BrowserSessions;
+use crate::sanitize;
+use crate::snapshot::find_items;
 use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,14 +20,14 @@ pub struct Input {
     #[serde(default)]
     role: Option<String>,
     /// Most elements to give.
-    #[serde(default = "ten")]
+    #[serde(default = "default_limit")]
     limit: u64,
     /// The session, when it has a name.
     #[serde(default)]
     session: Option<String>,
 }
 
-fn ten() -> u64 {
+fn default_limit() -> u64 {
     10
 }
 
@@ -41,7 +41,7 @@ pub struct Output {
     truncated: bool,
 }
 
-pub struct Find(pub Browser);
+pub struct Find(pub BrowserSessions);
 
 impl Tool for Find {
     const NAME: &'static str = "browser_find";
@@ -59,23 +59,27 @@ impl Tool for Find {
         if input.text.is_none() && input.role.is_none() {
             return Err(ToolError::invalid("What is to be found? Give text, role or both."));
         }
-        let mut open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
-        let look = open.look().await?;
-        let all = wanted(&look.tree, input.text.as_deref(), input.role.as_deref());
+        let mut active = self.0.open(&chromium, input.session.as_deref(), cx).await?;
+        let page_state = active.page_state().await?;
+        let all = find_items(&page_state.tree, input.text.as_deref(), input.role.as_deref());
         let limit = usize::try_from(input.limit).unwrap_or(usize::MAX).clamp(1, 100);
         let found: Vec<String> = all
             .iter()
             .take(limit)
             .filter_map(|near| {
-                let name = open.memory.refs.of(&look.document, near.item)?;
+                let name = active.state.refs.get_or_assign(&page_state.document, near.item)?;
                 let states = match near.item.states.is_empty() {
                     true => String::new(),
                     false => format!(" ({})", near.item.states.join(", ")),
                 };
-                let said = clean::cut(&near.item.name, 120);
-                Some(format!("{} {said:?} [ref={name}]{states}", near.item.role))
+                let label = sanitize::truncate(&near.item.name, 120);
+                Some(format!("{} {label:?} [ref={name}]{states}", near.item.role))
             })
             .collect();
-        Ok(Output { truncated: all.len() > found.len() || look.note.is_some(), total: all.len(), found })
+        Ok(Output {
+            truncated: all.len() > found.len() || page_state.note.is_some(),
+            total: all.len(),
+            found,
+        })
     }
 }

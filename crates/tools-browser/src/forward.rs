@@ -1,9 +1,9 @@
 //! `browser_forward`.
 
-use crate::after::After;
-use crate::browser::Browser;
+use crate::action_outcome::ActionOutcome;
+use crate::browser_defaults;
+use crate::browser_sessions::BrowserSessions;
 use crate::engine::WaitUntil;
-use crate::given;
 use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -19,30 +19,35 @@ pub struct Input {
     session: Option<String>,
 }
 
-pub struct Forward(pub Browser);
+pub struct Forward(pub BrowserSessions);
 
 impl Tool for Forward {
     const NAME: &'static str = "browser_forward";
     const TITLE: &'static str = "Go forward";
     const EFFECT: Effect = Effect::writes().open_world();
     type Input = Input;
-    type Output = After;
+    type Output = ActionOutcome;
     type Grants = Chromium;
 
     fn examples() -> Vec<Example> {
         vec![Example::new("One step forward", json!({}))]
     }
 
-    async fn run(&self, input: Input, chromium: Chromium, cx: &CallContext) -> Result<After, ToolError> {
-        let mut open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
-        let patience = given::within(given::half_a_minute(), cx);
-        if open.page.forward(WaitUntil::NetworkIdle, patience).await?.is_none() {
+    async fn run(
+        &self,
+        input: Input,
+        chromium: Chromium,
+        cx: &CallContext,
+    ) -> Result<ActionOutcome, ToolError> {
+        let mut active = self.0.open(&chromium, input.session.as_deref(), cx).await?;
+        let timeout = browser_defaults::clamp_timeout(browser_defaults::default_navigation_timeout_ms(), cx);
+        if active.page.forward(WaitUntil::NetworkIdle, timeout).await?.is_none() {
             return Err(ToolError::invalid("There is nothing to go forward to.")
                 .hint("Open an address with browser_navigate."));
         }
-        let look = open.look().await?;
-        let mut after = open.tell(&look);
-        after.title = Some(look.title);
+        let page_state = active.page_state().await?;
+        let mut after = active.describe_changes(&page_state);
+        after.title = Some(page_state.title);
         Ok(after)
     }
 }

@@ -1,8 +1,8 @@
 //! `browser_get_content`.
 
-use crate::browser::Browser;
-use crate::given;
-use crate::show::{Format, as_tree};
+use crate::browser_defaults;
+use crate::browser_sessions::BrowserSessions;
+use crate::page_content::{ContentFormat, default_accessibility};
 use octo_toolkit::reply_budget::prefix_within;
 use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError, json_len};
 use schemars::JsonSchema;
@@ -15,13 +15,13 @@ use serde_json::json;
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// Form of the content.
-    #[serde(default = "as_tree")]
-    output_format: Format,
+    #[serde(default = "default_accessibility")]
+    output_format: ContentFormat,
     /// Leaves out navigation, header and footer.
     #[serde(default)]
     main_only: bool,
     /// Tokens of content.
-    #[serde(default = "given::reading")]
+    #[serde(default = "browser_defaults::default_reading_tokens")]
     max_tokens: u64,
     /// Letters to skip, to go on with next.
     #[serde(default)]
@@ -32,9 +32,9 @@ pub struct Input {
 }
 
 /// Tokens of a page that are looked at, at most.
-const WHOLE: usize = 500_000;
+const MAX_PAGE_TOKENS: usize = 500_000;
 /// Bytes that the reply takes beside address, title and content, at most.
-const FACTS: usize = 120;
+const REPLY_OVERHEAD_BYTES: usize = 120;
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
@@ -51,7 +51,7 @@ pub struct Output {
     next: Option<u64>,
 }
 
-pub struct GetContent(pub Browser);
+pub struct GetContent(pub BrowserSessions);
 
 impl Tool for GetContent {
     const NAME: &'static str = "browser_get_content";
@@ -66,20 +66,23 @@ impl Tool for GetContent {
     }
 
     async fn run(&self, input: Input, chromium: Chromium, cx: &CallContext) -> Result<Output, ToolError> {
-        let mut open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
-        let look = open.look().await?;
-        let budget = given::budget(input.max_tokens);
-        let all = open.show(&look, input.output_format, input.main_only, WHOLE).await?;
+        let mut active = self.0.open(&chromium, input.session.as_deref(), cx).await?;
+        let page_state = active.page_state().await?;
+        let budget = browser_defaults::clamp_tokens(input.max_tokens);
+        let all =
+            active.page_content(&page_state, input.output_format, input.main_only, MAX_PAGE_TOKENS).await?;
         let offset = usize::try_from(input.offset).unwrap_or(usize::MAX);
-        let end = offset.saturating_add(budget * crate::snapshot::LETTERS);
+        let end = offset.saturating_add(budget * crate::snapshot::CHARS_PER_TOKEN);
         let content: String = all.text.chars().skip(offset).take(end - offset).collect();
-        let room = cx.reply.remaining_after(FACTS + json_len(&look.url) + json_len(&look.title));
-        let content = prefix_within(&content, room).to_owned();
+        let max_bytes = cx
+            .reply
+            .remaining_after(REPLY_OVERHEAD_BYTES + json_len(&page_state.url) + json_len(&page_state.title));
+        let content = prefix_within(&content, max_bytes).to_owned();
         let end = offset.saturating_add(content.chars().count());
         let more = all.text.chars().nth(end).is_some();
-        open.remember(&look);
+        active.record_shown(&page_state);
         let next = more.then_some(end as u64);
-        let truncated = more || all.truncated || look.note.is_some();
-        Ok(Output { url: look.url, title: look.title, content, truncated, next })
+        let truncated = more || all.truncated || page_state.note.is_some();
+        Ok(Output { url: page_state.url, title: page_state.title, content, truncated, next })
     }
 }

@@ -1,9 +1,9 @@
 //! `browser_hover`.
 
-use crate::after::After;
-use crate::browser::Browser;
-use crate::given;
-use crate::target::Target;
+use crate::action_outcome::ActionOutcome;
+use crate::browser_defaults;
+use crate::browser_sessions::BrowserSessions;
+use crate::element_target::ElementTarget;
 use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -25,31 +25,36 @@ pub struct Input {
     session: Option<String>,
 }
 
-pub struct Hover(pub Browser);
+pub struct Hover(pub BrowserSessions);
 
 impl Tool for Hover {
     const NAME: &'static str = "browser_hover";
     const TITLE: &'static str = "Hover over an element";
     const EFFECT: Effect = Effect::writes().open_world();
     type Input = Input;
-    type Output = After;
+    type Output = ActionOutcome;
     type Grants = Chromium;
 
     fn examples() -> Vec<Example> {
         vec![Example::new("Open a menu", json!({"ref": "e7"}))]
     }
 
-    async fn run(&self, input: Input, chromium: Chromium, cx: &CallContext) -> Result<After, ToolError> {
-        let mut open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
-        let target = Target {
+    async fn run(
+        &self,
+        input: Input,
+        chromium: Chromium,
+        cx: &CallContext,
+    ) -> Result<ActionOutcome, ToolError> {
+        let mut active = self.0.open(&chromium, input.session.as_deref(), cx).await?;
+        let target = ElementTarget {
             reference: input.reference.as_deref(),
             selector: input.selector.as_deref(),
-            ..Target::one()
+            ..ElementTarget::ref_or_selector()
         };
-        let patience = given::within(given::five_seconds(), cx);
-        let node = open.find(target, patience).await?;
-        let before = open.before().await?;
-        open.page.hover(&node, patience).await?;
-        open.after(&before).await
+        let timeout = browser_defaults::clamp_timeout(browser_defaults::default_action_timeout_ms(), cx);
+        let node = active.find_element(target, timeout).await?;
+        let before = active.baseline().await?;
+        active.page.hover(&node, timeout).await?;
+        active.outcome(&before).await
     }
 }

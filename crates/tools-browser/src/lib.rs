@@ -1,34 +1,34 @@
 //! The browser toolbox: a real Chromium over its DevTools protocol, whose every request obeys the `Net` grant.
 
-mod after;
+mod action_outcome;
 mod back;
-mod browser;
-mod clean;
+mod browser_defaults;
+mod browser_sessions;
 mod click;
 mod close;
 mod console;
 mod downloads;
 mod drag;
+mod element_target;
 mod engine;
 mod execute_js;
 mod fill_form;
 mod find;
 mod forward;
 mod get_content;
-mod given;
 mod hover;
 mod navigate;
 mod network;
+mod page_content;
+mod page_renderer;
 mod press_key;
-mod render;
+mod sanitize;
 mod screenshot;
 mod scroll;
 mod select_option;
-mod show;
 mod snapshot;
 mod tabs;
 mod take_snapshot;
-mod target;
 mod type_text;
 mod upload;
 mod wait;
@@ -37,7 +37,7 @@ mod wait;
 mod tests;
 
 use octo_toolkit::Toolbox;
-pub use render::Shared;
+pub use page_renderer::SharedBrowser;
 
 /// What the operator allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,10 +54,10 @@ impl Default for Settings {
 
 /// The tools of the domain `browser`.
 pub fn toolbox(settings: Settings) -> Toolbox {
-    tools(browser::Browser::new(engine::Engine::new(), settings))
+    tools(browser_sessions::BrowserSessions::new(engine::Engine::new(), settings))
 }
 
-fn tools(browser: browser::Browser) -> Toolbox {
+fn tools(browser: browser_sessions::BrowserSessions) -> Toolbox {
     Toolbox::new("browser", "Drives a real browser: pages, forms, tabs, pictures, downloads.")
         .with(navigate::Navigate(browser.clone()))
         .with(take_snapshot::TakeSnapshot(browser.clone()))

@@ -1,17 +1,17 @@
 //! `browser_network`.
 
-use crate::browser::{Browser, Open};
-use crate::clean;
-use crate::engine::{Bodies, Received, Request};
+use crate::browser_sessions::{ActiveSession, BrowserSessions};
+use crate::engine::{Request, RequestBodies, ResponseBody};
+use crate::sanitize;
 use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError, secrets};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 /// Requests of one answer.
-const MOST: usize = 50;
+const MAX_REQUESTS: usize = 50;
 /// Letters of a body.
-const BODY: usize = 20_000;
+const MAX_BODY_CHARS: usize = 20_000;
 
 /// Lists the newest requests that the page has made, each with a number, status, size and why it failed, or shows one of them with
 /// the bodies that were sent and received. Credentials are masked. Prefer browser_console for errors of scripts.
@@ -54,7 +54,7 @@ pub struct Output {
     response_body: Option<String>,
 }
 
-pub struct Network(pub Browser);
+pub struct Network(pub BrowserSessions);
 
 impl Tool for Network {
     const NAME: &'static str = "browser_network";
@@ -72,75 +72,82 @@ impl Tool for Network {
     }
 
     async fn run(&self, input: Input, chromium: Chromium, cx: &CallContext) -> Result<Output, ToolError> {
-        let open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
+        let active = self.0.open(&chromium, input.session.as_deref(), cx).await?;
         if let Some(number) = input.request {
-            return one(&open, number).await;
+            return show_request(&active, number).await;
         }
-        let mut all = open.page.requests(input.after);
+        let mut all = active.page.requests(input.after);
         let last = all.last().map_or(input.after, |request| request.serial);
         all.retain(|request| {
-            let failed = request.failed.is_some() || request.status.is_some_and(|status| status >= 400);
+            let failed = request.error.is_some() || request.status.is_some_and(|status| status >= 400);
             let named = input.url.as_ref().is_none_or(|url| request.url.contains(url.as_str()));
             (failed || !input.failed_only) && named
         });
-        let older = all.len().saturating_sub(MOST);
-        let requests = all.iter().skip(older).map(told).collect();
+        let older = all.len().saturating_sub(MAX_REQUESTS);
+        let requests = all.iter().skip(older).map(format_request).collect();
         let note = (older > 0).then(|| format!("{older} older requests are not listed; narrow it with url."));
         Ok(Output { requests, last, truncated: older > 0, note, request_body: None, response_body: None })
     }
 }
 
 /// A request in a line.
-fn told(request: &Request) -> String {
-    let outcome = match (&request.failed, request.status) {
-        (Some(why), _) => format!("failed: {}", clean::cut(&clean::line(why), 120)),
+fn format_request(request: &Request) -> String {
+    let outcome = match (&request.error, request.status) {
+        (Some(why), _) => format!("failed: {}", sanitize::truncate(&sanitize::single_line(why), 120)),
         (None, Some(status)) => format!("{status}, {} bytes", request.bytes),
         (None, None) => "no answer yet".to_owned(),
     };
     let url = secrets::mask(&request.url).into_owned();
-    let url = clean::cut(&clean::line(&url), 200);
+    let url = sanitize::truncate(&sanitize::single_line(&url), 200);
     format!("#{} {} {url} ({}): {outcome}", request.serial, request.method, request.kind)
 }
 
 /// One request with its bodies.
-async fn one(open: &Open, number: u64) -> Result<Output, ToolError> {
-    let all = open.page.requests(number.saturating_sub(1));
+async fn show_request(active: &ActiveSession, number: u64) -> Result<Output, ToolError> {
+    let all = active.page.requests(number.saturating_sub(1));
     let Some(request) = all.first().filter(|request| request.serial == number) else {
         return Err(ToolError::not_found(format!("There is no request {number}."))
             .hint("The numbers stand in the list that browser_network gives without request; the newest 200 are kept."));
     };
-    let Bodies { sent, received } = open.page.bodies(request).await?;
+    let RequestBodies { sent, received } = active.page.bodies(request).await?;
     let (mut notes, mut truncated) = (Vec::new(), false);
     let mut text = |what: &str, body: &str| {
         // Masked first: a secret that the end of the part cuts would not be recognised.
         let body = secrets::mask(body);
-        let shown = bounded(&body);
+        let shown = truncate_body(&body);
         if shown.len() < body.len() {
             truncated = true;
             notes.push(format!(
-                "Of the {what} the first {BODY} of {} letters are shown.",
+                "Of the {what} the first {MAX_BODY_CHARS} of {} letters are shown.",
                 body.chars().count()
             ));
         }
-        clean::block(shown)
+        sanitize::multi_line(shown)
     };
     let request_body = sent.map(|body| text("request body", &body));
     let response_body = match received {
-        Received::Text(body) => Some(text("response body", &body)),
-        Received::Binary(bytes) => {
+        ResponseBody::Text(body) => Some(text("response body", &body)),
+        ResponseBody::Binary(bytes) => {
             notes.push(format!("The response is not text; it has about {bytes} bytes."));
             None
         }
-        Received::Missing => {
+        ResponseBody::Missing => {
             notes.push("The browser does not have the response body, or not any more.".to_owned());
             None
         }
     };
     let note = (!notes.is_empty()).then(|| notes.join(" "));
-    Ok(Output { requests: vec![told(request)], last: number, truncated, note, request_body, response_body })
+    Ok(Output {
+        requests: vec![format_request(request)],
+        last: number,
+        truncated,
+        note,
+        request_body,
+        response_body,
+    })
 }
 
 /// The beginning of a body.
-fn bounded(body: &str) -> &str {
-    body.char_indices().nth(BODY).and_then(|(end, _)| body.get(..end)).unwrap_or(body)
+fn truncate_body(body: &str) -> &str {
+    body.char_indices().nth(MAX_BODY_CHARS).and_then(|(end, _)| body.get(..end)).unwrap_or(body)
 }

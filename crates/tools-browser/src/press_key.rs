@@ -1,7 +1,7 @@
 //! `browser_press_key`.
 
-use crate::after::After;
-use crate::browser::Browser;
+use crate::action_outcome::ActionOutcome;
+use crate::browser_sessions::BrowserSessions;
 use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -19,24 +19,29 @@ pub struct Input {
     session: Option<String>,
 }
 
-pub struct PressKey(pub Browser);
+pub struct PressKey(pub BrowserSessions);
 
 impl Tool for PressKey {
     const NAME: &'static str = "browser_press_key";
     const TITLE: &'static str = "Press a key";
     const EFFECT: Effect = Effect::writes().open_world();
     type Input = Input;
-    type Output = After;
+    type Output = ActionOutcome;
     type Grants = Chromium;
 
     fn examples() -> Vec<Example> {
         vec![Example::new("Close a dialog", json!({"key": "Escape"}))]
     }
 
-    async fn run(&self, input: Input, chromium: Chromium, cx: &CallContext) -> Result<After, ToolError> {
-        let mut open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
-        let before = open.before().await?;
-        open.page.press(&input.key).await?;
-        open.after(&before).await
+    async fn run(
+        &self,
+        input: Input,
+        chromium: Chromium,
+        cx: &CallContext,
+    ) -> Result<ActionOutcome, ToolError> {
+        let mut active = self.0.open(&chromium, input.session.as_deref(), cx).await?;
+        let before = active.baseline().await?;
+        active.page.press(&input.key).await?;
+        active.outcome(&before).await
     }
 }

@@ -1,9 +1,9 @@
 //! `browser_screenshot`.
 
-use crate::browser::{Browser, Look, Open};
-use crate::engine::{Format, Node, Page, Shot, World};
-use crate::given;
-use crate::target::Target;
+use crate::browser_defaults;
+use crate::browser_sessions::{ActiveSession, BrowserSessions, PageState};
+use crate::element_target::ElementTarget;
+use crate::engine::{CaptureArea, ImageFormat, Node, Page, World};
 use octo_toolkit::{CallContext, Chromium, Effect, Example, Image, Kind, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 /// Letters of base64 of one picture. Models pay for pixels and not for bytes, so this is only what is worth sending.
-const LARGEST: usize = 2_000_000;
+const MAX_BASE64_LEN: usize = 2_000_000;
 /// Marks on a picture.
-const MARKS: usize = 150;
+const MAX_MARKS: usize = 150;
 
 /// Takes a picture of what the viewport shows, of the whole page or of one element; marks put refs on the elements in
 /// view. Prefer browser_snapshot to act on the page: a picture has no refs of its own.
@@ -52,7 +52,7 @@ pub struct Output {
     picture: Option<Image>,
 }
 
-pub struct Screenshot(pub Browser);
+pub struct Screenshot(pub BrowserSessions);
 
 impl Tool for Screenshot {
     const NAME: &'static str = "browser_screenshot";
@@ -72,35 +72,45 @@ impl Tool for Screenshot {
     }
 
     async fn run(&self, input: Input, chromium: Chromium, cx: &CallContext) -> Result<Output, ToolError> {
-        let mut open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
+        let mut active = self.0.open(&chromium, input.session.as_deref(), cx).await?;
         let shot = match (&input.selector, &input.reference, input.full_page) {
-            (None, None, true) => Shot::FullPage,
-            (None, None, false) => Shot::Viewport,
+            (None, None, true) => CaptureArea::FullPage,
+            (None, None, false) => CaptureArea::Viewport,
             (selector, reference, _) => {
-                let target = Target {
+                let target = ElementTarget {
                     selector: selector.as_deref(),
                     reference: reference.as_deref(),
-                    ..Target::one()
+                    ..ElementTarget::ref_or_selector()
                 };
-                Shot::Element(open.find(target, given::within(given::five_seconds(), cx)).await?)
+                CaptureArea::Element(
+                    active
+                        .find_element(
+                            target,
+                            browser_defaults::clamp_timeout(
+                                browser_defaults::default_action_timeout_ms(),
+                                cx,
+                            ),
+                        )
+                        .await?,
+                )
             }
         };
         if input.marks {
-            let look = open.look().await?;
-            mark(&mut open, &look).await?;
+            let page_state = active.page_state().await?;
+            draw_marks(&mut active, &page_state).await?;
         }
-        let taken = picture(&open.page, &shot).await;
+        let captured = capture_picture(&active.page, &shot).await;
         if input.marks {
-            open.page.evaluate(UNMARK, World::Isolated, Duration::from_secs(2)).await?;
+            active.page.evaluate(REMOVE_MARKS_JS, World::Isolated, Duration::from_secs(2)).await?;
         }
-        let Taken { picture, width, height, note } = taken?;
-        let (url, _) = open.page.location().await?;
-        Ok(Output { width, height, url: crate::clean::line(&url), note, picture: Some(picture) })
+        let SizedPicture { picture, width, height, note } = captured?;
+        let (url, _) = active.page.location().await?;
+        Ok(Output { width, height, url: crate::sanitize::single_line(&url), note, picture: Some(picture) })
     }
 }
 
 /// A picture with its size.
-pub struct Taken {
+pub struct SizedPicture {
     pub picture: Image,
     width: u32,
     height: u32,
@@ -108,22 +118,22 @@ pub struct Taken {
 }
 
 /// A picture that fits into a reply: as PNG, with some loss when that is too large, and smaller only when that is, too.
-pub async fn picture(page: &Page, shot: &Shot) -> Result<Taken, ToolError> {
-    let jpeg = |(quality, scale)| Format::Jpeg { quality, scale };
-    let smaller = [(80, 1.0), (55, 1.0), (60, 0.75), (55, 0.5), (50, 0.35), (45, 0.25)].map(jpeg);
-    for format in [Format::Png].into_iter().chain(smaller) {
-        let taken = match page.screenshot(shot, format).await {
+pub async fn capture_picture(page: &Page, shot: &CaptureArea) -> Result<SizedPicture, ToolError> {
+    let jpeg = |(quality, scale)| ImageFormat::Jpeg { quality, scale };
+    let fallbacks = [(80, 1.0), (55, 1.0), (60, 0.75), (55, 0.5), (50, 0.35), (45, 0.25)].map(jpeg);
+    for format in [ImageFormat::Png].into_iter().chain(fallbacks) {
+        let image = match page.screenshot(shot, format).await {
             Ok(taken) => taken,
             Err(error) if error.kind == Kind::TooLarge => continue,
             Err(error) => return Err(error),
         };
-        if taken.base64.is_empty() || taken.base64.len() > LARGEST {
+        if image.base64.is_empty() || image.base64.len() > MAX_BASE64_LEN {
             continue;
         }
-        let (width, height) = (taken.width, taken.height);
+        let (width, height) = (image.width, image.height);
         let (mime, scale) = match format {
-            Format::Png => ("image/png", 1.0),
-            Format::Jpeg { scale, .. } => ("image/jpeg", scale),
+            ImageFormat::Png => ("image/png", 1.0),
+            ImageFormat::Jpeg { scale, .. } => ("image/jpeg", scale),
         };
         let note = (scale < 1.0).then(|| {
             let whole = |side: u32| (f64::from(side) / scale).round();
@@ -133,36 +143,36 @@ pub async fn picture(page: &Page, shot: &Shot) -> Result<Taken, ToolError> {
                 whole(height)
             )
         });
-        return Ok(Taken { picture: Image { mime, base64: taken.base64 }, width, height, note });
+        return Ok(SizedPicture { picture: Image { mime, base64: image.base64 }, width, height, note });
     }
     Err(ToolError::new(Kind::TooLarge, "The picture is too large for a reply.")
         .hint("Take the viewport or one element instead of the whole page."))
 }
 
 /// Labels over the elements that can be acted on.
-async fn mark(open: &mut Open, look: &Look) -> Result<(), ToolError> {
+async fn draw_marks(active: &mut ActiveSession, page_state: &PageState) -> Result<(), ToolError> {
     let mut items = Vec::new();
-    look.tree.walk(&mut |item| {
-        if item.acts && item.shown && item.node.is_some() && items.len() < MARKS {
+    page_state.tree.walk(&mut |item| {
+        if item.actionable && item.visible && item.node.is_some() && items.len() < MAX_MARKS {
             items.push(item);
         }
     });
     let nodes: Vec<Node> = items.iter().filter_map(|item| item.node.clone()).collect();
-    let rects = open.page.rects(&nodes).await?;
+    let rects = active.page.rects(&nodes).await?;
     let marks: Vec<Value> = items
         .into_iter()
         .zip(rects)
         .filter_map(|(item, rect)| {
-            let name = open.memory.refs.of(&look.document, item)?;
+            let name = active.state.refs.get_or_assign(&page_state.document, item)?;
             rect.map(|rect| json!([name, rect.x, rect.y, rect.width, rect.height]))
         })
         .collect();
-    let script = format!("({MARK})({})", Value::from(marks));
-    open.page.evaluate(&script, World::Isolated, Duration::from_secs(2)).await?;
+    let script = format!("({DRAW_MARKS_JS})({})", Value::from(marks));
+    active.page.evaluate(&script, World::Isolated, Duration::from_secs(2)).await?;
     Ok(())
 }
 
-const MARK: &str = r#"marks => {
+const DRAW_MARKS_JS: &str = r#"marks => {
     const layer = document.createElement('div');
     layer.id = 'octoprox-marks';
     layer.style.cssText = 'position:fixed;inset:0;pointer-events:none;z-index:2147483647';
@@ -180,4 +190,4 @@ const MARK: &str = r#"marks => {
     document.documentElement.append(layer);
 }"#;
 
-const UNMARK: &str = "document.getElementById('octoprox-marks')?.remove()";
+const REMOVE_MARKS_JS: &str = "document.getElementById('octoprox-marks')?.remove()";

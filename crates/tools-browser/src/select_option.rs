@@ -1,9 +1,9 @@
 //! `browser_select_option`.
 
-use crate::after::After;
-use crate::browser::Browser;
-use crate::given;
-use crate::target::Target;
+use crate::action_outcome::ActionOutcome;
+use crate::browser_defaults;
+use crate::browser_sessions::BrowserSessions;
+use crate::element_target::ElementTarget;
 use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -27,33 +27,43 @@ pub struct Input {
     session: Option<String>,
 }
 
-pub struct SelectOption(pub Browser);
+pub struct SelectOption(pub BrowserSessions);
 
 impl Tool for SelectOption {
     const NAME: &'static str = "browser_select_option";
     const TITLE: &'static str = "Select an option";
     const EFFECT: Effect = Effect::writes().open_world();
     type Input = Input;
-    type Output = After;
+    type Output = ActionOutcome;
     type Grants = Chromium;
 
     fn examples() -> Vec<Example> {
         vec![Example::new("Choose a country", json!({"ref": "e9", "values": ["Norway"]}))]
     }
 
-    async fn run(&self, input: Input, chromium: Chromium, cx: &CallContext) -> Result<After, ToolError> {
-        let mut open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
+    async fn run(
+        &self,
+        input: Input,
+        chromium: Chromium,
+        cx: &CallContext,
+    ) -> Result<ActionOutcome, ToolError> {
+        let mut active = self.0.open(&chromium, input.session.as_deref(), cx).await?;
         if input.values.is_empty() {
             return Err(ToolError::invalid("values is empty.").hint("Name at least one option."));
         }
-        let target = Target {
+        let target = ElementTarget {
             reference: input.reference.as_deref(),
             selector: input.selector.as_deref(),
-            ..Target::one()
+            ..ElementTarget::ref_or_selector()
         };
-        let node = open.find(target, given::within(given::five_seconds(), cx)).await?;
-        let before = open.before().await?;
-        open.page.select(&node, &input.values).await?;
-        open.after(&before).await
+        let node = active
+            .find_element(
+                target,
+                browser_defaults::clamp_timeout(browser_defaults::default_action_timeout_ms(), cx),
+            )
+            .await?;
+        let before = active.baseline().await?;
+        active.page.select(&node, &input.values).await?;
+        active.outcome(&before).await
     }
 }

@@ -1,8 +1,8 @@
 //! `browser_tabs`.
 
-use crate::browser::Browser;
+use crate::browser_sessions::BrowserSessions;
 use crate::engine::WaitUntil;
-use crate::{clean, given};
+use crate::{browser_defaults, sanitize};
 use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ use serde_json::json;
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// What to do.
-    #[serde(default = "list")]
+    #[serde(default = "default_action")]
     action: Action,
     /// Place of the tab in the list, from 0; for select and close.
     #[serde(default)]
@@ -36,21 +36,21 @@ pub enum Action {
     Close,
 }
 
-fn list() -> Action {
+fn default_action() -> Action {
     Action::List
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
     /// The tabs, in the order in which they were opened.
-    tabs: Vec<Tab>,
+    tabs: Vec<TabEntry>,
     /// The active page in short, with refs; after new and select.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     page: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Tab {
+struct TabEntry {
     /// Its place.
     index: usize,
     /// Its address.
@@ -61,7 +61,7 @@ struct Tab {
     active: bool,
 }
 
-pub struct Tabs(pub Browser);
+pub struct Tabs(pub BrowserSessions);
 
 impl Tool for Tabs {
     const NAME: &'static str = "browser_tabs";
@@ -79,48 +79,51 @@ impl Tool for Tabs {
     }
 
     async fn run(&self, input: Input, chromium: Chromium, cx: &CallContext) -> Result<Output, ToolError> {
-        let mut open = self.0.open_anew(&chromium, input.session.as_deref(), cx).await?;
-        let mut looks = false;
+        let mut active = self.0.open_ignoring_crash(&chromium, input.session.as_deref(), cx).await?;
+        let mut show_page = false;
         match input.action {
             Action::List => {}
             Action::New => {
-                open.page = open.session.open_tab().await?;
+                active.page = active.session.open_tab().await?;
                 if let Some(url) = &input.url {
-                    let patience = given::within(given::half_a_minute(), cx);
-                    open.page.navigate(url, WaitUntil::NetworkIdle, patience).await?;
-                    looks = true;
+                    let timeout = browser_defaults::clamp_timeout(
+                        browser_defaults::default_navigation_timeout_ms(),
+                        cx,
+                    );
+                    active.page.navigate(url, WaitUntil::NetworkIdle, timeout).await?;
+                    show_page = true;
                 }
             }
             Action::Select => {
-                open.page = open.session.select_tab(place(&input)?).await?;
-                looks = true;
+                active.page = active.session.select_tab(tab_index(&input)?).await?;
+                show_page = true;
             }
             Action::Close => {
-                open.session.close_tab(place(&input)?).await?;
+                active.session.close_tab(tab_index(&input)?).await?;
             }
         }
-        let page = match looks {
+        let page = match show_page {
             true => {
-                let look = open.look().await?;
-                let told = open.tell(&look);
-                told.page.or(told.changes)
+                let page_state = active.page_state().await?;
+                let outcome = active.describe_changes(&page_state);
+                outcome.page.or(outcome.changes)
             }
             false => None,
         };
-        let tabs = open.session.tabs().await?;
+        let tabs = active.session.tabs().await?;
         let ids: Vec<String> = tabs.iter().map(|tab| tab.id.clone()).collect();
-        open.forget_others(&ids);
-        let tabs = tabs.into_iter().enumerate().map(|(index, tab)| Tab {
+        active.retain_tabs(&ids);
+        let tabs = tabs.into_iter().enumerate().map(|(index, tab)| TabEntry {
             index,
-            url: clean::cut(&clean::line(&tab.url), 300),
-            title: clean::cut(&clean::line(&tab.title), 100),
+            url: sanitize::truncate(&sanitize::single_line(&tab.url), 300),
+            title: sanitize::truncate(&sanitize::single_line(&tab.title), 100),
             active: tab.active,
         });
         Ok(Output { tabs: tabs.collect(), page })
     }
 }
 
-fn place(input: &Input) -> Result<usize, ToolError> {
+fn tab_index(input: &Input) -> Result<usize, ToolError> {
     let index = input.index.and_then(|index| usize::try_from(index).ok());
     index.ok_or_else(|| {
         ToolError::invalid("Which tab? index is missing.").hint("Give its index from action \"list\".")

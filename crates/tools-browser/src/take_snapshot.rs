@@ -1,8 +1,8 @@
 //! `browser_snapshot`.
 
-use crate::browser::Browser;
-use crate::given;
-use crate::snapshot::{Ask, render};
+use crate::browser_defaults;
+use crate::browser_sessions::BrowserSessions;
+use crate::snapshot::{RenderOptions, render};
 use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ pub struct Input {
     #[serde(default)]
     from: u64,
     /// Tokens of the snapshot, about; the elements in the viewport are always there.
-    #[serde(default = "given::snapshot")]
+    #[serde(default = "browser_defaults::default_snapshot_tokens")]
     max_tokens: u64,
     /// The session, when it has a name.
     #[serde(default)]
@@ -45,7 +45,7 @@ pub struct Output {
     note: Option<String>,
 }
 
-pub struct TakeSnapshot(pub Browser);
+pub struct TakeSnapshot(pub BrowserSessions);
 
 impl Tool for TakeSnapshot {
     const NAME: &'static str = "browser_snapshot";
@@ -63,29 +63,29 @@ impl Tool for TakeSnapshot {
     }
 
     async fn run(&self, input: Input, chromium: Chromium, cx: &CallContext) -> Result<Output, ToolError> {
-        let mut open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
+        let mut active = self.0.open(&chromium, input.session.as_deref(), cx).await?;
         let part = match &input.part {
-            Some(part) => Some(open.by_ref(part).await?),
+            Some(part) => Some(active.by_ref(part).await?),
             None => None,
         };
-        let look = open.look().await?;
+        let page_state = active.page_state().await?;
         let part = match part {
-            Some(node) => Some(look.tree.find(&node).ok_or_else(|| {
+            Some(node) => Some(page_state.tree.find(&node).ok_or_else(|| {
                 ToolError::not_found("That element holds nothing that is worth showing.")
                     .hint("Take the snapshot without part.")
             })?),
             None => None,
         };
-        let budget = (!input.full).then(|| given::budget(input.max_tokens));
-        let ask = Ask { budget, part, from: usize::try_from(input.from).unwrap_or(usize::MAX) };
-        let shown = render(&look.tree, ask, &mut open.memory.refs, &look.document);
-        open.remember(&look);
+        let budget = (!input.full).then(|| browser_defaults::clamp_tokens(input.max_tokens));
+        let options = RenderOptions { budget, part, from: usize::try_from(input.from).unwrap_or(usize::MAX) };
+        let rendered = render(&page_state.tree, options, &mut active.state.refs, &page_state.document);
+        active.record_shown(&page_state);
         Ok(Output {
-            url: look.url,
-            title: look.title,
-            truncated: shown.truncated || look.note.is_some(),
-            note: look.note.or_else(|| shown.note()),
-            snapshot: shown.text,
+            url: page_state.url,
+            title: page_state.title,
+            truncated: rendered.truncated || page_state.note.is_some(),
+            note: page_state.note.or_else(|| rendered.note()),
+            snapshot: rendered.text,
         })
     }
 }

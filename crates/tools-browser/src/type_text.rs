@@ -1,9 +1,9 @@
 //! `browser_type`.
 
-use crate::after::After;
-use crate::browser::Browser;
-use crate::given;
-use crate::target::Target;
+use crate::action_outcome::ActionOutcome;
+use crate::browser_defaults;
+use crate::browser_sessions::BrowserSessions;
+use crate::element_target::ElementTarget;
 use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -26,7 +26,7 @@ pub struct Input {
     #[serde(default)]
     press_enter: bool,
     /// Empties the field before.
-    #[serde(default = "given::yes")]
+    #[serde(default = "browser_defaults::default_true")]
     clear_first: bool,
     /// Types key by key, for fields that listen to each; slower.
     #[serde(default)]
@@ -36,14 +36,14 @@ pub struct Input {
     session: Option<String>,
 }
 
-pub struct TypeText(pub Browser);
+pub struct TypeText(pub BrowserSessions);
 
 impl Tool for TypeText {
     const NAME: &'static str = "browser_type";
     const TITLE: &'static str = "Type text";
     const EFFECT: Effect = Effect::writes().open_world();
     type Input = Input;
-    type Output = After;
+    type Output = ActionOutcome;
     type Grants = Chromium;
 
     fn examples() -> Vec<Example> {
@@ -53,34 +53,49 @@ impl Tool for TypeText {
         )]
     }
 
-    async fn run(&self, input: Input, chromium: Chromium, cx: &CallContext) -> Result<After, ToolError> {
-        let mut open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
+    async fn run(
+        &self,
+        input: Input,
+        chromium: Chromium,
+        cx: &CallContext,
+    ) -> Result<ActionOutcome, ToolError> {
+        let mut active = self.0.open(&chromium, input.session.as_deref(), cx).await?;
         let node = match (&input.reference, &input.selector) {
             (None, None) => None,
             (reference, selector) => {
-                let target = Target {
+                let target = ElementTarget {
                     reference: reference.as_deref(),
                     selector: selector.as_deref(),
-                    ..Target::one()
+                    ..ElementTarget::ref_or_selector()
                 };
-                Some(open.find(target, given::within(given::five_seconds(), cx)).await?)
+                Some(
+                    active
+                        .find_element(
+                            target,
+                            browser_defaults::clamp_timeout(
+                                browser_defaults::default_action_timeout_ms(),
+                                cx,
+                            ),
+                        )
+                        .await?,
+                )
             }
         };
-        let before = open.before().await?;
+        let before = active.baseline().await?;
         match &node {
-            None => open.page.type_text(&input.text).await?,
+            None => active.page.type_text(&input.text).await?,
             Some(node) if input.slowly => {
                 match input.clear_first {
-                    true => open.page.fill(node, "", true).await?,
-                    false => open.page.focus(node).await?,
+                    true => active.page.fill(node, "", true).await?,
+                    false => active.page.focus(node).await?,
                 }
-                open.page.type_text(&input.text).await?;
+                active.page.type_text(&input.text).await?;
             }
-            Some(node) => open.page.fill(node, &input.text, input.clear_first).await?,
+            Some(node) => active.page.fill(node, &input.text, input.clear_first).await?,
         }
         if input.press_enter {
-            open.page.press("Enter").await?;
+            active.page.press("Enter").await?;
         }
-        open.after(&before).await
+        active.outcome(&before).await
     }
 }

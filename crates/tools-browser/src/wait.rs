@@ -1,9 +1,9 @@
 //! `browser_wait`.
 
-use crate::after::After;
-use crate::browser::{Browser, Open};
-use crate::given;
-use crate::snapshot::wanted;
+use crate::action_outcome::ActionOutcome;
+use crate::browser_defaults;
+use crate::browser_sessions::{ActiveSession, BrowserSessions};
+use crate::snapshot::find_items;
 use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -28,65 +28,71 @@ pub struct Input {
     #[serde(default)]
     gone: bool,
     /// Most milliseconds to wait.
-    #[serde(default = "given::ten_seconds")]
+    #[serde(default = "browser_defaults::default_wait_timeout_ms")]
     timeout_ms: u64,
     /// The session, when it has a name.
     #[serde(default)]
     session: Option<String>,
 }
 
-pub struct Wait(pub Browser);
+pub struct Wait(pub BrowserSessions);
 
 impl Tool for Wait {
     const NAME: &'static str = "browser_wait";
     const TITLE: &'static str = "Wait for the page";
     const EFFECT: Effect = Effect::reads().open_world();
     type Input = Input;
-    type Output = After;
+    type Output = ActionOutcome;
     type Grants = Chromium;
 
     fn examples() -> Vec<Example> {
         vec![Example::new("Wait for a text", json!({"text": "Saved"}))]
     }
 
-    async fn run(&self, input: Input, chromium: Chromium, cx: &CallContext) -> Result<After, ToolError> {
-        let mut open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
-        let patience = given::within(input.timeout_ms, cx);
-        let before = open.before().await?;
+    async fn run(
+        &self,
+        input: Input,
+        chromium: Chromium,
+        cx: &CallContext,
+    ) -> Result<ActionOutcome, ToolError> {
+        let mut active = self.0.open(&chromium, input.session.as_deref(), cx).await?;
+        let timeout = browser_defaults::clamp_timeout(input.timeout_ms, cx);
+        let before = active.baseline().await?;
         if input.text.is_none() && input.selector.is_none() && input.url.is_none() {
-            open.page.settle(patience).await?;
-            return open.after(&before).await;
+            active.page.settle(timeout).await?;
+            return active.outcome(&before).await;
         }
-        let end = Instant::now() + patience;
-        while !met(&open, &input).await? {
+        let end = Instant::now() + timeout;
+        while !is_met(&active, &input).await? {
             if Instant::now() >= end {
-                return Err(late(&mut open, &input).await);
+                return Err(timeout_error(&mut active, &input).await);
             }
-            open.page.stirred(end).await?;
+            active.page.wait_for_change(end).await?;
         }
-        open.after(&before).await
+        active.outcome(&before).await
     }
 }
 
 /// Whether all that is waited for is so.
-async fn met(open: &Open, input: &Input) -> Result<bool, ToolError> {
+async fn is_met(active: &ActiveSession, input: &Input) -> Result<bool, ToolError> {
     if let Some(selector) = &input.selector
-        && open.page.query(selector, 1).await?.is_empty() != input.gone
+        && active.page.query(selector, 1).await?.is_empty() != input.gone
     {
         return Ok(false);
     }
     if input.text.is_none() && input.url.is_none() {
         return Ok(true);
     }
-    let look = open.look().await?;
+    let page_state = active.page_state().await?;
     let text = input.text.as_deref();
-    let said = text.is_none_or(|text| wanted(&look.tree, Some(text), None).is_empty() == input.gone);
-    Ok(said && input.url.as_ref().is_none_or(|url| look.url.contains(url.as_str())))
+    let said =
+        text.is_none_or(|text| find_items(&page_state.tree, Some(text), None).is_empty() == input.gone);
+    Ok(said && input.url.as_ref().is_none_or(|url| page_state.url.contains(url.as_str())))
 }
 
-async fn late(open: &mut Open, input: &Input) -> ToolError {
-    let (url, title) = open.page.location().await.unwrap_or_default();
-    let (url, title) = (crate::clean::line(&url), crate::clean::line(&title));
+async fn timeout_error(active: &mut ActiveSession, input: &Input) -> ToolError {
+    let (url, title) = active.page.location().await.unwrap_or_default();
+    let (url, title) = (crate::sanitize::single_line(&url), crate::sanitize::single_line(&title));
     let message = format!("It did not happen within {} ms.", input.timeout_ms);
     ToolError::new(octo_toolkit::Kind::Timeout, message)
         .hint(format!("The page is {title:?} at {url}; look at it with browser_snapshot."))

@@ -1,13 +1,13 @@
 //! Text and the bytes that it is kept as.
 
-use crate::{magic, read_media};
+use crate::{file_magic, fs_read_media};
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{EncoderResult, Encoding, UTF_8, UTF_16BE, UTF_16LE};
 use octo_toolkit::ToolError;
 
 /// The guess of an encoding looks at no more than this, around the first byte that is not UTF-8.
-const SAMPLE: usize = 1 << 20;
-const EXAMPLES: &str = "utf-8, utf-16le, windows-1252, iso-8859-2, shift_jis, gbk, euc-kr, koi8-r";
+const MAX_SAMPLE_BYTES: usize = 1 << 20;
+const EXAMPLE_LABELS: &str = "utf-8, utf-16le, windows-1252, iso-8859-2, shift_jis, gbk, euc-kr, koi8-r";
 
 /// The default of every `encoding` argument.
 pub fn utf8() -> String {
@@ -16,26 +16,26 @@ pub fn utf8() -> String {
 
 /// What the caller said about the encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asked {
+pub enum EncodingChoice {
     /// UTF-8, or whatever the file is found to be.
     Detect,
     Exactly(&'static Encoding),
 }
 
-impl Asked {
+impl EncodingChoice {
     pub fn from_label(label: &str) -> Result<Self, ToolError> {
         match Encoding::for_label_no_replacement(label.trim().as_bytes()) {
             Some(encoding) if encoding == UTF_8 => Ok(Self::Detect),
             Some(encoding) => Ok(Self::Exactly(encoding)),
             None => Err(ToolError::invalid(format!("There is no encoding {label:?}."))
-                .hint(format!("Use one of the WHATWG labels, such as {EXAMPLES}."))),
+                .hint(format!("Use one of the WHATWG labels, such as {EXAMPLE_LABELS}."))),
         }
     }
 }
 
 /// How a file keeps its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Form {
+pub struct TextEncoding {
     pub encoding: &'static Encoding,
     /// It begins with a byte order mark.
     pub bom: bool,
@@ -43,13 +43,13 @@ pub struct Form {
 
 /// Not text; says what it seems to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Binary(Option<magic::Kind>);
+pub struct BinaryContent(Option<file_magic::FileKind>);
 
-impl Binary {
-    pub fn refusal(&self, path: &str) -> ToolError {
+impl BinaryContent {
+    pub fn to_error(&self, path: &str) -> ToolError {
         let what = self.0.map_or("binary data", |kind| kind.name);
         let (tool, which) = match self.0 {
-            Some(kind) if read_media::reads(kind) => ("fs_read_media", "to see it"),
+            Some(kind) if fs_read_media::supports(kind) => ("fs_read_media", "to see it"),
             _ => ("fs_read_bytes", "for its bytes"),
         };
         ToolError::invalid(format!("`{path}` is not text but {what}."))
@@ -58,33 +58,33 @@ impl Binary {
 }
 
 /// The mark that the bytes begin with, and its length.
-pub fn mark(bytes: &[u8]) -> Option<(Form, usize)> {
-    Encoding::for_bom(bytes).map(|(encoding, length)| (Form { encoding, bom: true }, length))
+pub fn read_bom(bytes: &[u8]) -> Option<(TextEncoding, usize)> {
+    Encoding::for_bom(bytes).map(|(encoding, length)| (TextEncoding { encoding, bom: true }, length))
 }
 
 /// How the text is kept: `head` is the file's beginning, `part` what is wanted of it.
-pub fn detect(asked: Asked, head: &[u8], part: &[u8]) -> Result<Form, Binary> {
-    let marked = mark(head).map(|(form, _)| form);
-    if let Asked::Exactly(encoding) = asked {
+pub fn detect(asked: EncodingChoice, head: &[u8], part: &[u8]) -> Result<TextEncoding, BinaryContent> {
+    let marked = read_bom(head).map(|(form, _)| form);
+    if let EncodingChoice::Exactly(encoding) = asked {
         let wide = |encoding| encoding == UTF_16LE || encoding == UTF_16BE;
-        let same = |form: &Form| form.encoding == encoding || (wide(form.encoding) && wide(encoding));
-        return Ok(marked.filter(same).unwrap_or(Form { encoding, bom: false }));
+        let same = |form: &TextEncoding| form.encoding == encoding || (wide(form.encoding) && wide(encoding));
+        return Ok(marked.filter(same).unwrap_or(TextEncoding { encoding, bom: false }));
     }
     if let Some(form) = marked {
         return Ok(form);
     }
-    let kind = magic::kind(head);
+    let kind = file_magic::kind(head);
     if kind.is_some() {
-        return Err(Binary(kind));
+        return Err(BinaryContent(kind));
     }
     if head.contains(&0) {
-        let wide = unmarked_wide(head).map(|encoding| Form { encoding, bom: false });
-        return wide.ok_or(Binary(None));
+        let wide = unmarked_wide(head).map(|encoding| TextEncoding { encoding, bom: false });
+        return wide.ok_or(BinaryContent(None));
     }
     if part.contains(&0) {
-        return Err(Binary(None));
+        return Err(BinaryContent(None));
     }
-    narrow(part).map(|encoding| Form { encoding, bom: false })
+    detect_non_utf16(part).map(|encoding| TextEncoding { encoding, bom: false })
 }
 
 /// UTF-16 without a mark: zeros fill nearly every second byte of western text, and no other.
@@ -99,7 +99,7 @@ fn unmarked_wide(head: &[u8]) -> Option<&'static Encoding> {
     }
 }
 
-fn narrow(part: &[u8]) -> Result<&'static Encoding, Binary> {
+fn detect_non_utf16(part: &[u8]) -> Result<&'static Encoding, BinaryContent> {
     if std::str::from_utf8(part).is_ok() {
         return Ok(UTF_8);
     }
@@ -119,29 +119,29 @@ fn narrow(part: &[u8]) -> Result<&'static Encoding, Binary> {
     if wrong == 0 || right > wrong * 4 {
         return Ok(UTF_8);
     }
-    let telling = part.get(first.unwrap_or(0).saturating_sub(SAMPLE / 2)..).unwrap_or(part);
-    let sample = telling.get(..SAMPLE).unwrap_or(telling);
+    let telling = part.get(first.unwrap_or(0).saturating_sub(MAX_SAMPLE_BYTES / 2)..).unwrap_or(part);
+    let sample = telling.get(..MAX_SAMPLE_BYTES).unwrap_or(telling);
     let control = |byte: &&u8| **byte < 0x20 && !matches!(**byte, b'\t' | b'\n' | b'\r' | 0x0c | 0x1b);
     if sample.iter().filter(control).count() * 20 > sample.len() {
-        return Err(Binary(None));
+        return Err(BinaryContent(None));
     }
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Allow);
     detector.feed(sample, true);
     Ok(detector.guess(None, Utf8Detection::Deny))
 }
 
-impl Form {
+impl TextEncoding {
     pub const UTF8: Self = Self { encoding: UTF_8, bom: false };
 
     pub fn name(self) -> String {
         self.encoding.name().to_ascii_lowercase()
     }
 
-    pub fn is_wide(self) -> bool {
+    pub fn is_utf16(self) -> bool {
         self.encoding == UTF_16LE || self.encoding == UTF_16BE
     }
 
-    fn mark(self) -> &'static [u8] {
+    fn bom_bytes(self) -> &'static [u8] {
         match self.encoding {
             _ if !self.bom => b"",
             wide if wide == UTF_16LE => b"\xff\xfe",
@@ -153,7 +153,7 @@ impl Form {
     /// The text of these bytes, without the mark; true when some of them could not be read.
     /// `whole` says that the bytes do not end in the middle of a character.
     pub fn decode(self, bytes: &[u8], whole: bool) -> (String, bool) {
-        let bytes = bytes.strip_prefix(self.mark()).unwrap_or(bytes);
+        let bytes = bytes.strip_prefix(self.bom_bytes()).unwrap_or(bytes);
         let mut decoder = self.encoding.new_decoder_without_bom_handling();
         let room = decoder.max_utf8_buffer_length(bytes.len()).unwrap_or(bytes.len());
         let mut text = String::with_capacity(room);
@@ -162,7 +162,7 @@ impl Form {
     }
 
     /// How many of the bytes make up whole characters.
-    pub fn whole_characters(self, bytes: &[u8]) -> usize {
+    pub fn whole_char_len(self, bytes: &[u8]) -> usize {
         let length = |end: usize| self.decode(bytes.get(..end).unwrap_or(bytes), false).0.len();
         let all = length(bytes.len());
         let mut end = bytes.len();
@@ -174,7 +174,7 @@ impl Form {
 
     /// The bytes of a text, with the mark; a character that the encoding does not have is refused.
     pub fn encode(self, text: &str) -> Result<Vec<u8>, ToolError> {
-        let mut bytes = self.mark().to_vec();
+        let mut bytes = self.bom_bytes().to_vec();
         // A mark that the text brings along is not written twice.
         let text = if self.bom { text.strip_prefix('\u{feff}').unwrap_or(text) } else { text };
         match self.encoding {
@@ -205,26 +205,26 @@ fn encode_narrow(encoding: &'static Encoding, text: &str, bytes: &mut Vec<u8>) -
 
 /// A whole file as text, and how to write it back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Text {
+pub struct DecodedText {
     pub text: String,
-    form: Form,
+    encoding: TextEncoding,
     /// Bytes that are not valid UTF-8 stand in the text as characters of their own.
-    escaped: bool,
+    has_stray_bytes: bool,
 }
 
 /// A stray byte is this character plus its value: a private one, at the very end of Unicode.
-const STRAY: u32 = 0x10_FF00;
+const STRAY_BYTE_BASE: u32 = 0x10_FF00;
 
-impl Text {
+impl DecodedText {
     pub fn empty() -> Self {
-        Self { text: String::new(), form: Form::UTF8, escaped: false }
+        Self { text: String::new(), encoding: TextEncoding::UTF8, has_stray_bytes: false }
     }
 
     /// Text that becomes the very same bytes again; anything else is refused, since changing it would harm it.
     pub fn lossless(bytes: &[u8], path: &str) -> Result<Self, ToolError> {
-        let form = detect(Asked::Detect, bytes, bytes).map_err(|binary| binary.refusal(path))?;
+        let form = detect(EncodingChoice::Detect, bytes, bytes).map_err(|binary| binary.to_error(path))?;
         let (text, wrong) = form.decode(bytes, true);
-        let plain = Self { text, form, escaped: false };
+        let plain = Self { text, encoding: form, has_stray_bytes: false };
         let candidate = if wrong && form.encoding == UTF_8 { plain.with_strays(bytes) } else { plain };
         if candidate.encode(&candidate.text).ok().as_deref() == Some(bytes) {
             return Ok(candidate);
@@ -237,24 +237,24 @@ impl Text {
     }
 
     fn with_strays(self, bytes: &[u8]) -> Self {
-        let bytes = bytes.strip_prefix(self.form.mark()).unwrap_or(bytes);
-        let stray = |byte: &u8| char::from_u32(STRAY + u32::from(*byte));
+        let bytes = bytes.strip_prefix(self.encoding.bom_bytes()).unwrap_or(bytes);
+        let stray = |byte: &u8| char::from_u32(STRAY_BYTE_BASE + u32::from(*byte));
         let text = bytes.utf8_chunks().fold(String::with_capacity(bytes.len()), |mut text, chunk| {
             text.push_str(chunk.valid());
             text.extend(chunk.invalid().iter().filter_map(stray));
             text
         });
-        Self { text, escaped: true, ..self }
+        Self { text, has_stray_bytes: true, ..self }
     }
 
     /// The bytes of a changed text, kept as this one is.
     pub fn encode(&self, text: &str) -> Result<Vec<u8>, ToolError> {
-        if !self.escaped {
-            return self.form.encode(text);
+        if !self.has_stray_bytes {
+            return self.encoding.encode(text);
         }
-        let mut bytes = self.form.mark().to_vec();
+        let mut bytes = self.encoding.bom_bytes().to_vec();
         for char in text.chars() {
-            match u32::from(char).checked_sub(STRAY).and_then(|byte| u8::try_from(byte).ok()) {
+            match u32::from(char).checked_sub(STRAY_BYTE_BASE).and_then(|byte| u8::try_from(byte).ok()) {
                 Some(byte) => bytes.push(byte),
                 None => bytes.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes()),
             }
@@ -267,8 +267,9 @@ impl Text {
 mod tests {
     use super::*;
 
-    fn found(bytes: &[u8]) -> Result<String, Binary> {
-        detect(Asked::Detect, bytes, bytes).map(|form| form.name() + if form.bom { "+bom" } else { "" })
+    fn detected_name(bytes: &[u8]) -> Result<String, BinaryContent> {
+        detect(EncodingChoice::Detect, bytes, bytes)
+            .map(|form| form.name() + if form.bom { "+bom" } else { "" })
     }
 
     #[test]
@@ -292,35 +293,39 @@ mod tests {
             (["grün schön süß über Öl Änderung Maß".as_bytes(), b" \xff"].concat(), "utf-8"),
         ];
         for (bytes, name) in rows {
-            assert_eq!(found(&bytes).as_deref(), Ok(name), "{bytes:?}");
+            assert_eq!(detected_name(&bytes).as_deref(), Ok(name), "{bytes:?}");
         }
     }
 
     #[test]
     fn what_is_no_text_is_named() {
-        let png = found(b"\x89PNG\r\n\x1a\n\0\0").unwrap_err().refusal("a.png");
+        let png = detected_name(b"\x89PNG\r\n\x1a\n\0\0").unwrap_err().to_error("a.png");
         assert_eq!(png.message, "`a.png` is not text but a PNG image.");
         assert!(png.hint.unwrap().contains("fs_read_media {\"path\": \"a.png\"}"));
-        assert_eq!(found(b"a\0b\0\0\0c"), Err(Binary(None)));
-        assert_eq!(found(b"\x01\x02\x03\xff\x04\x05\xfe"), Err(Binary(None)));
+        assert_eq!(detected_name(b"a\0b\0\0\0c"), Err(BinaryContent(None)));
+        assert_eq!(detected_name(b"\x01\x02\x03\xff\x04\x05\xfe"), Err(BinaryContent(None)));
     }
 
     #[test]
     fn labels_are_obeyed_or_refused_with_examples() {
-        assert_eq!(Asked::from_label("UTF-8").unwrap(), Asked::Detect);
-        assert_eq!(Asked::from_label("latin1").unwrap(), Asked::Exactly(encoding_rs::WINDOWS_1252));
-        let error = Asked::from_label("utf-9").unwrap_err();
+        assert_eq!(EncodingChoice::from_label("UTF-8").unwrap(), EncodingChoice::Detect);
+        assert_eq!(
+            EncodingChoice::from_label("latin1").unwrap(),
+            EncodingChoice::Exactly(encoding_rs::WINDOWS_1252)
+        );
+        let error = EncodingChoice::from_label("utf-9").unwrap_err();
         assert!(error.hint.unwrap().contains("windows-1252"));
-        let form = detect(Asked::from_label("latin1").unwrap(), "ü".as_bytes(), "ü".as_bytes()).unwrap();
+        let form =
+            detect(EncodingChoice::from_label("latin1").unwrap(), "ü".as_bytes(), "ü".as_bytes()).unwrap();
         assert_eq!(form.decode("ü".as_bytes(), true), ("Ã¼".to_owned(), false));
         let marked = b"\xfe\xff\0a";
-        let form = detect(Asked::from_label("utf-16").unwrap(), marked, marked).unwrap();
+        let form = detect(EncodingChoice::from_label("utf-16").unwrap(), marked, marked).unwrap();
         assert_eq!(form.decode(marked, true).0, "a");
     }
 
     #[test]
     fn a_character_that_the_encoding_lacks_is_refused() {
-        let form = Form { encoding: encoding_rs::WINDOWS_1252, bom: false };
+        let form = TextEncoding { encoding: encoding_rs::WINDOWS_1252, bom: false };
         assert_eq!(form.encode("é€").unwrap(), b"\xe9\x80");
         let error = form.encode("price: 5 ₿").unwrap_err();
         assert!(error.message.contains("'₿' (U+20BF)"), "{error}");
@@ -328,7 +333,7 @@ mod tests {
 
     #[test]
     fn a_mark_is_written_once() {
-        let form = Form { encoding: UTF_8, bom: true };
+        let form = TextEncoding { encoding: UTF_8, bom: true };
         assert_eq!(form.encode("\u{feff}a").unwrap(), b"\xef\xbb\xbfa");
         assert_eq!(form.encode("a").unwrap(), b"\xef\xbb\xbfa");
     }
@@ -336,14 +341,14 @@ mod tests {
     #[test]
     fn only_what_comes_back_byte_for_byte_is_editable() {
         let bytes = b"\xff\xfea\0\n\0";
-        let text = Text::lossless(bytes, "f").unwrap();
+        let text = DecodedText::lossless(bytes, "f").unwrap();
         assert_eq!(
-            (text.text.as_str(), text.form.encode(&text.text).unwrap().as_slice()),
+            (text.text.as_str(), text.encoding.encode(&text.text).unwrap().as_slice()),
             ("a\n", &bytes[..])
         );
-        assert!(Text::lossless(b"\xff\xfea\0\n", "f").is_err());
+        assert!(DecodedText::lossless(b"\xff\xfea\0\n", "f").is_err());
         let stray = ["grün schön süß über Öl Änderung Maß".as_bytes(), b" \xff\xc3 end"].concat();
-        let text = Text::lossless(&stray, "f").unwrap();
+        let text = DecodedText::lossless(&stray, "f").unwrap();
         assert_eq!(text.encode(&text.text).unwrap(), stray);
         let changed = text.encode(&text.text.replace("end", "Ende")).unwrap();
         assert!(changed.ends_with(b" \xff\xc3 Ende"), "{changed:?}");

@@ -19,15 +19,17 @@ enum May<'a> {
 /// A crate that is not named here is not placed yet, and that is a problem.
 fn may(name: &str) -> Option<May<'static>> {
     Some(match name {
-        "octo-model" | "mcp-fixture" | "xtask" => May::See(&[]),
+        "octo-model" | "octo-search" | "mcp-fixture" | "xtask" => May::See(&[]),
         "octo-grants" | "octo-wire" => May::See(&["octo-model"]),
         "octo-tests" => May::See(&["octo-model", "octo-wire"]),
         "octo-oauth" | "octo-toolkit" => May::See(&["octo-model", "octo-grants"]),
-        "octo-hub" | "octo-openapi" => May::See(TOOLKIT),
+        "octo-hub" => May::See(TOOLKIT),
+        "octo-openapi" => May::See(&["octo-model", "octo-grants", "octo-toolkit", "octo-search"]),
         "octo-upstream" => {
             May::See(&["octo-model", "octo-grants", "octo-toolkit", "octo-oauth", "octo-wire"])
         }
-        "octo-store" | "octo-fabric" | "octo-flow" | "octo-web" => May::See(HUB),
+        "octo-store" => May::See(&["octo-model", "octo-grants", "octo-toolkit", "octo-hub", "octo-search"]),
+        "octo-flow" | "octo-web" => May::See(HUB),
         "octo-mcp" => May::See(&["octo-model", "octo-grants", "octo-toolkit", "octo-hub", "octo-wire"]),
         "octoprox" => May::SeeAll,
         "tools-openapi" | "tools-forge" | "octo-openapi-source" => May::See(OPENAPI),

@@ -1,7 +1,7 @@
 //! Requests judged by somebody else: Prism validates them against the same document.
 
 use super::{call, definition, names, ready};
-use octo_openapi::{Document as Parsed, Sampled, sample};
+use octo_openapi::{Document as Parsed, SampleMembers, sample};
 use octo_openapi_source::{DocumentSource, DocumentSpec, start};
 use serde_json::{Map, Value, json};
 use std::net::TcpListener;
@@ -46,10 +46,11 @@ impl Prism {
 }
 
 /// Arguments that a tool's own schema describes.
-fn arguments(document: &Parsed, schema: &Value, how: Sampled) -> Value {
+fn arguments(document: &Parsed, schema: &Value, how: SampleMembers) -> Value {
     let required = schema["required"].as_array().cloned().unwrap_or_default();
     let all = schema["properties"].as_object().unwrap().iter();
-    let wanted = all.filter(|(name, _)| how == Sampled::More || required.contains(&json!(name)));
+    let wanted =
+        all.filter(|(name, _)| how == SampleMembers::RequiredAndOptional || required.contains(&json!(name)));
     let sampled = wanted.map(|(name, schema)| (name.clone(), pruned(sample(document, schema, how))));
     sampled.collect::<Map<_, _>>().into()
 }
@@ -80,7 +81,7 @@ async fn what_the_schemas_ask_for_is_what_the_api_takes() {
         });
         let listing = ready(&api).await;
         for name in names(&listing) {
-            for how in [Sampled::Least, Sampled::More] {
+            for how in [SampleMembers::Required, SampleMembers::RequiredAndOptional] {
                 let schema = &definition(&listing, name)["inputSchema"];
                 let arguments = arguments(&document, schema, how);
                 let got = call(&api, name, arguments.clone()).await;

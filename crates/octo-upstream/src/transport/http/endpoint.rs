@@ -148,7 +148,8 @@ impl Endpoint {
     ) -> UpstreamResult<Response<Incoming>> {
         match self.resolved_uri.get() {
             Some(place) => self.request_at(place, method, headers, body).await,
-            None => self.request_and_resolve(method, headers, body).await,
+            // In a box, because every request would carry its states otherwise.
+            None => Box::pin(self.request_and_resolve(method, headers, body)).await,
         }
     }
 
@@ -190,10 +191,8 @@ impl Endpoint {
                 .await
                 .map_err(UpstreamError::credential)?
         {
-            return self
-                .request_with_account(account, uri, &method, &headers, &body)
-                .await
-                .map(|(_, response)| response);
+            let again = Box::pin(self.request_with_account(account, uri, &method, &headers, &body));
+            return again.await.map(|(_, response)| response);
         }
         Ok(response)
     }
