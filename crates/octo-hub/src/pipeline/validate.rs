@@ -1,9 +1,9 @@
 //! Arguments held against the tool's schema, with an answer that says how to mend them.
 
-use crate::call_pipeline::timeout_error;
-use crate::coerce::{Coercions, coerce};
-use crate::compiled_schema::{CompiledSchema, Validity};
-use crate::item::Entry;
+use crate::catalogue::item::Entry;
+use crate::pipeline::call_pipeline::timeout_error;
+use crate::pipeline::coerce::{Coercions, coerce};
+use crate::pipeline::compiled_schema::{CompiledSchema, Validity};
 use jsonschema::error::ValidationErrorKind;
 use octo_model::nearest;
 use octo_model::{Json, JsonObject, Operation, ToolError};

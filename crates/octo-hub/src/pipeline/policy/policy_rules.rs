@@ -1,9 +1,9 @@
 //! The rules of the settings: the policy engine of a hub that has no other.
 
 use super::{Obligations, PolicyDecision, PolicyEngine, PolicyRequest};
-use crate::item::Entry;
-use crate::profile::glob_set;
-use crate::uri_spellings::{UriSpellings, is_uri_pattern, loosen};
+use crate::catalogue::item::Entry;
+use crate::catalogue::profile::glob_set;
+use crate::catalogue::uri_spellings::{UriSpellings, is_uri_pattern, loosen};
 use globset::GlobSet;
 use octo_model::{Caller, DEFAULT_TENANT, EffectClass};
 use schemars::JsonSchema;

@@ -1,9 +1,9 @@
 //! Answers that may be given again: only what the settings name, only for the same caller.
 
-use crate::item::Entry;
-use crate::profile::glob_set;
-use crate::result_limit::reply_size;
-use crate::uri_spellings::is_uri_pattern;
+use crate::catalogue::item::Entry;
+use crate::catalogue::profile::glob_set;
+use crate::catalogue::uri_spellings::is_uri_pattern;
+use crate::results::result_limit::reply_size;
 use aws_lc_rs::digest::{Context, SHA256};
 use globset::GlobSet;
 use moka::future::Cache;

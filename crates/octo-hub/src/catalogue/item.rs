@@ -1,8 +1,8 @@
 //! One thing that can be called, as the catalogue knows it.
 
-use crate::compiled_schema::CompiledSchema;
-use crate::telemetry::CallMetrics;
-use crate::tool_override::ToolOverride;
+use crate::catalogue::tool_override::ToolOverride;
+use crate::pipeline::compiled_schema::CompiledSchema;
+use crate::pipeline::telemetry::CallMetrics;
 use octo_model::{Effect, Json, JsonObject, listed_name};
 use octo_toolkit::{Definition, Source};
 use serde_json::Value;

@@ -2,7 +2,7 @@
 
 mod policy_rules;
 
-use crate::item::Entry;
+use crate::catalogue::item::Entry;
 use octo_model::{Caller, Json, Method, ToolError};
 use std::borrow::Cow;
 

@@ -1,11 +1,13 @@
 //! What the settings decide about calls: policy, limits, cache and deadline, put in force as one.
 
-use crate::audit_record::AuditRecord;
-use crate::call_pipeline::Request;
-use crate::item::{Entry, ListKind};
-use crate::policy::{Action, Permit, Policy, PolicyEngine, PolicyRequest, PolicySettings, authorize};
-use crate::rate_limit::{LimitRule, RateLimits};
-use crate::response_cache::{CacheRule, ResponseCache};
+use crate::catalogue::item::{Entry, ListKind};
+use crate::pipeline::audit_record::AuditRecord;
+use crate::pipeline::call_pipeline::Request;
+use crate::pipeline::policy::{
+    Action, Permit, Policy, PolicyEngine, PolicyRequest, PolicySettings, authorize,
+};
+use crate::pipeline::rate_limit::{LimitRule, RateLimits};
+use crate::pipeline::response_cache::{CacheRule, ResponseCache};
 use octo_model::{Json, ToolError};
 use std::sync::Arc;
 use std::time::Duration;

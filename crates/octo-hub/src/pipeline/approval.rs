@@ -1,6 +1,6 @@
 //! Calls that somebody must agree to before they run.
 
-use crate::item::Entry;
+use crate::catalogue::item::Entry;
 use octo_model::{CallId, Caller, Json, ToolError};
 use octo_toolkit::{BoxFuture, Peer};
 use std::sync::Arc;

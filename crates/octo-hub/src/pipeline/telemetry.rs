@@ -1,7 +1,7 @@
 //! What operators see of a call: a span, numbers, a line in the log.
 
-use crate::call_pipeline::Request;
-use crate::item::{Entry, Item};
+use crate::catalogue::item::{Entry, Item};
+use crate::pipeline::call_pipeline::Request;
 use crate::ports::Outcome;
 use metrics::{Counter, Histogram};
 use octo_model::{CallId, Json, JsonObject, Kind, ToolError};

@@ -1,16 +1,17 @@
 //! The stages of a call, the same for every frontend and every target.
 
-use crate::approval::{ApprovalRequest, no_approver_error};
-use crate::audit_record::AuditRecord;
-use crate::error_limits::truncate_error;
+use crate::catalogue::item::Entry;
+use crate::catalogue::tool_override;
 use crate::hub::Hub;
-use crate::item::Entry;
-use crate::policy::{Obligations, Permit};
+use crate::pipeline::approval::{ApprovalRequest, no_approver_error};
+use crate::pipeline::audit_record::AuditRecord;
+use crate::pipeline::error_limits::truncate_error;
+use crate::pipeline::policy::{Obligations, Permit};
+use crate::pipeline::redact::redact;
+use crate::pipeline::telemetry;
+use crate::pipeline::telemetry::CallLog;
 use crate::ports::Outcome;
-use crate::redact::redact;
-use crate::telemetry::CallLog;
 use crate::trust::{HIDDEN_REMOVED_META_KEY, strip_hub_meta};
-use crate::{telemetry, tool_override};
 use futures_util::FutureExt;
 use octo_model::{CallId, Caller, Frontend, JsonObject, Kind, Method, Operation, ToolError};
 use octo_toolkit::{CallContext, CallOrigin, Peer, ReplyBudget};

@@ -1,10 +1,10 @@
 //! The record of one call: opened before anything runs, closed on drop.
 
-use crate::call_pipeline::Request;
-use crate::coerce::Coercions;
-use crate::item::Entry;
+use crate::catalogue::item::Entry;
+use crate::pipeline::call_pipeline::Request;
+use crate::pipeline::coerce::Coercions;
+use crate::pipeline::telemetry::Excerpts;
 use crate::ports::{AuditLog, CallEnded, CallStarted, Outcome};
-use crate::telemetry::Excerpts;
 use octo_model::{CallId, JsonObject, Operation, ToolError};
 use std::sync::Arc;
 use std::time::Instant;

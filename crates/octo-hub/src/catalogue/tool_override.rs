@@ -1,8 +1,8 @@
 //! A tool in other words: a profile may give it another name, another description, and arguments that are renamed,
 //! fixed, hidden or translated. The definition that is listed and the arguments that arrive follow from the same settings.
 
-use crate::compiled_schema::CompiledSchema;
-use crate::item::{HeaderParam, Item, parse_header_params};
+use crate::catalogue::item::{HeaderParam, Item, parse_header_params};
+use crate::pipeline::compiled_schema::CompiledSchema;
 use octo_model::{Json, JsonObject, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,8 @@
 //! `result_read`: the rest of a reply that was truncated.
 
-use crate::jq_eval::JqRunner;
 use crate::ports::ResultStore;
-use crate::reply_text::{LineReader, StoredText, TextLine, TextSize, read_range};
+use crate::results::jq_eval::JqRunner;
+use crate::results::reply_text::{LineReader, StoredText, TextLine, TextSize, read_range};
 use octo_grants::jq::{MAX_INPUT_BYTES, too_large};
 use octo_grants::{Capabilities, Grant};
 use octo_model::{Effect, Json, Kind, ToolError};

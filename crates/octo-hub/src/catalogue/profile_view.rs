@@ -1,8 +1,8 @@
 //! The catalogue as one profile shows it.
 
-use crate::item::{Entry, Item, ListKind};
-use crate::profile::Profile;
-use crate::tool_override::ToolOverride;
+use crate::catalogue::item::{Entry, Item, ListKind};
+use crate::catalogue::profile::Profile;
+use crate::catalogue::tool_override::ToolOverride;
 use octo_model::nearest;
 use octo_model::{
     Effect, Json, JsonObject, Method, Operation, RpcError, ToolError, listed_name, normalized_name,

@@ -1,7 +1,7 @@
 //! Named views of the catalogue.
 
-use crate::item::Item;
-use crate::tool_override::OverrideSettings;
+use crate::catalogue::item::Item;
+use crate::catalogue::tool_override::OverrideSettings;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use octo_toolkit::Source;
 use schemars::JsonSchema;

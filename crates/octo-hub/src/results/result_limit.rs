@@ -1,13 +1,13 @@
 //! Every reply is capped before it leaves the hub; what was left out can be read again.
 
-use crate::audit_record::AuditRecord;
-use crate::call_pipeline::Request;
-use crate::compiled_schema::Validity;
+use crate::catalogue::item::Item;
 use crate::hub::Hub;
-use crate::image_size;
-use crate::item::Item;
-use crate::policy::Permit;
-use crate::truncate::truncate_value;
+use crate::pipeline::audit_record::AuditRecord;
+use crate::pipeline::call_pipeline::Request;
+use crate::pipeline::compiled_schema::Validity;
+use crate::pipeline::policy::Permit;
+use crate::results::image_size;
+use crate::results::truncate::truncate_value;
 use octo_model::{CallId, Json, JsonObject, Kind, Method, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,9 +1,9 @@
 //! Lists as a caller may see them, in pages.
 
+use crate::catalogue::item::ListKind;
+use crate::catalogue::profile_view::View;
 use crate::hub::Hub;
-use crate::item::ListKind;
-use crate::policy::is_visible;
-use crate::profile_view::View;
+use crate::pipeline::policy::is_visible;
 use octo_model::{Caller, Json, RpcError, ToolError};
 use std::sync::Arc;
 

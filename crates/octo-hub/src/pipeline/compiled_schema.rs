@@ -6,7 +6,7 @@
 //! references could exhaust the stack is not compiled. Whatever is not enforced here is left to the server, which checks
 //! its own arguments.
 
-use crate::item::Item;
+use crate::catalogue::item::Item;
 use jsonschema::{Keyword, PatternOptions, ValidationError, Validator};
 use serde_json::{Map, Value};
 use std::any::Any;

@@ -1,10 +1,10 @@
 //! Subscribing to a resource: recorded, decided and limited like every other call.
 
-use crate::audit_record::AuditRecord;
-use crate::call_pipeline::{Request, check_single_uri};
-use crate::error_limits::truncate_error;
 use crate::hub::Hub;
-use crate::subscription_counts::Subscription;
+use crate::pipeline::audit_record::AuditRecord;
+use crate::pipeline::call_pipeline::{Request, check_single_uri};
+use crate::pipeline::error_limits::truncate_error;
+use crate::subscriptions::subscription_counts::Subscription;
 use octo_model::{CallId, JsonObject, Kind, ToolError};
 
 /// Bytes of the longest URI that can be subscribed to.

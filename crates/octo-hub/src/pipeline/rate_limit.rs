@@ -1,7 +1,7 @@
 //! How often a caller may call.
 
-use crate::item::Entry;
-use crate::profile::glob_set;
+use crate::catalogue::item::Entry;
+use crate::catalogue::profile::glob_set;
 use globset::GlobSet;
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
