@@ -5,8 +5,9 @@
 
 use crate::operation::{self, ApiOperation};
 use crate::operation_search::SearchIndex;
+use crate::request::percent_encoding;
 use crate::value_ext::ValueExt;
-use crate::{document_text, json_pointer, percent_encoding, signature};
+use crate::{document_text, json_pointer, signature};
 use octo_toolkit::{Kind, ToolError};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};

@@ -3,7 +3,7 @@
 use crate::compat_schema::CompatSchemaBuilder;
 use crate::operation::{ApiOperation, Body, Param, ParamLocation, essence, is_json};
 use crate::request::ROUTING_HEADERS;
-use crate::request_body::MULTIPART_FORM;
+use crate::request::request_body::MULTIPART_FORM;
 use crate::{Document, RequestValues, markup, signature};
 use octo_toolkit::ToolError;
 use serde_json::{Map, Value, json};

@@ -1,8 +1,15 @@
 //! A request from an operation and values, put together by parts: no value can become another segment, another
 //! parameter, another header or another host.
 
+pub(crate) mod multipart;
+pub(crate) mod param_check;
+pub(crate) mod param_style;
+pub(crate) mod percent_encoding;
+pub(crate) mod request_body;
+
+use crate::Document;
 use crate::operation::{ApiOperation, Param, ParamLocation};
-use crate::{Document, param_check, param_style, percent_encoding, request_body};
+use crate::request::{param_check, param_style, percent_encoding, request_body};
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, COOKIE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};

@@ -2,7 +2,7 @@
 
 use crate::document::{Document, text_of};
 use crate::operation::{Body, MediaType, Param, ParamLocation, object, parse_location};
-use crate::param_style::Style;
+use crate::request::param_style::Style;
 use crate::value_ext::ValueExt;
 use serde_json::{Map, Value};
 

@@ -1,7 +1,7 @@
 //! `fs_append`.
 
+use crate::content::encoding::EncodingChoice;
 use crate::destination;
-use crate::encoding::EncodingChoice;
 use crate::fs_write_text::AppendedText;
 use octo_toolkit::fs::{Write, WriteOptions};
 use octo_toolkit::{CallContext, Effect, Example, Fs, Tool, ToolError, WorkPath};

@@ -4,8 +4,8 @@ mod apply_edits;
 mod mismatch;
 mod newline_map;
 
-use crate::encoding::DecodedText;
-use crate::{content_hash, unified_diff};
+use crate::content::encoding::DecodedText;
+use crate::content::{content_hash, unified_diff};
 use octo_toolkit::fs::{Write, WriteOptions};
 use octo_toolkit::{CallContext, Effect, Example, Fs, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;

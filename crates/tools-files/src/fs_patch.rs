@@ -10,7 +10,7 @@ mod patch_plan;
 mod tests;
 mod unified_parser;
 
-use crate::content_hash;
+use crate::content::content_hash;
 use octo_toolkit::fs::{EntryKind, Write};
 use octo_toolkit::{CallContext, Effect, Example, Fs, Kind, Tool, ToolError, WorkPath};
 use patch_plan::{FileResult, PatchPlan, PatchScope};

@@ -1,6 +1,6 @@
 //! `fs_read_bytes`.
 
-use crate::{byte_scanner, file_magic, text_reader};
+use crate::content::{byte_scanner, file_magic, text_reader};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use octo_toolkit::fs::Read;

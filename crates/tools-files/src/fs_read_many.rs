@@ -1,8 +1,8 @@
 //! `fs_read_many`.
 
-use crate::encoding::EncodingChoice;
+use crate::content::encoding::EncodingChoice;
+use crate::content::text_reader::{self, LineSelection, ReadRequest};
 use crate::fs_read_text::max_bytes;
-use crate::text_reader::{self, LineSelection, ReadRequest};
 use octo_toolkit::fs::Read;
 use octo_toolkit::{CallContext, Effect, Example, Fs, Json, Tool, ToolError, WorkPath, json_len};
 use schemars::JsonSchema;

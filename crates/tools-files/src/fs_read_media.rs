@@ -1,6 +1,6 @@
 //! `fs_read_media`.
 
-use crate::file_magic;
+use crate::content::file_magic;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use octo_toolkit::fs::Read;

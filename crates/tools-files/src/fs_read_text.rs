@@ -1,7 +1,7 @@
 //! `fs_read_text`.
 
-use crate::encoding::{self, EncodingChoice};
-use crate::text_reader::{self, LineSelection, ReadRequest, ReadResult};
+use crate::content::encoding::{self, EncodingChoice};
+use crate::content::text_reader::{self, LineSelection, ReadRequest, ReadResult};
 use octo_toolkit::fs::Read;
 use octo_toolkit::{CallContext, Effect, Example, Fs, Tool, ToolError, WorkPath, json_len};
 use schemars::JsonSchema;

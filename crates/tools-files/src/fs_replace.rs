@@ -1,12 +1,12 @@
 //! `fs_replace`.
 
-use crate::content_hash;
-use crate::encoding::DecodedText;
+use crate::content::content_hash;
+use crate::content::encoding::DecodedText;
+use crate::content::text_lines::{self, LineEnding};
 use crate::file_walk::glob_pattern::{GlobPattern, matches_hidden};
 use crate::file_walk::unread_notes;
 use crate::file_walk::walk_progress::WalkProgress;
 use crate::fs_edit::MAX_EDIT_BYTES;
-use crate::text_lines::{self, LineEnding};
 use octo_toolkit::fs::{Change, EntryKind, Step, WalkEntry, WalkOptions, Write, WriteOptions};
 use octo_toolkit::{CallContext, Effect, Example, Fs, Kind, RootedPath, Tool, ToolError, WorkPath};
 use regex::{Captures, Regex, RegexBuilder};

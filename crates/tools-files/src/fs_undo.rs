@@ -1,6 +1,7 @@
 //! `fs_undo`.
 
-use crate::{content_hash, fs_edit};
+use crate::content::content_hash;
+use crate::fs_edit;
 use octo_toolkit::fs::{UndoResult, Write};
 use octo_toolkit::{CallContext, Effect, Example, Fs, Kind, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;

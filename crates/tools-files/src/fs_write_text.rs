@@ -1,9 +1,10 @@
 //! `fs_write_text`.
 
-use crate::byte_scanner::{self, Newline};
-use crate::encoding::{self, EncodingChoice, TextEncoding};
-use crate::text_lines::{self, LineEnding};
-use crate::{content_hash, destination, fs_edit};
+use crate::content::byte_scanner::{self, Newline};
+use crate::content::content_hash;
+use crate::content::encoding::{self, EncodingChoice, TextEncoding};
+use crate::content::text_lines::{self, LineEnding};
+use crate::{destination, fs_edit};
 use octo_toolkit::fs::{Stat, Write, WriteOptions, WriteResult};
 use octo_toolkit::{CallContext, Effect, Example, Fs, Kind, RootedPath, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;

@@ -1,10 +1,7 @@
 //! The files toolbox: reading, finding, changing and undoing, beneath the roots of the workspace.
 
-mod byte_scanner;
-mod content_hash;
+mod content;
 mod destination;
-mod encoding;
-mod file_magic;
 mod file_walk;
 mod fs_append;
 mod fs_copy;
@@ -26,10 +23,6 @@ mod fs_stat;
 mod fs_tree;
 mod fs_undo;
 mod fs_write_text;
-mod fuzzy_match;
-mod text_lines;
-mod text_reader;
-mod unified_diff;
 
 use octo_toolkit::Toolbox;
 

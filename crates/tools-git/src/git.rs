@@ -6,10 +6,11 @@ mod init_clone;
 mod pull;
 mod remote_commands;
 
-use crate::git_command::GitCommand;
-use crate::run_git::{GitOutput, GitRepo, RemoteRoute};
+use crate::program::git_command::GitCommand;
+use crate::program::git_error;
+use crate::program::run_git::{GitOutput, GitRepo, RemoteRoute};
 use crate::subcommands::{self, CommandKind, ParsedCommand};
-use crate::{RemoteGrants, Settings, git_commit, git_defaults, git_error};
+use crate::{RemoteGrants, Settings, git_commit, git_defaults};
 use octo_toolkit::fs::Read;
 use octo_toolkit::{CallContext, Effect, Example, Exec, Fs, Net, SshKey, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;

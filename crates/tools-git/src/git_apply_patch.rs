@@ -1,9 +1,10 @@
 //! `git_apply_patch`.
 
-use crate::git_command::GitCommand;
+use crate::git_defaults;
 use crate::identity::Identity;
-use crate::run_git::{GitOutput, GitRepo};
-use crate::{git_defaults, git_error, git_output};
+use crate::program::git_command::GitCommand;
+use crate::program::run_git::{GitOutput, GitRepo};
+use crate::program::{git_error, git_output};
 use bytes::Bytes;
 use octo_toolkit::fs::Read;
 use octo_toolkit::{CallContext, Effect, Example, Exec, Fs, Kind, Tool, ToolError, WorkPath};

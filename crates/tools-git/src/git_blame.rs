@@ -1,10 +1,10 @@
 //! `git_blame`.
 
-use crate::git_command::GitCommand;
 use crate::git_defaults;
-use crate::git_output::blame_output::{self, BlameLine, CommitShare};
-use crate::run_git::GitRepo;
-use crate::safe_arg::{Rev, TrustedArg};
+use crate::program::git_command::GitCommand;
+use crate::program::git_output::blame_output::{self, BlameLine, CommitShare};
+use crate::program::run_git::GitRepo;
+use crate::program::safe_arg::{Rev, TrustedArg};
 use octo_toolkit::fs::Read;
 use octo_toolkit::{CallContext, Effect, Example, Exec, Fs, Json, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;

@@ -1,10 +1,10 @@
 //! `git_branches`.
 
-use crate::git_command::GitCommand;
 use crate::git_defaults;
-use crate::git_output::refs_output::{self, Branch};
-use crate::run_git::GitRepo;
-use crate::safe_arg::TrustedArg;
+use crate::program::git_command::GitCommand;
+use crate::program::git_output::refs_output::{self, Branch};
+use crate::program::run_git::GitRepo;
+use crate::program::safe_arg::TrustedArg;
 use octo_toolkit::fs::Read;
 use octo_toolkit::{CallContext, Effect, Example, Exec, Fs, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;

@@ -1,6 +1,6 @@
 //! `git_changes`.
 
-use crate::run_git::GitRepo;
+use crate::program::run_git::GitRepo;
 use crate::structured_diff::{self, DiffOutput, DiffRequest};
 use crate::{git_defaults, git_status};
 use octo_toolkit::fs::Read;

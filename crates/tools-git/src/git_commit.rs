@@ -1,10 +1,11 @@
 //! `git_commit`.
 
-use crate::git_command::GitCommand;
-use crate::git_output::{self, status_output};
-use crate::run_git::GitRepo;
-use crate::safe_arg::{self, Pathspec};
-use crate::{Settings, git_defaults, git_error};
+use crate::program::git_command::GitCommand;
+use crate::program::git_error;
+use crate::program::git_output::{self, status_output};
+use crate::program::run_git::GitRepo;
+use crate::program::safe_arg::{self, Pathspec};
+use crate::{Settings, git_defaults};
 use octo_toolkit::fs::Read;
 use octo_toolkit::{CallContext, Effect, Example, Exec, Fs, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;

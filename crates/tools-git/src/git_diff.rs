@@ -1,8 +1,8 @@
 //! `git_diff_structured`.
 
 use crate::git_defaults;
-use crate::run_git::GitRepo;
-use crate::safe_arg::Rev;
+use crate::program::run_git::GitRepo;
+use crate::program::safe_arg::Rev;
 use crate::structured_diff::{self, DiffOutput, DiffRequest};
 use octo_toolkit::fs::Read;
 use octo_toolkit::{CallContext, Effect, Example, Exec, Fs, Tool, ToolError, WorkPath};

@@ -1,10 +1,11 @@
 //! `git_log_structured`.
 
-use crate::git_command::GitCommand;
-use crate::git_output::log_output::{self, Commit};
-use crate::run_git::GitRepo;
-use crate::safe_arg::{Number, Rev, Text};
-use crate::{git_defaults, git_error};
+use crate::git_defaults;
+use crate::program::git_command::GitCommand;
+use crate::program::git_error;
+use crate::program::git_output::log_output::{self, Commit};
+use crate::program::run_git::GitRepo;
+use crate::program::safe_arg::{Number, Rev, Text};
 use octo_toolkit::fs::Read;
 use octo_toolkit::reply_budget::count_fitting;
 use octo_toolkit::{CallContext, Effect, Example, Exec, Fs, Tool, ToolError, WorkPath};

@@ -1,11 +1,12 @@
 //! `git_push`.
 
-use crate::git_command::GitCommand;
-use crate::git_output::log_output::{self, Commit};
+use crate::program::git_command::GitCommand;
+use crate::program::git_error;
+use crate::program::git_output::log_output::{self, Commit};
+use crate::program::run_git::{GitOutput, GitRepo};
+use crate::program::safe_arg::{BranchName, Number, RemoteName, Rev, SafeArg, TrustedArg};
 use crate::remote_access::{Direction, RemoteResolver, remote_urls};
-use crate::run_git::{GitOutput, GitRepo};
-use crate::safe_arg::{BranchName, Number, RemoteName, Rev, SafeArg, TrustedArg};
-use crate::{RemoteGrants, Settings, git_defaults, git_error, remote_url};
+use crate::{RemoteGrants, Settings, git_defaults, remote_url};
 use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,9 +1,9 @@
 //! `git_show`.
 
-use crate::git_command::GitCommand;
 use crate::git_defaults;
-use crate::run_git::GitRepo;
-use crate::safe_arg::Rev;
+use crate::program::git_command::GitCommand;
+use crate::program::run_git::GitRepo;
+use crate::program::safe_arg::Rev;
 use octo_toolkit::fs::Read;
 use octo_toolkit::{CallContext, Effect, Example, Exec, Fs, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;

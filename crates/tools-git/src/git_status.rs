@@ -1,9 +1,9 @@
 //! `git_status`.
 
-use crate::git_command::GitCommand;
 use crate::git_defaults;
-use crate::git_output::status_output::{self, StatusEntry};
-use crate::run_git::GitRepo;
+use crate::program::git_command::GitCommand;
+use crate::program::git_output::status_output::{self, StatusEntry};
+use crate::program::run_git::GitRepo;
 use octo_toolkit::fs::Read;
 use octo_toolkit::{CallContext, Effect, Example, Exec, Fs, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;

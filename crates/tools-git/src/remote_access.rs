@@ -1,11 +1,11 @@
 //! The way to another repository: what must hold of its address, which key is shown, and who answers at the other end.
 
-use crate::git_command::{GitCommand, RemoteAccess};
-use crate::git_error;
+use crate::program::git_command::{GitCommand, RemoteAccess};
+use crate::program::git_error;
+use crate::program::run_git::{GitRepo, LOOPBACK, RemoteRoute, run_job, safe_settings};
+use crate::program::safe_arg::{RemoteName, SafeArg, TrustedArg};
 use crate::remote_url::{self, RemoteUrl};
 use crate::repo::real_path;
-use crate::run_git::{GitRepo, LOOPBACK, RemoteRoute, run_job, safe_settings};
-use crate::safe_arg::{RemoteName, SafeArg, TrustedArg};
 use octo_toolkit::exec::{Job, Program};
 use octo_toolkit::fs::Read;
 use octo_toolkit::net::PortRelay;

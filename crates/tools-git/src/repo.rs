@@ -1,7 +1,7 @@
 //! Where a repository is. Everything that git would follow out of the workspace is refused before git runs.
 
 use crate::git_config::{self, ConfigEntry};
-use crate::safe_arg::Pathspec;
+use crate::program::safe_arg::Pathspec;
 use octo_toolkit::fs::{EntryKind, Read};
 use octo_toolkit::{Fs, Kind, RootedPath, ToolError, WorkPath};
 use std::path::{Component, Path, PathBuf};

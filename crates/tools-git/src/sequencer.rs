@@ -2,7 +2,7 @@
 //! name programs; such a sequence is not continued here.
 
 use crate::git_config;
-use crate::run_git::GitRepo;
+use crate::program::run_git::GitRepo;
 use octo_toolkit::{Kind, ToolError, WorkPath};
 
 /// Bytes of one of its files.

@@ -1,9 +1,9 @@
 //! Diffs as files and hunks, within bounds: what does not fit is counted and can be asked for by file.
 
-use crate::git_command::GitCommand;
-use crate::git_output::diff_output::{self, FileDiff};
-use crate::run_git::GitRepo;
-use crate::safe_arg::{Number, Pathspec, Rev};
+use crate::program::git_command::GitCommand;
+use crate::program::git_output::diff_output::{self, FileDiff};
+use crate::program::run_git::GitRepo;
+use crate::program::safe_arg::{Number, Pathspec, Rev};
 use octo_toolkit::{ToolError, json_len};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -156,8 +156,8 @@ fn shorten(line: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::git_output::diff_output::Hunk;
-    use crate::git_output::status_output::FileChange;
+    use crate::program::git_output::diff_output::Hunk;
+    use crate::program::git_output::status_output::FileChange;
 
     fn file(path: &str, hunks: usize, size: usize) -> FileDiff {
         let hunk = Hunk { header: "@@".to_owned(), lines: vec!["x".repeat(1_000); size] };

@@ -2,7 +2,7 @@
 
 use super::mismatch;
 use super::newline_map::NewlineMap;
-use crate::text_lines::{self, LineEnding};
+use crate::content::text_lines::{self, LineEnding};
 use octo_toolkit::{Kind, ToolError};
 
 /// Places that are named when there are too many.

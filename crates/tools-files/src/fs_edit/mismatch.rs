@@ -1,7 +1,7 @@
 //! Why a text was not found: already replaced, nearly there, or not there at all.
 
-use crate::fuzzy_match;
-use crate::text_lines;
+use crate::content::fuzzy_match;
+use crate::content::text_lines;
 use octo_toolkit::ToolError;
 
 /// A shorter text may well be in the file for another reason.

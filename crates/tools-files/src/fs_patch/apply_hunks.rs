@@ -3,7 +3,7 @@
 use super::hunk_error;
 use super::hunk_locator::{LocateError, locate};
 use super::unified_parser::{FilePatch, Hunk, LineKind, PatchLine};
-use crate::text_lines::{self, LineEnding};
+use crate::content::text_lines::{self, LineEnding};
 use octo_toolkit::ToolError;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use super::apply_hunks::FileLines;
 use super::hunk_locator::{LocateError, locate};
 use super::unified_parser::{Hunk, LineKind};
-use crate::fuzzy_match::{self, Divergence};
-use crate::text_lines;
+use crate::content::fuzzy_match::{self, Divergence};
+use crate::content::text_lines;
 use octo_toolkit::{Kind, ToolError};
 
 pub fn explain_hunk(

@@ -103,7 +103,7 @@ fn normalize_hunk(hunk: &mut Hunk) {
 }
 
 fn unreadable(line: &str) -> ToolError {
-    ToolError::invalid(format!("The patch has a line that means nothing: {}.", crate::text_lines::quote_line(line))).hint(
+    ToolError::invalid(format!("The patch has a line that means nothing: {}.", crate::content::text_lines::quote_line(line))).hint(
         "After *** Begin Patch come sections *** Add File: path, *** Update File: path or *** Delete File: path.",
     )
 }

@@ -3,9 +3,10 @@
 use super::apply_hunks::{self, AppliedPatch};
 use super::patch_paths;
 use super::unified_parser::{FilePatch, LineKind};
-use crate::encoding::DecodedText;
-use crate::unified_diff;
-use crate::{content_hash, fs_edit};
+use crate::content::content_hash;
+use crate::content::encoding::DecodedText;
+use crate::content::unified_diff;
+use crate::fs_edit;
 use octo_toolkit::fs::{Change, Write, WriteOptions};
 use octo_toolkit::{Fs, Kind, RootedPath, ToolError};
 

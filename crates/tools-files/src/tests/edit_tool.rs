@@ -15,7 +15,7 @@ async fn an_edit_changes_its_place_and_shows_it() {
     assert_eq!((&answer["replacements"], &answer["undo"]), (&json!(1), &json!(true)));
     assert_eq!(desk.text("f"), "one\n2\nthree\n");
     assert_eq!(desk.mode("f"), 0o755);
-    assert_eq!(answer["hash"], crate::content_hash::sha256_hex(b"one\n2\nthree\n"));
+    assert_eq!(answer["hash"], crate::content::content_hash::sha256_hex(b"one\n2\nthree\n"));
     desk.call("fs_undo", json!({"path": "f"})).await;
     assert_eq!(desk.text("f"), "one\ntwo\nthree\n");
 }
@@ -27,7 +27,7 @@ async fn a_preview_writes_nothing() {
         desk.call("fs_edit", json!({"path": "f", "edits": [edit("one", "1")], "dry_run": true})).await;
     assert!(answer["diff"].as_str().unwrap().contains("+1\n"));
     assert_eq!((&answer["dry_run"], &answer["undo"]), (&json!(true), &json!(false)));
-    assert_eq!(answer["hash"], crate::content_hash::sha256_hex(b"one\n"));
+    assert_eq!(answer["hash"], crate::content::content_hash::sha256_hex(b"one\n"));
     assert_eq!(desk.text("f"), "one\n");
 }
 

@@ -17,7 +17,7 @@ async fn a_patch_changes_a_file_whatever_it_calls_it() {
         (&file["path"], &file["status"], &file["added"]),
         (&json!("f"), &json!("modified"), &json!(1))
     );
-    assert_eq!(file["hash"], crate::content_hash::sha256_hex(b"a\nB\nc\n"));
+    assert_eq!(file["hash"], crate::content::content_hash::sha256_hex(b"a\nB\nc\n"));
     desk.call("fs_patch", json!({"path": "f", "patch": patch, "reverse": true})).await;
     assert_eq!(desk.text("f"), "a\nb\nc\n");
 }

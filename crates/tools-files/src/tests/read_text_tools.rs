@@ -25,7 +25,7 @@ async fn a_text_is_read_whole_or_by_lines() {
         assert_eq!(answer["size_bytes"], 14);
         assert_eq!(answer["truncated"], false);
         assert_eq!(answer["encoding"], "utf-8");
-        assert_eq!(answer["hash"], crate::content_hash::sha256_hex(b"one\ntwo\nthree\n"));
+        assert_eq!(answer["hash"], crate::content::content_hash::sha256_hex(b"one\ntwo\nthree\n"));
     }
     let error = desk.fails("fs_read_text", json!({"path": "f", "start_line": 4})).await;
     assert_eq!(error.message, "The file has 3 lines; line 4 is past its end.");

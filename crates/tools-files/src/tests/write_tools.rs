@@ -15,7 +15,7 @@ async fn a_file_is_created_replaced_and_brought_back() {
     let answer = desk.call("fs_undo", json!({"path": "a/b.txt"})).await;
     assert_eq!((&answer["undone"], &answer["removed"]), (&json!(true), &json!(false)));
     assert_eq!(desk.text("a/b.txt"), "one\ntwo");
-    assert_eq!(answer["hash"], crate::content_hash::sha256_hex(b"one\ntwo"));
+    assert_eq!(answer["hash"], crate::content::content_hash::sha256_hex(b"one\ntwo"));
     let error = desk.fails("fs_write_text", json!({"path": "x/y.txt", "text": "one"})).await;
     assert_eq!(error.kind, Kind::NotFound, "{error}");
     assert_eq!(error.text(), "The folder `x` does not exist. Give mkdirs true to make missing folders.");

@@ -2,11 +2,12 @@
 //! before git runs.
 
 use super::command_builder;
-use crate::git_command::GitCommand;
-use crate::run_git::{GitRepo, MAX_LISTING_BYTES};
-use crate::safe_arg::{Pathspec, Rev, SafeArg, TrustedArg};
+use crate::program::git_command::GitCommand;
+use crate::program::run_git::{GitRepo, MAX_LISTING_BYTES};
+use crate::program::safe_arg::{Pathspec, Rev, SafeArg, TrustedArg};
+use crate::program::{git_error, git_output};
+use crate::sequencer;
 use crate::subcommands::ParsedCommand;
-use crate::{git_error, git_output, sequencer};
 use octo_toolkit::fs::EntryKind;
 use octo_toolkit::{ToolError, WorkPath};
 

@@ -1,8 +1,8 @@
 //! Checked arguments become a command: every word gets the type that its place in the table has.
 
-use crate::git_command::GitCommand;
-use crate::run_git::GitRepo;
-use crate::safe_arg::{Pathspec, RemoteName, Rev, SafeArg, Text, TrustedArg};
+use crate::program::git_command::GitCommand;
+use crate::program::run_git::GitRepo;
+use crate::program::safe_arg::{Pathspec, RemoteName, Rev, SafeArg, Text, TrustedArg};
 use crate::subcommands::{CommandKind, ParsedCommand, Positionals};
 use octo_toolkit::{ToolError, WorkPath};
 

@@ -1,11 +1,11 @@
 //! Repositories that do not exist yet: init and clone. The new folder is beneath a root and is reached through no link.
 
 use super::{GitCall, Output, command_builder};
-use crate::git_command::GitCommand;
+use crate::program::git_command::GitCommand;
+use crate::program::run_git::{GitOutput, GitRepo, RemoteRoute, WorkDir};
+use crate::program::safe_arg::{SafeArg, TrustedArg};
 use crate::remote_access::{RemoteConnection, RemoteResolver};
 use crate::repo::{normalize, real_path};
-use crate::run_git::{GitOutput, GitRepo, RemoteRoute, WorkDir};
-use crate::safe_arg::{SafeArg, TrustedArg};
 use crate::subcommands::ParsedCommand;
 use octo_toolkit::fs::{EntryKind, Read};
 use octo_toolkit::{Fs, Kind, RootedPath, ToolError, WorkPath};

@@ -1,9 +1,9 @@
 //! `pull`: a fetch, which has the network and no work tree, and then a merge or rebase, which has the work tree and no network.
 
 use super::{GitCall, Output, affected_files};
-use crate::git_command::GitCommand;
-use crate::run_git::{GitOutput, GitRepo, RemoteRoute};
-use crate::safe_arg::{Rev, Text, TrustedArg};
+use crate::program::git_command::GitCommand;
+use crate::program::run_git::{GitOutput, GitRepo, RemoteRoute};
+use crate::program::safe_arg::{Rev, Text, TrustedArg};
 use crate::subcommands::ParsedCommand;
 use octo_toolkit::{ToolError, WorkPath};
 

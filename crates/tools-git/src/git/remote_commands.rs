@@ -1,13 +1,13 @@
 //! Commands that reach another repository.
 
 use super::{GitCall, Output, command_builder, pull};
-use crate::git_command::GitCommand;
 use crate::git_push;
+use crate::program::git_command::GitCommand;
+use crate::program::run_git::{GitOutput, GitRepo};
+use crate::program::safe_arg::{BranchName, RemoteName, Rev, TrustedArg};
 use crate::remote_access::{
     Direction, RemoteConnection, RemoteResolver, check_unsafe_keys, remote_urls, rewritten_error,
 };
-use crate::run_git::{GitOutput, GitRepo};
-use crate::safe_arg::{BranchName, RemoteName, Rev, TrustedArg};
 use crate::subcommands::{CommandKind, ParsedCommand};
 use octo_toolkit::{ToolError, WorkPath};
 
@@ -153,7 +153,7 @@ fn refspec(text: &str) -> Result<TrustedArg, ToolError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::safe_arg::SafeArg;
+    use crate::program::safe_arg::SafeArg;
 
     #[test]
     fn refspecs_are_names_on_both_sides() {

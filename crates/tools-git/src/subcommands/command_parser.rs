@@ -1,7 +1,7 @@
 //! A caller's arguments against the table. Only exact names pass, since git itself also takes beginnings of names.
 
 use super::{CommandKind, OptionSpec, OptionValue, Positionals, Subcommand, subcommands};
-use crate::safe_arg::{self, BranchName, Number, Rev, SafeArg, Text};
+use crate::program::safe_arg::{self, BranchName, Number, Rev, SafeArg, Text};
 use octo_toolkit::ToolError;
 
 /// Arguments that fit the table.

@@ -1,6 +1,7 @@
 //! Text and the bytes that it is kept as.
 
-use crate::{file_magic, fs_read_media};
+use crate::content::file_magic;
+use crate::fs_read_media;
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{EncoderResult, Encoding, UTF_8, UTF_16BE, UTF_16LE};
 use octo_toolkit::ToolError;

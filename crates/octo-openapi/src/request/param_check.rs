@@ -2,7 +2,7 @@
 //! `"42"` is an integer, `7` is a string.
 
 use crate::operation::Param;
-use crate::param_style::to_text;
+use crate::request::param_style::to_text;
 use crate::schema_types::{choices, resolve_outer, type_name, types};
 use crate::value_ext::ValueExt;
 use crate::{Document, sample};

@@ -1,7 +1,7 @@
 //! Walks over the bytes of a file in blocks, however long it is: counts lines, finds the wanted ones.
 
-use crate::content_hash;
-use crate::encoding::TextEncoding;
+use crate::content::content_hash;
+use crate::content::encoding::TextEncoding;
 use octo_toolkit::ToolError;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 

@@ -1,6 +1,6 @@
 //! One git command line. Whatever a caller said gets in only as a [`SafeArg`], so it cannot become an option.
 
-use crate::safe_arg::{Pathspec, SafeArg, TrustedArg};
+use crate::program::safe_arg::{Pathspec, SafeArg, TrustedArg};
 use bytes::Bytes;
 use std::ffi::OsString;
 
@@ -148,7 +148,7 @@ impl GitCommand {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::safe_arg::{Number, Rev, Text};
+    use crate::program::safe_arg::{Number, Rev, Text};
 
     #[test]
     fn words_stand_after_the_end_of_options() {

@@ -1,6 +1,6 @@
 //! git's own complaints as errors with a next step.
 
-use crate::run_git::GitOutput;
+use crate::program::run_git::GitOutput;
 use octo_toolkit::{Kind, ToolError};
 
 /// What git's words mean, and what to do. The first that is found counts.

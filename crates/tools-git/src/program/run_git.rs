@@ -1,12 +1,12 @@
 //! The one place that starts git: the same safe settings and environment whatever the command is.
 
-use crate::git_command::{GitCommand, RemoteAccess};
 use crate::git_config::{self, ConfigEntry, SafeConfig};
-use crate::git_error;
-use crate::git_output;
 use crate::identity::Identity;
+use crate::program::git_command::{GitCommand, RemoteAccess};
+use crate::program::git_error;
+use crate::program::git_output;
+use crate::program::safe_arg::TrustedArg;
 use crate::repo::{Repo, real_path};
-use crate::safe_arg::TrustedArg;
 use crate::safe_config_dir::{ConfigChange, SafeConfigDir};
 use octo_toolkit::exec::{Captured, Exit, Job, Program};
 use octo_toolkit::fs::Read;

@@ -1,6 +1,6 @@
 //! Where a text that was not found nearly is, and the first line that differs. The work is linear in the file.
 
-use crate::text_lines;
+use crate::content::text_lines;
 use similar::TextDiff;
 use std::collections::HashMap;
 use std::time::Duration;

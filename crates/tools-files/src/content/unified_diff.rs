@@ -1,6 +1,6 @@
 //! What a change looks like: a unified diff.
 
-use crate::text_lines;
+use crate::content::text_lines;
 use similar::{ChangeTag, TextDiff};
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
 //! Reading text from a file: which lines, how much of them, in which encoding. What `fs_read_text` and
 //! `fs_read_many` share.
 
-use crate::byte_scanner::{self, CancelCheck, FilePart, FileSummary, LineSpan, Newline};
-use crate::encoding::{self, EncodingChoice, TextEncoding};
+use crate::content::byte_scanner::{self, CancelCheck, FilePart, FileSummary, LineSpan, Newline};
+use crate::content::encoding::{self, EncodingChoice, TextEncoding};
 use octo_toolkit::fs::{OpenFile, Read};
 use octo_toolkit::{CallContext, Fs, RootedPath, ToolError, json_len};
 use std::io::{Cursor, Seek};
@@ -127,7 +127,7 @@ fn fit(part: &mut FilePart, want: ReadRequest, form: TextEncoding, newline: Newl
 
 /// What the numbers of the lines take in the reply, at most.
 fn numbering(content: &str, lines: LineSelection) -> usize {
-    let count = crate::text_lines::count(content);
+    let count = crate::content::text_lines::count(content);
     let digits = match lines {
         LineSelection::Span(first, _) => first.saturating_add(count).to_string().len(),
         LineSelection::Last(_) => 20,
