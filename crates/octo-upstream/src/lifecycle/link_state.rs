@@ -90,9 +90,9 @@ impl<C> LinkState<C> {
         )
     }
 
-    /// Whether the supervisor waits for somebody who needs the link.
-    pub(crate) fn is_waiting(&self) -> bool {
-        matches!(self, Self::Idle | Self::Suspended { .. })
+    /// Whether nothing is open, and nothing to be done until somebody needs it.
+    pub(crate) fn is_resting(&self) -> bool {
+        matches!(self, Self::Idle | Self::Suspended { is_closed: true })
     }
 }
 
