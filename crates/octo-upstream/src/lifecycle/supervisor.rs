@@ -114,7 +114,7 @@ async fn wait_until_needed(link: &Link) -> bool {
             break;
         }
     }
-    link.apply(LinkEvent::Needed);
+    link.apply(LinkEvent::AttemptStarted);
     !link.stop.is_cancelled()
 }
 
