@@ -132,9 +132,12 @@ impl Link {
 
     /// Tells what has happened; false where it means nothing any more.
     pub(crate) fn apply(&self, event: LinkEvent) -> bool {
-        self.state.send_if_modified(|state| {
-            let next = state.after(event);
-            next.map(|next| *state = next).is_some()
+        self.state.send_if_modified(|state| match state.after(event) {
+            Some(next) => {
+                *state = next;
+                true
+            }
+            None => false,
         })
     }
 

@@ -30,6 +30,7 @@ pub(crate) enum LinkState<C = Arc<Connection>> {
 pub(crate) enum LinkEvent<C = Arc<Connection>> {
     /// Somebody wants a connection.
     Needed,
+    AttemptStarted,
     Connected(C),
     /// A try failed.
     Failed(UpstreamError),
@@ -58,7 +59,7 @@ impl<C> LinkState<C> {
             // Whatever a try or a connection still says: it has been ended.
             (Self::Suspended { .. }, _) => return None,
             (state, On::Suspended) => Self::Suspended { is_closed: matches!(state, Self::Idle) },
-            (Self::Idle, On::Needed) => Self::Connecting { on_demand: true },
+            (Self::Idle, On::Needed | On::AttemptStarted) => Self::Connecting { on_demand: true },
             (Self::Idle, _) => return None,
             (Self::Up(_), On::ConnectionLost) => Self::Connecting { on_demand: false },
             (Self::Up(_), On::IdleTimeout) => Self::Idle,
@@ -70,7 +71,10 @@ impl<C> LinkState<C> {
             (Self::BackingOff(_) | Self::Refused(_), On::FailureCleared) => {
                 Self::Connecting { on_demand: false }
             }
-            (_, On::FailureCleared | On::Needed | On::ConnectionLost | On::IdleTimeout) => return None,
+            (
+                _,
+                On::FailureCleared | On::Needed | On::AttemptStarted | On::ConnectionLost | On::IdleTimeout,
+            ) => return None,
         })
     }
 
@@ -90,9 +94,9 @@ impl<C> LinkState<C> {
         )
     }
 
-    /// Whether the supervisor waits for somebody who needs the link.
-    pub(crate) fn is_waiting(&self) -> bool {
-        matches!(self, Self::Idle | Self::Suspended { .. })
+    /// Whether nothing is open, and nothing to be done until somebody needs it.
+    pub(crate) fn is_resting(&self) -> bool {
+        matches!(self, Self::Idle | Self::Suspended { is_closed: true })
     }
 }
 
@@ -147,9 +151,10 @@ mod tests {
     fn every_event_in_every_state() {
         use UpstreamError::SessionExpired as Why;
         #[rustfmt::skip]
-        let table: [(LinkEvent<()>, [&str; 9]); 10] = [
+        let table: [(LinkEvent<()>, [&str; 9]); 11] = [
             //                           idle      retry      demand     up         backoff    refused    closing    closed    stopped
             (LinkEvent::Needed,         ["demand", "-",       "-",       "-",       "-",       "-",       "retry",   "demand", "-"]),
+            (LinkEvent::AttemptStarted, ["demand", "-",       "-",       "-",       "-",       "-",       "-",       "-",      "-"]),
             (LinkEvent::Connected(()),  ["-",      "up",      "up",      "-",       "up",      "up",      "-",       "-",      "-"]),
             (LinkEvent::Failed(Why),    ["-",      "backoff", "backoff", "-",       "backoff", "backoff", "-",       "-",      "-"]),
             (LinkEvent::Refused(Why),   ["-",      "refused", "refused", "-",       "refused", "refused", "-",       "-",      "-"]),

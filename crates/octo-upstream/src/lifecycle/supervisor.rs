@@ -87,24 +87,34 @@ async fn wait_until_needed(link: &Link) -> bool {
     let close = || {
         link.apply(LinkEvent::Closed);
     };
-    let is_suspended = link.state().is_suspended();
-    if is_suspended {
-        close();
-    }
-    // Nobody can come between the look at the calls and the sleep.
-    if is_suspended || (link.may_idle() && link.active_calls.if_idle(close)) {
+    loop {
+        let is_suspended = link.state().is_suspended();
+        if is_suspended {
+            close();
+        } else if !link.may_idle() || !link.active_calls.if_idle(close) {
+            // Nobody can come between the look at the calls and the sleep.
+            break;
+        }
         // A wish from before has been granted.
         let _ = link.connect_request.notified().now_or_never();
         tokio::select! {
-            _ = link.wait_for_state(|state| !state.is_waiting()) => {}
+            _ = link.wait_for_state(|state| !state.is_resting()) => {}
             // Calls that were under way when it was suspended do not wake it.
-            () = link.active_calls.wait_for_call(), if !is_suspended => {}
+            () = link.active_calls.wait_for_call(), if !is_suspended => {
+                link.apply(LinkEvent::Needed);
+            }
             // Another connection to the same server has heard of it.
-            () = link.server.list_changes.wait(), if link.is_primary() && !link.is_anonymous() => {}
+            () = link.server.list_changes.wait(), if link.is_primary() && !link.is_anonymous() => {
+                link.apply(LinkEvent::Needed);
+            }
             () = link.stop.cancelled() => return false,
         }
+        // It may have been suspended again meanwhile.
+        if !link.state().is_suspended() {
+            break;
+        }
     }
-    link.apply(LinkEvent::Needed);
+    link.apply(LinkEvent::AttemptStarted);
     !link.stop.is_cancelled()
 }
 

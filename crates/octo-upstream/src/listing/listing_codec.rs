@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn lists_come_back_as_they_were() {
         let text = r#"{"name":"a","inputSchema":{"type":"object"},"x-own":1.50}"#;
-        let tool = listing_refresh::parse_definition(ListKind::Tools, &Json::parse(text).unwrap()).unwrap();
+        let tool = ListKind::Tools.parse_definition(&Json::parse(text).unwrap()).unwrap();
         let lists = Listing {
             tools: vec![tool],
             instructions: Some("be kind".into()),

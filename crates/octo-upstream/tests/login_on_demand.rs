@@ -8,11 +8,11 @@
     reason = "tests are the servers that are asked, and fail where they must"
 )]
 
-#[path = "login/bed.rs"]
-mod bed;
+#[path = "login/auth_server.rs"]
+mod auth_server;
 mod common;
 
-use bed::{AuthServer, ada, log_in, logins, upstream, wait_until};
+use auth_server::{AuthServer, ada, log_in, logins, upstream, wait_until};
 use octo_grants::Credentials;
 use octo_model::{Caller, Json, JsonObject, Kind, Operation, ToolError};
 use octo_oauth::{Auth, Flow, KeyPlacement, LoginSharing, Logins, OAuth};

@@ -8,11 +8,11 @@
     reason = "a test fails by panicking, and plays the servers itself"
 )]
 
-#[path = "login/bed.rs"]
-mod bed;
+#[path = "login/auth_server.rs"]
+mod auth_server;
 mod common;
 
-use bed::{AuthServer, ada, authorization_url, logins};
+use auth_server::{AuthServer, ada, authorization_url, logins};
 use common::mock_http::{MockServer, RecordedRequest, json_body, legacy_preamble, status, tools};
 use common::process_helpers::{is_alive, no_peer, wait_until, with_launcher};
 use common::*;
@@ -200,7 +200,7 @@ fn key(hit: &RecordedRequest) -> &str {
 
 /// Logins with a key in a header, or a variable.
 fn keyed(place: KeyPlacement, url: Option<&str>) -> Logins {
-    let logins = Logins::new(Credentials::in_memory(), ClientIdentity::new(bed::REDIRECT)).unwrap();
+    let logins = Logins::new(Credentials::in_memory(), ClientIdentity::new(auth_server::REDIRECT)).unwrap();
     logins.register(LoginSpec {
         server: "s".into(),
         url: url.map(str::to_owned),

@@ -8,13 +8,13 @@
     reason = "tests are the servers that are asked, and fail where they must"
 )]
 
-#[path = "login/bed.rs"]
-mod bed;
+#[path = "login/auth_server.rs"]
+mod auth_server;
 mod common;
 
+use auth_server::{AuthServer, ada, authorization_url, log_in, logins, net, upstream};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use bed::{AuthServer, ada, authorization_url, log_in, logins, net, upstream};
 use common::{RecordingPeer, call, wait_listing, wait_ready};
 use octo_grants::{Credentials, Secret};
 use octo_model::{Caller, Kind};
@@ -50,7 +50,7 @@ async fn a_person_logs_in_with_a_browser_and_the_server_can_be_used() {
     let registered = &world.requests_to("/register")[0].json;
     assert_eq!(
         (&registered["application_type"], &registered["redirect_uris"][0]),
-        (&json!("native"), &json!(bed::REDIRECT))
+        (&json!("native"), &json!(auth_server::REDIRECT))
     );
     assert!(url.contains("resource=http") && url.contains("state=") && url.contains("code_challenge="));
     assert_eq!(world.token_requests("authorization_code")[0].form["resource"], world.mcp());
@@ -306,7 +306,7 @@ async fn a_code_can_be_pasted_where_the_browser_cannot_come_back() {
 async fn a_metadata_document_stands_for_a_registration() {
     let world = AuthServer::start().await;
     world.rules().metadata = json!({"client_id_metadata_document_supported": true});
-    let mut identity = octo_oauth::ClientIdentity::new(bed::REDIRECT);
+    let mut identity = octo_oauth::ClientIdentity::new(auth_server::REDIRECT);
     identity.metadata_url = Some("https://hub.example/client.json".to_owned());
     let logins = octo_oauth::Logins::new(Credentials::in_memory(), identity).unwrap();
     logins.register(world.spec("s"));
@@ -318,7 +318,7 @@ async fn a_metadata_document_stands_for_a_registration() {
     assert!(world.requests_to("/register").is_empty());
     let document: serde_json::Value = logins.metadata_document().to().unwrap();
     assert_eq!(document["client_id"], "https://hub.example/client.json");
-    assert_eq!(document["redirect_uris"], json!([bed::REDIRECT]));
+    assert_eq!(document["redirect_uris"], json!([auth_server::REDIRECT]));
 }
 
 #[tokio::test]

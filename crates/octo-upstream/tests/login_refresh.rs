@@ -8,11 +8,11 @@
     reason = "tests are the servers that are asked, and fail where they must"
 )]
 
-#[path = "login/bed.rs"]
-mod bed;
+#[path = "login/auth_server.rs"]
+mod auth_server;
 mod common;
 
-use bed::{AuthServer, ada, age_login, distinct, log_in, logins, upstream, wait_until};
+use auth_server::{AuthServer, ada, age_login, distinct, log_in, logins, upstream, wait_until};
 use common::{RecordingPeer, call, wait_listing, wait_ready};
 use octo_grants::Credentials;
 use octo_model::Kind;

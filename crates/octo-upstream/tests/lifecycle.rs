@@ -348,7 +348,7 @@ async fn a_server_that_was_disconnected_stays_so_until_somebody_needs_it() {
         let listing = wait_ready(&upstream).await;
         let first = pid(&upstream).await;
         let report = upstream.report();
-        assert_eq!((report.connection, report.server_info), (ServerStatus::Connected, server_info()));
+        assert_eq!((report.status, report.server_info), (ServerStatus::Connected, server_info()));
         assert_eq!((report.pids, report.calls, report.is_breaker_open), (vec![first as u32], 0, false));
         upstream.disconnect().await;
         assert!(!is_alive(first), "{connect:?}");
@@ -356,7 +356,7 @@ async fn a_server_that_was_disconnected_stays_so_until_somebody_needs_it() {
         tokio::time::sleep(Duration::from_millis(500)).await;
         let report = upstream.report();
         assert_eq!(
-            (report.connection, report.pids, report.server_info),
+            (report.status, report.pids, report.server_info),
             (ServerStatus::Idle, vec![], server_info())
         );
         let kept = upstream.listing().borrow().clone();
