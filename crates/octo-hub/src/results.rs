@@ -1,7 +1,7 @@
 //! Replies within their limits, and the whole results that are stored for later reading.
 
 pub(crate) mod image_size;
-pub(crate) mod jq_eval;
+pub mod jq_eval;
 pub(crate) mod reply_text;
 pub(crate) mod result_limit;
 pub(crate) mod result_read;

@@ -9,7 +9,6 @@ pub(crate) mod request_body;
 
 use crate::Document;
 use crate::operation::{ApiOperation, Param, ParamLocation};
-use crate::request::{param_check, param_style, percent_encoding, request_body};
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, COOKIE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};

@@ -58,7 +58,6 @@ fn closest_names<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::fs::tests::FsFixture;
 
     #[test]
