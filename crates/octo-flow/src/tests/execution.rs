@@ -1,11 +1,11 @@
-use super::bench::{Bench, steps};
+use super::workflow_fixture::{WorkflowHub, steps};
 use octo_model::Kind;
 use serde_json::json;
 use std::sync::atomic::Ordering;
 
 #[tokio::test]
 async fn steps_run_in_order_with_inputs_from_parameters_and_earlier_outputs() {
-    let bench = Bench::new(
+    let bench = WorkflowHub::new(
         "params: {who: {required: true}, times: {type: integer, default: 2}}
 steps:
 - {id: a, tool: look, with: {line: 'hello {{ params.who }}'}}
@@ -30,9 +30,9 @@ outputs: {line: '{{ steps.b.output.line }}', count: '{{ steps.b.output.count }}'
 
 #[tokio::test]
 async fn every_step_is_a_call_of_the_callers_own_that_leads_to_the_outer_one() {
-    let bench = Bench::new("steps:\n- {id: a, tool: append, with: {line: x}}\n");
+    let bench = WorkflowHub::new("steps:\n- {id: a, tool: append, with: {line: x}}\n");
     let reply = bench.begin().await;
-    let opened = bench.memory.opened.lock().unwrap();
+    let opened = bench.stores.opened.lock().unwrap();
     let (outer, inner) = (&opened[0], &opened[1]);
     assert_eq!((outer.name.as_str(), inner.name.as_str()), ("workflow_run", "append"));
     assert_eq!(
@@ -46,7 +46,7 @@ async fn every_step_is_a_call_of_the_callers_own_that_leads_to_the_outer_one() {
 
 #[tokio::test]
 async fn conditions_skip_and_errors_are_data() {
-    let bench = Bench::new(
+    let bench = WorkflowHub::new(
         "steps:
 - {id: a, tool: append, with: {line: a, fails: 9, kind: not_found}, on_error: continue}
 - {id: b, if: exists(steps.a.error), tool: append, with: {line: '{{ steps.a.error.kind }}'}}
@@ -68,7 +68,7 @@ outputs: {c: '{{ default(steps.c.output.line, 0) }}'}
 
 #[tokio::test]
 async fn a_failure_ends_the_run_with_the_step_that_failed() {
-    let bench = Bench::new(
+    let bench = WorkflowHub::new(
         "steps:\n- {id: g, steps: [{id: a, tool: append, with: {line: a, fails: 9, kind: denied}}]}\n- {id: b, tool: append, with: {line: b}}\n",
     );
     let reply = bench.begin().await;
@@ -76,7 +76,7 @@ async fn a_failure_ends_the_run_with_the_step_that_failed() {
     assert_eq!((&reply["error"]["kind"], &reply["error"]["hint"]), (&json!("denied"), &json!("Wait.")));
     assert_eq!(steps(&reply), ["a failed", "g failed"]);
     assert!(bench.lines().is_empty());
-    let stopped = Bench::new(
+    let stopped = WorkflowHub::new(
         "steps:\n- {id: a, tool: look, with: {line: x}}\n- {id: stop, if: \"steps.a.output.line == 'x'\", fail: 'No: {{ steps.a.output.line }}'}\n",
     );
     let reply = stopped.begin().await;
@@ -85,7 +85,7 @@ async fn a_failure_ends_the_run_with_the_step_that_failed() {
 
 #[tokio::test]
 async fn branches_run_side_by_side_and_all_of_them_are_seen_after() {
-    let bench = Bench::new(
+    let bench = WorkflowHub::new(
         "steps:
 - id: p
   parallel:
@@ -97,13 +97,13 @@ async fn branches_run_side_by_side_and_all_of_them_are_seen_after() {
     );
     let reply = bench.begin().await;
     assert_eq!(reply["status"], "done", "{reply}");
-    assert_eq!(bench.deeds.most.load(Ordering::SeqCst), 3);
+    assert_eq!(bench.tool_log.max_concurrent.load(Ordering::SeqCst), 3);
     assert_eq!(bench.lines().last().unwrap(), "a2bc");
 }
 
 #[tokio::test]
 async fn a_failing_branch_lets_calls_beside_it_finish_and_begins_no_more() {
-    let bench = Bench::new(
+    let bench = WorkflowHub::new(
         "steps:
 - id: p
   parallel:
@@ -118,7 +118,7 @@ async fn a_failing_branch_lets_calls_beside_it_finish_and_begins_no_more() {
 
 #[tokio::test]
 async fn loops_keep_the_order_of_their_items_and_their_bound() {
-    let bench = Bench::new(
+    let bench = WorkflowHub::new(
         "params: {all: {type: array, default: [5, 4, 3, 2, 1, 0]}}
 steps:
 - id: each
@@ -138,7 +138,7 @@ outputs: {lines: '{{ steps.each.output[*].line }}', group: '{{ steps.group.outpu
     let reply = bench.begin().await;
     assert_eq!(reply["status"], "done", "{reply}");
     assert_eq!(reply["outputs"]["lines"], json!(["5@0", "4@1", "3@2", "2@3", "1@4", "0@5"]));
-    assert_eq!(bench.deeds.most.load(Ordering::SeqCst), 3);
+    assert_eq!(bench.tool_log.max_concurrent.load(Ordering::SeqCst), 3);
     let group = reply["outputs"]["group"].as_array().unwrap();
     assert_eq!(
         (&group[0]["in2"]["line"], &group[1]["in1"]["line"], &group[1]["in2"]),
@@ -149,7 +149,7 @@ outputs: {lines: '{{ steps.each.output[*].line }}', group: '{{ steps.group.outpu
 
 #[tokio::test]
 async fn a_failing_item_is_caught_by_itself() {
-    let bench = Bench::new(
+    let bench = WorkflowHub::new(
         "steps:
 - id: each
   for_each: [{n: 0}, {n: 9}, {n: 0}]
@@ -176,7 +176,7 @@ async fn what_passes_is_tried_again_and_what_may_have_had_its_effect_is_not() {
         ("look", "timeout", "never", 3),
         ("append", "invalid", "allowed", 1),
     ] {
-        let bench = Bench::new(&format!(
+        let bench = WorkflowHub::new(&format!(
             "steps:\n- {{id: a, tool: {tool}, with: {{line: a, fails: 2, kind: {kind}}}, retry: {{times: 4, delay_seconds: 0.001}}, repeat: {repeat}}}\n"
         ));
         let reply = bench.begin().await;
@@ -188,7 +188,7 @@ async fn what_passes_is_tried_again_and_what_may_have_had_its_effect_is_not() {
             "{tool} {kind} {repeat}: {reply}"
         );
     }
-    let bench = Bench::new(
+    let bench = WorkflowHub::new(
         "steps:\n- {id: a, tool: append, with: {line: a, fails: 9}, retry: {times: 2, delay_seconds: 0}}\n",
     );
     let reply = bench.begin().await;
@@ -197,7 +197,7 @@ async fn what_passes_is_tried_again_and_what_may_have_had_its_effect_is_not() {
 
 #[tokio::test]
 async fn a_step_has_its_own_time() {
-    let bench = Bench::new(
+    let bench = WorkflowHub::new(
         "steps:\n- {id: a, tool: append, with: {line: a, ms: 5000}, timeout_seconds: 0.05, on_error: continue}\n- {id: b, if: exists(steps.a.error), tool: append, with: {line: '{{ steps.a.error.kind }}'}}\n",
     );
     let reply = bench.begin().await;
@@ -207,7 +207,7 @@ async fn a_step_has_its_own_time() {
 
 #[tokio::test]
 async fn a_workflow_with_mistakes_does_not_begin() {
-    let bench = Bench::new("steps:\n- {id: a, tool: append, with: {lien: x}}\n");
+    let bench = WorkflowHub::new("steps:\n- {id: a, tool: append, with: {lien: x}}\n");
     let error = bench.run(json!({})).await.unwrap_err();
     assert_eq!(error.kind, Kind::Invalid);
     assert!(
@@ -216,7 +216,7 @@ async fn a_workflow_with_mistakes_does_not_begin() {
             .contains("line 4: steps[0].with.lien: append has no parameter `lien`. Did you mean `line`?"),
         "{error}"
     );
-    let bench = Bench::new(
+    let bench = WorkflowHub::new(
         "params: {n: {type: integer, required: true}}\nsteps:\n- {id: a, tool: append, with: {line: 'x{{ params.n }}'}}\n",
     );
     for params in [json!({}), json!({"n": "x"}), json!({"n": 1, "m": 2})] {
@@ -228,12 +228,13 @@ async fn a_workflow_with_mistakes_does_not_begin() {
 
 #[tokio::test]
 async fn the_check_as_a_tool_tells_lines_and_what_would_be_called() {
-    let bench = Bench::new(
+    let bench = WorkflowHub::new(
         "params: {n: {type: integer, default: 1}}\nsteps:\n- {id: a, tool: append, with: {line: 'x{{ params.n }}'}}\n- {id: b, tool: workflow_run, with: {path: other.yaml}}\n",
     );
     bench.write("bad.yaml", "version: 1\nname: t\nsteps:\n- id: a\n  tool: apend\n");
-    let ask =
-        |path: &str| bench.ask("ada", "", "workflow_validate", json!({"path": path}), Default::default());
+    let ask = |path: &str| {
+        bench.call_tool("ada", "", "workflow_validate", json!({"path": path}), Default::default())
+    };
     let good = ask("flow.yaml").await.unwrap();
     assert_eq!((&good["valid"], &good["name"]), (&json!(true), &json!("test")), "{good}");
     assert_eq!(

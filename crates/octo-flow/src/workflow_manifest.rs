@@ -4,11 +4,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 #[derive(Debug, Deserialize)]
-pub struct Workflow {
+pub struct WorkflowManifest {
     pub name: String,
     #[serde(default)]
     pub params: Map<String, Value>,
-    pub steps: Vec<Step>,
+    pub steps: Vec<StepManifest>,
     #[serde(default)]
     pub outputs: Map<String, Value>,
 }
@@ -16,7 +16,7 @@ pub struct Workflow {
 #[derive(Debug, Clone, Deserialize)]
 pub struct Param {
     #[serde(default, rename = "type")]
-    pub kind: Type,
+    pub kind: ParamType,
     #[serde(default)]
     pub description: String,
     #[serde(default)]
@@ -29,7 +29,7 @@ pub struct Param {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Type {
+pub enum ParamType {
     #[default]
     String,
     Integer,
@@ -39,7 +39,7 @@ pub enum Type {
     Object,
 }
 
-impl Type {
+impl ParamType {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::String => "string",
@@ -53,7 +53,7 @@ impl Type {
 }
 
 #[derive(Debug, Deserialize)]
-pub struct Step {
+pub struct StepManifest {
     pub id: String,
     #[serde(default)]
     pub tool: Option<String>,
@@ -62,18 +62,18 @@ pub struct Step {
     #[serde(default)]
     pub llm: Option<Llm>,
     #[serde(default)]
-    pub steps: Option<Vec<Step>>,
+    pub steps: Option<Vec<StepManifest>>,
     #[serde(default)]
-    pub parallel: Option<Vec<Vec<Step>>>,
+    pub parallel: Option<Vec<Vec<StepManifest>>>,
     #[serde(default)]
     pub fail: Option<String>,
     #[serde(default, rename = "if")]
     pub condition: Option<Value>,
     #[serde(default)]
     pub for_each: Option<Value>,
-    #[serde(default = "item", rename = "as")]
+    #[serde(default = "default_item_name", rename = "as")]
     pub name: String,
-    #[serde(default = "one")]
+    #[serde(default = "default_concurrency")]
     pub concurrency: usize,
     #[serde(default)]
     pub retry: Option<Retry>,
@@ -85,11 +85,11 @@ pub struct Step {
     pub repeat: Repeat,
 }
 
-fn item() -> String {
+fn default_item_name() -> String {
     "item".to_owned()
 }
 
-const fn one() -> usize {
+const fn default_concurrency() -> usize {
     1
 }
 
@@ -100,51 +100,51 @@ pub struct Llm {
     pub system: String,
     #[serde(default)]
     pub schema: Option<Value>,
-    #[serde(default = "two_thousand")]
+    #[serde(default = "default_max_tokens")]
     pub max_tokens: u64,
 }
 
-const fn two_thousand() -> u64 {
+const fn default_max_tokens() -> u64 {
     2_000
 }
 
 #[derive(Debug, Clone, Deserialize)]
 pub struct Retry {
     pub times: u32,
-    #[serde(default = "second")]
+    #[serde(default = "default_delay_seconds")]
     pub delay_seconds: f64,
-    #[serde(default = "twice")]
+    #[serde(default = "default_backoff")]
     pub backoff: f64,
-    #[serde(default = "passing")]
+    #[serde(default = "default_retry_kinds")]
     pub on: Vec<String>,
 }
 
-const fn second() -> f64 {
+const fn default_delay_seconds() -> f64 {
     1.0
 }
 
-const fn twice() -> f64 {
+const fn default_backoff() -> f64 {
     2.0
 }
 
-fn passing() -> Vec<String> {
+fn default_retry_kinds() -> Vec<String> {
     vec!["unavailable".to_owned(), "timeout".to_owned()]
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(untagged)]
 pub enum OnError {
-    Word(Word),
+    Keyword(OnErrorKeyword),
     Steps {
-        steps: Vec<Step>,
+        steps: Vec<StepManifest>,
     },
     #[default]
-    Nothing,
+    Unset,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Word {
+pub enum OnErrorKeyword {
     Fail,
     Continue,
 }

@@ -5,35 +5,35 @@ use serde::Serialize;
 
 /// A place in the text, counted from one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Mark {
+pub struct Position {
     pub line: u64,
     pub column: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
-    pub mark: Mark,
+pub struct Diagnostic {
+    pub position: Position,
     /// JSON pointer of what is wrong.
     pub pointer: String,
     pub message: String,
     pub hint: Option<String>,
 }
 
-impl Problem {
+impl Diagnostic {
     pub fn at_root(message: impl Into<String>) -> Self {
         Self {
-            mark: Mark { line: 1, column: 1 },
+            position: Position { line: 1, column: 1 },
             pointer: String::new(),
             message: message.into(),
             hint: None,
         }
     }
 
-    pub fn told(&self) -> Told {
-        Told {
-            line: self.mark.line,
-            column: self.mark.column,
-            path: dotted(&self.pointer),
+    pub fn to_view(&self) -> DiagnosticView {
+        DiagnosticView {
+            line: self.position.line,
+            column: self.position.column,
+            path: dotted_path(&self.pointer),
             message: self.message.clone(),
             hint: self.hint.clone(),
         }
@@ -42,7 +42,7 @@ impl Problem {
 
 /// A problem as callers see it.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct Told {
+pub struct DiagnosticView {
     /// Line of the file, from 1.
     pub line: u64,
     /// Column in the line, from 1.
@@ -56,7 +56,7 @@ pub struct Told {
     pub hint: Option<String>,
 }
 
-impl std::fmt::Display for Told {
+impl std::fmt::Display for DiagnosticView {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "line {}: ", self.line)?;
         if !self.path.is_empty() {
@@ -68,7 +68,7 @@ impl std::fmt::Display for Told {
 }
 
 /// `/steps/2/with/path` in the words of people.
-fn dotted(pointer: &str) -> String {
+fn dotted_path(pointer: &str) -> String {
     let mut text = String::new();
     for part in pointer.split('/').skip(1) {
         if part.bytes().all(|byte| byte.is_ascii_digit()) && !part.is_empty() {
@@ -92,7 +92,7 @@ mod tests {
         for (pointer, text) in
             [("", ""), ("/steps/2/with/path", "steps[2].with.path"), ("/outputs/a~1b", "outputs.a/b")]
         {
-            assert_eq!(dotted(pointer), text);
+            assert_eq!(dotted_path(pointer), text);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The text of a workflow as a value, with the place of everything in it.
 
-use crate::problem::{Mark, Problem};
+use crate::diagnostic::{Diagnostic, Position};
 use octo_hub::read_yaml;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
@@ -10,64 +10,64 @@ use std::collections::HashMap;
 use std::fmt;
 
 /// Larger ones are no work of a person.
-pub const MOST_BYTES: u64 = 1 << 20;
+pub const MAX_FILE_BYTES: u64 = 1 << 20;
 
-pub struct Source {
+pub struct SpannedYaml {
     pub value: Value,
     /// By JSON pointer. A member is where its name stands.
-    marks: HashMap<String, Mark>,
+    positions: HashMap<String, Position>,
 }
 
-impl Source {
-    pub fn read(text: &str) -> Result<Self, Problem> {
-        let document: Document = read_yaml("", text).map_err(|problem| Problem {
-            mark: Mark { line: problem.line.unwrap_or(1), column: 1 },
-            ..Problem::at_root(problem.what)
+impl SpannedYaml {
+    pub fn parse(text: &str) -> Result<Self, Diagnostic> {
+        let document: Document = read_yaml("", text).map_err(|problem| Diagnostic {
+            position: Position { line: problem.line.unwrap_or(1), column: 1 },
+            ..Diagnostic::at_root(problem.what)
         })?;
-        let mut source = Self { value: Value::Null, marks: HashMap::new() };
+        let mut source = Self { value: Value::Null, positions: HashMap::new() };
         if let Some(node) = document.0 {
-            source.note("", &node);
-            source.value = source.take(node.value, "");
+            source.record_position("", &node);
+            source.value = source.into_value(node.value, "");
         }
         Ok(source)
     }
 
     /// The place of a value, or of the closest one around it.
-    pub fn mark(&self, pointer: &str) -> Mark {
+    pub fn position(&self, pointer: &str) -> Position {
         let mut pointer = pointer;
         loop {
-            if let Some(mark) = self.marks.get(pointer) {
+            if let Some(mark) = self.positions.get(pointer) {
                 return *mark;
             }
-            let Some((above, _)) = pointer.rsplit_once('/') else { return Mark { line: 1, column: 1 } };
+            let Some((above, _)) = pointer.rsplit_once('/') else { return Position { line: 1, column: 1 } };
             pointer = above;
         }
     }
 
-    fn note<T>(&mut self, pointer: &str, spanned: &Spanned<T>) {
+    fn record_position<T>(&mut self, pointer: &str, spanned: &Spanned<T>) {
         let (line, column) = (spanned.referenced.line(), spanned.referenced.column());
         if line > 0 {
-            self.marks.insert(pointer.to_owned(), Mark { line, column });
+            self.positions.insert(pointer.to_owned(), Position { line, column });
         }
     }
 
-    fn take(&mut self, node: Node, pointer: &str) -> Value {
+    fn into_value(&mut self, node: Node, pointer: &str) -> Value {
         match node {
-            Node::Plain(value) => value,
+            Node::Scalar(value) => value,
             Node::List(items) => {
                 let items = items.into_iter().enumerate().map(|(at, item)| {
                     let pointer = format!("{pointer}/{at}");
-                    self.note(&pointer, &item);
-                    self.take(item.value, &pointer)
+                    self.record_position(&pointer, &item);
+                    self.into_value(item.value, &pointer)
                 });
                 Value::Array(items.collect())
             }
-            Node::Members(members) => {
+            Node::Object(members) => {
                 let members = members.into_iter().map(|(name, item)| {
-                    let pointer = format!("{pointer}/{}", escaped(&name.value));
-                    self.note(&pointer, &item);
-                    self.note(&pointer, &name);
-                    let value = self.take(item.value, &pointer);
+                    let pointer = format!("{pointer}/{}", escape_pointer(&name.value));
+                    self.record_position(&pointer, &item);
+                    self.record_position(&pointer, &name);
+                    let value = self.into_value(item.value, &pointer);
                     (name.value, value)
                 });
                 Value::Object(members.collect::<Map<_, _>>())
@@ -77,7 +77,7 @@ impl Source {
 }
 
 /// A name as a part of a JSON pointer.
-pub fn escaped(name: &str) -> String {
+pub fn escape_pointer(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
@@ -85,20 +85,20 @@ pub fn escaped(name: &str) -> String {
 struct Document(Option<Spanned<Node>>);
 
 enum Node {
-    Plain(Value),
+    Scalar(Value),
     List(Vec<Spanned<Node>>),
-    Members(Vec<(Spanned<String>, Spanned<Node>)>),
+    Object(Vec<(Spanned<String>, Spanned<Node>)>),
 }
 
 impl<'de> Deserialize<'de> for Node {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Any)
+        deserializer.deserialize_any(NodeVisitor)
     }
 }
 
-struct Any;
+struct NodeVisitor;
 
-impl<'de> Visitor<'de> for Any {
+impl<'de> Visitor<'de> for NodeVisitor {
     type Value = Node;
 
     fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
@@ -106,32 +106,32 @@ impl<'de> Visitor<'de> for Any {
     }
 
     fn visit_unit<E: Error>(self) -> Result<Node, E> {
-        Ok(Node::Plain(Value::Null))
+        Ok(Node::Scalar(Value::Null))
     }
 
     fn visit_none<E: Error>(self) -> Result<Node, E> {
-        Ok(Node::Plain(Value::Null))
+        Ok(Node::Scalar(Value::Null))
     }
 
     fn visit_bool<E: Error>(self, word: bool) -> Result<Node, E> {
-        Ok(Node::Plain(Value::Bool(word)))
+        Ok(Node::Scalar(Value::Bool(word)))
     }
 
     fn visit_i64<E: Error>(self, number: i64) -> Result<Node, E> {
-        Ok(Node::Plain(number.into()))
+        Ok(Node::Scalar(number.into()))
     }
 
     fn visit_u64<E: Error>(self, number: u64) -> Result<Node, E> {
-        Ok(Node::Plain(number.into()))
+        Ok(Node::Scalar(number.into()))
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<Node, E> {
         let number = Number::from_f64(number).ok_or_else(|| E::custom("a number that JSON does not know"))?;
-        Ok(Node::Plain(Value::Number(number)))
+        Ok(Node::Scalar(Value::Number(number)))
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Node, E> {
-        Ok(Node::Plain(Value::String(text.to_owned())))
+        Ok(Node::Scalar(Value::String(text.to_owned())))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Node, A::Error> {
@@ -150,7 +150,7 @@ impl<'de> Visitor<'de> for Any {
             }
             members.push((name, value));
         }
-        Ok(Node::Members(members))
+        Ok(Node::Object(members))
     }
 }
 
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn everything_has_its_place() {
         let text = "version: 1\nsteps:\n  - id: a\n    with: {x: [1, \"two\"], y/z: null}\n  - id: b\n";
-        let source = Source::read(text).unwrap();
+        let source = SpannedYaml::parse(text).unwrap();
         for (pointer, line, column) in [
             ("/version", 1, 1),
             ("/steps", 2, 1),
@@ -171,17 +171,20 @@ mod tests {
             ("/steps/1/id", 5, 5),
             ("/steps/1/none/deeper", 5, 5),
         ] {
-            assert_eq!(source.mark(pointer), Mark { line, column }, "{pointer}");
+            assert_eq!(source.position(pointer), Position { line, column }, "{pointer}");
         }
         assert_eq!(source.value["steps"][0]["with"], serde_json::json!({"x": [1, "two"], "y/z": null}));
     }
 
     #[test]
     fn json_is_read_as_well_and_what_is_neither_has_a_line() {
-        assert_eq!(Source::read("{\"a\":\n {\"b\": 2}}").unwrap().mark("/a/b"), Mark { line: 2, column: 3 });
+        assert_eq!(
+            SpannedYaml::parse("{\"a\":\n {\"b\": 2}}").unwrap().position("/a/b"),
+            Position { line: 2, column: 3 }
+        );
         for (text, line) in [("a: 1\nb: [\n", 2), ("a: 1\na: 2\n", 2), ("a: .nan\n", 1)] {
-            let problem = Source::read(text).err().unwrap();
-            assert!(problem.mark.line >= line, "{text}: {problem:?}");
+            let problem = SpannedYaml::parse(text).err().unwrap();
+            assert!(problem.position.line >= line, "{text}: {problem:?}");
         }
     }
 
@@ -192,6 +195,6 @@ mod tests {
             let before = format!("*a{}", at - 1);
             text.push_str(&format!("a{at}: &a{at} [{}]\n", vec![before; 10].join(", ")));
         }
-        assert!(Source::read(&text).is_err());
+        assert!(SpannedYaml::parse(&text).is_err());
     }
 }

@@ -1,9 +1,9 @@
 //! `workflow_run`.
 
-use crate::engine::{Asker, Flows, Further, Going, Live, Progress};
-use crate::runs::{self, RunSummary, Wanted};
-use crate::told::{self, Failed, Status, StepTold};
-use crate::validate::read;
+use crate::engine::{Invoker, LiveRun, Progress, ResumeOptions, RunAttachment, WorkflowEngine};
+use crate::run_report::{self, RunError, Status, StepReport};
+use crate::workflow_runs::{self, RunFilter, RunSummary};
+use crate::workflow_validate::read_workflow;
 use octo_hub::StoredRun;
 use octo_toolkit::fs::Write;
 use octo_toolkit::{CallContext, Effect, Example, Fs, Tool, ToolError, WorkPath};
@@ -14,11 +14,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long before the call's end a run that is still under way is answered for, at most.
-const MARGIN: Duration = Duration::from_secs(2);
+const REPLY_MARGIN: Duration = Duration::from_secs(2);
 /// Interrupted runs that a reply names, at most.
-const MAX_NAMED: usize = 5;
+const MAX_INTERRUPTED_LISTED: usize = 5;
 /// How often a run of another process is looked at.
-const PAUSE: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Runs a workflow file: each step is a tool call of your own, kept as it finishes. Answers when it has ended, or with
 /// status running before time is up; then ask again with run_id. Prefer workflow_validate to only check it, and workflow_runs to find a run that was interrupted.
@@ -51,12 +51,12 @@ pub struct Output {
     /// How it is doing. After interrupted, see error; then give redo or skip.
     status: Status,
     /// The steps so far, in the order in which they began.
-    steps: Vec<StepTold>,
+    steps: Vec<StepReport>,
     /// What the workflow gives, once it is done.
     outputs: Map<String, Value>,
     /// Why it did not go on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    error: Option<Failed>,
+    error: Option<RunError>,
     /// The folder with its trace and the outputs of its steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     artifacts: Option<String>,
@@ -68,16 +68,16 @@ pub struct Output {
     warnings: Vec<String>,
 }
 
-pub struct Run;
+pub struct RunWorkflow;
 
-impl Tool for Run {
+impl Tool for RunWorkflow {
     const NAME: &'static str = "workflow_run";
     const TITLE: &'static str = "Run a workflow";
     const EFFECT: Effect = Effect::destroys().open_world();
     const LONG_RUNNING: bool = true;
     type Input = Input;
     type Output = Output;
-    type Grants = (Flows, Fs<Write>);
+    type Grants = (WorkflowEngine, Fs<Write>);
 
     fn examples() -> Vec<Example> {
         vec![
@@ -95,43 +95,43 @@ impl Tool for Run {
         (flows, fs): Self::Grants,
         cx: &CallContext,
     ) -> Result<Output, ToolError> {
-        let asker = Asker::of(cx)?;
-        let further = Further { redo: input.redo, skip: input.skip, resume: input.resume };
+        let invoker = Invoker::from_context(cx)?;
+        let further = ResumeOptions { redo: input.redo, skip: input.skip, resume: input.resume };
         let path = input.path.as_str().to_owned();
-        let wanted = Wanted { path: Some(path.as_str()), status: Some(Status::Interrupted) };
+        let wanted = RunFilter { path: Some(path.as_str()), status: Some(Status::Interrupted) };
         let interrupted = match input.run_id {
-            None => runs::list(&flows, &cx.caller, &wanted, MAX_NAMED).await?,
+            None => workflow_runs::list_runs(&flows, &cx.caller, &wanted, MAX_INTERRUPTED_LISTED).await?,
             Some(_) => Vec::new(),
         };
         let (id, going) = match input.run_id {
             None => {
-                alone(&further)?;
-                let text = read(&fs, input.path).await?;
-                let (id, live) = flows.begin(&asker, &path, text, input.params, fs).await?;
-                (id, Going::Own(live))
+                reject_resume_options(&further)?;
+                let text = read_workflow(&fs, input.path).await?;
+                let (id, live) = flows.begin(&invoker, &path, text, input.params, fs).await?;
+                (id, RunAttachment::Owned(live))
             }
             Some(id) => {
-                same_file(&flows.look(&cx.caller, &id).await?, &path)?;
-                let going = flows.further(&asker, &id, &further, fs).await?;
+                require_same_file(&flows.get_run(&cx.caller, &id).await?, &path)?;
+                let going = flows.resume(&invoker, &id, &further, fs).await?;
                 (id, going)
             }
         };
         let warnings = match going {
-            Going::Own(live) => {
-                let mut together = Together { live: &live, deadline: cx.deadline, answered: false };
-                let waited = wait(&live, cx).await;
-                together.answered = waited.is_ok();
+            RunAttachment::Owned(live) => {
+                let mut cancel_guard = CancelOnDrop { live: &live, deadline: cx.deadline, completed: false };
+                let waited = wait_for_run(&live, cx).await;
+                cancel_guard.completed = waited.is_ok();
                 waited?
             }
-            Going::Here(live) => wait(&live, cx).await?,
-            Going::Elsewhere => wait_elsewhere(&flows, &id, cx).await?,
+            RunAttachment::Attached(live) => wait_for_run(&live, cx).await?,
+            RunAttachment::Elsewhere => poll_foreign_run(&flows, &id, cx).await?,
         };
-        Ok(told(flows.look(&cx.caller, &id).await?, interrupted, warnings))
+        Ok(to_output(flows.get_run(&cx.caller, &id).await?, interrupted, warnings))
     }
 }
 
 /// What belongs to a run that was begun before means nothing for a new one.
-fn alone(further: &Further) -> Result<(), ToolError> {
+fn reject_resume_options(further: &ResumeOptions) -> Result<(), ToolError> {
     if further.resume || !further.redo.is_empty() || !further.skip.is_empty() {
         return Err(ToolError::invalid("`redo`, `skip` and `resume` belong to a run that was begun before.")
             .hint("Give its run_id, too."));
@@ -140,7 +140,7 @@ fn alone(further: &Further) -> Result<(), ToolError> {
 }
 
 /// A run goes on with the text it began with; another name would promise something else.
-fn same_file(run: &StoredRun, path: &str) -> Result<(), ToolError> {
+fn require_same_file(run: &StoredRun, path: &str) -> Result<(), ToolError> {
     if run.path == path {
         return Ok(());
     }
@@ -149,24 +149,24 @@ fn same_file(run: &StoredRun, path: &str) -> Result<(), ToolError> {
 }
 
 /// Cancels the run with the call that set it going, unless the call was answered or ran out of time.
-struct Together<'a> {
-    live: &'a Live,
+struct CancelOnDrop<'a> {
+    live: &'a LiveRun,
     deadline: Instant,
-    answered: bool,
+    completed: bool,
 }
 
-impl Drop for Together<'_> {
+impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
-        if !self.answered && Instant::now() < self.deadline {
+        if !self.completed && Instant::now() < self.deadline {
             self.live.cancel.cancel();
         }
     }
 }
 
 /// Waits for the run's end, or for the call's; gives what the run has to say beside its steps.
-async fn wait(live: &Arc<Live>, cx: &CallContext) -> Result<Vec<String>, ToolError> {
+async fn wait_for_run(live: &Arc<LiveRun>, cx: &CallContext) -> Result<Vec<String>, ToolError> {
     let mut progress = live.progress.subscribe();
-    let until = answer_by(cx);
+    let until = reply_deadline(cx);
     loop {
         let Progress { done, total, last, ended, warnings } = progress.borrow_and_update().clone();
         if !last.is_empty() {
@@ -186,29 +186,33 @@ async fn wait(live: &Arc<Live>, cx: &CallContext) -> Result<Vec<String>, ToolErr
 }
 
 /// Early enough for the answer to be in time.
-fn answer_by(cx: &CallContext) -> Instant {
+fn reply_deadline(cx: &CallContext) -> Instant {
     let left = cx.time_left();
-    Instant::now() + left.saturating_sub(MARGIN.min(left / 5))
+    Instant::now() + left.saturating_sub(REPLY_MARGIN.min(left / 5))
 }
 
 /// Waits for a run that another process works on.
-async fn wait_elsewhere(flows: &Flows, id: &str, cx: &CallContext) -> Result<Vec<String>, ToolError> {
-    let until = answer_by(cx);
-    while flows.look(&cx.caller, id).await?.is_leased && Instant::now() + PAUSE < until {
+async fn poll_foreign_run(
+    flows: &WorkflowEngine,
+    id: &str,
+    cx: &CallContext,
+) -> Result<Vec<String>, ToolError> {
+    let until = reply_deadline(cx);
+    while flows.get_run(&cx.caller, id).await?.is_leased && Instant::now() + POLL_INTERVAL < until {
         cx.check()?;
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
     Ok(Vec::new())
 }
 
-fn told(run: StoredRun, interrupted_runs: Vec<RunSummary>, warnings: Vec<String>) -> Output {
+fn to_output(run: StoredRun, interrupted_runs: Vec<RunSummary>, warnings: Vec<String>) -> Output {
     let over = !run.is_leased || run.status != octo_hub::RunStatus::Running;
-    let artifacts = (over && warnings.is_empty()).then(|| crate::engine::folder(&run.id));
+    let artifacts = (over && warnings.is_empty()).then(|| crate::engine::artifacts_dir(&run.id));
     Output {
         status: Status::from(run.status),
-        steps: told::steps(&run),
-        outputs: told::outputs(&run),
-        error: told::failed(&run),
+        steps: run_report::step_reports(&run),
+        outputs: run_report::run_outputs(&run),
+        error: run_report::run_error(&run),
         run_id: run.id,
         artifacts,
         interrupted_runs,

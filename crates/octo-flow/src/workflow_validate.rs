@@ -1,9 +1,9 @@
 //! `workflow_validate`.
 
-use crate::check::Used;
-use crate::engine::{Asker, Flows};
-use crate::problem::{Problem, Told};
-use crate::source::MOST_BYTES;
+use crate::check::ToolUse;
+use crate::diagnostic::{Diagnostic, DiagnosticView};
+use crate::engine::{Invoker, WorkflowEngine};
+use crate::spanned_yaml::MAX_FILE_BYTES;
 use octo_toolkit::fs::Read;
 use octo_toolkit::{CallContext, Effect, Example, Fs, Kind, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
@@ -24,11 +24,11 @@ pub struct Output {
     /// True when it can run.
     valid: bool,
     /// Everything that is wrong, in the order of the lines.
-    errors: Vec<Told>,
+    errors: Vec<DiagnosticView>,
     /// What is odd and may be meant.
-    warnings: Vec<Told>,
+    warnings: Vec<DiagnosticView>,
     /// The tools that it calls: what a run needs to be allowed.
-    tools: Vec<ToolTold>,
+    tools: Vec<ToolUseView>,
     /// JSON Schema of the parameters that a run takes, once it can be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     params: Option<Map<String, Value>>,
@@ -38,7 +38,7 @@ pub struct Output {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct ToolTold {
+struct ToolUseView {
     /// The tool's listed name.
     name: String,
     /// reads, writes or destroys.
@@ -49,8 +49,8 @@ struct ToolTold {
     steps: Vec<String>,
 }
 
-impl From<Used> for ToolTold {
-    fn from(used: Used) -> Self {
+impl From<ToolUse> for ToolUseView {
+    fn from(used: ToolUse) -> Self {
         Self {
             name: used.name,
             effect: used.class.as_str().to_owned(),
@@ -60,15 +60,15 @@ impl From<Used> for ToolTold {
     }
 }
 
-pub struct Validate;
+pub struct ValidateWorkflow;
 
-impl Tool for Validate {
+impl Tool for ValidateWorkflow {
     const NAME: &'static str = "workflow_validate";
     const TITLE: &'static str = "Check a workflow";
     const EFFECT: Effect = Effect::reads();
     type Input = Input;
     type Output = Output;
-    type Grants = (Flows, Fs<Read>);
+    type Grants = (WorkflowEngine, Fs<Read>);
 
     fn examples() -> Vec<Example> {
         vec![Example::new("Everything that is wrong with it", json!({"path": "flows/report.yaml"}))]
@@ -80,14 +80,14 @@ impl Tool for Validate {
         (flows, fs): Self::Grants,
         cx: &CallContext,
     ) -> Result<Output, ToolError> {
-        let text = read(&fs, input.path).await?;
-        let (plan, found) = flows.examine(&Asker::of(cx)?, &text).await?;
-        let told = |problems: &[Problem]| problems.iter().map(Problem::told).collect();
+        let text = read_workflow(&fs, input.path).await?;
+        let (plan, found) = flows.check(&Invoker::from_context(cx)?, &text).await?;
+        let told = |problems: &[Diagnostic]| problems.iter().map(Diagnostic::to_view).collect();
         Ok(Output {
             valid: found.errors.is_empty(),
             errors: told(&found.errors),
             warnings: told(&found.warnings),
-            tools: found.tools.into_iter().map(ToolTold::from).collect(),
+            tools: found.tools.into_iter().map(ToolUseView::from).collect(),
             params: plan.as_ref().and_then(|plan| plan.params_schema().as_object().cloned()),
             name: plan.map(|plan| plan.name),
         })
@@ -95,12 +95,12 @@ impl Tool for Validate {
 }
 
 /// The text of a workflow.
-pub async fn read<M: 'static>(fs: &Fs<M>, path: WorkPath) -> Result<String, ToolError>
+pub async fn read_workflow<M: 'static>(fs: &Fs<M>, path: WorkPath) -> Result<String, ToolError>
 where
     Fs<M>: Send + Sync,
 {
     let reading = Fs::<Read>::new(fs.workspace().clone());
-    let bytes = reading.run(move |fs| fs.read(&fs.place(&path)?, MOST_BYTES)).await?;
+    let bytes = reading.run(move |fs| fs.read(&fs.place(&path)?, MAX_FILE_BYTES)).await?;
     String::from_utf8(bytes.0).map_err(|_| {
         ToolError::new(Kind::Invalid, "The file is no text in UTF-8.").hint("A workflow is YAML or JSON.")
     })

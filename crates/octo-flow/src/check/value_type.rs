@@ -1,114 +1,114 @@
 //! What is known of a value before it is there.
 
-use crate::expr::Part;
+use crate::expr::PathPart;
 use serde_json::Value;
 use std::sync::Arc;
 
 #[derive(Debug, Clone)]
-pub enum Form {
+pub enum ValueType {
     /// What a JSON Schema says.
-    Schema { schema: Value, root: Arc<Value>, whole: bool },
+    Schema { schema: Value, root: Arc<Value>, exhaustive: bool },
     /// An object of which every member is known.
-    Members(Vec<(String, Option<Form>)>),
+    Object(Vec<(String, Option<ValueType>)>),
     /// A list, and what its items are.
-    List(Option<Box<Form>>),
+    List(Option<Box<ValueType>>),
 }
 
 /// Where a part of a path leads.
-pub enum Leads {
-    To(Form),
+pub enum Lookup {
+    Type(ValueType),
     /// Nothing is known of it.
-    Somewhere,
+    Unknown,
     /// To nothing; these are the names that there are.
-    Nowhere(Vec<String>),
+    Missing(Vec<String>),
 }
 
-impl Form {
-    /// `whole` says that the schema names every member that there is.
-    pub fn of(schema: Value, whole: bool) -> Self {
+impl ValueType {
+    /// `exhaustive` says that the schema names every member that there is.
+    pub fn from_schema(schema: Value, exhaustive: bool) -> Self {
         let root = Arc::new(schema.clone());
-        Self::Schema { schema, root, whole }
+        Self::Schema { schema, root, exhaustive }
     }
 
     /// What is common to some values; nothing but their types is looked at.
-    pub fn of_all(values: &[Value]) -> Option<Self> {
-        let mut kinds: Vec<&str> = values.iter().map(kind_of).collect();
+    pub fn of_literals(values: &[Value]) -> Option<Self> {
+        let mut kinds: Vec<&str> = values.iter().map(json_type_of).collect();
         kinds.sort_unstable();
         kinds.dedup();
         match kinds.as_slice() {
             [] | ["object"] | ["array"] => None,
-            kinds => Some(Self::of(serde_json::json!({"type": kinds}), true)),
+            kinds => Some(Self::from_schema(serde_json::json!({"type": kinds}), true)),
         }
     }
 
     /// Its JSON types, where they are known.
-    pub fn kinds(&self) -> Option<Vec<String>> {
+    pub fn json_types(&self) -> Option<Vec<String>> {
         match self {
-            Self::Schema { schema, root, .. } => kinds(resolved(schema, root)?),
-            Self::Members(_) => Some(vec!["object".to_owned()]),
+            Self::Schema { schema, root, .. } => schema_types(resolve_ref(schema, root)?),
+            Self::Object(_) => Some(vec!["object".to_owned()]),
             Self::List(_) => Some(vec!["array".to_owned()]),
         }
     }
 
-    pub fn item(&self) -> Option<Form> {
+    pub fn item(&self) -> Option<ValueType> {
         match self {
             Self::List(item) => item.as_deref().cloned(),
-            Self::Schema { schema, root, .. } => resolved(schema, root)?
+            Self::Schema { schema, root, .. } => resolve_ref(schema, root)?
                 .get("items")
                 .filter(|items| items.is_object())
-                .map(|items| self.beside(items)),
-            Self::Members(_) => None,
+                .map(|items| self.subschema(items)),
+            Self::Object(_) => None,
         }
     }
 
     /// Another part of the same schema.
-    fn beside(&self, part: &Value) -> Form {
+    fn subschema(&self, part: &Value) -> ValueType {
         match self {
-            Self::Schema { root, whole, .. } => {
-                Self::Schema { schema: part.clone(), root: Arc::clone(root), whole: *whole }
+            Self::Schema { root, exhaustive, .. } => {
+                Self::Schema { schema: part.clone(), root: Arc::clone(root), exhaustive: *exhaustive }
             }
             other => other.clone(),
         }
     }
 
-    pub fn lead(&self, part: &Part) -> Leads {
-        let kinds = self.kinds();
+    pub fn lookup(&self, part: &PathPart) -> Lookup {
+        let kinds = self.json_types();
         let may_be = |kind: &str| kinds.as_ref().is_none_or(|kinds| kinds.iter().any(|known| known == kind));
         match part {
-            Part::Each | Part::At(_) if !may_be("array") => Leads::Nowhere(Vec::new()),
-            Part::Each | Part::At(_) => self.item().map_or(Leads::Somewhere, Leads::To),
-            Part::Name(_) if !may_be("object") => Leads::Nowhere(Vec::new()),
-            Part::Name(name) => self.member(name),
+            PathPart::Wildcard | PathPart::Index(_) if !may_be("array") => Lookup::Missing(Vec::new()),
+            PathPart::Wildcard | PathPart::Index(_) => self.item().map_or(Lookup::Unknown, Lookup::Type),
+            PathPart::Name(_) if !may_be("object") => Lookup::Missing(Vec::new()),
+            PathPart::Name(name) => self.member(name),
         }
     }
 
-    fn member(&self, name: &str) -> Leads {
+    fn member(&self, name: &str) -> Lookup {
         match self {
-            Self::Members(members) => match members.iter().find(|(known, _)| known == name) {
-                Some((_, Some(form))) => Leads::To(form.clone()),
-                Some((_, None)) => Leads::Somewhere,
-                None => Leads::Nowhere(members.iter().map(|(name, _)| name.clone()).collect()),
+            Self::Object(members) => match members.iter().find(|(known, _)| known == name) {
+                Some((_, Some(form))) => Lookup::Type(form.clone()),
+                Some((_, None)) => Lookup::Unknown,
+                None => Lookup::Missing(members.iter().map(|(name, _)| name.clone()).collect()),
             },
-            Self::List(_) => Leads::Nowhere(Vec::new()),
-            Self::Schema { schema, root, whole } => {
-                let Some(schema) = resolved(schema, root) else { return Leads::Somewhere };
+            Self::List(_) => Lookup::Missing(Vec::new()),
+            Self::Schema { schema, root, exhaustive } => {
+                let Some(schema) = resolve_ref(schema, root) else { return Lookup::Unknown };
                 let Some(known) = schema.get("properties").and_then(Value::as_object) else {
-                    return Leads::Somewhere;
+                    return Lookup::Unknown;
                 };
                 if let Some(member) = known.get(name) {
                     return if member.is_object() {
-                        Leads::To(self.beside(member))
+                        Lookup::Type(self.subschema(member))
                     } else {
-                        Leads::Somewhere
+                        Lookup::Unknown
                     };
                 }
                 let open = schema.get("additionalProperties").is_some_and(|more| *more != Value::Bool(false))
                     || schema.get("patternProperties").is_some();
                 let closed = schema.get("additionalProperties") == Some(&Value::Bool(false));
-                if closed || (*whole && !open && !known.is_empty() && !is_union(schema)) {
-                    Leads::Nowhere(known.keys().cloned().collect())
+                if closed || (*exhaustive && !open && !known.is_empty() && !is_union(schema)) {
+                    Lookup::Missing(known.keys().cloned().collect())
                 } else {
-                    Leads::Somewhere
+                    Lookup::Unknown
                 }
             }
         }
@@ -120,7 +120,7 @@ fn is_union(schema: &Value) -> bool {
 }
 
 /// What a reference within the same schema points at; nothing when it points elsewhere or in circles.
-fn resolved<'a>(schema: &'a Value, root: &'a Value) -> Option<&'a Value> {
+fn resolve_ref<'a>(schema: &'a Value, root: &'a Value) -> Option<&'a Value> {
     let mut schema = schema;
     for _ in 0..16 {
         match schema.get("$ref").and_then(Value::as_str) {
@@ -132,7 +132,7 @@ fn resolved<'a>(schema: &'a Value, root: &'a Value) -> Option<&'a Value> {
 }
 
 /// The types that a schema allows; nothing when it does not say.
-pub fn kinds(schema: &Value) -> Option<Vec<String>> {
+pub fn schema_types(schema: &Value) -> Option<Vec<String>> {
     let of = |value: &Value| value.as_str().map(str::to_owned);
     match schema.get("type") {
         Some(Value::String(kind)) => return Some(vec![kind.clone()]),
@@ -140,16 +140,16 @@ pub fn kinds(schema: &Value) -> Option<Vec<String>> {
         _ => {}
     }
     if let Some(choices) = schema.get("enum").and_then(Value::as_array) {
-        let mut found: Vec<String> = choices.iter().map(|choice| kind_of(choice).to_owned()).collect();
+        let mut found: Vec<String> = choices.iter().map(|choice| json_type_of(choice).to_owned()).collect();
         found.dedup();
         return Some(found);
     }
     let choices = schema.get("anyOf").or_else(|| schema.get("oneOf"))?.as_array()?;
-    let all: Option<Vec<Vec<String>>> = choices.iter().map(kinds).collect();
+    let all: Option<Vec<Vec<String>>> = choices.iter().map(schema_types).collect();
     all.map(|all| all.concat())
 }
 
-pub fn kind_of(value: &Value) -> &'static str {
+pub fn json_type_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",
@@ -162,7 +162,7 @@ pub fn kind_of(value: &Value) -> &'static str {
 }
 
 /// Whether a value of some of these types can be one of those. A number may happen to be whole.
-pub fn fits(given: &[String], wanted: &[String]) -> bool {
+pub fn is_assignable(given: &[String], wanted: &[String]) -> bool {
     let numeric = |kind: &str| matches!(kind, "integer" | "number");
     given.iter().any(|given| {
         given == "null" || wanted.iter().any(|wanted| given == wanted || (numeric(given) && numeric(wanted)))

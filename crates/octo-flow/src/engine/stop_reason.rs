@@ -6,26 +6,32 @@ use std::time::Duration;
 
 /// The failure of one step, as later steps can read it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Failure {
+pub struct StepFailure {
     /// The step that failed.
     pub key: String,
     pub kind: String,
     pub message: String,
     pub hint: Option<String>,
-    pub wait: Option<Duration>,
+    pub retry_after: Option<Duration>,
 }
 
-impl Failure {
+impl StepFailure {
     pub fn new(key: &str, kind: &str, message: impl Into<String>) -> Self {
-        Self { key: key.to_owned(), kind: kind.to_owned(), message: message.into(), hint: None, wait: None }
+        Self {
+            key: key.to_owned(),
+            kind: kind.to_owned(),
+            message: message.into(),
+            hint: None,
+            retry_after: None,
+        }
     }
 
-    pub fn of(key: &str, error: &ToolError) -> Self {
+    pub fn from_error(key: &str, error: &ToolError) -> Self {
         // To a workflow, which waits and tries again, a used-up limit is nothing else.
         let kind = if error.kind == Kind::RateLimited { Kind::Unavailable } else { error.kind };
         Self {
             hint: error.hint.as_ref().map(|hint| hint.to_string()),
-            wait: error.retry_after,
+            retry_after: error.retry_after,
             ..Self::new(key, kind.as_str(), error.message.to_string())
         }
     }
@@ -45,27 +51,27 @@ impl Failure {
             kind: text("kind").unwrap_or_default(),
             message: text("message").unwrap_or_default(),
             hint: text("hint"),
-            wait: None,
+            retry_after: None,
         }
     }
 }
 
 #[derive(Debug)]
-pub enum Stop {
-    Failed(Failure),
+pub enum StopReason {
+    Failed(StepFailure),
     /// Nobody knows whether the step's effect is there.
-    Interrupted(Failure),
+    Interrupted(StepFailure),
     Cancelled,
     /// Something beside it has stopped, or the hub ends.
     Halted,
     /// What happens can no longer be kept.
-    Broken(ToolError),
+    StoreFailed(ToolError),
 }
 
-impl Stop {
-    const fn weight(&self) -> u8 {
+impl StopReason {
+    const fn severity(&self) -> u8 {
         match self {
-            Self::Broken(_) => 4,
+            Self::StoreFailed(_) => 4,
             Self::Cancelled => 3,
             Self::Interrupted(_) => 2,
             Self::Failed(_) => 1,
@@ -74,8 +80,8 @@ impl Stop {
     }
 
     /// Of several that ran side by side, the one that matters most.
-    pub fn of_all(results: impl IntoIterator<Item = Result<(), Stop>>) -> Result<(), Stop> {
-        let worst = results.into_iter().filter_map(Result::err).max_by_key(Stop::weight);
+    pub fn worst(results: impl IntoIterator<Item = Result<(), StopReason>>) -> Result<(), StopReason> {
+        let worst = results.into_iter().filter_map(Result::err).max_by_key(StopReason::severity);
         worst.map_or(Ok(()), Err)
     }
 }

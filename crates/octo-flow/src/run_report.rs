@@ -30,7 +30,7 @@ impl From<RunStatus> for Status {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct StepTold {
+pub struct StepReport {
     /// The step's id, with its place in each loop around it: `fetch[3]`.
     id: String,
     /// started, retrying, done, failed, interrupted or skipped.
@@ -46,7 +46,7 @@ pub struct StepTold {
 
 /// Why a run did not go on.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Failed {
+pub struct RunError {
     /// The step that failed.
     step: String,
     /// The kind of error, such as timeout.
@@ -58,11 +58,11 @@ pub struct Failed {
     hint: Option<String>,
 }
 
-pub fn steps(run: &StoredRun) -> Vec<StepTold> {
-    run.steps.iter().map(step).collect()
+pub fn step_reports(run: &StoredRun) -> Vec<StepReport> {
+    run.steps.iter().map(step_report).collect()
 }
 
-fn step(step: &StoredStep) -> StepTold {
+fn step_report(step: &StoredStep) -> StepReport {
     let attempts: Vec<Value> = step.attempts.to().unwrap_or_default();
     let decided =
         |attempt: &Value| matches!(attempt.get("outcome").and_then(Value::as_str), Some("redo" | "skipped"));
@@ -71,7 +71,7 @@ fn step(step: &StoredStep) -> StepTold {
     let error: Option<Value> = step.error.as_ref().and_then(|error| error.to().ok());
     let text =
         |error: &Value, name: &str| error.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-    StepTold {
+    StepReport {
         id: step.key.clone(),
         status: step.status.clone(),
         attempts: tried.count() as u64,
@@ -80,14 +80,14 @@ fn step(step: &StoredStep) -> StepTold {
     }
 }
 
-pub fn outputs(run: &StoredRun) -> Map<String, Value> {
+pub fn run_outputs(run: &StoredRun) -> Map<String, Value> {
     run.outputs.as_ref().and_then(|outputs| outputs.to().ok()).unwrap_or_default()
 }
 
-pub fn failed(run: &StoredRun) -> Option<Failed> {
+pub fn run_error(run: &StoredRun) -> Option<RunError> {
     let error: Value = run.error.as_ref().map(Json::to)?.ok()?;
     let text = |name: &str| error.get(name).and_then(Value::as_str).map(str::to_owned);
-    Some(Failed {
+    Some(RunError {
         step: text("step").unwrap_or_default(),
         kind: text("kind").unwrap_or_default(),
         message: text("message").unwrap_or_default(),

@@ -1,13 +1,13 @@
-use super::bench::{Bench, steps};
+use super::workflow_fixture::{WorkflowHub, steps};
 use octo_model::Kind;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 #[tokio::test]
 async fn a_profile_shows_its_workflows_no_more_than_its_clients() {
-    let bench = Bench::new("steps:\n- {id: a, tool: append, with: {line: a}}\n");
+    let bench = WorkflowHub::new("steps:\n- {id: a, tool: append, with: {line: a}}\n");
     let ask = |tool: &'static str| {
-        bench.ask("ada", "few", tool, json!({"path": "flow.yaml"}), CancellationToken::new())
+        bench.call_tool("ada", "few", tool, json!({"path": "flow.yaml"}), CancellationToken::new())
     };
     let checked = ask("workflow_validate").await.unwrap();
     assert_eq!(checked["errors"][0]["message"], "There is no tool `append`.", "{checked}");
@@ -18,19 +18,21 @@ async fn a_profile_shows_its_workflows_no_more_than_its_clients() {
 
 #[tokio::test]
 async fn someone_elses_run_is_not_found() {
-    let bench = Bench::new("steps:\n- {id: a, tool: append, with: {line: a}}\n");
+    let bench = WorkflowHub::new("steps:\n- {id: a, tool: append, with: {line: a}}\n");
     let id = bench.begin().await["run_id"].clone();
     let asked = json!({"path": "flow.yaml", "run_id": id});
-    let error =
-        bench.ask("bob", "", "workflow_run", asked.clone(), CancellationToken::new()).await.unwrap_err();
+    let error = bench
+        .call_tool("bob", "", "workflow_run", asked.clone(), CancellationToken::new())
+        .await
+        .unwrap_err();
     assert_eq!(error.kind, Kind::NotFound);
-    let own = bench.ask("ada", "", "workflow_run", asked, CancellationToken::new()).await.unwrap();
+    let own = bench.call_tool("ada", "", "workflow_run", asked, CancellationToken::new()).await.unwrap();
     assert_eq!(own["status"], "done");
 }
 
 #[tokio::test]
 async fn outputs_are_whole_and_bounded() {
-    let bench = Bench::new(
+    let bench = WorkflowHub::new(
         "params: {bytes: {type: integer, required: true}}
 steps:
 - {id: a, tool: look, with: {line: a, bytes: '{{ params.bytes }}'}}
@@ -46,7 +48,7 @@ outputs: {length: '{{ length(steps.a.output.line) }}'}
 
 #[tokio::test]
 async fn workflows_that_call_each_other_do_not_go_on_for_ever() {
-    let bench = Bench::new(
+    let bench = WorkflowHub::new(
         "steps:\n- {id: a, tool: append, with: {line: a}}\n- {id: again, tool: workflow_run, with: {path: flow.yaml}}\n",
     );
     let reply = bench.begin().await;
@@ -57,7 +59,7 @@ async fn workflows_that_call_each_other_do_not_go_on_for_ever() {
 
 #[tokio::test]
 async fn without_a_place_for_artifacts_the_run_is_done_all_the_same() {
-    let bench = Bench::new("steps:\n- {id: a, tool: append, with: {line: a}}\n").read_only();
+    let bench = WorkflowHub::new("steps:\n- {id: a, tool: append, with: {line: a}}\n").read_only();
     let reply = bench.begin().await;
     assert_eq!((&reply["status"], &reply["artifacts"]), (&json!("done"), &json!(null)), "{reply}");
     assert!(reply["warnings"][0].as_str().unwrap().contains("artifacts could not be written"), "{reply}");
@@ -65,7 +67,7 @@ async fn without_a_place_for_artifacts_the_run_is_done_all_the_same() {
 
 #[tokio::test]
 async fn a_long_list_is_refused_and_an_item_too_many_as_well() {
-    let bench = Bench::new(
+    let bench = WorkflowHub::new(
         "params: {all: {type: array, required: true}}\nsteps:\n- {id: a, for_each: params.all, tool: look, with: {line: a}}\n",
     );
     let reply = bench.run(json!({"params": {"all": vec![1; 1001]}})).await.unwrap();

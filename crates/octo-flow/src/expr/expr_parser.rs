@@ -1,28 +1,28 @@
 //! Text into expressions, by recursive descent with a bound on its depth.
 
-use super::{Comparison, Expr, Part, Path};
+use super::{Comparison, Expr, ExprPath, PathPart};
 use serde_json::{Number, Value};
 
 /// Deeper ones are no work of a person.
-const DEEPEST: usize = 32;
+const MAX_DEPTH: usize = 32;
 
-type Parsed<T> = Result<T, String>;
+type ParseResult<T> = Result<T, String>;
 
 /// The whole text as one expression; braces around it are accepted.
-pub fn whole(text: &str) -> Parsed<Expr> {
+pub fn parse_expr(text: &str) -> ParseResult<Expr> {
     let inner = text.trim();
     let inner = inner.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}")).unwrap_or(inner);
-    let mut reader = Reader { rest: inner, depth: 0 };
+    let mut reader = Parser { rest: inner, depth: 0 };
     let expr = reader.or()?;
-    reader.space();
+    reader.skip_whitespace();
     if reader.rest.is_empty() { Ok(expr) } else { Err(reader.unexpected()) }
 }
 
 /// An expression at the beginning of a text, up to its `}}`; and the rest behind that.
-pub fn inserted(text: &str) -> Parsed<(Expr, &str)> {
-    let mut reader = Reader { rest: text, depth: 0 };
+pub fn parse_placeholder(text: &str) -> ParseResult<(Expr, &str)> {
+    let mut reader = Parser { rest: text, depth: 0 };
     let expr = reader.or()?;
-    reader.space();
+    reader.skip_whitespace();
     match reader.rest.strip_prefix("}}") {
         Some(rest) => Ok((expr, rest)),
         None if reader.rest.is_empty() => Err("a `{{` without its `}}`".to_owned()),
@@ -31,20 +31,21 @@ pub fn inserted(text: &str) -> Parsed<(Expr, &str)> {
 }
 
 pub fn is_name(text: &str) -> bool {
-    text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_') && text.chars().all(in_name)
+    text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+        && text.chars().all(is_name_char)
 }
 
-fn in_name(c: char) -> bool {
+fn is_name_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '-'
 }
 
-struct Reader<'a> {
+struct Parser<'a> {
     rest: &'a str,
     depth: usize,
 }
 
-impl<'a> Reader<'a> {
-    fn space(&mut self) {
+impl<'a> Parser<'a> {
+    fn skip_whitespace(&mut self) {
         self.rest = self.rest.trim_start();
     }
 
@@ -58,16 +59,20 @@ impl<'a> Reader<'a> {
     }
 
     /// Takes a sign, when it is next.
-    fn sign(&mut self, sign: &str) -> bool {
-        self.space();
+    fn take_symbol(&mut self, sign: &str) -> bool {
+        self.skip_whitespace();
         self.rest.strip_prefix(sign).is_some_and(|rest| {
             self.rest = rest;
             true
         })
     }
 
-    fn must(&mut self, sign: &str) -> Parsed<()> {
-        if self.sign(sign) { Ok(()) } else { Err(format!("`{sign}` is missing before `{}`", self.near())) }
+    fn expect_symbol(&mut self, sign: &str) -> ParseResult<()> {
+        if self.take_symbol(sign) {
+            Ok(())
+        } else {
+            Err(format!("`{sign}` is missing before `{}`", self.near()))
+        }
     }
 
     fn near(&self) -> String {
@@ -75,10 +80,10 @@ impl<'a> Reader<'a> {
     }
 
     /// Takes a word, when it is next and is no part of a longer one.
-    fn word(&mut self, word: &str) -> bool {
-        self.space();
+    fn take_keyword(&mut self, word: &str) -> bool {
+        self.skip_whitespace();
         match self.rest.strip_prefix(word) {
-            Some(rest) if !rest.starts_with(in_name) => {
+            Some(rest) if !rest.starts_with(is_name_char) => {
                 self.rest = rest;
                 true
             }
@@ -86,9 +91,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn name(&mut self) -> Option<&'a str> {
-        self.space();
-        let end = self.rest.find(|c| !in_name(c)).unwrap_or(self.rest.len());
+    fn take_name(&mut self) -> Option<&'a str> {
+        self.skip_whitespace();
+        let end = self.rest.find(|c| !is_name_char(c)).unwrap_or(self.rest.len());
         let (name, rest) = self.rest.split_at_checked(end)?;
         if !is_name(name) {
             return None;
@@ -97,30 +102,30 @@ impl<'a> Reader<'a> {
         Some(name)
     }
 
-    fn or(&mut self) -> Parsed<Expr> {
+    fn or(&mut self) -> ParseResult<Expr> {
         self.depth += 1;
-        if self.depth > DEEPEST {
+        if self.depth > MAX_DEPTH {
             return Err("the expression is nested too deeply".to_owned());
         }
         let mut left = self.and()?;
-        while self.word("or") {
+        while self.take_keyword("or") {
             left = Expr::Or(Box::new(left), Box::new(self.and()?));
         }
         self.depth -= 1;
         Ok(left)
     }
 
-    fn and(&mut self) -> Parsed<Expr> {
+    fn and(&mut self) -> ParseResult<Expr> {
         let mut left = self.not()?;
-        while self.word("and") {
+        while self.take_keyword("and") {
             left = Expr::And(Box::new(left), Box::new(self.not()?));
         }
         Ok(left)
     }
 
-    fn not(&mut self) -> Parsed<Expr> {
+    fn not(&mut self) -> ParseResult<Expr> {
         let mut nots = 0;
-        while self.word("not") {
+        while self.take_keyword("not") {
             nots += 1;
         }
         let mut inner = self.comparison()?;
@@ -131,8 +136,8 @@ impl<'a> Reader<'a> {
         Ok(if nots > 0 { Expr::Not(Box::new(inner)) } else { inner })
     }
 
-    fn comparison(&mut self) -> Parsed<Expr> {
-        const SIGNS: [(&str, Comparison); 6] = [
+    fn comparison(&mut self) -> ParseResult<Expr> {
+        const OPERATORS: [(&str, Comparison); 6] = [
             ("==", Comparison::Equal),
             ("!=", Comparison::Unequal),
             ("<=", Comparison::LessOrEqual),
@@ -141,43 +146,45 @@ impl<'a> Reader<'a> {
             (">", Comparison::Greater),
         ];
         let left = self.primary()?;
-        for (sign, comparison) in SIGNS {
-            if self.sign(sign) {
+        for (sign, comparison) in OPERATORS {
+            if self.take_symbol(sign) {
                 return Ok(Expr::Compare(comparison, Box::new(left), Box::new(self.primary()?)));
             }
         }
         Ok(left)
     }
 
-    fn primary(&mut self) -> Parsed<Expr> {
-        self.space();
+    fn primary(&mut self) -> ParseResult<Expr> {
+        self.skip_whitespace();
         match self.rest.chars().next() {
             Some('(') => {
-                self.must("(")?;
+                self.expect_symbol("(")?;
                 let inner = self.or()?;
-                self.must(")")?;
+                self.expect_symbol(")")?;
                 Ok(inner)
             }
             Some('[') => self.list(),
-            Some(quote @ ('"' | '\'')) => self.text(quote).map(|text| Expr::Literal(Value::String(text))),
+            Some(quote @ ('"' | '\'')) => {
+                self.string_literal(quote).map(|text| Expr::Literal(Value::String(text)))
+            }
             Some(c) if c.is_ascii_digit() || c == '-' => self.number(),
-            _ => self.named(),
+            _ => self.path_or_call(),
         }
     }
 
-    fn list(&mut self) -> Parsed<Expr> {
-        self.must("[")?;
+    fn list(&mut self) -> ParseResult<Expr> {
+        self.expect_symbol("[")?;
         let mut items = Vec::new();
-        while !self.sign("]") {
+        while !self.take_symbol("]") {
             if !items.is_empty() {
-                self.must(",")?;
+                self.expect_symbol(",")?;
             }
             items.push(self.or()?);
         }
         Ok(Expr::List(items))
     }
 
-    fn text(&mut self, quote: char) -> Parsed<String> {
+    fn string_literal(&mut self, quote: char) -> ParseResult<String> {
         let mut text = String::new();
         let mut chars = self.rest.char_indices().skip(1);
         while let Some((at, c)) = chars.next() {
@@ -198,7 +205,7 @@ impl<'a> Reader<'a> {
         Err(format!("a {quote} without its end"))
     }
 
-    fn number(&mut self) -> Parsed<Expr> {
+    fn number(&mut self) -> ParseResult<Expr> {
         let end = self.rest.find(|c: char| !matches!(c, '0'..='9' | '.' | '-' | '+' | 'e' | 'E'));
         let (text, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
         let number: Number = serde_json::from_str(text).map_err(|_| format!("`{text}` is no number"))?;
@@ -206,8 +213,8 @@ impl<'a> Reader<'a> {
         Ok(Expr::Literal(Value::Number(number)))
     }
 
-    fn named(&mut self) -> Parsed<Expr> {
-        let Some(name) = self.name() else { return Err(self.unexpected()) };
+    fn path_or_call(&mut self) -> ParseResult<Expr> {
+        let Some(name) = self.take_name() else { return Err(self.unexpected()) };
         match name {
             "true" => return Ok(Expr::Literal(Value::Bool(true))),
             "false" => return Ok(Expr::Literal(Value::Bool(false))),
@@ -220,46 +227,46 @@ impl<'a> Reader<'a> {
         self.path(name).map(Expr::Path)
     }
 
-    fn path(&mut self, root: &str) -> Parsed<Path> {
+    fn path(&mut self, root: &str) -> ParseResult<ExprPath> {
         let mut parts = Vec::new();
         loop {
             if let Some(rest) = self.rest.strip_prefix('.') {
                 self.rest = rest;
-                let name = self.name().ok_or_else(|| self.unexpected())?;
-                parts.push(Part::Name(name.to_owned()));
+                let name = self.take_name().ok_or_else(|| self.unexpected())?;
+                parts.push(PathPart::Name(name.to_owned()));
             } else if self.rest.starts_with('[') {
-                self.must("[")?;
+                self.expect_symbol("[")?;
                 parts.push(self.part()?);
-                self.must("]")?;
+                self.expect_symbol("]")?;
             } else {
-                return Ok(Path { root: root.to_owned(), parts });
+                return Ok(ExprPath { root: root.to_owned(), parts });
             }
         }
     }
 
-    fn part(&mut self) -> Parsed<Part> {
-        if self.sign("*") {
-            return Ok(Part::Each);
+    fn part(&mut self) -> ParseResult<PathPart> {
+        if self.take_symbol("*") {
+            return Ok(PathPart::Wildcard);
         }
         match self.rest.chars().next() {
-            Some(quote @ ('"' | '\'')) => self.text(quote).map(Part::Name),
+            Some(quote @ ('"' | '\'')) => self.string_literal(quote).map(PathPart::Name),
             _ => {
                 let end = self.rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(self.rest.len());
                 let (digits, rest) = self.rest.split_at(end);
                 self.rest = rest;
                 let at =
                     digits.parse().map_err(|_| "`[…]` holds a number, `*` or a name in quotes".to_owned())?;
-                Ok(Part::At(at))
+                Ok(PathPart::Index(at))
             }
         }
     }
 
-    fn function(&mut self, name: &str) -> Parsed<Expr> {
-        self.must("(")?;
+    fn function(&mut self, name: &str) -> ParseResult<Expr> {
+        self.expect_symbol("(")?;
         let mut given = Vec::new();
-        while !self.sign(")") {
+        while !self.take_symbol(")") {
             if !given.is_empty() {
-                self.must(",")?;
+                self.expect_symbol(",")?;
             }
             given.push(self.or()?);
         }

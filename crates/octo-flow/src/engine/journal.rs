@@ -1,8 +1,8 @@
 //! What has become of every step so far. What is noted here is durable before the note returns.
 
-use super::Further;
-use super::stop::{Failure, Stop};
-use crate::plan::Plan;
+use super::ResumeOptions;
+use super::stop_reason::{StepFailure, StopReason};
+use crate::compiled_workflow::CompiledWorkflow;
 use octo_hub::{RunLease, StoredRun, StoredStep};
 use octo_model::{Json, Kind, ToolError};
 use serde::{Deserialize, Serialize};
@@ -11,16 +11,16 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What all outputs of a run may have together.
-const MOST_BYTES: usize = 64 << 20;
+const MAX_RUN_OUTPUT_BYTES: usize = 64 << 20;
 /// Steps of a run, each item of a loop counted.
-const MOST_STEPS: usize = 10_000;
+const MAX_RUN_STEPS: usize = 10_000;
 
 /// How decisions stand among the attempts.
-const SKIPPED: &str = "skipped";
-const REDO: &str = "redo";
+const OUTCOME_SKIPPED: &str = "skipped";
+const OUTCOME_REDO: &str = "redo";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
+pub enum StepStatus {
     Started,
     /// It failed and will be tried again.
     Retrying,
@@ -31,7 +31,7 @@ pub enum Status {
     Skipped,
 }
 
-impl Status {
+impl StepStatus {
     const ALL: [Self; 6] =
         [Self::Started, Self::Retrying, Self::Done, Self::Failed, Self::Interrupted, Self::Skipped];
 
@@ -68,42 +68,42 @@ pub struct Attempt {
 }
 
 #[derive(Debug, Clone)]
-pub struct Record {
-    pub status: Status,
+pub struct StepRecord {
+    pub status: StepStatus,
     pub output: Option<Arc<Value>>,
     pub error: Option<Value>,
     pub attempts: Vec<Attempt>,
     /// What its output takes.
-    bytes: usize,
+    output_bytes: usize,
 }
 
 #[derive(Default)]
-pub struct Book(Mutex<Pages>);
+pub struct Journal(Mutex<JournalState>);
 
 #[derive(Default)]
-struct Pages {
-    records: HashMap<String, Record>,
+struct JournalState {
+    records: HashMap<String, StepRecord>,
     /// Keys in the order in which they came.
     order: Vec<String>,
     bytes: usize,
 }
 
-impl Book {
-    /// The book of a run that was begun before.
+impl Journal {
+    /// The journal of a run that was begun before.
     pub fn load(run: &StoredRun) -> Result<Self, ToolError> {
-        let mut pages = Pages::default();
+        let mut pages = JournalState::default();
         for step in &run.steps {
             let unreadable = |error: serde_json::Error| ToolError::internal(error);
-            let status = Status::ALL.into_iter().find(|known| known.as_str() == step.status);
+            let status = StepStatus::ALL.into_iter().find(|known| known.as_str() == step.status);
             let output: Option<Value> = step.output.as_ref().map(Json::to).transpose().map_err(unreadable)?;
-            let bytes = step.output.as_ref().map_or(0, |output| output.bytes().len());
-            pages.bytes += bytes;
-            let record = Record {
+            let output_bytes = step.output.as_ref().map_or(0, |output| output.bytes().len());
+            pages.bytes += output_bytes;
+            let record = StepRecord {
                 status: status.ok_or_else(|| ToolError::internal("a step of an unknown status"))?,
                 output: output.map(Arc::new),
                 error: step.error.as_ref().map(Json::to).transpose().map_err(unreadable)?,
                 attempts: step.attempts.to().map_err(unreadable)?,
-                bytes,
+                output_bytes,
             };
             pages.order.push(step.key.clone());
             pages.records.insert(step.key.clone(), record);
@@ -111,29 +111,29 @@ impl Book {
         Ok(Self(Mutex::new(pages)))
     }
 
-    fn pages(&self) -> MutexGuard<'_, Pages> {
+    fn lock_state(&self) -> MutexGuard<'_, JournalState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn status(&self, key: &str) -> Option<Status> {
-        self.pages().records.get(key).map(|record| record.status)
+    pub fn status(&self, key: &str) -> Option<StepStatus> {
+        self.lock_state().records.get(key).map(|record| record.status)
     }
 
     pub fn output(&self, key: &str) -> Option<Arc<Value>> {
-        self.pages().records.get(key).and_then(|record| record.output.clone())
+        self.lock_state().records.get(key).and_then(|record| record.output.clone())
     }
 
     pub fn error(&self, key: &str) -> Option<Value> {
-        self.pages().records.get(key).and_then(|record| record.error.clone())
+        self.lock_state().records.get(key).and_then(|record| record.error.clone())
     }
 
-    pub fn failure(&self, key: &str) -> Failure {
-        Failure::from_value(key, &self.error(key).unwrap_or_default())
+    pub fn failure(&self, key: &str) -> StepFailure {
+        StepFailure::from_value(key, &self.error(key).unwrap_or_default())
     }
 
     /// How often it failed since it was last decided about.
     pub fn failures(&self, key: &str) -> u32 {
-        let pages = self.pages();
+        let pages = self.lock_state();
         let attempts = pages.records.get(key).map(|record| record.attempts.as_slice()).unwrap_or_default();
         let failed = |attempt: &&Attempt| attempt.outcome.as_deref() == Some("failed");
         // The one that has just ended is not closed yet.
@@ -142,82 +142,84 @@ impl Book {
     }
 
     /// Everything so far, in the order in which it came.
-    pub fn all(&self) -> Vec<(String, Record)> {
-        let pages = self.pages();
+    pub fn records(&self) -> Vec<(String, StepRecord)> {
+        let pages = self.lock_state();
         let of = |key: &String| pages.records.get(key).map(|record| (key.clone(), record.clone()));
         pages.order.iter().filter_map(of).collect()
     }
 
     /// How many calls are behind us.
-    pub fn finished(&self, plan: &Plan) -> u64 {
-        let over = |record: &Record| matches!(record.status, Status::Done | Status::Failed | Status::Skipped);
-        let pages = self.pages();
+    pub fn finished_calls(&self, plan: &CompiledWorkflow) -> u64 {
+        let over = |record: &StepRecord| {
+            matches!(record.status, StepStatus::Done | StepStatus::Failed | StepStatus::Skipped)
+        };
+        let pages = self.lock_state();
         pages.records.iter().filter(|(key, record)| over(record) && plan.is_call(key)).count() as u64
     }
 
     /// Whether an output of this size still fits.
-    pub fn has_room(&self, bytes: usize) -> bool {
-        self.pages().bytes.saturating_add(bytes) <= MOST_BYTES
+    pub fn has_capacity(&self, bytes: usize) -> bool {
+        self.lock_state().bytes.saturating_add(bytes) <= MAX_RUN_OUTPUT_BYTES
     }
 
     /// Changes a step's record and keeps it; returns when that is durable.
-    pub async fn note(
+    pub async fn record_step(
         &self,
         key: &str,
-        pen: &dyn RunLease,
-        change: impl FnOnce(&mut Record),
-    ) -> Result<(), Stop> {
+        lease: &dyn RunLease,
+        change: impl FnOnce(&mut StepRecord),
+    ) -> Result<(), StopReason> {
         let kept = {
-            let mut pages = self.pages();
+            let mut pages = self.lock_state();
             if !pages.records.contains_key(key) {
-                if pages.order.len() >= MOST_STEPS {
+                if pages.order.len() >= MAX_RUN_STEPS {
                     let message =
-                        format!("A run has at most {MOST_STEPS} steps, each item of a loop counted.");
-                    return Err(Stop::Failed(Failure::new(key, Kind::TooLarge.as_str(), message)));
+                        format!("A run has at most {MAX_RUN_STEPS} steps, each item of a loop counted.");
+                    return Err(StopReason::Failed(StepFailure::new(key, Kind::TooLarge.as_str(), message)));
                 }
                 pages.order.push(key.to_owned());
             }
-            let record = pages.records.entry(key.to_owned()).or_insert(Record {
-                status: Status::Started,
+            let record = pages.records.entry(key.to_owned()).or_insert(StepRecord {
+                status: StepStatus::Started,
                 output: None,
                 error: None,
                 attempts: Vec::new(),
-                bytes: 0,
+                output_bytes: 0,
             });
             change(record);
-            let kept = record.kept(key);
-            let before = record.bytes;
-            record.bytes = kept.output.as_ref().map_or(0, |output| output.bytes().len());
-            let after = record.bytes;
+            let kept = record.to_stored(key);
+            let before = record.output_bytes;
+            record.output_bytes = kept.output.as_ref().map_or(0, |output| output.bytes().len());
+            let after = record.output_bytes;
             pages.bytes = pages.bytes.saturating_sub(before) + after;
             kept
         };
-        pen.step(kept).await.map_err(Stop::Broken)
+        lease.step(kept).await.map_err(StopReason::StoreFailed)
     }
 
     /// What a person has decided about steps that failed or were cut off.
-    pub async fn decide(
+    pub async fn apply_decisions(
         &self,
-        plan: &Plan,
-        further: &Further,
-        pen: &dyn RunLease,
+        plan: &CompiledWorkflow,
+        further: &ResumeOptions,
+        lease: &dyn RunLease,
         now: &str,
     ) -> Result<(), ToolError> {
-        let redo = further.redo.iter().map(|key| (key, Status::Retrying));
-        let all: Vec<(&String, Status)> =
-            redo.chain(further.skip.iter().map(|key| (key, Status::Done))).collect();
+        let redo = further.redo.iter().map(|key| (key, StepStatus::Retrying));
+        let all: Vec<(&String, StepStatus)> =
+            redo.chain(further.skip.iter().map(|key| (key, StepStatus::Done))).collect();
         if let Some(both) = further.redo.iter().find(|key| further.skip.contains(key)) {
             return Err(ToolError::invalid(format!("`{both}` is to be done again and to be skipped."))
                 .hint("Give it in one of redo and skip."));
         }
         // All of them can be decided about, or none is.
         for (key, _) in &all {
-            self.undecided(plan, key)?;
+            self.require_decidable(plan, key)?;
         }
         for (key, status) in all {
-            let word = if status == Status::Done { SKIPPED } else { REDO };
-            let noted = self.note(key, pen, |record| {
-                record.close("interrupted", None);
+            let word = if status == StepStatus::Done { OUTCOME_SKIPPED } else { OUTCOME_REDO };
+            let noted = self.record_step(key, lease, |record| {
+                record.close_attempt("interrupted", None);
                 record.attempts.push(Attempt {
                     started: now.to_owned(),
                     outcome: Some(word.to_owned()),
@@ -226,7 +228,7 @@ impl Book {
                 record.status = status;
                 record.error = None;
             });
-            if let Err(Stop::Broken(error)) = noted.await {
+            if let Err(StopReason::StoreFailed(error)) = noted.await {
                 return Err(error);
             }
         }
@@ -234,13 +236,13 @@ impl Book {
     }
 
     /// Fails unless the step failed or was cut off.
-    fn undecided(&self, plan: &Plan, key: &str) -> Result<(), ToolError> {
+    fn require_decidable(&self, plan: &CompiledWorkflow, key: &str) -> Result<(), ToolError> {
         if !plan.is_call(key) {
             return Err(ToolError::invalid(format!("`{key}` is no step that calls something."))
                 .hint("Name the step inside of it, with its place in each loop: `fetch[3]`."));
         }
         let known = self.status(key);
-        if matches!(known, Some(Status::Started | Status::Failed | Status::Interrupted)) {
+        if matches!(known, Some(StepStatus::Started | StepStatus::Failed | StepStatus::Interrupted)) {
             return Ok(());
         }
         let said = known.map_or("has not begun".to_owned(), |status| format!("is {}", status.as_str()));
@@ -249,9 +251,9 @@ impl Book {
     }
 }
 
-impl Record {
+impl StepRecord {
     /// Closes an attempt that is still open.
-    pub fn close(&mut self, outcome: &str, change: Option<&dyn Fn(&mut Attempt)>) {
+    pub fn close_attempt(&mut self, outcome: &str, change: Option<&dyn Fn(&mut Attempt)>) {
         if let Some(last) = self.attempts.last_mut().filter(|last| last.outcome.is_none()) {
             last.outcome = Some(outcome.to_owned());
             if let Some(change) = change {
@@ -260,7 +262,7 @@ impl Record {
         }
     }
 
-    fn kept(&self, key: &str) -> StoredStep {
+    fn to_stored(&self, key: &str) -> StoredStep {
         StoredStep {
             key: key.to_owned(),
             status: self.status.as_str().to_owned(),
@@ -276,9 +278,9 @@ mod tests {
     use super::*;
     use octo_toolkit::BoxFuture;
 
-    struct Nowhere;
+    struct NullLease;
 
-    impl RunLease for Nowhere {
+    impl RunLease for NullLease {
         fn id(&self) -> &str {
             "w_"
         }
@@ -299,28 +301,28 @@ mod tests {
 
     #[tokio::test]
     async fn all_outputs_together_have_a_bound_and_a_new_one_takes_the_place_of_the_old() {
-        let book = Book::default();
+        let journal = Journal::default();
         let put = async |key: &str, bytes: usize| {
             let output = Arc::new(Value::String("x".repeat(bytes)));
-            book.note(key, &Nowhere, |record| record.output = Some(output)).await.unwrap();
+            journal.record_step(key, &NullLease, |record| record.output = Some(output)).await.unwrap();
         };
         put("a", 30 << 20).await;
         put("a", 30 << 20).await;
-        assert!(book.has_room(30 << 20));
+        assert!(journal.has_capacity(30 << 20));
         put("b", 30 << 20).await;
-        assert!(book.has_room(3 << 20) && !book.has_room(5 << 20));
+        assert!(journal.has_capacity(3 << 20) && !journal.has_capacity(5 << 20));
         put("a", 0).await;
-        assert!(book.has_room(30 << 20));
+        assert!(journal.has_capacity(30 << 20));
     }
 
     #[tokio::test]
     async fn a_run_has_so_many_steps_and_no_more() {
-        let book = Book::default();
-        for at in 0..MOST_STEPS {
-            book.note(&at.to_string(), &Nowhere, |_| ()).await.unwrap();
+        let journal = Journal::default();
+        for at in 0..MAX_RUN_STEPS {
+            journal.record_step(&at.to_string(), &NullLease, |_| ()).await.unwrap();
         }
-        let refused = book.note("more", &Nowhere, |_| ()).await;
-        assert!(matches!(refused, Err(Stop::Failed(failure)) if failure.kind == "too_large"));
-        assert!(book.note("7", &Nowhere, |_| ()).await.is_ok());
+        let refused = journal.record_step("more", &NullLease, |_| ()).await;
+        assert!(matches!(refused, Err(StopReason::Failed(failure)) if failure.kind == "too_large"));
+        assert!(journal.record_step("7", &NullLease, |_| ()).await.is_ok());
     }
 }

@@ -1,7 +1,7 @@
 //! A workflow held against the published schema. What the schema says is what is accepted.
 
-use crate::problem::Problem;
-use crate::source::{Source, escaped};
+use crate::diagnostic::Diagnostic;
+use crate::spanned_yaml::{SpannedYaml, escape_pointer};
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{ValidationError, Validator};
 use octo_hub::nearest;
@@ -11,49 +11,50 @@ use std::sync::OnceLock;
 /// The published schema of a workflow, version 1.
 pub const SCHEMA: &str = include_str!("../schema/workflow.json");
 
-const ACTIONS: &str = "A step has exactly one of `tool`, `llm`, `steps`, `parallel` and `fail`.";
+const ONE_ACTION_MESSAGE: &str = "A step has exactly one of `tool`, `llm`, `steps`, `parallel` and `fail`.";
 
-struct Shape {
+struct WorkflowSchema {
     schema: Value,
     validator: Validator,
 }
 
-fn shape() -> Option<&'static Shape> {
-    static SHAPE: OnceLock<Option<Shape>> = OnceLock::new();
-    let made = SHAPE.get_or_init(|| {
+fn workflow_schema() -> Option<&'static WorkflowSchema> {
+    static COMPILED: OnceLock<Option<WorkflowSchema>> = OnceLock::new();
+    let made = COMPILED.get_or_init(|| {
         let schema: Value = serde_json::from_str(SCHEMA).ok()?;
         let validator = jsonschema::options().build(&schema).ok()?;
-        Some(Shape { schema, validator })
+        Some(WorkflowSchema { schema, validator })
     });
     made.as_ref()
 }
 
 /// Everything that does not fit, in the order of the lines.
-pub fn check(source: &Source) -> Vec<Problem> {
-    let Some(shape) = shape() else {
-        return vec![Problem::at_root("The schema of workflows cannot be used.")];
+pub fn check(source: &SpannedYaml) -> Vec<Diagnostic> {
+    let Some(shape) = workflow_schema() else {
+        return vec![Diagnostic::at_root("The schema of workflows cannot be used.")];
     };
-    let errors = shape.validator.iter_errors(&source.value).flat_map(|error| shape.told(source, &error));
-    let mut problems: Vec<Problem> = errors.collect();
-    problems.sort_by_key(|problem| problem.mark);
+    let errors =
+        shape.validator.iter_errors(&source.value).flat_map(|error| shape.diagnostics(source, &error));
+    let mut problems: Vec<Diagnostic> = errors.collect();
+    problems.sort_by_key(|problem| problem.position);
     problems.dedup();
     problems
 }
 
-impl Shape {
-    fn told(&self, source: &Source, error: &ValidationError<'_>) -> Vec<Problem> {
+impl WorkflowSchema {
+    fn diagnostics(&self, source: &SpannedYaml, error: &ValidationError<'_>) -> Vec<Diagnostic> {
         let pointer = error.instance_path().to_string();
         if let ValidationErrorKind::AdditionalProperties { unexpected } = error.kind() {
-            let known = self.names_beside(error);
+            let known = self.known_properties(error);
             let told = |name: &String| {
                 let close = nearest(name, known.iter().map(String::as_str));
                 let hint = match close {
                     Some(close) => format!("Did you mean `{close}`?"),
                     None => format!("Known here: {}.", known.join(", ")),
                 };
-                let pointer = format!("{pointer}/{}", escaped(name));
-                Problem {
-                    mark: source.mark(&pointer),
+                let pointer = format!("{pointer}/{}", escape_pointer(name));
+                Diagnostic {
+                    position: source.position(&pointer),
                     pointer,
                     message: format!("There is no `{name}` here."),
                     hint: Some(hint),
@@ -61,12 +62,12 @@ impl Shape {
             };
             return unexpected.iter().map(told).collect();
         }
-        let (message, hint) = said(error);
-        vec![Problem { mark: source.mark(&pointer), pointer, message, hint }]
+        let (message, hint) = describe_error(error);
+        vec![Diagnostic { position: source.position(&pointer), pointer, message, hint }]
     }
 
     /// The names that an object may have, from the schema that refused one.
-    fn names_beside(&self, error: &ValidationError<'_>) -> Vec<String> {
+    fn known_properties(&self, error: &ValidationError<'_>) -> Vec<String> {
         let place = error.evaluation_path().to_string();
         let object = place.strip_suffix("/additionalProperties").unwrap_or_default();
         let mut found = Some(&self.schema);
@@ -87,7 +88,7 @@ impl Shape {
     }
 }
 
-fn said(error: &ValidationError<'_>) -> (String, Option<String>) {
+fn describe_error(error: &ValidationError<'_>) -> (String, Option<String>) {
     let short = |value: &Value| {
         let text: String = value.to_string().chars().take(60).collect();
         text
@@ -98,7 +99,7 @@ fn said(error: &ValidationError<'_>) -> (String, Option<String>) {
             (format!("`{name}` is missing."), None)
         }
         ValidationErrorKind::OneOfNotValid { .. } | ValidationErrorKind::OneOfMultipleValid { .. } => {
-            (ACTIONS.to_owned(), None)
+            (ONE_ACTION_MESSAGE.to_owned(), None)
         }
         ValidationErrorKind::Type { kind } => {
             let wanted = match kind {

@@ -1,6 +1,6 @@
 //! A hub with the workflow tools, a handful of scripted tools, and a store in memory.
 
-use crate::Flows;
+use crate::WorkflowEngine;
 use octo_grants::fs::{RootSpec, Workspace, WorkspaceSpec};
 use octo_grants::{Capabilities, Clock};
 use octo_hub::jq_eval::{Jq, JqRunner};
@@ -22,19 +22,19 @@ use tokio_util::sync::CancellationToken;
 
 /// What the scripted tools have done.
 #[derive(Default)]
-pub struct Deeds {
+pub struct ToolLog {
     pub lines: Mutex<Vec<String>>,
     pub calls: Mutex<HashMap<String, u32>>,
-    pub most: AtomicUsize,
-    now: AtomicUsize,
+    pub max_concurrent: AtomicUsize,
+    running: AtomicUsize,
 }
 
-struct Scripted {
-    deeds: Arc<Deeds>,
+struct ScriptedSource {
+    log: Arc<ToolLog>,
     listing: watch::Sender<ListingState>,
 }
 
-fn scripted(deeds: Arc<Deeds>) -> Arc<dyn Source> {
+fn scripted_source(log: Arc<ToolLog>) -> Arc<dyn Source> {
     let text = json!({"type": "string", "description": "t"});
     let number = json!({"type": "integer", "description": "n"});
     let properties = json!({"line": text, "fails": number, "kind": text, "ms": number, "bytes": number});
@@ -54,10 +54,10 @@ fn scripted(deeds: Arc<Deeds>) -> Arc<dyn Source> {
         [("append", Effect::writes()), ("look", Effect::reads()), ("put", Effect::writes().idempotent())];
     let lists = Arc::new(Listing { tools: tools.map(tool).into(), ..Listing::default() });
     let (listing, _) = watch::channel(ListingState { state: SourceState::Ready, listing: lists, version: 1 });
-    Arc::new(Scripted { deeds, listing })
+    Arc::new(ScriptedSource { log, listing })
 }
 
-impl Source for Scripted {
+impl Source for ScriptedSource {
     fn name(&self) -> &str {
         "scripted"
     }
@@ -80,23 +80,23 @@ impl Source for Scripted {
         Box::pin(async move {
             let given: Value = op.params.get("arguments").map(|json| json.to().unwrap()).unwrap_or_default();
             let line = given["line"].as_str().unwrap_or_default().to_owned();
-            let now = self.deeds.now.fetch_add(1, Ordering::SeqCst) + 1;
-            self.deeds.most.fetch_max(now, Ordering::SeqCst);
+            let now = self.log.running.fetch_add(1, Ordering::SeqCst) + 1;
+            self.log.max_concurrent.fetch_max(now, Ordering::SeqCst);
             let count = {
-                let mut calls = self.deeds.calls.lock().unwrap();
+                let mut calls = self.log.calls.lock().unwrap();
                 let count = calls.entry(line.clone()).or_default();
                 *count += 1;
                 *count
             };
             tokio::time::sleep(Duration::from_millis(given["ms"].as_u64().unwrap_or(0))).await;
-            self.deeds.now.fetch_sub(1, Ordering::SeqCst);
+            self.log.running.fetch_sub(1, Ordering::SeqCst);
             if u64::from(count) <= given["fails"].as_u64().unwrap_or(0) {
                 let kind = given["kind"].as_str().unwrap_or("unavailable");
                 let kind = Kind::ALL.into_iter().find(|known| known.as_str() == kind).unwrap();
                 return Err(ToolError::new(kind, format!("Attempt {count} fails.")).hint("Wait."));
             }
             if op.name != "look" {
-                self.deeds.lines.lock().unwrap().push(line.clone());
+                self.log.lines.lock().unwrap().push(line.clone());
             }
             let filler = "x".repeat(given["bytes"].as_u64().unwrap_or(0) as usize);
             let answer = json!({"line": format!("{line}{filler}"), "count": count});
@@ -107,33 +107,33 @@ impl Source for Scripted {
     }
 }
 
-/// Runs in memory. With `left` it fails from that note on, as if the process had ended there.
-pub struct Shelf {
+/// Runs in memory. With `writes_left` it fails from that note on, as if the process had ended there.
+pub struct RunTable {
     runs: Mutex<HashMap<String, (String, StoredRun)>>,
-    held: Mutex<HashSet<String>>,
-    pub left: AtomicI64,
+    leased: Mutex<HashSet<String>>,
+    pub writes_left: AtomicI64,
 }
 
-impl Default for Shelf {
+impl Default for RunTable {
     fn default() -> Self {
-        Self { runs: Mutex::default(), held: Mutex::default(), left: AtomicI64::new(i64::MAX) }
+        Self { runs: Mutex::default(), leased: Mutex::default(), writes_left: AtomicI64::new(i64::MAX) }
     }
 }
 
 #[derive(Clone)]
-pub struct Store(pub Arc<Shelf>);
+pub struct MemoryRuns(pub Arc<RunTable>);
 
-struct Pen(Arc<Shelf>, String);
+struct MemoryLease(Arc<RunTable>, String);
 
-impl Drop for Pen {
+impl Drop for MemoryLease {
     fn drop(&mut self) {
-        self.0.held.lock().unwrap().remove(&self.1);
+        self.0.leased.lock().unwrap().remove(&self.1);
     }
 }
 
-impl Pen {
+impl MemoryLease {
     fn change(&self, change: impl FnOnce(&mut StoredRun)) -> Result<(), ToolError> {
-        if self.0.left.fetch_sub(1, Ordering::SeqCst) <= 0 {
+        if self.0.writes_left.fetch_sub(1, Ordering::SeqCst) <= 0 {
             return Err(ToolError::unavailable("The process is gone."));
         }
         change(&mut self.0.runs.lock().unwrap().get_mut(&self.1).unwrap().1);
@@ -141,7 +141,7 @@ impl Pen {
     }
 }
 
-impl RunLease for Pen {
+impl RunLease for MemoryLease {
     fn id(&self) -> &str {
         &self.1
     }
@@ -165,7 +165,7 @@ impl RunLease for Pen {
     }
 }
 
-impl Store {
+impl MemoryRuns {
     fn find(&self, caller: &Caller, id: &str) -> Result<StoredRun, ToolError> {
         let runs = self.0.runs.lock().unwrap();
         self.find_in(&runs, caller, id).ok_or_else(|| ToolError::not_found("There is no such run."))
@@ -178,11 +178,11 @@ impl Store {
         id: &str,
     ) -> Option<StoredRun> {
         let (_, run) = runs.get(id).filter(|(subject, _)| *subject == caller.principal.subject)?;
-        Some(StoredRun { is_leased: self.0.held.lock().unwrap().contains(id), ..run.clone() })
+        Some(StoredRun { is_leased: self.0.leased.lock().unwrap().contains(id), ..run.clone() })
     }
 }
 
-impl Runs for Store {
+impl Runs for MemoryRuns {
     fn begin<'a>(
         &'a self,
         caller: &'a Caller,
@@ -207,18 +207,18 @@ impl Runs for Store {
                 steps: Vec::new(),
             };
             runs.insert(id.clone(), (caller.principal.subject.clone(), kept));
-            self.0.held.lock().unwrap().insert(id.clone());
-            Ok(Box::new(Pen(Arc::clone(&self.0), id)) as Box<dyn RunLease>)
+            self.0.leased.lock().unwrap().insert(id.clone());
+            Ok(Box::new(MemoryLease(Arc::clone(&self.0), id)) as Box<dyn RunLease>)
         })
     }
 
     fn lease<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, Result<LeasedRun, ToolError>> {
         Box::pin(async move {
             let run = self.find(caller, id)?;
-            if !self.0.held.lock().unwrap().insert(id.to_owned()) {
+            if !self.0.leased.lock().unwrap().insert(id.to_owned()) {
                 return Err(ToolError::new(Kind::Conflict, "Another process works on this run."));
             }
-            Ok((run, Box::new(Pen(Arc::clone(&self.0), id.to_owned())) as Box<dyn RunLease>))
+            Ok((run, Box::new(MemoryLease(Arc::clone(&self.0), id.to_owned())) as Box<dyn RunLease>))
         })
     }
 
@@ -243,12 +243,12 @@ impl Runs for Store {
 }
 
 #[derive(Default)]
-pub struct Memory {
+pub struct MemoryStores {
     pub opened: Mutex<Vec<CallStarted>>,
-    kept: Mutex<HashMap<String, Json>>,
+    results: Mutex<HashMap<String, Json>>,
 }
 
-impl AuditLog for Memory {
+impl AuditLog for MemoryStores {
     fn open(&self, opening: CallStarted) -> BoxFuture<'_, Result<(), ToolError>> {
         self.opened.lock().unwrap().push(opening);
         Box::pin(async { Ok(()) })
@@ -257,76 +257,77 @@ impl AuditLog for Memory {
     fn close(&self, _: CallEnded) {}
 }
 
-impl ResultStore for Memory {
+impl ResultStore for MemoryStores {
     fn store<'a>(
         &'a self,
         _: &'a Caller,
         call: CallId,
         whole: Json,
     ) -> BoxFuture<'a, Result<String, ToolError>> {
-        self.kept.lock().unwrap().insert(call.to_string(), whole);
+        self.results.lock().unwrap().insert(call.to_string(), whole);
         Box::pin(async move { Ok(call.to_string()) })
     }
 
     fn load<'a>(&'a self, _: &'a Caller, handle: &'a str) -> BoxFuture<'a, Result<Json, ToolError>> {
-        let found = self.kept.lock().unwrap().get(handle).cloned();
+        let found = self.results.lock().unwrap().get(handle).cloned();
         Box::pin(async move { found.ok_or_else(|| ToolError::not_found("There is no such result.")) })
     }
 }
 
-impl Jq for Memory {
+impl Jq for MemoryStores {
     fn run<'a>(&'a self, _: &'a str, _: Json) -> BoxFuture<'a, Result<String, ToolError>> {
         Box::pin(async { Err(ToolError::invalid("There is no jq here.")) })
     }
 }
 
 /// One process: an engine and a hub of its own, on a store and deeds that outlive it.
-pub struct Bench {
+pub struct WorkflowHub {
     pub hub: Arc<Hub>,
-    pub flows: Flows,
-    pub memory: Arc<Memory>,
-    pub deeds: Arc<Deeds>,
-    pub store: Store,
-    pub folder: Arc<tempfile::TempDir>,
+    pub flows: WorkflowEngine,
+    pub stores: Arc<MemoryStores>,
+    pub tool_log: Arc<ToolLog>,
+    pub runs: MemoryRuns,
+    pub dir: Arc<tempfile::TempDir>,
     pub timeout: Option<Duration>,
 }
 
-impl Bench {
+impl WorkflowHub {
     pub fn new(workflow: &str) -> Self {
         let folder = Arc::new(tempfile::tempdir().unwrap());
         std::fs::create_dir(folder.path().join("work")).unwrap();
-        let bench = Self::on(Store(Arc::default()), Arc::default(), folder, true);
+        let bench = Self::with_stores(MemoryRuns(Arc::default()), Arc::default(), folder, true);
         bench.write("flow.yaml", &format!("version: 1\nname: test\n{workflow}"));
         bench
     }
 
     /// Another process, after this one is gone.
-    pub fn again(&self) -> Self {
-        self.store.0.left.store(i64::MAX, Ordering::SeqCst);
-        Self::on(self.store.clone(), Arc::clone(&self.deeds), Arc::clone(&self.folder), true)
+    pub fn restarted(&self) -> Self {
+        self.runs.0.writes_left.store(i64::MAX, Ordering::SeqCst);
+        Self::with_stores(self.runs.clone(), Arc::clone(&self.tool_log), Arc::clone(&self.dir), true)
     }
 
     pub fn read_only(&self) -> Self {
-        Self::on(self.store.clone(), Arc::clone(&self.deeds), Arc::clone(&self.folder), false)
+        Self::with_stores(self.runs.clone(), Arc::clone(&self.tool_log), Arc::clone(&self.dir), false)
     }
 
-    fn on(store: Store, deeds: Arc<Deeds>, folder: Arc<tempfile::TempDir>, writable: bool) -> Self {
-        let root = RootSpec {
-            name: "workspace".into(),
-            path: folder.path().join("work"),
-            alias_path: None,
-            writable,
-        };
+    fn with_stores(
+        runs: MemoryRuns,
+        tool_log: Arc<ToolLog>,
+        dir: Arc<tempfile::TempDir>,
+        writable: bool,
+    ) -> Self {
+        let root =
+            RootSpec { name: "workspace".into(), path: dir.path().join("work"), alias_path: None, writable };
         let workspace =
             Workspace::open(WorkspaceSpec { roots: vec![root], ..WorkspaceSpec::default() }).unwrap();
-        let flows = Flows::new(Arc::new(store.clone()), Clock::system());
+        let flows = WorkflowEngine::new(Arc::new(runs.clone()), Clock::system());
         let doors = Capabilities::default().with(workspace).with(flows.clone());
-        let memory = Arc::new(Memory::default());
+        let stores = Arc::new(MemoryStores::default());
         let few =
             ProfileSettings { tools: vec!["workflow_*".into(), "look".into()], ..ProfileSettings::default() };
         let hub = Hub::new(HubConfig {
             sources: vec![
-                scripted(Arc::clone(&deeds)),
+                scripted_source(Arc::clone(&tool_log)),
                 crate::toolbox().into_source(doors, SourceState::Ready),
             ],
             profiles: vec![Profile::new("few", &few).unwrap()],
@@ -335,21 +336,21 @@ impl Bench {
             cache: Vec::new(),
             shape: ResultLimits { max_bytes: 20_000, ..ResultLimits::default() },
             timeout: Duration::from_secs(20),
-            ledger: Arc::clone(&memory) as _,
-            spills: Arc::clone(&memory) as _,
-            jq: JqRunner::new(Arc::clone(&memory) as _),
+            ledger: Arc::clone(&stores) as _,
+            spills: Arc::clone(&stores) as _,
+            jq: JqRunner::new(Arc::clone(&stores) as _),
             tracer: None,
         })
         .unwrap();
         flows.attach(&hub);
-        Self { hub, flows, memory, deeds, store, folder, timeout: None }
+        Self { hub, flows, stores, tool_log, runs, dir, timeout: None }
     }
 
     pub fn write(&self, name: &str, text: &str) {
-        std::fs::write(self.folder.path().join("work").join(name), text).unwrap();
+        std::fs::write(self.dir.path().join("work").join(name), text).unwrap();
     }
 
-    pub async fn ask(
+    pub async fn call_tool(
         &self,
         caller: &str,
         profile: &str,
@@ -376,7 +377,7 @@ impl Bench {
 
     pub async fn run(&self, mut arguments: Value) -> Result<Value, ToolError> {
         arguments["path"] = json!("flow.yaml");
-        self.ask("ada", "", "workflow_run", arguments, CancellationToken::new()).await
+        self.call_tool("ada", "", "workflow_run", arguments, CancellationToken::new()).await
     }
 
     pub async fn begin(&self) -> Value {
@@ -384,11 +385,11 @@ impl Bench {
     }
 
     pub fn lines(&self) -> Vec<String> {
-        self.deeds.lines.lock().unwrap().clone()
+        self.tool_log.lines.lock().unwrap().clone()
     }
 
     pub fn file(&self, name: &str) -> Value {
-        let path = self.folder.path().join("work").join(name);
+        let path = self.dir.path().join("work").join(name);
         serde_json::from_slice(&std::fs::read(&path).unwrap_or_else(|error| panic!("{name}: {error}")))
             .unwrap()
     }

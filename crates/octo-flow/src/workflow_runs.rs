@@ -1,8 +1,8 @@
 //! `workflow_runs`.
 
-use crate::engine::Flows;
-use crate::plan::Plan;
-use crate::told::Status;
+use crate::compiled_workflow::CompiledWorkflow;
+use crate::engine::WorkflowEngine;
+use crate::run_report::Status;
 use octo_hub::{RunStatus, StoredRun};
 use octo_toolkit::{CallContext, Caller, Effect, Example, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
@@ -25,11 +25,11 @@ pub struct Input {
     #[serde(default)]
     status: Option<Status>,
     /// Runs to list at most; up to 100.
-    #[serde(default = "twenty")]
+    #[serde(default = "default_limit")]
     limit: u64,
 }
 
-fn twenty() -> u64 {
+fn default_limit() -> u64 {
     20
 }
 
@@ -62,7 +62,7 @@ impl Tool for ListRuns {
     const EFFECT: Effect = Effect::reads();
     type Input = Input;
     type Output = Output;
-    type Grants = Flows;
+    type Grants = WorkflowEngine;
 
     fn examples() -> Vec<Example> {
         vec![
@@ -74,25 +74,25 @@ impl Tool for ListRuns {
         ]
     }
 
-    async fn run(&self, input: Input, flows: Flows, cx: &CallContext) -> Result<Output, ToolError> {
-        let wanted = Wanted { path: input.path.as_ref().map(WorkPath::as_str), status: input.status };
+    async fn run(&self, input: Input, flows: WorkflowEngine, cx: &CallContext) -> Result<Output, ToolError> {
+        let wanted = RunFilter { path: input.path.as_ref().map(WorkPath::as_str), status: input.status };
         let most = usize::try_from(input.limit.clamp(1, MAX_LISTED)).unwrap_or(1);
-        Ok(Output { runs: list(&flows, &cx.caller, &wanted, most).await? })
+        Ok(Output { runs: list_runs(&flows, &cx.caller, &wanted, most).await? })
     }
 }
 
 /// Which runs are listed.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Wanted<'a> {
+pub struct RunFilter<'a> {
     pub path: Option<&'a str>,
     pub status: Option<Status>,
 }
 
 /// The newest runs of a caller that fit.
-pub async fn list(
-    flows: &Flows,
+pub async fn list_runs(
+    flows: &WorkflowEngine,
     caller: &Caller,
-    wanted: &Wanted<'_>,
+    wanted: &RunFilter<'_>,
     most: usize,
 ) -> Result<Vec<RunSummary>, ToolError> {
     let all = flows.runs().list(caller, MAX_SEARCHED).await?;
@@ -102,7 +102,7 @@ pub async fn list(
     };
     let mut found = Vec::new();
     for run in all.into_iter().filter(fits).take(most) {
-        match flows.look(caller, &run.id).await {
+        match flows.get_run(caller, &run.id).await {
             Ok(run) => found.push(summary(&run)),
             // It was forgotten meanwhile.
             Err(error) if error.kind == octo_toolkit::Kind::NotFound => {}
@@ -140,7 +140,7 @@ fn next_step(run: &StoredRun) -> Option<String> {
     if let Some(step) = open {
         return Some(step.key.clone());
     }
-    let plan = Plan::read(&run.text).ok()?;
+    let plan = CompiledWorkflow::parse(&run.text).ok()?;
     let begun = |id: &str| run.steps.iter().any(|step| step.key == id);
     plan.steps.iter().map(|step| &step.id).find(|id| !begun(id)).cloned()
 }
