@@ -30,13 +30,13 @@ pub enum Strictness {
 /// Messages that a client may send in one batch.
 const MAX_BATCH: usize = 50;
 
-const ENVELOPE: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
+const ENVELOPE_KEYS: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 
 impl Incoming {
     pub fn parse(text: Bytes, strictness: Strictness) -> Result<Self, JsonError> {
         let json = Json::parse(text)?;
         if json.is_object() {
-            return Message::of(&json, strictness).map(Self::One);
+            return Message::from_json(&json, strictness).map(Self::One);
         }
         let most = if strictness == Strictness::Client { MAX_BATCH } else { usize::MAX };
         let parts = json
@@ -48,20 +48,24 @@ impl Incoming {
         if parts.is_empty() {
             return Err(JsonError("a batch has at least one message"));
         }
-        parts.iter().map(|part| Message::of(part, strictness)).collect::<Result<_, _>>().map(Self::Batch)
+        parts
+            .iter()
+            .map(|part| Message::from_json(part, strictness))
+            .collect::<Result<_, _>>()
+            .map(Self::Batch)
     }
 }
 
 impl Message {
     /// Reads one message that is not a batch.
     pub fn parse(text: Bytes, strictness: Strictness) -> Result<Self, JsonError> {
-        Self::of(&Json::parse(text)?, strictness)
+        Self::from_json(&Json::parse(text)?, strictness)
     }
 
-    fn of(json: &Json, strictness: Strictness) -> Result<Self, JsonError> {
+    fn from_json(json: &Json, strictness: Strictness) -> Result<Self, JsonError> {
         let mut envelope = json.members()?;
         if strictness == Strictness::Client {
-            strict(&envelope)?;
+            check_strict(&envelope)?;
         }
         let id = match envelope.remove("id") {
             None => None,
@@ -144,8 +148,8 @@ fn one_line(mut text: Vec<u8>) -> Bytes {
     text.into()
 }
 
-fn strict(envelope: &JsonObject) -> Result<(), JsonError> {
-    if envelope.iter().any(|(key, _)| !ENVELOPE.contains(&key)) {
+fn check_strict(envelope: &JsonObject) -> Result<(), JsonError> {
+    if envelope.iter().any(|(key, _)| !ENVELOPE_KEYS.contains(&key)) {
         return Err(JsonError("the message has a member that JSON-RPC does not know"));
     }
     if envelope.get("jsonrpc").is_none_or(|version| version.bytes().as_ref() != br#""2.0""#) {
