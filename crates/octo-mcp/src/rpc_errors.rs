@@ -3,14 +3,14 @@
 use octo_model::{Json, JsonObject, Kind, Method, RpcError, ToolError};
 use octo_wire::{Era, Revision, code};
 
-pub fn rpc(code: i64, message: impl Into<String>) -> RpcError {
+pub fn rpc_error(code: i64, message: impl Into<String>) -> RpcError {
     RpcError { code, message: message.into(), data: None }
 }
 
 /// A failed tool call is a result that the model reads; everything else is a protocol error.
-pub fn failed(method: Method, error: &ToolError, revision: Revision) -> Result<JsonObject, RpcError> {
+pub fn map_error(method: Method, error: &ToolError, revision: Revision) -> Result<JsonObject, RpcError> {
     if let Some(error) = &error.rpc {
-        return Err(passed_on(method, (**error).clone(), revision));
+        return Err(passthrough_error(method, (**error).clone(), revision));
     }
     match method {
         Method::CallTool => Ok(error_result(error)),
@@ -23,11 +23,11 @@ fn error_result(error: &ToolError) -> JsonObject {
     JsonObject::new()
         .with("content", Json::array([&text.to_json()]))
         .with("isError", true)
-        .with("_meta", JsonObject::new().with("octoprox/error", described(error)))
+        .with("_meta", JsonObject::new().with("octoprox/error", error_data(error)))
 }
 
 /// Kind, message and hint as data.
-fn described(error: &ToolError) -> JsonObject {
+fn error_data(error: &ToolError) -> JsonObject {
     let mut members = JsonObject::new().with("kind", error.kind.as_str()).with("message", &*error.message);
     if let Some(hint) = &error.hint {
         members.set("hint", &**hint);
@@ -40,22 +40,22 @@ fn described(error: &ToolError) -> JsonObject {
 
 fn protocol_error(method: Method, error: &ToolError, revision: Revision) -> RpcError {
     let code = match error.kind {
-        Kind::NotFound if method == Method::ReadResource => not_found(revision),
+        Kind::NotFound if method == Method::ReadResource => not_found_code(revision),
         Kind::Invalid | Kind::NotFound | Kind::TooLarge => code::INVALID_PARAMS,
         _ => code::INTERNAL,
     };
-    RpcError { code, message: error.text(), data: Some(described(error).to_json()) }
+    RpcError { code, message: error.text(), data: Some(error_data(error).to_json()) }
 }
 
 /// A missing resource has a code of its own in the legacy era only; everything else passes as it came.
-fn passed_on(method: Method, mut error: RpcError, revision: Revision) -> RpcError {
+fn passthrough_error(method: Method, mut error: RpcError, revision: Revision) -> RpcError {
     if method == Method::ReadResource && error.code == code::LEGACY_NOT_FOUND {
-        error.code = not_found(revision);
+        error.code = not_found_code(revision);
     }
     error
 }
 
-fn not_found(revision: Revision) -> i64 {
+fn not_found_code(revision: Revision) -> i64 {
     match revision.era() {
         Era::Modern => code::INVALID_PARAMS,
         Era::Legacy => code::LEGACY_NOT_FOUND,
@@ -63,7 +63,7 @@ fn not_found(revision: Revision) -> i64 {
 }
 
 /// The HTTP status that goes with an error in the modern era.
-pub fn status(error: &RpcError) -> http::StatusCode {
+pub fn http_status(error: &RpcError) -> http::StatusCode {
     match error.code {
         code::METHOD_NOT_FOUND => http::StatusCode::NOT_FOUND,
         code::HEADER_MISMATCH | code::MISSING_CAPABILITY | code::UNSUPPORTED_REVISION => {

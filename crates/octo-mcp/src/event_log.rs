@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 /// How long the events of a finished stream are kept.
-const KEEP: Duration = Duration::from_secs(300);
+const RETENTION: Duration = Duration::from_secs(300);
 /// Time that a client waits before it comes back.
-pub const RETRY_MS: u64 = 1_000;
+pub const RECONNECT_DELAY_MS: u64 = 1_000;
 /// Notices and questions that are kept for a client that does not read. Older ones are dropped; the answer never is.
 const MAX_EVENTS: usize = 1_024;
 const MAX_EVENT_BYTES: usize = 512 << 10;
 /// The same once all streams of the hub together have more than their share.
 const MAX_EVENT_BYTES_WHEN_FULL: usize = 16 << 10;
 /// Bytes that all streams of the hub may have before each has to do with less, and finished ones are not kept.
-const MAX_ALL_BYTES: usize = 32 << 20;
+const MAX_TOTAL_BYTES: usize = 32 << 20;
 
 /// What all event logs of the hub take up.
 #[derive(Default)]
@@ -26,25 +26,25 @@ pub struct EventBudget(AtomicUsize);
 
 impl EventBudget {
     fn is_full(&self) -> bool {
-        self.0.load(Ordering::Relaxed) > MAX_ALL_BYTES
+        self.0.load(Ordering::Relaxed) > MAX_TOTAL_BYTES
     }
 }
 
 pub struct EventLog {
     number: u64,
-    inner: Mutex<Inner>,
-    news: Notify,
+    inner: Mutex<LogState>,
+    changed: Notify,
     budget: Arc<EventBudget>,
 }
 
 struct Event {
-    place: u64,
+    sequence: u64,
     text: Bytes,
-    may_go: bool,
+    droppable: bool,
 }
 
 #[derive(Default)]
-struct Inner {
+struct LogState {
     /// By their places, some of which may be missing.
     events: VecDeque<Event>,
     next: u64,
@@ -53,20 +53,20 @@ struct Inner {
     bytes: usize,
     finished: Option<Instant>,
     /// There was no room to keep it after its end.
-    is_forgotten: bool,
+    discarded: bool,
 }
 
-impl Inner {
-    fn push(&mut self, text: Bytes, may_go: bool, most: usize) {
-        if may_go {
+impl LogState {
+    fn push(&mut self, text: Bytes, droppable: bool, most: usize) {
+        if droppable {
             self.count += 1;
             self.bytes += text.len();
         }
-        self.events.push_back(Event { place: self.next, text, may_go });
+        self.events.push_back(Event { sequence: self.next, text, droppable });
         self.next += 1;
         // The newest stays: a client that reads is about to take it.
         while self.count > 1 && (self.count > MAX_EVENTS || self.bytes > most) {
-            let Some(oldest) = self.events.iter().position(|event| event.may_go) else { return };
+            let Some(oldest) = self.events.iter().position(|event| event.droppable) else { return };
             if let Some(dropped) = self.events.remove(oldest) {
                 self.count -= 1;
                 self.bytes -= dropped.text.len();
@@ -79,21 +79,23 @@ impl Inner {
     }
 
     /// The first event at a place or behind it.
-    fn from(&self, place: u64) -> Option<&Event> {
-        self.events.get(self.events.partition_point(|event| event.place < place))
+    fn first_from(&self, place: u64) -> Option<&Event> {
+        self.events.get(self.events.partition_point(|event| event.sequence < place))
     }
 }
 
 impl EventLog {
     /// With a priming event the client has an id to come back with before anything was sent.
     pub fn new(number: u64, primed: bool, budget: &Arc<EventBudget>) -> Self {
-        let first = if primed { sse::priming(&id(number, 0), RETRY_MS) } else { Bytes::new() };
-        let log = Self { number, inner: Mutex::default(), news: Notify::new(), budget: Arc::clone(budget) };
-        log.add(&mut log.inner(), first, false);
+        let first =
+            if primed { sse::encode_priming(&event_id(number, 0), RECONNECT_DELAY_MS) } else { Bytes::new() };
+        let log =
+            Self { number, inner: Mutex::default(), changed: Notify::new(), budget: Arc::clone(budget) };
+        log.add(&mut log.lock(), first, false);
         log
     }
 
-    fn add(&self, inner: &mut Inner, text: Bytes, may_go: bool) {
+    fn add(&self, inner: &mut LogState, text: Bytes, may_go: bool) {
         let most = if self.budget.is_full() { MAX_EVENT_BYTES_WHEN_FULL } else { MAX_EVENT_BYTES };
         let before = inner.bytes;
         let added = if may_go { 0 } else { text.len() };
@@ -102,46 +104,46 @@ impl EventLog {
         self.budget.0.fetch_sub(before, Ordering::Relaxed);
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, LogState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn push(&self, message: &Message) {
-        let mut inner = self.inner();
-        let event = sse::event(Some(&id(self.number, inner.next)), &message.to_bytes());
+        let mut inner = self.lock();
+        let event = sse::encode_event(Some(&event_id(self.number, inner.next)), &message.to_bytes());
         let may_go = matches!(message, Message::Notification { .. } | Message::Request { .. });
         self.add(&mut inner, event, may_go);
         drop(inner);
-        self.news.notify_waiters();
+        self.changed.notify_waiters();
     }
 
     pub fn finish(&self) {
-        let mut inner = self.inner();
+        let mut inner = self.lock();
         inner.finished = Some(Instant::now());
-        inner.is_forgotten = self.budget.is_full();
+        inner.discarded = self.budget.is_full();
         drop(inner);
-        self.news.notify_waiters();
+        self.changed.notify_waiters();
     }
 
     pub fn is_finished(&self) -> bool {
-        self.inner().finished.is_some()
+        self.lock().finished.is_some()
     }
 
     pub fn is_stale(&self) -> bool {
-        let inner = self.inner();
-        inner.is_forgotten || inner.finished.is_some_and(|at| at.elapsed() > KEEP)
+        let inner = self.lock();
+        inner.discarded || inner.finished.is_some_and(|at| at.elapsed() > RETENTION)
     }
 
     /// The first event at a place or behind it, and the place after it; waits for one, and gives nothing past the end.
     pub async fn next(&self, place: u64) -> Option<(Bytes, u64)> {
         loop {
-            let news = self.news.notified();
+            let news = self.changed.notified();
             tokio::pin!(news);
             news.as_mut().enable();
             {
-                let inner = self.inner();
-                if let Some(event) = inner.from(place) {
-                    return Some((event.text.clone(), event.place + 1));
+                let inner = self.lock();
+                if let Some(event) = inner.first_from(place) {
+                    return Some((event.text.clone(), event.sequence + 1));
                 }
                 if inner.finished.is_some() {
                     return None;
@@ -154,16 +156,16 @@ impl EventLog {
 
 impl Drop for EventLog {
     fn drop(&mut self) {
-        self.budget.0.fetch_sub(self.inner().size(), Ordering::Relaxed);
+        self.budget.0.fetch_sub(self.lock().size(), Ordering::Relaxed);
     }
 }
 
-fn id(stream: u64, event: u64) -> String {
+fn event_id(stream: u64, event: u64) -> String {
     format!("{stream}-{event}")
 }
 
 /// Stream and event that an id names.
-pub fn parse_id(text: &str) -> Option<(u64, u64)> {
+pub fn parse_event_id(text: &str) -> Option<(u64, u64)> {
     let (stream, event) = text.split_once('-')?;
     Some((stream.parse().ok()?, event.parse().ok()?))
 }
@@ -225,7 +227,7 @@ mod tests {
             log.finish();
         }
         let taken = budget.0.load(Ordering::Relaxed);
-        assert!(taken < 2 * MAX_ALL_BYTES, "{taken} bytes");
+        assert!(taken < 2 * MAX_TOTAL_BYTES, "{taken} bytes");
         assert!(!logs[0].is_stale() && logs[999].is_stale(), "finished streams are kept while there is room");
         drop(logs);
         assert!(!budget.is_full());

@@ -1,7 +1,7 @@
 //! Changes as notifications, for those who want them.
 
-use crate::peer::{LOG, wanted};
-use crate::session::Session;
+use crate::client_peer::{LOG_METHOD, passes_log_level};
+use crate::legacy_session::Session;
 use octo_hub::{Change, ListKind};
 use octo_model::{Json, JsonObject};
 use octo_wire::Message;
@@ -9,16 +9,16 @@ use std::collections::HashSet;
 
 /// What a stream wants to hear of.
 #[derive(Debug, Clone, Default)]
-pub struct Filter {
+pub struct NotificationFilter {
     pub tools: bool,
     pub prompts: bool,
     pub resources: bool,
     pub uris: HashSet<String>,
 }
 
-impl Filter {
+impl NotificationFilter {
     /// From the params of `subscriptions/listen`.
-    pub fn of(wanted: &JsonObject) -> Self {
+    pub fn from_params(wanted: &JsonObject) -> Self {
         let uris = wanted.list("resourceSubscriptions").iter().filter_map(Json::to_text).collect();
         Self {
             tools: wanted.is_true("toolsListChanged"),
@@ -29,7 +29,7 @@ impl Filter {
     }
 
     /// Every list; resources are asked of the session.
-    pub fn lists() -> Self {
+    pub fn all_lists() -> Self {
         Self { tools: true, prompts: true, resources: true, uris: HashSet::new() }
     }
 
@@ -62,9 +62,9 @@ impl Filter {
 }
 
 /// The notification for a change, when it is wanted. `meta` is added to its params.
-pub fn notice(
+pub fn change_notification(
     change: &Change,
-    filter: &Filter,
+    filter: &NotificationFilter,
     watches: impl Fn(&str) -> bool,
     meta: Option<JsonObject>,
 ) -> Option<Message> {
@@ -82,12 +82,13 @@ pub fn notice(
 }
 
 /// The log message for a warning, when it concerns this session and the session wants log messages of that level.
-pub fn warning(change: &Change, session: &Session) -> Option<Message> {
+pub fn warning_notification(change: &Change, session: &Session) -> Option<Message> {
     let Change::Warning { audience, text } = change else { return None };
     let params =
         JsonObject::new().with("level", "warning").with("logger", "octoprox").with("data", text.as_str());
-    let is_told = audience.includes(&session.client.caller) && wanted(LOG, &params, session.level());
-    is_told.then(|| Message::Notification { method: LOG.to_owned(), params })
+    let is_delivered =
+        audience.includes(&session.client.caller) && passes_log_level(LOG_METHOD, &params, session.level());
+    is_delivered.then(|| Message::Notification { method: LOG_METHOD.to_owned(), params })
 }
 
 fn list_method(kind: ListKind) -> &'static str {

@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 /// One message as the whole answer.
-pub fn json(status: StatusCode, message: &Message) -> Response {
+pub fn json_response(status: StatusCode, message: &Message) -> Response {
     let mut response = Response::new(Body::from(message.to_bytes()));
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
@@ -20,14 +20,14 @@ pub fn json(status: StatusCode, message: &Message) -> Response {
 }
 
 /// An answer without a body.
-pub fn empty(status: StatusCode) -> Response {
+pub fn empty_response(status: StatusCode) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;
     response
 }
 
 /// An event stream that nothing on the way holds back.
-pub fn events(chunks: impl Stream<Item = Bytes> + Send + 'static) -> Response {
+pub fn sse_response(chunks: impl Stream<Item = Bytes> + Send + 'static) -> Response {
     use futures_util::StreamExt;
     let mut response = Response::new(Body::from_stream(chunks.map(Ok::<_, Infallible>)));
     let headers = response.headers_mut();
@@ -38,7 +38,7 @@ pub fn events(chunks: impl Stream<Item = Bytes> + Send + 'static) -> Response {
 }
 
 /// A stream of chunks made by asking for the next one, with comments in between when it is quiet.
-pub fn kept_alive<S: Send + 'static, F>(
+pub fn with_keep_alive<S: Send + 'static, F>(
     state: S,
     pause: Duration,
     next: impl Fn(S) -> F + Send + Clone + 'static,
@@ -65,15 +65,15 @@ where
 }
 
 /// A future that goes on by itself when nobody waits for it any more: a legacy client's disconnect is no cancel.
-pub struct GoesOn<F: Future<Output: Send> + Send + 'static>(Option<Pin<Box<F>>>);
+pub struct DetachOnDrop<F: Future<Output: Send> + Send + 'static>(Option<Pin<Box<F>>>);
 
-impl<F: Future<Output: Send> + Send + 'static> GoesOn<F> {
+impl<F: Future<Output: Send> + Send + 'static> DetachOnDrop<F> {
     pub fn new(future: F) -> Self {
         Self(Some(Box::pin(future)))
     }
 }
 
-impl<F: Future<Output: Send> + Send + 'static> Future for GoesOn<F> {
+impl<F: Future<Output: Send> + Send + 'static> Future for DetachOnDrop<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
@@ -88,7 +88,7 @@ impl<F: Future<Output: Send> + Send + 'static> Future for GoesOn<F> {
     }
 }
 
-impl<F: Future<Output: Send> + Send + 'static> Drop for GoesOn<F> {
+impl<F: Future<Output: Send> + Send + 'static> Drop for DetachOnDrop<F> {
     fn drop(&mut self) {
         if let Some(rest) = self.0.take() {
             tokio::spawn(rest);

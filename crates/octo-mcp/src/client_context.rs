@@ -1,6 +1,6 @@
 //! Who sent a request, and how they speak.
 
-use crate::task::EXTENSION;
+use crate::task::TASKS_EXTENSION;
 use octo_model::{Caller, Frontend, Json, JsonObject};
 use octo_wire::Level;
 use octo_wire::{Era, Revision};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What is known of a client for the length of one request.
 #[derive(Clone)]
-pub struct Client {
+pub struct ClientContext {
     pub caller: Arc<Caller>,
     pub face: Frontend,
     pub profile: String,
@@ -22,27 +22,27 @@ pub struct Client {
     pub key: u64,
 }
 
-impl Client {
+impl ClientContext {
     /// Whether the client can be asked anything at all.
-    pub fn can_be_asked(&self) -> bool {
+    pub fn accepts_requests(&self) -> bool {
         ["elicitation", "sampling", "roots"].iter().any(|ability| self.capabilities.get(ability).is_some())
     }
 
     /// Whether a call may be answered with a task.
-    pub fn takes_tasks(&self) -> bool {
-        let declared = || self.capabilities.inner("extensions", EXTENSION);
+    pub fn supports_tasks(&self) -> bool {
+        let declared = || self.capabilities.inner("extensions", TASKS_EXTENSION);
         self.revision.era() == Era::Modern && declared().as_ref().is_some_and(Json::is_object)
     }
 }
 
 /// A key that no other client of this process has.
-pub fn fresh_key() -> u64 {
+pub fn next_client_key() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 /// The client capability that a request of a server needs.
-pub fn ability_for(method: &str) -> Option<&'static str> {
+pub fn required_capability(method: &str) -> Option<&'static str> {
     match method {
         "elicitation/create" => Some("elicitation"),
         "sampling/createMessage" => Some("sampling"),

@@ -1,11 +1,11 @@
 //! The legacy era: a handshake, a session, questions in the middle of a call.
 
-use crate::answer::{Asked, asked, outcome, unknown};
-use crate::client::ability_for;
+use crate::client_context::required_capability;
+use crate::client_peer::{LegacyPeer, Outbox};
+use crate::legacy_session::Session;
 use crate::mcp::Mcp;
-use crate::peer::{LegacyPeer, Outbox};
-use crate::reply::rpc;
-use crate::session::Session;
+use crate::methods::{RoutedMethod, into_rpc_result, route_method, unknown_method};
+use crate::rpc_errors::rpc_error;
 use octo_hub::MAX_SUBSCRIPTIONS;
 use octo_model::{JsonObject, Method, RpcError, ToolError};
 use octo_toolkit::{AskError, NoPeer, Peer};
@@ -15,11 +15,11 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// A modern upstream may ask again after each answer, but not for ever.
-const MAX_ROUNDS: usize = 16;
+const MAX_INPUT_ROUNDS: usize = 16;
 
 impl Mcp {
     /// Answers one request of a legacy client after its handshake.
-    pub(crate) async fn legacy(
+    pub(crate) async fn handle_legacy(
         self: &Arc<Self>,
         session: Arc<Session>,
         method: &str,
@@ -27,21 +27,23 @@ impl Mcp {
         out: Outbox,
         cancel: CancellationToken,
     ) -> Result<JsonObject, RpcError> {
-        match asked(method) {
-            Some(Asked::List(kind)) => self.list(&session.client, kind, &params).await,
-            Some(Asked::Operation(operation)) => self.rounds(session, operation, params, out, cancel).await,
+        match route_method(method) {
+            Some(RoutedMethod::List(kind)) => self.handle_list(&session.client, kind, &params).await,
+            Some(RoutedMethod::Operation(operation)) => {
+                self.call_with_input(session, operation, params, out, cancel).await
+            }
             None => match method {
                 "ping" => Ok(JsonObject::new()),
                 "logging/setLevel" => set_level(&session, &params),
-                "resources/subscribe" => self.subscribe(&session, params, cancel).await,
-                "resources/unsubscribe" => self.unsubscribe(&session, params, cancel).await,
-                _ => Err(unknown(method)),
+                "resources/subscribe" => self.handle_subscribe(&session, params, cancel).await,
+                "resources/unsubscribe" => self.handle_unsubscribe(&session, params, cancel).await,
+                _ => Err(unknown_method(method)),
             },
         }
     }
 
     /// Calls, and as long as the answer is a question, asks the client and calls again.
-    async fn rounds(
+    async fn call_with_input(
         self: &Arc<Self>,
         session: Arc<Session>,
         method: Method,
@@ -54,10 +56,10 @@ impl Mcp {
             params.set("_meta", about);
         }
         let peer: Arc<dyn Peer> = Arc::new(LegacyPeer { session: Arc::clone(&session), out });
-        for _ in 0..MAX_ROUNDS {
+        for _ in 0..MAX_INPUT_ROUNDS {
             let request =
-                self.request(&session.client, method, params.clone(), Arc::clone(&peer), cancel.clone())?;
-            let mut result = outcome(method, self.hub.call(request).await, &session.client)?;
+                self.hub_request(&session.client, method, params.clone(), Arc::clone(&peer), cancel.clone())?;
+            let mut result = into_rpc_result(method, self.hub.call(request).await, &session.client)?;
             if result.text("resultType").as_deref() != Some("input_required") {
                 result.remove("resultType");
                 return Ok(result);
@@ -68,18 +70,22 @@ impl Mcp {
                 params.set("requestState", state.clone());
             }
         }
-        Err(rpc(code::INTERNAL, "The server behind the hub keeps asking. Give it all it needs at once."))
+        Err(rpc_error(
+            code::INTERNAL,
+            "The server behind the hub keeps asking. Give it all it needs at once.",
+        ))
     }
 
-    async fn subscribe(
+    async fn handle_subscribe(
         &self,
         session: &Session,
         params: JsonObject,
         cancel: CancellationToken,
     ) -> Result<JsonObject, RpcError> {
-        let request = self.request(&session.client, Method::Subscribe, params, Arc::new(NoPeer), cancel)?;
+        let request =
+            self.hub_request(&session.client, Method::Subscribe, params, Arc::new(NoPeer), cancel)?;
         let uri = request.op.name.clone();
-        if session.subscribes(&uri) {
+        if session.is_subscribed(&uri) {
             return Ok(JsonObject::new());
         }
         if !session.may_subscribe() {
@@ -91,35 +97,36 @@ impl Mcp {
                     "This session has {MAX_SUBSCRIPTIONS} subscriptions already. End one with resources/unsubscribe."
                 )
             };
-            return Err(rpc(code::INVALID_PARAMS, why));
+            return Err(rpc_error(code::INVALID_PARAMS, why));
         }
-        let subscription = self.hub.subscribe(&request).await.map_err(refusal)?;
+        let subscription = self.hub.subscribe(&request).await.map_err(to_rpc_error)?;
         session.subscribe(uri, subscription);
         Ok(JsonObject::new())
     }
 
     /// What this session has not subscribed to is nobody else's to end.
-    async fn unsubscribe(
+    async fn handle_unsubscribe(
         &self,
         session: &Session,
         params: JsonObject,
         cancel: CancellationToken,
     ) -> Result<JsonObject, RpcError> {
-        let request = self.request(&session.client, Method::Unsubscribe, params, Arc::new(NoPeer), cancel)?;
+        let request =
+            self.hub_request(&session.client, Method::Unsubscribe, params, Arc::new(NoPeer), cancel)?;
         if let Some(subscription) = session.unsubscribe(&request.op.name) {
-            self.hub.unsubscribe(&request, subscription).await.map_err(refusal)?;
+            self.hub.unsubscribe(&request, subscription).await.map_err(to_rpc_error)?;
         }
         Ok(JsonObject::new())
     }
 }
 
-fn refusal(error: ToolError) -> RpcError {
-    error.rpc.clone().map_or_else(|| rpc(code::INVALID_PARAMS, error.text()), |error| *error)
+fn to_rpc_error(error: ToolError) -> RpcError {
+    error.rpc.clone().map_or_else(|| rpc_error(code::INVALID_PARAMS, error.text()), |error| *error)
 }
 
 fn set_level(session: &Session, params: &JsonObject) -> Result<JsonObject, RpcError> {
     let level = params.text("level").and_then(|text| Level::parse(&text));
-    session.set_level(level.ok_or_else(|| rpc(code::INVALID_PARAMS, "There is no such log level."))?);
+    session.set_level(level.ok_or_else(|| rpc_error(code::INVALID_PARAMS, "There is no such log level."))?);
     Ok(JsonObject::new())
 }
 
@@ -130,19 +137,19 @@ async fn ask_all(peer: &Arc<dyn Peer>, requests: &JsonObject) -> Result<JsonObje
         let request = request.members().unwrap_or_default();
         let method = request.text("method").unwrap_or_default();
         let answer =
-            peer.ask(&method, request.object("params")).await.map_err(|why| unanswered(&method, why))?;
+            peer.ask(&method, request.object("params")).await.map_err(|why| ask_error(&method, why))?;
         answers.set(key, answer);
     }
     Ok(answers)
 }
 
-fn unanswered(method: &str, why: AskError) -> RpcError {
+fn ask_error(method: &str, why: AskError) -> RpcError {
     match why {
         AskError::Refused(error) => error,
-        AskError::Gone => rpc(code::INTERNAL, "The client went away before it answered."),
+        AskError::Gone => rpc_error(code::INTERNAL, "The client went away before it answered."),
         AskError::Unable => {
-            let ability = ability_for(method).unwrap_or("this");
-            rpc(code::INVALID_PARAMS, format!("This call needs a client that supports {ability}."))
+            let ability = required_capability(method).unwrap_or("this");
+            rpc_error(code::INVALID_PARAMS, format!("This call needs a client that supports {ability}."))
         }
     }
 }

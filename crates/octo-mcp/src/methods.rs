@@ -1,9 +1,9 @@
 //! The methods that both eras share.
 
-use crate::client::Client;
-use crate::discover::no_method;
+use crate::client_context::ClientContext;
+use crate::discover::method_not_found;
 use crate::mcp::Mcp;
-use crate::reply::{failed, rpc};
+use crate::rpc_errors::{map_error, rpc_error};
 use octo_hub::{CallOutcome, ListKind, Request};
 use octo_model::{Json, JsonObject, Method, Operation, RpcError};
 use octo_toolkit::Peer;
@@ -12,39 +12,41 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// What a method asks for.
-pub enum Asked {
+pub enum RoutedMethod {
     List(ListKind),
     Operation(Method),
 }
 
-pub fn asked(method: &str) -> Option<Asked> {
+pub fn route_method(method: &str) -> Option<RoutedMethod> {
     Some(match method {
-        "tools/call" => Asked::Operation(Method::CallTool),
-        "tools/list" => Asked::List(ListKind::Tools),
-        "prompts/get" => Asked::Operation(Method::GetPrompt),
-        "prompts/list" => Asked::List(ListKind::Prompts),
-        "resources/read" => Asked::Operation(Method::ReadResource),
-        "resources/list" => Asked::List(ListKind::Resources),
-        "resources/templates/list" => Asked::List(ListKind::Templates),
-        "completion/complete" => Asked::Operation(Method::Complete),
+        "tools/call" => RoutedMethod::Operation(Method::CallTool),
+        "tools/list" => RoutedMethod::List(ListKind::Tools),
+        "prompts/get" => RoutedMethod::Operation(Method::GetPrompt),
+        "prompts/list" => RoutedMethod::List(ListKind::Prompts),
+        "resources/read" => RoutedMethod::Operation(Method::ReadResource),
+        "resources/list" => RoutedMethod::List(ListKind::Resources),
+        "resources/templates/list" => RoutedMethod::List(ListKind::Templates),
+        "completion/complete" => RoutedMethod::Operation(Method::Complete),
         _ => return None,
     })
 }
 
 impl Mcp {
-    pub(crate) async fn list(
+    pub(crate) async fn handle_list(
         &self,
-        client: &Client,
+        client: &ClientContext,
         kind: ListKind,
         params: &JsonObject,
     ) -> Result<JsonObject, RpcError> {
         let cursor = params.text("cursor");
         if params.get("cursor").is_some() && cursor.is_none() {
-            return Err(rpc(code::INVALID_PARAMS, "The cursor is not a string."));
+            return Err(rpc_error(code::INVALID_PARAMS, "The cursor is not a string."));
         }
         let page = self.hub.list(&client.profile, kind, &client.caller, cursor.as_deref()).await.map_err(
             |error| {
-                error.rpc.map_or_else(|| rpc(code::INVALID_PARAMS, error.message.clone()), |error| *error)
+                error
+                    .rpc
+                    .map_or_else(|| rpc_error(code::INVALID_PARAMS, error.message.clone()), |error| *error)
             },
         )?;
         let mut result = JsonObject::new().with(kind.member(), page.items);
@@ -53,15 +55,15 @@ impl Mcp {
         }
         if client.revision.era() == Era::Modern {
             let ttl = if page.view.is_starting { 0 } else { page.view.ttl_ms.min(60_000) };
-            result.set("ttlMs", Json::of(&ttl)).set("cacheScope", self.scope());
+            result.set("ttlMs", Json::of(&ttl)).set("cacheScope", self.cache_scope());
         }
         Ok(result)
     }
 
     /// A request for the hub, from the params of a client's.
-    pub(crate) fn request(
+    pub(crate) fn hub_request(
         &self,
-        client: &Client,
+        client: &ClientContext,
         method: Method,
         params: JsonObject,
         peer: Arc<dyn Peer>,
@@ -92,18 +94,22 @@ fn item_name(method: Method, params: &JsonObject) -> Result<String, RpcError> {
         }
     };
     let member = if method.names_resource() { "uri" } else { "name" };
-    name.ok_or_else(|| rpc(code::INVALID_PARAMS, format!("{} needs a {member}.", method.as_str())))
+    name.ok_or_else(|| rpc_error(code::INVALID_PARAMS, format!("{} needs a {member}.", method.as_str())))
 }
 
 /// A call's outcome as a result or a protocol error.
-pub fn outcome(method: Method, called: CallOutcome, client: &Client) -> Result<JsonObject, RpcError> {
+pub fn into_rpc_result(
+    method: Method,
+    called: CallOutcome,
+    client: &ClientContext,
+) -> Result<JsonObject, RpcError> {
     match called.outcome {
         Ok(result) => Ok(result),
-        Err(error) => failed(method, &error, client.revision),
+        Err(error) => map_error(method, &error, client.revision),
     }
 }
 
 /// What a method name that nobody knows is answered with.
-pub fn unknown(method: &str) -> RpcError {
-    no_method(method)
+pub fn unknown_method(method: &str) -> RpcError {
+    method_not_found(method)
 }

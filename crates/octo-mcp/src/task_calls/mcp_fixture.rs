@@ -1,9 +1,9 @@
 //! A face on a workbench: a hub whose one source does as it is told, and clients of it.
 
-use crate::client::{Client, fresh_key};
+use crate::client_context::{ClientContext, next_client_key};
 use crate::mcp::{Mcp, McpSettings};
-use crate::task::EXTENSION;
-use crate::tasks::TaskSettings;
+use crate::task::TASKS_EXTENSION;
+use crate::task_registry::TaskSettings;
 use octo_hub::jq_eval::{Jq, JqRunner};
 use octo_hub::{AuditLog, CallEnded, CallStarted, Hub, HubConfig, PolicySettings, ResultLimits, ResultStore};
 use octo_model::{CallId, Caller, Effect, Frontend, Json, JsonObject, Operation, RpcError, ToolError};
@@ -16,9 +16,9 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-pub struct Ports(pub Mutex<Vec<CallEnded>>);
+pub struct MemoryStores(pub Mutex<Vec<CallEnded>>);
 
-impl AuditLog for Ports {
+impl AuditLog for MemoryStores {
     fn open(&self, _: CallStarted) -> BoxFuture<'_, Result<(), ToolError>> {
         Box::pin(async { Ok(()) })
     }
@@ -28,7 +28,7 @@ impl AuditLog for Ports {
     }
 }
 
-impl ResultStore for Ports {
+impl ResultStore for MemoryStores {
     fn store<'a>(&'a self, _: &'a Caller, _: CallId, _: Json) -> BoxFuture<'a, Result<String, ToolError>> {
         Box::pin(async { Ok("r_1".to_owned()) })
     }
@@ -38,30 +38,30 @@ impl ResultStore for Ports {
     }
 }
 
-impl Jq for Ports {
+impl Jq for MemoryStores {
     fn run<'a>(&'a self, _: &'a str, _: Json) -> BoxFuture<'a, Result<String, ToolError>> {
         Box::pin(async { Err(ToolError::invalid("No.")) })
     }
 }
 
 /// Its slow tools wait at the gate; `dropped` counts the calls that were ended there.
-pub struct Scripted {
+pub struct ScriptedSource {
     listing: watch::Sender<ListingState>,
     pub gate: Semaphore,
     pub dropped: AtomicUsize,
 }
 
-struct Counted<'a>(&'a AtomicUsize, bool);
+struct CountDropped<'a>(&'a AtomicUsize, bool);
 
-impl Drop for Counted<'_> {
+impl Drop for CountDropped<'_> {
     fn drop(&mut self) {
         self.0.fetch_add(usize::from(self.1), Ordering::SeqCst);
     }
 }
 
-impl Scripted {
+impl ScriptedSource {
     fn new() -> Arc<Self> {
-        let marked = |name: &str, support: Option<&str>| {
+        let tool_with_support = |name: &str, support: Option<&str>| {
             let mut tool = json!({"name": name, "inputSchema": {"type": "object"}});
             if let Some(support) = support {
                 tool["execution"] = json!({"taskSupport": support});
@@ -73,10 +73,13 @@ impl Scripted {
                 trusted_effect: false,
             }
         };
-        let long =
-            ["slow", "quick", "breaks", "fails", "asks", "rounds"].map(|name| marked(name, Some("optional")));
+        let long = ["slow", "quick", "breaks", "fails", "asks", "rounds"]
+            .map(|name| tool_with_support(name, Some("optional")));
         let mut tools = long.to_vec();
-        tools.extend([marked("unmarked", None), marked("only_as_task", Some("required"))]);
+        tools.extend([
+            tool_with_support("unmarked", None),
+            tool_with_support("only_as_task", Some("required")),
+        ]);
         let lists = Arc::new(Listing { tools, ..Listing::default() });
         let (listing, _) =
             watch::channel(ListingState { state: SourceState::Ready, listing: lists, version: 1 });
@@ -84,7 +87,7 @@ impl Scripted {
     }
 
     /// As before it had listed anything; gives what it lists when it is ready.
-    pub fn starts(&self) -> ListingState {
+    pub fn reset_to_starting(&self) -> ListingState {
         let ready = self.listing.borrow().clone();
         self.listing.send_replace(ListingState {
             state: SourceState::Starting,
@@ -94,22 +97,22 @@ impl Scripted {
         ListingState { version: 3, ..ready }
     }
 
-    pub fn lists(&self, listing: ListingState) {
+    pub fn publish(&self, listing: ListingState) {
         self.listing.send_replace(listing);
     }
 
-    async fn wait(&self) {
-        let mut counted = Counted(&self.dropped, true);
+    async fn wait_at_gate(&self) {
+        let mut counted = CountDropped(&self.dropped, true);
         self.gate.acquire().await.unwrap().forget();
         counted.1 = false;
     }
 }
 
-pub fn form(question: &str) -> Value {
+pub fn elicitation(question: &str) -> Value {
     json!({"method": "elicitation/create", "params": {"message": question}})
 }
 
-impl Source for Scripted {
+impl Source for ScriptedSource {
     fn name(&self) -> &'static str {
         "scripted"
     }
@@ -132,36 +135,36 @@ impl Source for Scripted {
             let said = match op.name.as_str() {
                 "quick" => json!("at once"),
                 "breaks" => {
-                    self.wait().await;
+                    self.wait_at_gate().await;
                     let error = RpcError { code: -32603, message: "Broken.".to_owned(), data: None };
                     return Err(ToolError::internal("broken").rpc(error));
                 }
                 "fails" => {
-                    self.wait().await;
+                    self.wait_at_gate().await;
                     return Err(ToolError::not_found("There is no such thing."));
                 }
                 "asks" => {
-                    self.wait().await;
+                    self.wait_at_gate().await;
                     let ask = |question| {
                         peer.ask(
                             "elicitation/create",
-                            Json::from(form(question)).members().unwrap().object("params"),
+                            Json::from(elicitation(question)).members().unwrap().object("params"),
                         )
                     };
                     let (one, two) = tokio::join!(ask("one"), ask("two"));
                     json!([one.unwrap().text("said"), two.unwrap().text("said")])
                 }
                 "rounds" => {
-                    self.wait().await;
+                    self.wait_at_gate().await;
                     match op.params.text("requestState").as_deref() {
-                        None => return Ok(asking("first")),
-                        Some("first") => return Ok(asking("second")),
+                        None => return Ok(input_required("first")),
+                        Some("first") => return Ok(input_required("second")),
                         _ => op.params.object("inputResponses").object("confirm").to_json().to().unwrap(),
                     }
                 }
                 _ => {
                     cx.progress(1, Some(3), "One of three.");
-                    self.wait().await;
+                    self.wait_at_gate().await;
                     json!("after a while")
                 }
             };
@@ -172,22 +175,22 @@ impl Source for Scripted {
 }
 
 /// A question as a server of the modern era puts it, under the same key each time.
-fn asking(state: &str) -> JsonObject {
+fn input_required(state: &str) -> JsonObject {
     JsonObject::new()
         .with("resultType", "input_required")
-        .with("inputRequests", Json::from(json!({"confirm": form(state)})))
+        .with("inputRequests", Json::from(json!({"confirm": elicitation(state)})))
         .with("requestState", state)
 }
 
-pub struct Bench {
+pub struct McpFixture {
     pub mcp: Arc<Mcp>,
-    pub source: Arc<Scripted>,
-    pub ports: Arc<Ports>,
+    pub source: Arc<ScriptedSource>,
+    pub stores: Arc<MemoryStores>,
 }
 
-impl Bench {
+impl McpFixture {
     pub fn new(change: impl FnOnce(&mut TaskSettings)) -> Self {
-        let (source, ports) = (Scripted::new(), Arc::new(Ports(Mutex::default())));
+        let (source, stores) = (ScriptedSource::new(), Arc::new(MemoryStores(Mutex::default())));
         let hub = Hub::new(HubConfig {
             sources: vec![Arc::clone(&source) as Arc<dyn Source>],
             profiles: Vec::new(),
@@ -196,44 +199,60 @@ impl Bench {
             cache: Vec::new(),
             shape: ResultLimits::default(),
             timeout: Duration::from_secs(30),
-            ledger: Arc::clone(&ports) as Arc<dyn AuditLog>,
-            spills: Arc::clone(&ports) as Arc<dyn ResultStore>,
-            jq: JqRunner::new(Arc::clone(&ports) as _),
+            ledger: Arc::clone(&stores) as Arc<dyn AuditLog>,
+            spills: Arc::clone(&stores) as Arc<dyn ResultStore>,
+            jq: JqRunner::new(Arc::clone(&stores) as _),
             tracer: None,
         });
-        let mut tasks = TaskSettings { soon: Duration::from_millis(150), ..TaskSettings::default() };
+        let mut tasks =
+            TaskSettings { long_tool_wait: Duration::from_millis(150), ..TaskSettings::default() };
         change(&mut tasks);
         let mcp = Mcp::new(hub.unwrap(), McpSettings { tasks, ..McpSettings::default() }).unwrap();
-        Self { mcp, source, ports }
+        Self { mcp, source, stores }
     }
 
-    pub async fn ask(&self, client: &Client, method: &str, params: Value) -> Result<Value, RpcError> {
+    pub async fn request(
+        &self,
+        client: &ClientContext,
+        method: &str,
+        params: Value,
+    ) -> Result<Value, RpcError> {
         let (out, _inbox) = mpsc::channel(8);
         let params = Json::from(params).members().unwrap();
-        let result = self.mcp.modern(client, method, params, out, CancellationToken::new()).await?;
+        let result = self.mcp.handle_modern(client, method, params, out, CancellationToken::new()).await?;
         Ok(result.to_json().to().unwrap())
     }
 
-    pub async fn call(&self, client: &Client, tool: &str) -> Result<Value, RpcError> {
-        self.ask(client, "tools/call", json!({"name": tool, "arguments": {}})).await
+    pub async fn call(&self, client: &ClientContext, tool: &str) -> Result<Value, RpcError> {
+        self.request(client, "tools/call", json!({"name": tool, "arguments": {}})).await
     }
 
     /// Calls a tool that becomes a task, and gives the task's id.
-    pub async fn task(&self, client: &Client, tool: &str) -> String {
+    pub async fn task(&self, client: &ClientContext, tool: &str) -> String {
         let task = self.call(client, tool).await.unwrap();
         assert_eq!(task["resultType"], "task", "{task}");
         task["taskId"].as_str().unwrap().to_owned()
     }
 
-    pub async fn of(&self, client: &Client, method: &str, id: &str) -> Result<Value, RpcError> {
-        self.ask(client, method, json!({"taskId": id})).await
+    pub async fn task_request(
+        &self,
+        client: &ClientContext,
+        method: &str,
+        id: &str,
+    ) -> Result<Value, RpcError> {
+        self.request(client, method, json!({"taskId": id})).await
     }
 
     /// The task as soon as something is so of it.
-    pub async fn when(&self, client: &Client, id: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+    pub async fn wait_for_task(
+        &self,
+        client: &ClientContext,
+        id: &str,
+        is_so: impl Fn(&Value) -> bool,
+    ) -> Value {
         let deadline = Instant::now() + Duration::from_secs(10);
         loop {
-            let task = self.of(client, "tasks/get", id).await.unwrap();
+            let task = self.task_request(client, "tasks/get", id).await.unwrap();
             if is_so(&task) {
                 return task;
             }
@@ -242,25 +261,25 @@ impl Bench {
         }
     }
 
-    pub async fn when_status(&self, client: &Client, id: &str, status: &str) -> Value {
-        self.when(client, id, |task| task["status"] == status).await
+    pub async fn wait_for_status(&self, client: &ClientContext, id: &str, status: &str) -> Value {
+        self.wait_for_task(client, id, |task| task["status"] == status).await
     }
 }
 
 /// A modern client with these capabilities.
-pub fn plain(subject: &str, capabilities: Value) -> Client {
-    Client {
+pub fn modern_client(subject: &str, capabilities: Value) -> ClientContext {
+    ClientContext {
         caller: Arc::new(Caller::named(subject)),
         face: Frontend::Http,
         profile: String::new(),
         revision: Revision::MODERN,
         capabilities: Arc::new(Json::from(capabilities).members().unwrap()),
         level: None,
-        key: fresh_key(),
+        key: next_client_key(),
     }
 }
 
 /// One that takes tasks and can be asked.
-pub fn patient(subject: &str) -> Client {
-    plain(subject, json!({"elicitation": {}, "extensions": {EXTENSION: {}}}))
+pub fn task_client(subject: &str) -> ClientContext {
+    modern_client(subject, json!({"elicitation": {}, "extensions": {TASKS_EXTENSION: {}}}))
 }

@@ -1,11 +1,11 @@
 //! Streamable HTTP at `/mcp` and `/mcp/{profile}`: one endpoint, the era chosen by each request.
 
-mod legacy;
-mod modern;
+mod legacy_http;
+mod modern_http;
 
 use crate::mcp::Mcp;
-use crate::reply::rpc;
-use crate::stream;
+use crate::rpc_errors::rpc_error;
+use crate::sse_response;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::response::Response;
@@ -17,7 +17,7 @@ use octo_wire::{Incoming, Message, Revision, Strictness, code, header as names, 
 use std::sync::Arc;
 
 /// What every request brings along.
-pub struct Arrived {
+pub struct HttpContext {
     pub caller: Arc<Caller>,
     pub profile: String,
     pub headers: HeaderMap,
@@ -27,45 +27,45 @@ impl Mcp {
     /// The routes of this face. Requests must carry the caller that the edge has proven.
     pub fn router(self: &Arc<Self>) -> Router {
         Router::new()
-            .route("/mcp", methods())
-            .route("/mcp/", methods())
-            .route("/mcp/{profile}", methods())
+            .route("/mcp", method_router())
+            .route("/mcp/", method_router())
+            .route("/mcp/{profile}", method_router())
             .layer(DefaultBodyLimit::max(self.settings.max_body_bytes))
             .with_state(Arc::clone(self))
     }
 }
 
-fn methods() -> MethodRouter<Arc<Mcp>> {
+fn method_router() -> MethodRouter<Arc<Mcp>> {
     let routes = post(|State(mcp): State<Arc<Mcp>>, Extension(caller), profile, headers, body| async move {
-        posted(mcp, arrived(caller, profile, headers), body).await
+        handle_post(mcp, http_context(caller, profile, headers), body).await
     });
     let routes =
         routes.merge(get(|State(mcp): State<Arc<Mcp>>, Extension(caller), profile, headers| async move {
-            legacy::open_stream(&mcp, &arrived(caller, profile, headers)).await
+            legacy_http::open_stream(&mcp, &http_context(caller, profile, headers)).await
         }));
     routes.merge(delete(|State(mcp): State<Arc<Mcp>>, Extension(caller), profile, headers| async move {
-        legacy::end(&mcp, &arrived(caller, profile, headers)).await
+        legacy_http::delete_session(&mcp, &http_context(caller, profile, headers)).await
     }))
 }
 
-fn arrived(caller: Arc<Caller>, profile: Option<Path<String>>, headers: HeaderMap) -> Arrived {
-    Arrived { caller, profile: profile.map(|Path(name)| name).unwrap_or_default(), headers }
+fn http_context(caller: Arc<Caller>, profile: Option<Path<String>>, headers: HeaderMap) -> HttpContext {
+    HttpContext { caller, profile: profile.map(|Path(name)| name).unwrap_or_default(), headers }
 }
 
-async fn posted(mcp: Arc<Mcp>, arrived: Arrived, body: Bytes) -> Response {
-    if let Err(refusal) = acceptable(&mcp, &arrived) {
+async fn handle_post(mcp: Arc<Mcp>, arrived: HttpContext, body: Bytes) -> Response {
+    if let Err(refusal) = check_request(&mcp, &arrived) {
         return *refusal;
     }
     let incoming = match Incoming::parse(body, Strictness::Client) {
         Ok(incoming) => incoming,
-        Err(fault) => return refused(StatusCode::BAD_REQUEST, code::PARSE, fault.0),
+        Err(fault) => return error_response(StatusCode::BAD_REQUEST, code::PARSE, fault.0),
     };
     match incoming {
         Incoming::One(message) if is_modern(&arrived.headers, &message) => {
-            modern::post(mcp, arrived, message).await
+            modern_http::post(mcp, arrived, message).await
         }
-        Incoming::One(message) => legacy::post(mcp, arrived, message).await,
-        Incoming::Batch(messages) => legacy::batch(mcp, arrived, messages).await,
+        Incoming::One(message) => legacy_http::post(mcp, arrived, message).await,
+        Incoming::Batch(messages) => legacy_http::batch(mcp, arrived, messages).await,
     }
 }
 
@@ -83,12 +83,12 @@ fn is_modern(headers: &HeaderMap, message: &Message) -> bool {
     params.inner("_meta", meta::REVISION).is_some()
 }
 
-fn acceptable(mcp: &Mcp, arrived: &Arrived) -> Result<(), Box<Response>> {
+fn check_request(mcp: &Mcp, arrived: &HttpContext) -> Result<(), Box<Response>> {
     let kind =
         arrived.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = kind.split(';').next().unwrap_or_default().trim();
     if !essence.eq_ignore_ascii_case("application/json") {
-        return Err(Box::new(refused(
+        return Err(Box::new(error_response(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             code::INVALID_REQUEST,
             "Send the message as Content-Type: application/json.",
@@ -99,14 +99,14 @@ fn acceptable(mcp: &Mcp, arrived: &Arrived) -> Result<(), Box<Response>> {
         .iter()
         .any(|kind| accept.contains(kind))
     {
-        return Err(Box::new(refused(
+        return Err(Box::new(error_response(
             StatusCode::NOT_ACCEPTABLE,
             code::INVALID_REQUEST,
             "Accept application/json and text/event-stream.",
         )));
     }
     if mcp.hub.view(&arrived.profile).is_err() {
-        return Err(Box::new(refused(
+        return Err(Box::new(error_response(
             StatusCode::NOT_FOUND,
             code::INVALID_REQUEST,
             "There is no profile of this name.",
@@ -116,6 +116,6 @@ fn acceptable(mcp: &Mcp, arrived: &Arrived) -> Result<(), Box<Response>> {
 }
 
 /// A refusal before anything is known of the request.
-fn refused(status: StatusCode, code: i64, why: &str) -> Response {
-    stream::json(status, &Message::Error { id: None, error: rpc(code, why) })
+fn error_response(status: StatusCode, code: i64, why: &str) -> Response {
+    sse_response::json_response(status, &Message::Error { id: None, error: rpc_error(code, why) })
 }

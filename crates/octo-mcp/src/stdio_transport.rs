@@ -1,13 +1,13 @@
 //! MCP over stdio: lines of JSON, both eras on one connection.
 
-use crate::client::{Client, fresh_key};
-use crate::discover::negotiated;
+use crate::client_context::{ClientContext, next_client_key};
+use crate::client_peer::Outbox;
+use crate::discover::negotiate_revision;
+use crate::incoming::{handle_incoming, response_message};
+use crate::legacy_session::Session;
 use crate::mcp::Mcp;
-use crate::notice::{Filter, notice, warning};
-use crate::peer::Outbox;
-use crate::reply::rpc;
-use crate::session::Session;
-use crate::turn::{received, response};
+use crate::notifications::{NotificationFilter, change_notification, warning_notification};
+use crate::rpc_errors::rpc_error;
 use bytes::Bytes;
 use octo_hub::Change;
 use octo_model::{Caller, Frontend, Json, JsonObject, RpcError};
@@ -19,7 +19,7 @@ use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinSet;
 
 /// One client on one pair of pipes.
-struct Connection {
+struct StdioConnection {
     mcp: Arc<Mcp>,
     out: Outbox,
     /// The handshake's session; before it, and for modern requests, one without abilities.
@@ -28,7 +28,7 @@ struct Connection {
 
 impl Mcp {
     /// Serves until the input ends.
-    pub async fn stdio(
+    pub async fn serve_stdio(
         self: Arc<Self>,
         caller: Arc<Caller>,
         profile: String,
@@ -36,20 +36,20 @@ impl Mcp {
         output: impl AsyncWrite + Unpin + Send + 'static,
     ) -> std::io::Result<()> {
         let (out, outbox) = mpsc::channel(256);
-        let writer = tokio::spawn(write(outbox, output));
-        let client = Client {
+        let writer = tokio::spawn(write_messages(outbox, output));
+        let client = ClientContext {
             caller,
             face: Frontend::Stdio,
             profile,
             revision: Revision::NEWEST_LEGACY,
             capabilities: Arc::default(),
             level: None,
-            key: fresh_key(),
+            key: next_client_key(),
         };
         let session = Mutex::new(Session::new(client));
-        let connection = Arc::new(Connection { mcp: self, out, session });
-        let notices = tokio::spawn(tell(Arc::clone(&connection)));
-        let outcome = read(&connection, input).await;
+        let connection = Arc::new(StdioConnection { mcp: self, out, session });
+        let notices = tokio::spawn(forward_changes(Arc::clone(&connection)));
+        let outcome = read_messages(&connection, input).await;
         connection.session().close();
         notices.abort();
         drop(connection);
@@ -58,7 +58,7 @@ impl Mcp {
     }
 }
 
-async fn write(mut outbox: mpsc::Receiver<Message>, mut output: impl AsyncWrite + Unpin) {
+async fn write_messages(mut outbox: mpsc::Receiver<Message>, mut output: impl AsyncWrite + Unpin) {
     while let Some(message) = outbox.recv().await {
         let mut text = message.to_bytes().to_vec();
         text.push(b'\n');
@@ -72,7 +72,10 @@ async fn write(mut outbox: mpsc::Receiver<Message>, mut output: impl AsyncWrite 
     }
 }
 
-async fn read(connection: &Arc<Connection>, input: impl AsyncRead + Unpin) -> std::io::Result<()> {
+async fn read_messages(
+    connection: &Arc<StdioConnection>,
+    input: impl AsyncRead + Unpin,
+) -> std::io::Result<()> {
     let mut lines = BufReader::with_capacity(64 << 10, input);
     let mut tasks = JoinSet::new();
     let most = connection.mcp.settings.max_body_bytes;
@@ -84,23 +87,23 @@ async fn read(connection: &Arc<Connection>, input: impl AsyncRead + Unpin) -> st
         while tasks.try_join_next().is_some() {}
         if line.len() > most {
             let why = format!("A message may have {most} bytes. Send less at once.");
-            connection.complain(code::INVALID_REQUEST, &why).await;
+            connection.send_error(code::INVALID_REQUEST, &why).await;
             continue;
         }
         if line.iter().all(u8::is_ascii_whitespace) {
             continue;
         }
         match Incoming::parse(Bytes::from(line), Strictness::Client) {
-            Ok(Incoming::One(message)) => connection.take(message, &mut tasks).await,
+            Ok(Incoming::One(message)) => connection.handle_message(message, &mut tasks).await,
             Ok(Incoming::Batch(messages)) if connection.session().client.revision == Revision::R20250326 => {
                 for message in messages {
-                    connection.take(message, &mut tasks).await;
+                    connection.handle_message(message, &mut tasks).await;
                 }
             }
             Ok(Incoming::Batch(_)) => {
-                connection.complain(code::INVALID_REQUEST, "Send one message at a time.").await
+                connection.send_error(code::INVALID_REQUEST, "Send one message at a time.").await
             }
-            Err(fault) => connection.complain(code::PARSE, fault.0).await,
+            Err(fault) => connection.send_error(code::PARSE, fault.0).await,
         }
     }
     // What was asked before the input ended is still answered.
@@ -130,19 +133,19 @@ async fn read_line(
     }
 }
 
-impl Connection {
+impl StdioConnection {
     fn session(&self) -> Arc<Session> {
         Arc::clone(&self.session.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    async fn complain(&self, code: i64, why: &str) {
-        let _ = self.out.send(Message::Error { id: None, error: rpc(code, why) }).await;
+    async fn send_error(&self, code: i64, why: &str) {
+        let _ = self.out.send(Message::Error { id: None, error: rpc_error(code, why) }).await;
     }
 
-    async fn take(self: &Arc<Self>, message: Message, tasks: &mut JoinSet<()>) {
+    async fn handle_message(self: &Arc<Self>, message: Message, tasks: &mut JoinSet<()>) {
         let (id, method, params) = match message {
             Message::Request { id, method, params } => (id, method, params),
-            other => return received(&self.session(), other),
+            other => return handle_incoming(&self.session(), other),
         };
         let about = params.object("_meta");
         let modern = about.get(meta::REVISION).is_some();
@@ -151,7 +154,7 @@ impl Connection {
             let _ = self.out.send(answer).await;
             return;
         }
-        let under = self.session().began(&id);
+        let under = self.session().start_request(&id);
         let connection = Arc::clone(self);
         tasks.spawn(async move {
             let cancel = under.cancel.clone();
@@ -162,10 +165,10 @@ impl Connection {
                 }
             } else {
                 let (mcp, session, out) = (&connection.mcp, connection.session(), connection.out.clone());
-                mcp.legacy(session, &method, params, out, cancel.clone()).await
+                mcp.handle_legacy(session, &method, params, out, cancel.clone()).await
             };
             if !cancel.is_cancelled() {
-                let _ = connection.out.send(response(id, done)).await;
+                let _ = connection.out.send(response_message(id, done)).await;
             }
             drop(under);
         });
@@ -173,11 +176,11 @@ impl Connection {
 
     async fn initialize(&self, id: Id, params: &JsonObject) -> Message {
         let mut client = self.session().client.clone();
-        client.revision = negotiated(params.text("protocolVersion").as_deref());
+        client.revision = negotiate_revision(params.text("protocolVersion").as_deref());
         client.capabilities = Arc::new(params.object("capabilities").detached());
-        let result = self.mcp.initialized(&client).await;
+        let result = self.mcp.initialize_result(&client).await;
         let session = Session::new(client);
-        session.shake_hands();
+        session.mark_initialized();
         *self.session.lock().unwrap_or_else(PoisonError::into_inner) = session;
         Message::Response { id, result }
     }
@@ -190,23 +193,26 @@ impl Connection {
         about: &JsonObject,
         cancel: &tokio_util::sync::CancellationToken,
     ) -> Result<JsonObject, RpcError> {
-        crate::headers::supported(&about.text(meta::REVISION).unwrap_or_default())?;
+        crate::header_checks::check_revision(&about.text(meta::REVISION).unwrap_or_default())?;
         if !about.get(meta::CAPABILITIES).is_some_and(Json::is_object) {
-            return Err(rpc(code::INVALID_PARAMS, format!("params._meta needs `{}`.", meta::CAPABILITIES)));
+            return Err(rpc_error(
+                code::INVALID_PARAMS,
+                format!("params._meta needs `{}`.", meta::CAPABILITIES),
+            ));
         }
         let mut client = self.session().client.clone();
         client.revision = Revision::MODERN;
         client.capabilities = Arc::new(about.object(meta::CAPABILITIES));
         client.level = about.text(meta::LOG_LEVEL).and_then(|text| Level::parse(&text));
         if method != "subscriptions/listen" {
-            return self.mcp.modern(&client, method, params, self.out.clone(), cancel.clone()).await;
+            return self.mcp.handle_modern(&client, method, params, self.out.clone(), cancel.clone()).await;
         }
         let mut listening = self.mcp.listen(&client, id.clone(), &params).await?;
         let _ = self.out.send(listening.acknowledgement()).await;
         while let Some(message) = listening.next().await {
             let _ = self.out.send(message).await;
         }
-        match listening.ended() {
+        match listening.end_response() {
             Message::Response { result, .. } => Ok(result),
             _ => Ok(JsonObject::new()),
         }
@@ -214,7 +220,7 @@ impl Connection {
 }
 
 /// Tells a client that has made the legacy handshake what has changed.
-async fn tell(connection: Arc<Connection>) {
+async fn forward_changes(connection: Arc<StdioConnection>) {
     let mut changes = connection.mcp.hub.changes();
     loop {
         let change: Change = match changes.recv().await {
@@ -223,11 +229,16 @@ async fn tell(connection: Arc<Connection>) {
             Err(broadcast::error::RecvError::Closed) => return,
         };
         let session = connection.session();
-        if !session.has_shaken_hands() {
+        if !session.is_initialized() {
             continue;
         }
-        let message = notice(&change, &Filter::lists(), |uri| session.subscribes(uri), None);
-        if let Some(message) = message.or_else(|| warning(&change, &session)) {
+        let message = change_notification(
+            &change,
+            &NotificationFilter::all_lists(),
+            |uri| session.is_subscribed(uri),
+            None,
+        );
+        if let Some(message) = message.or_else(|| warning_notification(&change, &session)) {
             let _ = connection.out.send(message).await;
         }
     }
