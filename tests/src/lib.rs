@@ -6,13 +6,13 @@
     reason = "tests start the programs they test, and a missing member of a JSON value reads as null"
 )]
 
-pub mod binaries;
-pub mod fixture;
-pub mod http;
-pub mod hub;
-pub mod mcp;
+pub mod fixture_process;
+pub mod http_client;
+pub mod hub_process;
+pub mod mcp_clients;
 pub mod processes;
-pub mod stdio;
+pub mod stdio_client;
+pub mod test_binaries;
 
 /// Waits until something is so, with a deadline instead of luck.
 pub async fn eventually<T>(what: &str, mut check: impl AsyncFnMut() -> Option<T>) -> anyhow::Result<T> {

@@ -41,15 +41,15 @@ impl Process {
 }
 
 /// Every process of this machine.
-pub fn all() -> Vec<Process> {
+pub fn all_processes() -> Vec<Process> {
     let numbers = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     numbers.filter_map(|entry| Process::read(entry.file_name().to_str()?.parse().ok()?)).collect()
 }
 
 /// Every process that descends from this one.
-pub fn below(pid: u32) -> Vec<Process> {
+pub fn descendants(pid: u32) -> Vec<Process> {
     let mut children: BTreeMap<u32, Vec<Process>> = BTreeMap::new();
-    for process in all() {
+    for process in all_processes() {
         children.entry(process.parent).or_default().push(process);
     }
     let (mut found, mut parents) = (Vec::new(), vec![pid]);

@@ -11,26 +11,26 @@
 
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
-use octo_tests::binaries::{program, service};
 use octo_tests::eventually;
-use octo_tests::http::Http;
-use octo_tests::hub::{Home, Server};
-use octo_tests::mcp::{Modern, silent};
+use octo_tests::http_client::HttpClient;
+use octo_tests::hub_process::{HubHome, RunningHub};
+use octo_tests::mcp_clients::{ModernClient, answer_nothing};
 use octo_tests::processes;
+use octo_tests::test_binaries::{binary_path, service_variable};
 use serde_json::{Value, json};
 use std::process::Stdio;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
-const ANN: &str = "anns-token-for-tests";
-const BOSS: &str = "boss-token-for-tests";
+const ANN_TOKEN: &str = "anns-token-for-tests";
+const BOSS_TOKEN: &str = "boss-token-for-tests";
 /// What the settings know of them.
-const ANNS_HASH: &str = "87c272b4612ce783026bcb53d51116a9bf8b8b1e5415e8fac68a73dab887473f";
-const BOSS_HASH: &str = "6af592c3a55c8c04e20580a19cf8d500bd80394312f8332c9cad79d745e4e10d";
+const ANN_SHA256: &str = "87c272b4612ce783026bcb53d51116a9bf8b8b1e5415e8fac68a73dab887473f";
+const BOSS_SHA256: &str = "6af592c3a55c8c04e20580a19cf8d500bd80394312f8332c9cad79d745e4e10d";
 
 /// One request to the admin API: status and body.
-async fn ask(
-    hub: &Server,
+async fn admin_request(
+    hub: &RunningHub,
     method: &str,
     path: &str,
     token: Option<&str>,
@@ -40,65 +40,66 @@ async fn ask(
     let mut headers = vec![("content-type", "application/json")];
     headers.extend(bearer.as_deref().map(|bearer| ("authorization", bearer)));
     let text = if body.is_null() { Bytes::new() } else { serde_json::to_vec(body)?.into() };
-    let answer = Http::default().send(method, &format!("{}{path}", hub.admin), &headers, text).await?;
+    let answer =
+        HttpClient::default().send(method, &format!("{}{path}", hub.admin_url), &headers, text).await?;
     let status = answer.status;
     let text = answer.text().await?;
     Ok((status, serde_json::from_str(&text).unwrap_or(Value::String(text))))
 }
 
-async fn look(hub: &Server, path: &str) -> Result<Value> {
-    let (status, body) = ask(hub, "GET", path, None, &Value::Null).await?;
+async fn admin_get(hub: &RunningHub, path: &str) -> Result<Value> {
+    let (status, body) = admin_request(hub, "GET", path, None, &Value::Null).await?;
     ensure!(status == 200, "{path}: {status} {body}");
     Ok(body["result"].clone())
 }
 
-fn fixture() -> Result<Value> {
-    Ok(json!({"command": program("mcp-fixture")?, "args": ["stdio"]}))
+fn fixture_entry() -> Result<Value> {
+    Ok(json!({"command": binary_path("mcp-fixture")?, "args": ["stdio"]}))
 }
 
-fn state_of<'a>(list: &'a Value, server: &str) -> &'a Value {
+fn server_state<'a>(list: &'a Value, server: &str) -> &'a Value {
     let found = list["servers"].as_array().and_then(|all| all.iter().find(|one| one["server"] == server));
     &found.unwrap_or_else(|| panic!("no {server}: {list}"))["state"]
 }
 
 #[tokio::test]
 async fn servers_are_listed_connected_and_disconnected() -> Result<()> {
-    let home = Home::new(&json!({"servers": {
-        "first": fixture()?,
+    let home = HubHome::new(&json!({"servers": {
+        "first": fixture_entry()?,
         "second": {"command": "/nowhere/to/be/found"},
         "third": {"url": "http://127.0.0.1:9/mcp", "enabled": false, "name": "The third"},
     }}))?;
     let hub = home.serve().await?;
     let pid = hub.process.id().context("no process")?;
     eventually("the first is listed", async || {
-        let list = look(&hub, "/servers").await.unwrap();
+        let list = admin_get(&hub, "/servers").await.unwrap();
         (list["servers"][0]["tools"].as_u64() > Some(0)).then_some(())
     })
     .await?;
-    let list = look(&hub, "/servers").await?;
-    assert_eq!(state_of(&list, "third"), "off", "{list}");
+    let list = admin_get(&hub, "/servers").await?;
+    assert_eq!(server_state(&list, "third"), "off", "{list}");
     assert_eq!(list["servers"][2]["title"], "The third");
-    let (status, told) = ask(&hub, "POST", "/servers/first/connect", None, &Value::Null).await?;
+    let (status, told) = admin_request(&hub, "POST", "/servers/first/connect", None, &Value::Null).await?;
     assert_eq!((status, &told["result"]["state"]), (200, &json!("connected")), "{told}");
     assert!(told["result"]["software"].as_str().is_some_and(|text| !text.is_empty()), "{told}");
-    assert!(!processes::below(pid).is_empty());
-    let (status, told) = ask(&hub, "POST", "/servers/first/disconnect", None, &Value::Null).await?;
+    assert!(!processes::descendants(pid).is_empty());
+    let (status, told) = admin_request(&hub, "POST", "/servers/first/disconnect", None, &Value::Null).await?;
     assert_eq!((status, &told["result"]["state"]), (200, &json!("asleep")), "{told}");
     assert!(told["result"]["tools"].as_u64() > Some(0), "what it listed stays listed: {told}");
-    eventually("no program runs", async || processes::below(pid).is_empty().then_some(())).await?;
+    eventually("no program runs", async || processes::descendants(pid).is_empty().then_some(())).await?;
     // The next call starts it again.
-    let client = Modern::new(&hub.mcp(), json!({}), silent);
-    let turn = client.tool("first__fix_echo", json!({"text": "x"})).await?;
+    let client = ModernClient::new(&hub.mcp_url(), json!({}), answer_nothing);
+    let turn = client.call_tool("first__fix_echo", json!({"text": "x"})).await?;
     assert!(turn.result()?["isError"] != true);
-    let (status, told) = ask(&hub, "POST", "/servers/second/connect", None, &Value::Null).await?;
+    let (status, told) = admin_request(&hub, "POST", "/servers/second/connect", None, &Value::Null).await?;
     assert_eq!(status, 503, "{told}");
-    let (status, told) = ask(&hub, "POST", "/servers/frist/connect", None, &Value::Null).await?;
+    let (status, told) = admin_request(&hub, "POST", "/servers/frist/connect", None, &Value::Null).await?;
     assert_eq!(status, 404, "{told}");
     assert!(told["error"]["hint"].as_str().unwrap_or_default().contains("first"), "{told}");
-    let audit = home.audit(50).await?;
+    let audit = home.audit_tail(50).await?;
     let seen = audit.iter().any(|record| record["face"] == "admin" && record["name"] == "server_connect");
     assert!(seen, "{audit:?}");
-    let document = ask(&hub, "GET", "/openapi.json", None, &Value::Null).await?.1;
+    let document = admin_request(&hub, "GET", "/openapi.json", None, &Value::Null).await?.1;
     assert!(document["paths"]["/servers/{id}/connect"]["post"].is_object(), "{document}");
     assert!(document["components"]["schemas"]["server_connect.output"]["properties"]["state"].is_object());
     Ok(())
@@ -106,9 +107,9 @@ async fn servers_are_listed_connected_and_disconnected() -> Result<()> {
 
 #[tokio::test]
 async fn a_hub_without_servers_says_so() -> Result<()> {
-    let home = Home::new(&json!({}))?;
+    let home = HubHome::new(&json!({}))?;
     let hub = home.serve().await?;
-    assert_eq!(look(&hub, "/servers").await?, json!({"servers": []}));
+    assert_eq!(admin_get(&hub, "/servers").await?, json!({"servers": []}));
     Ok(())
 }
 
@@ -119,9 +120,9 @@ fn token(name: &str, hash: &str, scopes: &[&str]) -> Value {
 #[tokio::test]
 async fn starting_and_changing_servers_is_for_administrators() -> Result<()> {
     let nobody = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?;
-    let home = Home::new(&json!({
-        "servers": {"first": fixture()?, "shared": {"url": format!("http://{nobody}/mcp"), "auth": {"type": "oauth2", "shared": true}}},
-        "auth": {"tokens": [token("ann", ANNS_HASH, &[]), token("boss", BOSS_HASH, &["admin"])]},
+    let home = HubHome::new(&json!({
+        "servers": {"first": fixture_entry()?, "shared": {"url": format!("http://{nobody}/mcp"), "auth": {"type": "oauth2", "shared": true}}},
+        "auth": {"tokens": [token("ann", ANN_SHA256, &[]), token("boss", BOSS_SHA256, &["admin"])]},
     }))?;
     let hub = home.serve().await?;
     let none = &Value::Null;
@@ -136,34 +137,34 @@ async fn starting_and_changing_servers_is_for_administrators() -> Result<()> {
         ("GET", "/openapi.json", 401, 200, 200),
         ("GET", "/health", 200, 200, 200),
     ] {
-        for (token, wanted) in [(None, without), (Some(ANN), ann), (Some(BOSS), boss)] {
-            let (status, body) = ask(&hub, method, path, token, none).await?;
+        for (token, wanted) in [(None, without), (Some(ANN_TOKEN), ann), (Some(BOSS_TOKEN), boss)] {
+            let (status, body) = admin_request(&hub, method, path, token, none).await?;
             assert_eq!(status, wanted, "{method} {path} {token:?}: {body}");
         }
     }
     // The same rule holds whichever way a caller comes.
-    let rest = format!("{}/tools/server_connect", hub.base);
-    let headers = [("authorization", &*format!("Bearer {ANN}")), ("content-type", "application/json")];
-    let answer = Http::default().send("POST", &rest, &headers, r#"{"server":"first"}"#.into()).await?;
+    let rest = format!("{}/tools/server_connect", hub.base_url);
+    let headers = [("authorization", &*format!("Bearer {ANN_TOKEN}")), ("content-type", "application/json")];
+    let answer = HttpClient::default().send("POST", &rest, &headers, r#"{"server":"first"}"#.into()).await?;
     assert_eq!(answer.status, 403);
     // A browser could be anybody's: the page finishes nothing, and says what to do.
-    let (status, page) = ask(&hub, "GET", "/auth/callback?code=x&state=y", None, none).await?;
+    let (status, page) = admin_request(&hub, "GET", "/auth/callback?code=x&state=y", None, none).await?;
     assert_eq!(status, 200);
     assert!(page.as_str().is_some_and(|page| page.contains("Copy the whole address")), "{page}");
     Ok(())
 }
 
-struct Protected {
+struct ProtectedServer {
     _process: Child,
     mcp: String,
 }
 
 /// A real authorization server and a server that it protects.
-async fn protected() -> Result<Protected> {
+async fn start_protected_server() -> Result<ProtectedServer> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/oidc/serve.mjs");
-    let mut process = Command::new(service("NODE24")?)
+    let mut process = Command::new(service_variable("NODE24")?)
         .arg(script)
-        .env("OIDC_PROVIDER", service("OIDC_PROVIDER")?)
+        .env("OIDC_PROVIDER", service_variable("OIDC_PROVIDER")?)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -172,11 +173,11 @@ async fn protected() -> Result<Protected> {
     let mut lines = BufReader::new(process.stdout.take().context("no stdout")?).lines();
     let line = lines.next_line().await?.context("it has ended")?;
     let at: Value = serde_json::from_str(&line)?;
-    Ok(Protected { _process: process, mcp: at["mcp"].as_str().context("no address")?.to_owned() })
+    Ok(ProtectedServer { _process: process, mcp: at["mcp"].as_str().context("no address")?.to_owned() })
 }
 
-async fn done(client: &Modern, tool: &str, arguments: Value) -> Result<Value> {
-    let turn = client.tool(tool, arguments).await?;
+async fn call_ok(client: &ModernClient, tool: &str, arguments: Value) -> Result<Value> {
+    let turn = client.call_tool(tool, arguments).await?;
     let result = turn.result()?.clone();
     ensure!(result["isError"] != true, "{tool}: {result}");
     Ok(result["structuredContent"].clone())
@@ -185,54 +186,55 @@ async fn done(client: &Modern, tool: &str, arguments: Value) -> Result<Value> {
 /// From chat: the agent begins, a person uses a browser, the browser comes back to the hub, the agent goes on.
 #[tokio::test]
 async fn a_login_from_a_conversation() -> Result<()> {
-    let protected = protected().await?;
-    let home = Home::new(&json!({
+    let protected = start_protected_server().await?;
+    let home = HubHome::new(&json!({
         "servers": {"notes": {"url": protected.mcp, "auth": {"type": "oauth2-pkce"}}},
         "net": {"allow": ["127.0.0.1", "localhost"]},
         "toolboxes": {"browser": true},
     }))?;
     let hub = home.serve().await?;
-    let agent = Modern::new(&hub.mcp(), json!({}), silent);
-    let list = done(&agent, "servers_list", json!({})).await?;
-    assert_eq!(state_of(&list, "notes"), "needs_login", "{list}");
-    let begun = done(&agent, "server_login", json!({"server": "notes"})).await?;
+    let agent = ModernClient::new(&hub.mcp_url(), json!({}), answer_nothing);
+    let list = call_ok(&agent, "servers_list", json!({})).await?;
+    assert_eq!(server_state(&list, "notes"), "needs_login", "{list}");
+    let begun = call_ok(&agent, "server_login", json!({"server": "notes"})).await?;
     assert_eq!((&begun["next"], &begun["login"]["state"]), (&json!("open"), &json!("waiting")), "{begun}");
-    done(&agent, "browser_navigate", json!({"url": begun["url"]})).await?;
-    done(&agent, "browser_type", json!({"selector": "input[name=login]", "text": "ada"})).await?;
-    done(&agent, "browser_type", json!({"selector": "input[name=password]", "text": "x"})).await?;
-    done(&agent, "browser_click", json!({"text": "Sign-in"})).await?;
-    done(&agent, "browser_click", json!({"text": "Continue"})).await?;
+    call_ok(&agent, "browser_navigate", json!({"url": begun["url"]})).await?;
+    call_ok(&agent, "browser_type", json!({"selector": "input[name=login]", "text": "ada"})).await?;
+    call_ok(&agent, "browser_type", json!({"selector": "input[name=password]", "text": "x"})).await?;
+    call_ok(&agent, "browser_click", json!({"text": "Sign-in"})).await?;
+    call_ok(&agent, "browser_click", json!({"text": "Continue"})).await?;
     eventually("the login is there", async || {
-        let told = done(&agent, "server_login_status", json!({"server": "notes"})).await.unwrap();
+        let told = call_ok(&agent, "server_login_status", json!({"server": "notes"})).await.unwrap();
         (told["connected"] == true).then_some(())
     })
     .await?;
-    let page = done(&agent, "browser_snapshot", json!({})).await?;
+    let page = call_ok(&agent, "browser_snapshot", json!({})).await?;
     assert!(page.to_string().contains("You are logged in"), "{page}");
     let who = eventually("its tool answers", async || {
-        let turn = agent.tool("notes__whoami", json!({})).await.unwrap();
+        let turn = agent.call_tool("notes__whoami", json!({})).await.unwrap();
         turn.result().ok().filter(|result| result["isError"] != true).cloned()
     })
     .await?;
     assert_eq!(who["content"][0]["text"], "ada");
-    let left = done(&agent, "server_logout", json!({"server": "notes"})).await?;
+    let left = call_ok(&agent, "server_logout", json!({"server": "notes"})).await?;
     assert_eq!(left["left"], "revoked");
-    let list = done(&agent, "servers_list", json!({"server": "notes"})).await?;
-    assert_eq!(state_of(&list, "notes"), "needs_login", "{list}");
+    let list = call_ok(&agent, "servers_list", json!({"server": "notes"})).await?;
+    assert_eq!(server_state(&list, "notes"), "needs_login", "{list}");
     Ok(())
 }
 
 /// The same where tokens are required: the browser proves by a cookie that it began the login.
 #[tokio::test]
 async fn a_browser_finishes_a_login_that_it_began_where_tokens_are_required() -> Result<()> {
-    let protected = protected().await?;
-    let home = Home::new(&json!({
+    let protected = start_protected_server().await?;
+    let home = HubHome::new(&json!({
         "servers": {"notes": {"url": protected.mcp, "auth": {"type": "oauth2-pkce"}}},
         "net": {"allow": ["127.0.0.1", "localhost"]},
-        "auth": {"tokens": [token("ann", ANNS_HASH, &[]), token("boss", BOSS_HASH, &["admin"])]},
+        "auth": {"tokens": [token("ann", ANN_SHA256, &[]), token("boss", BOSS_SHA256, &["admin"])]},
     }))?;
     let hub = home.serve().await?;
-    let (status, begun) = ask(&hub, "POST", "/servers/notes/auth/start", Some(ANN), &Value::Null).await?;
+    let (status, begun) =
+        admin_request(&hub, "POST", "/servers/notes/auth/start", Some(ANN_TOKEN), &Value::Null).await?;
     assert_eq!(status, 200, "{begun}");
     let begun = &begun["result"];
     let url = begun["url"].as_str().context("no address")?;
@@ -240,25 +242,29 @@ async fn a_browser_finishes_a_login_that_it_began_where_tokens_are_required() ->
     assert!(begun["auth_url"].as_str().is_some_and(|url| !url.contains("/auth/start/")), "{begun}");
 
     let machine =
-        Home::new(&json!({"net": {"allow": ["127.0.0.1", "localhost"]}, "toolboxes": {"browser": true}}))?;
+        HubHome::new(&json!({"net": {"allow": ["127.0.0.1", "localhost"]}, "toolboxes": {"browser": true}}))?;
     let machine = machine.serve().await?;
-    let person = Modern::new(&machine.mcp(), json!({}), silent);
-    done(&person, "browser_navigate", json!({"url": url})).await?;
-    let page = done(&person, "browser_snapshot", json!({})).await?;
+    let person = ModernClient::new(&machine.mcp_url(), json!({}), answer_nothing);
+    call_ok(&person, "browser_navigate", json!({"url": url})).await?;
+    let page = call_ok(&person, "browser_snapshot", json!({})).await?;
     assert!(page.to_string().contains("ann asked this hub for a login at notes"), "{page}");
-    done(&person, "browser_click", json!({"text": "Continue"})).await?;
-    done(&person, "browser_type", json!({"selector": "input[name=login]", "text": "ada"})).await?;
-    done(&person, "browser_type", json!({"selector": "input[name=password]", "text": "x"})).await?;
-    done(&person, "browser_click", json!({"text": "Sign-in"})).await?;
-    done(&person, "browser_click", json!({"text": "Continue"})).await?;
+    call_ok(&person, "browser_click", json!({"text": "Continue"})).await?;
+    call_ok(&person, "browser_type", json!({"selector": "input[name=login]", "text": "ada"})).await?;
+    call_ok(&person, "browser_type", json!({"selector": "input[name=password]", "text": "x"})).await?;
+    call_ok(&person, "browser_click", json!({"text": "Sign-in"})).await?;
+    call_ok(&person, "browser_click", json!({"text": "Continue"})).await?;
     eventually("the login is there", async || {
-        let told = ask(&hub, "GET", "/servers/notes/auth/status", Some(ANN), &Value::Null).await.unwrap().1;
+        let told = admin_request(&hub, "GET", "/servers/notes/auth/status", Some(ANN_TOKEN), &Value::Null)
+            .await
+            .unwrap()
+            .1;
         (told["result"]["connected"] == true).then_some(())
     })
     .await?;
-    let page = done(&person, "browser_snapshot", json!({})).await?;
+    let page = call_ok(&person, "browser_snapshot", json!({})).await?;
     assert!(page.to_string().contains("You are logged in"), "{page}");
-    let told = ask(&hub, "GET", "/servers/notes/auth/status", Some(BOSS), &Value::Null).await?.1;
+    let told =
+        admin_request(&hub, "GET", "/servers/notes/auth/status", Some(BOSS_TOKEN), &Value::Null).await?.1;
     assert_eq!(told["result"]["connected"], false, "it is ann's alone: {told}");
     Ok(())
 }
@@ -276,26 +282,26 @@ while IFS= read -r line; do
     *) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}\n' "$id" ;;
   esac
 done"#;
-    let home = Home::new(&json!({"servers": {"keyed": {
+    let home = HubHome::new(&json!({"servers": {"keyed": {
         "command": "sh", "args": ["-c", shell], "auth": {"type": "api-key", "env": "KEY"},
     }}}))?;
     let hub = home.serve().await?;
-    let agent = Modern::new(&hub.mcp(), json!({}), silent);
-    let list = done(&agent, "servers_list", json!({})).await?;
-    assert_eq!(state_of(&list, "keyed"), "needs_login", "{list}");
-    let begun = done(&agent, "server_login", json!({"server": "keyed"})).await?;
+    let agent = ModernClient::new(&hub.mcp_url(), json!({}), answer_nothing);
+    let list = call_ok(&agent, "servers_list", json!({})).await?;
+    assert_eq!(server_state(&list, "keyed"), "needs_login", "{list}");
+    let begun = call_ok(&agent, "server_login", json!({"server": "keyed"})).await?;
     assert_eq!(begun["next"], "key");
-    let turn = agent.tool("server_login", json!({"server": "keyed", "answer": "12345678901"})).await?;
+    let turn = agent.call_tool("server_login", json!({"server": "keyed", "answer": "12345678901"})).await?;
     assert!(
         turn.result()?["content"][0]["text"]
             .as_str()
             .is_some_and(|text| text.contains("octoprox login keyed"))
     );
     let answer = json!({"answer": "12345678901"});
-    let (status, told) = ask(&hub, "POST", "/servers/keyed/auth/complete", None, &answer).await?;
+    let (status, told) = admin_request(&hub, "POST", "/servers/keyed/auth/complete", None, &answer).await?;
     assert_eq!((status, &told["result"]["login"]["connected"]), (200, &json!(true)), "{told}");
     let length = eventually("its tool answers", async || {
-        let turn = agent.tool("keyed__length", json!({})).await.unwrap();
+        let turn = agent.call_tool("keyed__length", json!({})).await.unwrap();
         turn.result().ok().filter(|result| result["isError"] != true).cloned()
     })
     .await?;
@@ -303,47 +309,47 @@ done"#;
     Ok(())
 }
 
-async fn names(client: &Modern) -> Vec<String> {
-    let turn = client.once("tools/list", json!({})).await.unwrap();
+async fn tool_names(client: &ModernClient) -> Vec<String> {
+    let turn = client.request("tools/list", json!({})).await.unwrap();
     let tools = turn.result().unwrap()["tools"].as_array().unwrap().clone();
     tools.iter().filter_map(|tool| tool["name"].as_str().map(str::to_owned)).collect()
 }
 
 #[tokio::test]
 async fn a_changed_file_connects_drops_and_swaps_just_that_server() -> Result<()> {
-    let home = Home::new(&json!({"workspace": "work"}))?;
-    std::fs::create_dir(home.folder.path().join("work"))?;
-    let list = home.folder.path().join("servers.yaml");
+    let home = HubHome::new(&json!({"workspace": "work"}))?;
+    std::fs::create_dir(home.dir.path().join("work"))?;
+    let list = home.dir.path().join("servers.yaml");
     let hub = home.serve().await?;
-    let client = Modern::new(&hub.mcp(), json!({}), silent);
-    assert!(!names(&client).await.iter().any(|name| name == "servers_list"));
+    let client = ModernClient::new(&hub.mcp_url(), json!({}), answer_nothing);
+    assert!(!tool_names(&client).await.iter().any(|name| name == "servers_list"));
     let write = |servers: Value| std::fs::write(&list, json!({"servers": servers}).to_string());
-    write(json!({"one": fixture()?, "two": fixture()?}))?;
+    write(json!({"one": fixture_entry()?, "two": fixture_entry()?}))?;
     eventually("both are listed", async || {
-        let names = names(&client).await;
+        let names = tool_names(&client).await;
         let has = |name: &str| names.iter().any(|listed| listed == name);
         (has("one__fix_echo") && has("two__fix_echo") && has("servers_list")).then_some(())
     })
     .await?;
     let pid = hub.process.id().context("no process")?;
-    ask(&hub, "POST", "/servers/two/disconnect", None, &Value::Null).await?;
-    ask(&hub, "POST", "/servers/one/connect", None, &Value::Null).await?;
-    let kept = processes::below(pid);
+    admin_request(&hub, "POST", "/servers/two/disconnect", None, &Value::Null).await?;
+    admin_request(&hub, "POST", "/servers/one/connect", None, &Value::Null).await?;
+    let kept = processes::descendants(pid);
     // A call of the server that is swapped goes on where it began.
     let slow = tokio::spawn({
-        let client = Modern::new(&hub.mcp(), json!({}), silent);
-        async move { client.tool("two__fix_sleep", json!({"ms": 1500})).await }
+        let client = ModernClient::new(&hub.mcp_url(), json!({}), answer_nothing);
+        async move { client.call_tool("two__fix_sleep", json!({"ms": 1500})).await }
     });
     eventually("the call is under way", async || {
-        let list = look(&hub, "/servers/two").await.unwrap();
+        let list = admin_get(&hub, "/servers/two").await.unwrap();
         (list["servers"][0]["in_flight"] == 1).then_some(())
     })
     .await?;
-    let mut other = fixture()?;
+    let mut other = fixture_entry()?;
     other["timeout_seconds"] = json!(77);
-    write(json!({"one": fixture()?, "two": other, "three": fixture()?}))?;
+    write(json!({"one": fixture_entry()?, "two": other, "three": fixture_entry()?}))?;
     eventually("the third is listed", async || {
-        names(&client).await.iter().any(|name| name == "three__fix_echo").then_some(())
+        tool_names(&client).await.iter().any(|name| name == "three__fix_echo").then_some(())
     })
     .await?;
     let turn = slow.await??;
@@ -356,17 +362,17 @@ async fn a_changed_file_connects_drops_and_swaps_just_that_server() -> Result<()
         !plan.contains("swap") && !plan.contains("\"connect\""),
         "what runs is what the file says: {plan}"
     );
-    write(json!({"one": fixture()?}))?;
+    write(json!({"one": fixture_entry()?}))?;
     eventually("the others are gone", async || {
-        let names = names(&client).await;
+        let names = tool_names(&client).await;
         (!names.iter().any(|name| name.starts_with("two__") || name.starts_with("three__"))).then_some(())
     })
     .await?;
     // A broken file changes nothing, and the next good one counts.
     std::fs::write(&list, "servers: {one: {comand: x}}")?;
-    write(json!({"one": fixture()?, "four": fixture()?}))?;
+    write(json!({"one": fixture_entry()?, "four": fixture_entry()?}))?;
     eventually("the fourth is listed", async || {
-        names(&client).await.iter().any(|name| name == "four__fix_echo").then_some(())
+        tool_names(&client).await.iter().any(|name| name == "four__fix_echo").then_some(())
     })
     .await?;
     assert!(kept.iter().all(|process| process.is_alive()), "{kept:?}");

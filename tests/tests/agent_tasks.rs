@@ -10,18 +10,18 @@
     reason = "a test that cannot go on fails, and starts the programs that it tests"
 )]
 
-#[path = "agent_tasks/agent.rs"]
-mod agent;
 #[path = "agent_tasks/code_fix.rs"]
 mod code_fix;
+#[path = "agent_tasks/cost_agent.rs"]
+mod cost_agent;
 #[path = "agent_tasks/large_results.rs"]
 mod large_results;
-#[path = "agent_tasks/rename.rs"]
-mod rename;
-#[path = "agent_tasks/site.rs"]
-mod site;
-#[path = "agent_tasks/tables.rs"]
-mod tables;
+#[path = "agent_tasks/loopback_site.rs"]
+mod loopback_site;
+#[path = "agent_tasks/rename_identifier.rs"]
+mod rename_identifier;
+#[path = "agent_tasks/table_lookup.rs"]
+mod table_lookup;
 #[path = "agent_tasks/widgets.rs"]
 mod widgets;
 #[path = "agent_tasks/workflow.rs"]

@@ -7,30 +7,30 @@
     reason = "tests start the programs they test, and a missing member of a JSON value reads as null"
 )]
 
-#[path = "canary/hub.rs"]
-mod hub;
-#[path = "canary/search.rs"]
-mod search;
-#[path = "canary/world.rs"]
-mod world;
+#[path = "canary/canary_hub.rs"]
+mod canary_hub;
+#[path = "canary/leaky_services.rs"]
+mod leaky_services;
+#[path = "canary/secret_search.rs"]
+mod secret_search;
 
 use anyhow::{Context, Result, ensure};
-use hub::Hub;
+use canary_hub::CanaryHub;
+use leaky_services::{LeakyServices, canary_secret};
 use octo_tests::eventually;
 use octo_tests::processes;
-use search::{Secrets, Written, forms};
+use secret_search::{CollectedOutput, Secrets, encodings};
 use serde_json::{Value, json};
 use std::os::unix::process::ExitStatusExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::process::{Child, Command};
-use world::{World, secret};
 
-fn look(world: &Arc<Mutex<World>>) -> MutexGuard<'_, World> {
+fn lock_services(world: &Arc<Mutex<LeakyServices>>) -> MutexGuard<'_, LeakyServices> {
     world.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What a person's browser would bring back.
-fn back(open: &Value, code: &str) -> Result<String> {
+fn callback_url(open: &Value, code: &str) -> Result<String> {
     let url = open["result"]["auth_url"].as_str().with_context(|| format!("no address to open: {open}"))?;
     let part = |name: &str| {
         let found = url.split(['?', '&']).find_map(|part| part.strip_prefix(name)?.strip_prefix('='));
@@ -41,17 +41,17 @@ fn back(open: &Value, code: &str) -> Result<String> {
 }
 
 /// Logs in, and uses the login until it was renewed and at last lost.
-async fn use_login(hub: &mut Hub, world: &Arc<Mutex<World>>, code: &str) -> Result<()> {
+async fn use_login(hub: &mut CanaryHub, world: &Arc<Mutex<LeakyServices>>, code: &str) -> Result<()> {
     let open = hub.call("server_login", json!({"server": "login"})).await?;
-    let answer = back(&open, code)?;
-    hub.works("server_login", json!({"server": "login", "answer": answer})).await?;
+    let answer = callback_url(&open, code)?;
+    hub.expect_success("server_login", json!({"server": "login", "answer": answer})).await?;
     // A token is good for two seconds, and a login connects by itself.
     eventually("the login is used and renewed", async || {
-        hub.works("login__works", json!({})).await.ok()?;
-        (look(world).renewals >= 3).then_some(())
+        hub.expect_success("login__works", json!({})).await.ok()?;
+        (lock_services(world).renewals >= 3).then_some(())
     })
     .await?;
-    look(world).revoked = true;
+    lock_services(world).revoked = true;
     let lost = eventually("the login is lost", async || {
         let reply = hub.call("login__works", json!({})).await.ok()?;
         (reply["success"] == false).then_some(reply)
@@ -61,20 +61,20 @@ async fn use_login(hub: &mut Hub, world: &Arc<Mutex<World>>, code: &str) -> Resu
     Ok(())
 }
 
-async fn use_everything(hub: &mut Hub) -> Result<()> {
-    hub.works("child__fix_echo", json!({"text": "hello"})).await?;
+async fn use_everything(hub: &mut CanaryHub) -> Result<()> {
+    hub.expect_success("child__fix_echo", json!({"text": "hello"})).await?;
     for server in ["header", "query", "keyed"] {
-        hub.works(&format!("{server}__works"), json!({})).await?;
-        hub.fails(&format!("{server}__fails"), json!({})).await?;
+        hub.expect_success(&format!("{server}__works"), json!({})).await?;
+        hub.expect_failure(&format!("{server}__fails"), json!({})).await?;
     }
-    hub.fails("child__fix_fail", json!({"message": "no"})).await?;
+    hub.expect_failure("child__fix_fail", json!({"message": "no"})).await?;
     // A program that ends, an address where nobody is, a server that repeats what it refuses.
     for server in ["dies", "gone", "refused"] {
-        hub.fails("server_connect", json!({"server": server})).await?;
-        hub.fails(&format!("{server}__works"), json!({})).await?;
+        hub.expect_failure("server_connect", json!({"server": server})).await?;
+        hub.expect_failure(&format!("{server}__works"), json!({})).await?;
     }
-    hub.works("servers_list", json!({})).await?;
-    hub.call_as_stranger("time_now", json!({})).await?;
+    hub.expect_success("servers_list", json!({})).await?;
+    hub.call_with_unknown_token("time_now", json!({})).await?;
     for words in [
         &["servers", "list", "--json"][..],
         &["servers", "test"],
@@ -91,11 +91,12 @@ async fn use_everything(hub: &mut Hub) -> Result<()> {
 }
 
 /// A program may hold the variable that its entry names; nothing else may hold anything.
-fn look_at_programs(pid: u32, secrets: &Secrets, written: &mut Written) -> Result<()> {
+fn check_processes(pid: u32, secrets: &Secrets, written: &mut CollectedOutput) -> Result<()> {
     let own = secrets["variable"].as_bytes();
     let mut holders = 0;
-    for process in
-        processes::below(pid).into_iter().chain(processes::all().into_iter().filter(|one| one.pid == pid))
+    for process in processes::descendants(pid)
+        .into_iter()
+        .chain(processes::all_processes().into_iter().filter(|one| one.pid == pid))
     {
         written.add(format!("cmdline of {} {}", process.name, process.pid), process.command_line());
         // The hub itself was given its secrets in variables by whoever started it.
@@ -115,41 +116,49 @@ fn look_at_programs(pid: u32, secrets: &Secrets, written: &mut Written) -> Resul
 
 #[tokio::test]
 async fn no_secret_is_found_in_anything_that_is_written() -> Result<()> {
-    let (base, world) = world::serve().await?;
+    let (base, world) = leaky_services::serve().await?;
     let kinds = ["variable", "header", "query", "client", "key", "code", "master", "wrong"];
-    let mut secrets: Secrets = kinds.into_iter().map(|kind| (kind, secret(kind, 0))).collect();
-    let mut hub = Hub::start(&base, &secrets).await?;
+    let mut secrets: Secrets = kinds.into_iter().map(|kind| (kind, canary_secret(kind, 0))).collect();
+    let mut hub = CanaryHub::start(&base, &secrets).await?;
     secrets.insert("bearer", hub.bearer.clone());
-    let mut written = Written::default();
+    let mut written = CollectedOutput::default();
 
     hub.command(&["login", "keyed"], &format!("{}\n", secrets["key"])).await?;
     use_login(&mut hub, &world, &secrets["code"]).await?;
     use_everything(&mut hub).await?;
-    look_at_programs(hub.pid()?, &secrets, &mut written)?;
-    eventually("spans are exported", async || (!look(&world).spans.is_empty()).then_some(())).await?;
+    check_processes(hub.pid()?, &secrets, &mut written)?;
+    eventually("spans are exported", async || (!lock_services(&world).spans.is_empty()).then_some(()))
+        .await?;
 
     // A crash, where the system would write a core.
-    assert_eq!(crash(&mut hub.process).await?, Core::None);
+    assert_eq!(crash(&mut hub.process).await?, CoreDump::None);
 
-    written.add_folder(hub.home.folder.path())?;
-    written.add_folder(hub.told.path())?;
-    written.add("spans", look(&world).spans.clone());
+    written.add_folder(hub.home.dir.path())?;
+    written.add_folder(hub.output_dir.path())?;
+    written.add("spans", lock_services(&world).spans.clone());
     written.add("replies", hub.replies.join("\n"));
-    for (number, token) in look(&world).tokens.iter().enumerate() {
+    for (number, token) in lock_services(&world).tokens.iter().enumerate() {
         let name = if number % 2 == 0 { "access token" } else { "refresh token" };
         let one = Secrets::from([(name, token.clone())]);
         assert_eq!(written.find(&one), Vec::<String>::new());
     }
     assert_eq!(written.find(&secrets), Vec::<String>::new());
-    everything_was_there(&written, &world, &secrets)
+    check_coverage(&written, &world, &secrets)
 }
 
 /// The search means something only if the secrets were used and the places are where things are written.
-fn everything_was_there(written: &Written, world: &Arc<Mutex<World>>, secrets: &Secrets) -> Result<()> {
-    let world = look(world);
-    let travelled: String = world.seen.iter().map(|(path, secret)| format!("{path} {secret}\n")).collect();
+fn check_coverage(
+    written: &CollectedOutput,
+    world: &Arc<Mutex<LeakyServices>>,
+    secrets: &Secrets,
+) -> Result<()> {
+    let world = lock_services(world);
+    let travelled: String =
+        world.requests.iter().map(|(path, secret)| format!("{path} {secret}\n")).collect();
     let is_there = |secret: &str| {
-        forms(secret.as_bytes()).iter().any(|(_, form)| travelled.contains(&*String::from_utf8_lossy(form)))
+        encodings(secret.as_bytes())
+            .iter()
+            .any(|(_, form)| travelled.contains(&*String::from_utf8_lossy(form)))
     };
     for kind in ["header", "query", "client", "key", "code"] {
         ensure!(is_there(&secrets[kind]), "the secret of the kind {kind} was never used");
@@ -169,17 +178,17 @@ fn everything_was_there(written: &Written, world: &Arc<Mutex<World>>, secrets: &
 
 /// What a crash has left.
 #[derive(Debug, PartialEq, Eq)]
-enum Core {
+enum CoreDump {
     Written,
     None,
 }
 
-async fn crash(process: &mut Child) -> Result<Core> {
+async fn crash(process: &mut Child) -> Result<CoreDump> {
     let pid = process.id().context("it has ended")?;
     ensure!(std::process::Command::new("kill").args(["-ABRT", &pid.to_string()]).status()?.success());
     let status = process.wait().await?;
     assert_eq!(status.signal(), Some(6));
-    Ok(if status.core_dumped() { Core::Written } else { Core::None })
+    Ok(if status.core_dumped() { CoreDump::Written } else { CoreDump::None })
 }
 
 /// A system that writes no cores at all would make the other test say too much.
@@ -192,16 +201,16 @@ async fn this_system_writes_a_core_of_a_program_that_does_not_mind() -> Result<(
     // It is not the shell any more.
     eventually("it sleeps", async || {
         let pid = process.id()?;
-        processes::all().into_iter().find(|one| one.pid == pid && one.name == "sleep")
+        processes::all_processes().into_iter().find(|one| one.pid == pid && one.name == "sleep")
     })
     .await?;
-    assert_eq!(crash(&mut process).await?, Core::Written);
+    assert_eq!(crash(&mut process).await?, CoreDump::Written);
     Ok(())
 }
 
 #[test]
 fn the_search_finds_what_is_there() -> Result<()> {
-    let secrets = Secrets::from([("planted", secret("planted", 1))]);
+    let secrets = Secrets::from([("planted", canary_secret("planted", 1))]);
     let planted = &secrets["planted"];
     let folder = tempfile::tempdir()?;
     std::fs::create_dir(folder.path().join("deep"))?;
@@ -217,7 +226,7 @@ fn the_search_finds_what_is_there() -> Result<()> {
             ensure!(std::process::Command::new("sh").args(["-c", &script]).status()?.success());
         }
     }
-    let mut written = Written::default();
+    let mut written = CollectedOutput::default();
     written.add_folder(folder.path())?;
     let found = written.find(&secrets);
     for number in 0..3 {

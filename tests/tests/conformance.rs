@@ -6,14 +6,14 @@
     reason = "tests start the programs they test, and a missing member of a JSON value reads as null"
 )]
 
-#[path = "tasks/upstream.rs"]
-mod upstream;
+#[path = "tasks/task_upstream.rs"]
+mod task_upstream;
 
 use anyhow::{Context, Result, ensure};
-use octo_tests::binaries::{example, service};
-use octo_tests::fixture::Fixture;
-use octo_tests::hub::Home;
-use octo_tests::mcp::{LEGACY, MODERN};
+use octo_tests::fixture_process::FixtureServer;
+use octo_tests::hub_process::HubHome;
+use octo_tests::mcp_clients::{LEGACY, MODERN};
+use octo_tests::test_binaries::{example_path, service_variable};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -21,10 +21,10 @@ use std::process::Stdio;
 use tokio::process::Command;
 
 /// What the suite scores for a server of each revision.
-const SCORED: [(&str, usize); 2] = [(LEGACY, 30), (MODERN, 37)];
+const SCORED_SCENARIOS: [(&str, usize); 2] = [(LEGACY, 30), (MODERN, 37)];
 
 /// Scenarios of extensions that the hub's client can show, too; the suite runs them only when forced.
-const EXTENSIONS: [&str; 4] = [
+const EXTENSION_SCENARIOS: [&str; 4] = [
     "sep-2640-client-no-prefetch",
     "sep-2640-client-verify-digest",
     "sep-2640-client-verify-size",
@@ -32,7 +32,7 @@ const EXTENSIONS: [&str; 4] = [
 ];
 
 /// The scenarios of the tasks extension, and how many checks each has. The suite skips one of them: it cannot watch for notices of tasks yet.
-const TASKS: [(&str, usize); 10] = [
+const TASK_SCENARIOS: [(&str, usize); 10] = [
     ("tasks-lifecycle", 9),
     ("tasks-capability-negotiation", 5),
     ("tasks-wire-fields", 4),
@@ -45,9 +45,9 @@ const TASKS: [(&str, usize); 10] = [
     ("tasks-mrtr-composition", 2),
 ];
 
-async fn suite(arguments: &[&str]) -> Result<(bool, String)> {
-    let output = Command::new(service("NODE24")?)
-        .arg(service("CONFORMANCE")?)
+async fn run_suite(arguments: &[&str]) -> Result<(bool, String)> {
+    let output = Command::new(service_variable("NODE24")?)
+        .arg(service_variable("CONFORMANCE")?)
         .args(arguments)
         .stdin(Stdio::null())
         .kill_on_drop(true)
@@ -60,32 +60,33 @@ async fn suite(arguments: &[&str]) -> Result<(bool, String)> {
 
 /// What the suite says of one scenario: whether it passed, and every check that was not simply right.
 #[derive(Debug, Clone, PartialEq)]
-struct Verdict {
+struct ScenarioResult {
     passed: bool,
     scored: bool,
     remarks: BTreeSet<String>,
 }
 
-type Verdicts = BTreeMap<String, Verdict>;
+type ScenarioResults = BTreeMap<String, ScenarioResult>;
 
-async fn judge(url: &str, revision: &str) -> Result<Verdicts> {
+async fn run_server_scenarios(url: &str, revision: &str) -> Result<ScenarioResults> {
     let folder = tempfile::TempDir::with_prefix("conformance")?;
     let out = folder.path().to_string_lossy().into_owned();
-    let (_, text) = suite(&["server", "--url", url, "--requirements", revision, "-o", &out]).await?;
+    let (_, text) = run_suite(&["server", "--url", url, "--requirements", revision, "-o", &out]).await?;
     let (_, summary) = text.split_once("=== SUMMARY ===").with_context(|| format!("no summary: {text}"))?;
     let (judged, unscored) = summary.split_once("Not scored").unwrap_or((summary, ""));
-    let unscored: BTreeSet<&str> = unscored.lines().filter_map(marked).map(|(_, name)| name).collect();
-    let mut verdicts = Verdicts::new();
-    for (passed, name) in judged.lines().filter_map(marked) {
+    let unscored: BTreeSet<&str> =
+        unscored.lines().filter_map(parse_summary_line).map(|(_, name)| name).collect();
+    let mut verdicts = ScenarioResults::new();
+    for (passed, name) in judged.lines().filter_map(parse_summary_line) {
         let scored = !unscored.contains(name);
-        let remarks = remarks(folder.path(), name)?;
-        verdicts.insert(name.to_owned(), Verdict { passed, scored, remarks });
+        let remarks = failed_checks(folder.path(), name)?;
+        verdicts.insert(name.to_owned(), ScenarioResult { passed, scored, remarks });
     }
     Ok(verdicts)
 }
 
 /// `✓ name: …` or `✗ name (…)`.
-fn marked(line: &str) -> Option<(bool, &str)> {
+fn parse_summary_line(line: &str) -> Option<(bool, &str)> {
     let line = line.trim();
     let (passed, rest) = match line.strip_prefix('✓') {
         Some(rest) => (true, rest),
@@ -95,7 +96,7 @@ fn marked(line: &str) -> Option<(bool, &str)> {
     Some((passed, name))
 }
 
-fn remarks(folder: &Path, scenario: &str) -> Result<BTreeSet<String>> {
+fn failed_checks(folder: &Path, scenario: &str) -> Result<BTreeSet<String>> {
     let mut found = BTreeSet::new();
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
@@ -117,7 +118,7 @@ fn remarks(folder: &Path, scenario: &str) -> Result<BTreeSet<String>> {
 }
 
 /// How many checks of the one scenario in a folder were simply right.
-fn count_right(folder: &Path) -> Result<usize> {
+fn count_successes(folder: &Path) -> Result<usize> {
     let mut right = 0;
     for entry in std::fs::read_dir(folder)? {
         let checks: Vec<Value> = serde_json::from_slice(&std::fs::read(entry?.path().join("checks.json"))?)?;
@@ -148,7 +149,7 @@ impl Exceptions {
         Ok(Self { known, needed: BTreeSet::new() })
     }
 
-    fn excuse(&mut self, face: &str, scenario: &str) -> bool {
+    fn is_excepted(&mut self, face: &str, scenario: &str) -> bool {
         let key = (face.to_owned(), scenario.to_owned());
         let excused = self.known.contains_key(&key);
         if excused {
@@ -157,7 +158,7 @@ impl Exceptions {
         excused
     }
 
-    fn idle(&self) -> Vec<String> {
+    fn unused(&self) -> Vec<String> {
         self.known
             .keys()
             .filter(|key| !self.needed.contains(key))
@@ -167,8 +168,8 @@ impl Exceptions {
 }
 
 /// Checks that report the same thing in other words are the same.
-fn alike(direct: &Verdict, through: &Verdict) -> bool {
-    let ids = |verdict: &Verdict| -> BTreeSet<String> {
+fn same_result(direct: &ScenarioResult, through: &ScenarioResult) -> bool {
+    let ids = |verdict: &ScenarioResult| -> BTreeSet<String> {
         verdict.remarks.iter().filter_map(|remark| remark.split(':').next()).map(str::to_owned).collect()
     };
     direct.passed == through.passed && ids(direct) == ids(through)
@@ -178,9 +179,9 @@ fn alike(direct: &Verdict, through: &Verdict) -> bool {
 async fn the_hub_is_judged_as_the_server_behind_it() -> Result<()> {
     let mut exceptions = Exceptions::read()?;
     let mut wrong = Vec::new();
-    let both = Fixture::http("both", &[]).await?;
-    for (revision, count) in SCORED {
-        let direct = judge(&both.url, revision).await?;
+    let both = FixtureServer::http("both", &[]).await?;
+    for (revision, count) in SCORED_SCENARIOS {
+        let direct = run_server_scenarios(&both.url, revision).await?;
         let scored = direct.values().filter(|verdict| verdict.scored);
         assert_eq!(scored.clone().count(), count, "{revision}: {direct:?}");
         assert!(
@@ -188,21 +189,22 @@ async fn the_hub_is_judged_as_the_server_behind_it() -> Result<()> {
             "{revision}: {direct:#?}"
         );
         for era in ["both", "legacy", "modern"] {
-            let fixture = Fixture::http(era, &[]).await?;
-            let home = Home::new(&json!({
+            let fixture = FixtureServer::http(era, &[]).await?;
+            let home = HubHome::new(&json!({
                 "servers": {"fixture": {"url": fixture.url}},
                 "profiles": {"bare": {"servers": ["fixture"], "without_prefix": true}},
             }))?;
             let server = home.serve().await?;
-            let through = judge(&server.profile("bare"), revision).await?;
+            let through = run_server_scenarios(&server.profile_url("bare"), revision).await?;
             ensure!(through.keys().eq(direct.keys()), "{revision} {era}: other scenarios: {through:?}");
             let face = format!("{revision}@{era}");
             // Tasks are the hub's own, whatever stands behind it, and have a test of their own.
-            let relayed = through.iter().filter(|(name, _)| !TASKS.iter().any(|(task, _)| task == name));
+            let relayed =
+                through.iter().filter(|(name, _)| !TASK_SCENARIOS.iter().any(|(task, _)| task == name));
             for (scenario, verdict) in relayed {
                 let expected = direct.get(scenario).context("a scenario that was not run directly")?;
-                let excused = !alike(expected, verdict) && exceptions.excuse(&face, scenario);
-                if !alike(expected, verdict) && (!excused || era == "both" && verdict.scored) {
+                let excused = !same_result(expected, verdict) && exceptions.is_excepted(&face, scenario);
+                if !same_result(expected, verdict) && (!excused || era == "both" && verdict.scored) {
                     wrong.push(format!(
                         "{face} {scenario}: directly {expected:?}, through the hub {verdict:?}"
                     ));
@@ -213,7 +215,7 @@ async fn the_hub_is_judged_as_the_server_behind_it() -> Result<()> {
         }
     }
     wrong.extend(
-        exceptions.idle().into_iter().map(|line| format!("this exception is no longer needed: {line}")),
+        exceptions.unused().into_iter().map(|line| format!("this exception is no longer needed: {line}")),
     );
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     Ok(())
@@ -221,21 +223,21 @@ async fn the_hub_is_judged_as_the_server_behind_it() -> Result<()> {
 
 #[tokio::test]
 async fn the_hub_makes_tasks_as_the_extension_says() -> Result<()> {
-    let slow = upstream::Upstream::start().await?;
-    let home = Home::new(&json!({
+    let slow = task_upstream::TaskUpstream::start().await?;
+    let home = HubHome::new(&json!({
         "servers": {"slow": {"url": slow.url}},
         "profiles": {"bare": {"servers": ["slow"], "without_prefix": true}},
     }))?;
     let server = home.serve().await?;
-    let url = server.profile("bare");
+    let url = server.profile_url("bare");
     let mut wrong = Vec::new();
-    for (scenario, count) in TASKS {
+    for (scenario, count) in TASK_SCENARIOS {
         let folder = tempfile::TempDir::with_prefix("conformance")?;
         let out = folder.path().to_string_lossy().into_owned();
         let mut arguments = vec!["server", "--url", &url, "--scenario", scenario];
         arguments.extend(["--spec-version", MODERN, "--force", "-o", &out]);
-        let (passed, text) = suite(&arguments).await?;
-        let (right, remarks) = (count_right(folder.path())?, remarks(folder.path(), scenario)?);
+        let (passed, text) = run_suite(&arguments).await?;
+        let (right, remarks) = (count_successes(folder.path())?, failed_checks(folder.path(), scenario)?);
         println!("{scenario}: {right} of {count} checks pass");
         if !passed || right != count || !remarks.is_empty() {
             wrong.push(format!("{scenario}: {right} of {count}, {remarks:#?}\n{text}"));
@@ -248,17 +250,17 @@ async fn the_hub_makes_tasks_as_the_extension_says() -> Result<()> {
 
 /// The client scenarios of a revision that are not about logins.
 async fn client_scenarios(revision: &str) -> Result<Vec<String>> {
-    let (_, text) = suite(&["list", "--client", "--spec-version", revision]).await?;
+    let (_, text) = run_suite(&["list", "--client", "--spec-version", revision]).await?;
     let names = text.lines().filter_map(|line| line.trim().strip_prefix("- ")?.split(' ').next());
     Ok(names.filter(|name| !name.starts_with("auth/")).map(str::to_owned).collect())
 }
 
 #[tokio::test]
 async fn the_hubs_client_passes() -> Result<()> {
-    let client = example("conformance_client")?;
+    let client = example_path("conformance_client")?;
     let client = client.to_string_lossy();
     let mut wrong = Vec::new();
-    for (revision, count, extensions) in [(LEGACY, 5, &[][..]), (MODERN, 8, &EXTENSIONS[..])] {
+    for (revision, count, extensions) in [(LEGACY, 5, &[][..]), (MODERN, 8, &EXTENSION_SCENARIOS[..])] {
         let scenarios = client_scenarios(revision).await?;
         assert_eq!(scenarios.len(), count, "{revision}: {scenarios:?}");
         for scenario in scenarios.iter().map(String::as_str).chain(extensions.iter().copied()) {
@@ -269,7 +271,7 @@ async fn the_hubs_client_passes() -> Result<()> {
             if extensions.contains(&scenario) {
                 arguments.push("--force");
             }
-            let (passed, text) = suite(&arguments).await?;
+            let (passed, text) = run_suite(&arguments).await?;
             if !passed || !text.contains("Passed: ") {
                 wrong.push(format!("{revision} {scenario}: {text}"));
             }

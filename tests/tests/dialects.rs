@@ -13,19 +13,19 @@ use anyhow::{Context, Result};
 use axum::Json;
 use axum::extract::Request;
 use axum::response::{Html, IntoResponse, Response};
-use octo_tests::hub::Home;
-use octo_tests::mcp::{Modern, silent};
+use octo_tests::hub_process::HubHome;
+use octo_tests::mcp_clients::{ModernClient, answer_nothing};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::process::Command;
 
 /// What is promised; it stands beside the repository.
-const PROMISED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../contract/dialects.json");
+const CONTRACT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../contract/dialects.json");
 
 /// Pages, a search engine, a language model and a forge, all in one.
-async fn outside(request: Request) -> Response {
+async fn fake_services(request: Request) -> Response {
     if let Some(of_forge) = request.uri().path().strip_prefix("/api/v3/repos/octo/hub/") {
-        return forge(of_forge).into_response();
+        return fake_forge(of_forge).into_response();
     }
     match request.uri().path() {
         "/search" => Json(json!({"query": "q", "results": [{"title": "T", "url": "https://a.example/", "content": "C"}]}))
@@ -41,7 +41,7 @@ async fn outside(request: Request) -> Response {
 }
 
 /// One pull request, number 7.
-fn forge(path: &str) -> Json<Value> {
+fn fake_forge(path: &str) -> Json<Value> {
     Json(match path {
         "pulls/7" => json!({
             "number": 7, "title": "Add a hub", "state": "open", "merged": false, "draft": false,
@@ -69,7 +69,7 @@ fn git(folder: &Path, args: &[&str]) -> Result<()> {
 }
 
 /// A repository with a change that is not committed, a remote beside it, and files to play with.
-fn workspace(folder: &Path) -> Result<()> {
+fn write_workspace(folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder.join("repo/src"))?;
     std::fs::write(folder.join("repo/a.txt"), "one\ntwo\n")?;
     let repo = folder.join("repo");
@@ -140,17 +140,17 @@ fn settings(base: &str) -> Value {
     })
 }
 
-struct Seen {
+struct DialectCounts {
     listed: usize,
     answered: usize,
 }
 
 /// One dialect: every promised name with its parameters, each called once.
-async fn walk(url: &str, names: &[Value], base: &str) -> Result<Seen> {
-    let client = Modern::new(url, json!({}), silent);
-    let turn = client.once("tools/list", json!({})).await?;
+async fn check_dialect(url: &str, names: &[Value], base: &str) -> Result<DialectCounts> {
+    let client = ModernClient::new(url, json!({}), answer_nothing);
+    let turn = client.request("tools/list", json!({})).await?;
     let listed = turn.result()?["tools"].as_array().context("no tools")?.clone();
-    let mut seen = Seen { listed: 0, answered: 0 };
+    let mut seen = DialectCounts { listed: 0, answered: 0 };
     for promised in names {
         let (name, tool) = (promised["name"].as_str().unwrap(), promised["tool"].as_str().unwrap());
         let entry =
@@ -175,7 +175,7 @@ async fn walk(url: &str, names: &[Value], base: &str) -> Result<Seen> {
             .iter()
             .filter_map(|(outer, to)| Some((outer.clone(), inner.get(to.as_str()?)?.clone())))
             .collect();
-        let turn = client.tool(name, Value::Object(outer)).await?;
+        let turn = client.call_tool(name, Value::Object(outer)).await?;
         let result = turn.result()?;
         assert!(result["isError"] != true, "{url} {name}: {}", result["content"]);
         seen.answered += 1;
@@ -187,20 +187,23 @@ async fn walk(url: &str, names: &[Value], base: &str) -> Result<Seen> {
 async fn every_promised_name_is_listed_with_its_own_parameters_and_answers() -> Result<()> {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     let base = format!("http://{}", listener.local_addr()?);
-    tokio::spawn(async move { axum::serve(listener, axum::Router::new().fallback(outside)).await });
-    let promised: Map<String, Value> = serde_json::from_str(&std::fs::read_to_string(PROMISED)?)?;
+    tokio::spawn(async move { axum::serve(listener, axum::Router::new().fallback(fake_services)).await });
+    let promised: Map<String, Value> = serde_json::from_str(&std::fs::read_to_string(CONTRACT)?)?;
     let (mut listed, mut answered) = (0, 0);
     for (dialect, names) in &promised {
-        let home = Home::new(&settings(&base))?;
-        workspace(&home.workspace())?;
+        let home = HubHome::new(&settings(&base))?;
+        write_workspace(&home.workspace())?;
         let server = home.serve().await?;
         let names = names.as_array().context("no names")?;
         if names.iter().any(|promised| promised["tool"] == "browser_execute_js") {
             // The dialect has no name for opening a page.
             let open = json!({"url": format!("{base}/page")});
-            Modern::new(&server.mcp(), json!({}), silent).tool("browser_navigate", open).await?.result()?;
+            ModernClient::new(&server.mcp_url(), json!({}), answer_nothing)
+                .call_tool("browser_navigate", open)
+                .await?
+                .result()?;
         }
-        let seen = walk(&server.profile(dialect), names, &base).await?;
+        let seen = check_dialect(&server.profile_url(dialect), names, &base).await?;
         (listed, answered) = (listed + seen.listed, answered + seen.answered);
     }
     println!("{listed} listed, {answered} answered");
@@ -209,8 +212,8 @@ async fn every_promised_name_is_listed_with_its_own_parameters_and_answers() -> 
 }
 
 /// What a dialect answers.
-async fn ask(url: &str, tool: &str, arguments: Value) -> Result<Value> {
-    let turn = Modern::new(url, json!({}), silent).tool(tool, arguments).await?;
+async fn call_tool(url: &str, tool: &str, arguments: Value) -> Result<Value> {
+    let turn = ModernClient::new(url, json!({}), answer_nothing).call_tool(tool, arguments).await?;
     let result = turn.result()?;
     anyhow::ensure!(result["isError"] != true, "{tool}: {}", result["content"]);
     Ok(result["structuredContent"].clone())
@@ -218,19 +221,20 @@ async fn ask(url: &str, tool: &str, arguments: Value) -> Result<Value> {
 
 #[tokio::test]
 async fn defaults_and_nested_names_are_those_of_the_dialect() -> Result<()> {
-    let home = Home::new(&settings("http://127.0.0.1:9"))?;
-    workspace(&home.workspace())?;
+    let home = HubHome::new(&settings("http://127.0.0.1:9"))?;
+    write_workspace(&home.workspace())?;
     std::fs::write(home.workspace().join(".hidden"), "x")?;
     let server = home.serve().await?;
-    let (ralph, codex, api) = (server.profile("ralph"), server.profile("codex"), server.profile("tools-api"));
-    let listed = ask(&ralph, "list_directory", json!({"path": "."})).await?;
+    let (ralph, codex, api) =
+        (server.profile_url("ralph"), server.profile_url("codex"), server.profile_url("tools-api"));
+    let listed = call_tool(&ralph, "list_directory", json!({"path": "."})).await?;
     assert!(!listed.to_string().contains(".hidden"), "{listed}");
-    let all = ask(&ralph, "list_directory", json!({"path": ".", "include_hidden": true})).await?;
+    let all = call_tool(&ralph, "list_directory", json!({"path": ".", "include_hidden": true})).await?;
     assert!(all.to_string().contains(".hidden"), "{all}");
     for edit in
         [json!({"oldText": "text", "newText": "TEXT"}), json!({"old_text": "TEXT", "new_text": "words"})]
     {
-        ask(&api, "edit_file", json!({"path": "one.txt", "edits": [edit]})).await?;
+        call_tool(&api, "edit_file", json!({"path": "one.txt", "edits": [edit]})).await?;
     }
     assert_eq!(std::fs::read_to_string(home.workspace().join("one.txt"))?, "words\n");
     // What is generated is written nowhere in this dialect; what is secret in none.
@@ -240,28 +244,28 @@ async fn defaults_and_nested_names_are_those_of_the_dialect() -> Result<()> {
     let protected =
         ["repo/dist/x.js", "repo/site-packages/x.py", "a.pyc", "repo/.vscode/x.json", "repo/secrets.yaml"];
     for path in protected {
-        let denied = ask(&api, "write_file", json!({"path": path, "content": "x"})).await.unwrap_err();
+        let denied = call_tool(&api, "write_file", json!({"path": path, "content": "x"})).await.unwrap_err();
         assert!(denied.to_string().contains("is protected"), "{path}: {denied}");
     }
-    ask(&ralph, "write_file", json!({"path": "repo/dist/x.js", "content": "x"})).await?;
+    call_tool(&ralph, "write_file", json!({"path": "repo/dist/x.js", "content": "x"})).await?;
     // The change is staged, and shown nevertheless.
     git(&home.workspace().join("repo"), &["add", "."])?;
-    let diff = ask(&codex, "git_diff", json!({"repo_path": "repo"})).await?;
+    let diff = call_tool(&codex, "git_diff", json!({"repo_path": "repo"})).await?;
     assert!(diff.to_string().contains("three"), "{diff}");
-    let pushed = ask(&ralph, "git_push", json!({"repository_path": "repo"})).await?;
+    let pushed = call_tool(&ralph, "git_push", json!({"repository_path": "repo"})).await?;
     assert!(pushed.to_string().contains("main"), "{pushed}");
     Ok(())
 }
 
 #[tokio::test]
 async fn the_gateways_dialect_has_the_browser_the_weather_and_the_servers() -> Result<()> {
-    let fixture = octo_tests::binaries::program("mcp-fixture")?;
+    let fixture = octo_tests::test_binaries::binary_path("mcp-fixture")?;
     let mut settings = settings("http://127.0.0.1:9");
     settings["servers"] = json!({"fix": {"command": fixture, "args": ["stdio"]}});
-    let server = Home::new(&settings)?.serve().await?;
+    let server = HubHome::new(&settings)?.serve().await?;
     server.until_listed("fix__fix_echo").await?;
-    let client = Modern::new(&server.profile("gateway"), json!({}), silent);
-    let turn = client.once("tools/list", json!({})).await?;
+    let client = ModernClient::new(&server.profile_url("gateway"), json!({}), answer_nothing);
+    let turn = client.request("tools/list", json!({})).await?;
     let listed: Vec<&str> =
         turn.result()?["tools"].as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str()).collect();
     for name in [
@@ -279,7 +283,7 @@ async fn the_gateways_dialect_has_the_browser_the_weather_and_the_servers() -> R
     }
     // The server's name stands in front of its tools' own names.
     for name in ["fix:echo", "fix__echo", "fix__fix_echo", "fix:fix_echo"] {
-        let said = ask(&server.mcp(), name, json!({"text": "hello"})).await?;
+        let said = call_tool(&server.mcp_url(), name, json!({"text": "hello"})).await?;
         assert_eq!(said["text"], "hello", "{name}");
     }
     Ok(())

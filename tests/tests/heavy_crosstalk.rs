@@ -10,9 +10,9 @@
 )]
 
 use anyhow::{Result, ensure};
-use octo_tests::binaries::program;
-use octo_tests::hub::Home;
-use octo_tests::mcp::{Legacy, silent};
+use octo_tests::hub_process::HubHome;
+use octo_tests::mcp_clients::{LegacyClient, answer_nothing};
+use octo_tests::test_binaries::binary_path;
 use serde_json::json;
 use std::sync::Arc;
 use tokio::task::JoinSet;
@@ -22,15 +22,16 @@ const CALLS: usize = 500;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_reply_reaches_the_wrong_client() -> Result<()> {
-    let home =
-        Home::new(&json!({"servers": {"one": {"command": program("mcp-fixture")?, "args": ["stdio"]}}}))?;
+    let home = HubHome::new(
+        &json!({"servers": {"one": {"command": binary_path("mcp-fixture")?, "args": ["stdio"]}}}),
+    )?;
     let server = home.serve().await?;
-    let url: Arc<str> = server.mcp().into();
+    let url: Arc<str> = server.mcp_url().into();
     let mut clients = JoinSet::new();
     for client in 0..CLIENTS {
         let url = Arc::clone(&url);
         clients.spawn(async move {
-            let session = Legacy::connect(&url, json!({}), silent).await?;
+            let session = LegacyClient::connect(&url, json!({}), answer_nothing).await?;
             for call in 0..CALLS {
                 let text = format!("client {client}, call {call}");
                 let params = json!({"name": "one__fix_echo", "arguments": {"text": text}});

@@ -10,7 +10,7 @@
 )]
 
 use anyhow::{Context, Result, ensure};
-use octo_tests::hub::Home;
+use octo_tests::hub_process::HubHome;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -69,7 +69,7 @@ outputs:
 "#;
 
 /// The line that a step leaves; nothing of a step that may run again.
-fn line_of(run: usize, key: &str) -> Option<String> {
+fn expected_line(run: usize, key: &str) -> Option<String> {
     let word = match key {
         "first" | "a1" | "a2" | "a3" | "b1" | "b2" | "c1" | "c3" | "told" | "mended" | "never" | "last" => {
             key
@@ -84,65 +84,65 @@ fn line_of(run: usize, key: &str) -> Option<String> {
     Some(format!("r{run} {word}"))
 }
 
-const LINES: usize = 16;
+const EXPECTED_LINES: usize = 16;
 
 /// When the process is killed.
 #[derive(Debug, Clone, Copy)]
-enum Moment {
+enum KillPoint {
     /// Once so many steps were told as finished.
     Finished(u64),
     /// As soon as there are so many lines more in all files: between an effect and its note.
     Effect(usize),
     /// After so long.
-    Late(Duration),
+    After(Duration),
 }
 
 /// Numbers that are the same in every run of the test.
-struct Dice(u64);
+struct Rng(u64);
 
-impl Dice {
-    fn roll(&mut self, below: u64) -> u64 {
+impl Rng {
+    fn next_below(&mut self, below: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % below
     }
 
-    fn moment(&mut self) -> Moment {
-        match self.roll(3) {
-            0 => Moment::Finished(self.roll(14)),
-            1 => Moment::Effect(1 + self.roll(7) as usize),
-            _ => Moment::Late(Duration::from_micros(60_000 + self.roll(110_000))),
+    fn kill_point(&mut self) -> KillPoint {
+        match self.next_below(3) {
+            0 => KillPoint::Finished(self.next_below(14)),
+            1 => KillPoint::Effect(1 + self.next_below(7) as usize),
+            _ => KillPoint::After(Duration::from_micros(60_000 + self.next_below(110_000))),
         }
     }
 }
 
-struct Ground {
-    home: Home,
+struct KillHarness {
+    home: HubHome,
     work: PathBuf,
-    dice: Dice,
+    rng: Rng,
     kills: usize,
     /// Kills after which a step was neither known as begun nor as done.
-    unsure: usize,
+    undecided: usize,
     skipped: usize,
     redone: usize,
     /// The steps that were cut off at least once.
-    cut: BTreeSet<String>,
+    interrupted_steps: BTreeSet<String>,
 }
 
-impl Ground {
+impl KillHarness {
     fn new() -> Result<Self> {
-        let home = Home::new(&json!({"workspace": "work"}))?;
-        let work = home.folder.path().join("work");
+        let home = HubHome::new(&json!({"workspace": "work"}))?;
+        let work = home.dir.path().join("work");
         std::fs::create_dir(&work)?;
         std::fs::write(work.join("flow.yaml"), FLOW)?;
         Ok(Self {
             home,
             work,
-            dice: Dice(4711),
+            rng: Rng(4711),
             kills: 0,
-            unsure: 0,
+            undecided: 0,
             skipped: 0,
             redone: 0,
-            cut: BTreeSet::new(),
+            interrupted_steps: BTreeSet::new(),
         })
     }
 
@@ -158,16 +158,16 @@ impl Ground {
     }
 
     /// Waits for the moment and kills. True when the process was still there to be killed.
-    async fn kill(&mut self, mut child: Child, moment: Moment) -> Result<bool> {
+    async fn kill(&mut self, mut child: Child, moment: KillPoint) -> Result<bool> {
         let stderr = child.stderr.take().context("no stderr")?;
         let mut said = BufReader::new(stderr).lines();
         let deadline = Instant::now() + Duration::from_secs(20);
         match moment {
-            Moment::Late(after) => {
+            KillPoint::After(after) => {
                 let _ = tokio::time::timeout(after, child.wait()).await;
             }
-            Moment::Finished(0) => {}
-            Moment::Finished(wanted) => {
+            KillPoint::Finished(0) => {}
+            KillPoint::Finished(wanted) => {
                 while let Some(line) = said.next_line().await? {
                     let done = line.split(' ').next().and_then(|word| word.parse::<u64>().ok());
                     if done.is_some_and(|done| done >= wanted) {
@@ -175,7 +175,7 @@ impl Ground {
                     }
                 }
             }
-            Moment::Effect(more) => {
+            KillPoint::Effect(more) => {
                 let wanted = self.lines().len() + more;
                 while self.lines().len() < wanted && child.try_wait()?.is_none() {
                     ensure!(Instant::now() < deadline, "nothing happens");
@@ -205,9 +205,9 @@ impl Ground {
             if !matches!(step["status"].as_str(), Some("started" | "interrupted")) {
                 continue;
             }
-            let Some(line) = line_of(run, key) else { continue };
-            self.unsure += 1;
-            self.cut.insert(key.to_owned());
+            let Some(line) = expected_line(run, key) else { continue };
+            self.undecided += 1;
+            self.interrupted_steps.insert(key.to_owned());
             let there = lines.contains(&line);
             if there {
                 self.skipped += 1;
@@ -225,12 +225,12 @@ impl Ground {
         let begin: Vec<String> =
             ["flow", "run", "flow.yaml", &format!("run=r{run}")].map(str::to_owned).into();
         let child = self.start(&begin)?;
-        let moment = self.dice.moment();
+        let moment = self.rng.kill_point();
         self.kill(child, moment).await?;
         let newest = self.json(&["flow", "list", "-n", "1", "--json"]).await?;
         let newest = &newest["runs"][0];
         let id = match newest["run_id"].as_str() {
-            Some(id) if self.is_of(run, id).await? => id.to_owned(),
+            Some(id) if self.belongs_to(run, id).await? => id.to_owned(),
             // Killed before anything was begun: nothing is there, and a new run is.
             _ => return Box::pin(self.run(run, kills.saturating_sub(1))).await,
         };
@@ -243,7 +243,7 @@ impl Ground {
             args.extend(decided);
             let child = self.start(&args)?;
             if at < kills {
-                let moment = self.dice.moment();
+                let moment = self.rng.kill_point();
                 self.kill(child, moment).await?;
             } else {
                 let ended = child.wait_with_output().await?;
@@ -255,12 +255,12 @@ impl Ground {
     }
 
     /// Whether a run of the list is the one that was just begun: its first step writes its number.
-    async fn is_of(&self, run: usize, id: &str) -> Result<bool> {
-        Ok(self.known(id).is_none_or(|known| known == run))
+    async fn belongs_to(&self, run: usize, id: &str) -> Result<bool> {
+        Ok(self.run_of_id(id).is_none_or(|known| known == run))
     }
 
     /// Which run an id belonged to, once it was done.
-    fn known(&self, id: &str) -> Option<usize> {
+    fn run_of_id(&self, id: &str) -> Option<usize> {
         let done = std::fs::read_to_string(self.work.join("runs.txt")).unwrap_or_default();
         done.lines().find_map(|line| {
             let (known, run) = line.split_once(' ')?;
@@ -274,7 +274,10 @@ impl Ground {
         for line in self.lines().into_iter().filter(|line| line.starts_with(&format!("r{run} "))) {
             *counts.entry(line).or_default() += 1;
         }
-        ensure!(counts.len() == LINES && counts.values().all(|count| *count == 1), "run {run}: {counts:#?}");
+        ensure!(
+            counts.len() == EXPECTED_LINES && counts.values().all(|count| *count == 1),
+            "run {run}: {counts:#?}"
+        );
         let folder = self.work.join("artifacts").join(id);
         let trace: Value = serde_json::from_slice(&std::fs::read(folder.join("run.json"))?)?;
         ensure!(trace["status"] == "done", "run {run}: {trace}");
@@ -289,7 +292,7 @@ impl Ground {
                 ensure!(told, "run {run}: {key} does not tell how it went: {attempt}");
             }
             // What cannot be repeated was done or set aside once, and its attempts before were decided about.
-            if line_of(run, &key).is_some() && step["status"] == "done" {
+            if expected_line(run, &key).is_some() && step["status"] == "done" {
                 let ended =
                     |attempt: &&Value| matches!(attempt["outcome"].as_str(), Some("done" | "skipped"));
                 ensure!(attempts.iter().filter(ended).count() == 1, "run {run}: {key}: {attempts:?}");
@@ -303,9 +306,9 @@ impl Ground {
     }
 }
 
-async fn survive(kills: usize, per_run: usize) -> Result<()> {
+async fn run_with_kills(kills: usize, per_run: usize) -> Result<()> {
     let begun = Instant::now();
-    let mut ground = Ground::new()?;
+    let mut ground = KillHarness::new()?;
     let mut runs = 0;
     while ground.kills < kills {
         let id = ground.run(runs, per_run).await?;
@@ -320,24 +323,28 @@ async fn survive(kills: usize, per_run: usize) -> Result<()> {
     println!(
         "{runs} runs, {} kills, {} steps cut off ({} with their effect, {} without; {} different ones), 0 effects twice, 0 lost, {:?}",
         ground.kills,
-        ground.unsure,
+        ground.undecided,
         ground.skipped,
         ground.redone,
-        ground.cut.len(),
+        ground.interrupted_steps.len(),
         begun.elapsed()
     );
     // Chance decides where each kill falls; so many of them fall nearly everywhere.
-    ensure!(kills < 200 || ground.cut.len() >= 12, "only these were cut off: {:?}", ground.cut);
+    ensure!(
+        kills < 200 || ground.interrupted_steps.len() >= 12,
+        "only these were cut off: {:?}",
+        ground.interrupted_steps
+    );
     Ok(())
 }
 
 #[tokio::test]
 async fn a_few_kills_of_a_twenty_step_flow() -> Result<()> {
-    survive(12, 6).await
+    run_with_kills(12, 6).await
 }
 
 #[tokio::test]
 #[ignore = "takes minutes: two hundred kills of the whole program"]
 async fn two_hundred_kills_of_a_twenty_step_flow() -> Result<()> {
-    survive(200, 8).await
+    run_with_kills(200, 8).await
 }

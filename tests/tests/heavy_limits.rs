@@ -14,8 +14,8 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::response::{IntoResponse, Response};
 use octo_tests::eventually;
-use octo_tests::http::Http;
-use octo_tests::hub::{Home, Server};
+use octo_tests::http_client::HttpClient;
+use octo_tests::hub_process::{HubHome, RunningHub};
 use octo_tests::processes::resident_mb;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -26,30 +26,30 @@ use tokio::task::{JoinHandle, JoinSet};
 /// How much the hub may grow above what it takes when idle.
 const MAX_GROWTH_MB: f64 = 150.0;
 /// How long `/health` may take. A build that is not optimised, on a machine that is busy with others, is slower.
-const MAX_HEALTH: Duration = Duration::from_millis(if cfg!(debug_assertions) { 1_500 } else { 100 });
+const MAX_HEALTH_LATENCY: Duration = Duration::from_millis(if cfg!(debug_assertions) { 1_500 } else { 100 });
 
 /// What was seen of a hub while it was under load.
 #[derive(Debug, Clone, Copy)]
-struct Peak {
+struct PeakUsage {
     growth_mb: f64,
     health: Duration,
 }
 
 /// Looks at a hub's memory and health until it is asked what it has seen.
 struct Monitor {
-    over: Arc<AtomicBool>,
-    task: JoinHandle<Result<Peak>>,
+    stop: Arc<AtomicBool>,
+    task: JoinHandle<Result<PeakUsage>>,
 }
 
 impl Monitor {
-    fn start(server: &Server) -> Result<Self> {
+    fn start(server: &RunningHub) -> Result<Self> {
         let pid = server.process.id().context("the hub has ended")?;
-        let url = format!("{}/health", server.base);
-        let over = Arc::new(AtomicBool::new(false));
-        let (done, idle) = (Arc::clone(&over), resident_mb(pid)?);
+        let url = format!("{}/health", server.base_url);
+        let stop = Arc::new(AtomicBool::new(false));
+        let (done, idle) = (Arc::clone(&stop), resident_mb(pid)?);
         let task = tokio::spawn(async move {
-            let http = Http::default();
-            let mut peak = Peak { growth_mb: 0.0, health: Duration::ZERO };
+            let http = HttpClient::default();
+            let mut peak = PeakUsage { growth_mb: 0.0, health: Duration::ZERO };
             while !done.load(Ordering::Relaxed) {
                 let begun = Instant::now();
                 let answer = http.get(&url, &[]).await?;
@@ -61,17 +61,17 @@ impl Monitor {
             }
             Ok(peak)
         });
-        Ok(Self { over, task })
+        Ok(Self { stop, task })
     }
 
-    async fn stop(self) -> Result<Peak> {
-        self.over.store(true, Ordering::Relaxed);
+    async fn stop(self) -> Result<PeakUsage> {
+        self.stop.store(true, Ordering::Relaxed);
         self.task.await?
     }
 }
 
 /// A server behind the hub that answers `tools/list` and `tools/call` as a test wants.
-async fn stranger(tools: Value, call: fn(&str) -> Value) -> Result<String> {
+async fn start_upstream(tools: Value, call: fn(&str) -> Value) -> Result<String> {
     let answer = move |body: Bytes| {
         let tools = tools.clone();
         async move { answer(&tools, call, &body) }
@@ -104,10 +104,10 @@ fn answer(tools: &Value, call: fn(&str) -> Value, body: &[u8]) -> Response {
 }
 
 /// A hub with that server behind it, once its tools are listed.
-async fn hub_with(home: &Home, tool: &str) -> Result<Server> {
+async fn start_hub_with(home: &HubHome, tool: &str) -> Result<RunningHub> {
     let server = home.serve().await?;
-    let url = format!("{}/tools/{tool}", server.base);
-    let http = Http::default();
+    let url = format!("{}/tools/{tool}", server.base_url);
+    let http = HttpClient::default();
     eventually("the server is listed", async || {
         http.get(&url, &[]).await.ok().filter(|answer| answer.status == 200).map(|_| ())
     })
@@ -119,11 +119,11 @@ fn settings(url: &str) -> Value {
     json!({"servers": {"stranger": {"url": url}}})
 }
 
-async fn call(http: &Http, server: &Server, tool: &str, arguments: &Value) -> Result<String> {
-    http.post(&format!("{}/tools/{tool}", server.base), &[], arguments).await?.text().await
+async fn call(http: &HttpClient, server: &RunningHub, tool: &str, arguments: &Value) -> Result<String> {
+    http.post(&format!("{}/tools/{tool}", server.base_url), &[], arguments).await?.text().await
 }
 
-fn tower(levels: usize) -> Value {
+fn nested_schema(levels: usize) -> Value {
     let mut defs = serde_json::Map::new();
     for level in 0..levels {
         let next = json!({"$ref": format!("#/$defs/l{}", level + 1)});
@@ -143,17 +143,17 @@ async fn schemas_of_a_stranger_stop_nobody() -> Result<()> {
     let tools = json!([
         {"name": "pattern", "inputSchema": pattern},
         {"name": "large", "inputSchema": large},
-        {"name": "tower", "inputSchema": tower(20)},
+        {"name": "tower", "inputSchema": nested_schema(20)},
         {"name": "promise", "inputSchema": {"type": "object"}, "outputSchema": {
             "type": "object", "properties": {"s": {"type": "string", "pattern": "^(?:(?=.*a).)*c$"}}}},
     ]);
-    let url = stranger(tools, |name| match name {
+    let url = start_upstream(tools, |name| match name {
         "promise" => json!({"content": [], "structuredContent": {"s": "a".repeat(300_000)}}),
         _ => json!({"content": []}),
     })
     .await?;
-    let home = Home::new(&settings(&url))?;
-    let server = Arc::new(hub_with(&home, "stranger__tower").await?);
+    let home = HubHome::new(&settings(&url))?;
+    let server = Arc::new(start_hub_with(&home, "stranger__tower").await?);
     let monitor = Monitor::start(&server)?;
     let begun = Instant::now();
     let nested = (0..22).fold(json!(1), |inner, _| json!({"a": inner}));
@@ -167,7 +167,7 @@ async fn schemas_of_a_stranger_stop_nobody() -> Result<()> {
         ] {
             let server = Arc::clone(&server);
             let name = format!("stranger__{tool}");
-            calls.spawn(async move { call(&Http::default(), &server, &name, &arguments).await });
+            calls.spawn(async move { call(&HttpClient::default(), &server, &name, &arguments).await });
         }
     }
     while let Some(done) = calls.join_next().await {
@@ -175,13 +175,13 @@ async fn schemas_of_a_stranger_stop_nobody() -> Result<()> {
     }
     let (took, peak) = (begun.elapsed(), monitor.stop().await?);
     println!("schemas of a stranger: {took:?}, {peak:?}");
-    assert!(peak.growth_mb <= MAX_GROWTH_MB && peak.health <= MAX_HEALTH, "{peak:?}");
+    assert!(peak.growth_mb <= MAX_GROWTH_MB && peak.health <= MAX_HEALTH_LATENCY, "{peak:?}");
     assert!(took < Duration::from_secs(20), "{took:?}");
     Ok(())
 }
 
 /// Two hundred megabytes of text and of structure.
-fn big(name: &str) -> Value {
+fn large_result(name: &str) -> Value {
     match name {
         "text" => {
             let line = format!("{}\n", "x".repeat(199));
@@ -206,22 +206,22 @@ async fn ten_readers_of_large_results_stay_small() -> Result<()> {
         {"name": "text", "inputSchema": {"type": "object"}},
         {"name": "rows", "inputSchema": {"type": "object"}},
     ]);
-    let home = Home::new(&settings(&stranger(tools, big).await?))?;
-    let server = hub_with(&home, "stranger__text").await?;
-    let http = Http::default();
+    let home = HubHome::new(&settings(&start_upstream(tools, large_result).await?))?;
+    let server = start_hub_with(&home, "stranger__text").await?;
+    let http = HttpClient::default();
     let mut handles = Vec::new();
     for tool in ["stranger__text", "stranger__rows"] {
         handles.push(handle_in(&call(&http, &server, tool, &json!({})).await?)?);
     }
     drop(server);
     // A hub that has not handled them itself has nothing left of them in memory.
-    let server = Arc::new(hub_with(&home, "stranger__text").await?);
+    let server = Arc::new(start_hub_with(&home, "stranger__text").await?);
     let monitor = Monitor::start(&server)?;
     let mut readers = JoinSet::new();
     for reader in 0..10_u64 {
         let (server, handles) = (Arc::clone(&server), handles.clone());
         readers.spawn(async move {
-            let http = Http::default();
+            let http = HttpClient::default();
             for handle in &handles {
                 for read in [
                     json!({"handle": handle, "from_byte": 90_000_000 + reader, "bytes": 10}),
@@ -242,6 +242,6 @@ async fn ten_readers_of_large_results_stay_small() -> Result<()> {
     }
     let peak = monitor.stop().await?;
     println!("ten readers of 200 MB: {peak:?}");
-    assert!(peak.growth_mb <= MAX_GROWTH_MB && peak.health <= MAX_HEALTH, "{peak:?}");
+    assert!(peak.growth_mb <= MAX_GROWTH_MB && peak.health <= MAX_HEALTH_LATENCY, "{peak:?}");
     Ok(())
 }

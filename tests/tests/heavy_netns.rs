@@ -13,54 +13,57 @@
     reason = "a test that cannot go on fails, and starts the programs that it tests"
 )]
 
-#[path = "netns/browsing.rs"]
-mod browsing;
-#[path = "netns/canaries.rs"]
-mod canaries;
-#[path = "netns/ground.rs"]
-mod ground;
-#[path = "netns/hub.rs"]
-mod hub;
-#[path = "netns/names.rs"]
-mod names;
-#[path = "netns/reading.rs"]
-mod reading;
-#[path = "netns/site.rs"]
-mod site;
-#[path = "netns/spellings.rs"]
-mod spellings;
+#[path = "netns/address_spellings.rs"]
+mod address_spellings;
+#[path = "netns/browser_attacks.rs"]
+mod browser_attacks;
+#[path = "netns/canary_listeners.rs"]
+mod canary_listeners;
+#[path = "netns/dns_server.rs"]
+mod dns_server;
+#[path = "netns/fetch_attacks.rs"]
+mod fetch_attacks;
+#[path = "netns/namespaces.rs"]
+mod namespaces;
+#[path = "netns/netns_hub.rs"]
+mod netns_hub;
+#[path = "netns/public_site.rs"]
+mod public_site;
 
 use anyhow::Result;
-use ground::{Power, inside};
+use namespaces::{HubPrivilege, run_in_namespaces};
 
 #[test]
 fn every_canary_sees_who_comes_and_nothing_leaves() -> Result<()> {
-    inside("every_canary_sees_who_comes_and_nothing_leaves", canaries::are_awake)
+    run_in_namespaces("every_canary_sees_who_comes_and_nothing_leaves", canary_listeners::check_canaries)
 }
 
 #[test]
 fn no_spelling_of_a_private_address_is_reached() -> Result<()> {
-    inside("no_spelling_of_a_private_address_is_reached", reading::spellings)
+    run_in_namespaces("no_spelling_of_a_private_address_is_reached", fetch_attacks::check_spellings)
 }
 
 #[test]
 fn no_redirect_leads_to_a_private_address() -> Result<()> {
-    inside("no_redirect_leads_to_a_private_address", reading::redirects)
+    run_in_namespaces("no_redirect_leads_to_a_private_address", fetch_attacks::check_redirects)
 }
 
 #[test]
 fn no_name_that_changes_its_answer_is_followed_to_a_private_address() -> Result<()> {
-    inside("no_name_that_changes_its_answer_is_followed_to_a_private_address", reading::rebinding)
+    run_in_namespaces(
+        "no_name_that_changes_its_answer_is_followed_to_a_private_address",
+        fetch_attacks::check_rebinding,
+    )
 }
 
 #[test]
 fn no_page_in_a_browser_with_a_network_of_its_own_reaches_a_private_address() -> Result<()> {
     let test = "no_page_in_a_browser_with_a_network_of_its_own_reaches_a_private_address";
-    inside(test, || browsing::pages(Power::Full))
+    run_in_namespaces(test, || browser_attacks::check_browser(HubPrivilege::Root))
 }
 
 #[test]
 fn no_page_in_a_browser_on_the_network_of_the_hub_reaches_a_private_address() -> Result<()> {
     let test = "no_page_in_a_browser_on_the_network_of_the_hub_reaches_a_private_address";
-    inside(test, || browsing::pages(Power::Little))
+    run_in_namespaces(test, || browser_attacks::check_browser(HubPrivilege::Unprivileged))
 }

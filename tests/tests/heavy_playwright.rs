@@ -4,16 +4,16 @@
 #![allow(clippy::disallowed_methods, reason = "a test starts the programs that it tests")]
 
 use anyhow::{Result, ensure};
-use octo_tests::binaries::{program, service};
+use octo_tests::test_binaries::{binary_path, service_variable};
 use std::process::Stdio;
 use tokio::process::Command;
 
 #[tokio::test]
 async fn snapshots_and_a_task_cost_a_fraction_of_what_playwright_mcp_costs() -> Result<()> {
     // Said here, where the remedy is in the message.
-    service("PLAYWRIGHT_MCP")?;
-    let mut command = Command::new(program("xtask")?);
-    command.args(["bench", "browser", "tokens"]).arg(program("octoprox")?);
+    service_variable("PLAYWRIGHT_MCP")?;
+    let mut command = Command::new(binary_path("xtask")?);
+    command.args(["bench", "browser", "tokens"]).arg(binary_path("octoprox")?);
     let output = command.stdin(Stdio::null()).kill_on_drop(true).output().await?;
     let said = String::from_utf8_lossy(&output.stdout);
     println!("{said}");

@@ -12,8 +12,8 @@
 )]
 
 use anyhow::{Context, Result, bail};
-use octo_tests::binaries::program;
-use octo_tests::http::Http;
+use octo_tests::http_client::HttpClient;
+use octo_tests::test_binaries::binary_path;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::{Value, json};
 use std::ffi::OsString;
@@ -27,20 +27,20 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
 /// Of a user that is nobody else on this machine.
-const REGULAR: u32 = 4_321;
+const REGULAR_UID: u32 = 4_321;
 
 fn binary() -> Result<PathBuf> {
-    std::env::var_os("OCTOPROX_BIN").map_or_else(|| program("octoprox"), |path| Ok(path.into()))
+    std::env::var_os("OCTOPROX_BIN").map_or_else(|| binary_path("octoprox"), |path| Ok(path.into()))
 }
 
 /// A home with a secret, a workspace in it, and a hub.
-struct Ground {
+struct RaceHub {
     folder: tempfile::TempDir,
     base: String,
     _hub: Child,
 }
 
-impl Ground {
+impl RaceHub {
     async fn new(sandbox: &str, user: u32) -> Result<Self> {
         let folder = tempfile::TempDir::with_prefix("octoprox-race")?;
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755))?;
@@ -70,7 +70,7 @@ impl Ground {
             "admin": {"port": 0},
         });
         std::fs::write(at("octoprox.yaml"), settings.to_string())?;
-        own(&at("home"), user)?;
+        chown_all(&at("home"), user)?;
         let mut path = OsString::from(at("home/ws/venv/bin"));
         path.push(":/usr/bin:/bin");
         let mut hub = Command::new("setpriv")
@@ -107,23 +107,23 @@ impl Ground {
     }
 
     async fn call(&self, tool: &str, arguments: &Value) -> Result<String> {
-        let client = Http::default();
+        let client = HttpClient::default();
         client.post(&format!("{}/tools/{tool}", self.base), &[], arguments).await?.text().await
     }
 }
 
-fn own(path: &Path, user: u32) -> Result<()> {
+fn chown_all(path: &Path, user: u32) -> Result<()> {
     lchown(path, Some(user), Some(user))?;
     if path.is_dir() && !path.is_symlink() {
         for entry in std::fs::read_dir(path)? {
-            own(&entry?.path(), user)?;
+            chown_all(&entry?.path(), user)?;
         }
     }
     Ok(())
 }
 
 /// Exchanges two names until it is told to end, and counts.
-fn swap(
+fn swap_until_stopped(
     (one, other): (PathBuf, PathBuf),
     ends: &Arc<AtomicBool>,
     count: &Arc<AtomicU64>,
@@ -139,7 +139,7 @@ fn swap(
 
 /// How often something outside was read and written, and how many calls and exchanges it took.
 #[derive(Debug, Default)]
-struct Count {
+struct AttackCounts {
     reads: u64,
     writes: u64,
     calls: u64,
@@ -148,8 +148,8 @@ struct Count {
     first: Option<Duration>,
 }
 
-async fn attack(sandbox: &str, user: u32, time: Duration) -> Result<Count> {
-    let ground = Ground::new(sandbox, user).await?;
+async fn attack(sandbox: &str, user: u32, time: Duration) -> Result<AttackCounts> {
+    let ground = RaceHub::new(sandbox, user).await?;
     let ws = ground.at("home/ws");
     let pair = |one: &str, other: &str| (ws.join(one), ws.join(other));
     let pairs = vec![
@@ -159,7 +159,7 @@ async fn attack(sandbox: &str, user: u32, time: Duration) -> Result<Count> {
         pair("proj/.git", "proj/.gitl"),
     ];
     let (ends, swaps) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-    let swappers: Vec<_> = pairs.into_iter().map(|pair| swap(pair, &ends, &swaps)).collect();
+    let swappers: Vec<_> = pairs.into_iter().map(|pair| swap_until_stopped(pair, &ends, &swaps)).collect();
     let home = ground.at("home").display().to_string();
     let line = format!(
         "cat {home}/secret .git/secret a/repos/secret venv/bin/secret ../.git/secret; ls {home}/state; touch {home}/planted .git/planted a/repos/planted; true"
@@ -180,7 +180,7 @@ async fn attack(sandbox: &str, user: u32, time: Duration) -> Result<Count> {
         ("browser_execute_js", json!({"script": text})),
         ("browser_close", json!({})),
     ];
-    let mut count = Count::default();
+    let mut count = AttackCounts::default();
     let begun = Instant::now();
     for round in 0.. {
         if begun.elapsed() >= time {
@@ -219,7 +219,7 @@ async fn nothing_outside_is_read_or_written_for_a_minute() -> Result<()> {
         std::env::var("OCTOPROX_RACE_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(15);
     let mut lost = Vec::new();
     for sandbox in ["bubblewrap", "landlock"] {
-        for user in [0, REGULAR] {
+        for user in [0, REGULAR_UID] {
             let count = attack(sandbox, user, Duration::from_secs(seconds)).await?;
             println!("{sandbox}, user {user}: {count:?}");
             assert!(count.calls > 10 && count.swaps > 1_000, "{sandbox} {user}: {count:?}");

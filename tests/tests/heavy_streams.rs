@@ -11,8 +11,8 @@
 
 use anyhow::{Context, Result, ensure};
 use octo_tests::eventually;
-use octo_tests::http::Http;
-use octo_tests::hub::{Home, Server};
+use octo_tests::http_client::HttpClient;
+use octo_tests::hub_process::{HubHome, RunningHub};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,17 +20,17 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-const STREAMS: usize = 10_000;
-const ABANDONED: usize = 100_000;
+const STREAM_COUNT: usize = 10_000;
+const ABANDONED_SESSIONS: usize = 100_000;
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"idle","version":"1"}}}"#;
 
 /// A client as small as it can be: one connection, requests written by hand.
-struct Wire {
+struct RawClient {
     stream: TcpStream,
     host: Arc<str>,
 }
 
-impl Wire {
+impl RawClient {
     async fn connect(host: &Arc<str>) -> Result<Self> {
         let stream = TcpStream::connect(&**host).await?;
         stream.set_nodelay(true)?;
@@ -81,19 +81,25 @@ impl Wire {
     }
 }
 
-fn resident(server: &Server) -> Result<usize> {
+fn resident_bytes(server: &RunningHub) -> Result<usize> {
     let pid = server.process.id().context("the hub has ended")?;
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
     Ok(line.trim().trim_end_matches("kB").trim().parse::<usize>()? * 1024)
 }
 
-async fn gauge(server: &Server, name: &str) -> Option<f64> {
-    let text = Http::default().get(&format!("{}/metrics", server.base), &[]).await.ok()?.text().await.ok()?;
+async fn gauge(server: &RunningHub, name: &str) -> Option<f64> {
+    let text = HttpClient::default()
+        .get(&format!("{}/metrics", server.base_url), &[])
+        .await
+        .ok()?
+        .text()
+        .await
+        .ok()?;
     text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
 }
 
-async fn open_streams(host: &Arc<str>, count: usize) -> Result<Vec<Wire>> {
+async fn open_streams(host: &Arc<str>, count: usize) -> Result<Vec<RawClient>> {
     let mut tasks = JoinSet::new();
     let mut open = Vec::with_capacity(count);
     for _ in 0..count {
@@ -102,7 +108,7 @@ async fn open_streams(host: &Arc<str>, count: usize) -> Result<Vec<Wire>> {
         }
         let host = Arc::clone(host);
         tasks.spawn(async move {
-            let mut wire = Wire::connect(&host).await?;
+            let mut wire = RawClient::connect(&host).await?;
             let session = wire.initialize().await?;
             wire.listen(&session).await?;
             anyhow::Ok(wire)
@@ -116,25 +122,25 @@ async fn open_streams(host: &Arc<str>, count: usize) -> Result<Vec<Wire>> {
 
 #[tokio::test]
 async fn ten_thousand_idle_streams_are_small() -> Result<()> {
-    let home = Home::new(&json!({}))?;
+    let home = HubHome::new(&json!({}))?;
     let server = home.serve().await?;
-    let host: Arc<str> = server.base.trim_start_matches("http://").into();
+    let host: Arc<str> = server.base_url.trim_start_matches("http://").into();
     let warm = open_streams(&host, 200).await?;
-    let before = resident(&server)?;
-    let open = open_streams(&host, STREAMS).await?;
-    let each = resident(&server)?.saturating_sub(before) / STREAMS;
-    println!("{STREAMS} idle streams: {each} bytes each");
+    let before = resident_bytes(&server)?;
+    let open = open_streams(&host, STREAM_COUNT).await?;
+    let each = resident_bytes(&server)?.saturating_sub(before) / STREAM_COUNT;
+    println!("{STREAM_COUNT} idle streams: {each} bytes each");
     assert!(each <= 40 * 1024, "{each} bytes for each idle stream");
     drop((open, warm));
     Ok(())
 }
 
-async fn abandon(host: &Arc<str>, count: usize) -> Result<()> {
+async fn abandon_sessions(host: &Arc<str>, count: usize) -> Result<()> {
     let mut tasks = JoinSet::new();
     for _ in 0..16 {
         let host = Arc::clone(host);
         tasks.spawn(async move {
-            let mut wire = Wire::connect(&host).await?;
+            let mut wire = RawClient::connect(&host).await?;
             for _ in 0..count / 16 {
                 wire.initialize().await?;
             }
@@ -148,7 +154,7 @@ async fn abandon(host: &Arc<str>, count: usize) -> Result<()> {
 }
 
 /// Waits until every session has been swept.
-async fn all_gone(server: &Server) -> Result<()> {
+async fn wait_for_no_sessions(server: &RunningHub) -> Result<()> {
     let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(90);
     while gauge(server, "octoprox_sessions").await != Some(0.0) {
         ensure!(tokio::time::Instant::now() < deadline, "sessions are still there");
@@ -159,41 +165,47 @@ async fn all_gone(server: &Server) -> Result<()> {
 
 #[tokio::test]
 async fn abandoned_sessions_are_gone_after_their_idle_limit() -> Result<()> {
-    let home = Home::new(&json!({"http": {"session_idle_seconds": 20}}))?;
+    let home = HubHome::new(&json!({"http": {"session_idle_seconds": 20}}))?;
     let server = home.serve().await?;
-    let host: Arc<str> = server.base.trim_start_matches("http://").into();
+    let host: Arc<str> = server.base_url.trim_start_matches("http://").into();
     // What is compared with is a hub that has been used before, not one that has just been started.
-    abandon(&host, 16_000).await?;
-    all_gone(&server).await?;
-    let before = resident(&server)?;
-    abandon(&host, ABANDONED).await?;
-    let peak = resident(&server)?;
+    abandon_sessions(&host, 16_000).await?;
+    wait_for_no_sessions(&server).await?;
+    let before = resident_bytes(&server)?;
+    abandon_sessions(&host, ABANDONED_SESSIONS).await?;
+    let peak = resident_bytes(&server)?;
     let most = gauge(&server, "octoprox_sessions").await.context("no gauge")?;
-    all_gone(&server).await?;
+    wait_for_no_sessions(&server).await?;
     println!("{most} sessions at once; {before} bytes before, {peak} at the peak");
     ensure!(most > 50_000.0, "only {most} sessions were alive at once");
     let limit = before + before / 10;
-    let back = eventually("memory is back", async || (resident(&server).ok()? <= limit).then_some(())).await;
-    back.with_context(|| format!("{before} bytes before, {peak} at the peak, {:?} now", resident(&server)))?;
+    let back =
+        eventually("memory is back", async || (resident_bytes(&server).ok()? <= limit).then_some(())).await;
+    back.with_context(|| {
+        format!("{before} bytes before, {peak} at the peak, {:?} now", resident_bytes(&server))
+    })?;
     Ok(())
 }
 
 /// Bytes above idle that one caller may make the hub take.
-const MAX_GROWTH: usize = 150 << 20;
+const MAX_GROWTH_BYTES: usize = 150 << 20;
 
 /// Runs `work` while the hub's memory and its answers to `/health` are watched: the growth, and the slowest answer.
-async fn watched<T>(server: &Server, work: impl Future<Output = Result<T>>) -> Result<(T, usize, Duration)> {
-    let (before, mut peak, mut slowest) = (resident(server)?, 0, Duration::ZERO);
-    let (http, health) = (Http::default(), format!("{}/health", server.base));
+async fn watch_hub<T>(
+    server: &RunningHub,
+    work: impl Future<Output = Result<T>>,
+) -> Result<(T, usize, Duration)> {
+    let (before, mut peak, mut slowest) = (resident_bytes(server)?, 0, Duration::ZERO);
+    let (http, health) = (HttpClient::default(), format!("{}/health", server.base_url));
     let mut work = std::pin::pin!(work);
     loop {
         let asked = Instant::now();
         http.get(&health, &[]).await?.text().await?;
         slowest = slowest.max(asked.elapsed());
-        peak = peak.max(resident(server)?);
+        peak = peak.max(resident_bytes(server)?);
         tokio::select! {
             done = &mut work => {
-                peak = peak.max(resident(server)?);
+                peak = peak.max(resident_bytes(server)?);
                 return Ok((done?, peak.saturating_sub(before), slowest));
             }
             () = tokio::time::sleep(Duration::from_millis(20)) => {}
@@ -201,36 +213,36 @@ async fn watched<T>(server: &Server, work: impl Future<Output = Result<T>>) -> R
     }
 }
 
-const JSON: &[(&str, &str)] = &[("accept", "application/json, text/event-stream")];
+const MCP_HEADERS: &[(&str, &str)] = &[("accept", "application/json, text/event-stream")];
 
 /// A session of the revision that has batches.
-async fn old_session(server: &Server) -> Result<String> {
+async fn batch_session(server: &RunningHub) -> Result<String> {
     let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-03-26",
         "capabilities": {}, "clientInfo": {"name": "batch", "version": "1"}}});
-    let answer = Http::default().post(&server.mcp(), JSON, &hello).await?;
+    let answer = HttpClient::default().post(&server.mcp_url(), MCP_HEADERS, &hello).await?;
     Ok(answer.header("mcp-session-id").context("no session")?.to_owned())
 }
 
 #[tokio::test]
 async fn a_batch_costs_no_more_than_its_bounds() -> Result<()> {
-    let home = Home::new(&json!({}))?;
+    let home = HubHome::new(&json!({}))?;
     let server = home.serve().await?;
-    let http = Http::default();
+    let http = HttpClient::default();
     let list = |id: usize| json!({"jsonrpc": "2.0", "id": id, "method": "tools/list"});
     let batch = |count: usize| serde_json::Value::from((0..count).map(list).collect::<Vec<_>>());
-    let session = old_session(&server).await?;
-    let named = [JSON[0], ("mcp-session-id", session.as_str())];
+    let session = batch_session(&server).await?;
+    let named = [MCP_HEADERS[0], ("mcp-session-id", session.as_str())];
 
-    let ((), growth, slowest) = watched(&server, async {
+    let ((), growth, slowest) = watch_hub(&server, async {
         // As large as a body may be, without a session and with one.
-        for headers in [JSON, &named] {
-            let answer = http.post(&server.mcp(), headers, &batch(80_000)).await?;
+        for headers in [MCP_HEADERS, &named] {
+            let answer = http.post(&server.mcp_url(), headers, &batch(80_000)).await?;
             ensure!(answer.status == 400, "{}", answer.status);
             ensure!(answer.text().await?.contains("at most 50 messages"));
         }
-        let answer = http.post(&server.mcp(), JSON, &batch(2)).await?;
+        let answer = http.post(&server.mcp_url(), MCP_HEADERS, &batch(2)).await?;
         ensure!(answer.status == 400 && answer.text().await?.contains("needs a session"));
-        let text = http.post(&server.mcp(), &named, &batch(50)).await?.text().await?;
+        let text = http.post(&server.mcp_url(), &named, &batch(50)).await?.text().await?;
         let answers: Vec<serde_json::Value> = serde_json::from_str(&text)?;
         ensure!(
             answers.len() == 50 && text.len() < 4 << 20,
@@ -244,22 +256,22 @@ async fn a_batch_costs_no_more_than_its_bounds() -> Result<()> {
     })
     .await?;
     println!("batches: {growth} bytes above idle, /health within {slowest:?}");
-    ensure!(growth < MAX_GROWTH, "{growth} bytes");
+    ensure!(growth < MAX_GROWTH_BYTES, "{growth} bytes");
     Ok(())
 }
 
 #[tokio::test]
 async fn refused_subscriptions_leave_nothing_behind_and_are_recorded() -> Result<()> {
-    let home = Home::new(&json!({}))?;
+    let home = HubHome::new(&json!({}))?;
     let server = home.serve().await?;
-    let http = Http::default();
-    let session = old_session(&server).await?;
-    let named = [JSON[0], ("mcp-session-id", session.as_str())];
+    let http = HttpClient::default();
+    let session = batch_session(&server).await?;
+    let named = [MCP_HEADERS[0], ("mcp-session-id", session.as_str())];
     let subscribe = |uri: String| json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": {"uri": uri}});
-    let url = server.mcp();
-    let ((), growth, slowest) = watched(&server, async {
+    let url = server.mcp_url();
+    let ((), growth, slowest) = watch_hub(&server, async {
         let long = "x".repeat(3_900_000);
-        for headers in [JSON, &named] {
+        for headers in [MCP_HEADERS, &named] {
             for _ in 0..20 {
                 let uri = format!("octoprox://results/{long}");
                 let answer = http.post(&url, headers, &subscribe(uri)).await?.text().await?;
@@ -270,9 +282,9 @@ async fn refused_subscriptions_leave_nothing_behind_and_are_recorded() -> Result
         for part in 0..8 {
             let (url, session) = (url.clone(), session.clone());
             tasks.spawn(async move {
-                let http = Http::default();
-                let named = [JSON[0], ("mcp-session-id", session.as_str())];
-                for number in 0..REFUSED / 8 {
+                let http = HttpClient::default();
+                let named = [MCP_HEADERS[0], ("mcp-session-id", session.as_str())];
+                for number in 0..REFUSED_SUBSCRIPTIONS / 8 {
                     let uri = format!("octoprox://results/{part}-{number}");
                     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": {"uri": uri}});
                     let answer = http.post(&url, &named, &body).await?.text().await?;
@@ -287,34 +299,36 @@ async fn refused_subscriptions_leave_nothing_behind_and_are_recorded() -> Result
         Ok(())
     })
     .await?;
-    println!("{REFUSED} refused subscriptions: {growth} bytes above idle, /health within {slowest:?}");
-    ensure!(growth < MAX_GROWTH, "{growth} bytes");
+    println!(
+        "{REFUSED_SUBSCRIPTIONS} refused subscriptions: {growth} bytes above idle, /health within {slowest:?}"
+    );
+    ensure!(growth < MAX_GROWTH_BYTES, "{growth} bytes");
     drop(server);
-    let records = home.audit(20).await?;
+    let records = home.audit_tail(20).await?;
     ensure!(records.iter().any(|record| record.to_string().contains("resources/subscribe")), "{records:?}");
     Ok(())
 }
 
 /// Refused subscriptions; all of them where the program is an optimised one.
-const REFUSED: usize = if cfg!(debug_assertions) { 4_000 } else { 100_000 };
+const REFUSED_SUBSCRIPTIONS: usize = if cfg!(debug_assertions) { 4_000 } else { 100_000 };
 
 /// Connections that bring no token make room for those that do.
 #[tokio::test]
 async fn silent_strangers_keep_nobody_out() -> Result<()> {
-    let (_, token, said) = Home::new(&json!({}))?.run(&["token", "new", "ada"]).await?;
+    let (_, token, said) = HubHome::new(&json!({}))?.run(&["token", "new", "ada"]).await?;
     let sha256 = said.split("sha256: ").nth(1).context("no hash")?.trim();
-    let home = Home::new(&json!({"auth": {"tokens": [{"name": "ada", "sha256": sha256}]}}))?;
+    let home = HubHome::new(&json!({"auth": {"tokens": [{"name": "ada", "sha256": sha256}]}}))?;
     let server = home.serve().await?;
-    let host: Arc<str> = server.base.trim_start_matches("http://").into();
+    let host: Arc<str> = server.base_url.trim_start_matches("http://").into();
     let mut silent = Vec::new();
     for _ in 0..100 {
-        let mut wire = Wire::connect(&host).await?;
+        let mut wire = RawClient::connect(&host).await?;
         // The preface of HTTP/2 and empty settings.
         wire.stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await?;
         silent.push(wire);
     }
     // One that has proven who it is stays, although it is as silent.
-    let mut known = Wire::connect(&host).await?;
+    let mut known = RawClient::connect(&host).await?;
     let request =
         format!("GET /tools HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {}\r\n\r\n", token.trim());
     ensure!(known.exchange(&request).await?.starts_with("HTTP/1.1 200"));

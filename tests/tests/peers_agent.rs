@@ -5,12 +5,12 @@
     reason = "tests start the programs they test, and prepare a repository by hand"
 )]
 
-#[path = "../peers/mod.rs"]
-mod peers;
+#[path = "../peers/peer_scripts.rs"]
+mod peer_scripts;
 
 use anyhow::{Result, ensure};
-use octo_tests::binaries::service;
-use octo_tests::hub::Home;
+use octo_tests::hub_process::HubHome;
+use octo_tests::test_binaries::service_variable;
 use serde_json::json;
 use std::path::Path;
 use std::process::Command;
@@ -23,7 +23,7 @@ fn git(folder: &Path, arguments: &[&str]) -> Result<String> {
 }
 
 /// A bare repository with one commit, in the workspace.
-fn origin(workspace: &Path) -> Result<()> {
+fn create_origin(workspace: &Path) -> Result<()> {
     let seed = workspace.join("seed");
     std::fs::create_dir(&seed)?;
     git(&seed, &["init", "--quiet", "--initial-branch=main"])?;
@@ -38,25 +38,26 @@ fn origin(workspace: &Path) -> Result<()> {
 
 #[tokio::test]
 async fn an_agent_clones_edits_patches_tests_commits_and_pushes() -> Result<()> {
-    let home = Home::new(&json!({
+    let home = HubHome::new(&json!({
         "workspace": "workspace",
         "toolboxes": {"shell": true},
         "git": {"allow_commit": true, "allow_push": true, "user_name": "Grace", "user_email": "grace@example.org"},
     }))?;
-    let workspace = home.folder.path().join("workspace");
+    let workspace = home.dir.path().join("workspace");
     std::fs::create_dir_all(&workspace)?;
-    origin(&workspace)?;
+    create_origin(&workspace)?;
     let server = home.serve().await?;
-    for (round, mode, target) in
-        [(1, "auto", json!({"url": server.mcp()})), (2, "legacy", peers::pipes(&home.command(&["stdio"])?))]
-    {
+    for (round, mode, target) in [
+        (1, "auto", json!({"url": server.mcp_url()})),
+        (2, "legacy", peer_scripts::stdio_target(&home.command(&["stdio"])?)),
+    ] {
         if round == 2 {
             // The same work again, on a history that does not have it yet.
             git(&workspace.join("origin.git"), &["update-ref", "refs/heads/main", "main~1"])?;
         }
         let folder = format!("work{round}");
         let task = json!({"target": target, "mode": mode, "folder": folder});
-        let said = peers::run(&service("PYTHON_MCP")?, "agent.py", &task).await?;
+        let said = peer_scripts::run_script(&service_variable("PYTHON_MCP")?, "agent.py", &task).await?;
         assert_eq!(said["status"]["branch"], "main", "{said}");
         assert_eq!(said["status"]["ahead"], 0, "{said}");
         assert_eq!(said["log"]["commits"].as_array().map(Vec::len), Some(2), "{said}");

@@ -6,23 +6,23 @@
     reason = "tests start the programs they test, and a missing member of a JSON value reads as null"
 )]
 
-#[path = "../peers/mod.rs"]
-mod peers;
+#[path = "../peers/peer_scripts.rs"]
+mod peer_scripts;
 
 use anyhow::{Context, Result};
-use octo_tests::binaries::{program, service};
-use octo_tests::hub::Home;
-use octo_tests::mcp::{LEGACY, Legacy, MODERN, friendly};
+use octo_tests::hub_process::HubHome;
+use octo_tests::mcp_clients::{LEGACY, LegacyClient, MODERN, accept_all};
+use octo_tests::test_binaries::{binary_path, service_variable};
 use serde_json::{Value, json};
 
 const PROMPT: &str = "child__test_simple_prompt";
 /// One of the product's own, with its arguments, and what is typed of another argument.
-const OWN: &str = "commit_message";
-const STYLE: &str = "conv";
+const SHIPPED_PROMPT: &str = "commit_message";
+const TYPED_STYLE: &str = "conv";
 const RESOURCE: &str = "test://static-text";
 
-fn home() -> Result<Home> {
-    Home::new(&json!({"servers": {"child": {"command": program("mcp-fixture")?, "args": ["stdio"]}}}))
+fn hub_home() -> Result<HubHome> {
+    HubHome::new(&json!({"servers": {"child": {"command": binary_path("mcp-fixture")?, "args": ["stdio"]}}}))
 }
 
 fn calls() -> Value {
@@ -37,8 +37,8 @@ fn calls() -> Value {
 }
 
 /// What every client must come to know, read by one that knows only the protocol.
-async fn expected(url: &str) -> Result<Value> {
-    let client = Legacy::connect(url, json!({"elicitation": {}}), friendly).await?;
+async fn expected_replies(url: &str) -> Result<Value> {
+    let client = LegacyClient::connect(url, json!({"elicitation": {}}), accept_all).await?;
     let mut said = json!({"server": "octoprox", "calls": []});
     for (method, list, member, key) in [
         ("tools/list", "tools", "tools", "name"),
@@ -61,10 +61,9 @@ async fn expected(url: &str) -> Result<Value> {
         said["calls"].as_array_mut().context("no calls")?.push(called);
     }
     said["prompt"] = client.call("prompts/get", json!({"name": PROMPT})).await?.result()?["messages"].clone();
-    let own = json!({"name": OWN, "arguments": {"style": "conventional"}});
+    let own = json!({"name": SHIPPED_PROMPT, "arguments": {"style": "conventional"}});
     said["own"] = client.call("prompts/get", own).await?.result()?["messages"].clone();
-    let typed =
-        json!({"ref": {"type": "ref/prompt", "name": OWN}, "argument": {"name": "style", "value": STYLE}});
+    let typed = json!({"ref": {"type": "ref/prompt", "name": SHIPPED_PROMPT}, "argument": {"name": "style", "value": TYPED_STYLE}});
     said["completed"] =
         client.call("completion/complete", typed).await?.result()?["completion"]["values"].clone();
     said["resource"] =
@@ -84,10 +83,10 @@ fn without_nulls(value: &mut Value) {
     }
 }
 
-async fn check(interpreter: &str, script: &str, modes: &[(&str, &str)]) -> Result<()> {
-    let home = home()?;
+async fn check_client(interpreter: &str, script: &str, modes: &[(&str, &str)]) -> Result<()> {
+    let home = hub_home()?;
     let server = home.serve().await?;
-    let mut expected = expected(&server.mcp()).await?;
+    let mut expected = expected_replies(&server.mcp_url()).await?;
     without_nulls(&mut expected);
     // The comparison means nothing if there is nothing to compare.
     assert!(expected["calls"][0]["structuredContent"].to_string().contains("2026-11-15T07:00"), "{expected}");
@@ -97,12 +96,14 @@ async fn check(interpreter: &str, script: &str, modes: &[(&str, &str)]) -> Resul
     assert!(expected["own"].to_string().contains("Conventional Commits"), "{expected}");
     assert_eq!(expected["completed"], json!(["conventional"]));
     for (mode, revision) in modes {
-        for target in [json!({"url": server.mcp()}), peers::pipes(&home.command(&["stdio"])?)] {
+        for target in
+            [json!({"url": server.mcp_url()}), peer_scripts::stdio_target(&home.command(&["stdio"])?)]
+        {
             let task = json!({
                 "target": target, "mode": mode, "calls": calls(), "prompt": PROMPT, "resource": RESOURCE,
-                "own": OWN, "style": "conventional", "typed": STYLE,
+                "own": SHIPPED_PROMPT, "style": "conventional", "typed": TYPED_STYLE,
             });
-            let mut said = peers::run(interpreter, script, &task).await?;
+            let mut said = peer_scripts::run_script(interpreter, script, &task).await?;
             without_nulls(&mut said);
             let mut expected = expected.clone();
             expected["revision"] = json!(revision);
@@ -116,10 +117,10 @@ async fn check(interpreter: &str, script: &str, modes: &[(&str, &str)]) -> Resul
 
 #[tokio::test]
 async fn the_typescript_client() -> Result<()> {
-    check(&service("NODE24")?, "client.mjs", &[("legacy", LEGACY)]).await
+    check_client(&service_variable("NODE24")?, "client.mjs", &[("legacy", LEGACY)]).await
 }
 
 #[tokio::test]
 async fn the_python_client() -> Result<()> {
-    check(&service("PYTHON_MCP")?, "client.py", &[("legacy", LEGACY), ("auto", MODERN)]).await
+    check_client(&service_variable("PYTHON_MCP")?, "client.py", &[("legacy", LEGACY), ("auto", MODERN)]).await
 }

@@ -6,48 +6,48 @@
     reason = "tests start the programs they test, and a missing member of a JSON value reads as null"
 )]
 
-#[path = "../peers/mod.rs"]
-mod peers;
+#[path = "../peers/peer_scripts.rs"]
+mod peer_scripts;
 
 use anyhow::{Context, Result};
-use octo_tests::binaries::service;
-use octo_tests::hub::Home;
+use octo_tests::hub_process::HubHome;
+use octo_tests::test_binaries::service_variable;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 /// What a server is told on its way in is kept in a file.
-const TAP: &str = r#"tee "$0" | exec "$@""#;
+const TEE_SCRIPT: &str = r#"tee "$0" | exec "$@""#;
 
-struct Everything {
+struct EverythingServer {
     folder: tempfile::TempDir,
     node: String,
     script: String,
 }
 
-impl Everything {
+impl EverythingServer {
     fn new() -> Result<Self> {
         let folder = tempfile::TempDir::with_prefix("everything")?;
-        Ok(Self { folder, node: service("NODE24")?, script: service("EVERYTHING")? })
+        Ok(Self { folder, node: service_variable("NODE24")?, script: service_variable("EVERYTHING")? })
     }
 
-    fn told(&self, way: &str) -> PathBuf {
+    fn received_file(&self, way: &str) -> PathBuf {
         self.folder.path().join(way)
     }
 
     fn server(&self, way: &str) -> Value {
-        let args = json!(["-c", TAP, self.told(way), self.node, self.script, "stdio"]);
+        let args = json!(["-c", TEE_SCRIPT, self.received_file(way), self.node, self.script, "stdio"]);
         json!({"command": "/bin/sh", "args": args, "env": {"GIVEN": "yes"}})
     }
 
-    fn hub(&self, way: &str) -> Result<Home> {
-        Home::new(&json!({
+    fn hub(&self, way: &str) -> Result<HubHome> {
+        HubHome::new(&json!({
             "servers": {"every": self.server(way)},
             "profiles": {"bare": {"servers": ["every"], "without_prefix": true}},
         }))
     }
 
-    async fn use_all(&self, target: Value) -> Result<Value> {
-        peers::run(&self.node, "everything.mjs", &json!({"target": target})).await
+    async fn run_client(&self, target: Value) -> Result<Value> {
+        peer_scripts::run_script(&self.node, "everything.mjs", &json!({"target": target})).await
     }
 }
 
@@ -72,7 +72,7 @@ fn differences(at: &str, one: &Value, other: &Value, found: &mut Vec<String>) {
 }
 
 /// Whether the server heard that exactly the long call was cancelled.
-fn heard_of_the_cancellation(told: &Path) -> Result<bool> {
+fn received_cancellation(told: &Path) -> Result<bool> {
     let text = std::fs::read_to_string(told)?;
     let messages: Vec<Value> = text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
     let long = messages
@@ -86,9 +86,9 @@ fn heard_of_the_cancellation(told: &Path) -> Result<bool> {
 
 #[tokio::test]
 async fn the_reference_server_answers_as_it_does_directly() -> Result<()> {
-    let everything = Everything::new()?;
-    let direct = everything.use_all(everything.server("direct")).await?;
-    assert!(heard_of_the_cancellation(&everything.told("direct"))?);
+    let everything = EverythingServer::new()?;
+    let direct = everything.run_client(everything.server("direct")).await?;
+    assert!(received_cancellation(&everything.received_file("direct"))?);
     assert_eq!(direct["tools"].as_array().map(Vec::len), Some(17), "{}", direct["tools"]);
     assert_eq!(direct["progress"].as_array().map(Vec::len), Some(3), "{}", direct["progress"]);
     assert_eq!(direct["asked"].as_array().map(Vec::len), Some(6), "{}", direct["asked"]);
@@ -97,14 +97,14 @@ async fn the_reference_server_answers_as_it_does_directly() -> Result<()> {
     let server = http.serve().await?;
     let stdio = everything.hub("stdio")?;
     let targets = [
-        ("http", json!({"url": server.profile("bare")})),
-        ("stdio", peers::pipes(&stdio.command(&["stdio", "--profile", "bare"])?)),
+        ("http", json!({"url": server.profile_url("bare")})),
+        ("stdio", peer_scripts::stdio_target(&stdio.command(&["stdio", "--profile", "bare"])?)),
     ];
     let mut found = Vec::new();
     for (way, target) in targets {
-        let through = everything.use_all(target).await?;
+        let through = everything.run_client(target).await?;
         differences(way, &direct, &through, &mut found);
-        if !heard_of_the_cancellation(&everything.told(way))? {
+        if !received_cancellation(&everything.received_file(way))? {
             found.push(format!("{way}: the server did not hear of the cancellation"));
         }
     }

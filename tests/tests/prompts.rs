@@ -8,59 +8,59 @@
 
 use anyhow::Result;
 use octo_tests::eventually;
-use octo_tests::http::Http;
-use octo_tests::hub::Home;
-use octo_tests::mcp::{Legacy, silent};
+use octo_tests::http_client::HttpClient;
+use octo_tests::hub_process::HubHome;
+use octo_tests::mcp_clients::{LegacyClient, answer_nothing};
 use serde_json::{Value, json};
 use std::path::Path;
 
-fn playbook(folder: &Path, file: &str, name: &str, template: &str) -> Result<()> {
+fn write_playbook(folder: &Path, file: &str, name: &str, template: &str) -> Result<()> {
     let text = format!("prompts:\n  {name}:\n    description: A test.\n    template: {template}\n");
     Ok(std::fs::write(folder.join(file), text)?)
 }
 
-async fn text(client: &Legacy, name: &str) -> Result<Value> {
+async fn prompt_text(client: &LegacyClient, name: &str) -> Result<Value> {
     let turn = client.call("prompts/get", json!({"name": name})).await?;
     Ok(turn.result()?["messages"][0]["content"]["text"].clone())
 }
 
-async fn until(client: &Legacy, name: &str, wanted: &str) -> Result<()> {
-    let seen = async || text(client, name).await.ok().filter(|said| *said == wanted);
+async fn wait_for_text(client: &LegacyClient, name: &str, wanted: &str) -> Result<()> {
+    let seen = async || prompt_text(client, name).await.ok().filter(|said| *said == wanted);
     eventually(&format!("{name} to be {wanted}"), seen).await.map(drop)
 }
 
 #[tokio::test]
 async fn a_changed_playbook_is_seen_and_a_broken_one_is_told_with_its_line() -> Result<()> {
-    let home = Home::new(&json!({"prompts": {"folders": ["playbooks"]}}))?;
-    let folder = home.folder.path().join("playbooks");
+    let home = HubHome::new(&json!({"prompts": {"folders": ["playbooks"]}}))?;
+    let folder = home.dir.path().join("playbooks");
     std::fs::create_dir(&folder)?;
-    playbook(&folder, "one.yaml", "first", "before")?;
+    write_playbook(&folder, "one.yaml", "first", "before")?;
     let server = home.serve().await?;
-    let client = Legacy::connect(&server.mcp(), json!({}), silent).await?;
-    until(&client, "first", "before").await?;
+    let client = LegacyClient::connect(&server.mcp_url(), json!({}), answer_nothing).await?;
+    wait_for_text(&client, "first", "before").await?;
 
-    playbook(&folder, "one.yaml", "first", "after")?;
-    until(&client, "first", "after").await?;
-    playbook(&folder, "two.yaml", "second", "new")?;
-    until(&client, "second", "new").await?;
+    write_playbook(&folder, "one.yaml", "first", "after")?;
+    wait_for_text(&client, "first", "after").await?;
+    write_playbook(&folder, "two.yaml", "second", "new")?;
+    wait_for_text(&client, "second", "new").await?;
 
-    playbook(&folder, "one.yaml", "first", "'{{nobody}}'")?;
-    playbook(&folder, "two.yaml", "second", "newer")?;
-    until(&client, "second", "newer").await?;
-    assert_eq!(text(&client, "first").await?, "after", "what broke stays as it was");
+    write_playbook(&folder, "one.yaml", "first", "'{{nobody}}'")?;
+    write_playbook(&folder, "two.yaml", "second", "newer")?;
+    wait_for_text(&client, "second", "newer").await?;
+    assert_eq!(prompt_text(&client, "first").await?, "after", "what broke stays as it was");
     let (code, _, said) = home.run(&["prompts"]).await?;
     assert_eq!(code, 0, "{said}");
     assert!(said.contains("one.yaml:4: prompts.first: `nobody` is not among the arguments"), "{said}");
 
-    let names = Http::default().get(&format!("{}/prompts", server.base), &[]).await?.text().await?;
+    let names = HttpClient::default().get(&format!("{}/prompts", server.base_url), &[]).await?.text().await?;
     assert!(names.contains("\"second\"") && names.contains("\"code_review\""), "{names}");
     Ok(())
 }
 
 #[tokio::test]
 async fn playbooks_of_a_variable_are_loaded_with_their_tools() -> Result<()> {
-    let home = Home::new(&json!({}))?;
-    let folder = home.folder.path().join("playbooks/src");
+    let home = HubHome::new(&json!({}))?;
+    let folder = home.dir.path().join("playbooks/src");
     std::fs::create_dir_all(&folder)?;
     let text = "prompts:\n  create-notes:\n    description: Writes notes.\n    tags: [notes]\n    template: |\n      {{#if about}}About {{about}}{{else}}About anything{{/if}}\n    arguments:\n      about: {description: What., required: false}\ntools:\n  say-hello:\n    description: Says hello to somebody by name.\n    execution:\n      command: echo hello <<name>>\n    args:\n      name: {description: Who., required: true}\n";
     std::fs::write(folder.join("config.yaml"), text)?;
@@ -69,11 +69,11 @@ async fn playbooks_of_a_variable_are_loaded_with_their_tools() -> Result<()> {
         r#"{"prompts": {"more": {"description": "More.", "template": "More."}}}"#,
     )?;
     let mut process = home.command(&["prompts", "--json"])?;
-    process.env("PLAYBOOKS_PATH", home.folder.path().join("playbooks"));
+    process.env("PLAYBOOKS_PATH", home.dir.path().join("playbooks"));
     let listed = String::from_utf8(process.output().await?.stdout)?;
     assert!(listed.contains("create-notes") && listed.contains("\"more\""), "{listed}");
     let mut process = home.command(&["tools", "--json", "--all"])?;
-    process.env("PLAYBOOKS_PATH", home.folder.path().join("playbooks"));
+    process.env("PLAYBOOKS_PATH", home.dir.path().join("playbooks"));
     let listed = String::from_utf8(process.output().await?.stdout)?;
     assert!(listed.contains("say-hello"), "no declared tool");
     Ok(())

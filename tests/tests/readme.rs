@@ -11,7 +11,7 @@
 )]
 
 use anyhow::{Context, Result};
-use octo_tests::binaries::program;
+use octo_tests::test_binaries::binary_path;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -19,17 +19,17 @@ use std::process::{Command, Stdio};
 const README: &str = include_str!("../../README.md");
 const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs");
 /// The page whose commands need Chromium and take the pictures.
-const BROWSER: &str = "browser.md";
+const BROWSER_PAGE: &str = "browser.md";
 /// A picture in a page.
-const PICTURES: &str = "](../pictures/";
+const PICTURE_LINK: &str = "](../pictures/";
 
 /// A page whose commands have been run.
-struct Walk {
+struct PageRun {
     /// Keeps the folder until the pictures have been looked at.
     home: tempfile::TempDir,
     /// What each block printed.
-    parts: Vec<String>,
-    said: String,
+    outputs: Vec<String>,
+    stderr: String,
 }
 
 /// The commands marked to be run, block by block.
@@ -38,7 +38,7 @@ fn blocks(page: &str) -> Vec<&str> {
 }
 
 /// What each block must show: the lines of the text that follows it, before the next one.
-fn shown(page: &str) -> Vec<Vec<&str>> {
+fn expected_output(page: &str) -> Vec<Vec<&str>> {
     let parts = page.split("```sh run\n").skip(1);
     parts
         .map(|part| {
@@ -65,9 +65,9 @@ fn copy_shop(to: &Path) -> Result<()> {
 }
 
 /// Runs all blocks of a page as one script, in a folder that has only what the page says to copy.
-fn run(page: &str) -> Result<Walk> {
+fn run_page(page: &str) -> Result<PageRun> {
     let home = tempfile::tempdir()?;
-    let folder = program("octoprox")?.parent().context("no folder")?.display().to_string();
+    let folder = binary_path("octoprox")?.parent().context("no folder")?.display().to_string();
     let mut script = String::from("set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n");
     for (at, block) in blocks(page).iter().enumerate() {
         script.push_str(&format!("echo '@@ block {at}'\n{block}\n"));
@@ -96,24 +96,24 @@ fn run(page: &str) -> Result<Walk> {
     let (out, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{out}\n{said}");
     let out = out.replace(&shop, "8008");
-    let parts = out.split("@@ block ").skip(1).map(str::to_owned).collect();
-    Ok(Walk { home, parts, said: said.into_owned() })
+    let outputs = out.split("@@ block ").skip(1).map(str::to_owned).collect();
+    Ok(PageRun { home, outputs, stderr: said.into_owned() })
 }
 
-impl Walk {
+impl PageRun {
     /// Every line that a page shows must have been printed by the block before it.
     fn check(&self, name: &str, expected: &[Vec<&str>]) {
-        assert_eq!(self.parts.len(), expected.len(), "{name}");
-        for (part, expected) in self.parts.iter().zip(expected) {
+        assert_eq!(self.outputs.len(), expected.len(), "{name}");
+        for (part, expected) in self.outputs.iter().zip(expected) {
             for text in expected {
-                assert!(part.contains(text), "{name}: {text} is not in:\n{part}\n{}", self.said);
+                assert!(part.contains(text), "{name}: {text} is not in:\n{part}\n{}", self.stderr);
             }
         }
     }
 }
 
 /// The pages of the guide by name.
-fn guide() -> Result<Vec<(String, String)>> {
+fn guide_pages() -> Result<Vec<(String, String)>> {
     let mut pages = Vec::new();
     for entry in std::fs::read_dir(Path::new(DOCS).join("guide"))? {
         let path = entry?.path();
@@ -127,10 +127,10 @@ fn guide() -> Result<Vec<(String, String)>> {
 
 #[test]
 fn the_commands_of_the_guide_work() -> Result<()> {
-    let pages = guide()?;
+    let pages = guide_pages()?;
     assert!(pages.len() >= 5, "{} pages", pages.len());
-    for (name, page) in pages.iter().filter(|(name, _)| name != BROWSER) {
-        run(page)?.check(name, &shown(page));
+    for (name, page) in pages.iter().filter(|(name, _)| name != BROWSER_PAGE) {
+        run_page(page)?.check(name, &expected_output(page));
     }
     Ok(())
 }
@@ -143,57 +143,57 @@ fn the_commands_of_the_readme_work() -> Result<()> {
         &["\"success\":true", "\"day_of_week\":\"Friday\"", "\"resultType\":\"complete\"", "Europe/Berlin"],
         &["time_convert", "time_diff", "time_parse", "time_now"],
     ];
-    run(README)?.check("README.md", &expected.map(<[&str]>::to_vec));
+    run_page(README)?.check("README.md", &expected.map(<[&str]>::to_vec));
     Ok(())
 }
 
 /// Width and height of a PNG; nothing else is one.
-fn size(picture: &[u8]) -> Option<(u32, u32)> {
+fn png_size(picture: &[u8]) -> Option<(u32, u32)> {
     let number = |at: usize| Some(u32::from_be_bytes(picture.get(at..at + 4)?.try_into().ok()?));
     let png = picture.starts_with(b"\x89PNG\r\n\x1a\n") && picture.get(12..16) == Some(b"IHDR");
     Some((number(16)?, number(20)?)).filter(|_| png)
 }
 
 /// Where the pictures of the documentation are.
-fn pictures() -> PathBuf {
+fn pictures_dir() -> PathBuf {
     Path::new(DOCS).join("pictures")
 }
 
 #[test]
 fn the_commands_of_the_browser_page_make_its_pictures() -> Result<()> {
-    let page = std::fs::read_to_string(Path::new(DOCS).join("guide").join(BROWSER))?;
-    let walk = run(&page)?;
-    walk.check(BROWSER, &shown(&page));
+    let page = std::fs::read_to_string(Path::new(DOCS).join("guide").join(BROWSER_PAGE))?;
+    let walk = run_page(&page)?;
+    walk.check(BROWSER_PAGE, &expected_output(&page));
     let named: BTreeSet<&str> =
-        page.split(PICTURES).skip(1).filter_map(|rest| rest.split(')').next()).collect();
+        page.split(PICTURE_LINK).skip(1).filter_map(|rest| rest.split(')').next()).collect();
     assert!(named.len() >= 3, "{named:?}");
     for name in named {
         let made = std::fs::read(walk.home.path().join("work").join(name)).context(name.to_owned())?;
         if std::env::var_os("OCTOPROX_KEEP_PICTURES").is_some() {
-            std::fs::create_dir_all(pictures())?;
-            std::fs::write(pictures().join(name), &made)?;
+            std::fs::create_dir_all(pictures_dir())?;
+            std::fs::write(pictures_dir().join(name), &made)?;
         }
-        let kept = std::fs::read(pictures().join(name)).context(name.to_owned())?;
-        assert_eq!(size(&made).context("no PNG")?, size(&kept).context("no PNG")?, "{name}");
+        let kept = std::fs::read(pictures_dir().join(name)).context(name.to_owned())?;
+        assert_eq!(png_size(&made).context("no PNG")?, png_size(&kept).context("no PNG")?, "{name}");
     }
     Ok(())
 }
 
 #[test]
 fn every_picture_is_named_and_small_and_every_name_is_a_picture() -> Result<()> {
-    let mut pages = guide()?;
-    pages.push(("README.md".to_owned(), README.replace("](docs/pictures/", PICTURES)));
+    let mut pages = guide_pages()?;
+    pages.push(("README.md".to_owned(), README.replace("](docs/pictures/", PICTURE_LINK)));
     let mut named = BTreeSet::new();
     for (_, page) in &pages {
         named.extend(
-            page.split(PICTURES).skip(1).filter_map(|rest| rest.split(')').next()).map(str::to_owned),
+            page.split(PICTURE_LINK).skip(1).filter_map(|rest| rest.split(')').next()).map(str::to_owned),
         );
     }
     let mut there = BTreeSet::new();
-    for file in std::fs::read_dir(pictures())? {
+    for file in std::fs::read_dir(pictures_dir())? {
         let file = file?;
         let (name, picture) = (file.file_name().to_string_lossy().into_owned(), std::fs::read(file.path())?);
-        let (width, height) = size(&picture).with_context(|| format!("{name} is no PNG"))?;
+        let (width, height) = png_size(&picture).with_context(|| format!("{name} is no PNG"))?;
         assert!(width >= 200 && height >= 100 && picture.len() < 150_000, "{name}: {width} × {height}");
         there.insert(name);
     }

@@ -9,75 +9,77 @@
     reason = "a test that cannot go on fails, and starts the programs that it tests"
 )]
 
-#[path = "tasks/upstream.rs"]
-mod upstream;
+#[path = "tasks/task_upstream.rs"]
+mod task_upstream;
 
 use anyhow::{Context, Result};
 use octo_tests::eventually;
-use octo_tests::hub::Home;
-use octo_tests::mcp::{Legacy, MODERN, Modern, silent};
-use octo_tests::stdio::Pipes;
+use octo_tests::hub_process::HubHome;
+use octo_tests::mcp_clients::{LegacyClient, MODERN, ModernClient, answer_nothing};
+use octo_tests::stdio_client::StdioClient;
 use serde_json::{Value, json};
-use upstream::Upstream;
+use task_upstream::TaskUpstream;
 
-const EXTENSION: &str = "io.modelcontextprotocol/tasks";
+const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
-fn patient(url: &str) -> Modern {
-    Modern::new(url, json!({"elicitation": {}, "extensions": {EXTENSION: {}}}), silent)
+fn task_client(url: &str) -> ModernClient {
+    ModernClient::new(url, json!({"elicitation": {}, "extensions": {TASKS_EXTENSION: {}}}), answer_nothing)
 }
 
-fn slow(seconds: f64, label: &str) -> Value {
+fn slow_call(seconds: f64, label: &str) -> Value {
     json!({"name": "long__slow_compute", "arguments": {"seconds": seconds, "label": label}})
 }
 
-fn home(upstream: &Upstream) -> Result<Home> {
-    Home::new(&json!({"servers": {"long": {"url": upstream.url}}}))
+fn home(upstream: &TaskUpstream) -> Result<HubHome> {
+    HubHome::new(&json!({"servers": {"long": {"url": upstream.url}}}))
 }
 
-async fn begun(client: &Modern, params: Value) -> Result<String> {
-    let turn = client.once("tools/call", params).await?;
+async fn start_task(client: &ModernClient, params: Value) -> Result<String> {
+    let turn = client.request("tools/call", params).await?;
     let result = turn.result()?;
     assert_eq!(result["resultType"], "task", "{result}");
     Ok(result["taskId"].as_str().context("no taskId")?.to_owned())
 }
 
-async fn got(client: &Modern, id: &str) -> Result<Value> {
-    Ok(client.once("tasks/get", json!({"taskId": id})).await?.result()?.clone())
+async fn get_task(client: &ModernClient, id: &str) -> Result<Value> {
+    Ok(client.request("tasks/get", json!({"taskId": id})).await?.result()?.clone())
 }
 
-async fn when(client: &Modern, id: &str, status: &str) -> Result<Value> {
-    let reached = async || got(client, id).await.ok().filter(|task| task["status"] == status);
+async fn wait_for_status(client: &ModernClient, id: &str, status: &str) -> Result<Value> {
+    let reached = async || get_task(client, id).await.ok().filter(|task| task["status"] == status);
     eventually(&format!("the task is {status}"), reached).await
 }
 
 /// The task as soon as it tells of this.
-async fn told(client: &Modern, id: &str, words: &str) -> Result<Value> {
+async fn wait_for_message(client: &ModernClient, id: &str, words: &str) -> Result<Value> {
     let tells = |task: &Value| task["statusMessage"].as_str().is_some_and(|said| said.contains(words));
-    eventually(&format!("it tells of {words}"), async || got(client, id).await.ok().filter(tells)).await
+    eventually(&format!("it tells of {words}"), async || get_task(client, id).await.ok().filter(tells)).await
 }
 
 /// How the calls of the slow tool ended, according to the audit.
-async fn outcomes(home: &Home) -> Result<Vec<String>> {
-    let records = home.audit(100).await?;
+async fn outcomes(home: &HubHome) -> Result<Vec<String>> {
+    let records = home.audit_tail(100).await?;
     let of_tool = records.iter().filter(|record| record["target"] == "long/slow_compute");
     Ok(of_tool.map(|record| record["outcome"].as_str().unwrap_or_default().to_owned()).collect())
 }
 
 #[tokio::test]
 async fn a_task_is_followed_to_the_result_of_the_plain_call() -> Result<()> {
-    let upstream = Upstream::start().await?;
+    let upstream = TaskUpstream::start().await?;
     let home = home(&upstream)?;
     let server = home.serve().await?;
-    let client = patient(&server.mcp());
-    let discovered = client.once("server/discover", json!({})).await?;
-    assert_eq!(discovered.result()?["capabilities"]["extensions"], json!({EXTENSION: {}}));
-    let id = begun(&client, slow(1.5, "sums")).await?;
-    let working = told(&client, &id, "Computing sums.").await?;
+    let client = task_client(&server.mcp_url());
+    let discovered = client.request("server/discover", json!({})).await?;
+    assert_eq!(discovered.result()?["capabilities"]["extensions"], json!({TASKS_EXTENSION: {}}));
+    let id = start_task(&client, slow_call(1.5, "sums")).await?;
+    let working = wait_for_message(&client, &id, "Computing sums.").await?;
     assert_eq!(working["status"], "working");
-    let done = when(&client, &id, "completed").await?;
-    let direct = Modern::new(&server.mcp(), json!({}), silent).once("tools/call", slow(0.0, "sums")).await?;
+    let done = wait_for_status(&client, &id, "completed").await?;
+    let direct = ModernClient::new(&server.mcp_url(), json!({}), answer_nothing)
+        .request("tools/call", slow_call(0.0, "sums"))
+        .await?;
     assert_eq!(&done["result"], direct.result()?);
-    let refused = client.once("tasks/get", json!({"taskId": "0".repeat(64)})).await?;
+    let refused = client.request("tasks/get", json!({"taskId": "0".repeat(64)})).await?;
     assert_eq!(refused.answer["error"]["code"], -32602);
     eventually("both calls are in the audit", async || {
         (outcomes(&home).await.ok()? == ["ok", "ok"]).then_some(())
@@ -87,21 +89,21 @@ async fn a_task_is_followed_to_the_result_of_the_plain_call() -> Result<()> {
 
 #[tokio::test]
 async fn a_cancelled_task_ends_the_call_behind_the_hub() -> Result<()> {
-    let upstream = Upstream::start().await?;
+    let upstream = TaskUpstream::start().await?;
     let home = home(&upstream)?;
     let server = home.serve().await?;
-    let client = patient(&server.mcp());
-    let id = begun(&client, slow(60.0, "for ever")).await?;
-    told(&client, &id, "for ever").await?;
+    let client = task_client(&server.mcp_url());
+    let id = start_task(&client, slow_call(60.0, "for ever")).await?;
+    wait_for_message(&client, &id, "for ever").await?;
     assert_eq!(upstream.cancelled(), 0, "the end of the request is not the end of the call");
-    let answer = client.once("tasks/cancel", json!({"taskId": id})).await?;
+    let answer = client.request("tasks/cancel", json!({"taskId": id})).await?;
     assert_eq!(answer.result()?["resultType"], "complete");
-    when(&client, &id, "cancelled").await?;
+    wait_for_status(&client, &id, "cancelled").await?;
     eventually("the server behind sees it", async || (upstream.cancelled() == 1).then_some(())).await?;
     Ok(())
 }
 
-async fn terminated(process: &mut tokio::process::Child) -> Result<()> {
+async fn terminate(process: &mut tokio::process::Child) -> Result<()> {
     let pid = process.id().context("no process")?.to_string();
     assert!(std::process::Command::new("kill").arg(&pid).status()?.success());
     assert!(process.wait().await?.success());
@@ -110,20 +112,20 @@ async fn terminated(process: &mut tokio::process::Child) -> Result<()> {
 
 #[tokio::test]
 async fn the_end_of_the_hub_ends_its_tasks() -> Result<()> {
-    let upstream = Upstream::start().await?;
+    let upstream = TaskUpstream::start().await?;
     let home = home(&upstream)?;
     let mut server = home.serve().await?;
-    let client = patient(&server.mcp());
-    let id = begun(&client, slow(60.0, "for ever")).await?;
-    told(&client, &id, "for ever").await?;
-    terminated(&mut server.process).await?;
+    let client = task_client(&server.mcp_url());
+    let id = start_task(&client, slow_call(60.0, "for ever")).await?;
+    wait_for_message(&client, &id, "for ever").await?;
+    terminate(&mut server.process).await?;
     eventually("the server behind sees it", async || (upstream.cancelled() == 1).then_some(())).await?;
     assert_eq!(outcomes(&home).await?, ["cancelled"]);
     Ok(())
 }
 
 /// A new token and the settings that accept it.
-async fn token(home: &Home, name: &str) -> Result<(String, Value)> {
+async fn token(home: &HubHome, name: &str) -> Result<(String, Value)> {
     let (_, out, err) = home.run(&["token", "new", name]).await?;
     let hash =
         err.split("sha256:").nth(1).and_then(|rest| rest.split_whitespace().next()).context("no hash")?;
@@ -132,14 +134,14 @@ async fn token(home: &Home, name: &str) -> Result<(String, Value)> {
 
 #[tokio::test]
 async fn somebody_elses_task_is_like_none() -> Result<()> {
-    let upstream = Upstream::start().await?;
+    let upstream = TaskUpstream::start().await?;
     let home = home(&upstream)?;
     let (anna, of_anna) = token(&home, "anna").await?;
     let (eve, of_eve) = token(&home, "eve").await?;
     let settings = json!({"servers": {"long": {"url": upstream.url}}, "auth": {"tokens": [of_anna, of_eve]}});
-    std::fs::write(home.folder.path().join("octoprox.yaml"), settings.to_string())?;
+    std::fs::write(home.dir.path().join("octoprox.yaml"), settings.to_string())?;
     let server = home.serve().await?;
-    let client = patient(&server.mcp());
+    let client = task_client(&server.mcp_url());
     let ask = async |token: &str, method: &str, name: &str, params: Value| {
         let headers = [
             ("mcp-protocol-version", MODERN),
@@ -148,9 +150,9 @@ async fn somebody_elses_task_is_like_none() -> Result<()> {
             ("authorization", token),
         ];
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": client.params(params)});
-        client.http.post(&client.url, &headers, &body).await?.message().await?.context("no answer")
+        client.http.post(&client.url, &headers, &body).await?.next_message().await?.context("no answer")
     };
-    let made = ask(&anna, "tools/call", "long__slow_compute", slow(60.0, "secrets")).await?;
+    let made = ask(&anna, "tools/call", "long__slow_compute", slow_call(60.0, "secrets")).await?;
     let id = made["result"]["taskId"].as_str().with_context(|| made.to_string())?.to_owned();
     let missing = ask(&anna, "tasks/get", "0", json!({"taskId": "0"})).await?;
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
@@ -166,7 +168,7 @@ async fn somebody_elses_task_is_like_none() -> Result<()> {
 
 #[tokio::test]
 async fn a_workflow_is_a_task_that_tells_of_its_steps() -> Result<()> {
-    let upstream = Upstream::start().await?;
+    let upstream = TaskUpstream::start().await?;
     let home = home(&upstream)?;
     let step = |id: &str, seconds: f64| {
         let arguments = json!({"seconds": seconds, "label": id});
@@ -175,35 +177,35 @@ async fn a_workflow_is_a_task_that_tells_of_its_steps() -> Result<()> {
     let flow = json!({"version": 1, "name": "sums", "steps": [step("first", 0.0), step("second", 1.5)]});
     std::fs::write(home.workspace().join("flow.yaml"), flow.to_string())?;
     let server = home.serve().await?;
-    let client = patient(&server.mcp());
+    let client = task_client(&server.mcp_url());
     let listed = async || {
         client
-            .once("tools/list", json!({}))
+            .request("tools/list", json!({}))
             .await
             .ok()
             .filter(|turn| turn.answer.to_string().contains("long__slow_compute"))
     };
     eventually("the tool is listed", listed).await?;
-    let id = begun(&client, json!({"name": "workflow_run", "arguments": {"path": "flow.yaml"}})).await?;
-    told(&client, &id, "first").await?;
-    let done = when(&client, &id, "completed").await?;
+    let id = start_task(&client, json!({"name": "workflow_run", "arguments": {"path": "flow.yaml"}})).await?;
+    wait_for_message(&client, &id, "first").await?;
+    let done = wait_for_status(&client, &id, "completed").await?;
     assert_eq!(done["result"]["structuredContent"]["status"], "done", "{done}");
     Ok(())
 }
 
 /// Begins a task over pipes and waits until it tells of its work.
-async fn begun_on(pipes: &mut Pipes, params: Value) -> Result<String> {
-    let client = patient("");
-    let made = pipes.call("tools/call", client.params(params), silent).await?;
+async fn start_task_over_stdio(pipes: &mut StdioClient, params: Value) -> Result<String> {
+    let client = task_client("");
+    let made = pipes.call("tools/call", client.params(params), answer_nothing).await?;
     let id = made["result"]["taskId"].as_str().with_context(|| made.to_string())?.to_owned();
-    when_on(pipes, &id, |task| task["statusMessage"].is_string()).await?;
+    wait_over_stdio(pipes, &id, |task| task["statusMessage"].is_string()).await?;
     Ok(id)
 }
 
-async fn when_on(pipes: &mut Pipes, id: &str, is_so: impl Fn(&Value) -> bool) -> Result<Value> {
-    let client = patient("");
+async fn wait_over_stdio(pipes: &mut StdioClient, id: &str, is_so: impl Fn(&Value) -> bool) -> Result<Value> {
+    let client = task_client("");
     eventually("the task is so", async || {
-        let got = pipes.call("tasks/get", client.params(json!({"taskId": id})), silent).await.ok()?;
+        let got = pipes.call("tasks/get", client.params(json!({"taskId": id})), answer_nothing).await.ok()?;
         Some(got["result"].clone()).filter(&is_so)
     })
     .await
@@ -211,13 +213,13 @@ async fn when_on(pipes: &mut Pipes, id: &str, is_so: impl Fn(&Value) -> bool) ->
 
 #[tokio::test]
 async fn pipes_have_tasks_as_long_as_they_are_open() -> Result<()> {
-    let upstream = Upstream::start().await?;
+    let upstream = TaskUpstream::start().await?;
     let home = home(&upstream)?;
-    let mut pipes = Pipes::open(home.command(&["stdio"])?)?;
-    let id = begun_on(&mut pipes, slow(1.5, "sums")).await?;
-    let done = when_on(&mut pipes, &id, |task| task["status"] == "completed").await?;
+    let mut pipes = StdioClient::open(home.command(&["stdio"])?)?;
+    let id = start_task_over_stdio(&mut pipes, slow_call(1.5, "sums")).await?;
+    let done = wait_over_stdio(&mut pipes, &id, |task| task["status"] == "completed").await?;
     assert_eq!(done["result"]["content"][0]["text"], "Computed sums.");
-    begun_on(&mut pipes, slow(60.0, "for ever")).await?;
+    start_task_over_stdio(&mut pipes, slow_call(60.0, "for ever")).await?;
     pipes.close().await?;
     eventually("the server behind sees it", async || (upstream.cancelled() == 1).then_some(())).await?;
     assert_eq!(outcomes(&home).await?, ["ok", "cancelled"]);
@@ -226,11 +228,11 @@ async fn pipes_have_tasks_as_long_as_they_are_open() -> Result<()> {
 
 #[tokio::test]
 async fn a_signal_ends_the_tasks_of_pipes() -> Result<()> {
-    let upstream = Upstream::start().await?;
+    let upstream = TaskUpstream::start().await?;
     let home = home(&upstream)?;
-    let mut pipes = Pipes::open(home.command(&["stdio"])?)?;
-    begun_on(&mut pipes, slow(60.0, "for ever")).await?;
-    terminated(&mut pipes.process).await?;
+    let mut pipes = StdioClient::open(home.command(&["stdio"])?)?;
+    start_task_over_stdio(&mut pipes, slow_call(60.0, "for ever")).await?;
+    terminate(&mut pipes.process).await?;
     eventually("the server behind sees it", async || (upstream.cancelled() == 1).then_some(())).await?;
     assert_eq!(outcomes(&home).await?, ["cancelled"]);
     Ok(())
@@ -238,20 +240,20 @@ async fn a_signal_ends_the_tasks_of_pipes() -> Result<()> {
 
 #[tokio::test]
 async fn clients_without_the_extension_see_nothing_of_it() -> Result<()> {
-    let upstream = Upstream::start().await?;
+    let upstream = TaskUpstream::start().await?;
     let home = home(&upstream)?;
     let server = home.serve().await?;
-    let legacy = Legacy::connect(&server.mcp(), json!({"tasks": {}}), silent).await?;
+    let legacy = LegacyClient::connect(&server.mcp_url(), json!({"tasks": {}}), answer_nothing).await?;
     let capabilities = &legacy.initialized["result"]["capabilities"];
     assert!(
         capabilities.get("tasks").is_none() && capabilities.get("extensions").is_none(),
         "{capabilities}"
     );
-    let result = legacy.call("tools/call", slow(1.0, "sums")).await?;
+    let result = legacy.call("tools/call", slow_call(1.0, "sums")).await?;
     assert_eq!(result.result()?["content"][0]["text"], "Computed sums.");
-    let modern = Modern::new(&server.mcp(), json!({"elicitation": {}}), silent);
-    let result = modern.once("tools/call", slow(1.0, "sums")).await?;
+    let modern = ModernClient::new(&server.mcp_url(), json!({"elicitation": {}}), answer_nothing);
+    let result = modern.request("tools/call", slow_call(1.0, "sums")).await?;
     assert_eq!(result.result()?["content"][0]["text"], "Computed sums.");
-    assert!(result.before.is_empty(), "{:?}", result.before);
+    assert!(result.messages_before.is_empty(), "{:?}", result.messages_before);
     Ok(())
 }

@@ -1,38 +1,39 @@
 //! The hub measured beside what it is made of, interleaved in one run, as ratios.
 
-pub mod browser;
-mod client;
-pub mod files;
-pub mod gateway;
-mod report;
-mod servers;
-pub mod sql;
-pub mod web;
+mod bench_report;
+pub mod browser_bench;
+pub mod files_bench;
+pub mod gateway_bench;
+mod raw_http_client;
+mod server_processes;
+pub mod sql_bench;
+pub mod web_bench;
 
 use anyhow::{Context, Result, ensure};
-use servers::{Running, free_port, post};
+use server_processes::{ServerProcess, free_port, post_modern};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What one run needs.
 struct Bench {
-    work: PathBuf,
-    octoprox: PathBuf,
-    bare: PathBuf,
-    echo: PathBuf,
-    load: PathBuf,
+    work_dir: PathBuf,
+    octoprox_bin: PathBuf,
+    baseline_bin: PathBuf,
+    echo_bin: PathBuf,
+    load_bin: PathBuf,
     seconds: String,
     rounds: String,
 }
 
-const CONVERT: &str = r#"{"datetime":"2026-11-14T22:00:00","to_timezone":"Asia/Tokyo"}"#;
+const CONVERT_ARGUMENTS: &str = r#"{"datetime":"2026-11-14T22:00:00","to_timezone":"Asia/Tokyo"}"#;
 
 pub fn run(root: &Path, seconds: &str, rounds: &str) -> Result<()> {
     let bench = prepare(root, seconds, rounds)?;
-    let proxied = [bench.proxied("2026-07-28", "modern")?, bench.proxied("2025-06-18", "legacy")?];
-    let native = bench.native()?;
-    let (cold, idle_mb) = (bench.cold_ratio()?, bench.idle()?);
-    report::print(&proxied, &native, cold, idle_mb);
+    let proxied =
+        [bench.measure_proxied("2026-07-28", "modern")?, bench.measure_proxied("2025-06-18", "legacy")?];
+    let native = bench.measure_native()?;
+    let (cold, idle_mb) = (bench.cold_ratio()?, bench.idle_memory()?);
+    bench_report::print(&proxied, &native, cold, idle_mb);
     Ok(())
 }
 
@@ -42,17 +43,17 @@ fn cargo(folder: &Path, args: &[&str]) -> Result<()> {
     Ok(())
 }
 
-fn target(root: &Path) -> PathBuf {
+fn target_dir(root: &Path) -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
 }
 
 fn prepare(root: &Path, seconds: &str, rounds: &str) -> Result<Bench> {
-    let work = target(root).join("bench");
+    let work = target_dir(root).join("bench");
     std::fs::create_dir_all(&work)?;
     cargo(root, &["build", "--profile", "measured", "-p", "octoprox", "--locked"])?;
-    cargo(root, &["build", "--profile", "measured", "-p", "octo-web", "--example", "bare", "--locked"])?;
-    tools(root, &work)?;
-    Ok(Bench::of(work, &target(root).join("measured"), seconds, rounds))
+    cargo(root, &["build", "--profile", "measured", "-p", "octo-web", "--example", "baseline", "--locked"])?;
+    build_tools(root, &work)?;
+    Ok(Bench::with_binaries(work, &target_dir(root).join("measured"), seconds, rounds))
 }
 
 /// A program of `bench/`, which is not part of the workspace.
@@ -63,50 +64,54 @@ fn tool(root: &Path, work: &Path, name: &str) -> Result<()> {
 }
 
 /// The load generator and the server that is put behind the hub.
-fn tools(root: &Path, work: &Path) -> Result<()> {
+fn build_tools(root: &Path, work: &Path) -> Result<()> {
     ["echo-upstream", "mcp-load"].into_iter().try_for_each(|name| tool(root, work, name))
 }
 
 impl Bench {
     /// With the programs of this folder.
-    fn of(work: PathBuf, folder: &Path, seconds: &str, rounds: &str) -> Self {
+    fn with_binaries(work_dir: PathBuf, folder: &Path, seconds: &str, rounds: &str) -> Self {
         Self {
-            octoprox: folder.join("octoprox"),
-            bare: folder.join("examples/bare"),
-            echo: work.join("tools/release/echo-upstream"),
-            load: work.join("tools/release/mcp-load"),
+            octoprox_bin: folder.join("octoprox"),
+            baseline_bin: folder.join("examples/baseline"),
+            echo_bin: work_dir.join("tools/release/echo-upstream"),
+            load_bin: work_dir.join("tools/release/mcp-load"),
             seconds: seconds.to_owned(),
             rounds: rounds.to_owned(),
-            work,
+            work_dir,
         }
     }
 
-    fn hub(&self, name: &str, settings: &str) -> Result<Running> {
-        let home = self.work.join(name);
+    fn start_hub(&self, name: &str, settings: &str) -> Result<ServerProcess> {
+        let home = self.work_dir.join(name);
         let _ = std::fs::remove_dir_all(&home);
         std::fs::create_dir_all(home.join("workspace"))?;
         let file = home.join("octoprox.yaml");
         std::fs::write(&file, settings)?;
         let port = free_port()?;
-        let mut command = Command::new(&self.octoprox);
+        let mut command = Command::new(&self.octoprox_bin);
         command
             .args(["serve", "--port", &port.to_string(), "--config"])
             .arg(file)
             .current_dir(home.join("workspace"))
             .env("OCTOPROX_STATE_DIR", home.join("state"));
-        Running::start(command, port)
+        ServerProcess::start(command, port)
     }
 
-    fn echo_server(&self) -> Result<Running> {
+    fn start_echo(&self) -> Result<ServerProcess> {
         let port = free_port()?;
-        let mut command = Command::new(&self.echo);
+        let mut command = Command::new(&self.echo_bin);
         command.args(["http", &port.to_string(), "sse"]);
-        Running::start(command, port)
+        ServerProcess::start(command, port)
     }
 
-    fn load(&self, targets: &[(&str, &Running, &str)], extra: &[&str]) -> Result<serde_json::Value> {
-        let out = self.work.join("out.json");
-        let mut command = Command::new(&self.load);
+    fn run_load(
+        &self,
+        targets: &[(&str, &ServerProcess, &str)],
+        extra: &[&str],
+    ) -> Result<serde_json::Value> {
+        let out = self.work_dir.join("out.json");
+        let mut command = Command::new(&self.load_bin);
         command.args(["run", "--sessions", "1,16", "--seconds", &self.seconds, "--rounds", &self.rounds]);
         command.arg("--json").arg(&out).args(extra);
         for (name, server, path) in targets {
@@ -119,38 +124,42 @@ impl Bench {
 
     /// The same upstream directly, behind a plain hop, and behind the hub. The revision is the same on every edge: with
     /// the older one the upstream has less to do for each call, so a hub that bridges would be blamed for the difference.
-    fn proxied(&self, revision: &str, era: &str) -> Result<serde_json::Value> {
-        let echo = self.echo_server()?;
+    fn measure_proxied(&self, revision: &str, era: &str) -> Result<serde_json::Value> {
+        let echo = self.start_echo()?;
         let settings =
             format!("servers: {{up: {{url: 'http://127.0.0.1:{}/mcp', era: {era}}}}}\n", echo.port);
-        let hub = self.hub("proxied", &settings)?;
-        let nginx = servers::nginx(&self.work.join("nginx"), echo.port)?;
-        self.load(
+        let hub = self.start_hub("proxied", &settings)?;
+        let nginx = server_processes::start_nginx(&self.work_dir.join("nginx"), echo.port)?;
+        self.run_load(
             &[("direct", &echo, "/mcp"), ("nginx", &nginx, "/mcp"), ("octoprox", &hub, "/mcp")],
             &["--protocol", revision],
         )
     }
 
     /// A native tool, and a handler that returns the same bytes without doing anything.
-    fn native(&self) -> Result<serde_json::Value> {
-        let hub = self.hub("native", "{}\n")?;
-        let (list, call) = (self.work.join("list.json"), self.work.join("call.json"));
-        std::fs::write(&list, post(hub.port, "tools/list", "{}")?)?;
+    fn measure_native(&self) -> Result<serde_json::Value> {
+        let hub = self.start_hub("native", "{}\n")?;
+        let (list, call) = (self.work_dir.join("list.json"), self.work_dir.join("call.json"));
+        std::fs::write(&list, post_modern(hub.port, "tools/list", "{}")?)?;
         std::fs::write(
             &call,
-            post(hub.port, "tools/call", &format!(r#"{{"name":"time_convert","arguments":{CONVERT}}}"#))?,
+            post_modern(
+                hub.port,
+                "tools/call",
+                &format!(r#"{{"name":"time_convert","arguments":{CONVERT_ARGUMENTS}}}"#),
+            )?,
         )?;
         let port = free_port()?;
-        let mut command = Command::new(&self.bare);
+        let mut command = Command::new(&self.baseline_bin);
         command.arg(port.to_string()).arg(list).arg(call);
-        let bare = Running::start(command, port)?;
-        let options = ["--protocol", "2026-07-28", "--tool", "time_convert", "--args", CONVERT];
-        self.load(&[("bare axum", &bare, "/mcp"), ("octoprox", &hub, "/mcp")], &options)
+        let bare = ServerProcess::start(command, port)?;
+        let options = ["--protocol", "2026-07-28", "--tool", "time_convert", "--args", CONVERT_ARGUMENTS];
+        self.run_load(&[("bare axum", &bare, "/mcp"), ("octoprox", &hub, "/mcp")], &options)
     }
 
-    fn cold(&self, tool: &str, program: &Path, args: &[&str]) -> Result<f64> {
+    fn measure_cold_start(&self, tool: &str, program: &Path, args: &[&str]) -> Result<f64> {
         let port = free_port()?.to_string();
-        let mut load = Command::new(&self.load);
+        let mut load = Command::new(&self.load_bin);
         load.args([
             "cold",
             "--url",
@@ -162,25 +171,25 @@ impl Bench {
             "--",
         ]);
         load.arg(program).args(args).arg(&port);
-        load.env("OCTOPROX_STATE_DIR", self.work.join("cold-state")).current_dir(&self.work);
+        load.env("OCTOPROX_STATE_DIR", self.work_dir.join("cold-state")).current_dir(&self.work_dir);
         let output = load.output()?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        report::cold_ms(&text).with_context(|| format!("mcp-load cold said: {text}"))
+        bench_report::cold_ms(&text).with_context(|| format!("mcp-load cold said: {text}"))
     }
 
     /// Start to the first list, in turn, against a server that is nothing but rmcp.
     fn cold_ratio(&self) -> Result<f64> {
         let (mut bare, mut hub) = (Vec::new(), Vec::new());
         for _ in 0..9 {
-            bare.push(self.cold("echo", &self.echo, &["http"])?);
-            hub.push(self.cold("time_now", &self.octoprox, &["serve", "--port"])?);
+            bare.push(self.measure_cold_start("echo", &self.echo_bin, &["http"])?);
+            hub.push(self.measure_cold_start("time_now", &self.octoprox_bin, &["serve", "--port"])?);
         }
         println!("\ncold start in ms: bare rmcp {bare:?}, octoprox {hub:?}");
-        Ok(report::median(hub) / report::median(bare))
+        Ok(bench_report::median(hub) / bench_report::median(bare))
     }
 
     /// Resident memory of a hub that nobody has called yet, in MB.
-    fn idle(&self) -> Result<f64> {
-        servers::resident_mb(self.hub("idle", "{}\n")?.process.id())
+    fn idle_memory(&self) -> Result<f64> {
+        server_processes::resident_mb(self.start_hub("idle", "{}\n")?.process.id())
     }
 }

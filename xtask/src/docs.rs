@@ -1,15 +1,15 @@
 //! Writes docs/reference from what the binary says of itself, or checks that it still says so.
 
-mod binary;
-mod cli;
-mod diff;
-mod markdown;
-mod schema;
-mod settings;
-mod tools;
+mod cli_reference;
+mod line_diff;
+mod markdown_tables;
+mod octoprox_binary;
+mod schema_fields;
+mod settings_reference;
+mod tools_reference;
 
 use anyhow::{Context, Result, bail};
-use binary::Binary;
+use octoprox_binary::Binary;
 use std::path::Path;
 
 pub enum Mode {
@@ -18,7 +18,7 @@ pub enum Mode {
 }
 
 /// One file of docs/reference.
-struct Page {
+struct ReferencePage {
     name: &'static str,
     text: String,
 }
@@ -32,18 +32,18 @@ pub fn run(root: &Path, mode: Mode) -> Result<()> {
     }
 }
 
-fn pages(binary: &Binary) -> Result<Vec<Page>> {
+fn pages(binary: &Binary) -> Result<Vec<ReferencePage>> {
     let listed = binary.json(&["tools", "--json", "--all"])?;
     let schema = binary.json(&["config", "schema"])?;
     Ok(vec![
-        Page { name: "tools.md", text: tools::page(&listed)? },
-        Page { name: "settings.md", text: settings::page(&schema) },
-        Page { name: "cli.md", text: cli::page(&|words| binary.help(words))? },
-        Page { name: "workflow.schema.json", text: binary.text(&["flow", "schema"])? },
+        ReferencePage { name: "tools.md", text: tools_reference::page(&listed)? },
+        ReferencePage { name: "settings.md", text: settings_reference::page(&schema) },
+        ReferencePage { name: "cli.md", text: cli_reference::page(&|words| binary.help(words))? },
+        ReferencePage { name: "workflow.schema.json", text: binary.text(&["flow", "schema"])? },
     ])
 }
 
-fn write(folder: &Path, pages: &[Page]) -> Result<()> {
+fn write(folder: &Path, pages: &[ReferencePage]) -> Result<()> {
     std::fs::create_dir_all(folder)?;
     for page in pages {
         let path = folder.join(page.name);
@@ -53,12 +53,16 @@ fn write(folder: &Path, pages: &[Page]) -> Result<()> {
     Ok(())
 }
 
-fn check(folder: &Path, pages: &[Page]) -> Result<()> {
+fn check(folder: &Path, pages: &[ReferencePage]) -> Result<()> {
     let mut drifted = Vec::new();
     for page in pages {
         let stands = std::fs::read_to_string(folder.join(page.name)).unwrap_or_default();
         if stands != page.text {
-            drifted.push(format!("docs/reference/{}\n{}", page.name, diff::lines(&stands, &page.text)));
+            drifted.push(format!(
+                "docs/reference/{}\n{}",
+                page.name,
+                line_diff::line_diff(&stands, &page.text)
+            ));
         }
     }
     if drifted.is_empty() {
@@ -74,7 +78,7 @@ mod tests {
     #[test]
     fn written_pages_pass_and_others_fail() {
         let folder = std::env::temp_dir().join(format!("xtask-docs-{}", std::process::id()));
-        let mut pages = [Page { name: "tools.md", text: "one\ntwo\n".to_owned() }];
+        let mut pages = [ReferencePage { name: "tools.md", text: "one\ntwo\n".to_owned() }];
         write(&folder, &pages).unwrap();
         check(&folder, &pages).unwrap();
         pages[0].text = "one\nthree\n".to_owned();

@@ -8,9 +8,9 @@
 mod bench;
 mod docs;
 mod new_tool;
-mod root;
-mod scan;
+mod rust_scan;
 mod tidy;
+mod workspace_root;
 
 use anyhow::{Result, bail};
 use std::process::ExitCode;
@@ -43,21 +43,21 @@ fn main() -> ExitCode {
 }
 
 fn dispatch(words: &[&str]) -> Result<()> {
-    let root = root::find()?;
+    let root = workspace_root::find_workspace()?;
     match words {
         ["tidy"] => tidy::run(&root),
         ["docs"] => docs::run(&root, docs::Mode::Write),
         ["docs", "--check"] => docs::run(&root, docs::Mode::Check),
         ["bench"] => bench::run(&root, "2", "5"),
-        ["bench", "browser", words @ ..] => bench::browser::run(&root, words),
-        ["bench", "files"] => bench::files::run(&root),
-        ["bench", "gateway"] => bench::gateway::run(&root, "2", "9"),
+        ["bench", "browser", words @ ..] => bench::browser_bench::run(&root, words),
+        ["bench", "files"] => bench::files_bench::run(&root),
+        ["bench", "gateway"] => bench::gateway_bench::run(&root, "2", "9"),
         ["bench", "gateway", "built", folder, seconds, rounds] => {
-            bench::gateway::run_built(&root, std::path::Path::new(folder), seconds, rounds)
+            bench::gateway_bench::run_built(&root, std::path::Path::new(folder), seconds, rounds)
         }
-        ["bench", "gateway", seconds, rounds] => bench::gateway::run(&root, seconds, rounds),
-        ["bench", "sql"] => bench::sql::run(&root),
-        ["bench", "web"] => bench::web::run(&root),
+        ["bench", "gateway", seconds, rounds] => bench::gateway_bench::run(&root, seconds, rounds),
+        ["bench", "sql"] => bench::sql_bench::run(&root),
+        ["bench", "web"] => bench::web_bench::run(&root),
         ["bench", seconds, rounds] => bench::run(&root, seconds, rounds),
         ["new-tool", toolbox, name] => new_tool::run(&root, toolbox, name),
         _ => bail!(USAGE),

@@ -1,6 +1,6 @@
 //! Starts a tool: its file from a template, and its two lines in the toolbox.
 
-use crate::scan;
+use crate::rust_scan;
 use anyhow::{Context, Result, bail, ensure};
 use std::path::Path;
 use std::process::Command;
@@ -17,9 +17,9 @@ pub fn run(root: &Path, toolbox: &str, name: &str) -> Result<()> {
     if file.exists() {
         bail!("{} is there already", file.display());
     }
-    let prefix = prefix(&folder)?.unwrap_or_else(|| toolbox.to_owned());
+    let prefix = tool_name_prefix(&folder)?.unwrap_or_else(|| toolbox.to_owned());
     let registered = register(&lib, name)?;
-    std::fs::write(&file, fill(&prefix, name))?;
+    std::fs::write(&file, fill_template(&prefix, name))?;
     std::fs::write(&registry, registered)?;
     format(&[&file, &registry])?;
     println!("wrote {}; clippy refuses it until its todo!s are filled in", file.display());
@@ -32,7 +32,7 @@ fn is_name(name: &str) -> bool {
 }
 
 /// What the names of this toolbox begin with: that of the first tool found.
-fn prefix(folder: &Path) -> Result<Option<String>> {
+fn tool_name_prefix(folder: &Path) -> Result<Option<String>> {
     let mut files: Vec<_> = std::fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path())).collect();
     files.sort();
     let texts = files.iter().filter_map(|path| std::fs::read_to_string(path).ok());
@@ -44,7 +44,7 @@ fn prefix_in(text: &str) -> Option<String> {
     Some(name.split_once('_')?.0.to_owned())
 }
 
-fn fill(prefix: &str, name: &str) -> String {
+fn fill_template(prefix: &str, name: &str) -> String {
     TEMPLATE
         .replace("{name}", &format!("{prefix}_{name}"))
         .replace("{Type}", &camel(name))
@@ -69,19 +69,19 @@ fn register(lib: &str, name: &str) -> Result<String> {
     let with = format!(".with({name}::{})", camel(name));
     let at = last_registration(lib).context("no Toolbox::new(…) in lib.rs to add the tool to")?;
     let (head, tail) = lib.split_at(at);
-    Ok(declare(&format!("{head}{with}{tail}"), name))
+    Ok(insert_mod_line(&format!("{head}{with}{tail}"), name))
 }
 
 /// The byte after the last `.with(…)`, or after `Toolbox::new(…)` where there is none yet.
 fn last_registration(lib: &str) -> Option<usize> {
-    let code = scan::blank(lib);
+    let code = rust_scan::blank_non_code(lib);
     let new = code.find("Toolbox::new(")?;
     let last = code.rfind(".with(").filter(|with| *with > new).unwrap_or(new);
-    scan::closing(&code, last + code.get(last..)?.find('(')?)
+    rust_scan::closing_bracket(&code, last + code.get(last..)?.find('(')?)
 }
 
 /// Puts `mod name;` before the first module that sorts after it, or behind the last one, or where the code begins.
-fn declare(lib: &str, name: &str) -> String {
+fn insert_mod_line(lib: &str, name: &str) -> String {
     let line = format!("mod {name};");
     let mut lines: Vec<&str> = lib.lines().collect();
     let later = lines.iter().position(|other| other.starts_with("mod ") && **other > *line);
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn the_file() {
-        let text = fill("time", "list_zones");
+        let text = fill_template("time", "list_zones");
         assert!(text.contains("const NAME: &'static str = \"time_list_zones\";"), "{text}");
         assert!(text.contains("impl Tool for ListZones"), "{text}");
         assert!(!text.contains("{name}") && !text.contains("{Type}") && !text.contains("{Title}"), "{text}");

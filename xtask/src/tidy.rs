@@ -1,15 +1,15 @@
 //! Checks what the compiler does not: the order of crates, sizes, lint allowances, and the files of a deployment.
 
 mod attributes;
-mod bans;
-mod deployment;
-mod dials;
-mod doors;
-mod features;
-mod manifest;
-mod order;
-mod sizes;
-mod sources;
+mod banned_clients;
+mod cargo_features;
+mod cargo_manifests;
+mod code_sizes;
+mod crate_order;
+mod deployment_files;
+mod lint_allowances;
+mod rust_sources;
+mod socket_use;
 
 use anyhow::{Result, bail};
 use std::path::Path;
@@ -30,7 +30,7 @@ impl Report {
 }
 
 pub fn run(root: &Path) -> Result<()> {
-    let report = inspect(root)?;
+    let report = check_all(root)?;
     for note in &report.notes {
         println!("{note}");
     }
@@ -43,19 +43,19 @@ pub fn run(root: &Path) -> Result<()> {
     }
 }
 
-fn inspect(root: &Path) -> Result<Report> {
-    let packages = manifest::read_all(root)?;
-    let sources = sources::read_all(root)?;
+fn check_all(root: &Path) -> Result<Report> {
+    let packages = cargo_manifests::read_all(root)?;
+    let sources = rust_sources::read_all(root)?;
     let deny = std::fs::read_to_string(root.join("deny.toml"))?;
     let exceptions = std::fs::read_to_string(root.join("xtask/exceptions.txt"))?;
     let rules = [
-        order::check(&packages),
-        features::check(&packages, &sources),
-        sizes::check(&sources, &exceptions),
-        doors::check(&sources),
-        dials::check(&sources, dials::ELSEWHERE),
-        bans::check(&deny)?,
-        deployment::Deployment::read(root)?.check(),
+        crate_order::check(&packages),
+        cargo_features::check(&packages, &sources),
+        code_sizes::check(&sources, &exceptions),
+        lint_allowances::check(&sources),
+        socket_use::check(&sources, socket_use::SOCKET_EXCEPTIONS),
+        banned_clients::check(&deny)?,
+        deployment_files::Deployment::read(root)?.check(),
     ];
     Ok(rules.into_iter().fold(Report::default(), Report::merge))
 }
@@ -65,8 +65,8 @@ mod tests {
     /// The real tree is tidy.
     #[test]
     fn this_tree() {
-        let root = crate::root::find().unwrap();
-        let report = super::inspect(&root).unwrap();
+        let root = crate::workspace_root::find_workspace().unwrap();
+        let report = super::check_all(&root).unwrap();
         assert!(report.problems.is_empty(), "{}", report.problems.join("\n"));
     }
 }

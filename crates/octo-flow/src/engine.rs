@@ -1,67 +1,67 @@
 //! Runs: begun, looked at, gone on with. A run goes on in a task of its own, and every call of it takes the hub's path.
 
 mod artifacts;
-mod book;
-mod call;
-mod depth;
+mod call_step;
 mod frame;
-mod session;
-mod stop;
-mod walk;
-mod world;
+mod hub_tools;
+mod interpreter;
+mod journal;
+mod nesting_depth;
+mod run_executor;
+mod stop_reason;
 
-use crate::check::{Found, check};
-use crate::plan::Plan;
-use crate::problem::{Problem, Told};
+use crate::check::{CheckReport, check};
+use crate::compiled_workflow::CompiledWorkflow;
+use crate::diagnostic::{Diagnostic, DiagnosticView};
 use artifacts::Artifacts;
-use book::Book;
-use depth::Depth;
+pub use hub_tools::HubTools;
+use journal::Journal;
+use nesting_depth::NestingDepth;
 use octo_grants::fs::{Fs, Write};
 use octo_grants::{Capabilities, Clock, Grant};
 use octo_hub::{Hub, NewRun, RunLease, RunStatus, Runs, StoredRun};
 use octo_model::{Caller, Json, Kind, ToolError};
 use octo_toolkit::{CallContext, CallOrigin};
+use run_executor::RunExecutor;
 use serde_json::{Map, Value};
-use session::Session;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-pub use world::Catalogue;
 
 /// How long servers that are still starting are waited for; a workflow may call any of them.
-const STARTING: Duration = Duration::from_secs(10);
+const STARTUP_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the last steps have when the hub ends.
-const PATIENCE: Duration = Duration::from_secs(5);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The grant of tools that run workflows.
 #[derive(Clone)]
-pub struct Flows(Arc<Engine>);
+pub struct WorkflowEngine(Arc<EngineInner>);
 
-struct Engine {
+struct EngineInner {
     runs: Arc<dyn Runs>,
     clock: Clock,
     hub: OnceLock<Weak<Hub>>,
-    live: Mutex<HashMap<String, Arc<Live>>>,
+    live_runs: Mutex<HashMap<String, Arc<LiveRun>>>,
 }
 
 /// A run and all that it takes to go on with it.
-struct Work {
-    asker: Asker,
-    plan: Plan,
+struct RunSetup {
+    invoker: Invoker,
+    plan: CompiledWorkflow,
     params: Value,
     run: StoredRun,
-    pen: Box<dyn RunLease>,
+    lease: Box<dyn RunLease>,
     fs: Fs<Write>,
-    book: Book,
+    journal: Journal,
 }
 
 /// A run that goes on in this process.
-pub struct Live {
+pub struct LiveRun {
     pub cancel: CancellationToken,
     /// Steps under way are finished, and no new ones are begun.
-    halt: CancellationToken,
+    stop: CancellationToken,
     pub progress: watch::Sender<Progress>,
 }
 
@@ -77,57 +77,57 @@ pub struct Progress {
 
 /// Who asks for a run, and by which way.
 #[derive(Clone)]
-pub struct Asker {
+pub struct Invoker {
     pub caller: Arc<Caller>,
     pub origin: Arc<CallOrigin>,
-    depth: Depth,
+    depth: NestingDepth,
 }
 
-impl Asker {
+impl Invoker {
     /// Fails for a tool that runs without a hub, and for workflows that call each other too deeply.
-    pub fn of(cx: &CallContext) -> Result<Self, ToolError> {
+    pub fn from_context(cx: &CallContext) -> Result<Self, ToolError> {
         let origin = cx.origin.clone().ok_or_else(|| {
             ToolError::unavailable("Workflows run within a hub only.")
                 .hint("Call this through MCP, REST or the command line.")
         })?;
-        Ok(Self { caller: Arc::clone(&cx.caller), origin, depth: Depth::here()? })
+        Ok(Self { caller: Arc::clone(&cx.caller), origin, depth: NestingDepth::current()? })
     }
 }
 
 /// Where a run is worked on.
-pub enum Going {
+pub enum RunAttachment {
     /// Here, because of this very call, which also ends it when it is cancelled.
-    Own(Arc<Live>),
+    Owned(Arc<LiveRun>),
     /// Here, because of another call.
-    Here(Arc<Live>),
+    Attached(Arc<LiveRun>),
     /// In another process, or nowhere.
     Elsewhere,
 }
 
 /// How a run that was begun before shall go on.
 #[derive(Debug, Clone, Default)]
-pub struct Further {
+pub struct ResumeOptions {
     pub redo: Vec<String>,
     pub skip: Vec<String>,
     /// Go on with a run that was cancelled.
     pub resume: bool,
 }
 
-impl Further {
-    fn asked(&self) -> bool {
+impl ResumeOptions {
+    fn is_resume(&self) -> bool {
         self.resume || !self.redo.is_empty() || !self.skip.is_empty()
     }
 }
 
-impl Grant for Flows {
+impl Grant for WorkflowEngine {
     fn open(doors: &Capabilities) -> Result<Self, ToolError> {
         doors.open()
     }
 }
 
-impl Flows {
+impl WorkflowEngine {
     pub fn new(runs: Arc<dyn Runs>, clock: Clock) -> Self {
-        Self(Arc::new(Engine { runs, clock, hub: OnceLock::new(), live: Mutex::default() }))
+        Self(Arc::new(EngineInner { runs, clock, hub: OnceLock::new(), live_runs: Mutex::default() }))
     }
 
     /// Says which hub the steps are called through. The hub knows this as one of its tools' grants, so it is held weakly.
@@ -140,13 +140,17 @@ impl Flows {
     }
 
     /// What is wrong with a text for this caller, and what it would call.
-    pub async fn examine(&self, asker: &Asker, text: &str) -> Result<(Option<Plan>, Found), ToolError> {
+    pub async fn check(
+        &self,
+        invoker: &Invoker,
+        text: &str,
+    ) -> Result<(Option<CompiledWorkflow>, CheckReport), ToolError> {
         let hub = self.0.hub()?;
-        hub.wait_until_listed(&asker.origin.profile, STARTING).await;
-        Ok(match Plan::read(text) {
-            Err(errors) => (None, Found { errors, ..Found::default() }),
+        hub.wait_until_listed(&invoker.origin.profile, STARTUP_TIMEOUT).await;
+        Ok(match CompiledWorkflow::parse(text) {
+            Err(errors) => (None, CheckReport { errors, ..CheckReport::default() }),
             Ok(plan) => {
-                let found = check(&plan, &Catalogue { hub: &hub, asker });
+                let found = check(&plan, &HubTools { hub: &hub, invoker });
                 (Some(plan), found)
             }
         })
@@ -155,117 +159,131 @@ impl Flows {
     /// Begins a run of a text that was read from `path`; gives its id and its life.
     pub async fn begin(
         &self,
-        asker: &Asker,
+        invoker: &Invoker,
         path: &str,
         text: String,
         params: Map<String, Value>,
         fs: Fs<Write>,
-    ) -> Result<(String, Arc<Live>), ToolError> {
-        let (plan, found) = self.examine(asker, &text).await?;
+    ) -> Result<(String, Arc<LiveRun>), ToolError> {
+        let (plan, found) = self.check(invoker, &text).await?;
         let plan = match plan {
             Some(plan) if found.errors.is_empty() => plan,
-            _ => return Err(refused(&found.errors)),
+            _ => return Err(invalid_workflow(&found.errors)),
         };
-        let params = filled(&plan, params)?;
+        let params = with_defaults(&plan, params)?;
         let run = NewRun {
             path: path.to_owned(),
             name: plan.name.clone(),
             text,
             params: Json::from(params.clone()),
         };
-        let pen = self.0.runs.begin(&asker.caller, run).await?;
-        let run = self.0.runs.get(&asker.caller, pen.id()).await?;
-        let book = Book::default();
-        Ok(self.0.start(Work { asker: asker.clone(), plan, params, run, pen, fs, book }))
+        let lease = self.0.runs.begin(&invoker.caller, run).await?;
+        let run = self.0.runs.get(&invoker.caller, lease.id()).await?;
+        let journal = Journal::default();
+        Ok(self.0.spawn_run(RunSetup { invoker: invoker.clone(), plan, params, run, lease, fs, journal }))
     }
 
     /// Goes on with a run that was cut off or decided about; any other is only found.
-    pub async fn further(
+    pub async fn resume(
         &self,
-        asker: &Asker,
+        invoker: &Invoker,
         id: &str,
-        further: &Further,
+        further: &ResumeOptions,
         fs: Fs<Write>,
-    ) -> Result<Going, ToolError> {
-        let kept = self.0.runs.get(&asker.caller, id).await?;
-        if let Some(live) = self.0.live().get(id).cloned() {
-            return if further.asked() { Err(busy()) } else { Ok(Going::Here(live)) };
+    ) -> Result<RunAttachment, ToolError> {
+        let kept = self.0.runs.get(&invoker.caller, id).await?;
+        if let Some(live) = self.0.lock_live_runs().get(id).cloned() {
+            return if further.is_resume() {
+                Err(run_in_progress())
+            } else {
+                Ok(RunAttachment::Attached(live))
+            };
         }
         let cut_off = kept.status == RunStatus::Running && !kept.is_leased;
-        if !cut_off && !further.asked() {
-            return Ok(Going::Elsewhere);
+        if !cut_off && !further.is_resume() {
+            return Ok(RunAttachment::Elsewhere);
         }
-        let (kept, pen) = match self.0.runs.lease(&asker.caller, id).await {
+        let (kept, lease) = match self.0.runs.lease(&invoker.caller, id).await {
             // Somebody else was quicker to go on with it.
-            Err(error) if error.kind == Kind::Conflict && !further.asked() => return Ok(Going::Elsewhere),
+            Err(error) if error.kind == Kind::Conflict && !further.is_resume() => {
+                return Ok(RunAttachment::Elsewhere);
+            }
             taken => taken?,
         };
         match kept.status {
-            RunStatus::Done if further.asked() => return Err(over()),
+            RunStatus::Done if further.is_resume() => return Err(run_already_done()),
             RunStatus::Running => {}
-            _ if further.asked() => {}
-            _ => return Ok(Going::Elsewhere),
+            _ if further.is_resume() => {}
+            _ => return Ok(RunAttachment::Elsewhere),
         }
-        let plan = Plan::read(&kept.text).map_err(|errors| refused(&errors))?;
-        let book = Book::load(&kept)?;
+        let plan = CompiledWorkflow::parse(&kept.text).map_err(|errors| invalid_workflow(&errors))?;
+        let journal = Journal::load(&kept)?;
         let now = format!("{:.3}", self.0.clock.now());
-        book.decide(&plan, further, pen.as_ref(), &now).await?;
-        pen.status(RunStatus::Running, None, None).await?;
+        journal.apply_decisions(&plan, further, lease.as_ref(), &now).await?;
+        lease.status(RunStatus::Running, None, None).await?;
         let params: Value = kept.params.to().map_err(ToolError::internal)?;
-        let (_, live) = self.0.start(Work { asker: asker.clone(), plan, params, run: kept, pen, fs, book });
-        Ok(Going::Own(live))
+        let (_, live) = self.0.spawn_run(RunSetup {
+            invoker: invoker.clone(),
+            plan,
+            params,
+            run: kept,
+            lease,
+            fs,
+            journal,
+        });
+        Ok(RunAttachment::Owned(live))
     }
 
-    pub async fn look(&self, caller: &Caller, id: &str) -> Result<StoredRun, ToolError> {
+    pub async fn get_run(&self, caller: &Caller, id: &str) -> Result<StoredRun, ToolError> {
         self.0.runs.get(caller, id).await
     }
 
     /// Lets steps under way finish, begins no new ones, and waits for that a while. Runs go on when they are asked for.
-    pub async fn end(&self) {
-        let all: Vec<Arc<Live>> = self.0.live().values().cloned().collect();
+    pub async fn shutdown(&self) {
+        let all: Vec<Arc<LiveRun>> = self.0.lock_live_runs().values().cloned().collect();
         for live in &all {
-            live.halt.cancel();
+            live.stop.cancel();
         }
         let ended = async {
             for live in &all {
                 let _ = live.progress.subscribe().wait_for(|progress| progress.ended).await;
             }
         };
-        if tokio::time::timeout(PATIENCE, ended).await.is_err() {
+        if tokio::time::timeout(SHUTDOWN_TIMEOUT, ended).await.is_err() {
             tracing::warn!("a workflow's step was cut off; its run goes on when it is asked for");
         }
     }
 }
 
-impl Engine {
+impl EngineInner {
     fn hub(&self) -> Result<Arc<Hub>, ToolError> {
         let hub = self.hub.get().and_then(Weak::upgrade);
         hub.ok_or_else(|| ToolError::unavailable("The hub is not there.").hint("Try again in a moment."))
     }
 
-    fn live(&self) -> MutexGuard<'_, HashMap<String, Arc<Live>>> {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_live_runs(&self) -> MutexGuard<'_, HashMap<String, Arc<LiveRun>>> {
+        self.live_runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lets a run go on in a task of its own.
-    fn start(self: &Arc<Self>, work: Work) -> (String, Arc<Live>) {
-        let Work { asker, plan, params, run, pen, fs, book } = work;
-        let done = book.finished(&plan);
-        let progress = Progress { done, total: done.max(plan.calls() as u64), ..Progress::default() };
-        let live = Arc::new(Live {
+    fn spawn_run(self: &Arc<Self>, work: RunSetup) -> (String, Arc<LiveRun>) {
+        let RunSetup { invoker, plan, params, run, lease, fs, journal } = work;
+        let done = journal.finished_calls(&plan);
+        let progress = Progress { done, total: done.max(plan.call_count() as u64), ..Progress::default() };
+        let live = Arc::new(LiveRun {
             cancel: CancellationToken::new(),
-            halt: CancellationToken::new(),
+            stop: CancellationToken::new(),
             progress: watch::channel(progress).0,
         });
-        self.live().insert(run.id.clone(), Arc::clone(&live));
-        let session = Session {
+        self.lock_live_runs().insert(run.id.clone(), Arc::clone(&live));
+        let session = RunExecutor {
             engine: Arc::clone(self),
             artifacts: Artifacts::new(fs, &run),
             plan,
             params: Arc::new(params),
-            pen,
-            book,
-            asker,
+            lease,
+            journal,
+            invoker,
             live: Arc::clone(&live),
         };
         tokio::spawn(session.run(run.id.clone()));
@@ -274,12 +292,12 @@ impl Engine {
 }
 
 /// The folder of a run's artifacts.
-pub fn folder(id: &str) -> String {
-    format!("{}/{id}", artifacts::FOLDER)
+pub fn artifacts_dir(id: &str) -> String {
+    format!("{}/{id}", artifacts::ARTIFACTS_DIR)
 }
 
 /// Parameters as the workflow wants them, with its defaults.
-fn filled(plan: &Plan, mut given: Map<String, Value>) -> Result<Value, ToolError> {
+fn with_defaults(plan: &CompiledWorkflow, mut given: Map<String, Value>) -> Result<Value, ToolError> {
     for (name, param) in &plan.params {
         if let Some(default) = &param.default {
             given.entry(name.clone()).or_insert_with(|| default.clone());
@@ -315,19 +333,20 @@ fn filled(plan: &Plan, mut given: Map<String, Value>) -> Result<Value, ToolError
     Err(ToolError::invalid(format!("The parameters do not fit: {}.", wrong.join("; "))).hint(known))
 }
 
-fn refused(errors: &[Problem]) -> ToolError {
-    let told: Vec<String> = errors.iter().take(3).map(|problem| Told::to_string(&problem.told())).collect();
+fn invalid_workflow(errors: &[Diagnostic]) -> ToolError {
+    let told: Vec<String> =
+        errors.iter().take(3).map(|problem| DiagnosticView::to_string(&problem.to_view())).collect();
     let more = if errors.len() > 3 { format!(" And {} more.", errors.len() - 3) } else { String::new() };
     ToolError::invalid(format!("The workflow cannot run. {}{more}", told.join(" ")))
         .hint("Mend the file; workflow_validate tells everything that is wrong.")
 }
 
-fn busy() -> ToolError {
+fn run_in_progress() -> ToolError {
     ToolError::new(Kind::Conflict, "The run is under way.")
         .hint("Wait until it has ended; ask with run_id alone to see how it is doing.")
 }
 
-fn over() -> ToolError {
+fn run_already_done() -> ToolError {
     ToolError::new(Kind::Conflict, "The run is done; nothing of it can be done again or skipped.")
         .hint("Begin a new one without run_id.")
 }

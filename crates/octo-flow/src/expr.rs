@@ -2,13 +2,13 @@
 //! none of them can change anything.
 
 mod eval;
-mod parse;
+mod expr_parser;
 mod template;
 #[cfg(test)]
 mod tests;
 
-pub use eval::{Fault, Names};
-pub use parse::{inserted, whole};
+pub use eval::{EvalError, Scope};
+pub use expr_parser::{parse_expr, parse_placeholder};
 use serde_json::Value;
 pub use template::Template;
 
@@ -16,13 +16,13 @@ pub use template::Template;
 pub enum Expr {
     Literal(Value),
     List(Vec<Expr>),
-    Path(Path),
+    Path(ExprPath),
     Not(Box<Expr>),
     And(Box<Expr>, Box<Expr>),
     Or(Box<Expr>, Box<Expr>),
     Compare(Comparison, Box<Expr>, Box<Expr>),
     /// Whether a path leads to something other than null.
-    Exists(Path),
+    Exists(ExprPath),
     /// The first, or the second where the first is not there or null.
     Default(Box<Expr>, Box<Expr>),
     /// Characters of a text, items of a list, members of an object.
@@ -47,43 +47,43 @@ pub enum Comparison {
 
 /// `steps.fetch.output.items[0].title`; `[*]` goes into every item.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Path {
+pub struct ExprPath {
     pub root: String,
-    pub parts: Vec<Part>,
+    pub parts: Vec<PathPart>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Part {
+pub enum PathPart {
     Name(String),
-    At(usize),
-    Each,
+    Index(usize),
+    Wildcard,
 }
 
-impl std::fmt::Display for Path {
+impl std::fmt::Display for ExprPath {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.root)?;
         for part in &self.parts {
             match part {
-                Part::Name(name) if parse::is_name(name) => write!(f, ".{name}")?,
-                Part::Name(name) => write!(f, "[{}]", Value::from(name.as_str()))?,
-                Part::At(at) => write!(f, "[{at}]")?,
-                Part::Each => f.write_str("[*]")?,
+                PathPart::Name(name) if expr_parser::is_name(name) => write!(f, ".{name}")?,
+                PathPart::Name(name) => write!(f, "[{}]", Value::from(name.as_str()))?,
+                PathPart::Index(at) => write!(f, "[{at}]")?,
+                PathPart::Wildcard => f.write_str("[*]")?,
             }
         }
         Ok(())
     }
 }
 
-impl Path {
-    pub fn of_step(id: &str, what: &str) -> Self {
-        let parts = vec![Part::Name(id.to_owned()), Part::Name(what.to_owned())];
+impl ExprPath {
+    pub fn step_member(id: &str, what: &str) -> Self {
+        let parts = vec![PathPart::Name(id.to_owned()), PathPart::Name(what.to_owned())];
         Self { root: "steps".to_owned(), parts }
     }
 
     /// The first part, when it is a name: the parameter, or the step.
     pub fn first(&self) -> Option<&str> {
         match self.parts.first() {
-            Some(Part::Name(name)) => Some(name),
+            Some(PathPart::Name(name)) => Some(name),
             _ => None,
         }
     }

@@ -1,23 +1,23 @@
 //! What composes tools: workflows. Every call of a step goes through the hub, as its caller's own.
 
 mod check;
+mod compiled_workflow;
+mod diagnostic;
 mod engine;
 mod expr;
-mod plan;
-mod problem;
-mod run;
-mod runs;
-mod shape;
-mod source;
+mod run_report;
+mod schema_check;
+mod spanned_yaml;
 #[cfg(test)]
 mod tests;
-mod told;
-mod validate;
-mod written;
+mod workflow_manifest;
+mod workflow_run;
+mod workflow_runs;
+mod workflow_validate;
 
-pub use engine::Flows;
+pub use engine::WorkflowEngine;
 use octo_toolkit::Toolbox;
-pub use shape::SCHEMA;
+pub use schema_check::SCHEMA;
 
 /// The tools that check, run and list workflows.
 pub fn toolbox() -> Toolbox {
@@ -25,7 +25,7 @@ pub fn toolbox() -> Toolbox {
         "workflow",
         "Workflows: steps that call tools, checked before they run and gone on with after a crash.",
     )
-    .with(run::Run)
-    .with(runs::ListRuns)
-    .with(validate::Validate)
+    .with(workflow_run::RunWorkflow)
+    .with(workflow_runs::ListRuns)
+    .with(workflow_validate::ValidateWorkflow)
 }

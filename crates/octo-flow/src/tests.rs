@@ -2,8 +2,8 @@
 
 #![expect(clippy::disallowed_methods, reason = "tests make their own files")]
 
-mod bench;
 mod crashes;
-mod limits;
-mod resuming;
-mod running;
+mod execution;
+mod resume;
+mod run_limits;
+mod workflow_fixture;

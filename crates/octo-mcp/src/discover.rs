@@ -1,13 +1,13 @@
 //! What the hub says of itself.
 
-use crate::client::Client;
+use crate::client_context::ClientContext;
 use crate::mcp::Mcp;
-use crate::task::EXTENSION;
+use crate::task::TASKS_EXTENSION;
 use octo_model::{Json, JsonObject, RpcError};
 use octo_wire::{Revision, code, meta};
 use std::sync::OnceLock;
 
-const INSTRUCTIONS: &str = "Tools of this hub and of the servers behind it. A server's tools begin with its name and two \
+const DEFAULT_INSTRUCTIONS: &str = "Tools of this hub and of the servers behind it. A server's tools begin with its name and two \
 underscores. A reply that was cut names a handle: read the rest with result_read.";
 
 pub fn server_info() -> Json {
@@ -22,7 +22,7 @@ pub fn server_info() -> Json {
 }
 
 impl Mcp {
-    fn capabilities(&self, client: &Client) -> JsonObject {
+    fn capabilities(&self, client: &ClientContext) -> JsonObject {
         let changing = || JsonObject::new().with("listChanged", true);
         let view = self.hub.view(&client.profile).ok();
         let mut resources = changing();
@@ -37,23 +37,23 @@ impl Mcp {
             .with("logging", JsonObject::new())
     }
 
-    fn instructions(&self, client: &Client) -> String {
+    fn instructions(&self, client: &ClientContext) -> String {
         let view = self.hub.view(&client.profile).ok();
-        view.and_then(|view| view.instructions.clone()).unwrap_or_else(|| INSTRUCTIONS.to_owned())
+        view.and_then(|view| view.instructions.clone()).unwrap_or_else(|| DEFAULT_INSTRUCTIONS.to_owned())
     }
 
-    pub(crate) async fn discover(&self, client: &Client) -> JsonObject {
+    pub(crate) async fn discover_result(&self, client: &ClientContext) -> JsonObject {
         self.hub.wait_for_startup_listing(&client.profile).await;
-        let extensions = JsonObject::new().with(EXTENSION, JsonObject::new());
+        let extensions = JsonObject::new().with(TASKS_EXTENSION, JsonObject::new());
         JsonObject::new()
             .with("supportedVersions", Json::of(&[Revision::MODERN.as_str()]))
             .with("capabilities", self.capabilities(client).with("extensions", extensions))
             .with("instructions", self.instructions(client).as_str())
             .with("ttlMs", Json::of(&0))
-            .with("cacheScope", self.scope())
+            .with("cacheScope", self.cache_scope())
     }
 
-    pub(crate) async fn initialized(&self, client: &Client) -> JsonObject {
+    pub(crate) async fn initialize_result(&self, client: &ClientContext) -> JsonObject {
         self.hub.wait_for_startup_listing(&client.profile).await;
         JsonObject::new()
             .with("protocolVersion", client.revision.as_str())
@@ -64,7 +64,7 @@ impl Mcp {
 }
 
 /// The revision of a legacy handshake: the client's when we know it, else the nearest we have.
-pub fn negotiated(asked: Option<&str>) -> Revision {
+pub fn negotiate_revision(asked: Option<&str>) -> Revision {
     match asked.and_then(Revision::parse) {
         Some(Revision::R20260728) => Revision::NEWEST_LEGACY,
         Some(known) => known,
@@ -74,7 +74,7 @@ pub fn negotiated(asked: Option<&str>) -> Revision {
 }
 
 /// Everything that a modern result must carry beside its own content.
-pub fn completed(mut result: JsonObject, cacheable: bool) -> JsonObject {
+pub fn complete_result(mut result: JsonObject, cacheable: bool) -> JsonObject {
     if result.get("resultType").is_none() {
         result.set("resultType", "complete");
     }
@@ -92,8 +92,8 @@ pub fn completed(mut result: JsonObject, cacheable: bool) -> JsonObject {
     result
 }
 
-pub fn no_method(method: &str) -> RpcError {
-    crate::reply::rpc(code::METHOD_NOT_FOUND, format!("There is no method `{method}` here."))
+pub fn method_not_found(method: &str) -> RpcError {
+    crate::rpc_errors::rpc_error(code::METHOD_NOT_FOUND, format!("There is no method `{method}` here."))
 }
 
 #[cfg(test)]
@@ -111,7 +111,7 @@ mod tests {
             (Some("2099-01-01"), "2025-11-25"),
             (None, "2025-11-25"),
         ] {
-            assert_eq!(negotiated(asked).as_str(), wanted, "{asked:?}");
+            assert_eq!(negotiate_revision(asked).as_str(), wanted, "{asked:?}");
         }
     }
 }

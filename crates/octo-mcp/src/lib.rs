@@ -1,28 +1,28 @@
 //! The MCP face: stdio and streamable HTTP, both eras. It converts; it never decides.
 
-mod answer;
-mod background;
-mod client;
+mod client_context;
+mod client_peer;
 mod discover;
-mod eventlog;
-mod headers;
-mod http;
-mod legacy;
+mod event_log;
+mod header_checks;
+mod http_transport;
+mod incoming;
+mod legacy_era;
+mod legacy_session;
 mod listen;
 mod mcp;
-mod modern;
-mod notice;
-mod parking;
-mod peer;
-mod reply;
-mod seal;
-mod session;
-mod sessions;
-mod stdio;
-mod stream;
+mod methods;
+mod modern_era;
+mod notifications;
+mod request_state;
+mod rpc_errors;
+mod session_registry;
+mod sse_response;
+mod stdio_transport;
+mod suspended_calls;
 mod task;
-mod tasks;
-mod turn;
+mod task_calls;
+mod task_registry;
 
 pub use mcp::{Mcp, McpSettings};
-pub use tasks::TaskSettings;
+pub use task_registry::TaskSettings;

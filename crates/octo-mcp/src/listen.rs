@@ -1,12 +1,12 @@
 //! `subscriptions/listen`: a long answer made of notices.
 
-use crate::client::Client;
+use crate::client_context::ClientContext;
 use crate::discover::server_info;
 use crate::mcp::Mcp;
-use crate::notice::{Filter, notice};
-use crate::reply::rpc;
+use crate::notifications::{NotificationFilter, change_notification};
+use crate::rpc_errors::rpc_error;
 use crate::task::Task;
-use crate::tasks::needs_tasks;
+use crate::task_registry::missing_tasks_capability;
 use octo_hub::{Change, MAX_SUBSCRIPTIONS, Subscription};
 use octo_model::{Json, JsonObject, Method, RpcError};
 use octo_toolkit::NoPeer;
@@ -17,56 +17,68 @@ use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 
 /// One `subscriptions/listen`. Dropping it ends its subscriptions.
-pub struct Listening {
+pub struct ListenStream {
     mcp: Arc<Mcp>,
     id: Id,
-    filter: Filter,
+    filter: NotificationFilter,
     changes: broadcast::Receiver<Change>,
     /// Held for as long as the subscription lasts.
     _subscriptions: Vec<Subscription>,
     /// Tasks that have not been told to their end.
-    tasks: Vec<Followed>,
+    tasks: Vec<WatchedTask>,
 }
 
-type Followed = (Arc<Task>, watch::Receiver<()>);
+type WatchedTask = (Arc<Task>, watch::Receiver<()>);
 
 impl Mcp {
     /// Begins a subscription; what cannot be watched is left out of the acknowledgement.
     pub(crate) async fn listen(
         self: &Arc<Self>,
-        client: &Client,
+        client: &ClientContext,
         id: Id,
         params: &JsonObject,
-    ) -> Result<Listening, RpcError> {
+    ) -> Result<ListenStream, RpcError> {
         if params.get("notifications").is_none_or(|wanted| !wanted.is_object()) {
-            return Err(rpc(code::INVALID_PARAMS, "subscriptions/listen needs an object `notifications`."));
+            return Err(rpc_error(
+                code::INVALID_PARAMS,
+                "subscriptions/listen needs an object `notifications`.",
+            ));
         }
         let wanted = params.object("notifications");
-        let tasks = self.followed(client, &wanted)?;
-        let mut filter = Filter::of(&wanted);
+        let tasks = self.watched_tasks(client, &wanted)?;
+        let mut filter = NotificationFilter::from_params(&wanted);
         if filter.uris.len() > MAX_SUBSCRIPTIONS {
             let why = format!("At most {MAX_SUBSCRIPTIONS} resources can be subscribed to at once.");
-            return Err(rpc(code::INVALID_PARAMS, why));
+            return Err(rpc_error(code::INVALID_PARAMS, why));
         }
         let changes = self.hub.changes();
         let mut subscriptions = Vec::new();
         for uri in std::mem::take(&mut filter.uris) {
             let params = JsonObject::new().with("uri", uri.as_str());
-            let request =
-                self.request(client, Method::Subscribe, params, Arc::new(NoPeer), CancellationToken::new())?;
+            let request = self.hub_request(
+                client,
+                Method::Subscribe,
+                params,
+                Arc::new(NoPeer),
+                CancellationToken::new(),
+            )?;
             if let Ok(subscription) = self.hub.subscribe(&request).await {
                 subscriptions.push(subscription);
                 filter.uris.insert(uri);
             }
         }
         let mcp = Arc::clone(self);
-        Ok(Listening { mcp, id, filter, changes, _subscriptions: subscriptions, tasks })
+        Ok(ListenStream { mcp, id, filter, changes, _subscriptions: subscriptions, tasks })
     }
 
     /// The tasks that are to be told of: as they are now, and at each change.
-    fn followed(&self, client: &Client, wanted: &JsonObject) -> Result<Vec<Followed>, RpcError> {
-        if wanted.get("taskIds").is_some() && !client.takes_tasks() {
-            return Err(needs_tasks());
+    fn watched_tasks(
+        &self,
+        client: &ClientContext,
+        wanted: &JsonObject,
+    ) -> Result<Vec<WatchedTask>, RpcError> {
+        if wanted.get("taskIds").is_some() && !client.supports_tasks() {
+            return Err(missing_tasks_capability());
         }
         let ids: BTreeSet<String> = wanted.list("taskIds").iter().filter_map(Json::to_text).collect();
         let found = ids.iter().filter_map(|id| self.tasks.find(client, id));
@@ -79,7 +91,7 @@ impl Mcp {
     }
 }
 
-impl Listening {
+impl ListenStream {
     fn meta(&self) -> JsonObject {
         JsonObject::new().with(meta::SUBSCRIPTION, self.id.json().clone())
     }
@@ -102,7 +114,7 @@ impl Listening {
                 () = self.mcp.closing.cancelled() => return None,
                 change = self.changes.recv() => change,
                 at = next_change(&mut self.tasks) => {
-                    if let Some(message) = self.told(at) {
+                    if let Some(message) = self.task_notification(at) {
                         return Some(message);
                     }
                     continue;
@@ -110,7 +122,9 @@ impl Listening {
             };
             match change {
                 Ok(change) => {
-                    if let Some(message) = notice(&change, &self.filter, |_| false, Some(self.meta())) {
+                    if let Some(message) =
+                        change_notification(&change, &self.filter, |_| false, Some(self.meta()))
+                    {
                         return Some(message);
                     }
                 }
@@ -121,9 +135,9 @@ impl Listening {
     }
 
     /// A task as it is now; one that has ended is not told again.
-    fn told(&mut self, at: usize) -> Option<Message> {
+    fn task_notification(&mut self, at: usize) -> Option<Message> {
         let (task, _) = self.tasks.get(at)?;
-        let params = task.detailed().with("_meta", self.meta());
+        let params = task.details().with("_meta", self.meta());
         if task.has_ended() {
             self.tasks.swap_remove(at);
         }
@@ -131,7 +145,7 @@ impl Listening {
     }
 
     /// The answer that ends the subscription.
-    pub fn ended(&self) -> Message {
+    pub fn end_response(&self) -> Message {
         let meta = self.meta().with(meta::SERVER, server_info());
         Message::Response {
             id: self.id.clone(),
@@ -141,7 +155,7 @@ impl Listening {
 }
 
 /// Which of them has changed.
-async fn next_change(tasks: &mut [Followed]) -> usize {
+async fn next_change(tasks: &mut [WatchedTask]) -> usize {
     if tasks.is_empty() {
         return std::future::pending().await;
     }

@@ -1,11 +1,11 @@
 //! The face, put together once.
 
-use crate::eventlog::EventBudget;
-use crate::parking::Parking;
-use crate::seal::Seal;
-use crate::session::Session;
-use crate::sessions::Sessions;
-use crate::tasks::{TaskSettings, Tasks};
+use crate::event_log::EventBudget;
+use crate::legacy_session::Session;
+use crate::request_state::StateSealer;
+use crate::session_registry::SessionRegistry;
+use crate::suspended_calls::SuspendedCalls;
+use crate::task_registry::{TaskRegistry, TaskSettings};
 use octo_hub::Hub;
 use octo_model::Caller;
 use std::sync::Arc;
@@ -46,11 +46,11 @@ impl Default for McpSettings {
 pub struct Mcp {
     pub(crate) hub: Arc<Hub>,
     pub(crate) settings: McpSettings,
-    pub(crate) sessions: Sessions,
-    pub(crate) parking: Parking,
-    pub(crate) tasks: Tasks,
-    pub(crate) events: Arc<EventBudget>,
-    pub(crate) seal: Seal,
+    pub(crate) sessions: SessionRegistry,
+    pub(crate) suspended: SuspendedCalls,
+    pub(crate) tasks: TaskRegistry,
+    pub(crate) event_budget: Arc<EventBudget>,
+    pub(crate) state_sealer: StateSealer,
     /// Whether callers are told apart since the start, so that no cache may share their lists.
     private_lists: AtomicBool,
     /// Ends every open stream and every task.
@@ -62,11 +62,11 @@ impl Mcp {
     pub fn new(hub: Arc<Hub>, settings: McpSettings) -> Result<Arc<Self>, std::io::Error> {
         let mcp = Arc::new(Self {
             hub,
-            sessions: Sessions::new(settings.max_sessions, settings.max_sessions_per_caller),
-            parking: Parking::default(),
-            tasks: Tasks::default(),
-            events: Arc::default(),
-            seal: Seal::new()?,
+            sessions: SessionRegistry::new(settings.max_sessions, settings.max_sessions_per_caller),
+            suspended: SuspendedCalls::default(),
+            tasks: TaskRegistry::default(),
+            event_budget: Arc::default(),
+            state_sealer: StateSealer::new()?,
             private_lists: AtomicBool::new(!settings.shared_lists),
             closing: CancellationToken::new(),
             settings,
@@ -79,9 +79,9 @@ impl Mcp {
                 tokio::time::sleep(pause).await;
                 let Some(mcp) = weak.upgrade() else { return };
                 for session in mcp.sessions.sweep(idle) {
-                    mcp.farewell(&session).await;
+                    mcp.close_session(&session).await;
                 }
-                mcp.parking.sweep();
+                mcp.suspended.sweep();
                 mcp.tasks.sweep();
             }
         });
@@ -94,7 +94,7 @@ impl Mcp {
     }
 
     /// Whether lists may be shared between callers.
-    pub(crate) fn scope(&self) -> &'static str {
+    pub(crate) fn cache_scope(&self) -> &'static str {
         let is_private = self.private_lists.load(Ordering::Relaxed) || !self.hub.has_shared_listing();
         if is_private { "private" } else { "public" }
     }
@@ -106,24 +106,24 @@ impl Mcp {
     }
 
     /// Closes, and waits for the calls that went on: when this returns, their records are closed, too.
-    pub async fn end(&self) {
+    pub async fn shutdown(&self) {
         self.close();
-        self.tasks.end().await;
+        self.tasks.shutdown().await;
     }
 
     /// Ends the sessions and tasks of callers who may not come in any more, or have fewer rights than these began with. Needs
     /// a runtime.
-    pub fn end_callers(self: &Arc<Self>, is_allowed: impl Fn(&Caller) -> bool) {
+    pub fn end_revoked_callers(self: &Arc<Self>, is_allowed: impl Fn(&Caller) -> bool) {
         self.tasks.cancel_where(|caller| !is_allowed(caller));
-        for session in self.sessions.take(|session| !is_allowed(&session.client.caller)) {
+        for session in self.sessions.remove_where(|session| !is_allowed(&session.client.caller)) {
             session.close();
             let mcp = Arc::clone(self);
-            tokio::spawn(async move { mcp.farewell(&session).await });
+            tokio::spawn(async move { mcp.close_session(&session).await });
         }
     }
 
     /// Ends what runs for a session that is over, and its subscriptions.
-    pub(crate) async fn farewell(&self, session: &Session) {
+    pub(crate) async fn close_session(&self, session: &Session) {
         session.close();
         for subscription in session.take_subscriptions() {
             let _ = subscription.end().await;

@@ -1,14 +1,14 @@
 //! The admin API: the servers behind the hub and the logins there. Each request is a call of one of the hub's own tools, so that
 //! policy, limits and audit hold for it as for any other.
 
-mod callback;
+mod admin_openapi;
+mod html_page;
+mod login_callback;
 mod login_page;
-mod openapi;
-mod page;
 
 use crate::edge::Tokens;
-use crate::fault::{failure, json};
-use crate::rest::{Ask, Look, Target, reply};
+use crate::error_response::{error_response, json_response};
+use crate::rest::{CallRequest, CallTarget, CallerView, call_reply};
 use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
@@ -33,7 +33,7 @@ pub trait BrowserLogins: Send + Sync {
     fn confirmation(&self, id: &str) -> Result<LoginConfirmation, ToolError>;
 
     /// Binds the login of that page to the browser that sends these cookies.
-    fn depart(&self, id: &str, cookies: &str) -> Result<LoginDeparture, ToolError>;
+    fn begin_in_browser(&self, id: &str, cookies: &str) -> Result<LoginRedirect, ToolError>;
 
     /// Finishes a login of the person at this machine with the part of the address behind `?`; the name of the server.
     fn finish(&self, query: String) -> BoxFuture<'_, Result<String, ToolError>>;
@@ -55,7 +55,7 @@ pub struct LoginConfirmation {
 }
 
 /// Where a browser goes to log in, and the cookie that it takes along.
-pub struct LoginDeparture {
+pub struct LoginRedirect {
     pub url: String,
     pub set_cookie: String,
 }
@@ -68,87 +68,91 @@ fn cookies(headers: &HeaderMap) -> String {
 }
 
 /// What the admin API is made of.
-pub struct AdminParts {
+pub struct AdminConfig {
     pub hub: Arc<Hub>,
     pub logins: Arc<dyn BrowserLogins>,
     /// Those of the edge. A browser has none, so that where they are required it must be the one that began a login.
     pub tokens: Tokens,
 }
 
-struct Admin {
+struct AdminState {
     hub: Arc<Hub>,
     logins: Arc<dyn BrowserLogins>,
     tokens: Tokens,
-    nobody: Arc<dyn Peer>,
+    no_peer: Arc<dyn Peer>,
 }
 
 /// The routes, to be put behind [`crate::edge`] with [`crate::ADMIN_ROUTES`].
-pub fn admin(parts: AdminParts) -> Router {
-    let AdminParts { hub, logins, tokens } = parts;
+pub fn admin(parts: AdminConfig) -> Router {
+    let AdminConfig { hub, logins, tokens } = parts;
     Router::new()
-        .route("/servers", get(list))
-        .route("/servers/{id}", get(|state, ask| run(state, ask, LIST)))
-        .route("/servers/{id}/connect", post(|state, ask| run(state, ask, CONNECT)))
-        .route("/servers/{id}/disconnect", post(|state, ask| run(state, ask, DISCONNECT)))
-        .route("/servers/{id}/auth/start", post(|state, ask| run(state, ask, LOGIN)))
-        .route("/servers/{id}/auth/status", get(|state, ask| run(state, ask, STATUS)))
-        .route("/servers/{id}/auth/complete", post(complete))
-        .route("/servers/{id}/auth/logout", post(|state, ask| run(state, ask, LOGOUT)))
-        .route("/auth/start/{id}", get(login_page::page).post(login_page::leave))
-        .route("/auth/callback", get(callback::page))
-        .route("/openapi.json", get(document))
+        .route("/servers", get(list_servers))
+        .route("/servers/{id}", get(|state, ask| run_tool(state, ask, LIST)))
+        .route("/servers/{id}/connect", post(|state, ask| run_tool(state, ask, CONNECT)))
+        .route("/servers/{id}/disconnect", post(|state, ask| run_tool(state, ask, DISCONNECT)))
+        .route("/servers/{id}/auth/start", post(|state, ask| run_tool(state, ask, LOGIN)))
+        .route("/servers/{id}/auth/status", get(|state, ask| run_tool(state, ask, STATUS)))
+        .route("/servers/{id}/auth/complete", post(complete_login))
+        .route("/servers/{id}/auth/logout", post(|state, ask| run_tool(state, ask, LOGOUT)))
+        .route("/auth/start/{id}", get(login_page::confirm_login).post(login_page::begin_login))
+        .route("/auth/callback", get(login_callback::callback_page))
+        .route("/openapi.json", get(openapi_document))
         .route("/health", get(crate::rest::health))
-        .with_state(Arc::new(Admin { hub, logins, tokens, nobody: Arc::new(NoPeer) }))
+        .with_state(Arc::new(AdminState { hub, logins, tokens, no_peer: Arc::new(NoPeer) }))
 }
 
-type Shared = State<Arc<Admin>>;
+type SharedAdmin = State<Arc<AdminState>>;
 
 /// A hub without servers does not list the tools about them, and has nothing to tell.
-async fn list(State(admin): Shared, look: Look) -> Response {
+async fn list_servers(State(admin): SharedAdmin, look: CallerView) -> Response {
     let called = admin.call(look.caller, LIST, JsonObject::new()).await;
     match &called.outcome {
-        Err(error) if error.kind == Kind::NotFound => json(
-            JsonObject::new().with("success", true).with("result", none()).with("error", Json::null()).into(),
+        Err(error) if error.kind == Kind::NotFound => json_response(
+            JsonObject::new()
+                .with("success", true)
+                .with("result", no_servers())
+                .with("error", Json::null())
+                .into(),
         ),
-        _ => told(&called, LIST),
+        _ => tool_reply(&called, LIST),
     }
 }
 
-fn none() -> Json {
+fn no_servers() -> Json {
     JsonObject::new().with("servers", Json::array(&[] as &[Json])).into()
 }
 
-async fn run(State(admin): Shared, ask: Ask, tool: &'static str) -> Response {
+async fn run_tool(State(admin): SharedAdmin, ask: CallRequest, tool: &'static str) -> Response {
     if !ask.arguments.members().is_ok_and(|arguments| arguments.iter().next().is_none()) {
-        return failure(&ToolError::invalid("This takes no arguments.").hint("Leave the body out."));
+        return error_response(&ToolError::invalid("This takes no arguments.").hint("Leave the body out."));
     }
     let arguments = JsonObject::new().with("server", ask.name.as_str());
-    told(&admin.call(ask.look.caller, tool, arguments).await, tool)
+    tool_reply(&admin.call(ask.view.caller, tool, arguments).await, tool)
 }
 
 /// `{"answer": …}`: the last address of the browser, the code alone, or an API key.
-async fn complete(State(admin): Shared, ask: Ask) -> Response {
+async fn complete_login(State(admin): SharedAdmin, ask: CallRequest) -> Response {
     let given = ask.arguments.members().ok().filter(|given| given.iter().count() == 1);
     let Some(answer) = given.and_then(|given| given.text("answer").or_else(|| given.text("code"))) else {
-        return failure(
+        return error_response(
             &ToolError::invalid("There is no answer in the body.")
                 .hint("Send {\"answer\": \"…\"}: the last address of the browser, the code, or the API key."),
         );
     };
     let arguments = JsonObject::new().with("server", ask.name.as_str()).with("answer", answer.as_str());
-    told(&admin.call(ask.look.caller, LOGIN, arguments).await, LOGIN)
+    tool_reply(&admin.call(ask.view.caller, LOGIN, arguments).await, LOGIN)
 }
 
-async fn document(State(admin): Shared, look: Look) -> Response {
+async fn openapi_document(State(admin): SharedAdmin, look: CallerView) -> Response {
     drop(look);
-    json(openapi::document(&admin.hub, admin.tokens.are_required()).into())
+    json_response(admin_openapi::document(&admin.hub, admin.tokens.are_required()).into())
 }
 
-fn told(called: &CallOutcome, tool: &'static str) -> Response {
-    reply(called, Target { member: "tool", name: tool, server: Some("servers"), typed: true })
+fn tool_reply(called: &CallOutcome, tool: &'static str) -> Response {
+    call_reply(called, CallTarget { member: "tool", name: tool, server: Some("servers"), typed: true })
 }
 
-impl Admin {
+impl AdminState {
     /// A client that goes away drops this future, and with it the call.
     async fn call(&self, caller: Arc<Caller>, tool: &str, arguments: JsonObject) -> CallOutcome {
         let cancel = CancellationToken::new();
@@ -158,7 +162,7 @@ impl Admin {
             caller,
             frontend: Frontend::Admin,
             profile: String::new(),
-            peer: Arc::clone(&self.nobody),
+            peer: Arc::clone(&self.no_peer),
             cancel,
             timeout: None,
             trace: None,

@@ -1,32 +1,32 @@
 //! The edge of every listener: host, origin, token and size of a request, before any handler sees it.
 
-mod body;
-mod host;
-mod origin;
-mod refusal;
+mod allowed_hosts;
+mod allowed_origins;
+mod bearer_tokens;
+mod edge_rejection;
+mod limited_body;
 mod revocation;
-mod token;
 
-pub use token::{TokenFault, TokenSettings, Tokens, fingerprint};
+pub use bearer_tokens::{TokenConfigError, TokenSettings, Tokens, token_fingerprint};
 
-use crate::fault::failure;
-use crate::routes::{Access, ROUTES, Route, access};
-use crate::serve::{Connection, PeerOwner};
+use crate::error_response::error_response;
+use crate::listener::{Connection, PeerOwner};
+use crate::route_access::{Access, ROUTES, Route, access};
+use allowed_hosts::AllowedHosts;
+use allowed_origins::{AllowedOrigins, add_cors_headers, is_preflight, preflight};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request};
 use axum::response::Response;
-use body::{Bounded, Fate, SILENCE, linger};
-use host::Hosts;
+use bearer_tokens::{TokenError, TokenHolder};
+use edge_rejection::EdgeRejection;
 use http::{HeaderMap, HeaderValue, Method, header};
+use limited_body::{BODY_IDLE_TIMEOUT, BodyOutcome, LimitedBody, drain_body};
 use octo_model::{Caller, ToolError};
-use origin::{Origins, is_preflight, permit, preflight};
-use refusal::Refusal;
 use revocation::Revocation;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use token::{NoEntry, TokenHolder};
 use tokio_util::sync::CancellationToken;
 use tower::{Layer, Service};
 
@@ -61,93 +61,99 @@ impl Default for EdgeSettings {
 /// user. Handlers find an `Extension<Arc<Caller>>` on every request, except on
 /// open routes that were asked without a token. Routes that are not in the port's table are refused.
 pub fn edge(router: Router, settings: EdgeSettings) -> Router {
-    let rules = Rules {
-        hosts: Hosts::new(&settings.allowed_hosts),
-        origins: Origins::new(&settings.allowed_origins),
-        limit: settings.max_body_bytes,
+    let rules = EdgeRules {
+        hosts: AllowedHosts::new(&settings.allowed_hosts),
+        origins: AllowedOrigins::new(&settings.allowed_origins),
+        max_body_bytes: settings.max_body_bytes,
         tokens: settings.tokens,
         routes: settings.routes,
         local: Arc::new(Caller::local()),
     };
-    router.fallback(nothing_here).method_not_allowed_fallback(wrong_method).layer(Edge(Arc::new(rules)))
+    router
+        .fallback(not_found)
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(EdgeLayer(Arc::new(rules)))
 }
 
-async fn nothing_here() -> Response {
-    Refusal::Unlisted.response()
+async fn not_found() -> Response {
+    EdgeRejection::NotFound.response()
 }
 
-async fn wrong_method(method: Method) -> Response {
+async fn method_not_allowed(method: Method) -> Response {
     let error =
         ToolError::invalid(format!("This path has no {method}.")).hint("The header Allow names what it has.");
-    let mut response = failure(&error);
+    let mut response = error_response(&error);
     *response.status_mut() = http::StatusCode::METHOD_NOT_ALLOWED;
     response
 }
 
-struct Rules {
-    hosts: Hosts,
-    origins: Origins,
-    limit: usize,
+struct EdgeRules {
+    hosts: AllowedHosts,
+    origins: AllowedOrigins,
+    max_body_bytes: usize,
     tokens: Tokens,
     routes: &'static [Route],
     /// Who everyone is when there are no tokens.
     local: Arc<Caller>,
 }
 
-impl Rules {
+impl EdgeRules {
     /// The page that sent the request, if one did.
-    fn page(&self, request: &Request) -> Result<Option<HeaderValue>, Refusal> {
+    fn page_origin(&self, request: &Request) -> Result<Option<HeaderValue>, EdgeRejection> {
         // Without tokens everyone is the local caller, so only the hub's own user may be there.
         if !self.tokens.are_required() && request.extensions().get() != Some(&PeerOwner::OwnUser) {
-            return Err(Refusal::OtherUser);
+            return Err(EdgeRejection::OtherUser);
         }
-        let host = self.hosts.of(request).ok_or(Refusal::Host)?;
-        self.origins.of(request.headers(), host, &self.hosts).map_err(|_| Refusal::Origin)
+        let host = self.hosts.check_request(request).ok_or(EdgeRejection::Host)?;
+        self.origins.check_request(request.headers(), host, &self.hosts).map_err(|_| EdgeRejection::Origin)
     }
 
     /// Marks the request with its caller and bounds its body.
-    fn admit(&self, request: &mut Request) -> Result<Admission, Refusal> {
+    fn admit(&self, request: &mut Request) -> Result<Admission, EdgeRejection> {
         let mut revoked = None;
-        if let Some(TokenHolder { caller, revoked: ends }) = self.caller(request)? {
+        if let Some(TokenHolder { caller, revoked: ends }) = self.authenticate(request)? {
             let connection = request.extensions().get::<Arc<Connection>>();
-            if connection.is_some_and(|connection| !connection.prove(&caller)) {
-                return Err(Refusal::TooManyConnections);
+            if connection.is_some_and(|connection| !connection.assign_owner(&caller)) {
+                return Err(EdgeRejection::TooManyConnections);
             }
             request.extensions_mut().insert(caller);
             revoked = Some(ends);
         }
-        Ok(Admission { fate: self.bound(request)?, revoked })
+        Ok(Admission { body_outcome: self.limit_body(request)?, revoked })
     }
 
-    fn caller(&self, request: &Request) -> Result<Option<TokenHolder>, Refusal> {
+    fn authenticate(&self, request: &Request) -> Result<Option<TokenHolder>, EdgeRejection> {
         let matched = request.extensions().get::<MatchedPath>();
         let access = match matched {
-            Some(path) => access(self.routes, request.method(), path.as_str()).ok_or(Refusal::Unlisted)?,
+            Some(path) => {
+                access(self.routes, request.method(), path.as_str()).ok_or(EdgeRejection::NotFound)?
+            }
             None => Access::Caller,
         };
-        if let Some(accepted) = self.tokens.open_to(&self.local) {
+        if let Some(accepted) = self.tokens.anonymous(&self.local) {
             return Ok(Some(accepted));
         }
-        match (self.tokens.caller(request.headers()), access) {
-            (Ok(accepted), Access::Admin) if !accepted.caller.is_admin() => Err(Refusal::NotAdmin),
+        match (self.tokens.authenticate(request.headers()), access) {
+            (Ok(accepted), Access::Admin) if !accepted.caller.is_admin() => Err(EdgeRejection::NotAdmin),
             (Ok(accepted), _) => Ok(Some(accepted)),
             (Err(_), Access::Open) => Ok(None),
-            (Err(why), Access::Caller | Access::Admin) => Err(Refusal::NoEntry(why)),
+            (Err(why), Access::Caller | Access::Admin) => Err(EdgeRejection::Unauthorized(why)),
         }
     }
 
-    fn bound(&self, request: &mut Request) -> Result<Option<Fate>, Refusal> {
+    fn limit_body(&self, request: &mut Request) -> Result<Option<BodyOutcome>, EdgeRejection> {
         let hint = http_body::Body::size_hint(request.body());
-        if has_two_lengths(request.headers()) {
-            return Err(Refusal::TwoLengths);
+        if has_ambiguous_length(request.headers()) {
+            return Err(EdgeRejection::AmbiguousLength);
         }
-        if hint.lower() > self.limit as u64 {
-            return Err(Refusal::TooLarge { limit: self.limit });
+        if hint.lower() > self.max_body_bytes as u64 {
+            return Err(EdgeRejection::TooLarge { limit: self.max_body_bytes });
         }
         if http_body::Body::is_end_stream(request.body()) {
             return Ok(None);
         }
-        let (body, fate) = Bounded::new(std::mem::take(request.body_mut()), self.limit, SILENCE);
+        let (body, fate) =
+            LimitedBody::new(std::mem::take(request.body_mut()), self.max_body_bytes, BODY_IDLE_TIMEOUT);
         *request.body_mut() = Body::new(body);
         axum::extract::DefaultBodyLimit::disable().apply(request);
         Ok(Some(fate))
@@ -156,96 +162,106 @@ impl Rules {
 
 /// A request that was let in.
 struct Admission {
-    fate: Option<Fate>,
+    body_outcome: Option<BodyOutcome>,
     /// Ends it when its token is taken away.
     revoked: Option<CancellationToken>,
 }
 
 /// Proxies disagree about which of the two counts.
-fn has_two_lengths(headers: &HeaderMap) -> bool {
+fn has_ambiguous_length(headers: &HeaderMap) -> bool {
     headers.contains_key(header::TRANSFER_ENCODING) && headers.contains_key(header::CONTENT_LENGTH)
 }
 
 #[derive(Clone)]
-struct Edge(Arc<Rules>);
+struct EdgeLayer(Arc<EdgeRules>);
 
-impl<S> Layer<S> for Edge {
-    type Service = Guarded<S>;
+impl<S> Layer<S> for EdgeLayer {
+    type Service = EdgeService<S>;
 
-    fn layer(&self, inner: S) -> Guarded<S> {
-        Guarded { inner, rules: Arc::clone(&self.0) }
+    fn layer(&self, inner: S) -> EdgeService<S> {
+        EdgeService { inner, rules: Arc::clone(&self.0) }
     }
 }
 
 #[derive(Clone)]
-struct Guarded<S> {
+struct EdgeService<S> {
     inner: S,
-    rules: Arc<Rules>,
+    rules: Arc<EdgeRules>,
 }
 
-impl<S> Service<Request> for Guarded<S>
+impl<S> Service<Request> for EdgeService<S>
 where
     S: Service<Request, Response = Response>,
     S::Future: Unpin,
 {
     type Response = Response;
     type Error = S::Error;
-    type Future = Passage<S::Future>;
+    type Future = EdgeFuture<S::Future>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.inner.poll_ready(cx)
     }
 
     fn call(&mut self, mut request: Request) -> Self::Future {
-        let page = match self.rules.page(&request) {
-            Ok(page) => page,
+        let page_origin = match self.rules.page_origin(&request) {
+            Ok(page_origin) => page_origin,
             Err(refusal) => return refuse(refusal, None, request),
         };
-        if let Some(origin) = page.as_ref().filter(|_| is_preflight(&request)) {
-            return Passage::answered(preflight(origin, request.headers()));
+        if let Some(origin) = page_origin.as_ref().filter(|_| is_preflight(&request)) {
+            return EdgeFuture::answered(preflight(origin, request.headers()));
         }
         match self.rules.admit(&mut request) {
-            Ok(Admission { fate, revoked }) => {
-                let watch = fate.map(|fate| (fate, self.rules.limit));
+            Ok(Admission { body_outcome, revoked }) => {
+                let body_watch = body_outcome.map(|body_outcome| (body_outcome, self.rules.max_body_bytes));
                 let revoked = revoked.map(Revocation::new);
-                Passage { step: Step::Inside(self.inner.call(request)), page, watch, revoked }
+                EdgeFuture {
+                    step: EdgeStep::Forwarded(self.inner.call(request)),
+                    page_origin,
+                    body_watch,
+                    revoked,
+                }
             }
-            Err(refusal) => refuse(refusal, page, request),
+            Err(refusal) => refuse(refusal, page_origin, request),
         }
     }
 }
 
-fn refuse<F>(refusal: Refusal, page: Option<HeaderValue>, request: Request) -> Passage<F> {
+fn refuse<F>(refusal: EdgeRejection, page: Option<HeaderValue>, request: Request) -> EdgeFuture<F> {
     let mut response = refusal.response();
     if let Some(origin) = &page {
-        permit(&mut response, origin);
+        add_cors_headers(&mut response, origin);
     }
     if !request.headers().contains_key(header::EXPECT) {
-        linger(request.into_body());
+        drain_body(request.into_body());
     }
-    Passage::answered(response)
+    EdgeFuture::answered(response)
 }
 
 /// A request on its way through the edge and back.
-struct Passage<F> {
-    step: Step<F>,
-    page: Option<HeaderValue>,
-    watch: Option<(Fate, usize)>,
+struct EdgeFuture<F> {
+    step: EdgeStep<F>,
+    page_origin: Option<HeaderValue>,
+    body_watch: Option<(BodyOutcome, usize)>,
     revoked: Option<Revocation>,
 }
 
-enum Step<F> {
+enum EdgeStep<F> {
     Answered(Option<Box<Response>>),
-    Inside(F),
+    Forwarded(F),
 }
 
-impl<F> Passage<F> {
+impl<F> EdgeFuture<F> {
     fn answered(response: Response) -> Self {
-        Self { step: Step::Answered(Some(Box::new(response))), page: None, watch: None, revoked: None }
+        Self {
+            step: EdgeStep::Answered(Some(Box::new(response))),
+            page_origin: None,
+            body_watch: None,
+            revoked: None,
+        }
     }
 }
 
-impl<F, E> Future for Passage<F>
+impl<F, E> Future for EdgeFuture<F>
 where
     F: Future<Output = Result<Response, E>> + Unpin,
 {
@@ -254,26 +270,26 @@ where
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         let mut response = match &mut this.step {
-            Step::Inside(inside) => match Pin::new(inside).poll(cx)? {
+            EdgeStep::Forwarded(inside) => match Pin::new(inside).poll(cx)? {
                 Poll::Ready(response) => response,
                 Poll::Pending => {
                     let Some(revoked) = &mut this.revoked else { return Poll::Pending };
                     ready!(revoked.poll(cx));
                     // Dropping the request cancels its call.
-                    this.step = Step::Answered(None);
-                    Refusal::NoEntry(NoEntry::Unknown).response()
+                    this.step = EdgeStep::Answered(None);
+                    EdgeRejection::Unauthorized(TokenError::Unknown).response()
                 }
             },
-            Step::Answered(response) => return Poll::Ready(Ok(*response.take().unwrap_or_default())),
+            EdgeStep::Answered(response) => return Poll::Ready(Ok(*response.take().unwrap_or_default())),
         };
         if let Some(revoked) = this.revoked.take() {
-            response = revoked.bound(response);
+            response = revoked.wrap_response(response);
         }
-        if let Some(refusal) = self.watch.as_ref().and_then(|(fate, limit)| fate.refusal(*limit)) {
+        if let Some(refusal) = self.body_watch.as_ref().and_then(|(fate, limit)| fate.refusal(*limit)) {
             response = refusal.response();
         }
-        if let Some(origin) = &self.page {
-            permit(&mut response, origin);
+        if let Some(origin) = &self.page_origin {
+            add_cors_headers(&mut response, origin);
         }
         Poll::Ready(Ok(response))
     }

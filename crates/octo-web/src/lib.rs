@@ -2,20 +2,20 @@
 
 mod admin;
 mod edge;
-mod fault;
-mod openapi;
-mod probe;
+mod error_response;
+mod listener;
+mod readiness;
 mod rest;
-mod routes;
-mod serve;
+mod rest_openapi;
+mod route_access;
 #[cfg(test)]
 mod tests;
 
-pub use admin::{AdminParts, BrowserLogins, LoginConfirmation, LoginDeparture, admin};
-pub use edge::{EdgeSettings, TokenFault, TokenSettings, Tokens, edge, fingerprint};
-pub use fault::status;
-pub use openapi::document;
-pub use probe::{Check, CheckState, NoProbe, Probe};
-pub use rest::{Render, RestParts, router};
-pub use routes::{ADMIN_ROUTES, Access, ROUTES, Route};
-pub use serve::{Limits, PeerOwner, serve, serve_within};
+pub use admin::{AdminConfig, BrowserLogins, LoginConfirmation, LoginRedirect, admin};
+pub use edge::{EdgeSettings, TokenConfigError, TokenSettings, Tokens, edge, token_fingerprint};
+pub use error_response::http_status;
+pub use listener::{ListenerLimits, PeerOwner, serve, serve_with_limits};
+pub use readiness::{Check, CheckState, NoProbe, ReadinessProbe};
+pub use rest::{RenderMetrics, RestConfig, rest_router};
+pub use rest_openapi::openapi_document;
+pub use route_access::{ADMIN_ROUTES, Access, ROUTES, Route};

@@ -1,19 +1,19 @@
 //! The REST face: tools and prompts as plain HTTP, one reply shape, no protocol to learn.
 
-mod ask;
-mod call;
-mod lists;
-mod metadata;
-mod reply;
-mod state;
+mod health;
+mod reply_metadata;
+mod request_extractors;
+mod rest_call;
+mod rest_lists;
+mod rest_reply;
 
-pub(crate) use ask::{Ask, Look};
-pub(crate) use metadata::Target;
-pub(crate) use reply::reply;
-pub(crate) use state::health;
+pub(crate) use health::health;
+pub(crate) use reply_metadata::CallTarget;
+pub(crate) use request_extractors::{CallRequest, CallerView};
+pub(crate) use rest_reply::call_reply;
 
 use crate::edge::Tokens;
-use crate::probe::Probe;
+use crate::readiness::ReadinessProbe;
 use axum::Router;
 use axum::routing::get;
 use octo_hub::Hub;
@@ -21,40 +21,40 @@ use octo_toolkit::{NoPeer, Peer};
 use std::sync::Arc;
 
 /// Writes the numbers for Prometheus.
-pub type Render = Arc<dyn Fn() -> String + Send + Sync>;
+pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
 
 /// What the REST face is made of.
-pub struct RestParts {
+pub struct RestConfig {
     pub hub: Arc<Hub>,
-    pub metrics: Render,
-    pub probe: Arc<dyn Probe>,
+    pub metrics: RenderMetrics,
+    pub probe: Arc<dyn ReadinessProbe>,
     /// Those of the edge: the OpenAPI document says whether there are any.
     pub tokens: Tokens,
 }
 
-struct Rest {
+struct RestState {
     hub: Arc<Hub>,
-    metrics: Render,
-    probe: Arc<dyn Probe>,
+    metrics: RenderMetrics,
+    probe: Arc<dyn ReadinessProbe>,
     tokens: Tokens,
     /// REST has no way back to its client, so all calls share one.
-    nobody: Arc<dyn Peer>,
+    no_peer: Arc<dyn Peer>,
 }
 
 /// The routes, to be put behind [`crate::edge`] together with those of other faces.
-pub fn router(parts: RestParts) -> Router {
-    let RestParts { hub, metrics, probe, tokens } = parts;
-    let rest = Rest { hub, metrics, probe, tokens, nobody: Arc::new(NoPeer) };
+pub fn rest_router(parts: RestConfig) -> Router {
+    let RestConfig { hub, metrics, probe, tokens } = parts;
+    let rest = RestState { hub, metrics, probe, tokens, no_peer: Arc::new(NoPeer) };
     Router::new()
-        .route("/tools", get(lists::tools))
-        .route("/tools/", get(lists::tools))
-        .route("/tools/{name}", get(lists::tool).post(call::tool))
-        .route("/prompts", get(lists::prompts))
-        .route("/prompts/", get(lists::prompts))
-        .route("/prompts/{name}", axum::routing::post(call::prompt))
-        .route("/openapi.json", get(lists::openapi))
-        .route("/health", get(state::health))
-        .route("/ready", get(state::ready))
-        .route("/metrics", get(state::metrics))
+        .route("/tools", get(rest_lists::tools))
+        .route("/tools/", get(rest_lists::tools))
+        .route("/tools/{name}", get(rest_lists::tool).post(rest_call::tool))
+        .route("/prompts", get(rest_lists::prompts))
+        .route("/prompts/", get(rest_lists::prompts))
+        .route("/prompts/{name}", axum::routing::post(rest_call::prompt))
+        .route("/openapi.json", get(rest_lists::openapi))
+        .route("/health", get(health::health))
+        .route("/ready", get(health::ready))
+        .route("/metrics", get(health::metrics))
         .with_state(Arc::new(rest))
 }

@@ -10,19 +10,23 @@ pub const NAME: &str = "mcp-name";
 pub const PARAM: &str = "mcp-param-";
 pub const LAST_EVENT: &str = "last-event-id";
 
-const BEFORE: &str = "=?base64?";
-const AFTER: &str = "?=";
+const BASE64_PREFIX: &str = "=?base64?";
+const BASE64_SUFFIX: &str = "?=";
 
 /// The value as it stands in a header.
 pub fn encode(value: &str) -> String {
     let safe = value.bytes().all(|byte| (0x20..0x7f).contains(&byte));
-    let bare = !value.starts_with(BEFORE) && value.trim() == value;
-    if safe && bare { value.to_owned() } else { format!("{BEFORE}{}{AFTER}", STANDARD.encode(value)) }
+    let bare = !value.starts_with(BASE64_PREFIX) && value.trim() == value;
+    if safe && bare {
+        value.to_owned()
+    } else {
+        format!("{BASE64_PREFIX}{}{BASE64_SUFFIX}", STANDARD.encode(value))
+    }
 }
 
 /// The value that a header stands for; nothing when its encoding is broken.
 pub fn decode(value: &str) -> Option<String> {
-    match value.strip_prefix(BEFORE).and_then(|rest| rest.strip_suffix(AFTER)) {
+    match value.strip_prefix(BASE64_PREFIX).and_then(|rest| rest.strip_suffix(BASE64_SUFFIX)) {
         None => Some(value.to_owned()),
         Some(encoded) => STANDARD.decode(encoded).ok().and_then(|bytes| String::from_utf8(bytes).ok()),
     }

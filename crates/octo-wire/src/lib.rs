@@ -3,14 +3,14 @@
 
 pub mod code;
 pub mod header;
-mod id;
-mod level;
-mod message;
+mod jsonrpc;
+mod log_level;
 pub mod meta;
+mod request_id;
 mod revision;
 pub mod sse;
 
-pub use id::Id;
-pub use level::Level;
-pub use message::{Incoming, Message, Strictness};
+pub use jsonrpc::{Incoming, Message, Strictness};
+pub use log_level::Level;
+pub use request_id::Id;
 pub use revision::{Era, Revision};

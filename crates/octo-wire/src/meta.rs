@@ -9,4 +9,4 @@ pub const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 pub const PROGRESS_TOKEN: &str = "progressToken";
 
 /// Issued anew on each edge, never passed on.
-pub const OF_ONE_EDGE: [&str; 5] = [REVISION, CAPABILITIES, CLIENT, LOG_LEVEL, PROGRESS_TOKEN];
+pub const HOP_BY_HOP_KEYS: [&str; 5] = [REVISION, CAPABILITIES, CLIENT, LOG_LEVEL, PROGRESS_TOKEN];

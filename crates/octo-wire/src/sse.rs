@@ -11,7 +11,7 @@ pub struct Event {
 }
 
 /// Writes an event whose data is one line.
-pub fn event(id: Option<&str>, data: &[u8]) -> Bytes {
+pub fn encode_event(id: Option<&str>, data: &[u8]) -> Bytes {
     let mut text = BytesMut::with_capacity(data.len() + 64);
     if let Some(id) = id {
         text.extend_from_slice(b"id: ");
@@ -25,7 +25,7 @@ pub fn event(id: Option<&str>, data: &[u8]) -> Bytes {
 }
 
 /// An event without a message: it gives the client an id to resume from and a time to wait before it does.
-pub fn priming(id: &str, retry_ms: u64) -> Bytes {
+pub fn encode_priming(id: &str, retry_ms: u64) -> Bytes {
     format!("id: {id}\nretry: {retry_ms}\ndata: \n\n").into()
 }
 
@@ -37,7 +37,7 @@ pub const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
 pub struct Decoder {
     buffer: BytesMut,
     /// Where the search for the next line end goes on.
-    seen: usize,
+    scanned: usize,
     event: Event,
     has_data: bool,
     limit: usize,
@@ -45,16 +45,16 @@ pub struct Decoder {
 
 /// A line was longer than the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TooLong;
+pub struct LineTooLong;
 
 impl Decoder {
     pub fn new(limit: usize) -> Self {
-        Self { buffer: BytesMut::new(), seen: 0, event: Event::default(), has_data: false, limit }
+        Self { buffer: BytesMut::new(), scanned: 0, event: Event::default(), has_data: false, limit }
     }
 
-    pub fn push(&mut self, chunk: &[u8]) -> Result<(), TooLong> {
+    pub fn push(&mut self, chunk: &[u8]) -> Result<(), LineTooLong> {
         self.buffer.extend_from_slice(chunk);
-        if self.buffer.len() > self.limit { Err(TooLong) } else { Ok(()) }
+        if self.buffer.len() > self.limit { Err(LineTooLong) } else { Ok(()) }
     }
 
     /// The next whole event, if there is one.
@@ -73,13 +73,13 @@ impl Decoder {
     }
 
     fn line(&mut self) -> Option<Bytes> {
-        let fresh = self.buffer.get(self.seen..)?;
+        let fresh = self.buffer.get(self.scanned..)?;
         let Some(found) = fresh.iter().position(|byte| *byte == b'\n') else {
-            self.seen = self.buffer.len();
+            self.scanned = self.buffer.len();
             return None;
         };
-        let mut line = self.buffer.split_to(self.seen + found + 1);
-        self.seen = 0;
+        let mut line = self.buffer.split_to(self.scanned + found + 1);
+        self.scanned = 0;
         line.truncate(line.len() - 1);
         if line.last() == Some(&b'\r') {
             line.truncate(line.len() - 1);
@@ -134,10 +134,10 @@ mod tests {
 
     #[test]
     fn reads_what_it_writes_in_chunks_of_any_size() {
-        let mut text = priming("1/0", 500).to_vec();
-        text.extend_from_slice(&event(Some("1/1"), b"{\"a\":1}"));
+        let mut text = encode_priming("1/0", 500).to_vec();
+        text.extend_from_slice(&encode_event(Some("1/1"), b"{\"a\":1}"));
         text.extend_from_slice(KEEP_ALIVE);
-        text.extend_from_slice(&event(None, b"x"));
+        text.extend_from_slice(&encode_event(None, b"x"));
         let text = String::from_utf8(text).unwrap();
         let whole = read(&[&text]);
         let bytes: Vec<String> = text.chars().map(String::from).collect();
@@ -159,6 +159,6 @@ mod tests {
     #[test]
     fn a_line_without_end_stops_at_the_limit() {
         let mut decoder = Decoder::new(10);
-        assert_eq!(decoder.push(&[b'x'; 11]), Err(TooLong));
+        assert_eq!(decoder.push(&[b'x'; 11]), Err(LineTooLong));
     }
 }

@@ -12,14 +12,14 @@ use crate::settings::{Loaded, Settings, WORKSPACE_REMEDY};
 use crate::telemetry::{Contents, Talk};
 use crate::toolboxes::{WorkspaceGuard, doors, doors_of, durability, no_doors, toolboxes, wired};
 use crate::unrecorded::Unrecorded;
-use octo_flow::Flows;
+use octo_flow::WorkflowEngine;
 use octo_grants::config_dirs::ConfigDirs;
 use octo_grants::{Capabilities, JqRunner, Workspace};
 use octo_hub::declared::DeclaredToolsConfig;
 use octo_hub::{AuditLog, Hub, HubConfig, Profile, ResultStore, RuleSettings};
 use octo_store::{Options, Store};
 use octo_toolkit::{Source, SourceState};
-use octo_web::{NoProbe, Probe};
+use octo_web::{NoProbe, ReadinessProbe};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ pub enum Reach {
 pub struct Assembly {
     pub hub: Arc<Hub>,
     /// Nothing where nothing is called.
-    pub flows: Option<Flows>,
+    pub flows: Option<WorkflowEngine>,
     pub gateway: Gateway,
     /// Where arguments are shown.
     pub contents: Arc<Contents>,
@@ -118,7 +118,7 @@ impl Assembly {
             tracer: session.export.as_ref().map(|export| export.hub_tracer()),
         });
         let hub = hub.map_err(|error| bad_pattern(&error))?;
-        let flows = doors.open::<Flows>().ok();
+        let flows = doors.open::<WorkflowEngine>().ok();
         if let Some(flows) = &flows {
             flows.attach(&hub);
         }
@@ -129,7 +129,7 @@ impl Assembly {
     }
 
     /// What `/ready` looks at; nothing where nothing is called.
-    pub fn probe(&self) -> Arc<dyn Probe> {
+    pub fn probe(&self) -> Arc<dyn ReadinessProbe> {
         match &self.store {
             Some(store) => Arc::new(HubProbe::new(Arc::clone(store), self.gateway.servers().clone())),
             None => Arc::new(NoProbe),
@@ -139,7 +139,7 @@ impl Assembly {
     /// Lets workflows finish the steps that they are in, ends the servers and writes what is left to record.
     pub async fn end(self) {
         if let Some(flows) = &self.flows {
-            flows.end().await;
+            flows.shutdown().await;
         }
         self.gateway.end().await;
         if let Some(store) = &self.store

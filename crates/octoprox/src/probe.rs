@@ -4,7 +4,7 @@ use octo_model::Caller;
 use octo_oauth::LostLogin;
 use octo_store::Store;
 use octo_toolkit::BoxFuture;
-use octo_web::{Check, CheckState, Probe};
+use octo_web::{Check, CheckState, ReadinessProbe};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
@@ -48,12 +48,12 @@ impl HubProbe {
     }
 }
 
-impl Probe for HubProbe {
-    fn own(&self) -> BoxFuture<'_, Vec<Check>> {
+impl ReadinessProbe for HubProbe {
+    fn hub_checks(&self) -> BoxFuture<'_, Vec<Check>> {
         Box::pin(async { vec![self.audit().await] })
     }
 
-    fn for_caller<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, Vec<Check>> {
+    fn caller_checks<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, Vec<Check>> {
         Box::pin(async move {
             let known = self.servers.all();
             let is_used = |name: &str| {

@@ -143,7 +143,7 @@ impl Reloader {
         self.hub.apply(rules(settings), profiles).map_err(|error| bad_pattern(&error))?;
         if let Some(door) = &self.door {
             door.tokens.replace(&tokens);
-            door.mcp.end_callers(|caller| door.tokens.accepts(caller));
+            door.mcp.end_revoked_callers(|caller| door.tokens.still_accepts(caller));
             if door.tokens.are_required() {
                 door.mcp.keep_lists_private();
             }

@@ -1,7 +1,7 @@
 //! The list of toolboxes and what they may touch: the only place that names them all.
 
 use crate::settings::{Durability, HardLinks, Root, Sandbox, ServerSandbox, Settings};
-use octo_flow::Flows;
+use octo_flow::WorkflowEngine;
 use octo_grants::chromium::{BrowserSandbox, ChromiumSpec};
 use octo_grants::exec::{Exec, ExecLimits, ExecSpec, SandboxChoice, Sessions};
 use octo_grants::fs::{self, RootSpec, Workspace, WorkspaceSpec};
@@ -195,7 +195,7 @@ pub fn doors(
         doors = doors.with(llm);
     }
     let runs = Arc::new(SqliteRunStore::new(state, durability(settings)));
-    doors = doors.with(Flows::new(runs, Clock::system()));
+    doors = doors.with(WorkflowEngine::new(runs, Clock::system()));
     let home = workspace.roots().first().map_or(state, |root| &root.path);
     Ok(doors.with(SshKey::new(state, home)))
 }

@@ -1,8 +1,8 @@
 //! A project whose check fails: find the cause, read it, fix it, check again.
 
-use crate::agent::Agent;
+use crate::cost_agent::Agent;
 use anyhow::{Context, Result, ensure};
-use octo_tests::hub::Home;
+use octo_tests::hub_process::HubHome;
 use serde_json::json;
 
 const FILES: [(&str, &str); 5] = [
@@ -25,7 +25,7 @@ const CHECK: &str = "python3 -m unittest -q";
 
 #[tokio::test]
 async fn a_failing_check_is_fixed() -> Result<()> {
-    let home = Home::new(&json!({"toolboxes": {"shell": true}}))?;
+    let home = HubHome::new(&json!({"toolboxes": {"shell": true}}))?;
     for (name, text) in FILES {
         let path = home.workspace().join(name);
         std::fs::create_dir_all(path.parent().context("no folder")?)?;

@@ -1,16 +1,16 @@
 //! One item of three megabytes of JSON.
 
-use crate::agent::Agent;
-use crate::site::serve;
+use crate::cost_agent::Agent;
+use crate::loopback_site::serve;
 use anyhow::{Context, Result, ensure};
 use axum::Router;
 use axum::routing::{any, get};
-use octo_tests::hub::Home;
+use octo_tests::hub_process::HubHome;
 use serde_json::{Value, json};
 
 const ORDERS: usize = 6_500;
 /// What the item of the task costs.
-const TOTAL: f64 = 4_217.5;
+const WANTED_TOTAL: f64 = 4_217.5;
 
 fn orders() -> String {
     let order = |n: usize| {
@@ -24,7 +24,7 @@ fn orders() -> String {
 }
 
 /// The API, and a description of it.
-async fn api() -> Result<(Home, String)> {
+async fn start_api() -> Result<(HubHome, String)> {
     let body = orders();
     ensure!(body.len() > 3_000_000, "only {} bytes", body.len());
     let json = |body: String| ([("content-type", "application/json")], body);
@@ -37,12 +37,12 @@ async fn api() -> Result<(Home, String)> {
             get(async || ([("content-type", "application/json")], format!("\"{}\"", "x".repeat(17 << 20)))),
         );
     let base = serve(router).await?;
-    Ok((Home::new(&json!({"net": {"allow": ["127.0.0.1"]}}))?, base))
+    Ok((HubHome::new(&json!({"net": {"allow": ["127.0.0.1"]}}))?, base))
 }
 
 #[tokio::test]
 async fn one_item_of_three_megabytes_costs_little() -> Result<()> {
-    let (home, base) = api().await?;
+    let (home, base) = start_api().await?;
     let mut agent = Agent::new(&home).await?;
     let url = format!("{base}/orders");
     // A model that guesses the structure is told what there is.
@@ -54,13 +54,13 @@ async fn one_item_of_three_megabytes_costs_little() -> Result<()> {
     assert_eq!(first["json"], json!(["customer", "id", "lines", "total"]));
     let select = ".orders[] | select(.id == \"ord-4217\") | {total, name: .customer.name}";
     let found = agent.call("fetch_json", json!({"url": url, "jq": select})).await?;
-    assert_eq!(found["json"], json!({"total": TOTAL, "name": "Customer 4217"}));
+    assert_eq!(found["json"], json!({"total": WANTED_TOTAL, "name": "Customer 4217"}));
     agent.finish("one item of 3 MB of JSON, with jq", 3, 1_000)
 }
 
 #[tokio::test]
 async fn every_tool_that_gives_json_selects_from_it() -> Result<()> {
-    let (home, base) = api().await?;
+    let (home, base) = start_api().await?;
     let document = json!({
         "openapi": "3.1.0", "info": {"title": "Orders", "version": "1"}, "servers": [{"url": base}],
         "paths": {"/orders": {"get": {"operationId": "listOrders", "summary": "All orders", "responses": {}}}},
@@ -113,12 +113,12 @@ async fn every_tool_that_gives_json_selects_from_it() -> Result<()> {
 
 #[tokio::test]
 async fn one_item_of_three_megabytes_is_read_by_its_handle() -> Result<()> {
-    let (home, base) = api().await?;
+    let (home, base) = start_api().await?;
     let mut agent = Agent::new(&home).await?;
     let preview = agent.call("fetch_json", json!({"url": format!("{base}/orders")})).await?;
     let handle = preview["result_handle"].as_str().context("no handle")?;
     let select = ".json.orders[] | select(.id == \"ord-4217\") | .total";
     let found = agent.call("result_read", json!({"handle": handle, "jq": select})).await?;
-    assert_eq!(found["text"].as_str().map(str::trim), Some(TOTAL.to_string().as_str()));
+    assert_eq!(found["text"].as_str().map(str::trim), Some(WANTED_TOTAL.to_string().as_str()));
     agent.finish("one item of 3 MB of JSON, by its handle", 2, 26_000)
 }

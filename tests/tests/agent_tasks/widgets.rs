@@ -1,14 +1,14 @@
 //! A page with eighteen widgets, each of which tells the server when it was used as the task says.
 
-use crate::agent::Agent;
-use crate::site::serve;
+use crate::cost_agent::Agent;
+use crate::loopback_site::serve;
 use anyhow::{Context, Result, ensure};
 use axum::Router;
 use axum::extract::{Path, State};
 use axum::response::Html;
 use axum::routing::{get, post};
 use octo_tests::eventually;
-use octo_tests::hub::Home;
+use octo_tests::hub_process::HubHome;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -37,10 +37,10 @@ const WIDGETS: [&str; 18] = [
     "textarea",
 ];
 
-type Done = Arc<Mutex<BTreeSet<String>>>;
+type UsedWidgets = Arc<Mutex<BTreeSet<String>>>;
 
-async fn site(done: &Done) -> Result<String> {
-    let mark = async |State(done): State<Done>, Path(widget): Path<String>| {
+async fn start_site(done: &UsedWidgets) -> Result<String> {
+    let mark = async |State(done): State<UsedWidgets>, Path(widget): Path<String>| {
         done.lock().unwrap().insert(widget);
     };
     let router = Router::new()
@@ -53,7 +53,7 @@ async fn site(done: &Done) -> Result<String> {
 }
 
 /// The ref of the line of a snapshot that has these words.
-fn reference(snapshot: &Value, words: &str) -> Result<String> {
+fn element_ref(snapshot: &Value, words: &str) -> Result<String> {
     let text = snapshot.as_str().with_context(|| format!("no snapshot: {snapshot}"))?;
     let at = text.find(words).with_context(|| format!("{words:?} is not in {text}"))?;
     let rest = text.get(at..).unwrap_or_default();
@@ -63,9 +63,9 @@ fn reference(snapshot: &Value, words: &str) -> Result<String> {
 
 #[tokio::test]
 async fn eighteen_widgets_are_used_through_the_browser() -> Result<()> {
-    let done = Done::default();
-    let base = site(&done).await?;
-    let home = Home::new(&json!({"toolboxes": {"browser": true}, "net": {"allow": ["127.0.0.1"]}}))?;
+    let done = UsedWidgets::default();
+    let base = start_site(&done).await?;
+    let home = HubHome::new(&json!({"toolboxes": {"browser": true}, "net": {"allow": ["127.0.0.1"]}}))?;
     std::fs::write(home.workspace().join("card.txt"), "Happy birthday!\n")?;
     let mut agent = Agent::new(&home).await?;
     let open = json!({"url": base, "output_format": "accessibility", "include_links": false});
@@ -86,10 +86,10 @@ async fn eighteen_widgets_are_used_through_the_browser() -> Result<()> {
     ]);
     let filled = agent.call("browser_fill_form", json!({"fields": fields})).await?;
     ensure!(filled["changes"].as_str().is_some_and(|changes| changes.contains("10 of 18 done")), "{filled}");
-    let card = reference(snapshot, "\"Card\"")?;
+    let card = element_ref(snapshot, "\"Card\"")?;
     agent.call("browser_upload", json!({"ref": card, "paths": ["card.txt"]})).await?;
     agent.call("browser_drag", json!({"text": "Milk", "to_text": "Basket"})).await?;
-    agent.call("browser_hover", json!({"ref": reference(snapshot, "Account")?})).await?;
+    agent.call("browser_hover", json!({"ref": element_ref(snapshot, "Account")?})).await?;
     agent.call("browser_click", json!({"text": "Orders"})).await?;
     let deleted =
         agent.call("browser_click", json!({"text": "Delete everything", "dialog": "accept"})).await?;

@@ -1,15 +1,15 @@
 //! A workflow whose hub is killed in the middle of a step.
 
-use crate::agent::Agent;
-use crate::site::serve;
+use crate::cost_agent::Agent;
+use crate::loopback_site::serve;
 use anyhow::{Context, Result, ensure};
 use axum::Router;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use octo_tests::eventually;
-use octo_tests::hub::Home;
-use octo_tests::mcp::silent;
+use octo_tests::hub_process::HubHome;
+use octo_tests::mcp_clients::answer_nothing;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
@@ -18,10 +18,10 @@ const STEPS: usize = 6;
 const KILLED_AT: usize = 4;
 
 /// What was posted, in order.
-type Posted = Arc<Mutex<Vec<usize>>>;
+type PostedSteps = Arc<Mutex<Vec<usize>>>;
 
 /// Takes note of a step; the one that is to be interrupted gets no answer.
-async fn note(State(posted): State<Posted>, Path(step): Path<usize>) -> StatusCode {
+async fn record_step(State(posted): State<PostedSteps>, Path(step): Path<usize>) -> StatusCode {
     posted.lock().unwrap().push(step);
     if step == KILLED_AT {
         std::future::pending::<()>().await;
@@ -29,19 +29,22 @@ async fn note(State(posted): State<Posted>, Path(step): Path<usize>) -> StatusCo
     StatusCode::CREATED
 }
 
-async fn ledger(posted: &Posted) -> Result<String> {
+async fn start_step_log(posted: &PostedSteps) -> Result<String> {
     let router = Router::new()
-        .route("/step/{step}", post(note))
-        .route("/steps", get(async |State(posted): State<Posted>| axum::Json(posted.lock().unwrap().clone())))
+        .route("/step/{step}", post(record_step))
+        .route(
+            "/steps",
+            get(async |State(posted): State<PostedSteps>| axum::Json(posted.lock().unwrap().clone())),
+        )
         .with_state(Arc::clone(posted));
     serve(router).await
 }
 
 #[tokio::test]
 async fn an_interrupted_workflow_is_found_and_resumed() -> Result<()> {
-    let posted = Posted::default();
-    let base = ledger(&posted).await?;
-    let home = Home::new(&json!({"net": {"allow": ["127.0.0.1"]}}))?;
+    let posted = PostedSteps::default();
+    let base = start_step_log(&posted).await?;
+    let home = HubHome::new(&json!({"net": {"allow": ["127.0.0.1"]}}))?;
     let mut flow = "version: 1\nname: six steps\nsteps:\n".to_owned();
     for step in 1..=STEPS {
         writeln!(
@@ -54,7 +57,7 @@ async fn an_interrupted_workflow_is_found_and_resumed() -> Result<()> {
     let params = json!({"name": "workflow_run", "arguments": {"path": "flow.yaml"}});
     let pipes = &mut agent.pipes;
     tokio::select! {
-        answer = pipes.call("tools/call", params, silent) => anyhow::bail!("it was not interrupted: {answer:?}"),
+        answer = pipes.call("tools/call", params, answer_nothing) => anyhow::bail!("it was not interrupted: {answer:?}"),
         under_way = eventually("the step is under way", async || posted.lock().unwrap().contains(&KILLED_AT).then_some(())) => under_way?,
     }
     pipes.process.kill().await?;

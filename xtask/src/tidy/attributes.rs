@@ -1,7 +1,7 @@
 //! Finds attributes: `#[…]` and `#![…]`.
 
-use super::sources::Source;
-use crate::scan;
+use super::rust_sources::Source;
+use crate::rust_scan;
 
 /// One attribute, without its brackets.
 #[derive(Debug)]
@@ -11,7 +11,7 @@ pub struct Attribute<'a> {
     pub code: &'a str,
 }
 
-pub fn of(source: &Source) -> Vec<Attribute<'_>> {
+pub fn attributes_of(source: &Source) -> Vec<Attribute<'_>> {
     let hashes = source.code.match_indices('#').map(|(at, _)| at);
     hashes.filter_map(|at| attribute(source, at)).collect()
 }
@@ -22,7 +22,7 @@ fn attribute(source: &Source, hash: usize) -> Option<Attribute<'_>> {
     if source.code.as_bytes().get(open) != Some(&b'[') {
         return None;
     }
-    let inside = open + 1..scan::closing(&source.code, open)? - 1;
+    let inside = open + 1..rust_scan::closing_bracket(&source.code, open)? - 1;
     let (text, code) = (source.text.get(inside.clone())?, source.code.get(inside)?);
     Some(Attribute { line: source.line_of(hash), text, code })
 }

@@ -2,14 +2,18 @@ use super::*;
 use octo_model::Effect;
 use serde_json::json;
 
-struct Tools {
+struct FakeTools {
     model: bool,
 }
 
-impl World for Tools {
-    fn tool(&self, name: &str) -> Result<Facts, ToolError> {
-        let facts =
-            |input: Value, output: Option<Value>, effect| Facts { input, output, effect, vouched: true };
+impl ToolLookup for FakeTools {
+    fn tool(&self, name: &str) -> Result<ToolInfo, ToolError> {
+        let facts = |input: Value, output: Option<Value>, effect| ToolInfo {
+            input,
+            output,
+            effect,
+            trusted_effect: true,
+        };
         let text = json!({"type": "string"});
         Ok(match name {
             "read" => facts(
@@ -33,17 +37,17 @@ impl World for Tools {
         })
     }
 
-    fn model(&self) -> Result<(), ToolError> {
+    fn require_model(&self) -> Result<(), ToolError> {
         if self.model { Ok(()) } else { Err(ToolError::unavailable("No language model is set.")) }
     }
 }
 
 /// The problems of a text, as `line: message`.
 fn problems(text: &str) -> Vec<String> {
-    let told = |problem: &Problem| format!("{}: {}", problem.mark.line, problem.message);
-    match Plan::read(text) {
+    let told = |problem: &Diagnostic| format!("{}: {}", problem.position.line, problem.message);
+    match CompiledWorkflow::parse(text) {
         Err(problems) => problems.iter().map(told).collect(),
-        Ok(plan) => check(&plan, &Tools { model: false }).errors.iter().map(told).collect(),
+        Ok(plan) => check(&plan, &FakeTools { model: false }).errors.iter().map(told).collect(),
     }
 }
 
@@ -230,11 +234,11 @@ fn mistakes_are_told_with_their_lines() {
 #[test]
 fn several_mistakes_are_told_at_once_and_with_hints() {
     let text = format!("{HEAD}steps:\n- {{id: a, tool: raed}}\n- id: b\n  tool: read\n  with: {{limt: 3}}\n");
-    let found = check(&Plan::read(&text).unwrap(), &Tools { model: true });
+    let found = check(&CompiledWorkflow::parse(&text).unwrap(), &FakeTools { model: true });
     let told: Vec<(u64, String)> = found
         .errors
         .iter()
-        .map(|problem| (problem.mark.line, problem.hint.clone().unwrap_or_default()))
+        .map(|problem| (problem.position.line, problem.hint.clone().unwrap_or_default()))
         .collect();
     assert_eq!(told.len(), 3, "{told:?}");
     assert_eq!(told[0], (4, "Did you mean `read`?".to_owned()));
@@ -247,7 +251,7 @@ fn what_would_be_called_is_told() {
     let text = format!(
         "{HEAD}params: {{idle: {{}}}}\nsteps:\n- {{id: a, tool: read, with: {{path: x}}}}\n- {{id: b, tool: post}}\n- {{id: c, llm: {{prompt: x, schema: {{type: object, properties: {{n: {{type: integer}}}}}}}}}}\n- {{id: d, tool: post, with: {{body: 'n {{{{ steps.c.output.n }}}}'}}}}\n"
     );
-    let found = check(&Plan::read(&text).unwrap(), &Tools { model: true });
+    let found = check(&CompiledWorkflow::parse(&text).unwrap(), &FakeTools { model: true });
     assert!(found.errors.is_empty(), "{:?}", found.errors);
     let told: Vec<_> = found
         .tools

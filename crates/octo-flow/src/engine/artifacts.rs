@@ -1,19 +1,19 @@
 //! What a run leaves in the workspace: its trace, and what its steps gave.
 
-use super::book::Record;
+use super::journal::StepRecord;
 use octo_grants::fs::{Change, Fs, WorkPath, Write, WriteOptions};
 use octo_hub::{RunStatus, StoredRun};
 use octo_model::ToolError;
 use serde_json::{Value, json};
 
 /// The folder of all runs, in the first root.
-pub const FOLDER: &str = "artifacts";
+pub const ARTIFACTS_DIR: &str = "artifacts";
 
 pub struct Artifacts {
     fs: Fs<Write>,
     id: String,
     /// What the trace says of the run as a whole.
-    head: Value,
+    run_header: Value,
 }
 
 impl Artifacts {
@@ -24,7 +24,7 @@ impl Artifacts {
             .map(|all| all.iter().map(|(name, _)| name.to_owned()).collect())
             .unwrap_or_default();
         let begun = jiff::Timestamp::from_microsecond(run.begun).unwrap_or_default();
-        let head = json!({
+        let run_header = json!({
             "run_id": run.id,
             "workflow": run.name,
             "path": run.path,
@@ -32,7 +32,7 @@ impl Artifacts {
             "params": params,
             "begun": format!("{begun:.3}"),
         });
-        Self { fs, id: run.id.clone(), head }
+        Self { fs, id: run.id.clone(), run_header }
     }
 
     /// All files or none. Outputs of single items stand in the file of their loop.
@@ -40,7 +40,7 @@ impl Artifacts {
         &self,
         now: &str,
         status: RunStatus,
-        records: &[(String, Record)],
+        records: &[(String, StepRecord)],
         outputs: Option<&Value>,
         error: Option<&Value>,
     ) -> Result<(), ToolError> {
@@ -54,7 +54,8 @@ impl Artifacts {
         let id = self.id.clone();
         self.fs
             .run(move |fs| {
-                let folder: WorkPath = serde_json::from_value(FOLDER.into()).map_err(ToolError::internal)?;
+                let folder: WorkPath =
+                    serde_json::from_value(ARTIFACTS_DIR.into()).map_err(ToolError::internal)?;
                 let folder = fs.place(&folder)?.join(id);
                 let put = |(name, value): (String, Value)| {
                     let mut bytes = serde_json::to_vec_pretty(&value).map_err(ToolError::internal)?;
@@ -72,17 +73,17 @@ impl Artifacts {
         &self,
         now: &str,
         status: RunStatus,
-        records: &[(String, Record)],
+        records: &[(String, StepRecord)],
         error: Option<&Value>,
     ) -> Value {
-        let step = |(key, record): &(String, Record)| {
+        let step = |(key, record): &(String, StepRecord)| {
             let mut step = json!({"id": key, "status": record.status.as_str(), "attempts": record.attempts});
             if let (Value::Object(members), Some(error)) = (&mut step, &record.error) {
                 members.insert("error".to_owned(), error.clone());
             }
             step
         };
-        let mut trace = self.head.clone();
+        let mut trace = self.run_header.clone();
         if let Value::Object(members) = &mut trace {
             members.insert("status".to_owned(), status.as_str().into());
             members.insert("written".to_owned(), now.into());

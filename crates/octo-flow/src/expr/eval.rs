@@ -1,95 +1,97 @@
 //! What an expression says, once the steps before it have run.
 
-use super::{Comparison, Expr, Part, Path};
+use super::{Comparison, Expr, ExprPath, PathPart};
 use serde_json::Value;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// Why an expression has no value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fault {
+pub enum EvalError {
     /// A path leads nowhere; `exists` and `default` take that for an answer.
     Absent(String),
     /// The values do not fit what is asked of them.
-    Misfit(String),
+    TypeMismatch(String),
 }
 
-impl std::fmt::Display for Fault {
+impl std::fmt::Display for EvalError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Absent(path) => write!(f, "`{path}` is not there."),
-            Self::Misfit(why) => f.write_str(why),
+            Self::TypeMismatch(why) => f.write_str(why),
         }
     }
 }
 
 /// What the names of expressions stand for.
-pub trait Names {
+pub trait Scope {
     /// The value that a path begins at, and how many of its parts were used up for that.
-    fn find(&self, path: &Path) -> Option<(Arc<Value>, usize)>;
+    fn find(&self, path: &ExprPath) -> Option<(Arc<Value>, usize)>;
 }
 
 impl Expr {
-    pub fn value(&self, names: &dyn Names) -> Result<Value, Fault> {
+    pub fn eval(&self, names: &dyn Scope) -> Result<Value, EvalError> {
         Ok(match self {
             Self::Literal(value) => value.clone(),
             Self::List(items) => {
-                Value::Array(items.iter().map(|item| item.value(names)).collect::<Result<_, _>>()?)
+                Value::Array(items.iter().map(|item| item.eval(names)).collect::<Result<_, _>>()?)
             }
-            Self::Path(path) => path.value(names)?,
-            Self::Not(inner) => Value::Bool(!inner.truth(names)?),
-            Self::And(left, right) => Value::Bool(left.truth(names)? && right.truth(names)?),
-            Self::Or(left, right) => Value::Bool(left.truth(names)? || right.truth(names)?),
+            Self::Path(path) => path.eval(names)?,
+            Self::Not(inner) => Value::Bool(!inner.eval_bool(names)?),
+            Self::And(left, right) => Value::Bool(left.eval_bool(names)? && right.eval_bool(names)?),
+            Self::Or(left, right) => Value::Bool(left.eval_bool(names)? || right.eval_bool(names)?),
             Self::Compare(comparison, left, right) => {
-                Value::Bool(comparison.holds(&left.value(names)?, &right.value(names)?)?)
+                Value::Bool(comparison.matches(&left.eval(names)?, &right.eval(names)?)?)
             }
-            Self::Exists(path) => match path.value(names) {
+            Self::Exists(path) => match path.eval(names) {
                 Ok(value) => Value::Bool(!value.is_null()),
-                Err(Fault::Absent(_)) => Value::Bool(false),
+                Err(EvalError::Absent(_)) => Value::Bool(false),
                 Err(fault) => return Err(fault),
             },
-            Self::Default(value, other) => match value.value(names) {
-                Ok(Value::Null) | Err(Fault::Absent(_)) => other.value(names)?,
+            Self::Default(value, other) => match value.eval(names) {
+                Ok(Value::Null) | Err(EvalError::Absent(_)) => other.eval(names)?,
                 value => value?,
             },
-            Self::Length(inner) => length(&inner.value(names)?)?.into(),
-            Self::Contains(whole, part) => Value::Bool(contains(&whole.value(names)?, &part.value(names)?)?),
-            Self::Join(list, between) => match (list.value(names)?, between.value(names)?) {
+            Self::Length(inner) => length(&inner.eval(names)?)?.into(),
+            Self::Contains(whole, part) => Value::Bool(contains(&whole.eval(names)?, &part.eval(names)?)?),
+            Self::Join(list, between) => match (list.eval(names)?, between.eval(names)?) {
                 (Value::Array(items), Value::String(between)) => {
-                    Value::String(items.iter().map(text).collect::<Vec<_>>().join(&between))
+                    Value::String(items.iter().map(to_text).collect::<Vec<_>>().join(&between))
                 }
-                _ => return Err(Fault::Misfit("join(…) takes a list and a text.".to_owned())),
+                _ => return Err(EvalError::TypeMismatch("join(…) takes a list and a text.".to_owned())),
             },
-            Self::Lines(inner) => match inner.value(names)? {
+            Self::Lines(inner) => match inner.eval(names)? {
                 Value::String(text) => {
                     text.lines().filter(|line| !line.trim().is_empty()).map(Value::from).collect()
                 }
-                _ => return Err(Fault::Misfit("lines(…) takes a text.".to_owned())),
+                _ => return Err(EvalError::TypeMismatch("lines(…) takes a text.".to_owned())),
             },
         })
     }
 
     /// Nothing but true and false counts as such.
-    pub fn truth(&self, names: &dyn Names) -> Result<bool, Fault> {
-        match self.value(names)? {
+    pub fn eval_bool(&self, names: &dyn Scope) -> Result<bool, EvalError> {
+        match self.eval(names)? {
             Value::Bool(word) => Ok(word),
-            other => Err(Fault::Misfit(format!("{} is neither true nor false.", shown(&other)))),
+            other => {
+                Err(EvalError::TypeMismatch(format!("{} is neither true nor false.", abbreviate(&other))))
+            }
         }
     }
 
     /// The value, when it does not depend on anything.
-    pub fn constant(&self) -> Option<Value> {
-        struct Nobody;
-        impl Names for Nobody {
-            fn find(&self, _: &Path) -> Option<(Arc<Value>, usize)> {
+    pub fn const_value(&self) -> Option<Value> {
+        struct EmptyScope;
+        impl Scope for EmptyScope {
+            fn find(&self, _: &ExprPath) -> Option<(Arc<Value>, usize)> {
                 None
             }
         }
-        if self.paths().is_empty() { self.value(&Nobody).ok() } else { None }
+        if self.paths().is_empty() { self.eval(&EmptyScope).ok() } else { None }
     }
 
     /// Every path that it names.
-    pub fn paths(&self) -> Vec<&Path> {
+    pub fn paths(&self) -> Vec<&ExprPath> {
         match self {
             Self::Literal(_) => Vec::new(),
             Self::List(items) => items.iter().flat_map(Self::paths).collect(),
@@ -105,30 +107,30 @@ impl Expr {
     }
 }
 
-impl Path {
-    fn value(&self, names: &dyn Names) -> Result<Value, Fault> {
-        let absent = || Fault::Absent(self.to_string());
+impl ExprPath {
+    fn eval(&self, names: &dyn Scope) -> Result<Value, EvalError> {
+        let absent = || EvalError::Absent(self.to_string());
         let (value, used) = names.find(self).ok_or_else(absent)?;
-        walk(&value, self.parts.get(used..).unwrap_or_default()).ok_or_else(absent)
+        follow_path(&value, self.parts.get(used..).unwrap_or_default()).ok_or_else(absent)
     }
 }
 
-fn walk(value: &Value, parts: &[Part]) -> Option<Value> {
+fn follow_path(value: &Value, parts: &[PathPart]) -> Option<Value> {
     let Some((first, rest)) = parts.split_first() else { return Some(value.clone()) };
     let inner = match first {
-        Part::Name(name) => value.as_object()?.get(name)?,
-        Part::At(at) => value.as_array()?.get(*at)?,
-        Part::Each => return value.as_array()?.iter().map(|item| walk(item, rest)).collect(),
+        PathPart::Name(name) => value.as_object()?.get(name)?,
+        PathPart::Index(at) => value.as_array()?.get(*at)?,
+        PathPart::Wildcard => return value.as_array()?.iter().map(|item| follow_path(item, rest)).collect(),
     };
-    walk(inner, rest)
+    follow_path(inner, rest)
 }
 
 impl Comparison {
-    fn holds(self, left: &Value, right: &Value) -> Result<bool, Fault> {
+    fn matches(self, left: &Value, right: &Value) -> Result<bool, EvalError> {
         let order = match self {
-            Self::Equal => return Ok(same(left, right)),
-            Self::Unequal => return Ok(!same(left, right)),
-            _ => order(left, right)?,
+            Self::Equal => return Ok(loosely_equal(left, right)),
+            Self::Unequal => return Ok(!loosely_equal(left, right)),
+            _ => compare(left, right)?,
         };
         Ok(match self {
             Self::Less => order == Ordering::Less,
@@ -140,21 +142,24 @@ impl Comparison {
 }
 
 /// 1 and 1.0 are the same.
-fn same(left: &Value, right: &Value) -> bool {
+fn loosely_equal(left: &Value, right: &Value) -> bool {
     match (left, right) {
-        (Value::Number(_), Value::Number(_)) => order(left, right) == Ok(Ordering::Equal),
+        (Value::Number(_), Value::Number(_)) => compare(left, right) == Ok(Ordering::Equal),
         (Value::Array(left), Value::Array(right)) => {
-            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same(left, right))
+            left.len() == right.len()
+                && left.iter().zip(right).all(|(left, right)| loosely_equal(left, right))
         }
         (Value::Object(left), Value::Object(right)) => {
             left.len() == right.len()
-                && left.iter().all(|(key, value)| right.get(key).is_some_and(|other| same(value, other)))
+                && left
+                    .iter()
+                    .all(|(key, value)| right.get(key).is_some_and(|other| loosely_equal(value, other)))
         }
         _ => left == right,
     }
 }
 
-fn order(left: &Value, right: &Value) -> Result<Ordering, Fault> {
+fn compare(left: &Value, right: &Value) -> Result<Ordering, EvalError> {
     let order = match (left, right) {
         (Value::String(left), Value::String(right)) => Some(left.cmp(right)),
         (Value::Number(a), Value::Number(b)) => match (a.as_i64(), b.as_i64()) {
@@ -163,36 +168,45 @@ fn order(left: &Value, right: &Value) -> Result<Ordering, Fault> {
         },
         _ => None,
     };
-    order
-        .ok_or_else(|| Fault::Misfit(format!("{} and {} cannot be put in order.", shown(left), shown(right))))
+    order.ok_or_else(|| {
+        EvalError::TypeMismatch(format!(
+            "{} and {} cannot be put in order.",
+            abbreviate(left),
+            abbreviate(right)
+        ))
+    })
 }
 
-fn length(value: &Value) -> Result<usize, Fault> {
+fn length(value: &Value) -> Result<usize, EvalError> {
     match value {
         Value::String(text) => Ok(text.chars().count()),
         Value::Array(items) => Ok(items.len()),
         Value::Object(members) => Ok(members.len()),
-        other => Err(Fault::Misfit(format!("{} has no length.", shown(other)))),
+        other => Err(EvalError::TypeMismatch(format!("{} has no length.", abbreviate(other)))),
     }
 }
 
-fn contains(whole: &Value, part: &Value) -> Result<bool, Fault> {
+fn contains(whole: &Value, part: &Value) -> Result<bool, EvalError> {
     match (whole, part) {
         (Value::String(whole), Value::String(part)) => Ok(whole.contains(part.as_str())),
-        (Value::Array(items), part) => Ok(items.iter().any(|item| same(item, part))),
+        (Value::Array(items), part) => Ok(items.iter().any(|item| loosely_equal(item, part))),
         (Value::Object(members), Value::String(name)) => Ok(members.contains_key(name)),
-        _ => Err(Fault::Misfit(format!("{} cannot have {} in it.", shown(whole), shown(part)))),
+        _ => Err(EvalError::TypeMismatch(format!(
+            "{} cannot have {} in it.",
+            abbreviate(whole),
+            abbreviate(part)
+        ))),
     }
 }
 
 /// A value inside a text: texts as they are, everything else as JSON.
-pub fn text(value: &Value) -> String {
+pub fn to_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     }
 }
 
-fn shown(value: &Value) -> String {
+fn abbreviate(value: &Value) -> String {
     value.to_string().chars().take(60).collect()
 }

@@ -1,7 +1,7 @@
 //! Values with expressions in them.
 
-use super::eval::{Fault, Names, text};
-use super::{Expr, inserted};
+use super::eval::{EvalError, Scope, to_text};
+use super::{Expr, parse_placeholder};
 use serde_json::Value;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -9,13 +9,13 @@ pub enum Template {
     Literal(Value),
     /// A text that is nothing but one expression: its value keeps its type.
     Expr(Expr),
-    Text(Vec<Piece>),
+    Text(Vec<TextPart>),
     List(Vec<Template>),
-    Members(Vec<(String, Template)>),
+    Object(Vec<(String, Template)>),
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Piece {
+pub enum TextPart {
     Literal(String),
     Expr(Expr),
 }
@@ -30,14 +30,14 @@ impl Template {
             }),
             Value::Array(items) => {
                 let read = |(at, item)| Self::read(item, &format!("{pointer}/{at}"), wrong);
-                Self::List(items.iter().enumerate().map(read).collect()).plain()
+                Self::List(items.iter().enumerate().map(read).collect()).fold_literal()
             }
             Value::Object(members) => {
                 let read = |(name, item): (&String, &Value)| {
-                    let pointer = format!("{pointer}/{}", crate::source::escaped(name));
+                    let pointer = format!("{pointer}/{}", crate::spanned_yaml::escape_pointer(name));
                     (name.clone(), Self::read(item, &pointer, wrong))
                 };
-                Self::Members(members.iter().map(read).collect()).plain()
+                Self::Object(members.iter().map(read).collect()).fold_literal()
             }
             other => Self::Literal(other.clone()),
         }
@@ -55,10 +55,10 @@ impl Template {
             }
             literal.push_str(before);
             if !literal.is_empty() {
-                pieces.push(Piece::Literal(std::mem::take(&mut literal)));
+                pieces.push(TextPart::Literal(std::mem::take(&mut literal)));
             }
-            let (expr, behind) = inserted(after)?;
-            pieces.push(Piece::Expr(expr));
+            let (expr, behind) = parse_placeholder(after)?;
+            pieces.push(TextPart::Expr(expr));
             rest = behind;
         }
         literal.push_str(rest);
@@ -66,55 +66,55 @@ impl Template {
             return Ok(Self::Literal(Value::String(literal)));
         }
         if !literal.is_empty() {
-            pieces.push(Piece::Literal(literal));
+            pieces.push(TextPart::Literal(literal));
         }
-        Ok(match <[Piece; 1]>::try_from(pieces) {
-            Ok([Piece::Expr(expr)]) => Self::Expr(expr),
+        Ok(match <[TextPart; 1]>::try_from(pieces) {
+            Ok([TextPart::Expr(expr)]) => Self::Expr(expr),
             Ok(pieces) => Self::Text(pieces.into()),
             Err(pieces) => Self::Text(pieces),
         })
     }
 
     /// What has no expression in it is a literal as a whole.
-    fn plain(self) -> Self {
-        match self.literal() {
+    fn fold_literal(self) -> Self {
+        match self.as_literal() {
             Some(value) => Self::Literal(value),
             None => self,
         }
     }
 
-    fn literal(&self) -> Option<Value> {
+    fn as_literal(&self) -> Option<Value> {
         match self {
             Self::Literal(value) => Some(value.clone()),
             Self::Expr(_) | Self::Text(_) => None,
-            Self::List(items) => items.iter().map(Self::literal).collect(),
-            Self::Members(members) => {
-                let members = members.iter().map(|(name, item)| Some((name.clone(), item.literal()?)));
+            Self::List(items) => items.iter().map(Self::as_literal).collect(),
+            Self::Object(members) => {
+                let members = members.iter().map(|(name, item)| Some((name.clone(), item.as_literal()?)));
                 members.collect::<Option<serde_json::Map<_, _>>>().map(Value::Object)
             }
         }
     }
 
-    pub fn value(&self, names: &dyn Names) -> Result<Value, Fault> {
+    pub fn eval(&self, names: &dyn Scope) -> Result<Value, EvalError> {
         Ok(match self {
             Self::Literal(value) => value.clone(),
-            Self::Expr(expr) => expr.value(names)?,
+            Self::Expr(expr) => expr.eval(names)?,
             Self::Text(pieces) => {
                 let mut whole = String::new();
                 for piece in pieces {
                     match piece {
-                        Piece::Literal(literal) => whole.push_str(literal),
-                        Piece::Expr(expr) => whole.push_str(&text(&expr.value(names)?)),
+                        TextPart::Literal(literal) => whole.push_str(literal),
+                        TextPart::Expr(expr) => whole.push_str(&to_text(&expr.eval(names)?)),
                     }
                 }
                 Value::String(whole)
             }
             Self::List(items) => {
-                Value::Array(items.iter().map(|item| item.value(names)).collect::<Result<_, _>>()?)
+                Value::Array(items.iter().map(|item| item.eval(names)).collect::<Result<_, _>>()?)
             }
-            Self::Members(members) => {
-                let members = members.iter().map(|(name, item)| Ok((name.clone(), item.value(names)?)));
-                Value::Object(members.collect::<Result<_, Fault>>()?)
+            Self::Object(members) => {
+                let members = members.iter().map(|(name, item)| Ok((name.clone(), item.eval(names)?)));
+                Value::Object(members.collect::<Result<_, EvalError>>()?)
             }
         })
     }
@@ -127,12 +127,12 @@ impl Template {
             Self::Text(pieces) => pieces
                 .iter()
                 .filter_map(|piece| match piece {
-                    Piece::Expr(expr) => Some(expr),
-                    Piece::Literal(_) => None,
+                    TextPart::Expr(expr) => Some(expr),
+                    TextPart::Literal(_) => None,
                 })
                 .collect(),
             Self::List(items) => items.iter().flat_map(Self::exprs).collect(),
-            Self::Members(members) => members.iter().flat_map(|(_, item)| item.exprs()).collect(),
+            Self::Object(members) => members.iter().flat_map(|(_, item)| item.exprs()).collect(),
         }
     }
 }

@@ -1,16 +1,16 @@
 use super::*;
 use serde_json::json;
 
-struct Known(Value);
+struct TestScope(Value);
 
-impl Names for Known {
-    fn find(&self, path: &Path) -> Option<(std::sync::Arc<Value>, usize)> {
+impl Scope for TestScope {
+    fn find(&self, path: &ExprPath) -> Option<(std::sync::Arc<Value>, usize)> {
         self.0.get(&path.root).map(|value| (value.clone().into(), 0))
     }
 }
 
-fn known() -> Known {
-    Known(json!({
+fn test_scope() -> TestScope {
+    TestScope(json!({
         "params": {"n": 3, "s": "abc", "nil": null, "odd name": 1, "f": 1.0},
         "steps": {"a": {"output": {"rows": [{"t": "x"}, {"t": "y"}], "text": "one\n\ntwo\n"}, "status": "done"}},
         "item": true,
@@ -52,8 +52,8 @@ fn expressions_and_their_values() {
         ("null == params.nil", json!(true)),
         ("steps.a.status == 'done'", json!(true)),
     ] {
-        let expr = whole(text).unwrap_or_else(|why| panic!("{text}: {why}"));
-        assert_eq!(expr.value(&known()), Ok(value), "{text}");
+        let expr = parse_expr(text).unwrap_or_else(|why| panic!("{text}: {why}"));
+        assert_eq!(expr.eval(&test_scope()), Ok(value), "{text}");
     }
 }
 
@@ -76,14 +76,14 @@ fn what_cannot_be_read_is_said() {
         ("1.2.3", "no number"),
         ("a == b == c", "does not belong"),
     ] {
-        let why = whole(text).unwrap_err();
+        let why = parse_expr(text).unwrap_err();
         assert!(why.contains(part), "{text}: {why}");
     }
     let deep = format!("{}1{}", "(".repeat(5_000), ")".repeat(5_000));
-    assert!(whole(&deep).unwrap_err().contains("too deeply"));
+    assert!(parse_expr(&deep).unwrap_err().contains("too deeply"));
     let lists = "[".repeat(100_000);
-    assert!(whole(&lists).is_err());
-    assert!(whole(&"not ".repeat(100_000)).is_err());
+    assert!(parse_expr(&lists).is_err());
+    assert!(parse_expr(&"not ".repeat(100_000)).is_err());
 }
 
 #[test]
@@ -102,10 +102,10 @@ fn values_that_do_not_fit_are_faults() {
         ("lines(params.n)", false),
         ("default(params.n.x < 1, 2)", true),
     ] {
-        let value = whole(text).unwrap().value(&known());
+        let value = parse_expr(text).unwrap().eval(&test_scope());
         match value {
-            Err(Fault::Absent(_)) => assert!(absent, "{text}"),
-            Err(Fault::Misfit(_)) => assert!(!absent, "{text}"),
+            Err(EvalError::Absent(_)) => assert!(absent, "{text}"),
+            Err(EvalError::TypeMismatch(_)) => assert!(!absent, "{text}"),
             // The comparison inside is absent, so the other is taken.
             Ok(value) => assert_eq!((text, value), ("default(params.n.x < 1, 2)", json!(2))),
         }
@@ -123,14 +123,14 @@ fn texts_are_filled_in_and_lone_expressions_keep_their_type() {
         ("{{ '}}' }}", json!("}}")),
         ("{{params.s}}{{params.n}}", json!("abc3")),
     ] {
-        assert_eq!(Template::parse(text).unwrap().value(&known()), Ok(value), "{text}");
+        assert_eq!(Template::parse(text).unwrap().eval(&test_scope()), Ok(value), "{text}");
     }
     for text in ["{{", "{{ a", "{{ }}", "{{ a } }", "{{#if a}}"] {
         assert!(Template::parse(text).is_err(), "{text}");
     }
     let given = json!({"a": ["{{ params.n }}", {"b": "x"}], "c": 1});
     let read = Template::read(&given, "", &mut |_, why| panic!("{why}"));
-    assert_eq!(read.value(&known()), Ok(json!({"a": [3, {"b": "x"}], "c": 1})));
+    assert_eq!(read.eval(&test_scope()), Ok(json!({"a": [3, {"b": "x"}], "c": 1})));
     assert!(matches!(Template::read(&json!({"x": [1, "y"]}), "", &mut |_, _| ()), Template::Literal(_)));
     let mut wrong = Vec::new();
     Template::read(&json!({"a/b": ["{{ ) }}"]}), "/with", &mut |at, _| wrong.push(at.to_owned()));
@@ -140,7 +140,7 @@ fn texts_are_filled_in_and_lone_expressions_keep_their_type() {
 #[test]
 fn paths_are_written_as_they_are_read() {
     for text in ["steps.a.output[0][*].b", "params[\"odd name\"]", "item"] {
-        let Expr::Path(path) = whole(text).unwrap() else { panic!("{text}") };
+        let Expr::Path(path) = parse_expr(text).unwrap() else { panic!("{text}") };
         assert_eq!(path.to_string(), text);
     }
 }

@@ -1,6 +1,6 @@
 //! A run that ends at every single note in turn: whatever was lost, every effect is there exactly once in the end.
 
-use super::bench::{Bench, steps};
+use super::workflow_fixture::{WorkflowHub, steps};
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
 
@@ -34,7 +34,7 @@ const LINES: [&str; 12] = [
 ];
 
 /// Goes on until the run is done; each step that was cut off is decided by looking whether its line is there.
-async fn finish(bench: &Bench, id: &str) -> Value {
+async fn resume_until_done(bench: &WorkflowHub, id: &str) -> Value {
     for _ in 0..40 {
         let mut reply = bench.run(json!({"run_id": id})).await.unwrap();
         if reply["status"] == "interrupted" {
@@ -66,13 +66,13 @@ async fn finish(bench: &Bench, id: &str) -> Value {
 #[tokio::test]
 async fn a_run_cut_off_at_any_note_ends_with_every_effect_once() {
     for n in 0.. {
-        let bench = Bench::new(FLOW);
-        bench.store.0.left.store(n, Ordering::SeqCst);
+        let bench = WorkflowHub::new(FLOW);
+        bench.runs.0.writes_left.store(n, Ordering::SeqCst);
         let reply = bench.begin().await;
-        let later = bench.again();
+        let later = bench.restarted();
         let id = reply["run_id"].as_str().unwrap().to_owned();
         let whole = reply["status"] == "done";
-        let reply = if whole { reply } else { finish(&later, &id).await };
+        let reply = if whole { reply } else { resume_until_done(&later, &id).await };
         assert_eq!(reply["outputs"], json!({"n": 3}), "cut at note {n}");
         let mut lines = later.lines();
         lines.sort();
@@ -94,17 +94,17 @@ async fn a_run_cut_off_at_any_note_ends_with_every_effect_once() {
 #[tokio::test]
 async fn a_run_cut_off_again_and_again_ends_with_every_effect_once() {
     for first in [2, 5, 9] {
-        let bench = Bench::new(FLOW);
-        bench.store.0.left.store(first, Ordering::SeqCst);
+        let bench = WorkflowHub::new(FLOW);
+        bench.runs.0.writes_left.store(first, Ordering::SeqCst);
         let id = bench.begin().await["run_id"].as_str().unwrap().to_owned();
-        let mut later = bench.again();
+        let mut later = bench.restarted();
         for _ in 0..12 {
-            later = later.again();
-            later.store.0.left.store(4, Ordering::SeqCst);
+            later = later.restarted();
+            later.runs.0.writes_left.store(4, Ordering::SeqCst);
             // It may end here, or stop for a decision: both are seen below.
             let _ = later.run(json!({"run_id": id})).await;
         }
-        finish(&later.again(), &id).await;
+        resume_until_done(&later.restarted(), &id).await;
         let mut lines = later.lines();
         lines.sort();
         assert_eq!(lines, LINES, "first cut at {first}");

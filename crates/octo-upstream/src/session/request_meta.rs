@@ -44,7 +44,7 @@ pub(crate) fn with_request_meta(
     let mut inner = params.object("_meta");
     let token = inner.remove(meta::PROGRESS_TOKEN);
     let level = inner.remove(meta::LOG_LEVEL);
-    for key in meta::OF_ONE_EDGE {
+    for key in meta::HOP_BY_HOP_KEYS {
         inner.remove(key);
     }
     if era == Era::Modern {

@@ -26,20 +26,20 @@ impl Revocation {
     }
 
     /// A response that is still being written ends with the token; one that is there as a whole stays as it is.
-    pub fn bound(self, response: Response) -> Response {
+    pub fn wrap_response(self, response: Response) -> Response {
         if response.body().size_hint().exact().is_some() {
             return response;
         }
-        response.map(|inner| Body::new(Revocable { inner, revocation: self }))
+        response.map(|inner| Body::new(RevocableBody { inner, revocation: self }))
     }
 }
 
-struct Revocable {
+struct RevocableBody {
     inner: Body,
     revocation: Revocation,
 }
 
-impl http_body::Body for Revocable {
+impl http_body::Body for RevocableBody {
     type Data = Bytes;
     type Error = axum::Error;
 

@@ -160,10 +160,10 @@ async fn serve(remote: &Arc<Remote>) -> Result<(), Failure> {
     let (mut term, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let face = Arc::clone(&mcp);
     let served = tokio::select! {
-        served = face.stdio(Arc::new(Caller::local()), WINDOW.to_owned(), pipes::input(), pipes::output()) => served,
+        served = face.serve_stdio(Arc::new(Caller::local()), WINDOW.to_owned(), pipes::input(), pipes::output()) => served,
         _ = term.recv() => Ok(()),
         _ = interrupt.recv() => Ok(()),
     };
-    mcp.end().await;
+    mcp.shutdown().await;
     Ok(served?)
 }

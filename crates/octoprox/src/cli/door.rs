@@ -9,7 +9,7 @@ use octo_model::{Caller, ToolError};
 use octo_oauth::Logins;
 use octo_toolkit::BoxFuture;
 use octo_web::{
-    ADMIN_ROUTES, AdminParts, BrowserLogins, EdgeSettings, LoginConfirmation, LoginDeparture, Route, Tokens,
+    ADMIN_ROUTES, AdminConfig, BrowserLogins, EdgeSettings, LoginConfirmation, LoginRedirect, Route, Tokens,
 };
 use std::sync::Arc;
 use tokio::net::TcpListener;
@@ -52,7 +52,7 @@ pub fn whole(
     let logins = assembly.gateway.servers().logins().clone();
     let needed = tokens.clone();
     logins.offer_start_pages(move || needed.are_required());
-    let parts = AdminParts {
+    let parts = AdminConfig {
         hub: Arc::clone(&assembly.hub),
         logins: Arc::new(HubLogins(logins)),
         tokens: tokens.clone(),
@@ -91,7 +91,7 @@ pub fn serve_callback(
     assembly: &Assembly,
     until: CancellationToken,
 ) {
-    let parts = AdminParts {
+    let parts = AdminConfig {
         hub: Arc::clone(&assembly.hub),
         logins: Arc::new(HubLogins(assembly.gateway.servers().logins().clone())),
         tokens: Tokens::none(),
@@ -122,9 +122,9 @@ impl BrowserLogins for HubLogins {
         })
     }
 
-    fn depart(&self, id: &str, cookies: &str) -> Result<LoginDeparture, ToolError> {
+    fn begin_in_browser(&self, id: &str, cookies: &str) -> Result<LoginRedirect, ToolError> {
         let departure = self.0.bind_browser(id, cookies)?;
-        Ok(LoginDeparture { url: departure.url, set_cookie: departure.set_cookie })
+        Ok(LoginRedirect { url: departure.url, set_cookie: departure.set_cookie })
     }
 
     /// Whoever comes here without a token is the person at this machine.

@@ -12,7 +12,7 @@ use axum::Router;
 use clap::Args;
 use octo_hub::{Hub, ListKind};
 use octo_mcp::{Mcp, McpSettings};
-use octo_web::{EdgeSettings, RestParts, Tokens};
+use octo_web::{EdgeSettings, RestConfig, Tokens};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -80,9 +80,9 @@ impl Serve {
             assembly.gateway.keep_logins_alive();
             tokio::spawn(end_expired(tokens, Arc::clone(&mcp)));
             announce(&assembly.hub, address, admin);
-            let share = caller_share(octo_web::Limits::default().connections, settings);
+            let share = caller_share(octo_web::ListenerLimits::default().max_connections, settings);
             serve(listeners, &mcp, share, (interrupts, terms)).await;
-            mcp.end().await;
+            mcp.shutdown().await;
             assembly.end().await;
             session.end().await;
             Ok(())
@@ -119,14 +119,14 @@ fn router(
         ..McpSettings::default()
     };
     let (hub, state) = (Arc::clone(&assembly.hub), settings.state_dir.clone());
-    let rest = RestParts {
+    let rest = RestConfig {
         hub: Arc::clone(&assembly.hub),
         metrics: Arc::new(move || numbers.render(&hub, state.as_ref())),
         probe: assembly.probe(),
         tokens: tokens.clone(),
     };
     let mcp = Mcp::new(Arc::clone(&assembly.hub), limits)?;
-    let faces = mcp.router().merge(octo_web::router(rest));
+    let faces = mcp.router().merge(octo_web::rest_router(rest));
     let edge = EdgeSettings {
         allowed_hosts: hosts(settings, address),
         allowed_origins: settings.http.allowed_origins.clone(),
@@ -202,7 +202,7 @@ async fn end_expired(tokens: Tokens, mcp: Arc<Mcp>) {
     loop {
         tokio::time::sleep(EXPIRY_INTERVAL).await;
         tokens.end_expired();
-        mcp.end_callers(|caller| tokens.accepts(caller));
+        mcp.end_revoked_callers(|caller| tokens.still_accepts(caller));
     }
 }
 
@@ -214,7 +214,11 @@ async fn serve(
     (mut interrupts, mut terms): (Signal, Signal),
 ) {
     let shutdown = CancellationToken::new();
-    let limits = octo_web::Limits { drain: DRAIN, connections_per_caller, ..octo_web::Limits::default() };
+    let limits = octo_web::ListenerLimits {
+        drain_timeout: DRAIN,
+        max_connections_per_caller: connections_per_caller,
+        ..octo_web::ListenerLimits::default()
+    };
     let asked = async {
         tokio::select! { _ = interrupts.recv() => {}, _ = terms.recv() => {} }
         tracing::info!("stopping");
@@ -224,7 +228,7 @@ async fn serve(
     };
     let serving = listeners
         .into_iter()
-        .map(|(listener, router)| octo_web::serve_within(listener, router, shutdown.clone(), limits));
+        .map(|(listener, router)| octo_web::serve_with_limits(listener, router, shutdown.clone(), limits));
     tokio::select! {
         _ = futures_util::future::join_all(serving) => {}
         () = asked => tracing::warn!("stopped without waiting"),

@@ -56,11 +56,11 @@ impl Stdio {
             let mut interrupt = signal(SignalKind::interrupt())?;
             let face = Arc::clone(&mcp);
             let served = tokio::select! {
-                served = face.stdio(Arc::new(Caller::local()), self.profile.clone(), input, output) => served,
+                served = face.serve_stdio(Arc::new(Caller::local()), self.profile.clone(), input, output) => served,
                 _ = term.recv() => Ok(()),
                 _ = interrupt.recv() => Ok(()),
             };
-            mcp.end().await;
+            mcp.shutdown().await;
             assembly.end().await;
             session.end().await;
             Ok(served?)

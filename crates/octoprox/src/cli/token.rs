@@ -92,7 +92,7 @@ impl Token {
 impl New {
     fn run(&self) -> Result<(), Failure> {
         let token = fresh().map_err(|_| Failure::new("The system gives no randomness. Try again."))?;
-        let sha256 = octo_web::fingerprint(&token);
+        let sha256 = octo_web::token_fingerprint(&token);
         let (name, scopes) = (&self.name, &self.scopes);
         if self.json {
             let tenant = self.tenant.as_deref().unwrap_or(DEFAULT_TENANT);

@@ -188,7 +188,7 @@ fn value(form: Form, text: &str) -> Result<Value, (String, &'static str)> {
             "Make one with `octoprox token new NAME`.",
         )),
         Form::Token(name) => Ok(serde_json::json!(
-            {"name": name, "sha256": octo_web::fingerprint(text), "scopes": ["admin"]})),
+            {"name": name, "sha256": octo_web::token_fingerprint(text), "scopes": ["admin"]})),
     }
 }
 

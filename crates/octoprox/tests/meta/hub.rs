@@ -62,7 +62,7 @@ pub fn hub(ground: &Ground, max_bytes: usize) -> Arc<Hub> {
     let memory = Arc::new(Memory::default());
     let doors = ground.doors(&memory);
     let toolboxes = toolboxes(&ground.settings).into_iter();
-    let flows = doors.open::<octo_flow::Flows>().unwrap();
+    let flows = doors.open::<octo_flow::WorkflowEngine>().unwrap();
     let hub = Hub::new(HubConfig {
         sources: toolboxes
             .map(|toolbox| toolbox.into_source(doors.clone(), octo_toolkit::SourceState::Ready))

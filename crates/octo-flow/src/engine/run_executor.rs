@@ -1,0 +1,129 @@
+//! One process's work on one run, from where it was to where it stops.
+
+use super::artifacts::Artifacts;
+use super::frame::{Frame, RunScope};
+use super::journal::{Journal, StepRecord};
+use super::stop_reason::{StepFailure, StopReason};
+use super::{EngineInner, Invoker, LiveRun};
+use crate::compiled_workflow::CompiledWorkflow;
+use octo_hub::{RunLease, RunStatus};
+use octo_model::{Json, Kind};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+pub struct RunExecutor {
+    pub(super) engine: Arc<EngineInner>,
+    pub(super) plan: CompiledWorkflow,
+    pub(super) params: Arc<Value>,
+    pub(super) lease: Box<dyn RunLease>,
+    pub(super) journal: Journal,
+    pub(super) invoker: Invoker,
+    pub(super) artifacts: Artifacts,
+    pub(super) live: Arc<LiveRun>,
+}
+
+/// Whoever waits is told that the run has ended, even when its task panics.
+struct EndGuard {
+    engine: Arc<EngineInner>,
+    live: Arc<LiveRun>,
+    id: String,
+}
+
+impl Drop for EndGuard {
+    fn drop(&mut self) {
+        self.engine.lock_live_runs().remove(&self.id);
+        self.live.progress.send_modify(|progress| progress.ended = true);
+    }
+}
+
+impl RunExecutor {
+    /// Runs until it is done or cannot go on. The right to write the run is given back before anybody is told.
+    pub(super) async fn run(self, id: String) {
+        let _ended = EndGuard { engine: Arc::clone(&self.engine), live: Arc::clone(&self.live), id };
+        let session = self;
+        // From the start, so that a run that is cut off can be found. The last write says when it is not possible.
+        if let Err(error) = session.write_artifacts(RunStatus::Running, None, None).await {
+            tracing::debug!(run = session.lease.id(), %error, "the artifacts of a run cannot be written");
+        }
+        let result = session.run_steps(&session.plan.steps, Frame::default(), &session.live.stop).await;
+        let (status, outputs, error) = match result {
+            Ok(()) => match session.eval_outputs() {
+                Ok(outputs) => (RunStatus::Done, Some(outputs), None),
+                Err(failure) => (RunStatus::Failed, None, Some(failure)),
+            },
+            Err(StopReason::Failed(failure)) => (RunStatus::Failed, None, Some(failure)),
+            Err(StopReason::Interrupted(failure)) => (RunStatus::Interrupted, None, Some(failure)),
+            Err(StopReason::Cancelled) => (RunStatus::Cancelled, None, None),
+            // The hub ends: the run goes on when it is asked for.
+            Err(StopReason::Halted) => (RunStatus::Running, None, None),
+            Err(StopReason::StoreFailed(error)) => {
+                tracing::error!(run = session.lease.id(), detail = error.detail, "a run cannot be kept");
+                return session.warn(error.text());
+            }
+        };
+        let error = error.map(|failure| failure.to_value());
+        // Before the status, so that a run that is done has its artifacts, however often it was killed.
+        if let Err(error) = session.write_artifacts(status, outputs.as_ref(), error.as_ref()).await {
+            session.warn(format!("The artifacts could not be written: {}", error.text()));
+        }
+        let (outputs, error) = (outputs.map(Json::from), error.map(Json::from));
+        if let Err(error) = session.lease.status(status, outputs, error).await {
+            tracing::error!(run = session.lease.id(), detail = error.detail, "the end of a run was not kept");
+            session.warn(error.text());
+        }
+    }
+
+    async fn write_artifacts(
+        &self,
+        status: RunStatus,
+        outputs: Option<&Value>,
+        error: Option<&Value>,
+    ) -> Result<(), octo_model::ToolError> {
+        let records = self.journal.records();
+        self.artifacts.write(&self.now(), status, &records, outputs, error).await
+    }
+
+    fn eval_outputs(&self) -> Result<Value, StepFailure> {
+        let frame = Frame::default();
+        let sight = RunScope { session: self, frame: &frame };
+        let mut outputs = Map::new();
+        for (name, template) in &self.plan.outputs {
+            let value = template.eval(&sight).map_err(|fault| {
+                StepFailure::new("outputs", Kind::Invalid.as_str(), format!("outputs.{name}: {fault}"))
+            })?;
+            outputs.insert(name.clone(), value);
+        }
+        Ok(Value::Object(outputs))
+    }
+
+    pub(super) fn now(&self) -> String {
+        format!("{:.3}", self.engine.clock.now())
+    }
+
+    pub(super) async fn record_step(
+        &self,
+        key: &str,
+        change: impl FnOnce(&mut StepRecord),
+    ) -> Result<(), StopReason> {
+        self.journal.record_step(key, self.lease.as_ref(), change).await
+    }
+
+    /// One more step is behind us.
+    pub(super) fn count_finished(&self, key: &str) {
+        self.live.progress.send_modify(|progress| {
+            progress.done += 1;
+            progress.total = progress.total.max(progress.done);
+            key.clone_into(&mut progress.last);
+        });
+    }
+
+    /// A loop turns out to have so many calls, of which one was counted.
+    pub(super) fn add_expected_calls(&self, calls: usize) {
+        let more = calls.saturating_sub(1) as u64;
+        self.live.progress.send_modify(|progress| progress.total += more);
+    }
+
+    fn warn(&self, text: String) {
+        self.live.progress.send_modify(|progress| progress.warnings.push(text));
+    }
+}

@@ -1,0 +1,87 @@
+//! Why steps do not go on.
+
+use octo_model::{Kind, ToolError};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// The failure of one step, as later steps can read it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepFailure {
+    /// The step that failed.
+    pub key: String,
+    pub kind: String,
+    pub message: String,
+    pub hint: Option<String>,
+    pub retry_after: Option<Duration>,
+}
+
+impl StepFailure {
+    pub fn new(key: &str, kind: &str, message: impl Into<String>) -> Self {
+        Self {
+            key: key.to_owned(),
+            kind: kind.to_owned(),
+            message: message.into(),
+            hint: None,
+            retry_after: None,
+        }
+    }
+
+    pub fn from_error(key: &str, error: &ToolError) -> Self {
+        // To a workflow, which waits and tries again, a used-up limit is nothing else.
+        let kind = if error.kind == Kind::RateLimited { Kind::Unavailable } else { error.kind };
+        Self {
+            hint: error.hint.as_ref().map(|hint| hint.to_string()),
+            retry_after: error.retry_after,
+            ..Self::new(key, kind.as_str(), error.message.to_string())
+        }
+    }
+
+    pub fn to_value(&self) -> Value {
+        let mut value = json!({"kind": self.kind, "message": self.message, "step": self.key});
+        if let (Value::Object(members), Some(hint)) = (&mut value, &self.hint) {
+            members.insert("hint".to_owned(), hint.as_str().into());
+        }
+        value
+    }
+
+    pub fn from_value(key: &str, value: &Value) -> Self {
+        let text = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
+        Self {
+            key: text("step").unwrap_or_else(|| key.to_owned()),
+            kind: text("kind").unwrap_or_default(),
+            message: text("message").unwrap_or_default(),
+            hint: text("hint"),
+            retry_after: None,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub enum StopReason {
+    Failed(StepFailure),
+    /// Nobody knows whether the step's effect is there.
+    Interrupted(StepFailure),
+    Cancelled,
+    /// Something beside it has stopped, or the hub ends.
+    Halted,
+    /// What happens can no longer be kept.
+    StoreFailed(ToolError),
+}
+
+impl StopReason {
+    const fn severity(&self) -> u8 {
+        match self {
+            Self::StoreFailed(_) => 4,
+            Self::Cancelled => 3,
+            Self::Interrupted(_) => 2,
+            Self::Failed(_) => 1,
+            Self::Halted => 0,
+        }
+    }
+
+    /// Of several that ran side by side, the one that matters most.
+    pub fn worst(results: impl IntoIterator<Item = Result<(), StopReason>>) -> Result<(), StopReason> {
+        let worst = results.into_iter().filter_map(Result::err).max_by_key(StopReason::severity);
+        worst.map_or(Ok(()), Err)
+    }
+}

@@ -1,0 +1,405 @@
+//! A hub with the workflow tools, a handful of scripted tools, and a store in memory.
+
+use crate::WorkflowEngine;
+use octo_grants::fs::{RootSpec, Workspace, WorkspaceSpec};
+use octo_grants::{Capabilities, Clock};
+use octo_hub::jq_eval::{Jq, JqRunner};
+use octo_hub::{
+    AuditLog, CallEnded, CallStarted, Hub, HubConfig, LeasedRun, NewRun, PolicySettings, Profile,
+    ProfileSettings, Request, ResultLimits, ResultStore, RunLease, RunStatus, Runs, StoredRun, StoredStep,
+};
+use octo_model::{CallId, Caller, Effect, Frontend, Json, JsonObject, Kind, Operation, ToolError};
+use octo_toolkit::{
+    BoxFuture, CallContext, Definition, Listing, ListingState, NoPeer, Peer, Source, SourceState,
+};
+use serde_json::{Value, json};
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// What the scripted tools have done.
+#[derive(Default)]
+pub struct ToolLog {
+    pub lines: Mutex<Vec<String>>,
+    pub calls: Mutex<HashMap<String, u32>>,
+    pub max_concurrent: AtomicUsize,
+    running: AtomicUsize,
+}
+
+struct ScriptedSource {
+    log: Arc<ToolLog>,
+    listing: watch::Sender<ListingState>,
+}
+
+fn scripted_source(log: Arc<ToolLog>) -> Arc<dyn Source> {
+    let text = json!({"type": "string", "description": "t"});
+    let number = json!({"type": "integer", "description": "n"});
+    let properties = json!({"line": text, "fails": number, "kind": text, "ms": number, "bytes": number});
+    let input = json!({"type": "object", "properties": properties, "additionalProperties": false});
+    let output = json!({"type": "object", "properties": {"line": text, "count": number, "truncated": {"type": "boolean"}, "result_handle": text}});
+    let tool = |(name, effect): (&str, Effect)| Definition {
+        key: name.to_owned(),
+        members: JsonObject::new()
+            .with("name", name)
+            .with("description", "Does as it is told.")
+            .with("inputSchema", Json::from(input.clone()))
+            .with("outputSchema", Json::from(output.clone())),
+        effect,
+        trusted_effect: true,
+    };
+    let tools =
+        [("append", Effect::writes()), ("look", Effect::reads()), ("put", Effect::writes().idempotent())];
+    let lists = Arc::new(Listing { tools: tools.map(tool).into(), ..Listing::default() });
+    let (listing, _) = watch::channel(ListingState { state: SourceState::Ready, listing: lists, version: 1 });
+    Arc::new(ScriptedSource { log, listing })
+}
+
+impl Source for ScriptedSource {
+    fn name(&self) -> &str {
+        "scripted"
+    }
+
+    fn is_native(&self) -> bool {
+        true
+    }
+
+    fn listing(&self) -> watch::Receiver<ListingState> {
+        self.listing.subscribe()
+    }
+
+    /// Appends the line, unless it is to fail first.
+    fn run<'a>(
+        &'a self,
+        op: Operation,
+        _cx: &'a CallContext,
+        _peer: &'a Arc<dyn Peer>,
+    ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
+        Box::pin(async move {
+            let given: Value = op.params.get("arguments").map(|json| json.to().unwrap()).unwrap_or_default();
+            let line = given["line"].as_str().unwrap_or_default().to_owned();
+            let now = self.log.running.fetch_add(1, Ordering::SeqCst) + 1;
+            self.log.max_concurrent.fetch_max(now, Ordering::SeqCst);
+            let count = {
+                let mut calls = self.log.calls.lock().unwrap();
+                let count = calls.entry(line.clone()).or_default();
+                *count += 1;
+                *count
+            };
+            tokio::time::sleep(Duration::from_millis(given["ms"].as_u64().unwrap_or(0))).await;
+            self.log.running.fetch_sub(1, Ordering::SeqCst);
+            if u64::from(count) <= given["fails"].as_u64().unwrap_or(0) {
+                let kind = given["kind"].as_str().unwrap_or("unavailable");
+                let kind = Kind::ALL.into_iter().find(|known| known.as_str() == kind).unwrap();
+                return Err(ToolError::new(kind, format!("Attempt {count} fails.")).hint("Wait."));
+            }
+            if op.name != "look" {
+                self.log.lines.lock().unwrap().push(line.clone());
+            }
+            let filler = "x".repeat(given["bytes"].as_u64().unwrap_or(0) as usize);
+            let answer = json!({"line": format!("{line}{filler}"), "count": count});
+            Ok(JsonObject::new()
+                .with("content", Json::array([]))
+                .with("structuredContent", Json::from(answer)))
+        })
+    }
+}
+
+/// Runs in memory. With `writes_left` it fails from that note on, as if the process had ended there.
+pub struct RunTable {
+    runs: Mutex<HashMap<String, (String, StoredRun)>>,
+    leased: Mutex<HashSet<String>>,
+    pub writes_left: AtomicI64,
+}
+
+impl Default for RunTable {
+    fn default() -> Self {
+        Self { runs: Mutex::default(), leased: Mutex::default(), writes_left: AtomicI64::new(i64::MAX) }
+    }
+}
+
+#[derive(Clone)]
+pub struct MemoryRuns(pub Arc<RunTable>);
+
+struct MemoryLease(Arc<RunTable>, String);
+
+impl Drop for MemoryLease {
+    fn drop(&mut self) {
+        self.0.leased.lock().unwrap().remove(&self.1);
+    }
+}
+
+impl MemoryLease {
+    fn change(&self, change: impl FnOnce(&mut StoredRun)) -> Result<(), ToolError> {
+        if self.0.writes_left.fetch_sub(1, Ordering::SeqCst) <= 0 {
+            return Err(ToolError::unavailable("The process is gone."));
+        }
+        change(&mut self.0.runs.lock().unwrap().get_mut(&self.1).unwrap().1);
+        Ok(())
+    }
+}
+
+impl RunLease for MemoryLease {
+    fn id(&self) -> &str {
+        &self.1
+    }
+
+    fn step(&self, step: StoredStep) -> BoxFuture<'_, Result<(), ToolError>> {
+        let noted = self.change(|run| match run.steps.iter_mut().find(|known| known.key == step.key) {
+            Some(known) => *known = step,
+            None => run.steps.push(step),
+        });
+        Box::pin(async { noted })
+    }
+
+    fn status(
+        &self,
+        status: RunStatus,
+        outputs: Option<Json>,
+        error: Option<Json>,
+    ) -> BoxFuture<'_, Result<(), ToolError>> {
+        let noted = self.change(|run| (run.status, run.outputs, run.error) = (status, outputs, error));
+        Box::pin(async { noted })
+    }
+}
+
+impl MemoryRuns {
+    fn find(&self, caller: &Caller, id: &str) -> Result<StoredRun, ToolError> {
+        let runs = self.0.runs.lock().unwrap();
+        self.find_in(&runs, caller, id).ok_or_else(|| ToolError::not_found("There is no such run."))
+    }
+
+    fn find_in(
+        &self,
+        runs: &HashMap<String, (String, StoredRun)>,
+        caller: &Caller,
+        id: &str,
+    ) -> Option<StoredRun> {
+        let (_, run) = runs.get(id).filter(|(subject, _)| *subject == caller.principal.subject)?;
+        Some(StoredRun { is_leased: self.0.leased.lock().unwrap().contains(id), ..run.clone() })
+    }
+}
+
+impl Runs for MemoryRuns {
+    fn begin<'a>(
+        &'a self,
+        caller: &'a Caller,
+        run: NewRun,
+    ) -> BoxFuture<'a, Result<Box<dyn RunLease>, ToolError>> {
+        Box::pin(async move {
+            let mut runs = self.0.runs.lock().unwrap();
+            let id = format!("w_{}", runs.len());
+            let kept = StoredRun {
+                id: id.clone(),
+                path: run.path,
+                name: run.name,
+                text: run.text,
+                hash: String::new(),
+                params: run.params,
+                status: RunStatus::Running,
+                outputs: None,
+                error: None,
+                begun: 0,
+                changed: 0,
+                is_leased: false,
+                steps: Vec::new(),
+            };
+            runs.insert(id.clone(), (caller.principal.subject.clone(), kept));
+            self.0.leased.lock().unwrap().insert(id.clone());
+            Ok(Box::new(MemoryLease(Arc::clone(&self.0), id)) as Box<dyn RunLease>)
+        })
+    }
+
+    fn lease<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, Result<LeasedRun, ToolError>> {
+        Box::pin(async move {
+            let run = self.find(caller, id)?;
+            if !self.0.leased.lock().unwrap().insert(id.to_owned()) {
+                return Err(ToolError::new(Kind::Conflict, "Another process works on this run."));
+            }
+            Ok((run, Box::new(MemoryLease(Arc::clone(&self.0), id.to_owned())) as Box<dyn RunLease>))
+        })
+    }
+
+    fn get<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, Result<StoredRun, ToolError>> {
+        let found = self.find(caller, id);
+        Box::pin(async { found })
+    }
+
+    fn list<'a>(
+        &'a self,
+        caller: &'a Caller,
+        most: usize,
+    ) -> BoxFuture<'a, Result<Vec<StoredRun>, ToolError>> {
+        let runs = self.0.runs.lock().unwrap();
+        let mut ids: Vec<&String> = runs.keys().collect();
+        ids.sort_by_key(|id| std::cmp::Reverse(id[2..].parse::<usize>().unwrap()));
+        let all = ids.into_iter().filter_map(|id| self.find_in(&runs, caller, id));
+        let brief = all.map(|run| StoredRun { text: String::new(), steps: Vec::new(), ..run });
+        let brief: Vec<StoredRun> = brief.take(most).collect();
+        Box::pin(async { Ok(brief) })
+    }
+}
+
+#[derive(Default)]
+pub struct MemoryStores {
+    pub opened: Mutex<Vec<CallStarted>>,
+    results: Mutex<HashMap<String, Json>>,
+}
+
+impl AuditLog for MemoryStores {
+    fn open(&self, opening: CallStarted) -> BoxFuture<'_, Result<(), ToolError>> {
+        self.opened.lock().unwrap().push(opening);
+        Box::pin(async { Ok(()) })
+    }
+
+    fn close(&self, _: CallEnded) {}
+}
+
+impl ResultStore for MemoryStores {
+    fn store<'a>(
+        &'a self,
+        _: &'a Caller,
+        call: CallId,
+        whole: Json,
+    ) -> BoxFuture<'a, Result<String, ToolError>> {
+        self.results.lock().unwrap().insert(call.to_string(), whole);
+        Box::pin(async move { Ok(call.to_string()) })
+    }
+
+    fn load<'a>(&'a self, _: &'a Caller, handle: &'a str) -> BoxFuture<'a, Result<Json, ToolError>> {
+        let found = self.results.lock().unwrap().get(handle).cloned();
+        Box::pin(async move { found.ok_or_else(|| ToolError::not_found("There is no such result.")) })
+    }
+}
+
+impl Jq for MemoryStores {
+    fn run<'a>(&'a self, _: &'a str, _: Json) -> BoxFuture<'a, Result<String, ToolError>> {
+        Box::pin(async { Err(ToolError::invalid("There is no jq here.")) })
+    }
+}
+
+/// One process: an engine and a hub of its own, on a store and deeds that outlive it.
+pub struct WorkflowHub {
+    pub hub: Arc<Hub>,
+    pub flows: WorkflowEngine,
+    pub stores: Arc<MemoryStores>,
+    pub tool_log: Arc<ToolLog>,
+    pub runs: MemoryRuns,
+    pub dir: Arc<tempfile::TempDir>,
+    pub timeout: Option<Duration>,
+}
+
+impl WorkflowHub {
+    pub fn new(workflow: &str) -> Self {
+        let folder = Arc::new(tempfile::tempdir().unwrap());
+        std::fs::create_dir(folder.path().join("work")).unwrap();
+        let bench = Self::with_stores(MemoryRuns(Arc::default()), Arc::default(), folder, true);
+        bench.write("flow.yaml", &format!("version: 1\nname: test\n{workflow}"));
+        bench
+    }
+
+    /// Another process, after this one is gone.
+    pub fn restarted(&self) -> Self {
+        self.runs.0.writes_left.store(i64::MAX, Ordering::SeqCst);
+        Self::with_stores(self.runs.clone(), Arc::clone(&self.tool_log), Arc::clone(&self.dir), true)
+    }
+
+    pub fn read_only(&self) -> Self {
+        Self::with_stores(self.runs.clone(), Arc::clone(&self.tool_log), Arc::clone(&self.dir), false)
+    }
+
+    fn with_stores(
+        runs: MemoryRuns,
+        tool_log: Arc<ToolLog>,
+        dir: Arc<tempfile::TempDir>,
+        writable: bool,
+    ) -> Self {
+        let root =
+            RootSpec { name: "workspace".into(), path: dir.path().join("work"), alias_path: None, writable };
+        let workspace =
+            Workspace::open(WorkspaceSpec { roots: vec![root], ..WorkspaceSpec::default() }).unwrap();
+        let flows = WorkflowEngine::new(Arc::new(runs.clone()), Clock::system());
+        let doors = Capabilities::default().with(workspace).with(flows.clone());
+        let stores = Arc::new(MemoryStores::default());
+        let few =
+            ProfileSettings { tools: vec!["workflow_*".into(), "look".into()], ..ProfileSettings::default() };
+        let hub = Hub::new(HubConfig {
+            sources: vec![
+                scripted_source(Arc::clone(&tool_log)),
+                crate::toolbox().into_source(doors, SourceState::Ready),
+            ],
+            profiles: vec![Profile::new("few", &few).unwrap()],
+            policy: PolicySettings::default(),
+            limits: Vec::new(),
+            cache: Vec::new(),
+            shape: ResultLimits { max_bytes: 20_000, ..ResultLimits::default() },
+            timeout: Duration::from_secs(20),
+            ledger: Arc::clone(&stores) as _,
+            spills: Arc::clone(&stores) as _,
+            jq: JqRunner::new(Arc::clone(&stores) as _),
+            tracer: None,
+        })
+        .unwrap();
+        flows.attach(&hub);
+        Self { hub, flows, stores, tool_log, runs, dir, timeout: None }
+    }
+
+    pub fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.dir.path().join("work").join(name), text).unwrap();
+    }
+
+    pub async fn call_tool(
+        &self,
+        caller: &str,
+        profile: &str,
+        tool: &str,
+        arguments: Value,
+        cancel: CancellationToken,
+    ) -> Result<Value, ToolError> {
+        let called = self
+            .hub
+            .call(Request {
+                op: Operation::tool(tool, Json::from(arguments)),
+                caller: Arc::new(Caller::named(caller)),
+                frontend: Frontend::Rest,
+                profile: profile.to_owned(),
+                peer: Arc::new(NoPeer),
+                cancel,
+                timeout: self.timeout,
+                trace: None,
+            })
+            .await;
+        let whole = self.hub.untruncated(&Caller::named(caller), called.outcome?).await?;
+        Ok(whole.get("structuredContent").unwrap().to().unwrap())
+    }
+
+    pub async fn run(&self, mut arguments: Value) -> Result<Value, ToolError> {
+        arguments["path"] = json!("flow.yaml");
+        self.call_tool("ada", "", "workflow_run", arguments, CancellationToken::new()).await
+    }
+
+    pub async fn begin(&self) -> Value {
+        self.run(json!({})).await.unwrap()
+    }
+
+    pub fn lines(&self) -> Vec<String> {
+        self.tool_log.lines.lock().unwrap().clone()
+    }
+
+    pub fn file(&self, name: &str) -> Value {
+        let path = self.dir.path().join("work").join(name);
+        serde_json::from_slice(&std::fs::read(&path).unwrap_or_else(|error| panic!("{name}: {error}")))
+            .unwrap()
+    }
+}
+
+/// The steps of a reply, as `id status`.
+pub fn steps(reply: &Value) -> Vec<String> {
+    let steps = reply["steps"].as_array().unwrap();
+    steps
+        .iter()
+        .map(|step| format!("{} {}", step["id"].as_str().unwrap(), step["status"].as_str().unwrap()))
+        .collect()
+}

@@ -1,0 +1,221 @@
+//! `workflow_run`.
+
+use crate::engine::{Invoker, LiveRun, Progress, ResumeOptions, RunAttachment, WorkflowEngine};
+use crate::run_report::{self, RunError, Status, StepReport};
+use crate::workflow_runs::{self, RunFilter, RunSummary};
+use crate::workflow_validate::read_workflow;
+use octo_hub::StoredRun;
+use octo_toolkit::fs::Write;
+use octo_toolkit::{CallContext, Effect, Example, Fs, Tool, ToolError, WorkPath};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long before the call's end a run that is still under way is answered for, at most.
+const REPLY_MARGIN: Duration = Duration::from_secs(2);
+/// Interrupted runs that a reply names, at most.
+const MAX_INTERRUPTED_LISTED: usize = 5;
+/// How often a run of another process is looked at.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Runs a workflow file: each step is a tool call of your own, kept as it finishes. Answers when it has ended, or with
+/// status running before time is up; then ask again with run_id. Prefer workflow_validate to only check it, and workflow_runs to find a run that was interrupted.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// The workflow, a YAML or JSON file of the workspace. With run_id the file that the run began with.
+    path: WorkPath,
+    /// The workflow's parameters by name.
+    #[serde(default)]
+    params: Map<String, Value>,
+    /// A run that was begun before: to see how it is doing, or to go on with it where its hub was cut off.
+    #[serde(default)]
+    run_id: Option<String>,
+    /// With run_id: steps that failed or were cut off and shall be done again.
+    #[serde(default)]
+    redo: Vec<String>,
+    /// With run_id: steps that failed or were cut off and count as done, since their effect is there.
+    #[serde(default)]
+    skip: Vec<String>,
+    /// With run_id: go on with a run that was cancelled.
+    #[serde(default)]
+    resume: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// Names this run; give it as run_id to ask for it again.
+    run_id: String,
+    /// How it is doing. After interrupted, see error; then give redo or skip.
+    status: Status,
+    /// The steps so far, in the order in which they began.
+    steps: Vec<StepReport>,
+    /// What the workflow gives, once it is done.
+    outputs: Map<String, Value>,
+    /// Why it did not go on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    error: Option<RunError>,
+    /// The folder with its trace and the outputs of its steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    artifacts: Option<String>,
+    /// Earlier runs of the same file that were interrupted; give the run_id of one to resume it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    interrupted_runs: Vec<RunSummary>,
+    /// What was left undone beside the steps.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
+}
+
+pub struct RunWorkflow;
+
+impl Tool for RunWorkflow {
+    const NAME: &'static str = "workflow_run";
+    const TITLE: &'static str = "Run a workflow";
+    const EFFECT: Effect = Effect::destroys().open_world();
+    const LONG_RUNNING: bool = true;
+    type Input = Input;
+    type Output = Output;
+    type Grants = (WorkflowEngine, Fs<Write>);
+
+    fn examples() -> Vec<Example> {
+        vec![
+            Example::new("Begin", json!({"path": "flows/report.yaml", "params": {"day": "2026-11-14"}})),
+            Example::new(
+                "Go on after a step was cut off, and its effect is there",
+                json!({"path": "flows/report.yaml", "run_id": "w_abcdefghijklmnopqrstuvwxyz", "skip": ["post"]}),
+            ),
+        ]
+    }
+
+    async fn run(
+        &self,
+        input: Input,
+        (flows, fs): Self::Grants,
+        cx: &CallContext,
+    ) -> Result<Output, ToolError> {
+        let invoker = Invoker::from_context(cx)?;
+        let further = ResumeOptions { redo: input.redo, skip: input.skip, resume: input.resume };
+        let path = input.path.as_str().to_owned();
+        let wanted = RunFilter { path: Some(path.as_str()), status: Some(Status::Interrupted) };
+        let interrupted = match input.run_id {
+            None => workflow_runs::list_runs(&flows, &cx.caller, &wanted, MAX_INTERRUPTED_LISTED).await?,
+            Some(_) => Vec::new(),
+        };
+        let (id, going) = match input.run_id {
+            None => {
+                reject_resume_options(&further)?;
+                let text = read_workflow(&fs, input.path).await?;
+                let (id, live) = flows.begin(&invoker, &path, text, input.params, fs).await?;
+                (id, RunAttachment::Owned(live))
+            }
+            Some(id) => {
+                require_same_file(&flows.get_run(&cx.caller, &id).await?, &path)?;
+                let going = flows.resume(&invoker, &id, &further, fs).await?;
+                (id, going)
+            }
+        };
+        let warnings = match going {
+            RunAttachment::Owned(live) => {
+                let mut cancel_guard = CancelOnDrop { live: &live, deadline: cx.deadline, completed: false };
+                let waited = wait_for_run(&live, cx).await;
+                cancel_guard.completed = waited.is_ok();
+                waited?
+            }
+            RunAttachment::Attached(live) => wait_for_run(&live, cx).await?,
+            RunAttachment::Elsewhere => poll_foreign_run(&flows, &id, cx).await?,
+        };
+        Ok(to_output(flows.get_run(&cx.caller, &id).await?, interrupted, warnings))
+    }
+}
+
+/// What belongs to a run that was begun before means nothing for a new one.
+fn reject_resume_options(further: &ResumeOptions) -> Result<(), ToolError> {
+    if further.resume || !further.redo.is_empty() || !further.skip.is_empty() {
+        return Err(ToolError::invalid("`redo`, `skip` and `resume` belong to a run that was begun before.")
+            .hint("Give its run_id, too."));
+    }
+    Ok(())
+}
+
+/// A run goes on with the text it began with; another name would promise something else.
+fn require_same_file(run: &StoredRun, path: &str) -> Result<(), ToolError> {
+    if run.path == path {
+        return Ok(());
+    }
+    Err(ToolError::invalid(format!("This run is one of `{}`.", run.path))
+        .hint(format!("Give path \"{}\" with this run_id.", run.path)))
+}
+
+/// Cancels the run with the call that set it going, unless the call was answered or ran out of time.
+struct CancelOnDrop<'a> {
+    live: &'a LiveRun,
+    deadline: Instant,
+    completed: bool,
+}
+
+impl Drop for CancelOnDrop<'_> {
+    fn drop(&mut self) {
+        if !self.completed && Instant::now() < self.deadline {
+            self.live.cancel.cancel();
+        }
+    }
+}
+
+/// Waits for the run's end, or for the call's; gives what the run has to say beside its steps.
+async fn wait_for_run(live: &Arc<LiveRun>, cx: &CallContext) -> Result<Vec<String>, ToolError> {
+    let mut progress = live.progress.subscribe();
+    let until = reply_deadline(cx);
+    loop {
+        let Progress { done, total, last, ended, warnings } = progress.borrow_and_update().clone();
+        if !last.is_empty() {
+            cx.progress(done, Some(total), &format!("{done} of {total}: {last}"));
+        }
+        if ended {
+            return Ok(warnings);
+        }
+        tokio::select! {
+            changed = progress.changed() => if changed.is_err() {
+                return Ok(Vec::new());
+            },
+            () = cx.cancel.cancelled() => return Err(ToolError::cancelled()),
+            () = tokio::time::sleep_until(until.into()) => return Ok(Vec::new()),
+        }
+    }
+}
+
+/// Early enough for the answer to be in time.
+fn reply_deadline(cx: &CallContext) -> Instant {
+    let left = cx.time_left();
+    Instant::now() + left.saturating_sub(REPLY_MARGIN.min(left / 5))
+}
+
+/// Waits for a run that another process works on.
+async fn poll_foreign_run(
+    flows: &WorkflowEngine,
+    id: &str,
+    cx: &CallContext,
+) -> Result<Vec<String>, ToolError> {
+    let until = reply_deadline(cx);
+    while flows.get_run(&cx.caller, id).await?.is_leased && Instant::now() + POLL_INTERVAL < until {
+        cx.check()?;
+        tokio::time::sleep(POLL_INTERVAL).await;
+    }
+    Ok(Vec::new())
+}
+
+fn to_output(run: StoredRun, interrupted_runs: Vec<RunSummary>, warnings: Vec<String>) -> Output {
+    let over = !run.is_leased || run.status != octo_hub::RunStatus::Running;
+    let artifacts = (over && warnings.is_empty()).then(|| crate::engine::artifacts_dir(&run.id));
+    Output {
+        status: Status::from(run.status),
+        steps: run_report::step_reports(&run),
+        outputs: run_report::run_outputs(&run),
+        error: run_report::run_error(&run),
+        run_id: run.id,
+        artifacts,
+        interrupted_runs,
+        warnings,
+    }
+}

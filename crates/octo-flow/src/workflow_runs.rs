@@ -1,0 +1,146 @@
+//! `workflow_runs`.
+
+use crate::compiled_workflow::CompiledWorkflow;
+use crate::engine::WorkflowEngine;
+use crate::run_report::Status;
+use octo_hub::{RunStatus, StoredRun};
+use octo_toolkit::{CallContext, Caller, Effect, Example, Tool, ToolError, WorkPath};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// Of the newest runs of a caller, so many are looked through for those of one file.
+const MAX_SEARCHED: usize = 500;
+const MAX_LISTED: u64 = 100;
+
+/// Lists your runs of workflows, newest first, with the step that each stopped at: to find a run that was interrupted and
+/// resume it. Prefer workflow_run with run_id for the steps and outputs of one run.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Only runs of this workflow file.
+    #[serde(default)]
+    path: Option<WorkPath>,
+    /// Only runs in this state.
+    #[serde(default)]
+    status: Option<Status>,
+    /// Runs to list at most; up to 100.
+    #[serde(default = "default_limit")]
+    limit: u64,
+}
+
+fn default_limit() -> u64 {
+    20
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// The runs, newest first.
+    runs: Vec<RunSummary>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RunSummary {
+    /// Names the run; give it to workflow_run as run_id.
+    run_id: String,
+    /// The file that it began with; workflow_run wants it, too.
+    path: String,
+    /// How it is doing. An interrupted run resumes with workflow_run.
+    status: Status,
+    /// When it began, UTC.
+    started: String,
+    /// The step that it stopped at, or the first one that was not begun; absent when it is done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    next_step: Option<String>,
+}
+
+pub struct ListRuns;
+
+impl Tool for ListRuns {
+    const NAME: &'static str = "workflow_runs";
+    const TITLE: &'static str = "List runs of workflows";
+    const EFFECT: Effect = Effect::reads();
+    type Input = Input;
+    type Output = Output;
+    type Grants = WorkflowEngine;
+
+    fn examples() -> Vec<Example> {
+        vec![
+            Example::new("The newest", json!({})),
+            Example::new(
+                "Interrupted runs of one file",
+                json!({"path": "flows/report.yaml", "status": "interrupted"}),
+            ),
+        ]
+    }
+
+    async fn run(&self, input: Input, flows: WorkflowEngine, cx: &CallContext) -> Result<Output, ToolError> {
+        let wanted = RunFilter { path: input.path.as_ref().map(WorkPath::as_str), status: input.status };
+        let most = usize::try_from(input.limit.clamp(1, MAX_LISTED)).unwrap_or(1);
+        Ok(Output { runs: list_runs(&flows, &cx.caller, &wanted, most).await? })
+    }
+}
+
+/// Which runs are listed.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RunFilter<'a> {
+    pub path: Option<&'a str>,
+    pub status: Option<Status>,
+}
+
+/// The newest runs of a caller that fit.
+pub async fn list_runs(
+    flows: &WorkflowEngine,
+    caller: &Caller,
+    wanted: &RunFilter<'_>,
+    most: usize,
+) -> Result<Vec<RunSummary>, ToolError> {
+    let all = flows.runs().list(caller, MAX_SEARCHED).await?;
+    let fits = |run: &StoredRun| {
+        wanted.path.is_none_or(|path| run.path == path)
+            && wanted.status.is_none_or(|status| status_of(run) == status)
+    };
+    let mut found = Vec::new();
+    for run in all.into_iter().filter(fits).take(most) {
+        match flows.get_run(caller, &run.id).await {
+            Ok(run) => found.push(summary(&run)),
+            // It was forgotten meanwhile.
+            Err(error) if error.kind == octo_toolkit::Kind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(found)
+}
+
+/// A run that nobody works on any more was interrupted, whatever was noted last.
+fn status_of(run: &StoredRun) -> Status {
+    match run.status {
+        RunStatus::Running if !run.is_leased => Status::Interrupted,
+        status => Status::from(status),
+    }
+}
+
+fn summary(run: &StoredRun) -> RunSummary {
+    let started = jiff::Timestamp::from_microsecond(run.begun).unwrap_or_default();
+    RunSummary {
+        run_id: run.id.clone(),
+        path: run.path.clone(),
+        status: status_of(run),
+        started: format!("{started:.0}"),
+        next_step: next_step(run),
+    }
+}
+
+fn next_step(run: &StoredRun) -> Option<String> {
+    if run.status == RunStatus::Done {
+        return None;
+    }
+    // The innermost step of those that are open began last.
+    let open = run.steps.iter().rev().find(|step| !matches!(step.status.as_str(), "done" | "skipped"));
+    if let Some(step) = open {
+        return Some(step.key.clone());
+    }
+    let plan = CompiledWorkflow::parse(&run.text).ok()?;
+    let begun = |id: &str| run.steps.iter().any(|step| step.key == id);
+    plan.steps.iter().map(|step| &step.id).find(|id| !begun(id)).cloned()
+}

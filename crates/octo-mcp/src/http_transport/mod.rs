@@ -1,0 +1,121 @@
+//! Streamable HTTP at `/mcp` and `/mcp/{profile}`: one endpoint, the era chosen by each request.
+
+mod legacy_http;
+mod modern_http;
+
+use crate::mcp::Mcp;
+use crate::rpc_errors::rpc_error;
+use crate::sse_response;
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::response::Response;
+use axum::routing::{MethodRouter, delete, get, post};
+use axum::{Extension, Router};
+use http::{HeaderMap, StatusCode, header};
+use octo_model::Caller;
+use octo_wire::{Incoming, Message, Revision, Strictness, code, header as names, meta};
+use std::sync::Arc;
+
+/// What every request brings along.
+pub struct HttpContext {
+    pub caller: Arc<Caller>,
+    pub profile: String,
+    pub headers: HeaderMap,
+}
+
+impl Mcp {
+    /// The routes of this face. Requests must carry the caller that the edge has proven.
+    pub fn router(self: &Arc<Self>) -> Router {
+        Router::new()
+            .route("/mcp", method_router())
+            .route("/mcp/", method_router())
+            .route("/mcp/{profile}", method_router())
+            .layer(DefaultBodyLimit::max(self.settings.max_body_bytes))
+            .with_state(Arc::clone(self))
+    }
+}
+
+fn method_router() -> MethodRouter<Arc<Mcp>> {
+    let routes = post(|State(mcp): State<Arc<Mcp>>, Extension(caller), profile, headers, body| async move {
+        handle_post(mcp, http_context(caller, profile, headers), body).await
+    });
+    let routes =
+        routes.merge(get(|State(mcp): State<Arc<Mcp>>, Extension(caller), profile, headers| async move {
+            legacy_http::open_stream(&mcp, &http_context(caller, profile, headers)).await
+        }));
+    routes.merge(delete(|State(mcp): State<Arc<Mcp>>, Extension(caller), profile, headers| async move {
+        legacy_http::delete_session(&mcp, &http_context(caller, profile, headers)).await
+    }))
+}
+
+fn http_context(caller: Arc<Caller>, profile: Option<Path<String>>, headers: HeaderMap) -> HttpContext {
+    HttpContext { caller, profile: profile.map(|Path(name)| name).unwrap_or_default(), headers }
+}
+
+async fn handle_post(mcp: Arc<Mcp>, arrived: HttpContext, body: Bytes) -> Response {
+    if let Err(refusal) = check_request(&mcp, &arrived) {
+        return *refusal;
+    }
+    let incoming = match Incoming::parse(body, Strictness::Client) {
+        Ok(incoming) => incoming,
+        Err(fault) => return error_response(StatusCode::BAD_REQUEST, code::PARSE, fault.0),
+    };
+    match incoming {
+        Incoming::One(message) if is_modern(&arrived.headers, &message) => {
+            modern_http::post(mcp, arrived, message).await
+        }
+        Incoming::One(message) => legacy_http::post(mcp, arrived, message).await,
+        Incoming::Batch(messages) => legacy_http::batch(mcp, arrived, messages).await,
+    }
+}
+
+/// Modern context anywhere means modern, whatever the method is called.
+fn is_modern(headers: &HeaderMap, message: &Message) -> bool {
+    if headers
+        .get(names::REVISION)
+        .is_some_and(|value| value.as_bytes() == Revision::MODERN.as_str().as_bytes())
+    {
+        return true;
+    }
+    let (Message::Request { params, .. } | Message::Notification { params, .. }) = message else {
+        return false;
+    };
+    params.inner("_meta", meta::REVISION).is_some()
+}
+
+fn check_request(mcp: &Mcp, arrived: &HttpContext) -> Result<(), Box<Response>> {
+    let kind =
+        arrived.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = kind.split(';').next().unwrap_or_default().trim();
+    if !essence.eq_ignore_ascii_case("application/json") {
+        return Err(Box::new(error_response(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            code::INVALID_REQUEST,
+            "Send the message as Content-Type: application/json.",
+        )));
+    }
+    let accept = arrived.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("*/*");
+    if !["application/json", "text/event-stream", "*/*", "application/*"]
+        .iter()
+        .any(|kind| accept.contains(kind))
+    {
+        return Err(Box::new(error_response(
+            StatusCode::NOT_ACCEPTABLE,
+            code::INVALID_REQUEST,
+            "Accept application/json and text/event-stream.",
+        )));
+    }
+    if mcp.hub.view(&arrived.profile).is_err() {
+        return Err(Box::new(error_response(
+            StatusCode::NOT_FOUND,
+            code::INVALID_REQUEST,
+            "There is no profile of this name.",
+        )));
+    }
+    Ok(())
+}
+
+/// A refusal before anything is known of the request.
+fn error_response(status: StatusCode, code: i64, why: &str) -> Response {
+    sse_response::json_response(status, &Message::Error { id: None, error: rpc_error(code, why) })
+}

@@ -1,0 +1,240 @@
+//! What a legacy client and we know of each other: one HTTP session, or one stdio connection.
+
+use crate::client_context::ClientContext;
+use crate::client_peer::Outbox;
+use crate::event_log::EventLog;
+use octo_hub::{MAX_SUBSCRIPTIONS, Subscription};
+use octo_model::{JsonObject, RpcError};
+use octo_toolkit::AskError;
+use octo_wire::Level;
+use octo_wire::{Id, Message};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+/// Streams of a session that a client can come back to, unless more of them are under way.
+const MAX_STREAMS: usize = 16;
+
+type Answer = Result<JsonObject, RpcError>;
+
+pub struct Session {
+    pub client: ClientContext,
+    transient: bool,
+    pub closed: CancellationToken,
+    /// Whether the stream for notices is open; there is only one.
+    pub listening: AtomicBool,
+    inner: Mutex<SessionState>,
+    next: AtomicU64,
+    /// Requests and streams under way.
+    active_requests: AtomicU32,
+    started: Instant,
+    last_seen_ms: AtomicU64,
+}
+
+#[derive(Default)]
+struct SessionState {
+    initialized: bool,
+    level: Option<Level>,
+    pending_questions: HashMap<u64, oneshot::Sender<Answer>>,
+    running: HashMap<Id, CancellationToken>,
+    subscriptions: HashMap<String, Subscription>,
+    streams: HashMap<u64, Arc<EventLog>>,
+}
+
+impl Session {
+    pub fn new(client: ClientContext) -> Arc<Self> {
+        Self::build(client, false)
+    }
+
+    /// For one request of a client that names no session.
+    pub fn transient(client: ClientContext) -> Arc<Self> {
+        Self::build(client, true)
+    }
+
+    fn build(client: ClientContext, transient: bool) -> Arc<Self> {
+        Arc::new(Self {
+            client,
+            transient,
+            closed: CancellationToken::new(),
+            listening: AtomicBool::new(false),
+            inner: Mutex::default(),
+            next: AtomicU64::new(1),
+            active_requests: AtomicU32::new(0),
+            started: Instant::now(),
+            last_seen_ms: AtomicU64::new(0),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, SessionState> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn level(&self) -> Option<Level> {
+        self.lock().level
+    }
+
+    pub fn set_level(&self, level: Level) {
+        self.lock().level = Some(level);
+    }
+
+    /// A number that is used once in this session.
+    pub fn next_number(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Asks the client on a stream of a call; forgets the question when nobody waits any more.
+    pub async fn ask(&self, out: &Outbox, method: &str, params: JsonObject) -> Result<JsonObject, AskError> {
+        let number = self.next_number();
+        let (answer, answered) = oneshot::channel();
+        self.lock().pending_questions.insert(number, answer);
+        let _forget = ForgetOnDrop { session: self, number };
+        let request = Message::Request { id: Id::number(number), method: method.to_owned(), params };
+        out.send(request).await.map_err(|_| AskError::Gone)?;
+        tokio::select! {
+            answer = answered => answer.map_err(|_| AskError::Gone)?.map_err(AskError::Refused),
+            () = self.closed.cancelled() => Err(AskError::Gone),
+        }
+    }
+
+    /// Takes the client's answer to one of our questions.
+    pub fn resolve_question(&self, id: Option<&Id>, answer: Answer) {
+        let Some(number) = id.and_then(Id::to_number) else {
+            return;
+        };
+        let waiting = self.lock().pending_questions.remove(&number);
+        if let Some(waiting) = waiting {
+            let _ = waiting.send(answer);
+        }
+    }
+
+    /// Notes a request so that it can be cancelled by its id.
+    pub fn start_request(self: &Arc<Self>, id: &Id) -> ActiveRequest {
+        let cancel = CancellationToken::new();
+        self.lock().running.insert(id.clone(), cancel.clone());
+        self.active_requests.fetch_add(1, Ordering::AcqRel);
+        ActiveRequest { session: Arc::clone(self), id: Some(id.clone()), cancel }
+    }
+
+    /// Keeps the session alive while a stream is open.
+    pub fn hold_open(self: &Arc<Self>) -> ActiveRequest {
+        self.active_requests.fetch_add(1, Ordering::AcqRel);
+        ActiveRequest { session: Arc::clone(self), id: None, cancel: CancellationToken::new() }
+    }
+
+    pub fn cancel(&self, id: &Id) {
+        if let Some(cancel) = self.lock().running.get(id) {
+            cancel.cancel();
+        }
+    }
+
+    /// Whether it ends with its request, since no client can name it again.
+    pub fn is_transient(&self) -> bool {
+        self.transient
+    }
+
+    pub fn may_subscribe(&self) -> bool {
+        !self.transient && self.lock().subscriptions.len() < MAX_SUBSCRIPTIONS
+    }
+
+    /// Keeps a subscription until it is ended or the session is gone. One too many, made meanwhile, ends at once.
+    pub fn subscribe(&self, uri: String, subscription: Subscription) {
+        let mut inner = self.lock();
+        if inner.subscriptions.len() < MAX_SUBSCRIPTIONS && !self.closed.is_cancelled() {
+            inner.subscriptions.insert(uri, subscription);
+        }
+    }
+
+    pub fn unsubscribe(&self, uri: &str) -> Option<Subscription> {
+        self.lock().subscriptions.remove(uri)
+    }
+
+    pub fn is_subscribed(&self, uri: &str) -> bool {
+        self.lock().subscriptions.contains_key(uri)
+    }
+
+    pub fn keep_stream(&self, number: u64, log: &Arc<EventLog>) {
+        let mut inner = self.lock();
+        inner.streams.retain(|_, log| !log.is_stale());
+        while inner.streams.len() >= MAX_STREAMS {
+            // The oldest has the smallest number.
+            let oldest = inner.streams.iter().filter(|(_, log)| log.is_finished()).map(|(number, _)| *number);
+            match oldest.min() {
+                Some(oldest) => drop(inner.streams.remove(&oldest)),
+                None => break,
+            }
+        }
+        inner.streams.insert(number, Arc::clone(log));
+    }
+
+    /// Forgets the streams that no client comes back for any more.
+    pub fn sweep_streams(&self) {
+        self.lock().streams.retain(|_, log| !log.is_stale());
+    }
+
+    pub fn stream(&self, number: u64) -> Option<Arc<EventLog>> {
+        self.lock().streams.get(&number).cloned()
+    }
+
+    pub fn touch(&self) {
+        let since = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.last_seen_ms.store(since, Ordering::Relaxed);
+    }
+
+    pub fn is_idle(&self, limit: Duration) -> bool {
+        let seen = Duration::from_millis(self.last_seen_ms.load(Ordering::Relaxed));
+        self.active_requests.load(Ordering::Acquire) == 0
+            && self.started.elapsed().saturating_sub(seen) > limit
+    }
+
+    /// Whether the client has introduced itself; the session before the handshake is nobody's.
+    pub fn is_initialized(&self) -> bool {
+        self.lock().initialized
+    }
+
+    pub fn mark_initialized(&self) {
+        self.lock().initialized = true;
+    }
+
+    /// Ends everything that runs for this client.
+    pub fn close(&self) {
+        self.closed.cancel();
+        let running: Vec<CancellationToken> = self.lock().running.drain().map(|(_, cancel)| cancel).collect();
+        running.iter().for_each(CancellationToken::cancel);
+    }
+
+    /// Takes every subscription out of the session.
+    pub fn take_subscriptions(&self) -> Vec<Subscription> {
+        self.lock().subscriptions.drain().map(|(_, subscription)| subscription).collect()
+    }
+}
+
+struct ForgetOnDrop<'a> {
+    session: &'a Session,
+    number: u64,
+}
+
+impl Drop for ForgetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.session.lock().pending_questions.remove(&self.number);
+    }
+}
+
+/// A request or stream under way.
+pub struct ActiveRequest {
+    session: Arc<Session>,
+    id: Option<Id>,
+    pub cancel: CancellationToken,
+}
+
+impl Drop for ActiveRequest {
+    fn drop(&mut self) {
+        if let Some(id) = &self.id {
+            self.session.lock().running.remove(id);
+        }
+        self.session.touch();
+        self.session.active_requests.fetch_sub(1, Ordering::AcqRel);
+    }
+}

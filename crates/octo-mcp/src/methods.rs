@@ -1,0 +1,115 @@
+//! The methods that both eras share.
+
+use crate::client_context::ClientContext;
+use crate::discover::method_not_found;
+use crate::mcp::Mcp;
+use crate::rpc_errors::{map_error, rpc_error};
+use octo_hub::{CallOutcome, ListKind, Request};
+use octo_model::{Json, JsonObject, Method, Operation, RpcError};
+use octo_toolkit::Peer;
+use octo_wire::{Era, code};
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// What a method asks for.
+pub enum RoutedMethod {
+    List(ListKind),
+    Operation(Method),
+}
+
+pub fn route_method(method: &str) -> Option<RoutedMethod> {
+    Some(match method {
+        "tools/call" => RoutedMethod::Operation(Method::CallTool),
+        "tools/list" => RoutedMethod::List(ListKind::Tools),
+        "prompts/get" => RoutedMethod::Operation(Method::GetPrompt),
+        "prompts/list" => RoutedMethod::List(ListKind::Prompts),
+        "resources/read" => RoutedMethod::Operation(Method::ReadResource),
+        "resources/list" => RoutedMethod::List(ListKind::Resources),
+        "resources/templates/list" => RoutedMethod::List(ListKind::Templates),
+        "completion/complete" => RoutedMethod::Operation(Method::Complete),
+        _ => return None,
+    })
+}
+
+impl Mcp {
+    pub(crate) async fn handle_list(
+        &self,
+        client: &ClientContext,
+        kind: ListKind,
+        params: &JsonObject,
+    ) -> Result<JsonObject, RpcError> {
+        let cursor = params.text("cursor");
+        if params.get("cursor").is_some() && cursor.is_none() {
+            return Err(rpc_error(code::INVALID_PARAMS, "The cursor is not a string."));
+        }
+        let page = self.hub.list(&client.profile, kind, &client.caller, cursor.as_deref()).await.map_err(
+            |error| {
+                error
+                    .rpc
+                    .map_or_else(|| rpc_error(code::INVALID_PARAMS, error.message.clone()), |error| *error)
+            },
+        )?;
+        let mut result = JsonObject::new().with(kind.member(), page.items);
+        if let Some(next) = page.next {
+            result.set("nextCursor", next.as_str());
+        }
+        if client.revision.era() == Era::Modern {
+            let ttl = if page.view.is_starting { 0 } else { page.view.ttl_ms.min(60_000) };
+            result.set("ttlMs", Json::of(&ttl)).set("cacheScope", self.cache_scope());
+        }
+        Ok(result)
+    }
+
+    /// A request for the hub, from the params of a client's.
+    pub(crate) fn hub_request(
+        &self,
+        client: &ClientContext,
+        method: Method,
+        params: JsonObject,
+        peer: Arc<dyn Peer>,
+        cancel: CancellationToken,
+    ) -> Result<Request, RpcError> {
+        let name = item_name(method, &params)?;
+        let trace = params.inner_text("_meta", "traceparent");
+        Ok(Request {
+            op: Operation { method, name, params },
+            caller: Arc::clone(&client.caller),
+            frontend: client.face,
+            profile: client.profile.clone(),
+            peer,
+            cancel,
+            timeout: None,
+            trace,
+        })
+    }
+}
+
+fn item_name(method: Method, params: &JsonObject) -> Result<String, RpcError> {
+    let name = match method {
+        Method::CallTool | Method::GetPrompt => params.text("name"),
+        Method::ReadResource | Method::Subscribe | Method::Unsubscribe => params.text("uri"),
+        Method::Complete => {
+            let reference = params.object("ref");
+            reference.text("name").or_else(|| reference.text("uri"))
+        }
+    };
+    let member = if method.names_resource() { "uri" } else { "name" };
+    name.ok_or_else(|| rpc_error(code::INVALID_PARAMS, format!("{} needs a {member}.", method.as_str())))
+}
+
+/// A call's outcome as a result or a protocol error.
+pub fn into_rpc_result(
+    method: Method,
+    called: CallOutcome,
+    client: &ClientContext,
+) -> Result<JsonObject, RpcError> {
+    match called.outcome {
+        Ok(result) => Ok(result),
+        Err(error) => map_error(method, &error, client.revision),
+    }
+}
+
+/// What a method name that nobody knows is answered with.
+pub fn unknown_method(method: &str) -> RpcError {
+    method_not_found(method)
+}

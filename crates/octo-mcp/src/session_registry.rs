@@ -1,0 +1,163 @@
+//! All legacy sessions over HTTP, and their end.
+
+use crate::legacy_session::Session;
+use http::StatusCode;
+use octo_model::{Caller, Principal};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Session ids are 128 random bits and only work for the caller that began the session.
+pub struct SessionRegistry {
+    state: Mutex<RegistryState>,
+    max_sessions: usize,
+    max_per_caller: usize,
+}
+
+#[derive(Default)]
+struct RegistryState {
+    sessions: HashMap<u128, Arc<Session>>,
+    /// How many each caller has.
+    callers: HashMap<Principal, usize>,
+}
+
+impl RegistryState {
+    fn forget(&mut self, session: &Session) {
+        let owner = &session.client.caller.principal;
+        if let Some(count) = self.callers.get_mut(owner) {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                self.callers.remove(owner);
+            }
+        }
+    }
+}
+
+/// Why a session cannot begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionLimit {
+    /// The hub has as many as it takes.
+    Hub,
+    /// The caller has.
+    Caller,
+}
+
+impl SessionLimit {
+    pub const fn status(self) -> StatusCode {
+        match self {
+            Self::Hub => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Caller => StatusCode::TOO_MANY_REQUESTS,
+        }
+    }
+
+    pub const fn message(self) -> &'static str {
+        match self {
+            Self::Hub => "There are too many sessions. Try again later.",
+            Self::Caller => {
+                "You have too many sessions. End some of them with DELETE, or wait until they are idle."
+            }
+        }
+    }
+}
+
+impl SessionRegistry {
+    pub fn new(max_sessions: usize, max_per_caller: usize) -> Self {
+        Self { state: Mutex::default(), max_sessions, max_per_caller }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, RegistryState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The id of the session, unless there are too many.
+    pub fn begin(&self, session: Arc<Session>) -> Result<String, SessionLimit> {
+        let id = uuid::Uuid::new_v4();
+        let mut all = self.lock();
+        if all.sessions.len() >= self.max_sessions {
+            return Err(SessionLimit::Hub);
+        }
+        let count = all.callers.entry(session.client.caller.principal.clone()).or_default();
+        if *count >= self.max_per_caller {
+            return Err(SessionLimit::Caller);
+        }
+        *count += 1;
+        all.sessions.insert(id.as_u128(), session);
+        metrics::gauge!("octoprox_sessions").set(all.sessions.len() as f64);
+        Ok(id.as_simple().to_string())
+    }
+
+    /// Somebody else's session is answered like one that does not exist.
+    pub fn find(&self, id: &str, caller: &Caller) -> Option<Arc<Session>> {
+        let id = uuid::Uuid::try_parse(id).ok()?;
+        let session = self.lock().sessions.get(&id.as_u128()).cloned()?;
+        // It runs with the rights that it began with: whoever has fewer now begins another.
+        if !caller.covers(&session.client.caller) {
+            return None;
+        }
+        session.touch();
+        Some(session)
+    }
+
+    pub fn end(&self, id: &str) -> Option<Arc<Session>> {
+        let id = uuid::Uuid::try_parse(id).ok()?;
+        let mut all = self.lock();
+        let ended = all.sessions.remove(&id.as_u128());
+        if let Some(session) = &ended {
+            all.forget(session);
+        }
+        drop(all);
+        metrics::gauge!("octoprox_sessions").decrement(f64::from(u8::from(ended.is_some())));
+        ended
+    }
+
+    /// Takes out every session that was idle for too long, and the room they took.
+    pub fn sweep(&self, idle: Duration) -> Vec<Arc<Session>> {
+        self.lock().sessions.values().for_each(|session| session.sweep_streams());
+        self.remove_where(|session| session.is_idle(idle))
+    }
+
+    /// Takes out every session that this is true of.
+    pub fn remove_where(&self, mut is_over: impl FnMut(&Session) -> bool) -> Vec<Arc<Session>> {
+        let mut all = self.lock();
+        let ended: Vec<Arc<Session>> =
+            all.sessions.extract_if(|_, session| is_over(session)).map(|(_, session)| session).collect();
+        if ended.is_empty() {
+            return ended;
+        }
+        ended.iter().for_each(|session| all.forget(session));
+        if all.sessions.len() * 4 < all.sessions.capacity() {
+            all.sessions.shrink_to_fit();
+        }
+        metrics::gauge!("octoprox_sessions").set(all.sessions.len() as f64);
+        ended
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::task_calls::mcp_fixture::modern_client;
+    use serde_json::json;
+
+    fn session(name: &str) -> Arc<Session> {
+        Session::new(modern_client(name, json!({})))
+    }
+
+    #[tokio::test]
+    async fn one_caller_leaves_room_for_the_others() {
+        let sessions = SessionRegistry::new(8, 2);
+        let first = sessions.begin(session("anna")).unwrap();
+        sessions.begin(session("anna")).unwrap();
+        assert_eq!(sessions.begin(session("anna")), Err(SessionLimit::Caller));
+        for name in ["bob", "cleo", "dora"] {
+            sessions.begin(session(name)).unwrap();
+            sessions.begin(session(name)).unwrap();
+        }
+        assert_eq!(sessions.begin(session("eve")), Err(SessionLimit::Hub));
+        sessions.end(&first).unwrap();
+        assert_eq!(sessions.begin(session("bob")), Err(SessionLimit::Caller));
+        sessions.begin(session("anna")).unwrap();
+        assert_eq!(sessions.sweep(Duration::ZERO).len(), 8);
+        assert!(sessions.lock().callers.is_empty());
+    }
+}

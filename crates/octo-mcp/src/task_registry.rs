@@ -1,0 +1,131 @@
+//! The tasks of all callers: so many each, so many in all, and none for ever.
+
+use crate::client_context::ClientContext;
+use crate::mcp::Mcp;
+use crate::rpc_errors::rpc_error;
+use crate::task::{TASKS_EXTENSION, Task};
+use octo_model::{Caller, JsonObject, RpcError};
+use octo_wire::code;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// At the end, calls that do not end at once are waited for this long.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// When a call becomes a task, and how many there may be.
+#[derive(Debug, Clone)]
+pub struct TaskSettings {
+    /// A tool that says that it may take long is waited for this long.
+    pub long_tool_wait: Duration,
+    /// Any other tool is waited for this long.
+    pub default_wait: Duration,
+    /// How long a task is kept after its end.
+    pub retention: Duration,
+    pub max_per_caller: usize,
+    pub max_tasks: usize,
+}
+
+impl Default for TaskSettings {
+    fn default() -> Self {
+        Self {
+            long_tool_wait: Duration::from_millis(500),
+            default_wait: Duration::from_secs(20),
+            retention: Duration::from_secs(900),
+            max_per_caller: 64,
+            max_tasks: 1_000,
+        }
+    }
+}
+
+#[derive(Default)]
+pub struct TaskRegistry(Mutex<HashMap<String, Arc<Task>>>);
+
+impl TaskRegistry {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Task>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A new task, or nothing when the caller or the hub has too many.
+    pub fn begin(
+        &self,
+        client: &ClientContext,
+        cancel: CancellationToken,
+        settings: &TaskSettings,
+    ) -> Option<Arc<Task>> {
+        self.sweep();
+        let mut all = self.lock();
+        let of_caller = all.values().filter(|task| task.is_owned_by_principal(client)).count();
+        if of_caller >= settings.max_per_caller || all.len() >= settings.max_tasks {
+            return None;
+        }
+        let task = Arc::new(Task::new(client, cancel, settings.retention));
+        all.insert(task.id.clone(), Arc::clone(&task));
+        Some(task)
+    }
+
+    /// Somebody else's task is answered like one that does not exist.
+    pub fn find(&self, client: &ClientContext, id: &str) -> Option<Arc<Task>> {
+        self.lock().get(id).filter(|task| task.is_owned_by(client) && !task.is_expired()).cloned()
+    }
+
+    pub fn sweep(&self) {
+        self.lock().retain(|_, task| !task.is_expired());
+    }
+
+    /// Ends the calls of callers that this is true of.
+    pub fn cancel_where(&self, is_over: impl Fn(&Caller) -> bool) {
+        self.lock().values().filter(|task| is_over(&task.caller)).for_each(|task| task.cancel.cancel());
+    }
+
+    /// Ends them all, and waits until their records are closed.
+    pub async fn shutdown(&self) {
+        let begun: Vec<Arc<Task>> = self.lock().values().cloned().collect();
+        begun.iter().for_each(|task| task.cancel.cancel());
+        let ended = futures_util::future::join_all(begun.iter().map(|task| task.wait_ended()));
+        let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, ended).await;
+    }
+}
+
+impl Mcp {
+    /// `tasks/get`, `tasks/update` and `tasks/cancel`.
+    pub(crate) fn handle_task_method(
+        &self,
+        client: &ClientContext,
+        method: &str,
+        params: &JsonObject,
+    ) -> Result<JsonObject, RpcError> {
+        if !client.supports_tasks() {
+            return Err(missing_tasks_capability());
+        }
+        let invalid = |message: &str| rpc_error(code::INVALID_PARAMS, message);
+        let id = params.text("taskId").ok_or_else(|| invalid("This method needs a taskId."))?;
+        let task = self.tasks.find(client, &id).ok_or_else(|| {
+            invalid("There is no such task. Tasks are kept for a while after their end; call the tool again.")
+        })?;
+        match method {
+            "tasks/get" => return Ok(task.details()),
+            "tasks/update" => {
+                let answers = params.get("inputResponses").and_then(|answers| answers.members().ok());
+                task.submit_answers(
+                    &answers.ok_or_else(|| invalid("tasks/update needs an object `inputResponses`."))?,
+                );
+            }
+            _ => task.cancel.cancel(),
+        }
+        Ok(JsonObject::new())
+    }
+}
+
+/// What a client is told that has not declared the extension.
+pub fn missing_tasks_capability() -> RpcError {
+    let extensions = JsonObject::new().with(TASKS_EXTENSION, JsonObject::new());
+    let required = JsonObject::new().with("extensions", extensions);
+    let mut error = rpc_error(
+        code::MISSING_CAPABILITY,
+        format!("This needs a client that declares `{TASKS_EXTENSION}`."),
+    );
+    error.data = Some(JsonObject::new().with("requiredCapabilities", required).to_json());
+    error
+}

@@ -1,0 +1,37 @@
+//! The page that a browser comes back to after a login.
+
+use super::html_page::message_page;
+use super::{AdminState, cookies};
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use http::{HeaderMap, StatusCode};
+use std::sync::Arc;
+
+/// Where nobody else can come, the login is finished at once. Elsewhere the browser could be anybody's: it finishes the login
+/// that it began at the hub's own page; for any other, whoever began it has to give the answer themselves.
+pub async fn callback_page(
+    State(admin): State<Arc<AdminState>>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Response {
+    let query = query.unwrap_or_default();
+    let finished = if admin.tokens.are_required() {
+        admin.logins.finish_in_browser(query, cookies(&headers)).await
+    } else {
+        admin.logins.finish(query).await.map(Some)
+    };
+    match finished {
+        Ok(Some(server)) => message_page(
+            StatusCode::OK,
+            "You are logged in",
+            &format!("The hub can use {server} now. You can close this page."),
+        ),
+        Ok(None) => message_page(
+            StatusCode::OK,
+            "Almost done",
+            "Copy the whole address of this page, from the browser's address bar, and paste it where you began the login: \
+             to your agent, to `octoprox login`, or to auth/complete of the admin API.",
+        ),
+        Err(error) => message_page(crate::http_status(error.kind), "The login did not work", &error.text()),
+    }
+}

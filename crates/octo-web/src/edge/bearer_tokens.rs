@@ -1,0 +1,350 @@
+//! Who calls: bearer tokens, of which the hub knows only hashes.
+
+use arc_swap::ArcSwap;
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use aws_lc_rs::digest::{SHA256, digest};
+use http::{HeaderMap, HeaderValue, header};
+use jiff::Timestamp;
+use octo_grants::Clock;
+use octo_model::{Caller, Principal};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// Longer ones are not looked at.
+const MAX_TOKEN_LEN: usize = 4_096;
+
+/// One token that lets a caller in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TokenSettings {
+    /// Whom it stands for, in policy rules, limits and the audit.
+    pub name: String,
+    /// SHA-256 of the token in hexadecimal: the token itself is never written down.
+    pub sha256: String,
+    /// The tenant that the caller belongs to.
+    #[serde(default = "default_tenant")]
+    pub tenant: String,
+    /// What the caller may do beyond calling tools.
+    #[serde(default)]
+    pub scopes: Vec<String>,
+    /// When the token ends, such as `2027-01-31T00:00:00Z`. Without it, it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub expires: Option<Timestamp>,
+}
+
+fn default_tenant() -> String {
+    "default".to_owned()
+}
+
+/// Why a list of tokens cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenConfigError(String);
+
+impl std::fmt::Display for TokenConfigError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for TokenConfigError {}
+
+/// One token that is accepted.
+struct AcceptedToken {
+    hash: [u8; 32],
+    caller: Arc<Caller>,
+    expires: Option<Timestamp>,
+    /// Ends the requests and streams that came with it.
+    revoked: CancellationToken,
+}
+
+impl AcceptedToken {
+    fn is_expired(&self, now: Timestamp) -> bool {
+        self.expires.is_some_and(|expires| expires <= now)
+    }
+
+    /// Whether it gives at least what another did.
+    fn covers(&self, other: &Self) -> bool {
+        self.hash == other.hash && self.caller.covers(&other.caller)
+    }
+}
+
+#[derive(Default)]
+struct TokenSet {
+    all: Vec<AcceptedToken>,
+    required: bool,
+    /// Ends what came in before tokens were required.
+    closed: CancellationToken,
+}
+
+/// The tokens of the hub's listeners, which all clones share. Without any, everyone who reaches a listener is the local caller, so
+/// only a loopback listener may go without. Once there were some, requests without one are refused, also when all of them are
+/// taken away.
+#[derive(Clone, Default)]
+pub struct Tokens(Arc<ArcSwap<TokenSet>>);
+
+/// A caller whose token was accepted.
+pub(super) struct TokenHolder {
+    pub caller: Arc<Caller>,
+    pub revoked: CancellationToken,
+}
+
+/// What is wrong with a request's token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TokenError {
+    Missing,
+    Unknown,
+    Expired,
+}
+
+impl Tokens {
+    pub fn new(settings: &[TokenSettings]) -> Result<Self, TokenConfigError> {
+        let mut all: Vec<AcceptedToken> = Vec::with_capacity(settings.len());
+        for token in settings {
+            let known = parse_token_settings(token)?;
+            if let Some(other) = all.iter().find(|other| other.hash == known.hash) {
+                let (one, two) = (&other.caller.principal.subject, &token.name);
+                return Err(TokenConfigError(format!(
+                    "The callers `{one}` and `{two}` have the same token."
+                )));
+            }
+            all.push(known);
+        }
+        let required = !all.is_empty();
+        Ok(Self(Arc::new(ArcSwap::from_pointee(TokenSet { all, required, ..TokenSet::default() }))))
+    }
+
+    /// No tokens: for loopback listeners.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Whether requests need a token.
+    pub fn are_required(&self) -> bool {
+        self.0.load().required
+    }
+
+    /// Lets everybody in as this caller, when no token is required.
+    pub(super) fn anonymous(&self, caller: &Arc<Caller>) -> Option<TokenHolder> {
+        let known = self.0.load();
+        (!known.required).then(|| TokenHolder { caller: Arc::clone(caller), revoked: known.closed.clone() })
+    }
+
+    /// Accepts these from now on, and no others. Requests and streams of a token that is gone, or that gives less now, end.
+    pub fn replace(&self, fresh: &Self) {
+        let (before, fresh) = (self.0.load_full(), fresh.0.load_full());
+        let is_kept =
+            |new: &AcceptedToken, old: &AcceptedToken| new.covers(old) && !old.revoked.is_cancelled();
+        let kept = |new: &AcceptedToken| {
+            before.all.iter().find(|old| is_kept(new, old)).map(|old| old.revoked.clone())
+        };
+        let all = fresh.all.iter().map(|new| AcceptedToken {
+            hash: new.hash,
+            caller: Arc::clone(&new.caller),
+            expires: new.expires,
+            revoked: kept(new).unwrap_or_default(),
+        });
+        let (required, closed) = (before.required || fresh.required, before.closed.clone());
+        self.0.store(Arc::new(TokenSet { all: all.collect(), required, closed }));
+        if required {
+            before.closed.cancel();
+        }
+        for old in before.all.iter().filter(|old| !fresh.all.iter().any(|new| new.covers(old))) {
+            old.revoked.cancel();
+        }
+    }
+
+    /// Whether a caller with these rights can still come in.
+    pub fn still_accepts(&self, caller: &Caller) -> bool {
+        let (known, now) = (self.0.load(), now());
+        !known.required || known.all.iter().any(|token| !token.is_expired(now) && token.caller.covers(caller))
+    }
+
+    /// Ends the requests and streams of tokens that have expired by now.
+    pub fn end_expired(&self) {
+        let now = now();
+        self.0
+            .load()
+            .all
+            .iter()
+            .filter(|known| known.is_expired(now))
+            .for_each(|known| known.revoked.cancel());
+    }
+
+    /// The caller whose token a request carries. Every known token is compared, whichever fits.
+    pub(super) fn authenticate(&self, headers: &HeaderMap) -> Result<TokenHolder, TokenError> {
+        let hash = digest(&SHA256, bearer(headers)?);
+        let known = self.0.load();
+        let mut found = None;
+        for token in &known.all {
+            if verify_slices_are_equal(&token.hash, hash.as_ref()).is_ok() {
+                found = Some(token);
+            }
+        }
+        match found {
+            Some(token) if token.is_expired(now()) => Err(TokenError::Expired),
+            Some(token) => {
+                Ok(TokenHolder { caller: Arc::clone(&token.caller), revoked: token.revoked.clone() })
+            }
+            None => Err(TokenError::Unknown),
+        }
+    }
+}
+
+fn now() -> Timestamp {
+    Clock::system().now()
+}
+
+fn bearer(headers: &HeaderMap) -> Result<&[u8], TokenError> {
+    let mut all = headers.get_all(header::AUTHORIZATION).iter().map(HeaderValue::as_bytes);
+    let value = all.next().ok_or(TokenError::Missing)?;
+    let (scheme, token) = value.split_at_checked(7).ok_or(TokenError::Unknown)?;
+    let usable = scheme.eq_ignore_ascii_case(b"bearer ") && (1..=MAX_TOKEN_LEN).contains(&token.len());
+    if usable && all.next().is_none() { Ok(token) } else { Err(TokenError::Unknown) }
+}
+
+fn parse_token_settings(token: &TokenSettings) -> Result<AcceptedToken, TokenConfigError> {
+    let fault = |why: &str| TokenConfigError(format!("The token of `{}` {why}.", token.name));
+    let hash = parse_sha256(&token.sha256).ok_or_else(|| fault("needs a sha256 of 64 hexadecimal digits"))?;
+    if digest(&SHA256, b"").as_ref() == hash {
+        return Err(fault("is empty: this is the hash of no text at all"));
+    }
+    if token.name.is_empty() || token.tenant.is_empty() {
+        return Err(fault("needs a name and a tenant"));
+    }
+    if token.tenant.contains('/') || token.name.contains('/') {
+        return Err(fault("has a slash in its name or tenant, which separates the two in policy rules"));
+    }
+    let caller =
+        Caller { principal: Principal::new(&token.tenant, &token.name), scopes: token.scopes.clone() };
+    let (caller, revoked) = (Arc::new(caller), CancellationToken::new());
+    Ok(AcceptedToken { hash, caller, expires: token.expires, revoked })
+}
+
+/// The form of a token that the settings take.
+pub fn token_fingerprint(token: &str) -> String {
+    let hash = digest(&SHA256, token.as_bytes());
+    hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn parse_sha256(text: &str) -> Option<[u8; 32]> {
+    let digits: Vec<u8> = text
+        .chars()
+        .map(|c| c.to_digit(16).and_then(|digit| digit.try_into().ok()))
+        .collect::<Option<_>>()?;
+    let bytes: Vec<u8> =
+        digits.chunks_exact(2).map(|pair| pair.iter().fold(0, |sum, digit| sum << 4 | digit)).collect();
+    if digits.len() == 64 { bytes.try_into().ok() } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token(name: &str, sha256: String) -> TokenSettings {
+        TokenSettings {
+            name: name.to_owned(),
+            sha256,
+            tenant: default_tenant(),
+            scopes: Vec::new(),
+            expires: None,
+        }
+    }
+
+    fn with(values: &[&'static str]) -> HeaderMap {
+        values.iter().map(|value| (header::AUTHORIZATION, HeaderValue::from_static(value))).collect()
+    }
+
+    #[test]
+    fn knows_callers_by_their_tokens() {
+        let tokens = Tokens::new(&[
+            token("ann", token_fingerprint("a-secret")),
+            token("bob", token_fingerprint("b-secret").to_uppercase()),
+        ]);
+        let tokens = tokens.unwrap();
+        for (values, wanted) in [
+            (&["Bearer a-secret"][..], Ok("ann")),
+            (&["bearer b-secret"], Ok("bob")),
+            (&["Bearer  a-secret"], Err(TokenError::Unknown)),
+            (&["Bearer A-secret"], Err(TokenError::Unknown)),
+            (&["Bearer "], Err(TokenError::Unknown)),
+            (&["Bearer"], Err(TokenError::Unknown)),
+            (&["Basic YTpi"], Err(TokenError::Unknown)),
+            (&["a-secret"], Err(TokenError::Unknown)),
+            (&["Bearer a-secret", "Bearer b-secret"], Err(TokenError::Unknown)),
+            (&[], Err(TokenError::Missing)),
+        ] {
+            let found = tokens.authenticate(&with(values));
+            assert_eq!(
+                found.as_ref().map(|accepted| accepted.caller.principal.subject.as_str()).map_err(|why| *why),
+                wanted,
+                "{values:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn refuses_lists_that_would_let_the_wrong_one_in() {
+        for bad in [
+            vec![token("ann", "12".to_owned())],
+            vec![token("ann", "x".repeat(64))],
+            vec![token("ann", "é".repeat(32))],
+            vec![token("ann", token_fingerprint(""))],
+            vec![token("", token_fingerprint("a"))],
+            vec![token("acme/ann", token_fingerprint("a"))],
+            vec![token("ann", token_fingerprint("a")), token("bob", token_fingerprint("a"))],
+        ] {
+            assert!(Tokens::new(&bad).is_err(), "{bad:?}");
+        }
+    }
+
+    fn accepted(tokens: &Tokens, bearer: &'static str) -> Result<TokenHolder, TokenError> {
+        tokens.authenticate(&with(&[bearer]))
+    }
+
+    #[test]
+    fn replaced_tokens_end_what_they_no_longer_allow() {
+        let scoped = |name: &str, scopes: &[&str]| TokenSettings {
+            scopes: scopes.iter().map(|scope| (*scope).to_owned()).collect(),
+            ..token(name, token_fingerprint(name))
+        };
+        let old = [scoped("ann", &["admin"]), scoped("bob", &[]), scoped("eve", &[])];
+        let tokens = Tokens::new(&old).unwrap();
+        let clone = tokens.clone();
+        let [ann, bob, eve] =
+            ["Bearer ann", "Bearer bob", "Bearer eve"].map(|it| accepted(&tokens, it).unwrap());
+        tokens.replace(&Tokens::new(&[scoped("ann", &[]), scoped("bob", &["admin"])]).unwrap());
+        assert!(ann.revoked.is_cancelled() && eve.revoked.is_cancelled() && !bob.revoked.is_cancelled());
+        assert!(accepted(&clone, "Bearer eve").is_err_and(|why| why == TokenError::Unknown));
+        assert!(accepted(&clone, "Bearer bob").is_ok_and(|it| it.caller.is_admin()));
+        assert!(
+            accepted(&clone, "Bearer ann")
+                .is_ok_and(|it| !it.caller.is_admin() && !it.revoked.is_cancelled())
+        );
+        tokens.replace(&Tokens::none());
+        assert!(clone.are_required() && bob.revoked.is_cancelled(), "nobody comes in without a token");
+    }
+
+    #[test]
+    fn an_expired_token_is_refused_and_its_streams_end() {
+        let until = |expires: &str| TokenSettings {
+            expires: Some(expires.parse().unwrap()),
+            ..token("ann", token_fingerprint("a"))
+        };
+        let past = Tokens::new(&[until("2020-01-01T00:00:00Z")]).unwrap();
+        assert!(accepted(&past, "Bearer a").is_err_and(|why| why == TokenError::Expired));
+        let ahead = Tokens::new(&[until("9000-01-01T00:00:00Z")]).unwrap();
+        let held = accepted(&ahead, "Bearer a").unwrap();
+        ahead.end_expired();
+        assert!(!held.revoked.is_cancelled());
+        ahead.replace(&past);
+        ahead.end_expired();
+        assert!(held.revoked.is_cancelled() && !ahead.still_accepts(&held.caller));
+        // Whoever is given more time comes in again.
+        ahead.replace(&Tokens::new(&[until("9000-01-01T00:00:00Z")]).unwrap());
+        assert!(accepted(&ahead, "Bearer a").is_ok_and(|it| !it.revoked.is_cancelled()));
+        assert!(ahead.still_accepts(&held.caller));
+    }
+}

@@ -1,0 +1,96 @@
+//! What there is: tools and prompts, and the whole interface as OpenAPI.
+
+use super::RestState;
+use super::request_extractors::{CallerView, RequestRejection, bad_name};
+use crate::error_response::json_response;
+use crate::rest_openapi::openapi_document;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use octo_hub::{Hub, ListKind, View};
+use octo_model::{Json, JsonObject, Method, Operation, ToolError};
+use std::sync::Arc;
+
+pub async fn tools(
+    State(rest): State<Arc<RestState>>,
+    look: CallerView,
+) -> Result<Response, RequestRejection> {
+    list(&rest.hub, &look, ListKind::Tools).await
+}
+
+pub async fn prompts(
+    State(rest): State<Arc<RestState>>,
+    look: CallerView,
+) -> Result<Response, RequestRejection> {
+    list(&rest.hub, &look, ListKind::Prompts).await
+}
+
+/// The definition of one tool, by any name that a call would take.
+pub async fn tool(
+    State(rest): State<Arc<RestState>>,
+    path: Result<Path<String>, PathRejection>,
+    look: CallerView,
+) -> Result<Response, RequestRejection> {
+    let Path(name) = path.map_err(|_| bad_name())?;
+    let (all, view) = list_all_pages(&rest.hub, &look, ListKind::Tools).await?;
+    let op = Operation { method: Method::CallTool, name, params: JsonObject::new() };
+    let entry =
+        view.find(&op).ok_or_else(|| rest.hub.not_found_error(&look.profile, &view, &look.caller, &op))?;
+    let found = all.into_iter().find(|json| is_named(json, &entry.listed_name));
+    let found = found.ok_or_else(|| tool_not_found(&op.name))?;
+    Ok(json_response(with_tags(&view, ListKind::Tools, found)))
+}
+
+/// What a caller may not call is answered like what does not exist.
+fn tool_not_found(name: &str) -> ToolError {
+    ToolError::not_found(format!("There is no tool `{name}`."))
+        .hint("List what there is and use a name from there.")
+}
+
+pub async fn openapi(
+    State(rest): State<Arc<RestState>>,
+    look: CallerView,
+) -> Result<Response, RequestRejection> {
+    let (tools, _) = list_all_pages(&rest.hub, &look, ListKind::Tools).await?;
+    let (prompts, _) = list_all_pages(&rest.hub, &look, ListKind::Prompts).await?;
+    Ok(json_response(Json::from(openapi_document(&tools, &prompts, rest.tokens.are_required()))))
+}
+
+async fn list(hub: &Hub, look: &CallerView, kind: ListKind) -> Result<Response, RequestRejection> {
+    let (all, view) = list_all_pages(hub, look, kind).await?;
+    let all: Vec<Json> = all.into_iter().map(|definition| with_tags(&view, kind, definition)).collect();
+    Ok(json_response(JsonObject::new().with(kind.member(), Json::array(&all)).into()))
+}
+
+/// A definition with its tags.
+fn with_tags(view: &View, kind: ListKind, definition: Json) -> Json {
+    let Ok(members) = definition.members() else { return definition };
+    let entry = members.text("name").and_then(|name| view.by_name(kind, &name));
+    match entry {
+        Some(entry) if members.get("tags").is_none() => members.with("tags", entry.item.tags()).into(),
+        _ => definition,
+    }
+}
+
+/// Every page of a list that the caller may see.
+async fn list_all_pages(
+    hub: &Hub,
+    look: &CallerView,
+    kind: ListKind,
+) -> Result<(Vec<Json>, Arc<View>), ToolError> {
+    let mut page = hub.list(&look.profile, kind, &look.caller, None).await?;
+    let mut found = elements(&page.items)?;
+    while let Some(next) = page.next.take() {
+        page = hub.list(&look.profile, kind, &look.caller, Some(&next)).await?;
+        found.append(&mut elements(&page.items)?);
+    }
+    Ok((found, page.view))
+}
+
+fn elements(items: &Json) -> Result<Vec<Json>, ToolError> {
+    items.elements().map_err(ToolError::internal)
+}
+
+fn is_named(definition: &Json, name: &str) -> bool {
+    definition.members().is_ok_and(|members| members.text("name").as_deref() == Some(name))
+}

@@ -1,0 +1,162 @@
+//! The binary under test, with settings and a state folder of its own.
+
+use crate::mcp_clients::{ModernClient, answer_nothing};
+use crate::test_binaries::binary_path;
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::process::Stdio;
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+/// A folder with settings and a workspace beside them; commands run in it see nothing of this machine's own.
+pub struct HubHome {
+    pub dir: TempDir,
+    /// Whom its commands run as; otherwise whoever runs the test.
+    user: Option<u32>,
+}
+
+impl HubHome {
+    /// Settings are given as JSON, which is YAML, too.
+    pub fn new(settings: &Value) -> Result<Self> {
+        let dir = TempDir::with_prefix("octoprox-test")?;
+        let mut settings = settings.clone();
+        if let Some(settings) = settings.as_object_mut() {
+            // Tests run side by side, and only one of them could have the usual port.
+            settings.entry("admin").or_insert_with(|| serde_json::json!({"port": 0}));
+            settings.entry("workspace").or_insert_with(|| "workspace".into());
+        }
+        std::fs::create_dir(dir.path().join("workspace"))?;
+        std::fs::write(dir.path().join("octoprox.yaml"), serde_json::to_string_pretty(&settings)?)?;
+        Ok(Self { dir, user: None })
+    }
+
+    /// The same for another user of the machine, whom root can become. The program is copied to where that user can run it.
+    pub fn for_user(settings: &Value, user: u32) -> Result<Self> {
+        let home = Self { user: Some(user), ..Self::new(settings)? };
+        let folder = home.dir.path();
+        std::fs::copy(binary_path("octoprox")?, folder.join("octoprox"))?;
+        for path in [folder, &folder.join("octoprox"), &folder.join("octoprox.yaml"), &home.workspace()] {
+            std::os::unix::fs::chown(path, Some(user), Some(user))?;
+        }
+        Ok(home)
+    }
+
+    /// The folder that tools work in, unless the settings name another.
+    pub fn workspace(&self) -> PathBuf {
+        self.dir.path().join("workspace")
+    }
+
+    pub fn state_dir(&self) -> PathBuf {
+        self.dir.path().join("state")
+    }
+
+    pub fn command(&self, args: &[&str]) -> Result<Command> {
+        let mut command = match self.user {
+            Some(user) => {
+                let mut command = Command::new(self.dir.path().join("octoprox"));
+                command.uid(user).gid(user);
+                command
+            }
+            None => Command::new(binary_path("octoprox")?),
+        };
+        command
+            .args(args)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.dir.path())
+            .env("OCTOPROX_CONFIG", self.dir.path().join("octoprox.yaml"))
+            .env("OCTOPROX_STATE_DIR", self.state_dir())
+            .current_dir(self.dir.path())
+            .kill_on_drop(true);
+        Ok(command)
+    }
+
+    /// Runs a command to its end: exit code, stdout, stderr.
+    pub async fn run(&self, args: &[&str]) -> Result<(i32, String, String)> {
+        let output = self.command(args)?.stdin(Stdio::null()).output().await?;
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Ok((output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr)))
+    }
+
+    /// The newest audit records, oldest first.
+    pub async fn audit_tail(&self, count: usize) -> Result<Vec<Value>> {
+        let (code, out, err) = self.run(&["audit", "tail", "-n", &count.to_string(), "--json"]).await?;
+        if code != 0 {
+            bail!("audit tail failed: {err}");
+        }
+        out.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()
+    }
+
+    pub async fn serve(&self) -> Result<RunningHub> {
+        self.serve_with(&[]).await
+    }
+
+    pub async fn serve_with(&self, args: &[&str]) -> Result<RunningHub> {
+        let mut all = vec!["serve", "--port", "0"];
+        all.extend_from_slice(args);
+        let mut command = self.command(&all)?;
+        command.stdout(Stdio::null());
+        RunningHub::start(command).await
+    }
+}
+
+impl RunningHub {
+    /// Starts a hub with a command for `serve` and waits until it listens. What it logs goes where the command says.
+    pub async fn start(mut command: Command) -> Result<Self> {
+        let mut process = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+        let stderr = process.stderr.take().context("the hub has no stderr")?;
+        let mut lines = BufReader::new(stderr).lines();
+        let mut said = String::new();
+        while let Some(line) = lines.next_line().await? {
+            if let Some(address) = listen_url(&line) {
+                let admin_url =
+                    line.split_once("admin ").and_then(|(_, rest)| rest.split_whitespace().next());
+                let admin_url = admin_url.unwrap_or_default().to_owned();
+                tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+                return Ok(RunningHub { base_url: address, admin_url, process });
+            }
+            said.push_str(&line);
+            said.push('\n');
+        }
+        bail!("the hub did not start: {said}")
+    }
+}
+
+/// The address in the line that `serve` begins with.
+fn listen_url(line: &str) -> Option<String> {
+    let from = line.find("http://")?;
+    let rest = line.get(from..)?;
+    let end = rest.find("/mcp")?;
+    rest.get(..end).map(str::to_owned)
+}
+
+/// A running hub. It ends with this value.
+pub struct RunningHub {
+    pub base_url: String,
+    /// The admin API; empty where there is none.
+    pub admin_url: String,
+    pub process: Child,
+}
+
+impl RunningHub {
+    pub fn mcp_url(&self) -> String {
+        format!("{}/mcp", self.base_url)
+    }
+
+    pub fn profile_url(&self, name: &str) -> String {
+        format!("{}/mcp/{name}", self.base_url)
+    }
+
+    /// Waits until a tool of a server is listed. How long a child takes to start depends on the machine.
+    pub async fn until_listed(&self, tool: &str) -> Result<()> {
+        let client = ModernClient::new(&self.mcp_url(), json!({}), answer_nothing);
+        crate::eventually(&format!("{tool} is listed"), async || {
+            let turn = client.request("tools/list", json!({})).await.ok()?;
+            let tools = turn.result().ok()?.get("tools")?.as_array()?.clone();
+            tools.iter().any(|listed| listed["name"] == tool).then_some(())
+        })
+        .await
+    }
+}

@@ -1,0 +1,96 @@
+//! The namespaces that a test runs in. The test starts itself again within them.
+
+use crate::public_site;
+use anyhow::{Context, Result, ensure};
+use std::future::Future;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Set within.
+const INSIDE_VARIABLE: &str = "OCTOPROX_TEST_NETWORK";
+
+/// Where names are asked for.
+pub const NAME_SERVER: &str = "10.255.255.53";
+
+/// An address of the public internet that nobody answers at.
+pub const DEAD_ADDRESS: &str = "93.184.216.99";
+
+/// All addresses there are belong to loopback, so that every connection arrives at listeners of the test, and the system
+/// asks its names there. Nothing of the machine itself is changed.
+const SCRIPT: &str = r#"
+PATH="$PATH:/usr/sbin:/sbin"
+ip link set lo up
+ip route add local default dev lo
+ip -6 route add local default dev lo
+ip route add unreachable "$DEAD" table local
+for file in resolv.conf hosts nsswitch.conf; do mount --bind "$FILES/$file" "/etc/$file"; done
+mount --bind "$FILES/chromium" /etc/chromium
+exec "$0" --exact "$1" --nocapture
+"#;
+
+/// What the hub may do to the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HubPrivilege {
+    /// It can give the browser a network of its own.
+    Root,
+    /// It cannot, as wherever it does not run as root: the browser shares the network of the hub.
+    Unprivileged,
+}
+
+/// Runs a test in namespaces of its own; fails where they cannot be made.
+pub fn run_in_namespaces<F>(test: &str, body: impl FnOnce() -> F) -> Result<()>
+where
+    F: Future<Output = Result<()>>,
+{
+    if std::env::var_os(INSIDE_VARIABLE).is_some() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        return runtime.block_on(body());
+    }
+    let files = tempfile::tempdir()?;
+    write_etc_files(files.path())?;
+    let mut command = Command::new("unshare");
+    command.args(["--net", "--mount"]);
+    if !is_root()? {
+        command.args(["--user", "--map-root-user"]);
+    }
+    let output = command
+        .args(["--fork", "--kill-child", "--", "/bin/sh", "-euc", SCRIPT])
+        .arg(std::env::current_exe()?)
+        .arg(test)
+        .env(INSIDE_VARIABLE, "1")
+        .env("FILES", files.path())
+        .env("DEAD", DEAD_ADDRESS)
+        .stdin(Stdio::null())
+        .output()
+        .context("no `unshare` (util-linux), with which the test makes its network namespace")?;
+    let said =
+        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    println!("{said}");
+    ensure!(
+        said.contains("running 1 test"),
+        "the test cannot make the namespaces that it runs in; it needs root or user namespaces, `ip` (iproute2) and \
+         Chromium, and it does not run without them:\n{said}"
+    );
+    ensure!(output.status.success(), "it failed within its namespaces:\n{said}");
+    Ok(())
+}
+
+fn write_etc_files(files: &Path) -> Result<()> {
+    let resolver = format!("nameserver {NAME_SERVER}\noptions timeout:2 attempts:2\n");
+    std::fs::write(files.join("resolv.conf"), resolver)?;
+    std::fs::write(files.join("hosts"), "127.0.0.1 localhost\n::1 localhost ip6-localhost\n")?;
+    std::fs::write(files.join("nsswitch.conf"), "passwd: files\ngroup: files\nhosts: files dns\n")?;
+    // Service workers exist only on origins that the browser trusts; this stands for a certificate.
+    let trusted: Vec<_> = (0..public_site::ATTACKER_SITES)
+        .map(|number| format!("http://{}", public_site::attacker(number)))
+        .collect();
+    let trusted = serde_json::json!({"OverrideSecurityRestrictionsOnInsecureOrigin": trusted});
+    let policies = files.join("chromium/policies/managed");
+    std::fs::create_dir_all(&policies)?;
+    Ok(std::fs::write(policies.join("test.json"), trusted.to_string())?)
+}
+
+fn is_root() -> Result<bool> {
+    let id = Command::new("id").arg("-u").output()?;
+    Ok(id.stdout.trim_ascii() == b"0")
+}

@@ -1,0 +1,57 @@
+//! The least that an HTTP client can be, so that what is measured is the server.
+
+use anyhow::{Context, Result, ensure};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+/// One connection that stays open.
+pub struct RawHttpClient {
+    from: BufReader<TcpStream>,
+    port: u16,
+}
+
+impl RawHttpClient {
+    pub fn connect(port: u16) -> Result<Self> {
+        let stream = TcpStream::connect(("127.0.0.1", port))?;
+        stream.set_nodelay(true)?;
+        Ok(Self { from: BufReader::with_capacity(1 << 16, stream), port })
+    }
+
+    /// The body of the answer, and how long it took until its last byte.
+    pub fn send(&mut self, method: &str, path: &str, body: &str) -> Result<(Vec<u8>, Duration)> {
+        self.send_with(method, path, "", body)
+    }
+
+    /// The same with more headers, each with its end of line.
+    pub fn send_with(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &str,
+        body: &str,
+    ) -> Result<(Vec<u8>, Duration)> {
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nContent-Type: application/json\r\n{headers}Content-Length: {}\r\n\r\n{body}",
+            self.port,
+            body.len()
+        );
+        let began = Instant::now();
+        self.from.get_mut().write_all(request.as_bytes())?;
+        let mut length = None;
+        loop {
+            let mut line = String::new();
+            ensure!(self.from.read_line(&mut line)? > 0, "the connection ended");
+            let line = line.trim_end().to_ascii_lowercase();
+            if line.is_empty() {
+                break;
+            }
+            if let Some(value) = line.strip_prefix("content-length:") {
+                length = Some(value.trim().parse()?);
+            }
+        }
+        let mut body = vec![0; length.context("an answer without a length")?];
+        self.from.read_exact(&mut body)?;
+        Ok((body, began.elapsed()))
+    }
+}
