@@ -129,11 +129,11 @@ impl<'a> CallLog<'a> {
         let Some(error) = error else { return };
         let (id, detail) = (self.id, error.detail.as_deref().unwrap_or_default());
         if error.kind == Kind::Internal {
-            tracing::error!(call = %id, detail, "a call failed inside the hub");
+            tracing::error!(target: "hub", call = %id, detail, "a call failed inside the hub");
         } else if error.kind == Kind::Unavailable && !detail.is_empty() {
-            tracing::warn!(call = %id, said = %error.message, detail, "a call found something out of order");
+            tracing::warn!(target: "hub", call = %id, said = %error.message, detail, "a call found something out of order");
         } else {
-            tracing::debug!(call = %id, kind = error.kind.as_str(), said = %error.message, detail, "a call failed");
+            tracing::debug!(target: "hub", call = %id, kind = error.kind.as_str(), said = %error.message, detail, "a call failed");
         }
     }
 }

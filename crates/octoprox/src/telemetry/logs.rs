@@ -138,7 +138,7 @@ fn plain(lines: Lines) -> Layered {
         .with_default(LevelFilter::WARN)
         .with_target("upstream", LevelFilter::ERROR)
         // A command tells itself why its call failed.
-        .with_target("octo_hub::telemetry", LevelFilter::ERROR);
+        .with_target("hub", LevelFilter::ERROR);
     fmt::layer()
         .without_time()
         .with_target(false)
