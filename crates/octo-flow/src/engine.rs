@@ -18,8 +18,9 @@ use book::Book;
 use depth::Depth;
 use octo_grants::fs::{Fs, Write};
 use octo_grants::{Capabilities, Clock, Grant};
-use octo_hub::{Hub, NewRun, RunLease, RunStatus, Runs, StoredRun};
+use octo_hub::Hub;
 use octo_model::{Caller, Json, Kind, ToolError};
+use octo_ports::{NewRun, RunLease, RunStatus, Runs, StoreError, StoredRun};
 use octo_toolkit::{CallContext, CallOrigin};
 use serde_json::{Map, Value};
 use session::Session;
@@ -197,7 +198,7 @@ impl Flows {
         }
         let (kept, pen) = match self.0.runs.lease(&asker.caller, id).await {
             // Somebody else was quicker to go on with it.
-            Err(error) if error.kind == Kind::Conflict && !further.asked() => return Ok(Going::Elsewhere),
+            Err(StoreError::Conflict(_)) if !further.asked() => return Ok(Going::Elsewhere),
             taken => taken?,
         };
         match kept.status {
@@ -217,7 +218,7 @@ impl Flows {
     }
 
     pub async fn look(&self, caller: &Caller, id: &str) -> Result<StoredRun, ToolError> {
-        self.0.runs.get(caller, id).await
+        Ok(self.0.runs.get(caller, id).await?)
     }
 
     /// Lets steps under way finish, begins no new ones, and waits for that a while. Runs go on when they are asked for.

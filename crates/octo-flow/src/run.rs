@@ -4,7 +4,7 @@ use crate::engine::{Asker, Flows, Further, Going, Live, Progress};
 use crate::runs::{self, RunSummary, Wanted};
 use crate::told::{self, Failed, Status, StepTold};
 use crate::validate::read;
-use octo_hub::StoredRun;
+use octo_ports::StoredRun;
 use octo_toolkit::fs::Write;
 use octo_toolkit::{CallContext, Effect, Example, Fs, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
@@ -202,7 +202,7 @@ async fn wait_elsewhere(flows: &Flows, id: &str, cx: &CallContext) -> Result<Vec
 }
 
 fn told(run: StoredRun, interrupted_runs: Vec<RunSummary>, warnings: Vec<String>) -> Output {
-    let over = !run.is_leased || run.status != octo_hub::RunStatus::Running;
+    let over = !run.is_leased || run.status != octo_ports::RunStatus::Running;
     let artifacts = (over && warnings.is_empty()).then(|| crate::engine::folder(&run.id));
     Output {
         status: Status::from(run.status),

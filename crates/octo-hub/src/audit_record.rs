@@ -3,9 +3,9 @@
 use crate::call_pipeline::Request;
 use crate::coerce::Coercions;
 use crate::item::Item;
-use crate::ports::{AuditLog, CallEnded, CallStarted, Outcome};
 use crate::telemetry::Excerpts;
 use octo_model::{CallId, JsonObject, Operation, ToolError};
+use octo_ports::{AuditLog, CallEnded, CallStarted, Outcome};
 use std::sync::Arc;
 use std::time::Instant;
 

@@ -15,7 +15,6 @@ mod item;
 pub mod jq_eval;
 mod list_pages;
 mod policy;
-mod ports;
 mod profile;
 mod profile_view;
 pub mod prompt_files;
@@ -43,15 +42,9 @@ pub use hub::{Hub, HubConfig};
 pub use item::{Entry, HeaderParam, Item, ListKind};
 pub use list_pages::Page;
 pub use policy::{Decision, Policy, PolicySettings, Rule};
-pub use ports::{
-    ArgumentKey, AuditLog, CallEnded, CallStarted, ItemKind, LeasedRun, NewRun, Outcome, PendingPin, Pin,
-    PinDelta, PinSet, PinWrite, Pins, ResultStore, RunLease, RunStatus, Runs, ServerIdentity, StoredRun,
-    StoredStep,
-};
 pub use profile::{Profile, ProfileSettings};
 pub use profile_view::View;
 pub use rate_limit::LimitRule;
-pub use reply_text::{ReadSeek, StoredText, TextSize, write_text};
 pub use response_cache::CacheRule;
 pub use result_limit::ResultLimits;
 pub use subscribe::{MAX_SUBSCRIBED_URI_BYTES, MAX_SUBSCRIPTIONS};

@@ -3,8 +3,8 @@
 use crate::link::{Link, LinkState};
 use crate::link_set::LinkSet;
 use crate::login::{Accounts, LoginChange, LoginEvent};
-use octo_grants::credentials::Owner;
 use octo_model::Caller;
+use octo_ports::Owner;
 use octo_toolkit::{Audience, Event};
 use std::sync::Weak;
 use std::time::Duration;

@@ -13,8 +13,8 @@ mod prism;
 #[path = "openapi/server.rs"]
 mod server;
 
-use octo_grants::Secret;
 use octo_model::{Caller, Json, Kind, Operation, ToolError};
+use octo_ports::Secret;
 use octo_toolkit::{CallContext, ListingState, NoPeer, Peer, Source, SourceState};
 use octo_upstream::openapi::{Api, DocumentSource, DocumentSpec, start};
 use serde_json::{Value, json};

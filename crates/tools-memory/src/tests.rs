@@ -28,7 +28,7 @@ impl Desk {
         let spec = WorkspaceSpec { roots, state: Some(state), ..WorkspaceSpec::default() };
         let shelf = Arc::new(Shelf::default());
         let doors =
-            Capabilities::default().with(Workspace::open(spec).unwrap()).with(Memory::new(shelf.clone()));
+            Capabilities::default().with(Workspace::open(spec).unwrap()).with(shelf.clone() as Memory);
         Self { dir, shelf, bench: ToolFixture::new(toolbox(), doors) }
     }
 

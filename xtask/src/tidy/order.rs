@@ -4,10 +4,10 @@ use super::Report;
 use super::bans::CLIENTS;
 use super::manifest::Package;
 
-const TOOLKIT: &[&str] = &["octo-model", "octo-grants", "octo-toolkit"];
+const TOOLKIT: &[&str] = &["octo-model", "octo-ports", "octo-grants", "octo-toolkit"];
 /// What reads documents of APIs, too.
-const OPENAPI: &[&str] = &["octo-model", "octo-grants", "octo-toolkit", "octo-openapi"];
-const HUB: &[&str] = &["octo-model", "octo-grants", "octo-toolkit", "octo-hub"];
+const OPENAPI: &[&str] = &["octo-model", "octo-ports", "octo-grants", "octo-toolkit", "octo-openapi"];
+const HUB: &[&str] = &["octo-model", "octo-ports", "octo-grants", "octo-toolkit", "octo-hub"];
 
 /// What a crate of ours may see of the others.
 enum May<'a> {
@@ -20,15 +20,23 @@ enum May<'a> {
 fn may(name: &str) -> Option<May<'static>> {
     Some(match name {
         "octo-model" | "mcp-fixture" | "xtask" => May::See(&[]),
-        "octo-grants" | "octo-wire" => May::See(&["octo-model"]),
+        "octo-ports" | "octo-wire" => May::See(&["octo-model"]),
+        "octo-grants" | "octo-store" => May::See(&["octo-model", "octo-ports"]),
         "octo-tests" => May::See(&["octo-model", "octo-wire"]),
-        "octo-toolkit" => May::See(&["octo-model", "octo-grants"]),
+        "octo-toolkit" => May::See(&["octo-model", "octo-ports", "octo-grants"]),
         "octo-hub" | "octo-openapi" => May::See(TOOLKIT),
-        "octo-upstream" => {
-            May::See(&["octo-model", "octo-grants", "octo-toolkit", "octo-openapi", "octo-wire"])
+        "octo-upstream" => May::See(&[
+            "octo-model",
+            "octo-ports",
+            "octo-grants",
+            "octo-toolkit",
+            "octo-openapi",
+            "octo-wire",
+        ]),
+        "octo-flow" | "octo-web" => May::See(HUB),
+        "octo-mcp" => {
+            May::See(&["octo-model", "octo-ports", "octo-grants", "octo-toolkit", "octo-hub", "octo-wire"])
         }
-        "octo-store" | "octo-fabric" | "octo-flow" | "octo-web" => May::See(HUB),
-        "octo-mcp" => May::See(&["octo-model", "octo-grants", "octo-toolkit", "octo-hub", "octo-wire"]),
         "octoprox" => May::SeeAll,
         "tools-openapi" | "tools-forge" => May::See(OPENAPI),
         tools if tools.starts_with("tools-") => May::See(TOOLKIT),
@@ -116,6 +124,11 @@ mod tests {
         for (name, need, refused) in [
             ("octo-grants", "octo-model", 0),
             ("octo-model", "octo-grants", 1),
+            ("octo-grants", "octo-ports", 0),
+            ("octo-ports", "octo-model", 0),
+            ("octo-ports", "octo-grants", 1),
+            ("octo-store", "octo-ports", 0),
+            ("octo-store", "octo-hub", 1),
             ("tools-time", "octo-toolkit", 0),
             ("tools-time", "octo-hub", 1),
             ("tools-time", "octo-mcp", 1),

@@ -3,8 +3,8 @@
 use super::Further;
 use super::stop::{Failure, Stop};
 use crate::plan::Plan;
-use octo_hub::{RunLease, StoredRun, StoredStep};
 use octo_model::{Json, Kind, ToolError};
+use octo_ports::{RunLease, StoredRun, StoredStep};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -192,7 +192,7 @@ impl Book {
             pages.bytes = pages.bytes.saturating_sub(before) + after;
             kept
         };
-        pen.step(kept).await.map_err(Stop::Broken)
+        pen.step(kept).await.map_err(|error| Stop::Broken(error.into()))
     }
 
     /// What a person has decided about steps that failed or were cut off.
@@ -274,6 +274,7 @@ impl Record {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use octo_ports::StoreResult;
     use octo_toolkit::BoxFuture;
 
     struct Nowhere;
@@ -283,16 +284,16 @@ mod tests {
             "w_"
         }
 
-        fn step(&self, _: StoredStep) -> BoxFuture<'_, Result<(), ToolError>> {
+        fn step(&self, _: StoredStep) -> BoxFuture<'_, StoreResult<()>> {
             Box::pin(async { Ok(()) })
         }
 
         fn status(
             &self,
-            _: octo_hub::RunStatus,
+            _: octo_ports::RunStatus,
             _: Option<Json>,
             _: Option<Json>,
-        ) -> BoxFuture<'_, Result<(), ToolError>> {
+        ) -> BoxFuture<'_, StoreResult<()>> {
             Box::pin(async { Ok(()) })
         }
     }

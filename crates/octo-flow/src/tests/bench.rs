@@ -4,11 +4,12 @@ use crate::Flows;
 use octo_grants::fs::{RootSpec, Workspace, WorkspaceSpec};
 use octo_grants::{Capabilities, Clock};
 use octo_hub::jq_eval::{Jq, JqRunner};
-use octo_hub::{
-    AuditLog, CallEnded, CallStarted, Hub, HubConfig, LeasedRun, NewRun, PolicySettings, Profile,
-    ProfileSettings, Request, ResultLimits, ResultStore, RunLease, RunStatus, Runs, StoredRun, StoredStep,
-};
+use octo_hub::{Hub, HubConfig, PolicySettings, Profile, ProfileSettings, Request, ResultLimits};
 use octo_model::{CallId, Caller, Effect, Frontend, Json, JsonObject, Kind, Operation, ToolError};
+use octo_ports::{
+    AuditLog, CallEnded, CallStarted, LeasedRun, NewRun, Port, ResultStore, RunLease, RunStatus, Runs,
+    StoreError, StoreResult, StoredRun, StoredStep,
+};
 use octo_toolkit::{
     BoxFuture, CallContext, Definition, Listing, ListingState, NoPeer, Peer, Source, SourceState,
 };
@@ -132,9 +133,9 @@ impl Drop for Pen {
 }
 
 impl Pen {
-    fn change(&self, change: impl FnOnce(&mut StoredRun)) -> Result<(), ToolError> {
+    fn change(&self, change: impl FnOnce(&mut StoredRun)) -> StoreResult<()> {
         if self.0.left.fetch_sub(1, Ordering::SeqCst) <= 0 {
-            return Err(ToolError::unavailable("The process is gone."));
+            return Err(StoreError::unavailable(Port::Runs, "the process is gone"));
         }
         change(&mut self.0.runs.lock().unwrap().get_mut(&self.1).unwrap().1);
         Ok(())
@@ -146,7 +147,7 @@ impl RunLease for Pen {
         &self.1
     }
 
-    fn step(&self, step: StoredStep) -> BoxFuture<'_, Result<(), ToolError>> {
+    fn step(&self, step: StoredStep) -> BoxFuture<'_, StoreResult<()>> {
         let noted = self.change(|run| match run.steps.iter_mut().find(|known| known.key == step.key) {
             Some(known) => *known = step,
             None => run.steps.push(step),
@@ -159,16 +160,16 @@ impl RunLease for Pen {
         status: RunStatus,
         outputs: Option<Json>,
         error: Option<Json>,
-    ) -> BoxFuture<'_, Result<(), ToolError>> {
+    ) -> BoxFuture<'_, StoreResult<()>> {
         let noted = self.change(|run| (run.status, run.outputs, run.error) = (status, outputs, error));
         Box::pin(async { noted })
     }
 }
 
 impl Store {
-    fn find(&self, caller: &Caller, id: &str) -> Result<StoredRun, ToolError> {
+    fn find(&self, caller: &Caller, id: &str) -> StoreResult<StoredRun> {
         let runs = self.0.runs.lock().unwrap();
-        self.find_in(&runs, caller, id).ok_or_else(|| ToolError::not_found("There is no such run."))
+        self.find_in(&runs, caller, id).ok_or(StoreError::NotFound(Port::Runs))
     }
 
     fn find_in(
@@ -183,11 +184,7 @@ impl Store {
 }
 
 impl Runs for Store {
-    fn begin<'a>(
-        &'a self,
-        caller: &'a Caller,
-        run: NewRun,
-    ) -> BoxFuture<'a, Result<Box<dyn RunLease>, ToolError>> {
+    fn begin<'a>(&'a self, caller: &'a Caller, run: NewRun) -> BoxFuture<'a, StoreResult<Box<dyn RunLease>>> {
         Box::pin(async move {
             let mut runs = self.0.runs.lock().unwrap();
             let id = format!("w_{}", runs.len());
@@ -212,26 +209,22 @@ impl Runs for Store {
         })
     }
 
-    fn lease<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, Result<LeasedRun, ToolError>> {
+    fn lease<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, StoreResult<LeasedRun>> {
         Box::pin(async move {
             let run = self.find(caller, id)?;
             if !self.0.held.lock().unwrap().insert(id.to_owned()) {
-                return Err(ToolError::new(Kind::Conflict, "Another process works on this run."));
+                return Err(StoreError::Conflict(Port::Runs));
             }
             Ok((run, Box::new(Pen(Arc::clone(&self.0), id.to_owned())) as Box<dyn RunLease>))
         })
     }
 
-    fn get<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, Result<StoredRun, ToolError>> {
+    fn get<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, StoreResult<StoredRun>> {
         let found = self.find(caller, id);
         Box::pin(async { found })
     }
 
-    fn list<'a>(
-        &'a self,
-        caller: &'a Caller,
-        most: usize,
-    ) -> BoxFuture<'a, Result<Vec<StoredRun>, ToolError>> {
+    fn list<'a>(&'a self, caller: &'a Caller, most: usize) -> BoxFuture<'a, StoreResult<Vec<StoredRun>>> {
         let runs = self.0.runs.lock().unwrap();
         let mut ids: Vec<&String> = runs.keys().collect();
         ids.sort_by_key(|id| std::cmp::Reverse(id[2..].parse::<usize>().unwrap()));
@@ -249,7 +242,7 @@ pub struct Memory {
 }
 
 impl AuditLog for Memory {
-    fn open(&self, opening: CallStarted) -> BoxFuture<'_, Result<(), ToolError>> {
+    fn open(&self, opening: CallStarted) -> BoxFuture<'_, StoreResult<()>> {
         self.opened.lock().unwrap().push(opening);
         Box::pin(async { Ok(()) })
     }
@@ -258,19 +251,14 @@ impl AuditLog for Memory {
 }
 
 impl ResultStore for Memory {
-    fn store<'a>(
-        &'a self,
-        _: &'a Caller,
-        call: CallId,
-        whole: Json,
-    ) -> BoxFuture<'a, Result<String, ToolError>> {
+    fn store<'a>(&'a self, _: &'a Caller, call: CallId, whole: Json) -> BoxFuture<'a, StoreResult<String>> {
         self.kept.lock().unwrap().insert(call.to_string(), whole);
         Box::pin(async move { Ok(call.to_string()) })
     }
 
-    fn load<'a>(&'a self, _: &'a Caller, handle: &'a str) -> BoxFuture<'a, Result<Json, ToolError>> {
+    fn load<'a>(&'a self, _: &'a Caller, handle: &'a str) -> BoxFuture<'a, StoreResult<Json>> {
         let found = self.kept.lock().unwrap().get(handle).cloned();
-        Box::pin(async move { found.ok_or_else(|| ToolError::not_found("There is no such result.")) })
+        Box::pin(async move { found.ok_or(StoreError::NotFound(Port::Results)) })
     }
 }
 

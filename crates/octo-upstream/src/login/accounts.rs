@@ -3,8 +3,8 @@
 use super::account::Account;
 use super::login_registry::{LoginEvent, LoginRegistry};
 use super::login_spec::{Auth, KeyPlacement, LoginSharing, LoginSpec};
-use octo_grants::credentials::Owner;
 use octo_model::Caller;
+use octo_ports::Owner;
 use std::sync::Arc;
 use tokio::sync::broadcast;
 

@@ -7,7 +7,7 @@ use super::login_spec::{Auth, LoginSpec};
 use super::refresh::refresh;
 use super::token_set::StoredLogin;
 use futures_util::{StreamExt, stream};
-use octo_grants::credentials::Slot;
+use octo_ports::Slot;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -154,7 +154,7 @@ fn due_in(shelf: &LoginRegistry, held: &StoredLogin) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use octo_grants::credentials::Owner;
+    use octo_ports::Owner;
 
     #[test]
     fn what_fails_is_tried_again_ever_more_seldom() {

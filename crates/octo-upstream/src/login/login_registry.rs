@@ -5,9 +5,9 @@ use super::challenge::Challenge;
 use super::login_spec::{Auth, ClientIdentity, LoginSpec};
 use super::start_page::StartPages;
 use super::token_set::{StoredLogin, TokenSet};
-use octo_grants::credentials::{Owner, Slot};
-use octo_grants::{Clock, Credentials};
-use octo_model::{Kind, ToolError};
+use octo_grants::Clock;
+use octo_model::ToolError;
+use octo_ports::{Credentials, Leases, Owner, Slot, StoreError, Stores};
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -46,6 +46,7 @@ pub(crate) enum LoginChange {
 
 pub(super) struct LoginRegistry {
     pub(super) store: Credentials,
+    pub(super) leases: Arc<dyn Leases>,
     pub(super) identity: ClientIdentity,
     clock: Clock,
     specs: Mutex<HashMap<String, Arc<LoginSpec>>>,
@@ -64,8 +65,6 @@ pub(super) struct LoginRegistry {
     pub(super) start_pages: StartPages,
     pub(super) version: watch::Sender<u64>,
     pub(super) events: broadcast::Sender<LoginEvent>,
-    /// This process, among those that renew.
-    pub(super) lease_holder: String,
     pub(super) refresh_jitter: i64,
 }
 
@@ -82,11 +81,12 @@ fn insert_bounded<K: Hash + Eq, V>(map: &Mutex<HashMap<K, V>>, key: K, value: V)
 }
 
 impl LoginRegistry {
-    pub(super) fn new(store: Credentials, identity: ClientIdentity, clock: Clock) -> Result<Self, ToolError> {
-        let holder = authorization_code::random_token()?;
-        let early = holder.bytes().map(u64::from).sum::<u64>() % MAX_JITTER_SECS;
+    pub(super) fn new(stores: &Stores, identity: ClientIdentity, clock: Clock) -> Result<Self, ToolError> {
+        let random = authorization_code::random_token()?;
+        let early = random.bytes().map(u64::from).sum::<u64>() % MAX_JITTER_SECS;
         Ok(Self {
-            store,
+            store: Arc::clone(&stores.credentials),
+            leases: Arc::clone(&stores.leases),
             identity,
             clock,
             specs: Mutex::default(),
@@ -99,7 +99,6 @@ impl LoginRegistry {
             start_pages: StartPages::default(),
             version: watch::Sender::new(0),
             events: broadcast::Sender::new(EVENT_CAPACITY),
-            lease_holder: holder,
             refresh_jitter: early.cast_signed(),
         })
     }
@@ -233,7 +232,7 @@ impl LoginRegistry {
                     lock(&self.unsaved).remove(&held.slot);
                     return Ok(StoredLogin { revision, tokens: grant, ..held });
                 }
-                Err(error) if error.kind == Kind::Conflict => return Err(error),
+                Err(error @ StoreError::Conflict(_)) => return Err(error.into()),
                 Err(_) if last > 0 => tokio::time::sleep(pause).await,
                 Err(error) => {
                     tracing::error!(target: "upstream", server = %held.slot.server, %error, "a renewed login could not be written")

@@ -16,9 +16,9 @@ use super::start_page::{BrowserRedirect, Confirmation, StartPageRequest};
 use super::status::{LoginStatus, login_status};
 use super::token_set::{TokenSet, TokenSource};
 use super::{challenge, token_endpoint};
-use octo_grants::credentials::{Owner, PendingLogin, Slot};
-use octo_grants::{Clock, Credentials, Secret};
+use octo_grants::Clock;
 use octo_model::{Caller, Json, Principal, ToolError};
+use octo_ports::{Owner, PendingLogin, Secret, Slot, Stores};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -66,8 +66,8 @@ pub enum LogoutOutcome {
 }
 
 impl Logins {
-    pub fn new(store: Credentials, identity: ClientIdentity) -> Result<Self, ToolError> {
-        LoginRegistry::new(store, identity, Clock::system()).map(|shelf| Self(Arc::new(shelf)))
+    pub fn new(stores: &Stores, identity: ClientIdentity) -> Result<Self, ToolError> {
+        LoginRegistry::new(stores, identity, Clock::system()).map(|shelf| Self(Arc::new(shelf)))
     }
 
     /// Says how people log in at a server, in place of what was said before.

@@ -3,8 +3,8 @@
 
 use super::authorization_code::{random_token, sha256_base64};
 use super::login_registry::{LoginKey, LoginRegistry, lock};
-use octo_grants::credentials::Owner;
 use octo_model::ToolError;
+use octo_ports::Owner;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
 use url::Url;

@@ -3,9 +3,8 @@
 use super::authorization_code::LoginFlow;
 use super::oauth_client::OAuthClient;
 use super::token_endpoint::TokenResponse;
-use octo_grants::Secret;
-use octo_grants::credentials::{Slot, StoredCredential};
 use octo_model::ToolError;
+use octo_ports::{Secret, Slot, StoredCredential};
 use serde::{Deserialize, Serialize};
 use url::Url;
 

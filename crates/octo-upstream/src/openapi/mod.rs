@@ -10,9 +10,10 @@ mod operation_result;
 
 use arc_swap::ArcSwapOption;
 use loaded_api::LoadedApi;
+use octo_grants::Net;
 use octo_grants::config_dirs::FileApproval;
-use octo_grants::{Net, Secret};
 use octo_model::{JsonObject, Method, Operation, ToolError};
+use octo_ports::Secret;
 use octo_toolkit::{BoxFuture, CallContext, ListingState, Peer, Source, SourceState};
 use std::collections::BTreeMap;
 use std::path::PathBuf;

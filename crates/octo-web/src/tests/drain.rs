@@ -3,7 +3,7 @@
 use super::bed::Bed;
 use super::socket::{open, read_on, until_closed};
 use crate::Limits;
-use octo_hub::Outcome;
+use octo_ports::Outcome;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 
