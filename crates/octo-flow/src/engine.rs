@@ -19,8 +19,9 @@ use journal::Journal;
 use nesting_depth::NestingDepth;
 use octo_grants::fs::{Fs, Write};
 use octo_grants::{Capabilities, Clock, Grant};
-use octo_hub::{Hub, NewRun, RunLease, RunStatus, Runs, StoredRun};
+use octo_hub::Hub;
 use octo_model::{Caller, Json, Kind, ToolError};
+use octo_ports::{NewRun, RunLease, RunStatus, Runs, StoreError, StoredRun};
 use octo_toolkit::{CallContext, CallOrigin};
 use run_executor::RunExecutor;
 use serde_json::{Map, Value};
@@ -205,7 +206,7 @@ impl WorkflowEngine {
         }
         let (kept, lease) = match self.0.runs.lease(&invoker.caller, id).await {
             // Somebody else was quicker to go on with it.
-            Err(error) if error.kind == Kind::Conflict && !further.is_resume() => {
+            Err(StoreError::Conflict(_)) if !further.is_resume() => {
                 return Ok(RunAttachment::Elsewhere);
             }
             taken => taken?,
@@ -235,7 +236,7 @@ impl WorkflowEngine {
     }
 
     pub async fn get_run(&self, caller: &Caller, id: &str) -> Result<StoredRun, ToolError> {
-        self.0.runs.get(caller, id).await
+        Ok(self.0.runs.get(caller, id).await?)
     }
 
     /// Lets steps under way finish, begins no new ones, and waits for that a while. Runs go on when they are asked for.

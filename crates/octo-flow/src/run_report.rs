@@ -1,7 +1,7 @@
 //! A run as callers see it.
 
-use octo_hub::{RunStatus, StoredRun, StoredStep};
 use octo_model::Json;
+use octo_ports::{RunStatus, StoredRun, StoredStep};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -4,7 +4,7 @@ use crate::engine::{Invoker, LiveRun, Progress, ResumeOptions, RunAttachment, Wo
 use crate::run_report::{self, RunError, Status, StepReport};
 use crate::workflow_runs::{self, RunFilter, RunSummary};
 use crate::workflow_validate::read_workflow;
-use octo_hub::StoredRun;
+use octo_ports::StoredRun;
 use octo_toolkit::fs::Write;
 use octo_toolkit::{CallContext, Effect, Example, Fs, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
@@ -206,7 +206,7 @@ async fn poll_foreign_run(
 }
 
 fn to_output(run: StoredRun, interrupted_runs: Vec<RunSummary>, warnings: Vec<String>) -> Output {
-    let over = !run.is_leased || run.status != octo_hub::RunStatus::Running;
+    let over = !run.is_leased || run.status != octo_ports::RunStatus::Running;
     let artifacts = (over && warnings.is_empty()).then(|| crate::engine::artifacts_dir(&run.id));
     Output {
         status: Status::from(run.status),

@@ -3,7 +3,7 @@
 use crate::compiled_workflow::CompiledWorkflow;
 use crate::engine::WorkflowEngine;
 use crate::run_report::Status;
-use octo_hub::{RunStatus, StoredRun};
+use octo_ports::{RunStatus, StoredRun};
 use octo_toolkit::{CallContext, Caller, Effect, Example, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

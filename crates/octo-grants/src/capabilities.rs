@@ -55,7 +55,19 @@ impl Grant for crate::Clock {
     }
 }
 
-impl Grant for crate::Keep {
+impl Grant for octo_ports::ResultWriter {
+    fn open(doors: &Capabilities) -> Result<Self, ToolError> {
+        doors.open()
+    }
+}
+
+impl Grant for octo_ports::Apis {
+    fn open(doors: &Capabilities) -> Result<Self, ToolError> {
+        doors.open()
+    }
+}
+
+impl Grant for octo_ports::Memory {
     fn open(doors: &Capabilities) -> Result<Self, ToolError> {
         doors.open()
     }

@@ -4,7 +4,6 @@ mod catalogue;
 pub mod declared;
 mod hub;
 mod pipeline;
-mod ports;
 pub mod prompt_files;
 mod results;
 mod subscriptions;
@@ -27,13 +26,7 @@ pub use pipeline::policy::{
 pub use pipeline::rate_limit::LimitRule;
 pub use pipeline::response_cache::CacheRule;
 pub use pipeline::telemetry::{Excerpts, Tracer};
-pub use ports::{
-    ArgumentKey, AuditLog, CallEnded, CallStarted, ItemKind, LeasedRun, NewRun, Outcome, PendingPin, Pin,
-    PinDelta, PinSet, PinWrite, Pins, ResultStore, RunLease, RunStatus, Runs, ServerIdentity, StoredRun,
-    StoredStep,
-};
 pub use results::jq_eval;
-pub use results::reply_text::{ReadSeek, StoredText, TextSize, write_text};
 pub use results::result_limit::ResultLimits;
 pub use subscriptions::subscribe::{MAX_SUBSCRIBED_URI_BYTES, MAX_SUBSCRIPTIONS};
 pub use subscriptions::subscription_counts::Subscription;

@@ -3,7 +3,6 @@
 
 mod canonical;
 mod drift;
-mod memory_pins;
 mod poisoning;
 mod review;
 mod reviewed_source;
@@ -14,8 +13,7 @@ mod shadowing;
 #[cfg(test)]
 mod tests;
 
-use crate::ports::{ItemKind, PendingPin, Pin, Pins, ServerIdentity};
-pub use memory_pins::MemoryPins;
+use octo_ports::{ItemKind, PendingPin, Pin, Pins, ServerIdentity};
 pub use reviewed_source::Trust;
 pub(crate) use sanitize::{HIDDEN_REMOVED_META_KEY, strip_hub_meta};
 use schemars::JsonSchema;

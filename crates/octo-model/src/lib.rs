@@ -2,6 +2,7 @@
 //! No IO, no runtime, no protocol library.
 
 mod caller;
+mod digest;
 mod effect;
 mod error;
 mod item_name;
@@ -12,6 +13,7 @@ mod operation;
 mod suggest;
 
 pub use caller::{ADMIN, Caller, DEFAULT_TENANT, Principal};
+pub use digest::{hex, sha256_hex};
 pub use effect::{Effect, EffectClass};
 pub use error::{Kind, RpcError, ToolError};
 pub use item_name::{MAX_NAME_LEN, is_valid_name, listed_name, normalized_name, with_suffix};
@@ -19,3 +21,6 @@ pub use json::{Json, JsonError, json_len};
 pub use json_object::JsonObject;
 pub use operation::{CallId, Frontend, Method, Operation};
 pub use suggest::{edit_distance, nearest};
+
+/// A future in a box: the shape of every asynchronous method behind `dyn`.
+pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

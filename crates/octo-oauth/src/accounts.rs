@@ -3,8 +3,8 @@
 use crate::account::Account;
 use crate::login_registry::{LoginEvent, LoginRegistry};
 use crate::login_spec::{Auth, KeyPlacement, LoginSharing, LoginSpec};
-use octo_grants::credentials::Owner;
 use octo_model::Caller;
+use octo_ports::Owner;
 use std::sync::Arc;
 use tokio::sync::broadcast;
 

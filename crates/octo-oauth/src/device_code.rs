@@ -8,9 +8,8 @@ use crate::login_spec::LoginSpec;
 use crate::oauth_client::OAuthClient;
 use crate::token_endpoint::{self, TokenError, parse_seconds};
 use crate::token_set::{TokenSet, TokenSource};
-use octo_grants::Secret;
-use octo_grants::credentials::PendingLogin;
 use octo_model::ToolError;
+use octo_ports::{PendingLogin, Secret};
 use serde::Deserialize;
 use serde_json::Value;
 use std::sync::Arc;
@@ -120,7 +119,7 @@ pub(crate) async fn poll_to_end(
             }
         }
         (_, Ok(None)) => return,
-        (Ok(Ok(_)), Err(error)) => error.message.into_owned(),
+        (Ok(Ok(_)), Err(error)) => ToolError::from(error).message.into_owned(),
         (Ok(Err(refused)), _) => refusal_message(refused),
         (Err(_), _) => "The code has expired.".to_owned(),
     };

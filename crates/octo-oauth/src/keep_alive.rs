@@ -6,7 +6,7 @@ use crate::login_spec::{Auth, LoginSpec};
 use crate::refresh::refresh;
 use crate::token_set::StoredLogin;
 use futures_util::{StreamExt, stream};
-use octo_grants::credentials::Slot;
+use octo_ports::Slot;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -151,7 +151,7 @@ fn due_in(registry: &LoginRegistry, held: &StoredLogin) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use octo_grants::credentials::Owner;
+    use octo_ports::Owner;
 
     #[test]
     fn what_fails_is_tried_again_ever_more_seldom() {

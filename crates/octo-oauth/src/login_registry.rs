@@ -5,9 +5,9 @@ use crate::challenge::Challenge;
 use crate::login_spec::{Auth, ClientIdentity, LoginKey, LoginSpec};
 use crate::start_page::StartPages;
 use crate::token_set::{StoredLogin, TokenSet};
-use octo_grants::credentials::{Owner, Slot};
-use octo_grants::{Clock, Credentials};
-use octo_model::{Kind, ToolError};
+use octo_grants::Clock;
+use octo_model::ToolError;
+use octo_ports::{Credentials, Leases, Owner, Slot, StoreError, Stores};
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -44,6 +44,7 @@ pub enum LoginChange {
 
 pub(crate) struct LoginRegistry {
     pub(crate) store: Credentials,
+    pub(crate) leases: Arc<dyn Leases>,
     pub(crate) identity: ClientIdentity,
     clock: Clock,
     specs: Mutex<HashMap<String, Arc<LoginSpec>>>,
@@ -62,8 +63,6 @@ pub(crate) struct LoginRegistry {
     pub(crate) start_pages: StartPages,
     pub(crate) version: watch::Sender<u64>,
     pub(crate) events: broadcast::Sender<LoginEvent>,
-    /// This process, among those that renew.
-    pub(crate) lease_holder: String,
     pub(crate) refresh_jitter: i64,
 }
 
@@ -80,11 +79,12 @@ fn insert_bounded<K: Hash + Eq, V>(map: &Mutex<HashMap<K, V>>, key: K, value: V)
 }
 
 impl LoginRegistry {
-    pub(crate) fn new(store: Credentials, identity: ClientIdentity, clock: Clock) -> Result<Self, ToolError> {
-        let holder = authorization_code::random_token()?;
-        let early = holder.bytes().map(u64::from).sum::<u64>() % MAX_JITTER_SECS;
+    pub(crate) fn new(stores: &Stores, identity: ClientIdentity, clock: Clock) -> Result<Self, ToolError> {
+        let random = authorization_code::random_token()?;
+        let early = random.bytes().map(u64::from).sum::<u64>() % MAX_JITTER_SECS;
         Ok(Self {
-            store,
+            store: Arc::clone(&stores.credentials),
+            leases: Arc::clone(&stores.leases),
             clock,
             specs: Mutex::default(),
             challenges: Mutex::default(),
@@ -96,7 +96,6 @@ impl LoginRegistry {
             start_pages: StartPages::new(&identity.redirect_uri),
             version: watch::Sender::new(0),
             events: broadcast::Sender::new(EVENT_CAPACITY),
-            lease_holder: holder,
             refresh_jitter: early.cast_signed(),
             identity,
         })
@@ -249,7 +248,7 @@ impl LoginRegistry {
                     lock(&self.unsaved).remove(&held.slot);
                     return Ok(StoredLogin { revision, tokens: grant, ..held });
                 }
-                Err(error) if error.kind == Kind::Conflict => return Err(error),
+                Err(error @ StoreError::Conflict(_)) => return Err(error.into()),
                 Err(_) if last > 0 => tokio::time::sleep(pause).await,
                 Err(error) => {
                     tracing::error!(target: "upstream", server = %held.slot.server, %error, "a renewed login could not be written")

@@ -20,9 +20,9 @@ use crate::revocation::revoke;
 use crate::start_page::{BrowserRedirect, Confirmation, StartPageRequest};
 use crate::token_set::{StoredLogin, TokenSet, TokenSource};
 use crate::{challenge, token_endpoint};
-use octo_grants::credentials::{Owner, PendingLogin, Slot};
-use octo_grants::{Clock, Credentials, Secret};
+use octo_grants::Clock;
 use octo_model::{Caller, Json, ToolError};
+use octo_ports::{Owner, PendingLogin, Secret, Slot, Stores};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -70,8 +70,8 @@ pub enum LogoutOutcome {
 }
 
 impl Logins {
-    pub fn new(store: Credentials, identity: ClientIdentity) -> Result<Self, ToolError> {
-        LoginRegistry::new(store, identity, Clock::system()).map(|registry| Self(Arc::new(registry)))
+    pub fn new(stores: &Stores, identity: ClientIdentity) -> Result<Self, ToolError> {
+        LoginRegistry::new(stores, identity, Clock::system()).map(|registry| Self(Arc::new(registry)))
     }
 
     /// Says how people log in at a server, in place of what was said before.

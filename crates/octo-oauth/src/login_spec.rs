@@ -1,8 +1,8 @@
 //! What the settings say of the login at one server, and how the hub introduces itself.
 
-use octo_grants::credentials::Owner;
-use octo_grants::{Net, Secret};
+use octo_grants::Net;
 use octo_model::Caller;
+use octo_ports::{Owner, Secret};
 use std::collections::BTreeMap;
 
 /// Whose login at which server.

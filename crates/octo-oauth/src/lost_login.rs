@@ -2,8 +2,8 @@
 
 use crate::login_registry::LoginRegistry;
 use crate::login_spec::Auth;
-use octo_grants::credentials::Owner;
 use octo_model::{Caller, ToolError};
+use octo_ports::Owner;
 
 /// A login that somebody has to make again.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,9 +6,8 @@ use crate::login_spec::{ClientIdentity, OAuth};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderValue;
-use octo_grants::credentials::{Owner, Slot};
-use octo_grants::{Credentials, Secret};
 use octo_model::{Json, ToolError};
+use octo_ports::{Credentials, Owner, Secret, Slot};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use url::form_urlencoded::byte_serialize;
@@ -148,7 +147,8 @@ async fn stored_registration(
 
 /// The issuer does not know us any more.
 pub(crate) async fn forget_registration(store: &Credentials, issuer: &str) -> Result<(), ToolError> {
-    store.remove(&Slot::new(Owner::Shared, "", issuer)).await.map(drop)
+    store.remove(&Slot::new(Owner::Shared, "", issuer)).await?;
+    Ok(())
 }
 
 /// What the hub says of itself in a document or a registration.

@@ -6,9 +6,8 @@ use crate::login_spec::LoginSpec;
 use crate::oauth_client::forget_registration;
 use crate::token_endpoint::{self, TokenError, TokenResponse};
 use crate::token_set::{LoginVersion, StoredLogin, TokenSet};
-use octo_grants::Secret;
-use octo_grants::credentials::{LeaseClaim, Slot};
-use octo_model::{Kind, ToolError};
+use octo_model::{Kind, ToolError, sha256_hex};
+use octo_ports::{Secret, Slot};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -44,7 +43,7 @@ async fn refresh_exclusively(
     let gate = registry.refresh_lock(slot);
     let _turn = gate.lock().await;
     let until = Instant::now() + LEASE_WAIT_TIMEOUT;
-    loop {
+    let lease = loop {
         let Some(held) = registry.load(slot).await? else { return Ok(None) };
         if held.version() != seen || held.tokens.refresh.is_none() {
             return Ok(Some(held));
@@ -52,10 +51,8 @@ async fn refresh_exclusively(
         if let Some(why) = registry.recent_refresh_failure(slot) {
             return Err(why);
         }
-        if registry.store.acquire_lease(slot, &registry.lease_holder, LEASE_DURATION).await?
-            == LeaseClaim::Acquired
-        {
-            break;
+        if let Some(lease) = registry.leases.acquire(&lease_name(slot), LEASE_DURATION).await? {
+            break lease;
         }
         if Instant::now() > until {
             return Err(ToolError::unavailable(format!("The login at {} is being renewed.", spec.server))
@@ -63,12 +60,19 @@ async fn refresh_exclusively(
                 .retry_after(Duration::from_secs(5)));
         }
         tokio::time::sleep(LEASE_POLL_INTERVAL).await;
-    }
+    };
     let outcome = refresh_with_lease(registry, spec, slot, seen).await;
-    if let Err(error) = registry.store.release_lease(slot, &registry.lease_holder).await {
+    if let Err(error) = registry.leases.release(&lease).await {
         tracing::warn!(target: "upstream", server = %spec.server, %error, "a turn ends by itself");
     }
     outcome
+}
+
+/// What the right to renew a credential is called.
+fn lease_name(slot: &Slot) -> String {
+    let [kind, tenant, subject] = slot.owner.parts();
+    let parts = [kind, tenant, subject, &slot.server, &slot.issuer];
+    format!("login {}", sha256_hex(format!("{parts:?}").as_bytes()))
 }
 
 /// Looks once more: whoever had the turn before may have done it.

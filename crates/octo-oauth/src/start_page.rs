@@ -3,8 +3,8 @@
 
 use crate::authorization_code::{random_token, sha256_base64};
 use crate::login_spec::LoginKey;
-use octo_grants::credentials::Owner;
 use octo_model::ToolError;
+use octo_ports::Owner;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use url::Url;

@@ -3,9 +3,8 @@
 use crate::authorization_code::LoginFlow;
 use crate::oauth_client::OAuthClient;
 use crate::token_endpoint::TokenResponse;
-use octo_grants::Secret;
-use octo_grants::credentials::{Slot, StoredCredential};
 use octo_model::ToolError;
+use octo_ports::{Secret, Slot, StoredCredential};
 use serde::{Deserialize, Serialize};
 use url::Url;
 

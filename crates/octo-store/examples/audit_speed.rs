@@ -3,9 +3,9 @@
 
 #![expect(clippy::disallowed_methods, reason = "reads its own arguments and /proc/self")]
 
-use octo_hub::{AuditLog, CallEnded, CallStarted, Outcome};
 use octo_model::{CallId, Caller, Frontend, Method};
-use octo_store::{Options, Store, verify};
+use octo_ports::{AuditLog, CallEnded, CallStarted, Outcome};
+use octo_store::{Options, Store, sqlite};
 use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -119,7 +119,8 @@ async fn run(tasks: usize, seconds: u64, work: Work) -> Result<(), Box<dyn Error
     );
     drop(store);
     let walk = Instant::now();
-    println!("{} records verified in {:.2?}", verify(dir.path(), None)?.records, walk.elapsed());
+    let verified = sqlite(dir.path(), Options::default())?.audit_reader.verify(None).await?;
+    println!("{} records verified in {:.2?}", verified.records, walk.elapsed());
     Ok(())
 }
 

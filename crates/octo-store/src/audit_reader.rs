@@ -1,26 +1,29 @@
 //! Reading the audit beside whoever writes it.
 
-use crate::chain::{Anchor, Hash};
-use crate::record::Record;
-use crate::{BrokenChain, StoreError, database, record_codec};
+use crate::{BrokenChain, SqliteError, database, prune, record_codec, verify};
+use jiff::Timestamp;
+use octo_model::BoxFuture;
+use octo_ports::{
+    Anchor, AuditReader, AuditRecord, Hash, Port, Retention, StoreError, StoreResult, Verified,
+};
 use rusqlite::{Connection, OptionalExtension, Row};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// How many records one answer holds at most.
 const MAX_RECORDS: usize = 10_000;
 
 /// A connection that can only read.
-pub struct AuditReader {
+pub struct AuditConnection {
     conn: Connection,
 }
 
-impl AuditReader {
-    pub fn open(dir: &Path) -> Result<Self, StoreError> {
+impl AuditConnection {
+    pub fn open(dir: &Path) -> Result<Self, SqliteError> {
         Ok(Self { conn: database::read_audit(dir)? })
     }
 
     /// The last records, oldest first; at most ten thousand.
-    pub fn tail(&self, count: usize) -> Result<Vec<Record>, StoreError> {
+    pub fn tail(&self, count: usize) -> Result<Vec<AuditRecord>, SqliteError> {
         let mut records =
             self.records("SELECT seq, hash, record FROM audit ORDER BY seq DESC LIMIT ?2", 0, count)?;
         records.reverse();
@@ -28,7 +31,7 @@ impl AuditReader {
     }
 
     /// The records after `seq`, oldest first; at most ten thousand, so ask again until there are none.
-    pub fn after(&self, seq: u64) -> Result<Vec<Record>, StoreError> {
+    pub fn after(&self, seq: u64) -> Result<Vec<AuditRecord>, SqliteError> {
         self.records(
             "SELECT seq, hash, record FROM audit WHERE seq > ?1 ORDER BY seq LIMIT ?2",
             seq,
@@ -37,14 +40,14 @@ impl AuditReader {
     }
 
     /// Where the chain ends now: to be noted elsewhere.
-    pub fn head(&self) -> Result<Anchor, StoreError> {
+    pub fn head(&self) -> Result<Anchor, SqliteError> {
         let mut last = self.conn.prepare_cached("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1")?;
         let head =
             last.query_row((), |row| Ok(Anchor { seq: seq_of(row)?, hash: Hash(row.get(1)?) })).optional()?;
         Ok(head.unwrap_or_default())
     }
 
-    fn records(&self, sql: &str, after: u64, count: usize) -> Result<Vec<Record>, StoreError> {
+    fn records(&self, sql: &str, after: u64, count: usize) -> Result<Vec<AuditRecord>, SqliteError> {
         let mut statement = self.conn.prepare_cached(sql)?;
         let mut rows = statement.query((after.cast_signed(), count.min(MAX_RECORDS).cast_signed() as i64))?;
         let mut records = Vec::new();
@@ -59,9 +62,63 @@ fn seq_of(row: &Row<'_>) -> rusqlite::Result<u64> {
     row.get::<_, i64>(0).map(i64::cast_unsigned)
 }
 
-fn record_of(row: &Row<'_>) -> Result<Record, StoreError> {
+fn record_of(row: &Row<'_>) -> Result<AuditRecord, SqliteError> {
     let seq = seq_of(row)?;
     let bytes = row.get_ref(2)?.as_bytes().map_err(rusqlite::Error::from)?;
     let record = record_codec::decode(bytes).map_err(|why| BrokenChain { seq, why: why.to_owned() })?;
-    Ok(Record { seq, hash: Hash(row.get(1)?).to_string(), ..record })
+    Ok(AuditRecord { seq, hash: Hash(row.get(1)?).to_string(), ..record })
+}
+
+/// The audit log of a directory. Each answer opens the file anew, so that a log that is replaced or made later is found.
+pub(crate) struct SqliteAuditReader(PathBuf);
+
+impl SqliteAuditReader {
+    pub(crate) fn new(dir: &Path) -> Self {
+        Self(dir.to_owned())
+    }
+
+    fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Path) -> Result<T, SqliteError> + Send + 'static,
+    ) -> BoxFuture<'_, StoreResult<T>> {
+        let dir = self.0.clone();
+        Box::pin(async move {
+            let done = tokio::task::spawn_blocking(move || work(&dir)).await;
+            done.map_err(StoreError::internal)?.map_err(reader_error)
+        })
+    }
+}
+
+fn reader_error(error: SqliteError) -> StoreError {
+    match error {
+        SqliteError::Missing { .. } => StoreError::NotFound(Port::AuditReader),
+        SqliteError::Broken(broken) => StoreError::corrupt(Port::AuditReader, broken),
+        other => StoreError::unavailable(Port::AuditReader, format!("{other}. {}", other.hint())),
+    }
+}
+
+impl AuditReader for SqliteAuditReader {
+    fn tail(&self, count: usize) -> BoxFuture<'_, StoreResult<Vec<AuditRecord>>> {
+        self.run(move |dir| AuditConnection::open(dir)?.tail(count))
+    }
+
+    fn after(&self, seq: u64) -> BoxFuture<'_, StoreResult<Vec<AuditRecord>>> {
+        self.run(move |dir| AuditConnection::open(dir)?.after(seq))
+    }
+
+    fn head(&self) -> BoxFuture<'_, StoreResult<Anchor>> {
+        self.run(|dir| AuditConnection::open(dir)?.head())
+    }
+
+    fn verify(&self, anchor: Option<Anchor>) -> BoxFuture<'_, StoreResult<Verified>> {
+        self.run(move |dir| verify::verify(dir, anchor))
+    }
+
+    fn prune(&self, retention: Retention, now: Timestamp) -> BoxFuture<'_, StoreResult<u64>> {
+        self.run(move |dir| prune::prune(dir, retention, now))
+    }
+
+    fn prune_when_due(&self, retention: Retention, now: Timestamp) -> BoxFuture<'_, StoreResult<u64>> {
+        self.run(move |dir| prune::prune_when_due(dir, retention, now))
+    }
 }

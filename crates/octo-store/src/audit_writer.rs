@@ -1,9 +1,10 @@
 //! The one thread that writes the audit.
 
-use crate::StoreError;
-use crate::chain::{ChainHasher, Hash};
+use crate::SqliteError;
+use crate::chain::ChainHasher;
 use crate::checkpoint::Checkpointer;
 use crate::record_queue::{Batch, RecordQueue};
+use octo_ports::Hash;
 use rusqlite::{Connection, OptionalExtension, Statement};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,7 +27,7 @@ impl AuditWriter {
         mut conn: Connection,
         beside: Connection,
         turn: WriteLock,
-    ) -> Result<Self, StoreError> {
+    ) -> Result<Self, SqliteError> {
         let queue = Arc::new(RecordQueue::new());
         let commits = Arc::new(AtomicU64::new(0));
         let checkpointer = Checkpointer::start(&mut conn, beside)?;
@@ -40,7 +41,7 @@ impl AuditWriter {
         let thread = std::thread::Builder::new()
             .name("octo-audit".to_owned())
             .spawn(move || desk.run(&conn))
-            .map_err(StoreError::file("the audit's thread".as_ref()))?;
+            .map_err(SqliteError::file("the audit's thread".as_ref()))?;
         Ok(Self { queue, commits, thread: Some(thread) })
     }
 
@@ -188,8 +189,11 @@ impl<'a> AuditStatements<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::audit_reader::AuditConnection;
     use crate::tests as sample;
-    use crate::{AuditReader, Durability, RecordKind, database, verify};
+    use crate::verify::verify;
+    use crate::{Durability, database};
+    use octo_ports::RecordKind;
     use std::time::Duration;
 
     async fn open(writer: &AuditWriter, name: &str) -> Result<octo_model::CallId, String> {
@@ -238,7 +242,7 @@ mod tests {
         other.execute_batch("COMMIT").unwrap();
 
         open(&writer, "second").await.unwrap();
-        let records = AuditReader::open(dir.path()).unwrap().tail(9).unwrap();
+        let records = AuditConnection::open(dir.path()).unwrap().tail(9).unwrap();
         let kinds: Vec<_> = records.iter().map(|record| (record.kind, record.name.as_deref())).collect();
         let (opened, closed) = (RecordKind::Open, RecordKind::Close);
         assert_eq!(kinds, [(opened, Some("first")), (closed, None), (opened, Some("second"))]);

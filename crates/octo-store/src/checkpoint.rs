@@ -4,7 +4,7 @@
 //! thread of its own does it. It never quite catches up while calls keep coming, so once the log has grown long
 //! the writer does the rest itself, and the log begins anew.
 
-use crate::StoreError;
+use crate::SqliteError;
 use rusqlite::Connection;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,7 +27,7 @@ pub(crate) struct Checkpointer {
 
 impl Checkpointer {
     /// Takes over from `writer`, with a connection of its own.
-    pub(crate) fn start(writer: &mut Connection, own: Connection) -> Result<Self, StoreError> {
+    pub(crate) fn start(writer: &mut Connection, own: Connection) -> Result<Self, SqliteError> {
         let pages = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&pages);
         writer.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, pages| {
@@ -38,7 +38,7 @@ impl Checkpointer {
         let thread = std::thread::Builder::new()
             .name("octo-checkpoint".to_owned())
             .spawn(move || woken.iter().for_each(|()| checkpoint(&own)))
-            .map_err(StoreError::file("the checkpoint's thread".as_ref()))?;
+            .map_err(SqliteError::file("the checkpoint's thread".as_ref()))?;
         Ok(Self { pages, next_threshold: PAGES_PER_CHECKPOINT, wake: Some(wake), thread: Some(thread) })
     }
 

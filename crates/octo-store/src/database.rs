@@ -1,6 +1,6 @@
 //! The database file: how it is opened, and which tables it has.
 
-use crate::{Durability, StoreError, private_files};
+use crate::{Durability, SqliteError, private_files};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use std::path::{Path, PathBuf};
@@ -51,12 +51,12 @@ const AUDIT_DATABASE: DatabaseSpec = DatabaseSpec {
 };
 
 /// Opens the audit of `dir` for writing; makes or upgrades it first.
-pub(crate) fn open_audit(dir: &Path, durability: Durability) -> Result<Connection, StoreError> {
+pub(crate) fn open_audit(dir: &Path, durability: Durability) -> Result<Connection, SqliteError> {
     AUDIT_DATABASE.open(dir, durability)
 }
 
 /// Opens the audit of `dir` for reading, beside whoever writes.
-pub(crate) fn read_audit(dir: &Path) -> Result<Connection, StoreError> {
+pub(crate) fn read_audit(dir: &Path) -> Result<Connection, SqliteError> {
     AUDIT_DATABASE.read(dir)
 }
 
@@ -66,34 +66,34 @@ pub(crate) fn audit_file(dir: &Path) -> PathBuf {
 }
 
 impl DatabaseSpec {
-    pub(crate) fn open(&self, dir: &Path, durability: Durability) -> Result<Connection, StoreError> {
+    pub(crate) fn open(&self, dir: &Path, durability: Durability) -> Result<Connection, SqliteError> {
         let path = self.path(dir)?;
         private_files::create_private_file(&path)?;
         let mut conn = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         let mode: String = conn.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
         if mode != "wal" {
-            return Err(StoreError::NoWal { path, mode });
+            return Err(SqliteError::NoWal { path, mode });
         }
         conn.pragma_update(None, "synchronous", durability.synchronous())?;
         self.migrate(&mut conn, &path)?;
         Ok(conn)
     }
 
-    pub(crate) fn read(&self, dir: &Path) -> Result<Connection, StoreError> {
+    pub(crate) fn read(&self, dir: &Path) -> Result<Connection, SqliteError> {
         let path = self.path(dir)?;
         if !path.is_file() {
-            return Err(StoreError::Missing { path });
+            return Err(SqliteError::Missing { path });
         }
         let conn = connect(&path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         if self.version(&conn, &path)? == 0 {
-            return Err(StoreError::Missing { path });
+            return Err(SqliteError::Missing { path });
         }
         Ok(conn)
     }
 
     /// Absolute, so that no name can look like one of SQLite's `file:` addresses.
-    fn path(&self, dir: &Path) -> Result<PathBuf, StoreError> {
-        let dir = std::path::absolute(dir).map_err(StoreError::file(dir))?;
+    fn path(&self, dir: &Path) -> Result<PathBuf, SqliteError> {
+        let dir = std::path::absolute(dir).map_err(SqliteError::file(dir))?;
         Ok(dir.join(self.file))
     }
 
@@ -101,15 +101,15 @@ impl DatabaseSpec {
         self.migrations.len().cast_signed() as i64
     }
 
-    fn version(&self, conn: &Connection, path: &Path) -> Result<i64, StoreError> {
+    fn version(&self, conn: &Connection, path: &Path) -> Result<i64, SqliteError> {
         let found = conn.pragma_query_value(None, "user_version", |row| row.get(0))?;
         if found > self.latest_version() {
-            return Err(StoreError::Newer { path: path.to_owned(), found, known: self.latest_version() });
+            return Err(SqliteError::Newer { path: path.to_owned(), found, known: self.latest_version() });
         }
         Ok(found)
     }
 
-    fn migrate(&self, conn: &mut Connection, path: &Path) -> Result<(), StoreError> {
+    fn migrate(&self, conn: &mut Connection, path: &Path) -> Result<(), SqliteError> {
         if self.version(conn, path)? == self.latest_version() {
             return Ok(());
         }
@@ -125,7 +125,7 @@ impl DatabaseSpec {
     }
 }
 
-fn connect(path: &Path, access: OpenFlags) -> Result<Connection, StoreError> {
+fn connect(path: &Path, access: OpenFlags) -> Result<Connection, SqliteError> {
     let conn = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     conn.busy_timeout(BUSY_TIMEOUT)?;
     // Without it every new value of a range or a limit makes SQLite plan the statement again.
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn a_new_file_gets_the_tables_and_an_old_one_keeps_them() {
         let temp = tempfile::tempdir().unwrap();
-        assert!(matches!(read_audit(temp.path()), Err(StoreError::Missing { .. })));
+        assert!(matches!(read_audit(temp.path()), Err(SqliteError::Missing { .. })));
         drop(open_audit(temp.path(), Durability::Flush).unwrap());
         let conn = open_audit(temp.path(), Durability::Fsync).unwrap();
         assert_eq!(AUDIT_DATABASE.version(&conn, temp.path()).unwrap(), AUDIT_DATABASE.latest_version());
@@ -168,7 +168,7 @@ mod tests {
         for error in
             [open_audit(temp.path(), Durability::Flush).unwrap_err(), read_audit(temp.path()).unwrap_err()]
         {
-            assert!(matches!(error, StoreError::Newer { found: 3, known: 2, .. }), "{error}");
+            assert!(matches!(error, SqliteError::Newer { found: 3, known: 2, .. }), "{error}");
         }
     }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 #[derive(Debug, thiserror::Error)]
-pub enum StoreError {
+pub enum SqliteError {
     #[error("{path}: {source}", path = path.display())]
     File { path: PathBuf, source: std::io::Error },
     #[error("others on this machine can enter {path} (mode {mode:o}), and that could not be changed", path = path.display())]
@@ -36,7 +36,7 @@ pub struct BrokenChain {
     pub why: String,
 }
 
-impl StoreError {
+impl SqliteError {
     pub(crate) fn file(path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Self {
         move |source| Self::File { path: path.to_owned(), source }
     }

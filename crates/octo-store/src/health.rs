@@ -1,6 +1,6 @@
 //! Whether calls can be recorded: room on the disk, a directory that can be written, a database that can be read.
 
-use crate::{Store, StoreError, database, private_files};
+use crate::{SqliteError, Store, database, private_files};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,23 +13,23 @@ const PROBE_BYTES: [u8; 4_096] = [0; 4_096];
 const PROGRESS_STEPS: std::ffi::c_int = 100_000;
 
 /// Writes to the directory and takes it back; the bytes that are free there.
-pub fn check_disk(dir: &Path) -> Result<u64, StoreError> {
-    let about = rustix::fs::statvfs(dir).map_err(|error| StoreError::file(dir)(error.into()))?;
+pub fn check_disk(dir: &Path) -> Result<u64, SqliteError> {
+    let about = rustix::fs::statvfs(dir).map_err(|error| SqliteError::file(dir)(error.into()))?;
     let free = about.f_bavail.saturating_mul(about.f_frsize);
     if free < MIN_FREE_BYTES {
-        return Err(StoreError::Full { path: dir.to_owned(), free });
+        return Err(SqliteError::Full { path: dir.to_owned(), free });
     }
     let path = dir.join(format!(".probe-{}-{:?}", std::process::id(), std::thread::current().id()));
     let _ = std::fs::remove_file(&path);
     let written = private_files::create_new(&path)
         .and_then(|mut file| std::io::Write::write_all(&mut file, &PROBE_BYTES));
     let _ = std::fs::remove_file(&path);
-    written.map_err(StoreError::file(dir))?;
+    written.map_err(SqliteError::file(dir))?;
     Ok(free)
 }
 
 /// Looks through the database for damage. A large one may take longer than `limit`; then nothing was found so far.
-pub fn check_database(dir: &Path, limit: Duration) -> Result<(), StoreError> {
+pub fn check_database(dir: &Path, limit: Duration) -> Result<(), SqliteError> {
     let mut conn = database::read_audit(dir)?;
     let deadline = Instant::now() + limit;
     conn.progress_handler(PROGRESS_STEPS, Some(move || Instant::now() > deadline))?;
@@ -37,7 +37,7 @@ pub fn check_database(dir: &Path, limit: Duration) -> Result<(), StoreError> {
         conn.query_row("PRAGMA quick_check(1)", (), |row| row.get(0));
     match found {
         Ok(word) if word == "ok" => Ok(()),
-        Ok(why) => Err(StoreError::Damaged { path: database::audit_file(dir), why }),
+        Ok(why) => Err(SqliteError::Damaged { path: database::audit_file(dir), why }),
         Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::OperationInterrupted) => Ok(()),
         Err(error) => Err(error.into()),
     }
@@ -45,10 +45,10 @@ pub fn check_database(dir: &Path, limit: Duration) -> Result<(), StoreError> {
 
 impl Store {
     /// Whether records go where the next start finds them, and whether there is room for more.
-    pub fn check(&self) -> Result<u64, StoreError> {
+    pub fn check(&self) -> Result<u64, SqliteError> {
         let path = database::audit_file(&self.dir);
         if file_identity(&path) != self.identity {
-            return Err(StoreError::Moved { path });
+            return Err(SqliteError::Moved { path });
         }
         self.reader()?.head()?;
         check_disk(&self.dir)
@@ -80,7 +80,7 @@ mod tests {
             0
         );
         std::fs::remove_dir_all(&dir).unwrap();
-        assert!(matches!(store.check(), Err(StoreError::Moved { .. })));
+        assert!(matches!(store.check(), Err(SqliteError::Moved { .. })));
         drop(store);
         let _ = std::fs::remove_dir_all(&dir);
         drop(Store::open(&dir, Options::default()).unwrap());

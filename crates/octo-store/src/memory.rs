@@ -14,32 +14,19 @@ mod transaction;
 mod upsert;
 mod word_index;
 
-use crate::{Durability, StoreError, private_files};
+use crate::lazy_database::WorkResult;
+use crate::{Durability, SqliteError, private_files};
 use memory_writer::MemoryWriter;
-use octo_grants::memory::{
+use octo_model::BoxFuture;
+use octo_ports::memory::{
     Dump, EntityPage, ForgetTarget, Link, LinkResult, MemoryCaller, MemoryQuery, MemoryStore, NameMatch,
-    NewEntity, PageRequest, QueryResult, Removal, StoreFuture, UpsertResult,
+    NewEntity, PageRequest, QueryResult, Removal, UpsertResult,
 };
-use octo_model::ToolError;
+use octo_ports::{Port, StoreError, StoreResult};
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::OnceCell;
-use transaction::MemoryError;
-
-/// How memories are kept.
-#[derive(Debug, Clone)]
-pub struct MemoryOptions {
-    pub durability: Durability,
-    /// How much the memory of one subject may hold, texts and what they take beside.
-    pub quota_bytes: u64,
-}
-
-impl Default for MemoryOptions {
-    fn default() -> Self {
-        Self { durability: Durability::default(), quota_bytes: 4 << 30 }
-    }
-}
 
 /// Pages that the writer keeps in memory, in KiB: the index rewrites its newest parts again and again.
 const WRITER_CACHE_SIZE: i64 = -65_536;
@@ -50,24 +37,25 @@ const MAX_IDLE_READERS: usize = 8;
 
 /// The memories of all callers in one directory. Several processes may have the same one open; nothing is touched before
 /// the first of them is asked for. Dropping it writes what is still queued and waits for that.
-pub struct SqliteMemoryStore {
+pub(crate) struct SqliteMemoryStore {
     writer: OnceCell<MemoryWriter>,
     readers: Arc<ReaderPool>,
-    options: MemoryOptions,
+    durability: Durability,
+    quota_bytes: u64,
 }
 
 impl SqliteMemoryStore {
     /// The memories in `dir`, which is made when it is not there and closed to others when it is.
-    pub fn new(dir: &Path, options: MemoryOptions) -> Self {
+    pub(crate) fn new(dir: &Path, durability: Durability, quota_bytes: u64) -> Self {
         let readers = Arc::new(ReaderPool { dir: dir.to_owned(), idle: Mutex::default() });
-        Self { writer: OnceCell::new(), readers, options }
+        Self { writer: OnceCell::new(), readers, durability, quota_bytes }
     }
 
-    async fn open_writer(&self) -> Result<&MemoryWriter, ToolError> {
+    async fn open_writer(&self) -> StoreResult<&MemoryWriter> {
         let open = || async {
-            let (dir, durability) = (self.readers.dir.clone(), self.options.durability);
+            let (dir, durability) = (self.readers.dir.clone(), self.durability);
             let opened = tokio::task::spawn_blocking(move || open(&dir, durability));
-            opened.await.map_err(ToolError::internal)?.map_err(ToolError::internal)
+            opened.await.map_err(StoreError::internal)?.map_err(unusable)
         };
         self.writer.get_or_try_init(open).await
     }
@@ -77,7 +65,7 @@ impl SqliteMemoryStore {
         &self,
         asker: MemoryCaller,
         work: impl FnOnce(&Connection, i64) -> rusqlite::Result<T> + Send + 'static,
-    ) -> StoreFuture<'_, T> {
+    ) -> BoxFuture<'_, StoreResult<T>> {
         let readers = Arc::clone(&self.readers);
         let look = move || {
             readers.with(|conn| match transaction::owner_id(conn, &asker)? {
@@ -87,18 +75,18 @@ impl SqliteMemoryStore {
         };
         Box::pin(async move {
             self.open_writer().await?;
-            tokio::task::spawn_blocking(look).await.unwrap_or_else(|error| Err(ToolError::internal(error)))
+            tokio::task::spawn_blocking(look).await.unwrap_or_else(|error| Err(StoreError::internal(error)))
         })
     }
 
     fn write<T: Send + 'static>(
         &self,
         asker: MemoryCaller,
-        work: impl FnOnce(&mut transaction::MemoryTxn<'_>, &transaction::MemoryOwner) -> Result<T, MemoryError>
+        work: impl FnOnce(&mut transaction::MemoryTxn<'_>, &transaction::MemoryOwner) -> WorkResult<T>
         + Send
         + 'static,
-    ) -> StoreFuture<'_, T> {
-        let quota = self.options.quota_bytes;
+    ) -> BoxFuture<'_, StoreResult<T>> {
+        let quota = self.quota_bytes;
         let change = move |pen: &mut transaction::MemoryTxn<'_>| {
             let owner = pen.open_owner(&asker, quota)?;
             work(pen, &owner)
@@ -107,7 +95,11 @@ impl SqliteMemoryStore {
     }
 }
 
-fn open(dir: &Path, durability: Durability) -> Result<MemoryWriter, StoreError> {
+fn unusable(error: impl std::fmt::Display) -> StoreError {
+    StoreError::unavailable(Port::Memory, error)
+}
+
+fn open(dir: &Path, durability: Durability) -> Result<MemoryWriter, SqliteError> {
     private_files::create_private_dir(dir)?;
     let conn = memory_schema::DATABASE.open(dir, durability)?;
     let beside = memory_schema::DATABASE.open(dir, durability)?;
@@ -124,19 +116,24 @@ impl MemoryStore for SqliteMemoryStore {
         asker: MemoryCaller,
         entities: Vec<NewEntity>,
         names: NameMatch,
-    ) -> StoreFuture<'_, Vec<UpsertResult>> {
+    ) -> BoxFuture<'_, StoreResult<Vec<UpsertResult>>> {
         self.write(asker, move |pen, owner| upsert::upsert(pen, owner, &entities, names))
     }
 
-    fn link(&self, asker: MemoryCaller, links: Vec<Link>, names: NameMatch) -> StoreFuture<'_, LinkResult> {
+    fn link(
+        &self,
+        asker: MemoryCaller,
+        links: Vec<Link>,
+        names: NameMatch,
+    ) -> BoxFuture<'_, StoreResult<LinkResult>> {
         self.write(asker, move |pen, owner| upsert::link(pen, owner, &links, names))
     }
 
-    fn query(&self, asker: MemoryCaller, question: MemoryQuery) -> StoreFuture<'_, QueryResult> {
+    fn query(&self, asker: MemoryCaller, question: MemoryQuery) -> BoxFuture<'_, StoreResult<QueryResult>> {
         self.read(asker, move |conn, owner| memory_query::query(conn, owner, &question))
     }
 
-    fn list(&self, asker: MemoryCaller, page: PageRequest) -> StoreFuture<'_, EntityPage> {
+    fn list(&self, asker: MemoryCaller, page: PageRequest) -> BoxFuture<'_, StoreResult<EntityPage>> {
         self.read(asker, move |conn, owner| memory_query::list(conn, owner, &page))
     }
 
@@ -145,15 +142,20 @@ impl MemoryStore for SqliteMemoryStore {
         asker: MemoryCaller,
         names: Vec<String>,
         removal: Removal,
-    ) -> StoreFuture<'_, Vec<String>> {
+    ) -> BoxFuture<'_, StoreResult<Vec<String>>> {
         self.write(asker, move |pen, owner| remove::delete(pen, owner, &names, removal))
     }
 
-    fn forget(&self, asker: MemoryCaller, what: ForgetTarget, removal: Removal) -> StoreFuture<'_, u64> {
+    fn forget(
+        &self,
+        asker: MemoryCaller,
+        what: ForgetTarget,
+        removal: Removal,
+    ) -> BoxFuture<'_, StoreResult<u64>> {
         self.write(asker, move |pen, owner| remove::forget(pen, owner, &what, removal))
     }
 
-    fn dump(&self, asker: MemoryCaller, after: i64, limit: usize) -> StoreFuture<'_, Dump> {
+    fn dump(&self, asker: MemoryCaller, after: i64, limit: usize) -> BoxFuture<'_, StoreResult<Dump>> {
         self.read(asker, move |conn, owner| memory_query::dump(conn, owner, after, limit))
     }
 }
@@ -166,14 +168,13 @@ struct ReaderPool {
 
 impl ReaderPool {
     /// All of the work sees one state of the file.
-    fn with<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, ToolError> {
+    fn with<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> StoreResult<T> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut conn = match idle {
             Some(conn) => conn,
-            None => self.connect().map_err(ToolError::internal)?,
+            None => self.connect().map_err(unusable)?,
         };
-        let outcome: Result<T, ToolError> =
-            conn.transaction().and_then(|look| work(&look)).map_err(|error| MemoryError::from(error).into());
+        let outcome: StoreResult<T> = conn.transaction().and_then(|look| work(&look)).map_err(unusable);
         if outcome.is_ok() {
             let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
             if idle.len() < MAX_IDLE_READERS {
@@ -183,7 +184,7 @@ impl ReaderPool {
         outcome
     }
 
-    fn connect(&self) -> Result<Connection, StoreError> {
+    fn connect(&self) -> Result<Connection, SqliteError> {
         let conn = memory_schema::DATABASE.read(&self.dir)?;
         conn.pragma_update(None, "cache_size", READER_CACHE_SIZE)?;
         conn.set_prepared_statement_cache_capacity(MAX_CACHED_STATEMENTS);

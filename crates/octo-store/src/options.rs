@@ -1,5 +1,7 @@
 //! How a store keeps what it is given.
 
+use octo_ports::Secret;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// What an acknowledged record survives.
@@ -23,9 +25,27 @@ impl Durability {
     }
 }
 
+/// What credentials are sealed with.
+#[derive(Debug, Clone, Default)]
+pub struct SealKeys {
+    /// The operator's; without it the directory has a key of its own.
+    pub secret: Option<Secret>,
+    /// Those that were used before. What they have sealed is sealed anew with the present one when the store is opened.
+    pub previous: Vec<Secret>,
+}
+
 #[derive(Debug, Clone)]
 pub struct Options {
     pub durability: Durability,
+    /// Whether the audit is opened at once, so that a hub that cannot record calls does not start.
+    pub open_audit: bool,
+    pub seal_keys: SealKeys,
+    /// What the credentials of loaded APIs are sealed with.
+    pub api_secret: Option<Secret>,
+    /// Where credentials are, if not with everything else.
+    pub credential_dir: Option<PathBuf>,
+    /// How much the memory of one subject may hold, texts and what they take beside.
+    pub memory_quota_bytes: u64,
     /// How long a spill can be read.
     pub spill_ttl: Duration,
     /// How much all spills may take together; the oldest of the caller whose spills take up most go first.
@@ -36,6 +56,11 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             durability: Durability::default(),
+            open_audit: false,
+            seal_keys: SealKeys::default(),
+            api_secret: None,
+            credential_dir: None,
+            memory_quota_bytes: 4 << 30,
             spill_ttl: Duration::from_secs(24 * 60 * 60),
             spill_quota_bytes: 1 << 30,
         }

@@ -1,6 +1,6 @@
 //! Directories and files that only their owner can look into.
 
-use crate::StoreError;
+use crate::SqliteError;
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -12,34 +12,34 @@ const FILE_MODE: u32 = 0o600;
 const OTHERS_MASK: u32 = 0o077;
 
 /// Makes the directory, or closes it to others. One that belongs to somebody else, or that cannot be closed, is refused.
-pub(crate) fn create_private_dir(path: &Path) -> Result<(), StoreError> {
-    let fail = || StoreError::file(path);
+pub(crate) fn create_private_dir(path: &Path) -> Result<(), SqliteError> {
+    let fail = || SqliteError::file(path);
     DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(path).map_err(fail())?;
     let about = std::fs::metadata(path).map_err(fail())?;
     if about.uid() != rustix::process::geteuid().as_raw() {
-        return Err(StoreError::Foreign { path: path.to_owned(), owner: about.uid() });
+        return Err(SqliteError::Foreign { path: path.to_owned(), owner: about.uid() });
     }
     let mode = about.permissions().mode();
     if mode & OTHERS_MASK == 0 {
         return Ok(());
     }
     std::fs::set_permissions(path, Permissions::from_mode(DIRECTORY_MODE))
-        .map_err(|_| StoreError::Exposed { path: path.to_owned(), mode: mode & 0o7777 })
+        .map_err(|_| SqliteError::Exposed { path: path.to_owned(), mode: mode & 0o7777 })
 }
 
 /// Makes the file if it is not there, and closes it to others if it is. SQLite gives its companions the same mode.
-pub(crate) fn create_private_file(path: &Path) -> Result<(), StoreError> {
+pub(crate) fn create_private_file(path: &Path) -> Result<(), SqliteError> {
     match create_new(path) {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            let mode = std::fs::metadata(path).map_err(StoreError::file(path))?.permissions().mode();
+            let mode = std::fs::metadata(path).map_err(SqliteError::file(path))?.permissions().mode();
             if mode & OTHERS_MASK != 0 {
                 std::fs::set_permissions(path, Permissions::from_mode(FILE_MODE))
-                    .map_err(StoreError::file(path))?;
+                    .map_err(SqliteError::file(path))?;
             }
             Ok(())
         }
-        Err(error) => Err(StoreError::file(path)(error)),
+        Err(error) => Err(SqliteError::file(path)(error)),
     }
 }
 
@@ -90,7 +90,7 @@ mod tests {
         for mode in [0o700, 0o770, 0o750] {
             std::fs::set_permissions(&dir, Permissions::from_mode(mode)).unwrap();
             let error = create_private_dir(&dir).unwrap_err();
-            assert!(matches!(error, StoreError::Foreign { owner: 65_534, .. }), "{error}");
+            assert!(matches!(error, SqliteError::Foreign { owner: 65_534, .. }), "{error}");
             assert!(error.hint().contains("subfolder"), "{}", error.hint());
         }
     }
@@ -100,7 +100,7 @@ mod tests {
     fn a_door_that_stays_open_is_refused() {
         // The kernel lets nobody change the mode of this one, not even root.
         let error = create_private_dir(Path::new("/proc/sys")).unwrap_err();
-        assert!(matches!(error, StoreError::Exposed { mode: 0o555, .. }), "{error}");
+        assert!(matches!(error, SqliteError::Exposed { mode: 0o555, .. }), "{error}");
         assert!(error.hint().contains("chmod 700"));
     }
 }

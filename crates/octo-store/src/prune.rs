@@ -1,8 +1,9 @@
 //! Taking old records out of the audit. A record of its own says up to where, so that the chain still proves what is left.
 
-use crate::chain::{Anchor, ChainHasher, Hash};
-use crate::{Durability, StoreError, database, record_codec};
+use crate::chain::ChainHasher;
+use crate::{Durability, SqliteError, database, record_codec};
 use jiff::Timestamp;
+use octo_ports::{Anchor, Hash, Retention};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 use std::path::Path;
 use std::time::Duration;
@@ -13,23 +14,8 @@ const RECORDS_PER_TRANSACTION: u64 = 20_000;
 /// A hub lets records grow older by this much, so that it prunes no more often.
 const PRUNE_AGE_SLACK: Duration = Duration::from_secs(60 * 60);
 
-/// What is kept of the audit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Retention {
-    /// The newest so many records.
-    pub max_records: Option<u64>,
-    /// Records that are no older.
-    pub max_age: Option<Duration>,
-}
-
-impl Retention {
-    pub fn is_unbounded(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 /// Takes out what need not be kept, and gives how many records that were.
-pub fn prune(dir: &Path, retention: Retention, now: Timestamp) -> Result<u64, StoreError> {
+pub(crate) fn prune(dir: &Path, retention: Retention, now: Timestamp) -> Result<u64, SqliteError> {
     if retention.is_unbounded() {
         return Ok(0);
     }
@@ -45,7 +31,7 @@ pub fn prune(dir: &Path, retention: Retention, now: Timestamp) -> Result<u64, St
 }
 
 /// The same for a hub that asks again and again: it waits until a good part can go at once, since each pruning adds a record.
-pub fn prune_when_due(dir: &Path, retention: Retention, now: Timestamp) -> Result<u64, StoreError> {
+pub(crate) fn prune_when_due(dir: &Path, retention: Retention, now: Timestamp) -> Result<u64, SqliteError> {
     if retention.is_unbounded() {
         return Ok(0);
     }
@@ -68,7 +54,7 @@ pub fn prune_when_due(dir: &Path, retention: Retention, now: Timestamp) -> Resul
 }
 
 /// One end of the chain.
-fn chain_end(conn: &Connection, order: &str) -> Result<Option<Anchor>, StoreError> {
+fn chain_end(conn: &Connection, order: &str) -> Result<Option<Anchor>, SqliteError> {
     let sql = format!("SELECT seq, hash FROM audit ORDER BY seq {order} LIMIT 1");
     let end = conn.query_row(&sql, (), |row| {
         Ok(Anchor { seq: row.get::<_, i64>(0)?.cast_unsigned(), hash: Hash(row.get(1)?) })
@@ -77,7 +63,11 @@ fn chain_end(conn: &Connection, order: &str) -> Result<Option<Anchor>, StoreErro
 }
 
 /// The last record that need not be kept.
-fn last_prunable(conn: &Connection, retention: Retention, now: Timestamp) -> Result<Option<u64>, StoreError> {
+fn last_prunable(
+    conn: &Connection,
+    retention: Retention,
+    now: Timestamp,
+) -> Result<Option<u64>, SqliteError> {
     let (Some(first), Some(head)) = (chain_end(conn, "ASC")?, chain_end(conn, "DESC")?) else {
         return Ok(None);
     };
@@ -90,7 +80,7 @@ fn last_prunable(conn: &Connection, retention: Retention, now: Timestamp) -> Res
 }
 
 /// Takes out the oldest records up to this one, some of them; nothing when they are gone.
-fn prune_batch(conn: &mut Connection, wanted: u64, now: Timestamp) -> Result<Option<u64>, StoreError> {
+fn prune_batch(conn: &mut Connection, wanted: u64, now: Timestamp) -> Result<Option<u64>, SqliteError> {
     let change = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let (Some(first), Some(head)) = (chain_end(&change, "ASC")?, chain_end(&change, "DESC")?) else {
         return Ok(None);
@@ -124,8 +114,8 @@ fn last_before(
     first: u64,
     head: u64,
     moment: Timestamp,
-) -> Result<Option<u64>, StoreError> {
-    let is_before = |seq: u64| -> Result<bool, StoreError> {
+) -> Result<Option<u64>, SqliteError> {
+    let is_before = |seq: u64| -> Result<bool, SqliteError> {
         let record: Vec<u8> =
             conn.query_row("SELECT record FROM audit WHERE seq = ?1", [seq.cast_signed()], |row| row.get(0))?;
         Ok(record_codec::timestamp(&record).is_some_and(|at| at < moment))
@@ -143,7 +133,7 @@ fn last_before(
 }
 
 /// Where the chain begins: after the last record that was taken out, as the newest record about that says.
-pub(crate) fn chain_start(conn: &Connection) -> Result<Option<Anchor>, StoreError> {
+pub(crate) fn chain_start(conn: &Connection) -> Result<Option<Anchor>, SqliteError> {
     let first: Option<i64> = conn.query_row("SELECT min(seq) FROM audit", (), |row| row.get(0))?;
     let Some(before) = first.map(|first| first - 1).filter(|before| *before > 0) else { return Ok(None) };
     let mut prunings =
@@ -163,9 +153,12 @@ pub(crate) fn chain_start(conn: &Connection) -> Result<Option<Anchor>, StoreErro
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::audit_reader::AuditConnection;
     use crate::tests as sample;
-    use crate::{AuditReader, Options, RecordKind, Store, verify};
-    use octo_hub::AuditLog;
+    use crate::verify::verify;
+    use crate::{Options, Store};
+    use octo_ports::AuditLog;
+    use octo_ports::RecordKind;
 
     async fn store_with_calls(dir: &Path, calls: usize) -> Store {
         let store = Store::open(dir, Options::default()).unwrap();
@@ -188,7 +181,7 @@ mod tests {
         assert_eq!(prune(temp.path(), keep(40), Timestamp::now()).unwrap(), 60);
         let verified = verify(temp.path(), Some(head)).unwrap();
         assert_eq!((verified.records, verified.pruned.unwrap().seq), (41, 60));
-        let last = AuditReader::open(temp.path()).unwrap().tail(1).unwrap().remove(0);
+        let last = AuditConnection::open(temp.path()).unwrap().tail(1).unwrap().remove(0);
         assert_eq!((last.kind, last.seq), (RecordKind::Prune, 101));
         // Once more, with records in between and the older record about it gone.
         drop(store);

@@ -12,12 +12,9 @@
 //! lower-case hexadecimal digits), and that many bytes. So every record has one encoding and every encoding one record,
 //! and nothing is ever put together a second time in order to be checked.
 
-use crate::chain::Anchor;
-use crate::record::{Record, RecordKind};
 use jiff::Timestamp;
-use octo_hub::{CallEnded, CallStarted};
-use octo_model::CallId;
-use std::fmt::Write;
+use octo_model::{CallId, hex};
+use octo_ports::{Anchor, AuditRecord, CallEnded, CallStarted, RecordKind};
 
 const RECORD_VERSION: u8 = 1;
 /// Of an `open` record that shows arguments.
@@ -126,13 +123,13 @@ fn is_packable(value: &str) -> bool {
 }
 
 /// Reads a record; number and hash stand beside it.
-pub(crate) fn decode(bytes: &[u8]) -> Result<Record, &'static str> {
+pub(crate) fn decode(bytes: &[u8]) -> Result<AuditRecord, &'static str> {
     let mut rest = Decoder(bytes);
     let [version, kind] = rest.take()?;
     let at = Timestamp::from_microsecond(i64::from_be_bytes(rest.take()?)).map_err(|_| "its time is none")?;
-    let call = to_hex(&rest.take::<16>()?);
+    let call = hex(&rest.take::<16>()?);
     let record = match (version, kind) {
-        (RECORD_VERSION | RECORD_VERSION_WITH_ARGUMENTS, OPEN) => Record {
+        (RECORD_VERSION | RECORD_VERSION_WITH_ARGUMENTS, OPEN) => AuditRecord {
             kind: RecordKind::Open,
             subject: rest.text()?,
             tenant: rest.text()?,
@@ -143,9 +140,9 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Record, &'static str> {
             arguments: rest.text()?,
             trace: rest.text()?,
             shown: if version == RECORD_VERSION_WITH_ARGUMENTS { rest.text()? } else { None },
-            ..Record::default()
+            ..AuditRecord::default()
         },
-        (RECORD_VERSION, CLOSE) => Record {
+        (RECORD_VERSION, CLOSE) => AuditRecord {
             kind: RecordKind::Close,
             target: rest.text()?,
             rule: rest.text()?,
@@ -154,14 +151,18 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Record, &'static str> {
             bytes: Some(rest.number()?),
             spill: rest.text()?,
             arguments: rest.optional_last_text()?,
-            ..Record::default()
+            ..AuditRecord::default()
         },
         (RECORD_VERSION, PRUNE) => {
-            Record { kind: RecordKind::Prune, target: rest.text()?, ..Record::default() }
+            AuditRecord { kind: RecordKind::Prune, target: rest.text()?, ..AuditRecord::default() }
         }
         _ => return Err("this octoprox does not know its form"),
     };
-    if rest.0.is_empty() { Ok(Record { at, call, ..record }) } else { Err("it is longer than it should be") }
+    if rest.0.is_empty() {
+        Ok(AuditRecord { at, call, ..record })
+    } else {
+        Err("it is longer than it should be")
+    }
 }
 
 struct Decoder<'a>(&'a [u8]);
@@ -203,17 +204,10 @@ impl<'a> Decoder<'a> {
         match head & 3 {
             ABSENT if length == 0 => Ok(None),
             PLAIN => String::from_utf8(bytes.to_vec()).map(Some).map_err(|_| "a text in it is none"),
-            PACKED => Ok(Some(to_hex(bytes))),
+            PACKED => Ok(Some(hex(bytes))),
             _ => Err("a text in it has no known form"),
         }
     }
-}
-
-pub(crate) fn to_hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut out, byte| {
-        let _ = write!(out, "{byte:02x}");
-        out
-    })
 }
 
 #[cfg(test)]
@@ -234,7 +228,7 @@ mod tests {
         let open =
             CallStarted { id, trace: Some("4bf92f3577b34da6".to_owned()), ..sample::opening("time_now") };
         assert_eq!(
-            to_hex(&encoded(|out| encode_open(out, 1_700_000_000_000_001, &open))),
+            hex(&encoded(|out| encode_open(out, 1_700_000_000_000_001, &open))),
             ["0101", start, "0d616461", "1d64656661756c74", "0d636c69", "1d64656661756c74"].concat()
                 + "29746f6f6c732f63616c6c"
                 + "2174696d655f6e6f77"
@@ -242,7 +236,7 @@ mod tests {
                 + "224bf92f3577b34da6"
         );
         assert_eq!(
-            to_hex(&encoded(|out| encode_close(out, 1_700_000_000_000_001, &sample::closing(id)))),
+            hex(&encoded(|out| encode_close(out, 1_700_000_000_000_001, &sample::closing(id)))),
             ["0102", start, "3574696d652f74696d655f6e6f77", "00", "096f6b", "dc0b", "2a", "00"].concat()
         );
     }

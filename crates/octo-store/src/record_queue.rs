@@ -1,7 +1,7 @@
 //! Between the calls and the one thread that writes: everything queued becomes one group, written together.
 
 use crate::record_codec;
-use octo_hub::{CallEnded, CallStarted};
+use octo_ports::{CallEnded, CallStarted};
 use std::cell::Cell;
 use std::mem;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};

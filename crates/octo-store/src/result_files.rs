@@ -5,9 +5,9 @@
 //! its file is answered like no row at all.
 
 use crate::audit_writer::WriteLock;
-use crate::{Options, StoreError, private_files, result_handle};
-use octo_hub::{StoredText, TextSize, write_text};
-use octo_model::{CallId, Json, Kind, Principal, ToolError};
+use crate::{Options, SqliteError, private_files, result_handle};
+use octo_model::{CallId, Json, Principal};
+use octo_ports::{Limit, Port, StoreError, StoreResult, StoredText, TextSize, write_text};
 use rusqlite::Connection;
 use std::collections::{HashMap, VecDeque};
 use std::io::{BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -36,7 +36,7 @@ impl ResultFiles {
         index: Connection,
         turn: WriteLock,
         options: Options,
-    ) -> Result<Self, StoreError> {
+    ) -> Result<Self, SqliteError> {
         let dir = dir.join(SPILL_DIRECTORY);
         private_files::create_private_dir(&dir)?;
         let shelf = Self { dir, index: Mutex::new(index), write_lock: turn, options };
@@ -44,11 +44,10 @@ impl ResultFiles {
         Ok(shelf)
     }
 
-    pub(crate) fn store(&self, owner: &Principal, call: CallId, whole: &Json) -> Result<String, ToolError> {
+    pub(crate) fn store(&self, owner: &Principal, call: CallId, whole: &Json) -> StoreResult<String> {
         let size = whole.bytes().len() as u64;
         if size > self.options.spill_quota_bytes {
-            return Err(ToolError::new(Kind::TooLarge, "The result is larger than all that may be kept.")
-                .hint("Ask for less at a time, or raise the quota of spills."));
+            return Err(StoreError::Full(Limit::ResultBytes));
         }
         let handle = result_handle::new_handle()?;
         self.insert_row(owner, call, &handle, size).map_err(store_error)?;
@@ -62,11 +61,7 @@ impl ResultFiles {
             return Err(error);
         }
         match self.evict() {
-            Ok(gone) if gone.contains(&handle) => Err(ToolError::new(
-                Kind::TooLarge,
-                "The result is larger than what is left for it beside the results of others.",
-            )
-            .hint("Ask for less at a time.")),
+            Ok(gone) if gone.contains(&handle) => Err(StoreError::Full(Limit::ResultShare)),
             Ok(_) => Ok(handle),
             Err(error) => {
                 tracing::warn!(%error, "old spills could not be removed");
@@ -76,8 +71,8 @@ impl ResultFiles {
     }
 
     /// The text of a result, which is read where it lies.
-    pub(crate) fn open_text(&self, owner: &Principal, handle: &str) -> Result<StoredText, ToolError> {
-        if !result_handle::is_handle(handle) || !self.is_known(owner, handle).map_err(ToolError::internal)? {
+    pub(crate) fn open_text(&self, owner: &Principal, handle: &str) -> StoreResult<StoredText> {
+        if !result_handle::is_handle(handle) || !self.is_known(owner, handle).map_err(StoreError::internal)? {
             return Err(unknown_handle());
         }
         let file = match std::fs::File::open(self.text_path(handle)) {
@@ -86,23 +81,23 @@ impl ResultFiles {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 return StoredText::render(&self.load(owner, handle)?);
             }
-            Err(error) => return Err(ToolError::internal(error)),
+            Err(error) => return Err(StoreError::internal(error)),
         };
-        let damaged = |_| ToolError::internal(format!("the text of the spill {handle} is damaged"));
+        let damaged = |_| StoreError::corrupt(Port::Results, format!("the text of the spill {handle}"));
         TextFile::open(file).map_err(damaged)
     }
 
-    pub(crate) fn load(&self, owner: &Principal, handle: &str) -> Result<Json, ToolError> {
+    pub(crate) fn load(&self, owner: &Principal, handle: &str) -> StoreResult<Json> {
         // The three are one answer, so that nobody learns which handles exist.
-        if !result_handle::is_handle(handle) || !self.is_known(owner, handle).map_err(ToolError::internal)? {
+        if !result_handle::is_handle(handle) || !self.is_known(owner, handle).map_err(StoreError::internal)? {
             return Err(unknown_handle());
         }
         let text = std::fs::read(self.dir.join(handle)).map_err(|error| match error.kind() {
             ErrorKind::NotFound => unknown_handle(),
-            _ => ToolError::internal(error),
+            _ => StoreError::internal(error),
         })?;
         Json::parse(text)
-            .map_err(|fault| ToolError::internal(format!("the spill {handle} is damaged: {fault}")))
+            .map_err(|fault| StoreError::corrupt(Port::Results, format!("the spill {handle}: {fault}")))
     }
 
     fn index(&self) -> MutexGuard<'_, Connection> {
@@ -288,13 +283,10 @@ impl Seek for TextFile {
     }
 }
 
-fn unknown_handle() -> ToolError {
-    ToolError::not_found("There is no result under this handle, or no longer.")
-        .hint("Run the tool again; its answer has a new handle.")
+fn unknown_handle() -> StoreError {
+    StoreError::NotFound(Port::Results)
 }
 
-fn store_error(error: impl std::fmt::Display) -> ToolError {
-    ToolError::unavailable("The whole result could not be kept.")
-        .hint("Ask for less at a time; the hub's disk may be full.")
-        .detail(error)
+fn store_error(error: impl std::fmt::Display) -> StoreError {
+    StoreError::unavailable(Port::Results, error)
 }

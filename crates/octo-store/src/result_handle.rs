@@ -1,16 +1,16 @@
 //! Names of spills: nobody can guess one, and none is ever a path.
 
 use aws_lc_rs::rand;
-use octo_model::ToolError;
+use octo_ports::{StoreError, StoreResult};
 
 const HANDLE_ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 pub(crate) const HANDLE_PREFIX: &str = "r_";
 /// 128 bits, five to a letter.
 const HANDLE_LEN: usize = 26;
 
-pub(crate) fn new_handle() -> Result<String, ToolError> {
+pub(crate) fn new_handle() -> StoreResult<String> {
     let mut random = [0; 16];
-    rand::fill(&mut random).map_err(|_| ToolError::internal("no random bytes for a handle"))?;
+    rand::fill(&mut random).map_err(|_| StoreError::internal("no random bytes for a handle"))?;
     let mut left = u128::from_le_bytes(random);
     let mut handle = String::with_capacity(HANDLE_PREFIX.len() + HANDLE_LEN);
     handle.push_str(HANDLE_PREFIX);

@@ -1,26 +1,29 @@
-//! Runs of workflows, in a database of their own. Who works on a run holds a lock on a file of it, which the kernel lets
-//! go when the process ends, however it ends.
+//! Runs of workflows, in a database of their own. Who works on a run has a lease of it, and what is written carries the
+//! token of that lease.
 
 mod run_lease;
 #[cfg(test)]
 mod tests;
 
 use crate::database::DatabaseSpec;
+use crate::lazy_database::LazyDatabase;
+use crate::lease_store::SqliteLeaseStore;
 use crate::result_files::now_micros;
-use crate::{Durability, StoreError, private_files, result_handle};
-use aws_lc_rs::digest::{SHA256, digest};
-use octo_hub::{LeasedRun, NewRun, RunLease, RunStatus, Runs, StoredRun, StoredStep};
-use octo_model::{Caller, Json, Kind, Principal, ToolError};
-use octo_toolkit::BoxFuture;
-use run_lease::{FileRunLease, LockFile};
-use rusqlite::{Connection, OptionalExtension, Row};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use crate::{Durability, result_handle};
+use octo_model::{BoxFuture, Caller, Json, Principal, sha256_hex};
+use octo_ports::{
+    Lease, LeasedRun, NewRun, Port, RunLease, RunStatus, Runs, StoreError, StoreResult, StoredRun, StoredStep,
+};
+use run_lease::SqliteRunLease;
+use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 const DATABASE: DatabaseSpec = DatabaseSpec {
     file: "runs.db",
-    migrations: &["
+    migrations: &[
+        "
     CREATE TABLE runs (
         number INTEGER PRIMARY KEY,
         id TEXT NOT NULL UNIQUE,
@@ -48,90 +51,103 @@ const DATABASE: DatabaseSpec = DatabaseSpec {
         attempts TEXT NOT NULL,
         UNIQUE (run, key)
     ) STRICT;
-"],
+",
+        "
+    ALTER TABLE runs ADD COLUMN fence INTEGER NOT NULL DEFAULT 0;
+",
+    ],
 };
 
 const RUN_ID_PREFIX: &str = "w_";
-const LOCK_DIRECTORY: &str = "runs";
-/// How often a lock is tried for, and how long apart.
-const MAX_LOCK_ATTEMPTS: u32 = 5;
-const LOCK_RETRY_DELAY: Duration = Duration::from_millis(10);
+/// How long a run is nobody else's after its holder has been heard of last.
+const LEASE_DURATION: Duration = Duration::from_secs(30);
 /// A run that ended is kept this long after its last change, in microseconds: thirty days.
 const RETENTION_MICROS: i64 = 30 * 24 * 60 * 60 * 1_000_000;
 
-/// The runs of all callers in one directory. Several processes may have the same one open; nothing is touched before the
-/// first run is asked for.
 #[derive(Clone)]
-pub struct SqliteRunStore(Arc<RunDatabase>);
+pub(crate) struct SqliteRunStore(Arc<RunDatabase>);
 
 /// All of it blocks.
 struct RunDatabase {
-    dir: PathBuf,
-    durability: Durability,
-    opened: Mutex<Option<Connection>>,
+    database: LazyDatabase,
+    leases: SqliteLeaseStore,
+    lease_duration: Duration,
 }
 
 impl SqliteRunStore {
-    pub fn new(dir: &Path, durability: Durability) -> Self {
-        Self(Arc::new(RunDatabase { dir: dir.to_owned(), durability, opened: Mutex::default() }))
+    pub(crate) fn new(dir: &Path, durability: Durability, leases: SqliteLeaseStore) -> Self {
+        Self::with_lease_duration(dir, durability, leases, LEASE_DURATION)
+    }
+
+    fn with_lease_duration(
+        dir: &Path,
+        durability: Durability,
+        leases: SqliteLeaseStore,
+        lease_duration: Duration,
+    ) -> Self {
+        let database = LazyDatabase::of(Port::Runs, dir, &DATABASE, durability);
+        Self(Arc::new(RunDatabase { database, leases, lease_duration }))
     }
 
     /// Does blocking work beside the runtime's own threads.
     async fn run_blocking<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Arc<RunDatabase>) -> Result<T, ToolError> + Send + 'static,
-    ) -> Result<T, ToolError> {
-        let shelf = Arc::clone(&self.0);
-        let done = tokio::task::spawn_blocking(move || work(&shelf));
-        done.await.unwrap_or_else(|error| Err(ToolError::internal(error)))
+        work: impl FnOnce(&RunDatabase) -> StoreResult<T> + Send + 'static,
+    ) -> StoreResult<T> {
+        let database = Arc::clone(&self.0);
+        let done = tokio::task::spawn_blocking(move || work(&database));
+        done.await.unwrap_or_else(|error| Err(StoreError::internal(error)))
     }
 }
 
 impl RunDatabase {
-    fn with<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, ToolError> {
-        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        if opened.is_none() {
-            *opened = Some(self.open().map_err(store_error)?);
-        }
-        match opened.as_ref() {
-            Some(conn) => work(conn).map_err(store_error),
-            None => Err(ToolError::internal("the runs are not open")),
-        }
+    fn with<T>(&self, work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>) -> StoreResult<T> {
+        self.database.with(|conn| Ok(work(conn)?))
     }
 
-    fn open(&self) -> Result<Connection, StoreError> {
-        private_files::create_private_dir(&self.dir)?;
-        private_files::create_private_dir(&self.dir.join(LOCK_DIRECTORY))?;
-        DATABASE.open(&self.dir, self.durability)
+    fn acquire(&self, id: &str) -> StoreResult<Lease> {
+        let lease = self.leases.acquire_now(&lease_name(id), self.lease_duration)?;
+        lease.ok_or(StoreError::Conflict(Port::Runs))
     }
 
-    fn lock(&self, id: &str) -> Result<Option<LockFile>, ToolError> {
-        // The directory is there once the database is.
-        self.with(|_| Ok(()))?;
-        let path = self.lock_file(id);
-        for _ in 0..MAX_LOCK_ATTEMPTS {
-            if let Some(lock) = LockFile::try_lock(&path).map_err(store_error)? {
-                return Ok(Some(lock));
+    /// Refuses what is written with an older lease from now on.
+    fn fence(&self, lease: &Lease, id: &str) -> StoreResult<()> {
+        self.with(|conn| {
+            conn.prepare_cached("UPDATE runs SET fence = ?2 WHERE id = ?1 AND fence < ?2")?
+                .execute((id, lease.token.cast_signed()))
+                .map(drop)
+        })
+    }
+
+    /// Writes to a run, unless somebody has a newer lease of it.
+    fn write(
+        &self,
+        lease: &Lease,
+        id: &str,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<()>,
+    ) -> StoreResult<()> {
+        self.database.with(|conn| {
+            let change = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let fence: i64 = change
+                .prepare_cached("SELECT fence FROM runs WHERE id = ?1")?
+                .query_row([id], |row| row.get(0))?;
+            if fence.cast_unsigned() > lease.token {
+                return Err(StoreError::Conflict(Port::Runs).into());
             }
-            // Somebody may only be looking whether it is taken, which is over in a moment.
-            std::thread::sleep(LOCK_RETRY_DELAY);
-        }
-        Ok(None)
+            work(&change)?;
+            Ok(change.commit()?)
+        })
     }
 
-    fn lock_file(&self, id: &str) -> PathBuf {
-        self.dir.join(LOCK_DIRECTORY).join(format!("{id}.lock"))
-    }
-
-    fn begin(&self, owner: &Principal, run: &NewRun) -> Result<(String, LockFile), ToolError> {
+    fn begin(&self, owner: &Principal, run: &NewRun) -> StoreResult<(String, Lease)> {
         let id = result_handle::new_handle()?.replacen(result_handle::HANDLE_PREFIX, RUN_ID_PREFIX, 1);
-        let lock = self.lock(&id)?.ok_or_else(|| ToolError::internal("a new run is locked"))?;
+        let lease = self.acquire(&id)?;
         let at = now_micros();
         self.with(|conn| {
-            self.delete_expired(conn, at.saturating_sub(RETENTION_MICROS))?;
+            delete_expired(conn, at.saturating_sub(RETENTION_MICROS))?;
             conn.prepare_cached(
-                "INSERT INTO runs (id, tenant, subject, path, name, text, hash, params, status, begun, changed)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'running', ?9, ?9)",
+                "INSERT INTO runs (id, tenant, subject, path, name, text, hash, params, status, begun, changed, fence)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'running', ?9, ?9, ?10)",
             )?
             .execute((
                 &id,
@@ -140,29 +156,16 @@ impl RunDatabase {
                 &run.path,
                 &run.name,
                 &run.text,
-                fingerprint(&run.text),
+                sha256_hex(run.text.as_bytes()),
                 run.params.as_str(),
                 at,
+                lease.token.cast_signed(),
             ))
         })?;
-        Ok((id, lock))
+        Ok((id, lease))
     }
 
-    /// Removes runs that ended long ago, with their steps.
-    fn delete_expired(&self, conn: &Connection, before: i64) -> rusqlite::Result<()> {
-        let old: Vec<String> = conn
-            .prepare_cached("SELECT id FROM runs WHERE changed < ?1 AND status <> 'running'")?
-            .query_map([before], |row| row.get(0))?
-            .collect::<rusqlite::Result<_>>()?;
-        for id in old {
-            conn.prepare_cached("DELETE FROM steps WHERE run = ?1")?.execute([&id])?;
-            conn.prepare_cached("DELETE FROM runs WHERE id = ?1")?.execute([&id])?;
-            let _ = std::fs::remove_file(self.lock_file(&id));
-        }
-        Ok(())
-    }
-
-    fn find(&self, owner: &Principal, id: &str, outputs: bool) -> Result<StoredRun, ToolError> {
+    fn find(&self, owner: &Principal, id: &str, outputs: bool) -> StoreResult<StoredRun> {
         let found = self.with(|conn| {
             let run = conn
                 .prepare_cached(
@@ -185,9 +188,22 @@ impl RunDatabase {
     }
 
     /// Whether some process works on the run.
-    fn is_locked(&self, id: &str) -> Result<bool, ToolError> {
-        LockFile::is_locked(&self.lock_file(id)).map_err(store_error)
+    fn is_leased(&self, id: &str) -> StoreResult<bool> {
+        Ok(self.leases.holder_now(&lease_name(id))?.is_some())
     }
+}
+
+fn lease_name(id: &str) -> String {
+    format!("run {id}")
+}
+
+/// Removes runs that ended long ago, with their steps.
+fn delete_expired(conn: &mut Connection, before: i64) -> rusqlite::Result<()> {
+    let change = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let old = "SELECT id FROM runs WHERE changed < ?1 AND status <> 'running'";
+    change.prepare_cached(&format!("DELETE FROM steps WHERE run IN ({old})"))?.execute([before])?;
+    change.prepare_cached(&format!("DELETE FROM runs WHERE id IN ({old})"))?.execute([before])?;
+    change.commit()
 }
 
 fn run_from_row(row: &Row<'_>) -> rusqlite::Result<StoredRun> {
@@ -227,88 +243,64 @@ fn parse_json(text: String) -> Json {
     Json::parse(text).unwrap_or_else(|_| Json::null())
 }
 
-fn fingerprint(text: &str) -> String {
-    digest(&SHA256, text.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+fn unknown_run() -> StoreError {
+    StoreError::NotFound(Port::Runs)
 }
 
-fn unknown_run() -> ToolError {
-    ToolError::not_found("There is no such run, or no longer.")
-        .hint("Begin a new one with the path of its workflow and without run_id.")
-}
-
-fn run_locked_error() -> ToolError {
-    ToolError::new(Kind::Conflict, "Another process works on this run at this moment.")
-        .hint("Ask for it again without redo, skip and resume to see how it is doing.")
-}
-
-fn store_error(why: impl std::fmt::Display) -> ToolError {
-    ToolError::unavailable("The runs of workflows cannot be read or written.")
-        .hint("Whoever runs the hub must look at its data directory: the disk may be full.")
-        .detail(why)
-}
-
-/// A run's id names a file, so it is looked at before anything else is.
+/// Whether a text from outside could be one of ours.
 fn is_run_id(id: &str) -> bool {
     id.strip_prefix(RUN_ID_PREFIX)
         .is_some_and(|rest| result_handle::is_handle(&format!("{}{rest}", result_handle::HANDLE_PREFIX)))
 }
 
 impl Runs for SqliteRunStore {
-    fn begin<'a>(
-        &'a self,
-        caller: &'a Caller,
-        run: NewRun,
-    ) -> BoxFuture<'a, Result<Box<dyn RunLease>, ToolError>> {
+    fn begin<'a>(&'a self, caller: &'a Caller, run: NewRun) -> BoxFuture<'a, StoreResult<Box<dyn RunLease>>> {
         let owner = caller.principal.clone();
-        let shelf = self.clone();
         Box::pin(async move {
-            let (id, lock) = self.run_blocking(move |shelf| shelf.begin(&owner, &run)).await?;
-            Ok(Box::new(FileRunLease::new(shelf, id, lock)) as Box<dyn RunLease>)
+            let (id, lease) = self.run_blocking(move |runs| runs.begin(&owner, &run)).await?;
+            Ok(Box::new(SqliteRunLease::new(self.clone(), id, lease)) as Box<dyn RunLease>)
         })
     }
 
-    fn lease<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, Result<LeasedRun, ToolError>> {
-        let (owner, id, shelf) = (caller.principal.clone(), id.to_owned(), self.clone());
-        Box::pin(async move {
-            if !is_run_id(&id) {
-                return Err(unknown_run());
-            }
-            let (run, lock) = self
-                .run_blocking(move |shelf| {
-                    // Asked twice: whose it is, and what it is once nobody else can change it.
-                    shelf.find(&owner, &id, false)?;
-                    let lock = shelf.lock(&id)?.ok_or_else(run_locked_error)?;
-                    Ok((StoredRun { is_leased: true, ..shelf.find(&owner, &id, true)? }, lock))
-                })
-                .await?;
-            let pen = FileRunLease::new(shelf, run.id.clone(), lock);
-            Ok((run, Box::new(pen) as Box<dyn RunLease>))
-        })
-    }
-
-    fn get<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, Result<StoredRun, ToolError>> {
+    fn lease<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, StoreResult<LeasedRun>> {
         let (owner, id) = (caller.principal.clone(), id.to_owned());
         Box::pin(async move {
             if !is_run_id(&id) {
                 return Err(unknown_run());
             }
-            self.run_blocking(move |shelf| {
-                // The lock first: who let it go has written everything before.
-                let held = shelf.find(&owner, &id, false).and_then(|_| shelf.is_locked(&id))?;
-                Ok(StoredRun { is_leased: held, ..shelf.find(&owner, &id, false)? })
+            let (run, lease) = self
+                .run_blocking(move |runs| {
+                    // Asked twice: whose it is, and what it is once nobody else can change it.
+                    runs.find(&owner, &id, false)?;
+                    let lease = runs.acquire(&id)?;
+                    runs.fence(&lease, &id)?;
+                    Ok((StoredRun { is_leased: true, ..runs.find(&owner, &id, true)? }, lease))
+                })
+                .await?;
+            let lease = SqliteRunLease::new(self.clone(), run.id.clone(), lease);
+            Ok((run, Box::new(lease) as Box<dyn RunLease>))
+        })
+    }
+
+    fn get<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, StoreResult<StoredRun>> {
+        let (owner, id) = (caller.principal.clone(), id.to_owned());
+        Box::pin(async move {
+            if !is_run_id(&id) {
+                return Err(unknown_run());
+            }
+            self.run_blocking(move |runs| {
+                // The lease first: who let it go has written everything before.
+                let is_leased = runs.find(&owner, &id, false).and_then(|_| runs.is_leased(&id))?;
+                Ok(StoredRun { is_leased, ..runs.find(&owner, &id, false)? })
             })
             .await
         })
     }
 
-    fn list<'a>(
-        &'a self,
-        caller: &'a Caller,
-        most: usize,
-    ) -> BoxFuture<'a, Result<Vec<StoredRun>, ToolError>> {
+    fn list<'a>(&'a self, caller: &'a Caller, most: usize) -> BoxFuture<'a, StoreResult<Vec<StoredRun>>> {
         let owner = caller.principal.clone();
-        Box::pin(self.run_blocking(move |shelf| {
-            let mut runs: Vec<StoredRun> = shelf.with(|conn| {
+        Box::pin(self.run_blocking(move |database| {
+            let mut runs: Vec<StoredRun> = database.with(|conn| {
                 conn.prepare_cached(
                     "SELECT id, path, name, hash, params, status, outputs, error, begun, changed FROM runs
                      WHERE tenant = ?1 AND subject = ?2 ORDER BY number DESC LIMIT ?3",
@@ -317,7 +309,7 @@ impl Runs for SqliteRunStore {
                 .collect()
             })?;
             for run in &mut runs {
-                run.is_leased = shelf.is_locked(&run.id)?;
+                run.is_leased = database.is_leased(&run.id)?;
             }
             Ok(runs)
         }))

@@ -1,11 +1,14 @@
 //! Secrets on the disk: sealed with a key that is not in the database, each bound to the row that it belongs to.
 
-use crate::{StoreError, private_files, result_handle};
+use crate::{SqliteError, private_files, result_handle};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::{hkdf, rand};
+use octo_model::hex;
+use octo_ports::{Port, Secret, StoreError, StoreResult};
 use std::io::{Error, ErrorKind, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use tokio::sync::OnceCell;
 
 const KEY_FILE: &str = "seal.key";
 const KEY_LEN: usize = 32;
@@ -18,7 +21,7 @@ pub(crate) struct Seal(RandomizedNonceKey);
 
 impl Seal {
     /// With the operator's secret, or with a key of the directory's own that is made when it is not there.
-    pub(crate) fn open(dir: &Path, secret: Option<&str>) -> Result<Self, StoreError> {
+    pub(crate) fn open(dir: &Path, secret: Option<&str>) -> Result<Self, SqliteError> {
         let path = dir.join(KEY_FILE);
         let key = match secret {
             Some(secret) => derive_key(secret),
@@ -27,7 +30,7 @@ impl Seal {
         let made = key.and_then(|key| {
             RandomizedNonceKey::new(&AES_256_GCM, &key).map_err(|_| Error::other("the key cannot be used"))
         });
-        made.map(Self).map_err(StoreError::file(&path))
+        made.map(Self).map_err(SqliteError::file(&path))
     }
 
     /// Whether the directory has a key of its own.
@@ -51,9 +54,35 @@ impl Seal {
     }
 }
 
+/// A seal whose key is read or made when it is first needed.
+pub(crate) struct LazySeal {
+    dir: PathBuf,
+    secret: Option<Secret>,
+    seal: OnceCell<Seal>,
+}
+
+impl LazySeal {
+    pub(crate) fn new(dir: &Path, secret: Option<Secret>) -> Self {
+        Self { dir: dir.to_owned(), secret, seal: OnceCell::new() }
+    }
+
+    pub(crate) async fn open(&self, port: Port) -> StoreResult<&Seal> {
+        let open = || async {
+            let (dir, secret) = (self.dir.clone(), self.secret.clone());
+            let opened = tokio::task::spawn_blocking(move || {
+                private_files::create_private_dir(&dir)?;
+                Seal::open(&dir, secret.as_ref().map(Secret::expose))
+            });
+            let opened = opened.await.map_err(StoreError::internal)?;
+            opened.map_err(|error| StoreError::unavailable(port, error))
+        };
+        self.seal.get_or_try_init(open).await
+    }
+}
+
 /// A key of the directory's own, made when it is not there.
-pub(crate) fn directory_key(path: &Path) -> Result<[u8; KEY_LEN], StoreError> {
-    read_or_create_key(path).map_err(StoreError::file(path))
+pub(crate) fn directory_key(path: &Path) -> Result<[u8; KEY_LEN], SqliteError> {
+    read_or_create_key(path).map_err(SqliteError::file(path))
 }
 
 /// The parts in one digest; each with its length, so that no two rows look the same.
@@ -68,7 +97,7 @@ fn binding_digest(parts: &[&str]) -> Vec<u8> {
 
 /// What stands for these parts where they are only compared.
 pub(crate) fn fingerprint(parts: &[&str]) -> String {
-    binding_digest(parts).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&binding_digest(parts))
 }
 
 fn derive_key(secret: &str) -> Result<[u8; KEY_LEN], Error> {

@@ -1,16 +1,17 @@
 //! The store: what the hub is handed.
 
+use crate::audit_reader::AuditConnection;
 use crate::audit_writer::{AuditWriter, WriteLock};
 use crate::health::file_identity;
 use crate::record_queue::QueueError;
 use crate::result_files::{ResultFiles, now_micros};
-use crate::{AuditReader, Options, StoreError, database, private_files, seal};
-use octo_hub::{ArgumentKey, AuditLog, CallEnded, CallStarted, ResultStore, StoredText};
-use octo_model::{CallId, Caller, Json, ToolError};
-use octo_toolkit::BoxFuture;
+use crate::{Options, SqliteError, database, private_files, seal};
+use octo_model::{BoxFuture, CallId, Caller, Json};
+use octo_ports::{
+    ArgumentKey, AuditLog, CallEnded, CallStarted, Port, ResultStore, StoreError, StoreResult, StoredText,
+};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// The secret that arguments are recorded with.
 const ARGUMENT_KEY_FILE: &str = "audit.key";
@@ -28,7 +29,7 @@ pub struct Store {
 
 impl Store {
     /// Opens the store in `dir`, which is made when it is not there and closed to others when it is.
-    pub fn open(dir: &Path, options: Options) -> Result<Self, StoreError> {
+    pub fn open(dir: &Path, options: Options) -> Result<Self, SqliteError> {
         private_files::create_private_dir(dir)?;
         let (turn, connect) = (WriteLock::default(), || database::open_audit(dir, options.durability));
         let audit = AuditWriter::start(connect()?, connect()?, Arc::clone(&turn))?;
@@ -39,14 +40,14 @@ impl Store {
     }
 
     /// Returns when everything that was queued before is written.
-    pub async fn flush(&self) -> Result<(), ToolError> {
+    pub async fn flush(&self) -> StoreResult<()> {
         let group = self.audit.queue.flush().map_err(refused)?;
         group.wait().await.map_err(audit_write_error)
     }
 
     /// A connection for looking at the audit.
-    pub fn reader(&self) -> Result<AuditReader, StoreError> {
-        AuditReader::open(&self.dir)
+    pub fn reader(&self) -> Result<AuditConnection, SqliteError> {
+        AuditConnection::open(&self.dir)
     }
 
     /// How many groups of records were written: few, when many calls shared them.
@@ -56,7 +57,7 @@ impl Store {
 }
 
 impl AuditLog for Store {
-    fn open(&self, opening: CallStarted) -> BoxFuture<'_, Result<(), ToolError>> {
+    fn open(&self, opening: CallStarted) -> BoxFuture<'_, StoreResult<()>> {
         Box::pin(async move {
             let group = self.audit.queue.open(now_micros(), &opening).map_err(refused)?;
             drop(opening);
@@ -81,12 +82,12 @@ impl ResultStore for Store {
         caller: &'a Caller,
         call: CallId,
         whole: Json,
-    ) -> BoxFuture<'a, Result<String, ToolError>> {
+    ) -> BoxFuture<'a, StoreResult<String>> {
         let (shelf, owner) = (Arc::clone(&self.results), caller.principal.clone());
         Box::pin(blocking(move || shelf.store(&owner, call, &whole)))
     }
 
-    fn load<'a>(&'a self, caller: &'a Caller, handle: &'a str) -> BoxFuture<'a, Result<Json, ToolError>> {
+    fn load<'a>(&'a self, caller: &'a Caller, handle: &'a str) -> BoxFuture<'a, StoreResult<Json>> {
         let (shelf, owner, handle) = (Arc::clone(&self.results), caller.principal.clone(), handle.to_owned());
         Box::pin(blocking(move || shelf.load(&owner, &handle)))
     }
@@ -95,29 +96,25 @@ impl ResultStore for Store {
         &'a self,
         caller: &'a Caller,
         handle: &'a str,
-    ) -> BoxFuture<'a, Result<StoredText, ToolError>> {
+    ) -> BoxFuture<'a, StoreResult<StoredText>> {
         let (shelf, owner, handle) = (Arc::clone(&self.results), caller.principal.clone(), handle.to_owned());
         Box::pin(blocking(move || shelf.open_text(&owner, &handle)))
     }
 }
 
 async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
-) -> Result<T, ToolError> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(ToolError::internal(error)))
+    work: impl FnOnce() -> StoreResult<T> + Send + 'static,
+) -> StoreResult<T> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(StoreError::internal(error)))
 }
 
-fn audit_write_error(why: impl std::fmt::Display) -> ToolError {
-    ToolError::unavailable("The call could not be recorded, so it was not made.")
-        .hint("Whoever runs the hub must look at its data directory: the disk may be full.")
-        .detail(why)
+fn audit_write_error(why: impl std::fmt::Display) -> StoreError {
+    StoreError::unavailable(Port::Audit, why)
 }
 
-fn refused(why: QueueError) -> ToolError {
+fn refused(why: QueueError) -> StoreError {
     match why {
         QueueError::Closed(why) => audit_write_error(why),
-        QueueError::Full => ToolError::unavailable("Too many calls wait to be recorded.")
-            .hint("Try again in a moment, with fewer calls at once.")
-            .retry_after(Duration::from_secs(1)),
+        QueueError::Full => StoreError::Busy(Port::Audit),
     }
 }

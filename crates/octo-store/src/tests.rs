@@ -2,12 +2,13 @@
 
 mod audit_chain;
 mod audit_records;
+mod conformance;
 mod killed_writer;
 mod stored_results;
 
 use crate::{Options, Store};
-use octo_hub::{AuditLog, CallEnded, CallStarted, Outcome};
 use octo_model::{CallId, Caller, Frontend, Method};
+use octo_ports::{AuditLog, CallEnded, CallStarted, Outcome};
 use std::path::Path;
 
 pub(crate) fn opening(name: &str) -> CallStarted {

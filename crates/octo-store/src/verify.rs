@@ -1,29 +1,18 @@
 //! Walking the chain from its beginning.
 
-use crate::chain::{Anchor, ChainHasher, Hash};
+use crate::chain::ChainHasher;
 use crate::prune::chain_start;
-use crate::{BrokenChain, StoreError, database};
+use crate::{BrokenChain, SqliteError, database};
+use octo_ports::{Anchor, Hash, Verified};
 use rusqlite::{Connection, Row};
-use serde::Serialize;
 use std::path::Path;
 
 /// Rows per look, so that a long walk does not hold up whoever writes.
 const ROWS_PER_BATCH: i64 = 10_000;
 
-/// The whole chain holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Verified {
-    pub records: u64,
-    /// Where it ends: noted elsewhere and given as the anchor next time, it shows that nothing before it is gone.
-    pub head: Anchor,
-    /// The last record that was taken out, when some were.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pruned: Option<Anchor>,
-}
-
 /// Walks the chain in order and names the first record that is changed, missing, moved or slipped in. Records cut off
 /// at the end are found with an `anchor`, a head that was noted before.
-pub fn verify(dir: &Path, anchor: Option<Anchor>) -> Result<Verified, StoreError> {
+pub(crate) fn verify(dir: &Path, anchor: Option<Anchor>) -> Result<Verified, SqliteError> {
     let conn = database::read_audit(dir)?;
     // One view of the file: records that are pruned meanwhile are still there.
     let conn = conn.unchecked_transaction()?;
@@ -54,7 +43,7 @@ struct ChainVerifier {
 
 impl ChainVerifier {
     /// Checks the next rows and gives the number of the last one.
-    fn verify_batch(&mut self, conn: &Connection, after: i64) -> Result<Option<i64>, StoreError> {
+    fn verify_batch(&mut self, conn: &Connection, after: i64) -> Result<Option<i64>, SqliteError> {
         let mut statement = conn
             .prepare_cached("SELECT seq, hash, record FROM audit WHERE seq > ?1 ORDER BY seq LIMIT ?2")
             .map_err(|error| self.damaged(error))?;
@@ -67,7 +56,7 @@ impl ChainVerifier {
     }
 
     /// A file whose pages are damaged is a broken chain too; only a lock or a failing disk leaves the matter open.
-    fn damaged(&self, error: rusqlite::Error) -> StoreError {
+    fn damaged(&self, error: rusqlite::Error) -> SqliteError {
         match error.sqlite_error_code() {
             Some(rusqlite::ErrorCode::DatabaseCorrupt | rusqlite::ErrorCode::NotADatabase) => {
                 self.broken(self.at.seq + 1, format!("the file is damaged ({error})"))
@@ -76,11 +65,11 @@ impl ChainVerifier {
         }
     }
 
-    fn broken(&self, seq: u64, why: impl Into<String>) -> StoreError {
+    fn broken(&self, seq: u64, why: impl Into<String>) -> SqliteError {
         BrokenChain { seq, why: why.into() }.into()
     }
 
-    fn verify_row(&mut self, row: &Row<'_>) -> Result<i64, StoreError> {
+    fn verify_row(&mut self, row: &Row<'_>) -> Result<i64, SqliteError> {
         let expected = self.at.seq + 1;
         let seq: i64 = row.get(0)?;
         if seq < 1 {
@@ -103,7 +92,7 @@ impl ChainVerifier {
         }
     }
 
-    fn finish(self) -> Result<Verified, StoreError> {
+    fn finish(self) -> Result<Verified, SqliteError> {
         match self.anchor {
             Some(anchor) if anchor.seq > self.at.seq => Err(self.broken(
                 self.at.seq + 1,

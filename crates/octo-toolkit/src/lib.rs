@@ -23,13 +23,13 @@ pub use call_context::{CallContext, CallOrigin};
 pub use example::Example;
 pub use layer::Layer;
 pub use octo_grants::{
-    Apis, Capabilities, Chromium, Clock, Exec, Fs, Grant, JqRunner, Keep, Llm, Memory, Net, PageRenderer,
-    Pdf, Render, RenderedPage, RootedPath, SshKey, WorkPath, Workspace, apis, chromium, exec, fs, jq, memory,
-    net, pdf,
+    Capabilities, Chromium, Clock, Exec, Fs, Grant, JqRunner, Llm, Net, PageRenderer, Pdf, Render,
+    RenderedPage, RootedPath, SshKey, WorkPath, Workspace, chromium, exec, fs, jq, net, pdf,
 };
 pub use octo_model::{
-    Caller, Effect, Json, JsonObject, Kind, Principal, ToolError, edit_distance, json_len, nearest,
+    BoxFuture, Caller, Effect, Json, JsonObject, Kind, Principal, ToolError, edit_distance, json_len, nearest,
 };
+pub use octo_ports::{Apis, Memory, ResultWriter, apis, memory};
 pub use peer::{AskError, NoPeer, Peer};
 pub use reply_budget::ReplyBudget;
 pub use source::{Audience, Definition, Event, Listing, ListingState, Source, SourceState};
@@ -38,6 +38,3 @@ pub use tool_fixture::{PointerJq, ToolFixture};
 pub use tool_image::Image;
 pub use tool_schema::schema_of;
 pub use toolbox::{ErasedTool, ToolOutput, Toolbox};
-
-/// A future that can be kept in a box: the shape of every asynchronous method behind `dyn`.
-pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -7,11 +7,11 @@
 #![expect(clippy::disallowed_methods, reason = "the suite speaks to its client through the environment")]
 
 use aws_lc_rs::digest;
-use octo_grants::credentials::Owner;
+use octo_grants::Net;
 use octo_grants::net::{NetRequest as Get, NetSpec};
-use octo_grants::{Credentials, Net, Secret};
 use octo_model::{Caller, Json, JsonObject, Kind, Method, Operation, ToolError};
 use octo_oauth::{Auth, ClientIdentity, LoginPrompt, LoginSpec, Logins};
+use octo_ports::{Owner, Secret, Stores};
 use octo_toolkit::{AskError, BoxFuture, CallContext, Listing, ListingState, Peer, Source, SourceState};
 use octo_upstream::{Upstream, UpstreamSpec};
 use serde_json::{Value, json};
@@ -246,7 +246,7 @@ impl LoginClient {
         let net = Net::new(NetSpec { allow, ..NetSpec::default() })?;
         let mut identity = ClientIdentity::new("http://localhost:3000/callback");
         identity.metadata_url = Some("https://conformance-test.local/client-metadata.json".to_owned());
-        let logins = Logins::new(Credentials::in_memory(), identity)?;
+        let logins = Logins::new(&Stores::in_memory(), identity)?;
         let mut login = LoginSpec { net: net.clone(), ..LoginSpec::oauth("conformance", url) };
         let context: Value = std::env::var("MCP_CONFORMANCE_CONTEXT")
             .ok()

@@ -6,11 +6,11 @@
 
 use axum::extract::RawQuery;
 use axum::routing::get;
-use octo_grants::credentials::Owner;
+use octo_grants::Net;
 use octo_grants::net::NetSpec;
-use octo_grants::{Credentials, Net};
 use octo_model::{Caller, Operation};
 use octo_oauth::{ClientIdentity, LoginPrompt, LoginSpec, Logins};
+use octo_ports::{Owner, Stores};
 use octo_toolkit::{CallContext, NoPeer, Peer, Source, SourceState};
 use octo_upstream::{Upstream, UpstreamSpec};
 use serde_json::json;
@@ -26,7 +26,7 @@ async fn main() -> Result<(), Failure> {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     let redirect = format!("http://{}/auth/callback", listener.local_addr()?);
     let net = Net::new(NetSpec { allow: vec!["127.0.0.1".to_owned()], ..NetSpec::default() })?;
-    let logins = Logins::new(Credentials::in_memory(), ClientIdentity::new(redirect))?;
+    let logins = Logins::new(&Stores::in_memory(), ClientIdentity::new(redirect))?;
     logins.register(LoginSpec { net: net.clone(), ..LoginSpec::oauth("server", &url) });
     let waiting = logins.clone();
     let callback = move |RawQuery(query): RawQuery| {

@@ -1,8 +1,9 @@
 //! What the settings say of one upstream.
 
-use octo_grants::{Command, Exec, ListingCache, Net};
+use octo_grants::{Command, Exec, Net};
 use octo_model::Caller;
 use octo_oauth::Accounts;
+use octo_ports::Listings;
 use octo_wire::Era;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -103,7 +104,7 @@ pub struct UpstreamSpec {
     /// Where the program is shut in, when it shall be.
     pub sandbox: Option<SandboxSpec>,
     /// What the server listed last, for a start on demand.
-    pub listing_cache: Option<ListingCache>,
+    pub listing_cache: Option<Listings>,
 }
 
 impl UpstreamSpec {

@@ -503,7 +503,7 @@ async fn restart() -> FaultResult {
 }
 
 async fn slow_start() -> FaultResult {
-    let lists = octo_grants::ListingCache::in_memory();
+    let lists = octo_ports::in_memory::listings();
     let spec = || UpstreamSpec {
         listing_cache: Some(lists.clone()),
         ..with_launcher(on_demand("slow", Duration::from_secs(600)))

@@ -11,10 +11,10 @@
 mod common;
 use common::process_helpers::*;
 use common::*;
-use octo_grants::ListingCache;
 use octo_grants::exec::{Exec, ExecLimits, ExecSpec, SandboxChoice, launcher};
 use octo_grants::fs::{RootSpec, Workspace, WorkspaceSpec};
 use octo_model::Kind;
+use octo_ports::in_memory;
 use octo_toolkit::{Source, SourceState};
 use octo_upstream::{ConnectMode, SandboxSpec, ServerStatus, Upstream, UpstreamSpec};
 use serde_json::json;
@@ -33,7 +33,7 @@ fn launcher() {
 
 #[tokio::test]
 async fn a_known_server_is_listed_without_being_started_and_starts_with_the_first_call() {
-    let lists = ListingCache::in_memory();
+    let lists = in_memory::listings();
     let spec = |args: &[&str]| {
         let mut spec = on_demand("legacy", SHORT_IDLE);
         spec.listing_cache = Some(lists.clone());
@@ -117,7 +117,7 @@ async fn a_program_that_dies_while_nobody_needs_it_is_not_started_again() {
 
 #[tokio::test]
 async fn a_hundred_first_calls_share_one_start() {
-    let lists = ListingCache::in_memory();
+    let lists = in_memory::listings();
     let spec = || UpstreamSpec { listing_cache: Some(lists.clone()), ..on_demand("legacy", LONG_IDLE) };
     let first = Upstream::start(spec());
     wait_ready(&first).await;

@@ -16,16 +16,16 @@ use auth_server::{AuthServer, ada, authorization_url, log_in, logins, net, upstr
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use common::{RecordingPeer, call, wait_listing, wait_ready};
-use octo_grants::{Credentials, Secret};
 use octo_model::{Caller, Kind};
 use octo_oauth::{Auth, LoginPrompt, LoginSpec, LoginState, LogoutOutcome};
+use octo_ports::{Secret, Stores};
 use octo_toolkit::SourceState as Listed;
 use serde_json::json;
 
 #[tokio::test]
 async fn a_person_logs_in_with_a_browser_and_the_server_can_be_used() {
     let world = AuthServer::start().await;
-    let logins = logins(&Credentials::in_memory(), world.spec("s"));
+    let logins = logins(&Stores::in_memory(), world.spec("s"));
     let upstream = upstream(&world, &logins, "s");
     wait_listing(&upstream, |now| matches!(&now.state, Listed::Down(why) if why.contains("login"))).await;
     let peer = RecordingPeer::new(1, None).peer();
@@ -60,7 +60,7 @@ async fn a_person_logs_in_with_a_browser_and_the_server_can_be_used() {
 #[tokio::test]
 async fn an_answer_counts_once_and_only_from_who_began() {
     let world = AuthServer::start().await;
-    let logins = logins(&Credentials::in_memory(), world.spec("s"));
+    let logins = logins(&Stores::in_memory(), world.spec("s"));
     let first = authorization_url(logins.begin(&ada(), "s").await.unwrap());
     let second = authorization_url(logins.begin(&ada(), "s").await.unwrap());
     let replaced = logins.callback(world.approve(&first).query().unwrap(), None).await.unwrap_err();
@@ -88,7 +88,7 @@ async fn an_answer_counts_once_and_only_from_who_began() {
 #[tokio::test]
 async fn an_answer_of_another_issuer_is_never_redeemed() {
     let world = AuthServer::start().await;
-    let logins = logins(&Credentials::in_memory(), world.spec("s"));
+    let logins = logins(&Stores::in_memory(), world.spec("s"));
     for (promised, iss) in [
         (true, Some("https://evil.example".to_owned())),
         (true, Some(format!("{}/", world.base))),
@@ -128,7 +128,7 @@ async fn metadata_that_are_not_the_servers_begin_no_login() {
         (json!({}), json!({"authorization_servers": ["https://10.0.0.1/x"]}), "public internet"),
     ] {
         let world = AuthServer::start().await;
-        let logins = logins(&Credentials::in_memory(), world.spec("s"));
+        let logins = logins(&Stores::in_memory(), world.spec("s"));
         world.rules().metadata = metadata.clone();
         world.rules().protected = protected.clone();
         let error = logins.begin(&ada(), "s").await.unwrap_err();
@@ -142,18 +142,18 @@ async fn a_private_authorization_server_must_be_named_by_the_operator() {
     let (world, other) = (AuthServer::start().await, AuthServer::start().await);
     world.rules().protected = json!({"authorization_servers": [other.base]});
     let mut spec = world.spec("s");
-    let error = logins(&Credentials::in_memory(), spec.clone()).begin(&ada(), "s").await.unwrap_err();
+    let error = logins(&Stores::in_memory(), spec.clone()).begin(&ada(), "s").await.unwrap_err();
     assert_eq!(error.kind, Kind::Denied, "{error}");
     assert!(other.seen.lock().unwrap().is_empty());
 
     spec.net = net(&["127.0.0.1"]);
-    logins(&Credentials::in_memory(), spec.clone()).begin(&ada(), "s").await.unwrap();
+    logins(&Stores::in_memory(), spec.clone()).begin(&ada(), "s").await.unwrap();
 
     spec.net = net(&[]);
     if let Auth::OAuth(oauth) = &mut spec.auth {
         oauth.issuer = Some(other.base.clone());
     }
-    let named = logins(&Credentials::in_memory(), spec);
+    let named = logins(&Stores::in_memory(), spec);
     named.begin(&ada(), "s").await.unwrap();
     // And the server may not turn to another one behind the operator's back.
     world.rules().protected = json!({});
@@ -200,7 +200,7 @@ async fn a_client_secret_goes_only_to_the_issuer_of_the_settings() {
                     .moved
                     .insert("/.well-known/oauth-protected-resource/mcp".to_owned(), "/nothing".to_owned());
             }
-            let unnamed = logins(&Credentials::in_memory(), registered(&world, None));
+            let unnamed = logins(&Stores::in_memory(), registered(&world, None));
             let begun = unnamed.begin(&ada(), "s").await;
             assert!(!saw_client_secret(&world) && !saw_client_secret(&attacker), "{metadata} {elsewhere}");
             let error = begun.unwrap_err();
@@ -212,7 +212,7 @@ async fn a_client_secret_goes_only_to_the_issuer_of_the_settings() {
     }
     let world = AuthServer::start().await;
     world.rules().metadata = json!({"token_endpoint_auth_methods_supported": ["client_secret_basic"]});
-    let named = logins(&Credentials::in_memory(), registered(&world, Some(&world.base)));
+    let named = logins(&Stores::in_memory(), registered(&world, Some(&world.base)));
     log_in(&world, &named, "s").await;
     assert!(saw_client_secret(&world));
     // The server turns to another authorization server: nothing of the first goes there.
@@ -235,7 +235,7 @@ async fn endpoints_on_another_site_begin_no_login() {
         world.rules().metadata = json!({endpoint: format!("{}/x", genuine.base)});
         let mut spec = world.spec("s");
         spec.net = net(&["127.0.0.1"]);
-        let error = logins(&Credentials::in_memory(), spec.clone()).begin(&ada(), "s").await.unwrap_err();
+        let error = logins(&Stores::in_memory(), spec.clone()).begin(&ada(), "s").await.unwrap_err();
         assert_eq!(error.kind, Kind::Denied, "{endpoint}: {error}");
         assert!(error.text().contains("another site") && error.text().contains("`issuer"), "{error}");
         assert!(
@@ -247,7 +247,7 @@ async fn endpoints_on_another_site_begin_no_login() {
             oauth.issuer = Some(world.base.clone());
         }
         if endpoint != "registration_endpoint" {
-            logins(&Credentials::in_memory(), spec).begin(&ada(), "s").await.unwrap();
+            logins(&Stores::in_memory(), spec).begin(&ada(), "s").await.unwrap();
         }
     }
 }
@@ -255,7 +255,7 @@ async fn endpoints_on_another_site_begin_no_login() {
 #[tokio::test]
 async fn a_login_says_which_host_receives_its_code() {
     let world = AuthServer::start().await;
-    let logins = logins(&Credentials::in_memory(), world.spec("s"));
+    let logins = logins(&Stores::in_memory(), world.spec("s"));
     let begun = logins.begin(&ada(), "s").await.unwrap();
     assert!(matches!(&begun, LoginPrompt::Open { code_host, .. } if code_host == "127.0.0.1"), "{begun:?}");
 }
@@ -263,7 +263,7 @@ async fn a_login_says_which_host_receives_its_code() {
 #[tokio::test]
 async fn a_server_that_turns_to_another_issuer_gets_nothing_of_the_first() {
     let (world, second) = (AuthServer::start().await, AuthServer::start().await);
-    let store = Credentials::in_memory();
+    let store = Stores::in_memory();
     let mut spec = world.spec("s");
     spec.net = net(&["127.0.0.1"]);
     let logins = logins(&store, spec);
@@ -278,14 +278,14 @@ async fn a_server_that_turns_to_another_issuer_gets_nothing_of_the_first() {
     let shown: Vec<String> = second.seen.lock().unwrap().iter().map(|seen| format!("{seen:?}")).collect();
     let own = world.rules().access.keys().next().unwrap().clone();
     assert!(!shown.iter().any(|seen| seen.contains(&own)));
-    let kept = store.all(&(&ada()).into(), "s").await.unwrap();
+    let kept = store.credentials.all(&(&ada()).into(), "s").await.unwrap();
     assert_eq!(kept.iter().map(|kept| kept.slot.issuer.as_str()).collect::<Vec<_>>(), [second.base.as_str()]);
 }
 
 #[tokio::test]
 async fn a_code_can_be_pasted_where_the_browser_cannot_come_back() {
     let world = AuthServer::start().await;
-    let logins = logins(&Credentials::in_memory(), world.spec("s"));
+    let logins = logins(&Stores::in_memory(), world.spec("s"));
     let back = world.approve(&authorization_url(logins.begin(&ada(), "s").await.unwrap()));
     let code = back.query_pairs().find(|(name, _)| name == "code").unwrap().1.into_owned();
     let error = logins.complete(&ada(), "s", &code).await.unwrap_err();
@@ -308,7 +308,7 @@ async fn a_metadata_document_stands_for_a_registration() {
     world.rules().metadata = json!({"client_id_metadata_document_supported": true});
     let mut identity = octo_oauth::ClientIdentity::new(auth_server::REDIRECT);
     identity.metadata_url = Some("https://hub.example/client.json".to_owned());
-    let logins = octo_oauth::Logins::new(Credentials::in_memory(), identity).unwrap();
+    let logins = octo_oauth::Logins::new(&Stores::in_memory(), identity).unwrap();
     logins.register(world.spec("s"));
     log_in(&world, &logins, "s").await;
     assert_eq!(
@@ -324,7 +324,7 @@ async fn a_metadata_document_stands_for_a_registration() {
 #[tokio::test]
 async fn a_call_that_needs_more_says_so_and_the_next_login_asks_for_it() {
     let world = AuthServer::start().await;
-    let logins = logins(&Credentials::in_memory(), world.spec("s"));
+    let logins = logins(&Stores::in_memory(), world.spec("s"));
     log_in(&world, &logins, "s").await;
     let upstream = upstream(&world, &logins, "s");
     wait_ready(&upstream).await;
@@ -344,7 +344,7 @@ async fn a_call_that_needs_more_says_so_and_the_next_login_asks_for_it() {
 #[tokio::test]
 async fn a_redirect_takes_no_secret_to_another_server() {
     let (world, other) = (AuthServer::start().await, AuthServer::start().await);
-    let store = Credentials::in_memory();
+    let store = Stores::in_memory();
     let mut spec = world.spec("s");
     spec.net = net(&["127.0.0.1"]);
     let logins = logins(&store, spec);
@@ -368,7 +368,7 @@ async fn a_redirect_takes_no_secret_to_another_server() {
 #[tokio::test]
 async fn a_token_is_not_sent_to_another_address_under_the_same_name() {
     let (world, other) = (AuthServer::start().await, AuthServer::start().await);
-    let store = Credentials::in_memory();
+    let store = Stores::in_memory();
     log_in(&world, &logins(&store, world.spec("s")), "s").await;
     // The settings now say that `s` is another server.
     let logins = logins(&store, other.spec("s"));
@@ -381,7 +381,7 @@ async fn a_token_is_not_sent_to_another_address_under_the_same_name() {
 #[tokio::test]
 async fn logging_out_forgets_here_and_revokes_there() {
     let world = AuthServer::start().await;
-    let store = Credentials::in_memory();
+    let store = Stores::in_memory();
     let logins = logins(&store, world.spec("s"));
     assert_eq!(logins.logout(&ada(), "s").await.unwrap(), LogoutOutcome::NotLoggedIn);
     log_in(&world, &logins, "s").await;
@@ -393,5 +393,5 @@ async fn logging_out_forgets_here_and_revokes_there() {
     world.rules().metadata = json!({"revocation_endpoint": null});
     log_in(&world, &logins, "s").await;
     assert_eq!(logins.logout(&ada(), "s").await.unwrap(), LogoutOutcome::Forgotten);
-    assert!(store.all(&(&ada()).into(), "s").await.unwrap().is_empty());
+    assert!(store.credentials.all(&(&ada()).into(), "s").await.unwrap().is_empty());
 }

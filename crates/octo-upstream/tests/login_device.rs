@@ -14,9 +14,8 @@ mod common;
 
 use auth_server::{AuthServer, ada, logins, upstream};
 use common::{RecordingPeer, call, wait_listing, wait_ready};
-use octo_grants::Credentials;
-use octo_grants::credentials::Owner;
 use octo_model::Kind;
+use octo_ports::{Owner, Stores};
 use octo_oauth::{
     Auth, Flow, KeyPlacement, LoginPrompt, LoginSharing, LoginSpec, LoginState, LoginStatus, Logins,
 };
@@ -49,7 +48,7 @@ async fn wait_settled(logins: &Logins) -> LoginStatus {
 async fn a_code_is_entered_elsewhere_and_the_hub_asks_as_slowly_as_it_is_told() {
     let world = AuthServer::start().await;
     world.rules().device = vec!["authorization_pending", "slow_down", "granted"];
-    let logins = logins(&Credentials::in_memory(), device(&world));
+    let logins = logins(&Stores::in_memory(), device(&world));
     let begun = logins.begin(&ada(), "s").await.unwrap();
     let LoginPrompt::Enter { url, user_code, url_with_code, expires_in } = begun else { panic!("{begun:?}") };
     assert_eq!((url, user_code.as_str(), expires_in), (format!("{}/go", world.base), "ABCD-1234", 60));
@@ -69,7 +68,7 @@ async fn a_code_is_entered_elsewhere_and_the_hub_asks_as_slowly_as_it_is_told() 
 #[tokio::test]
 async fn a_code_is_entered_on_the_issuers_own_site_only() {
     let world = AuthServer::start().await;
-    let logins = logins(&Credentials::in_memory(), device(&world));
+    let logins = logins(&Stores::in_memory(), device(&world));
     world.rules().device_answer = json!({"verification_uri": "https://genuine.example/device"});
     let error = logins.begin(&ada(), "s").await.unwrap_err();
     assert!(error.kind == Kind::Denied && error.text().contains("another site"), "{error}");
@@ -84,7 +83,7 @@ async fn a_code_that_is_declined_or_too_old_says_so() {
     for (answer, part) in [("access_denied", "declined"), ("expired_token", "expired")] {
         let world = AuthServer::start().await;
         world.rules().device = vec![answer];
-        let logins = logins(&Credentials::in_memory(), device(&world));
+        let logins = logins(&Stores::in_memory(), device(&world));
         logins.begin(&ada(), "s").await.unwrap();
         let status = wait_settled(&logins).await;
         assert_eq!(status.state, LoginState::None);
@@ -102,23 +101,23 @@ async fn a_code_that_is_declined_or_too_old_says_so() {
 #[tokio::test]
 async fn a_login_that_was_cancelled_is_not_finished_behind_anybodys_back() {
     let world = AuthServer::start().await;
-    let store = Credentials::in_memory();
+    let store = Stores::in_memory();
     let logins = logins(&store, device(&world));
     logins.begin(&ada(), "s").await.unwrap();
     logins.logout(&ada(), "s").await.unwrap();
     auth_server::wait_until("the answer", || world.token_requests("device_code").len() == 1).await;
     tokio::time::sleep(Duration::from_millis(200)).await;
-    assert!(store.all(&Owner::from(&ada()), "s").await.unwrap().is_empty());
+    assert!(store.credentials.all(&Owner::from(&ada()), "s").await.unwrap().is_empty());
 }
 
 #[tokio::test]
 async fn a_server_without_a_browsers_way_is_logged_in_to_with_a_code() {
     let world = AuthServer::start().await;
     world.rules().metadata = json!({"authorization_endpoint": null});
-    let begun = logins(&Credentials::in_memory(), world.spec("s")).begin(&ada(), "s").await.unwrap();
+    let begun = logins(&Stores::in_memory(), world.spec("s")).begin(&ada(), "s").await.unwrap();
     assert!(matches!(begun, LoginPrompt::Enter { .. }), "{begun:?}");
     world.rules().metadata = json!({"device_authorization_endpoint": null});
-    let error = logins(&Credentials::in_memory(), device(&world)).begin(&ada(), "s").await.unwrap_err();
+    let error = logins(&Stores::in_memory(), device(&world)).begin(&ada(), "s").await.unwrap_err();
     assert!(error.message.contains("with a code"), "{error}");
 }
 
@@ -138,7 +137,7 @@ async fn an_api_key_goes_where_the_settings_say() {
         world.rules().key = Some((name.to_owned(), sent.to_owned()));
         let mut spec = world.spec("s");
         spec.auth = Auth::Key(place);
-        let logins = logins(&Credentials::in_memory(), spec);
+        let logins = logins(&Stores::in_memory(), spec);
         assert_eq!(logins.begin(&ada(), "s").await.unwrap(), LoginPrompt::ApiKey);
         let upstream = upstream(&world, &logins, "s");
         wait_listing(&upstream, |now| matches!(now.state, Listed::Down(_))).await;
@@ -161,7 +160,7 @@ async fn a_program_is_told_its_key_by_a_variable_and_by_nothing_else() {
         sharing: LoginSharing::Shared,
         net: auth_server::net(&[]),
     };
-    let logins = logins(&Credentials::in_memory(), spec);
+    let logins = logins(&Stores::in_memory(), spec);
     let mut command = common::stub("plain");
     let script = command.args[0].clone();
     // It does not start without the key.

@@ -15,11 +15,11 @@ mod common;
 use auth_server::{ada, age_login, authorization_url, logins, net};
 use common::{RecordingPeer, call, wait_listing, wait_ready};
 use http::{HeaderMap, Method};
-use octo_grants::credentials::Owner;
+use octo_grants::Net;
 use octo_grants::net::{NetRequest, NetResponse};
-use octo_grants::{Credentials, Net};
 use octo_model::Kind;
 use octo_oauth::{Auth, ClientIdentity, Flow, LoginPrompt, LoginSpec, LoginState, Logins, LogoutOutcome};
+use octo_ports::{Owner, Stores};
 use octo_toolkit::SourceState as Listed;
 use octo_upstream::{Upstream, UpstreamSpec};
 use serde_json::{Value, json};
@@ -166,7 +166,7 @@ async fn whoami(upstream: &Upstream) -> Value {
 #[tokio::test]
 async fn a_person_logs_in_renews_and_logs_out() {
     let servers = Servers::start(&[]).await;
-    let store = Credentials::in_memory();
+    let store = Stores::in_memory();
     let logins = logins(&store, servers.spec());
     let upstream = servers.upstream(&logins);
     wait_listing(&upstream, |now| matches!(&now.state, Listed::Down(why) if why.contains("login"))).await;
@@ -180,7 +180,7 @@ async fn a_person_logs_in_renews_and_logs_out() {
     );
     assert_eq!(status.scopes, ["mcp:read", "mcp:write"]);
 
-    let first = store.all(&Owner::from(&ada()), "s").await.unwrap().remove(0);
+    let first = store.credentials.all(&Owner::from(&ada()), "s").await.unwrap().remove(0);
     for _ in 0..3 {
         age_login(&store, "s", 4000).await;
         // A connection of its own looks at the store at once.
@@ -189,11 +189,11 @@ async fn a_person_logs_in_renews_and_logs_out() {
         assert_eq!(whoami(&again).await, "ada");
         again.stop().await;
     }
-    let renewed = store.all(&Owner::from(&ada()), "s").await.unwrap().remove(0);
+    let renewed = store.credentials.all(&Owner::from(&ada()), "s").await.unwrap().remove(0);
     assert!(renewed.secret != first.secret && renewed.revision > first.revision);
 
     // A refresh token of before is noticed by the server, and the login ends for everybody.
-    store.put(&first.slot, first.secret.clone(), None).await.unwrap();
+    store.credentials.put(&first.slot, first.secret.clone(), None).await.unwrap();
     age_login(&store, "s", 4000).await;
     let stolen = servers.upstream(&logins);
     wait_listing(&stolen, |now| matches!(&now.state, Listed::Down(why) if why.contains("login"))).await;
@@ -209,7 +209,7 @@ async fn a_person_logs_in_renews_and_logs_out() {
 #[tokio::test]
 async fn a_login_that_nobody_uses_outlives_its_first_refresh_token() {
     let servers = Servers::start(&[("ACCESS_TTL", "8"), ("REFRESH_TTL", "24")]).await;
-    let logins = logins(&Credentials::in_memory(), servers.spec());
+    let logins = logins(&Stores::in_memory(), servers.spec());
     log_in(&logins).await;
     let stop = tokio_util::sync::CancellationToken::new();
     let _running = stop.clone().drop_guard();
@@ -231,7 +231,7 @@ async fn a_code_is_entered_on_another_machine() {
     if let Auth::OAuth(oauth) = &mut spec.auth {
         oauth.flow = Flow::Device;
     }
-    let logins = logins(&Credentials::in_memory(), spec);
+    let logins = logins(&Stores::in_memory(), spec);
     let begun = logins.begin(&ada(), "s").await.unwrap();
     let LoginPrompt::Enter { url_with_code, user_code, .. } = begun else { panic!("{begun:?}") };
     assert!(!user_code.is_empty());
@@ -254,7 +254,7 @@ async fn a_metadata_document_is_enough() {
     let id = "https://hub.example/client.json";
     let mut identity = ClientIdentity::new(auth_server::REDIRECT);
     identity.metadata_url = Some(id.to_owned());
-    let logins = Logins::new(Credentials::in_memory(), identity).unwrap();
+    let logins = Logins::new(&Stores::in_memory(), identity).unwrap();
     let document: Value = logins.metadata_document().to().unwrap();
     let servers = Servers::start(&[("CLIENT_DOCUMENT", &document.to_string())]).await;
     logins.register(servers.spec());
@@ -271,16 +271,16 @@ async fn a_metadata_document_is_enough() {
 #[tokio::test]
 async fn a_token_for_another_audience_and_a_code_without_its_verifier_are_worth_nothing() {
     let (servers, other) = (Servers::start(&[]).await, Servers::start(&[]).await);
-    let store = Credentials::in_memory();
+    let store = Stores::in_memory();
     let first = logins(&store, servers.spec());
     log_in(&first).await;
     // The same token, as if the other server had given it.
-    let kept = store.all(&Owner::from(&ada()), "s").await.unwrap().remove(0);
+    let kept = store.credentials.all(&Owner::from(&ada()), "s").await.unwrap().remove(0);
     let mut grant: Value = serde_json::from_str(kept.secret.expose()).unwrap();
     grant["url"] = json!(other.mcp);
     grant["refresh"] = Value::Null;
-    let forged = Credentials::in_memory();
-    forged.put(&kept.slot, octo_grants::Secret::new(grant.to_string()), None).await.unwrap();
+    let forged = Stores::in_memory();
+    forged.credentials.put(&kept.slot, octo_ports::Secret::new(grant.to_string()), None).await.unwrap();
     let second = logins(&forged, other.spec());
     let upstream = other.upstream(&second);
     let error = call(&upstream, &RecordingPeer::new(1, None).peer(), "whoami", json!({})).await.unwrap_err();

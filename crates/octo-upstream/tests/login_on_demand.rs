@@ -13,9 +13,9 @@ mod auth_server;
 mod common;
 
 use auth_server::{AuthServer, ada, log_in, logins, upstream, wait_until};
-use octo_grants::Credentials;
 use octo_model::{Caller, Json, JsonObject, Kind, Operation, ToolError};
 use octo_oauth::{Auth, Flow, KeyPlacement, LoginSharing, Logins, OAuth};
+use octo_ports::Stores;
 use octo_toolkit::{AskError, BoxFuture, CallContext, Peer, Source};
 use octo_upstream::{LoginOnDemand, Upstream};
 use serde_json::{Value, json};
@@ -115,7 +115,7 @@ impl LoginFixture {
     fn of(world: Arc<AuthServer>, auth: Auth, whose: LoginSharing) -> Self {
         let mut spec = world.spec("s");
         spec.auth = auth;
-        let logins = logins(&Credentials::in_memory(), spec);
+        let logins = logins(&Stores::in_memory(), spec);
         let upstream = upstream(&world, &logins, "s");
         let source = LoginOnDemand::wrap(Arc::clone(&upstream) as Arc<dyn Source>, logins.clone(), whose);
         Self { world, logins, upstream, source }

@@ -14,9 +14,9 @@ mod common;
 
 use auth_server::{AuthServer, ada, age_login, distinct, log_in, logins, upstream, wait_until};
 use common::{RecordingPeer, call, wait_listing, wait_ready};
-use octo_grants::Credentials;
 use octo_model::Kind;
 use octo_oauth::{LoginState, Logins};
+use octo_ports::Stores;
 use octo_toolkit::{Audience, Event, Source, SourceState as Listed};
 use octo_upstream::Upstream;
 use serde_json::json;
@@ -40,7 +40,7 @@ async fn call_concurrently(upstreams: &[Arc<Upstream>], callers: usize) -> usize
 /// A login that was made so many seconds ago, with tokens that live for an hour.
 async fn expired_login(seconds: i64) -> (AuthServer, Logins) {
     let world = AuthServer::start().await;
-    let store = Credentials::in_memory();
+    let store = Stores::in_memory();
     let logins = logins(&store, world.spec("s"));
     log_in(&world, &logins, "s").await;
     age_login(&store, "s", seconds).await;
@@ -50,7 +50,7 @@ async fn expired_login(seconds: i64) -> (AuthServer, Logins) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_hundred_callers_of_two_processes_renew_once() {
     let world = AuthServer::start().await;
-    let store = Credentials::in_memory();
+    let store = Stores::in_memory();
     // Each has everything of its own but the store.
     let hubs = [logins(&store, world.spec("s")), logins(&store, world.spec("s"))];
     log_in(&world, &hubs[0], "s").await;
@@ -117,7 +117,7 @@ async fn a_token_that_was_revoked_early_is_replaced_within_the_call() {
 #[tokio::test]
 async fn a_refresh_token_that_is_refused_ends_the_login_and_says_so() {
     let world = AuthServer::start().await;
-    let store = Credentials::in_memory();
+    let store = Stores::in_memory();
     let hubs = [logins(&store, world.spec("s")), logins(&store, world.spec("s"))];
     log_in(&world, &hubs[0], "s").await;
     let upstream = upstream(&world, &hubs[0], "s");
@@ -143,7 +143,7 @@ async fn a_refresh_token_that_is_refused_ends_the_login_and_says_so() {
 #[tokio::test]
 async fn an_authorization_server_that_is_down_ends_no_login() {
     let world = AuthServer::start().await;
-    let store = Credentials::in_memory();
+    let store = Stores::in_memory();
     let logins = logins(&store, world.spec("s"));
     log_in(&world, &logins, "s").await;
     let upstream = upstream(&world, &logins, "s");
@@ -174,7 +174,7 @@ async fn an_authorization_server_that_is_down_ends_no_login() {
 #[tokio::test]
 async fn a_caller_who_gives_up_does_not_lose_the_next_refresh_token() {
     let world = AuthServer::start().await;
-    let store = Credentials::in_memory();
+    let store = Stores::in_memory();
     let logins = logins(&store, world.spec("s"));
     log_in(&world, &logins, "s").await;
     let first = upstream(&world, &logins, "s");
@@ -188,7 +188,7 @@ async fn a_caller_who_gives_up_does_not_lose_the_next_refresh_token() {
     wait_until("the answer", || world.rules().access.len() == 2).await;
     let fresh = world.rules().access.keys().cloned().collect::<Vec<_>>();
     for _ in 0..200 {
-        let kept = store.all(&(&ada()).into(), "s").await.unwrap().remove(0);
+        let kept = store.credentials.all(&(&ada()).into(), "s").await.unwrap().remove(0);
         let grant: serde_json::Value = serde_json::from_str(kept.secret.expose()).unwrap();
         if grant["lost"].is_null() && grant["expires"].as_i64() > grant["obtained"].as_i64() {
             let held = grant["access"].as_str().unwrap().to_owned();
@@ -211,7 +211,7 @@ fn kept_alive(logins: &Logins) -> DropGuard {
 #[tokio::test]
 async fn a_login_that_nobody_uses_is_renewed_by_one_hub_of_two() {
     let world = AuthServer::start().await;
-    let store = Credentials::in_memory();
+    let store = Stores::in_memory();
     let hubs = [logins(&store, world.spec("s")), logins(&store, world.spec("s"))];
     log_in(&world, &hubs[0], "s").await;
     world.rules().slow = Duration::from_millis(200);
@@ -239,7 +239,7 @@ async fn a_login_that_nobody_uses_is_renewed_by_one_hub_of_two() {
 async fn tokens_that_live_for_seconds_are_renewed_in_time() {
     let world = AuthServer::start().await;
     world.rules().life = 8;
-    let store = Credentials::in_memory();
+    let store = Stores::in_memory();
     let logins = logins(&store, world.spec("s"));
     log_in(&world, &logins, "s").await;
     let _running = kept_alive(&logins);
@@ -258,7 +258,7 @@ async fn tokens_that_live_for_seconds_are_renewed_in_time() {
 #[tokio::test]
 async fn the_loss_of_an_unused_login_is_announced_once_to_whom_it_concerns() {
     let world = AuthServer::start().await;
-    let store = Credentials::in_memory();
+    let store = Stores::in_memory();
     let logins = logins(&store, world.spec("s"));
     log_in(&world, &logins, "s").await;
     let upstream = upstream(&world, &logins, "s");

@@ -17,11 +17,11 @@ use common::mock_http::{MockServer, RecordedRequest, json_body, legacy_preamble,
 use common::process_helpers::{is_alive, no_peer, wait_until, with_launcher};
 use common::*;
 use futures_util::future::join_all;
-use octo_grants::credentials::Owner;
+use octo_grants::Net;
 use octo_grants::exec::launcher;
-use octo_grants::{Credentials, ListingCache, Net};
 use octo_model::{Caller, Kind, Operation, ToolError};
 use octo_oauth::{Auth, ClientIdentity, KeyPlacement, LoginSharing, LoginSpec, Logins};
+use octo_ports::{Owner, Stores, in_memory};
 use octo_toolkit::{CallContext, Source, SourceState};
 use octo_upstream::{ConnectMode, ServerStatus, Share, Upstream, UpstreamSpec};
 use serde_json::{Value, json};
@@ -57,8 +57,8 @@ async fn log_in(world: &AuthServer, logins: &Logins, who: &str) {
 }
 
 /// The token that the store has for somebody.
-async fn token(store: &Credentials, who: &str) -> String {
-    let kept = store.all(&Owner::from(&Caller::named(who)), "s").await.unwrap().remove(0);
+async fn token(store: &Stores, who: &str) -> String {
+    let kept = store.credentials.all(&Owner::from(&Caller::named(who)), "s").await.unwrap().remove(0);
     let grant: Value = serde_json::from_str(kept.secret.expose()).unwrap();
     format!("Bearer {}", grant["access"].as_str().unwrap())
 }
@@ -78,7 +78,7 @@ fn is_without_login(state: &SourceState) -> bool {
 async fn two_hundred_calls_at_once_each_carry_their_callers_login() {
     for share in [Share::One, Share::Pool(4), Share::PerCaller, Share::PerSession] {
         let world = AuthServer::start().await;
-        let store = Credentials::in_memory();
+        let store = Stores::in_memory();
         let logins = logins(&store, world.spec("s"));
         let upstream = start_upstream(&world, &logins, share);
         for who in ["ada", "bob"] {
@@ -112,7 +112,7 @@ async fn two_hundred_calls_at_once_each_carry_their_callers_login() {
 async fn a_login_of_another_process_is_noticed_before_anything_is_listed() {
     for whose in [LoginSharing::PerCaller, LoginSharing::Shared] {
         let world = AuthServer::start().await;
-        let store = Credentials::in_memory();
+        let store = Stores::in_memory();
         let spec = || LoginSpec { sharing: whose, ..world.spec("s") };
         let (hub, command) = (logins(&store, spec()), logins(&store, spec()));
         let start = || {
@@ -136,7 +136,7 @@ async fn a_login_of_another_process_is_noticed_before_anything_is_listed() {
 #[tokio::test]
 async fn who_logs_in_is_connected_by_itself_and_who_logs_out_is_not_any_more() {
     let world = AuthServer::start().await;
-    let logins = logins(&Credentials::in_memory(), world.spec("s"));
+    let logins = logins(&Stores::in_memory(), world.spec("s"));
     let upstream = start_upstream(&world, &logins, Share::One);
     wait_listing(&upstream, |now| is_without_login(&now.state)).await;
     assert_eq!(upstream.report().status, ServerStatus::NeedsLogin(None));
@@ -170,7 +170,7 @@ async fn who_logs_in_is_connected_by_itself_and_who_logs_out_is_not_any_more() {
 #[tokio::test]
 async fn a_shared_login_is_everybodys_and_wakes_the_server_at_once() {
     let world = AuthServer::start().await;
-    let store = Credentials::in_memory();
+    let store = Stores::in_memory();
     let logins = logins(&store, LoginSpec { sharing: LoginSharing::Shared, ..world.spec("s") });
     let upstream = start_upstream(&world, &logins, Share::PerCaller);
     wait_listing(&upstream, |now| is_without_login(&now.state)).await;
@@ -200,7 +200,7 @@ fn key(hit: &RecordedRequest) -> &str {
 
 /// Logins with a key in a header, or a variable.
 fn keyed(place: KeyPlacement, url: Option<&str>) -> Logins {
-    let logins = Logins::new(Credentials::in_memory(), ClientIdentity::new(auth_server::REDIRECT)).unwrap();
+    let logins = Logins::new(&Stores::in_memory(), ClientIdentity::new(auth_server::REDIRECT)).unwrap();
     logins.register(LoginSpec {
         server: "s".into(),
         url: url.map(str::to_owned),
@@ -249,7 +249,7 @@ async fn until_names(upstream: &Upstream, wanted: &[&str]) {
 async fn what_is_listed_is_what_the_last_to_connect_was_shown_and_it_stays() {
     let server = keyed_server(None).await;
     let logins = keyed(header(), Some(&server.url));
-    let lists = ListingCache::in_memory();
+    let lists = in_memory::listings();
     let spec = || UpstreamSpec { listing_cache: Some(lists.clone()), ..of_server(&server, &logins) };
     let upstream = Upstream::start(spec());
     wait_listing(&upstream, |now| is_without_login(&now.state)).await;

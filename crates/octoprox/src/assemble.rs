@@ -8,16 +8,17 @@ use crate::jq;
 use crate::probe::HubProbe;
 use crate::program::this_program;
 use crate::prompts::SHIPPED;
-use crate::settings::{Loaded, Settings, WORKSPACE_REMEDY};
+use crate::settings::{Loaded, Settings, WORKSPACE_REMEDY, World};
+use crate::stores::{stores_of_hub, stores_with_logins};
 use crate::telemetry::{Contents, Talk};
-use crate::toolboxes::{WorkspaceGuard, doors, doors_of, durability, no_doors, toolboxes, wired};
+use crate::toolboxes::{WorkspaceGuard, doors, doors_of, no_doors, toolboxes, wired};
 use crate::unrecorded::Unrecorded;
 use octo_flow::WorkflowEngine;
 use octo_grants::config_dirs::ConfigDirs;
 use octo_grants::{Capabilities, JqRunner, Workspace};
 use octo_hub::declared::DeclaredToolsConfig;
-use octo_hub::{AuditLog, Hub, HubConfig, Profile, ResultStore, RuleSettings};
-use octo_store::{Options, Store};
+use octo_hub::{Hub, HubConfig, Profile, RuleSettings};
+use octo_ports::{AuditLog, AuditReader, ResultStore, Stores};
 use octo_toolkit::{Source, SourceState};
 use octo_web::{NoProbe, ReadinessProbe};
 use std::collections::BTreeSet;
@@ -44,7 +45,9 @@ pub struct Assembly {
     pub gateway: Gateway,
     /// Where arguments are shown.
     pub contents: Arc<Contents>,
-    store: Option<Arc<Store>>,
+    /// Nothing where nothing is called.
+    audit: Option<Arc<dyn AuditLog>>,
+    pub audit_reader: Arc<dyn AuditReader>,
 }
 
 impl Reach {
@@ -83,18 +86,22 @@ impl Assembly {
     pub fn build(session: &Session, reach: &Reach) -> Result<Self, Failure> {
         let loaded = &session.loaded;
         let settings = &loaded.settings;
-        let store = match session.purpose {
-            Purpose::Calls => Some(Arc::new(open(loaded)?)),
-            Purpose::Looks => None,
+        let (stores, audit) = match session.purpose {
+            Purpose::Calls => {
+                let stores = stores_of_hub(settings, &World::real())?;
+                let audit = Arc::clone(&stores.audit);
+                (stores, Some(audit))
+            }
+            Purpose::Looks => (stores_with_logins(settings, &World::real())?, None),
         };
-        let gateway = Gateway::start(session, |name| reach.includes(name))?;
-        let (ledger, spills): (Arc<dyn AuditLog>, Arc<dyn ResultStore>) = match &store {
-            Some(store) => (Arc::clone(store) as _, Arc::clone(store) as _),
+        let gateway = Gateway::start(session, &stores, |name| reach.includes(name))?;
+        let (ledger, spills): (Arc<dyn AuditLog>, Arc<dyn ResultStore>) = match &audit {
+            Some(audit) => (Arc::clone(audit), Arc::clone(&stores.results)),
             None => (Arc::new(Unrecorded), Arc::new(Unrecorded)),
         };
         let jq = JqRunner::new(Arc::new(jq::Workers::new()?));
         let doors = match session.purpose {
-            Purpose::Calls => opened(loaded, &spills)?.with(jq.clone()),
+            Purpose::Calls => opened(loaded, &stores)?.with(jq.clone()),
             Purpose::Looks => no_doors(),
         };
         let doors = doors.with(gateway.servers().clone());
@@ -125,13 +132,13 @@ impl Assembly {
         gateway.attach(&hub);
         let contents = Arc::new(Contents::new(Arc::clone(&session.redactor), settings));
         hub.set_excerpts(Arc::clone(&contents) as _);
-        Ok(Self { hub, flows, gateway, contents, store })
+        Ok(Self { hub, flows, gateway, contents, audit, audit_reader: stores.audit_reader })
     }
 
     /// What `/ready` looks at; nothing where nothing is called.
     pub fn probe(&self) -> Arc<dyn ReadinessProbe> {
-        match &self.store {
-            Some(store) => Arc::new(HubProbe::new(Arc::clone(store), self.gateway.servers().clone())),
+        match &self.audit {
+            Some(audit) => Arc::new(HubProbe::new(Arc::clone(audit), self.gateway.servers().clone())),
             None => Arc::new(NoProbe),
         }
     }
@@ -142,25 +149,20 @@ impl Assembly {
             flows.shutdown().await;
         }
         self.gateway.end().await;
-        if let Some(store) = &self.store
-            && !matches!(tokio::time::timeout(PATIENCE, store.flush()).await, Ok(Ok(())))
+        if let Some(audit) = &self.audit
+            && !matches!(tokio::time::timeout(PATIENCE, audit.flush()).await, Ok(Ok(())))
         {
             tracing::error!("the last records could not be written");
         }
     }
 }
 
-fn open(loaded: &Loaded) -> Result<Store, Failure> {
-    let folder = state_dir(loaded.settings.state_dir.as_ref())?;
-    Ok(Store::open(&folder, Options { durability: durability(&loaded.settings), ..Options::default() })?)
-}
-
-fn opened(loaded: &Loaded, spills: &Arc<dyn ResultStore>) -> Result<Capabilities, Failure> {
+fn opened(loaded: &Loaded, stores: &Stores) -> Result<Capabilities, Failure> {
     let settings = &loaded.settings;
     let state = state_dir(settings.state_dir.as_ref())?;
     let no_root = loaded.workspace.refusal().map(|why| (why, WORKSPACE_REMEDY.to_owned()));
     let guard = WorkspaceGuard { protected: loaded.protected.clone(), no_root };
-    let doors = doors(settings, guard, &state, &this_program()?, Arc::clone(spills))?;
+    let doors = doors(settings, guard, &state, &this_program()?, stores)?;
     let workspace = doors.open::<Workspace>()?;
     let writable = workspace.roots().iter().filter(|root| root.writable);
     let writable: Vec<PathBuf> = writable.map(|root| root.path.clone()).collect();

@@ -4,15 +4,14 @@ pub mod login;
 mod spec;
 
 use crate::cli::{Failure, Session};
-use crate::secret_key::credentials;
 use crate::settings::{Action, Applied, Change, Reloaded, Server, Servers as Wanted, World};
-use crate::toolboxes::durability;
-use octo_grants::{Capabilities, Credentials};
-use octo_hub::trust::{MemoryPins, Trust, server_identity};
-use octo_hub::{Hub, Pins};
+use crate::stores::stores_with_logins;
+use octo_grants::Capabilities;
+use octo_hub::Hub;
+use octo_hub::trust::{Trust, server_identity};
 use octo_model::{Caller, ToolError};
 use octo_oauth::{Auth, ClientIdentity, Logins};
-use octo_store::SqlitePinStore;
+use octo_ports::{Pins, Stores};
 use octo_toolkit::{Source, SourceState};
 
 use octo_upstream::{LoginOnDemand, Upstream, UpstreamSpec};
@@ -46,23 +45,26 @@ struct Inner {
 
 impl Gateway {
     /// Starts the servers that `which` names, without waiting for them. Needs a runtime.
-    pub fn start(session: &Session, which: impl Fn(&str) -> bool) -> Result<Self, Failure> {
-        Self::on(Ground::new(session)?, session, which)
+    pub fn start(session: &Session, stores: &Stores, which: impl Fn(&str) -> bool) -> Result<Self, Failure> {
+        Self::on(Ground::new(session, stores)?, session, stores, which)
     }
 
     /// The same, to find out how they are now: what they listed some time ago is no answer.
     pub fn try_out(session: &Session, which: impl Fn(&str) -> bool) -> Result<Self, Failure> {
-        Self::on(Ground::new(session)?.fresh(), session, which)
+        let stores = stores_with_logins(&session.loaded.settings, &World::real())?;
+        Self::on(Ground::new(session, &stores)?.fresh(), session, &stores, which)
     }
 
-    fn on(ground: Ground, session: &Session, which: impl Fn(&str) -> bool) -> Result<Self, Failure> {
+    fn on(
+        ground: Ground,
+        session: &Session,
+        stores: &Stores,
+        which: impl Fn(&str) -> bool,
+    ) -> Result<Self, Failure> {
         let settings = &session.loaded.settings;
-        let store = Credentials::new(Arc::new(credentials(settings, &World::real())?));
-        let servers = Servers::new(Logins::new(store, ClientIdentity::new(callback(session)))?);
-        let pins: Arc<dyn Pins> = match &settings.state_dir {
-            Some(folder) => Arc::new(SqlitePinStore::new(folder, durability(settings))),
-            None => Arc::new(MemoryPins::default()),
-        };
+        let identity = ClientIdentity::new(callback(session));
+        let servers = Servers::new(Logins::new(stores, identity)?);
+        let pins = Arc::clone(&stores.pins);
         let (hub, stop, leaving) = (OnceLock::new(), CancellationToken::new(), Mutex::default());
         let inner = Inner { servers, ground, pins, hub, stop, leaving };
         let gateway = Self(Arc::new(inner));

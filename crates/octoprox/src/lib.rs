@@ -20,6 +20,7 @@ mod reload;
 mod running;
 mod secret_key;
 pub mod settings;
+mod stores;
 pub mod telemetry;
 mod token;
 mod toolboxes;

@@ -2,7 +2,7 @@
 
 use octo_model::Caller;
 use octo_oauth::LostLogin;
-use octo_store::Store;
+use octo_ports::AuditLog;
 use octo_toolkit::BoxFuture;
 use octo_web::{Check, CheckState, ReadinessProbe};
 use std::sync::Arc;
@@ -16,29 +16,25 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub struct HubProbe {
-    store: Arc<Store>,
+    audit: Arc<dyn AuditLog>,
     servers: Servers,
     last: Mutex<Option<(Instant, Check)>>,
 }
 
 impl HubProbe {
-    pub fn new(store: Arc<Store>, servers: Servers) -> Self {
-        Self { store, servers, last: Mutex::default() }
+    pub fn new(audit: Arc<dyn AuditLog>, servers: Servers) -> Self {
+        Self { audit, servers, last: Mutex::default() }
     }
 
-    async fn audit(&self) -> Check {
+    async fn check_audit(&self) -> Check {
         let mut last = self.last.lock().await;
         if let Some((at, check)) = &*last
             && at.elapsed() < CHECK_INTERVAL
         {
             return check.clone();
         }
-        let store = Arc::clone(&self.store);
-        let looked = tokio::task::spawn_blocking(move || store.check());
-        let why = match tokio::time::timeout(CHECK_TIMEOUT, looked).await {
-            Ok(Ok(Ok(_))) => None,
-            Ok(Ok(Err(error))) => Some(format!("{error}. {}", error.hint())),
-            Ok(Err(error)) => Some(error.to_string()),
+        let why = match tokio::time::timeout(CHECK_TIMEOUT, self.audit.check()).await {
+            Ok(checked) => checked.err(),
             Err(_) => Some("the disk does not answer".to_owned()),
         };
         let state = if why.is_none() { CheckState::Ok } else { CheckState::Failed };
@@ -50,7 +46,7 @@ impl HubProbe {
 
 impl ReadinessProbe for HubProbe {
     fn hub_checks(&self) -> BoxFuture<'_, Vec<Check>> {
-        Box::pin(async { vec![self.audit().await] })
+        Box::pin(async { vec![self.check_audit().await] })
     }
 
     fn caller_checks<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, Vec<Check>> {

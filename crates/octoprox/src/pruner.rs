@@ -1,8 +1,7 @@
 //! Keeps the audit within the bounds of the settings.
 
 use jiff::Timestamp;
-use octo_store::{Retention, prune_when_due};
-use std::path::PathBuf;
+use octo_ports::{AuditReader, Retention};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -22,21 +21,17 @@ impl Pruner {
     }
 
     /// Takes out old records for as long as the hub runs.
-    pub async fn run(self, state: PathBuf) {
+    pub async fn run(self, audit: Arc<dyn AuditReader>) {
         loop {
             tokio::time::sleep(PRUNE_INTERVAL).await;
-            let (retention, state) = (self.retention(), state.clone());
+            let retention = self.retention();
             if retention.is_unbounded() {
                 continue;
             }
-            let pruned =
-                tokio::task::spawn_blocking(move || prune_when_due(&state, retention, Timestamp::now()))
-                    .await;
-            match pruned {
-                Ok(Ok(0)) => {}
-                Ok(Ok(records)) => tracing::info!(records, "old records of the audit were taken out"),
-                Ok(Err(error)) => tracing::warn!(%error, "the audit cannot be pruned"),
-                Err(_) => return,
+            match audit.prune_when_due(retention, Timestamp::now()).await {
+                Ok(0) => {}
+                Ok(records) => tracing::info!(records, "old records of the audit were taken out"),
+                Err(error) => tracing::warn!(%error, "the audit cannot be pruned"),
             }
         }
     }

@@ -77,8 +77,8 @@ impl Reloader {
         assembly.gateway.note(&in_force.servers);
         let pruner = Pruner::default();
         pruner.keep(in_force.audit.retention());
-        if let Some(state) = session.loaded.settings.state_dir.clone() {
-            tokio::spawn(pruner.clone().run(state));
+        if in_force.state_dir.is_some() {
+            tokio::spawn(pruner.clone().run(Arc::clone(&assembly.audit_reader)));
         }
         Arc::new(Self {
             rereader: Mutex::new(Rereader::new(World::real(), flags, &session.loaded, in_force)),

@@ -1,9 +1,9 @@
-//! What the credentials of servers are sealed with, and where they are kept.
+//! What the credentials of servers are sealed with.
 
-use crate::cli::{Failure, state_dir};
+use crate::cli::Failure;
 use crate::settings::{Settings, World};
-use octo_grants::Secret;
-use octo_store::{SealKeys, SqliteCredentialStore};
+use octo_ports::Secret;
+use octo_store::SealKeys;
 
 /// Variables that may hold the secret; `logins.secret` has the stronger one of them already.
 const VARIABLES: [&str; 2] = ["OCTOPROX_SECRET", "TOOL_GATEWAY_SECRET"];
@@ -39,38 +39,29 @@ fn secret(settings: &Settings) -> Result<Option<String>, Failure> {
     Ok(Some(text.trim_end().to_owned()))
 }
 
-/// The credentials of all servers; nothing is opened before they are needed. Every process of this machine that has the
-/// same settings shares them.
-pub fn credentials(settings: &Settings, world: &World) -> Result<SqliteCredentialStore, Failure> {
-    let folder = match &settings.logins.store {
-        Some(folder) => folder.clone(),
-        None => state_dir(settings.state_dir.as_ref())?,
-    };
-    Ok(SqliteCredentialStore::new(&folder, keys(settings, world)?))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::settings::{Flags, load};
-    use octo_grants::credentials::{CredentialStore, Owner, Slot};
+    use crate::stores::stores_with_logins;
+    use octo_ports::{Credentials, Owner, Slot};
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
 
-    fn opened(state: &Path, variables: &[(&str, &str)]) -> Result<SqliteCredentialStore, Failure> {
+    fn opened(state: &Path, variables: &[(&str, &str)]) -> Result<Credentials, Failure> {
         let mut world = World { folder: std::env::temp_dir(), ..World::default() };
         world.variables.insert("OCTOPROX_STATE_DIR".to_owned(), state.display().to_string());
         let given = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         world.variables.extend(given);
         let loaded = load(&world, &Flags::default()).unwrap();
-        credentials(&loaded.settings, &world)
+        Ok(stores_with_logins(&loaded.settings, &world)?.credentials)
     }
 
     fn slot() -> Slot {
         Slot { owner: Owner::Shared, server: "notion".to_owned(), issuer: "https://as.example".to_owned() }
     }
 
-    async fn read(kept: &SqliteCredentialStore) -> Option<String> {
+    async fn read(kept: &Credentials) -> Option<String> {
         kept.find(&slot()).await.unwrap().map(|kept| kept.secret.expose().to_owned())
     }
 

@@ -1,6 +1,6 @@
 //! The list of toolboxes and what they may touch: the only place that names them all.
 
-use crate::settings::{Durability, HardLinks, Root, Sandbox, ServerSandbox, Settings};
+use crate::settings::{HardLinks, Root, Sandbox, ServerSandbox, Settings};
 use octo_flow::WorkflowEngine;
 use octo_grants::chromium::{BrowserSandbox, ChromiumSpec};
 use octo_grants::exec::{Exec, ExecLimits, ExecSpec, SandboxChoice, Sessions};
@@ -8,13 +8,10 @@ use octo_grants::fs::{self, RootSpec, Workspace, WorkspaceSpec};
 use octo_grants::llm::LlmSpec;
 use octo_grants::net::{NetSpec, USER_AGENT};
 use octo_grants::sql::{Secret, SqlConnection, SqlSpec};
-use octo_grants::{
-    Apis, Capabilities, Chromium, Clock, Keep, Llm, Memory, Net, Pdf, Render, SearchPath, Sql, SshKey,
-};
-use octo_hub::ResultStore;
-use octo_model::{CallId, Caller, Json, JsonObject, ToolError};
-use octo_store::{MemoryOptions, SqliteApiStore, SqliteMemoryStore, SqliteRunStore};
-use octo_toolkit::{BoxFuture, Toolbox};
+use octo_grants::{Capabilities, Chromium, Clock, Llm, Net, Pdf, Render, SearchPath, Sql, SshKey};
+use octo_model::ToolError;
+use octo_ports::{ResultWriter, Stores};
+use octo_toolkit::Toolbox;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -170,7 +167,7 @@ pub fn doors(
     guard: WorkspaceGuard,
     state: &Path,
     program: &Path,
-    spills: Arc<dyn ResultStore>,
+    stores: &Stores,
 ) -> Result<Capabilities, ToolError> {
     let workspace = Workspace::open(workspace(settings, guard, state))?;
     let exec = Exec::new(programs(settings, workspace.clone(), state, program, path_of_commands(settings)))?;
@@ -188,36 +185,15 @@ pub fn doors(
         .with(exec.clone())
         .with(Sessions::new(exec))
         .with(Sql::new(&databases(settings, &net))?)
-        .with(Memory::new(Arc::new(memories(settings, state))))
-        .with(Apis::new(Arc::new(apis(settings, state))))
-        .with(Keep::new(Arc::new(Keeper(spills))));
+        .with(Arc::clone(&stores.memory))
+        .with(Arc::clone(&stores.apis))
+        .with(ResultWriter::new(Arc::clone(&stores.results)));
     if let Some(llm) = model(settings)? {
         doors = doors.with(llm);
     }
-    let runs = Arc::new(SqliteRunStore::new(state, durability(settings)));
-    doors = doors.with(WorkflowEngine::new(runs, Clock::system()));
+    doors = doors.with(WorkflowEngine::new(Arc::clone(&stores.runs), Clock::system()));
     let home = workspace.roots().first().map_or(state, |root| &root.path);
     Ok(doors.with(SshKey::new(state, home)))
-}
-
-fn memories(settings: &Settings, state: &Path) -> SqliteMemoryStore {
-    SqliteMemoryStore::new(
-        state,
-        MemoryOptions { durability: durability(settings), ..MemoryOptions::default() },
-    )
-}
-
-fn apis(settings: &Settings, state: &Path) -> SqliteApiStore {
-    let secret = settings.logins.secret.as_ref().map(|secret| secret.expose().to_owned());
-    SqliteApiStore::new(state, durability(settings), secret)
-}
-
-/// What every file of the hub's own data survives.
-pub fn durability(settings: &Settings) -> octo_store::Durability {
-    match settings.audit.durability {
-        Durability::Process => octo_store::Durability::Flush,
-        Durability::Power => octo_store::Durability::Fsync,
-    }
 }
 
 /// The databases that the operator has named.
@@ -415,22 +391,6 @@ fn programs(
         launcher: vec![program.into(), LAUNCHER.into()],
         path,
         pass_env: shell.pass_variables.clone(),
-    }
-}
-
-/// Keeps text as if it were the answer of a tool, which is what `result_read` reads.
-struct Keeper(Arc<dyn ResultStore>);
-
-impl octo_grants::Keeps for Keeper {
-    fn keep<'a>(
-        &'a self,
-        caller: &'a Caller,
-        call: CallId,
-        text: String,
-    ) -> BoxFuture<'a, Result<String, ToolError>> {
-        let block = JsonObject::new().with("type", "text").with("text", text.as_str());
-        let whole = JsonObject::new().with("content", Json::array([&block.to_json()]));
-        self.0.store(caller, call, whole.to_json())
     }
 }
 

@@ -1,17 +1,17 @@
 //! A ledger for commands that only look: nothing is written, so nothing can be called either.
 
-use octo_hub::{AuditLog, CallEnded, CallStarted, ResultStore};
-use octo_model::{CallId, Caller, Json, ToolError};
+use octo_model::{CallId, Caller, Json};
+use octo_ports::{AuditLog, CallEnded, CallStarted, Port, ResultStore, StoreError, StoreResult};
 use octo_toolkit::BoxFuture;
 
 pub struct Unrecorded;
 
-fn refused() -> ToolError {
-    ToolError::unavailable("This command only looks; it calls nothing.")
+fn refused() -> StoreError {
+    StoreError::unavailable(Port::Audit, "this command only looks; it calls nothing")
 }
 
 impl AuditLog for Unrecorded {
-    fn open(&self, _: CallStarted) -> BoxFuture<'_, Result<(), ToolError>> {
+    fn open(&self, _: CallStarted) -> BoxFuture<'_, StoreResult<()>> {
         Box::pin(async { Err(refused()) })
     }
 
@@ -19,11 +19,11 @@ impl AuditLog for Unrecorded {
 }
 
 impl ResultStore for Unrecorded {
-    fn store<'a>(&'a self, _: &'a Caller, _: CallId, _: Json) -> BoxFuture<'a, Result<String, ToolError>> {
+    fn store<'a>(&'a self, _: &'a Caller, _: CallId, _: Json) -> BoxFuture<'a, StoreResult<String>> {
         Box::pin(async { Err(refused()) })
     }
 
-    fn load<'a>(&'a self, _: &'a Caller, _: &'a str) -> BoxFuture<'a, Result<Json, ToolError>> {
+    fn load<'a>(&'a self, _: &'a Caller, _: &'a str) -> BoxFuture<'a, StoreResult<Json>> {
         Box::pin(async { Err(refused()) })
     }
 }

@@ -10,11 +10,10 @@
 use axum::body::Bytes;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use octo_grants::credentials::Owner;
-use octo_grants::{Credentials, Secret};
 use octo_model::{Caller, JsonObject, Operation};
 use octo_oauth::{ClientIdentity, LoginPrompt, LoginSpec, Logins};
-use octo_store::{SealKeys, SqliteCredentialStore};
+use octo_ports::{Credentials, Owner, Secret};
+use octo_store::{Options, sqlite};
 use octo_toolkit::{CallContext, NoPeer, Peer, Source};
 use octo_upstream::{Upstream, UpstreamSpec};
 use serde_json::{Value, json};
@@ -119,11 +118,10 @@ async fn serve() -> (String, Arc<Mutex<World>>) {
 }
 
 fn hub(dir: &Path, own: &str) -> (Credentials, Logins) {
-    let store = Credentials::new(Arc::new(SqliteCredentialStore::new(dir, SealKeys::default())));
-    let logins =
-        Logins::new(store.clone(), ClientIdentity::new("http://localhost:3100/auth/callback")).unwrap();
+    let stores = sqlite(dir, Options::default()).unwrap();
+    let logins = Logins::new(&stores, ClientIdentity::new("http://localhost:3100/auth/callback")).unwrap();
     logins.register(LoginSpec::oauth("s", format!("{own}/mcp")));
-    (store, logins)
+    (stores.credentials, logins)
 }
 
 async fn log_in(logins: &Logins) {

@@ -28,7 +28,7 @@ impl Fixture {
         let spec = WorkspaceSpec { roots, state: Some(state), ..WorkspaceSpec::default() };
         let store = Arc::new(InMemoryStore::default());
         let doors =
-            Capabilities::default().with(Workspace::open(spec).unwrap()).with(Memory::new(store.clone()));
+            Capabilities::default().with(Workspace::open(spec).unwrap()).with(store.clone() as Memory);
         Self { dir, store, bench: ToolFixture::new(toolbox(), doors) }
     }
 

@@ -79,7 +79,7 @@ impl DocumentCache {
         let settings: ApiSettings = serde_json::from_str(&kept.settings).map_err(ToolError::internal)?;
         let credential = match (&kept.secret, &settings.auth_origin) {
             (Some(secret), Some(origin)) => {
-                Some(Credential::new(&settings.auth_header_name, secret, origin)?)
+                Some(Credential::new(&settings.auth_header_name, secret.expose(), origin)?)
             }
             _ => None,
         };

@@ -3,7 +3,7 @@
 use crate::document_cache::{ApiSettings, DocumentCache, parse_document};
 use crate::spec_source::{WorkspaceFiles, fetch_document};
 use octo_openapi::{Credential, Document, bundle};
-use octo_toolkit::apis::StoredApi;
+use octo_toolkit::apis::{Secret, StoredApi};
 use octo_toolkit::{Apis, CallContext, Effect, Example, Net, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -137,7 +137,7 @@ impl Tool for Load {
             name,
             revision: cx.id.to_string(),
             settings: serde_json::to_string(&settings).map_err(ToolError::internal)?,
-            secret,
+            secret: secret.map(Secret::new),
         };
         let revision = kept.revision.clone();
         apis.put(&cx.caller, kept, document.text().to_owned()).await?;

@@ -10,7 +10,8 @@ use axum::body::Bytes;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::IntoResponse;
 use octo_grants::net::NetSpec;
-use octo_grants::{Apis, Capabilities, JqRunner, Net};
+use octo_grants::{Capabilities, JqRunner, Net};
+use octo_ports::in_memory;
 use octo_toolkit::{Kind, PointerJq, ToolError, ToolFixture};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -109,7 +110,7 @@ fn document(server: &str) -> Value {
 fn doors() -> Capabilities {
     let net = NetSpec { allow: vec!["127.0.0.1".into(), "127.0.0.2".into()], ..NetSpec::default() };
     let jq = JqRunner::new(Arc::new(PointerJq));
-    Capabilities::default().with(Net::new(net).unwrap()).with(Apis::in_memory()).with(jq)
+    Capabilities::default().with(Net::new(net).unwrap()).with(in_memory::apis()).with(jq)
 }
 
 fn bench() -> ToolFixture {

@@ -9,8 +9,9 @@
 )]
 
 use octo_grants::net::NetSpec;
-use octo_grants::{Apis, Capabilities, JqRunner, Net};
+use octo_grants::{Capabilities, JqRunner, Net};
 use octo_openapi::{ApiOperation, Document, ParamLocation, SampleMembers, sample};
+use octo_ports::in_memory;
 use octo_toolkit::{PointerJq, ToolFixture};
 use serde_json::{Map, Value, json};
 use std::net::TcpListener;
@@ -97,7 +98,7 @@ async fn a_hundred_generated_calls_are_accepted_by_prism() {
     let mut servers = files.each_ref().map(|file| Prism::start(file));
     let net = Net::new(NetSpec { allow: vec!["127.0.0.1".into()], ..NetSpec::default() }).unwrap();
     let doors =
-        Capabilities::default().with(net).with(Apis::in_memory()).with(JqRunner::new(Arc::new(PointerJq)));
+        Capabilities::default().with(net).with(in_memory::apis()).with(JqRunner::new(Arc::new(PointerJq)));
     let bench = ToolFixture::new(tools_openapi::toolbox(), doors);
     let (mut calls, mut refused) = (0, Vec::new());
     for (file, server) in files.iter().zip(&mut servers) {

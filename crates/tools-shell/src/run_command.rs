@@ -5,7 +5,7 @@ use crate::signal_name;
 use crate::truncate_output::{self, TruncatedStream};
 use octo_toolkit::exec::{Captured, ExceededLimit, ExecResult, Exit, Job, Program, Stream};
 use octo_toolkit::fs::Read;
-use octo_toolkit::{CallContext, Exec, Fs, Keep, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Exec, Fs, ResultWriter, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use std::io::{Read as _, Seek, SeekFrom};
 use std::time::{Duration, Instant};
 
 /// What running needs.
-pub type Grants = (Exec, Fs<Read>, Keep);
+pub type Grants = (Exec, Fs<Read>, ResultWriter);
 
 /// Between two notices of progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
@@ -218,7 +218,7 @@ async fn stream(
     captured: Captured,
     shown: TruncatedStream,
     wanted: bool,
-    keep: &Keep,
+    results: &ResultWriter,
     cx: &CallContext,
     notes: &mut Vec<String>,
 ) -> StreamReply {
@@ -230,7 +230,7 @@ async fn stream(
         if total > MAX_STREAM_BYTES {
             notes.push(format!("The handle holds the first {MAX_STREAM_BYTES} bytes of {total}."));
         }
-        match keep.keep(&cx.caller, cx.id, whole.clone()).await {
+        match results.write(&cx.caller, cx.id, &whole).await {
             Ok(kept) => handle = Some(kept),
             Err(error) => {
                 tracing::warn!(call = %cx.id, %error, "the output of a command could not be kept");

@@ -4,10 +4,10 @@ use super::Report;
 use super::banned_clients::BANNED_CLIENTS;
 use super::cargo_manifests::Package;
 
-const TOOLKIT_DEPS: &[&str] = &["octo-model", "octo-grants", "octo-toolkit"];
+const TOOLKIT_DEPS: &[&str] = &["octo-model", "octo-ports", "octo-grants", "octo-toolkit"];
 /// What reads documents of APIs, too.
-const OPENAPI_DEPS: &[&str] = &["octo-model", "octo-grants", "octo-toolkit", "octo-openapi"];
-const HUB_DEPS: &[&str] = &["octo-model", "octo-grants", "octo-toolkit", "octo-hub"];
+const OPENAPI_DEPS: &[&str] = &["octo-model", "octo-ports", "octo-grants", "octo-toolkit", "octo-openapi"];
+const HUB_DEPS: &[&str] = &["octo-model", "octo-ports", "octo-grants", "octo-toolkit", "octo-hub"];
 
 /// What a crate of ours may see of the others.
 enum AllowedDependencies<'a> {
@@ -20,36 +20,35 @@ enum AllowedDependencies<'a> {
 fn allowed_dependencies(name: &str) -> Option<AllowedDependencies<'static>> {
     Some(match name {
         "octo-model" | "octo-search" | "mcp-fixture" | "xtask" => AllowedDependencies::Only(&[]),
-        "octo-grants" | "octo-wire" => AllowedDependencies::Only(&["octo-model"]),
+        "octo-ports" | "octo-wire" => AllowedDependencies::Only(&["octo-model"]),
+        "octo-grants" => AllowedDependencies::Only(&["octo-model", "octo-ports"]),
+        "octo-store" => AllowedDependencies::Only(&["octo-model", "octo-ports", "octo-search"]),
         "octo-tests" => AllowedDependencies::Only(&["octo-model", "octo-wire"]),
-        "octo-oauth" | "octo-toolkit" => AllowedDependencies::Only(&["octo-model", "octo-grants"]),
+        "octo-oauth" | "octo-toolkit" => {
+            AllowedDependencies::Only(&["octo-model", "octo-ports", "octo-grants"])
+        }
         "octo-hub" => AllowedDependencies::Only(TOOLKIT_DEPS),
         "octo-openapi" => {
-            AllowedDependencies::Only(&["octo-model", "octo-grants", "octo-toolkit", "octo-search"])
+            AllowedDependencies::Only(&["octo-model", "octo-ports", "octo-grants", "octo-toolkit", "octo-search"])
         }
         "octo-upstream" => AllowedDependencies::Only(&[
             "octo-model",
+            "octo-ports",
             "octo-grants",
             "octo-toolkit",
             "octo-oauth",
             "octo-wire",
         ]),
-        "octo-store" => AllowedDependencies::Only(&[
-            "octo-model",
-            "octo-grants",
-            "octo-toolkit",
-            "octo-hub",
-            "octo-search",
-        ]),
         "octo-flow" | "octo-web" => AllowedDependencies::Only(HUB_DEPS),
         "octo-mcp" => {
-            AllowedDependencies::Only(&["octo-model", "octo-grants", "octo-toolkit", "octo-hub", "octo-wire"])
+            AllowedDependencies::Only(&["octo-model", "octo-ports", "octo-grants", "octo-toolkit", "octo-hub", "octo-wire"])
         }
         "octoprox" => AllowedDependencies::All,
         "tools-openapi" | "tools-forge" | "octo-openapi-source" => AllowedDependencies::Only(OPENAPI_DEPS),
         // Its tools manage the servers and their logins.
         "tools-servers" => AllowedDependencies::Only(&[
             "octo-model",
+            "octo-ports",
             "octo-grants",
             "octo-toolkit",
             "octo-oauth",
@@ -140,6 +139,11 @@ mod tests {
         for (name, need, refused) in [
             ("octo-grants", "octo-model", 0),
             ("octo-model", "octo-grants", 1),
+            ("octo-grants", "octo-ports", 0),
+            ("octo-ports", "octo-model", 0),
+            ("octo-ports", "octo-grants", 1),
+            ("octo-store", "octo-ports", 0),
+            ("octo-store", "octo-hub", 1),
             ("tools-time", "octo-toolkit", 0),
             ("tools-time", "octo-hub", 1),
             ("tools-time", "octo-mcp", 1),

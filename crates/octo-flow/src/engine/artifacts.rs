@@ -2,8 +2,8 @@
 
 use super::journal::StepRecord;
 use octo_grants::fs::{Change, Fs, WorkPath, Write, WriteOptions};
-use octo_hub::{RunStatus, StoredRun};
 use octo_model::ToolError;
+use octo_ports::{RunStatus, StoredRun};
 use serde_json::{Value, json};
 
 /// The folder of all runs, in the first root.

@@ -3,8 +3,8 @@
 use super::ResumeOptions;
 use super::stop_reason::{StepFailure, StopReason};
 use crate::compiled_workflow::CompiledWorkflow;
-use octo_hub::{RunLease, StoredRun, StoredStep};
 use octo_model::{Json, Kind, ToolError};
+use octo_ports::{RunLease, StoredRun, StoredStep};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -194,7 +194,7 @@ impl Journal {
             pages.bytes = pages.bytes.saturating_sub(before) + after;
             kept
         };
-        lease.step(kept).await.map_err(StopReason::StoreFailed)
+        lease.step(kept).await.map_err(|error| StopReason::StoreFailed(error.into()))
     }
 
     /// What a person has decided about steps that failed or were cut off.
@@ -276,6 +276,7 @@ impl StepRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use octo_ports::StoreResult;
     use octo_toolkit::BoxFuture;
 
     struct NullLease;
@@ -285,16 +286,16 @@ mod tests {
             "w_"
         }
 
-        fn step(&self, _: StoredStep) -> BoxFuture<'_, Result<(), ToolError>> {
+        fn step(&self, _: StoredStep) -> BoxFuture<'_, StoreResult<()>> {
             Box::pin(async { Ok(()) })
         }
 
         fn status(
             &self,
-            _: octo_hub::RunStatus,
+            _: octo_ports::RunStatus,
             _: Option<Json>,
             _: Option<Json>,
-        ) -> BoxFuture<'_, Result<(), ToolError>> {
+        ) -> BoxFuture<'_, StoreResult<()>> {
             Box::pin(async { Ok(()) })
         }
     }

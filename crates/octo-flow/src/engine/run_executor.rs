@@ -6,8 +6,8 @@ use super::journal::{Journal, StepRecord};
 use super::stop_reason::{StepFailure, StopReason};
 use super::{EngineInner, Invoker, LiveRun};
 use crate::compiled_workflow::CompiledWorkflow;
-use octo_hub::{RunLease, RunStatus};
-use octo_model::{Json, Kind};
+use octo_model::{Json, Kind, ToolError};
+use octo_ports::{RunLease, RunStatus};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ impl RunExecutor {
             session.warn(format!("The artifacts could not be written: {}", error.text()));
         }
         let (outputs, error) = (outputs.map(Json::from), error.map(Json::from));
-        if let Err(error) = session.lease.status(status, outputs, error).await {
+        if let Err(error) = session.lease.status(status, outputs, error).await.map_err(ToolError::from) {
             tracing::error!(run = session.lease.id(), detail = error.detail, "the end of a run was not kept");
             session.warn(error.text());
         }

@@ -142,7 +142,7 @@ async fn a_cancelled_call_cancels_its_run_which_can_go_on_later() {
     let caller = octo_model::Caller::named("ada");
     wait_until(|| {
         let run = futures_util::FutureExt::now_or_never(bench.flows.get_run(&caller, id)).unwrap().unwrap();
-        run.status == octo_hub::RunStatus::Cancelled && !run.is_leased
+        run.status == octo_ports::RunStatus::Cancelled && !run.is_leased
     })
     .await;
     assert_eq!(bench.run(json!({"run_id": id})).await.unwrap()["status"], "cancelled");

@@ -4,11 +4,12 @@ use crate::WorkflowEngine;
 use octo_grants::fs::{RootSpec, Workspace, WorkspaceSpec};
 use octo_grants::{Capabilities, Clock};
 use octo_hub::jq_eval::{Jq, JqRunner};
-use octo_hub::{
-    AuditLog, CallEnded, CallStarted, Hub, HubConfig, LeasedRun, NewRun, PolicySettings, Profile,
-    ProfileSettings, Request, ResultLimits, ResultStore, RunLease, RunStatus, Runs, StoredRun, StoredStep,
-};
+use octo_hub::{Hub, HubConfig, PolicySettings, Profile, ProfileSettings, Request, ResultLimits};
 use octo_model::{CallId, Caller, Effect, Frontend, Json, JsonObject, Kind, Operation, ToolError};
+use octo_ports::{
+    AuditLog, CallEnded, CallStarted, LeasedRun, NewRun, Port, ResultStore, RunLease, RunStatus, Runs,
+    StoreError, StoreResult, StoredRun, StoredStep,
+};
 use octo_toolkit::{
     BoxFuture, CallContext, Definition, Listing, ListingState, NoPeer, Peer, Source, SourceState,
 };
@@ -132,9 +133,9 @@ impl Drop for MemoryLease {
 }
 
 impl MemoryLease {
-    fn change(&self, change: impl FnOnce(&mut StoredRun)) -> Result<(), ToolError> {
+    fn change(&self, change: impl FnOnce(&mut StoredRun)) -> StoreResult<()> {
         if self.0.writes_left.fetch_sub(1, Ordering::SeqCst) <= 0 {
-            return Err(ToolError::unavailable("The process is gone."));
+            return Err(StoreError::unavailable(Port::Runs, "the process is gone"));
         }
         change(&mut self.0.runs.lock().unwrap().get_mut(&self.1).unwrap().1);
         Ok(())
@@ -146,7 +147,7 @@ impl RunLease for MemoryLease {
         &self.1
     }
 
-    fn step(&self, step: StoredStep) -> BoxFuture<'_, Result<(), ToolError>> {
+    fn step(&self, step: StoredStep) -> BoxFuture<'_, StoreResult<()>> {
         let noted = self.change(|run| match run.steps.iter_mut().find(|known| known.key == step.key) {
             Some(known) => *known = step,
             None => run.steps.push(step),
@@ -159,16 +160,16 @@ impl RunLease for MemoryLease {
         status: RunStatus,
         outputs: Option<Json>,
         error: Option<Json>,
-    ) -> BoxFuture<'_, Result<(), ToolError>> {
+    ) -> BoxFuture<'_, StoreResult<()>> {
         let noted = self.change(|run| (run.status, run.outputs, run.error) = (status, outputs, error));
         Box::pin(async { noted })
     }
 }
 
 impl MemoryRuns {
-    fn find(&self, caller: &Caller, id: &str) -> Result<StoredRun, ToolError> {
+    fn find(&self, caller: &Caller, id: &str) -> StoreResult<StoredRun> {
         let runs = self.0.runs.lock().unwrap();
-        self.find_in(&runs, caller, id).ok_or_else(|| ToolError::not_found("There is no such run."))
+        self.find_in(&runs, caller, id).ok_or(StoreError::NotFound(Port::Runs))
     }
 
     fn find_in(
@@ -183,11 +184,7 @@ impl MemoryRuns {
 }
 
 impl Runs for MemoryRuns {
-    fn begin<'a>(
-        &'a self,
-        caller: &'a Caller,
-        run: NewRun,
-    ) -> BoxFuture<'a, Result<Box<dyn RunLease>, ToolError>> {
+    fn begin<'a>(&'a self, caller: &'a Caller, run: NewRun) -> BoxFuture<'a, StoreResult<Box<dyn RunLease>>> {
         Box::pin(async move {
             let mut runs = self.0.runs.lock().unwrap();
             let id = format!("w_{}", runs.len());
@@ -212,26 +209,22 @@ impl Runs for MemoryRuns {
         })
     }
 
-    fn lease<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, Result<LeasedRun, ToolError>> {
+    fn lease<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, StoreResult<LeasedRun>> {
         Box::pin(async move {
             let run = self.find(caller, id)?;
             if !self.0.leased.lock().unwrap().insert(id.to_owned()) {
-                return Err(ToolError::new(Kind::Conflict, "Another process works on this run."));
+                return Err(StoreError::Conflict(Port::Runs));
             }
             Ok((run, Box::new(MemoryLease(Arc::clone(&self.0), id.to_owned())) as Box<dyn RunLease>))
         })
     }
 
-    fn get<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, Result<StoredRun, ToolError>> {
+    fn get<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, StoreResult<StoredRun>> {
         let found = self.find(caller, id);
         Box::pin(async { found })
     }
 
-    fn list<'a>(
-        &'a self,
-        caller: &'a Caller,
-        most: usize,
-    ) -> BoxFuture<'a, Result<Vec<StoredRun>, ToolError>> {
+    fn list<'a>(&'a self, caller: &'a Caller, most: usize) -> BoxFuture<'a, StoreResult<Vec<StoredRun>>> {
         let runs = self.0.runs.lock().unwrap();
         let mut ids: Vec<&String> = runs.keys().collect();
         ids.sort_by_key(|id| std::cmp::Reverse(id[2..].parse::<usize>().unwrap()));
@@ -249,7 +242,7 @@ pub struct MemoryStores {
 }
 
 impl AuditLog for MemoryStores {
-    fn open(&self, opening: CallStarted) -> BoxFuture<'_, Result<(), ToolError>> {
+    fn open(&self, opening: CallStarted) -> BoxFuture<'_, StoreResult<()>> {
         self.opened.lock().unwrap().push(opening);
         Box::pin(async { Ok(()) })
     }
@@ -258,19 +251,14 @@ impl AuditLog for MemoryStores {
 }
 
 impl ResultStore for MemoryStores {
-    fn store<'a>(
-        &'a self,
-        _: &'a Caller,
-        call: CallId,
-        whole: Json,
-    ) -> BoxFuture<'a, Result<String, ToolError>> {
+    fn store<'a>(&'a self, _: &'a Caller, call: CallId, whole: Json) -> BoxFuture<'a, StoreResult<String>> {
         self.results.lock().unwrap().insert(call.to_string(), whole);
         Box::pin(async move { Ok(call.to_string()) })
     }
 
-    fn load<'a>(&'a self, _: &'a Caller, handle: &'a str) -> BoxFuture<'a, Result<Json, ToolError>> {
+    fn load<'a>(&'a self, _: &'a Caller, handle: &'a str) -> BoxFuture<'a, StoreResult<Json>> {
         let found = self.results.lock().unwrap().get(handle).cloned();
-        Box::pin(async move { found.ok_or_else(|| ToolError::not_found("There is no such result.")) })
+        Box::pin(async move { found.ok_or(StoreError::NotFound(Port::Results)) })
     }
 }
 

@@ -4,8 +4,8 @@ use crate::catalogue::item::Entry;
 use crate::pipeline::call_pipeline::Request;
 use crate::pipeline::coerce::Coercions;
 use crate::pipeline::telemetry::Excerpts;
-use crate::ports::{AuditLog, CallEnded, CallStarted, Outcome};
 use octo_model::{CallId, JsonObject, Operation, ToolError};
+use octo_ports::{AuditLog, CallEnded, CallStarted, Outcome};
 use std::sync::Arc;
 use std::time::Instant;
 

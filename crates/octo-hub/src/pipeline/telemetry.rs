@@ -2,9 +2,9 @@
 
 use crate::catalogue::item::{Entry, Item};
 use crate::pipeline::call_pipeline::Request;
-use crate::ports::Outcome;
 use metrics::{Counter, Histogram};
 use octo_model::{CallId, Json, JsonObject, Kind, ToolError};
+use octo_ports::Outcome;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracing::Span;

@@ -1,11 +1,11 @@
 //! `result_read`: the rest of a reply that was truncated.
 
-use crate::ports::ResultStore;
 use crate::results::jq_eval::JqRunner;
-use crate::results::reply_text::{LineReader, StoredText, TextLine, TextSize, read_range};
+use crate::results::reply_text::{LineReader, TextLine, read_range};
 use octo_grants::jq::{MAX_INPUT_BYTES, too_large};
 use octo_grants::{Capabilities, Grant};
 use octo_model::{Effect, Json, Kind, ToolError};
+use octo_ports::{ResultStore, StoredText, TextSize};
 use octo_toolkit::reply_budget::prefix_within;
 use octo_toolkit::{CallContext, Example, Tool, json_len};
 use regex::bytes::{Regex, RegexBuilder};

@@ -1,11 +1,11 @@
 //! The hub's own source: kept results, as a tool and as resources.
 
-use crate::ports::ResultStore;
 use crate::results::jq_eval::JqRunner;
 use crate::results::result_limit::HANDLE_SCHEME;
 use crate::results::result_read::{ResultRead, ResultReader};
 use octo_grants::Capabilities;
 use octo_model::{Effect, Json, JsonObject, Kind, Method, Operation, ToolError};
+use octo_ports::ResultStore;
 use octo_toolkit::{
     BoxFuture, CallContext, Definition, Listing, ListingState, Peer, Source, SourceState, Toolbox,
 };

@@ -1,7 +1,7 @@
 //! One text for all spellings of the same definition.
 
-use crate::ports::ItemKind;
 use aws_lc_rs::digest::{Context, SHA256};
+use octo_ports::ItemKind;
 use serde_json::{Number, Value};
 use std::fmt::Write;
 

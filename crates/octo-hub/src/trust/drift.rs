@@ -3,7 +3,7 @@
 use super::canonical;
 use super::schema_drift::{compare_schemas, has_no_text};
 use super::{Difference, Severity};
-use crate::ports::ItemKind;
+use octo_ports::ItemKind;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 

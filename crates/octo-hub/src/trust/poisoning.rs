@@ -4,7 +4,7 @@
 use super::drift::is_plain_word;
 use super::shadowing;
 use super::{Difference, Severity};
-use crate::ports::{ItemKind, ServerIdentity};
+use octo_ports::{ItemKind, ServerIdentity};
 use octo_toolkit::hidden_text::strip_hidden;
 use regex::Regex;
 use serde_json::Value;

@@ -4,8 +4,8 @@ use super::{
     ChangePolicy, Difference, NewItems, Severity, TrustSettings, find_differences, make_pin, sanitize,
     worst_severity,
 };
-use crate::ports::{ItemKind, Pin, PinDelta, PinSet, ServerIdentity};
 use octo_model::{Effect, Json};
+use octo_ports::{ItemKind, Pin, PinDelta, PinSet, ServerIdentity};
 use octo_toolkit::{Definition, Listing};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};

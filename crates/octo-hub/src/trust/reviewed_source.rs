@@ -3,8 +3,8 @@
 use super::review::{Review, review};
 use super::sanitizing_peer::SanitizingPeer;
 use super::{Difference, HeldCalls, SharedPins, TrustSettings, sanitize, worst_severity};
-use crate::ports::{ItemKind, Pin, PinSet, PinWrite, ServerIdentity};
 use octo_model::{JsonObject, Method, Operation, ToolError};
+use octo_ports::{ItemKind, Pin, PinSet, PinWrite, ServerIdentity};
 use octo_toolkit::{BoxFuture, CallContext, Layer, Listing, ListingState, Peer, Source, SourceState};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};

@@ -1,6 +1,6 @@
 //! Names that look like another server's. A name is compared by what a person would read in it.
 
-use crate::ports::{ItemKind, ServerIdentity};
+use octo_ports::{ItemKind, ServerIdentity};
 
 /// The hub's own; no server may use it.
 const HUB_NAMESPACE: &str = "octoprox";

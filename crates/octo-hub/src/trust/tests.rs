@@ -7,8 +7,8 @@ mod reviewed_source;
 
 use super::review::{Review, review};
 use super::{ChangePolicy, TrustSettings};
-use crate::ports::{ItemKind, PinSet, ServerIdentity};
 use octo_model::{Effect, Json};
+use octo_ports::{ItemKind, PinSet, ServerIdentity};
 use octo_toolkit::{Definition, Listing};
 use serde_json::{Map, Value, json};
 

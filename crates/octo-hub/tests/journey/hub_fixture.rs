@@ -1,11 +1,9 @@
 //! A hub on a workbench: a native toolbox, an upstream that does as it is told, ports that remember.
 
 use octo_hub::jq_eval::{self, Jq, JqRunner};
-use octo_hub::{
-    AuditLog, CallEnded, CallOutcome, CallStarted, Hub, HubConfig, PolicySettings, Request, ResultLimits,
-    ResultStore,
-};
+use octo_hub::{CallOutcome, Hub, HubConfig, PolicySettings, Request, ResultLimits};
 use octo_model::{CallId, Caller, Effect, Frontend, Json, JsonObject, Operation, ToolError};
+use octo_ports::{AuditLog, CallEnded, CallStarted, Port, ResultStore, StoreError, StoreResult};
 use octo_toolkit::{
     BoxFuture, CallContext, Definition, Listing, ListingState, NoPeer, Peer, Source, SourceState,
 };
@@ -26,10 +24,10 @@ pub struct RecordingStore {
 }
 
 impl AuditLog for RecordingStore {
-    fn open(&self, opening: CallStarted) -> BoxFuture<'_, Result<(), ToolError>> {
+    fn open(&self, opening: CallStarted) -> BoxFuture<'_, StoreResult<()>> {
         Box::pin(async move {
             if self.broken.load(Ordering::Relaxed) {
-                return Err(ToolError::unavailable("The audit cannot be written."));
+                return Err(StoreError::unavailable(Port::Audit, "the audit cannot be written"));
             }
             self.opened.lock().unwrap().push(opening);
             Ok(())
@@ -42,12 +40,7 @@ impl AuditLog for RecordingStore {
 }
 
 impl ResultStore for RecordingStore {
-    fn store<'a>(
-        &'a self,
-        caller: &'a Caller,
-        _: CallId,
-        whole: Json,
-    ) -> BoxFuture<'a, Result<String, ToolError>> {
+    fn store<'a>(&'a self, caller: &'a Caller, _: CallId, whole: Json) -> BoxFuture<'a, StoreResult<String>> {
         Box::pin(async move {
             let mut kept = self.kept.lock().unwrap();
             let handle = format!("r_{}", kept.len());
@@ -56,13 +49,11 @@ impl ResultStore for RecordingStore {
         })
     }
 
-    fn load<'a>(&'a self, caller: &'a Caller, handle: &'a str) -> BoxFuture<'a, Result<Json, ToolError>> {
+    fn load<'a>(&'a self, caller: &'a Caller, handle: &'a str) -> BoxFuture<'a, StoreResult<Json>> {
         Box::pin(async move {
             let kept = self.kept.lock().unwrap();
             let found = kept.get(handle).filter(|(subject, _)| *subject == caller.principal.subject);
-            found
-                .map(|(_, whole)| whole.clone())
-                .ok_or_else(|| ToolError::not_found("There is no such result."))
+            found.map(|(_, whole)| whole.clone()).ok_or(StoreError::NotFound(Port::Results))
         })
     }
 }

@@ -17,10 +17,10 @@ mod profiles;
 
 use hub_fixture::{HubFixture, ScriptedSource, tool};
 use octo_hub::{
-    AuditLog, CacheRule, Change, Decision, LimitRule, ListKind, Outcome, PolicySettings, Profile,
-    ProfileSettings, Rule,
+    CacheRule, Change, Decision, LimitRule, ListKind, PolicySettings, Profile, ProfileSettings, Rule,
 };
 use octo_model::{Caller, Json, JsonObject, Kind, Method, Operation, Principal, ToolError};
+use octo_ports::{AuditLog, Outcome};
 use octo_toolkit::{Source, SourceState};
 use serde_json::{Value, json};
 use std::sync::Arc;

@@ -5,8 +5,9 @@ use crate::mcp::{Mcp, McpSettings};
 use crate::task::TASKS_EXTENSION;
 use crate::task_registry::TaskSettings;
 use octo_hub::jq_eval::{Jq, JqRunner};
-use octo_hub::{AuditLog, CallEnded, CallStarted, Hub, HubConfig, PolicySettings, ResultLimits, ResultStore};
+use octo_hub::{Hub, HubConfig, PolicySettings, ResultLimits};
 use octo_model::{CallId, Caller, Effect, Frontend, Json, JsonObject, Operation, RpcError, ToolError};
+use octo_ports::{AuditLog, CallEnded, CallStarted, Port, ResultStore, StoreError, StoreResult};
 use octo_toolkit::{BoxFuture, CallContext, Definition, Listing, ListingState, Peer, Source, SourceState};
 use octo_wire::Revision;
 use serde_json::{Value, json};
@@ -19,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 pub struct MemoryStores(pub Mutex<Vec<CallEnded>>);
 
 impl AuditLog for MemoryStores {
-    fn open(&self, _: CallStarted) -> BoxFuture<'_, Result<(), ToolError>> {
+    fn open(&self, _: CallStarted) -> BoxFuture<'_, StoreResult<()>> {
         Box::pin(async { Ok(()) })
     }
 
@@ -29,12 +30,12 @@ impl AuditLog for MemoryStores {
 }
 
 impl ResultStore for MemoryStores {
-    fn store<'a>(&'a self, _: &'a Caller, _: CallId, _: Json) -> BoxFuture<'a, Result<String, ToolError>> {
+    fn store<'a>(&'a self, _: &'a Caller, _: CallId, _: Json) -> BoxFuture<'a, StoreResult<String>> {
         Box::pin(async { Ok("r_1".to_owned()) })
     }
 
-    fn load<'a>(&'a self, _: &'a Caller, _: &'a str) -> BoxFuture<'a, Result<Json, ToolError>> {
-        Box::pin(async { Err(ToolError::not_found("There is no such result.")) })
+    fn load<'a>(&'a self, _: &'a Caller, _: &'a str) -> BoxFuture<'a, StoreResult<Json>> {
+        Box::pin(async { Err(StoreError::NotFound(Port::Results)) })
     }
 }
 

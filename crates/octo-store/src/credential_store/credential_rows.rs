@@ -1,11 +1,11 @@
 //! The rows of credentials.
 
-use super::CredentialError;
 use super::revision_list::RevisionList;
+use super::{tampered, wrong_key};
+use crate::lazy_database::WorkResult;
 use crate::seal::Seal;
-use octo_grants::Secret;
-use octo_grants::credentials::{Owner, Slot, StoredCredential, can_add_credential};
 use octo_model::Principal;
+use octo_ports::{Owner, Port, Secret, Slot, StoreError, StoredCredential, credentials};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 pub(super) fn all(
@@ -14,7 +14,7 @@ pub(super) fn all(
     ledger: &RevisionList,
     owner: &Owner,
     server: &str,
-) -> Result<Vec<StoredCredential>, CredentialError> {
+) -> WorkResult<Vec<StoredCredential>> {
     let mut all = conn.prepare_cached(
         "SELECT issuer, revision, secret FROM credentials
          WHERE kind = ?1 AND tenant = ?2 AND subject = ?3 AND server = ?4 ORDER BY revision DESC",
@@ -37,16 +37,16 @@ pub(super) fn find(
     seal: &Seal,
     ledger: &RevisionList,
     slot: &Slot,
-) -> Result<Option<StoredCredential>, CredentialError> {
+) -> WorkResult<Option<StoredCredential>> {
     match find_row(conn, slot)? {
         Some((revision, sealed)) => unseal_row(seal, ledger, slot.clone(), revision, sealed).map(Some),
-        None if ledger.revision_of(slot).is_some() => Err(CredentialError::Tampered),
+        None if ledger.revision_of(slot).is_some() => Err(tampered()),
         None => Ok(None),
     }
 }
 
 /// The places of all rows. Whether a row is genuine shows when it is opened.
-pub(super) fn slots(conn: &Connection) -> Result<Vec<Slot>, CredentialError> {
+pub(super) fn slots(conn: &Connection) -> WorkResult<Vec<Slot>> {
     let mut every = conn.prepare_cached("SELECT kind, tenant, subject, server, issuer FROM credentials")?;
     let slots = every.query_map((), |row| slot_from_row(row, 0))?;
     Ok(slots.collect::<Result<_, _>>()?)
@@ -62,7 +62,7 @@ fn slot_from_row(row: &Row<'_>, first: usize) -> rusqlite::Result<Slot> {
     Ok(Slot::new(owner, text(3)?, text(4)?))
 }
 
-fn find_row(conn: &Connection, slot: &Slot) -> Result<Option<(i64, Vec<u8>)>, CredentialError> {
+fn find_row(conn: &Connection, slot: &Slot) -> WorkResult<Option<(i64, Vec<u8>)>> {
     let mut find = conn.prepare_cached(
         "SELECT revision, secret FROM credentials
          WHERE kind = ?1 AND tenant = ?2 AND subject = ?3 AND server = ?4 AND issuer = ?5",
@@ -78,25 +78,25 @@ fn unseal_row(
     slot: Slot,
     revision: i64,
     sealed: Vec<u8>,
-) -> Result<StoredCredential, CredentialError> {
+) -> WorkResult<StoredCredential> {
     let known = revision.cast_unsigned();
     if ledger.revision_of(&slot) != Some(known) {
-        return Err(CredentialError::Tampered);
+        return Err(tampered());
     }
     let secret = unseal(seal, &slot, revision, &sealed)?;
     Ok(StoredCredential { slot, revision: known, secret: Secret::new(secret) })
 }
 
-fn unseal(seal: &Seal, slot: &Slot, revision: i64, sealed: &[u8]) -> Result<String, CredentialError> {
+fn unseal(seal: &Seal, slot: &Slot, revision: i64, sealed: &[u8]) -> WorkResult<String> {
     let [kind, tenant, subject] = slot.owner.parts();
     let bound = [kind, tenant, subject, &slot.server, &slot.issuer, &revision.to_string()];
-    seal.unseal(sealed, &bound).ok_or(CredentialError::Tampered)
+    seal.unseal(sealed, &bound).ok_or_else(tampered)
 }
 
-fn seal_row(seal: &Seal, slot: &Slot, revision: i64, plain: &str) -> Result<Vec<u8>, CredentialError> {
+fn seal_row(seal: &Seal, slot: &Slot, revision: i64, plain: &str) -> WorkResult<Vec<u8>> {
     let [kind, tenant, subject] = slot.owner.parts();
     let bound = [kind, tenant, subject, &slot.server, &slot.issuer, &revision.to_string()];
-    seal.seal(plain, &bound).ok_or(CredentialError::WrongKey)
+    seal.seal(plain, &bound).ok_or_else(wrong_key)
 }
 
 pub(super) fn put(
@@ -106,10 +106,10 @@ pub(super) fn put(
     slot: &Slot,
     secret: &Secret,
     over: Option<u64>,
-) -> Result<u64, CredentialError> {
+) -> WorkResult<u64> {
     let present = ledger.revision_of(slot);
     if over.is_some() && over != present {
-        return Err(CredentialError::Conflict);
+        return Err(StoreError::Conflict(Port::Credentials).into());
     }
     let [kind, tenant, subject] = slot.owner.parts();
     if present.is_none() {
@@ -117,9 +117,7 @@ pub(super) fn put(
             "SELECT count(*) FROM credentials WHERE kind = ?1 AND tenant = ?2 AND subject = ?3",
         )?;
         let owned: i64 = count.query_row((kind, tenant, subject), |row| row.get(0))?;
-        if !can_add_credential(usize::try_from(owned).unwrap_or(usize::MAX)) {
-            return Err(CredentialError::Full);
-        }
+        credentials::check_credential_count(usize::try_from(owned).unwrap_or(usize::MAX))?;
     }
     let known = ledger.advance(slot);
     let revision = known.cast_signed();
@@ -132,11 +130,7 @@ pub(super) fn put(
     Ok(known)
 }
 
-pub(super) fn remove(
-    conn: &Connection,
-    ledger: &mut RevisionList,
-    slot: &Slot,
-) -> Result<bool, CredentialError> {
+pub(super) fn remove(conn: &Connection, ledger: &mut RevisionList, slot: &Slot) -> WorkResult<bool> {
     let mut remove = conn.prepare_cached(
         "DELETE FROM credentials
          WHERE kind = ?1 AND tenant = ?2 AND subject = ?3 AND server = ?4 AND issuer = ?5",
@@ -147,12 +141,7 @@ pub(super) fn remove(
 }
 
 /// Every row with another key. One that was changed stops it: nothing is made to look right.
-pub(super) fn reseal(
-    conn: &Connection,
-    ledger: &RevisionList,
-    from: &Seal,
-    to: &Seal,
-) -> Result<(), CredentialError> {
+pub(super) fn reseal(conn: &Connection, ledger: &RevisionList, from: &Seal, to: &Seal) -> WorkResult<()> {
     let mut every = conn
         .prepare("SELECT rowid, kind, tenant, subject, server, issuer, revision, secret FROM credentials")?;
     let mut rows = every.query(())?;

@@ -1,8 +1,9 @@
 //! Which revision each credential has, in one sealed list. A row alone cannot be put back, and what was forgotten stays so.
 
-use super::CredentialError;
+use super::{tampered, wrong_key};
+use crate::lazy_database::WorkResult;
 use crate::seal::{Seal, fingerprint};
-use octo_grants::credentials::Slot;
+use octo_ports::Slot;
 use rusqlite::{Connection, OptionalExtension};
 use std::collections::BTreeMap;
 
@@ -13,41 +14,40 @@ pub(super) struct RevisionList {
 }
 
 /// What a slot is called where it is only compared.
-pub(super) fn slot_fingerprint(slot: &Slot) -> String {
+fn slot_fingerprint(slot: &Slot) -> String {
     let [kind, tenant, subject] = slot.owner.parts();
     fingerprint(&[kind, tenant, subject, &slot.server, &slot.issuer])
 }
 
 impl RevisionList {
-    pub(super) fn load(conn: &Connection, seal: &Seal) -> Result<Self, CredentialError> {
+    /// Nothing when it is sealed with another key.
+    pub(super) fn load(conn: &Connection, seal: &Seal) -> WorkResult<Option<Self>> {
         let mut load = conn.prepare_cached("SELECT revision, marks FROM ledger")?;
         let row = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, Vec<u8>>(1)?));
         let Some((revision, sealed)) = load.query_row((), row).optional()? else {
-            return Self::create(conn, seal);
+            return Self::create(conn, seal).map(Some);
         };
-        let text =
-            seal.unseal(&sealed, &["ledger", &revision.to_string()]).ok_or(CredentialError::WrongKey)?;
-        let marks = text.lines().map(parse_line).collect::<Option<_>>().ok_or(CredentialError::Tampered)?;
-        Ok(Self { revision: revision.cast_unsigned(), revisions: marks })
+        let Some(text) = seal.unseal(&sealed, &["ledger", &revision.to_string()]) else { return Ok(None) };
+        let marks = text.lines().map(parse_line).collect::<Option<_>>().ok_or_else(tampered)?;
+        Ok(Some(Self { revision: revision.cast_unsigned(), revisions: marks }))
     }
 
     /// The list of a new file. One that has rows already had a list.
-    fn create(conn: &Connection, seal: &Seal) -> Result<Self, CredentialError> {
+    fn create(conn: &Connection, seal: &Seal) -> WorkResult<Self> {
         let rows: i64 = conn.query_row("SELECT count(*) FROM credentials", (), |row| row.get(0))?;
         if rows > 0 {
-            return Err(CredentialError::Tampered);
+            return Err(tampered());
         }
         let ledger = Self { revision: 0, revisions: BTreeMap::new() };
         ledger.save(conn, seal)?;
         Ok(ledger)
     }
 
-    pub(super) fn save(&self, conn: &Connection, seal: &Seal) -> Result<(), CredentialError> {
+    pub(super) fn save(&self, conn: &Connection, seal: &Seal) -> WorkResult<()> {
         let revision = self.revision.cast_signed();
         let lines: Vec<String> = self.revisions.iter().map(|(slot, at)| format!("{slot} {at}")).collect();
-        let sealed = seal
-            .seal(&lines.join("\n"), &["ledger", &revision.to_string()])
-            .ok_or(CredentialError::WrongKey)?;
+        let sealed =
+            seal.seal(&lines.join("\n"), &["ledger", &revision.to_string()]).ok_or_else(wrong_key)?;
         conn.execute(
             "INSERT OR REPLACE INTO ledger (one, revision, marks) VALUES (1, ?1, ?2)",
             (revision, sealed),

@@ -4,7 +4,7 @@ use super::entity_search::{self, SearchHit};
 use super::memory_schema::{NO_END, NOW};
 use super::memory_view::{EntityHead, FactRow, LinkScope, MemoryView, timestamp};
 use super::tokenize::normalize_name;
-use octo_grants::memory::{
+use octo_ports::memory::{
     Dump, EntityPage, EntitySummary, KnownEntity, MAX_FACTS, MemoryQuery, PageRequest, QueryResult,
 };
 use rusqlite::Connection;

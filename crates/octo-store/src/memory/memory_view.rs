@@ -4,7 +4,7 @@ use super::memory_schema::{NO_END, NOW, first_row, last_row};
 use super::tokenize::normalize_name;
 use super::transaction::origin_from_code;
 use jiff::Timestamp;
-use octo_grants::memory::{EntityRelation, KnownEntity, KnownFact};
+use octo_ports::memory::{EntityRelation, KnownEntity, KnownFact};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 /// Most relations that are shown with one entity.

@@ -1,12 +1,13 @@
 //! The one thread that changes memories. What waits is written together, in one transaction, and answered when that is
 //! durable.
 
-use super::transaction::{MemoryError, MemoryTxn};
+use super::transaction::MemoryTxn;
 use super::word_index::IndexChanges;
 use crate::checkpoint::Checkpointer;
+use crate::lazy_database::WorkResult;
 use crate::result_files::now_micros;
-use crate::{StoreError, database};
-use octo_model::ToolError;
+use crate::{SqliteError, database};
+use octo_ports::{Port, StoreError, StoreResult};
 use rusqlite::Connection;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
@@ -22,7 +23,7 @@ const MAX_GROUP_CHANGES: usize = 512;
 const CHECKPOINT_BUSY_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Told to whoever waits: nothing when the change is written.
-type Completion = Box<dyn FnOnce(Option<ToolError>) + Send>;
+type Completion = Box<dyn FnOnce(Option<StoreError>) + Send>;
 /// Makes the change, and says whether it was made.
 type ChangeJob = Box<dyn FnOnce(&mut MemoryTxn<'_>) -> (bool, Completion) + Send>;
 
@@ -33,25 +34,25 @@ pub(super) struct MemoryWriter {
 
 impl MemoryWriter {
     /// Writes with one connection, and moves the log into the file with the other.
-    pub(super) fn start(mut conn: Connection, beside: Connection) -> Result<Self, StoreError> {
+    pub(super) fn start(mut conn: Connection, beside: Connection) -> Result<Self, SqliteError> {
         let checkpointer = Checkpointer::start(&mut conn, beside)?;
         let (jobs, waiting) = sync_channel(MAX_QUEUED_CHANGES);
         let desk = WriterLoop { conn, checkpointer, jobs: waiting, last_timestamp: 0, needs_truncate: false };
         let thread = std::thread::Builder::new()
             .name("octo-memory".to_owned())
             .spawn(move || desk.run())
-            .map_err(StoreError::file("the memory's thread".as_ref()))?;
+            .map_err(SqliteError::file("the memory's thread".as_ref()))?;
         Ok(Self { jobs: Some(jobs), thread: Some(thread) })
     }
 
     /// Makes a change and returns when it is durable.
     pub(super) async fn write<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut MemoryTxn<'_>) -> Result<T, MemoryError> + Send + 'static,
-    ) -> Result<T, ToolError> {
+        work: impl FnOnce(&mut MemoryTxn<'_>) -> WorkResult<T> + Send + 'static,
+    ) -> StoreResult<T> {
         let (told, answer) = oneshot::channel();
         let job: ChangeJob = Box::new(move |pen| {
-            let outcome = work(pen).map_err(ToolError::from);
+            let outcome = work(pen).map_err(|error| error.of_port(Port::Memory));
             let made = outcome.is_ok();
             let finish: Completion = Box::new(move |failed| {
                 let _ = told.send(failed.map_or(outcome, Err));
@@ -60,11 +61,7 @@ impl MemoryWriter {
         });
         let jobs = self.jobs.as_ref().ok_or_else(|| write_error("the store is closed"))?;
         jobs.try_send(job).map_err(|refused| match refused {
-            TrySendError::Full(_) => {
-                ToolError::unavailable("Too many changes of memories wait to be written.")
-                    .hint("Try again in a moment, with fewer calls at once.")
-                    .retry_after(Duration::from_secs(1))
-            }
+            TrySendError::Full(_) => StoreError::Busy(Port::Memory),
             TrySendError::Disconnected(_) => write_error("the memory's thread has ended"),
         })?;
         answer.await.unwrap_or_else(|_| Err(write_error("the change was dropped")))
@@ -154,8 +151,6 @@ impl WriterLoop {
     }
 }
 
-fn write_error(why: impl std::fmt::Display) -> ToolError {
-    ToolError::unavailable("The change was not written to the memory.")
-        .hint("Try again; whoever runs the hub must look at its data directory if it goes on: the disk may be full.")
-        .detail(why)
+fn write_error(why: impl std::fmt::Display) -> StoreError {
+    StoreError::unavailable(Port::Memory, why)
 }

@@ -2,9 +2,10 @@
 
 use super::memory_schema::{NO_END, first_row, last_row};
 use super::tokenize::normalize_name;
-use super::transaction::{Entity, ITEM_OVERHEAD_BYTES, MemoryError, MemoryOwner, MemoryTxn, quota_size};
+use super::transaction::{Entity, ITEM_OVERHEAD_BYTES, MemoryOwner, MemoryTxn, quota_size};
 use super::word_index::IndexSide;
-use octo_grants::memory::{ForgetTarget, Link, NameMatch, Removal};
+use crate::lazy_database::WorkResult;
+use octo_ports::memory::{ForgetTarget, Link, NameMatch, Removal};
 
 /// Takes entities away with all that belongs to them.
 pub(super) fn delete(
@@ -12,7 +13,7 @@ pub(super) fn delete(
     owner: &MemoryOwner,
     names: &[String],
     removal: Removal,
-) -> Result<Vec<String>, MemoryError> {
+) -> WorkResult<Vec<String>> {
     let (mut gone, mut grown) = (Vec::new(), 0);
     for name in names {
         let found = pen.find_entity(owner, name, NameMatch::Alike, None)?;
@@ -31,7 +32,7 @@ pub(super) fn delete(
     Ok(gone)
 }
 
-fn end_entity(pen: &mut MemoryTxn<'_>, owner: &MemoryOwner, entity: &Entity) -> Result<(), MemoryError> {
+fn end_entity(pen: &mut MemoryTxn<'_>, owner: &MemoryOwner, entity: &Entity) -> WorkResult<()> {
     for (row, text) in pen.live_facts(entity.id)? {
         move_fact_to_past(pen, owner, entity, row, &text);
     }
@@ -60,7 +61,7 @@ fn move_fact_to_past(pen: &mut MemoryTxn<'_>, owner: &MemoryOwner, entity: &Enti
 }
 
 /// Erases everything that ever had this name, and gives how many bytes that were.
-fn erase_all(pen: &mut MemoryTxn<'_>, owner: &MemoryOwner, name: &str) -> Result<i64, MemoryError> {
+fn erase_all(pen: &mut MemoryTxn<'_>, owner: &MemoryOwner, name: &str) -> WorkResult<i64> {
     let sql = format!(
         "SELECT {}, until FROM entities WHERE owner = ?1 AND folded = ?2 AND name = ?3",
         Entity::COLUMNS
@@ -82,7 +83,7 @@ fn erase_entity(
     owner: &MemoryOwner,
     entity: &Entity,
     until: i64,
-) -> Result<i64, MemoryError> {
+) -> WorkResult<i64> {
     let (first, last) = (first_row(entity.id), last_row(entity.id));
     let mut freed = quota_size(&entity.name);
     for (row, text, until) in all_facts(pen, entity.id)? {
@@ -122,7 +123,7 @@ pub(super) fn forget(
     owner: &MemoryOwner,
     what: &ForgetTarget,
     removal: Removal,
-) -> Result<u64, MemoryError> {
+) -> WorkResult<u64> {
     match what {
         ForgetTarget::Fact { entity, text } => forget_fact(pen, owner, entity, text, removal),
         ForgetTarget::Link(link) => forget_link(pen, owner, link, removal),
@@ -135,7 +136,7 @@ fn forget_fact(
     name: &str,
     text: &str,
     removal: Removal,
-) -> Result<u64, MemoryError> {
+) -> WorkResult<u64> {
     let Some(entity) = pen.find_entity(owner, name, NameMatch::Alike, None)? else { return Ok(0) };
     let (mut gone, mut live, mut freed) = (0, 0, 0);
     for (row, known, until) in all_facts(pen, entity.id)? {
@@ -172,7 +173,7 @@ fn forget_link(
     owner: &MemoryOwner,
     link: &Link,
     removal: Removal,
-) -> Result<u64, MemoryError> {
+) -> WorkResult<u64> {
     let source = pen.find_entity(owner, &link.source, NameMatch::Alike, None)?;
     let target = pen.find_entity(owner, &link.target, NameMatch::Alike, None)?;
     let (Some(source), Some(target)) = (source, target) else { return Ok(0) };

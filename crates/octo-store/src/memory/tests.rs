@@ -9,17 +9,19 @@ mod scale;
 mod search_results;
 mod upsert_and_link;
 
-use super::{MemoryOptions, SqliteMemoryStore};
+use super::SqliteMemoryStore;
+use crate::Durability;
 use jiff::Timestamp;
-use octo_grants::memory::{
+use octo_model::{CallId, Caller};
+use octo_ports::StoreResult;
+use octo_ports::memory::{
     Fact, FactOrigin, KnownEntity, Link, MemoryCaller, MemoryQuery, MemoryStore, NameMatch, NewEntity,
     QueryResult, UpsertResult,
 };
-use octo_model::{CallId, Caller, ToolError};
 use std::path::Path;
 
 fn open(dir: &Path) -> SqliteMemoryStore {
-    SqliteMemoryStore::new(dir, MemoryOptions::default())
+    SqliteMemoryStore::new(dir, Durability::Flush, 4 << 30)
 }
 
 fn asker(subject: &str) -> MemoryCaller {
@@ -65,7 +67,7 @@ async fn try_put(
     name: &str,
     kind: &str,
     facts: &[&str],
-) -> Result<Vec<UpsertResult>, ToolError> {
+) -> StoreResult<Vec<UpsertResult>> {
     memories.upsert(ada(), vec![entity(name, kind, facts)], NameMatch::Alike).await
 }
 

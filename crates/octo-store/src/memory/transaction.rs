@@ -3,8 +3,9 @@
 use super::memory_schema::{NO_END, first_row, last_row};
 use super::tokenize::normalize_name;
 use super::word_index::{IndexChanges, IndexSide, row_words};
-use octo_grants::memory::{DEFAULT_KIND, FactOrigin, MAX_FACTS, MemoryCaller, NameMatch};
-use octo_model::{Kind, ToolError};
+use crate::lazy_database::WorkResult;
+use octo_ports::memory::{DEFAULT_KIND, FactOrigin, MemoryCaller, NameMatch};
+use octo_ports::{Limit, StoreError};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 /// What an item takes beside its text, roughly: counted, so that empty ones fill a memory, too.
@@ -13,35 +14,6 @@ pub(super) const ITEM_OVERHEAD_BYTES: i64 = 64;
 /// What an item counts for in a memory's quota.
 pub(super) fn quota_size(text: &str) -> i64 {
     i64::try_from(text.len()).unwrap_or(i64::MAX).saturating_add(ITEM_OVERHEAD_BYTES)
-}
-
-/// Why a change was not made.
-pub(super) enum MemoryError {
-    Refused(ToolError),
-    Database(rusqlite::Error),
-}
-
-impl From<rusqlite::Error> for MemoryError {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Database(error)
-    }
-}
-
-impl From<ToolError> for MemoryError {
-    fn from(error: ToolError) -> Self {
-        Self::Refused(error)
-    }
-}
-
-impl From<MemoryError> for ToolError {
-    fn from(fault: MemoryError) -> Self {
-        match fault {
-            MemoryError::Refused(error) => error,
-            MemoryError::Database(error) => ToolError::unavailable("The memory could not be used.")
-                .hint("Try again; whoever runs the hub must look at its data directory if it goes on.")
-                .detail(error),
-        }
-    }
 }
 
 /// One change: where it is written, when, and what the index shall be told.
@@ -127,15 +99,13 @@ impl<'a> MemoryTxn<'a> {
     }
 
     /// Notes how much the memory holds at the end of a change. What makes it smaller is never refused.
-    pub(super) fn update_usage(&self, owner: &MemoryOwner, grown: i64) -> Result<(), MemoryError> {
+    pub(super) fn update_usage(&self, owner: &MemoryOwner, grown: i64) -> WorkResult<()> {
         if grown == 0 {
             return Ok(());
         }
         let bytes = owner.bytes.saturating_add(grown).max(0);
         if grown > 0 && bytes > owner.quota {
-            let full = format!("The memory is full: it may hold {} bytes.", owner.quota);
-            let error = ToolError::new(Kind::TooLarge, full);
-            return Err(error.hint("Delete what is no longer needed, with erase, and try again.").into());
+            return Err(StoreError::Full(Limit::MemoryBytes(owner.quota)).into());
         }
         self.execute("UPDATE owners SET bytes = ?2 WHERE id = ?1", (owner.id, bytes))?;
         Ok(())
@@ -255,7 +225,7 @@ impl<'a> MemoryTxn<'a> {
     }
 
     /// The row for the next observation of an entity.
-    pub(super) fn next_row(&self, entity: &Entity) -> Result<i64, MemoryError> {
+    pub(super) fn next_row(&self, entity: &Entity) -> WorkResult<i64> {
         let last: Option<i64> = self
             .conn
             .prepare_cached("SELECT max(id) FROM facts WHERE id BETWEEN ?1 AND ?2")?
@@ -265,12 +235,8 @@ impl<'a> MemoryTxn<'a> {
     }
 }
 
-pub(super) fn too_many_facts(name: &str) -> ToolError {
-    ToolError::new(
-        Kind::TooLarge,
-        format!("`{name}` has {MAX_FACTS} observations, which is all that one entity may have."),
-    )
-    .hint("Put further ones on entities of their own and relate them, or forget some.")
+pub(super) fn too_many_facts(name: &str) -> StoreError {
+    StoreError::Full(Limit::Facts(name.to_owned()))
 }
 
 pub(super) const fn origin_code(origin: FactOrigin) -> i64 {

@@ -3,10 +3,11 @@
 use super::memory_schema::{NO_END, first_row};
 use super::tokenize::normalize_name;
 use super::transaction::{
-    Entity, ITEM_OVERHEAD_BYTES, MemoryError, MemoryOwner, MemoryTxn, origin_code, quota_size, too_many_facts,
+    Entity, ITEM_OVERHEAD_BYTES, MemoryOwner, MemoryTxn, origin_code, quota_size, too_many_facts,
 };
 use super::word_index::IndexSide;
-use octo_grants::memory::{Fact, Link, LinkResult, MAX_FACTS, NameMatch, NewEntity, UpsertResult};
+use crate::lazy_database::WorkResult;
+use octo_ports::memory::{Fact, Link, LinkResult, MAX_FACTS, NameMatch, NewEntity, UpsertResult};
 use std::collections::HashSet;
 
 pub(super) fn upsert(
@@ -14,7 +15,7 @@ pub(super) fn upsert(
     owner: &MemoryOwner,
     entities: &[NewEntity],
     names: NameMatch,
-) -> Result<Vec<UpsertResult>, MemoryError> {
+) -> WorkResult<Vec<UpsertResult>> {
     let mut grown = 0;
     let done = entities
         .iter()
@@ -30,7 +31,7 @@ fn upsert_one(
     new: &NewEntity,
     names: NameMatch,
     grown: &mut i64,
-) -> Result<UpsertResult, MemoryError> {
+) -> WorkResult<UpsertResult> {
     let found = pen.find_entity(owner, &new.name, names, new.kind.as_deref())?;
     let created = found.is_none();
     let mut entity = match found {
@@ -65,7 +66,7 @@ fn add_facts(
     facts: &[Fact],
     created: bool,
     grown: &mut i64,
-) -> Result<i64, MemoryError> {
+) -> WorkResult<i64> {
     if facts.is_empty() {
         return Ok(0);
     }
@@ -100,7 +101,7 @@ pub(super) fn link(
     owner: &MemoryOwner,
     links: &[Link],
     names: NameMatch,
-) -> Result<LinkResult, MemoryError> {
+) -> WorkResult<LinkResult> {
     let (mut done, mut grown) = (LinkResult::default(), 0);
     for link in links {
         let source = link_end(pen, owner, &link.source, names, &mut done, &mut grown)?;
@@ -127,7 +128,7 @@ fn link_end(
     names: NameMatch,
     done: &mut LinkResult,
     grown: &mut i64,
-) -> Result<i64, MemoryError> {
+) -> WorkResult<i64> {
     if let Some(entity) = pen.find_entity(owner, name, names, None)? {
         return Ok(entity.id);
     }

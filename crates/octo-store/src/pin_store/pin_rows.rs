@@ -1,8 +1,8 @@
 //! The rows of pins. Everything happens within one transaction, so that two processes never mix theirs.
 
 use crate::result_files::now_micros;
-use octo_hub::{ItemKind, PendingPin, Pin, PinDelta, PinSet, PinWrite, ServerIdentity};
 use octo_model::Json;
+use octo_ports::{ItemKind, PendingPin, Pin, PinDelta, PinSet, PinWrite, ServerIdentity};
 use rusqlite::{OptionalExtension, Row, Transaction};
 use std::collections::HashSet;
 

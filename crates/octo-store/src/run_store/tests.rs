@@ -3,7 +3,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
 fn runs(dir: &Path) -> SqliteRunStore {
-    SqliteRunStore::new(dir, Durability::Flush)
+    SqliteRunStore::new(dir, Durability::Flush, SqliteLeaseStore::new(dir))
 }
 
 fn new() -> NewRun {
@@ -26,57 +26,12 @@ fn step(key: &str, status: &str, output: Option<&str>) -> StoredStep {
 }
 
 #[tokio::test]
-async fn a_run_outlives_the_process_with_its_steps_in_their_order() {
-    let temp = tempfile::tempdir().unwrap();
-    let ada = Caller::named("ada");
-    let pen = runs(temp.path()).begin(&ada, new()).await.unwrap();
-    pen.step(step("b", "started", None)).await.unwrap();
-    pen.step(step("a", "done", Some("x"))).await.unwrap();
-    pen.step(step("b", "done", Some("y"))).await.unwrap();
-    let id = pen.id().to_owned();
-    assert!(id.starts_with("w_") && is_run_id(&id), "{id}");
-    drop(pen);
-    let (run, pen) = runs(temp.path()).lease(&ada, &id).await.unwrap();
-    let steps: Vec<_> = run.steps.iter().map(|step| (step.key.as_str(), step.status.as_str())).collect();
-    assert_eq!(steps, [("b", "done"), ("a", "done")]);
-    assert_eq!(run.steps[0].output.as_ref().unwrap().as_str(), "\"y\"");
-    assert_eq!(
-        (run.text.as_str(), run.params.as_str(), run.status),
-        ("version: 1", "{\"x\":1}", RunStatus::Running)
-    );
-    assert_eq!(run.hash, fingerprint("version: 1"));
-    pen.status(RunStatus::Done, Some(Json::empty_object()), None).await.unwrap();
-    let seen = runs(temp.path()).get(&ada, &id).await.unwrap();
-    assert!(seen.is_leased && seen.status == RunStatus::Done && seen.steps[0].output.is_none());
-    drop(pen);
-    assert!(!runs(temp.path()).get(&ada, &id).await.unwrap().is_leased);
-}
-
-#[tokio::test]
-async fn someone_elses_run_is_like_none() {
-    let temp = tempfile::tempdir().unwrap();
-    let runs = runs(temp.path());
-    let pen = runs.begin(&Caller::named("ada"), new()).await.unwrap();
-    let id = pen.id().to_owned();
-    drop(pen);
-    let bob = Caller::named("bob");
-    let other = Caller::from(Principal::new("other", "ada"));
-    for (caller, id) in [(&bob, id.as_str()), (&other, &id), (&bob, "w_nothing"), (&bob, "../../etc/passwd")]
-    {
-        assert_eq!(runs.get(caller, id).await.unwrap_err(), unknown_run(), "{id}");
-        assert_eq!(runs.lease(caller, id).await.err().unwrap(), unknown_run(), "{id}");
-    }
-    assert!(runs.list(&bob, 10).await.unwrap().is_empty());
-    assert_eq!(runs.list(&Caller::named("ada"), 10).await.unwrap().len(), 1);
-}
-
-#[tokio::test]
 async fn one_run_has_one_writer() {
     let temp = tempfile::tempdir().unwrap();
     let (one, two, ada) = (runs(temp.path()), runs(temp.path()), Caller::named("ada"));
     let pen = one.begin(&ada, new()).await.unwrap();
     let id = pen.id().to_owned();
-    assert_eq!(two.lease(&ada, &id).await.err().unwrap().kind, Kind::Conflict);
+    assert_eq!(two.lease(&ada, &id).await.err(), Some(StoreError::Conflict(Port::Runs)));
     drop(pen);
     let (taken, refused) = tokio::join!(one.lease(&ada, &id), two.lease(&ada, &id));
     assert!(taken.is_ok() != refused.is_ok(), "both or neither have it");
@@ -116,7 +71,30 @@ async fn what_ended_long_ago_is_forgotten() {
     let steps =
         runs.0.with(|conn| conn.query_row("SELECT count(*) FROM steps", (), |row| row.get::<_, i64>(0)));
     assert_eq!(steps.unwrap(), 1);
-    assert_eq!(std::fs::read_dir(temp.path().join(LOCK_DIRECTORY)).unwrap().count(), 2);
+}
+
+/// Its process slept, and another one has gone on with the run.
+#[tokio::test]
+async fn an_expired_holder_that_wakes_up_writes_nothing() {
+    let temp = tempfile::tempdir().unwrap();
+    let (dir, ada) = (temp.path(), Caller::named("ada"));
+    let sleepy = SqliteRunStore::with_lease_duration(
+        dir,
+        Durability::Flush,
+        SqliteLeaseStore::new(dir),
+        Duration::ZERO,
+    );
+    let late = sleepy.begin(&ada, new()).await.unwrap();
+    late.step(step("a", "started", None)).await.unwrap();
+    let (run, lease) = runs(dir).lease(&ada, late.id()).await.unwrap();
+    assert_eq!(run.steps.len(), 1);
+    lease.step(step("a", "done", Some("x"))).await.unwrap();
+    let conflict = Err(StoreError::Conflict(Port::Runs));
+    assert_eq!(late.step(step("a", "failed", None)).await, conflict);
+    assert_eq!(late.status(RunStatus::Failed, None, None).await, conflict);
+    drop(late);
+    let seen = runs(dir).get(&ada, &run.id).await.unwrap();
+    assert!(seen.is_leased && seen.status == RunStatus::Running && seen.steps[0].status == "done");
 }
 
 const KILL_TEST_DIR: &str = "OCTO_RUNS_KILL_TEST";
@@ -146,7 +124,7 @@ async fn a_killed_process_holds_nothing_and_has_lost_nothing() {
     let id = lines.find_map(|line| line.strip_prefix("run ").map(str::to_owned)).unwrap();
     let (runs, ada) = (runs(temp.path()), Caller::named("ada"));
     assert!(runs.get(&ada, &id).await.unwrap().is_leased);
-    assert_eq!(runs.lease(&ada, &id).await.err().unwrap().kind, Kind::Conflict);
+    assert_eq!(runs.lease(&ada, &id).await.err(), Some(StoreError::Conflict(Port::Runs)));
     child.kill().unwrap();
     child.wait().unwrap();
     let (run, _pen) = runs.lease(&ada, &id).await.unwrap();

@@ -1,8 +1,10 @@
 //! Whatever is done to the audit behind its back, `verify` names the first record that it was done to.
 
 use super::{calls, store};
-use crate::{Anchor, BrokenChain, StoreError, Verified, verify};
+use crate::verify::verify;
+use crate::{BrokenChain, SqliteError};
 use aws_lc_rs::digest::{SHA256, digest};
+use octo_ports::{Anchor, Verified};
 use rusqlite::Connection;
 use std::path::Path;
 
@@ -36,7 +38,7 @@ impl Audit {
 fn broken_at(dir: &Path, anchor: Option<Anchor>) -> Option<u64> {
     match verify(dir, anchor) {
         Ok(_) => None,
-        Err(StoreError::Broken(BrokenChain { seq, .. })) => Some(seq),
+        Err(SqliteError::Broken(BrokenChain { seq, .. })) => Some(seq),
         Err(other) => panic!("{other}"),
     }
 }

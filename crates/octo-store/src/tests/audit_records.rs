@@ -1,8 +1,10 @@
 //! What is recorded can be read, by whoever writes and by others at the same time.
 
 use super::{calls, closing, opening, store};
-use crate::{AuditReader, RecordKind, StoreError, verify};
-use octo_hub::AuditLog;
+use crate::SqliteError;
+use crate::audit_reader::AuditConnection;
+use crate::verify::verify;
+use octo_ports::{AuditLog, AuditRecord, RecordKind};
 use std::sync::Arc;
 
 #[tokio::test]
@@ -42,12 +44,12 @@ async fn a_call_is_two_records() {
 #[tokio::test]
 async fn the_tail_can_be_followed() {
     let dir = tempfile::tempdir().unwrap();
-    assert!(matches!(AuditReader::open(dir.path()), Err(StoreError::Missing { .. })));
+    assert!(matches!(AuditConnection::open(dir.path()), Err(SqliteError::Missing { .. })));
     let store = store(dir.path());
     calls(&store, 10).await;
     store.flush().await.unwrap();
-    let reader = AuditReader::open(dir.path()).unwrap();
-    let seqs = |records: Vec<crate::Record>| records.iter().map(|record| record.seq).collect::<Vec<_>>();
+    let reader = AuditConnection::open(dir.path()).unwrap();
+    let seqs = |records: Vec<AuditRecord>| records.iter().map(|record| record.seq).collect::<Vec<_>>();
     assert_eq!(seqs(reader.tail(3).unwrap()), [18, 19, 20]);
     assert_eq!(seqs(reader.after(17).unwrap()), [18, 19, 20]);
     assert!(reader.after(20).unwrap().is_empty());
@@ -60,7 +62,7 @@ async fn the_tail_can_be_followed() {
 async fn dropping_the_store_writes_what_is_queued() {
     let dir = tempfile::tempdir().unwrap();
     calls(&store(dir.path()), 1).await;
-    assert_eq!(AuditReader::open(dir.path()).unwrap().tail(9).unwrap().len(), 2);
+    assert_eq!(AuditConnection::open(dir.path()).unwrap().tail(9).unwrap().len(), 2);
 }
 
 #[tokio::test]

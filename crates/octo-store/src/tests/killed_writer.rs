@@ -1,8 +1,10 @@
 //! Every acknowledged record survives `kill -9`, and what another process writes meanwhile as well.
 
 use super::{calls, closing, opening, store};
-use crate::{AuditReader, Store, verify};
-use octo_hub::AuditLog;
+use crate::Store;
+use crate::audit_reader::AuditConnection;
+use crate::verify::verify;
+use octo_ports::AuditLog;
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -60,7 +62,7 @@ async fn acknowledged_records_survive() {
     }
     assert!(acknowledged.len() >= 1800, "only {} calls were acknowledged", acknowledged.len());
 
-    let reader = AuditReader::open(dir.path()).unwrap();
+    let reader = AuditConnection::open(dir.path()).unwrap();
     let mut written = HashSet::new();
     let mut seq = 0;
     loop {

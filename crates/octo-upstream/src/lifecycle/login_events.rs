@@ -3,9 +3,9 @@
 use crate::lifecycle::link::Link;
 use crate::lifecycle::link_set::LinkSet;
 use crate::lifecycle::link_state::LinkState;
-use octo_grants::credentials::Owner;
 use octo_model::Caller;
 use octo_oauth::{Accounts, LoginChange, LoginEvent};
+use octo_ports::Owner;
 use octo_toolkit::{Audience, Event};
 use std::sync::Weak;
 use std::time::Duration;

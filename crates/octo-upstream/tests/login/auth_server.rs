@@ -8,11 +8,11 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use octo_grants::credentials::Owner;
+use octo_grants::Net;
 use octo_grants::net::NetSpec;
-use octo_grants::{Credentials, Net};
 use octo_model::Caller;
 use octo_oauth::{ClientIdentity, LoginPrompt, LoginSpec, Logins};
+use octo_ports::{Owner, Stores};
 use octo_upstream::{Upstream, UpstreamSpec};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -311,8 +311,8 @@ fn metadata(own: &str) -> Value {
 }
 
 /// A hub's logins, with one server.
-pub fn logins(store: &Credentials, spec: LoginSpec) -> Logins {
-    let logins = Logins::new(store.clone(), ClientIdentity::new(REDIRECT)).unwrap();
+pub fn logins(store: &Stores, spec: LoginSpec) -> Logins {
+    let logins = Logins::new(store, ClientIdentity::new(REDIRECT)).unwrap();
     logins.register(spec);
     logins
 }
@@ -348,15 +348,15 @@ pub async fn log_in(world: &AuthServer, logins: &Logins, server: &str) {
 }
 
 /// Changes the login that is kept as if time had passed.
-pub async fn age_login(store: &Credentials, server: &str, seconds: i64) {
-    let kept = store.all(&Owner::from(&ada()), server).await.unwrap().remove(0);
+pub async fn age_login(store: &Stores, server: &str, seconds: i64) {
+    let kept = store.credentials.all(&Owner::from(&ada()), server).await.unwrap().remove(0);
     let mut grant: Value = serde_json::from_str(kept.secret.expose()).unwrap();
     for member in ["obtained", "expires"] {
         if let Some(time) = grant[member].as_i64() {
             grant[member] = json!(time - seconds);
         }
     }
-    store.put(&kept.slot, octo_grants::Secret::new(grant.to_string()), None).await.unwrap();
+    store.credentials.put(&kept.slot, octo_ports::Secret::new(grant.to_string()), None).await.unwrap();
 }
 
 /// Waits until something is so.

@@ -2,8 +2,9 @@
 
 use super::web_fixture::{TOKEN, WebFixture, get, post, request, send};
 use axum::body::Body;
-use octo_hub::{Decision, Outcome, PolicySettings, Rule};
+use octo_hub::{Decision, PolicySettings, Rule};
 use octo_model::{Frontend, Kind};
+use octo_ports::Outcome;
 use serde_json::{Value, json};
 
 #[tokio::test]

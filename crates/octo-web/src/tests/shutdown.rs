@@ -3,7 +3,7 @@
 use super::test_server::{read_until_silent, start_server, until_closed};
 use super::web_fixture::WebFixture;
 use crate::ListenerLimits;
-use octo_hub::Outcome;
+use octo_ports::Outcome;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 

@@ -1,8 +1,8 @@
 //! The hub's ports, as small as they can be.
 
 use octo_hub::jq_eval::Jq;
-use octo_hub::{AuditLog, CallEnded, CallStarted, Outcome, ResultStore};
 use octo_model::{CallId, Caller, Json, ToolError};
+use octo_ports::{AuditLog, CallEnded, CallStarted, Outcome, Port, ResultStore, StoreError, StoreResult};
 use octo_toolkit::BoxFuture;
 use std::sync::Mutex;
 
@@ -11,7 +11,7 @@ use std::sync::Mutex;
 pub struct RecordingAuditLog(pub Mutex<Vec<CallStarted>>, pub Mutex<Vec<Outcome>>);
 
 impl AuditLog for RecordingAuditLog {
-    fn open(&self, opening: CallStarted) -> BoxFuture<'_, Result<(), ToolError>> {
+    fn open(&self, opening: CallStarted) -> BoxFuture<'_, StoreResult<()>> {
         self.0.lock().unwrap().push(opening);
         Box::pin(async { Ok(()) })
     }
@@ -25,7 +25,7 @@ impl AuditLog for RecordingAuditLog {
 pub struct NullAuditLog;
 
 impl AuditLog for NullAuditLog {
-    fn open(&self, _: CallStarted) -> BoxFuture<'_, Result<(), ToolError>> {
+    fn open(&self, _: CallStarted) -> BoxFuture<'_, StoreResult<()>> {
         Box::pin(async { Ok(()) })
     }
 
@@ -35,12 +35,12 @@ impl AuditLog for NullAuditLog {
 pub struct NullResultStore;
 
 impl ResultStore for NullResultStore {
-    fn store<'a>(&'a self, _: &'a Caller, _: CallId, _: Json) -> BoxFuture<'a, Result<String, ToolError>> {
+    fn store<'a>(&'a self, _: &'a Caller, _: CallId, _: Json) -> BoxFuture<'a, StoreResult<String>> {
         Box::pin(async { Ok("handle-1".to_owned()) })
     }
 
-    fn load<'a>(&'a self, _: &'a Caller, _: &'a str) -> BoxFuture<'a, Result<Json, ToolError>> {
-        Box::pin(async { Err(ToolError::not_found("There is no such result.")) })
+    fn load<'a>(&'a self, _: &'a Caller, _: &'a str) -> BoxFuture<'a, StoreResult<Json>> {
+        Box::pin(async { Err(StoreError::NotFound(Port::Results)) })
     }
 }
 

@@ -4,15 +4,16 @@ mod filter;
 
 use super::failure::Failure;
 use super::out;
-use super::session::settings;
+use super::session::{alone, settings};
 use super::table::harmless_line;
 use crate::settings::Flags;
+use crate::stores::stores;
 use clap::{Args, Subcommand};
 use filter::{Filter, RecordFilter};
 use jiff::Timestamp;
-use octo_store::{Anchor, AuditReader, Record, RecordKind, Retention, StoreError, prune, verify};
+use octo_ports::{Anchor, AuditReader, AuditRecord, RecordKind, Retention, StoreError, StoreResult};
 use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 const PAUSE: Duration = Duration::from_millis(300);
@@ -96,13 +97,16 @@ struct Verify {
 impl Audit {
     pub fn run(&self, flags: &Flags) -> Result<(), Failure> {
         let loaded = settings(flags)?;
-        let folder = state_dir(loaded.settings.state_dir.as_ref())?;
-        match &self.command {
-            Command::Tail(tail) => tail.run(&folder),
-            Command::Export(export) => export.run(&folder),
-            Command::Verify(verify) => verify.run(&folder),
-            Command::Prune(prune) => prune.run(&folder),
-        }
+        state_dir(loaded.settings.state_dir.as_ref())?;
+        let audit = stores(&loaded.settings)?.audit_reader;
+        alone(async {
+            match &self.command {
+                Command::Tail(tail) => tail.run(&*audit).await,
+                Command::Export(export) => export.run(&*audit).await,
+                Command::Verify(verify) => verify.run(&*audit).await,
+                Command::Prune(prune) => prune.run(&*audit).await,
+            }
+        })
     }
 }
 
@@ -114,16 +118,13 @@ pub fn state_dir(known: Option<&PathBuf>) -> Result<PathBuf, Failure> {
 }
 
 impl Tail {
-    fn run(&self, folder: &Path) -> Result<(), Failure> {
-        let reader = match AuditReader::open(folder) {
-            Err(StoreError::Missing { .. }) if !self.follow => {
-                out::talk("Nothing has been called yet.");
-                return Ok(());
-            }
-            opened => opened?,
-        };
+    async fn run(&self, audit: &dyn AuditReader) -> Result<(), Failure> {
+        if !self.follow && is_missing(&audit.head().await) {
+            out::talk("Nothing has been called yet.");
+            return Ok(());
+        }
         let mut sieve = RecordFilter::new(&self.filter)?;
-        let (mut records, mut last) = self.newest(&reader, &mut sieve)?;
+        let (mut records, mut last) = self.newest(audit, &mut sieve).await?;
         loop {
             for record in &records {
                 out::data(&self.line(record)?)?;
@@ -131,35 +132,40 @@ impl Tail {
             if !self.follow {
                 return Ok(());
             }
-            let fresh = reader.after(last)?;
+            let fresh = audit.after(last).await?;
             match fresh.last() {
                 Some(newest) => last = newest.seq,
-                None => std::thread::sleep(PAUSE),
+                None => tokio::time::sleep(PAUSE).await,
             }
             records = fresh.into_iter().flat_map(|record| sieve.pass(record)).collect();
         }
     }
 
     /// The newest records that pass, and the number of the newest of all.
-    fn newest(&self, reader: &AuditReader, sieve: &mut RecordFilter) -> Result<(Vec<Record>, u64), Failure> {
+    async fn newest(
+        &self,
+        audit: &dyn AuditReader,
+        sieve: &mut RecordFilter,
+    ) -> Result<(Vec<AuditRecord>, u64), Failure> {
         if self.filter.is_open() {
-            let records = reader.tail(self.lines)?;
+            let records = audit.tail(self.lines).await?;
             let last = records.last().map_or(0, |record| record.seq);
             return Ok((records, last));
         }
         let (mut newest, mut last) = (VecDeque::new(), 0);
-        each(reader, |record| {
+        each(audit, |record| {
             last = record.seq;
             newest.extend(sieve.pass(record));
             while newest.len() > self.lines {
                 newest.pop_front();
             }
             Ok(())
-        })?;
+        })
+        .await?;
         Ok((newest.into(), last))
     }
 
-    fn line(&self, record: &Record) -> Result<String, Failure> {
+    fn line(&self, record: &AuditRecord) -> Result<String, Failure> {
         if self.json {
             return json(record);
         }
@@ -186,22 +192,20 @@ impl Tail {
 }
 
 impl Export {
-    fn run(&self, folder: &Path) -> Result<(), Failure> {
+    async fn run(&self, audit: &dyn AuditReader) -> Result<(), Failure> {
         let mut sieve = RecordFilter::new(&self.filter)?;
-        let reader = match AuditReader::open(folder) {
-            Err(StoreError::Missing { .. }) => return Ok(()),
-            opened => opened?,
-        };
-        each(&reader, |record| {
-            sieve.pass(record).iter().try_for_each(|record| Ok(out::data(&json(record)?)?))
-        })
+        if is_missing(&audit.head().await) {
+            return Ok(());
+        }
+        each(audit, |record| sieve.pass(record).iter().try_for_each(|record| Ok(out::data(&json(record)?)?)))
+            .await
     }
 }
 
 impl Prune {
-    fn run(&self, folder: &Path) -> Result<(), Failure> {
+    async fn run(&self, audit: &dyn AuditReader) -> Result<(), Failure> {
         let retention = Retention { max_records: self.keep_records, max_age: self.older_than };
-        let pruned = prune(folder, retention, Timestamp::now())?;
+        let pruned = audit.prune(retention, Timestamp::now()).await?;
         let said = if self.json {
             serde_json::json!({"pruned": pruned}).to_string()
         } else {
@@ -211,18 +215,26 @@ impl Prune {
     }
 }
 
+/// Nothing has been recorded yet.
+fn is_missing<T>(answer: &StoreResult<T>) -> bool {
+    matches!(answer, Err(StoreError::NotFound(_)))
+}
+
 /// Every record, oldest first.
-fn each(reader: &AuditReader, mut work: impl FnMut(Record) -> Result<(), Failure>) -> Result<(), Failure> {
+async fn each(
+    audit: &dyn AuditReader,
+    mut work: impl FnMut(AuditRecord) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     let mut last = 0;
     loop {
-        let records = reader.after(last)?;
+        let records = audit.after(last).await?;
         let Some(newest) = records.last() else { return Ok(()) };
         last = newest.seq;
         records.into_iter().try_for_each(&mut work)?;
     }
 }
 
-fn json(record: &Record) -> Result<String, Failure> {
+fn json(record: &AuditRecord) -> Result<String, Failure> {
     serde_json::to_string(record).map_err(|error| Failure::new(error.to_string()))
 }
 
@@ -235,8 +247,8 @@ fn age(text: &str) -> Result<Duration, String> {
 }
 
 impl Verify {
-    fn run(&self, folder: &Path) -> Result<(), Failure> {
-        let verified = verify(folder, self.anchor)?;
+    async fn run(&self, audit: &dyn AuditReader) -> Result<(), Failure> {
+        let verified = audit.verify(self.anchor).await?;
         if self.json {
             let text = serde_json::to_string(&verified).map_err(|error| Failure::new(error.to_string()))?;
             return Ok(out::data(&text)?);
@@ -258,11 +270,11 @@ mod tests {
         let forged = "x\n2026-11-15 18:00:00     99 open  deadbeef admin http fs_delete";
         let tail = Tail { lines: 1, follow: false, json: false, filter: Filter::default() };
         for (subject, name) in [("bob", forged), (forged, "x")] {
-            let record = Record {
+            let record = AuditRecord {
                 call: "0123456789abcdef".to_owned(),
                 subject: Some(subject.to_owned()),
                 name: Some(name.to_owned()),
-                ..Record::default()
+                ..AuditRecord::default()
             };
             let line = tail.line(&record).unwrap();
             assert_eq!(line.lines().count(), 1, "{line}");

@@ -8,19 +8,18 @@ use super::failure::Failure;
 use super::session::{Purpose, Session, alone, settings};
 use super::{out, pipes};
 use crate::jq;
-use crate::secret_key::credentials;
 use crate::settings::{Flags, World, is_secret_name};
+use crate::stores::stores_with_logins;
 use crate::telemetry::Talk;
 pub use address::address;
 use address::headers;
 use clap::{Args, ValueEnum};
-use octo_grants::Credentials;
 use octo_grants::JqRunner;
-use octo_grants::credentials::Owner;
 use octo_hub::{Hub, HubConfig, PolicySettings, Profile, ResultLimits};
 use octo_mcp::{Mcp, McpSettings};
 use octo_model::Caller;
 use octo_oauth::{ClientIdentity, LoginSpec, Logins};
+use octo_ports::Owner;
 use octo_toolkit::Source;
 use octo_upstream::{BreakerSpec, TransportSpec, Upstream, UpstreamSpec};
 use remote::{Remote, Way};
@@ -124,13 +123,16 @@ impl Bridge {
             return Ok(Way::Token(self.token_env.clone()));
         }
         let caller = Caller::local();
-        let store = Credentials::new(Arc::new(credentials(&session.loaded.settings, world)?));
-        if let Err(error) = store.all(&Owner::from(&caller), url).await {
-            out::talk(&format!("octoprox: no login can be used here: {}", error.text()));
+        let stores = stores_with_logins(&session.loaded.settings, world)?;
+        if let Err(error) = stores.credentials.all(&Owner::from(&caller), url).await {
+            out::talk(&format!(
+                "octoprox: no login can be used here: {}",
+                octo_model::ToolError::from(error).text()
+            ));
             return Ok(Way::Nothing);
         }
         // It begins no login itself, so nobody comes back to it.
-        let logins = Logins::new(store, ClientIdentity::new(""))?;
+        let logins = Logins::new(&stores, ClientIdentity::new(""))?;
         logins.register(LoginSpec { net: session.net.clone(), ..LoginSpec::oauth(url, url) });
         spec.accounts = Some(logins.account(Owner::from(&caller), url)?.into());
         Ok(Way::Login(logins))

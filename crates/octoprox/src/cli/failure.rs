@@ -5,7 +5,8 @@ use super::table::harmless;
 use super::width::{columns, talks_to_a_person, wrapped};
 use crate::settings::Problems;
 use octo_model::{Kind, ToolError};
-use octo_store::StoreError;
+use octo_ports::StoreError;
+use octo_store::SqliteError;
 use serde_json::json;
 use std::io;
 use std::process::ExitCode;
@@ -84,7 +85,13 @@ impl From<Problems> for Failure {
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        let code = if matches!(error, StoreError::Missing { .. }) { code(Kind::NotFound) } else { 1 };
+        ToolError::from(error).into()
+    }
+}
+
+impl From<SqliteError> for Failure {
+    fn from(error: SqliteError) -> Self {
+        let code = if matches!(error, SqliteError::Missing { .. }) { code(Kind::NotFound) } else { 1 };
         Self { code, text: format!("{error}. {}", error.hint()) }
     }
 }

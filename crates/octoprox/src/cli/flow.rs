@@ -10,13 +10,13 @@ use super::out;
 use super::session::{Purpose, Session, alone, settings, together};
 use crate::assemble::{Assembly, Reach};
 use crate::settings::Flags;
+use crate::stores::stores;
 use crate::telemetry::Talk;
-use crate::toolboxes::durability;
 use called::Caller;
 use clap::{Args, Subcommand};
-use octo_hub::Runs;
-use octo_store::SqliteRunStore;
+use octo_ports::Runs;
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// Validate, run and resume workflows: files with steps that call tools.
 #[derive(Args)]
@@ -125,11 +125,11 @@ impl Flow {
     fn look(
         &self,
         flags: &Flags,
-        say: impl AsyncFnOnce(SqliteRunStore) -> Result<String, Failure>,
+        say: impl AsyncFnOnce(Arc<dyn Runs>) -> Result<String, Failure>,
     ) -> Result<(), Failure> {
         let loaded = settings(flags)?;
-        let folder = state_dir(loaded.settings.state_dir.as_ref())?;
-        let runs = SqliteRunStore::new(&folder, durability(&loaded.settings));
+        state_dir(loaded.settings.state_dir.as_ref())?;
+        let runs = stores(&loaded.settings)?.runs;
         alone(async { Ok(out::data(&say(runs).await?)?) })
     }
 

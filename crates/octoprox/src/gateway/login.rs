@@ -1,8 +1,9 @@
 //! What the settings of a server say about logging in there.
 
 use crate::settings::{AuthKind, Server, ServerAuth};
-use octo_grants::{Net, Secret};
+use octo_grants::Net;
 use octo_oauth::{Auth, Flow, KeyPlacement, LoginSharing, LoginSpec, OAuth};
+use octo_ports::Secret;
 
 /// The login at a server, if there can be one. An address of which nothing is said may still turn out to want one: then an
 /// administrator logs in for everybody.

@@ -3,12 +3,12 @@
 use crate::cli::{Failure, Session};
 use crate::program::this_program;
 use crate::settings::{self, Era, Secret, Server, Settings};
-use crate::toolboxes::{LAUNCHER, durability, path_of_servers, shut_in};
+use crate::toolboxes::{LAUNCHER, path_of_servers, shut_in};
 use octo_grants::config_dirs::FileApproval;
-use octo_grants::{Command, ListingCache, Net};
+use octo_grants::{Command, Net};
 use octo_model::ToolError;
 use octo_openapi_source::{DocumentSource, DocumentSpec};
-use octo_store::SqliteListingStore;
+use octo_ports::{Listings, Stores};
 use octo_upstream::{CallLimits, ConnectMode, SandboxSpec, Share, TransportSpec, UpstreamSpec};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ pub struct Ground {
     settings: Settings,
     net: Net,
     program: PathBuf,
-    lists: Option<ListingCache>,
+    lists: Option<Listings>,
     is_fresh: bool,
     approve: Option<FileApproval>,
     /// The folder of the hub's own data.
@@ -28,13 +28,11 @@ pub struct Ground {
 }
 
 impl Ground {
-    pub fn new(session: &Session) -> Result<Self, Failure> {
+    pub fn new(session: &Session, stores: &Stores) -> Result<Self, Failure> {
         let mut settings = session.loaded.settings.clone();
         settings.servers.clear();
         let state = settings.state_dir.clone();
-        let lists = state
-            .as_ref()
-            .map(|state| ListingCache::new(Arc::new(SqliteListingStore::new(state, durability(&settings)))));
+        let lists = state.as_ref().map(|_| Arc::clone(&stores.listings));
         Ok(Self {
             net: session.net.clone(),
             program: this_program()?,
@@ -148,8 +146,8 @@ fn exposed(values: &BTreeMap<String, Secret>) -> BTreeMap<String, String> {
 }
 
 /// The parameter that carries the key of an API, and the key.
-fn query_key(server: &Server) -> Option<(String, octo_grants::Secret)> {
+fn query_key(server: &Server) -> Option<(String, octo_ports::Secret)> {
     let auth = server.auth.as_ref()?;
     let key = server.env.get(auth.env.as_deref()?)?;
-    Some((auth.query.clone()?, octo_grants::Secret::new(key.expose())))
+    Some((auth.query.clone()?, octo_ports::Secret::new(key.expose())))
 }

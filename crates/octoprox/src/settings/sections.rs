@@ -54,10 +54,10 @@ pub struct Audit {
 
 impl Audit {
     /// What is kept.
-    pub fn retention(&self) -> octo_store::Retention {
+    pub fn retention(&self) -> octo_ports::Retention {
         let day = std::time::Duration::from_secs(24 * 60 * 60);
         let days = self.max_days.map(|days| u32::try_from(days).unwrap_or(u32::MAX));
-        octo_store::Retention { max_records: self.max_records, max_age: days.map(|days| day * days) }
+        octo_ports::Retention { max_records: self.max_records, max_age: days.map(|days| day * days) }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::hub::Memory;
 use octo_grants::{Capabilities, Clock, JqRunner};
-use octo_hub::ResultStore;
+use octo_ports::Stores;
 use octoprox::settings::Settings;
 use std::path::Path;
 use std::process::Command;
@@ -41,14 +41,11 @@ impl Ground {
     /// Everything that the binary opens; examples are run at one moment, so that the same answer can be asked for.
     pub fn doors(&self, memory: &Arc<Memory>) -> Capabilities {
         let program = Path::new(env!("CARGO_BIN_EXE_octoprox"));
-        let spills = Arc::clone(memory) as Arc<dyn ResultStore>;
-        let doors = octoprox::doors(
-            &self.settings,
-            octoprox::WorkspaceGuard::default(),
-            &self.folder.path().join("state"),
-            program,
-            spills,
-        );
+        let state = self.folder.path().join("state");
+        let kept = octo_store::sqlite(&state, octo_store::Options::default()).unwrap();
+        let stores = Stores { results: Arc::clone(memory) as _, ..kept };
+        let doors =
+            octoprox::doors(&self.settings, octoprox::WorkspaceGuard::default(), &state, program, &stores);
         let clock = Clock::fixed("2026-11-14T12:00:00Z".parse().unwrap());
         doors.unwrap().with(clock).with(JqRunner::new(Arc::clone(memory) as _))
     }

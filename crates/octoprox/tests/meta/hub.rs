@@ -2,11 +2,9 @@
 
 use super::ground::Ground;
 use octo_hub::jq_eval::Jq;
-use octo_hub::{
-    AuditLog, CallEnded, CallOutcome, CallStarted, Hub, HubConfig, ListKind, PolicySettings, Request,
-    ResultLimits, ResultStore,
-};
+use octo_hub::{CallOutcome, Hub, HubConfig, ListKind, PolicySettings, Request, ResultLimits};
 use octo_model::{CallId, Caller, Effect, Frontend, Json, Operation, ToolError};
+use octo_ports::{AuditLog, CallEnded, CallStarted, Port, ResultStore, StoreError, StoreResult};
 use octo_toolkit::{BoxFuture, NoPeer};
 use octoprox::toolboxes;
 use serde_json::Value;
@@ -26,7 +24,7 @@ pub struct Subject {
 pub struct Memory(Mutex<HashMap<String, Json>>);
 
 impl AuditLog for Memory {
-    fn open(&self, _: CallStarted) -> BoxFuture<'_, Result<(), ToolError>> {
+    fn open(&self, _: CallStarted) -> BoxFuture<'_, StoreResult<()>> {
         Box::pin(async { Ok(()) })
     }
 
@@ -34,19 +32,14 @@ impl AuditLog for Memory {
 }
 
 impl ResultStore for Memory {
-    fn store<'a>(
-        &'a self,
-        _: &'a Caller,
-        call: CallId,
-        whole: Json,
-    ) -> BoxFuture<'a, Result<String, ToolError>> {
+    fn store<'a>(&'a self, _: &'a Caller, call: CallId, whole: Json) -> BoxFuture<'a, StoreResult<String>> {
         self.0.lock().unwrap().insert(call.to_string(), whole);
         Box::pin(async move { Ok(call.to_string()) })
     }
 
-    fn load<'a>(&'a self, _: &'a Caller, handle: &'a str) -> BoxFuture<'a, Result<Json, ToolError>> {
+    fn load<'a>(&'a self, _: &'a Caller, handle: &'a str) -> BoxFuture<'a, StoreResult<Json>> {
         let found = self.0.lock().unwrap().get(handle).cloned();
-        Box::pin(async move { found.ok_or_else(|| ToolError::not_found("There is no such result.")) })
+        Box::pin(async move { found.ok_or(StoreError::NotFound(Port::Results)) })
     }
 }
 

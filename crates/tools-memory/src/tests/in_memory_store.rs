@@ -1,9 +1,11 @@
 //! A memory that is a list: as little as the tools need.
 
+use octo_ports::StoreResult;
+use octo_toolkit::BoxFuture;
 use octo_toolkit::memory::{
     DEFAULT_KIND, Dump, EntityPage, EntityRelation, EntitySummary, ForgetTarget, KnownEntity, KnownFact,
     Link, LinkResult, MemoryCaller, MemoryQuery, MemoryStore, NameMatch, NewEntity, PageRequest, QueryResult,
-    Removal, StoreFuture, UpsertResult,
+    Removal, UpsertResult,
 };
 use std::sync::{Mutex, MutexGuard};
 
@@ -92,7 +94,7 @@ impl Content {
     }
 }
 
-fn ready<T: Send + 'static>(value: T) -> StoreFuture<'static, T> {
+fn ready<T: Send + 'static>(value: T) -> BoxFuture<'static, StoreResult<T>> {
     Box::pin(async move { Ok(value) })
 }
 
@@ -102,12 +104,17 @@ impl MemoryStore for InMemoryStore {
         asker: MemoryCaller,
         entities: Vec<NewEntity>,
         _: NameMatch,
-    ) -> StoreFuture<'_, Vec<UpsertResult>> {
+    ) -> BoxFuture<'_, StoreResult<Vec<UpsertResult>>> {
         let call = asker.call.to_string();
         ready(entities.iter().map(|new| self.lock().upsert(new, &call)).collect())
     }
 
-    fn link(&self, asker: MemoryCaller, links: Vec<Link>, _: NameMatch) -> StoreFuture<'_, LinkResult> {
+    fn link(
+        &self,
+        asker: MemoryCaller,
+        links: Vec<Link>,
+        _: NameMatch,
+    ) -> BoxFuture<'_, StoreResult<LinkResult>> {
         let mut linked = LinkResult::default();
         let mut content = self.lock();
         for link in links {
@@ -128,7 +135,7 @@ impl MemoryStore for InMemoryStore {
         ready(linked)
     }
 
-    fn query(&self, _: MemoryCaller, question: MemoryQuery) -> StoreFuture<'_, QueryResult> {
+    fn query(&self, _: MemoryCaller, question: MemoryQuery) -> BoxFuture<'_, StoreResult<QueryResult>> {
         let content = self.lock();
         let fits = |known: &&KnownEntity| {
             let text = question.text.as_ref().map(|text| text.to_lowercase());
@@ -142,7 +149,7 @@ impl MemoryStore for InMemoryStore {
         ready(QueryResult { total: entities.len() as u64, entities, ..QueryResult::default() })
     }
 
-    fn list(&self, _: MemoryCaller, page: PageRequest) -> StoreFuture<'_, EntityPage> {
+    fn list(&self, _: MemoryCaller, page: PageRequest) -> BoxFuture<'_, StoreResult<EntityPage>> {
         let content = self.lock();
         let brief = |known: &KnownEntity| EntitySummary {
             name: known.name.clone(),
@@ -154,7 +161,12 @@ impl MemoryStore for InMemoryStore {
         ready(EntityPage { entities, total: content.entities.len() as u64, kinds: Vec::new() })
     }
 
-    fn delete(&self, _: MemoryCaller, names: Vec<String>, _: Removal) -> StoreFuture<'_, Vec<String>> {
+    fn delete(
+        &self,
+        _: MemoryCaller,
+        names: Vec<String>,
+        _: Removal,
+    ) -> BoxFuture<'_, StoreResult<Vec<String>>> {
         let mut content = self.lock();
         let there = |name: &String| content.entities.iter().any(|known| known.name == *name);
         let gone: Vec<String> = names.into_iter().filter(there).collect();
@@ -162,7 +174,7 @@ impl MemoryStore for InMemoryStore {
         ready(gone)
     }
 
-    fn forget(&self, _: MemoryCaller, what: ForgetTarget, _: Removal) -> StoreFuture<'_, u64> {
+    fn forget(&self, _: MemoryCaller, what: ForgetTarget, _: Removal) -> BoxFuture<'_, StoreResult<u64>> {
         let mut content = self.lock();
         let before =
             content.links.len() + content.entities.iter().map(|known| known.facts.len()).sum::<usize>();
@@ -178,7 +190,7 @@ impl MemoryStore for InMemoryStore {
         ready((before - after) as u64)
     }
 
-    fn dump(&self, _: MemoryCaller, after: i64, _: usize) -> StoreFuture<'_, Dump> {
+    fn dump(&self, _: MemoryCaller, after: i64, _: usize) -> BoxFuture<'_, StoreResult<Dump>> {
         let content = self.lock();
         // One at a time, so that going on is tested, too.
         let at = usize::try_from(after).unwrap();

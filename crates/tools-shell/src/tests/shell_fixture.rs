@@ -3,11 +3,11 @@
 use crate::{Settings, toolbox};
 use octo_grants::exec::{ExecLimits, ExecSpec, SandboxChoice, Sessions, launcher};
 use octo_grants::fs::{RootSpec, WorkspaceSpec};
-use octo_grants::{Capabilities, Exec, Keep, Keeps, Workspace};
+use octo_grants::{Capabilities, Exec, Workspace};
 use octo_model::{CallId, Caller, Json, JsonObject, ToolError};
+use octo_ports::{Port, ResultStore, ResultWriter, StoreError, StoreResult};
 use octo_toolkit::{AskError, BoxFuture, CallContext, Peer, Toolbox};
 use serde_json::Value;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
@@ -23,17 +23,17 @@ impl MemoryResultStore {
     }
 }
 
-impl Keeps for MemoryResultStore {
-    fn keep<'a>(
-        &'a self,
-        _: &'a Caller,
-        _: CallId,
-        text: String,
-    ) -> Pin<Box<dyn Future<Output = Result<String, ToolError>> + Send + 'a>> {
+impl ResultStore for MemoryResultStore {
+    fn store<'a>(&'a self, _: &'a Caller, _: CallId, whole: Json) -> BoxFuture<'a, StoreResult<String>> {
         let mut texts = self.0.lock().unwrap();
-        texts.push(text);
+        let whole: Value = serde_json::from_slice(whole.bytes()).unwrap();
+        texts.push(whole["content"][0]["text"].as_str().unwrap().to_owned());
         let handle = format!("kept-{}", texts.len() - 1);
         Box::pin(async { Ok(handle) })
+    }
+
+    fn load<'a>(&'a self, _: &'a Caller, _: &'a str) -> BoxFuture<'a, StoreResult<Json>> {
+        Box::pin(async { Err(StoreError::NotFound(Port::Results)) })
     }
 }
 
@@ -92,7 +92,7 @@ impl ShellFixture {
             .with(workspace)
             .with(Sessions::new(exec.clone()))
             .with(exec)
-            .with(Keep::new(Arc::clone(&shelf) as Arc<dyn Keeps>));
+            .with(ResultWriter::new(Arc::clone(&shelf) as Arc<dyn ResultStore>));
         Self { toolbox: toolbox(settings), capabilities: doors, results: shelf, folder }
     }
 

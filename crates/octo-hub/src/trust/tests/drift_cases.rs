@@ -3,7 +3,7 @@
 use super::super::Severity::{self, Dangerous, Notable, Serious};
 use super::super::{ChangePolicy, NewItems, TrustSettings, worst_severity};
 use super::{everything, listing_json, reviewed, settings_with, with_change};
-use crate::ports::ItemKind;
+use octo_ports::ItemKind;
 use serde_json::{Value, json};
 
 type DriftCase = (&'static str, Severity, &'static str, Option<Value>);

@@ -3,7 +3,7 @@
 use super::super::ChangePolicy;
 use super::super::review::review;
 use super::{listing_from, listing_json, server_identity, settings_with};
-use crate::ports::PinSet;
+use octo_ports::PinSet;
 use octo_toolkit::hidden_text::strip_hidden;
 use serde_json::{Value, json};
 

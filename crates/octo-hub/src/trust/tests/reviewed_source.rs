@@ -1,9 +1,12 @@
 //! A server that changes while the hub runs.
 
-use super::super::{ChangePolicy, HeldCalls, MemoryPins, Trust, TrustSettings};
+use super::super::{ChangePolicy, HeldCalls, Trust, TrustSettings};
 use super::{everything, listing_from, listing_json, with_change};
-use crate::ports::{PendingPin, Pin, PinDelta, PinSet, PinWrite, Pins, ServerIdentity};
 use octo_model::{Caller, Json, JsonObject, Kind, Operation, ToolError};
+use octo_ports::{
+    PendingPin, Pin, PinDelta, PinSet, PinWrite, Pins, Port, ServerIdentity, StoreError, StoreResult,
+    in_memory,
+};
 use octo_toolkit::{BoxFuture, CallContext, ListingState, NoPeer, Peer, Source, SourceState};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -58,9 +61,8 @@ impl Source for StubServer {
 }
 
 /// Pins that count what is new, and can break.
-#[derive(Default)]
 struct RecordingPins {
-    pins: MemoryPins,
+    pins: Arc<dyn Pins>,
     fresh: Mutex<Vec<Pin>>,
     keeps: AtomicUsize,
     broken: AtomicBool,
@@ -68,10 +70,22 @@ struct RecordingPins {
     rival: Mutex<Option<PinDelta>>,
 }
 
+impl Default for RecordingPins {
+    fn default() -> Self {
+        Self {
+            pins: in_memory::pins(),
+            fresh: Mutex::default(),
+            keeps: AtomicUsize::default(),
+            broken: AtomicBool::default(),
+            rival: Mutex::default(),
+        }
+    }
+}
+
 impl Pins for RecordingPins {
-    fn load<'a>(&'a self, whose: &'a ServerIdentity) -> BoxFuture<'a, Result<PinSet, ToolError>> {
+    fn load<'a>(&'a self, whose: &'a ServerIdentity) -> BoxFuture<'a, StoreResult<PinSet>> {
         if self.broken.load(Ordering::Relaxed) {
-            return Box::pin(async { Err(ToolError::unavailable("The disk is full.")) });
+            return Box::pin(async { Err(StoreError::unavailable(Port::Pins, "the disk is full")) });
         }
         self.pins.load(whose)
     }
@@ -80,7 +94,7 @@ impl Pins for RecordingPins {
         &'a self,
         whose: &'a ServerIdentity,
         news: PinDelta,
-    ) -> BoxFuture<'a, Result<PinWrite, ToolError>> {
+    ) -> BoxFuture<'a, StoreResult<PinWrite>> {
         Box::pin(async move {
             let rival = self.rival.lock().unwrap().take();
             if let Some(rival) = rival {
@@ -95,15 +109,15 @@ impl Pins for RecordingPins {
         })
     }
 
-    fn revision<'a>(&'a self, server: &'a str) -> BoxFuture<'a, Result<u64, ToolError>> {
+    fn revision<'a>(&'a self, server: &'a str) -> BoxFuture<'a, StoreResult<u64>> {
         self.pins.revision(server)
     }
 
-    fn pending<'a>(&'a self, server: &'a str) -> BoxFuture<'a, Result<Vec<PendingPin>, ToolError>> {
+    fn pending<'a>(&'a self, server: &'a str) -> BoxFuture<'a, StoreResult<Vec<PendingPin>>> {
         self.pins.pending(server)
     }
 
-    fn accept<'a>(&'a self, server: &'a str, chosen: Vec<Pin>) -> BoxFuture<'a, Result<usize, ToolError>> {
+    fn accept<'a>(&'a self, server: &'a str, chosen: Vec<Pin>) -> BoxFuture<'a, StoreResult<usize>> {
         self.pins.accept(server, chosen)
     }
 }

@@ -28,7 +28,7 @@ async fn a_hundred_callers_at_once_lose_nothing() {
     let shared = known(&memories, "shared").await.unwrap();
     assert_eq!(shared.fact_count, 1_001);
     let all = memories
-        .list(ada(), octo_grants::memory::PageRequest { limit: 1, ..Default::default() })
+        .list(ada(), octo_ports::memory::PageRequest { limit: 1, ..Default::default() })
         .await
         .unwrap();
     assert_eq!(all.total, 1_001);
@@ -49,8 +49,7 @@ async fn two_processes_share_a_memory() {
 #[tokio::test]
 async fn a_refused_change_does_not_harm_its_neighbours() {
     let dir = tempfile::tempdir().unwrap();
-    let options = MemoryOptions { quota_bytes: 5_000, ..MemoryOptions::default() };
-    let memories = SqliteMemoryStore::new(dir.path(), options);
+    let memories = SqliteMemoryStore::new(dir.path(), Durability::Flush, 5_000);
     let large = "x".repeat(6_000);
     let jobs = (0..20).map(|at| {
         let fact = if at % 2 == 0 { "fits" } else { large.as_str() };

@@ -1,7 +1,7 @@
 //! What is erased is nowhere: not in the past, not in the index, not in the files.
 
 use super::*;
-use octo_grants::memory::{ForgetTarget, Removal};
+use octo_ports::memory::{ForgetTarget, Removal};
 
 /// A word that occurs in no other text and has no other form.
 const WORD: &str = "qwxzvk";

@@ -1,7 +1,7 @@
 //! What was believed at a past time.
 
 use super::*;
-use octo_grants::memory::{ForgetTarget, Removal};
+use octo_ports::memory::{ForgetTarget, Removal};
 
 /// Type, observations and how many relations.
 type Believed<'a> = (&'a str, &'a [&'a str], usize);

@@ -2,7 +2,7 @@
 //! prints the table for the documentation.
 
 use super::*;
-use octo_grants::memory::MAX_ITEMS;
+use octo_ports::memory::MAX_ITEMS;
 
 const CORPUS: &str = include_str!("corpus.txt");
 const QUESTIONS: &str = include_str!("questions.txt");

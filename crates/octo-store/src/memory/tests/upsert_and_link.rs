@@ -1,8 +1,9 @@
 //! What is written is there, once, and nobody else's.
 
 use super::*;
-use octo_grants::memory::{ForgetTarget, MAX_FACTS, PageRequest, Removal};
-use octo_model::{Kind, Principal};
+use octo_model::Principal;
+use octo_ports::memory::{ForgetTarget, MAX_FACTS, PageRequest, Removal};
+use octo_ports::{Limit, StoreError};
 
 #[tokio::test]
 async fn entities_are_made_added_to_and_never_forked() {
@@ -115,12 +116,11 @@ async fn provenance_is_kept_and_what_came_from_elsewhere_can_be_left_out() {
 #[tokio::test]
 async fn what_is_refused_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    let options = MemoryOptions { quota_bytes: 2_000, ..MemoryOptions::default() };
-    let memories = SqliteMemoryStore::new(dir.path(), options);
+    let memories = SqliteMemoryStore::new(dir.path(), Durability::Flush, 2_000);
     put(&memories, "Small", "thing", &["fits"]).await;
     let large = vec![entity("One", "thing", &["fits"]), entity("Two", "thing", &[&"x".repeat(2_000)])];
     let error = memories.upsert(ada(), large, NameMatch::Alike).await.unwrap_err();
-    assert_eq!(error.kind, Kind::TooLarge);
+    assert!(matches!(error, StoreError::Full(Limit::MemoryBytes(_))), "{error}");
     assert!(known(&memories, "One").await.is_none() && find(&memories, "One").await.is_empty());
     // Others have a memory of their own, and erasing makes room.
     let other =
@@ -135,7 +135,8 @@ async fn what_is_refused_leaves_nothing() {
     let memories = open(dir.path());
     let many: Vec<String> = (0..=MAX_FACTS).map(|at| format!("fact {at}")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
-    assert_eq!(try_put(&memories, "Log", "thing", &many).await.unwrap_err().kind, Kind::TooLarge);
+    let refused = try_put(&memories, "Log", "thing", &many).await.unwrap_err();
+    assert_eq!(refused, StoreError::Full(Limit::Facts("Log".to_owned())));
     assert!(try_put(&memories, "Log", "thing", &many[1..]).await.is_ok());
     assert!(try_put(&memories, "Log", "thing", &["one more"]).await.is_err());
 }

@@ -4,7 +4,7 @@ use crate::cli::failure::Failure;
 use clap::Args;
 use globset::{Glob, GlobMatcher};
 use jiff::{Span, Timestamp, civil, tz::TimeZone};
-use octo_store::{Record, RecordKind};
+use octo_ports::{AuditRecord, RecordKind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A call is meant with both of its records.
@@ -38,7 +38,7 @@ pub struct RecordFilter {
     outcome: Option<String>,
     since: Option<Timestamp>,
     /// Beginnings of calls whose end decides.
-    waiting: BTreeMap<String, Record>,
+    waiting: BTreeMap<String, AuditRecord>,
     /// Calls that have passed and have not ended.
     passed: BTreeSet<String>,
 }
@@ -60,7 +60,7 @@ impl RecordFilter {
     }
 
     /// What this record lets pass.
-    pub fn pass(&mut self, record: Record) -> Vec<Record> {
+    pub fn pass(&mut self, record: AuditRecord) -> Vec<AuditRecord> {
         match record.kind {
             RecordKind::Open if !self.begins(&record) => Vec::new(),
             RecordKind::Open if self.outcome.is_some() => {
@@ -86,7 +86,7 @@ impl RecordFilter {
         self.tool.is_none() && self.caller.is_none() && self.outcome.is_none() && self.since.is_none()
     }
 
-    fn begins(&self, record: &Record) -> bool {
+    fn begins(&self, record: &AuditRecord) -> bool {
         let name = record.name.as_deref().unwrap_or_default();
         self.tool.as_ref().is_none_or(|tool| tool.is_match(name))
             && self.caller.as_ref().is_none_or(|caller| record.subject.as_ref() == Some(caller))

@@ -1,13 +1,13 @@
 //! Calls through a bridge are recorded by the hub at its other end, so nothing is kept here.
 
-use octo_hub::{AuditLog, CallEnded, CallStarted, ResultStore};
-use octo_model::{CallId, Caller, Json, ToolError};
+use octo_model::{CallId, Caller, Json};
+use octo_ports::{AuditLog, CallEnded, CallStarted, Port, ResultStore, StoreError, StoreResult};
 use octo_toolkit::BoxFuture;
 
 pub struct Unkept;
 
 impl AuditLog for Unkept {
-    fn open(&self, _: CallStarted) -> BoxFuture<'_, Result<(), ToolError>> {
+    fn open(&self, _: CallStarted) -> BoxFuture<'_, StoreResult<()>> {
         Box::pin(async { Ok(()) })
     }
 
@@ -15,11 +15,11 @@ impl AuditLog for Unkept {
 }
 
 impl ResultStore for Unkept {
-    fn store<'a>(&'a self, _: &'a Caller, _: CallId, _: Json) -> BoxFuture<'a, Result<String, ToolError>> {
-        Box::pin(async { Err(ToolError::internal("a bridge cuts nothing")) })
+    fn store<'a>(&'a self, _: &'a Caller, _: CallId, _: Json) -> BoxFuture<'a, StoreResult<String>> {
+        Box::pin(async { Err(StoreError::internal("a bridge cuts nothing")) })
     }
 
-    fn load<'a>(&'a self, _: &'a Caller, _: &'a str) -> BoxFuture<'a, Result<Json, ToolError>> {
-        Box::pin(async { Err(ToolError::not_found("A bridge keeps no results.")) })
+    fn load<'a>(&'a self, _: &'a Caller, _: &'a str) -> BoxFuture<'a, StoreResult<Json>> {
+        Box::pin(async { Err(StoreError::NotFound(Port::Results)) })
     }
 }

@@ -8,7 +8,7 @@ use crate::settings::{Loaded, Sandbox, Settings, WORKSPACE_REMEDY, WorkspaceChoi
 use crate::toolboxes;
 use Verdict::{Fail, Warn};
 use octo_grants::SearchPath;
-use octo_store::StoreError;
+use octo_store::SqliteError;
 use octo_upstream::ServerStatus;
 use std::io::ErrorKind;
 use std::net::TcpListener;
@@ -242,7 +242,7 @@ fn database(settings: &Settings) -> Option<Finding> {
     const NAME: &str = "database";
     match octo_store::check_database(settings.state_dir.as_deref()?, DATABASE_TIMEOUT) {
         Ok(()) => Some(Finding::ok(NAME, "no damage was found")),
-        Err(StoreError::Missing { .. }) => None,
+        Err(SqliteError::Missing { .. }) => None,
         Err(error) => Some(Finding::bad(Fail, NAME, error.to_string(), error.hint())),
     }
 }

@@ -3,13 +3,12 @@
 use super::{Finding, Verdict};
 use crate::cli::session::alone;
 use crate::gateway::login;
-use crate::secret_key::credentials;
 use crate::settings::{Loaded, World};
+use crate::stores::stores_with_logins;
 use crate::toolboxes::reach;
-use octo_grants::{Credentials, Net};
+use octo_grants::Net;
 use octo_model::{Caller, Kind};
 use octo_oauth::{ClientIdentity, LoginState, Logins, LostLogin};
-use std::sync::Arc;
 
 /// A finding for each login that was lost. Where nobody has logged in yet there is nothing to look at.
 pub fn logins(loaded: &Loaded, world: &World) -> Vec<Finding> {
@@ -52,8 +51,9 @@ fn kept(loaded: &Loaded, world: &World) -> Option<Logins> {
     if !folder.join("credentials.db").is_file() {
         return None;
     }
-    let store = Credentials::new(Arc::new(credentials(settings, world).ok()?));
-    let (net, logins) = (Net::new(reach(settings)).ok()?, Logins::new(store, ClientIdentity::new("")).ok()?);
+    let stores = stores_with_logins(settings, world).ok()?;
+    let (net, logins) =
+        (Net::new(reach(settings)).ok()?, Logins::new(&stores, ClientIdentity::new("")).ok()?);
     for (name, server) in &settings.servers {
         if let Some(spec) = login::of(name, server, &net) {
             logins.register(spec);

@@ -3,8 +3,8 @@
 use crate::cli::failure::code;
 use crate::cli::table::{harmless, harmless_line, table};
 use crate::cli::width::{columns, wrapped};
-use octo_hub::{RunStatus, StoredRun};
 use octo_model::Kind;
+use octo_ports::{RunStatus, StoredRun};
 use serde_json::{Value, json};
 
 fn text<'a>(value: &'a Value, name: &str) -> &'a str {

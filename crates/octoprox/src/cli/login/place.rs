@@ -4,17 +4,16 @@ use crate::cli::bridge::address;
 use crate::cli::failure::Failure;
 use crate::cli::session::Session;
 use crate::gateway::login;
-use crate::secret_key::credentials;
+
 use crate::settings::World;
-use octo_grants::Credentials;
-use octo_grants::credentials::Owner;
+use crate::stores::stores_with_logins;
 use octo_model::nearest;
 use octo_model::{Caller, Kind, ToolError};
+use octo_ports::{Credentials, Owner};
 use octo_oauth::{
     Auth, ClientIdentity, CompletedLogin, Flow, LoginPrompt, LoginSharing, LoginSpec, LoginState,
     LoginStatus, Logins, LogoutOutcome,
 };
-use std::sync::Arc;
 use std::time::Duration;
 
 pub struct Place {
@@ -38,8 +37,8 @@ impl Place {
         redirect: String,
     ) -> Result<Self, Failure> {
         let settings = &session.loaded.settings;
-        let store = Credentials::new(Arc::new(credentials(settings, &World::real())?));
-        let logins = Logins::new(store.clone(), ClientIdentity::new(redirect))?;
+        let stores = stores_with_logins(settings, &World::real())?;
+        let logins = Logins::new(&stores, ClientIdentity::new(redirect))?;
         for (name, entry) in &settings.servers {
             if let Some(spec) = login::of(name, entry, &session.net) {
                 logins.register(spec);
@@ -65,7 +64,7 @@ impl Place {
         };
         let key = spec.server.clone();
         logins.register(spec);
-        Ok(Self { shown: key.clone(), server: key, logins, store, owner, caller })
+        Ok(Self { shown: key.clone(), server: key, logins, store: stores.credentials, owner, caller })
     }
 
     pub async fn begin(&self) -> Result<LoginPrompt, ToolError> {

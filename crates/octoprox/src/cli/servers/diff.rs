@@ -6,11 +6,11 @@ use crate::cli::session::{alone, settings};
 use crate::cli::state_dir;
 use crate::cli::table::harmless;
 use crate::settings::Flags;
+use crate::stores::stores;
 use clap::Args;
 use octo_hub::trust::{Difference, Severity, differences};
-use octo_hub::{PendingPin, Pins, ServerIdentity};
 use octo_model::ToolError;
-use octo_store::{Durability, SqlitePinStore};
+use octo_ports::{PendingPin, ServerIdentity};
 use octo_toolkit::hidden_text::strip_hidden;
 use serde_json::{Value, json};
 
@@ -51,7 +51,8 @@ impl Diff {
         }
         let others = servers.keys().filter(|name| **name != self.server).cloned().collect();
         let whose = ServerIdentity { server: self.server.clone(), identity: String::new(), others };
-        let pins = SqlitePinStore::new(&state_dir(loaded.settings.state_dir.as_ref())?, Durability::Fsync);
+        state_dir(loaded.settings.state_dir.as_ref())?;
+        let pins = stores(&loaded.settings)?.pins;
         alone(async {
             let mut held = pins.pending(&self.server).await?;
             held.retain(|one| self.only.is_empty() || self.only.iter().any(|name| *name == named(one)));
@@ -163,8 +164,8 @@ fn in_json(whose: &ServerIdentity, held: &PendingPin) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use octo_hub::{ItemKind, Pin};
     use octo_model::Json;
+    use octo_ports::{ItemKind, Pin};
 
     #[test]
     fn a_difference_in_words() {

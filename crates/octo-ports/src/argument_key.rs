@@ -1,6 +1,7 @@
 //! What stands for the arguments of a call in the audit.
 
 use aws_lc_rs::{hmac, rand};
+use octo_model::hex;
 use std::sync::OnceLock;
 
 /// What the key is for, so that it is no other key of the same origin.
@@ -28,12 +29,6 @@ impl ArgumentKey {
     }
 
     pub fn fingerprint(&self, arguments: &[u8]) -> String {
-        let mut text = String::with_capacity(64);
-        for byte in hmac::sign(&self.0, arguments).as_ref() {
-            for digit in [byte >> 4, byte & 15] {
-                text.push(char::from_digit(u32::from(digit), 16).unwrap_or('0'));
-            }
-        }
-        text
+        hex(hmac::sign(&self.0, arguments).as_ref())
     }
 }

@@ -1,16 +1,7 @@
-//! What the hub needs of a store, so that one file or a fleet's database can give it.
+//! The audit log and its records.
 
-mod argument_key;
-mod pins;
-mod runs;
-
-use crate::results::reply_text::StoredText;
-use octo_model::{CallId, Caller, Frontend, Json, Kind, Method, Principal, ToolError};
-use octo_toolkit::BoxFuture;
-
-pub use argument_key::ArgumentKey;
-pub use pins::{ItemKind, PendingPin, Pin, PinDelta, PinSet, PinWrite, Pins, ServerIdentity};
-pub use runs::{LeasedRun, NewRun, RunLease, RunStatus, Runs, StoredRun, StoredStep};
+use crate::{ArgumentKey, StoreResult};
+use octo_model::{BoxFuture, CallId, Frontend, Kind, Method, Principal};
 
 /// The record of a call before anything runs.
 #[derive(Debug, Clone)]
@@ -74,36 +65,23 @@ pub struct CallEnded {
 
 /// The audit. Records are chained; `open` returns when the record survives the end of this process.
 pub trait AuditLog: Send + Sync {
-    fn open(&self, opening: CallStarted) -> BoxFuture<'_, Result<(), ToolError>>;
+    fn open(&self, opening: CallStarted) -> BoxFuture<'_, StoreResult<()>>;
 
     /// Never waits: it is called on drop.
     fn close(&self, closing: CallEnded);
 
+    /// Returns when everything that was queued before is written.
+    fn flush(&self) -> BoxFuture<'_, StoreResult<()>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// Whether calls can be recorded, and if not, why.
+    fn check(&self) -> BoxFuture<'_, Result<(), String>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     /// What stands for arguments in the record. A ledger that does not outlive the process needs no key that does.
     fn fingerprint(&self, arguments: &[u8]) -> String {
         ArgumentKey::process_key().fingerprint(arguments)
-    }
-}
-
-/// Large results, kept whole for whoever caused them.
-pub trait ResultStore: Send + Sync {
-    /// Keeps a result and gives its handle.
-    fn store<'a>(
-        &'a self,
-        caller: &'a Caller,
-        call: CallId,
-        whole: Json,
-    ) -> BoxFuture<'a, Result<String, ToolError>>;
-
-    /// The whole result again. Someone else's handle is answered like one that does not exist.
-    fn load<'a>(&'a self, caller: &'a Caller, handle: &'a str) -> BoxFuture<'a, Result<Json, ToolError>>;
-
-    /// The result as text, to be read in parts. A store that keeps results elsewhere than in memory does not load them for it.
-    fn open_text<'a>(
-        &'a self,
-        caller: &'a Caller,
-        handle: &'a str,
-    ) -> BoxFuture<'a, Result<StoredText, ToolError>> {
-        Box::pin(async move { StoredText::render(&self.load(caller, handle).await?) })
     }
 }

@@ -1,7 +1,7 @@
 //! Runs of workflows.
 
-use octo_model::{Caller, Json, ToolError};
-use octo_toolkit::BoxFuture;
+use crate::StoreResult;
+use octo_model::{BoxFuture, Caller, Json};
 
 /// How a run of a workflow is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,36 +81,29 @@ pub type LeasedRun = (StoredRun, Box<dyn RunLease>);
 /// answered like one that does not exist.
 pub trait Runs: Send + Sync {
     /// Begins a run, and gives the right to write it.
-    fn begin<'a>(
-        &'a self,
-        caller: &'a Caller,
-        run: NewRun,
-    ) -> BoxFuture<'a, Result<Box<dyn RunLease>, ToolError>>;
+    fn begin<'a>(&'a self, caller: &'a Caller, run: NewRun) -> BoxFuture<'a, StoreResult<Box<dyn RunLease>>>;
 
     /// Takes a run that nobody works on, with the outputs of its steps; a conflict when somebody does.
-    fn lease<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, Result<LeasedRun, ToolError>>;
+    fn lease<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, StoreResult<LeasedRun>>;
 
     /// A run without the outputs of its steps.
-    fn get<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, Result<StoredRun, ToolError>>;
+    fn get<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, StoreResult<StoredRun>>;
 
     /// The newest runs first, without their text and their steps.
-    fn list<'a>(
-        &'a self,
-        caller: &'a Caller,
-        most: usize,
-    ) -> BoxFuture<'a, Result<Vec<StoredRun>, ToolError>>;
+    fn list<'a>(&'a self, caller: &'a Caller, most: usize) -> BoxFuture<'a, StoreResult<Vec<StoredRun>>>;
 }
 
-/// The right to write one run. Nobody else has it until this is dropped or the process has ended, however it ends.
+/// The right to write one run, kept up until this is dropped. A holder that lost it, because it slept for longer than a lease
+/// lasts, writes nothing any more: a conflict.
 pub trait RunLease: Send + Sync {
     fn id(&self) -> &str;
 
-    fn step(&self, step: StoredStep) -> BoxFuture<'_, Result<(), ToolError>>;
+    fn step(&self, step: StoredStep) -> BoxFuture<'_, StoreResult<()>>;
 
     fn status(
         &self,
         status: RunStatus,
         outputs: Option<Json>,
         error: Option<Json>,
-    ) -> BoxFuture<'_, Result<(), ToolError>>;
+    ) -> BoxFuture<'_, StoreResult<()>>;
 }

@@ -1,7 +1,7 @@
 //! What is known of the definitions of the servers behind the hub.
 
-use octo_model::{Json, ToolError};
-use octo_toolkit::BoxFuture;
+use crate::StoreResult;
+use octo_model::{BoxFuture, Json};
 use std::collections::HashSet;
 
 /// What a server can list.
@@ -110,20 +110,17 @@ pub struct PendingPin {
 /// Definitions of servers, as they were taken on and as they wait for a decision. Several processes may share them.
 pub trait Pins: Send + Sync {
     /// What is known. A name without pins takes over those of the same identity.
-    fn load<'a>(&'a self, whose: &'a ServerIdentity) -> BoxFuture<'a, Result<PinSet, ToolError>>;
+    fn load<'a>(&'a self, whose: &'a ServerIdentity) -> BoxFuture<'a, StoreResult<PinSet>>;
 
     /// Keeps all of the news, or none.
-    fn write<'a>(
-        &'a self,
-        whose: &'a ServerIdentity,
-        news: PinDelta,
-    ) -> BoxFuture<'a, Result<PinWrite, ToolError>>;
+    fn write<'a>(&'a self, whose: &'a ServerIdentity, news: PinDelta)
+    -> BoxFuture<'a, StoreResult<PinWrite>>;
 
-    fn revision<'a>(&'a self, server: &'a str) -> BoxFuture<'a, Result<u64, ToolError>>;
+    fn revision<'a>(&'a self, server: &'a str) -> BoxFuture<'a, StoreResult<u64>>;
 
     /// What waits for a decision, in a stable order.
-    fn pending<'a>(&'a self, server: &'a str) -> BoxFuture<'a, Result<Vec<PendingPin>, ToolError>>;
+    fn pending<'a>(&'a self, server: &'a str) -> BoxFuture<'a, StoreResult<Vec<PendingPin>>>;
 
     /// Takes on these definitions, exactly as they were seen; says how many of them still waited.
-    fn accept<'a>(&'a self, server: &'a str, chosen: Vec<Pin>) -> BoxFuture<'a, Result<usize, ToolError>>;
+    fn accept<'a>(&'a self, server: &'a str, chosen: Vec<Pin>) -> BoxFuture<'a, StoreResult<usize>>;
 }

@@ -1,4 +1,4 @@
-//! A record of the audit as a type.
+//! A record of the audit log as it is read.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 /// A record as `octoprox audit` shows it. A call has an `open` record, written before anything ran, and a
 /// `close` record once it ended; a call that still runs, or whose process died, has only the first.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
-pub struct Record {
+pub struct AuditRecord {
     pub seq: u64,
     pub at: Timestamp,
     pub kind: RecordKind,

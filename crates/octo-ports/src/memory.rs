@@ -3,11 +3,9 @@
 //! A memory belongs to one subject within its tenant. Nobody else can read, search or guess it; whoever uses the
 //! machine itself is the subject `local`. Which engine keeps it is not known here.
 
-use crate::{Capabilities, Grant};
+use crate::StoreResult;
 use jiff::Timestamp;
-use octo_model::{CallId, Caller, Principal, ToolError};
-use std::ops::Deref;
-use std::pin::Pin;
+use octo_model::{BoxFuture, CallId, Caller, Principal};
 use std::sync::Arc;
 
 /// Longest name of an entity, in bytes.
@@ -235,9 +233,6 @@ pub struct Dump {
     pub next: Option<i64>,
 }
 
-/// An answer on its way.
-pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, ToolError>> + Send + 'a>>;
-
 /// What keeps memories. A change is answered when it is durable and can be found.
 pub trait MemoryStore: Send + Sync {
     fn upsert(
@@ -245,43 +240,32 @@ pub trait MemoryStore: Send + Sync {
         asker: MemoryCaller,
         entities: Vec<NewEntity>,
         names: NameMatch,
-    ) -> StoreFuture<'_, Vec<UpsertResult>>;
+    ) -> BoxFuture<'_, StoreResult<Vec<UpsertResult>>>;
     /// Entities that do not exist are made.
-    fn link(&self, asker: MemoryCaller, links: Vec<Link>, names: NameMatch) -> StoreFuture<'_, LinkResult>;
-    fn query(&self, asker: MemoryCaller, question: MemoryQuery) -> StoreFuture<'_, QueryResult>;
-    fn list(&self, asker: MemoryCaller, page: PageRequest) -> StoreFuture<'_, EntityPage>;
+    fn link(
+        &self,
+        asker: MemoryCaller,
+        links: Vec<Link>,
+        names: NameMatch,
+    ) -> BoxFuture<'_, StoreResult<LinkResult>>;
+    fn query(&self, asker: MemoryCaller, question: MemoryQuery) -> BoxFuture<'_, StoreResult<QueryResult>>;
+    fn list(&self, asker: MemoryCaller, page: PageRequest) -> BoxFuture<'_, StoreResult<EntityPage>>;
     /// Takes entities away with their observations and relations, and gives the names of those that were there.
     fn delete(
         &self,
         asker: MemoryCaller,
         names: Vec<String>,
         removal: Removal,
-    ) -> StoreFuture<'_, Vec<String>>;
+    ) -> BoxFuture<'_, StoreResult<Vec<String>>>;
     /// How many were taken away: none when there is no such thing.
-    fn forget(&self, asker: MemoryCaller, what: ForgetTarget, removal: Removal) -> StoreFuture<'_, u64>;
-    fn dump(&self, asker: MemoryCaller, after: i64, limit: usize) -> StoreFuture<'_, Dump>;
+    fn forget(
+        &self,
+        asker: MemoryCaller,
+        what: ForgetTarget,
+        removal: Removal,
+    ) -> BoxFuture<'_, StoreResult<u64>>;
+    fn dump(&self, asker: MemoryCaller, after: i64, limit: usize) -> BoxFuture<'_, StoreResult<Dump>>;
 }
 
 /// The caller's memory.
-#[derive(Clone)]
-pub struct Memory(Arc<dyn MemoryStore>);
-
-impl Memory {
-    pub fn new(remembers: Arc<dyn MemoryStore>) -> Self {
-        Self(remembers)
-    }
-}
-
-impl Deref for Memory {
-    type Target = dyn MemoryStore;
-
-    fn deref(&self) -> &Self::Target {
-        &*self.0
-    }
-}
-
-impl Grant for Memory {
-    fn open(doors: &Capabilities) -> Result<Self, ToolError> {
-        doors.open()
-    }
-}
+pub type Memory = Arc<dyn MemoryStore>;

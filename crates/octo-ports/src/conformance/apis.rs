@@ -1,0 +1,52 @@
+use super::{Open, ada, others};
+use crate::apis::{MAX_APIS, Secret, StoredApi};
+use crate::{Limit, StoreError, StoreResult};
+
+fn api(name: &str, revision: &str) -> StoredApi {
+    StoredApi {
+        name: name.into(),
+        revision: revision.into(),
+        settings: "{}".into(),
+        secret: Some(Secret::new("s3cret")),
+    }
+}
+
+pub(super) async fn owned_by_their_caller(open: &Open) -> StoreResult<()> {
+    let apis = open().apis;
+    apis.put(&ada(), api("x", "1"), "text".into()).await?;
+    assert_eq!(apis.find(&ada(), "x").await?, Some(api("x", "1")));
+    assert_eq!(apis.text(&ada(), "x", "1").await?.as_deref(), Some("text"));
+    assert_eq!(apis.text(&ada(), "x", "2").await?, None, "another revision");
+    for other in &others() {
+        assert_eq!(apis.find(other, "x").await?, None);
+        assert_eq!(apis.text(other, "x", "1").await?, None);
+        assert_eq!(apis.list(other).await?, []);
+        assert!(!apis.remove(other, "x").await?);
+    }
+    apis.put(&ada(), api("a", "1"), String::new()).await?;
+    apis.put(&ada(), api("x", "2"), "new".into()).await?;
+    let without = |name, revision| StoredApi { secret: None, ..api(name, revision) };
+    assert_eq!(apis.list(&ada()).await?, [without("a", "1"), without("x", "2")], "by name, without secrets");
+    assert!(apis.remove(&ada(), "x").await? && !apis.remove(&ada(), "x").await?);
+    Ok(())
+}
+
+pub(super) async fn limited_in_number(open: &Open) -> StoreResult<()> {
+    let apis = open().apis;
+    for number in 0..MAX_APIS {
+        apis.put(&ada(), api(&number.to_string(), "1"), String::new()).await?;
+    }
+    let refused = apis.put(&ada(), api("one more", "1"), String::new()).await;
+    assert_eq!(refused, Err(StoreError::Full(Limit::Apis)));
+    apis.put(&ada(), api("7", "2"), String::new()).await?;
+    let [bob, _] = others();
+    apis.put(&bob, api("one more", "1"), String::new()).await
+}
+
+pub(super) async fn durable(open: &Open) -> StoreResult<()> {
+    open().apis.put(&ada(), api("x", "1"), "text".into()).await?;
+    assert_eq!(open().apis.find(&ada(), "x").await?, Some(api("x", "1")));
+    assert!(open().apis.remove(&ada(), "x").await?);
+    assert_eq!(open().apis.list(&ada()).await?, []);
+    Ok(())
+}

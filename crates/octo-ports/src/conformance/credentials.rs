@@ -1,0 +1,92 @@
+use super::{Open, ada, others};
+use crate::credentials::MAX_SECRET_BYTES;
+use crate::{Limit, Owner, PendingLogin, Port, Secret, Slot, StoreError, StoreResult};
+use octo_model::Caller;
+
+fn slot(caller: &Caller, issuer: &str) -> Slot {
+    Slot::new(Owner::from(caller), "notion", issuer)
+}
+
+fn login(id: &str, expires: i64) -> PendingLogin {
+    PendingLogin {
+        id: id.into(),
+        owner: Owner::from(&ada()),
+        server: "notion".into(),
+        expires,
+        secret: Secret::new("verifier"),
+    }
+}
+
+pub(super) async fn owned_and_bound_to_an_issuer(open: &Open) -> StoreResult<()> {
+    let store = open().credentials;
+    let (a, b) = (slot(&ada(), "https://a.example"), slot(&ada(), "https://b.example"));
+    let first = store.put(&a, Secret::new("one"), None).await?;
+    let second = store.put(&b, Secret::new("two"), None).await?;
+    assert!(second > first);
+    let all = store.all(&a.owner, "notion").await?;
+    assert_eq!(all.iter().map(|kept| kept.secret.expose()).collect::<Vec<_>>(), ["two", "one"]);
+    assert_eq!(store.all(&a.owner, "another server").await?, []);
+    for other in &others() {
+        assert_eq!(store.find(&slot(other, "https://a.example")).await?, None);
+        assert_eq!(store.all(&Owner::from(other), "notion").await?, []);
+    }
+    assert_eq!(store.all(&Owner::Shared, "notion").await?, []);
+    let slots = store.slots().await?;
+    assert!(slots.len() == 2 && slots.contains(&a) && slots.contains(&b), "{slots:?}");
+    assert!(store.remove(&a).await? && !store.remove(&a).await?);
+    Ok(())
+}
+
+pub(super) async fn replaced_by_revision(open: &Open) -> StoreResult<()> {
+    let (store, a) = (open().credentials, slot(&ada(), "i"));
+    let first = store.put(&a, Secret::new("one"), None).await?;
+    let second = open().credentials.put(&a, Secret::new("two"), Some(first)).await?;
+    let late = store.put(&a, Secret::new("late"), Some(first)).await;
+    assert_eq!(late, Err(StoreError::Conflict(Port::Credentials)));
+    assert_eq!(store.find(&a).await?.map(|kept| kept.revision), Some(second));
+    store.remove(&a).await?;
+    let gone = store.put(&a, Secret::new("late"), Some(second)).await;
+    assert_eq!(gone, Err(StoreError::Conflict(Port::Credentials)));
+    assert!(store.put(&a, Secret::new("new"), None).await? > second, "revisions never come back");
+    Ok(())
+}
+
+pub(super) async fn limited_in_size(open: &Open) -> StoreResult<()> {
+    let (store, a) = (open().credentials, slot(&ada(), "i"));
+    let long = Secret::new("x".repeat(MAX_SECRET_BYTES + 1));
+    let refused = store.put(&a, long.clone(), None).await;
+    assert_eq!(refused, Err(StoreError::Full(Limit::SecretBytes)));
+    let refused = store.put_pending(PendingLogin { secret: long, ..login("id", 100) }, 0).await;
+    assert_eq!(refused, Err(StoreError::Full(Limit::SecretBytes)));
+    store.put(&a, Secret::new("x".repeat(MAX_SECRET_BYTES)), None).await.map(drop)
+}
+
+/// A login that waits is taken once, and replaced by the next.
+pub(super) async fn taken_once(open: &Open) -> StoreResult<()> {
+    let (one, two) = (open().credentials, open().credentials);
+    let owner = Owner::from(&ada());
+    one.put_pending(login("first", 100), 0).await?;
+    one.put_pending(login("second", 100), 0).await?;
+    assert_eq!(two.take_pending("first", 0).await?, None);
+    assert_eq!(two.find_pending(&owner, "notion", 0).await?, Some(login("second", 100)));
+    for other in &others() {
+        assert_eq!(two.find_pending(&Owner::from(other), "notion", 0).await?, None);
+    }
+    assert_eq!(two.take_pending("second", 0).await?, Some(login("second", 100)));
+    assert_eq!(one.take_pending("second", 0).await?, None);
+    one.put_pending(login("third", 100), 0).await?;
+    assert_eq!(one.find_pending(&owner, "notion", 100).await?, None, "too late");
+    assert_eq!(one.take_pending("third", 100).await?, None, "too late");
+    Ok(())
+}
+
+pub(super) async fn durable(open: &Open) -> StoreResult<()> {
+    let a = slot(&ada(), "i");
+    let revision = open().credentials.put(&a, Secret::new("one"), None).await?;
+    let kept = open().credentials.find(&a).await?;
+    let brief = kept.as_ref().map(|kept| (kept.revision, kept.secret.expose()));
+    assert_eq!(brief, Some((revision, "one")));
+    assert!(open().credentials.remove(&a).await?);
+    assert_eq!(open().credentials.find(&a).await?, None);
+    Ok(())
+}

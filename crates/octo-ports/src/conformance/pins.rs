@@ -1,0 +1,90 @@
+use super::Open;
+use crate::{ItemKind, Pin, PinDelta, PinWrite, ServerIdentity, StoreResult};
+use octo_model::Json;
+
+fn whose(server: &str, identity: &str, others: &[&str]) -> ServerIdentity {
+    let others = others.iter().map(|name| (*name).to_owned()).collect();
+    ServerIdentity { server: server.to_owned(), identity: identity.to_owned(), others }
+}
+
+fn pin(key: &str, text: &str) -> Pin {
+    Pin { kind: ItemKind::Tool, key: key.to_owned(), text: Json::text(text), hash: format!("#{text}") }
+}
+
+fn first(pins: Vec<Pin>) -> PinDelta {
+    PinDelta { new_pins: pins, ..PinDelta::default() }
+}
+
+fn held(pins: Vec<Pin>) -> PinDelta {
+    PinDelta { held: pins, ..PinDelta::default() }
+}
+
+const UNCHANGED: PinWrite = PinWrite::Written(Vec::new());
+
+pub(super) async fn first_one_stays(open: &Open) -> StoreResult<()> {
+    let notion = whose("notion", "i", &[]);
+    assert!(open().pins.load(&notion).await?.pins.is_empty());
+    assert_eq!(open().pins.write(&notion, first(vec![pin("a", "1")])).await?, UNCHANGED);
+    let pins = open().pins;
+    assert_eq!(pins.load(&notion).await?.pins, [pin("a", "1")]);
+    // Another process saw something else at the same time, and was later.
+    let later = first(vec![pin("b", "1"), pin("a", "2")]);
+    assert_eq!(pins.write(&notion, later).await?, PinWrite::Conflict);
+    assert_eq!(pins.load(&notion).await?.pins, [pin("a", "1")], "all or nothing");
+    assert_eq!(pins.write(&notion, first(vec![pin("a", "1")])).await?, UNCHANGED);
+    let replaced =
+        |old: &str| PinDelta { replaced: vec![(pin("a", "3"), old.to_owned())], ..PinDelta::default() };
+    assert_eq!(pins.write(&notion, replaced("#2")).await?, PinWrite::Conflict);
+    assert_eq!(pins.write(&notion, replaced("#1")).await?, UNCHANGED);
+    assert_eq!(pins.load(&notion).await?.pins, [pin("a", "3")]);
+    Ok(())
+}
+
+pub(super) async fn held_until_accepted(open: &Open) -> StoreResult<()> {
+    let (notion, pins) = (whose("notion", "i", &[]), open().pins);
+    pins.write(&notion, first(vec![pin("a", "1")])).await?;
+    for round in 0..4 {
+        let fresh = pins.write(&notion, held(vec![pin("a", "2")])).await?;
+        assert_eq!(fresh, PinWrite::Written(if round == 0 { vec![pin("a", "2")] } else { Vec::new() }));
+        let waiting = pins.pending("notion").await?;
+        let brief: Vec<_> = waiting.iter().map(|one| (one.new.clone(), one.pinned.clone())).collect();
+        assert_eq!(brief, [(pin("a", "2"), Some(pin("a", "1")))]);
+        // Back to the pinned one: nothing waits any more.
+        pins.write(&notion, PinDelta::default()).await?;
+        assert_eq!(pins.pending("notion").await?, []);
+    }
+    pins.load(&notion).await?;
+    let before = pins.revision("notion").await?;
+    assert_eq!(pins.accept("notion", vec![pin("a", "2")]).await?, 0, "it does not wait now");
+    pins.write(&notion, held(vec![pin("a", "2"), pin("n", "1")])).await?;
+    assert_eq!(pins.accept("notion", vec![pin("a", "other"), pin("a", "2")]).await?, 1);
+    assert_eq!(pins.load(&notion).await?.pins, [pin("a", "2")]);
+    assert_eq!(pins.pending("notion").await?.len(), 1, "the other still waits");
+    assert_eq!(open().pins.revision("notion").await?, before + 2);
+    Ok(())
+}
+
+pub(super) async fn follow_a_renamed_server(open: &Open) -> StoreResult<()> {
+    let pins = open().pins;
+    let (old, new) = (whose("notion", "same", &[]), whose("notes", "same", &[]));
+    pins.load(&old).await?;
+    pins.write(&old, first(vec![pin("a", "1")])).await?;
+    pins.write(&old, held(vec![pin("a", "2")])).await?;
+    assert_eq!(pins.load(&new).await?.pins, [pin("a", "1")]);
+    assert_eq!(pins.pending("notes").await?.len(), 1);
+    assert!(pins.load(&whose("third", "another", &[])).await?.pins.is_empty());
+    // A name that keeps its pins keeps them when what is behind it changes.
+    assert_eq!(pins.load(&whose("notion", "another", &[])).await?.pins, [pin("a", "1")]);
+    Ok(())
+}
+
+pub(super) async fn addresses_of_others(open: &Open) -> StoreResult<()> {
+    let pins = open().pins;
+    let page = Pin { kind: ItemKind::Resource, ..pin("x://page", "1") };
+    pins.write(&whose("notion", "i", &[]), first(vec![page, pin("tool", "1")])).await?;
+    let taken = pins.load(&whose("evil", "j", &["notion"])).await?.uris_of_others;
+    assert_eq!(taken.into_iter().collect::<Vec<_>>(), ["x://page"]);
+    // Servers that are no longer in the settings own nothing.
+    assert!(pins.load(&whose("evil", "j", &[])).await?.uris_of_others.is_empty());
+    Ok(())
+}

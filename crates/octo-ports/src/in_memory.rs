@@ -1,0 +1,57 @@
+//! The ports in memory, until the process ends.
+
+mod apis;
+mod audit;
+mod credentials;
+mod leases;
+mod listings;
+mod memory;
+mod pins;
+mod results;
+mod runs;
+
+use crate::{Apis, Credentials, Leases, Listings, Memory, Pins, ResultStore, Runs, StoreResult};
+use octo_model::BoxFuture;
+use std::sync::Arc;
+
+pub use audit::InMemoryAudit;
+
+fn ready<'a, T: Send + 'a>(value: StoreResult<T>) -> BoxFuture<'a, StoreResult<T>> {
+    Box::pin(std::future::ready(value))
+}
+
+pub fn apis() -> Apis {
+    Arc::new(apis::InMemoryApis::default())
+}
+
+pub fn audit() -> Arc<InMemoryAudit> {
+    Arc::default()
+}
+
+pub fn credentials() -> Credentials {
+    Arc::new(credentials::InMemoryCredentials::default())
+}
+
+pub fn leases() -> Arc<dyn Leases> {
+    Arc::new(leases::InMemoryLeases::default())
+}
+
+pub fn listings() -> Listings {
+    Arc::new(listings::InMemoryListings::default())
+}
+
+pub fn memory() -> Memory {
+    Arc::new(memory::InMemoryMemory::default())
+}
+
+pub fn pins() -> Arc<dyn Pins> {
+    Arc::new(pins::InMemoryPins::default())
+}
+
+pub fn results() -> Arc<dyn ResultStore> {
+    Arc::new(results::InMemoryResults::default())
+}
+
+pub fn runs() -> Arc<dyn Runs> {
+    Arc::new(runs::InMemoryRuns::default())
+}

@@ -1,0 +1,155 @@
+//! The audit log, until the process ends.
+
+use super::ready;
+use crate::{
+    Anchor, AuditLog, AuditReader, AuditRecord, CallEnded, CallStarted, Hash, Port, RecordKind, Retention,
+    StoreError, StoreResult, Verified,
+};
+use aws_lc_rs::digest::{SHA256, digest};
+use jiff::Timestamp;
+use octo_model::BoxFuture;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+#[derive(Default)]
+pub struct InMemoryAudit(Mutex<Log>);
+
+#[derive(Default)]
+struct Log {
+    records: Vec<AuditRecord>,
+    /// The last record that was taken out.
+    pruned: Option<Anchor>,
+}
+
+impl InMemoryAudit {
+    fn lock(&self) -> MutexGuard<'_, Log> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn link(before: Hash, record: &AuditRecord) -> Hash {
+    let unlinked = AuditRecord { hash: String::new(), ..record.clone() };
+    let bytes = [before.0.as_slice(), format!("{unlinked:?}").as_bytes()].concat();
+    Hash::from_bytes(digest(&SHA256, &bytes).as_ref()).unwrap_or_default()
+}
+
+fn anchor(record: &AuditRecord) -> Anchor {
+    Anchor { seq: record.seq, hash: record.hash.parse().unwrap_or_default() }
+}
+
+impl Log {
+    fn head(&self) -> Anchor {
+        self.records.last().map(anchor).or(self.pruned).unwrap_or_default()
+    }
+
+    fn push(&mut self, record: AuditRecord) {
+        let head = self.head();
+        let record = AuditRecord { seq: head.seq + 1, ..record };
+        let hash = link(head.hash, &record).to_string();
+        self.records.push(AuditRecord { hash, ..record });
+    }
+
+    fn verify(&self, noted: Option<Anchor>) -> StoreResult<Verified> {
+        let broken = |seq: u64, why: &str| {
+            StoreError::corrupt(Port::AuditReader, format!("the audit is broken at record {seq}: {why}"))
+        };
+        let mut at = self.pruned.unwrap_or_default();
+        for record in &self.records {
+            let hash = link(at.hash, record);
+            if record.seq != at.seq + 1 || record.hash != hash.to_string() {
+                return Err(broken(at.seq + 1, "its hash does not fit it and the record before"));
+            }
+            at = Anchor { seq: record.seq, hash };
+            if noted.is_some_and(|noted| noted.seq == at.seq && noted.hash != at.hash) {
+                return Err(broken(at.seq, "it is not the record that the anchor was taken of"));
+            }
+        }
+        match noted {
+            Some(noted) if noted.seq > at.seq => Err(broken(at.seq + 1, "it and all after it are missing")),
+            Some(noted) if self.pruned.is_some_and(|pruned| noted.seq < pruned.seq) => {
+                Err(broken(noted.seq, "it was pruned, so that the anchor cannot be compared with it"))
+            }
+            _ => Ok(Verified { records: self.records.len() as u64, head: at, pruned: self.pruned }),
+        }
+    }
+
+    /// The newest record stays.
+    fn prune(&mut self, retention: Retention, now: Timestamp) -> u64 {
+        let most = retention.max_records.map(|most| usize::try_from(most.max(1)).unwrap_or(usize::MAX));
+        let by_number = most.map_or(0, |most| self.records.len().saturating_sub(most));
+        let oldest = retention.max_age.and_then(|age| now.checked_sub(age).ok());
+        let by_age = oldest.map_or(0, |oldest| self.records.partition_point(|record| record.at < oldest));
+        let count = by_number.max(by_age).min(self.records.len().saturating_sub(1));
+        let Some(last) = self.records.drain(..count).next_back() else { return 0 };
+        let pruned = anchor(&last);
+        self.pruned = Some(pruned);
+        let kind = RecordKind::Prune;
+        let target = Some(pruned.to_string());
+        self.push(AuditRecord { at: now, kind, target, ..AuditRecord::default() });
+        count as u64
+    }
+}
+
+impl AuditLog for InMemoryAudit {
+    fn open(&self, opening: CallStarted) -> BoxFuture<'_, StoreResult<()>> {
+        self.lock().push(AuditRecord {
+            at: Timestamp::now(),
+            kind: RecordKind::Open,
+            call: opening.id.to_string(),
+            subject: Some(opening.principal.subject),
+            tenant: Some(opening.principal.tenant),
+            face: Some(opening.face.as_str().to_owned()),
+            profile: Some(opening.profile),
+            method: Some(opening.method.as_str().to_owned()),
+            name: Some(opening.name),
+            arguments: Some(opening.arguments),
+            shown: opening.shown,
+            trace: opening.trace,
+            ..AuditRecord::default()
+        });
+        ready(Ok(()))
+    }
+
+    fn close(&self, closing: CallEnded) {
+        self.lock().push(AuditRecord {
+            at: Timestamp::now(),
+            kind: RecordKind::Close,
+            call: closing.id.to_string(),
+            target: closing.target,
+            rule: closing.rule,
+            outcome: Some(closing.outcome.as_str().to_owned()),
+            millis: Some(closing.micros as f64 / 1000.0),
+            bytes: Some(closing.bytes),
+            spill: closing.spill,
+            arguments: closing.arguments,
+            ..AuditRecord::default()
+        });
+    }
+}
+
+impl AuditReader for InMemoryAudit {
+    fn tail(&self, count: usize) -> BoxFuture<'_, StoreResult<Vec<AuditRecord>>> {
+        let log = self.lock();
+        let skipped = log.records.len().saturating_sub(count);
+        ready(Ok(log.records.iter().skip(skipped).cloned().collect()))
+    }
+
+    fn after(&self, seq: u64) -> BoxFuture<'_, StoreResult<Vec<AuditRecord>>> {
+        ready(Ok(self.lock().records.iter().filter(|record| record.seq > seq).cloned().collect()))
+    }
+
+    fn head(&self) -> BoxFuture<'_, StoreResult<Anchor>> {
+        ready(Ok(self.lock().head()))
+    }
+
+    fn verify(&self, anchor: Option<Anchor>) -> BoxFuture<'_, StoreResult<Verified>> {
+        ready(self.lock().verify(anchor))
+    }
+
+    fn prune(&self, retention: Retention, now: Timestamp) -> BoxFuture<'_, StoreResult<u64>> {
+        ready(Ok(self.lock().prune(retention, now)))
+    }
+
+    fn prune_when_due(&self, retention: Retention, now: Timestamp) -> BoxFuture<'_, StoreResult<u64>> {
+        self.prune(retention, now)
+    }
+}

@@ -1,0 +1,38 @@
+//! Ports: what the hub, its sources and its tools need of a store, with the records that are stored. A backend implements the
+//! traits, and `in_memory` is the one that needs nothing.
+
+pub mod apis;
+mod argument_key;
+mod audit;
+mod audit_chain;
+mod audit_reader;
+mod audit_record;
+pub mod conformance;
+pub mod credentials;
+mod error;
+pub mod in_memory;
+pub mod leases;
+mod listings;
+pub mod memory;
+mod pins;
+mod result_text;
+mod results;
+mod runs;
+mod stores;
+
+pub use apis::{ApiStore, Apis};
+pub use argument_key::ArgumentKey;
+pub use audit::{AuditLog, CallEnded, CallStarted, Outcome};
+pub use audit_chain::{Anchor, Hash};
+pub use audit_reader::{AuditReader, Retention, Verified};
+pub use audit_record::{AuditRecord, RecordKind};
+pub use credentials::{CredentialStore, Credentials, Owner, PendingLogin, Secret, Slot, StoredCredential};
+pub use error::{Limit, Port, StoreError, StoreResult};
+pub use leases::{Lease, Leases};
+pub use listings::{ListingStore, Listings};
+pub use memory::{Memory, MemoryStore};
+pub use pins::{ItemKind, PendingPin, Pin, PinDelta, PinSet, PinWrite, Pins, ServerIdentity};
+pub use result_text::{ReadSeek, StoredText, TextSize, write_text};
+pub use results::{ResultStore, ResultWriter};
+pub use runs::{LeasedRun, NewRun, RunLease, RunStatus, Runs, StoredRun, StoredStep};
+pub use stores::Stores;

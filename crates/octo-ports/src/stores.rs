@@ -1,0 +1,39 @@
+//! All ports together: what a backend gives, and what the hub and the command line are given.
+
+use crate::{
+    Apis, AuditLog, AuditReader, Credentials, Leases, Listings, Memory, Pins, ResultStore, Runs, in_memory,
+};
+use std::sync::Arc;
+
+#[derive(Clone)]
+pub struct Stores {
+    pub audit: Arc<dyn AuditLog>,
+    pub audit_reader: Arc<dyn AuditReader>,
+    pub results: Arc<dyn ResultStore>,
+    pub pins: Arc<dyn Pins>,
+    pub runs: Arc<dyn Runs>,
+    pub credentials: Credentials,
+    pub listings: Listings,
+    pub apis: Apis,
+    pub memory: Memory,
+    pub leases: Arc<dyn Leases>,
+}
+
+impl Stores {
+    /// Stores that end with the process.
+    pub fn in_memory() -> Self {
+        let audit = in_memory::audit();
+        Self {
+            audit: audit.clone(),
+            audit_reader: audit,
+            results: in_memory::results(),
+            pins: in_memory::pins(),
+            runs: in_memory::runs(),
+            credentials: in_memory::credentials(),
+            listings: in_memory::listings(),
+            apis: in_memory::apis(),
+            memory: in_memory::memory(),
+            leases: in_memory::leases(),
+        }
+    }
+}

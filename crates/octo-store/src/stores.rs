@@ -1,0 +1,49 @@
+//! All stores of one directory.
+
+use crate::api_store::SqliteApiStore;
+use crate::audit_reader::SqliteAuditReader;
+use crate::credential_store::SqliteCredentialStore;
+use crate::lazy_store::LazyStore;
+use crate::lease_store::SqliteLeaseStore;
+use crate::listing_store::SqliteListingStore;
+use crate::memory::SqliteMemoryStore;
+use crate::pin_store::SqlitePinStore;
+use crate::run_store::SqliteRunStore;
+use crate::seal::LazySeal;
+use crate::sealed_apis::SealedApiStore;
+use crate::{Options, SqliteError};
+use octo_ports::Stores;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The stores of a directory. Several processes may have the same one; a database is opened, and the directory made, when the
+/// store is first used.
+pub fn sqlite(dir: &Path, options: Options) -> Result<Stores, SqliteError> {
+    let durability = options.durability;
+    let credential_dir = options.credential_dir.as_deref().unwrap_or(dir);
+    let seal = LazySeal::new(dir, options.api_secret.clone());
+    let apis = SealedApiStore::new(Arc::new(SqliteApiStore::new(dir, durability)), seal);
+    let credentials = SqliteCredentialStore::new(credential_dir, options.seal_keys.clone());
+    let memory = SqliteMemoryStore::new(dir, durability, options.memory_quota_bytes);
+    // Leases are shared by whoever shares what they are about.
+    let run_leases = SqliteLeaseStore::new(dir);
+    let leases =
+        if credential_dir == dir { run_leases.clone() } else { SqliteLeaseStore::new(credential_dir) };
+    let open_audit = options.open_audit;
+    let store = Arc::new(LazyStore::new(dir, options));
+    if open_audit {
+        store.open()?;
+    }
+    Ok(Stores {
+        audit: store.clone(),
+        audit_reader: Arc::new(SqliteAuditReader::new(dir)),
+        results: store,
+        pins: Arc::new(SqlitePinStore::new(dir, durability)),
+        runs: Arc::new(SqliteRunStore::new(dir, durability, run_leases)),
+        credentials: Arc::new(credentials),
+        listings: Arc::new(SqliteListingStore::new(dir, durability)),
+        apis: Arc::new(apis),
+        memory: Arc::new(memory),
+        leases: Arc::new(leases),
+    })
+}

@@ -1,0 +1,38 @@
+//! Both backends obey the same rules.
+
+use crate::{Options, sqlite};
+use octo_ports::Stores;
+use octo_ports::conformance::{self, Open};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_conforms() {
+    conformance::run(|| {
+        let dir = tempfile::tempdir().unwrap();
+        Box::new(move || sqlite(dir.path(), Options::default()).unwrap()) as Box<Open>
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn memory_conforms() {
+    conformance::run(|| {
+        let stores = Stores::in_memory();
+        Box::new(move || stores.clone()) as Box<Open>
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn nothing_is_made_before_it_is_used() {
+    let dir = tempfile::tempdir().unwrap();
+    let state = dir.path().join("state");
+    let stores = sqlite(&state, Options::default()).unwrap();
+    stores.audit.flush().await.unwrap();
+    assert!(stores.audit_reader.head().await.is_err() && !state.exists());
+    stores.listings.get("a", "m").await.unwrap();
+    let files =
+        std::fs::read_dir(&state).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+    assert!(files.into_iter().all(|name| name.starts_with("lists.db")));
+    drop(sqlite(&state, Options { open_audit: true, ..Options::default() }).unwrap());
+    assert!(state.join("octoprox.db").exists());
+}

@@ -1,0 +1,52 @@
+//! The stores of a hub, as the settings say: the one place that opens them.
+
+use crate::cli::{Failure, state_dir};
+use crate::secret_key;
+use crate::settings::{Durability, Settings, World};
+use octo_ports::Stores;
+use octo_store::{Options, SealKeys};
+
+/// Stores for reading and for what needs no credentials. Without a folder for data they end with the process.
+pub fn stores(settings: &Settings) -> Result<Stores, Failure> {
+    open(settings, options(settings))
+}
+
+/// The same with credentials. Every process of this machine that has the same settings shares them.
+pub fn stores_with_logins(settings: &Settings, world: &World) -> Result<Stores, Failure> {
+    with_logins(settings, world, false)
+}
+
+/// The same for a hub: one that cannot record calls does not start.
+pub fn stores_of_hub(settings: &Settings, world: &World) -> Result<Stores, Failure> {
+    state_dir(settings.state_dir.as_ref())?;
+    with_logins(settings, world, true)
+}
+
+fn with_logins(settings: &Settings, world: &World, open_audit: bool) -> Result<Stores, Failure> {
+    let credential_dir = settings.logins.store.clone();
+    if credential_dir.is_none() {
+        state_dir(settings.state_dir.as_ref())?;
+    }
+    let seal_keys: SealKeys = secret_key::keys(settings, world)?;
+    open(settings, Options { seal_keys, credential_dir, open_audit, ..options(settings) })
+}
+
+fn options(settings: &Settings) -> Options {
+    let durability = match settings.audit.durability {
+        Durability::Process => octo_store::Durability::Flush,
+        Durability::Power => octo_store::Durability::Fsync,
+    };
+    let api_secret = settings.logins.secret.as_ref().map(|secret| octo_ports::Secret::new(secret.expose()));
+    Options { durability, api_secret, ..Options::default() }
+}
+
+fn open(settings: &Settings, options: Options) -> Result<Stores, Failure> {
+    match (&settings.state_dir, options.credential_dir.clone()) {
+        (Some(folder), _) => Ok(octo_store::sqlite(folder, options)?),
+        (None, Some(folder)) => {
+            let kept = octo_store::sqlite(&folder, options)?;
+            Ok(Stores { credentials: kept.credentials, leases: kept.leases, ..Stores::in_memory() })
+        }
+        (None, None) => Ok(Stores::in_memory()),
+    }
+}
