@@ -1,7 +1,8 @@
 //! What the settings say of one API.
 
+use octo_grants::Net;
 use octo_grants::config_dirs::FileApproval;
-use octo_grants::{Net, Secret};
+use octo_ports::Secret;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;

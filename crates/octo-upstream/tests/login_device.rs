@@ -15,10 +15,10 @@ mod common;
 use auth_server::{AuthServer, ada, logins, upstream};
 use common::{RecordingPeer, call, wait_listing, wait_ready};
 use octo_model::Kind;
-use octo_ports::{Owner, Stores};
 use octo_oauth::{
     Auth, Flow, KeyPlacement, LoginPrompt, LoginSharing, LoginSpec, LoginState, LoginStatus, Logins,
 };
+use octo_ports::{Owner, Stores};
 use octo_toolkit::SourceState as Listed;
 use octo_upstream::{Upstream, UpstreamSpec};
 use serde_json::json;

@@ -28,9 +28,13 @@ fn allowed_dependencies(name: &str) -> Option<AllowedDependencies<'static>> {
             AllowedDependencies::Only(&["octo-model", "octo-ports", "octo-grants"])
         }
         "octo-hub" => AllowedDependencies::Only(TOOLKIT_DEPS),
-        "octo-openapi" => {
-            AllowedDependencies::Only(&["octo-model", "octo-ports", "octo-grants", "octo-toolkit", "octo-search"])
-        }
+        "octo-openapi" => AllowedDependencies::Only(&[
+            "octo-model",
+            "octo-ports",
+            "octo-grants",
+            "octo-toolkit",
+            "octo-search",
+        ]),
         "octo-upstream" => AllowedDependencies::Only(&[
             "octo-model",
             "octo-ports",
@@ -40,9 +44,14 @@ fn allowed_dependencies(name: &str) -> Option<AllowedDependencies<'static>> {
             "octo-wire",
         ]),
         "octo-flow" | "octo-web" => AllowedDependencies::Only(HUB_DEPS),
-        "octo-mcp" => {
-            AllowedDependencies::Only(&["octo-model", "octo-ports", "octo-grants", "octo-toolkit", "octo-hub", "octo-wire"])
-        }
+        "octo-mcp" => AllowedDependencies::Only(&[
+            "octo-model",
+            "octo-ports",
+            "octo-grants",
+            "octo-toolkit",
+            "octo-hub",
+            "octo-wire",
+        ]),
         "octoprox" => AllowedDependencies::All,
         "tools-openapi" | "tools-forge" | "octo-openapi-source" => AllowedDependencies::Only(OPENAPI_DEPS),
         // Its tools manage the servers and their logins.

@@ -138,7 +138,7 @@ mod tests {
             (100, true, 1_000, Some(EdgeRejection::Stalled)),
             (100, true, 99, Some(EdgeRejection::TooLarge { limit: 99 })),
         ] {
-            let pieces = Body::new(ChunkedBody { remaining: vec![b'x'; size], stalls });
+            let pieces = Body::new(ChunkedBody { remaining: vec![b'x'; size], stalls: silent });
             let (body, fate) = LimitedBody::new(pieces, limit, Duration::from_millis(20));
             let read = Body::new(body).collect().await;
             assert_eq!(read.is_ok(), wanted.is_none(), "{size} {silent} {limit}");

@@ -260,8 +260,11 @@ async fn replies_that_nobody_reads_are_bounded_over_all_connections() {
     let large = Bytes::from(vec![b'x'; LARGE_REPLY_BYTES]);
     let router = axum::Router::new().fallback(move || std::future::ready(Body::from(large.clone())));
     let undelivered = 2 * LARGE_REPLY_BYTES;
-    let port =
-        start_server(router, ListenerLimits { max_undelivered_bytes, ..ListenerLimits::default() }).await;
+    let port = start_server(
+        router,
+        ListenerLimits { max_undelivered_bytes: undelivered, ..ListenerLimits::default() },
+    )
+    .await;
     let request = format!("{}\r\n", port.head("GET", "/"));
     let mut silent = Vec::new();
     for _ in 0..8 {
@@ -303,7 +306,8 @@ async fn a_client_that_reads_nothing_is_disconnected() {
         let flag = Arc::clone(&dropped);
         let router = axum::Router::new()
             .fallback(move || std::future::ready(Body::new(EndlessBody(Arc::clone(&flag)))));
-        let port = start_server(router, ListenerLimits { stall_timeout, ..ListenerLimits::default() }).await;
+        let port =
+            start_server(router, ListenerLimits { stall_timeout: stall, ..ListenerLimits::default() }).await;
         let mut stream = port.connect().await;
         stream.write_all(format!("{}\r\n", port.head("GET", "/")).as_bytes()).await.unwrap();
         let is_dropped = || dropped.load(Ordering::Acquire);

@@ -9,11 +9,11 @@ use crate::settings::World;
 use crate::stores::stores_with_logins;
 use octo_model::nearest;
 use octo_model::{Caller, Kind, ToolError};
-use octo_ports::{Credentials, Owner};
 use octo_oauth::{
     Auth, ClientIdentity, CompletedLogin, Flow, LoginPrompt, LoginSharing, LoginSpec, LoginState,
     LoginStatus, Logins, LogoutOutcome,
 };
+use octo_ports::{Credentials, Owner};
 use std::time::Duration;
 
 pub struct Place {
