@@ -192,12 +192,13 @@ impl From<bool> for Json {
 
 /// How many bytes a text takes inside a JSON string.
 pub fn json_len(text: &str) -> usize {
-    let escaped = |byte: u8| match byte {
-        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 2,
-        0..=0x1f => 6,
-        _ => 1,
+    // Without branches and with narrow sums, so that the compiler counts many bytes at once.
+    let extra = |byte: u8| {
+        let is_short = matches!(byte, b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c);
+        u16::from(is_short) + 5 * u16::from(byte < 0x20 && !is_short)
     };
-    text.bytes().map(escaped).sum()
+    let extra_of = |part: &[u8]| usize::from(part.iter().map(|byte| extra(*byte)).sum::<u16>());
+    text.len() + text.as_bytes().chunks(1 << 12).map(extra_of).sum::<usize>()
 }
 
 #[cfg(test)]
@@ -220,5 +221,13 @@ mod tests {
         assert_eq!(Json::array([&Json::from("a\""), &Json::null()]).as_str(), r#"["a\"",null]"#);
         assert_eq!(Json::text("é").to_text().as_deref(), Some("é"));
         assert_eq!(Json::null().to_text(), None);
+    }
+
+    #[test]
+    fn the_length_of_a_text_is_that_of_its_json() {
+        let every: String = (0..0x100).filter_map(char::from_u32).collect();
+        for text in ["", "plain", "\u{1}\"\\\n", &every, &every.repeat(100)] {
+            assert_eq!(json_len(text) + 2, serde_json::to_string(text).unwrap().len());
+        }
     }
 }

@@ -1,8 +1,9 @@
 //! Secrets that are known by their shape.
 
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use regex::Regex;
 use std::borrow::Cow;
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
 
 /// A shape: words of which one must be in the line, the expression, and what is put in its place.
 struct Pattern {
@@ -47,11 +48,40 @@ static PATTERNS: [Pattern; 10] = [
     ),
 ];
 
+/// All words of all patterns, searched in one pass, and the pattern that each belongs to.
+struct Words {
+    search: Option<AhoCorasick>,
+    patterns: Vec<usize>,
+}
+
+static WORDS: LazyLock<Words> = LazyLock::new(|| {
+    let words =
+        || PATTERNS.iter().enumerate().flat_map(|(at, it)| it.words.iter().map(move |word| (at, word)));
+    let search = AhoCorasick::builder()
+        .ascii_case_insensitive(true)
+        .kind(Some(AhoCorasickKind::DFA))
+        .build(words().map(|(_, word)| word));
+    Words { search: search.ok(), patterns: words().map(|(at, _)| at).collect() }
+});
+
+impl Words {
+    /// One bit for each pattern that has a word in the line; all of them if the search cannot be built.
+    fn patterns_in(&self, line: &str) -> u32 {
+        let Some(search) = &self.search else { return u32::MAX };
+        // Most lines have no such word, and that is found out sooner.
+        if !search.is_match(line) {
+            return 0;
+        }
+        let bit = |word: usize| self.patterns.get(word).map_or(0, |at| 1 << at);
+        search.find_overlapping_iter(line).fold(0, |bits, found| bits | bit(found.pattern().as_usize()))
+    }
+}
+
 /// The line with every known shape masked.
 pub fn mask(line: &str) -> Cow<'_, str> {
-    let low = line.to_ascii_lowercase();
-    PATTERNS.iter().fold(Cow::Borrowed(line), |line, pattern| {
-        if !pattern.words.iter().any(|word| low.contains(word)) {
+    let candidates = WORDS.patterns_in(line);
+    PATTERNS.iter().enumerate().fold(Cow::Borrowed(line), |line, (at, pattern)| {
+        if candidates & (1 << at) == 0 {
             return line;
         }
         match pattern.compiled() {

@@ -4,6 +4,7 @@ mod contents;
 mod encodings;
 mod export;
 mod exposition;
+mod json_line;
 mod logs;
 mod numbers;
 mod process;

@@ -1,5 +1,6 @@
 //! Log lines: JSON for programs, readable ones for people at a terminal, warnings for people at the command line.
 
+use super::json_line::JsonLine;
 use super::redact::Redactor;
 use super::writer::{Lines, Target};
 use crate::settings::Telemetry;
@@ -117,14 +118,7 @@ fn readable(lines: Lines, settings: &Telemetry, logs: &mut Logs) -> Layered {
 fn json(lines: Lines, settings: &Telemetry, logs: &mut Logs) -> Layered {
     let (level, handle) = reload::Layer::new(targets(&settings.log_level));
     logs.levels.push(handle);
-    fmt::layer()
-        .json()
-        .flatten_event(true)
-        .with_current_span(false)
-        .with_span_list(false)
-        .with_writer(lines)
-        .with_filter(level)
-        .boxed()
+    fmt::layer().event_format(JsonLine).with_writer(lines).with_filter(level).boxed()
 }
 
 /// How much is logged of what. Below `info` a level is about this product: libraries say more than anybody wants, unless they

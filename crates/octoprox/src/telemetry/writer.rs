@@ -2,6 +2,7 @@
 
 use super::redact::Redactor;
 use crate::cli::table::harmless_line;
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use tracing_subscriber::fmt::MakeWriter;
@@ -40,7 +41,7 @@ impl<'a> MakeWriter<'a> for Lines {
 /// Each call is one whole line, because that is how the formatter writes.
 impl Write for &Lines {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let text = String::from_utf8_lossy(line);
+        let text = std::str::from_utf8(line).map_or_else(|_| String::from_utf8_lossy(line), Cow::Borrowed);
         let mut shown = self.redactor.redact(&text);
         if self.is_plain {
             shown = (harmless_line(shown.trim_end_matches('\n')) + "\n").into();
