@@ -6,7 +6,7 @@ use crate::told::{self, Failed, Status, StepTold};
 use crate::validate::read;
 use octo_hub::KeptRun;
 use octo_toolkit::fs::Write;
-use octo_toolkit::{Cx, Effect, Example, Fs, Kind, Tool, ToolError, WorkPath};
+use octo_toolkit::{Cx, Effect, Example, Fs, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -174,7 +174,7 @@ async fn wait(live: &Arc<Live>, cx: &Cx) -> Result<Vec<String>, ToolError> {
             changed = progress.changed() => if changed.is_err() {
                 return Ok(Vec::new());
             },
-            () = cx.cancel.cancelled() => return Err(ToolError::new(Kind::Cancelled, "The call was cancelled.")),
+            () = cx.cancel.cancelled() => return Err(ToolError::cancelled()),
             () = tokio::time::sleep_until(until.into()) => return Ok(Vec::new()),
         }
     }

@@ -1,7 +1,7 @@
 //! Documents of APIs that callers have loaded, kept for their next calls and beyond a restart.
 
 use crate::{Doors, Grant};
-use octo_model::{Caller, Kind, ToolError};
+use octo_model::{Caller, Kind, Principal, ToolError};
 use std::collections::{BTreeMap, HashMap};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -99,7 +99,7 @@ impl Grant for Apis {
     }
 }
 
-type Owned = HashMap<(String, String), BTreeMap<String, (KeptApi, String)>>;
+type Owned = HashMap<Principal, BTreeMap<String, (KeptApi, String)>>;
 
 #[derive(Default)]
 struct Memory(Mutex<Owned>);
@@ -115,12 +115,8 @@ impl Memory {
         name: &str,
         look: impl Fn(&(KeptApi, String)) -> Option<T>,
     ) -> Option<T> {
-        look(self.lock().get(&owner(caller))?.get(name)?)
+        look(self.lock().get(&caller.principal)?.get(name)?)
     }
-}
-
-fn owner(caller: &Caller) -> (String, String) {
-    (caller.tenant.clone(), caller.subject.clone())
 }
 
 fn now<'a, T: Send + 'a>(value: T) -> Later<'a, T> {
@@ -129,7 +125,7 @@ fn now<'a, T: Send + 'a>(value: T) -> Later<'a, T> {
 
 impl KeepsApis for Memory {
     fn put<'a>(&'a self, caller: &'a Caller, api: KeptApi, text: String) -> Later<'a, ()> {
-        self.lock().entry(owner(caller)).or_default().insert(api.name.clone(), (api, text));
+        self.lock().entry(caller.principal.clone()).or_default().insert(api.name.clone(), (api, text));
         now(())
     }
 
@@ -142,12 +138,12 @@ impl KeepsApis for Memory {
     }
 
     fn list<'a>(&'a self, caller: &'a Caller) -> Later<'a, Vec<KeptApi>> {
-        let known = self.lock().get(&owner(caller)).cloned().unwrap_or_default();
+        let known = self.lock().get(&caller.principal).cloned().unwrap_or_default();
         now(known.into_values().map(|(api, _)| KeptApi { secret: None, ..api }).collect())
     }
 
     fn remove<'a>(&'a self, caller: &'a Caller, name: &'a str) -> Later<'a, bool> {
-        now(self.lock().get_mut(&owner(caller)).and_then(|known| known.remove(name)).is_some())
+        now(self.lock().get_mut(&caller.principal).and_then(|known| known.remove(name)).is_some())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Credentials with which the hub logs in to the servers behind it, and logins that wait for a person.
 
-use octo_model::{Caller, Kind, ToolError};
+use octo_model::{Caller, Kind, Principal, ToolError};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -47,10 +47,7 @@ impl std::fmt::Debug for Secret {
 pub enum Owner {
     /// Everybody's who may use the server.
     Shared,
-    Person {
-        tenant: String,
-        subject: String,
-    },
+    Person(Principal),
 }
 
 impl Owner {
@@ -58,14 +55,14 @@ impl Owner {
     pub fn parts(&self) -> [&str; 3] {
         match self {
             Self::Shared => ["shared", "", ""],
-            Self::Person { tenant, subject } => ["person", tenant, subject],
+            Self::Person(Principal { tenant, subject }) => ["person", tenant, subject],
         }
     }
 }
 
 impl From<&Caller> for Owner {
     fn from(caller: &Caller) -> Self {
-        Self::Person { tenant: caller.tenant.clone(), subject: caller.subject.clone() }
+        Self::Person(caller.principal.clone())
     }
 }
 
@@ -405,7 +402,7 @@ mod tests {
     fn secrets_are_not_printed_and_owners_are_never_mistaken() {
         let kept = Kept { slot: slot("ada", "i"), revision: 1, secret: Secret::new("s3cret") };
         assert!(!format!("{kept:?}").contains("s3cret"));
-        let nobody = Owner::Person { tenant: String::new(), subject: String::new() };
+        let nobody = Owner::Person(Principal::new("", ""));
         assert_ne!(nobody.parts(), Owner::Shared.parts());
     }
 }

@@ -1,6 +1,7 @@
 //! Files beneath the roots of a workspace. Paths are resolved by the kernel (`openat2`, `RESOLVE_BENEATH`).
 
 mod batch;
+mod concurrency;
 mod copy;
 mod hash;
 mod intents;
@@ -62,15 +63,18 @@ impl<M: 'static> Fs<M> {
         &self.workspace
     }
 
-    /// Does blocking work beside the runtime's own threads.
+    /// Does blocking work beside the runtime's own threads. One caller has a few such jobs at a time; the others wait.
     pub async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Self) -> Result<T, ToolError> + Send + 'static,
     ) -> Result<T, ToolError> {
         let fs = self.clone();
-        tokio::task::spawn_blocking(move || work(&fs))
-            .await
-            .unwrap_or_else(|error| Err(ToolError::internal(error)))
+        let slot = fs.workspace.job_slot().await?;
+        let job = move || {
+            let _until_the_end = slot;
+            work(&fs)
+        };
+        tokio::task::spawn_blocking(job).await.unwrap_or_else(|error| Err(ToolError::internal(error)))
     }
 }
 

@@ -5,7 +5,7 @@
 
 use crate::{Doors, Grant};
 use jiff::Timestamp;
-use octo_model::{CallId, Caller, ToolError};
+use octo_model::{CallId, Caller, Principal, ToolError};
 use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -29,14 +29,13 @@ pub const PLAIN: &str = "entity";
 /// Whose memory it is, and by which call it is used.
 #[derive(Debug, Clone)]
 pub struct Asker {
-    pub tenant: String,
-    pub subject: String,
+    pub principal: Principal,
     pub call: CallId,
 }
 
 impl Asker {
     pub fn new(caller: &Caller, call: CallId) -> Self {
-        Self { tenant: caller.tenant.clone(), subject: caller.subject.clone(), call }
+        Self { principal: caller.principal.clone(), call }
     }
 }
 

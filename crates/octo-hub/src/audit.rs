@@ -31,8 +31,7 @@ impl Record {
         ledger
             .open(Opening {
                 id,
-                subject: request.caller.subject.clone(),
-                tenant: request.caller.tenant.clone(),
+                principal: request.caller.principal.clone(),
                 face: request.face,
                 profile: request.profile.clone(),
                 method: request.op.method,

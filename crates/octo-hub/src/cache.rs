@@ -131,7 +131,14 @@ impl Answers {
             hash.update(&(part.len() as u64).to_le_bytes());
             hash.update(part.as_bytes());
         };
-        for part in [&caller.tenant, &caller.subject, profile, op.method.as_str(), &target, &op.name] {
+        for part in [
+            &caller.principal.tenant,
+            &caller.principal.subject,
+            profile,
+            op.method.as_str(),
+            &target,
+            &op.name,
+        ] {
             add(part);
         }
         for (name, value) in op.params.iter().filter(|(name, _)| *name != "_meta") {

@@ -142,7 +142,7 @@ impl Hub {
         tokio::select! {
             biased;
             done = run => done.unwrap_or_else(|panic| Err(panicked(panic.as_ref()))),
-            () = cancel.cancelled() => Err(ToolError::new(Kind::Cancelled, "The call was cancelled.")),
+            () = cancel.cancelled() => Err(ToolError::cancelled()),
             () = tokio::time::sleep_until(cx.deadline.into()) => Err(late(allowed)),
         }
     }

@@ -4,7 +4,7 @@ use crate::item::{Entry, ListKind};
 use crate::profile::globs;
 use crate::uri::{Spellings, is_pattern_of_uris, loose};
 use globset::GlobSet;
-use octo_model::{Caller, Class, Op, ToolError};
+use octo_model::{Caller, Class, DEFAULT_TENANT, Op, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -47,7 +47,8 @@ pub struct Rule {
     /// What the tool does: reads, writes or destroys.
     #[serde(default)]
     pub effects: Vec<EffectWord>,
-    /// Patterns of callers.
+    /// Patterns of callers: `ada`, `ci-*`, or with their tenant `acme/ada`, `acme/*`. `*` is everybody. Without a tenant a rule
+    /// that allows is about the tenant `default`, and one that denies is about all tenants.
     #[serde(default)]
     pub callers: Vec<String>,
     /// Whether what matches is allowed or denied.
@@ -107,7 +108,8 @@ impl Policy {
             let of_uris = denies && rule.tools.iter().any(|pattern| is_pattern_of_uris(pattern));
             let loosened = rule.tools.iter().filter(|_| of_uris).map(|pattern| loose(pattern).into_owned());
             let tools: Vec<String> = rule.tools.iter().cloned().chain(loosened).collect();
-            Ok(Compiled { tools: some(&tools)?, callers: some(&rule.callers)?, of_uris, rule: rule.clone() })
+            let callers: Vec<String> = rule.callers.iter().map(|it| with_tenant(it, rule.decision)).collect();
+            Ok(Compiled { tools: some(&tools)?, callers: some(&callers)?, of_uris, rule: rule.clone() })
         });
         Ok(Self { default: settings.default, rules: rules.collect::<Result<_, globset::Error>>()? })
     }
@@ -173,7 +175,7 @@ impl Compiled {
         let class = entry.effect().class();
         let by_effect =
             self.rule.effects.is_empty() || self.rule.effects.iter().any(|effect| effect.is(class));
-        by_effect && self.callers.as_ref().is_none_or(|globs| globs.is_match(&caller.subject))
+        by_effect && self.callers.as_ref().is_none_or(|globs| globs.is_match(caller.principal.to_string()))
     }
 
     /// A profile's own name can only be denied: were it to allow, renaming a tool would give it another's rights. A URI is
@@ -192,6 +194,15 @@ impl Compiled {
                     || (denies && globs.is_match(&*entry.listed))
             }
         }
+    }
+}
+
+/// A pattern of callers, about `tenant/subject`.
+fn with_tenant(pattern: &str, decision: Decision) -> String {
+    match decision {
+        _ if pattern.contains('/') || pattern == "*" => pattern.to_owned(),
+        Decision::Allow => format!("{DEFAULT_TENANT}/{pattern}"),
+        Decision::Deny => format!("*/{pattern}"),
     }
 }
 

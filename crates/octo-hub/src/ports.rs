@@ -5,7 +5,7 @@ mod pins;
 mod runs;
 
 use crate::readable::KeptText;
-use octo_model::{CallId, Caller, Face, Json, Kind, Method, ToolError};
+use octo_model::{CallId, Caller, Face, Json, Kind, Method, Principal, ToolError};
 use octo_toolkit::BoxFuture;
 
 pub use arguments::ArgumentKey;
@@ -16,8 +16,7 @@ pub use runs::{KeptRun, KeptStep, NewRun, RunPen, RunStatus, Runs, TakenRun};
 #[derive(Debug, Clone)]
 pub struct Opening {
     pub id: CallId,
-    pub subject: String,
-    pub tenant: String,
+    pub principal: Principal,
     pub face: Face,
     pub profile: String,
     pub method: Method,

@@ -5,7 +5,7 @@ use crate::profile::globs;
 use globset::GlobSet;
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
-use octo_model::{Caller, ToolError};
+use octo_model::{Caller, Principal, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU32;
@@ -28,7 +28,7 @@ pub struct LimitRule {
 struct Limit {
     rule: LimitRule,
     tools: Option<GlobSet>,
-    limiter: Arc<DefaultKeyedRateLimiter<String>>,
+    limiter: Arc<DefaultKeyedRateLimiter<Principal>>,
 }
 
 /// All limits; the first that is used up refuses.
@@ -54,8 +54,7 @@ impl Limits {
             if limit.tools.as_ref().is_some_and(|globs| !globs.is_match(&entry.item.canonical)) {
                 continue;
             }
-            let key = format!("{}/{}", caller.tenant, caller.subject);
-            if let Err(refused) = limit.limiter.check_key(&key) {
+            if let Err(refused) = limit.limiter.check_key(&caller.principal) {
                 let wait = refused.wait_time_from(DefaultClock::default().now());
                 let seconds = wait.as_secs_f64().ceil();
                 let message = format!("The limit for calls of {} is used up.", entry.listed);

@@ -50,7 +50,7 @@ pub fn span(tracer: Option<&Arc<dyn Tracer>>, id: CallId, request: &Request) -> 
         tool.parameters = tracing::field::Empty,
         output.value = tracing::field::Empty,
         error.type = tracing::field::Empty,
-        enduser.id = %request.caller.subject,
+        enduser.id = %request.caller.principal.subject,
         octoprox.face = request.face.as_str(),
     );
     tracer.begin(&span, request);
@@ -152,8 +152,8 @@ impl Drop for CallLog<'_> {
             method = op.method.as_str(),
             tool = name,
             server,
-            caller = caller.subject.as_str(),
-            tenant = caller.tenant.as_str(),
+            caller = caller.principal.subject.as_str(),
+            tenant = caller.principal.tenant.as_str(),
             face = face.as_str(),
             profile = Some(profile.as_str()).filter(|profile| !profile.is_empty()),
             outcome = self.outcome.as_str(),

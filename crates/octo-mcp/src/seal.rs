@@ -67,7 +67,7 @@ fn now() -> i64 {
 pub fn bound(caller: &Caller, profile: &str, method: &str, params: &Members) -> Vec<u8> {
     let mut text = String::new();
     let name = params.text("name").or_else(|| params.text("uri")).unwrap_or_default();
-    for part in [&caller.tenant, &caller.subject, profile, method, &name] {
+    for part in [&caller.principal.tenant, &caller.principal.subject, profile, method, &name] {
         text.push_str(&part.len().to_string());
         text.push(':');
         text.push_str(part);

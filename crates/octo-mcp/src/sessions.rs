@@ -2,7 +2,7 @@
 
 use crate::session::Session;
 use http::StatusCode;
-use octo_model::Caller;
+use octo_model::{Caller, Principal};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,23 +18,16 @@ pub struct Sessions {
 struct All {
     sessions: HashMap<u128, Arc<Session>>,
     /// How many each caller has.
-    callers: HashMap<Owner, usize>,
-}
-
-/// Tenant and subject.
-type Owner = (String, String);
-
-fn owner(caller: &Caller) -> Owner {
-    (caller.tenant.clone(), caller.subject.clone())
+    callers: HashMap<Principal, usize>,
 }
 
 impl All {
     fn forget(&mut self, session: &Session) {
-        let owner = owner(&session.client.caller);
-        if let Some(count) = self.callers.get_mut(&owner) {
+        let owner = &session.client.caller.principal;
+        if let Some(count) = self.callers.get_mut(owner) {
             *count = count.saturating_sub(1);
             if *count == 0 {
-                self.callers.remove(&owner);
+                self.callers.remove(owner);
             }
         }
     }
@@ -83,7 +76,7 @@ impl Sessions {
         if all.sessions.len() >= self.most {
             return Err(Full::Hub);
         }
-        let count = all.callers.entry(owner(&session.client.caller)).or_default();
+        let count = all.callers.entry(session.client.caller.principal.clone()).or_default();
         if *count >= self.most_per_caller {
             return Err(Full::Caller);
         }

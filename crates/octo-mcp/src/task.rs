@@ -2,7 +2,7 @@
 
 use crate::client::Client;
 use crate::peer::Question;
-use octo_model::{Caller, Json, Members, RpcError};
+use octo_model::{Caller, Json, Members, Principal, RpcError};
 use octo_toolkit::{Ask, Clock};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -55,15 +55,13 @@ pub struct Task {
 
 #[derive(PartialEq, Eq)]
 struct Owner {
-    tenant: String,
-    subject: String,
+    principal: Principal,
     profile: String,
 }
 
 impl Owner {
     fn of(client: &Client) -> Self {
-        let (caller, profile) = (&client.caller, client.profile.clone());
-        Self { tenant: caller.tenant.clone(), subject: caller.subject.clone(), profile }
+        Self { principal: client.caller.principal.clone(), profile: client.profile.clone() }
     }
 }
 
@@ -100,7 +98,7 @@ impl Task {
     }
 
     pub fn is_of_caller(&self, client: &Client) -> bool {
-        (&self.owner.tenant, &self.owner.subject) == (&client.caller.tenant, &client.caller.subject)
+        self.owner.principal == client.caller.principal
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -1,13 +1,38 @@
-//! Who calls, proven at the face.
+//! Who calls, as the frontend has verified it.
+
+use serde::{Deserialize, Serialize};
 
 /// The scope of administrators, who may start, change and log in servers for everybody.
 pub const ADMIN: &str = "admin";
 
-/// A person or service. Only a face makes one, from what it has verified.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Caller {
-    pub subject: String,
+/// The tenant of callers whose token names none.
+pub const DEFAULT_TENANT: &str = "default";
+
+/// A person or service. Logins, results, runs, limits and cached replies belong to a principal.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Principal {
     pub tenant: String,
+    /// One caller within the tenant.
+    pub subject: String,
+}
+
+impl Principal {
+    pub fn new(tenant: impl Into<String>, subject: impl Into<String>) -> Self {
+        Self { tenant: tenant.into(), subject: subject.into() }
+    }
+}
+
+/// Tenant and subject, as rules name them. No tenant has a slash in it.
+impl std::fmt::Display for Principal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.tenant, self.subject)
+    }
+}
+
+/// A principal with the rights of its token. Only a frontend makes one, from what it has verified.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Caller {
+    pub principal: Principal,
     pub scopes: Vec<String>,
 }
 
@@ -17,17 +42,24 @@ impl Caller {
         Self { scopes: vec![ADMIN.to_owned()], ..Self::named("local") }
     }
 
+    /// A subject of the default tenant, without scopes.
     pub fn named(subject: impl Into<String>) -> Self {
-        Self { subject: subject.into(), tenant: "default".to_owned(), scopes: Vec::new() }
+        Principal::new(DEFAULT_TENANT, subject).into()
     }
 
-    /// Whether this is the same caller with at least the rights of the other.
+    /// Whether this is the same principal with at least the scopes of the other.
     pub fn covers(&self, other: &Self) -> bool {
-        (&self.tenant, &self.subject) == (&other.tenant, &other.subject)
-            && other.scopes.iter().all(|scope| self.scopes.contains(scope))
+        self.principal == other.principal && other.scopes.iter().all(|scope| self.scopes.contains(scope))
     }
 
     pub fn is_admin(&self) -> bool {
         self.scopes.iter().any(|scope| scope == ADMIN)
+    }
+}
+
+/// Without scopes.
+impl From<Principal> for Caller {
+    fn from(principal: Principal) -> Self {
+        Self { principal, scopes: Vec::new() }
     }
 }

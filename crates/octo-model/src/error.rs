@@ -97,6 +97,10 @@ impl ToolError {
         Self::new(Kind::RateLimited, message).retry_after(wait)
     }
 
+    pub fn cancelled() -> Self {
+        Self::new(Kind::Cancelled, "The call was cancelled.")
+    }
+
     pub fn internal(detail: impl std::fmt::Display) -> Self {
         Self::new(Kind::Internal, "Something went wrong inside the hub.")
             .hint("Try again; if it stays, look for this call's id in the hub's log.")

@@ -11,7 +11,7 @@ mod name;
 mod scan;
 
 pub use call::{CallId, Face, Method, Op};
-pub use caller::{ADMIN, Caller};
+pub use caller::{ADMIN, Caller, DEFAULT_TENANT, Principal};
 pub use effect::{Class, Effect};
 pub use error::{Kind, RpcError, ToolError};
 pub use json::{Fault, Json, json_len};

@@ -39,7 +39,7 @@ pub fn json_body(answer: &Answer) -> Result<Json, ToolError> {
     let json = text.and_then(|text| Json::parse(text.trim().to_owned()).map_err(|fault| fault.0));
     json.map_err(|fault| {
         let status = answer.status.as_u16();
-        ToolError::invalid(format!("The answer (status {status}, {kind}) is no JSON: {fault}."))
+        ToolError::invalid(format!("The reply (status {status}, {kind}) is not JSON: {fault}."))
             .hint("Call it without jq to see it as text.")
     })
 }

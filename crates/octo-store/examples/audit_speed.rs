@@ -4,7 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "reads its own arguments and /proc/self")]
 
 use octo_hub::{Closing, Ledger, Opening, Outcome};
-use octo_model::{CallId, Face, Method};
+use octo_model::{CallId, Caller, Face, Method};
 use octo_store::{Options, Store, verify};
 use std::error::Error;
 use std::sync::Arc;
@@ -16,8 +16,7 @@ const DIGEST: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0
 fn opening(id: CallId, digest: &str) -> Opening {
     Opening {
         id,
-        subject: "local".to_owned(),
-        tenant: "default".to_owned(),
+        principal: Caller::local().principal,
         face: Face::Http,
         profile: "default".to_owned(),
         method: Method::CallTool,

@@ -4,7 +4,7 @@ use crate::schema::Book;
 use crate::seal::Seal;
 use crate::{Durability, StoreError, private};
 use octo_grants::apis::{KeepsApis, KeptApi};
-use octo_model::{Caller, ToolError};
+use octo_model::{Caller, Principal, ToolError};
 use octo_toolkit::BoxFuture;
 use rusqlite::{Connection, OptionalExtension, Row};
 use std::path::{Path, PathBuf};
@@ -74,21 +74,8 @@ impl Inner {
     }
 }
 
-/// Whose they are.
-#[derive(Clone)]
-struct Owner {
-    tenant: String,
-    subject: String,
-}
-
-impl From<&Caller> for Owner {
-    fn from(caller: &Caller) -> Self {
-        Self { tenant: caller.tenant.clone(), subject: caller.subject.clone() }
-    }
-}
-
 impl Opened {
-    fn put(&self, owner: &Owner, api: &KeptApi, text: &str) -> Result<(), ToolError> {
+    fn put(&self, owner: &Principal, api: &KeptApi, text: &str) -> Result<(), ToolError> {
         let bound = [owner.tenant.as_str(), &owner.subject, &api.name, &api.revision];
         let sealed = match &api.secret {
             Some(secret) => {
@@ -107,7 +94,7 @@ impl Opened {
             .map_err(unusable)
     }
 
-    fn find(&self, owner: &Owner, name: &str) -> Result<Option<KeptApi>, ToolError> {
+    fn find(&self, owner: &Principal, name: &str) -> Result<Option<KeptApi>, ToolError> {
         let statement = self.conn.prepare_cached(
             "SELECT name, revision, settings, secret FROM apis WHERE tenant = ?1 AND subject = ?2 AND name = ?3",
         );
@@ -127,7 +114,7 @@ impl Opened {
         Ok(Some(KeptApi { secret: Some(secret), ..api }))
     }
 
-    fn text(&self, owner: &Owner, name: &str, revision: &str) -> Result<Option<String>, ToolError> {
+    fn text(&self, owner: &Principal, name: &str, revision: &str) -> Result<Option<String>, ToolError> {
         let statement = self.conn.prepare_cached(
             "SELECT text FROM apis WHERE tenant = ?1 AND subject = ?2 AND name = ?3 AND revision = ?4",
         );
@@ -135,7 +122,7 @@ impl Opened {
         statement.and_then(|mut text| text.query_row(values, |row| row.get(0)).optional()).map_err(unusable)
     }
 
-    fn list(&self, owner: &Owner) -> Result<Vec<KeptApi>, ToolError> {
+    fn list(&self, owner: &Principal) -> Result<Vec<KeptApi>, ToolError> {
         let statement = self.conn.prepare_cached(
             "SELECT name, revision, settings FROM apis WHERE tenant = ?1 AND subject = ?2 ORDER BY name",
         );
@@ -144,7 +131,7 @@ impl Opened {
             .map_err(unusable)
     }
 
-    fn remove(&self, owner: &Owner, name: &str) -> Result<bool, ToolError> {
+    fn remove(&self, owner: &Principal, name: &str) -> Result<bool, ToolError> {
         let statement =
             self.conn.prepare_cached("DELETE FROM apis WHERE tenant = ?1 AND subject = ?2 AND name = ?3");
         let removed = statement.and_then(|mut gone| gone.execute((&owner.tenant, &owner.subject, name)));
@@ -169,7 +156,7 @@ impl KeepsApis for KeptApis {
         api: KeptApi,
         text: String,
     ) -> BoxFuture<'a, Result<(), ToolError>> {
-        let owner = Owner::from(caller);
+        let owner = caller.principal.clone();
         Box::pin(self.with(move |opened| opened.put(&owner, &api, &text)))
     }
 
@@ -178,7 +165,7 @@ impl KeepsApis for KeptApis {
         caller: &'a Caller,
         name: &'a str,
     ) -> BoxFuture<'a, Result<Option<KeptApi>, ToolError>> {
-        let (owner, name) = (Owner::from(caller), name.to_owned());
+        let (owner, name) = (caller.principal.clone(), name.to_owned());
         Box::pin(self.with(move |opened| opened.find(&owner, &name)))
     }
 
@@ -188,17 +175,17 @@ impl KeepsApis for KeptApis {
         name: &'a str,
         revision: &'a str,
     ) -> BoxFuture<'a, Result<Option<String>, ToolError>> {
-        let (owner, name, revision) = (Owner::from(caller), name.to_owned(), revision.to_owned());
+        let (owner, name, revision) = (caller.principal.clone(), name.to_owned(), revision.to_owned());
         Box::pin(self.with(move |opened| opened.text(&owner, &name, &revision)))
     }
 
     fn list<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, Result<Vec<KeptApi>, ToolError>> {
-        let owner = Owner::from(caller);
+        let owner = caller.principal.clone();
         Box::pin(self.with(move |opened| opened.list(&owner)))
     }
 
     fn remove<'a>(&'a self, caller: &'a Caller, name: &'a str) -> BoxFuture<'a, Result<bool, ToolError>> {
-        let (owner, name) = (Owner::from(caller), name.to_owned());
+        let (owner, name) = (caller.principal.clone(), name.to_owned());
         Box::pin(self.with(move |opened| opened.remove(&owner, &name)))
     }
 }

@@ -38,8 +38,8 @@ const LONGEST: usize = 2048;
 pub(crate) fn opening(out: &mut Vec<u8>, at: i64, opening: &Opening) {
     let version = if opening.shown.is_some() { WITH_ARGUMENTS } else { VERSION };
     begin(out, version, OPEN, at, opening.id);
-    text(out, &opening.subject);
-    text(out, &opening.tenant);
+    text(out, &opening.principal.subject);
+    text(out, &opening.principal.tenant);
     text(out, opening.face.as_str());
     text(out, &opening.profile);
     text(out, opening.method.as_str());

@@ -10,7 +10,7 @@ use crate::spills::now;
 use crate::{Durability, StoreError, handle, private};
 use aws_lc_rs::digest::{SHA256, digest};
 use octo_hub::{KeptRun, KeptStep, NewRun, RunPen, RunStatus, Runs, TakenRun};
-use octo_model::{Caller, Json, Kind, ToolError};
+use octo_model::{Caller, Json, Kind, Principal, ToolError};
 use octo_toolkit::BoxFuture;
 use pen::{Lock, Pen};
 use rusqlite::{Connection, OptionalExtension, Row};
@@ -71,19 +71,6 @@ struct Shelf {
     opened: Mutex<Option<Connection>>,
 }
 
-/// Whose a run is.
-#[derive(Clone)]
-struct Owner {
-    tenant: String,
-    subject: String,
-}
-
-impl From<&Caller> for Owner {
-    fn from(caller: &Caller) -> Self {
-        Self { tenant: caller.tenant.clone(), subject: caller.subject.clone() }
-    }
-}
-
 impl KeptRuns {
     pub fn new(dir: &Path, durability: Durability) -> Self {
         Self(Arc::new(Shelf { dir: dir.to_owned(), durability, opened: Mutex::default() }))
@@ -136,7 +123,7 @@ impl Shelf {
         self.dir.join(DIRECTORY).join(format!("{id}.lock"))
     }
 
-    fn begin(&self, owner: &Owner, run: &NewRun) -> Result<(String, Lock), ToolError> {
+    fn begin(&self, owner: &Principal, run: &NewRun) -> Result<(String, Lock), ToolError> {
         let id = handle::fresh()?.replacen(handle::PREFIX, PREFIX, 1);
         let lock = self.lock(&id)?.ok_or_else(|| ToolError::internal("a new run is locked"))?;
         let at = now();
@@ -175,7 +162,7 @@ impl Shelf {
         Ok(())
     }
 
-    fn find(&self, owner: &Owner, id: &str, outputs: bool) -> Result<KeptRun, ToolError> {
+    fn find(&self, owner: &Principal, id: &str, outputs: bool) -> Result<KeptRun, ToolError> {
         let found = self.with(|conn| {
             let run = conn
                 .prepare_cached(
@@ -271,7 +258,7 @@ impl Runs for KeptRuns {
         caller: &'a Caller,
         run: NewRun,
     ) -> BoxFuture<'a, Result<Box<dyn RunPen>, ToolError>> {
-        let owner = Owner::from(caller);
+        let owner = caller.principal.clone();
         let shelf = self.clone();
         Box::pin(async move {
             let (id, lock) = self.with(move |shelf| shelf.begin(&owner, &run)).await?;
@@ -280,7 +267,7 @@ impl Runs for KeptRuns {
     }
 
     fn take<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, Result<TakenRun, ToolError>> {
-        let (owner, id, shelf) = (Owner::from(caller), id.to_owned(), self.clone());
+        let (owner, id, shelf) = (caller.principal.clone(), id.to_owned(), self.clone());
         Box::pin(async move {
             if !is_id(&id) {
                 return Err(unknown());
@@ -299,7 +286,7 @@ impl Runs for KeptRuns {
     }
 
     fn look<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, Result<KeptRun, ToolError>> {
-        let (owner, id) = (Owner::from(caller), id.to_owned());
+        let (owner, id) = (caller.principal.clone(), id.to_owned());
         Box::pin(async move {
             if !is_id(&id) {
                 return Err(unknown());
@@ -314,7 +301,7 @@ impl Runs for KeptRuns {
     }
 
     fn list<'a>(&'a self, caller: &'a Caller, most: usize) -> BoxFuture<'a, Result<Vec<KeptRun>, ToolError>> {
-        let owner = Owner::from(caller);
+        let owner = caller.principal.clone();
         Box::pin(self.with(move |shelf| {
             let mut runs: Vec<KeptRun> = shelf.with(|conn| {
                 conn.prepare_cached(

@@ -7,7 +7,7 @@
 use crate::writer::Turn;
 use crate::{Options, StoreError, handle, private};
 use octo_hub::{KeptText, TextSize, write_readable};
-use octo_model::{CallId, Caller, Json, Kind, ToolError};
+use octo_model::{CallId, Json, Kind, Principal, ToolError};
 use rusqlite::Connection;
 use std::collections::{HashMap, VecDeque};
 use std::io::{BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -23,18 +23,6 @@ pub(crate) struct Shelf {
     index: Mutex<Connection>,
     turn: Turn,
     options: Options,
-}
-
-/// Whose a spill is.
-pub(crate) struct Owner {
-    subject: String,
-    tenant: String,
-}
-
-impl From<&Caller> for Owner {
-    fn from(caller: &Caller) -> Self {
-        Self { subject: caller.subject.clone(), tenant: caller.tenant.clone() }
-    }
 }
 
 /// Microseconds since 1970.
@@ -56,7 +44,7 @@ impl Shelf {
         Ok(shelf)
     }
 
-    pub(crate) fn keep(&self, owner: &Owner, call: CallId, whole: &Json) -> Result<String, ToolError> {
+    pub(crate) fn keep(&self, owner: &Principal, call: CallId, whole: &Json) -> Result<String, ToolError> {
         let size = whole.bytes().len() as u64;
         if size > self.options.spill_quota_bytes {
             return Err(ToolError::new(Kind::TooLarge, "The result is larger than all that may be kept.")
@@ -87,7 +75,7 @@ impl Shelf {
     }
 
     /// The text of a result, which is read where it lies.
-    pub(crate) fn open_text(&self, owner: &Owner, handle: &str) -> Result<KeptText, ToolError> {
+    pub(crate) fn open_text(&self, owner: &Principal, handle: &str) -> Result<KeptText, ToolError> {
         if !handle::is_handle(handle) || !self.knows(owner, handle).map_err(ToolError::internal)? {
             return Err(unknown());
         }
@@ -103,7 +91,7 @@ impl Shelf {
         Body::open(file).map_err(damaged)
     }
 
-    pub(crate) fn load(&self, owner: &Owner, handle: &str) -> Result<Json, ToolError> {
+    pub(crate) fn load(&self, owner: &Principal, handle: &str) -> Result<Json, ToolError> {
         // The three are one answer, so that nobody learns which handles exist.
         if !handle::is_handle(handle) || !self.knows(owner, handle).map_err(ToolError::internal)? {
             return Err(unknown());
@@ -120,7 +108,7 @@ impl Shelf {
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note(&self, owner: &Owner, call: CallId, handle: &str, size: u64) -> rusqlite::Result<()> {
+    fn note(&self, owner: &Principal, call: CallId, handle: &str, size: u64) -> rusqlite::Result<()> {
         let index = self.index();
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         index
@@ -131,7 +119,7 @@ impl Shelf {
             .map(drop)
     }
 
-    fn knows(&self, owner: &Owner, handle: &str) -> rusqlite::Result<bool> {
+    fn knows(&self, owner: &Principal, handle: &str) -> rusqlite::Result<bool> {
         self.index()
             .prepare_cached(
                 "SELECT 1 FROM spills WHERE handle = ?1 AND subject = ?2 AND tenant = ?3 AND created > ?4",
@@ -202,12 +190,12 @@ impl Shelf {
         let mut statement =
             index.prepare_cached("SELECT handle, tenant, subject, size, created FROM spills ORDER BY id")?;
         let rows = statement.query_map((), |row| {
-            let owner: (String, String) = (row.get(1)?, row.get(2)?);
+            let owner = Principal { tenant: row.get(1)?, subject: row.get(2)? };
             Ok((row.get(0)?, owner, row.get::<_, i64>(3)?.max(0).cast_unsigned(), row.get(4)?))
         })?;
         let (mut gone, mut owners) = (Vec::new(), Owners::new());
         for row in rows {
-            let (handle, owner, size, created): (String, (String, String), u64, i64) = row?;
+            let (handle, owner, size, created): (String, Principal, u64, i64) = row?;
             if created <= self.expired_at() {
                 gone.push(handle);
             } else {
@@ -240,13 +228,13 @@ impl Shelf {
 }
 
 /// The results of each caller, oldest first.
-type Owners = HashMap<(String, String), VecDeque<(String, u64)>>;
+type Owners = HashMap<Principal, VecDeque<(String, u64)>>;
 
 /// What must go so that the rest fits. The caller who takes up most loses their oldest first, so nobody whose results take no
 /// more than an equal share loses any to somebody else.
 fn evicted(mut owners: Owners, quota: u64) -> Vec<String> {
     let sum = |kept: &VecDeque<(String, u64)>| kept.iter().map(|(_, size)| size).sum::<u64>();
-    let mut sums: HashMap<(String, String), u64> =
+    let mut sums: HashMap<Principal, u64> =
         owners.iter().map(|(owner, kept)| (owner.clone(), sum(kept))).collect();
     let mut total: u64 = sums.values().sum();
     let mut gone = Vec::new();

@@ -2,7 +2,7 @@
 
 use crate::health::identity;
 use crate::queue::Refused;
-use crate::spills::{Owner, Shelf, now};
+use crate::spills::{Shelf, now};
 use crate::writer::{Turn, Writer};
 use crate::{Options, Reader, StoreError, private, schema, seal};
 use octo_hub::{ArgumentKey, Closing, KeptText, Ledger, Opening, Spills};
@@ -82,12 +82,12 @@ impl Spills for Store {
         call: CallId,
         whole: Json,
     ) -> BoxFuture<'a, Result<String, ToolError>> {
-        let (shelf, owner) = (Arc::clone(&self.shelf), Owner::from(caller));
+        let (shelf, owner) = (Arc::clone(&self.shelf), caller.principal.clone());
         Box::pin(blocking(move || shelf.keep(&owner, call, &whole)))
     }
 
     fn load<'a>(&'a self, caller: &'a Caller, handle: &'a str) -> BoxFuture<'a, Result<Json, ToolError>> {
-        let (shelf, owner, handle) = (Arc::clone(&self.shelf), Owner::from(caller), handle.to_owned());
+        let (shelf, owner, handle) = (Arc::clone(&self.shelf), caller.principal.clone(), handle.to_owned());
         Box::pin(blocking(move || shelf.load(&owner, &handle)))
     }
 
@@ -96,7 +96,7 @@ impl Spills for Store {
         caller: &'a Caller,
         handle: &'a str,
     ) -> BoxFuture<'a, Result<KeptText, ToolError>> {
-        let (shelf, owner, handle) = (Arc::clone(&self.shelf), Owner::from(caller), handle.to_owned());
+        let (shelf, owner, handle) = (Arc::clone(&self.shelf), caller.principal.clone(), handle.to_owned());
         Box::pin(blocking(move || shelf.open_text(&owner, &handle)))
     }
 }

@@ -7,14 +7,13 @@ mod spills;
 
 use crate::{Options, Store};
 use octo_hub::{Closing, Ledger, Opening, Outcome};
-use octo_model::{CallId, Face, Method};
+use octo_model::{CallId, Caller, Face, Method};
 use std::path::Path;
 
 pub(crate) fn opening(name: &str) -> Opening {
     Opening {
         id: CallId::fresh(),
-        subject: "ada".to_owned(),
-        tenant: "default".to_owned(),
+        principal: Caller::named("ada").principal,
         face: Face::Cli,
         profile: "default".to_owned(),
         method: Method::CallTool,

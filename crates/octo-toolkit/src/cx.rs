@@ -71,10 +71,19 @@ impl Cx {
         self.deadline.saturating_duration_since(Instant::now())
     }
 
+    /// Waits for a future, or for the end of the call if that comes first: then the future is dropped.
+    pub async fn run<T>(&self, future: impl Future<Output = T>) -> Result<T, ToolError> {
+        tokio::select! {
+            biased;
+            done = future => Ok(done),
+            () = self.cancel.cancelled() => Err(ToolError::cancelled()),
+        }
+    }
+
     /// An error when the call was cancelled, for loops that have no other place to notice.
     pub fn check(&self) -> Result<(), ToolError> {
         if self.cancel.is_cancelled() {
-            return Err(ToolError::new(octo_model::Kind::Cancelled, "The call was cancelled."));
+            return Err(ToolError::cancelled());
         }
         Ok(())
     }

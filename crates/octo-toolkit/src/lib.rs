@@ -24,7 +24,7 @@ pub use octo_grants::{
     Apis, Chromium, Clock, Doors, Exec, Fs, Grant, JqRunner, Keep, Llm, Memory, Net, Pdf, Place, Render,
     Rendered, Renders, SshKey, WorkPath, Workspace, apis, chromium, exec, fs, jq, memory, net, pdf,
 };
-pub use octo_model::{Caller, Effect, Json, Kind, Members, ToolError, json_len};
+pub use octo_model::{Caller, Effect, Json, Kind, Members, Principal, ToolError, json_len};
 pub use peer::{Alone, Ask, Peer};
 pub use picture::Picture;
 pub use schema::schema_of;

@@ -1,7 +1,7 @@
 //! The one trait behind the catalogue: native toolboxes, upstreams, later workers and declared tools.
 
 use crate::{BoxFuture, Cx, Members, Peer};
-use octo_model::{Caller, Effect, Op, ToolError};
+use octo_model::{Caller, Effect, Op, Principal, ToolError};
 use std::sync::Arc;
 use tokio::sync::{broadcast, watch};
 
@@ -69,14 +69,14 @@ pub enum Event {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Audience {
     Everybody,
-    Caller { tenant: String, subject: String },
+    Principal(Principal),
 }
 
 impl Audience {
     pub fn includes(&self, caller: &Caller) -> bool {
         match self {
             Self::Everybody => true,
-            Self::Caller { tenant, subject } => *tenant == caller.tenant && *subject == caller.subject,
+            Self::Principal(principal) => *principal == caller.principal,
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::fail::FORBIDDEN;
 use crate::login::{Begun, Came, Logins, Moment, Status, Whose};
-use octo_model::{CallId, Kind, Members, Op, ToolError};
+use octo_model::{CallId, Kind, Members, Op, Principal, ToolError};
 use octo_toolkit::{BoxFuture, Cx, Event, Listing, Peer, Source};
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -23,10 +23,8 @@ pub struct AskLogin {
     whose: Whose,
     /// Logins that calls wait for, by who began them: the newest login takes the place of the others, so that calls which
     /// come together must have one between them.
-    open: Mutex<HashMap<Who, Weak<Open>>>,
+    open: Mutex<HashMap<Principal, Weak<Open>>>,
 }
-
-type Who = (String, String);
 
 /// What a person is asked to open.
 struct Open {
@@ -91,7 +89,7 @@ impl AskLogin {
 
     /// The login that the caller has begun in another call, or a new one; nothing where a key is wanted.
     async fn begun(&self, cx: &Cx) -> Result<Option<Arc<Open>>, ToolError> {
-        let who = (cx.caller.tenant.clone(), cx.caller.subject.clone());
+        let who = cx.caller.principal.clone();
         let mut all = self.open.lock().await;
         all.retain(|_, open| open.strong_count() > 0);
         if let Some(open) = all.get(&who).and_then(Weak::upgrade) {
@@ -159,10 +157,7 @@ impl AskLogin {
             Err(error) if self.is_worth_it(&error, cx, peer).await => error,
             answer => return answer,
         };
-        tokio::select! {
-            ready = self.logged_in(error, cx, peer) => ready?,
-            () = cx.cancel.cancelled() => return Err(ToolError::new(Kind::Cancelled, "The call was cancelled.")),
-        }
+        cx.run(self.logged_in(error, cx, peer)).await??;
         // The server has not looked at the call yet, so that it can be made again. And once more, if the connection was just
         // being made with the login from before.
         match self.source.run(op.clone(), cx, peer).await {

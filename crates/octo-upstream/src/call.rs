@@ -7,7 +7,7 @@ use crate::kind::Kind;
 use crate::listing;
 use crate::pool::Pool;
 use crate::state::{Inner, Status};
-use octo_model::{Kind as ErrorKind, Members, Method, Op, ToolError};
+use octo_model::{Members, Method, Op, ToolError};
 use octo_toolkit::{Cx, Json, Peer};
 use octo_wire::code;
 use std::sync::Arc;
@@ -52,11 +52,7 @@ impl<'a> Job<'a> {
 pub(crate) async fn run(pool: &Pool, job: Job<'_>, cx: &Cx) -> Result<Members, ToolError> {
     let begun = Instant::now();
     let deadline = Instant::from_std(cx.deadline).min(begun + pool.first.spec.call_timeout);
-    tokio::select! {
-        biased;
-        answer = in_turn(pool, &job, cx, deadline) => answer,
-        () = cx.cancel.cancelled() => Err(ToolError::new(ErrorKind::Cancelled, "The call was cancelled.")),
-    }
+    cx.run(in_turn(pool, &job, cx, deadline)).await?
 }
 
 /// Waits for the caller's turn, and then calls unless the server is known to be ill.

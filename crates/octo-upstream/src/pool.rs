@@ -6,7 +6,7 @@ use crate::spec::{Connect, Link, Share};
 use crate::state::{Inner, Status};
 use crate::supervisor;
 use octo_grants::credentials::Owner;
-use octo_model::{Caller, ToolError};
+use octo_model::{Caller, Principal, ToolError};
 use octo_toolkit::Peer;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,8 +18,8 @@ const MOST_PROGRAMS: usize = 64;
 /// Sessions beside the first; they cost little.
 const MOST_SESSIONS: usize = 1024;
 
-/// Whose connection it is: tenant, subject, and the client's session or the number in the pool.
-type Whose = (String, String, u64);
+/// Whose connection it is: the caller, if it has one of its own, and the client's session or the number in the pool.
+type Whose = (Option<Principal>, u64);
 
 pub(crate) struct Pool {
     /// The one that lists.
@@ -67,7 +67,7 @@ impl Pool {
 
     /// Whether the server has already refused this caller's present login.
     pub(crate) async fn is_refused(&self, caller: &Caller) -> bool {
-        let whose = (caller.tenant.clone(), caller.subject.clone(), 0);
+        let whose = (Some(caller.principal.clone()), 0);
         let account = self.lanes().open.get(&whose).and_then(|lane| lane.inner.account.clone());
         match account {
             Some(account) => !account.is_new().await,
@@ -91,7 +91,7 @@ impl Pool {
         if chosen.load.calls() > 0 && count + 1 < most.min(self.most()) {
             let number = count as u64 + 1;
             let account = self.first.account.clone();
-            chosen = lanes.open(&self.first, (String::new(), String::new(), number), account);
+            chosen = lanes.open(&self.first, (None, number), account);
         }
         let busy = chosen.load.enter();
         (chosen, busy)
@@ -106,7 +106,7 @@ impl Pool {
 
     /// The one place that says whose a connection is: who may use it, and with which login it speaks.
     fn own_lane(&self, caller: &Caller, session: u64) -> Result<(Arc<Inner>, Busy), ToolError> {
-        let whose = (caller.tenant.clone(), caller.subject.clone(), session);
+        let whose = (Some(caller.principal.clone()), session);
         if self.first.spec.connect == Connect::Always {
             self.first.rest.set(false);
         }

@@ -68,7 +68,7 @@ async fn elsewhere(pool: &Pool, accounts: &Accounts) {
 fn caller(owner: &Owner) -> Caller {
     match owner {
         Owner::Shared => Caller::local(),
-        Owner::Person { tenant, subject } => Caller { tenant: tenant.clone(), ..Caller::named(subject) },
+        Owner::Person(principal) => principal.clone().into(),
     }
 }
 
@@ -76,9 +76,7 @@ fn caller(owner: &Owner) -> Caller {
 fn warn(pool: &Pool, news: &Settled, why: &str) {
     let audience = match &news.owner {
         Owner::Shared => Audience::Everybody,
-        Owner::Person { tenant, subject } => {
-            Audience::Caller { tenant: tenant.clone(), subject: subject.clone() }
-        }
+        Owner::Person(principal) => Audience::Principal(principal.clone()),
     };
     let server = &news.server;
     let text = format!(

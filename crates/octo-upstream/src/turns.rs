@@ -1,7 +1,7 @@
 //! The line before a server: so many calls at once, so many in a minute, and every caller in turn.
 
 use crate::spec::Limits;
-use octo_model::Caller;
+use octo_model::{Caller, Principal};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -34,13 +34,11 @@ struct Line {
     /// The server does not want to be asked before.
     shut_until: Option<Instant>,
     /// Callers that wait, and their calls.
-    callers: VecDeque<Who>,
-    waiting: HashMap<Who, VecDeque<oneshot::Sender<Turn>>>,
+    callers: VecDeque<Principal>,
+    waiting: HashMap<Principal, VecDeque<oneshot::Sender<Turn>>>,
     /// Whether somebody looks again when the time has come.
     is_watched: bool,
 }
-
-type Who = (String, String);
 
 /// A place among the calls under way; dropped, it is free for the next.
 pub(crate) struct Turn(Arc<Turns>);
@@ -77,7 +75,7 @@ impl Turns {
                 line.begin(&self.limits, now);
                 return Ok(Turn(self.clone()));
             }
-            line.queue((caller.tenant.clone(), caller.subject.clone())).ok_or(SOON)?
+            line.queue(caller.principal.clone()).ok_or(SOON)?
         };
         self.serve();
         tokio::time::timeout_at(deadline, waits).await.ok().and_then(Result::ok).ok_or(SOON)
@@ -161,7 +159,7 @@ impl Line {
     }
 
     /// Stands in line, behind the caller's own calls and beside those of others.
-    fn queue(&mut self, who: Who) -> Option<oneshot::Receiver<Turn>> {
+    fn queue(&mut self, who: Principal) -> Option<oneshot::Receiver<Turn>> {
         let calls = self.waiting.entry(who.clone()).or_default();
         calls.retain(|call| !call.is_closed());
         if calls.len() >= MOST_WAITING {

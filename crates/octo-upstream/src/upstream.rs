@@ -8,7 +8,7 @@ use crate::report::{Condition, Report};
 use crate::spec::Spec;
 use crate::state::{Inner, Status};
 use crate::supervisor;
-use octo_model::{Kind, Members, Op, ToolError};
+use octo_model::{Members, Op, ToolError};
 use octo_toolkit::{BoxFuture, Cx, Event, Listing, Peer, Source, State};
 use octo_wire::Era;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -61,12 +61,7 @@ impl Upstream {
         let (inner, _busy) = self.pool.pick_to_connect(&cx.caller)?;
         let deadline = Instant::from_std(cx.deadline);
         let before = self.pool.first.listing.borrow().version;
-        tokio::select! {
-            connection = inner.raise(deadline) => drop(connection?),
-            () = cx.cancel.cancelled() => {
-                return Err(ToolError::new(Kind::Cancelled, "The call was cancelled."));
-            }
-        }
+        drop(cx.run(inner.raise(deadline)).await??);
         // Its lists follow in a moment, and are what most want to see next.
         let mut listing = self.listing();
         let listed = listing.wait_for(|now| now.state == State::Ready || now.version > before);

@@ -37,6 +37,16 @@ async fn storm(upstreams: &[Arc<Upstream>], callers: usize) -> usize {
     calls.join_all().await.iter().filter(|done| done.is_err()).count()
 }
 
+/// A login that was made so many seconds ago, with tokens that live for an hour.
+async fn old_login(seconds: i64) -> (World, Logins) {
+    let world = World::start().await;
+    let store = Credentials::until_the_end();
+    let logins = logins(&store, world.spec("s"));
+    log_in(&world, &logins, "s").await;
+    aged(&store, "s", seconds).await;
+    (world, logins)
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_hundred_callers_of_two_processes_renew_once() {
     let world = World::start().await;
@@ -67,11 +77,7 @@ async fn two_hundred_callers_of_two_processes_renew_once() {
 
 #[tokio::test]
 async fn a_login_is_renewed_before_its_end_and_nobody_waits_for_it() {
-    let world = World::start().await;
-    let store = Credentials::until_the_end();
-    let logins = logins(&store, world.spec("s"));
-    log_in(&world, &logins, "s").await;
-    aged(&store, "s", 3400).await;
+    let (world, logins) = old_login(3400).await;
     world.rules().slow = Duration::from_millis(300);
     let upstream = upstream(&world, &logins, "s");
     ready(&upstream).await;
@@ -94,11 +100,7 @@ async fn a_login_is_renewed_before_its_end_and_nobody_waits_for_it() {
 
 #[tokio::test]
 async fn a_token_that_was_revoked_early_is_replaced_within_the_call() {
-    let world = World::start().await;
-    let store = Credentials::until_the_end();
-    let logins = logins(&store, world.spec("s"));
-    log_in(&world, &logins, "s").await;
-    aged(&store, "s", 60).await;
+    let (world, logins) = old_login(60).await;
     let upstream = upstream(&world, &logins, "s");
     ready(&upstream).await;
     world.rules().access.clear();
@@ -285,11 +287,7 @@ async fn the_loss_of_an_unused_login_is_announced_once_to_whom_it_concerns() {
 
 #[tokio::test]
 async fn a_failure_to_renew_is_no_loss_and_is_not_repeated_at_once() {
-    let world = World::start().await;
-    let store = Credentials::until_the_end();
-    let logins = logins(&store, world.spec("s"));
-    log_in(&world, &logins, "s").await;
-    aged(&store, "s", 3400).await;
+    let (world, logins) = old_login(3400).await;
     world.rules().refuse = Some((503, "temporarily_unavailable"));
     let _running = kept_alive(&logins);
     eventually("a try", || world.grants("refresh_token").len() == 1).await;

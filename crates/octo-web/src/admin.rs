@@ -2,9 +2,9 @@
 //! policy, limits and audit hold for it as for any other.
 
 mod callback;
+mod login_page;
 mod openapi;
 mod page;
-mod start;
 
 use crate::edge::Tokens;
 use crate::fault::{failure, json};
@@ -94,7 +94,7 @@ pub fn admin(parts: AdminParts) -> Router {
         .route("/servers/{id}/auth/status", get(|state, ask| run(state, ask, STATUS)))
         .route("/servers/{id}/auth/complete", post(complete))
         .route("/servers/{id}/auth/logout", post(|state, ask| run(state, ask, LOGOUT)))
-        .route("/auth/start/{id}", get(start::page).post(start::leave))
+        .route("/auth/start/{id}", get(login_page::page).post(login_page::leave))
         .route("/auth/callback", get(callback::page))
         .route("/openapi.json", get(document))
         .route("/health", get(crate::rest::health))

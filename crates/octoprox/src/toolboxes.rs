@@ -430,3 +430,27 @@ impl octo_grants::Keeps for Keeper {
         self.0.keep(caller, call, whole.to_json())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The hub takes what comes from loopback for its own user.
+    #[test]
+    fn the_hub_itself_is_out_of_reach_of_its_tools() {
+        let ports = |allow: &[&str], local_servers: bool| {
+            let mut settings = Settings::default();
+            settings.net.allow = allow.iter().map(ToString::to_string).collect();
+            settings.shell.local_servers = local_servers;
+            (reach(&settings).own_ports, browser_reach(&settings).own_ports)
+        };
+        let both = || vec![7000, 3100];
+        assert_eq!(ports(&[], false), (both(), both()));
+        assert_eq!(ports(&[], true), (both(), both()));
+        assert_eq!(ports(&["10.0.0.0/8", "127.0.0.1:5173"], true), (both(), both()));
+        // A browser comes back to the callback of a login where the operator has opened loopback.
+        for allow in ["127.0.0.1", "localhost"] {
+            assert_eq!(ports(&[allow], false), (both(), vec![7000]), "{allow}");
+        }
+    }
+}

@@ -4,7 +4,7 @@ use crate::Settings;
 use crate::clean;
 use crate::engine::{Engine, Glance, Life, Page, Session, World};
 use crate::snapshot::{Flat, Refs, Tree, View};
-use octo_toolkit::{Caller, Chromium, Cx, Kind, ToolError};
+use octo_toolkit::{Caller, Chromium, Cx, Kind, Principal, ToolError};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,7 +16,7 @@ const USUAL: &str = "default";
 /// Letters of a session's name.
 const LONGEST: usize = 64;
 
-type Key = (String, String, String);
+type Key = (Principal, String);
 
 /// A session's memory ends with it.
 struct Kept {
@@ -170,7 +170,7 @@ impl Browser {
 }
 
 fn key(caller: &Caller, name: &str) -> Key {
-    (caller.tenant.clone(), caller.subject.clone(), name.to_owned())
+    (caller.principal.clone(), name.to_owned())
 }
 
 fn named(name: Option<&str>) -> Result<&str, ToolError> {

@@ -27,7 +27,7 @@ mod wire;
 
 pub use bodies::{Bodies, Received};
 pub use drag::Goal;
-use octo_toolkit::{Caller, Chromium, Kind, ToolError};
+use octo_toolkit::{Caller, Chromium, Kind, Principal, ToolError};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -56,8 +56,8 @@ struct Running {
     sessions: HashMap<Key, Session>,
 }
 
-/// Tenant, subject and name.
-type Key = (String, String, String);
+/// Whose it is, and its name.
+type Key = (Principal, String);
 
 /// A named browser context of one caller.
 #[derive(Clone)]
@@ -299,7 +299,7 @@ pub struct Settled {
 }
 
 fn key(caller: &Caller, name: &str) -> Key {
-    (caller.tenant.clone(), caller.subject.clone(), name.to_owned())
+    (caller.principal.clone(), name.to_owned())
 }
 
 impl Default for Engine {

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimeParser;
 use octo_toolkit::hidden::cleaned;
 use octo_toolkit::net::{Answer, Ask};
-use octo_toolkit::{Cx, Kind, Net, ToolError};
+use octo_toolkit::{Cx, Net, ToolError};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -17,10 +17,7 @@ const WORDS: usize = 300;
 
 /// Sends a request; a cancelled call does not wait for the answer.
 pub async fn send(net: &Net, ask: Ask, cx: &Cx) -> Result<Answer, ToolError> {
-    tokio::select! {
-        answer = net.send(ask) => answer,
-        () = cx.cancel.cancelled() => Err(ToolError::new(Kind::Cancelled, "The call was cancelled.")),
-    }
+    cx.run(net.send(ask)).await?
 }
 
 pub fn timeout(seconds: u64, cx: &Cx) -> Result<Duration, ToolError> {

@@ -343,10 +343,7 @@ impl Site {
 /// Runs a prepared job and waits for it, or for the call to be cancelled.
 pub async fn start(exec: &Exec, cx: &Cx, job: Job) -> Result<Ran, ToolError> {
     cx.check()?;
-    let done = tokio::select! {
-        done = exec.run(job) => done?,
-        () = cx.cancel.cancelled() => return Err(ToolError::new(Kind::Cancelled, "The call was cancelled.")),
-    };
+    let done = cx.run(exec.run(job)).await??;
     let code = match done.exit {
         Exit::Code(code) => code,
         Exit::Signal(signal) => return Err(ToolError::internal(format!("git ended by signal {signal}"))),

@@ -6,9 +6,7 @@ use crate::wanted::Wanted;
 use octo_openapi::{Given, Request, Sent};
 use octo_toolkit::jq::MAX_INPUT;
 use octo_toolkit::net::Ask;
-use octo_toolkit::{
-    Apis, BodySelection, Cx, Effect, Example, JqRunner, Json, Kind, Net, Tool, ToolError, select,
-};
+use octo_toolkit::{Apis, BodySelection, Cx, Effect, Example, JqRunner, Json, Net, Tool, ToolError, select};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -206,8 +204,5 @@ async fn send(
         redirects: REDIRECTS,
         ..Ask::get(request.url)
     };
-    tokio::select! {
-        answer = net.send(ask) => answer,
-        () = cx.cancel.cancelled() => Err(ToolError::new(Kind::Cancelled, "The call was cancelled.")),
-    }
+    cx.run(net.send(ask)).await?
 }

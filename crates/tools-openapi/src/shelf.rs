@@ -124,10 +124,7 @@ impl Shelf {
 /// Parses beside the asynchronous threads.
 pub async fn parsed(text: String, cx: &Cx) -> Result<Arc<Document>, ToolError> {
     let work = tokio::task::spawn_blocking(move || Document::parse(text));
-    tokio::select! {
-        done = work => done.map_err(ToolError::internal)?.map(Arc::new),
-        () = cx.cancel.cancelled() => Err(ToolError::new(Kind::Cancelled, "The call was cancelled.")),
-    }
+    cx.run(work).await?.map_err(ToolError::internal)?.map(Arc::new)
 }
 
 async fn unknown(name: &str, apis: &Apis, cx: &Cx) -> ToolError {

@@ -38,10 +38,7 @@ pub async fn fetched(net: &Net, url: Url, cx: &Cx) -> Result<(String, Url), Tool
         http::header::ACCEPT,
         http::HeaderValue::from_static("application/json, application/yaml;q=0.9, */*;q=0.5"),
     );
-    let answer = tokio::select! {
-        answer = net.send(ask) => answer?,
-        () = cx.cancel.cancelled() => return Err(ToolError::new(Kind::Cancelled, "The call was cancelled.")),
-    };
+    let answer = cx.run(net.send(ask)).await??;
     if !answer.status.is_success() {
         let status = answer.status.as_u16();
         return Err(ToolError::unavailable(format!("The address of the document answers {status}.")).hint(

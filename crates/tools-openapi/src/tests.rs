@@ -260,7 +260,7 @@ async fn jq_selects_from_the_body_after_credentials_are_masked() {
     for (path, jq, words) in [
         ("/pets/7", "/nosuch", "jq: "),
         ("/pets/8", "/name", "image/png"),
-        ("/pets/9", "/name", "is no JSON"),
+        ("/pets/9", "/name", "is not JSON"),
     ] {
         let error = get(path, jq).await.unwrap_err();
         assert_eq!(error.kind, Kind::Invalid, "{path}: {error}");

@@ -5,7 +5,7 @@ use crate::shell::Shell;
 use crate::signal;
 use octo_toolkit::exec::{Captured, Done, Exit, Job, Limit, Program, Stream};
 use octo_toolkit::fs::Read;
-use octo_toolkit::{Cx, Exec, Fs, Keep, Kind, ToolError, WorkPath};
+use octo_toolkit::{Cx, Exec, Fs, Keep, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -128,11 +128,8 @@ impl Shell {
             writable: Vec::new(),
             on_output: Some(Box::new(notices(cx))),
         };
-        let done = tokio::select! {
-            done = exec.run(job) => done?,
-            // Dropping the other branch ends the command.
-            () = cx.cancel.cancelled() => return Err(ToolError::new(Kind::Cancelled, "The call was cancelled.")),
-        };
+        // Dropping the future ends the command.
+        let done = cx.run(exec.run(job)).await??;
         notes.extend(timeout.note(done.exit == Exit::TimedOut));
         if done.limit == Some(Limit::Processes) {
             notes.push("It was ended because it had too many processes at once.".to_owned());

@@ -94,7 +94,7 @@ impl Shell {
         clauses.extend(replaced(fs, &cwd, danger.replaces).await);
         let warning = (!clauses.is_empty()).then(|| format!("This command {}.", clauses.join("; ")));
         if let Some(warning) = &warning {
-            tracing::warn!(call = %cx.id, caller = %cx.caller.subject, %warning, "a command that may lose data");
+            tracing::warn!(call = %cx.id, caller = %cx.caller.principal.subject, %warning, "a command that may lose data");
         }
         let waits = line.commands.iter().any(|simple| simple.name() == Some("wait"));
         let background = !waits && line.commands.iter().any(|simple| simple.background);

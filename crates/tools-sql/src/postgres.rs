@@ -13,7 +13,7 @@ mod write;
 
 use crate::engine::{Change, Engine, Explained, Fate, PlanFormat, Rows, Statement, Tables, TablesAsk};
 use octo_grants::sql::{Database, Lease, Pool};
-use octo_toolkit::{BoxFuture, Cx, Json, Kind, ToolError};
+use octo_toolkit::{BoxFuture, Cx, Json, ToolError};
 use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,10 +33,7 @@ impl Postgres {
 
     /// A session, unless the call is cancelled before its turn.
     async fn session(&self, pool: &Pool, patience: Duration, cx: &Cx) -> Result<Lease, ToolError> {
-        tokio::select! {
-            taken = pool.take(patience) => taken,
-            () = cx.cancel.cancelled() => Err(ToolError::new(Kind::Cancelled, "The call was cancelled.")),
-        }
+        cx.run(pool.take(patience)).await?
     }
 
     /// The values of `$1, $2 …` as text. Arrays and objects can only be written when the types are known, which costs a

@@ -104,14 +104,7 @@ pub fn default_header(headers: &mut HeaderMap, name: HeaderName, value: &'static
 
 /// Sends a request; a cancelled call does not wait for the answer.
 pub async fn send(net: &Net, ask: Ask, cx: &Cx) -> Result<Answer, ToolError> {
-    tokio::select! {
-        answer = net.send(ask) => answer,
-        () = cx.cancel.cancelled() => Err(cancelled()),
-    }
-}
-
-pub fn cancelled() -> ToolError {
-    ToolError::new(Kind::Cancelled, "The call was cancelled.")
+    cx.run(net.send(ask)).await?
 }
 
 /// Sends a request, and once more for all of it when what came is cut and of no use in part.
@@ -143,7 +136,7 @@ pub async fn beside<T: Send + 'static>(
     let work = tokio::task::spawn_blocking(work);
     tokio::select! {
         done = work => done.map_err(ToolError::internal),
-        () = cx.cancel.cancelled() => Err(cancelled()),
+        () = cx.cancel.cancelled() => Err(ToolError::cancelled()),
         () = tokio::time::sleep(cx.time_left()) => {
             Err(ToolError::new(Kind::Timeout, "The page could not be read in time.").hint("Ask with a smaller max_bytes."))
         }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 /// Bytes of JSON that are taken.
 const LARGEST: usize = 5 << 20;
 
-/// Fetches JSON and gives it as it is, numbers exact; what is no JSON is an error that shows where it breaks and how it
+/// Fetches JSON and gives it as it is, numbers exact; a body that is not JSON is an error that shows where it breaks and how it
 /// begins. Give jq to select from large data. Prefer fetch_url for pages, http_request for other methods or headers.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -175,11 +175,8 @@ fn is_pdf(answer: &Answer) -> bool {
 
 /// The text of a PDF and how many pages it has; a file without text that can be had is described.
 async fn paper(pdf: &Pdf, body: &Body, want: Want, cx: &Cx) -> Result<(Reading, Option<usize>), ToolError> {
-    let read = tokio::select! {
-        read = pdf::read(pdf, body.bytes.clone(), !body.truncated, cx.time_left()) => read,
-        () = cx.cancel.cancelled() => return Err(asking::cancelled()),
-    };
-    let (reading, pages) = match read {
+    let read = pdf::read(pdf, body.bytes.clone(), !body.truncated, cx.time_left());
+    let (reading, pages) = match cx.run(read).await? {
         Ok(paper) => {
             let content = paper.text(matches!(want.format, Format::Markdown | Format::Html));
             let pages = Some(paper.count);

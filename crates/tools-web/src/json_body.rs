@@ -6,14 +6,14 @@ use crate::kind::Kind as Body;
 use octo_toolkit::net::Answer;
 use octo_toolkit::{Json, ToolError};
 
-/// Characters that are shown of what is no JSON.
+/// Characters that are shown of what is not JSON.
 const SHOWN: usize = 200;
 
 pub fn json_body(answer: &Answer) -> Result<Json, ToolError> {
     let content_type = asking::content_type(answer);
     if matches!(Body::of(content_type, &answer.body), Body::Binary(_) | Body::Pdf) {
         let size = answer.body.len();
-        return Err(ToolError::invalid(format!("The answer is no JSON but {size} bytes of binary content."))
+        return Err(ToolError::invalid(format!("The reply is not JSON but {size} bytes of binary content."))
             .hint("Use fetch_url to see what it is."));
     }
     let text = decode(&answer.body, content_type, false).text;
@@ -45,7 +45,7 @@ fn refused(text: &str, fault: &str, answer: &Answer) -> ToolError {
         _ => "Fetch it with fetch_url, or http_request without jq, to see it as text.",
     };
     ToolError::invalid(format!(
-        "The answer (status {status}, {kind}) is no JSON: {place}. It begins: \"{start}\"."
+        "The reply (status {status}, {kind}) is not JSON: {place}. It begins: \"{start}\"."
     ))
     .hint(hint)
 }

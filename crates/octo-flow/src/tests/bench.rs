@@ -173,7 +173,7 @@ impl Store {
         caller: &Caller,
         id: &str,
     ) -> Option<KeptRun> {
-        let (_, run) = runs.get(id).filter(|(subject, _)| *subject == caller.subject)?;
+        let (_, run) = runs.get(id).filter(|(subject, _)| *subject == caller.principal.subject)?;
         Some(KeptRun { held: self.0.held.lock().unwrap().contains(id), ..run.clone() })
     }
 }
@@ -202,7 +202,7 @@ impl Runs for Store {
                 held: false,
                 steps: Vec::new(),
             };
-            runs.insert(id.clone(), (caller.subject.clone(), kept));
+            runs.insert(id.clone(), (caller.principal.subject.clone(), kept));
             self.0.held.lock().unwrap().insert(id.clone());
             Ok(Box::new(Pen(Arc::clone(&self.0), id)) as Box<dyn RunPen>)
         })

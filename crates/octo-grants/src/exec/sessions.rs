@@ -9,7 +9,7 @@ use super::terminal::{Size, Terminal};
 use super::{Exec, Exit, Job, Program};
 use crate::{Clock, Doors, Grant};
 use jiff::Timestamp;
-use octo_model::{Caller, Kind, ToolError};
+use octo_model::{Caller, Kind, Principal, ToolError};
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -72,7 +72,7 @@ pub struct SessionInfo {
 }
 
 struct Session {
-    owner: (String, String),
+    owner: Principal,
     command: String,
     cwd: String,
     started: Timestamp,
@@ -112,7 +112,7 @@ impl Sessions {
     /// Starts a program and gives its id. The job's input is written first and its time limit is the session's; what
     /// it would keep of the output does not matter here.
     pub async fn start(&self, owner: &Caller, job: Job, tty: Option<Size>) -> Result<String, ToolError> {
-        let key = (owner.tenant.clone(), owner.subject.clone());
+        let key = owner.principal.clone();
         self.make_room(&key)?;
         let Job { program, cwd, env, stdin, timeout, network, writes, readable, writable, .. } = job;
         let order = Order { program, cwd, env, network, writes, readable, writable, tty: tty.is_some() };
@@ -235,7 +235,7 @@ impl Sessions {
     }
 
     /// Where there are too many, one that has ended is forgotten early.
-    fn make_room(&self, owner: &(String, String)) -> Result<(), ToolError> {
+    fn make_room(&self, owner: &Principal) -> Result<(), ToolError> {
         self.forget();
         let mut all = lock(&self.0.all);
         let mine = all.values().filter(|session| session.owner == *owner).count();
@@ -264,7 +264,7 @@ impl Grant for Sessions {
 
 impl Session {
     fn is_of(&self, caller: &Caller) -> bool {
-        self.owner.0 == caller.tenant && self.owner.1 == caller.subject
+        self.owner == caller.principal
     }
 
     fn info(&self, id: &str) -> SessionInfo {

@@ -1,11 +1,12 @@
 //! A workspace: named roots, each read-only or read-write.
 
+use super::concurrency::{Concurrency, JobSlot};
 use super::intents::Intents;
 use super::protect::Protected;
 use super::resolve;
 use super::sweep;
 use super::undo::Undos;
-use octo_model::{Caller, Kind, ToolError};
+use octo_model::{Caller, Kind, Principal, ToolError};
 use rustix::fs::{Mode, OFlags};
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File};
@@ -130,6 +131,7 @@ struct Inner {
     hard_links: HardLinks,
     state: Option<State>,
     no_root: Option<(String, String)>,
+    jobs: Concurrency,
 }
 
 /// The hub's own data about files.
@@ -161,17 +163,29 @@ impl Workspace {
         let profiles =
             spec.profiles.into_iter().map(|(name, patterns)| Ok((name, Protected::new(&patterns)?)));
         let profiles = profiles.collect::<Result<_, ToolError>>()?;
-        let inner = Arc::new(Inner { roots, protected, profiles, hard_links, state, no_root });
+        let inner = Arc::new(Inner {
+            roots,
+            protected,
+            profiles,
+            hard_links,
+            state,
+            no_root,
+            jobs: Concurrency::default(),
+        });
         Ok(Self { inner, by: None, profile: None })
     }
 
     /// The same workspace for one caller: what they change, only they can take back.
     #[must_use]
     pub fn for_caller(mut self, caller: &Caller) -> Self {
-        let local = Caller::local();
-        let is_local = (&caller.tenant, &caller.subject) == (&local.tenant, &local.subject);
-        self.by = (!is_local).then(|| format!("{}\0{}", caller.tenant, caller.subject).into());
+        let Principal { tenant, subject } = &caller.principal;
+        let is_local = caller.principal == Caller::local().principal;
+        self.by = (!is_local).then(|| format!("{tenant}\0{subject}").into());
         self
+    }
+
+    pub(super) async fn job_slot(&self) -> Result<JobSlot, ToolError> {
+        self.inner.jobs.acquire(&self.by).await
     }
 
     /// The same workspace for calls at one profile, which may protect more.

@@ -1,6 +1,6 @@
 //! The turns that callers take with their jq expressions.
 
-use octo_model::{Caller, ToolError};
+use octo_model::{Caller, Principal, ToolError};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -19,7 +19,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(1);
 /// Lets a few expressions run at a time, each caller's in turn.
 pub struct JqQueue {
     all: Arc<Semaphore>,
-    callers: Mutex<HashMap<String, Arc<Lane>>>,
+    callers: Mutex<HashMap<Principal, Arc<Lane>>>,
     timeout: Duration,
 }
 
@@ -70,8 +70,7 @@ impl JqQueue {
             let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
             let now = Instant::now();
             callers.retain(|_, lane| Arc::strong_count(lane) > 1 || lane.next() > now);
-            let key = format!("{}/{}", caller.tenant, caller.subject);
-            Arc::clone(callers.entry(key).or_default())
+            Arc::clone(callers.entry(caller.principal.clone()).or_default())
         };
         let turn = async {
             let own = Arc::clone(&lane.one).acquire_owned().await?;

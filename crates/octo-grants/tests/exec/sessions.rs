@@ -2,7 +2,7 @@
 
 use crate::bench::{Bench, sandboxes};
 use octo_grants::exec::{Exit, Reading, SandboxChoice, SessionState, Sessions, Size};
-use octo_model::{Caller, Kind};
+use octo_model::{Caller, Kind, Principal};
 use std::time::{Duration, Instant};
 
 const SIZE: Size = Size { rows: 24, columns: 80 };
@@ -168,7 +168,7 @@ async fn sessions_belong_to_their_owner() {
     let bench = Bench::new(SandboxChoice::Auto);
     let sessions = Sessions::new(bench.exec.clone());
     let owner = Caller::named("one");
-    let other = Caller { tenant: "other".to_owned(), ..Caller::named("one") };
+    let other = Caller::from(Principal::new("other", "one"));
     let id = sessions.start(&owner, bench.job("cat"), None).await.unwrap();
     for stranger in [Caller::named("two"), other] {
         assert_eq!(sessions.list(&stranger), []);

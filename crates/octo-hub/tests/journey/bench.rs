@@ -48,7 +48,7 @@ impl Spills for Memory {
         Box::pin(async move {
             let mut kept = self.kept.lock().unwrap();
             let handle = format!("r_{}", kept.len());
-            kept.insert(handle.clone(), (caller.subject.clone(), whole));
+            kept.insert(handle.clone(), (caller.principal.subject.clone(), whole));
             Ok(handle)
         })
     }
@@ -56,7 +56,7 @@ impl Spills for Memory {
     fn load<'a>(&'a self, caller: &'a Caller, handle: &'a str) -> BoxFuture<'a, Result<Json, ToolError>> {
         Box::pin(async move {
             let kept = self.kept.lock().unwrap();
-            let found = kept.get(handle).filter(|(subject, _)| *subject == caller.subject);
+            let found = kept.get(handle).filter(|(subject, _)| *subject == caller.principal.subject);
             found
                 .map(|(_, whole)| whole.clone())
                 .ok_or_else(|| ToolError::not_found("There is no such result."))

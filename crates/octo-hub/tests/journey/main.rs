@@ -19,7 +19,7 @@ use octo_hub::{
     CacheRule, Change, Decision, Ledger, LimitRule, ListKind, Outcome, PolicySettings, Profile,
     ProfileSettings, Rule,
 };
-use octo_model::{Caller, Json, Kind, Members, Method, Op, ToolError};
+use octo_model::{Caller, Json, Kind, Members, Method, Op, Principal, ToolError};
 use octo_toolkit::{Source, State};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -206,6 +206,34 @@ async fn rules_know_effects_and_callers_and_the_default_may_be_no() {
     let mut request = Workbench::request("up__do", json!({}));
     request.caller = Arc::new(Caller::named("admin-1"));
     assert!(bench.called(request).await.outcome.is_ok());
+}
+
+#[tokio::test]
+async fn rules_know_the_tenant() {
+    let bench = Workbench::new(vec![up(&["do", "drop"])], |parts| {
+        parts.policy = serde_json::from_value(json!({
+            "default": "deny",
+            "rules": [
+                {"name": "own", "callers": ["ada", "acme/bob"], "decision": "allow"},
+                {"name": "tenant", "callers": ["lab/*"], "decision": "allow"},
+                {"name": "no-drop", "tools": ["up__drop"], "callers": ["eve"], "decision": "deny"},
+            ],
+        }))
+        .unwrap();
+    });
+    for (tenant, subject, tool, allowed) in [
+        ("default", "ada", "up__do", true),
+        ("acme", "ada", "up__do", false),
+        ("acme", "bob", "up__do", true),
+        ("default", "bob", "up__do", false),
+        ("lab", "eve", "up__do", true),
+        ("lab", "eve", "up__drop", false),
+        ("lab", "ann", "up__drop", true),
+    ] {
+        let mut request = Workbench::request(tool, json!({}));
+        request.caller = Arc::new(Caller::from(Principal::new(tenant, subject)));
+        assert_eq!(bench.called(request).await.outcome.is_ok(), allowed, "{tenant}/{subject} {tool}");
+    }
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use crate::seal::Seal;
 use crate::spills;
 use octo_grants::Secret;
 use octo_grants::credentials::{Claim, Owner, Slot, Waiting, may_wait};
+use octo_model::Principal;
 use rusqlite::{Connection, OptionalExtension, Row};
 use std::time::Duration;
 
@@ -80,7 +81,7 @@ pub(super) fn waits(
 fn read(row: &Row<'_>) -> rusqlite::Result<(Waiting, Vec<u8>)> {
     let owner = match row.get::<_, String>(1)?.as_str() {
         "shared" => Owner::Shared,
-        _ => Owner::Person { tenant: row.get(2)?, subject: row.get(3)? },
+        _ => Owner::Person(Principal { tenant: row.get(2)?, subject: row.get(3)? }),
     };
     let (id, server, expires) = (row.get(0)?, row.get(4)?, row.get(5)?);
     Ok((Waiting { id, owner, server, expires, secret: Secret::default() }, row.get(6)?))

@@ -5,6 +5,7 @@ use super::ledger::Ledger;
 use crate::seal::Seal;
 use octo_grants::Secret;
 use octo_grants::credentials::{Kept, Owner, Slot, has_room};
+use octo_model::Principal;
 use rusqlite::{Connection, OptionalExtension, Row};
 
 pub(super) fn all(
@@ -56,7 +57,7 @@ fn place(row: &Row<'_>, first: usize) -> rusqlite::Result<Slot> {
     let text = |at: usize| row.get::<_, String>(first + at);
     let owner = match text(0)?.as_str() {
         "shared" => Owner::Shared,
-        _ => Owner::Person { tenant: text(1)?, subject: text(2)? },
+        _ => Owner::Person(Principal { tenant: text(1)?, subject: text(2)? }),
     };
     Ok(Slot::new(owner, text(3)?, text(4)?))
 }

@@ -90,7 +90,7 @@ impl Entity {
 
 pub(super) fn owner_id(conn: &Connection, asker: &Asker) -> rusqlite::Result<Option<i64>> {
     conn.prepare_cached("SELECT id FROM owners WHERE tenant = ?1 AND subject = ?2")?
-        .query_row((&asker.tenant, &asker.subject), |row| row.get(0))
+        .query_row((&asker.principal.tenant, &asker.principal.subject), |row| row.get(0))
         .optional()
 }
 
@@ -108,14 +108,16 @@ impl<'a> Pen<'a> {
         let known = self
             .conn
             .prepare_cached("SELECT id, bytes FROM owners WHERE tenant = ?1 AND subject = ?2")?
-            .query_row((&asker.tenant, &asker.subject), |row| Ok((row.get(0)?, row.get(1)?)))
+            .query_row((&asker.principal.tenant, &asker.principal.subject), |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
             .optional()?;
         let (id, bytes) = match known {
             Some(known) => known,
             None => {
                 self.run(
                     "INSERT INTO owners (tenant, subject) VALUES (?1, ?2)",
-                    (&asker.tenant, &asker.subject),
+                    (&asker.principal.tenant, &asker.principal.subject),
                 )?;
                 (self.conn.last_insert_rowid(), 0)
             }

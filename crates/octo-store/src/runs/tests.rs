@@ -60,7 +60,7 @@ async fn someone_elses_run_is_like_none() {
     let id = pen.id().to_owned();
     drop(pen);
     let bob = Caller::named("bob");
-    let other = Caller { tenant: "other".into(), ..Caller::named("ada") };
+    let other = Caller::from(Principal::new("other", "ada"));
     for (caller, id) in [(&bob, id.as_str()), (&other, &id), (&bob, "w_nothing"), (&bob, "../../etc/passwd")]
     {
         assert_eq!(runs.look(caller, id).await.unwrap_err(), unknown(), "{id}");

@@ -2,7 +2,7 @@
 
 use crate::{Options, Store};
 use octo_hub::{Ledger, Spills};
-use octo_model::{CallId, Caller, Json, Kind, ToolError};
+use octo_model::{CallId, Caller, Json, Kind, Principal, ToolError};
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -58,7 +58,7 @@ async fn foreign_unknown_and_expired_handles_are_one_answer() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path(), |_| ());
     let handle = keep(&store, whole(100)).await.unwrap();
-    let other_tenant = Caller { tenant: "other".to_owned(), ..ada() };
+    let other_tenant = Caller::from(Principal::new("other", "ada"));
     let answers = [
         store.load(&Caller::named("bob"), &handle).await,
         store.load(&other_tenant, &handle).await,

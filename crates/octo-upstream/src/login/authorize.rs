@@ -8,7 +8,7 @@ use aws_lc_rs::rand;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use octo_grants::Secret;
-use octo_model::{Kind, ToolError};
+use octo_model::{Kind, Principal, ToolError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use url::Url;
@@ -19,8 +19,8 @@ const LONGEST: usize = 16 << 10;
 /// All that is needed to finish what has begun. It waits in the store, sealed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Started {
-    /// Who began: tenant and subject.
-    pub(super) by: [String; 2],
+    /// Who began.
+    pub(super) by: Principal,
     /// The server's address.
     pub(super) url: String,
     pub(super) issuer: Issuer,
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn the_address_to_open_carries_everything() {
         let started = Started {
-            by: ["t".into(), "s".into()],
+            by: Principal::new("t", "s"),
             url: "https://x.example/mcp".into(),
             issuer: issuer(true),
             client: Client { id: "me&you".into(), secret: None, proof: Proof::Nothing },

@@ -10,13 +10,13 @@ use super::grant::{Grant, Source};
 use super::issuer::Issuer;
 use super::settings::{Auth, Flow, Identity, KeyPlace, LoginSpec, OAuth};
 use super::shelf::{Account as Key, Shelf};
-use super::start::{Attempt, Confirmation, Departure};
+use super::start_page::{Attempt, Confirmation, Departure};
 use super::status::{Status, status};
 use super::web::Web;
 use super::{challenge, token};
 use octo_grants::credentials::{Owner, Slot, Waiting};
 use octo_grants::{Clock, Credentials, Secret};
-use octo_model::{Caller, Json, ToolError};
+use octo_model::{Caller, Json, Principal, ToolError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -125,7 +125,7 @@ impl Logins {
         let had = self.0.newest(&account.0, server).await.ok().flatten();
         let had = had.filter(|held| held.slot.issuer == found.issuer.issuer).map(|held| held.grant.scopes);
         let scopes = scopes(&found, oauth, challenge.scopes, had.unwrap_or_default());
-        let by = [caller.tenant.clone(), caller.subject.clone()];
+        let by = caller.principal.clone();
         let flow = flow(oauth.flow, &found.issuer)?;
         let now = self.0.now();
         let client =
@@ -166,10 +166,9 @@ impl Logins {
         let url = authorize::address(endpoint, &started, &verifier, &redirect, &state, extra);
         let waiting = self.wait(account.clone(), &started, hashed(&state), LIFE).await?;
         let code_host = started.issuer.code_host();
-        let [_, caller] = &started.by;
         let start = self.0.make_start_page(&Attempt {
             account: &account,
-            caller,
+            caller: &started.by.subject,
             state: &state,
             url: &url,
             code_host: &code_host,
@@ -291,8 +290,8 @@ impl Logins {
     }
 
     fn mine(&self, waiting: Waiting, who: Option<&Caller>) -> Result<Waiting, ToolError> {
-        let [tenant, subject] = started(&waiting)?.by;
-        if who.is_some_and(|who| who.tenant != tenant || who.subject != subject) {
+        let by = started(&waiting)?.by;
+        if who.is_some_and(|who| who.principal != by) {
             tracing::warn!(target: "upstream", server = %waiting.server, "a login was answered by somebody else than who began it");
             return Err(unknown());
         }
@@ -382,7 +381,7 @@ impl Logins {
 
 /// What is known before a person is asked.
 struct Plan {
-    by: [String; 2],
+    by: Principal,
     url: String,
     found: Found,
     client: client::Client,

@@ -4,7 +4,7 @@ use super::authorize;
 use super::challenge::Challenge;
 use super::grant::{Grant, Held};
 use super::settings::{Auth, Identity, LoginSpec};
-use super::start::StartPages;
+use super::start_page::StartPages;
 use octo_grants::credentials::{Owner, Slot};
 use octo_grants::{Clock, Credentials};
 use octo_model::{Kind, ToolError};

@@ -4,7 +4,7 @@ use super::DocumentSpec;
 use super::answer;
 use super::loaded::{Loaded, gives_pictures};
 use octo_grants::net::Ask;
-use octo_model::{Json, Kind, Members, Op, ToolError};
+use octo_model::{Json, Members, Op, ToolError};
 use octo_openapi::{Request, is_secret_header, redact};
 use octo_toolkit::Cx;
 
@@ -39,10 +39,7 @@ pub(super) async fn run(
         redirects: REDIRECTS,
         ..Ask::get(request.url)
     };
-    let mut answer = tokio::select! {
-        answer = net.send(ask) => answer?,
-        () = cx.cancel.cancelled() => return Err(ToolError::new(Kind::Cancelled, "The call was cancelled.")),
-    };
+    let mut answer = cx.run(net.send(ask)).await??;
     let headers = loaded.credentials().iter().filter(|credential| is_secret_header(credential.header()));
     let headers = headers.filter_map(|credential| credential.value());
     redact(&mut answer, headers.chain(spec.query_key.iter().map(|(_, secret)| secret.expose())));

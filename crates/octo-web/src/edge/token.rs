@@ -6,7 +6,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use http::{HeaderMap, HeaderValue, header};
 use jiff::Timestamp;
 use octo_grants::Clock;
-use octo_model::Caller;
+use octo_model::{Caller, Principal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -105,7 +105,7 @@ impl Tokens {
         for token in settings {
             let known = read(token)?;
             if let Some(other) = all.iter().find(|other| other.hash == known.hash) {
-                let (one, two) = (&other.caller.subject, &token.name);
+                let (one, two) = (&other.caller.principal.subject, &token.name);
                 return Err(TokenFault(format!("The callers `{one}` and `{two}` have the same token.")));
             }
             all.push(known);
@@ -210,8 +210,11 @@ fn read(token: &TokenSettings) -> Result<Known, TokenFault> {
     if token.name.is_empty() || token.tenant.is_empty() {
         return Err(fault("needs a name and a tenant"));
     }
+    if token.tenant.contains('/') || token.name.contains('/') {
+        return Err(fault("has a slash in its name or tenant, which separates the two in policy rules"));
+    }
     let caller =
-        Caller { subject: token.name.clone(), tenant: token.tenant.clone(), scopes: token.scopes.clone() };
+        Caller { principal: Principal::new(&token.tenant, &token.name), scopes: token.scopes.clone() };
     let (caller, revoked) = (Arc::new(caller), CancellationToken::new());
     Ok(Known { hash, caller, expires: token.expires, revoked })
 }
@@ -271,7 +274,7 @@ mod tests {
         ] {
             let found = tokens.caller(&with(values));
             assert_eq!(
-                found.as_ref().map(|accepted| accepted.caller.subject.as_str()).map_err(|why| *why),
+                found.as_ref().map(|accepted| accepted.caller.principal.subject.as_str()).map_err(|why| *why),
                 wanted,
                 "{values:?}"
             );
@@ -286,6 +289,7 @@ mod tests {
             vec![token("ann", "é".repeat(32))],
             vec![token("ann", fingerprint(""))],
             vec![token("", fingerprint("a"))],
+            vec![token("acme/ann", fingerprint("a"))],
             vec![token("ann", fingerprint("a")), token("bob", fingerprint("a"))],
         ] {
             assert!(Tokens::new(&bad).is_err(), "{bad:?}");

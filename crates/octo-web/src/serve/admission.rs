@@ -1,6 +1,6 @@
 //! Who the connections of a listener belong to: nobody yet, or a caller, of whom no one may have them all.
 
-use octo_model::Caller;
+use octo_model::{Caller, Principal};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio_util::sync::CancellationToken;
@@ -18,17 +18,14 @@ struct All {
     open: usize,
     /// Those without an authorised request so far, the oldest first.
     unproven: BTreeMap<u64, CancellationToken>,
-    callers: HashMap<Owner, usize>,
+    callers: HashMap<Principal, usize>,
 }
-
-/// Tenant and subject.
-type Owner = (String, String);
 
 /// One connection, from its beginning to its end.
 pub struct Connection {
     connections: Arc<Connections>,
     number: u64,
-    owner: Mutex<Option<Owner>>,
+    owner: Mutex<Option<Principal>>,
     /// Ends the connection to make room for another.
     pub evicted: CancellationToken,
 }
@@ -60,7 +57,7 @@ impl Connections {
 }
 
 impl Connection {
-    fn owner(&self) -> MutexGuard<'_, Option<Owner>> {
+    fn owner(&self) -> MutexGuard<'_, Option<Principal>> {
         self.owner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -70,7 +67,7 @@ impl Connection {
         if owner.is_some() {
             return true;
         }
-        let own = (caller.tenant.clone(), caller.subject.clone());
+        let own = caller.principal.clone();
         let mut all = self.connections.all();
         let count = all.callers.entry(own.clone()).or_default();
         if *count >= self.connections.most_per_caller {

@@ -6,6 +6,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::routing::get as on_get;
 use http::{Request, Version};
+use octo_model::Principal;
 use serde_json::json;
 
 /// Every path of the table, with its parameters filled in.
@@ -252,15 +253,9 @@ async fn tokens_open_what_they_should() {
             assert!(answer.json()["error"]["hint"].as_str().unwrap().contains("Authorization: Bearer"));
         }
     }
-    let seen: Vec<(String, String)> = bed
-        .book
-        .0
-        .lock()
-        .unwrap()
-        .iter()
-        .map(|opening| (opening.subject.clone(), opening.tenant.clone()))
-        .collect();
-    assert_eq!(seen, [("ann".to_owned(), "acme".to_owned()), ("ann".to_owned(), "acme".to_owned())]);
+    let seen: Vec<_> = bed.book.0.lock().unwrap().iter().map(|opening| opening.principal.clone()).collect();
+    let ann = Principal::new("acme", "ann");
+    assert_eq!(seen, [ann.clone(), ann]);
     for nowhere in ["/tools/echo?token=correct-horse", "/tools?access_token=correct-horse"] {
         assert_eq!(get(&router, nowhere).await.status, 401);
     }

@@ -48,7 +48,7 @@ pub fn notice(result: &Members) -> Option<String> {
     let coerced = coerced.map(|changes| format!("Arguments adjusted: {}.", harmless(&changes.join("; "))));
     let handle = meta.get("octoprox/result_handle").and_then(Json::to_text);
     let cut = handle.map(|handle| {
-        format!("The result was cut; read the rest with: octoprox call result_read handle={handle}")
+        format!("The result was truncated; read the rest with: octoprox call result_read handle={handle}")
     });
     let said: Vec<String> = coerced.into_iter().chain(cut).collect();
     (!said.is_empty()).then(|| said.join("\n"))

@@ -42,6 +42,7 @@ enum Command {
   TOKEN=$(octoprox token new ci)")]
 struct New {
     /// Who the token is for; policy and audit know the caller by this name
+    #[arg(value_parser = token_name)]
     name: String,
     /// What the caller may do beyond calling tools: `admin` manages servers and reads metrics; may be repeated
     #[arg(long = "scope", value_name = "SCOPE")]
@@ -195,6 +196,14 @@ impl Revoke {
 
 fn is_expired(token: &TokenSettings) -> bool {
     token.expires.is_some_and(|expires| expires <= Timestamp::now())
+}
+
+/// The settings refuse other names.
+fn token_name(name: &str) -> Result<String, String> {
+    if name.is_empty() || name.contains('/') {
+        return Err("use a name without a slash, such as `laptop`".to_owned());
+    }
+    Ok(name.to_owned())
 }
 
 /// A time from now, a date (at midnight UTC), or a timestamp.

@@ -48,11 +48,7 @@ impl Instance {
     /// The document, from memory or from where it stands. Callers at the same time wait for one request.
     pub async fn document(&self, net: &Net, cx: &Cx) -> Result<Arc<Document>, ToolError> {
         loop {
-            let document = tokio::select! {
-                document = self.documents.kept.try_get_with((), self.fetched(net, cx)) => document,
-                () = cx.cancel.cancelled() => return Err(ToolError::new(Kind::Cancelled, "The call was cancelled.")),
-            };
-            match document {
+            match cx.run(self.documents.kept.try_get_with((), self.fetched(net, cx))).await? {
                 Ok(document) => return Ok(document),
                 // It was another call that was cancelled while this one waited for it.
                 Err(error) if error.kind == Kind::Cancelled && !cx.cancel.is_cancelled() => {}

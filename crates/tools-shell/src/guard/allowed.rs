@@ -51,7 +51,7 @@ pub fn check(allowed: &[String], text: &str, line: &Line) -> Result<(), ToolErro
         return Err(ToolError::denied(format!(
             "Only listed programs may run, and the line has {what}, so it cannot be told what would run."
         ))
-        .hint("Name every program in the line itself."));
+        .hint("Write it without that, as plain commands that name each program."));
     }
     for simple in &line.commands {
         check_variables(simple)?;

@@ -1,7 +1,7 @@
 //! Where documents stand, for a while and each for its owner alone.
 
 use super::Document;
-use octo_toolkit::{Caller, ToolError};
+use octo_toolkit::{Caller, Principal, ToolError};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -31,11 +31,8 @@ impl Default for Room {
 #[derive(Clone, Default)]
 pub struct Documents {
     room: Room,
-    shelves: Arc<Mutex<HashMap<Owner, Shelf>>>,
+    shelves: Arc<Mutex<HashMap<Principal, Shelf>>>,
 }
-
-/// Tenant and subject.
-type Owner = (String, String);
 
 /// The documents of one caller; the one that was used last stands last.
 #[derive(Default)]
@@ -61,7 +58,7 @@ impl Documents {
             shelf.0.retain(|kept| kept.since.elapsed() < self.room.kept_for);
             !shelf.0.is_empty()
         });
-        shelves.entry(owner(caller)).or_default().put(address, document, since, self.room);
+        shelves.entry(caller.principal.clone()).or_default().put(address, document, since, self.room);
         while shelves.values().map(Shelf::size).sum::<usize>() > self.room.all {
             // Whoever has most gives first, so that nobody can push out what others have.
             let fullest =
@@ -86,7 +83,7 @@ impl Documents {
 
     fn take(&self, caller: &Caller, is: impl Fn(&Kept) -> bool) -> Option<Arc<Document>> {
         let mut shelves = self.shelves();
-        let Shelf(kept) = shelves.get_mut(&owner(caller))?;
+        let Shelf(kept) = shelves.get_mut(&caller.principal)?;
         kept.retain(|kept| kept.since.elapsed() < self.room.kept_for);
         let found = kept.remove(kept.iter().position(is)?);
         let document = Arc::clone(&found.document);
@@ -94,7 +91,7 @@ impl Documents {
         Some(document)
     }
 
-    fn shelves(&self) -> MutexGuard<'_, HashMap<Owner, Shelf>> {
+    fn shelves(&self) -> MutexGuard<'_, HashMap<Principal, Shelf>> {
         self.shelves.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -128,10 +125,6 @@ impl Kept {
     }
 }
 
-fn owner(caller: &Caller) -> Owner {
-    (caller.tenant.clone(), caller.subject.clone())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -154,7 +147,7 @@ mod tests {
     fn a_document_is_its_readers_alone() {
         let documents = documents(ROOM);
         let (ann, bob) = (Caller::named("ann"), Caller::named("bob"));
-        let elsewhere = Caller { tenant: "other".to_owned(), ..ann.clone() };
+        let elsewhere = Caller::from(Principal::new("other", "ann"));
         let own = page("ann's", 0);
         documents.keep(&ann, "a".to_owned(), Arc::clone(&own));
         assert!(documents.named(&ann, &own.handle).is_ok() && documents.at(&ann, "a").is_some());

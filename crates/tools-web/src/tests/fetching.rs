@@ -299,8 +299,8 @@ async fn jq_selects_from_json_before_the_reply_is_built() {
     let notice = missing["notice"].as_str().unwrap();
     assert!(notice.contains("404") && notice.contains("truncated after 5"), "{missing}");
     for (tool, path, more, words) in [
-        ("fetch_json", "/login", json!({}), "is no JSON"),
-        ("http_request", "/page", get.clone(), "is no JSON"),
+        ("fetch_json", "/login", json!({}), "is not JSON"),
+        ("http_request", "/page", get.clone(), "is not JSON"),
         ("http_request", "/lines", get.clone(), "without jq"),
         ("http_request", "/png", get.clone(), "binary"),
         ("http_request", "/data", json!({"method": "GET", "jq": "/nosuch"}), "jq: "),

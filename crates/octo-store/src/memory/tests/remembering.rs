@@ -2,7 +2,7 @@
 
 use super::*;
 use octo_grants::memory::{Forget, MAX_FACTS, Page, Removal};
-use octo_model::Kind;
+use octo_model::{Kind, Principal};
 
 #[tokio::test]
 async fn entities_are_made_added_to_and_never_forked() {
@@ -70,7 +70,7 @@ async fn nobody_sees_searches_changes_or_guesses_what_is_another_s() {
     let memories = open(dir.path());
     put(&memories, "Secret plan", "plan", &["Buy the zeppelin"]).await;
     relate(&memories, "Secret plan", "needs", "Helium").await;
-    let stranger = Asker { tenant: "other".to_owned(), ..ada() };
+    let stranger = Asker { principal: Principal::new("other", "ada"), ..ada() };
     for other in [asker("bob"), stranger, asker("")] {
         for asked in [words("zeppelin"), words("zep"), named("Secret plan"), named("secret"), question()] {
             let answer = memories.ask(other.clone(), asked).await.unwrap();

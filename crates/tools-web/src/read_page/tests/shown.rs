@@ -25,7 +25,7 @@ impl Renders for Shows {
             let words = self.0.ok_or_else(|| ToolError::unavailable("There is no Chromium."))?;
             let html = format!(
                 "<title>App of {}</title><main><p>{}</p></main>",
-                caller.subject,
+                caller.principal.subject,
                 "word ".repeat(words)
             );
             Ok(Rendered { url: url.join("/shown").unwrap(), status: Some(200), html, complete: words != 60 })

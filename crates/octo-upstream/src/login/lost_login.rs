@@ -22,8 +22,8 @@ impl LostLogin {
     /// Whose it was, when neither everybody's nor that of the person at this machine.
     pub fn caller(&self) -> Option<&str> {
         match &self.owner {
-            Owner::Person { subject, .. } if self.owner != Owner::from(&Caller::local()) => Some(subject),
-            Owner::Person { .. } | Owner::Shared => None,
+            Owner::Person(principal) if *principal != Caller::local().principal => Some(&principal.subject),
+            Owner::Person(_) | Owner::Shared => None,
         }
     }
 
