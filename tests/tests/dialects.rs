@@ -20,7 +20,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// What is promised; it stands beside the repository.
-const PROMISED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/contract/dialects.json");
+const PROMISED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../contract/dialects.json");
 
 /// Pages, a search engine, a language model and a forge, all in one.
 async fn outside(request: Request) -> Response {

@@ -10,7 +10,7 @@ pub mod sql;
 pub mod web;
 
 use anyhow::{Context, Result, ensure};
-use servers::{Running, copy_tree, free_port, post};
+use servers::{Running, free_port, post};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -55,17 +55,16 @@ fn prepare(root: &Path, seconds: &str, rounds: &str) -> Result<Bench> {
     Ok(Bench::of(work, &target(root).join("measured"), seconds, rounds))
 }
 
+/// A program of `bench/`, which is not part of the workspace.
+fn tool(root: &Path, work: &Path, name: &str) -> Result<()> {
+    let target = work.join("tools");
+    let target = target.to_str().context("the path is not UTF-8")?;
+    cargo(&root.join("bench").join(name), &["build", "--release", "--locked", "--target-dir", target])
+}
+
 /// The load generator and the server that is put behind the hub.
 fn tools(root: &Path, work: &Path) -> Result<()> {
-    for name in ["echo-upstream", "mcp-load"] {
-        let source = root.join("../shared/bench").join(name);
-        ensure!(source.exists(), "{} is missing", source.display());
-        copy_tree(&source, &work.join(name))?;
-        let tools = work.join("tools");
-        let tools = tools.to_str().context("the path is not UTF-8")?;
-        cargo(&work.join(name), &["build", "--release", "--target-dir", tools])?;
-    }
-    Ok(())
+    ["echo-upstream", "mcp-load"].into_iter().try_for_each(|name| tool(root, work, name))
 }
 
 impl Bench {

@@ -20,10 +20,10 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   tidy                      check the order of crates, sizes and lint allowances; print the doors
   docs [--check]            write docs/reference from the binary, or fail where it differs
   new-tool TOOLBOX NAME     start a tool in crates/tools-TOOLBOX
-  bench [SECONDS ROUNDS]    measure the hub beside what it is made of; needs ../shared/bench and nginx
-  bench files               measure the file tools beside ripgrep; needs ../shared/bench and rg
+  bench [SECONDS ROUNDS]    measure the hub beside what it is made of; needs nginx
+  bench files               measure the file tools beside ripgrep; needs rg
   bench gateway [SECONDS ROUNDS]
-                            measure calls and lists with 60 servers beside one; needs ../shared/bench
+                            measure calls and lists with 60 servers beside one
   bench gateway built FOLDER SECONDS ROUNDS
                             the same with programs that were built already
   bench sql                 measure db_query beside the bare driver; needs scripts/services start

@@ -4,7 +4,7 @@ pub mod stdio;
 mod tree;
 
 use super::report::median;
-use super::{cargo, copy_tree};
+use super::{cargo, tool};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -23,10 +23,7 @@ pub fn run(root: &Path) -> Result<()> {
     let rg = Command::new("rg").arg("--version").output();
     rg.context("rg is missing: apt-get install ripgrep")?;
     cargo(root, &["build", "--profile", "measured", "-p", "octoprox", "--locked"])?;
-    copy_tree(&root.join("../shared/bench/echo-upstream"), &work.join("echo-upstream"))?;
-    let tools = work.join("tools");
-    let tools = tools.to_str().context("the path is not UTF-8")?;
-    cargo(&work.join("echo-upstream"), &["build", "--release", "--target-dir", tools])?;
+    tool(root, &work, "echo-upstream")?;
     let folder = work.join("tree");
     tree::plant(&folder)?;
     let state = work.join("files-state");

@@ -104,25 +104,3 @@ pub fn resident_mb(pid: u32) -> Result<f64> {
     let kb: f64 = line.trim().trim_end_matches(" kB").trim().parse()?;
     Ok(kb / 1024.0)
 }
-
-pub fn copy_tree(from: &Path, to: &Path) -> Result<()> {
-    std::fs::create_dir_all(to)?;
-    for entry in std::fs::read_dir(from)? {
-        let entry = entry?;
-        let target = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            copy_tree(&entry.path(), &target)?;
-        } else {
-            let mut fresh = std::fs::read(entry.path())?;
-            if entry.file_name() == "Cargo.toml" {
-                // The copy lies inside this workspace, but is none of it.
-                fresh.extend_from_slice(b"\n[workspace]\n");
-            }
-            // Unchanged files keep their time, so that cargo does not build them again.
-            if std::fs::read(&target).ok().as_deref() != Some(&fresh) {
-                std::fs::write(&target, fresh)?;
-            }
-        }
-    }
-    Ok(())
-}

@@ -115,15 +115,18 @@ fn check(page: &[u8], seed: u64) {
     assert!(text.len() <= limit + 2 * page.len() + 1_000, "{seed}: {}", text.len());
 }
 
-/// Our own pages, and real ones where they stand beside the clone.
+/// Our own pages, and those of the evaluation set where `OCTOPROX_EVAL` names its directory.
 fn sources() -> Vec<Vec<u8>> {
     let mut pages: Vec<Vec<u8>> = Vec::new();
     for (at, content) in CONTENTS.iter().enumerate() {
         let shell = SHELLS[at % SHELLS.len()].1;
         pages.push(shell.replace("CONTENT", content.html).into_bytes());
     }
-    let real = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/eval/pages/dev/html");
-    let entries = std::fs::read_dir(real).into_iter().flatten().flatten();
+    let Some(set) = std::env::var_os("OCTOPROX_EVAL") else {
+        eprintln!("OCTOPROX_EVAL is not set: only the pages of this repository are used");
+        return pages;
+    };
+    let entries = std::fs::read_dir(Path::new(&set).join("pages/dev/html")).unwrap().flatten();
     let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
     paths.sort();
     for path in paths.iter().step_by(4) {
