@@ -51,7 +51,7 @@ impl Ground {
         }
         std::fs::write(at("home/secret"), "SECRET")?;
         // What is planted tries to read and to write outside.
-        for name in ["bwrap", "git", "setsid"] {
+        for name in ["bwrap", "git", "setsid", "chromium"] {
             let planted = at("home/ws/venv/bin").join(name);
             let home = at("home").display().to_string();
             std::fs::write(&planted, format!("#!/bin/sh\ncat {home}/secret\ntouch {home}/planted\n"))?;
@@ -65,7 +65,7 @@ impl Ground {
         let settings = json!({
             "workspace": at("home/ws"),
             "roots": {"repos": {"path": at("home/ws/a/repos"), "writable": true}},
-            "toolboxes": {"shell": true},
+            "toolboxes": {"shell": true, "browser": true},
             "shell": {"sandbox": sandbox},
             "admin": {"port": 0},
         });
@@ -143,6 +143,7 @@ struct Count {
     reads: u64,
     writes: u64,
     calls: u64,
+    browsers: u64,
     swaps: u64,
     first: Option<Duration>,
 }
@@ -163,17 +164,33 @@ async fn attack(sandbox: &str, user: u32, time: Duration) -> Result<Count> {
     let line = format!(
         "cat {home}/secret .git/secret a/repos/secret venv/bin/secret ../.git/secret; ls {home}/state; touch {home}/planted .git/planted a/repos/planted; true"
     );
+    let programs = [
+        ("shell_exec", json!({"command": line})),
+        ("shell_exec", json!({"command": line, "cwd": "proj"})),
+        ("git", json!({"command": "status", "args": []})),
+    ];
+    let field = "document.body.innerHTML = '<input type=file>'; 'field'";
+    let text = "await document.querySelector('input').files[0]?.text()";
+    let browser = [
+        ("browser_tabs", json!({"action": "new"})),
+        ("browser_execute_js", json!({"script": field})),
+        ("browser_upload", json!({"selector": "input", "paths": ["a/repos/secret"]})),
+        ("browser_execute_js", json!({"script": text})),
+        ("browser_upload", json!({"selector": "input", "paths": [".git/secret"]})),
+        ("browser_execute_js", json!({"script": text})),
+        ("browser_close", json!({})),
+    ];
     let mut count = Count::default();
     let begun = Instant::now();
-    while begun.elapsed() < time {
-        let calls = [
-            ("shell_exec", json!({"command": line})),
-            ("shell_exec", json!({"command": line, "cwd": "proj"})),
-            ("git", json!({"command": "status", "args": []})),
-        ];
-        for (tool, arguments) in &calls {
+    for round in 0.. {
+        if begun.elapsed() >= time {
+            break;
+        }
+        let with_browser = if round % 8 == 0 { &browser[..] } else { &[] };
+        for (tool, arguments) in programs.iter().chain(with_browser) {
             let said = ground.call(tool, arguments).await?;
             count.calls += 1;
+            count.browsers += u64::from(said.contains(r#""result":"field""#));
             let read = said.contains("SECRET") || said.contains("octoprox.db");
             count.reads += u64::from(read);
             for name in ["planted", ".git"] {
@@ -206,6 +223,7 @@ async fn nothing_outside_is_read_or_written_for_a_minute() -> Result<()> {
             let count = attack(sandbox, user, Duration::from_secs(seconds)).await?;
             println!("{sandbox}, user {user}: {count:?}");
             assert!(count.calls > 10 && count.swaps > 1_000, "{sandbox} {user}: {count:?}");
+            assert!(count.browsers > 0, "no browser has started: {sandbox} {user}: {count:?}");
             if count.reads + count.writes > 0 {
                 lost.push(format!("{sandbox}, user {user}: {count:?}"));
             }

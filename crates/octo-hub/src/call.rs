@@ -80,7 +80,8 @@ impl Hub {
         let entry = self.find(request).await?;
         record.found(&entry.item);
         let rules = self.rules();
-        let permit = rules.policy.decide_op(&request.caller, &entry, &request.op)?;
+        let decision = rules.policy.decide_op(&request.caller, &entry, &request.op);
+        let permit = decision.inspect_err(|denial| record.rule(&denial.rule))?;
         record.rule(permit.rule());
         let allowed = rules.timeout(request.timeout);
         let Checked { op, emptied, changes } = self.checks.check(&entry, &request.op, allowed).await?;

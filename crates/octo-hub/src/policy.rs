@@ -84,6 +84,18 @@ impl<'a> Permit<'a> {
     }
 }
 
+/// A refusal, and the rule that decided.
+pub struct Denial {
+    pub rule: Box<str>,
+    pub error: ToolError,
+}
+
+impl From<Denial> for ToolError {
+    fn from(denial: Denial) -> Self {
+        denial.error
+    }
+}
+
 struct Compiled {
     rule: Rule,
     tools: Option<GlobSet>,
@@ -120,18 +132,13 @@ impl Policy {
     }
 
     /// Whether the caller may see the item, and use it where no URI is asked for.
-    pub fn decide<'a>(&'a self, caller: &Caller, entry: &'a Entry) -> Result<Permit<'a>, ToolError> {
+    pub fn decide<'a>(&'a self, caller: &Caller, entry: &'a Entry) -> Result<Permit<'a>, Denial> {
         let uri = (entry.item.kind == ListKind::Resources).then_some(&*entry.listed);
         self.decide_for(caller, entry, uri)
     }
 
     /// Whether the caller may do this with the item. What is asked for of a template is a URI, and rules are about that.
-    pub fn decide_op<'a>(
-        &'a self,
-        caller: &Caller,
-        entry: &'a Entry,
-        op: &Op,
-    ) -> Result<Permit<'a>, ToolError> {
+    pub fn decide_op<'a>(&'a self, caller: &Caller, entry: &'a Entry, op: &Op) -> Result<Permit<'a>, Denial> {
         let is_uri = matches!(entry.item.kind, ListKind::Resources | ListKind::Templates);
         self.decide_for(caller, entry, is_uri.then_some(op.name.as_str()))
     }
@@ -141,12 +148,12 @@ impl Policy {
         caller: &Caller,
         entry: &'a Entry,
         uri: Option<&str>,
-    ) -> Result<Permit<'a>, ToolError> {
+    ) -> Result<Permit<'a>, Denial> {
         let uri = uri.filter(|_| !self.rules.is_empty()).map(Spellings::of);
         let of_caller = || self.rules.iter().filter(|rule| rule.is_about(caller, entry));
         let matching = || of_caller().filter(|rule| rule.names(entry, uri.as_ref()));
         if let Some(denied) = matching().find(|rule| rule.rule.decision == Decision::Deny) {
-            return Err(refusal(entry, &denied.rule.name, denied.rule.hint.as_deref()));
+            return Err(denial(entry, &denied.rule.name, denied.rule.hint.as_deref()));
         }
         // A server's own spelling means what it says.
         let own = || uri.as_ref().is_some_and(|uri| uri.is(&entry.item.key));
@@ -154,7 +161,7 @@ impl Policy {
             && !own()
             && let Some(rule) = of_caller().find(|rule| rule.of_uris)
         {
-            return Err(refusal(
+            return Err(denial(
                 entry,
                 &rule.rule.name,
                 Some("Write the URI without needless encoding, empty segments and dots."),
@@ -165,7 +172,7 @@ impl Policy {
         }
         match self.default {
             Decision::Allow => Ok(Permit { entry, rule: "default" }),
-            Decision::Deny => Err(refusal(entry, "default", None)),
+            Decision::Deny => Err(denial(entry, "default", None)),
         }
     }
 }
@@ -206,10 +213,11 @@ fn with_tenant(pattern: &str, decision: Decision) -> String {
     }
 }
 
-fn refusal(entry: &Entry, rule: &str, hint: Option<&str>) -> ToolError {
+fn denial(entry: &Entry, rule: &str, hint: Option<&str>) -> Denial {
     let hint = hint.map_or_else(
         || "Use another tool, or ask the operator to change the rule.".to_owned(),
         str::to_owned,
     );
-    ToolError::denied(format!("The policy rule `{rule}` does not allow {}.", entry.listed)).hint(hint)
+    let error = ToolError::denied(format!("The policy rule `{rule}` does not allow {}.", entry.listed));
+    Denial { rule: rule.into(), error: error.hint(hint) }
 }

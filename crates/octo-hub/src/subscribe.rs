@@ -37,7 +37,8 @@ impl Hub {
         let entry = self.find(request).await?;
         record.found(&entry.item);
         let rules = self.rules();
-        let permit = rules.policy.decide_op(&request.caller, &entry, &request.op)?;
+        let decision = rules.policy.decide_op(&request.caller, &entry, &request.op);
+        let permit = decision.inspect_err(|denial| record.rule(&denial.rule))?;
         record.rule(permit.rule());
         rules.limits.take(&request.caller, &entry)?;
         let begun = self.watches.begin(&entry.item.source, &request.op.name);

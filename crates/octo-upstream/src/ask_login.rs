@@ -15,6 +15,13 @@ use tokio::time::Instant;
 const LOOK: Duration = Duration::from_millis(250);
 /// So long the answer of a browser may take to become a login.
 const EXCHANGE: Duration = Duration::from_secs(30);
+/// Between the tries of a call after a login.
+const RETRY_PAUSES: [Duration; 4] = [
+    Duration::from_millis(50),
+    Duration::from_millis(100),
+    Duration::from_millis(200),
+    Duration::from_millis(400),
+];
 
 /// A server whose calls ask for the login that they need.
 pub struct AskLogin {
@@ -158,11 +165,14 @@ impl AskLogin {
             answer => return answer,
         };
         cx.run(self.logged_in(error, cx, peer)).await??;
-        // The server has not looked at the call yet, so that it can be made again. And once more, if the connection was just
-        // being made with the login from before.
-        match self.source.run(op.clone(), cx, peer).await {
-            Err(error) if wants_login(&error) => self.source.run(op, cx, peer).await,
-            answer => answer,
+        // The server has not looked at the call yet, so it can be made again. A connection that was being made with the login
+        // from before is still refused, and the next one is not.
+        let mut pauses = RETRY_PAUSES.into_iter();
+        loop {
+            match (self.source.run(op.clone(), cx, peer).await, pauses.next()) {
+                (Err(error), Some(pause)) if wants_login(&error) => cx.run(tokio::time::sleep(pause)).await?,
+                (answer, _) => return answer,
+            }
         }
     }
 }

@@ -184,6 +184,7 @@ async fn deny_beats_allow_and_hides_what_it_refuses() {
     let error = bench.call("up__drop", json!({})).await.unwrap_err();
     assert_eq!(error.kind, Kind::Denied);
     assert!(error.message.contains("no-drop"));
+    assert_eq!(bench.memory.closed.lock().unwrap().last().unwrap().rule.as_deref(), Some("no-drop"));
     assert!(bench.call("up__get", json!({})).await.is_ok());
     assert_eq!(bench.memory.closed.lock().unwrap().last().unwrap().rule.as_deref(), Some("all"));
     assert_eq!(listed(&bench, "").await, ["result_read", "up__get"]);

@@ -12,7 +12,7 @@ use crate::settings::{Flags, Loaded, Origin, SettingsFile};
 use crate::token::fresh;
 use clap::{Args, Subcommand};
 use jiff::{Span, Timestamp, civil, tz::TimeZone};
-use octo_model::ToolError;
+use octo_model::{DEFAULT_TENANT, ToolError};
 use octo_web::TokenSettings;
 use serde_json::{Value, json};
 
@@ -44,6 +44,9 @@ struct New {
     /// Who the token is for; policy and audit know the caller by this name
     #[arg(value_parser = token_name)]
     name: String,
+    /// The tenant of the caller; `default` when it is not given
+    #[arg(long, value_parser = token_name)]
+    tenant: Option<String>,
     /// What the caller may do beyond calling tools: `admin` manages servers and reads metrics; may be repeated
     #[arg(long = "scope", value_name = "SCOPE")]
     scopes: Vec<String>,
@@ -92,13 +95,18 @@ impl New {
         let sha256 = octo_web::fingerprint(&token);
         let (name, scopes) = (&self.name, &self.scopes);
         if self.json {
-            let settings = json!({"name": name, "sha256": sha256, "scopes": scopes, "expires": self.expires});
+            let tenant = self.tenant.as_deref().unwrap_or(DEFAULT_TENANT);
+            let settings = json!({"name": name, "tenant": tenant, "sha256": sha256, "scopes": scopes,
+                "expires": self.expires});
             return Ok(out::data(&json!({"token": token, "settings": settings}).to_string())?);
         }
         out::talk("The token, printed once. Clients send it as `Authorization: Bearer …`:");
         out::data(&token)?;
         out::talk("\nAdd to octoprox.yaml:\n");
         let mut lines = format!("auth:\n  tokens:\n    - name: {}\n      sha256: {sha256}", json!(name));
+        if let Some(tenant) = &self.tenant {
+            lines.push_str(&format!("\n      tenant: {}", json!(tenant)));
+        }
         if !scopes.is_empty() {
             lines.push_str(&format!("\n      scopes: {}", json!(scopes)));
         }
@@ -137,7 +145,11 @@ impl List {
             } else {
                 format!("{}; ", token.scopes.join(", "))
             };
-            (harmless_line(&token.name), harmless_line(&format!("{scopes}{expires}; {}", origin(at))))
+            let name = match token.tenant.as_str() {
+                DEFAULT_TENANT => token.name.clone(),
+                tenant => format!("{tenant}/{}", token.name),
+            };
+            (harmless_line(&name), harmless_line(&format!("{scopes}{expires}; {}", origin(at))))
         };
         let rows: Vec<(String, String)> = tokens.iter().enumerate().map(row).collect();
         Ok(out::data(&listing(&rows, columns()))?)

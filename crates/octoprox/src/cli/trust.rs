@@ -75,7 +75,7 @@ impl Trust {
         let mut text = format!("{}\n", path.display());
         let effects = effects::of(&preview.tree);
         if effects.is_empty() {
-            text.push_str("  changes nothing that decides what runs\n");
+            text.push_str("  sets nothing\n");
         }
         effects.iter().for_each(|effect| text.push_str(&format!("  {effect}\n")));
         for record in preview.records.iter().skip(1) {

@@ -113,7 +113,8 @@ fn same_file(loaded: Loaded, file: Option<&PathBuf>, known: &[String]) -> Result
     }
     if loaded.file.as_ref() != file {
         let what = "another settings file would be in use now.";
-        return Err(Problem::new(origin(), "", what, "Restart the hub to use it.").into());
+        let origin = loaded.file.clone().map_or_else(origin, Origin::File);
+        return Err(Problem::new(origin, "", what, "Restart the hub to use it.").into());
     }
     Ok(loaded)
 }

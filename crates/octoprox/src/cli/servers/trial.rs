@@ -9,6 +9,7 @@ use crate::gateway::Gateway;
 use crate::settings::{Flags, Server, World};
 use crate::telemetry::{Redactor, Talk, secrets};
 use clap::Args;
+use futures_util::stream::{FuturesOrdered, StreamExt};
 use octo_model::{Kind, ToolError};
 use octo_toolkit::{Listing, Source, State};
 use octo_upstream::servers::Known;
@@ -69,21 +70,29 @@ impl Trial {
         let redactor = Redactor::new(secrets(&loaded));
         alone(async {
             let session = Session::begin(loaded, Talk::Person, Purpose::Looks)?;
-            // All are started at once and then waited for, one after the other.
+            // All are started and waited for at once, and reported in their order.
             let begun = Instant::now();
             let gateway = Gateway::try_out(&session, |name| {
                 chosen.iter().any(|line| line.name == name && line.state == Standing::Ready)
             })?;
             let mut sources = gateway.servers().all();
-            let tries: Vec<_> = chosen.into_iter().map(|line| (line, sources.remove(&line.name))).collect();
+            let mut tries: FuturesOrdered<_> = chosen
+                .into_iter()
+                .map(|line| {
+                    let known = sources.remove(&line.name);
+                    let server = session.loaded.settings.servers.get(&line.name);
+                    async move {
+                        let listing = match (&known, server) {
+                            (Some(known), Some(server)) => self.reach(line, server, known, begun).await,
+                            _ => Err(unreachable(line)),
+                        };
+                        (line, listing, begun.elapsed().as_millis())
+                    }
+                })
+                .collect();
             let mut outcomes = Vec::new();
-            for (line, known) in tries {
-                let server = session.loaded.settings.servers.get(&line.name);
-                let listing = match (&known, server) {
-                    (Some(known), Some(server)) => self.reach(line, server, known, begun).await,
-                    _ => Err(unreachable(line)),
-                };
-                let outcome = outcome(line, listing, begun.elapsed().as_millis(), &redactor);
+            while let Some((line, listing, millis)) = tries.next().await {
+                let outcome = outcome(line, listing, millis, &redactor);
                 if !self.json {
                     out::data(&self.said(&outcome))?;
                 }

