@@ -45,11 +45,15 @@ async fn every_page_is_followed() -> Result<()> {
 async fn one_that_never_lists_delays_nobody() -> Result<()> {
     let home = Home::new(&json!({"servers": {"hangs": fixture(&["--hang-list"])?, "works": fixture(&[])?}}))?;
     let server = home.serve().await?;
-    let begun = Instant::now();
-    let listed = names(&server).await?;
-    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
-    assert!(listed.contains(&"works__fix_echo".to_owned()) && listed.contains(&"time_now".to_owned()));
-    Ok(())
+    // How soon the other child is ready depends on the machine; that no list waits for the first does not.
+    eventually("the other server is listed", async || {
+        let begun = Instant::now();
+        let listed = names(&server).await.ok()?;
+        assert!(begun.elapsed() < Duration::from_secs(6), "{:?}", begun.elapsed());
+        assert!(listed.contains(&"time_now".to_owned()));
+        listed.contains(&"works__fix_echo".to_owned()).then_some(())
+    })
+    .await
 }
 
 async fn echo(client: &Legacy, tool: &str) -> Result<()> {

@@ -31,31 +31,45 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>, N: for<'a> FormatFields<'a> + 'stat
         SystemTime.format_time(&mut Writer::new(&mut line))?;
         let about = event.metadata();
         write!(line, r#"","level":"{}""#, about.level())?;
-        event.record(&mut Fields(&mut line));
+        let mut fields = Fields { line: &mut line, log_target: None };
+        event.record(&mut fields);
+        let log_target = fields.log_target;
         line.push_str(r#","target":"#);
-        push_text(&mut line, about.target());
+        push_text(&mut line, log_target.as_deref().unwrap_or(about.target()));
         line.push_str("}\n");
         writer.write_str(&line)
     }
 }
 
-struct Fields<'a>(&'a mut String);
+/// Writes the fields of an event. Those that begin with `log.` describe a record of the `log` crate: only its target is used.
+struct Fields<'a> {
+    line: &'a mut String,
+    log_target: Option<String>,
+}
 
 impl Fields<'_> {
     fn name(&mut self, field: &Field) {
         // A name of a field is an identifier with dots.
-        self.0.extend([",\"", field.name(), "\":"]);
+        self.line.extend([",\"", field.name(), "\":"]);
     }
 
     fn text(&mut self, field: &Field, text: &str) {
-        self.name(field);
-        push_text(self.0, text);
+        match field.name() {
+            "log.target" => self.log_target = Some(text.to_owned()),
+            name if name.starts_with("log.") => {}
+            _ => {
+                self.name(field);
+                push_text(self.line, text);
+            }
+        }
     }
 
     fn plain(&mut self, field: &Field, value: impl std::fmt::Display) {
-        self.name(field);
-        // A String takes everything.
-        let _ = write!(self.0, "{value}");
+        if !field.name().starts_with("log.") {
+            self.name(field);
+            // A String takes everything.
+            let _ = write!(self.line, "{value}");
+        }
     }
 }
 
@@ -138,6 +152,12 @@ mod tests {
                 "call"
             );
             tracing::warn!(error = ?io::Error::other("bad"), "failed");
+            tracing::warn!(
+                log.target = "rustls",
+                log.file = "/src/x.rs",
+                log.line = 3_u64,
+                "from the log crate"
+            );
         });
         let text = String::from_utf8(sink.0.lock().unwrap().clone()).unwrap();
         let mut lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -153,6 +173,7 @@ mod tests {
                     "bytes": 7, "below": -1, "large": large, "yes": true, "target": "calls"}),
                 json!({"level": "WARN", "message": "failed", "error": "Custom { kind: Other, error: \"bad\" }",
                     "target": "octoprox::telemetry::json_line::tests"}),
+                json!({"level": "WARN", "message": "from the log crate", "target": "rustls"}),
             ]
         );
     }
