@@ -160,10 +160,23 @@ impl AskLogin {
     }
 
     async fn run(&self, op: Op, cx: &Cx, peer: &Arc<dyn Peer>) -> Result<Members, ToolError> {
-        let error = match self.source.run(op.clone(), cx, peer).await {
-            Err(error) if self.is_worth_it(&error, cx, peer).await => error,
-            answer => return answer,
-        };
+        match self.source.run(op.clone(), cx, peer).await {
+            // In a box, because every call would carry the states of a login otherwise.
+            Err(error) if wants_login(&error) => Box::pin(self.run_after_login(op, error, cx, peer)).await,
+            answer => answer,
+        }
+    }
+
+    async fn run_after_login(
+        &self,
+        op: Op,
+        error: ToolError,
+        cx: &Cx,
+        peer: &Arc<dyn Peer>,
+    ) -> Result<Members, ToolError> {
+        if !self.is_worth_it(&error, cx, peer).await {
+            return Err(error);
+        }
         cx.run(self.logged_in(error, cx, peer)).await??;
         // The server has not looked at the call yet, so it can be made again. A connection that was being made with the login
         // from before is still refused, and the next one is not.

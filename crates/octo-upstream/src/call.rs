@@ -101,11 +101,22 @@ async fn attempts(inner: &Inner, job: &Job<'_>, deadline: Instant) -> Result<Mem
         Ok(answer) => return Ok(answer),
         Err(why) => why,
     };
-    if let Fail::Status { code: 429 | 503, retry_after: Some(pause), .. } = &why {
+    // In a box, because every call would carry its states otherwise.
+    Box::pin(second_attempt(inner, job, &connection, &why, deadline)).await
+}
+
+async fn second_attempt(
+    inner: &Inner,
+    job: &Job<'_>,
+    connection: &Connection,
+    why: &Fail,
+    deadline: Instant,
+) -> Result<Members, Failed> {
+    if let Fail::Status { code: 429 | 503, retry_after: Some(pause), .. } = why {
         inner.turns.hold(*pause);
     }
-    if !prepare_another(inner, &connection, job, &why).await {
-        return Err(failed(inner, &why));
+    if !prepare_another(inner, connection, job, why).await {
+        return Err(failed(inner, why));
     }
     let connection = connected(inner, deadline).await?;
     attempt(&connection, job).await.map_err(|why| failed(inner, &why))

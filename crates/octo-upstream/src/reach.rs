@@ -58,6 +58,11 @@ impl Inner {
         {
             return Ok(connection.clone());
         }
+        // In a box, because every call would carry its states otherwise.
+        Box::pin(self.connect(deadline)).await
+    }
+
+    async fn connect(&self, deadline: Instant) -> Result<Arc<Connection>, ToolError> {
         self.try_new_login().await;
         // A start on demand may take its time: nothing is known to be wrong.
         let is_asleep = matches!(&*self.status.borrow(), Status::Asleep);

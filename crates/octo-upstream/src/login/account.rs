@@ -126,7 +126,10 @@ impl Account {
                 }
                 Ok(Some(held))
             }
-            Age::Over if can_renew => Ok(self.renewed(&held).await?.filter(|held| self.is_good(held))),
+            Age::Over if can_renew => {
+                let renewed = Box::pin(self.renewed(&held)).await?;
+                Ok(renewed.filter(|held| self.is_good(held)))
+            }
             Age::Over => Ok(None),
         }
     }
