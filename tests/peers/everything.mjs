@@ -89,10 +89,21 @@ async function connect() {
   return client;
 }
 
-// A hub that was just started waits a moment for its servers; on a busy machine this server may need longer. Whoever
-// connects when it is ready is told its instructions.
+/** Whether the server's tools are listed, at once or after a while. */
+async function listed(tries) {
+  for (let count = 1; ; count += 1) {
+    const { tools } = await client.request({ method: "tools/list" }, types.ListToolsResultSchema);
+    if (tools.length > 0) return true;
+    if (count === tries) return false;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+// A hub that was just started waits a moment for its servers. On a busy machine this server may need longer, and whoever
+// connected before that was not told its instructions. The hub knows them the next time, also if it was started again.
 let client = await connect();
-for (let tries = 0; tries < 10 && client.getInstructions() === undefined; tries += 1) {
+if (!(await listed(1))) {
+  await listed(400);
   await client.close();
   client = await connect();
 }
