@@ -1,8 +1,9 @@
 //! The binary under test, with settings and a state folder of its own.
 
 use crate::binaries::program;
+use crate::mcp::{Modern, silent};
 use anyhow::{Context, Result, bail};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::Stdio;
 use tempfile::TempDir;
@@ -145,5 +146,16 @@ impl Server {
 
     pub fn profile(&self, name: &str) -> String {
         format!("{}/mcp/{name}", self.base)
+    }
+
+    /// Waits until a tool of a server is listed. How long a child takes to start depends on the machine.
+    pub async fn until_listed(&self, tool: &str) -> Result<()> {
+        let client = Modern::new(&self.mcp(), json!({}), silent);
+        crate::eventually(&format!("{tool} is listed"), async || {
+            let turn = client.once("tools/list", json!({})).await.ok()?;
+            let tools = turn.result().ok()?.get("tools")?.as_array()?.clone();
+            tools.iter().any(|listed| listed["name"] == tool).then_some(())
+        })
+        .await
     }
 }

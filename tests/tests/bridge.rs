@@ -397,6 +397,7 @@ async fn the_official_clients_use_a_bridge() -> Result<()> {
     let child = json!({"command": octo_tests::binaries::program("mcp-fixture")?, "args": ["stdio"]});
     let home = Home::new(&json!({"admin": {"enabled": false}, "servers": {"child": child}}))?;
     let server = home.serve().await?;
+    server.until_listed("child__fix_echo").await?;
     for (interpreter, script, mode, revision) in [
         (service("NODE24")?, "client.mjs", "legacy", LEGACY),
         (service("PYTHON_MCP")?, "client.py", "legacy", LEGACY),

@@ -259,6 +259,7 @@ async fn the_gateways_dialect_has_the_browser_the_weather_and_the_servers() -> R
     let mut settings = settings("http://127.0.0.1:9");
     settings["servers"] = json!({"fix": {"command": fixture, "args": ["stdio"]}});
     let server = Home::new(&settings)?.serve().await?;
+    server.until_listed("fix__fix_echo").await?;
     let client = Modern::new(&server.profile("gateway"), json!({}), silent);
     let turn = client.once("tools/list", json!({})).await?;
     let listed: Vec<&str> =

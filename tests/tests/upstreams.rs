@@ -36,6 +36,7 @@ fn fixture(options: &[&str]) -> Result<Value> {
 async fn every_page_is_followed() -> Result<()> {
     let home = Home::new(&json!({"servers": {"paged": fixture(&["--pages", "5", "--per-page", "100"])?}}))?;
     let server = home.serve().await?;
+    server.until_listed("paged__page_tool_0001").await?;
     let listed = names(&server).await?;
     assert_eq!(listed.iter().filter(|name| name.starts_with("paged__page_tool_")).count(), 500);
     Ok(())
