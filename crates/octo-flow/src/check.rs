@@ -11,7 +11,7 @@ use crate::expr::{Expr, Path, Template};
 use crate::plan::{Act, Caught, Items, Plan, Step};
 use crate::problem::Problem;
 use form::Form;
-use octo_model::{Class, Effect, ToolError};
+use octo_model::{Effect, EffectClass, ToolError};
 use scope::{Scope, Seen};
 use serde_json::Value;
 use std::collections::HashSet;
@@ -42,7 +42,7 @@ pub trait World {
 /// A tool that the workflow calls.
 pub struct Used {
     pub name: String,
-    pub class: Class,
+    pub class: EffectClass,
     pub repeatable: bool,
     /// The steps that call it.
     pub steps: Vec<String>,

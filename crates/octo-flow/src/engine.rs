@@ -17,10 +17,10 @@ use artifacts::Artifacts;
 use book::Book;
 use depth::Depth;
 use octo_grants::fs::{Fs, Write};
-use octo_grants::{Clock, Doors, Grant};
-use octo_hub::{Hub, KeptRun, NewRun, RunPen, RunStatus, Runs};
+use octo_grants::{Capabilities, Clock, Grant};
+use octo_hub::{Hub, NewRun, RunLease, RunStatus, Runs, StoredRun};
 use octo_model::{Caller, Json, Kind, ToolError};
-use octo_toolkit::{Cx, Origin};
+use octo_toolkit::{CallContext, CallOrigin};
 use serde_json::{Map, Value};
 use session::Session;
 use std::collections::HashMap;
@@ -51,8 +51,8 @@ struct Work {
     asker: Asker,
     plan: Plan,
     params: Value,
-    run: KeptRun,
-    pen: Box<dyn RunPen>,
+    run: StoredRun,
+    pen: Box<dyn RunLease>,
     fs: Fs<Write>,
     book: Book,
 }
@@ -79,13 +79,13 @@ pub struct Progress {
 #[derive(Clone)]
 pub struct Asker {
     pub caller: Arc<Caller>,
-    pub origin: Arc<Origin>,
+    pub origin: Arc<CallOrigin>,
     depth: Depth,
 }
 
 impl Asker {
     /// Fails for a tool that runs without a hub, and for workflows that call each other too deeply.
-    pub fn of(cx: &Cx) -> Result<Self, ToolError> {
+    pub fn of(cx: &CallContext) -> Result<Self, ToolError> {
         let origin = cx.origin.clone().ok_or_else(|| {
             ToolError::unavailable("Workflows run within a hub only.")
                 .hint("Call this through MCP, REST or the command line.")
@@ -120,7 +120,7 @@ impl Further {
 }
 
 impl Grant for Flows {
-    fn open(doors: &Doors) -> Result<Self, ToolError> {
+    fn open(doors: &Capabilities) -> Result<Self, ToolError> {
         doors.open()
     }
 }
@@ -142,7 +142,7 @@ impl Flows {
     /// What is wrong with a text for this caller, and what it would call.
     pub async fn examine(&self, asker: &Asker, text: &str) -> Result<(Option<Plan>, Found), ToolError> {
         let hub = self.0.hub()?;
-        hub.settle(&asker.origin.profile, STARTING).await;
+        hub.wait_until_listed(&asker.origin.profile, STARTING).await;
         Ok(match Plan::read(text) {
             Err(errors) => (None, Found { errors, ..Found::default() }),
             Ok(plan) => {
@@ -174,7 +174,7 @@ impl Flows {
             params: Json::from(params.clone()),
         };
         let pen = self.0.runs.begin(&asker.caller, run).await?;
-        let run = self.0.runs.look(&asker.caller, pen.id()).await?;
+        let run = self.0.runs.get(&asker.caller, pen.id()).await?;
         let book = Book::default();
         Ok(self.0.start(Work { asker: asker.clone(), plan, params, run, pen, fs, book }))
     }
@@ -187,15 +187,15 @@ impl Flows {
         further: &Further,
         fs: Fs<Write>,
     ) -> Result<Going, ToolError> {
-        let kept = self.0.runs.look(&asker.caller, id).await?;
+        let kept = self.0.runs.get(&asker.caller, id).await?;
         if let Some(live) = self.0.live().get(id).cloned() {
             return if further.asked() { Err(busy()) } else { Ok(Going::Here(live)) };
         }
-        let cut_off = kept.status == RunStatus::Running && !kept.held;
+        let cut_off = kept.status == RunStatus::Running && !kept.is_leased;
         if !cut_off && !further.asked() {
             return Ok(Going::Elsewhere);
         }
-        let (kept, pen) = match self.0.runs.take(&asker.caller, id).await {
+        let (kept, pen) = match self.0.runs.lease(&asker.caller, id).await {
             // Somebody else was quicker to go on with it.
             Err(error) if error.kind == Kind::Conflict && !further.asked() => return Ok(Going::Elsewhere),
             taken => taken?,
@@ -216,8 +216,8 @@ impl Flows {
         Ok(Going::Own(live))
     }
 
-    pub async fn look(&self, caller: &Caller, id: &str) -> Result<KeptRun, ToolError> {
-        self.0.runs.look(caller, id).await
+    pub async fn look(&self, caller: &Caller, id: &str) -> Result<StoredRun, ToolError> {
+        self.0.runs.get(caller, id).await
     }
 
     /// Lets steps under way finish, begins no new ones, and waits for that a while. Runs go on when they are asked for.

@@ -4,9 +4,9 @@ use crate::engine::{Asker, Flows, Further, Going, Live, Progress};
 use crate::runs::{self, RunSummary, Wanted};
 use crate::told::{self, Failed, Status, StepTold};
 use crate::validate::read;
-use octo_hub::KeptRun;
+use octo_hub::StoredRun;
 use octo_toolkit::fs::Write;
-use octo_toolkit::{Cx, Effect, Example, Fs, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Fs, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -74,7 +74,7 @@ impl Tool for Run {
     const NAME: &'static str = "workflow_run";
     const TITLE: &'static str = "Run a workflow";
     const EFFECT: Effect = Effect::destroys().open_world();
-    const LONG: bool = true;
+    const LONG_RUNNING: bool = true;
     type Input = Input;
     type Output = Output;
     type Grants = (Flows, Fs<Write>);
@@ -89,7 +89,12 @@ impl Tool for Run {
         ]
     }
 
-    async fn run(&self, input: Input, (flows, fs): Self::Grants, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(
+        &self,
+        input: Input,
+        (flows, fs): Self::Grants,
+        cx: &CallContext,
+    ) -> Result<Output, ToolError> {
         let asker = Asker::of(cx)?;
         let further = Further { redo: input.redo, skip: input.skip, resume: input.resume };
         let path = input.path.as_str().to_owned();
@@ -135,7 +140,7 @@ fn alone(further: &Further) -> Result<(), ToolError> {
 }
 
 /// A run goes on with the text it began with; another name would promise something else.
-fn same_file(run: &KeptRun, path: &str) -> Result<(), ToolError> {
+fn same_file(run: &StoredRun, path: &str) -> Result<(), ToolError> {
     if run.path == path {
         return Ok(());
     }
@@ -159,7 +164,7 @@ impl Drop for Together<'_> {
 }
 
 /// Waits for the run's end, or for the call's; gives what the run has to say beside its steps.
-async fn wait(live: &Arc<Live>, cx: &Cx) -> Result<Vec<String>, ToolError> {
+async fn wait(live: &Arc<Live>, cx: &CallContext) -> Result<Vec<String>, ToolError> {
     let mut progress = live.progress.subscribe();
     let until = answer_by(cx);
     loop {
@@ -181,23 +186,23 @@ async fn wait(live: &Arc<Live>, cx: &Cx) -> Result<Vec<String>, ToolError> {
 }
 
 /// Early enough for the answer to be in time.
-fn answer_by(cx: &Cx) -> Instant {
+fn answer_by(cx: &CallContext) -> Instant {
     let left = cx.time_left();
     Instant::now() + left.saturating_sub(MARGIN.min(left / 5))
 }
 
 /// Waits for a run that another process works on.
-async fn wait_elsewhere(flows: &Flows, id: &str, cx: &Cx) -> Result<Vec<String>, ToolError> {
+async fn wait_elsewhere(flows: &Flows, id: &str, cx: &CallContext) -> Result<Vec<String>, ToolError> {
     let until = answer_by(cx);
-    while flows.look(&cx.caller, id).await?.held && Instant::now() + PAUSE < until {
+    while flows.look(&cx.caller, id).await?.is_leased && Instant::now() + PAUSE < until {
         cx.check()?;
         tokio::time::sleep(PAUSE).await;
     }
     Ok(Vec::new())
 }
 
-fn told(run: KeptRun, interrupted_runs: Vec<RunSummary>, warnings: Vec<String>) -> Output {
-    let over = !run.held || run.status != octo_hub::RunStatus::Running;
+fn told(run: StoredRun, interrupted_runs: Vec<RunSummary>, warnings: Vec<String>) -> Output {
+    let over = !run.is_leased || run.status != octo_hub::RunStatus::Running;
     let artifacts = (over && warnings.is_empty()).then(|| crate::engine::folder(&run.id));
     Output {
         status: Status::from(run.status),

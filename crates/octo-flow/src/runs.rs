@@ -3,8 +3,8 @@
 use crate::engine::Flows;
 use crate::plan::Plan;
 use crate::told::Status;
-use octo_hub::{KeptRun, RunStatus};
-use octo_toolkit::{Caller, Cx, Effect, Example, Tool, ToolError, WorkPath};
+use octo_hub::{RunStatus, StoredRun};
+use octo_toolkit::{CallContext, Caller, Effect, Example, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -74,7 +74,7 @@ impl Tool for ListRuns {
         ]
     }
 
-    async fn run(&self, input: Input, flows: Flows, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, flows: Flows, cx: &CallContext) -> Result<Output, ToolError> {
         let wanted = Wanted { path: input.path.as_ref().map(WorkPath::as_str), status: input.status };
         let most = usize::try_from(input.limit.clamp(1, MAX_LISTED)).unwrap_or(1);
         Ok(Output { runs: list(&flows, &cx.caller, &wanted, most).await? })
@@ -96,7 +96,7 @@ pub async fn list(
     most: usize,
 ) -> Result<Vec<RunSummary>, ToolError> {
     let all = flows.runs().list(caller, MAX_SEARCHED).await?;
-    let fits = |run: &KeptRun| {
+    let fits = |run: &StoredRun| {
         wanted.path.is_none_or(|path| run.path == path)
             && wanted.status.is_none_or(|status| status_of(run) == status)
     };
@@ -113,14 +113,14 @@ pub async fn list(
 }
 
 /// A run that nobody works on any more was interrupted, whatever was noted last.
-fn status_of(run: &KeptRun) -> Status {
+fn status_of(run: &StoredRun) -> Status {
     match run.status {
-        RunStatus::Running if !run.held => Status::Interrupted,
+        RunStatus::Running if !run.is_leased => Status::Interrupted,
         status => Status::from(status),
     }
 }
 
-fn summary(run: &KeptRun) -> RunSummary {
+fn summary(run: &StoredRun) -> RunSummary {
     let started = jiff::Timestamp::from_microsecond(run.begun).unwrap_or_default();
     RunSummary {
         run_id: run.id.clone(),
@@ -131,7 +131,7 @@ fn summary(run: &KeptRun) -> RunSummary {
     }
 }
 
-fn next_step(run: &KeptRun) -> Option<String> {
+fn next_step(run: &StoredRun) -> Option<String> {
     if run.status == RunStatus::Done {
         return None;
     }

@@ -1,6 +1,6 @@
 //! A run as callers see it.
 
-use octo_hub::{KeptRun, KeptStep, RunStatus};
+use octo_hub::{RunStatus, StoredRun, StoredStep};
 use octo_model::Json;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -58,11 +58,11 @@ pub struct Failed {
     hint: Option<String>,
 }
 
-pub fn steps(run: &KeptRun) -> Vec<StepTold> {
+pub fn steps(run: &StoredRun) -> Vec<StepTold> {
     run.steps.iter().map(step).collect()
 }
 
-fn step(step: &KeptStep) -> StepTold {
+fn step(step: &StoredStep) -> StepTold {
     let attempts: Vec<Value> = step.attempts.to().unwrap_or_default();
     let decided =
         |attempt: &Value| matches!(attempt.get("outcome").and_then(Value::as_str), Some("redo" | "skipped"));
@@ -80,11 +80,11 @@ fn step(step: &KeptStep) -> StepTold {
     }
 }
 
-pub fn outputs(run: &KeptRun) -> Map<String, Value> {
+pub fn outputs(run: &StoredRun) -> Map<String, Value> {
     run.outputs.as_ref().and_then(|outputs| outputs.to().ok()).unwrap_or_default()
 }
 
-pub fn failed(run: &KeptRun) -> Option<Failed> {
+pub fn failed(run: &StoredRun) -> Option<Failed> {
     let error: Value = run.error.as_ref().map(Json::to)?.ok()?;
     let text = |name: &str| error.get(name).and_then(Value::as_str).map(str::to_owned);
     Some(Failed {

@@ -5,7 +5,7 @@ use crate::engine::{Asker, Flows};
 use crate::problem::{Problem, Told};
 use crate::source::MOST_BYTES;
 use octo_toolkit::fs::Read;
-use octo_toolkit::{Cx, Effect, Example, Fs, Kind, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Fs, Kind, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -74,7 +74,12 @@ impl Tool for Validate {
         vec![Example::new("Everything that is wrong with it", json!({"path": "flows/report.yaml"}))]
     }
 
-    async fn run(&self, input: Input, (flows, fs): Self::Grants, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(
+        &self,
+        input: Input,
+        (flows, fs): Self::Grants,
+        cx: &CallContext,
+    ) -> Result<Output, ToolError> {
         let text = read(&fs, input.path).await?;
         let (plan, found) = flows.examine(&Asker::of(cx)?, &text).await?;
         let told = |problems: &[Problem]| problems.iter().map(Problem::told).collect();

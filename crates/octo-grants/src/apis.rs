@@ -1,19 +1,19 @@
 //! Documents of APIs that callers have loaded, kept for their next calls and beyond a restart.
 
-use crate::{Doors, Grant};
+use crate::{Capabilities, Grant};
 use octo_model::{Caller, Kind, Principal, ToolError};
 use std::collections::{BTreeMap, HashMap};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-type Later<'a, T> = Pin<Box<dyn Future<Output = Result<T, ToolError>> + Send + 'a>>;
+type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, ToolError>> + Send + 'a>>;
 
 /// APIs of one caller.
-const MOST: usize = 64;
+const MAX_APIS: usize = 64;
 
 /// What is kept of an API beside its document.
 #[derive(Clone, PartialEq, Eq)]
-pub struct KeptApi {
+pub struct StoredApi {
     pub name: String,
     /// Another one each time that the API is loaded.
     pub revision: String,
@@ -23,7 +23,7 @@ pub struct KeptApi {
     pub secret: Option<String>,
 }
 
-impl std::fmt::Debug for KeptApi {
+impl std::fmt::Debug for StoredApi {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
@@ -36,42 +36,47 @@ impl std::fmt::Debug for KeptApi {
 }
 
 /// What keeps them: the hub's store. An API belongs to the caller who has loaded it, and no other can see it.
-pub trait KeepsApis: Send + Sync {
+pub trait ApiStore: Send + Sync {
     /// Keeps an API in place of one of the same name. Acknowledged means durable.
-    fn put<'a>(&'a self, caller: &'a Caller, api: KeptApi, text: String) -> Later<'a, ()>;
-    fn find<'a>(&'a self, caller: &'a Caller, name: &'a str) -> Later<'a, Option<KeptApi>>;
+    fn put<'a>(&'a self, caller: &'a Caller, api: StoredApi, text: String) -> StoreFuture<'a, ()>;
+    fn find<'a>(&'a self, caller: &'a Caller, name: &'a str) -> StoreFuture<'a, Option<StoredApi>>;
     /// The document of exactly this revision.
-    fn text<'a>(&'a self, caller: &'a Caller, name: &'a str, revision: &'a str) -> Later<'a, Option<String>>;
+    fn text<'a>(
+        &'a self,
+        caller: &'a Caller,
+        name: &'a str,
+        revision: &'a str,
+    ) -> StoreFuture<'a, Option<String>>;
     /// All of a caller's, by name, without secrets.
-    fn list<'a>(&'a self, caller: &'a Caller) -> Later<'a, Vec<KeptApi>>;
+    fn list<'a>(&'a self, caller: &'a Caller) -> StoreFuture<'a, Vec<StoredApi>>;
     /// Forgets an API; `false` when there was none.
-    fn remove<'a>(&'a self, caller: &'a Caller, name: &'a str) -> Later<'a, bool>;
+    fn remove<'a>(&'a self, caller: &'a Caller, name: &'a str) -> StoreFuture<'a, bool>;
 }
 
 /// The APIs of whoever calls.
 #[derive(Clone)]
-pub struct Apis(Arc<dyn KeepsApis>);
+pub struct Apis(Arc<dyn ApiStore>);
 
 impl Apis {
-    pub fn new(keeps: Arc<dyn KeepsApis>) -> Self {
+    pub fn new(keeps: Arc<dyn ApiStore>) -> Self {
         Self(keeps)
     }
 
     /// Kept in memory, until the process ends.
-    pub fn until_the_end() -> Self {
-        Self::new(Arc::new(Memory::default()))
+    pub fn in_memory() -> Self {
+        Self::new(Arc::new(InMemoryApis::default()))
     }
 
-    pub async fn put(&self, caller: &Caller, api: KeptApi, text: String) -> Result<(), ToolError> {
+    pub async fn put(&self, caller: &Caller, api: StoredApi, text: String) -> Result<(), ToolError> {
         let known = self.0.list(caller).await?;
-        if known.len() >= MOST && known.iter().all(|kept| kept.name != api.name) {
-            return Err(ToolError::new(Kind::TooLarge, format!("{MOST} APIs are loaded already."))
+        if known.len() >= MAX_APIS && known.iter().all(|kept| kept.name != api.name) {
+            return Err(ToolError::new(Kind::TooLarge, format!("{MAX_APIS} APIs are loaded already."))
                 .hint("Unload one that is no longer needed with openapi_unload."));
         }
         self.0.put(caller, api, text).await
     }
 
-    pub async fn find(&self, caller: &Caller, name: &str) -> Result<Option<KeptApi>, ToolError> {
+    pub async fn find(&self, caller: &Caller, name: &str) -> Result<Option<StoredApi>, ToolError> {
         self.0.find(caller, name).await
     }
 
@@ -84,7 +89,7 @@ impl Apis {
         self.0.text(caller, name, revision).await
     }
 
-    pub async fn list(&self, caller: &Caller) -> Result<Vec<KeptApi>, ToolError> {
+    pub async fn list(&self, caller: &Caller) -> Result<Vec<StoredApi>, ToolError> {
         self.0.list(caller).await
     }
 
@@ -94,56 +99,61 @@ impl Apis {
 }
 
 impl Grant for Apis {
-    fn open(doors: &Doors) -> Result<Self, ToolError> {
+    fn open(doors: &Capabilities) -> Result<Self, ToolError> {
         doors.open()
     }
 }
 
-type Owned = HashMap<Principal, BTreeMap<String, (KeptApi, String)>>;
+type Owned = HashMap<Principal, BTreeMap<String, (StoredApi, String)>>;
 
 #[derive(Default)]
-struct Memory(Mutex<Owned>);
+struct InMemoryApis(Mutex<Owned>);
 
-impl Memory {
+impl InMemoryApis {
     fn lock(&self) -> MutexGuard<'_, Owned> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn look<T>(
+    fn with_api<T>(
         &self,
         caller: &Caller,
         name: &str,
-        look: impl Fn(&(KeptApi, String)) -> Option<T>,
+        look: impl Fn(&(StoredApi, String)) -> Option<T>,
     ) -> Option<T> {
         look(self.lock().get(&caller.principal)?.get(name)?)
     }
 }
 
-fn now<'a, T: Send + 'a>(value: T) -> Later<'a, T> {
+fn ready<'a, T: Send + 'a>(value: T) -> StoreFuture<'a, T> {
     Box::pin(std::future::ready(Ok(value)))
 }
 
-impl KeepsApis for Memory {
-    fn put<'a>(&'a self, caller: &'a Caller, api: KeptApi, text: String) -> Later<'a, ()> {
+impl ApiStore for InMemoryApis {
+    fn put<'a>(&'a self, caller: &'a Caller, api: StoredApi, text: String) -> StoreFuture<'a, ()> {
         self.lock().entry(caller.principal.clone()).or_default().insert(api.name.clone(), (api, text));
-        now(())
+        ready(())
     }
 
-    fn find<'a>(&'a self, caller: &'a Caller, name: &'a str) -> Later<'a, Option<KeptApi>> {
-        now(self.look(caller, name, |(api, _)| Some(api.clone())))
+    fn find<'a>(&'a self, caller: &'a Caller, name: &'a str) -> StoreFuture<'a, Option<StoredApi>> {
+        ready(self.with_api(caller, name, |(api, _)| Some(api.clone())))
     }
 
-    fn text<'a>(&'a self, caller: &'a Caller, name: &'a str, revision: &'a str) -> Later<'a, Option<String>> {
-        now(self.look(caller, name, |(api, text)| (api.revision == revision).then(|| text.clone())))
+    fn text<'a>(
+        &'a self,
+        caller: &'a Caller,
+        name: &'a str,
+        revision: &'a str,
+    ) -> StoreFuture<'a, Option<String>> {
+        ready(self.with_api(caller, name, |(api, text)| (api.revision == revision).then(|| text.clone())))
     }
 
-    fn list<'a>(&'a self, caller: &'a Caller) -> Later<'a, Vec<KeptApi>> {
+    fn list<'a>(&'a self, caller: &'a Caller) -> StoreFuture<'a, Vec<StoredApi>> {
         let known = self.lock().get(&caller.principal).cloned().unwrap_or_default();
-        now(known.into_values().map(|(api, _)| KeptApi { secret: None, ..api }).collect())
+        ready(known.into_values().map(|(api, _)| StoredApi { secret: None, ..api }).collect())
     }
 
-    fn remove<'a>(&'a self, caller: &'a Caller, name: &'a str) -> Later<'a, bool> {
-        now(self.lock().get_mut(&caller.principal).and_then(|known| known.remove(name)).is_some())
+    fn remove<'a>(&'a self, caller: &'a Caller, name: &'a str) -> StoreFuture<'a, bool> {
+        ready(self.lock().get_mut(&caller.principal).and_then(|known| known.remove(name)).is_some())
     }
 }
 
@@ -151,8 +161,8 @@ impl KeepsApis for Memory {
 mod tests {
     use super::*;
 
-    fn api(name: &str) -> KeptApi {
-        KeptApi {
+    fn api(name: &str) -> StoredApi {
+        StoredApi {
             name: name.into(),
             revision: "1".into(),
             settings: "{}".into(),
@@ -162,7 +172,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_api_is_its_callers_own() {
-        let apis = Apis::until_the_end();
+        let apis = Apis::in_memory();
         let (ada, bob) = (Caller::named("ada"), Caller::named("bob"));
         apis.put(&ada, api("x"), "text".into()).await.unwrap();
         assert_eq!(apis.find(&ada, "x").await.unwrap().unwrap().secret.as_deref(), Some("s3cret"));
@@ -176,9 +186,9 @@ mod tests {
 
     #[tokio::test]
     async fn there_is_an_end_to_how_many_and_secrets_are_not_printed() {
-        let apis = Apis::until_the_end();
+        let apis = Apis::in_memory();
         let ada = Caller::named("ada");
-        for n in 0..MOST {
+        for n in 0..MAX_APIS {
             apis.put(&ada, api(&n.to_string()), String::new()).await.unwrap();
         }
         let error = apis.put(&ada, api("one more"), String::new()).await.unwrap_err();

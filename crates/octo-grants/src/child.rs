@@ -1,7 +1,8 @@
 //! Child processes: no shell, a clean environment, and an end for everything that they start.
 
 use crate::exec::{
-    Bounds, Confine, Cwd, Descriptors, Plan, Running, Sandbox, input_pipe, launch, output_pipe,
+    ConfinementPlan, Cwd, Descriptors, LaunchPlan, ResourceLimits, RunningProgram, Sandbox, input_pipe,
+    output_pipe, start_launcher,
 };
 use octo_model::ToolError;
 use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop, ProcessGroup};
@@ -14,7 +15,7 @@ use std::time::Duration;
 use tokio::net::unix::pipe::{Receiver, Sender};
 
 /// What a child inherits of our environment; nothing else that it was not given by name.
-const INHERITED: [&str; 3] = ["PATH", "HOME", "LANG"];
+const INHERITED_VARIABLES: [&str; 3] = ["PATH", "HOME", "LANG"];
 
 const SIGTERM: i32 = 15;
 
@@ -40,33 +41,33 @@ pub struct Child {
     pub stdin: Sender,
     pub stdout: Receiver,
     pub stderr: Receiver,
-    hold: Hold,
+    handle: ProcessHandle,
 }
 
 /// What keeps a child, and ends it.
-enum Hold {
+enum ProcessHandle {
     /// Its process group. What leaves the group, or outlives a hub that was killed, is not reached.
     Group(Box<dyn ChildWrapper>),
     /// A launcher, which ends every descendant, also when the hub is killed.
-    Launched(Box<Running>),
+    Launched(Box<RunningProgram>),
 }
 
-impl Hold {
+impl ProcessHandle {
     /// Waits for the program itself.
-    async fn ended(&mut self) {
+    async fn wait(&mut self) {
         match self {
             Self::Group(process) => drop(process.wait().await),
             Self::Launched(running) => {
-                running.ended().await;
+                running.wait_end().await;
             }
         }
     }
 
     /// Asks it to end.
-    async fn ask(&mut self) {
+    async fn terminate(&mut self) {
         match self {
             Self::Group(process) => drop(process.signal(SIGTERM)),
-            Self::Launched(running) => running.ask().await,
+            Self::Launched(running) => running.terminate().await,
         }
     }
 }
@@ -95,7 +96,7 @@ impl Command {
             stdin: Sender::from_owned_fd(stdin.into_owned_fd()?)?,
             stdout: Receiver::from_owned_fd(stdout.into_owned_fd()?)?,
             stderr: Receiver::from_owned_fd(stderr.into_owned_fd()?)?,
-            hold: Hold::Group(process),
+            handle: ProcessHandle::Group(process),
         })
     }
 
@@ -106,12 +107,12 @@ impl Command {
             None => std::env::current_dir()?,
         };
         let argv = std::iter::once(&self.program).chain(&self.args).map(OsString::from).collect();
-        let plan = Plan {
+        let plan = LaunchPlan {
             argv,
             env: self.environment(),
             cwd: Cwd::Path(cwd.into()),
-            bounds: Bounds::default(),
-            confine: Confine::Nothing,
+            bounds: ResourceLimits::default(),
+            confine: ConfinementPlan::Nothing,
             nobody: false,
             tty: false,
             scratch: None,
@@ -119,73 +120,81 @@ impl Command {
         let (input, stdin) = input_pipe()?;
         let (stdout, output) = output_pipe()?;
         let (stderr, errors) = output_pipe()?;
-        let running = launch(launcher, &plan, Descriptors::new([input, output, errors]), Sandbox::None)
-            .await
-            .map_err(told)?;
+        let running =
+            start_launcher(launcher, &plan, Descriptors::new([input, output, errors]), Sandbox::None)
+                .await
+                .map_err(to_io_error)?;
         Ok(Child::launched(stdin, stdout, stderr, running))
     }
 
     fn environment(&self) -> Vec<(OsString, OsString)> {
-        let ours = INHERITED.iter().filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)));
+        let ours = INHERITED_VARIABLES
+            .iter()
+            .filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)));
         let named = self.env.iter().map(|(name, value)| (name.into(), value.into()));
         ours.filter(|(name, _)| !self.env.keys().any(|named| name == named.as_str())).chain(named).collect()
     }
 }
 
 /// What the system said is more to the point here than advice to a model.
-fn told(error: ToolError) -> io::Error {
+fn to_io_error(error: ToolError) -> io::Error {
     io::Error::other(error.detail.clone().unwrap_or_else(|| error.text()))
 }
 
 /// The end of a child is all that can be asked of it.
-pub struct Group(Option<Hold>);
+pub struct ChildHandle(Option<ProcessHandle>);
 
 impl Child {
-    pub(crate) fn launched(stdin: Sender, stdout: Receiver, stderr: Receiver, running: Running) -> Self {
-        Self { stdin, stdout, stderr, hold: Hold::Launched(Box::new(running)) }
+    pub(crate) fn launched(
+        stdin: Sender,
+        stdout: Receiver,
+        stderr: Receiver,
+        running: RunningProgram,
+    ) -> Self {
+        Self { stdin, stdout, stderr, handle: ProcessHandle::Launched(Box::new(running)) }
     }
 
     pub fn id(&self) -> Option<u32> {
-        match &self.hold {
-            Hold::Group(process) => process.id(),
-            Hold::Launched(running) => Some(running.pid),
+        match &self.handle {
+            ProcessHandle::Group(process) => process.id(),
+            ProcessHandle::Launched(running) => Some(running.pid),
         }
     }
 
     /// The pipes and the handle that ends the child.
-    pub fn split(self) -> (Sender, Receiver, Receiver, Group) {
-        (self.stdin, self.stdout, self.stderr, Group(Some(self.hold)))
+    pub fn split(self) -> (Sender, Receiver, Receiver, ChildHandle) {
+        (self.stdin, self.stdout, self.stderr, ChildHandle(Some(self.handle)))
     }
 }
 
-impl Group {
+impl ChildHandle {
     /// Ends everything and waits until it is gone.
-    pub async fn end(mut self) {
+    pub async fn kill(mut self) {
         match self.0.take() {
-            Some(Hold::Group(mut process)) => {
+            Some(ProcessHandle::Group(mut process)) => {
                 let _ = process.start_kill();
                 let _ = process.wait().await;
             }
-            Some(Hold::Launched(running)) => running.gone().await,
+            Some(ProcessHandle::Launched(running)) => running.kill_and_wait().await,
             None => {}
         }
     }
 
     /// Waits for the program, whose input is closed by now, to end by itself; asks it to, and then ends whatever is left.
-    pub async fn end_within(mut self, grace: Duration) {
+    pub async fn shut_down(mut self, grace: Duration) {
         if let Some(hold) = &mut self.0
-            && tokio::time::timeout(grace, hold.ended()).await.is_err()
+            && tokio::time::timeout(grace, hold.wait()).await.is_err()
         {
-            hold.ask().await;
-            let _ = tokio::time::timeout(grace, hold.ended()).await;
+            hold.terminate().await;
+            let _ = tokio::time::timeout(grace, hold.wait()).await;
         }
-        self.end().await;
+        self.kill().await;
     }
 }
 
-impl Drop for Group {
+impl Drop for ChildHandle {
     fn drop(&mut self) {
-        if let Some(Hold::Group(process)) = &mut self.0 {
+        if let Some(ProcessHandle::Group(process)) = &mut self.0 {
             let _ = process.start_kill();
         }
     }

@@ -4,18 +4,21 @@
 //! the hub may, it also gets a network namespace of its own in which that proxy is all there is. It is driven over a
 //! pair of pipes, so no debugging port listens anywhere.
 
-mod enclose;
+mod browser_dir;
+pub(crate) mod browser_proxy;
+mod browser_sandbox;
 mod flags;
-mod folder;
+mod memory_watch;
 mod namespace;
-pub(crate) mod proxy;
-mod watch;
 
-use crate::exec::{Bounds, Confine, Cwd, Descriptors, Plan, Running, Sandbox, launch};
-use crate::{Doors, Grant, Net, SearchPath};
-use folder::Folder;
+use crate::exec::{
+    ConfinementPlan, Cwd, Descriptors, LaunchPlan, ResourceLimits, RunningProgram, Sandbox, start_launcher,
+};
+use crate::{Capabilities, Grant, Net, SearchPath};
+use browser_dir::BrowserDir;
+use browser_proxy::Proxy;
+use memory_watch::MemoryWatch;
 use octo_model::ToolError;
-use proxy::Proxy;
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -25,23 +28,23 @@ use std::time::{Duration, Instant};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::{Receiver, Sender};
 use url::Url;
-use watch::Watch;
 
 /// The names under which it is installed, the best first.
-const NAMES: [&str; 5] = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome"];
+const PROGRAM_NAMES: [&str; 5] =
+    ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome"];
 
 /// How much of what it complains about is kept for the log.
-const COMPLAINTS: usize = 4_096;
+const MAX_STDERR_BYTES: usize = 4_096;
 
 /// Bytes that the pages of one renderer may use.
-const PAGE_MEMORY: u64 = 5 << 29;
+const MAX_PAGE_MEMORY_BYTES: u64 = 5 << 29;
 
 /// How long bubblewrap may take to make its namespaces.
-const PATIENCE: Duration = Duration::from_secs(10);
+const NAMESPACE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What surrounds the browser.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Enclosure {
+pub enum BrowserSandbox {
     /// Bubblewrap where it works, with a network of its own where the hub may make one.
     #[default]
     Auto,
@@ -60,15 +63,15 @@ pub struct ChromiumSpec {
     pub state: PathBuf,
     /// The program and arguments that start the launcher (this binary with a hidden subcommand).
     pub launcher: Vec<OsString>,
-    pub enclosure: Enclosure,
+    pub sandbox: BrowserSandbox,
     pub net: Net,
 }
 
 /// Starts Chromium.
 #[derive(Clone)]
-pub struct Chromium(Arc<Inner>);
+pub struct Chromium(Arc<ChromiumState>);
 
-struct Inner {
+struct ChromiumState {
     spec: ChromiumSpec,
     /// Found once, in a search path where no tool can write.
     program: Option<PathBuf>,
@@ -79,7 +82,7 @@ struct Inner {
 
 /// How the browser is to be asked for by the proxy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Credentials {
+pub struct ProxyCredentials {
     pub user: String,
     pub password: String,
     /// A page of the proxy's own: the browser learns the credentials there.
@@ -87,15 +90,15 @@ pub struct Credentials {
 }
 
 /// A browser that runs. Dropping it ends every process of it and removes its profile.
-pub struct Launched {
-    running: Option<Running>,
+pub struct RunningBrowser {
+    running: Option<RunningProgram>,
     pipes: Mutex<Option<(Sender, Receiver)>>,
-    folder: Folder,
+    folder: BrowserDir,
     proxy: Proxy,
     net: Net,
-    complaints: Arc<Mutex<Vec<u8>>>,
+    stderr: Arc<Mutex<Vec<u8>>>,
     /// Ends with it.
-    _watch: Watch,
+    _watch: MemoryWatch,
 }
 
 impl Chromium {
@@ -106,16 +109,16 @@ impl Chromium {
                 .hint("Ask the operator to make it writable to the hub.")
                 .detail(error)
         })?;
-        Folder::sweep(&spec.state);
+        BrowserDir::sweep(&spec.state);
         let path = SearchPath::new(spec.path.clone(), Vec::new());
-        let program = NAMES.iter().find_map(|name| path.find(name));
+        let program = PROGRAM_NAMES.iter().find_map(|name| path.find(name));
         let bubblewrap = path.find("bwrap");
-        Ok(Self(Arc::new(Inner { spec, program, bubblewrap, wrapper: OnceLock::new() })))
+        Ok(Self(Arc::new(ChromiumState { spec, program, bubblewrap, wrapper: OnceLock::new() })))
     }
 
     /// What stands between pages and the machine, in words for the operator.
     pub fn sandbox(&self) -> &'static str {
-        match (self.wrapper().is_some(), self.namespaced()) {
+        match (self.usable_bubblewrap().is_some(), self.has_own_network()) {
             (true, true) => "bubblewrap with its own network, and Chromium's sandbox",
             (true, false) => "bubblewrap, and Chromium's sandbox",
             (false, _) => "Chromium's sandbox",
@@ -128,18 +131,18 @@ impl Chromium {
     }
 
     /// Starts a browser with a profile of its own.
-    pub async fn start(&self) -> Result<Launched, ToolError> {
+    pub async fn start(&self) -> Result<RunningBrowser, ToolError> {
         let program = self.program().ok_or_else(|| {
             ToolError::unavailable("There is no Chromium on this machine.")
                 .hint("Ask the operator to install it (Debian: apt install chromium), or use fetch_url and read_page.")
         })?;
         let grant = self.clone();
-        let probe = tokio::task::spawn_blocking(move || grant.wrapper());
+        let probe = tokio::task::spawn_blocking(move || grant.usable_bubblewrap());
         let wrapper = probe.await.map_err(ToolError::internal)?;
-        let folder = Folder::new(&self.0.spec.state).map_err(not_started)?;
+        let folder = BrowserDir::new(&self.0.spec.state).map_err(start_error)?;
         match self.launch(&program, wrapper.as_deref(), folder).await {
             Ok(launched) => Ok(launched),
-            Err(error) => Err(not_started(error)),
+            Err(error) => Err(start_error(error)),
         }
     }
 
@@ -147,26 +150,26 @@ impl Chromium {
         &self,
         program: &Path,
         wrapper: Option<&Path>,
-        mut folder: Folder,
-    ) -> Result<Launched, Box<dyn std::error::Error + Send + Sync>> {
+        mut folder: BrowserDir,
+    ) -> Result<RunningBrowser, Box<dyn std::error::Error + Send + Sync>> {
         let spec = &self.0.spec;
-        let namespaced = wrapper.is_some() && self.namespaced();
+        let namespaced = wrapper.is_some() && self.has_own_network();
         // In a namespace of its own the port is always free; the proxy comes to it later.
-        let shared = if namespaced { None } else { Some(Proxy::shared(spec.net.clone()).await?) };
-        let address = shared.as_ref().map_or(namespace::ADDRESS.to_owned(), Proxy::address);
-        let mut argv = vec![OsString::from("/bin/sh"), "-c".into(), SCRIPT.into(), "sh".into()];
+        let shared = if namespaced { None } else { Some(Proxy::authenticated(spec.net.clone()).await?) };
+        let address = shared.as_ref().map_or(namespace::PROXY_ADDRESS.to_owned(), Proxy::address);
+        let mut argv = vec![OsString::from("/bin/sh"), "-c".into(), LAUNCH_SCRIPT.into(), "sh".into()];
         if let Some(wrapper) = wrapper {
             argv.push(wrapper.into());
-            argv.extend(enclose::args(program, &folder, namespaced));
+            argv.extend(browser_sandbox::bubblewrap_args(program, &folder, namespaced));
         }
         argv.push(program.into());
         argv.extend(flags::flags(&folder, &address));
-        let plan = Plan {
+        let plan = LaunchPlan {
             argv,
             env: flags::environment(&spec.path, &folder, wrapper.is_some()),
             cwd: Cwd::Path("/".into()),
-            bounds: Bounds::default(),
-            confine: Confine::Nothing,
+            bounds: ResourceLimits::default(),
+            confine: ConfinementPlan::Nothing,
             // Chromium's own sandbox does not work for root.
             nobody: true,
             tty: false,
@@ -177,68 +180,71 @@ impl Chromium {
         let (complaints, errors) = pipe_with(PipeFlags::CLOEXEC)?;
         let sandbox = if wrapper.is_some() { Sandbox::Bubblewrap } else { Sandbox::None };
         let running =
-            launch(&spec.launcher, &plan, Descriptors::new([input, output, errors]), sandbox).await?;
-        folder.hand_over();
+            start_launcher(&spec.launcher, &plan, Descriptors::new([input, output, errors]), sandbox).await?;
+        folder.leave_to_launcher();
         let heard = Arc::new(Mutex::new(Vec::new()));
-        tokio::spawn(listen(complaints, Arc::clone(&heard)));
+        tokio::spawn(collect_stderr(complaints, Arc::clone(&heard)));
         let proxy = match shared {
             Some(proxy) => proxy,
-            None => Proxy::alone(namespace::listener(&heard, PATIENCE).await?, spec.net.clone())?,
+            None => Proxy::unauthenticated(
+                namespace::listener(&heard, NAMESPACE_TIMEOUT).await?,
+                spec.net.clone(),
+            )?,
         };
         let pipes = (Sender::from_owned_fd(to_browser)?, Receiver::from_owned_fd(from_browser)?);
         let pipes = Mutex::new(Some(pipes));
-        let watch = Watch::over(running.pid, PAGE_MEMORY);
-        Ok(Launched {
+        let watch = MemoryWatch::start(running.pid, MAX_PAGE_MEMORY_BYTES);
+        Ok(RunningBrowser {
             running: Some(running),
             pipes,
             folder,
             proxy,
             net: spec.net.clone(),
-            complaints: heard,
+            stderr: heard,
             _watch: watch,
         })
     }
 
-    fn wrapper(&self) -> Option<PathBuf> {
+    fn usable_bubblewrap(&self) -> Option<PathBuf> {
         let found = || {
-            if self.0.spec.enclosure == Enclosure::None {
+            if self.0.spec.sandbox == BrowserSandbox::None {
                 return None;
             }
-            self.0.bubblewrap.clone().filter(|program| enclose::works(program))
+            self.0.bubblewrap.clone().filter(|program| browser_sandbox::is_usable(program))
         };
         self.0.wrapper.get_or_init(found).clone()
     }
 
     /// Only root may put a socket of ours into another namespace.
-    fn namespaced(&self) -> bool {
-        self.0.spec.enclosure == Enclosure::Auto && namespace::may_enter()
+    fn has_own_network(&self) -> bool {
+        self.0.spec.sandbox == BrowserSandbox::Auto && namespace::may_enter()
     }
 }
 
 /// Chromium wants its pipes at 3 and 4, and bubblewrap says at 5 which process it made.
-const SCRIPT: &str = r#"exec "$@" 3<&0 4>&1 5>&2 </dev/null >/dev/null"#;
+const LAUNCH_SCRIPT: &str = r#"exec "$@" 3<&0 4>&1 5>&2 </dev/null >/dev/null"#;
 
-fn not_started(error: impl std::fmt::Display) -> ToolError {
+fn start_error(error: impl std::fmt::Display) -> ToolError {
     ToolError::unavailable("The browser could not be started.")
         .hint("Try again; if it stays, ask the operator to look at the hub's log.")
         .detail(error)
 }
 
 /// Keeps the beginning, which says what bubblewrap made, and the end.
-async fn listen(complaints: OwnedFd, heard: Arc<Mutex<Vec<u8>>>) {
+async fn collect_stderr(complaints: OwnedFd, heard: Arc<Mutex<Vec<u8>>>) {
     let Ok(mut complaints) = Receiver::from_owned_fd(complaints) else { return };
     let mut buffer = [0; 4_096];
     while let Ok(count @ 1..) = complaints.read(&mut buffer).await {
         let Ok(mut heard) = heard.lock() else { return };
         heard.extend_from_slice(buffer.get(..count).unwrap_or_default());
-        if heard.len() > 2 * COMPLAINTS {
-            let surplus = heard.len() - COMPLAINTS;
-            heard.drain(COMPLAINTS / 2..COMPLAINTS / 2 + surplus);
+        if heard.len() > 2 * MAX_STDERR_BYTES {
+            let surplus = heard.len() - MAX_STDERR_BYTES;
+            heard.drain(MAX_STDERR_BYTES / 2..MAX_STDERR_BYTES / 2 + surplus);
         }
     }
 }
 
-impl Launched {
+impl RunningBrowser {
     /// The pipes of the DevTools protocol: what is written there and what comes back, each message ended by a NUL. They
     /// are given once.
     pub fn pipes(&self) -> Result<(Sender, Receiver), ToolError> {
@@ -247,7 +253,7 @@ impl Launched {
     }
 
     /// What the browser must answer when the proxy asks; none where nobody else can reach the proxy.
-    pub fn credentials(&self) -> Option<Credentials> {
+    pub fn credentials(&self) -> Option<ProxyCredentials> {
         self.proxy.credentials()
     }
 
@@ -257,23 +263,23 @@ impl Launched {
     }
 
     /// Why the proxy has not connected to a host since then, if it was asked and did not.
-    pub fn refusal(&self, host: &str, port: u16, since: Instant) -> Option<ToolError> {
+    pub fn refusal_since(&self, host: &str, port: u16, since: Instant) -> Option<ToolError> {
         self.proxy.refusal(host, port, since)
     }
 
     /// Where the browser puts the files of one context that it downloads, each under the name of its number.
-    pub fn quarantine(&self, context: &str) -> Result<PathBuf, ToolError> {
-        self.folder.quarantine(context).map_err(ToolError::internal)
+    pub fn download_dir(&self, context: &str) -> Result<PathBuf, ToolError> {
+        self.folder.download_dir(context).map_err(ToolError::internal)
     }
 
     /// Takes a downloaded file out of the quarantine, if it is not larger than `most`.
-    pub async fn take(&self, context: &str, id: &str, most: u64) -> Result<Vec<u8>, ToolError> {
-        self.folder.take(context, id, most).await
+    pub async fn take_download(&self, context: &str, id: &str, most: u64) -> Result<Vec<u8>, ToolError> {
+        self.folder.take_download(context, id, most).await
     }
 
     /// Puts a file where the browser can read it, so that it can be uploaded, and gives its path there.
-    pub async fn stage(&self, name: &str, bytes: Vec<u8>) -> Result<PathBuf, ToolError> {
-        self.folder.stage(name, bytes).await
+    pub async fn stage_upload(&self, name: &str, bytes: Vec<u8>) -> Result<PathBuf, ToolError> {
+        self.folder.stage_upload(name, bytes).await
     }
 
     /// The number of its main process, or of the sandbox around it.
@@ -282,21 +288,21 @@ impl Launched {
     }
 
     /// What it complained about, for the log.
-    pub fn complaints(&self) -> String {
-        let heard = self.complaints.lock().map(|heard| heard.clone()).unwrap_or_default();
+    pub fn stderr_text(&self) -> String {
+        let heard = self.stderr.lock().map(|heard| heard.clone()).unwrap_or_default();
         String::from_utf8_lossy(&heard).into_owned()
     }
 
     /// Ends every process of it and waits until they and the profile are gone.
-    pub async fn end(mut self) {
+    pub async fn shut_down(mut self) {
         if let Some(running) = self.running.take() {
-            running.gone().await;
+            running.kill_and_wait().await;
         }
     }
 }
 
 impl Grant for Chromium {
-    fn open(doors: &Doors) -> Result<Self, ToolError> {
+    fn open(doors: &Capabilities) -> Result<Self, ToolError> {
         doors.open()
     }
 }

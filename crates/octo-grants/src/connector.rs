@@ -11,9 +11,9 @@ use std::sync::{Arc, OnceLock};
 pub type Connector = HttpsConnector<Dialler>;
 
 /// TLS over what a dialler connects to.
-pub(crate) fn secured(dialler: Dialler) -> io::Result<Connector> {
+pub(crate) fn tls_connector(dialler: Dialler) -> io::Result<Connector> {
     Ok(HttpsConnectorBuilder::new()
-        .with_tls_config(tls()?)
+        .with_tls_config(tls_config()?)
         .https_or_http()
         .enable_http1()
         .enable_http2()
@@ -21,7 +21,7 @@ pub(crate) fn secured(dialler: Dialler) -> io::Result<Connector> {
 }
 
 /// The machine's root certificates, read once for the whole binary.
-fn tls() -> io::Result<ClientConfig> {
+fn tls_config() -> io::Result<ClientConfig> {
     static SHARED: OnceLock<ClientConfig> = OnceLock::new();
     if let Some(ready) = SHARED.get() {
         return Ok(ready.clone());

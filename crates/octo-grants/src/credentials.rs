@@ -7,14 +7,14 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-type Later<'a, T> = Pin<Box<dyn Future<Output = Result<T, ToolError>> + Send + 'a>>;
+type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, ToolError>> + Send + 'a>>;
 
 /// More than any answer of an authorization server needs.
-const LONGEST: usize = 256 << 10;
+const MAX_SECRET_BYTES: usize = 256 << 10;
 /// Credentials of one owner.
-const MOST: usize = 1024;
+const MAX_CREDENTIALS_PER_OWNER: usize = 1024;
 /// Logins that wait at the same time, of all owners.
-const MOST_WAITING: usize = 4096;
+const MAX_PENDING_LOGINS: usize = 4096;
 
 /// A text that nobody may read by accident: it has no `Display`, and `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -83,7 +83,7 @@ impl Slot {
 
 /// A credential as it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
+pub struct StoredCredential {
     pub slot: Slot,
     /// Grows with every change of any credential, and never comes back.
     pub revision: u64,
@@ -92,7 +92,7 @@ pub struct Kept {
 
 /// A login that has begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Waiting {
+pub struct PendingLogin {
     /// Nobody can guess it; not the `state` itself.
     pub id: String,
     pub owner: Owner,
@@ -104,52 +104,62 @@ pub struct Waiting {
 
 /// Whether something is ours to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Claim {
-    Ours,
-    Taken,
+pub enum LeaseClaim {
+    Acquired,
+    Held,
 }
 
 /// What keeps them: the hub's store. Acknowledged means durable, also over a loss of power.
-pub trait KeepsCredentials: Send + Sync {
+pub trait CredentialStore: Send + Sync {
     /// What an owner has for a server, the newest first.
-    fn all<'a>(&'a self, owner: &'a Owner, server: &'a str) -> Later<'a, Vec<Kept>>;
-    fn find<'a>(&'a self, slot: &'a Slot) -> Later<'a, Option<Kept>>;
+    fn all<'a>(&'a self, owner: &'a Owner, server: &'a str) -> StoreFuture<'a, Vec<StoredCredential>>;
+    fn find<'a>(&'a self, slot: &'a Slot) -> StoreFuture<'a, Option<StoredCredential>>;
     /// Where there are credentials, of all owners.
-    fn slots(&self) -> Later<'_, Vec<Slot>>;
+    fn slots(&self) -> StoreFuture<'_, Vec<Slot>>;
     /// Keeps a secret and says its revision. With `over`, only in place of exactly that revision; else it is a conflict.
-    fn put<'a>(&'a self, slot: &'a Slot, secret: Secret, over: Option<u64>) -> Later<'a, u64>;
+    fn put<'a>(&'a self, slot: &'a Slot, secret: Secret, over: Option<u64>) -> StoreFuture<'a, u64>;
     /// Forgets a credential; `false` when there was none.
-    fn remove<'a>(&'a self, slot: &'a Slot) -> Later<'a, bool>;
+    fn remove<'a>(&'a self, slot: &'a Slot) -> StoreFuture<'a, bool>;
     /// Takes the turn to renew a credential, for so long, among all processes.
-    fn claim<'a>(&'a self, slot: &'a Slot, holder: &'a str, time: Duration) -> Later<'a, Claim>;
-    fn release<'a>(&'a self, slot: &'a Slot, holder: &'a str) -> Later<'a, ()>;
+    fn acquire_lease<'a>(
+        &'a self,
+        slot: &'a Slot,
+        holder: &'a str,
+        time: Duration,
+    ) -> StoreFuture<'a, LeaseClaim>;
+    fn release_lease<'a>(&'a self, slot: &'a Slot, holder: &'a str) -> StoreFuture<'a, ()>;
     /// Keeps a login in place of an earlier one of the same owner for the same server.
-    fn wait<'a>(&'a self, waiting: Waiting, now: i64) -> Later<'a, ()>;
+    fn put_pending<'a>(&'a self, waiting: PendingLogin, now: i64) -> StoreFuture<'a, ()>;
     /// Takes a login away: the second one to ask finds nothing.
-    fn take<'a>(&'a self, id: &'a str, now: i64) -> Later<'a, Option<Waiting>>;
+    fn take_pending<'a>(&'a self, id: &'a str, now: i64) -> StoreFuture<'a, Option<PendingLogin>>;
     /// The login of an owner for a server, which goes on waiting.
-    fn waits<'a>(&'a self, owner: &'a Owner, server: &'a str, now: i64) -> Later<'a, Option<Waiting>>;
+    fn find_pending<'a>(
+        &'a self,
+        owner: &'a Owner,
+        server: &'a str,
+        now: i64,
+    ) -> StoreFuture<'a, Option<PendingLogin>>;
 }
 
 /// Where credentials are kept.
 #[derive(Clone)]
-pub struct Credentials(Arc<dyn KeepsCredentials>);
+pub struct Credentials(Arc<dyn CredentialStore>);
 
 impl Credentials {
-    pub fn new(keeps: Arc<dyn KeepsCredentials>) -> Self {
+    pub fn new(keeps: Arc<dyn CredentialStore>) -> Self {
         Self(keeps)
     }
 
     /// Kept in memory, until the process ends.
-    pub fn until_the_end() -> Self {
-        Self::new(Arc::new(Memory::default()))
+    pub fn in_memory() -> Self {
+        Self::new(Arc::new(InMemoryCredentials::default()))
     }
 
-    pub async fn all(&self, owner: &Owner, server: &str) -> Result<Vec<Kept>, ToolError> {
+    pub async fn all(&self, owner: &Owner, server: &str) -> Result<Vec<StoredCredential>, ToolError> {
         self.0.all(owner, server).await
     }
 
-    pub async fn find(&self, slot: &Slot) -> Result<Option<Kept>, ToolError> {
+    pub async fn find(&self, slot: &Slot) -> Result<Option<StoredCredential>, ToolError> {
         self.0.find(slot).await
     }
 
@@ -158,7 +168,7 @@ impl Credentials {
     }
 
     pub async fn put(&self, slot: &Slot, secret: Secret, over: Option<u64>) -> Result<u64, ToolError> {
-        fits(&secret)?;
+        check_size(&secret)?;
         self.0.put(slot, secret, over).await
     }
 
@@ -166,69 +176,79 @@ impl Credentials {
         self.0.remove(slot).await
     }
 
-    pub async fn claim(&self, slot: &Slot, holder: &str, time: Duration) -> Result<Claim, ToolError> {
-        self.0.claim(slot, holder, time).await
+    pub async fn acquire_lease(
+        &self,
+        slot: &Slot,
+        holder: &str,
+        time: Duration,
+    ) -> Result<LeaseClaim, ToolError> {
+        self.0.acquire_lease(slot, holder, time).await
     }
 
-    pub async fn release(&self, slot: &Slot, holder: &str) -> Result<(), ToolError> {
-        self.0.release(slot, holder).await
+    pub async fn release_lease(&self, slot: &Slot, holder: &str) -> Result<(), ToolError> {
+        self.0.release_lease(slot, holder).await
     }
 
-    pub async fn wait(&self, waiting: Waiting, now: i64) -> Result<(), ToolError> {
-        fits(&waiting.secret)?;
-        self.0.wait(waiting, now).await
+    pub async fn put_pending(&self, waiting: PendingLogin, now: i64) -> Result<(), ToolError> {
+        check_size(&waiting.secret)?;
+        self.0.put_pending(waiting, now).await
     }
 
-    pub async fn take(&self, id: &str, now: i64) -> Result<Option<Waiting>, ToolError> {
-        self.0.take(id, now).await
+    pub async fn take_pending(&self, id: &str, now: i64) -> Result<Option<PendingLogin>, ToolError> {
+        self.0.take_pending(id, now).await
     }
 
-    pub async fn waits(&self, owner: &Owner, server: &str, now: i64) -> Result<Option<Waiting>, ToolError> {
-        self.0.waits(owner, server, now).await
+    pub async fn find_pending(
+        &self,
+        owner: &Owner,
+        server: &str,
+        now: i64,
+    ) -> Result<Option<PendingLogin>, ToolError> {
+        self.0.find_pending(owner, server, now).await
     }
 }
 
-fn fits(secret: &Secret) -> Result<(), ToolError> {
-    if secret.0.len() <= LONGEST {
+fn check_size(secret: &Secret) -> Result<(), ToolError> {
+    if secret.0.len() <= MAX_SECRET_BYTES {
         return Ok(());
     }
     Err(ToolError::new(Kind::TooLarge, "The credential is too long to be kept."))
 }
 
 /// Said by whatever keeps them when a limit is reached.
-pub fn too_many() -> ToolError {
+pub fn limit_error() -> ToolError {
     ToolError::new(Kind::TooLarge, "Too many credentials are kept, or too many logins wait.")
         .hint("Log out of servers that are no longer used, or wait until logins that nobody has finished have expired.")
 }
 
 /// Said when a credential is not the one any more that was read before.
-pub fn changed_meanwhile() -> ToolError {
+pub fn conflict_error() -> ToolError {
     ToolError::new(Kind::Conflict, "The credential was changed by somebody else in the meantime.")
         .hint("Try again.")
 }
 
 /// Whether another one fits in.
-pub fn has_room(credentials: usize) -> bool {
-    credentials < MOST
+pub fn can_add_credential(credentials: usize) -> bool {
+    credentials < MAX_CREDENTIALS_PER_OWNER
 }
 
 /// Whether another login may wait.
-pub fn may_wait(waiting: usize) -> bool {
-    waiting < MOST_WAITING
+pub fn can_add_pending(waiting: usize) -> bool {
+    waiting < MAX_PENDING_LOGINS
 }
 
 #[derive(Default)]
-struct Memory(Mutex<Table>);
+struct InMemoryCredentials(Mutex<Table>);
 
 #[derive(Default)]
 struct Table {
     revision: u64,
-    kept: HashMap<Slot, (u64, Secret)>,
-    claims: HashMap<Slot, (String, Instant)>,
-    waiting: HashMap<(Owner, String), Waiting>,
+    credentials: HashMap<Slot, (u64, Secret)>,
+    leases: HashMap<Slot, (String, Instant)>,
+    pending: HashMap<(Owner, String), PendingLogin>,
 }
 
-impl Memory {
+impl InMemoryCredentials {
     fn lock(&self) -> MutexGuard<'_, Table> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -236,95 +256,105 @@ impl Memory {
 
 impl Table {
     fn put(&mut self, slot: &Slot, secret: Secret, over: Option<u64>) -> Result<u64, ToolError> {
-        let present = self.kept.get(slot).map(|(revision, _)| *revision);
+        let present = self.credentials.get(slot).map(|(revision, _)| *revision);
         if over.is_some() && over != present {
-            return Err(changed_meanwhile());
+            return Err(conflict_error());
         }
-        let owned = self.kept.keys().filter(|kept| kept.owner == slot.owner).count();
-        if present.is_none() && !has_room(owned) {
-            return Err(too_many());
+        let owned = self.credentials.keys().filter(|kept| kept.owner == slot.owner).count();
+        if present.is_none() && !can_add_credential(owned) {
+            return Err(limit_error());
         }
         self.revision += 1;
-        self.kept.insert(slot.clone(), (self.revision, secret));
+        self.credentials.insert(slot.clone(), (self.revision, secret));
         Ok(self.revision)
     }
 
-    fn wait(&mut self, waiting: Waiting, now: i64) -> Result<(), ToolError> {
-        self.waiting.retain(|_, one| one.expires > now);
-        if !may_wait(self.waiting.len()) {
-            return Err(too_many());
+    fn wait(&mut self, waiting: PendingLogin, now: i64) -> Result<(), ToolError> {
+        self.pending.retain(|_, one| one.expires > now);
+        if !can_add_pending(self.pending.len()) {
+            return Err(limit_error());
         }
-        self.waiting.insert((waiting.owner.clone(), waiting.server.clone()), waiting);
+        self.pending.insert((waiting.owner.clone(), waiting.server.clone()), waiting);
         Ok(())
     }
 }
 
-fn kept(slot: &Slot, (revision, secret): &(u64, Secret)) -> Kept {
-    Kept { slot: slot.clone(), revision: *revision, secret: secret.clone() }
+fn stored(slot: &Slot, (revision, secret): &(u64, Secret)) -> StoredCredential {
+    StoredCredential { slot: slot.clone(), revision: *revision, secret: secret.clone() }
 }
 
-fn now<'a, T: Send + 'a>(value: Result<T, ToolError>) -> Later<'a, T> {
+fn ready<'a, T: Send + 'a>(value: Result<T, ToolError>) -> StoreFuture<'a, T> {
     Box::pin(std::future::ready(value))
 }
 
-impl KeepsCredentials for Memory {
-    fn all<'a>(&'a self, owner: &'a Owner, server: &'a str) -> Later<'a, Vec<Kept>> {
+impl CredentialStore for InMemoryCredentials {
+    fn all<'a>(&'a self, owner: &'a Owner, server: &'a str) -> StoreFuture<'a, Vec<StoredCredential>> {
         let table = self.lock();
-        let own = table.kept.iter().filter(|(slot, _)| slot.owner == *owner && slot.server == server);
-        let mut found: Vec<Kept> = own.map(|(slot, value)| kept(slot, value)).collect();
+        let own = table.credentials.iter().filter(|(slot, _)| slot.owner == *owner && slot.server == server);
+        let mut found: Vec<StoredCredential> = own.map(|(slot, value)| stored(slot, value)).collect();
         found.sort_by_key(|kept| std::cmp::Reverse(kept.revision));
-        now(Ok(found))
+        ready(Ok(found))
     }
 
-    fn find<'a>(&'a self, slot: &'a Slot) -> Later<'a, Option<Kept>> {
-        now(Ok(self.lock().kept.get(slot).map(|value| kept(slot, value))))
+    fn find<'a>(&'a self, slot: &'a Slot) -> StoreFuture<'a, Option<StoredCredential>> {
+        ready(Ok(self.lock().credentials.get(slot).map(|value| stored(slot, value))))
     }
 
-    fn slots(&self) -> Later<'_, Vec<Slot>> {
-        now(Ok(self.lock().kept.keys().cloned().collect()))
+    fn slots(&self) -> StoreFuture<'_, Vec<Slot>> {
+        ready(Ok(self.lock().credentials.keys().cloned().collect()))
     }
 
-    fn put<'a>(&'a self, slot: &'a Slot, secret: Secret, over: Option<u64>) -> Later<'a, u64> {
-        now(self.lock().put(slot, secret, over))
+    fn put<'a>(&'a self, slot: &'a Slot, secret: Secret, over: Option<u64>) -> StoreFuture<'a, u64> {
+        ready(self.lock().put(slot, secret, over))
     }
 
-    fn remove<'a>(&'a self, slot: &'a Slot) -> Later<'a, bool> {
-        now(Ok(self.lock().kept.remove(slot).is_some()))
+    fn remove<'a>(&'a self, slot: &'a Slot) -> StoreFuture<'a, bool> {
+        ready(Ok(self.lock().credentials.remove(slot).is_some()))
     }
 
-    fn claim<'a>(&'a self, slot: &'a Slot, holder: &'a str, time: Duration) -> Later<'a, Claim> {
+    fn acquire_lease<'a>(
+        &'a self,
+        slot: &'a Slot,
+        holder: &'a str,
+        time: Duration,
+    ) -> StoreFuture<'a, LeaseClaim> {
         let (mut table, at) = (self.lock(), Instant::now());
-        table.claims.retain(|_, (_, until)| *until > at);
-        if table.claims.get(slot).is_some_and(|(by, _)| by != holder) {
-            return now(Ok(Claim::Taken));
+        table.leases.retain(|_, (_, until)| *until > at);
+        if table.leases.get(slot).is_some_and(|(by, _)| by != holder) {
+            return ready(Ok(LeaseClaim::Held));
         }
-        table.claims.insert(slot.clone(), (holder.to_owned(), at + time));
-        now(Ok(Claim::Ours))
+        table.leases.insert(slot.clone(), (holder.to_owned(), at + time));
+        ready(Ok(LeaseClaim::Acquired))
     }
 
-    fn release<'a>(&'a self, slot: &'a Slot, holder: &'a str) -> Later<'a, ()> {
+    fn release_lease<'a>(&'a self, slot: &'a Slot, holder: &'a str) -> StoreFuture<'a, ()> {
         let mut table = self.lock();
-        if table.claims.get(slot).is_some_and(|(by, _)| by == holder) {
-            table.claims.remove(slot);
+        if table.leases.get(slot).is_some_and(|(by, _)| by == holder) {
+            table.leases.remove(slot);
         }
-        now(Ok(()))
+        ready(Ok(()))
     }
 
-    fn wait<'a>(&'a self, waiting: Waiting, at: i64) -> Later<'a, ()> {
-        now(self.lock().wait(waiting, at))
+    fn put_pending<'a>(&'a self, waiting: PendingLogin, at: i64) -> StoreFuture<'a, ()> {
+        ready(self.lock().wait(waiting, at))
     }
 
-    fn take<'a>(&'a self, id: &'a str, at: i64) -> Later<'a, Option<Waiting>> {
+    fn take_pending<'a>(&'a self, id: &'a str, at: i64) -> StoreFuture<'a, Option<PendingLogin>> {
         let mut table = self.lock();
-        let place = table.waiting.iter().find(|(_, one)| one.id == id).map(|(place, _)| place.clone());
-        let taken = place.and_then(|place| table.waiting.remove(&place));
-        now(Ok(taken.filter(|one| one.expires > at)))
+        let place = table.pending.iter().find(|(_, one)| one.id == id).map(|(place, _)| place.clone());
+        let taken = place.and_then(|place| table.pending.remove(&place));
+        ready(Ok(taken.filter(|one| one.expires > at)))
     }
 
-    fn waits<'a>(&'a self, owner: &'a Owner, server: &'a str, at: i64) -> Later<'a, Option<Waiting>> {
+    fn find_pending<'a>(
+        &'a self,
+        owner: &'a Owner,
+        server: &'a str,
+        at: i64,
+    ) -> StoreFuture<'a, Option<PendingLogin>> {
         let table = self.lock();
-        let found = table.waiting.get(&(owner.clone(), server.to_owned())).filter(|one| one.expires > at);
-        now(Ok(found.cloned()))
+        let found = table.pending.get(&(owner.clone(), server.to_owned())).filter(|one| one.expires > at);
+        ready(Ok(found.cloned()))
     }
 }
 
@@ -338,7 +368,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_credential_is_its_owners_and_its_issuers() {
-        let store = Credentials::until_the_end();
+        let store = Credentials::in_memory();
         let (a, b) = (slot("ada", "https://a.example"), slot("ada", "https://b.example"));
         let first = store.put(&a, Secret::new("one"), None).await.unwrap();
         let second = store.put(&b, Secret::new("two"), None).await.unwrap();
@@ -354,7 +384,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_change_of_another_revision_is_a_conflict() {
-        let store = Credentials::until_the_end();
+        let store = Credentials::in_memory();
         let a = slot("ada", "i");
         let first = store.put(&a, Secret::new("one"), None).await.unwrap();
         let second = store.put(&a, Secret::new("two"), Some(first)).await.unwrap();
@@ -365,42 +395,46 @@ mod tests {
 
     #[tokio::test]
     async fn only_one_may_renew_at_a_time() {
-        let (store, a) = (Credentials::until_the_end(), slot("ada", "i"));
+        let (store, a) = (Credentials::in_memory(), slot("ada", "i"));
         let minute = Duration::from_secs(60);
-        assert_eq!(store.claim(&a, "x", minute).await.unwrap(), Claim::Ours);
-        assert_eq!(store.claim(&a, "y", minute).await.unwrap(), Claim::Taken);
-        assert_eq!(store.claim(&slot("bob", "i"), "y", minute).await.unwrap(), Claim::Ours);
-        store.release(&a, "y").await.unwrap();
-        assert_eq!(store.claim(&a, "y", minute).await.unwrap(), Claim::Taken);
-        store.release(&a, "x").await.unwrap();
-        assert_eq!(store.claim(&a, "y", Duration::ZERO).await.unwrap(), Claim::Ours);
-        assert_eq!(store.claim(&a, "x", minute).await.unwrap(), Claim::Ours, "the time was over");
+        assert_eq!(store.acquire_lease(&a, "x", minute).await.unwrap(), LeaseClaim::Acquired);
+        assert_eq!(store.acquire_lease(&a, "y", minute).await.unwrap(), LeaseClaim::Held);
+        assert_eq!(store.acquire_lease(&slot("bob", "i"), "y", minute).await.unwrap(), LeaseClaim::Acquired);
+        store.release_lease(&a, "y").await.unwrap();
+        assert_eq!(store.acquire_lease(&a, "y", minute).await.unwrap(), LeaseClaim::Held);
+        store.release_lease(&a, "x").await.unwrap();
+        assert_eq!(store.acquire_lease(&a, "y", Duration::ZERO).await.unwrap(), LeaseClaim::Acquired);
+        assert_eq!(
+            store.acquire_lease(&a, "x", minute).await.unwrap(),
+            LeaseClaim::Acquired,
+            "the time was over"
+        );
     }
 
     #[tokio::test]
     async fn a_login_is_taken_once_and_replaced_by_the_next() {
-        let store = Credentials::until_the_end();
+        let store = Credentials::in_memory();
         let owner = Owner::from(&Caller::named("ada"));
-        let login = |id: &str, expires| Waiting {
+        let login = |id: &str, expires| PendingLogin {
             id: id.into(),
             owner: owner.clone(),
             server: "notion".into(),
             expires,
             secret: Secret::new("verifier"),
         };
-        store.wait(login("one", 100), 0).await.unwrap();
-        store.wait(login("two", 100), 0).await.unwrap();
-        assert_eq!(store.take("one", 0).await.unwrap(), None);
-        assert_eq!(store.waits(&owner, "notion", 0).await.unwrap().unwrap().id, "two");
-        assert!(store.take("two", 0).await.unwrap().is_some());
-        assert_eq!(store.take("two", 0).await.unwrap(), None);
-        store.wait(login("three", 100), 0).await.unwrap();
-        assert_eq!(store.take("three", 100).await.unwrap(), None, "too late");
+        store.put_pending(login("one", 100), 0).await.unwrap();
+        store.put_pending(login("two", 100), 0).await.unwrap();
+        assert_eq!(store.take_pending("one", 0).await.unwrap(), None);
+        assert_eq!(store.find_pending(&owner, "notion", 0).await.unwrap().unwrap().id, "two");
+        assert!(store.take_pending("two", 0).await.unwrap().is_some());
+        assert_eq!(store.take_pending("two", 0).await.unwrap(), None);
+        store.put_pending(login("three", 100), 0).await.unwrap();
+        assert_eq!(store.take_pending("three", 100).await.unwrap(), None, "too late");
     }
 
     #[test]
     fn secrets_are_not_printed_and_owners_are_never_mistaken() {
-        let kept = Kept { slot: slot("ada", "i"), revision: 1, secret: Secret::new("s3cret") };
+        let kept = StoredCredential { slot: slot("ada", "i"), revision: 1, secret: Secret::new("s3cret") };
         assert!(!format!("{kept:?}").contains("s3cret"));
         let nobody = Owner::Person(Principal::new("", ""));
         assert_ne!(nobody.parts(), Owner::Shared.parts());

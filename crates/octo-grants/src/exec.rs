@@ -1,40 +1,40 @@
 //! Programs in the workspace: a sandbox, limits, a clean environment, and an end for everything they start.
 
-pub mod alone;
 mod bwrap;
 mod capture;
+pub mod compute_jail;
 mod confine;
 mod descendants;
-mod env;
-pub mod launch;
-mod log;
-mod nobody;
-mod plan;
-mod private;
-mod processes;
-mod raw;
+mod exec_sessions;
+pub mod launcher;
+mod launcher_protocol;
+mod mount_view;
+mod output_ring;
+mod private_folder;
+mod process_list;
+mod program_env;
 mod run;
-mod serve;
-mod sessions;
-mod start;
+mod serve_program;
+mod start_program;
+mod sys;
 mod terminal;
 mod toolchains;
-mod view;
+mod unprivileged;
 
 pub(crate) use bwrap::read_only_machine;
 pub use confine::scopes_signals as landlock_scopes_signals;
-pub use nobody::is_root;
-pub(crate) use plan::{Bounds, Confine, Cwd, Descriptors, Plan};
-pub use private::PrivateFolder;
-pub use processes::{ProcessFilter, ProcessInfo};
+pub use exec_sessions::{SessionInfo, SessionOutput, SessionState, Sessions};
+pub(crate) use launcher_protocol::{ConfinementPlan, Cwd, Descriptors, LaunchPlan, ResourceLimits};
+pub use private_folder::PrivateFolder;
+pub use process_list::{ProcessFilter, ProcessInfo};
 pub(crate) use run::{input_pipe, output_pipe};
-pub use sessions::{Reading, SessionInfo, SessionState, Sessions};
-pub(crate) use start::{Running, launch};
-pub use terminal::Size;
+pub(crate) use start_program::{RunningProgram, start_launcher};
+pub use terminal::TerminalSize;
+pub use unprivileged::is_root;
 
-use crate::fs::{Place, Workspace};
+use crate::fs::{RootedPath, Workspace};
 use crate::search_path::HeldProgram;
-use crate::{Doors, Grant, SearchPath};
+use crate::{Capabilities, Grant, SearchPath};
 use bytes::Bytes;
 use octo_model::ToolError;
 use std::collections::BTreeMap;
@@ -106,7 +106,7 @@ pub struct ExecSpec {
     /// The search path of programs.
     pub path: OsString,
     /// Variables of the hub's environment that programs get as well, by name.
-    pub pass: Vec<String>,
+    pub pass_env: Vec<String>,
 }
 
 /// Starts programs in the workspace.
@@ -116,16 +116,16 @@ pub struct Exec(Arc<Inner>);
 struct Inner {
     spec: ExecSpec,
     path: SearchPath,
-    ground: view::Ground,
+    host_mounts: mount_view::HostMounts,
     /// Kept open, since it runs outside the sandbox.
     bubblewrap: Option<HeldProgram>,
     /// Found out when it is first needed.
-    sandbox: OnceLock<Trial>,
+    sandbox: OnceLock<SandboxTrial>,
 }
 
 /// Which sandbox works, and why the others do not.
 #[derive(Debug, Clone, Default)]
-struct Trial {
+struct SandboxTrial {
     sandbox: Option<Sandbox>,
     failures: Vec<(Sandbox, String)>,
 }
@@ -149,13 +149,13 @@ pub fn shell() -> &'static str {
 pub struct Job {
     pub program: Program,
     /// The folder to run in.
-    pub cwd: Place,
+    pub cwd: RootedPath,
     /// Variables besides the fixed ones (PATH, HOME, LANG, TERM=dumb, NO_COLOR, PAGER=cat ...).
     pub env: BTreeMap<String, String>,
     pub stdin: Option<Bytes>,
     pub timeout: Duration,
     /// Bytes kept of each stream: half of them from the beginning, half from the end.
-    pub keep: usize,
+    pub max_output_bytes: usize,
     pub network: bool,
     /// Whether writable roots are writable to it.
     pub writes: bool,
@@ -193,23 +193,23 @@ pub struct Captured {
     pub tail: Vec<u8>,
     pub total: u64,
     /// Everything (up to a bound), when head and tail are not all of it. Already unlinked.
-    pub whole: Option<File>,
+    pub full_output: Option<File>,
 }
 
 /// What became of a program.
-pub struct Done {
+pub struct ExecResult {
     pub exit: Exit,
     pub stdout: Captured,
     pub stderr: Captured,
     pub took: Duration,
     pub sandbox: Sandbox,
     /// The bound because of which it was ended.
-    pub limit: Option<Limit>,
+    pub limit: Option<ExceededLimit>,
 }
 
 /// A bound that ends a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Limit {
+pub enum ExceededLimit {
     /// It had more processes than it may.
     Processes,
 }
@@ -230,22 +230,22 @@ impl Exec {
                 .detail(error)
         })?;
         if spec.sandbox != SandboxChoice::None {
-            refuse_nested(&spec.workspace)?;
+            refuse_nested_roots(&spec.workspace)?;
         }
         let writable =
             spec.workspace.roots().iter().filter(|root| root.writable).map(|root| root.path.clone());
         let path = SearchPath::new(spec.path.clone(), writable.collect());
-        let ground = view::Ground::open(&spec, &path)?;
+        let ground = mount_view::HostMounts::open(&spec, &path)?;
         // Where distributions put it, should the search path lead elsewhere.
-        let usual = || SearchPath::new("/usr/bin".into(), path.writable().to_vec()).hold("bwrap");
-        let bubblewrap = path.hold("bwrap").or_else(usual);
-        Ok(Self(Arc::new(Inner { spec, path, ground, bubblewrap, sandbox: OnceLock::new() })))
+        let usual = || SearchPath::new("/usr/bin".into(), path.writable().to_vec()).open_program("bwrap");
+        let bubblewrap = path.open_program("bwrap").or_else(usual);
+        Ok(Self(Arc::new(Inner { spec, path, host_mounts: ground, bubblewrap, sandbox: OnceLock::new() })))
     }
 
     /// The sandbox that programs run in; `None` also where no program is run because none works.
     /// Tries it when first asked, which takes some milliseconds.
     pub fn sandbox(&self) -> Sandbox {
-        self.trial().sandbox.unwrap_or(Sandbox::None)
+        self.sandbox_trial().sandbox.unwrap_or(Sandbox::None)
     }
 
     /// The same, or why no program can be run.
@@ -254,12 +254,12 @@ impl Exec {
             Some(known) => known.clone(),
             None => {
                 let exec = self.clone();
-                let probe = tokio::task::spawn_blocking(move || exec.trial().clone());
+                let probe = tokio::task::spawn_blocking(move || exec.sandbox_trial().clone());
                 probe.await.map_err(ToolError::internal)?
             }
         };
         trial.sandbox.ok_or_else(|| {
-            let is_roots = trial.failures.iter().any(|(_, why)| why.starts_with(nobody::FAILED));
+            let is_roots = trial.failures.iter().any(|(_, why)| why.starts_with(unprivileged::FAILED_PREFIX));
             let hint = if is_roots {
                 "Ask the operator to run the hub as a regular user: as root it must run programs as somebody else, which this \
                  machine does not let it. Bubblewrap or Landlock is needed as well."
@@ -275,20 +275,22 @@ impl Exec {
 
     /// Why a sandbox that was tried does not work, each by its name.
     pub fn failures(&self) -> Vec<(Sandbox, String)> {
-        self.trial().failures.clone()
+        self.sandbox_trial().failures.clone()
     }
 
-    fn trial(&self) -> &Trial {
+    fn sandbox_trial(&self) -> &SandboxTrial {
         self.0.sandbox.get_or_init(|| {
             let candidates: &[Sandbox] = match self.spec().sandbox {
-                SandboxChoice::None => return Trial { sandbox: Some(Sandbox::None), ..Trial::default() },
+                SandboxChoice::None => {
+                    return SandboxTrial { sandbox: Some(Sandbox::None), ..SandboxTrial::default() };
+                }
                 SandboxChoice::Bubblewrap => &[Sandbox::Bubblewrap],
                 SandboxChoice::Landlock => &[Sandbox::Landlock],
                 SandboxChoice::Auto => &[Sandbox::Bubblewrap, Sandbox::Landlock],
             };
-            let mut trial = Trial::default();
+            let mut trial = SandboxTrial::default();
             for sandbox in candidates {
-                match self.try_now(*sandbox) {
+                match self.probe_blocking(*sandbox) {
                     Ok(()) => {
                         trial.sandbox = Some(*sandbox);
                         break;
@@ -304,9 +306,11 @@ impl Exec {
     }
 
     /// On a thread of its own, since the caller may be one of a runtime.
-    fn try_now(&self, sandbox: Sandbox) -> Result<(), String> {
+    fn probe_blocking(&self, sandbox: Sandbox) -> Result<(), String> {
         match sandbox {
-            Sandbox::Landlock if !confine::supported() => return Err("the kernel has no Landlock".to_owned()),
+            Sandbox::Landlock if !confine::is_supported() => {
+                return Err("the kernel has no Landlock".to_owned());
+            }
             Sandbox::Bubblewrap if self.0.bubblewrap.is_none() => {
                 return Err("it is not installed where no tool can write".to_owned());
             }
@@ -315,7 +319,7 @@ impl Exec {
         let exec = self.clone();
         let work = move || -> Result<(), String> {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            runtime.map_err(|error| error.to_string())?.block_on(exec.try_out(sandbox))
+            runtime.map_err(|error| error.to_string())?.block_on(exec.probe_sandbox(sandbox))
         };
         let thread = std::thread::Builder::new().spawn(work).map_err(|error| error.to_string())?;
         thread.join().unwrap_or_else(|_| Err("the trial ended badly".to_owned()))
@@ -325,8 +329,8 @@ impl Exec {
         self.0.bubblewrap.as_ref()
     }
 
-    fn ground(&self) -> &view::Ground {
-        &self.0.ground
+    fn host_mounts(&self) -> &mount_view::HostMounts {
+        &self.0.host_mounts
     }
 
     /// Where programs are looked up.
@@ -347,7 +351,8 @@ impl Exec {
         let in_a_root = |path: &PathBuf| {
             path.canonicalize().is_ok_and(|real| roots.iter().any(|root| real.starts_with(&root.path)))
         };
-        let found = |path: &PathBuf| runnable(path) && (self.search_path().accepts(path) || in_a_root(path));
+        let found =
+            |path: &PathBuf| is_executable(path) && (self.search_path().accepts(path) || in_a_root(path));
         let folders = std::env::split_paths(self.search_path().whole()).filter(|folder| folder.is_absolute());
         folders.map(|folder| folder.join(program)).find(found)
     }
@@ -355,7 +360,7 @@ impl Exec {
 
 /// A root that programs may only read cannot lie within one that they may write: whoever renames a folder above it has it under
 /// another name.
-fn refuse_nested(workspace: &Workspace) -> Result<(), ToolError> {
+fn refuse_nested_roots(workspace: &Workspace) -> Result<(), ToolError> {
     for inner in workspace.roots().iter().filter(|root| !root.writable) {
         let outer =
             workspace.roots().iter().find(|outer| outer.writable && inner.path.starts_with(&outer.path));
@@ -371,12 +376,12 @@ fn refuse_nested(workspace: &Workspace) -> Result<(), ToolError> {
 }
 
 /// Whether a path is a regular file that we may execute.
-pub(crate) fn runnable(path: &Path) -> bool {
+pub(crate) fn is_executable(path: &Path) -> bool {
     path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
 }
 
 impl Grant for Exec {
-    fn open(doors: &Doors) -> Result<Self, ToolError> {
+    fn open(doors: &Capabilities) -> Result<Self, ToolError> {
         doors.open()
     }
 }

@@ -1,36 +1,36 @@
 //! Files beneath the roots of a workspace. Paths are resolved by the kernel (`openat2`, `RESOLVE_BENEATH`).
 
 mod batch;
+mod change_step;
 mod concurrency;
 mod copy;
+mod crash_recovery;
+mod file_fingerprint;
+mod folder_tree;
 mod hash;
-mod intents;
-mod names;
-mod nearest;
-mod path;
-mod protect;
-mod read;
-mod relocate;
+mod intent_log;
+mod path_suggest;
+mod protected_paths;
+mod read_files;
+mod rename_files;
 mod resolve;
-mod root;
-mod seen;
-mod step;
-mod sweep;
+mod temp_names;
 #[cfg(test)]
 mod tests;
-mod tree;
-mod undo;
+mod undo_log;
 mod walk;
-mod write;
+mod work_path;
+mod workspace;
+mod write_files;
 
-pub use path::{Place, WorkPath};
-pub use read::{EntryKind, Folder, FolderEntry, Opened, Stat};
+pub use read_files::{EntryKind, Folder, FolderEntry, OpenFile, Stat};
 pub(crate) use resolve::path_of;
-pub use root::{HardLinks, Root, RootSpec, Workspace, WorkspaceSpec, default_protected};
 pub use walk::{Step, WalkEntry, WalkOptions, Walked};
-pub use write::{Change, Undone, Write as WriteOptions, Written};
+pub use work_path::{RootedPath, WorkPath};
+pub use workspace::{HardLinks, Root, RootSpec, Workspace, WorkspaceSpec, default_protected};
+pub use write_files::{Change, UndoResult, Write as WriteOptions, WriteResult};
 
-use crate::{Doors, Grant};
+use crate::{Capabilities, Grant};
 use octo_model::{Caller, ToolError};
 use std::marker::PhantomData;
 
@@ -79,7 +79,7 @@ impl<M: 'static> Fs<M> {
 }
 
 impl<M: 'static> Grant for Fs<M> {
-    fn open(doors: &Doors) -> Result<Self, ToolError> {
+    fn open(doors: &Capabilities) -> Result<Self, ToolError> {
         doors.open::<Workspace>().map(Self::new)
     }
 

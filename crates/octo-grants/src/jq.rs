@@ -1,23 +1,23 @@
 //! jq expressions: what runs them, and the turns that callers take. They may loop for ever, so they run where they can be
 //! killed.
 
-mod queue;
+mod jq_queue;
 
-use crate::{Doors, Grant};
+use crate::{Capabilities, Grant};
+use jq_queue::{JqQueue, QueueSlot};
 use octo_model::{Caller, Json, Kind, ToolError};
-use queue::{JqQueue, QueueTurn};
 use std::pin::Pin;
 use std::sync::Arc;
 
 /// What an expression may be applied to: as values it needs many times its size.
-pub const MAX_INPUT: usize = 16 << 20;
+pub const MAX_INPUT_BYTES: usize = 16 << 20;
 /// An expression that gives more is stopped.
-pub const MAX_OUTPUT: usize = 4 << 20;
+pub const MAX_OUTPUT_BYTES: usize = 4 << 20;
 /// Top-level keys that a message names.
-const MAX_KEYS: usize = 20;
-const MAX_KEY: usize = 30;
+const MAX_NAMED_KEYS: usize = 20;
+const MAX_KEY_CHARS: usize = 30;
 /// Characters that are shown of a value that is not JSON.
-const MAX_SHOWN: usize = 80;
+const MAX_SHOWN_CHARS: usize = 80;
 
 /// Runs a jq expression somewhere that can be ended at any time. Gives one value per line.
 pub trait Jq: Send + Sync {
@@ -41,16 +41,16 @@ impl JqRunner {
     }
 
     /// Waits until an expression of this caller may run.
-    pub async fn turn(&self, caller: &Caller) -> Result<JqTurn, ToolError> {
-        Ok(JqTurn { jq: Arc::clone(&self.jq), _turn: self.queue.turn(caller).await? })
+    pub async fn acquire(&self, caller: &Caller) -> Result<JqSlot, ToolError> {
+        Ok(JqSlot { jq: Arc::clone(&self.jq), _turn: self.queue.acquire(caller).await? })
     }
 
     /// What an expression selects.
     pub async fn select(&self, caller: &Caller, program: &str, input: Json) -> Result<Selection, ToolError> {
-        if input.bytes().len() > MAX_INPUT {
+        if input.bytes().len() > MAX_INPUT_BYTES {
             return Err(too_large("The JSON", input.bytes().len()).hint("Ask for less."));
         }
-        let turn = self.turn(caller).await?;
+        let turn = self.acquire(caller).await?;
         let text = turn.run(program, input.clone()).await?;
         let selection = tokio::task::spawn_blocking(move || Selection::of(&text, &input)).await;
         selection.unwrap_or_else(|error| Err(ToolError::internal(error)))
@@ -58,18 +58,18 @@ impl JqRunner {
 }
 
 impl Grant for JqRunner {
-    fn open(doors: &Doors) -> Result<Self, ToolError> {
+    fn open(doors: &Capabilities) -> Result<Self, ToolError> {
         doors.open()
     }
 }
 
 /// One caller's turn, until it is dropped.
-pub struct JqTurn {
+pub struct JqSlot {
     jq: Arc<dyn Jq>,
-    _turn: QueueTurn,
+    _turn: QueueSlot,
 }
 
-impl JqTurn {
+impl JqSlot {
     /// What an expression gives, one value per line.
     pub async fn run(&self, program: &str, input: Json) -> Result<String, ToolError> {
         self.jq.run(program, input).await
@@ -87,8 +87,8 @@ pub struct Selection {
 
 impl Selection {
     fn of(text: &str, input: &Json) -> Result<Self, ToolError> {
-        if text.len() > MAX_OUTPUT {
-            let error = format!("The jq expression gives more than {MAX_OUTPUT} bytes.");
+        if text.len() > MAX_OUTPUT_BYTES {
+            let error = format!("The jq expression gives more than {MAX_OUTPUT_BYTES} bytes.");
             return Err(ToolError::new(Kind::TooLarge, error).hint("Select less, such as `.items[:100]`."));
         }
         let values: Result<Vec<Json>, ToolError> = text.lines().map(value).collect();
@@ -111,7 +111,7 @@ impl Selection {
 
 fn value(line: &str) -> Result<Json, ToolError> {
     Json::parse(line.to_owned()).map_err(|_| {
-        let shown: String = line.chars().take(MAX_SHOWN).collect();
+        let shown: String = line.chars().take(MAX_SHOWN_CHARS).collect();
         ToolError::invalid(format!("The jq expression gives a value that is not JSON: {shown}."))
             .hint("Numbers must be finite and keys must be text; `tostring` makes text of a value.")
     })
@@ -119,9 +119,9 @@ fn value(line: &str) -> Result<Json, ToolError> {
 
 /// What an input has to offer, for a message: most expressions fail because a key is somewhere else.
 pub fn top_level_keys(keys: impl Iterator<Item = impl AsRef<str>>, total: usize) -> Option<String> {
-    let name = |key: &str| format!("`{}`", key.chars().take(MAX_KEY).collect::<String>());
-    let mut names: Vec<String> = keys.take(MAX_KEYS).map(|key| name(key.as_ref())).collect();
-    if total > MAX_KEYS {
+    let name = |key: &str| format!("`{}`", key.chars().take(MAX_KEY_CHARS).collect::<String>());
+    let mut names: Vec<String> = keys.take(MAX_NAMED_KEYS).map(|key| name(key.as_ref())).collect();
+    if total > MAX_NAMED_KEYS {
         names.push("…".to_owned());
     }
     (!names.is_empty()).then(|| format!("The top-level keys are {}", names.join(", ")))
@@ -129,7 +129,7 @@ pub fn top_level_keys(keys: impl Iterator<Item = impl AsRef<str>>, total: usize)
 
 /// The error of something that no expression is applied to.
 pub fn too_large(what: &str, size: impl std::fmt::Display) -> ToolError {
-    let error = format!("{what} has {size} bytes; a jq expression takes at most {MAX_INPUT}.");
+    let error = format!("{what} has {size} bytes; a jq expression takes at most {MAX_INPUT_BYTES}.");
     ToolError::new(Kind::TooLarge, error)
 }
 
@@ -160,7 +160,7 @@ mod tests {
         for text in ["NaN\n", "{1:2}\n", "1\nb\"x\"\n"] {
             assert_eq!(Selection::of(text, &input).unwrap_err().kind, Kind::Invalid, "{text:?}");
         }
-        let much = format!("\"{}\"\n", "x".repeat(MAX_OUTPUT));
+        let much = format!("\"{}\"\n", "x".repeat(MAX_OUTPUT_BYTES));
         assert_eq!(Selection::of(&much, &input).unwrap_err().kind, Kind::TooLarge);
     }
 

@@ -1,7 +1,7 @@
 //! A language model behind an address that the operator has named, in the form that most of them answer to.
 
-use crate::net::{Answer, Ask};
-use crate::{Doors, Grant, Net};
+use crate::net::{NetRequest, NetResponse};
+use crate::{Capabilities, Grant, Net};
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderValue, Method, StatusCode};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
 
-const LARGEST: usize = 4 << 20;
+const MAX_RESPONSE_BYTES: usize = 4 << 20;
 
 /// Where the model is and how to ask it.
 pub struct LlmSpec {
@@ -23,9 +23,9 @@ pub struct LlmSpec {
 
 /// Asks the operator's language model.
 #[derive(Clone)]
-pub struct Llm(Arc<Way>);
+pub struct Llm(Arc<LlmState>);
 
-struct Way {
+struct LlmState {
     net: Net,
     endpoint: Url,
     key: Option<HeaderValue>,
@@ -47,7 +47,7 @@ impl Llm {
             value.set_sensitive(true);
             Ok::<_, ToolError>(value)
         });
-        Ok(Self(Arc::new(Way { net, endpoint, key: key.transpose()?, model: spec.model })))
+        Ok(Self(Arc::new(LlmState { net, endpoint, key: key.transpose()?, model: spec.model })))
     }
 
     /// The model's answer to one question under a standing instruction.
@@ -64,7 +64,7 @@ impl Llm {
             "max_tokens": max_tokens,
             "stream": false,
         });
-        let mut ask = Ask::get(self.0.endpoint.clone());
+        let mut ask = NetRequest::get(self.0.endpoint.clone());
         ask.method = Method::POST;
         ask.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(key) = &self.0.key {
@@ -72,16 +72,16 @@ impl Llm {
         }
         ask.body = Some(Bytes::from(body.to_string()));
         ask.timeout = timeout;
-        ask.max_bytes = LARGEST;
+        ask.max_bytes = MAX_RESPONSE_BYTES;
         // A model's address does not move; following would carry the question elsewhere.
-        ask.redirects = 0;
+        ask.max_redirects = 0;
         let answer = self.0.net.send(ask).await?;
-        if answer.status.is_success() { content(&answer) } else { Err(refused(&answer)) }
+        if answer.status.is_success() { reply_text(&answer) } else { Err(status_error(&answer)) }
     }
 }
 
 impl Grant for Llm {
-    fn open(doors: &Doors) -> Result<Self, ToolError> {
+    fn open(doors: &Capabilities) -> Result<Self, ToolError> {
         doors.open().map_err(|_: ToolError| {
             ToolError::unavailable("No language model is set.")
                 .hint("Ask the operator to set OCTOPROX_LLM_URL, OCTOPROX_LLM_MODEL and, where it needs one, OCTOPROX_LLM_KEY.")
@@ -89,23 +89,23 @@ impl Grant for Llm {
     }
 }
 
-fn content(answer: &Answer) -> Result<String, ToolError> {
+fn reply_text(answer: &NetResponse) -> Result<String, ToolError> {
     let value: Value =
-        serde_json::from_slice(&answer.body).map_err(|error| odd().detail(error.to_string()))?;
+        serde_json::from_slice(&answer.body).map_err(|error| no_text_error().detail(error.to_string()))?;
     let text = value.pointer("/choices/0/message/content").and_then(Value::as_str).map(str::trim);
     match text.filter(|text| !text.is_empty()) {
         Some(text) => Ok(text.to_owned()),
-        None => Err(odd().detail("no text in choices[0].message.content")),
+        None => Err(no_text_error().detail("no text in choices[0].message.content")),
     }
 }
 
-fn odd() -> ToolError {
+fn no_text_error() -> ToolError {
     ToolError::unavailable("The language model answered without a text.")
         .hint("Try again; ask the operator to check OCTOPROX_LLM_URL and OCTOPROX_LLM_MODEL if it goes on.")
 }
 
 /// The service's own words, which say whether the key, the model or the quota is at fault.
-fn refused(answer: &Answer) -> ToolError {
+fn status_error(answer: &NetResponse) -> ToolError {
     let said = serde_json::from_slice::<Value>(&answer.body).ok();
     let words = said
         .as_ref()

@@ -3,7 +3,7 @@
 //! A memory belongs to one subject within its tenant. Nobody else can read, search or guess it; whoever uses the
 //! machine itself is the subject `local`. Which engine keeps it is not known here.
 
-use crate::{Doors, Grant};
+use crate::{Capabilities, Grant};
 use jiff::Timestamp;
 use octo_model::{CallId, Caller, Principal, ToolError};
 use std::ops::Deref;
@@ -11,29 +11,29 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 /// Longest name of an entity, in bytes.
-pub const MAX_NAME: usize = 512;
+pub const MAX_NAME_BYTES: usize = 512;
 /// Longest type and longest relation, in bytes.
-pub const MAX_KIND: usize = 128;
+pub const MAX_KIND_BYTES: usize = 128;
 /// Longest observation, in bytes.
-pub const MAX_FACT: usize = 16 << 10;
+pub const MAX_FACT_BYTES: usize = 16 << 10;
 /// Longest word about where something comes from, in bytes.
-pub const MAX_SOURCE: usize = 2_048;
+pub const MAX_SOURCE_BYTES: usize = 2_048;
 /// Most entities or relations of one call.
 pub const MAX_ITEMS: usize = 1_000;
 /// Most observations that are true of one entity at a time.
 pub const MAX_FACTS: usize = 2_000;
 
 /// The type of an entity that nobody has given one.
-pub const PLAIN: &str = "entity";
+pub const DEFAULT_KIND: &str = "entity";
 
 /// Whose memory it is, and by which call it is used.
 #[derive(Debug, Clone)]
-pub struct Asker {
+pub struct MemoryCaller {
     pub principal: Principal,
     pub call: CallId,
 }
 
-impl Asker {
+impl MemoryCaller {
     pub fn new(caller: &Caller, call: CallId) -> Self {
         Self { principal: caller.principal.clone(), call }
     }
@@ -41,7 +41,7 @@ impl Asker {
 
 /// How far an observation can be trusted: what the caller says is its own, the rest came from elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
+pub enum FactOrigin {
     /// The caller said so and named no source.
     Stated,
     /// The caller named where it has it from.
@@ -50,7 +50,7 @@ pub enum Origin {
     Imported,
 }
 
-impl Origin {
+impl FactOrigin {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Stated => "stated",
@@ -64,7 +64,7 @@ impl Origin {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fact {
     pub text: String,
-    pub origin: Origin,
+    pub origin: FactOrigin,
     pub source: Option<String>,
 }
 
@@ -79,7 +79,7 @@ pub struct NewEntity {
 
 /// Which known entity a name means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Names {
+pub enum NameMatch {
     /// Letter by letter.
     Exact,
     /// Letter by letter, or else the only one that differs in capitals and spaces alone.
@@ -88,7 +88,7 @@ pub enum Names {
 
 /// What became of an entity.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Upserted {
+pub struct UpsertResult {
     /// The name it is known under.
     pub name: String,
     pub created: bool,
@@ -108,7 +108,7 @@ pub struct Link {
 
 /// What became of relations.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Linked {
+pub struct LinkResult {
     pub added: u64,
     /// Known already.
     pub skipped: u64,
@@ -118,7 +118,7 @@ pub struct Linked {
 
 /// What is asked of a memory. Everything given must be true of an answer.
 #[derive(Debug, Clone, Default)]
-pub struct Question {
+pub struct MemoryQuery {
     /// Words to find, best matches first.
     pub text: Option<String>,
     pub name: Option<String>,
@@ -135,8 +135,8 @@ pub struct Question {
 }
 
 #[derive(Debug, Clone)]
-pub struct Answer {
-    pub entities: Vec<Known>,
+pub struct QueryResult {
+    pub entities: Vec<KnownEntity>,
     pub total: u64,
     /// False when `total` counts only what was looked at.
     pub exact: bool,
@@ -145,7 +145,7 @@ pub struct Answer {
 }
 
 /// Nothing is known, and that is certain.
-impl Default for Answer {
+impl Default for QueryResult {
     fn default() -> Self {
         Self { entities: Vec::new(), total: 0, exact: true, nearest: Vec::new() }
     }
@@ -153,14 +153,14 @@ impl Default for Answer {
 
 /// An entity and what is known of it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Known {
+pub struct KnownEntity {
     pub name: String,
     pub kind: String,
     /// Oldest first.
     pub facts: Vec<KnownFact>,
     /// How many there are, of which some may be left out.
     pub fact_count: u64,
-    pub links: Vec<Tie>,
+    pub links: Vec<EntityRelation>,
     pub links_left_out: bool,
     pub created: Timestamp,
     pub updated: Timestamp,
@@ -171,7 +171,7 @@ pub struct Known {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownFact {
     pub text: String,
-    pub origin: Origin,
+    pub origin: FactOrigin,
     pub source: Option<String>,
     pub since: Timestamp,
     /// The call that brought it.
@@ -180,7 +180,7 @@ pub struct KnownFact {
 
 /// A relation as one of its ends sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tie {
+pub struct EntityRelation {
     pub relation: String,
     pub other: String,
     pub outward: bool,
@@ -188,22 +188,22 @@ pub struct Tie {
 
 /// A part of the list of all entities, by name.
 #[derive(Debug, Clone, Default)]
-pub struct Page {
+pub struct PageRequest {
     pub kind: Option<String>,
     pub limit: usize,
     pub offset: u64,
 }
 
 #[derive(Debug, Clone, Default)]
-pub struct Listed {
-    pub entities: Vec<Brief>,
+pub struct EntityPage {
+    pub entities: Vec<EntitySummary>,
     pub total: u64,
     /// Types and how many entities have each, the most frequent first.
     pub kinds: Vec<(String, u64)>,
 }
 
 #[derive(Debug, Clone)]
-pub struct Brief {
+pub struct EntitySummary {
     pub name: String,
     pub kind: String,
     pub fact_count: u64,
@@ -221,7 +221,7 @@ pub enum Removal {
 
 /// One thing to take away.
 #[derive(Debug, Clone)]
-pub enum Forget {
+pub enum ForgetTarget {
     Fact { entity: String, text: String },
     Link(Link),
 }
@@ -230,40 +230,50 @@ pub enum Forget {
 #[derive(Debug, Clone, Default)]
 pub struct Dump {
     /// With all observations, and the relations that begin here.
-    pub entities: Vec<Known>,
+    pub entities: Vec<KnownEntity>,
     /// Where to go on.
     pub next: Option<i64>,
 }
 
 /// An answer on its way.
-pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, ToolError>> + Send + 'a>>;
+pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, ToolError>> + Send + 'a>>;
 
 /// What keeps memories. A change is answered when it is durable and can be found.
-pub trait Remembers: Send + Sync {
-    fn upsert(&self, asker: Asker, entities: Vec<NewEntity>, names: Names) -> Pending<'_, Vec<Upserted>>;
+pub trait MemoryStore: Send + Sync {
+    fn upsert(
+        &self,
+        asker: MemoryCaller,
+        entities: Vec<NewEntity>,
+        names: NameMatch,
+    ) -> StoreFuture<'_, Vec<UpsertResult>>;
     /// Entities that do not exist are made.
-    fn link(&self, asker: Asker, links: Vec<Link>, names: Names) -> Pending<'_, Linked>;
-    fn ask(&self, asker: Asker, question: Question) -> Pending<'_, Answer>;
-    fn list(&self, asker: Asker, page: Page) -> Pending<'_, Listed>;
+    fn link(&self, asker: MemoryCaller, links: Vec<Link>, names: NameMatch) -> StoreFuture<'_, LinkResult>;
+    fn query(&self, asker: MemoryCaller, question: MemoryQuery) -> StoreFuture<'_, QueryResult>;
+    fn list(&self, asker: MemoryCaller, page: PageRequest) -> StoreFuture<'_, EntityPage>;
     /// Takes entities away with their observations and relations, and gives the names of those that were there.
-    fn delete(&self, asker: Asker, names: Vec<String>, removal: Removal) -> Pending<'_, Vec<String>>;
+    fn delete(
+        &self,
+        asker: MemoryCaller,
+        names: Vec<String>,
+        removal: Removal,
+    ) -> StoreFuture<'_, Vec<String>>;
     /// How many were taken away: none when there is no such thing.
-    fn forget(&self, asker: Asker, what: Forget, removal: Removal) -> Pending<'_, u64>;
-    fn dump(&self, asker: Asker, after: i64, limit: usize) -> Pending<'_, Dump>;
+    fn forget(&self, asker: MemoryCaller, what: ForgetTarget, removal: Removal) -> StoreFuture<'_, u64>;
+    fn dump(&self, asker: MemoryCaller, after: i64, limit: usize) -> StoreFuture<'_, Dump>;
 }
 
 /// The caller's memory.
 #[derive(Clone)]
-pub struct Memory(Arc<dyn Remembers>);
+pub struct Memory(Arc<dyn MemoryStore>);
 
 impl Memory {
-    pub fn new(remembers: Arc<dyn Remembers>) -> Self {
+    pub fn new(remembers: Arc<dyn MemoryStore>) -> Self {
         Self(remembers)
     }
 }
 
 impl Deref for Memory {
-    type Target = dyn Remembers;
+    type Target = dyn MemoryStore;
 
     fn deref(&self) -> &Self::Target {
         &*self.0
@@ -271,7 +281,7 @@ impl Deref for Memory {
 }
 
 impl Grant for Memory {
-    fn open(doors: &Doors) -> Result<Self, ToolError> {
+    fn open(doors: &Capabilities) -> Result<Self, ToolError> {
         doors.open()
     }
 }

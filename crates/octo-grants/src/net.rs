@@ -1,36 +1,36 @@
 //! The only way out: one HTTP client for the whole binary. The address is checked when connecting, after resolving, on
 //! every hop, so that a name that changes its answer finds nothing.
 
-mod address;
-mod allow;
+mod allow_list;
 mod body;
+mod configured_host;
 mod dial;
-mod errand;
-mod fail;
-mod gate;
+mod egress_proxy;
 mod headers;
-mod named;
-mod queue;
+mod host_queue;
+mod http_send;
+mod net_errors;
+mod public_address;
 mod redirect;
 mod resolve;
 mod robots;
-mod text;
+mod url_check;
 
 pub(crate) use dial::Dialler;
-pub use gate::{Gate, Relay};
-pub use resolve::{Resolve, Resolved};
+pub use egress_proxy::{EgressProxy, PortRelay};
+pub use resolve::{ResolveFuture, Resolver};
 
-use crate::connector::{Connector, secured};
-use crate::{Doors, Grant};
-use allow::Allow;
+use crate::connector::{Connector, tls_connector};
+use crate::{Capabilities, Grant};
+use allow_list::AllowList;
 use bytes::Bytes;
+use configured_host::ConfiguredHost;
+use host_queue::HostQueues;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use jiff::Timestamp;
-use named::Named;
 use octo_model::ToolError;
-use queue::Queue;
-use resolve::System;
-use robots::Robots;
+use resolve::SystemResolver;
+use robots::RobotsCache;
 use std::borrow::Cow;
 use std::io;
 use std::net::SocketAddr;
@@ -52,14 +52,14 @@ pub struct NetSpec {
     /// Requests to one host at the same time.
     pub per_host: usize,
     /// The shortest time between the starts of two requests to one host; zero for none.
-    pub pause: Duration,
-    /// Whether [`Net::may_fetch`] asks for a site's robots.txt.
+    pub min_interval: Duration,
+    /// Whether [`Net::check_robots`] asks for a site's robots.txt.
     pub robots: bool,
 }
 
 /// What sites are told of this program.
 pub const USER_AGENT: &str = concat!("octoprox/", env!("CARGO_PKG_VERSION"));
-const PER_HOST: usize = 6;
+const DEFAULT_PER_HOST: usize = 6;
 
 impl Default for NetSpec {
     fn default() -> Self {
@@ -67,8 +67,8 @@ impl Default for NetSpec {
             allow: Vec::new(),
             own_ports: Vec::new(),
             user_agent: USER_AGENT.to_owned(),
-            per_host: PER_HOST,
-            pause: Duration::ZERO,
+            per_host: DEFAULT_PER_HOST,
+            min_interval: Duration::ZERO,
             robots: false,
         }
     }
@@ -76,21 +76,21 @@ impl Default for NetSpec {
 
 /// Sends requests to addresses that policy allows.
 #[derive(Clone)]
-pub struct Net(Arc<Way>);
+pub struct Net(Arc<NetState>);
 
-struct Way {
-    allow: Arc<Allow>,
+struct NetState {
+    allow: Arc<AllowList>,
     user_agent: HeaderValue,
     dialler: Dialler,
-    client: OnceCell<errand::Client>,
-    queue: Queue,
+    client: OnceCell<http_send::Client>,
+    queue: HostQueues,
     /// Where robots.txt is respected.
-    robots: Option<Robots>,
+    robots: Option<RobotsCache>,
 }
 
 /// One request.
 #[derive(Debug, Clone)]
-pub struct Ask {
+pub struct NetRequest {
     pub method: Method,
     pub url: Url,
     /// Of the caller's; dropped for credentials when a redirect leads to another origin.
@@ -101,10 +101,10 @@ pub struct Ask {
     /// Bytes of the decoded body; the rest is left out and said.
     pub max_bytes: usize,
     /// How many redirects are followed; 0 for none.
-    pub redirects: usize,
+    pub max_redirects: usize,
 }
 
-impl Ask {
+impl NetRequest {
     pub fn get(url: Url) -> Self {
         Self {
             method: Method::GET,
@@ -113,14 +113,14 @@ impl Ask {
             body: None,
             timeout: Duration::from_secs(30),
             max_bytes: 5 << 20,
-            redirects: 10,
+            max_redirects: 10,
         }
     }
 }
 
 /// What came back. A status of 400 or more is an answer, too.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct NetResponse {
     pub status: StatusCode,
     pub headers: HeaderMap,
     /// Where it came from, after redirects.
@@ -131,10 +131,10 @@ pub struct Answer {
     pub took: Duration,
 }
 
-impl Answer {
+impl NetResponse {
     /// For how long the server asks to be left alone.
     pub fn retry_after(&self) -> Option<Duration> {
-        queue::retry_after(&self.headers, Timestamp::now())
+        host_queue::retry_after(&self.headers, Timestamp::now())
     }
 
     /// The error of a server whose limit is used up: the caller is to wait as long as it says, or `otherwise`.
@@ -147,64 +147,64 @@ impl Answer {
 impl Net {
     /// Does nothing slow: names, certificates and connections wait for the first request.
     pub fn new(spec: NetSpec) -> Result<Self, ToolError> {
-        Self::with_resolver(spec, Arc::new(System::default()))
+        Self::with_resolver(spec, Arc::new(SystemResolver::default()))
     }
 
     /// With another opinion on names than the machine's. Its answers are checked like any other's.
-    pub fn with_resolver(spec: NetSpec, resolver: Arc<dyn Resolve>) -> Result<Self, ToolError> {
-        let allow = Arc::new(Allow::parse(&spec.allow)?);
+    pub fn with_resolver(spec: NetSpec, resolver: Arc<dyn Resolver>) -> Result<Self, ToolError> {
+        let allow = Arc::new(AllowList::parse(&spec.allow)?);
         let user_agent = HeaderValue::from_str(&spec.user_agent)
             .map_err(|_| ToolError::invalid("The user agent has characters that cannot be sent."))?;
-        let dialler = Dialler::public(allow.clone(), resolver).without(&spec.own_ports);
-        let queue = Queue::new(spec.per_host).paced(spec.pause);
-        let robots = spec.robots.then(Robots::default);
-        Ok(Self(Arc::new(Way { allow, user_agent, dialler, client: OnceCell::new(), queue, robots })))
+        let dialler = Dialler::public(allow.clone(), resolver).refusing_ports(&spec.own_ports);
+        let queue = HostQueues::new(spec.per_host).with_min_interval(spec.min_interval);
+        let robots = spec.robots.then(RobotsCache::default);
+        Ok(Self(Arc::new(NetState { allow, user_agent, dialler, client: OnceCell::new(), queue, robots })))
     }
 
     /// The way to one server that the operator has named, and to no other. A literal address is that address, `localhost` is
     /// loopback, a name that only the operator's own network can have may be private; any other name must be public or on
     /// the list, whenever it is connected to.
-    pub fn named(&self, url: &str) -> Result<Self, ToolError> {
+    pub fn for_configured_host(&self, url: &str) -> Result<Self, ToolError> {
         let url = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-        let named = url.as_ref().and_then(Named::of).ok_or_else(|| {
+        let named = url.as_ref().and_then(ConfiguredHost::from_url).ok_or_else(|| {
             ToolError::invalid("That is not an http or https address.").hint("Write https://HOST/PATH.")
         })?;
         let way = &self.0;
-        Ok(Self(Arc::new(Way {
+        Ok(Self(Arc::new(NetState {
             allow: way.allow.clone(),
             user_agent: way.user_agent.clone(),
-            dialler: way.dialler.to(named),
+            dialler: way.dialler.for_host(named),
             client: OnceCell::new(),
-            queue: Queue::new(way.queue.at_once()),
+            queue: HostQueues::new(way.queue.max_concurrent()),
             robots: None,
         })))
     }
 
     /// For a client that needs more than [`Net::send`] gives, such as streams. What it connects to is checked here.
     pub fn connector(&self) -> io::Result<Connector> {
-        secured(self.0.dialler.clone())
+        tls_connector(self.0.dialler.clone())
     }
 
     /// A URL that may be asked for, as far as its text tells: http or https, no credentials, a port that is not another
     /// protocol's. The address is checked when connecting.
     pub fn url(&self, text: &str) -> Result<Url, ToolError> {
-        text::parse(text, &self.0.allow)
+        url_check::parse_url(text, &self.0.allow)
     }
 
     /// The addresses of a host that may be connected to; for drivers that connect by themselves.
     pub async fn addresses(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, ToolError> {
-        self.0.dialler.addresses(host, port).await.map_err(|error| fail::dialling(host, &error))
+        self.0.dialler.addresses(host, port).await.map_err(|error| net_errors::dial_error(host, &error))
     }
 
-    /// Says early and in words what [`Net::connect`] would refuse: a program behind a [`Gate`] hears only that it failed.
+    /// Says early and in words what [`Net::connect`] would refuse: a program behind a [`EgressProxy`] hears only that it failed.
     pub async fn check(&self, host: &str, port: u16) -> Result<(), ToolError> {
         self.check_port(host, port)?;
         self.addresses(host, port).await.map(drop)
     }
 
     fn check_port(&self, host: &str, port: u16) -> Result<(), ToolError> {
-        if text::is_other_protocol(port) && !self.0.dialler.names_port(host, port) {
-            return Err(text::port_refused(port));
+        if url_check::is_blocked_port(port) && !self.0.dialler.names_port(host, port) {
+            return Err(url_check::blocked_port_error(port));
         }
         Ok(())
     }
@@ -212,7 +212,7 @@ impl Net {
     /// A connection to a host that was checked; for proxies.
     pub async fn connect(&self, host: &str, port: u16) -> Result<TcpStream, ToolError> {
         self.check_port(host, port)?;
-        self.0.dialler.connect(host, port).await.map_err(|error| fail::dialling(host, &error))
+        self.0.dialler.connect(host, port).await.map_err(|error| net_errors::dial_error(host, &error))
     }
 }
 
@@ -225,16 +225,16 @@ impl std::fmt::Debug for Net {
 impl Default for Net {
     /// The public internet.
     fn default() -> Self {
-        let allow = Arc::new(Allow::default());
-        let dialler = Dialler::public(allow.clone(), Arc::new(System::default()));
+        let allow = Arc::new(AllowList::default());
+        let dialler = Dialler::public(allow.clone(), Arc::new(SystemResolver::default()));
         let user_agent = HeaderValue::from_static(USER_AGENT);
-        let queue = Queue::new(PER_HOST);
-        Self(Arc::new(Way { allow, user_agent, dialler, client: OnceCell::new(), queue, robots: None }))
+        let queue = HostQueues::new(DEFAULT_PER_HOST);
+        Self(Arc::new(NetState { allow, user_agent, dialler, client: OnceCell::new(), queue, robots: None }))
     }
 }
 
 impl Grant for Net {
-    fn open(doors: &Doors) -> Result<Self, ToolError> {
+    fn open(doors: &Capabilities) -> Result<Self, ToolError> {
         doors.open()
     }
 }

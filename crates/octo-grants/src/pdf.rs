@@ -1,8 +1,8 @@
 //! The process that takes a PDF apart: this very program with a hidden command, shut in, and ended when its time is over
 //! or nobody waits for it any more.
 
-use crate::exec::alone::Alone;
-use crate::{Doors, Grant};
+use crate::exec::compute_jail::ComputeJail;
+use crate::{Capabilities, Grant};
 use bytes::Bytes;
 use octo_model::{Kind, ToolError};
 use std::ffi::OsString;
@@ -15,34 +15,34 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
 /// Files that are taken apart at the same time.
-const AT_ONCE: usize = 4;
+const MAX_CONCURRENT: usize = 4;
 /// Bytes of an answer that are taken.
-const LONGEST: u64 = 16 << 20;
+const MAX_OUTPUT_BYTES: u64 = 16 << 20;
 /// What the process may use.
-const BOUNDS: Alone = Alone { memory: 512 << 20, seconds: 20 };
+const WORKER_LIMITS: ComputeJail = ComputeJail { memory: 512 << 20, seconds: 20 };
 
 /// Takes PDF files apart, each in a process of its own.
 #[derive(Clone)]
-pub struct Pdf(Arc<Inner>);
+pub struct Pdf(Arc<PdfState>);
 
-struct Inner {
+struct PdfState {
     worker: Vec<OsString>,
-    turns: Semaphore,
+    slots: Semaphore,
 }
 
 /// What the process said, and how it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Heard {
+pub struct WorkerOutput {
     pub lines: Vec<u8>,
-    pub end: End,
+    pub end: WorkerEnd,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub enum WorkerEnd {
     /// It said all that it had to say.
     Done,
     /// It was ended when its time was over.
-    Late,
+    TimedOut,
     /// It came to its end: it wanted more memory or time than it may have, or fell over the file.
     Died,
 }
@@ -50,18 +50,18 @@ pub enum End {
 impl Pdf {
     /// `worker` is the program and its arguments: this binary with a hidden command.
     pub fn new(worker: Vec<OsString>) -> Self {
-        Self(Arc::new(Inner { worker, turns: Semaphore::new(AT_ONCE) }))
+        Self(Arc::new(PdfState { worker, slots: Semaphore::new(MAX_CONCURRENT) }))
     }
 
     /// Gives a file to the process and hears what it says. Dropping the future ends the process.
-    pub async fn take_apart(&self, file: Bytes, within: Duration) -> Result<Heard, ToolError> {
+    pub async fn extract(&self, file: Bytes, within: Duration) -> Result<WorkerOutput, ToolError> {
         let deadline = Instant::now() + within;
-        let turn = timeout_at(deadline, self.0.turns.acquire()).await;
-        let _turn = turn.map_err(|_| busy())?.map_err(ToolError::internal)?;
-        self.hear(file, deadline).await.map_err(ToolError::internal)
+        let turn = timeout_at(deadline, self.0.slots.acquire()).await;
+        let _turn = turn.map_err(|_| busy_error())?.map_err(ToolError::internal)?;
+        self.run_worker(file, deadline).await.map_err(ToolError::internal)
     }
 
-    async fn hear(&self, file: Bytes, deadline: Instant) -> io::Result<Heard> {
+    async fn run_worker(&self, file: Bytes, deadline: Instant) -> io::Result<WorkerOutput> {
         let mut words = self.0.worker.iter();
         let program = words.next().ok_or_else(|| io::Error::other("there is no program that reads PDF"))?;
         let mut child = tokio::process::Command::new(program)
@@ -78,7 +78,7 @@ impl Pdf {
         let (mut input, output) =
             input.zip(output).ok_or_else(|| io::Error::other("the process has no pipes"))?;
         let mut lines = Vec::new();
-        let mut output = output.take(LONGEST);
+        let mut output = output.take(MAX_OUTPUT_BYTES);
         let telling = async move {
             // One that has ended early does not read on; what counts is what it said.
             let _ = input.write_all(&file).await;
@@ -93,28 +93,28 @@ impl Pdf {
         let end = match timeout_at(deadline, all).await {
             Ok(status) => {
                 if status?.success() {
-                    End::Done
+                    WorkerEnd::Done
                 } else {
-                    End::Died
+                    WorkerEnd::Died
                 }
             }
-            Err(_) => End::Late,
+            Err(_) => WorkerEnd::TimedOut,
         };
-        Ok(Heard { lines, end })
+        Ok(WorkerOutput { lines, end })
     }
 
     /// What the process does first: bounds itself and shuts itself in.
-    pub fn enter() -> io::Result<()> {
-        BOUNDS.enter()
+    pub fn confine_worker() -> io::Result<()> {
+        WORKER_LIMITS.enter()
     }
 }
 
-fn busy() -> ToolError {
+fn busy_error() -> ToolError {
     ToolError::new(Kind::Unavailable, "Too many PDF files are being read.").hint("Try again in a moment.")
 }
 
 impl Grant for Pdf {
-    fn open(doors: &Doors) -> Result<Self, ToolError> {
+    fn open(doors: &Capabilities) -> Result<Self, ToolError> {
         doors.open()
     }
 }

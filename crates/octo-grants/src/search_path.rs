@@ -3,7 +3,7 @@
 //! What runs outside a sandbox is looked up only where no tool can write: a folder beneath a writable root, or one that a link
 //! leads into such a root for, may hold another program at any time. In the sandbox such folders stay in the search path.
 
-use crate::exec::runnable;
+use crate::exec::is_executable;
 use rustix::fs::{Mode, OFlags};
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -34,7 +34,7 @@ impl SearchPath {
     pub fn new(whole: OsString, writable: Vec<PathBuf>) -> Self {
         let mut trusted = Vec::new();
         for folder in std::env::split_paths(&whole).filter(|folder| folder.is_absolute()) {
-            let real = real(&folder, &writable).filter(|real| is_ours(real));
+            let real = real_path(&folder, &writable).filter(|real| is_owner_controlled(real));
             trusted.extend(real.filter(|real| !trusted.contains(real)));
         }
         Self { whole, trusted, writable }
@@ -70,24 +70,24 @@ impl SearchPath {
         self.trusted
             .iter()
             .map(|folder| folder.join(program))
-            .find(|path| runnable(path) && self.accepts(path))
+            .find(|path| is_executable(path) && self.accepts(path))
     }
 
     /// Whether the way to a path leads through no folder that tools can write.
     pub(crate) fn accepts(&self, path: &Path) -> bool {
-        real(path, &self.writable).is_some()
+        real_path(path, &self.writable).is_some()
     }
 
     /// Finds a program and keeps it open.
-    pub(crate) fn hold(&self, program: &str) -> Option<HeldProgram> {
-        let real = real(&self.find(program)?, &self.writable)?;
+    pub(crate) fn open_program(&self, program: &str) -> Option<HeldProgram> {
+        let real = real_path(&self.find(program)?, &self.writable)?;
         rustix::fs::open(real, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok().map(HeldProgram)
     }
 }
 
 /// The real path, unless there is none or the way there leads through a folder of `writable`.
-fn real(path: &Path, writable: &[PathBuf]) -> Option<PathBuf> {
-    let mut left: VecDeque<OsString> = names(path)?;
+fn real_path(path: &Path, writable: &[PathBuf]) -> Option<PathBuf> {
+    let mut left: VecDeque<OsString> = path_parts(path)?;
     let (mut at, mut links) = (PathBuf::from("/"), 0);
     while let Some(name) = left.pop_front() {
         if name == ".." {
@@ -107,14 +107,14 @@ fn real(path: &Path, writable: &[PathBuf]) -> Option<PathBuf> {
         if target.is_absolute() {
             at = PathBuf::from("/");
         }
-        let mut way = names(&target)?;
+        let mut way = path_parts(&target)?;
         way.append(&mut left);
         left = way;
     }
     Some(at)
 }
 
-fn names(path: &Path) -> Option<VecDeque<OsString>> {
+fn path_parts(path: &Path) -> Option<VecDeque<OsString>> {
     let name = |part: Component<'_>| match part {
         Component::Normal(_) | Component::ParentDir => Some(Some(part.as_os_str().to_owned())),
         Component::RootDir | Component::CurDir => Some(None),
@@ -124,7 +124,7 @@ fn names(path: &Path) -> Option<VecDeque<OsString>> {
 }
 
 /// Whether nobody writes the folder but its owner, root and the hub's own group.
-fn is_ours(folder: &Path) -> bool {
+fn is_owner_controlled(folder: &Path) -> bool {
     folder.metadata().is_ok_and(|about| {
         let group = about.gid() == 0 || about.gid() == rustix::process::getegid().as_raw();
         about.is_dir() && about.mode() & OTHERS_WRITE == 0 && (about.mode() & GROUP_WRITES == 0 || group)

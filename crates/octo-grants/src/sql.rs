@@ -1,25 +1,25 @@
 //! Databases that the operator has named. A tool chooses a name; where it leads, and as whom, only this file knows.
 
 mod auth;
+mod db_session;
+mod db_stream;
+mod db_tls;
 mod dsn;
-mod fault;
+mod dsn_list;
 mod lease;
-mod names;
 mod pool;
-mod session;
-mod stream;
-mod tls;
+mod server_error;
 
-pub use fault::ServerFault;
+pub use db_session::TransactionState;
+pub use dsn_list::parse_list;
 pub use lease::Lease;
-pub use names::parse_list;
 pub use pool::Pool;
-pub use session::Standing;
+pub use server_error::ServerError;
 
-use crate::{Doors, Grant, Net};
+use crate::{Capabilities, Grant, Net};
 use dsn::Login;
 use octo_model::ToolError;
-use pool::Purpose;
+use pool::PoolMode;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -100,7 +100,7 @@ impl Default for SqlSpec {
 
 /// Bounds that no caller can lift.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct SqlLimits {
     pub statement_timeout: Duration,
     pub max_rows: usize,
     pub max_bytes: usize,
@@ -134,7 +134,7 @@ pub struct Database {
     pub host: String,
     pub database: String,
     pub read_only: bool,
-    pub limits: Limits,
+    pub limits: SqlLimits,
     /// Sessions whose transactions are read-only unless told otherwise.
     pub reads: Pool,
     /// Sessions that may change something; none for a read-only connection.
@@ -184,7 +184,7 @@ impl Sql {
 fn database(connection: &SqlConnection, spec: &SqlSpec) -> Result<Database, ToolError> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let name = &connection.name;
-    if !names::is_name(name) {
+    if !dsn_list::is_name(name) {
         return Err(ToolError::invalid(
             "A database connection has a name that is not letters, digits, - or _.",
         )
@@ -206,13 +206,13 @@ fn database(connection: &SqlConnection, spec: &SqlSpec) -> Result<Database, Tool
         host: login.host_text(),
         database: login.database.clone(),
         read_only,
-        limits: Limits {
+        limits: SqlLimits {
             statement_timeout: spec.statement_timeout,
             max_rows: spec.max_rows,
             max_bytes: spec.max_bytes,
         },
-        reads: pool(reader, Purpose::Reads),
-        writes: (!read_only).then(|| pool(login, Purpose::Writes)),
+        reads: pool(reader, PoolMode::Reads),
+        writes: (!read_only).then(|| pool(login, PoolMode::Writes)),
     })
 }
 
@@ -223,7 +223,7 @@ impl fmt::Debug for Sql {
 }
 
 impl Grant for Sql {
-    fn open(doors: &Doors) -> Result<Self, ToolError> {
+    fn open(doors: &Capabilities) -> Result<Self, ToolError> {
         doors.open()
     }
 }

@@ -1,6 +1,6 @@
 //! The workspace's own SSH key. Tools see its public half; only `ssh`, started by the hub, reads the private one.
 
-use crate::{Doors, Grant};
+use crate::{Capabilities, Grant};
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
 use aws_lc_rs::{digest, rand};
 use octo_model::ToolError;
@@ -10,10 +10,10 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-const PRIVATE: &str = "id_ed25519";
-const PUBLIC: &str = "id_ed25519.pub";
-const KNOWN_HOSTS: &str = "known_hosts";
-const KIND: &[u8] = b"ssh-ed25519";
+const PRIVATE_KEY_FILE: &str = "id_ed25519";
+const PUBLIC_KEY_FILE: &str = "id_ed25519.pub";
+const KNOWN_HOSTS_FILE: &str = "known_hosts";
+const KEY_TYPE: &[u8] = b"ssh-ed25519";
 const COMMENT: &str = "octoprox@workspace";
 
 /// The key of one workspace and the hosts that it has met. The key is made when it is first asked for.
@@ -32,14 +32,14 @@ impl SshKey {
     /// The public key as a forge wants it.
     pub fn public(&self) -> Result<String, ToolError> {
         self.ensure()?;
-        let text = fs::read_to_string(self.0.join(PUBLIC)).map_err(broken)?;
+        let text = fs::read_to_string(self.0.join(PUBLIC_KEY_FILE)).map_err(key_error)?;
         Ok(text.trim_end().to_owned())
     }
 
     /// Where the private key is: for `ssh -i` and [`crate::exec::Job::readable`], never for an answer.
     pub fn private_path(&self) -> Result<PathBuf, ToolError> {
         self.ensure()?;
-        Ok(self.0.join(PRIVATE))
+        Ok(self.0.join(PRIVATE_KEY_FILE))
     }
 
     /// The folder with the key and the hosts.
@@ -49,17 +49,17 @@ impl SshKey {
 
     /// Keys of hosts, in the form of OpenSSH. An operator may write it by hand.
     pub fn known_hosts(&self) -> PathBuf {
-        self.0.join(KNOWN_HOSTS)
+        self.0.join(KNOWN_HOSTS_FILE)
     }
 
     /// Whether the key of a host (`host`, or `[host]:port`) is kept.
-    pub fn knows(&self, host: &str) -> bool {
+    pub fn has_host(&self, host: &str) -> bool {
         let known = fs::read_to_string(self.known_hosts()).unwrap_or_default();
-        known.lines().any(|line| names(line, host))
+        known.lines().any(|line| is_entry_for(line, host))
     }
 
     /// Keeps what a host showed at first sight; other hosts' lines and malformed ones are left out.
-    pub fn learn(&self, host: &str, lines: &str) -> Result<(), ToolError> {
+    pub fn add_host(&self, host: &str, lines: &str) -> Result<(), ToolError> {
         self.ensure()?;
         let lines: Vec<&str> = lines.lines().filter(|line| is_host_key(line, host)).collect();
         if lines.is_empty() {
@@ -69,43 +69,43 @@ impl SshKey {
         text.push('\n');
         let mut options = OpenOptions::new();
         let file = options.create(true).append(true).mode(0o600).open(self.known_hosts());
-        file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(broken)
+        file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(key_error)
     }
 
     /// Makes the pair in a folder of its own and renames that: of two processes, one wins and both use its key.
     fn ensure(&self) -> Result<(), ToolError> {
-        if self.0.join(PRIVATE).exists() {
+        if self.0.join(PRIVATE_KEY_FILE).exists() {
             return Ok(());
         }
         let parent = self.0.parent().unwrap_or(&self.0);
-        private_folder(parent).map_err(broken)?;
+        private_folder(parent).map_err(key_error)?;
         let mut nonce = [0u8; 8];
-        rand::fill(&mut nonce).map_err(broken)?;
+        rand::fill(&mut nonce).map_err(key_error)?;
         let fresh = parent.join(format!(".new-{:016x}", u64::from_le_bytes(nonce)));
         let made = write_pair(&fresh).and_then(|()| fs::rename(&fresh, self.0.as_path()));
         if made.is_err() {
             let _ = fs::remove_dir_all(&fresh);
         }
         match made {
-            Err(error) if !self.0.join(PRIVATE).exists() => Err(broken(error)),
+            Err(error) if !self.0.join(PRIVATE_KEY_FILE).exists() => Err(key_error(error)),
             _ => Ok(()),
         }
     }
 }
 
 impl Grant for SshKey {
-    fn open(doors: &Doors) -> Result<Self, ToolError> {
+    fn open(doors: &Capabilities) -> Result<Self, ToolError> {
         doors.open()
     }
 }
 
-fn broken(error: impl std::fmt::Display) -> ToolError {
+fn key_error(error: impl std::fmt::Display) -> ToolError {
     ToolError::unavailable("The workspace's SSH key cannot be used.")
         .hint("Ask the operator to look at the hub's data folder.")
         .detail(error)
 }
 
-fn names(line: &str, host: &str) -> bool {
+fn is_entry_for(line: &str, host: &str) -> bool {
     line.split_whitespace().next().is_some_and(|hosts| hosts.split(',').any(|name| name == host))
 }
 
@@ -129,7 +129,7 @@ fn write_pair(folder: &Path) -> std::io::Result<()> {
     let mut check = [0u8; 4];
     rand::fill(&mut check).map_err(std::io::Error::other)?;
     let text = private_text(&seed, pair.public_key().as_ref(), check);
-    for (name, mode, text) in [(PRIVATE, 0o600, text), (PUBLIC, 0o644, line)] {
+    for (name, mode, text) in [(PRIVATE_KEY_FILE, 0o600, text), (PUBLIC_KEY_FILE, 0o644, line)] {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(folder.join(name))?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
@@ -139,27 +139,27 @@ fn write_pair(folder: &Path) -> std::io::Result<()> {
 
 fn public_blob(key: &[u8]) -> Vec<u8> {
     let mut blob = Vec::new();
-    string(&mut blob, KIND);
-    string(&mut blob, key);
+    push_string(&mut blob, KEY_TYPE);
+    push_string(&mut blob, key);
     blob
 }
 
 /// The format of OpenSSH (PROTOCOL.key), without a passphrase: nobody would be there to type it.
 fn private_text(seed: &[u8], key: &[u8], check: [u8; 4]) -> String {
     let mut secret = [check, check].concat();
-    string(&mut secret, KIND);
-    string(&mut secret, key);
-    string(&mut secret, &[seed, key].concat());
-    string(&mut secret, COMMENT.as_bytes());
+    push_string(&mut secret, KEY_TYPE);
+    push_string(&mut secret, key);
+    push_string(&mut secret, &[seed, key].concat());
+    push_string(&mut secret, COMMENT.as_bytes());
     let padding = (8 - secret.len() % 8) % 8;
     secret.extend((1..=padding).filter_map(|at| u8::try_from(at).ok()));
     let mut blob = b"openssh-key-v1\0".to_vec();
     for part in [b"none".as_slice(), b"none", b""] {
-        string(&mut blob, part);
+        push_string(&mut blob, part);
     }
     blob.extend_from_slice(&1u32.to_be_bytes());
-    string(&mut blob, &public_blob(key));
-    string(&mut blob, &secret);
+    push_string(&mut blob, &public_blob(key));
+    push_string(&mut blob, &secret);
     let encoded = base64(&blob);
     let lines: Vec<&str> =
         encoded.as_bytes().chunks(70).filter_map(|line| std::str::from_utf8(line).ok()).collect();
@@ -167,7 +167,7 @@ fn private_text(seed: &[u8], key: &[u8], check: [u8; 4]) -> String {
 }
 
 /// A length and that many bytes, as SSH writes them.
-fn string(out: &mut Vec<u8>, bytes: &[u8]) {
+fn push_string(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(&u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_be_bytes());
     out.extend_from_slice(bytes);
 }
@@ -256,13 +256,13 @@ mod tests {
     #[test]
     fn hosts_are_learnt_exactly() {
         let (_state, key) = key();
-        assert!(!key.knows("example.org"));
-        key.learn("example.org", "# talk\nexample.org ssh-ed25519 AAAA\nevil.org ssh-ed25519 BBBB\n")
+        assert!(!key.has_host("example.org"));
+        key.add_host("example.org", "# talk\nexample.org ssh-ed25519 AAAA\nevil.org ssh-ed25519 BBBB\n")
             .unwrap();
-        key.learn("[example.org]:2222", "[example.org]:2222 ssh-rsa CCCC\n").unwrap();
-        assert!(key.knows("example.org") && key.knows("[example.org]:2222"));
-        assert!(!key.knows("evil.org") && !key.knows("ample.org"));
-        assert!(key.learn("other.org", "example.org ssh-ed25519 AAAA\n").is_err());
+        key.add_host("[example.org]:2222", "[example.org]:2222 ssh-rsa CCCC\n").unwrap();
+        assert!(key.has_host("example.org") && key.has_host("[example.org]:2222"));
+        assert!(!key.has_host("evil.org") && !key.has_host("ample.org"));
+        assert!(key.add_host("other.org", "example.org ssh-ed25519 AAAA\n").is_err());
         assert_eq!(fs::read_to_string(key.known_hosts()).unwrap().lines().count(), 2);
     }
 }

@@ -7,8 +7,8 @@
     reason = "tests look at the machine itself and fail where they must"
 )]
 
-use octo_grants::chromium::{Chromium, ChromiumSpec, Enclosure, Launched};
-use octo_grants::exec::launch;
+use octo_grants::chromium::{BrowserSandbox, Chromium, ChromiumSpec, RunningBrowser};
+use octo_grants::exec::launcher;
 use octo_grants::net::{Net, NetSpec};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -19,27 +19,27 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 #[test]
 #[ignore = "a process that other tests start"]
 fn launcher() {
-    launch::main(std::env::args_os());
+    launcher::main(std::env::args_os());
 }
 
-fn chromium(state: &Path, enclosure: Enclosure) -> Chromium {
+fn chromium(state: &Path, enclosure: BrowserSandbox) -> Chromium {
     let spec = ChromiumSpec {
         path: "/usr/local/bin:/usr/bin:/bin".into(),
         state: state.to_owned(),
-        launcher: launch::in_tests("launcher").unwrap(),
-        enclosure,
+        launcher: launcher::test_launcher("launcher").unwrap(),
+        sandbox: enclosure,
         net: Net::new(NetSpec::default()).unwrap(),
     };
     Chromium::new(spec).unwrap()
 }
 
 /// One command over the pipes, so that it is known to run.
-async fn version(launched: &Launched) -> String {
+async fn version(launched: &RunningBrowser) -> String {
     let (mut to, mut from) = launched.pipes().unwrap();
     to.write_all(b"{\"id\":1,\"method\":\"Browser.getVersion\"}\0").await.unwrap();
     let mut answer = Vec::new();
     while answer.last() != Some(&0) {
-        assert!(from.read_buf(&mut answer).await.unwrap() > 0, "{}", launched.complaints());
+        assert!(from.read_buf(&mut answer).await.unwrap() > 0, "{}", launched.stderr_text());
     }
     // The pipes stay open: without them the browser ends by itself.
     std::mem::forget((to, from));
@@ -47,7 +47,7 @@ async fn version(launched: &Launched) -> String {
 }
 
 /// Processes with the folder of this test in their arguments.
-fn marked(state: &Path) -> Vec<(u32, String)> {
+fn processes_with_mark(state: &Path) -> Vec<(u32, String)> {
     let mark = state.to_str().unwrap();
     let processes = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
         let pid = entry.file_name().to_str()?.parse().ok()?;
@@ -59,7 +59,7 @@ fn marked(state: &Path) -> Vec<(u32, String)> {
 }
 
 /// Ports on which a process listens, in whichever network it lives.
-fn listening(pid: u32) -> Vec<String> {
+fn listening_sockets(pid: u32) -> Vec<String> {
     let sockets: Vec<String> = std::fs::read_dir(format!("/proc/{pid}/fd"))
         .into_iter()
         .flatten()
@@ -80,7 +80,7 @@ fn listening(pid: u32) -> Vec<String> {
     found
 }
 
-async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+async fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {
         assert!(begun.elapsed() < Duration::from_secs(15), "never: {what}");
@@ -90,32 +90,34 @@ async fn until(what: &str, mut holds: impl FnMut() -> bool) {
 
 #[tokio::test]
 async fn sec_br_03_a_browser_runs_enclosed_listens_nowhere_and_leaves_nothing() {
-    for enclosure in [Enclosure::Auto, Enclosure::SharedNetwork] {
+    for enclosure in [BrowserSandbox::Auto, BrowserSandbox::SharedNetwork] {
         let folder = tempfile::tempdir().unwrap();
         let state = folder.path().canonicalize().unwrap();
         let grant = chromium(&state, enclosure);
         assert!(grant.sandbox().starts_with("bubblewrap"), "{}", grant.sandbox());
         let launched = grant.start().await.unwrap();
         assert!(version(&launched).await.contains("Chrome/"));
-        assert_eq!(launched.credentials().is_some(), enclosure == Enclosure::SharedNetwork);
-        let running = marked(&state);
+        assert_eq!(launched.credentials().is_some(), enclosure == BrowserSandbox::SharedNetwork);
+        let running = processes_with_mark(&state);
         assert!(running.len() > 3, "{running:#?}");
         for (pid, line) in &running {
             assert!(!line.contains("--no-sandbox"), "{line}");
-            assert_eq!(listening(*pid), Vec::<String>::new(), "{line}");
+            assert_eq!(listening_sockets(*pid), Vec::<String>::new(), "{line}");
             // One that has ended meanwhile has nothing to tell.
             let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
             assert!(!status.contains("\nUid:\t0\t"), "it is root: {line}");
         }
-        if enclosure == Enclosure::Auto {
+        if enclosure == BrowserSandbox::Auto {
             let ours = std::fs::read_link("/proc/self/ns/net").unwrap();
             let renderer = running.iter().find(|(_, line)| line.contains("--type=")).unwrap().0;
             assert_ne!(std::fs::read_link(format!("/proc/{renderer}/ns/net")).unwrap(), ours);
         }
         drop(launched);
-        until("all processes are gone", || marked(&state).is_empty()).await;
-        until("the profile is gone", || std::fs::read_dir(state.join("browser")).unwrap().next().is_none())
-            .await;
+        wait_until("all processes are gone", || processes_with_mark(&state).is_empty()).await;
+        wait_until("the profile is gone", || {
+            std::fs::read_dir(state.join("browser")).unwrap().next().is_none()
+        })
+        .await;
     }
 }
 
@@ -127,11 +129,11 @@ async fn a_state_folder_may_have_a_long_path() {
         .canonicalize()
         .unwrap()
         .join("a-home-with-a-long-name/and-a-state-folder-far-below/of-it");
-    for enclosure in [Enclosure::Auto, Enclosure::None] {
+    for enclosure in [BrowserSandbox::Auto, BrowserSandbox::None] {
         let launched = chromium(&state, enclosure).start().await.unwrap();
         assert!(version(&launched).await.contains("Chrome/"), "{enclosure:?}");
         drop(launched);
-        until("all processes are gone", || marked(&state).is_empty()).await;
+        wait_until("all processes are gone", || processes_with_mark(&state).is_empty()).await;
     }
 }
 
@@ -140,24 +142,25 @@ async fn a_state_folder_may_have_a_long_path() {
 #[ignore = "a process that another test starts"]
 async fn without_root() {
     let state = std::env::var("OCTO_TEST_STATE").unwrap();
-    for (enclosure, words) in
-        [(Enclosure::Auto, "bubblewrap, and Chromium's sandbox"), (Enclosure::None, "Chromium's sandbox")]
-    {
+    for (enclosure, words) in [
+        (BrowserSandbox::Auto, "bubblewrap, and Chromium's sandbox"),
+        (BrowserSandbox::None, "Chromium's sandbox"),
+    ] {
         let state = Path::new(&state).join(format!("{enclosure:?}"));
         let grant = chromium(&state, enclosure);
         assert_eq!(grant.sandbox(), words);
         let launched = grant.start().await.unwrap();
-        assert!(version(&launched).await.contains("Chrome/"), "{}", launched.complaints());
+        assert!(version(&launched).await.contains("Chrome/"), "{}", launched.stderr_text());
         // Nobody else on the machine may use its way out.
         assert!(launched.credentials().is_some());
-        let running = marked(&state);
+        let running = processes_with_mark(&state);
         assert!(running.iter().any(|(_, line)| line.contains("--type=")), "{running:#?}");
         for (pid, line) in &running {
             assert!(!line.contains("--no-sandbox"), "{line}");
-            assert_eq!(listening(*pid), Vec::<String>::new(), "{line}");
+            assert_eq!(listening_sockets(*pid), Vec::<String>::new(), "{line}");
         }
         drop(launched);
-        until("all processes are gone", || marked(&state).is_empty()).await;
+        wait_until("all processes are gone", || processes_with_mark(&state).is_empty()).await;
     }
 }
 
@@ -189,7 +192,7 @@ async fn without_root_chromium_has_its_own_sandbox() {
 /// The same where the tests themselves run without root.
 async fn without_root_here() {
     let folder = tempfile::tempdir().unwrap();
-    let grant = chromium(folder.path(), Enclosure::None);
+    let grant = chromium(folder.path(), BrowserSandbox::None);
     assert_eq!(grant.sandbox(), "Chromium's sandbox");
     assert!(version(&grant.start().await.unwrap()).await.contains("Chrome/"));
 }
@@ -199,7 +202,7 @@ async fn without_root_here() {
 #[ignore = "a process that another test starts"]
 async fn hub() {
     let state = std::env::var("OCTO_TEST_STATE").unwrap();
-    let launched = chromium(Path::new(&state), Enclosure::Auto).start().await.unwrap();
+    let launched = chromium(Path::new(&state), BrowserSandbox::Auto).start().await.unwrap();
     version(&launched).await;
     std::fs::write(Path::new(&state).join("ready"), "").unwrap();
     std::future::pending::<()>().await;
@@ -214,12 +217,13 @@ async fn sec_br_04_a_hub_that_is_killed_leaves_no_process_and_no_profile() {
         .env("OCTO_TEST_STATE", &state)
         .spawn()
         .unwrap();
-    until("the hub's browser runs", || state.join("ready").exists()).await;
-    assert!(!marked(&state).is_empty());
+    wait_until("the hub's browser runs", || state.join("ready").exists()).await;
+    assert!(!processes_with_mark(&state).is_empty());
     hub.kill().unwrap();
     hub.wait().unwrap();
-    until("all processes are gone", || marked(&state).is_empty()).await;
-    until("the profile is gone", || std::fs::read_dir(state.join("browser")).unwrap().next().is_none()).await;
+    wait_until("all processes are gone", || processes_with_mark(&state).is_empty()).await;
+    wait_until("the profile is gone", || std::fs::read_dir(state.join("browser")).unwrap().next().is_none())
+        .await;
 }
 
 #[tokio::test]
@@ -228,15 +232,15 @@ async fn without_the_program_it_says_so() {
     let mut spec = ChromiumSpec {
         path: folder.path().into(),
         state: folder.path().join("state"),
-        launcher: launch::in_tests("launcher").unwrap(),
-        enclosure: Enclosure::Auto,
+        launcher: launcher::test_launcher("launcher").unwrap(),
+        sandbox: BrowserSandbox::Auto,
         net: Net::new(NetSpec::default()).unwrap(),
     };
     let error = Chromium::new(spec.clone()).unwrap().start().await.err().unwrap();
     assert!(error.message.contains("no Chromium"), "{error}");
     std::fs::write(folder.path().join("chromium"), "#!/bin/sh\nexit 1\n").unwrap();
     std::process::Command::new("chmod").arg("+x").arg(folder.path().join("chromium")).status().unwrap();
-    spec.enclosure = Enclosure::None;
+    spec.sandbox = BrowserSandbox::None;
     let launched = Chromium::new(spec).unwrap().start().await.unwrap();
     let (_to, mut from) = launched.pipes().unwrap();
     let mut answer = Vec::new();

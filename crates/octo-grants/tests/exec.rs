@@ -28,5 +28,5 @@ mod swaps;
 #[test]
 #[ignore = "a process that other tests start"]
 fn launcher() {
-    octo_grants::exec::launch::main(std::env::args_os());
+    octo_grants::exec::launcher::main(std::env::args_os());
 }

@@ -2,9 +2,9 @@
 
 use crate::item::{Item, ListKind};
 use crate::profile::Profile;
-use crate::view::{Stock, View};
+use crate::profile_view::{SourceSnapshot, View};
 use arc_swap::ArcSwap;
-use octo_toolkit::{Audience, Definition, Event, Lists, Source, State};
+use octo_toolkit::{Audience, Definition, Event, Listing, Source, SourceState};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -25,44 +25,44 @@ pub enum Change {
 }
 
 /// A slow upstream delays lists no longer than this; what it has comes with its change notice.
-const PATIENCE: Duration = Duration::from_millis(1_500);
+const STARTUP_LISTING_TIMEOUT: Duration = Duration::from_millis(1_500);
 
 pub struct Catalogue {
     /// In the order of the lists. They come and go while the hub runs.
     sources: ArcSwap<Vec<Arc<dyn Source>>>,
     profiles: ArcSwap<Vec<Profile>>,
-    stocks: Mutex<Vec<Stock>>,
+    snapshots: Mutex<Vec<SourceSnapshot>>,
     /// Something is to be built anew.
-    dirty: Arc<Notify>,
+    rebuild_needed: Arc<Notify>,
     views: ArcSwap<HashMap<String, Arc<View>>>,
     changes: broadcast::Sender<Change>,
     rebuilt: watch::Sender<u64>,
-    begun: Instant,
+    started_at: Instant,
 }
 
 impl Catalogue {
     pub fn new(mut sources: Vec<Arc<dyn Source>>, profiles: Vec<Profile>) -> Arc<Self> {
-        sort(&mut sources);
+        sort_sources(&mut sources);
         let catalogue = Arc::new(Self {
             sources: ArcSwap::from_pointee(sources),
-            profiles: ArcSwap::from_pointee(with_everything(profiles)),
-            stocks: Mutex::default(),
-            dirty: Arc::default(),
+            profiles: ArcSwap::from_pointee(with_full_profile(profiles)),
+            snapshots: Mutex::default(),
+            rebuild_needed: Arc::default(),
             views: ArcSwap::default(),
             changes: broadcast::channel(256).0,
             rebuilt: watch::channel(0).0,
-            begun: Instant::now(),
+            started_at: Instant::now(),
         });
         catalogue.rebuild();
         catalogue
     }
 
     /// Follows the sources until the catalogue is dropped. Needs a runtime.
-    pub fn follow(self: &Arc<Self>) {
+    pub fn watch_sources(self: &Arc<Self>) {
         for source in self.sources.load().iter() {
-            self.follow_one(source);
+            self.watch_source(source);
         }
-        let (catalogue, dirty) = (Arc::downgrade(self), Arc::clone(&self.dirty));
+        let (catalogue, dirty) = (Arc::downgrade(self), Arc::clone(&self.rebuild_needed));
         tokio::spawn(async move {
             loop {
                 let Some(strong) = catalogue.upgrade() else { return };
@@ -75,37 +75,37 @@ impl Catalogue {
     }
 
     /// Ends by itself when the source is gone.
-    fn follow_one(&self, source: &Arc<dyn Source>) {
-        let (mut listing, dirty) = (source.listing(), Arc::clone(&self.dirty));
+    fn watch_source(&self, source: &Arc<dyn Source>) {
+        let (mut listing, dirty) = (source.listing(), Arc::clone(&self.rebuild_needed));
         tokio::spawn(async move {
             while listing.changed().await.is_ok() {
                 dirty.notify_one();
             }
         });
         if let Some(events) = source.events() {
-            tokio::spawn(pass_on(events, self.changes.clone()));
+            tokio::spawn(forward_events(events, self.changes.clone()));
         }
     }
 
     /// Adds a source, in place of the one with its name and kind if there is one. Calls under way end where they began.
     /// Needs a runtime.
     pub fn put(&self, source: Arc<dyn Source>) {
-        self.follow_one(&source);
-        self.change(|sources| {
+        self.watch_source(&source);
+        self.update_sources(|sources| {
             sources.retain(|other| (other.is_native(), other.name()) != (source.is_native(), source.name()));
             sources.push(Arc::clone(&source));
-            sort(sources);
+            sort_sources(sources);
         });
     }
 
     /// Takes a server out; false when there is none with this name.
     pub fn remove(&self, name: &str) -> bool {
         let was_there = self.sources.load().iter().any(|source| is_server(source, name));
-        self.change(|sources| sources.retain(|source| !is_server(source, name)));
+        self.update_sources(|sources| sources.retain(|source| !is_server(source, name)));
         was_there
     }
 
-    fn change(&self, change: impl Fn(&mut Vec<Arc<dyn Source>>)) {
+    fn update_sources(&self, change: impl Fn(&mut Vec<Arc<dyn Source>>)) {
         self.sources.rcu(|sources| {
             let mut sources = Vec::clone(sources);
             change(&mut sources);
@@ -116,7 +116,7 @@ impl Catalogue {
 
     /// Shows other profiles from now on.
     pub fn set_profiles(&self, profiles: Vec<Profile>) {
-        self.profiles.store(Arc::new(with_everything(profiles)));
+        self.profiles.store(Arc::new(with_full_profile(profiles)));
         self.rebuild();
     }
 
@@ -128,13 +128,14 @@ impl Catalogue {
     }
 
     fn rebuild(&self) {
-        let mut stocks = self.stocks.lock().unwrap_or_else(PoisonError::into_inner);
-        let before: HashMap<_, _> = stocks.iter().map(|old| ((old.native, old.name.as_str()), old)).collect();
-        let fresh: Vec<Stock> = self
+        let mut stocks = self.snapshots.lock().unwrap_or_else(PoisonError::into_inner);
+        let before: HashMap<_, _> =
+            stocks.iter().map(|old| ((old.is_native, old.name.as_str()), old)).collect();
+        let fresh: Vec<SourceSnapshot> = self
             .sources
             .load()
             .iter()
-            .map(|source| stock(source, before.get(&(source.is_native(), source.name())).copied()))
+            .map(|source| take_snapshot(source, before.get(&(source.is_native(), source.name())).copied()))
             .collect();
         *stocks = fresh;
         let version = *self.rebuilt.borrow() + 1;
@@ -146,12 +147,12 @@ impl Catalogue {
             .collect();
         let before = self.views.swap(Arc::new(views));
         drop(stocks);
-        self.tell(&before);
+        self.announce_changes(&before);
         self.rebuilt.send_replace(version);
     }
 
     /// Only what really changed is announced.
-    fn tell(&self, before: &HashMap<String, Arc<View>>) {
+    fn announce_changes(&self, before: &HashMap<String, Arc<View>>) {
         let now = self.views.load();
         for kind in ListKind::ALL {
             let changed = now.iter().any(|(name, view)| {
@@ -172,31 +173,32 @@ impl Catalogue {
     }
 
     /// Waits until no source of the profile is on its first listing, or until the time is up.
-    pub async fn settle(&self, profile: &str, at_most: Duration) {
+    pub async fn wait_until_listed(&self, profile: &str, at_most: Duration) {
         let mut rebuilt = self.rebuilt.subscribe();
         let settled = async {
-            while self.view(profile).is_some_and(|view| view.starting) && rebuilt.changed().await.is_ok() {}
+            while self.view(profile).is_some_and(|view| view.is_starting) && rebuilt.changed().await.is_ok() {
+            }
         };
         let _ = tokio::time::timeout(at_most, settled).await;
     }
 
     /// What is left of the time that a list waits for sources after the hub was started. Counted from there, so
     /// that a server that hangs delays nobody later on.
-    pub fn patience(&self) -> Duration {
-        PATIENCE.saturating_sub(self.begun.elapsed())
+    pub fn startup_wait_left(&self) -> Duration {
+        STARTUP_LISTING_TIMEOUT.saturating_sub(self.started_at.elapsed())
     }
 
     /// All sources with their present state, for `octoprox tools --all` and the admin face.
-    pub fn states(&self) -> Vec<(String, bool, State, Arc<Lists>)> {
+    pub fn source_states(&self) -> Vec<(String, bool, SourceState, Arc<Listing>)> {
         let state = |source: &Arc<dyn Source>| {
             let listing = source.listing().borrow().clone();
-            (source.name().to_owned(), source.is_native(), listing.state, listing.lists)
+            (source.name().to_owned(), source.is_native(), listing.state, listing.listing)
         };
         self.sources.load().iter().map(state).collect()
     }
 }
 
-fn with_everything(profiles: Vec<Profile>) -> Vec<Profile> {
+fn with_full_profile(profiles: Vec<Profile>) -> Vec<Profile> {
     [Profile::everything()].into_iter().chain(profiles).collect()
 }
 
@@ -206,11 +208,11 @@ fn is_server(source: &Arc<dyn Source>, name: &str) -> bool {
 }
 
 /// Native sources come first, then upstreams by name, so that the order never depends on chance.
-fn sort(sources: &mut [Arc<dyn Source>]) {
+fn sort_sources(sources: &mut [Arc<dyn Source>]) {
     sources.sort_by(|a, b| (!a.is_native(), a.name()).cmp(&(!b.is_native(), b.name())));
 }
 
-async fn pass_on(mut events: broadcast::Receiver<Event>, changes: broadcast::Sender<Change>) {
+async fn forward_events(mut events: broadcast::Receiver<Event>, changes: broadcast::Sender<Change>) {
     loop {
         let change = match events.recv().await {
             Ok(Event::ResourceUpdated { uri }) => Change::Resource { uri },
@@ -223,22 +225,22 @@ async fn pass_on(mut events: broadcast::Receiver<Event>, changes: broadcast::Sen
 }
 
 /// The source's items; those of an unchanged listing are kept with their compiled schemas.
-fn stock(source: &Arc<dyn Source>, before: Option<&Stock>) -> Stock {
+fn take_snapshot(source: &Arc<dyn Source>, before: Option<&SourceSnapshot>) -> SourceSnapshot {
     let listing = source.listing().borrow().clone();
-    let items = match before.filter(|old| Arc::ptr_eq(&old.listing.lists, &listing.lists)) {
+    let items = match before.filter(|old| Arc::ptr_eq(&old.listing.listing, &listing.listing)) {
         Some(old) => Arc::clone(&old.items),
-        None => Arc::new(items(source, &listing.lists)),
+        None => Arc::new(build_items(source, &listing.listing)),
     };
-    Stock {
+    SourceSnapshot {
         listing,
         items,
         source: Arc::clone(source),
         name: source.name().to_owned(),
-        native: source.is_native(),
+        is_native: source.is_native(),
     }
 }
 
-fn items(source: &Arc<dyn Source>, lists: &Lists) -> Vec<Arc<Item>> {
+fn build_items(source: &Arc<dyn Source>, lists: &Listing) -> Vec<Arc<Item>> {
     let of = |kind: ListKind, definitions: &[Definition]| {
         definitions.iter().map(|definition| Arc::new(Item::new(source, kind, definition))).collect::<Vec<_>>()
     };

@@ -2,7 +2,7 @@
 //! in other tools. Where the schema leaves one reading, that one is used, and the reply says so. Only arguments that do not
 //! fit come here.
 
-use octo_model::{Json, Members, ToolError};
+use octo_model::{Json, JsonObject, ToolError};
 use serde_json::{Map, Value};
 use std::fmt;
 
@@ -15,94 +15,94 @@ const ALIASES: [(&str, &str); 5] = [
     ("content", "text"),
 ];
 /// Changes that are named in the reply; more are counted.
-const MAX_NAMED: usize = 4;
+const MAX_LISTED_CHANGES: usize = 4;
 /// Characters of a change in the reply.
-const MAX_CHANGE: usize = 90;
+const MAX_CHANGE_CHARS: usize = 90;
 /// Longer texts are no numbers.
-const MAX_NUMBER: usize = 40;
+const MAX_NUMBER_LEN: usize = 40;
 /// The member of `_meta` that lists the changes.
-const META: &str = "octoprox/coerced";
+const COERCED_META_KEY: &str = "octoprox/coerced";
 
 /// What was changed, one sentence part each.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Changes {
-    named: Vec<String>,
-    more: usize,
+pub struct Coercions {
+    listed: Vec<String>,
+    unlisted_count: usize,
 }
 
-impl Changes {
+impl Coercions {
     pub fn is_empty(&self) -> bool {
-        self.named.is_empty()
+        self.listed.is_empty()
     }
 
-    pub fn append(&mut self, other: Changes) {
-        self.more += other.more;
-        other.named.into_iter().for_each(|change| self.add(&change));
+    pub fn append(&mut self, other: Coercions) {
+        self.unlisted_count += other.unlisted_count;
+        other.listed.into_iter().for_each(|change| self.add(&change));
     }
 
     fn add(&mut self, change: &str) {
-        if self.named.len() < MAX_NAMED {
-            self.named.push(change.chars().take(MAX_CHANGE).collect());
+        if self.listed.len() < MAX_LISTED_CHANGES {
+            self.listed.push(change.chars().take(MAX_CHANGE_CHARS).collect());
         } else {
-            self.more += 1;
+            self.unlisted_count += 1;
         }
     }
 
     fn list(&self) -> Vec<String> {
-        let more = (self.more > 0).then(|| format!("{} more", self.more));
-        self.named.iter().cloned().chain(more).collect()
+        let more = (self.unlisted_count > 0).then(|| format!("{} more", self.unlisted_count));
+        self.listed.iter().cloned().chain(more).collect()
     }
 
     /// The reply with a note about the changes: a block of its own, and a list for faces that show no blocks.
-    pub fn note(&self, mut reply: Members) -> Members {
+    pub fn annotate(&self, mut reply: JsonObject) -> JsonObject {
         if self.is_empty() || reply.text("resultType").as_deref() == Some("input_required") {
             return reply;
         }
         let list = self.list();
         let note = format!("[Arguments adjusted: {}.]", list.join("; "));
-        let block = Members::new().with("type", "text").with("text", note.as_str()).to_json();
+        let block = JsonObject::new().with("type", "text").with("text", note.as_str()).to_json();
         let blocks: Vec<Json> = reply.list("content").into_iter().chain([block]).collect();
         reply.set("content", Json::array(&blocks));
-        let meta = reply.object("_meta").with(META, Json::of(&list));
+        let meta = reply.object("_meta").with(COERCED_META_KEY, Json::of(&list));
         reply.with("_meta", meta)
     }
 }
 
 /// Changes arguments so that they may fit the schema. Names are only translated for tools of the hub itself.
-pub fn coerce(arguments: &mut Value, schema: &Value, vouched: bool) -> Result<Changes, ToolError> {
-    let mut walk = Walk { vouched, changes: Changes::default() };
-    walk.value(arguments, schema, &At::Root)?;
+pub fn coerce(arguments: &mut Value, schema: &Value, vouched: bool) -> Result<Coercions, ToolError> {
+    let mut walk = Coercer { vouched, changes: Coercions::default() };
+    walk.value(arguments, schema, &ValuePath::Root)?;
     Ok(walk.changes)
 }
 
 /// Where a value is.
-enum At<'a> {
+enum ValuePath<'a> {
     Root,
-    Member(&'a At<'a>, &'a str),
-    Item(&'a At<'a>, usize),
+    Member(&'a ValuePath<'a>, &'a str),
+    Item(&'a ValuePath<'a>, usize),
 }
 
-impl fmt::Display for At<'_> {
+impl fmt::Display for ValuePath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            At::Root => Ok(()),
-            At::Member(At::Root, name) => f.write_str(name),
-            At::Member(up, name) => write!(f, "{up}/{name}"),
-            At::Item(up, number) => write!(f, "{up}/{number}"),
+            ValuePath::Root => Ok(()),
+            ValuePath::Member(ValuePath::Root, name) => f.write_str(name),
+            ValuePath::Member(up, name) => write!(f, "{up}/{name}"),
+            ValuePath::Item(up, number) => write!(f, "{up}/{number}"),
         }
     }
 }
 
-struct Walk {
+struct Coercer {
     vouched: bool,
-    changes: Changes,
+    changes: Coercions,
 }
 
-impl Walk {
-    fn value(&mut self, value: &mut Value, schema: &Value, at: &At<'_>) -> Result<(), ToolError> {
+impl Coercer {
+    fn value(&mut self, value: &mut Value, schema: &Value, at: &ValuePath<'_>) -> Result<(), ToolError> {
         let Some(wanted) = only_type(schema) else { return Ok(()) };
-        if !is_of(value, wanted) {
-            let Some((read, how)) = read_as(value, wanted, schema) else { return Ok(()) };
+        if !has_type(value, wanted) {
+            let Some((read, how)) = convert(value, wanted, schema) else { return Ok(()) };
             *value = read;
             self.changes.add(&format!("`{at}` read as {how}"));
         }
@@ -113,7 +113,7 @@ impl Walk {
                 items
                     .iter_mut()
                     .enumerate()
-                    .try_for_each(|(number, item)| self.value(item, of, &At::Item(at, number)))
+                    .try_for_each(|(number, item)| self.value(item, of, &ValuePath::Item(at, number)))
             }
             _ => Ok(()),
         }
@@ -123,16 +123,16 @@ impl Walk {
         &mut self,
         members: &mut Map<String, Value>,
         schema: &Value,
-        at: &At<'_>,
+        at: &ValuePath<'_>,
     ) -> Result<(), ToolError> {
         if self.vouched && schema.get("additionalProperties") == Some(&Value::Bool(false)) {
             self.rename(members, schema)?;
-            self.fold(members, schema);
+            self.fold_into_item(members, schema);
         }
         let others = schema.get("additionalProperties").filter(|others| others.is_object());
         for (name, value) in members.iter_mut() {
             if let Some(of) = property(schema, name).or(others) {
-                self.value(value, of, &At::Member(at, name))?;
+                self.value(value, of, &ValuePath::Member(at, name))?;
             }
         }
         Ok(())
@@ -157,7 +157,7 @@ impl Walk {
     }
 
     /// Puts parameters that belong into an item of the one list that is missing there.
-    fn fold(&mut self, members: &mut Map<String, Value>, schema: &Value) {
+    fn fold_into_item(&mut self, members: &mut Map<String, Value>, schema: &Value) {
         let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
         let missing = required.filter_map(Value::as_str).filter(|name| !members.contains_key(*name));
         let Ok([list]) = <[&str; 1]>::try_from(missing.collect::<Vec<_>>()) else { return };
@@ -165,7 +165,7 @@ impl Walk {
         let Some(item) = of.get("items").filter(|item| only_type(item) == Some("object")) else { return };
         let unknown: Vec<String> =
             members.keys().filter(|name| property(schema, name).is_none()).cloned().collect();
-        if unknown.is_empty() || !unknown.iter().all(|name| takes(item, name)) {
+        if unknown.is_empty() || !unknown.iter().all(|name| accepts_param(item, name)) {
             return;
         }
         let one: Map<String, Value> =
@@ -184,7 +184,7 @@ fn is_alias(schema: &Value, alias: &str, name: &str) -> bool {
 }
 
 /// Whether the schema has a parameter of this name, or of one that it is an alias for.
-fn takes(schema: &Value, name: &str) -> bool {
+fn accepts_param(schema: &Value, name: &str) -> bool {
     property(schema, name).is_some()
         || ALIASES.iter().any(|(alias, own)| *alias == name && is_alias(schema, alias, own))
 }
@@ -204,7 +204,7 @@ fn only_type(schema: &Value) -> Option<&str> {
     }
 }
 
-fn is_of(value: &Value, wanted: &str) -> bool {
+fn has_type(value: &Value, wanted: &str) -> bool {
     match value {
         Value::Null => wanted == "null",
         Value::Bool(_) => wanted == "boolean",
@@ -220,26 +220,26 @@ fn is_fraction(number: &serde_json::Number) -> bool {
 }
 
 /// The value as the wanted type, and how it was read. Nothing when it cannot be read so.
-fn read_as(value: &Value, wanted: &str, schema: &Value) -> Option<(Value, &'static str)> {
+fn convert(value: &Value, wanted: &str, schema: &Value) -> Option<(Value, &'static str)> {
     let text = value.as_str();
     match wanted {
-        "integer" => {
-            number(text?).filter(|number| number.is_i64() || number.is_u64()).map(|it| (it, "an integer"))
-        }
-        "number" => number(text?).map(|number| (number, "a number")),
+        "integer" => parse_number(text?)
+            .filter(|number| number.is_i64() || number.is_u64())
+            .map(|it| (it, "an integer")),
+        "number" => parse_number(text?).map(|number| (number, "a number")),
         "boolean" => {
             let word = text?;
             let yes = word.eq_ignore_ascii_case("true");
             (yes || word.eq_ignore_ascii_case("false")).then_some((Value::Bool(yes), "a boolean"))
         }
-        "object" => parsed(text?, '{').map(|object| (object, "a JSON object")),
+        "object" => parse_json(text?, '{').map(|object| (object, "a JSON object")),
         "array" => match text {
             Some(text) if text.trim_start().starts_with('[') => {
-                parsed(text, '[').map(|array| (array, "a JSON array"))
+                parse_json(text, '[').map(|array| (array, "a JSON array"))
             }
             _ => {
                 let of = only_type(schema.get("items")?)?;
-                let fits = !value.is_null() && is_of(value, of);
+                let fits = !value.is_null() && has_type(value, of);
                 fits.then(|| (Value::Array(vec![value.clone()]), "a list of one"))
             }
         },
@@ -247,15 +247,15 @@ fn read_as(value: &Value, wanted: &str, schema: &Value) -> Option<(Value, &'stat
     }
 }
 
-fn number(text: &str) -> Option<Value> {
-    let plain = text.len() <= MAX_NUMBER && text.starts_with(|c: char| c == '-' || c.is_ascii_digit());
+fn parse_number(text: &str) -> Option<Value> {
+    let plain = text.len() <= MAX_NUMBER_LEN && text.starts_with(|c: char| c == '-' || c.is_ascii_digit());
     let number: Value = plain.then(|| serde_json::from_str(text).ok()).flatten()?;
     // What came with blanks around it is no number.
     (number.is_number() && !text.ends_with(char::is_whitespace)).then_some(number)
 }
 
 /// JSON in a text, after the same strict check as the message that it came in.
-fn parsed(text: &str, first: char) -> Option<Value> {
+fn parse_json(text: &str, first: char) -> Option<Value> {
     if !text.trim_start().starts_with(first) {
         return None;
     }
@@ -399,7 +399,7 @@ mod tests {
         let many: Vec<String> = (0..5_000).map(|n| n.to_string()).collect();
         let mut arguments = json!({"lines": many});
         let changes = coerce(&mut arguments, &schema(), true).unwrap();
-        let reply = changes.note(Members::new().with("content", Json::array([])));
+        let reply = changes.annotate(JsonObject::new().with("content", Json::array([])));
         assert!(reply.size() < 1_000, "{}", reply.size());
         assert_eq!(reply.object("_meta").list("octoprox/coerced").len(), 5);
         assert!(reply.to_json().as_str().contains("4996 more"), "{}", reply.to_json());

@@ -1,58 +1,58 @@
 //! Tools that the operator declares in YAML: a command line or an HTTP request with typed parameters.
 
 mod command;
+mod declared_tool;
 mod execution;
 mod parameters;
 mod request;
+mod template_text;
 #[cfg(test)]
 mod tests;
-mod text;
-mod tool;
-mod written;
+mod tool_manifest;
 
-use crate::playbook::{self, Followed, Problem, Stock};
-use octo_grants::folders::{Folders, Leaf};
-use octo_grants::{Doors, Workspace};
-use octo_model::{Members, Op, ToolError};
-use octo_toolkit::{BoxFuture, Cx, Listing, Lists, Peer, Source, State};
+use crate::yaml_files::{self, FileContents, Problem, WatchedFiles};
+use declared_tool::DeclaredTool;
+use octo_grants::config_dirs::{ConfigDirs, ConfigFile};
+use octo_grants::{Capabilities, Workspace};
+use octo_model::{JsonObject, Operation, ToolError};
+use octo_toolkit::{BoxFuture, CallContext, Listing, ListingState, Peer, Source, SourceState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio::sync::watch;
-use tool::Tool;
 
 /// Gives the value of a variable of the hub's environment.
 pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// What declared tools stand on.
-pub struct DeclaredParts {
-    pub folders: Folders,
+pub struct DeclaredToolsConfig {
+    pub folders: ConfigDirs,
     /// `Exec` and the workspace for commands, `Net` for requests.
-    pub doors: Doors,
+    pub doors: Capabilities,
     pub environment: Environment,
     /// Names of the product's own tools, which no declared tool may take.
     pub reserved: BTreeSet<String>,
     /// Ready, or switched off.
-    pub state: State,
+    pub state: SourceState,
 }
 
 /// The source of declared tools. It follows its folders, so it needs a runtime.
-pub fn source(parts: DeclaredParts) -> Arc<dyn Source> {
+pub fn source(parts: DeclaredToolsConfig) -> Arc<dyn Source> {
     let folders = match parts.doors.open::<Workspace>() {
-        Ok(workspace) => parts.folders.outside(&workspace),
+        Ok(workspace) => parts.folders.excluding_workspace(&workspace),
         Err(_) => parts.folders,
     };
     let reserved = parts.reserved;
-    let tools = Followed::new(folders, parts.state, move |leaves, _| stock(leaves, &reserved));
-    Arc::new(Declared { tools, doors: parts.doors, environment: parts.environment })
+    let tools = WatchedFiles::new(folders, parts.state, move |leaves, _| load_tools(leaves, &reserved));
+    Arc::new(DeclaredSource { tools, doors: parts.doors, environment: parts.environment })
 }
 
-struct Declared {
-    tools: Followed<Tools>,
-    doors: Doors,
+struct DeclaredSource {
+    tools: WatchedFiles<Tools>,
+    doors: Capabilities,
     environment: Environment,
 }
 
-impl Source for Declared {
+impl Source for DeclaredSource {
     fn name(&self) -> &str {
         "declared"
     }
@@ -61,18 +61,18 @@ impl Source for Declared {
         true
     }
 
-    fn listing(&self) -> watch::Receiver<Listing> {
+    fn listing(&self) -> watch::Receiver<ListingState> {
         self.tools.listing()
     }
 
     fn run<'a>(
         &'a self,
-        op: Op,
-        cx: &'a Cx,
+        op: Operation,
+        cx: &'a CallContext,
         _peer: &'a Arc<dyn Peer>,
-    ) -> BoxFuture<'a, Result<Members, ToolError>> {
+    ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         Box::pin(async move {
-            let tools = self.tools.stock();
+            let tools = self.tools.contents();
             let tool = tools.all.get(&op.name).ok_or_else(|| {
                 ToolError::not_found(format!("There is no tool {}.", op.name))
                     .hint("List the tools to see what there is.")
@@ -83,18 +83,18 @@ impl Source for Declared {
 }
 
 struct Tools {
-    all: BTreeMap<String, Tool>,
+    all: BTreeMap<String, DeclaredTool>,
     problems: Vec<Problem>,
 }
 
 /// Later files win over earlier ones. The tools of a file that cannot be read are gone until it can: the last version of
 /// one may allow what its operator is about to forbid.
-fn stock(leaves: &[Leaf], reserved: &BTreeSet<String>) -> Tools {
+fn load_tools(leaves: &[ConfigFile], reserved: &BTreeSet<String>) -> Tools {
     let mut tools = Tools { all: BTreeMap::new(), problems: Vec::new() };
-    for leaf in leaves.iter().filter(|leaf| playbook::is_playbook(leaf)) {
+    for leaf in leaves.iter().filter(|leaf| yaml_files::is_prompt_or_tool_file(leaf)) {
         let file = leaf.path.display().to_string();
         let read = match &leaf.content {
-            Ok(text) => playbook::read::<written::File>(&file, text),
+            Ok(text) => yaml_files::parse_yaml::<tool_manifest::ManifestFile>(&file, text),
             Err(why) => Err(Problem { file: file.clone(), line: None, what: why.clone() }),
         };
         match read {
@@ -103,7 +103,7 @@ fn stock(leaves: &[Leaf], reserved: &BTreeSet<String>) -> Tools {
                 let made = if reserved.contains(&name) {
                     Err("the product has a tool of this name".to_owned())
                 } else {
-                    Tool::new(&name, written.value, &file)
+                    DeclaredTool::new(&name, written.value, &file)
                 };
                 tools.put(&name, made, &file, line);
             }),
@@ -114,7 +114,7 @@ fn stock(leaves: &[Leaf], reserved: &BTreeSet<String>) -> Tools {
 }
 
 impl Tools {
-    fn put(&mut self, name: &str, made: Result<Tool, String>, file: &str, line: Option<u64>) {
+    fn put(&mut self, name: &str, made: Result<DeclaredTool, String>, file: &str, line: Option<u64>) {
         let what = match made {
             Ok(tool) => match self.all.insert(name.to_owned(), tool) {
                 Some(other) => format!("takes the place of the one in {}", other.file),
@@ -130,9 +130,9 @@ impl Tools {
     }
 }
 
-impl Stock for Tools {
-    fn lists(&self) -> Lists {
-        Lists { tools: self.all.values().map(Tool::definition).collect(), ..Lists::default() }
+impl FileContents for Tools {
+    fn lists(&self) -> Listing {
+        Listing { tools: self.all.values().map(DeclaredTool::definition).collect(), ..Listing::default() }
     }
 
     fn problems(&self) -> &[Problem] {

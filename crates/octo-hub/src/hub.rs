@@ -1,67 +1,71 @@
 //! The hub itself: its parts, put together once.
 
-use crate::absent::AbsentServers;
-use crate::cache::CacheRule;
-use crate::call::Request;
+use crate::absent_servers::AbsentServers;
+use crate::call_pipeline::Request;
+use crate::call_rules::{CallRules, RuleSettings};
 use crate::catalogue::{Catalogue, Change};
-use crate::check::Checks;
 use crate::item::Entry;
-use crate::jq::JqRunner;
-use crate::own;
+use crate::jq_eval::JqRunner;
 use crate::policy::PolicySettings;
-use crate::ports::{Ledger, Spills};
+use crate::ports::{AuditLog, ResultStore};
 use crate::profile::Profile;
-use crate::quota::LimitRule;
-use crate::rules::{RuleSettings, Rules};
-use crate::shape::ShapeSettings;
+use crate::profile_view::View;
+use crate::rate_limit::LimitRule;
+use crate::response_cache::CacheRule;
+use crate::result_limit::ResultLimits;
+use crate::results_source;
+use crate::subscription_counts::SubscriptionCounts;
 use crate::telemetry::{Excerpts, Tracer};
-use crate::view::View;
-use crate::watches::Watches;
+use crate::validate::ArgumentValidator;
 use arc_swap::ArcSwap;
-use octo_model::{Caller, Json, Members, Op, ToolError};
-use octo_toolkit::{Lists, Source, State};
+use octo_model::{Caller, Json, JsonObject, Operation, ToolError};
+use octo_toolkit::{Listing, Source, SourceState};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::broadcast;
 
 /// A call for something of a source that is still starting waits this long.
-const PATIENCE: Duration = Duration::from_secs(10);
+const STARTING_SOURCE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What a hub is made of.
-pub struct Parts {
+pub struct HubConfig {
     pub sources: Vec<Arc<dyn Source>>,
     pub profiles: Vec<Profile>,
     pub policy: PolicySettings,
     pub limits: Vec<LimitRule>,
     pub cache: Vec<CacheRule>,
-    pub shape: ShapeSettings,
+    pub shape: ResultLimits,
     pub timeout: Duration,
-    pub ledger: Arc<dyn Ledger>,
-    pub spills: Arc<dyn Spills>,
+    pub ledger: Arc<dyn AuditLog>,
+    pub spills: Arc<dyn ResultStore>,
     pub jq: JqRunner,
     pub tracer: Option<Arc<dyn Tracer>>,
 }
 
 pub struct Hub {
     catalogue: Arc<Catalogue>,
-    absent: AbsentServers,
-    rules: ArcSwap<Rules>,
-    pub(crate) shape: ShapeSettings,
-    pub(crate) ledger: Arc<dyn Ledger>,
-    pub(crate) spills: Arc<dyn Spills>,
+    absent_servers: AbsentServers,
+    rules: ArcSwap<CallRules>,
+    pub(crate) result_limits: ResultLimits,
+    pub(crate) ledger: Arc<dyn AuditLog>,
+    pub(crate) spills: Arc<dyn ResultStore>,
     pub(crate) tracer: Option<Arc<dyn Tracer>>,
-    pub(crate) checks: Checks,
-    pub(crate) watches: Arc<Watches>,
+    pub(crate) validator: ArgumentValidator,
+    pub(crate) subscriptions: Arc<SubscriptionCounts>,
     excerpts: OnceLock<Arc<dyn Excerpts>>,
 }
 
 impl Hub {
     /// Fails on a pattern that cannot be read. Needs a runtime, since it follows its sources.
-    pub fn new(mut parts: Parts) -> Result<Arc<Self>, globset::Error> {
-        parts.sources.push(own::source(Arc::clone(&parts.spills), parts.jq, parts.shape.max_resource_bytes));
+    pub fn new(mut parts: HubConfig) -> Result<Arc<Self>, globset::Error> {
+        parts.sources.push(results_source::source(
+            Arc::clone(&parts.spills),
+            parts.jq,
+            parts.shape.max_resource_bytes,
+        ));
         let catalogue = Catalogue::new(parts.sources, parts.profiles);
-        catalogue.follow();
+        catalogue.watch_sources();
         let rules = RuleSettings {
             policy: parts.policy,
             limits: parts.limits,
@@ -70,22 +74,22 @@ impl Hub {
         };
         let hub = Arc::new(Self {
             catalogue,
-            absent: AbsentServers::default(),
-            rules: ArcSwap::from_pointee(Rules::new(rules, None)?),
-            shape: parts.shape,
+            absent_servers: AbsentServers::default(),
+            rules: ArcSwap::from_pointee(CallRules::new(rules, None)?),
+            result_limits: parts.shape,
             ledger: parts.ledger,
             spills: parts.spills,
             tracer: parts.tracer,
-            checks: Checks::default(),
-            watches: Arc::default(),
+            validator: ArgumentValidator::default(),
+            subscriptions: Arc::default(),
             excerpts: OnceLock::new(),
         });
-        tokio::spawn(forget_on_change(Arc::downgrade(&hub), hub.changes()));
+        tokio::spawn(clear_cache_on_change(Arc::downgrade(&hub), hub.changes()));
         Ok(hub)
     }
 
     /// The rules in force. A call keeps those that it began with.
-    pub(crate) fn rules(&self) -> Arc<Rules> {
+    pub(crate) fn rules(&self) -> Arc<CallRules> {
         self.rules.load_full()
     }
 
@@ -93,7 +97,7 @@ impl Hub {
     /// rules that they began with.
     pub fn apply(&self, rules: RuleSettings, profiles: Vec<Profile>) -> Result<(), globset::Error> {
         let before = self.rules();
-        let fresh = Rules::new(rules, Some(&before))?;
+        let fresh = CallRules::new(rules, Some(&before))?;
         let decides_anew = fresh.settings.policy != before.settings.policy;
         // A profile gives no rights, so it may be there before the rules are.
         self.catalogue.set_profiles(profiles);
@@ -105,7 +109,7 @@ impl Hub {
     }
 
     /// Shows arguments in the log and the audit from now on, as far as these say. It is told once.
-    pub fn show_arguments(&self, excerpts: Arc<dyn Excerpts>) {
+    pub fn set_excerpts(&self, excerpts: Arc<dyn Excerpts>) {
         let _ = self.excerpts.set(excerpts);
     }
 
@@ -114,8 +118,8 @@ impl Hub {
     }
 
     /// Whether every caller sees the same lists.
-    pub fn shares_lists(&self) -> bool {
-        self.rules.load().policy.is_trivial()
+    pub fn has_shared_listing(&self) -> bool {
+        self.rules.load().policy.allows_everything()
     }
 
     pub fn view(&self, profile: &str) -> Result<Arc<View>, ToolError> {
@@ -129,18 +133,18 @@ impl Hub {
         self.catalogue.changes()
     }
 
-    pub async fn settle(&self, profile: &str, at_most: Duration) {
-        self.catalogue.settle(profile, at_most).await;
+    pub async fn wait_until_listed(&self, profile: &str, at_most: Duration) {
+        self.catalogue.wait_until_listed(profile, at_most).await;
     }
 
     /// Gives sources a moment to list after the start of the hub, so that the first list is whole.
-    pub async fn settle_at_start(&self, profile: &str) {
-        self.settle(profile, self.catalogue.patience()).await;
+    pub async fn wait_for_startup_listing(&self, profile: &str) {
+        self.wait_until_listed(profile, self.catalogue.startup_wait_left()).await;
     }
 
     /// Every source: its name, whether it is native, how it is doing, and what it has.
-    pub fn sources(&self) -> Vec<(String, bool, State, Arc<Lists>)> {
-        self.catalogue.states()
+    pub fn sources(&self) -> Vec<(String, bool, SourceState, Arc<Listing>)> {
+        self.catalogue.source_states()
     }
 
     /// Adds a source while the hub runs, in place of the one with its name and kind if there is one. Needs a runtime.
@@ -155,7 +159,7 @@ impl Hub {
 
     /// Servers of the settings that are not connected, each with what the operator can do about it.
     pub fn set_absent_servers(&self, servers: BTreeMap<String, String>) {
-        self.absent.set(servers);
+        self.absent_servers.set(servers);
     }
 
     /// The entry a request asks for. What is still starting is waited for.
@@ -164,31 +168,33 @@ impl Hub {
         if let Some(entry) = view.find(&request.op) {
             return Ok(entry);
         }
-        if !view.starting {
-            return Err(self.missing(&view, &request.caller, &request.op));
+        if !view.is_starting {
+            return Err(self.not_found_error(&view, &request.caller, &request.op));
         }
-        self.settle(&request.profile, PATIENCE).await;
+        self.wait_until_listed(&request.profile, STARTING_SOURCE_TIMEOUT).await;
         let view = self.view(&request.profile)?;
-        view.find(&request.op).ok_or_else(|| self.missing(&view, &request.caller, &request.op))
+        view.find(&request.op).ok_or_else(|| self.not_found_error(&view, &request.caller, &request.op))
     }
 
     /// Why a name leads nowhere, told without naming what the caller may not use.
-    pub fn missing(&self, view: &View, caller: &Caller, op: &Op) -> ToolError {
+    pub fn not_found_error(&self, view: &View, caller: &Caller, op: &Operation) -> ToolError {
         let rules = self.rules();
-        view.missing(op, &self.absent.get(), |entry| rules.policy.decide(caller, entry).is_ok())
+        view.not_found_error(op, &self.absent_servers.get(), |entry| {
+            rules.policy.decide(caller, entry).is_ok()
+        })
     }
 
     /// A tool as this caller may call it at this profile, or why not.
     pub fn tool(&self, profile: &str, caller: &Caller, name: &str) -> Result<Entry, ToolError> {
         let view = self.view(profile)?;
-        let op = Op::tool(name, Json::empty_object());
-        let entry = view.find(&op).ok_or_else(|| self.missing(&view, caller, &op))?;
+        let op = Operation::tool(name, Json::empty_object());
+        let entry = view.find(&op).ok_or_else(|| self.not_found_error(&view, caller, &op))?;
         self.rules().policy.decide(caller, &entry)?;
         Ok(entry)
     }
 
     /// A reply as it was before it was cut.
-    pub async fn whole(&self, caller: &Caller, result: Members) -> Result<Members, ToolError> {
+    pub async fn untruncated(&self, caller: &Caller, result: JsonObject) -> Result<JsonObject, ToolError> {
         match result.inner_text("_meta", "octoprox/result_handle") {
             Some(handle) => self.spills.load(caller, &handle).await?.members().map_err(ToolError::internal),
             None => Ok(result),
@@ -197,12 +203,12 @@ impl Hub {
 }
 
 /// A source that changed may answer differently.
-async fn forget_on_change(hub: std::sync::Weak<Hub>, mut changes: broadcast::Receiver<Change>) {
+async fn clear_cache_on_change(hub: std::sync::Weak<Hub>, mut changes: broadcast::Receiver<Change>) {
     loop {
         match changes.recv().await {
             Err(broadcast::error::RecvError::Closed) => return,
             _ => match hub.upgrade() {
-                Some(hub) => hub.rules().answers.clear(),
+                Some(hub) => hub.rules().cache.clear(),
                 None => return,
             },
         }

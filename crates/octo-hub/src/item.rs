@@ -1,9 +1,9 @@
 //! One thing that can be called, as the catalogue knows it.
 
-use crate::checker::Checker;
-use crate::recast::Recast;
-use crate::telemetry::Meters;
-use octo_model::{Effect, Json, Members, listed_name};
+use crate::compiled_schema::CompiledSchema;
+use crate::telemetry::CallMetrics;
+use crate::tool_override::ToolOverride;
+use octo_model::{Effect, Json, JsonObject, listed_name};
 use octo_toolkit::{Definition, Source};
 use serde_json::Value;
 use std::sync::{Arc, OnceLock};
@@ -37,19 +37,19 @@ pub struct Item {
     pub kind: ListKind,
     pub key: String,
     /// The name at `/mcp`, where nothing is renamed: what rules, limits and profiles speak of.
-    pub canonical: String,
-    pub members: Members,
+    pub canonical_name: String,
+    pub members: JsonObject,
     pub effect: Effect,
     pub vouched: bool,
-    input: OnceLock<Option<Checker>>,
-    output: OnceLock<Option<Checker>>,
-    meters: OnceLock<Meters>,
-    mirrored: OnceLock<Vec<Mirrored>>,
+    input: OnceLock<Option<CompiledSchema>>,
+    output: OnceLock<Option<CompiledSchema>>,
+    metrics: OnceLock<CallMetrics>,
+    header_params: OnceLock<Vec<HeaderParam>>,
 }
 
 /// A parameter that clients repeat in a header, so that proxies can route by it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mirrored {
+pub struct HeaderParam {
     pub parameter: String,
     /// The last part of the header's name, in lower case.
     pub header: String,
@@ -61,44 +61,44 @@ impl Item {
             source: Arc::clone(source),
             kind,
             key: definition.key.clone(),
-            canonical: canonical(source, kind, &definition.key),
+            canonical_name: canonical_name(source, kind, &definition.key),
             members: definition.members.clone(),
             effect: definition.effect,
-            vouched: definition.vouched,
+            vouched: definition.trusted_effect,
             input: OnceLock::new(),
             output: OnceLock::new(),
-            meters: OnceLock::new(),
-            mirrored: OnceLock::new(),
+            metrics: OnceLock::new(),
+            header_params: OnceLock::new(),
         }
     }
 
-    pub fn input(&self) -> Option<&Checker> {
+    pub fn input(&self) -> Option<&CompiledSchema> {
         self.input.get_or_init(|| self.compile("inputSchema")).as_ref()
     }
 
     /// Whether its input schema is compiled, so that looking at it takes no time. Only tools have one.
-    pub fn is_ready(&self) -> bool {
+    pub fn has_compiled_input(&self) -> bool {
         self.kind != ListKind::Tools || self.input.get().is_some()
     }
 
-    pub fn output(&self) -> Option<&Checker> {
+    pub fn output(&self) -> Option<&CompiledSchema> {
         self.output.get_or_init(|| self.compile("outputSchema")).as_ref()
     }
 
-    fn compile(&self, member: &str) -> Option<Checker> {
+    fn compile(&self, member: &str) -> Option<CompiledSchema> {
         if self.kind != ListKind::Tools {
             return None;
         }
         let schema: Value = self.members.get(member)?.to().ok()?;
-        Checker::new(schema, &self.target())
+        CompiledSchema::new(schema, &self.target())
     }
 
-    fn mirrored(&self) -> &[Mirrored] {
-        self.mirrored.get_or_init(|| mirrored(&self.members))
+    fn header_params(&self) -> &[HeaderParam] {
+        self.header_params.get_or_init(|| parse_header_params(&self.members))
     }
 
-    pub fn meters(&self) -> &Meters {
-        self.meters.get_or_init(|| Meters::of(self))
+    pub fn metrics(&self) -> &CallMetrics {
+        self.metrics.get_or_init(|| CallMetrics::of(self))
     }
 
     /// Its tags: those that it has, or the toolbox or server that it comes from.
@@ -113,7 +113,7 @@ impl Item {
     }
 }
 
-fn canonical(source: &Arc<dyn Source>, kind: ListKind, key: &str) -> String {
+fn canonical_name(source: &Arc<dyn Source>, kind: ListKind, key: &str) -> String {
     if source.is_native() || matches!(kind, ListKind::Resources | ListKind::Templates) {
         key.to_owned()
     } else {
@@ -121,11 +121,11 @@ fn canonical(source: &Arc<dyn Source>, kind: ListKind, key: &str) -> String {
     }
 }
 
-pub fn mirrored(definition: &Members) -> Vec<Mirrored> {
+pub fn parse_header_params(definition: &JsonObject) -> Vec<HeaderParam> {
     let schema = definition.object("inputSchema").object("properties");
     let annotated = schema.iter().filter_map(|(parameter, schema)| {
         let header = schema.members().ok()?.text("x-mcp-header")?.to_ascii_lowercase();
-        Some(Mirrored { parameter: parameter.to_owned(), header })
+        Some(HeaderParam { parameter: parameter.to_owned(), header })
     });
     annotated.collect()
 }
@@ -133,10 +133,10 @@ pub fn mirrored(definition: &Members) -> Vec<Mirrored> {
 /// An item under the name that one profile lists it by.
 #[derive(Clone)]
 pub struct Entry {
-    pub listed: Arc<str>,
+    pub listed_name: Arc<str>,
     pub item: Arc<Item>,
     /// Where the profile changes more than the name.
-    pub recast: Option<Arc<Recast>>,
+    pub tool_override: Option<Arc<ToolOverride>>,
 }
 
 impl Entry {
@@ -149,16 +149,16 @@ impl Entry {
     }
 
     /// The parameters that a modern client repeats in headers.
-    pub fn mirrored(&self) -> &[Mirrored] {
-        self.recast.as_ref().map_or_else(|| self.item.mirrored(), |recast| recast.mirrored())
+    pub fn header_params(&self) -> &[HeaderParam] {
+        self.tool_override.as_ref().map_or_else(|| self.item.header_params(), |recast| recast.header_params())
     }
 
     /// The definition with the listed name in it; everything else as the source wrote it.
-    pub fn definition(&self) -> Members {
-        let members = self.recast.as_ref().map_or(&self.item.members, |recast| &recast.members);
+    pub fn definition(&self) -> JsonObject {
+        let members = self.tool_override.as_ref().map_or(&self.item.members, |recast| &recast.members);
         let mut members = members.clone();
         if matches!(self.item.kind, ListKind::Tools | ListKind::Prompts) {
-            members.set("name", &*self.listed);
+            members.set("name", &*self.listed_name);
         }
         members
     }

@@ -1,61 +1,62 @@
 //! The hub: one catalogue, one call path, the same for every face and every target.
 
-mod absent;
-mod audit;
-mod bound;
-mod cache;
-mod call;
+mod absent_servers;
+mod audit_record;
+mod call_pipeline;
+mod call_rules;
 mod catalogue;
-mod check;
-mod checker;
 mod coerce;
-mod cut;
+mod compiled_schema;
 pub mod declared;
+mod error_limits;
 mod hub;
+mod image_size;
 mod item;
-pub mod jq;
-mod listing;
-mod nearest;
-mod own;
-mod pictures;
-mod playbook;
+pub mod jq_eval;
+mod list_pages;
 mod policy;
 mod ports;
 mod profile;
-pub mod prompts;
-mod quota;
-mod readable;
-mod recast;
+mod profile_view;
+pub mod prompt_files;
+mod rate_limit;
+mod reply_text;
+mod response_cache;
+mod result_limit;
 mod result_read;
-mod rules;
-mod shape;
+mod results_source;
 mod subscribe;
+mod subscription_counts;
+mod suggest;
 mod telemetry;
+mod tool_override;
+mod truncate;
 pub mod trust;
-mod uri;
-mod view;
-mod watches;
+mod uri_spellings;
+mod validate;
+mod yaml_files;
 
-pub use cache::CacheRule;
-pub use call::{Called, Request};
+pub use call_pipeline::{CallOutcome, Request};
+pub use call_rules::RuleSettings;
 pub use catalogue::Change;
-pub use hub::{Hub, Parts};
-pub use item::{Entry, Item, ListKind, Mirrored};
-pub use listing::Page;
-pub use nearest::nearest;
-pub use playbook::{Problem, read as read_yaml};
+pub use hub::{Hub, HubConfig};
+pub use item::{Entry, HeaderParam, Item, ListKind};
+pub use list_pages::Page;
 pub use policy::{Decision, Policy, PolicySettings, Rule};
 pub use ports::{
-    ArgumentKey, Closing, KeptRun, KeptStep, Ledger, NewRun, News, Noted, Opening, Outcome, Pending, Pin,
-    Pinned, Pins, RunPen, RunStatus, Runs, Spills, TakenRun, What, Whose,
+    ArgumentKey, AuditLog, CallEnded, CallStarted, ItemKind, LeasedRun, NewRun, Outcome, PendingPin, Pin,
+    PinDelta, PinSet, PinWrite, Pins, ResultStore, RunLease, RunStatus, Runs, ServerIdentity, StoredRun,
+    StoredStep,
 };
 pub use profile::{Profile, ProfileSettings};
-pub use quota::LimitRule;
-pub use readable::{KeptText, ReadSeek, TextSize, write_readable};
-pub use recast::{Argument, Others, RecastSettings, Translated};
-pub use rules::RuleSettings;
-pub use shape::ShapeSettings;
+pub use profile_view::View;
+pub use rate_limit::LimitRule;
+pub use reply_text::{ReadSeek, StoredText, TextSize, write_text};
+pub use response_cache::CacheRule;
+pub use result_limit::ResultLimits;
 pub use subscribe::{MAX_SUBSCRIBED_URI_BYTES, MAX_SUBSCRIPTIONS};
+pub use subscription_counts::Subscription;
+pub use suggest::nearest;
 pub use telemetry::{Excerpts, Tracer};
-pub use view::View;
-pub use watches::Subscription;
+pub use tool_override::{Argument, OverrideSettings, ParamTranslation, UnmappedParams};
+pub use yaml_files::{Problem, parse_yaml as read_yaml};

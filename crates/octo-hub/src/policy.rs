@@ -1,10 +1,10 @@
 //! Who may do what. Only this file makes a [`Permit`], and nothing runs without one.
 
 use crate::item::{Entry, ListKind};
-use crate::profile::globs;
-use crate::uri::{Spellings, is_pattern_of_uris, loose};
+use crate::profile::glob_set;
+use crate::uri_spellings::{UriSpellings, is_uri_pattern, loosen};
 use globset::GlobSet;
-use octo_model::{Caller, Class, DEFAULT_TENANT, Op, ToolError};
+use octo_model::{Caller, DEFAULT_TENANT, EffectClass, Operation, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -26,10 +26,12 @@ pub enum EffectWord {
 }
 
 impl EffectWord {
-    fn is(self, class: Class) -> bool {
+    fn matches_class(self, class: EffectClass) -> bool {
         matches!(
             (self, class),
-            (Self::Reads, Class::Reads) | (Self::Writes, Class::Writes) | (Self::Destroys, Class::Destroys)
+            (Self::Reads, EffectClass::Reads)
+                | (Self::Writes, EffectClass::Writes)
+                | (Self::Destroys, EffectClass::Destroys)
         )
     }
 }
@@ -96,49 +98,59 @@ impl From<Denial> for ToolError {
     }
 }
 
-struct Compiled {
+struct CompiledRule {
     rule: Rule,
     tools: Option<GlobSet>,
     callers: Option<GlobSet>,
     /// Whether it denies URIs.
-    of_uris: bool,
+    denies_uris: bool,
 }
 
 pub struct Policy {
     default: Decision,
-    rules: Vec<Compiled>,
+    rules: Vec<CompiledRule>,
 }
 
 impl Policy {
     /// A pattern that cannot be read is an error here, so that a hub never runs with half a policy.
     pub fn new(settings: &PolicySettings) -> Result<Self, globset::Error> {
         let some = |patterns: &[String]| {
-            if patterns.is_empty() { Ok(None) } else { globs(patterns).map(Some) }
+            if patterns.is_empty() { Ok(None) } else { glob_set(patterns).map(Some) }
         };
         let rules = settings.rules.iter().map(|rule| {
             let denies = rule.decision == Decision::Deny;
-            let of_uris = denies && rule.tools.iter().any(|pattern| is_pattern_of_uris(pattern));
-            let loosened = rule.tools.iter().filter(|_| of_uris).map(|pattern| loose(pattern).into_owned());
+            let of_uris = denies && rule.tools.iter().any(|pattern| is_uri_pattern(pattern));
+            let loosened = rule.tools.iter().filter(|_| of_uris).map(|pattern| loosen(pattern).into_owned());
             let tools: Vec<String> = rule.tools.iter().cloned().chain(loosened).collect();
             let callers: Vec<String> = rule.callers.iter().map(|it| with_tenant(it, rule.decision)).collect();
-            Ok(Compiled { tools: some(&tools)?, callers: some(&callers)?, of_uris, rule: rule.clone() })
+            Ok(CompiledRule {
+                tools: some(&tools)?,
+                callers: some(&callers)?,
+                denies_uris: of_uris,
+                rule: rule.clone(),
+            })
         });
         Ok(Self { default: settings.default, rules: rules.collect::<Result<_, globset::Error>>()? })
     }
 
     /// Whether every caller gets the same answer to everything, so that lists can be shared.
-    pub fn is_trivial(&self) -> bool {
+    pub fn allows_everything(&self) -> bool {
         self.rules.is_empty() && self.default == Decision::Allow
     }
 
     /// Whether the caller may see the item, and use it where no URI is asked for.
     pub fn decide<'a>(&'a self, caller: &Caller, entry: &'a Entry) -> Result<Permit<'a>, Denial> {
-        let uri = (entry.item.kind == ListKind::Resources).then_some(&*entry.listed);
+        let uri = (entry.item.kind == ListKind::Resources).then_some(&*entry.listed_name);
         self.decide_for(caller, entry, uri)
     }
 
     /// Whether the caller may do this with the item. What is asked for of a template is a URI, and rules are about that.
-    pub fn decide_op<'a>(&'a self, caller: &Caller, entry: &'a Entry, op: &Op) -> Result<Permit<'a>, Denial> {
+    pub fn decide_operation<'a>(
+        &'a self,
+        caller: &Caller,
+        entry: &'a Entry,
+        op: &Operation,
+    ) -> Result<Permit<'a>, Denial> {
         let is_uri = matches!(entry.item.kind, ListKind::Resources | ListKind::Templates);
         self.decide_for(caller, entry, is_uri.then_some(op.name.as_str()))
     }
@@ -149,17 +161,17 @@ impl Policy {
         entry: &'a Entry,
         uri: Option<&str>,
     ) -> Result<Permit<'a>, Denial> {
-        let uri = uri.filter(|_| !self.rules.is_empty()).map(Spellings::of);
-        let of_caller = || self.rules.iter().filter(|rule| rule.is_about(caller, entry));
-        let matching = || of_caller().filter(|rule| rule.names(entry, uri.as_ref()));
+        let uri = uri.filter(|_| !self.rules.is_empty()).map(UriSpellings::of);
+        let of_caller = || self.rules.iter().filter(|rule| rule.applies_to(caller, entry));
+        let matching = || of_caller().filter(|rule| rule.matches_name(entry, uri.as_ref()));
         if let Some(denied) = matching().find(|rule| rule.rule.decision == Decision::Deny) {
             return Err(denial(entry, &denied.rule.name, denied.rule.hint.as_deref()));
         }
         // A server's own spelling means what it says.
-        let own = || uri.as_ref().is_some_and(|uri| uri.is(&entry.item.key));
-        if uri.as_ref().is_some_and(Spellings::is_ambiguous)
+        let own = || uri.as_ref().is_some_and(|uri| uri.is_exactly(&entry.item.key));
+        if uri.as_ref().is_some_and(UriSpellings::is_ambiguous)
             && !own()
-            && let Some(rule) = of_caller().find(|rule| rule.of_uris)
+            && let Some(rule) = of_caller().find(|rule| rule.denies_uris)
         {
             return Err(denial(
                 entry,
@@ -177,17 +189,17 @@ impl Policy {
     }
 }
 
-impl Compiled {
-    fn is_about(&self, caller: &Caller, entry: &Entry) -> bool {
+impl CompiledRule {
+    fn applies_to(&self, caller: &Caller, entry: &Entry) -> bool {
         let class = entry.effect().class();
-        let by_effect =
-            self.rule.effects.is_empty() || self.rule.effects.iter().any(|effect| effect.is(class));
+        let by_effect = self.rule.effects.is_empty()
+            || self.rule.effects.iter().any(|effect| effect.matches_class(class));
         by_effect && self.callers.as_ref().is_none_or(|globs| globs.is_match(caller.principal.to_string()))
     }
 
     /// A profile's own name can only be denied: were it to allow, renaming a tool would give it another's rights. A URI is
     /// allowed by what it says and what it means, and denied by any of its spellings or by its template.
-    fn names(&self, entry: &Entry, uri: Option<&Spellings>) -> bool {
+    fn matches_name(&self, entry: &Entry, uri: Option<&UriSpellings>) -> bool {
         let Some(globs) = &self.tools else { return true };
         let denies = self.rule.decision == Decision::Deny;
         let of_server = |name: &str| globs.is_match(format!("{}/{name}", entry.source_name()));
@@ -197,8 +209,8 @@ impl Compiled {
             Some(uri) if uri.any(named) => true,
             _ => {
                 of_server(&entry.item.key)
-                    || globs.is_match(&entry.item.canonical)
-                    || (denies && globs.is_match(&*entry.listed))
+                    || globs.is_match(&entry.item.canonical_name)
+                    || (denies && globs.is_match(&*entry.listed_name))
             }
         }
     }
@@ -218,6 +230,6 @@ fn denial(entry: &Entry, rule: &str, hint: Option<&str>) -> Denial {
         || "Use another tool, or ask the operator to change the rule.".to_owned(),
         str::to_owned,
     );
-    let error = ToolError::denied(format!("The policy rule `{rule}` does not allow {}.", entry.listed));
+    let error = ToolError::denied(format!("The policy rule `{rule}` does not allow {}.", entry.listed_name));
     Denial { rule: rule.into(), error: error.hint(hint) }
 }

@@ -1,23 +1,23 @@
 //! What the hub needs of a store, so that one file or a fleet's database can give it.
 
-mod arguments;
+mod argument_key;
 mod pins;
 mod runs;
 
-use crate::readable::KeptText;
-use octo_model::{CallId, Caller, Face, Json, Kind, Method, Principal, ToolError};
+use crate::reply_text::StoredText;
+use octo_model::{CallId, Caller, Frontend, Json, Kind, Method, Principal, ToolError};
 use octo_toolkit::BoxFuture;
 
-pub use arguments::ArgumentKey;
-pub use pins::{News, Noted, Pending, Pin, Pinned, Pins, What, Whose};
-pub use runs::{KeptRun, KeptStep, NewRun, RunPen, RunStatus, Runs, TakenRun};
+pub use argument_key::ArgumentKey;
+pub use pins::{ItemKind, PendingPin, Pin, PinDelta, PinSet, PinWrite, Pins, ServerIdentity};
+pub use runs::{LeasedRun, NewRun, RunLease, RunStatus, Runs, StoredRun, StoredStep};
 
 /// The record of a call before anything runs.
 #[derive(Debug, Clone)]
-pub struct Opening {
+pub struct CallStarted {
     pub id: CallId,
     pub principal: Principal,
-    pub face: Face,
+    pub face: Frontend,
     pub profile: String,
     pub method: Method,
     /// The name as it was asked for.
@@ -58,7 +58,7 @@ impl Outcome {
 
 /// The record of a call after it ended.
 #[derive(Debug, Clone)]
-pub struct Closing {
+pub struct CallEnded {
     pub id: CallId,
     /// Source and the source's own name of the item, once found: `time/time_now`.
     pub target: Option<String>,
@@ -73,22 +73,22 @@ pub struct Closing {
 }
 
 /// The audit. Records are chained; `open` returns when the record survives the end of this process.
-pub trait Ledger: Send + Sync {
-    fn open(&self, opening: Opening) -> BoxFuture<'_, Result<(), ToolError>>;
+pub trait AuditLog: Send + Sync {
+    fn open(&self, opening: CallStarted) -> BoxFuture<'_, Result<(), ToolError>>;
 
     /// Never waits: it is called on drop.
-    fn close(&self, closing: Closing);
+    fn close(&self, closing: CallEnded);
 
     /// What stands for arguments in the record. A ledger that does not outlive the process needs no key that does.
     fn fingerprint(&self, arguments: &[u8]) -> String {
-        ArgumentKey::of_process().fingerprint(arguments)
+        ArgumentKey::process_key().fingerprint(arguments)
     }
 }
 
 /// Large results, kept whole for whoever caused them.
-pub trait Spills: Send + Sync {
+pub trait ResultStore: Send + Sync {
     /// Keeps a result and gives its handle.
-    fn keep<'a>(
+    fn store<'a>(
         &'a self,
         caller: &'a Caller,
         call: CallId,
@@ -103,7 +103,7 @@ pub trait Spills: Send + Sync {
         &'a self,
         caller: &'a Caller,
         handle: &'a str,
-    ) -> BoxFuture<'a, Result<KeptText, ToolError>> {
-        Box::pin(async move { KeptText::of(&self.load(caller, handle).await?) })
+    ) -> BoxFuture<'a, Result<StoredText, ToolError>> {
+        Box::pin(async move { StoredText::render(&self.load(caller, handle).await?) })
     }
 }

@@ -1,7 +1,7 @@
 //! Named views of the catalogue.
 
 use crate::item::Item;
-use crate::recast::RecastSettings;
+use crate::tool_override::OverrideSettings;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use octo_toolkit::Source;
 use schemars::JsonSchema;
@@ -25,7 +25,7 @@ pub struct ProfileSettings {
     /// Tools in other words: for each name, which tool it is and what its parameters are called. Such a tool is not listed
     /// under its own name.
     #[serde(rename = "as")]
-    pub recasts: BTreeMap<String, RecastSettings>,
+    pub overrides: BTreeMap<String, OverrideSettings>,
 }
 
 /// Settings with their patterns compiled.
@@ -35,14 +35,14 @@ pub struct Profile {
     pub servers: Vec<String>,
     pub prefix: bool,
     tools: Option<GlobSet>,
-    recasts: BTreeMap<String, RecastSettings>,
-    through: Option<Through>,
+    overrides: BTreeMap<String, OverrideSettings>,
+    passthrough: Option<PassthroughSource>,
 }
 
 #[derive(Clone)]
-struct Through(Arc<dyn Source>);
+struct PassthroughSource(Arc<dyn Source>);
 
-impl std::fmt::Debug for Through {
+impl std::fmt::Debug for PassthroughSource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.0.name())
     }
@@ -56,37 +56,38 @@ impl Profile {
             servers: Vec::new(),
             prefix: true,
             tools: None,
-            recasts: BTreeMap::new(),
-            through: None,
+            overrides: BTreeMap::new(),
+            passthrough: None,
         }
     }
 
     /// One server as it is: every name stays, and what it has not listed is asked of it nevertheless.
-    pub fn through(name: &str, source: &Arc<dyn Source>) -> Self {
+    pub fn passthrough(name: &str, source: &Arc<dyn Source>) -> Self {
         Self {
             name: name.to_owned(),
             servers: vec![source.name().to_owned()],
             prefix: false,
-            through: Some(Through(Arc::clone(source))),
+            passthrough: Some(PassthroughSource(Arc::clone(source))),
             ..Self::everything()
         }
     }
 
     /// The server that this profile is nothing but a way to.
-    pub fn way_to(&self) -> Option<&Arc<dyn Source>> {
-        self.through.as_ref().map(|through| &through.0)
+    pub fn passthrough_source(&self) -> Option<&Arc<dyn Source>> {
+        self.passthrough.as_ref().map(|through| &through.0)
     }
 
     pub fn new(name: &str, settings: &ProfileSettings) -> Result<Self, globset::Error> {
-        let all = settings.tools.is_empty() && (settings.recasts.is_empty() || !settings.servers.is_empty());
-        let tools = if all { None } else { Some(globs(&settings.tools)?) };
+        let all =
+            settings.tools.is_empty() && (settings.overrides.is_empty() || !settings.servers.is_empty());
+        let tools = if all { None } else { Some(glob_set(&settings.tools)?) };
         Ok(Self {
             name: name.to_owned(),
             servers: settings.servers.clone(),
             prefix: !settings.without_prefix,
             tools,
-            recasts: settings.recasts.clone(),
-            through: None,
+            overrides: settings.overrides.clone(),
+            passthrough: None,
         })
     }
 
@@ -99,21 +100,21 @@ impl Profile {
     }
 
     /// Every other form in which this profile shows a tool.
-    pub fn recasts_of<'a>(
+    pub fn overrides_of<'a>(
         &'a self,
         item: &'a Item,
-    ) -> impl Iterator<Item = (&'a String, &'a RecastSettings)> {
-        let is = |tool: &str| tool == item.canonical || tool == item.target();
-        self.recasts.iter().filter(move |(_, settings)| is(&settings.tool))
+    ) -> impl Iterator<Item = (&'a String, &'a OverrideSettings)> {
+        let is = |tool: &str| tool == item.canonical_name || tool == item.target();
+        self.overrides.iter().filter(move |(_, settings)| is(&settings.tool))
     }
 
-    pub fn recast_names(&self) -> impl Iterator<Item = &String> {
-        self.recasts.keys()
+    pub fn override_names(&self) -> impl Iterator<Item = &String> {
+        self.overrides.keys()
     }
 }
 
 /// Several patterns as one.
-pub fn globs(patterns: &[String]) -> Result<GlobSet, globset::Error> {
+pub fn glob_set(patterns: &[String]) -> Result<GlobSet, globset::Error> {
     let mut set = GlobSetBuilder::new();
     for pattern in patterns {
         set.add(Glob::new(pattern)?);

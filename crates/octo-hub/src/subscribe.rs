@@ -1,11 +1,11 @@
 //! Subscribing to a resource: recorded, decided and limited like every other call.
 
-use crate::audit::Record;
-use crate::bound::bounded;
-use crate::call::{Request, names_one_uri};
+use crate::audit_record::AuditRecord;
+use crate::call_pipeline::{Request, check_single_uri};
+use crate::error_limits::truncate_error;
 use crate::hub::Hub;
-use crate::watches::Subscription;
-use octo_model::{CallId, Kind, Members, ToolError};
+use crate::subscription_counts::Subscription;
+use octo_model::{CallId, JsonObject, Kind, ToolError};
 
 /// Bytes of the longest URI that can be subscribed to.
 pub const MAX_SUBSCRIBED_URI_BYTES: usize = 8 << 10;
@@ -21,27 +21,27 @@ impl Hub {
             ))
             .hint("Read the resource when it is needed."));
         }
-        let mut record = Record::open(&self.ledger, CallId::fresh(), request, None).await?;
+        let mut record = AuditRecord::open(&self.ledger, CallId::fresh(), request, None).await?;
         let subscribed = self.decide_and_subscribe(request, &mut record).await;
-        let subscribed = subscribed.map_err(|error| bounded(error, self.shape.max_bytes));
-        record.ended(&subscribed.as_ref().map(|_| Members::new()).map_err(ToolError::clone));
+        let subscribed = subscribed.map_err(|error| truncate_error(error, self.result_limits.max_bytes));
+        record.set_outcome(&subscribed.as_ref().map(|_| JsonObject::new()).map_err(ToolError::clone));
         subscribed
     }
 
     async fn decide_and_subscribe(
         &self,
         request: &Request,
-        record: &mut Record,
+        record: &mut AuditRecord,
     ) -> Result<Subscription, ToolError> {
-        names_one_uri(&request.op)?;
+        check_single_uri(&request.op)?;
         let entry = self.find(request).await?;
-        record.found(&entry.item);
+        record.set_item(&entry.item);
         let rules = self.rules();
-        let decision = rules.policy.decide_op(&request.caller, &entry, &request.op);
-        let permit = decision.inspect_err(|denial| record.rule(&denial.rule))?;
-        record.rule(permit.rule());
-        rules.limits.take(&request.caller, &entry)?;
-        let begun = self.watches.begin(&entry.item.source, &request.op.name);
+        let decision = rules.policy.decide_operation(&request.caller, &entry, &request.op);
+        let permit = decision.inspect_err(|denial| record.set_rule(&denial.rule))?;
+        record.set_rule(permit.rule());
+        rules.limits.check(&request.caller, &entry)?;
+        let begun = self.subscriptions.subscribe(&entry.item.source, &request.op.name);
         tokio::time::timeout(rules.timeout(None), begun).await.unwrap_or_else(|_| {
             Err(ToolError::new(Kind::Timeout, "The server did not answer whether it can be subscribed to.")
                 .hint("Read the resource again instead."))
@@ -50,9 +50,9 @@ impl Hub {
 
     /// Ends a subscription of the caller of `request`.
     pub async fn unsubscribe(&self, request: &Request, subscription: Subscription) -> Result<(), ToolError> {
-        let mut record = Record::open(&self.ledger, CallId::fresh(), request, None).await?;
+        let mut record = AuditRecord::open(&self.ledger, CallId::fresh(), request, None).await?;
         let ended = subscription.end().await;
-        record.ended(&ended.as_ref().map(|()| Members::new()).map_err(ToolError::clone));
+        record.set_outcome(&ended.as_ref().map(|()| JsonObject::new()).map_err(ToolError::clone));
         ended
     }
 }

@@ -1,10 +1,10 @@
 //! What operators see of a call: a span, numbers, a line in the log.
 
-use crate::call::Request;
+use crate::call_pipeline::Request;
 use crate::item::Item;
 use crate::ports::Outcome;
 use metrics::{Counter, Histogram};
-use octo_model::{CallId, Json, Kind, Members, ToolError};
+use octo_model::{CallId, Json, JsonObject, Kind, ToolError};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracing::Span;
@@ -15,7 +15,7 @@ pub trait Tracer: Send + Sync {
     fn begin(&self, span: &Span, request: &Request);
     /// The `traceparent` to pass on.
     fn parent_for_target(&self, span: &Span) -> Option<String>;
-    fn end(&self, span: &Span, item: Option<&Item>, took: Duration, outcome: &Result<Members, ToolError>);
+    fn end(&self, span: &Span, item: Option<&Item>, took: Duration, outcome: &Result<JsonObject, ToolError>);
 }
 
 /// Shows arguments without secrets, where the settings ask for it.
@@ -51,20 +51,20 @@ pub fn span(tracer: Option<&Arc<dyn Tracer>>, id: CallId, request: &Request) -> 
         output.value = tracing::field::Empty,
         error.type = tracing::field::Empty,
         enduser.id = %request.caller.principal.subject,
-        octoprox.face = request.face.as_str(),
+        octoprox.face = request.frontend.as_str(),
     );
     tracer.begin(&span, request);
     span
 }
 
 /// An item's counters, made once. Failures other than the usual are counted when there are any.
-pub struct Meters {
+pub struct CallMetrics {
     ok: Counter,
     failed: Counter,
     seconds: Histogram,
 }
 
-impl Meters {
+impl CallMetrics {
     pub fn of(item: &Item) -> Self {
         let labels = [("server", item.source.name().to_owned()), ("tool", item.key.clone())];
         Self {
@@ -80,12 +80,12 @@ fn counter(item: &Item, outcome: Outcome) -> Counter {
         "server" => item.source.name().to_owned(), "tool" => item.key.clone(), "outcome" => outcome.as_str())
 }
 
-fn count(item: Option<&Item>, outcome: Outcome, took: Duration) {
+fn record_metrics(item: Option<&Item>, outcome: Outcome, took: Duration) {
     let Some(item) = item else {
         metrics::counter!("octoprox_calls_refused_total", "kind" => outcome.as_str()).increment(1);
         return;
     };
-    let meters = item.meters();
+    let meters = item.metrics();
     meters.seconds.record(took.as_secs_f64());
     match outcome {
         Outcome::Ok => meters.ok.increment(1),
@@ -95,7 +95,7 @@ fn count(item: Option<&Item>, outcome: Outcome, took: Duration) {
 }
 
 /// Longest name that a line of the log has.
-const MAX_NAME: usize = 200;
+const MAX_NAME_BYTES: usize = 200;
 
 /// Counts and logs one call when it ends, also when its future is dropped.
 pub struct CallLog<'a> {
@@ -120,7 +120,7 @@ impl<'a> CallLog<'a> {
         Self { id, request, begun, arguments, item: None, outcome: Outcome::Dropped, bytes: 0 }
     }
 
-    pub fn ended(&mut self, outcome: Outcome, bytes: u64, error: Option<&ToolError>) {
+    pub fn finish(&mut self, outcome: Outcome, bytes: u64, error: Option<&ToolError>) {
         (self.outcome, self.bytes) = (outcome, bytes);
         let Some(error) = error else { return };
         let (id, detail) = (self.id, error.detail.as_deref().unwrap_or_default());
@@ -137,12 +137,12 @@ impl<'a> CallLog<'a> {
 impl Drop for CallLog<'_> {
     fn drop(&mut self) {
         let took = self.begun.elapsed();
-        count(self.item.as_deref(), self.outcome, took);
+        record_metrics(self.item.as_deref(), self.outcome, took);
         if !tracing::enabled!(target: "calls", tracing::Level::INFO) {
             return;
         }
-        let Request { op, caller, face, profile, .. } = self.request;
-        let name = op.name.get(..op.name.floor_char_boundary(MAX_NAME)).unwrap_or_default();
+        let Request { op, caller, frontend: face, profile, .. } = self.request;
+        let name = op.name.get(..op.name.floor_char_boundary(MAX_NAME_BYTES)).unwrap_or_default();
         let server = self.item.as_ref().map(|item| item.source.name());
         let request_bytes = op.params.get("arguments").map_or(0, |arguments| arguments.bytes().len());
         let ms = (took.as_secs_f64() * 1e6).round() / 1e3;

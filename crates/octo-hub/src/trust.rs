@@ -2,30 +2,30 @@
 //! until a person has accepted it. Hidden text never passes, and no server can speak in another's name.
 
 mod canonical;
-mod change;
-mod claims;
-mod guard;
-mod judge;
-mod memory;
-mod peer;
-mod schema;
-mod suspect;
+mod drift;
+mod memory_pins;
+mod poisoning;
+mod review;
+mod reviewed_source;
+mod sanitize;
+mod sanitizing_peer;
+mod schema_drift;
+mod shadowing;
 #[cfg(test)]
 mod tests;
-mod wash;
 
-use crate::ports::{Pending, Pin, Pins, What, Whose};
-pub use guard::Trust;
-pub use memory::MemoryPins;
+use crate::ports::{ItemKind, PendingPin, Pin, Pins, ServerIdentity};
+pub use memory_pins::MemoryPins;
+pub use reviewed_source::Trust;
+pub(crate) use sanitize::{HIDDEN_REMOVED_META_KEY, strip_hub_meta};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-pub(crate) use wash::{HIDDEN_REMOVED, unsigned};
 
 /// What happens to a changed definition.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Stance {
+pub enum ChangePolicy {
     /// The definition that was pinned stays until a person accepts the new one.
     #[default]
     Hold,
@@ -62,7 +62,7 @@ pub enum HeldCalls {
 #[serde(deny_unknown_fields, default)]
 pub struct TrustSettings {
     /// What happens to a changed definition.
-    pub changes: Stance,
+    pub changes: ChangePolicy,
     /// What happens to tools and prompts that were not there before.
     pub new: NewItems,
     /// What happens to calls of a tool whose new definition is held.
@@ -74,22 +74,22 @@ pub struct TrustSettings {
 #[serde(untagged)]
 pub enum TrustSetting {
     /// What happens to a changed definition.
-    Word(Stance),
+    Shorthand(ChangePolicy),
     /// Each part by itself.
-    Parts(TrustSettings),
+    Detailed(TrustSettings),
 }
 
 impl Default for TrustSetting {
     fn default() -> Self {
-        Self::Word(Stance::Hold)
+        Self::Shorthand(ChangePolicy::Hold)
     }
 }
 
 impl From<TrustSetting> for TrustSettings {
     fn from(setting: TrustSetting) -> Self {
         match setting {
-            TrustSetting::Word(changes) => Self { changes, ..Self::default() },
-            TrustSetting::Parts(parts) => parts,
+            TrustSetting::Shorthand(changes) => Self { changes, ..Self::default() },
+            TrustSetting::Detailed(parts) => parts,
         }
     }
 }
@@ -133,37 +133,43 @@ pub struct Difference {
     pub after: Option<String>,
     /// Whether it is held whatever the settings say.
     #[serde(skip)]
-    pub firm: bool,
+    pub always_held: bool,
 }
 
 /// What is different about a definition that waits, worst first.
-pub fn differences(whose: &Whose, pending: &Pending) -> Vec<Difference> {
+pub fn differences(whose: &ServerIdentity, pending: &PendingPin) -> Vec<Difference> {
     let old = pending.pinned.as_ref().and_then(|pin| pin.text.to::<Value>().ok());
     let new = pending.new.text.to::<Value>().unwrap_or_default();
-    found(whose, pending.new.what, &pending.new.key, old.as_ref(), &new)
+    find_differences(whose, pending.new.kind, &pending.new.key, old.as_ref(), &new)
 }
 
 /// Changes since the pinned definition, and what is suspect in the new one and was not accepted with the old one.
-fn found(whose: &Whose, what: What, key: &str, old: Option<&Value>, new: &Value) -> Vec<Difference> {
-    let mut found = old.map(|old| change::compare(what, old, new)).unwrap_or_default();
-    found.extend(suspect::findings(whose, what, key, old, new));
+fn find_differences(
+    whose: &ServerIdentity,
+    what: ItemKind,
+    key: &str,
+    old: Option<&Value>,
+    new: &Value,
+) -> Vec<Difference> {
+    let mut found = old.map(|old| drift::compare(what, old, new)).unwrap_or_default();
+    found.extend(poisoning::find_poisoning(whose, what, key, old, new));
     found.sort_by(|one, other| other.severity.cmp(&one.severity).then_with(|| one.at.cmp(&other.at)));
     found
 }
 
-fn worst(found: &[Difference]) -> Severity {
+fn worst_severity(found: &[Difference]) -> Severity {
     found.iter().map(|difference| difference.severity).max().unwrap_or(Severity::Harmless)
 }
 
 /// A stable digest of what is behind a server's name: its program and arguments, or its address.
-pub fn identity<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
+pub fn server_identity<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     canonical::digest(parts)
 }
 
 /// The pin of a definition.
-fn pin(what: What, key: &str, value: &Value, text: octo_model::Json) -> Pin {
-    Pin { what, key: key.to_owned(), text, hash: canonical::hash(what, value) }
+fn make_pin(what: ItemKind, key: &str, value: &Value, text: octo_model::Json) -> Pin {
+    Pin { kind: what, key: key.to_owned(), text, hash: canonical::hash(what, value) }
 }
 
 /// What the pins of a server are kept in.
-type Book = std::sync::Arc<dyn Pins>;
+type SharedPins = std::sync::Arc<dyn Pins>;

@@ -4,8 +4,8 @@ use crate::client::Client;
 use crate::discover::no_method;
 use crate::mcp::Mcp;
 use crate::reply::{failed, rpc};
-use octo_hub::{Called, ListKind, Request};
-use octo_model::{Json, Members, Method, Op, RpcError};
+use octo_hub::{CallOutcome, ListKind, Request};
+use octo_model::{Json, JsonObject, Method, Operation, RpcError};
 use octo_toolkit::Peer;
 use octo_wire::{Era, code};
 use std::sync::Arc;
@@ -36,8 +36,8 @@ impl Mcp {
         &self,
         client: &Client,
         kind: ListKind,
-        params: &Members,
-    ) -> Result<Members, RpcError> {
+        params: &JsonObject,
+    ) -> Result<JsonObject, RpcError> {
         let cursor = params.text("cursor");
         if params.get("cursor").is_some() && cursor.is_none() {
             return Err(rpc(code::INVALID_PARAMS, "The cursor is not a string."));
@@ -47,12 +47,12 @@ impl Mcp {
                 error.rpc.map_or_else(|| rpc(code::INVALID_PARAMS, error.message.clone()), |error| *error)
             },
         )?;
-        let mut result = Members::new().with(kind.member(), page.items);
+        let mut result = JsonObject::new().with(kind.member(), page.items);
         if let Some(next) = page.next {
             result.set("nextCursor", next.as_str());
         }
         if client.revision.era() == Era::Modern {
-            let ttl = if page.view.starting { 0 } else { page.view.ttl_ms.min(60_000) };
+            let ttl = if page.view.is_starting { 0 } else { page.view.ttl_ms.min(60_000) };
             result.set("ttlMs", Json::of(&ttl)).set("cacheScope", self.scope());
         }
         Ok(result)
@@ -63,16 +63,16 @@ impl Mcp {
         &self,
         client: &Client,
         method: Method,
-        params: Members,
+        params: JsonObject,
         peer: Arc<dyn Peer>,
         cancel: CancellationToken,
     ) -> Result<Request, RpcError> {
         let name = item_name(method, &params)?;
         let trace = params.inner_text("_meta", "traceparent");
         Ok(Request {
-            op: Op { method, name, params },
+            op: Operation { method, name, params },
             caller: Arc::clone(&client.caller),
-            face: client.face,
+            frontend: client.face,
             profile: client.profile.clone(),
             peer,
             cancel,
@@ -82,7 +82,7 @@ impl Mcp {
     }
 }
 
-fn item_name(method: Method, params: &Members) -> Result<String, RpcError> {
+fn item_name(method: Method, params: &JsonObject) -> Result<String, RpcError> {
     let name = match method {
         Method::CallTool | Method::GetPrompt => params.text("name"),
         Method::ReadResource | Method::Subscribe | Method::Unsubscribe => params.text("uri"),
@@ -91,12 +91,12 @@ fn item_name(method: Method, params: &Members) -> Result<String, RpcError> {
             reference.text("name").or_else(|| reference.text("uri"))
         }
     };
-    let member = if method.is_about_resource() { "uri" } else { "name" };
+    let member = if method.names_resource() { "uri" } else { "name" };
     name.ok_or_else(|| rpc(code::INVALID_PARAMS, format!("{} needs a {member}.", method.as_str())))
 }
 
 /// A call's outcome as a result or a protocol error.
-pub fn outcome(method: Method, called: Called, client: &Client) -> Result<Members, RpcError> {
+pub fn outcome(method: Method, called: CallOutcome, client: &Client) -> Result<JsonObject, RpcError> {
     match called.outcome {
         Ok(result) => Ok(result),
         Err(error) => failed(method, &error, client.revision),

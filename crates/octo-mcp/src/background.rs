@@ -7,8 +7,8 @@ use crate::mcp::Mcp;
 use crate::parking::Running;
 use crate::reply::rpc;
 use crate::task::{End, Task};
-use octo_hub::{Called, ListKind};
-use octo_model::{Kind, Members, Method};
+use octo_hub::{CallOutcome, ListKind};
+use octo_model::{JsonObject, Kind, Method};
 use octo_wire::code;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,14 +33,14 @@ pub enum Support {
 /// A call of a tool, as it can be made again.
 pub struct Again {
     pub client: Client,
-    pub params: Members,
+    pub params: JsonObject,
 }
 
 impl Mcp {
     /// Revisions before 2026-07-28 have a place for this in the definition of a tool.
-    pub(crate) fn support(&self, client: &Client, params: &Members) -> Support {
+    pub(crate) fn support(&self, client: &Client, params: &JsonObject) -> Support {
         let Ok(view) = self.hub.view(&client.profile) else { return Support::Unsaid };
-        let entry = view.named(ListKind::Tools, &params.text("name").unwrap_or_default());
+        let entry = view.by_name(ListKind::Tools, &params.text("name").unwrap_or_default());
         match entry.and_then(|entry| entry.item.members.inner_text("execution", "taskSupport")).as_deref() {
             Some("optional") => Support::Optional,
             Some("required") => Support::Required,
@@ -59,7 +59,7 @@ impl Mcp {
         self: &Arc<Self>,
         running: Running,
         again: Again,
-    ) -> Result<Members, (Running, Again)> {
+    ) -> Result<JsonObject, (Running, Again)> {
         let begun = self.tasks.begin(&again.client, running.cancel.clone(), &self.settings.tasks);
         let Some(task) = begun else { return Err((running, again)) };
         running.peer.redirect(nowhere());
@@ -119,7 +119,7 @@ impl Mcp {
     }
 
     /// Waits for the end of one call of the hub and notes what is heard of it.
-    async fn follow(&self, task: &Task, running: &mut Running) -> Called {
+    async fn follow(&self, task: &Task, running: &mut Running) -> CallOutcome {
         let mut told = running.peer.told.subscribe();
         loop {
             tokio::select! {

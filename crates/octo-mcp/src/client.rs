@@ -1,7 +1,7 @@
 //! Who sent a request, and how they speak.
 
 use crate::task::EXTENSION;
-use octo_model::{Caller, Face, Json, Members};
+use octo_model::{Caller, Frontend, Json, JsonObject};
 use octo_wire::Level;
 use octo_wire::{Era, Revision};
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Clone)]
 pub struct Client {
     pub caller: Arc<Caller>,
-    pub face: Face,
+    pub face: Frontend,
     pub profile: String,
     pub revision: Revision,
     /// As the client declared them.
-    pub capabilities: Arc<Members>,
+    pub capabilities: Arc<JsonObject>,
     /// Log messages from here upwards are wanted.
     pub level: Option<Level>,
     /// Requests with the same key come from the same client.

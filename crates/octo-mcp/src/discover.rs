@@ -3,7 +3,7 @@
 use crate::client::Client;
 use crate::mcp::Mcp;
 use crate::task::EXTENSION;
-use octo_model::{Json, Members, RpcError};
+use octo_model::{Json, JsonObject, RpcError};
 use octo_wire::{Revision, code, meta};
 use std::sync::OnceLock;
 
@@ -13,7 +13,7 @@ underscores. A reply that was cut names a handle: read the rest with result_read
 pub fn server_info() -> Json {
     static INFO: OnceLock<Json> = OnceLock::new();
     let info = || {
-        Members::new()
+        JsonObject::new()
             .with("name", "octoprox")
             .with("title", "Octoprox")
             .with("version", env!("CARGO_PKG_VERSION"))
@@ -22,19 +22,19 @@ pub fn server_info() -> Json {
 }
 
 impl Mcp {
-    fn capabilities(&self, client: &Client) -> Members {
-        let changing = || Members::new().with("listChanged", true);
+    fn capabilities(&self, client: &Client) -> JsonObject {
+        let changing = || JsonObject::new().with("listChanged", true);
         let view = self.hub.view(&client.profile).ok();
         let mut resources = changing();
         if view.as_ref().is_some_and(|view| view.subscribes) {
             resources.set("subscribe", true);
         }
-        Members::new()
+        JsonObject::new()
             .with("tools", changing())
             .with("prompts", changing())
             .with("resources", resources)
-            .with("completions", Members::new())
-            .with("logging", Members::new())
+            .with("completions", JsonObject::new())
+            .with("logging", JsonObject::new())
     }
 
     fn instructions(&self, client: &Client) -> String {
@@ -42,10 +42,10 @@ impl Mcp {
         view.and_then(|view| view.instructions.clone()).unwrap_or_else(|| INSTRUCTIONS.to_owned())
     }
 
-    pub(crate) async fn discover(&self, client: &Client) -> Members {
-        self.hub.settle_at_start(&client.profile).await;
-        let extensions = Members::new().with(EXTENSION, Members::new());
-        Members::new()
+    pub(crate) async fn discover(&self, client: &Client) -> JsonObject {
+        self.hub.wait_for_startup_listing(&client.profile).await;
+        let extensions = JsonObject::new().with(EXTENSION, JsonObject::new());
+        JsonObject::new()
             .with("supportedVersions", Json::of(&[Revision::MODERN.as_str()]))
             .with("capabilities", self.capabilities(client).with("extensions", extensions))
             .with("instructions", self.instructions(client).as_str())
@@ -53,9 +53,9 @@ impl Mcp {
             .with("cacheScope", self.scope())
     }
 
-    pub(crate) async fn initialized(&self, client: &Client) -> Members {
-        self.hub.settle_at_start(&client.profile).await;
-        Members::new()
+    pub(crate) async fn initialized(&self, client: &Client) -> JsonObject {
+        self.hub.wait_for_startup_listing(&client.profile).await;
+        JsonObject::new()
             .with("protocolVersion", client.revision.as_str())
             .with("capabilities", self.capabilities(client))
             .with("serverInfo", server_info())
@@ -74,7 +74,7 @@ pub fn negotiated(asked: Option<&str>) -> Revision {
 }
 
 /// Everything that a modern result must carry beside its own content.
-pub fn completed(mut result: Members, cacheable: bool) -> Members {
+pub fn completed(mut result: JsonObject, cacheable: bool) -> JsonObject {
     if result.get("resultType").is_none() {
         result.set("resultType", "complete");
     }

@@ -171,16 +171,16 @@ pub fn parse_id(text: &str) -> Option<(u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use octo_model::Members;
+    use octo_model::JsonObject;
     use octo_wire::Id;
 
     fn question(size: usize) -> Message {
-        let params = Members::new().with("message", "x".repeat(size).as_str());
+        let params = JsonObject::new().with("message", "x".repeat(size).as_str());
         Message::Request { id: Id::number(1), method: "elicitation/create".to_owned(), params }
     }
 
     fn notice(size: usize) -> Message {
-        let params = Members::new().with("text", "x".repeat(size).as_str());
+        let params = JsonObject::new().with("text", "x".repeat(size).as_str());
         Message::Notification { method: "notifications/message".to_owned(), params }
     }
 
@@ -192,7 +192,7 @@ mod tests {
             for number in 0..many {
                 log.push(&if number % 2 == 0 { notice(size) } else { question(size) });
             }
-            log.push(&Message::Response { id: Id::number(2), result: Members::new() });
+            log.push(&Message::Response { id: Id::number(2), result: JsonObject::new() });
             log.finish();
             let (mut place, mut seen, mut bytes) = (0, Vec::new(), 0);
             while let Some((event, next)) = log.next(place).await {

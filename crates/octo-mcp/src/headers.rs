@@ -2,8 +2,8 @@
 
 use crate::reply::rpc;
 use http::HeaderMap;
-use octo_hub::Mirrored;
-use octo_model::{Json, Members, RpcError};
+use octo_hub::HeaderParam;
+use octo_model::{Json, JsonObject, RpcError};
 use octo_wire::{Revision, code, header, meta};
 
 /// A header's value, when it is there once and readable.
@@ -21,7 +21,7 @@ fn mismatch(what: &str) -> RpcError {
 }
 
 /// Revision and context: present, equal in header and body, and supported.
-pub fn context(headers: &HeaderMap, about: &Members) -> Result<(), RpcError> {
+pub fn context(headers: &HeaderMap, about: &JsonObject) -> Result<(), RpcError> {
     let missing = |key: &str| rpc(code::INVALID_PARAMS, format!("params._meta needs `{key}`."));
     let in_header = text(headers, header::REVISION);
     let in_body = about.text(meta::REVISION).ok_or_else(|| missing(meta::REVISION))?;
@@ -39,15 +39,16 @@ pub fn supported(revision: &str) -> Result<(), RpcError> {
     if revision == Revision::MODERN.as_str() {
         return Ok(());
     }
-    let data =
-        Members::new().with("supported", Json::of(&[Revision::MODERN.as_str()])).with("requested", revision);
+    let data = JsonObject::new()
+        .with("supported", Json::of(&[Revision::MODERN.as_str()]))
+        .with("requested", revision);
     let mut error = rpc(code::UNSUPPORTED_REVISION, "This revision of the protocol is not supported here.");
     error.data = Some(data.to_json());
     Err(error)
 }
 
 /// `Mcp-Method` and, where an item is named, `Mcp-Name`.
-pub fn names(headers: &HeaderMap, method: &str, params: &Members) -> Result<(), RpcError> {
+pub fn names(headers: &HeaderMap, method: &str, params: &JsonObject) -> Result<(), RpcError> {
     if text(headers, header::METHOD) != Some(method) {
         return Err(mismatch("Mcp-Method differs or is missing."));
     }
@@ -69,12 +70,16 @@ pub fn names(headers: &HeaderMap, method: &str, params: &Members) -> Result<(), 
 }
 
 /// `Mcp-Param-*` for the parameters that the tool's schema marks.
-pub fn parameters(headers: &HeaderMap, mirrored: &[Mirrored], params: &Members) -> Result<(), RpcError> {
+pub fn parameters(
+    headers: &HeaderMap,
+    mirrored: &[HeaderParam],
+    params: &JsonObject,
+) -> Result<(), RpcError> {
     if mirrored.is_empty() {
         return Ok(());
     }
     let arguments = params.object("arguments");
-    for Mirrored { parameter, header } in mirrored {
+    for HeaderParam { parameter, header } in mirrored {
         let name = format!("{}{header}", header::PARAM);
         let in_body = arguments.get(parameter).filter(|value| !value.is_null());
         let fits = match (in_body, headers.get(name.as_str())) {

@@ -7,8 +7,8 @@ use crate::peer::{LegacyPeer, Outbox};
 use crate::reply::rpc;
 use crate::session::Session;
 use octo_hub::MAX_SUBSCRIPTIONS;
-use octo_model::{Members, Method, RpcError, ToolError};
-use octo_toolkit::{Alone, Ask, Peer};
+use octo_model::{JsonObject, Method, RpcError, ToolError};
+use octo_toolkit::{AskError, NoPeer, Peer};
 use octo_wire::Level;
 use octo_wire::{code, meta};
 use std::sync::Arc;
@@ -23,15 +23,15 @@ impl Mcp {
         self: &Arc<Self>,
         session: Arc<Session>,
         method: &str,
-        params: Members,
+        params: JsonObject,
         out: Outbox,
         cancel: CancellationToken,
-    ) -> Result<Members, RpcError> {
+    ) -> Result<JsonObject, RpcError> {
         match asked(method) {
             Some(Asked::List(kind)) => self.list(&session.client, kind, &params).await,
             Some(Asked::Operation(operation)) => self.rounds(session, operation, params, out, cancel).await,
             None => match method {
-                "ping" => Ok(Members::new()),
+                "ping" => Ok(JsonObject::new()),
                 "logging/setLevel" => set_level(&session, &params),
                 "resources/subscribe" => self.subscribe(&session, params, cancel).await,
                 "resources/unsubscribe" => self.unsubscribe(&session, params, cancel).await,
@@ -45,10 +45,10 @@ impl Mcp {
         self: &Arc<Self>,
         session: Arc<Session>,
         method: Method,
-        mut params: Members,
+        mut params: JsonObject,
         out: Outbox,
         cancel: CancellationToken,
-    ) -> Result<Members, RpcError> {
+    ) -> Result<JsonObject, RpcError> {
         if let Some(level) = session.level() {
             let about = params.object("_meta").with(meta::LOG_LEVEL, level.as_str());
             params.set("_meta", about);
@@ -74,13 +74,13 @@ impl Mcp {
     async fn subscribe(
         &self,
         session: &Session,
-        params: Members,
+        params: JsonObject,
         cancel: CancellationToken,
-    ) -> Result<Members, RpcError> {
-        let request = self.request(&session.client, Method::Subscribe, params, Arc::new(Alone), cancel)?;
+    ) -> Result<JsonObject, RpcError> {
+        let request = self.request(&session.client, Method::Subscribe, params, Arc::new(NoPeer), cancel)?;
         let uri = request.op.name.clone();
         if session.subscribes(&uri) {
-            return Ok(Members::new());
+            return Ok(JsonObject::new());
         }
         if !session.may_subscribe() {
             let why = if session.is_transient() {
@@ -95,21 +95,21 @@ impl Mcp {
         }
         let subscription = self.hub.subscribe(&request).await.map_err(refusal)?;
         session.subscribe(uri, subscription);
-        Ok(Members::new())
+        Ok(JsonObject::new())
     }
 
     /// What this session has not subscribed to is nobody else's to end.
     async fn unsubscribe(
         &self,
         session: &Session,
-        params: Members,
+        params: JsonObject,
         cancel: CancellationToken,
-    ) -> Result<Members, RpcError> {
-        let request = self.request(&session.client, Method::Unsubscribe, params, Arc::new(Alone), cancel)?;
+    ) -> Result<JsonObject, RpcError> {
+        let request = self.request(&session.client, Method::Unsubscribe, params, Arc::new(NoPeer), cancel)?;
         if let Some(subscription) = session.unsubscribe(&request.op.name) {
             self.hub.unsubscribe(&request, subscription).await.map_err(refusal)?;
         }
-        Ok(Members::new())
+        Ok(JsonObject::new())
     }
 }
 
@@ -117,15 +117,15 @@ fn refusal(error: ToolError) -> RpcError {
     error.rpc.clone().map_or_else(|| rpc(code::INVALID_PARAMS, error.text()), |error| *error)
 }
 
-fn set_level(session: &Session, params: &Members) -> Result<Members, RpcError> {
+fn set_level(session: &Session, params: &JsonObject) -> Result<JsonObject, RpcError> {
     let level = params.text("level").and_then(|text| Level::parse(&text));
     session.set_level(level.ok_or_else(|| rpc(code::INVALID_PARAMS, "There is no such log level."))?);
-    Ok(Members::new())
+    Ok(JsonObject::new())
 }
 
 /// Puts the questions of a modern upstream to a legacy client, one after the other.
-async fn ask_all(peer: &Arc<dyn Peer>, requests: &Members) -> Result<Members, RpcError> {
-    let mut answers = Members::new();
+async fn ask_all(peer: &Arc<dyn Peer>, requests: &JsonObject) -> Result<JsonObject, RpcError> {
+    let mut answers = JsonObject::new();
     for (key, request) in requests.iter() {
         let request = request.members().unwrap_or_default();
         let method = request.text("method").unwrap_or_default();
@@ -136,11 +136,11 @@ async fn ask_all(peer: &Arc<dyn Peer>, requests: &Members) -> Result<Members, Rp
     Ok(answers)
 }
 
-fn unanswered(method: &str, why: Ask) -> RpcError {
+fn unanswered(method: &str, why: AskError) -> RpcError {
     match why {
-        Ask::Refused(error) => error,
-        Ask::Gone => rpc(code::INTERNAL, "The client went away before it answered."),
-        Ask::Unable => {
+        AskError::Refused(error) => error,
+        AskError::Gone => rpc(code::INTERNAL, "The client went away before it answered."),
+        AskError::Unable => {
             let ability = ability_for(method).unwrap_or("this");
             rpc(code::INVALID_PARAMS, format!("This call needs a client that supports {ability}."))
         }

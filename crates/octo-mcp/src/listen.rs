@@ -8,8 +8,8 @@ use crate::reply::rpc;
 use crate::task::Task;
 use crate::tasks::needs_tasks;
 use octo_hub::{Change, MAX_SUBSCRIPTIONS, Subscription};
-use octo_model::{Json, Members, Method, RpcError};
-use octo_toolkit::Alone;
+use octo_model::{Json, JsonObject, Method, RpcError};
+use octo_toolkit::NoPeer;
 use octo_wire::{Id, Message, code, meta};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ impl Mcp {
         self: &Arc<Self>,
         client: &Client,
         id: Id,
-        params: &Members,
+        params: &JsonObject,
     ) -> Result<Listening, RpcError> {
         if params.get("notifications").is_none_or(|wanted| !wanted.is_object()) {
             return Err(rpc(code::INVALID_PARAMS, "subscriptions/listen needs an object `notifications`."));
@@ -51,9 +51,9 @@ impl Mcp {
         let changes = self.hub.changes();
         let mut subscriptions = Vec::new();
         for uri in std::mem::take(&mut filter.uris) {
-            let params = Members::new().with("uri", uri.as_str());
+            let params = JsonObject::new().with("uri", uri.as_str());
             let request =
-                self.request(client, Method::Subscribe, params, Arc::new(Alone), CancellationToken::new())?;
+                self.request(client, Method::Subscribe, params, Arc::new(NoPeer), CancellationToken::new())?;
             if let Ok(subscription) = self.hub.subscribe(&request).await {
                 subscriptions.push(subscription);
                 filter.uris.insert(uri);
@@ -64,7 +64,7 @@ impl Mcp {
     }
 
     /// The tasks that are to be told of: as they are now, and at each change.
-    fn followed(&self, client: &Client, wanted: &Members) -> Result<Vec<Followed>, RpcError> {
+    fn followed(&self, client: &Client, wanted: &JsonObject) -> Result<Vec<Followed>, RpcError> {
         if wanted.get("taskIds").is_some() && !client.takes_tasks() {
             return Err(needs_tasks());
         }
@@ -80,8 +80,8 @@ impl Mcp {
 }
 
 impl Listening {
-    fn meta(&self) -> Members {
-        Members::new().with(meta::SUBSCRIPTION, self.id.json().clone())
+    fn meta(&self) -> JsonObject {
+        JsonObject::new().with(meta::SUBSCRIPTION, self.id.json().clone())
     }
 
     /// The first message of the subscription.
@@ -91,7 +91,7 @@ impl Listening {
             let ids: Vec<&str> = self.tasks.iter().map(|(task, _)| task.id.as_str()).collect();
             agreed.set("taskIds", Json::of(&ids));
         }
-        let params = Members::new().with("notifications", agreed).with("_meta", self.meta());
+        let params = JsonObject::new().with("notifications", agreed).with("_meta", self.meta());
         Message::Notification { method: "notifications/subscriptions/acknowledged".to_owned(), params }
     }
 
@@ -135,7 +135,7 @@ impl Listening {
         let meta = self.meta().with(meta::SERVER, server_info());
         Message::Response {
             id: self.id.clone(),
-            result: Members::new().with("resultType", "complete").with("_meta", meta),
+            result: JsonObject::new().with("resultType", "complete").with("_meta", meta),
         }
     }
 }

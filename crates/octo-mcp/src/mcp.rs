@@ -95,7 +95,7 @@ impl Mcp {
 
     /// Whether lists may be shared between callers.
     pub(crate) fn scope(&self) -> &'static str {
-        let is_private = self.private_lists.load(Ordering::Relaxed) || !self.hub.shares_lists();
+        let is_private = self.private_lists.load(Ordering::Relaxed) || !self.hub.has_shared_listing();
         if is_private { "private" } else { "public" }
     }
 

@@ -10,8 +10,8 @@ use crate::peer::{ModernPeer, Outbox, Question};
 use crate::reply::rpc;
 use crate::seal::{Held, bound};
 use crate::tasks::needs_tasks;
-use octo_model::{Json, Members, Method, RpcError};
-use octo_toolkit::{Alone, Peer};
+use octo_model::{Json, JsonObject, Method, RpcError};
+use octo_toolkit::{NoPeer, Peer};
 use octo_wire::{code, meta};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,10 +26,10 @@ impl Mcp {
         self: &Arc<Self>,
         client: &Client,
         method: &str,
-        params: Members,
+        params: JsonObject,
         out: Outbox,
         cancel: CancellationToken,
-    ) -> Result<Members, RpcError> {
+    ) -> Result<JsonObject, RpcError> {
         match asked(method) {
             Some(Asked::List(kind)) => {
                 self.list(client, kind, &params).await.map(|result| completed(result, true))
@@ -52,10 +52,10 @@ impl Mcp {
         self: &Arc<Self>,
         client: &Client,
         method: Method,
-        mut params: Members,
+        mut params: JsonObject,
         out: Outbox,
         cancel: CancellationToken,
-    ) -> Result<Members, RpcError> {
+    ) -> Result<JsonObject, RpcError> {
         let may_last = method == Method::CallTool && client.takes_tasks();
         if method == Method::CallTool && !may_last && self.support(client, &params) == Support::Required {
             return Err(needs_tasks());
@@ -86,17 +86,17 @@ impl Mcp {
     }
 
     /// Without abilities a client is only told things, and only when it asked for them.
-    fn quiet_or_telling(&self, client: &Client, params: &Members, out: Outbox) -> Arc<dyn Peer> {
+    fn quiet_or_telling(&self, client: &Client, params: &JsonObject, out: Outbox) -> Arc<dyn Peer> {
         let telling = client.level.is_some()
             || !client.capabilities.is_empty()
             || params.inner("_meta", meta::PROGRESS_TOKEN).is_some();
         if !telling {
-            return Arc::new(Alone);
+            return Arc::new(NoPeer);
         }
         Arc::new(ModernPeer::new(client, params, out).0)
     }
 
-    fn held(&self, params: &Members, seal: &[u8]) -> Result<Option<Held>, RpcError> {
+    fn held(&self, params: &JsonObject, seal: &[u8]) -> Result<Option<Held>, RpcError> {
         match params.get("requestState") {
             None => Ok(None),
             Some(state) => {
@@ -111,7 +111,7 @@ impl Mcp {
         self: &Arc<Self>,
         client: &Client,
         method: Method,
-        mut params: Members,
+        mut params: JsonObject,
         out: Outbox,
         cancel: CancellationToken,
     ) -> Result<Running, RpcError> {
@@ -136,7 +136,7 @@ impl Mcp {
         method: Method,
         again: Again,
         seal: Vec<u8>,
-    ) -> Result<Members, RpcError> {
+    ) -> Result<JsonObject, RpcError> {
         let answers = again.params.object("inputResponses");
         let (given, missing): (Vec<_>, Vec<_>) =
             parked.open.into_iter().partition(|(key, _)| answers.get(key).is_some_and(Json::is_object));
@@ -158,7 +158,7 @@ impl Mcp {
         method: Method,
         mut again: Again,
         seal: Vec<u8>,
-    ) -> Result<Members, RpcError> {
+    ) -> Result<JsonObject, RpcError> {
         let begun = Instant::now();
         let mut may_last = method == Method::CallTool && again.client.takes_tasks();
         let first = loop {
@@ -192,22 +192,22 @@ impl Mcp {
         running: Running,
         open: Vec<(String, Question)>,
         seal: Vec<u8>,
-    ) -> Result<Members, RpcError> {
-        let mut requests = Members::new();
+    ) -> Result<JsonObject, RpcError> {
+        let mut requests = JsonObject::new();
         for (key, question) in &open {
             requests.set(key, question.to_json());
         }
         let full = || rpc(code::INTERNAL, "Too many calls wait for an answer. Try again later.");
         let ticket = self.parking.park(Parked::new(running, open)).ok_or_else(full)?;
         let state = self.seal.close(Held::Parked(ticket), &seal).ok_or_else(full)?;
-        Ok(Members::new()
+        Ok(JsonObject::new()
             .with("resultType", "input_required")
             .with("inputRequests", requests)
             .with("requestState", state.as_str()))
     }
 
     /// An upstream's own question: its state is sealed before it leaves.
-    fn sealed(&self, mut result: Members, seal: &[u8]) -> Result<Members, RpcError> {
+    fn sealed(&self, mut result: JsonObject, seal: &[u8]) -> Result<JsonObject, RpcError> {
         if result.text("resultType").as_deref() != Some("input_required") {
             return Ok(result);
         }

@@ -3,7 +3,7 @@
 use crate::peer::{LOG, wanted};
 use crate::session::Session;
 use octo_hub::{Change, ListKind};
-use octo_model::{Json, Members};
+use octo_model::{Json, JsonObject};
 use octo_wire::Message;
 use std::collections::HashSet;
 
@@ -18,7 +18,7 @@ pub struct Filter {
 
 impl Filter {
     /// From the params of `subscriptions/listen`.
-    pub fn of(wanted: &Members) -> Self {
+    pub fn of(wanted: &JsonObject) -> Self {
         let uris = wanted.list("resourceSubscriptions").iter().filter_map(Json::to_text).collect();
         Self {
             tools: wanted.is_true("toolsListChanged"),
@@ -33,8 +33,8 @@ impl Filter {
         Self { tools: true, prompts: true, resources: true, uris: HashSet::new() }
     }
 
-    pub fn to_members(&self) -> Members {
-        let mut members = Members::new();
+    pub fn to_members(&self) -> JsonObject {
+        let mut members = JsonObject::new();
         for (key, on) in [
             ("toolsListChanged", self.tools),
             ("promptsListChanged", self.prompts),
@@ -66,12 +66,12 @@ pub fn notice(
     change: &Change,
     filter: &Filter,
     watches: impl Fn(&str) -> bool,
-    meta: Option<Members>,
+    meta: Option<JsonObject>,
 ) -> Option<Message> {
     let (method, mut params) = match change {
-        Change::List(kind) if filter.wants(*kind) => (list_method(*kind), Members::new()),
+        Change::List(kind) if filter.wants(*kind) => (list_method(*kind), JsonObject::new()),
         Change::Resource { uri } if filter.uris.contains(uri) || watches(uri) => {
-            ("notifications/resources/updated", Members::new().with("uri", uri.as_str()))
+            ("notifications/resources/updated", JsonObject::new().with("uri", uri.as_str()))
         }
         _ => return None,
     };
@@ -85,7 +85,7 @@ pub fn notice(
 pub fn warning(change: &Change, session: &Session) -> Option<Message> {
     let Change::Warning { audience, text } = change else { return None };
     let params =
-        Members::new().with("level", "warning").with("logger", "octoprox").with("data", text.as_str());
+        JsonObject::new().with("level", "warning").with("logger", "octoprox").with("data", text.as_str());
     let is_told = audience.includes(&session.client.caller) && wanted(LOG, &params, session.level());
     is_told.then(|| Message::Notification { method: LOG.to_owned(), params })
 }

@@ -1,7 +1,7 @@
 //! Calls of modern clients that wait for an answer: kept until the retry or their end.
 
 use crate::peer::{ModernPeer, Question};
-use octo_hub::Called;
+use octo_hub::CallOutcome;
 use octo_toolkit::BoxFuture;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +14,7 @@ const MOST: usize = 10_000;
 
 /// A call in the middle of its run. Dropping it cancels the target.
 pub struct Running {
-    pub call: BoxFuture<'static, Called>,
+    pub call: BoxFuture<'static, CallOutcome>,
     pub peer: Arc<ModernPeer>,
     pub questions: mpsc::UnboundedReceiver<Question>,
     pub cancel: CancellationToken,

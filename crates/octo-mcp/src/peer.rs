@@ -2,8 +2,8 @@
 
 use crate::client::{Client, ability_for};
 use crate::session::Session;
-use octo_model::{CallId, Json, Members};
-use octo_toolkit::{Ask, BoxFuture, Peer};
+use octo_model::{CallId, Json, JsonObject};
+use octo_toolkit::{AskError, BoxFuture, Peer};
 use octo_wire::Level;
 use octo_wire::{Message, meta};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +15,7 @@ pub type Outbox = mpsc::Sender<Message>;
 pub const LOG: &str = "notifications/message";
 
 /// Log messages are sent only to clients that asked for their level.
-pub fn wanted(method: &str, params: &Members, level: Option<Level>) -> bool {
+pub fn wanted(method: &str, params: &JsonObject, level: Option<Level>) -> bool {
     if method != LOG {
         return true;
     }
@@ -24,7 +24,7 @@ pub fn wanted(method: &str, params: &Members, level: Option<Level>) -> bool {
 }
 
 /// The message of a notice of progress, or its numbers.
-fn in_words(progress: &Members) -> String {
+fn in_words(progress: &JsonObject) -> String {
     let number = |key: &str| progress.get(key).map(|value| value.as_str().to_owned());
     let numbers = || match (number("progress").unwrap_or_default(), number("total")) {
         (done, Some(total)) => format!("{done} of {total}"),
@@ -33,7 +33,7 @@ fn in_words(progress: &Members) -> String {
     progress.text("message").filter(|message| !message.is_empty()).unwrap_or_else(numbers)
 }
 
-fn able(capabilities: &Members, method: &str, params: &Members) -> bool {
+fn able(capabilities: &JsonObject, method: &str, params: &JsonObject) -> bool {
     let Some(declared) = ability_for(method).and_then(|ability| capabilities.get(ability)) else {
         return false;
     };
@@ -41,7 +41,7 @@ fn able(capabilities: &Members, method: &str, params: &Members) -> bool {
 }
 
 /// Whether a question sends a person to an address, which only some clients can do.
-fn opens_address(method: &str, params: &Members) -> bool {
+fn opens_address(method: &str, params: &JsonObject) -> bool {
     method == "elicitation/create" && params.text("mode").as_deref() == Some("url")
 }
 
@@ -56,20 +56,24 @@ pub struct LegacyPeer {
 }
 
 impl Peer for LegacyPeer {
-    fn capabilities(&self) -> &Members {
+    fn capabilities(&self) -> &JsonObject {
         &self.session.client.capabilities
     }
 
-    fn notify(&self, method: &str, params: Members) {
+    fn notify(&self, method: &str, params: JsonObject) {
         if wanted(method, &params, self.session.level()) {
             let _ = self.out.try_send(Message::Notification { method: method.to_owned(), params });
         }
     }
 
-    fn ask<'a>(&'a self, method: &'a str, mut params: Members) -> BoxFuture<'a, Result<Members, Ask>> {
+    fn ask<'a>(
+        &'a self,
+        method: &'a str,
+        mut params: JsonObject,
+    ) -> BoxFuture<'a, Result<JsonObject, AskError>> {
         Box::pin(async move {
             if !able(self.capabilities(), method, &params) {
-                return Err(Ask::Unable);
+                return Err(AskError::Unable);
             }
             if opens_address(method, &params) && params.get(NAME).is_none() {
                 params.set(NAME, CallId::fresh().to_string().as_str());
@@ -86,14 +90,14 @@ impl Peer for LegacyPeer {
 /// A question that waits for the client's next request.
 pub struct Question {
     pub method: String,
-    pub params: Members,
-    pub answer: oneshot::Sender<Result<Members, Ask>>,
+    pub params: JsonObject,
+    pub answer: oneshot::Sender<Result<JsonObject, AskError>>,
 }
 
 impl Question {
     /// As it stands in `inputRequests`.
     pub fn to_json(&self) -> Json {
-        Members::new().with("method", self.method.as_str()).with("params", self.params.clone()).to_json()
+        JsonObject::new().with("method", self.method.as_str()).with("params", self.params.clone()).to_json()
     }
 }
 
@@ -110,7 +114,11 @@ pub struct ModernPeer {
 }
 
 impl ModernPeer {
-    pub fn new(client: &Client, params: &Members, out: Outbox) -> (Self, mpsc::UnboundedReceiver<Question>) {
+    pub fn new(
+        client: &Client,
+        params: &JsonObject,
+        out: Outbox,
+    ) -> (Self, mpsc::UnboundedReceiver<Question>) {
         let (ask, questions) = mpsc::unbounded_channel();
         let progress = params.inner("_meta", meta::PROGRESS_TOKEN).is_some();
         let (client, out, told) = (client.clone(), Mutex::new(out), watch::Sender::default());
@@ -123,11 +131,11 @@ impl ModernPeer {
 }
 
 impl Peer for ModernPeer {
-    fn capabilities(&self) -> &Members {
+    fn capabilities(&self) -> &JsonObject {
         &self.client.capabilities
     }
 
-    fn notify(&self, method: &str, params: Members) {
+    fn notify(&self, method: &str, params: JsonObject) {
         if method == ANSWERED {
             return;
         }
@@ -141,18 +149,22 @@ impl Peer for ModernPeer {
         }
     }
 
-    fn ask<'a>(&'a self, method: &'a str, mut params: Members) -> BoxFuture<'a, Result<Members, Ask>> {
+    fn ask<'a>(
+        &'a self,
+        method: &'a str,
+        mut params: JsonObject,
+    ) -> BoxFuture<'a, Result<JsonObject, AskError>> {
         Box::pin(async move {
             if !able(self.capabilities(), method, &params) {
-                return Err(Ask::Unable);
+                return Err(AskError::Unable);
             }
             if opens_address(method, &params) {
                 params.remove(NAME);
             }
             let (answer, answered) = oneshot::channel();
             let question = Question { method: method.to_owned(), params, answer };
-            self.questions.send(question).map_err(|_| Ask::Gone)?;
-            answered.await.unwrap_or(Err(Ask::Gone))
+            self.questions.send(question).map_err(|_| AskError::Gone)?;
+            answered.await.unwrap_or(Err(AskError::Gone))
         })
     }
 
@@ -171,7 +183,7 @@ mod tests {
 
     const CREATE: &str = "elicitation/create";
 
-    fn question(name: Option<&str>) -> Members {
+    fn question(name: Option<&str>) -> JsonObject {
         let mut params = json!({"mode": "url", "url": "https://x.test/", "message": "m"});
         if let Some(name) = name {
             params[NAME] = json!(name);
@@ -179,7 +191,7 @@ mod tests {
         Json::from(params).members().unwrap()
     }
 
-    fn value(params: &Members) -> Value {
+    fn value(params: &JsonObject) -> Value {
         params.to_json().to().unwrap()
     }
 
@@ -192,28 +204,28 @@ mod tests {
             (json!({"form": {}, "url": {}}), true, true),
         ] {
             let capabilities = Json::from(json!({"elicitation": elicitation})).members().unwrap();
-            assert_eq!(able(&capabilities, CREATE, &Members::new()), form, "{elicitation}");
+            assert_eq!(able(&capabilities, CREATE, &JsonObject::new()), form, "{elicitation}");
             assert_eq!(able(&capabilities, CREATE, &question(None)), url, "{elicitation}");
         }
-        assert!(!able(&Members::new(), CREATE, &question(None)));
+        assert!(!able(&JsonObject::new(), CREATE, &question(None)));
     }
 
     #[tokio::test]
     async fn a_modern_client_hears_no_names_and_no_ends_of_such_questions() {
         let (out, mut sent) = mpsc::channel(4);
         let client = plain("anna", json!({"elicitation": {"url": {}}}));
-        let (peer, mut questions) = ModernPeer::new(&client, &Members::new(), out);
+        let (peer, mut questions) = ModernPeer::new(&client, &JsonObject::new(), out);
         let answered = async {
             let question = questions.recv().await.unwrap();
             let shown = value(&question.params);
-            question.answer.send(Ok(Members::new().with("action", "accept"))).unwrap();
+            question.answer.send(Ok(JsonObject::new().with("action", "accept"))).unwrap();
             shown
         };
         let (answer, shown) = tokio::join!(peer.ask(CREATE, question(Some("e1"))), answered);
         assert_eq!(shown, json!({"mode": "url", "url": "https://x.test/", "message": "m"}));
         assert_eq!(answer.unwrap().text("action").as_deref(), Some("accept"));
-        peer.notify(ANSWERED, Members::new().with(NAME, "e1"));
-        peer.notify("notifications/other", Members::new());
+        peer.notify(ANSWERED, JsonObject::new().with(NAME, "e1"));
+        peer.notify("notifications/other", JsonObject::new());
         let Message::Notification { method, .. } = sent.recv().await.unwrap() else { panic!("no notice") };
         assert_eq!(method, "notifications/other");
     }
@@ -236,10 +248,10 @@ mod tests {
                 params.text(NAME)
             };
             let (answer, name) = tokio::join!(peer.ask(CREATE, question(given)), answered);
-            assert!(matches!(answer, Err(Ask::Refused(_))));
+            assert!(matches!(answer, Err(AskError::Refused(_))));
             assert!(name.is_some_and(|name| given.is_none_or(|given| given == name) && !name.is_empty()));
         }
-        peer.notify(ANSWERED, Members::new().with(NAME, "e1"));
+        peer.notify(ANSWERED, JsonObject::new().with(NAME, "e1"));
         let Message::Notification { method, params } = sent.recv().await.unwrap() else {
             panic!("no notice")
         };

@@ -1,6 +1,6 @@
 //! Errors as MCP says them. Each kind is mapped here, once.
 
-use octo_model::{Json, Kind, Members, Method, RpcError, ToolError};
+use octo_model::{Json, JsonObject, Kind, Method, RpcError, ToolError};
 use octo_wire::{Era, Revision, code};
 
 pub fn rpc(code: i64, message: impl Into<String>) -> RpcError {
@@ -8,7 +8,7 @@ pub fn rpc(code: i64, message: impl Into<String>) -> RpcError {
 }
 
 /// A failed tool call is a result that the model reads; everything else is a protocol error.
-pub fn failed(method: Method, error: &ToolError, revision: Revision) -> Result<Members, RpcError> {
+pub fn failed(method: Method, error: &ToolError, revision: Revision) -> Result<JsonObject, RpcError> {
     if let Some(error) = &error.rpc {
         return Err(passed_on(method, (**error).clone(), revision));
     }
@@ -18,17 +18,17 @@ pub fn failed(method: Method, error: &ToolError, revision: Revision) -> Result<M
     }
 }
 
-fn error_result(error: &ToolError) -> Members {
-    let text = Members::new().with("type", "text").with("text", error.text().as_str());
-    Members::new()
+fn error_result(error: &ToolError) -> JsonObject {
+    let text = JsonObject::new().with("type", "text").with("text", error.text().as_str());
+    JsonObject::new()
         .with("content", Json::array([&text.to_json()]))
         .with("isError", true)
-        .with("_meta", Members::new().with("octoprox/error", described(error)))
+        .with("_meta", JsonObject::new().with("octoprox/error", described(error)))
 }
 
 /// Kind, message and hint as data.
-fn described(error: &ToolError) -> Members {
-    let mut members = Members::new().with("kind", error.kind.as_str()).with("message", &*error.message);
+fn described(error: &ToolError) -> JsonObject {
+    let mut members = JsonObject::new().with("kind", error.kind.as_str()).with("message", &*error.message);
     if let Some(hint) = &error.hint {
         members.set("hint", &**hint);
     }

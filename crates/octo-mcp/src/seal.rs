@@ -4,7 +4,7 @@ use aws_lc_rs::aead::{AES_256_GCM, Aad, RandomizedNonceKey};
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use octo_model::{Caller, Members};
+use octo_model::{Caller, JsonObject};
 use octo_toolkit::Clock;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -64,7 +64,7 @@ fn now() -> i64 {
 }
 
 /// Principal, profile, method and arguments, in one digest.
-pub fn bound(caller: &Caller, profile: &str, method: &str, params: &Members) -> Vec<u8> {
+pub fn bound(caller: &Caller, profile: &str, method: &str, params: &JsonObject) -> Vec<u8> {
     let mut text = String::new();
     let name = params.text("name").or_else(|| params.text("uri")).unwrap_or_default();
     for part in [&caller.principal.tenant, &caller.principal.subject, profile, method, &name] {
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn opens_only_for_the_same_caller_and_request() {
         let seal = Seal::new().unwrap();
-        let params = |text: &'static str| Members::parse(text).unwrap();
+        let params = |text: &'static str| JsonObject::parse(text).unwrap();
         let anna = Caller::named("anna");
         let here = bound(&anna, "", "tools/call", &params(r#"{"name":"a","arguments":{"x":1,"y":2}}"#));
         let state = seal.close(Held::Upstream(Some("s".into())), &here).unwrap();

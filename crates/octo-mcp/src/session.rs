@@ -4,8 +4,8 @@ use crate::client::Client;
 use crate::eventlog::EventLog;
 use crate::peer::Outbox;
 use octo_hub::{MAX_SUBSCRIPTIONS, Subscription};
-use octo_model::{Members, RpcError};
-use octo_toolkit::Ask;
+use octo_model::{JsonObject, RpcError};
+use octo_toolkit::AskError;
 use octo_wire::Level;
 use octo_wire::{Id, Message};
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 /// Streams of a session that a client can come back to, unless more of them are under way.
 const MAX_STREAMS: usize = 16;
 
-type Answer = Result<Members, RpcError>;
+type Answer = Result<JsonObject, RpcError>;
 
 pub struct Session {
     pub client: Client,
@@ -86,16 +86,16 @@ impl Session {
     }
 
     /// Asks the client on a stream of a call; forgets the question when nobody waits any more.
-    pub async fn ask(&self, out: &Outbox, method: &str, params: Members) -> Result<Members, Ask> {
+    pub async fn ask(&self, out: &Outbox, method: &str, params: JsonObject) -> Result<JsonObject, AskError> {
         let number = self.fresh();
         let (answer, answered) = oneshot::channel();
         self.inner().asked.insert(number, answer);
         let _forget = Forget { session: self, number };
         let request = Message::Request { id: Id::number(number), method: method.to_owned(), params };
-        out.send(request).await.map_err(|_| Ask::Gone)?;
+        out.send(request).await.map_err(|_| AskError::Gone)?;
         tokio::select! {
-            answer = answered => answer.map_err(|_| Ask::Gone)?.map_err(Ask::Refused),
-            () = self.closed.cancelled() => Err(Ask::Gone),
+            answer = answered => answer.map_err(|_| AskError::Gone)?.map_err(AskError::Refused),
+            () = self.closed.cancelled() => Err(AskError::Gone),
         }
     }
 

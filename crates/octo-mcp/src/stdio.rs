@@ -10,7 +10,7 @@ use crate::session::Session;
 use crate::turn::{received, response};
 use bytes::Bytes;
 use octo_hub::Change;
-use octo_model::{Caller, Face, Json, Members, RpcError};
+use octo_model::{Caller, Frontend, Json, JsonObject, RpcError};
 use octo_wire::Level;
 use octo_wire::{Id, Incoming, Message, Revision, Strictness, code, meta};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,7 +39,7 @@ impl Mcp {
         let writer = tokio::spawn(write(outbox, output));
         let client = Client {
             caller,
-            face: Face::Stdio,
+            face: Frontend::Stdio,
             profile,
             revision: Revision::NEWEST_LEGACY,
             capabilities: Arc::default(),
@@ -171,7 +171,7 @@ impl Connection {
         });
     }
 
-    async fn initialize(&self, id: Id, params: &Members) -> Message {
+    async fn initialize(&self, id: Id, params: &JsonObject) -> Message {
         let mut client = self.session().client.clone();
         client.revision = negotiated(params.text("protocolVersion").as_deref());
         client.capabilities = Arc::new(params.object("capabilities").detached());
@@ -186,10 +186,10 @@ impl Connection {
         &self,
         id: &Id,
         method: &str,
-        params: Members,
-        about: &Members,
+        params: JsonObject,
+        about: &JsonObject,
         cancel: &tokio_util::sync::CancellationToken,
-    ) -> Result<Members, RpcError> {
+    ) -> Result<JsonObject, RpcError> {
         crate::headers::supported(&about.text(meta::REVISION).unwrap_or_default())?;
         if !about.get(meta::CAPABILITIES).is_some_and(Json::is_object) {
             return Err(rpc(code::INVALID_PARAMS, format!("params._meta needs `{}`.", meta::CAPABILITIES)));
@@ -208,7 +208,7 @@ impl Connection {
         }
         match listening.ended() {
             Message::Response { result, .. } => Ok(result),
-            _ => Ok(Members::new()),
+            _ => Ok(JsonObject::new()),
         }
     }
 }

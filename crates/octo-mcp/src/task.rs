@@ -2,8 +2,8 @@
 
 use crate::client::Client;
 use crate::peer::Question;
-use octo_model::{Caller, Json, Members, Principal, RpcError};
-use octo_toolkit::{Ask, Clock};
+use octo_model::{Caller, Json, JsonObject, Principal, RpcError};
+use octo_toolkit::{AskError, Clock};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{oneshot, watch};
@@ -20,15 +20,15 @@ const MAX_DATA_BYTES: usize = 64 << 10;
 
 /// How a task ended.
 pub enum End {
-    Completed(Members),
+    Completed(JsonObject),
     /// The error as it is told.
-    Failed(Members),
+    Failed(JsonObject),
     Cancelled,
 }
 
 impl End {
     /// In buffers of its own, since the message that brought it may be far larger.
-    pub fn completed(result: &Members) -> Self {
+    pub fn completed(result: &JsonObject) -> Self {
         Self::Completed(result.detached())
     }
 
@@ -129,7 +129,7 @@ impl Task {
     }
 
     /// Puts all of them, and gives the answers under the same keys.
-    pub async fn asks_all(&self, requests: &Members) -> Result<Members, Ask> {
+    pub async fn asks_all(&self, requests: &JsonObject) -> Result<JsonObject, AskError> {
         let mut waiting = Vec::new();
         for (key, request) in requests.iter() {
             let request = request.members().unwrap_or_default();
@@ -138,15 +138,15 @@ impl Task {
             self.asks(Question { method, params: request.object("params"), answer });
             waiting.push((key, answered));
         }
-        let mut answers = Members::new();
+        let mut answers = JsonObject::new();
         for (key, answered) in waiting {
-            answers.set(key, answered.await.unwrap_or(Err(Ask::Gone))?);
+            answers.set(key, answered.await.unwrap_or(Err(AskError::Gone))?);
         }
         Ok(answers)
     }
 
     /// Takes answers; those to questions that are not open are nobody's.
-    pub fn answers(&self, answers: &Members) {
+    pub fn answers(&self, answers: &JsonObject) {
         self.change(|state| {
             let (given, open): (Vec<_>, Vec<_>) = std::mem::take(&mut state.open)
                 .into_iter()
@@ -191,7 +191,7 @@ impl Task {
     }
 
     /// What every task says. As long as it runs, its life goes on from now; after that it has a fixed end.
-    fn head(&self, state: &State) -> Members {
+    fn head(&self, state: &State) -> JsonObject {
         let open = state.open.iter().any(|(_, question)| !question.answer.is_closed());
         let status = match &state.end {
             None if open => "input_required",
@@ -202,7 +202,7 @@ impl Task {
         };
         let until = state.end.as_ref().map_or_else(Instant::now, |(at, _)| *at) + self.keep;
         let poll = (self.begun.elapsed() / 10).clamp(POLL.0, POLL.1);
-        let mut task = Members::new()
+        let mut task = JsonObject::new()
             .with("taskId", self.id.as_str())
             .with("status", status)
             .with("createdAt", self.created.as_str())
@@ -216,18 +216,18 @@ impl Task {
     }
 
     /// The answer to the call that became this task.
-    pub fn seed(&self) -> Members {
+    pub fn seed(&self) -> JsonObject {
         self.head(&self.state()).with("resultType", "task")
     }
 
     /// The task with its questions, its result or its error.
-    pub fn detailed(&self) -> Members {
+    pub fn detailed(&self) -> JsonObject {
         let state = self.state();
         let mut task = self.head(&state);
         match &state.end {
             None => {
                 let open = state.open.iter().filter(|(_, question)| !question.answer.is_closed());
-                let requests: Members =
+                let requests: JsonObject =
                     open.map(|(key, question)| (key.clone(), question.to_json())).collect();
                 if !requests.is_empty() {
                     task.set("inputRequests", requests);
@@ -245,9 +245,9 @@ impl Task {
     }
 }
 
-fn described(error: &RpcError) -> Members {
+fn described(error: &RpcError) -> JsonObject {
     let mut members =
-        Members::new().with("code", Json::of(&error.code)).with("message", error.message.as_str());
+        JsonObject::new().with("code", Json::of(&error.code)).with("message", error.message.as_str());
     if let Some(data) = error.data.as_ref().filter(|data| data.bytes().len() <= MAX_DATA_BYTES) {
         members.set("data", data.clone());
     }

@@ -4,7 +4,7 @@ use crate::client::Client;
 use crate::mcp::Mcp;
 use crate::reply::rpc;
 use crate::task::{EXTENSION, Task};
-use octo_model::{Caller, Members, RpcError};
+use octo_model::{Caller, JsonObject, RpcError};
 use octo_wire::code;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -90,7 +90,12 @@ impl Tasks {
 
 impl Mcp {
     /// `tasks/get`, `tasks/update` and `tasks/cancel`.
-    pub(crate) fn task(&self, client: &Client, method: &str, params: &Members) -> Result<Members, RpcError> {
+    pub(crate) fn task(
+        &self,
+        client: &Client,
+        method: &str,
+        params: &JsonObject,
+    ) -> Result<JsonObject, RpcError> {
         if !client.takes_tasks() {
             return Err(needs_tasks());
         }
@@ -109,16 +114,16 @@ impl Mcp {
             }
             _ => task.cancel.cancel(),
         }
-        Ok(Members::new())
+        Ok(JsonObject::new())
     }
 }
 
 /// What a client is told that has not declared the extension.
 pub fn needs_tasks() -> RpcError {
-    let extensions = Members::new().with(EXTENSION, Members::new());
-    let required = Members::new().with("extensions", extensions);
+    let extensions = JsonObject::new().with(EXTENSION, JsonObject::new());
+    let required = JsonObject::new().with("extensions", extensions);
     let mut error =
         rpc(code::MISSING_CAPABILITY, format!("This needs a client that declares `{EXTENSION}`."));
-    error.data = Some(Members::new().with("requiredCapabilities", required).to_json());
+    error.data = Some(JsonObject::new().with("requiredCapabilities", required).to_json());
     error
 }

@@ -1,7 +1,7 @@
 //! One message in, one message out.
 
 use crate::session::Session;
-use octo_model::{Members, RpcError};
+use octo_model::{JsonObject, RpcError};
 use octo_wire::{Id, Message};
 
 /// Takes what needs no answer.
@@ -19,7 +19,7 @@ pub fn received(session: &Session, message: Message) {
 }
 
 /// A call's end as the message that tells it.
-pub fn response(id: Id, done: Result<Members, RpcError>) -> Message {
+pub fn response(id: Id, done: Result<JsonObject, RpcError>) -> Message {
     match done {
         Ok(result) => Message::Response { id, result },
         Err(error) => Message::Error { id: Some(id), error },

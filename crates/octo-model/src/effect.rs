@@ -1,6 +1,6 @@
 //! What a call may do to the world.
 
-use crate::{Json, Members};
+use crate::{Json, JsonObject};
 
 /// The four facts that MCP calls hints. For tools of others they are claims, not facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,13 +13,13 @@ pub struct Effect {
 
 /// The effect in one word, for policy rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Class {
+pub enum EffectClass {
     Reads,
     Writes,
     Destroys,
 }
 
-impl Class {
+impl EffectClass {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Reads => "reads",
@@ -36,7 +36,7 @@ impl Effect {
     }
 
     /// Reads something that is never the same twice.
-    pub const fn observes() -> Self {
+    pub const fn reads_volatile() -> Self {
         Self { idempotent: false, ..Self::reads() }
     }
 
@@ -65,17 +65,17 @@ impl Effect {
         Self::destroys().open_world()
     }
 
-    pub const fn class(self) -> Class {
+    pub const fn class(self) -> EffectClass {
         match (self.read_only, self.destructive) {
-            (true, _) => Class::Reads,
-            (false, false) => Class::Writes,
-            (false, true) => Class::Destroys,
+            (true, _) => EffectClass::Reads,
+            (false, false) => EffectClass::Writes,
+            (false, true) => EffectClass::Destroys,
         }
     }
 
     /// The hints as MCP annotations.
-    pub fn annotations(self, title: &str) -> Members {
-        Members::new()
+    pub fn annotations(self, title: &str) -> JsonObject {
+        JsonObject::new()
             .with("title", Json::text(title))
             .with("readOnlyHint", self.read_only)
             .with("destructiveHint", self.destructive)

@@ -1,7 +1,7 @@
 //! JSON text that is known to be valid and is kept exactly as it came.
 
-use crate::scan::Enough;
-use crate::{Members, scan};
+use crate::json_scan::ScanControl;
+use crate::{JsonObject, json_scan};
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -14,21 +14,21 @@ pub struct Json(Bytes);
 
 /// Why a text is not accepted as JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fault(pub &'static str);
+pub struct JsonError(pub &'static str);
 
-impl std::fmt::Display for Fault {
+impl std::fmt::Display for JsonError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.0)
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for JsonError {}
 
 impl Json {
     /// Takes text from outside after the strict check.
-    pub fn parse(text: impl Into<Bytes>) -> Result<Self, Fault> {
+    pub fn parse(text: impl Into<Bytes>) -> Result<Self, JsonError> {
         let text = text.into();
-        scan::check(&text).map_err(Fault)?;
+        json_scan::check(&text).map_err(JsonError)?;
         Ok(Self(text))
     }
 
@@ -56,7 +56,7 @@ impl Json {
     }
 
     /// Text made by joining parts that are JSON already.
-    pub(crate) fn joined(text: impl Into<Bytes>) -> Self {
+    pub(crate) fn from_parts(text: impl Into<Bytes>) -> Self {
         Self(text.into())
     }
 
@@ -88,7 +88,9 @@ impl Json {
     /// The string, when it is one.
     pub fn to_text(&self) -> Option<String> {
         match self.0.as_ref() {
-            [b'"', plain @ .., b'"'] if scan::is_plain(plain) => String::from_utf8(plain.to_vec()).ok(),
+            [b'"', plain @ .., b'"'] if json_scan::needs_no_escape(plain) => {
+                String::from_utf8(plain.to_vec()).ok()
+            }
             [b'"', ..] => self.to().ok(),
             _ => None,
         }
@@ -97,12 +99,12 @@ impl Json {
     /// One member of an object, when there is one; cheaper than all of them.
     pub fn member(&self, key: &str) -> Option<Json> {
         let mut found = None;
-        let scanned = scan::members(&self.0, |name, value| {
+        let scanned = json_scan::members(&self.0, |name, value| {
             if name == key {
                 found = Some(self.slice(value));
-                return Enough::Yes;
+                return ScanControl::Stop;
             }
-            Enough::No
+            ScanControl::Continue
         });
         scanned.ok().and(found)
     }
@@ -116,28 +118,28 @@ impl Json {
     }
 
     /// The members of an object, without a copy of their values.
-    pub fn members(&self) -> Result<Members, Fault> {
-        let mut members = Members::new();
-        let scanned = scan::members(&self.0, |key, value| {
+    pub fn members(&self) -> Result<JsonObject, JsonError> {
+        let mut members = JsonObject::new();
+        let scanned = json_scan::members(&self.0, |key, value| {
             let key = match key {
                 Cow::Borrowed(key) => self.0.slice_ref(key.as_bytes()),
                 Cow::Owned(key) => Bytes::from(key),
             };
             members.push(key, self.slice(value));
-            Enough::No
+            ScanControl::Continue
         });
-        scanned.map_err(Fault)?;
+        scanned.map_err(JsonError)?;
         Ok(members)
     }
 
     /// The elements of an array, without a copy.
-    pub fn elements(&self) -> Result<Vec<Json>, Fault> {
+    pub fn elements(&self) -> Result<Vec<Json>, JsonError> {
         self.elements_up_to(usize::MAX)
     }
 
     /// The first elements of an array; the others are not looked at.
-    pub fn elements_up_to(&self, most: usize) -> Result<Vec<Json>, Fault> {
-        let parts = scan::elements(&self.0, most).map_err(Fault)?;
+    pub fn elements_up_to(&self, most: usize) -> Result<Vec<Json>, JsonError> {
+        let parts = json_scan::elements(&self.0, most).map_err(JsonError)?;
         Ok(parts.into_iter().map(|part| self.slice(part)).collect())
     }
 

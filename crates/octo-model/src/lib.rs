@@ -1,19 +1,19 @@
 //! The words of the house: what a tool, a caller, a call and an error are.
 //! No IO, no runtime, no protocol library.
 
-mod call;
 mod caller;
 mod effect;
 mod error;
+mod item_name;
 mod json;
-mod members;
-mod name;
-mod scan;
+mod json_object;
+mod json_scan;
+mod operation;
 
-pub use call::{CallId, Face, Method, Op};
 pub use caller::{ADMIN, Caller, DEFAULT_TENANT, Principal};
-pub use effect::{Class, Effect};
+pub use effect::{Effect, EffectClass};
 pub use error::{Kind, RpcError, ToolError};
-pub use json::{Fault, Json, json_len};
-pub use members::Members;
-pub use name::{MAX_LISTED, is_plain, listed_name, same_when_folded, with_suffix};
+pub use item_name::{MAX_NAME_LEN, is_valid_name, listed_name, normalized_name, with_suffix};
+pub use json::{Json, JsonError, json_len};
+pub use json_object::JsonObject;
+pub use operation::{CallId, Frontend, Method, Operation};

@@ -1,6 +1,6 @@
 //! What a document says in Markdown or HTML, as one plain line that says the same in fewer letters.
 
-use octo_toolkit::hidden::cleaned;
+use octo_toolkit::hidden_text::strip_hidden_owned;
 
 /// Tags that format text. What stands in other angle brackets, such as `<owner>`, is text.
 const TAGS: [&str; 38] = [
@@ -50,7 +50,7 @@ const LONGEST: usize = 2_000;
 pub(crate) fn plain(text: &str, most: usize) -> String {
     // What lies far behind the cut is not even looked at.
     let near: String = text.chars().take(most.saturating_mul(4).saturating_add(LONGEST)).collect();
-    let near = cleaned(near, &mut 0);
+    let near = strip_hidden_owned(near, &mut 0);
     let mut out = String::new();
     let mut rest = near.as_str();
     while let Some(at) = rest.find(['<', '[', '!']) {

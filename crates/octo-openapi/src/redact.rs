@@ -4,7 +4,7 @@ use crate::encode;
 use bytes::Bytes;
 use http::HeaderValue;
 use memchr::memmem;
-use octo_toolkit::net::Answer;
+use octo_toolkit::net::NetResponse;
 
 const MASK: &str = "***";
 /// Shorter values are words that stand in many answers.
@@ -22,7 +22,7 @@ pub fn is_secret_header(name: &str) -> bool {
 }
 
 /// Masks the values wherever they stand in the headers and the body, also as JSON writes them.
-pub fn redact<'s>(answer: &mut Answer, secrets: impl IntoIterator<Item = &'s str>) {
+pub fn redact<'s>(answer: &mut NetResponse, secrets: impl IntoIterator<Item = &'s str>) {
     let mut all: Vec<String> = Vec::new();
     for secret in secrets {
         let bare = secret.split_once(' ').map_or(secret, |(_, bare)| bare.trim());

@@ -1,8 +1,8 @@
 //! What is shown of an answer.
 
 use http::header::CONTENT_TYPE;
-use octo_toolkit::hidden::clean;
-use octo_toolkit::net::Answer;
+use octo_toolkit::hidden_text::strip_hidden;
+use octo_toolkit::net::NetResponse;
 use octo_toolkit::{Json, ToolError};
 use serde_json::json;
 
@@ -11,7 +11,7 @@ const BINARY: [&str; 7] =
     ["image/", "audio/", "video/", "font/", "application/octet-stream", "application/pdf", "application/zip"];
 
 /// JSON stays JSON, number by number; other text is a string; the rest is told, not shown.
-pub fn body(answer: &Answer) -> Json {
+pub fn body(answer: &NetResponse) -> Json {
     let kind = answer.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     if answer.body.is_empty() {
         return Json::null();
@@ -26,11 +26,11 @@ pub fn body(answer: &Answer) -> Json {
     {
         return json;
     }
-    Json::text(&clean(text).text)
+    Json::text(&strip_hidden(text).text)
 }
 
 /// The body as JSON, whatever its type says; nothing is null.
-pub fn json_body(answer: &Answer) -> Result<Json, ToolError> {
+pub fn json_body(answer: &NetResponse) -> Result<Json, ToolError> {
     let kind = answer.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("no type");
     if answer.body.is_empty() {
         return Ok(Json::null());
@@ -45,7 +45,7 @@ pub fn json_body(answer: &Answer) -> Result<Json, ToolError> {
 }
 
 /// The body as text, if it is text; a character that was cut at the end is left out.
-fn text<'a>(answer: &'a Answer, kind: &str) -> Option<&'a str> {
+fn text<'a>(answer: &'a NetResponse, kind: &str) -> Option<&'a str> {
     let body: &[u8] = &answer.body;
     let whole = match std::str::from_utf8(body) {
         Ok(text) => text,

@@ -5,7 +5,7 @@ use crate::member::Member;
 use crate::operation::{Media, Operation, Place, is_json};
 use crate::pointer;
 use crate::schema::types;
-use octo_toolkit::hidden::clean;
+use octo_toolkit::hidden_text::strip_hidden;
 use serde_json::Value;
 
 /// Parameters that are named; the rest are counted.
@@ -23,7 +23,7 @@ pub(crate) fn listed(operation: &Operation) -> Listed {
         method: operation.method.clone(),
         path: operation.path.clone(),
         id: operation.id.clone(),
-        summary: clean(summary).text.chars().take(160).collect(),
+        summary: strip_hidden(summary).text.chars().take(160).collect(),
         tags: operation.tags.clone(),
         deprecated: operation.deprecated,
         signature: signature(operation),

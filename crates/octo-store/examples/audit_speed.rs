@@ -3,8 +3,8 @@
 
 #![expect(clippy::disallowed_methods, reason = "reads its own arguments and /proc/self")]
 
-use octo_hub::{Closing, Ledger, Opening, Outcome};
-use octo_model::{CallId, Caller, Face, Method};
+use octo_hub::{AuditLog, CallEnded, CallStarted, Outcome};
+use octo_model::{CallId, Caller, Frontend, Method};
 use octo_store::{Options, Store, verify};
 use std::error::Error;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 
 const DIGEST: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
 
-fn opening(id: CallId, digest: &str) -> Opening {
-    Opening {
+fn opening(id: CallId, digest: &str) -> CallStarted {
+    CallStarted {
         id,
         principal: Caller::local().principal,
-        face: Face::Http,
+        face: Frontend::Http,
         profile: "default".to_owned(),
         method: Method::CallTool,
         name: "time_now".to_owned(),
@@ -27,8 +27,8 @@ fn opening(id: CallId, digest: &str) -> Opening {
     }
 }
 
-fn closing(id: CallId) -> Closing {
-    Closing {
+fn closing(id: CallId) -> CallEnded {
+    CallEnded {
         id,
         target: Some("time/time_now".to_owned()),
         rule: Some("local-may-read".to_owned()),
@@ -50,12 +50,12 @@ impl Work {
     fn of(micros: u64) -> Self {
         let sample = Self { rounds: 1 << 22 };
         let began = Instant::now();
-        sample.go();
+        sample.spin();
         let each = began.elapsed().as_secs_f64() * 1e6 / sample.rounds as f64;
         Self { rounds: (micros as f64 / each) as u64 }
     }
 
-    fn go(self) {
+    fn spin(self) {
         (0..self.rounds).for_each(|round| {
             std::hint::black_box(round);
         });
@@ -84,7 +84,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 async fn run(tasks: usize, seconds: u64, work: Work) -> Result<(), Box<dyn Error>> {
-    let alone = alone(tasks, work).await?;
+    let alone = baseline(tasks, work).await?;
     let dir = tempfile::tempdir()?;
     let store = Arc::new(Store::open(dir.path(), Options::default())?);
     let stop = Arc::new(AtomicBool::new(false));
@@ -124,7 +124,7 @@ async fn run(tasks: usize, seconds: u64, work: Work) -> Result<(), Box<dyn Error
 }
 
 /// What the same loop takes per call when nothing is recorded.
-async fn alone(tasks: usize, work: Work) -> Result<f64, Box<dyn Error>> {
+async fn baseline(tasks: usize, work: Work) -> Result<f64, Box<dyn Error>> {
     const CALLS: usize = 1 << 17;
     let before = processor("")?;
     let running: Vec<_> = (0..tasks).map(|_| tokio::spawn(idle(CALLS / tasks, work))).collect();
@@ -139,7 +139,7 @@ async fn idle(calls: usize, work: Work) {
         let id = CallId::fresh();
         std::hint::black_box((opening(id, DIGEST), Instant::now().elapsed()));
         tokio::task::yield_now().await;
-        work.go();
+        work.spin();
         std::hint::black_box(closing(id));
     }
 }
@@ -155,7 +155,7 @@ async fn calls(
         let began = Instant::now();
         store.open(opening(id, DIGEST)).await?;
         waits.push(began.elapsed());
-        work.go();
+        work.spin();
         store.close(closing(id));
     }
     Ok(waits)

@@ -3,7 +3,7 @@
 //! hash(0) is 32 zero bytes; hash(n) = SHA-256(hash(n - 1) ‖ bytes of record n). Whoever can write the file can also
 //! compute a whole new chain: only a head that was noted elsewhere (an `Anchor`) tells the two apart.
 
-use crate::codec::hexadecimal;
+use crate::record_codec::to_hex;
 use aws_lc_rs::digest::{SHA256, digest};
 use serde::{Serialize, Serializer};
 use std::fmt;
@@ -16,24 +16,24 @@ pub struct Hash(pub [u8; HASH_LEN]);
 
 impl Hash {
     /// `None` for bytes that are no hash at all.
-    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self)
     }
 }
 
 /// The bytes that a hash is taken of, in one reused buffer.
 #[derive(Default)]
-pub(crate) struct Link {
+pub(crate) struct ChainHasher {
     bytes: Vec<u8>,
 }
 
-impl Link {
+impl ChainHasher {
     /// The hash of a record that stands behind `before`.
     pub(crate) fn hash(&mut self, before: Hash, record: &[u8]) -> Hash {
         self.bytes.clear();
         self.bytes.extend_from_slice(&before.0);
         self.bytes.extend_from_slice(record);
-        Hash::read(digest(&SHA256, &self.bytes).as_ref()).unwrap_or_default()
+        Hash::from_bytes(digest(&SHA256, &self.bytes).as_ref()).unwrap_or_default()
     }
 }
 
@@ -46,7 +46,7 @@ pub struct Anchor {
 
 impl fmt::Display for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&hexadecimal(&self.0))
+        f.write_str(&to_hex(&self.0))
     }
 }
 
@@ -66,13 +66,13 @@ impl FromStr for Hash {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const WANTED: &str = "a hash is 64 hexadecimal digits";
+        const HASH_FORMAT: &str = "a hash is 64 hexadecimal digits";
         if text.len() != 2 * HASH_LEN {
-            return Err(WANTED);
+            return Err(HASH_FORMAT);
         }
         let mut hash = Self::default();
         for (byte, pair) in hash.0.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-            let digit = |at: usize| pair.get(at).and_then(|c| char::from(*c).to_digit(16)).ok_or(WANTED);
+            let digit = |at: usize| pair.get(at).and_then(|c| char::from(*c).to_digit(16)).ok_or(HASH_FORMAT);
             *byte = (digit(0)? * 16 + digit(1)?) as u8;
         }
         Ok(hash)
@@ -89,9 +89,9 @@ impl FromStr for Anchor {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const WANTED: &str = "an anchor is the number of a record, a colon and its hash";
-        let (seq, hash) = text.split_once(':').ok_or(WANTED)?;
-        Ok(Self { seq: seq.parse().map_err(|_| WANTED)?, hash: hash.parse()? })
+        const ANCHOR_FORMAT: &str = "an anchor is the number of a record, a colon and its hash";
+        let (seq, hash) = text.split_once(':').ok_or(ANCHOR_FORMAT)?;
+        Ok(Self { seq: seq.parse().map_err(|_| ANCHOR_FORMAT)?, hash: hash.parse()? })
     }
 }
 
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn a_link_is_the_hash_before_it_and_the_record() {
-        let mut link = Link::default();
+        let mut link = ChainHasher::default();
         // (head -c 32 /dev/zero; printf '{"v":1}') | sha256sum
         assert_eq!(
             link.hash(Hash::default(), b"{\"v\":1}").to_string(),

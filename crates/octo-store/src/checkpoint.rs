@@ -12,15 +12,15 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 /// So many pages are moved at a time.
-const STRIDE: usize = 1000;
+const PAGES_PER_CHECKPOINT: usize = 1000;
 /// The log grows to so many pages, 32 MiB.
-const LONGEST: usize = 8192;
+const MAX_WAL_PAGES: usize = 8192;
 
 pub(crate) struct Checkpointer {
     /// Pages in the log after the last commit.
     pages: Arc<AtomicUsize>,
     /// How long the log is when the next part is moved.
-    next: usize,
+    next_threshold: usize,
     wake: Option<SyncSender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -39,17 +39,17 @@ impl Checkpointer {
             .name("octo-checkpoint".to_owned())
             .spawn(move || woken.iter().for_each(|()| checkpoint(&own)))
             .map_err(StoreError::file("the checkpoint's thread".as_ref()))?;
-        Ok(Self { pages, next: STRIDE, wake: Some(wake), thread: Some(thread) })
+        Ok(Self { pages, next_threshold: PAGES_PER_CHECKPOINT, wake: Some(wake), thread: Some(thread) })
     }
 
     /// Called after each commit, when nobody waits for it any more.
-    pub(crate) fn committed(&mut self, writer: &Connection) {
+    pub(crate) fn after_commit(&mut self, writer: &Connection) {
         let pages = self.pages.load(Ordering::Relaxed);
-        if pages < STRIDE {
-            self.next = STRIDE;
-        } else if pages >= self.next {
-            self.next = pages + STRIDE;
-            if pages >= LONGEST {
+        if pages < PAGES_PER_CHECKPOINT {
+            self.next_threshold = PAGES_PER_CHECKPOINT;
+        } else if pages >= self.next_threshold {
+            self.next_threshold = pages + PAGES_PER_CHECKPOINT;
+            if pages >= MAX_WAL_PAGES {
                 checkpoint(writer);
             } else if let Some(wake) = &self.wake {
                 // When it is still busy it will hear of this soon enough.

@@ -25,13 +25,13 @@ pub enum StoreError {
     #[error("the database failed: {0}")]
     Database(#[from] rusqlite::Error),
     #[error(transparent)]
-    Broken(#[from] Broken),
+    Broken(#[from] BrokenChain),
 }
 
 /// The first record of the audit that is not what was written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the audit is broken at record {seq}: {why}")]
-pub struct Broken {
+pub struct BrokenChain {
     pub seq: u64,
     pub why: String,
 }

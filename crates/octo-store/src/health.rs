@@ -1,27 +1,28 @@
 //! Whether calls can be recorded: room on the disk, a directory that can be written, a database that can be read.
 
-use crate::{Store, StoreError, private, schema};
+use crate::{Store, StoreError, database, private_files};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Bytes that have to be free: a log of the database may grow to more at once.
-const MIN_FREE: u64 = 8 << 20;
+const MIN_FREE_BYTES: u64 = 8 << 20;
 /// What is written to find out whether that is possible.
-const SAMPLE: [u8; 4_096] = [0; 4_096];
+const PROBE_BYTES: [u8; 4_096] = [0; 4_096];
 /// Instructions of SQLite between two looks at the clock.
-const STEPS: std::ffi::c_int = 100_000;
+const PROGRESS_STEPS: std::ffi::c_int = 100_000;
 
 /// Writes to the directory and takes it back; the bytes that are free there.
 pub fn check_disk(dir: &Path) -> Result<u64, StoreError> {
     let about = rustix::fs::statvfs(dir).map_err(|error| StoreError::file(dir)(error.into()))?;
     let free = about.f_bavail.saturating_mul(about.f_frsize);
-    if free < MIN_FREE {
+    if free < MIN_FREE_BYTES {
         return Err(StoreError::Full { path: dir.to_owned(), free });
     }
     let path = dir.join(format!(".probe-{}-{:?}", std::process::id(), std::thread::current().id()));
     let _ = std::fs::remove_file(&path);
-    let written = private::create(&path).and_then(|mut file| std::io::Write::write_all(&mut file, &SAMPLE));
+    let written = private_files::create_new(&path)
+        .and_then(|mut file| std::io::Write::write_all(&mut file, &PROBE_BYTES));
     let _ = std::fs::remove_file(&path);
     written.map_err(StoreError::file(dir))?;
     Ok(free)
@@ -29,14 +30,14 @@ pub fn check_disk(dir: &Path) -> Result<u64, StoreError> {
 
 /// Looks through the database for damage. A large one may take longer than `limit`; then nothing was found so far.
 pub fn check_database(dir: &Path, limit: Duration) -> Result<(), StoreError> {
-    let mut conn = schema::read(dir)?;
+    let mut conn = database::read_audit(dir)?;
     let deadline = Instant::now() + limit;
-    conn.progress_handler(STEPS, Some(move || Instant::now() > deadline))?;
+    conn.progress_handler(PROGRESS_STEPS, Some(move || Instant::now() > deadline))?;
     let found: Result<String, rusqlite::Error> =
         conn.query_row("PRAGMA quick_check(1)", (), |row| row.get(0));
     match found {
         Ok(word) if word == "ok" => Ok(()),
-        Ok(why) => Err(StoreError::Damaged { path: schema::file(dir), why }),
+        Ok(why) => Err(StoreError::Damaged { path: database::audit_file(dir), why }),
         Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::OperationInterrupted) => Ok(()),
         Err(error) => Err(error.into()),
     }
@@ -45,8 +46,8 @@ pub fn check_database(dir: &Path, limit: Duration) -> Result<(), StoreError> {
 impl Store {
     /// Whether records go where the next start finds them, and whether there is room for more.
     pub fn check(&self) -> Result<u64, StoreError> {
-        let path = schema::file(&self.dir);
-        if identity(&path) != self.identity {
+        let path = database::audit_file(&self.dir);
+        if file_identity(&path) != self.identity {
             return Err(StoreError::Moved { path });
         }
         self.reader()?.head()?;
@@ -55,7 +56,7 @@ impl Store {
 }
 
 /// What tells a file from another that has taken its name.
-pub(crate) fn identity(path: &Path) -> Option<(u64, u64)> {
+pub(crate) fn file_identity(path: &Path) -> Option<(u64, u64)> {
     std::fs::metadata(path).map(|about| (about.dev(), about.ino())).ok()
 }
 

@@ -6,45 +6,45 @@
     reason = "a door: the hub's own files are opened, dated and removed here"
 )]
 
-mod apis;
+mod api_store;
+mod audit_reader;
+mod audit_writer;
 mod chain;
 mod checkpoint;
-mod codec;
-mod credentials;
+mod credential_store;
+mod database;
 mod error;
-mod handle;
 mod health;
-mod lists;
+mod listing_store;
 mod memory;
 mod options;
-mod pins;
-mod private;
+mod pin_store;
+mod private_files;
 mod prune;
-mod queue;
-mod reader;
 mod record;
-mod runs;
-mod schema;
+mod record_codec;
+mod record_queue;
+mod result_files;
+mod result_handle;
+mod run_store;
 mod seal;
-mod spills;
 mod store;
 #[cfg(test)]
 mod tests;
 mod verify;
-mod writer;
 
-pub use apis::KeptApis;
+pub use api_store::SqliteApiStore;
+pub use audit_reader::AuditReader;
 pub use chain::{Anchor, Hash};
-pub use credentials::{KeptCredentials, Keys};
-pub use error::{Broken, StoreError};
+pub use credential_store::{SealKeys, SqliteCredentialStore};
+pub use error::{BrokenChain, StoreError};
 pub use health::{check_database, check_disk};
-pub use lists::KeptLists;
-pub use memory::{Memories, MemoryOptions};
+pub use listing_store::SqliteListingStore;
+pub use memory::{MemoryOptions, SqliteMemoryStore};
 pub use options::{Durability, Options};
-pub use pins::KeptPins;
+pub use pin_store::SqlitePinStore;
 pub use prune::{Retention, prune, prune_when_due};
-pub use reader::Reader;
 pub use record::{Record, RecordKind};
-pub use runs::KeptRuns;
+pub use run_store::SqliteRunStore;
 pub use store::Store;
 pub use verify::{Verified, verify};

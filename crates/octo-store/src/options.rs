@@ -7,9 +7,9 @@ use std::time::Duration;
 pub enum Durability {
     /// The end of the process, however it comes: the data is with the operating system.
     #[default]
-    Process,
+    Flush,
     /// The loss of power as well: the data is on the disk. Costs one `fsync` per group of records.
-    Power,
+    Fsync,
 }
 
 impl Durability {
@@ -17,8 +17,8 @@ impl Durability {
     /// power takes the newest records and never damages the file. `OFF` would be no faster per record.
     pub(crate) const fn synchronous(self) -> &'static str {
         match self {
-            Self::Process => "NORMAL",
-            Self::Power => "FULL",
+            Self::Flush => "NORMAL",
+            Self::Fsync => "FULL",
         }
     }
 }

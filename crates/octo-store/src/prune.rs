@@ -1,17 +1,17 @@
 //! Taking old records out of the audit. A record of its own says up to where, so that the chain still proves what is left.
 
-use crate::chain::{Anchor, Hash, Link};
-use crate::{Durability, StoreError, codec, schema};
+use crate::chain::{Anchor, ChainHasher, Hash};
+use crate::{Durability, StoreError, database, record_codec};
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 use std::path::Path;
 use std::time::Duration;
 
 /// Records that are taken out at a time, so that no call waits long for it.
-const STRIDE: u64 = 20_000;
+const RECORDS_PER_TRANSACTION: u64 = 20_000;
 
 /// A hub lets records grow older by this much, so that it prunes no more often.
-const GRACE: Duration = Duration::from_secs(60 * 60);
+const PRUNE_AGE_SLACK: Duration = Duration::from_secs(60 * 60);
 
 /// What is kept of the audit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -33,12 +33,12 @@ pub fn prune(dir: &Path, retention: Retention, now: Timestamp) -> Result<u64, St
     if retention.is_unbounded() {
         return Ok(0);
     }
-    schema::read(dir)?;
-    let mut conn = schema::open(dir, Durability::Process)?;
+    database::read_audit(dir)?;
+    let mut conn = database::open_audit(dir, Durability::Flush)?;
     // Decided once: every pruning adds a record.
-    let Some(wanted) = last_to_go(&conn, retention, now)? else { return Ok(0) };
+    let Some(wanted) = last_prunable(&conn, retention, now)? else { return Ok(0) };
     let mut pruned = 0;
-    while let Some(many) = stride(&mut conn, wanted, now)? {
+    while let Some(many) = prune_batch(&mut conn, wanted, now)? {
         pruned += many;
     }
     Ok(pruned)
@@ -49,10 +49,12 @@ pub fn prune_when_due(dir: &Path, retention: Retention, now: Timestamp) -> Resul
     if retention.is_unbounded() {
         return Ok(0);
     }
-    let conn = schema::read(dir)?;
-    let (Some(first), Some(head)) = (end(&conn, "ASC")?, end(&conn, "DESC")?) else { return Ok(0) };
+    let conn = database::read_audit(dir)?;
+    let (Some(first), Some(head)) = (chain_end(&conn, "ASC")?, chain_end(&conn, "DESC")?) else {
+        return Ok(0);
+    };
     let is_full = retention.max_records.is_some_and(|most| head.seq - first.seq >= most);
-    let oldest = retention.max_age.and_then(|age| now.checked_sub(age + GRACE).ok());
+    let oldest = retention.max_age.and_then(|age| now.checked_sub(age + PRUNE_AGE_SLACK).ok());
     let is_old = match oldest {
         Some(oldest) => last_before(&conn, first.seq, first.seq, oldest)?.is_some(),
         None => false,
@@ -66,7 +68,7 @@ pub fn prune_when_due(dir: &Path, retention: Retention, now: Timestamp) -> Resul
 }
 
 /// One end of the chain.
-fn end(conn: &Connection, order: &str) -> Result<Option<Anchor>, StoreError> {
+fn chain_end(conn: &Connection, order: &str) -> Result<Option<Anchor>, StoreError> {
     let sql = format!("SELECT seq, hash FROM audit ORDER BY seq {order} LIMIT 1");
     let end = conn.query_row(&sql, (), |row| {
         Ok(Anchor { seq: row.get::<_, i64>(0)?.cast_unsigned(), hash: Hash(row.get(1)?) })
@@ -75,8 +77,10 @@ fn end(conn: &Connection, order: &str) -> Result<Option<Anchor>, StoreError> {
 }
 
 /// The last record that need not be kept.
-fn last_to_go(conn: &Connection, retention: Retention, now: Timestamp) -> Result<Option<u64>, StoreError> {
-    let (Some(first), Some(head)) = (end(conn, "ASC")?, end(conn, "DESC")?) else { return Ok(None) };
+fn last_prunable(conn: &Connection, retention: Retention, now: Timestamp) -> Result<Option<u64>, StoreError> {
+    let (Some(first), Some(head)) = (chain_end(conn, "ASC")?, chain_end(conn, "DESC")?) else {
+        return Ok(None);
+    };
     let by_number = retention.max_records.and_then(|most| head.seq.checked_sub(most.max(1)));
     let by_age = match retention.max_age.and_then(|age| now.checked_sub(age).ok()) {
         Some(oldest) => last_before(conn, first.seq, head.seq, oldest)?,
@@ -86,11 +90,13 @@ fn last_to_go(conn: &Connection, retention: Retention, now: Timestamp) -> Result
 }
 
 /// Takes out the oldest records up to this one, some of them; nothing when they are gone.
-fn stride(conn: &mut Connection, wanted: u64, now: Timestamp) -> Result<Option<u64>, StoreError> {
+fn prune_batch(conn: &mut Connection, wanted: u64, now: Timestamp) -> Result<Option<u64>, StoreError> {
     let change = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let (Some(first), Some(head)) = (end(&change, "ASC")?, end(&change, "DESC")?) else { return Ok(None) };
+    let (Some(first), Some(head)) = (chain_end(&change, "ASC")?, chain_end(&change, "DESC")?) else {
+        return Ok(None);
+    };
     // The newest record stays, so that the chain has an end.
-    let last = wanted.min(first.seq + STRIDE - 1).min(head.seq.saturating_sub(1));
+    let last = wanted.min(first.seq + RECORDS_PER_TRANSACTION - 1).min(head.seq.saturating_sub(1));
     if last < first.seq {
         return Ok(None);
     }
@@ -98,8 +104,8 @@ fn stride(conn: &mut Connection, wanted: u64, now: Timestamp) -> Result<Option<u
         change.query_row("SELECT hash FROM audit WHERE seq = ?1", [last.cast_signed()], |row| row.get(0))?;
     let anchor = Anchor { seq: last, hash: Hash(hash) };
     let mut record = Vec::new();
-    codec::pruning(&mut record, now.as_microsecond(), anchor);
-    let next = Link::default().hash(head.hash, &record);
+    record_codec::encode_prune(&mut record, now.as_microsecond(), anchor);
+    let next = ChainHasher::default().hash(head.hash, &record);
     let seq = (head.seq + 1).cast_signed();
     change.execute(
         "INSERT INTO audit (seq, hash, record) VALUES (?1, ?2, ?3)",
@@ -122,7 +128,7 @@ fn last_before(
     let is_before = |seq: u64| -> Result<bool, StoreError> {
         let record: Vec<u8> =
             conn.query_row("SELECT record FROM audit WHERE seq = ?1", [seq.cast_signed()], |row| row.get(0))?;
-        Ok(codec::at(&record).is_some_and(|at| at < moment))
+        Ok(record_codec::timestamp(&record).is_some_and(|at| at < moment))
     };
     let (mut low, mut high) = (first, head + 1);
     while low < high {
@@ -137,15 +143,16 @@ fn last_before(
 }
 
 /// Where the chain begins: after the last record that was taken out, as the newest record about that says.
-pub(crate) fn beginning(conn: &Connection) -> Result<Option<Anchor>, StoreError> {
+pub(crate) fn chain_start(conn: &Connection) -> Result<Option<Anchor>, StoreError> {
     let first: Option<i64> = conn.query_row("SELECT min(seq) FROM audit", (), |row| row.get(0))?;
     let Some(before) = first.map(|first| first - 1).filter(|before| *before > 0) else { return Ok(None) };
     let mut prunings =
         conn.prepare("SELECT record FROM audit WHERE substr(record, 2, 1) = ?1 ORDER BY seq DESC")?;
-    let mut rows = prunings.query([[codec::PRUNE].as_slice()])?;
+    let mut rows = prunings.query([[record_codec::PRUNE].as_slice()])?;
     while let Some(row) = rows.next()? {
         let bytes = row.get_ref(0)?.as_bytes().map_err(rusqlite::Error::from)?;
-        let anchor = codec::read(bytes).ok().and_then(|record| record.target?.parse::<Anchor>().ok());
+        let anchor =
+            record_codec::decode(bytes).ok().and_then(|record| record.target?.parse::<Anchor>().ok());
         if let Some(anchor) = anchor.filter(|anchor| anchor.seq == before.cast_unsigned()) {
             return Ok(Some(anchor));
         }
@@ -157,15 +164,15 @@ pub(crate) fn beginning(conn: &Connection) -> Result<Option<Anchor>, StoreError>
 mod tests {
     use super::*;
     use crate::tests as sample;
-    use crate::{Options, Reader, RecordKind, Store, verify};
-    use octo_hub::Ledger;
+    use crate::{AuditReader, Options, RecordKind, Store, verify};
+    use octo_hub::AuditLog;
 
-    async fn filled(dir: &Path, calls: usize) -> Store {
+    async fn store_with_calls(dir: &Path, calls: usize) -> Store {
         let store = Store::open(dir, Options::default()).unwrap();
         for _ in 0..calls {
             let opening = sample::opening("time_now");
             let id = opening.id;
-            Ledger::open(&store, opening).await.unwrap();
+            AuditLog::open(&store, opening).await.unwrap();
             store.close(sample::closing(id));
         }
         store.flush().await.unwrap();
@@ -175,17 +182,17 @@ mod tests {
     #[tokio::test]
     async fn what_is_left_of_the_chain_still_holds() {
         let temp = tempfile::tempdir().unwrap();
-        let store = filled(temp.path(), 50).await;
+        let store = store_with_calls(temp.path(), 50).await;
         let head = verify(temp.path(), None).unwrap().head;
         let keep = |most| Retention { max_records: Some(most), ..Retention::default() };
         assert_eq!(prune(temp.path(), keep(40), Timestamp::now()).unwrap(), 60);
         let verified = verify(temp.path(), Some(head)).unwrap();
         assert_eq!((verified.records, verified.pruned.unwrap().seq), (41, 60));
-        let last = Reader::open(temp.path()).unwrap().tail(1).unwrap().remove(0);
+        let last = AuditReader::open(temp.path()).unwrap().tail(1).unwrap().remove(0);
         assert_eq!((last.kind, last.seq), (RecordKind::Prune, 101));
         // Once more, with records in between and the older record about it gone.
         drop(store);
-        drop(filled(temp.path(), 50).await);
+        drop(store_with_calls(temp.path(), 50).await);
         assert_eq!(prune(temp.path(), keep(10), Timestamp::now()).unwrap(), 131);
         let verified = verify(temp.path(), None).unwrap();
         assert_eq!((verified.records, verified.head.seq, verified.pruned.unwrap().seq), (11, 202, 191));
@@ -196,7 +203,7 @@ mod tests {
     #[tokio::test]
     async fn records_are_pruned_by_age() {
         let temp = tempfile::tempdir().unwrap();
-        drop(filled(temp.path(), 5).await);
+        drop(store_with_calls(temp.path(), 5).await);
         let by_age = |age| Retention { max_age: Some(age), ..Retention::default() };
         let now = Timestamp::now();
         assert_eq!(prune(temp.path(), by_age(Duration::from_secs(60)), now).unwrap(), 0);
@@ -208,8 +215,8 @@ mod tests {
     #[tokio::test]
     async fn records_that_were_taken_out_otherwise_are_missed() {
         let temp = tempfile::tempdir().unwrap();
-        drop(filled(temp.path(), 5).await);
-        let conn = schema::open(temp.path(), Durability::Process).unwrap();
+        drop(store_with_calls(temp.path(), 5).await);
+        let conn = database::open_audit(temp.path(), Durability::Flush).unwrap();
         assert!(conn.execute("DELETE FROM audit WHERE seq <= 4", ()).is_err());
         conn.execute("INSERT INTO audit_pruned VALUES (4)", ()).unwrap();
         conn.execute("DELETE FROM audit WHERE seq <= 4", ()).unwrap();

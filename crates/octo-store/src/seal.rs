@@ -1,28 +1,28 @@
 //! Secrets on the disk: sealed with a key that is not in the database, each bound to the row that it belongs to.
 
-use crate::{StoreError, handle, private};
+use crate::{StoreError, private_files, result_handle};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::{hkdf, rand};
 use std::io::{Error, ErrorKind, Write};
 use std::path::Path;
 
-const FILE: &str = "seal.key";
-const KEY: usize = 32;
+const KEY_FILE: &str = "seal.key";
+const KEY_LEN: usize = 32;
 /// Shorter ones can be guessed.
-const SHORTEST: usize = 16;
+const MIN_SECRET_LEN: usize = 16;
 /// The first byte of what is sealed, so that another way can follow.
-const WAY: u8 = 1;
+const SEAL_VERSION: u8 = 1;
 
 pub(crate) struct Seal(RandomizedNonceKey);
 
 impl Seal {
     /// With the operator's secret, or with a key of the directory's own that is made when it is not there.
     pub(crate) fn open(dir: &Path, secret: Option<&str>) -> Result<Self, StoreError> {
-        let path = dir.join(FILE);
+        let path = dir.join(KEY_FILE);
         let key = match secret {
-            Some(secret) => derived(secret),
-            None => kept(&path),
+            Some(secret) => derive_key(secret),
+            None => read_or_create_key(&path),
         };
         let made = key.and_then(|key| {
             RandomizedNonceKey::new(&AES_256_GCM, &key).map_err(|_| Error::other("the key cannot be used"))
@@ -32,32 +32,32 @@ impl Seal {
 
     /// Whether the directory has a key of its own.
     pub(crate) fn has_key(dir: &Path) -> bool {
-        dir.join(FILE).is_file()
+        dir.join(KEY_FILE).is_file()
     }
 
-    pub(crate) fn close(&self, plain: &str, bound: &[&str]) -> Option<Vec<u8>> {
+    pub(crate) fn seal(&self, plain: &str, bound: &[&str]) -> Option<Vec<u8>> {
         let mut text = plain.as_bytes().to_vec();
-        let nonce = self.0.seal_in_place_append_tag(Aad::from(row(bound)), &mut text).ok()?;
-        Some([&[WAY], nonce.as_ref().as_slice(), &text].concat())
+        let nonce = self.0.seal_in_place_append_tag(Aad::from(binding_digest(bound)), &mut text).ok()?;
+        Some([&[SEAL_VERSION], nonce.as_ref().as_slice(), &text].concat())
     }
 
     /// Nothing for what was changed, moved to another row, or sealed with another key.
     pub(crate) fn unseal(&self, sealed: &[u8], bound: &[&str]) -> Option<String> {
-        let (nonce, text) = sealed.strip_prefix(&[WAY])?.split_at_checked(NONCE_LEN)?;
+        let (nonce, text) = sealed.strip_prefix(&[SEAL_VERSION])?.split_at_checked(NONCE_LEN)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
         let mut text = text.to_vec();
-        let plain = self.0.open_in_place(nonce, Aad::from(row(bound)), &mut text).ok()?;
+        let plain = self.0.open_in_place(nonce, Aad::from(binding_digest(bound)), &mut text).ok()?;
         String::from_utf8(plain.to_vec()).ok()
     }
 }
 
 /// A key of the directory's own, made when it is not there.
-pub(crate) fn key_of(path: &Path) -> Result<[u8; KEY], StoreError> {
-    kept(path).map_err(StoreError::file(path))
+pub(crate) fn directory_key(path: &Path) -> Result<[u8; KEY_LEN], StoreError> {
+    read_or_create_key(path).map_err(StoreError::file(path))
 }
 
 /// The parts in one digest; each with its length, so that no two rows look the same.
-fn row(parts: &[&str]) -> Vec<u8> {
+fn binding_digest(parts: &[&str]) -> Vec<u8> {
     let mut whole = Vec::new();
     for part in parts {
         whole.extend_from_slice(&(part.len() as u64).to_le_bytes());
@@ -68,15 +68,15 @@ fn row(parts: &[&str]) -> Vec<u8> {
 
 /// What stands for these parts where they are only compared.
 pub(crate) fn fingerprint(parts: &[&str]) -> String {
-    row(parts).iter().map(|byte| format!("{byte:02x}")).collect()
+    binding_digest(parts).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn derived(secret: &str) -> Result<[u8; KEY], Error> {
-    if secret.len() < SHORTEST {
+fn derive_key(secret: &str) -> Result<[u8; KEY_LEN], Error> {
+    if secret.len() < MIN_SECRET_LEN {
         return Err(Error::new(ErrorKind::InvalidInput, "the hub's secret has fewer than 16 characters"));
     }
     let salt = hkdf::Salt::new(hkdf::HKDF_SHA256, b"octoprox");
-    let mut key = [0; KEY];
+    let mut key = [0; KEY_LEN];
     let whole = salt.extract(secret.as_bytes());
     let filled = whole.expand(&[b"seal 1"], hkdf::HKDF_SHA256).and_then(|okm| okm.fill(&mut key));
     filled.map(|()| key).map_err(|_| Error::other("the key cannot be derived"))
@@ -84,13 +84,13 @@ fn derived(secret: &str) -> Result<[u8; KEY], Error> {
 
 /// The file's key. It is linked to its name when it is whole, so that two processes that make one at the same time end
 /// up with the same.
-fn kept(path: &Path) -> Result<[u8; KEY], Error> {
+fn read_or_create_key(path: &Path) -> Result<[u8; KEY_LEN], Error> {
     if !path.exists() {
-        let mut key = [0; KEY];
+        let mut key = [0; KEY_LEN];
         rand::fill(&mut key).map_err(|_| Error::other("no random bytes for a key"))?;
-        let name = handle::fresh().map_err(Error::other)?;
+        let name = result_handle::new_handle().map_err(Error::other)?;
         let part = path.with_extension(format!("{name}.part"));
-        let written = private::create(&part).and_then(|mut file| {
+        let written = private_files::create_new(&part).and_then(|mut file| {
             file.write_all(&key)?;
             file.sync_all()
         });
@@ -114,9 +114,9 @@ mod tests {
     fn a_secret_opens_only_in_its_own_row_and_with_its_own_key() {
         let temp = tempfile::tempdir().unwrap();
         let seal = Seal::open(temp.path(), None).unwrap();
-        let sealed = seal.close("k3y", &["a", "bc"]).unwrap();
+        let sealed = seal.seal("k3y", &["a", "bc"]).unwrap();
         assert!(!sealed.windows(3).any(|part| part == b"k3y"));
-        assert_ne!(sealed, seal.close("k3y", &["a", "bc"]).unwrap());
+        assert_ne!(sealed, seal.seal("k3y", &["a", "bc"]).unwrap());
         let again = Seal::open(temp.path(), None).unwrap();
         assert_eq!(again.unseal(&sealed, &["a", "bc"]).as_deref(), Some("k3y"));
         assert_eq!(again.unseal(&sealed, &["ab", "c"]), None);
@@ -126,7 +126,7 @@ mod tests {
             assert_eq!(again.unseal(&changed, &["a", "bc"]), None, "{at}");
             assert_eq!(again.unseal(&sealed[..at], &["a", "bc"]), None);
         }
-        let mode = std::fs::metadata(temp.path().join(FILE)).unwrap().permissions().mode();
+        let mode = std::fs::metadata(temp.path().join(KEY_FILE)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         assert_eq!(std::fs::read_dir(temp.path()).unwrap().count(), 1);
     }
@@ -135,7 +135,7 @@ mod tests {
     fn the_operators_secret_needs_no_file() {
         let temp = tempfile::tempdir().unwrap();
         let one = Seal::open(temp.path(), Some("a long enough secret")).unwrap();
-        let sealed = one.close("k3y", &["a"]).unwrap();
+        let sealed = one.seal("k3y", &["a"]).unwrap();
         let two = Seal::open(temp.path(), Some("another long secret")).unwrap();
         assert_eq!(
             (one.unseal(&sealed, &["a"]).as_deref(), two.unseal(&sealed, &["a"])),
@@ -148,8 +148,8 @@ mod tests {
     #[test]
     fn a_damaged_key_is_refused_and_not_replaced() {
         let temp = tempfile::tempdir().unwrap();
-        std::fs::write(temp.path().join(FILE), "short").unwrap();
+        std::fs::write(temp.path().join(KEY_FILE), "short").unwrap();
         assert!(Seal::open(temp.path(), None).is_err());
-        assert_eq!(std::fs::read(temp.path().join(FILE)).unwrap(), b"short");
+        assert_eq!(std::fs::read(temp.path().join(KEY_FILE)).unwrap(), b"short");
     }
 }

@@ -1,11 +1,11 @@
 //! The store: what the hub is handed.
 
-use crate::health::identity;
-use crate::queue::Refused;
-use crate::spills::{Shelf, now};
-use crate::writer::{Turn, Writer};
-use crate::{Options, Reader, StoreError, private, schema, seal};
-use octo_hub::{ArgumentKey, Closing, KeptText, Ledger, Opening, Spills};
+use crate::audit_writer::{AuditWriter, WriteLock};
+use crate::health::file_identity;
+use crate::record_queue::QueueError;
+use crate::result_files::{ResultFiles, now_micros};
+use crate::{AuditReader, Options, StoreError, database, private_files, seal};
+use octo_hub::{ArgumentKey, AuditLog, CallEnded, CallStarted, ResultStore, StoredText};
 use octo_model::{CallId, Caller, Json, ToolError};
 use octo_toolkit::BoxFuture;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The secret that arguments are recorded with.
-const ARGUMENT_KEY: &str = "audit.key";
+const ARGUMENT_KEY_FILE: &str = "audit.key";
 
 /// One directory with the audit and the spills. Several processes may have the same one open.
 /// Dropping it writes what is still queued and waits for that.
@@ -21,32 +21,32 @@ pub struct Store {
     pub(crate) dir: PathBuf,
     /// Of the database file, as it was opened.
     pub(crate) identity: Option<(u64, u64)>,
-    audit: Writer,
-    shelf: Arc<Shelf>,
+    audit: AuditWriter,
+    results: Arc<ResultFiles>,
     arguments: ArgumentKey,
 }
 
 impl Store {
     /// Opens the store in `dir`, which is made when it is not there and closed to others when it is.
     pub fn open(dir: &Path, options: Options) -> Result<Self, StoreError> {
-        private::directory(dir)?;
-        let (turn, connect) = (Turn::default(), || schema::open(dir, options.durability));
-        let audit = Writer::start(connect()?, connect()?, Arc::clone(&turn))?;
-        let shelf = Arc::new(Shelf::open(dir, connect()?, turn, options.clone())?);
-        let arguments = ArgumentKey::derived(&seal::key_of(&dir.join(ARGUMENT_KEY))?);
-        let identity = identity(&schema::file(dir));
-        Ok(Self { dir: dir.to_owned(), identity, audit, shelf, arguments })
+        private_files::create_private_dir(dir)?;
+        let (turn, connect) = (WriteLock::default(), || database::open_audit(dir, options.durability));
+        let audit = AuditWriter::start(connect()?, connect()?, Arc::clone(&turn))?;
+        let shelf = Arc::new(ResultFiles::open(dir, connect()?, turn, options.clone())?);
+        let arguments = ArgumentKey::derive(&seal::directory_key(&dir.join(ARGUMENT_KEY_FILE))?);
+        let identity = file_identity(&database::audit_file(dir));
+        Ok(Self { dir: dir.to_owned(), identity, audit, results: shelf, arguments })
     }
 
     /// Returns when everything that was queued before is written.
     pub async fn flush(&self) -> Result<(), ToolError> {
         let group = self.audit.queue.flush().map_err(refused)?;
-        group.wait().await.map_err(unwritten)
+        group.wait().await.map_err(audit_write_error)
     }
 
     /// A connection for looking at the audit.
-    pub fn reader(&self) -> Result<Reader, StoreError> {
-        Reader::open(&self.dir)
+    pub fn reader(&self) -> Result<AuditReader, StoreError> {
+        AuditReader::open(&self.dir)
     }
 
     /// How many groups of records were written: few, when many calls shared them.
@@ -55,17 +55,17 @@ impl Store {
     }
 }
 
-impl Ledger for Store {
-    fn open(&self, opening: Opening) -> BoxFuture<'_, Result<(), ToolError>> {
+impl AuditLog for Store {
+    fn open(&self, opening: CallStarted) -> BoxFuture<'_, Result<(), ToolError>> {
         Box::pin(async move {
-            let group = self.audit.queue.open(now(), &opening).map_err(refused)?;
+            let group = self.audit.queue.open(now_micros(), &opening).map_err(refused)?;
             drop(opening);
-            group.wait().await.map_err(unwritten)
+            group.wait().await.map_err(audit_write_error)
         })
     }
 
-    fn close(&self, closing: Closing) {
-        if !self.audit.queue.close(now(), &closing) {
+    fn close(&self, closing: CallEnded) {
+        if !self.audit.queue.close(now_micros(), &closing) {
             tracing::error!(call = %closing.id, outcome = closing.outcome.as_str(), "the end of a call was not recorded");
         }
     }
@@ -75,19 +75,19 @@ impl Ledger for Store {
     }
 }
 
-impl Spills for Store {
-    fn keep<'a>(
+impl ResultStore for Store {
+    fn store<'a>(
         &'a self,
         caller: &'a Caller,
         call: CallId,
         whole: Json,
     ) -> BoxFuture<'a, Result<String, ToolError>> {
-        let (shelf, owner) = (Arc::clone(&self.shelf), caller.principal.clone());
-        Box::pin(blocking(move || shelf.keep(&owner, call, &whole)))
+        let (shelf, owner) = (Arc::clone(&self.results), caller.principal.clone());
+        Box::pin(blocking(move || shelf.store(&owner, call, &whole)))
     }
 
     fn load<'a>(&'a self, caller: &'a Caller, handle: &'a str) -> BoxFuture<'a, Result<Json, ToolError>> {
-        let (shelf, owner, handle) = (Arc::clone(&self.shelf), caller.principal.clone(), handle.to_owned());
+        let (shelf, owner, handle) = (Arc::clone(&self.results), caller.principal.clone(), handle.to_owned());
         Box::pin(blocking(move || shelf.load(&owner, &handle)))
     }
 
@@ -95,8 +95,8 @@ impl Spills for Store {
         &'a self,
         caller: &'a Caller,
         handle: &'a str,
-    ) -> BoxFuture<'a, Result<KeptText, ToolError>> {
-        let (shelf, owner, handle) = (Arc::clone(&self.shelf), caller.principal.clone(), handle.to_owned());
+    ) -> BoxFuture<'a, Result<StoredText, ToolError>> {
+        let (shelf, owner, handle) = (Arc::clone(&self.results), caller.principal.clone(), handle.to_owned());
         Box::pin(blocking(move || shelf.open_text(&owner, &handle)))
     }
 }
@@ -107,16 +107,16 @@ async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(ToolError::internal(error)))
 }
 
-fn unwritten(why: impl std::fmt::Display) -> ToolError {
+fn audit_write_error(why: impl std::fmt::Display) -> ToolError {
     ToolError::unavailable("The call could not be recorded, so it was not made.")
         .hint("Whoever runs the hub must look at its data directory: the disk may be full.")
         .detail(why)
 }
 
-fn refused(why: Refused) -> ToolError {
+fn refused(why: QueueError) -> ToolError {
     match why {
-        Refused::Shut(why) => unwritten(why),
-        Refused::Full => ToolError::unavailable("Too many calls wait to be recorded.")
+        QueueError::Closed(why) => audit_write_error(why),
+        QueueError::Full => ToolError::unavailable("Too many calls wait to be recorded.")
             .hint("Try again in a moment, with fewer calls at once.")
             .retry_after(Duration::from_secs(1)),
     }

@@ -1,20 +1,20 @@
 //! The store as a whole. Helpers: calls to record.
 
-mod audit;
-mod chain;
-mod kill;
-mod spills;
+mod audit_chain;
+mod audit_records;
+mod killed_writer;
+mod stored_results;
 
 use crate::{Options, Store};
-use octo_hub::{Closing, Ledger, Opening, Outcome};
-use octo_model::{CallId, Caller, Face, Method};
+use octo_hub::{AuditLog, CallEnded, CallStarted, Outcome};
+use octo_model::{CallId, Caller, Frontend, Method};
 use std::path::Path;
 
-pub(crate) fn opening(name: &str) -> Opening {
-    Opening {
+pub(crate) fn opening(name: &str) -> CallStarted {
+    CallStarted {
         id: CallId::fresh(),
         principal: Caller::named("ada").principal,
-        face: Face::Cli,
+        face: Frontend::Cli,
         profile: "default".to_owned(),
         method: Method::CallTool,
         name: name.to_owned(),
@@ -24,8 +24,8 @@ pub(crate) fn opening(name: &str) -> Opening {
     }
 }
 
-pub(crate) fn closing(id: CallId) -> Closing {
-    Closing {
+pub(crate) fn closing(id: CallId) -> CallEnded {
+    CallEnded {
         id,
         target: Some("time/time_now".to_owned()),
         rule: None,

@@ -1,14 +1,14 @@
 //! Walking the chain from its beginning.
 
-use crate::chain::{Anchor, Hash, Link};
-use crate::prune::beginning;
-use crate::{Broken, StoreError, schema};
+use crate::chain::{Anchor, ChainHasher, Hash};
+use crate::prune::chain_start;
+use crate::{BrokenChain, StoreError, database};
 use rusqlite::{Connection, Row};
 use serde::Serialize;
 use std::path::Path;
 
 /// Rows per look, so that a long walk does not hold up whoever writes.
-const STRIDE: i64 = 10_000;
+const ROWS_PER_BATCH: i64 = 10_000;
 
 /// The whole chain holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -24,44 +24,44 @@ pub struct Verified {
 /// Walks the chain in order and names the first record that is changed, missing, moved or slipped in. Records cut off
 /// at the end are found with an `anchor`, a head that was noted before.
 pub fn verify(dir: &Path, anchor: Option<Anchor>) -> Result<Verified, StoreError> {
-    let conn = schema::read(dir)?;
+    let conn = database::read_audit(dir)?;
     // One view of the file: records that are pruned meanwhile are still there.
     let conn = conn.unchecked_transaction()?;
     // What is damaged is named by the walk.
-    let pruned = beginning(&conn).unwrap_or_default();
+    let pruned = chain_start(&conn).unwrap_or_default();
     let at = pruned.unwrap_or_default();
     if let (Some(anchor), Some(pruned)) = (anchor, pruned)
         && (anchor.seq < pruned.seq || (anchor.seq == pruned.seq && anchor.hash != pruned.hash))
     {
         let why = "it was pruned, so that the anchor cannot be compared with it";
-        return Err(Broken { seq: anchor.seq, why: why.to_owned() }.into());
+        return Err(BrokenChain { seq: anchor.seq, why: why.to_owned() }.into());
     }
-    let mut walk = Walk { at, pruned, link: Link::default(), anchor };
+    let mut walk = ChainVerifier { at, pruned, link: ChainHasher::default(), anchor };
     // The first row is looked for below 1: nothing may stand there.
     let mut after = i64::MIN;
-    while let Some(last) = walk.stride(&conn, after)? {
+    while let Some(last) = walk.verify_batch(&conn, after)? {
         after = last;
     }
-    walk.end()
+    walk.finish()
 }
 
-struct Walk {
+struct ChainVerifier {
     at: Anchor,
     pruned: Option<Anchor>,
-    link: Link,
+    link: ChainHasher,
     anchor: Option<Anchor>,
 }
 
-impl Walk {
+impl ChainVerifier {
     /// Checks the next rows and gives the number of the last one.
-    fn stride(&mut self, conn: &Connection, after: i64) -> Result<Option<i64>, StoreError> {
+    fn verify_batch(&mut self, conn: &Connection, after: i64) -> Result<Option<i64>, StoreError> {
         let mut statement = conn
             .prepare_cached("SELECT seq, hash, record FROM audit WHERE seq > ?1 ORDER BY seq LIMIT ?2")
             .map_err(|error| self.damaged(error))?;
-        let mut rows = statement.query((after, STRIDE)).map_err(|error| self.damaged(error))?;
+        let mut rows = statement.query((after, ROWS_PER_BATCH)).map_err(|error| self.damaged(error))?;
         let mut last = None;
         while let Some(row) = rows.next().map_err(|error| self.damaged(error))? {
-            last = Some(self.step(row)?);
+            last = Some(self.verify_row(row)?);
         }
         Ok(last)
     }
@@ -77,10 +77,10 @@ impl Walk {
     }
 
     fn broken(&self, seq: u64, why: impl Into<String>) -> StoreError {
-        Broken { seq, why: why.into() }.into()
+        BrokenChain { seq, why: why.into() }.into()
     }
 
-    fn step(&mut self, row: &Row<'_>) -> Result<i64, StoreError> {
+    fn verify_row(&mut self, row: &Row<'_>) -> Result<i64, StoreError> {
         let expected = self.at.seq + 1;
         let seq: i64 = row.get(0)?;
         if seq < 1 {
@@ -91,7 +91,7 @@ impl Walk {
         }
         let bytes = |at| row.get_ref(at).ok().and_then(|value| value.as_bytes().ok()).unwrap_or_default();
         let hash = self.link.hash(self.at.hash, bytes(2));
-        if Hash::read(bytes(1)) != Some(hash) {
+        if Hash::from_bytes(bytes(1)) != Some(hash) {
             return Err(self.broken(expected, "its hash does not fit it and the record before"));
         }
         self.at = Anchor { seq: expected, hash };
@@ -103,7 +103,7 @@ impl Walk {
         }
     }
 
-    fn end(self) -> Result<Verified, StoreError> {
+    fn finish(self) -> Result<Verified, StoreError> {
         match self.anchor {
             Some(anchor) if anchor.seq > self.at.seq => Err(self.broken(
                 self.at.seq + 1,

@@ -1,10 +1,10 @@
 //! What a jq expression selects from the JSON body of an answer.
 
-use crate::{Cx, Json, ToolError};
+use crate::{CallContext, Json, ToolError};
 use http::Method;
 use octo_grants::JqRunner;
-use octo_grants::jq::{MAX_INPUT, Selection, too_large};
-use octo_grants::net::Answer;
+use octo_grants::jq::{MAX_INPUT_BYTES, Selection, too_large};
+use octo_grants::net::NetResponse;
 
 /// What a tool that was given an expression replies with.
 #[derive(Debug)]
@@ -15,16 +15,16 @@ pub enum BodySelection {
     Whole(String),
 }
 
-/// Applies an expression to the body of an answer, which was asked for with [`MAX_INPUT`]. An error status is an answer of
+/// Applies an expression to the body of an answer, which was asked for with [`MAX_INPUT_BYTES`]. An error status is an answer of
 /// another form, so its body stays whole. A request that may have changed something is never answered with an error or with
 /// nothing: it would be sent again.
 pub async fn select(
     jq: &JqRunner,
     program: &str,
     method: &Method,
-    answer: &Answer,
-    cx: &Cx,
-    parse: impl FnOnce(&Answer) -> Result<Json, ToolError> + Send + 'static,
+    answer: &NetResponse,
+    cx: &CallContext,
+    parse: impl FnOnce(&NetResponse) -> Result<Json, ToolError> + Send + 'static,
 ) -> Result<BodySelection, ToolError> {
     if answer.status.as_u16() >= 400 {
         return Ok(BodySelection::Whole(format!(
@@ -32,7 +32,7 @@ pub async fn select(
             answer.status.as_u16()
         )));
     }
-    match part(jq, program, answer, cx, parse).await {
+    match select_part(jq, program, answer, cx, parse).await {
         Ok(Selection { notice: Some(nothing), .. }) if !method.is_safe() => {
             Ok(BodySelection::Whole(format!("The request was sent. {nothing}")))
         }
@@ -44,15 +44,15 @@ pub async fn select(
     }
 }
 
-async fn part(
+async fn select_part(
     jq: &JqRunner,
     program: &str,
-    answer: &Answer,
-    cx: &Cx,
-    parse: impl FnOnce(&Answer) -> Result<Json, ToolError> + Send + 'static,
+    answer: &NetResponse,
+    cx: &CallContext,
+    parse: impl FnOnce(&NetResponse) -> Result<Json, ToolError> + Send + 'static,
 ) -> Result<Selection, ToolError> {
     if answer.truncated {
-        return Err(too_large("The body", format_args!("more than {MAX_INPUT}"))
+        return Err(too_large("The body", format_args!("more than {MAX_INPUT_BYTES}"))
             .hint("Ask the service for less, with its parameters for fields or pages."));
     }
     let answer = answer.clone();
@@ -73,13 +73,14 @@ mod tests {
 
     #[tokio::test]
     async fn whatever_may_have_changed_something_is_no_error() {
-        let cx = Cx::new(
+        let cx = CallContext::new(
             Arc::new(Caller::local()),
             Instant::now() + Duration::from_secs(9),
             CancellationToken::new(),
         );
-        let parse =
-            |answer: &Answer| Json::parse(answer.body.clone()).map_err(|_| ToolError::invalid("No JSON."));
+        let parse = |answer: &NetResponse| {
+            Json::parse(answer.body.clone()).map_err(|_| ToolError::invalid("No JSON."))
+        };
         let sent = "The request was sent";
         let rows = [
             (Method::GET, 200, "[1]", false, "/0", Ok("1")),
@@ -95,7 +96,7 @@ mod tests {
             (Method::PUT, 200, "[1]", true, "/0", Ok("The body has more than 16777216 bytes")),
         ];
         for (method, status, body, truncated, program, wanted) in rows {
-            let answer = Answer {
+            let answer = NetResponse {
                 status: StatusCode::from_u16(status).unwrap(),
                 headers: HeaderMap::new(),
                 url: "http://x/".parse().unwrap(),

@@ -5,7 +5,7 @@ use octo_model::Json;
 /// A call that works, and what it is for.
 #[derive(Debug, Clone)]
 pub struct Example {
-    pub what: &'static str,
+    pub purpose: &'static str,
     pub input: Json,
     /// The answer, when it is always the same.
     pub output: Option<Json>,
@@ -13,11 +13,11 @@ pub struct Example {
 
 impl Example {
     pub fn new(what: &'static str, input: serde_json::Value) -> Self {
-        Self { what, input: input.into(), output: None }
+        Self { purpose: what, input: input.into(), output: None }
     }
 
     #[must_use]
-    pub fn gives(mut self, output: serde_json::Value) -> Self {
+    pub fn with_output(mut self, output: serde_json::Value) -> Self {
         self.output = Some(output.into());
         self
     }

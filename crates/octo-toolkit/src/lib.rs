@@ -1,36 +1,37 @@
 //! All that a tool's author imports, and the one trait that everything callable implements.
 
-mod bench;
 mod body_selection;
-pub mod budget;
-mod cx;
+mod call_context;
 mod example;
-pub mod hidden;
-pub mod paper;
+pub mod hidden_text;
+pub mod pdf_text;
 mod peer;
-mod picture;
-mod schema;
+pub mod reply_budget;
 pub mod secrets;
 mod source;
 mod tool;
+mod tool_fixture;
+mod tool_image;
+mod tool_schema;
 mod toolbox;
 
-pub use bench::{Bench, PointerJq};
 pub use body_selection::{BodySelection, select};
-pub use budget::ReplyBudget;
-pub use cx::{Cx, Origin};
+pub use call_context::{CallContext, CallOrigin};
 pub use example::Example;
 pub use octo_grants::{
-    Apis, Chromium, Clock, Doors, Exec, Fs, Grant, JqRunner, Keep, Llm, Memory, Net, Pdf, Place, Render,
-    Rendered, Renders, SshKey, WorkPath, Workspace, apis, chromium, exec, fs, jq, memory, net, pdf,
+    Apis, Capabilities, Chromium, Clock, Exec, Fs, Grant, JqRunner, Keep, Llm, Memory, Net, PageRenderer,
+    Pdf, Render, RenderedPage, RootedPath, SshKey, WorkPath, Workspace, apis, chromium, exec, fs, jq, memory,
+    net, pdf,
 };
-pub use octo_model::{Caller, Effect, Json, Kind, Members, Principal, ToolError, json_len};
-pub use peer::{Alone, Ask, Peer};
-pub use picture::Picture;
-pub use schema::schema_of;
-pub use source::{Audience, Definition, Event, Listing, Lists, Source, State};
+pub use octo_model::{Caller, Effect, Json, JsonObject, Kind, Principal, ToolError, json_len};
+pub use peer::{AskError, NoPeer, Peer};
+pub use reply_budget::ReplyBudget;
+pub use source::{Audience, Definition, Event, Listing, ListingState, Source, SourceState};
 pub use tool::Tool;
-pub use toolbox::{Answer, Native, Toolbox};
+pub use tool_fixture::{PointerJq, ToolFixture};
+pub use tool_image::Image;
+pub use tool_schema::schema_of;
+pub use toolbox::{ErasedTool, ToolOutput, Toolbox};
 
 /// A future that can be kept in a box: the shape of every asynchronous method behind `dyn`.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -8,13 +8,13 @@ use std::sync::{LazyLock, OnceLock};
 /// A shape: words of which one must be in the line, the expression, and what is put in its place.
 struct Pattern {
     words: &'static [&'static str],
-    shape: &'static str,
-    instead: &'static str,
+    regex: &'static str,
+    replacement: &'static str,
     compiled: OnceLock<Option<Regex>>,
 }
 
 const fn pattern(words: &'static [&'static str], shape: &'static str, instead: &'static str) -> Pattern {
-    Pattern { words, shape, instead, compiled: OnceLock::new() }
+    Pattern { words, regex: shape, replacement: instead, compiled: OnceLock::new() }
 }
 
 /// An expression is compiled when a line first holds one of its words, so that a quiet start costs nothing.
@@ -49,22 +49,22 @@ static PATTERNS: [Pattern; 10] = [
 ];
 
 /// All words of all patterns, searched in one pass, and the pattern that each belongs to.
-struct Words {
+struct WordIndex {
     search: Option<AhoCorasick>,
     patterns: Vec<usize>,
 }
 
-static WORDS: LazyLock<Words> = LazyLock::new(|| {
+static WORDS: LazyLock<WordIndex> = LazyLock::new(|| {
     let words =
         || PATTERNS.iter().enumerate().flat_map(|(at, it)| it.words.iter().map(move |word| (at, word)));
     let search = AhoCorasick::builder()
         .ascii_case_insensitive(true)
         .kind(Some(AhoCorasickKind::DFA))
         .build(words().map(|(_, word)| word));
-    Words { search: search.ok(), patterns: words().map(|(at, _)| at).collect() }
+    WordIndex { search: search.ok(), patterns: words().map(|(at, _)| at).collect() }
 });
 
-impl Words {
+impl WordIndex {
     /// One bit for each pattern that has a word in the line; all of them if the search cannot be built.
     fn patterns_in(&self, line: &str) -> u32 {
         let Some(search) = &self.search else { return u32::MAX };
@@ -86,7 +86,7 @@ pub fn mask(line: &str) -> Cow<'_, str> {
         }
         match pattern.compiled() {
             Some(regex) if regex.is_match(&line) => {
-                Cow::Owned(regex.replace_all(&line, pattern.instead).into_owned())
+                Cow::Owned(regex.replace_all(&line, pattern.replacement).into_owned())
             }
             Some(_) => line,
             None => Cow::Borrowed("***"),
@@ -96,7 +96,7 @@ pub fn mask(line: &str) -> Cow<'_, str> {
 
 impl Pattern {
     fn compiled(&self) -> Option<&Regex> {
-        self.compiled.get_or_init(|| Regex::new(self.shape).ok()).as_ref()
+        self.compiled.get_or_init(|| Regex::new(self.regex).ok()).as_ref()
     }
 }
 

@@ -1,13 +1,13 @@
 //! The one trait behind the catalogue: native toolboxes, upstreams, later workers and declared tools.
 
-use crate::{BoxFuture, Cx, Members, Peer};
-use octo_model::{Caller, Effect, Op, Principal, ToolError};
+use crate::{BoxFuture, CallContext, JsonObject, Peer};
+use octo_model::{Caller, Effect, Operation, Principal, ToolError};
 use std::sync::Arc;
 use tokio::sync::{broadcast, watch};
 
 /// How a source is doing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum State {
+pub enum SourceState {
     /// The first listing is still under way.
     Starting,
     Ready,
@@ -23,15 +23,15 @@ pub struct Definition {
     /// Name, URI or URI template.
     pub key: String,
     /// The whole definition, unknown members included.
-    pub members: Members,
+    pub members: JsonObject,
     pub effect: Effect,
     /// Whether the effect is a fact (native) or only assumed.
-    pub vouched: bool,
+    pub trusted_effect: bool,
 }
 
 /// What a source offers at one moment.
 #[derive(Debug, Clone, Default)]
-pub struct Lists {
+pub struct Listing {
     pub tools: Vec<Definition>,
     pub prompts: Vec<Definition>,
     pub resources: Vec<Definition>,
@@ -40,14 +40,14 @@ pub struct Lists {
     /// How long the lists may be kept, when the source says so.
     pub ttl_ms: Option<u64>,
     /// Whether it answers `completion/complete` and `resources/subscribe`.
-    pub completes: bool,
-    pub subscribes: bool,
+    pub supports_completion: bool,
+    pub supports_subscribe: bool,
 }
 
 #[derive(Debug, Clone)]
-pub struct Listing {
-    pub state: State,
-    pub lists: Arc<Lists>,
+pub struct ListingState {
+    pub state: SourceState,
+    pub listing: Arc<Listing>,
     /// Rises with every change of the above.
     pub version: u64,
 }
@@ -90,15 +90,15 @@ pub trait Source: Send + Sync {
     fn is_native(&self) -> bool;
 
     /// The present listing and its changes.
-    fn listing(&self) -> watch::Receiver<Listing>;
+    fn listing(&self) -> watch::Receiver<ListingState>;
 
     /// Runs `op`, whose `name` is the source's own name of the item. The answer is the whole result object.
     fn run<'a>(
         &'a self,
-        op: Op,
-        cx: &'a Cx,
+        op: Operation,
+        cx: &'a CallContext,
         peer: &'a Arc<dyn Peer>,
-    ) -> BoxFuture<'a, Result<Members, ToolError>>;
+    ) -> BoxFuture<'a, Result<JsonObject, ToolError>>;
 
     fn events(&self) -> Option<broadcast::Receiver<Event>> {
         None

@@ -1,6 +1,6 @@
 //! One tool, one file: this trait is what the file implements.
 
-use crate::{Cx, Example, Picture};
+use crate::{CallContext, Example, Image};
 use octo_grants::Grant;
 use octo_model::{Effect, ToolError};
 use schemars::JsonSchema;
@@ -14,9 +14,9 @@ pub trait Tool: Send + Sync + 'static {
     const EFFECT: Effect;
     /// False for a tool whose answer is a picture: it has no output schema, since several clients drop images that stand
     /// beside structured content.
-    const TYPED: bool = true;
+    const HAS_OUTPUT_SCHEMA: bool = true;
     /// True for a tool whose calls may take minutes: a client that knows tasks gets one soon instead of waiting.
-    const LONG: bool = false;
+    const LONG_RUNNING: bool = false;
     type Input: DeserializeOwned + JsonSchema + Send;
     type Output: Serialize + JsonSchema + Send;
     /// All that it may touch.
@@ -25,7 +25,7 @@ pub trait Tool: Send + Sync + 'static {
     fn examples() -> Vec<Example>;
 
     /// The pictures that go with an answer.
-    fn pictures(_output: &Self::Output) -> Vec<Picture> {
+    fn images(_output: &Self::Output) -> Vec<Image> {
         Vec::new()
     }
 
@@ -33,6 +33,6 @@ pub trait Tool: Send + Sync + 'static {
         &self,
         input: Self::Input,
         grants: Self::Grants,
-        cx: &Cx,
+        cx: &CallContext,
     ) -> impl Future<Output = Result<Self::Output, ToolError>> + Send;
 }

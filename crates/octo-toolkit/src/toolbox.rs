@@ -1,87 +1,95 @@
 //! The tools of one domain, and a tool behind `dyn` with everything that follows from its file.
 
-use crate::schema::take_paths;
+use crate::tool_schema::take_path_params;
 use crate::{
-    BoxFuture, Cx, Definition, Example, Listing, Lists, Peer, Picture, Source, State, Tool, schema_of,
+    BoxFuture, CallContext, Definition, Example, Image, Listing, ListingState, Peer, Source, SourceState,
+    Tool, schema_of,
 };
-use octo_grants::{Doors, Grant};
-use octo_model::{Effect, Json, Members, Op, ToolError};
+use octo_grants::{Capabilities, Grant};
+use octo_model::{Effect, Json, JsonObject, Operation, ToolError};
 use serde_json::Value;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-type Run = dyn Fn(Json, &Doors, &Cx) -> BoxFuture<'static, Result<Answer, ToolError>> + Send + Sync;
+type Run = dyn Fn(Json, &Capabilities, &CallContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>>
+    + Send
+    + Sync;
 
 /// What a tool gave: its typed answer, and the pictures that go with it.
-pub struct Answer {
+pub struct ToolOutput {
     pub typed: Json,
-    pub pictures: Vec<Picture>,
+    pub images: Vec<Image>,
 }
 
 /// A native tool without its types.
 #[derive(Clone)]
-pub struct Native {
+pub struct ErasedTool {
     pub name: &'static str,
     pub effect: Effect,
-    pub definition: Members,
+    pub definition: JsonObject,
     pub examples: Vec<Example>,
     /// The parameters that name files of the workspace.
-    pub paths: Vec<String>,
+    pub path_params: Vec<String>,
     /// Whether the answer has an output schema.
     pub typed: bool,
     run: Arc<Run>,
 }
 
-impl Native {
+impl ErasedTool {
     fn of<T: Tool>(tool: T) -> Self {
         let tool = Arc::new(tool);
-        let (definition, paths) = definition::<T>();
+        let (definition, paths) = build_definition::<T>();
         Self {
             name: T::NAME,
             effect: T::EFFECT,
             definition,
             examples: T::examples(),
-            paths,
-            typed: T::TYPED,
+            path_params: paths,
+            typed: T::HAS_OUTPUT_SCHEMA,
             run: Arc::new(move |input, doors, cx| {
                 let (tool, cx, grants) = (Arc::clone(&tool), cx.clone(), T::Grants::open(doors));
                 Box::pin(async move {
-                    let input = input.to::<T::Input>().map_err(misfit)?;
+                    let input = input.to::<T::Input>().map_err(invalid_arguments)?;
                     let profile = cx.origin.as_ref().map_or("", |origin| origin.profile.as_str());
                     let grants = grants?.for_caller(&cx.caller).for_profile(profile);
                     let output = tool.run(input, grants, &cx).await?;
                     let typed = Json::try_of(&output).map_err(ToolError::internal)?;
-                    Ok(Answer { typed, pictures: T::pictures(&output) })
+                    Ok(ToolOutput { typed, images: T::images(&output) })
                 })
             }),
         }
     }
 
     /// Runs the tool and gives its typed answer.
-    pub fn run(&self, input: Json, doors: &Doors, cx: &Cx) -> BoxFuture<'static, Result<Json, ToolError>> {
-        let answer = self.answer(input, doors, cx);
+    pub fn run(
+        &self,
+        input: Json,
+        doors: &Capabilities,
+        cx: &CallContext,
+    ) -> BoxFuture<'static, Result<Json, ToolError>> {
+        let answer = self.run_with_images(input, doors, cx);
         Box::pin(async move { Ok(answer.await?.typed) })
     }
 
     /// Runs the tool and gives its pictures, too.
-    pub fn answer(
+    pub fn run_with_images(
         &self,
         input: Json,
-        doors: &Doors,
-        cx: &Cx,
-    ) -> BoxFuture<'static, Result<Answer, ToolError>> {
+        doors: &Capabilities,
+        cx: &CallContext,
+    ) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
         (self.run)(input, doors, cx)
     }
 }
 
-impl Answer {
+impl ToolOutput {
     /// The same facts as text and as structure; of a picture only the text, behind it.
-    fn result(self, typed: bool) -> Members {
+    fn into_result(self, typed: bool) -> JsonObject {
         let text =
-            Members::new().with("type", "text").with("text", Json::text(self.typed.as_str())).to_json();
-        let mut blocks: Vec<Json> = self.pictures.iter().map(Picture::block).collect();
+            JsonObject::new().with("type", "text").with("text", Json::text(self.typed.as_str())).to_json();
+        let mut blocks: Vec<Json> = self.images.iter().map(Image::to_content_block).collect();
         blocks.insert(if typed { 0 } else { blocks.len() }, text);
-        let mut result = Members::new().with("content", Json::array(&blocks));
+        let mut result = JsonObject::new().with("content", Json::array(&blocks));
         if typed {
             result.set("structuredContent", self.typed);
         }
@@ -89,14 +97,14 @@ impl Answer {
     }
 }
 
-fn misfit(error: serde_json::Error) -> ToolError {
+fn invalid_arguments(error: serde_json::Error) -> ToolError {
     ToolError::invalid(format!("The arguments do not fit: {error}."))
         .hint("Compare them with the tool's schema.")
 }
 
-fn definition<T: Tool>() -> (Members, Vec<String>) {
+fn build_definition<T: Tool>() -> (JsonObject, Vec<String>) {
     let mut input = schema_of::<T::Input>();
-    let paths = take_paths(&mut input);
+    let paths = take_path_params(&mut input);
     let description = match &mut input {
         Value::Object(root) => root.remove("description"),
         _ => None,
@@ -107,23 +115,23 @@ fn definition<T: Tool>() -> (Members, Vec<String>) {
     if let Value::Object(root) = &mut output {
         root.remove("description");
     }
-    let mut members = Members::new()
+    let mut members = JsonObject::new()
         .with("name", T::NAME)
         .with("title", T::TITLE)
         .with("description", description.as_str())
         .with("inputSchema", Json::from(input));
-    if T::TYPED {
-        members.set("outputSchema", Json::from(with_cut(output)));
+    if T::HAS_OUTPUT_SCHEMA {
+        members.set("outputSchema", Json::from(with_truncation_fields(output)));
     }
     members.set("annotations", T::EFFECT.annotations(T::TITLE));
-    if T::LONG {
-        members.set("execution", Members::new().with("taskSupport", "optional"));
+    if T::LONG_RUNNING {
+        members.set("execution", JsonObject::new().with("taskSupport", "optional"));
     }
     (members, paths)
 }
 
 /// Any answer may be cut, so every output schema has room for saying so.
-fn with_cut(mut schema: Value) -> Value {
+fn with_truncation_fields(mut schema: Value) -> Value {
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
         properties.entry("truncated").or_insert_with(|| {
             serde_json::json!({"type": "boolean", "description": "True when parts were left out; see result_handle."})
@@ -138,42 +146,42 @@ fn with_cut(mut schema: Value) -> Value {
 /// The tools of one domain.
 pub struct Toolbox {
     pub name: &'static str,
-    pub about: &'static str,
-    pub tools: Vec<Native>,
+    pub description: &'static str,
+    pub tools: Vec<ErasedTool>,
 }
 
 impl Toolbox {
     pub fn new(name: &'static str, about: &'static str) -> Self {
-        Self { name, about, tools: Vec::new() }
+        Self { name, description: about, tools: Vec::new() }
     }
 
     #[must_use]
     pub fn with<T: Tool>(mut self, tool: T) -> Self {
-        self.tools.push(Native::of(tool));
+        self.tools.push(ErasedTool::of(tool));
         self
     }
 
     /// The toolbox as a source of the catalogue.
-    pub fn into_source(self, doors: Doors, state: State) -> Arc<dyn Source> {
+    pub fn into_source(self, doors: Capabilities, state: SourceState) -> Arc<dyn Source> {
         let tools = self.tools.iter().map(|tool| Definition {
             key: tool.name.to_owned(),
             members: tool.definition.clone(),
             effect: tool.effect,
-            vouched: true,
+            trusted_effect: true,
         });
-        let lists = Arc::new(Lists { tools: tools.collect(), ..Lists::default() });
-        let (listing, _) = watch::channel(Listing { state, lists, version: 1 });
-        Arc::new(Stocked { toolbox: self, doors, listing })
+        let lists = Arc::new(Listing { tools: tools.collect(), ..Listing::default() });
+        let (listing, _) = watch::channel(ListingState { state, listing: lists, version: 1 });
+        Arc::new(ToolboxSource { toolbox: self, doors, listing })
     }
 }
 
-struct Stocked {
+struct ToolboxSource {
     toolbox: Toolbox,
-    doors: Doors,
-    listing: watch::Sender<Listing>,
+    doors: Capabilities,
+    listing: watch::Sender<ListingState>,
 }
 
-impl Source for Stocked {
+impl Source for ToolboxSource {
     fn name(&self) -> &str {
         self.toolbox.name
     }
@@ -182,24 +190,24 @@ impl Source for Stocked {
         true
     }
 
-    fn listing(&self) -> watch::Receiver<Listing> {
+    fn listing(&self) -> watch::Receiver<ListingState> {
         self.listing.subscribe()
     }
 
     fn run<'a>(
         &'a self,
-        op: Op,
-        cx: &'a Cx,
+        op: Operation,
+        cx: &'a CallContext,
         _peer: &'a Arc<dyn Peer>,
-    ) -> BoxFuture<'a, Result<Members, ToolError>> {
+    ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         Box::pin(async move {
             let tool = self.toolbox.tools.iter().find(|tool| tool.name == op.name).ok_or_else(|| {
                 ToolError::not_found(format!("There is no tool {}.", op.name))
                     .hint("List the tools to see what there is.")
             })?;
             let input = op.params.get("arguments").cloned().unwrap_or_else(Json::empty_object);
-            let answer = tool.answer(input, &self.doors, cx).await?;
-            Ok(answer.result(tool.typed))
+            let answer = tool.run_with_images(input, &self.doors, cx).await?;
+            Ok(answer.into_result(tool.typed))
         })
     }
 }
@@ -217,7 +225,7 @@ mod tests {
         const NAME: &'static str = "timed";
         const TITLE: &'static str = "Timed";
         const EFFECT: Effect = Effect::reads();
-        const LONG: bool = LONG;
+        const LONG_RUNNING: bool = LONG;
         type Input = Nothing;
         type Output = Nothing;
         type Grants = ();
@@ -226,15 +234,15 @@ mod tests {
             Vec::new()
         }
 
-        async fn run(&self, input: Nothing, (): (), _: &Cx) -> Result<Nothing, ToolError> {
+        async fn run(&self, input: Nothing, (): (), _: &CallContext) -> Result<Nothing, ToolError> {
             Ok(input)
         }
     }
 
     #[test]
     fn a_tool_that_may_take_long_says_so() {
-        let said = |native: Native| native.definition.inner_text("execution", "taskSupport");
-        assert_eq!(said(Native::of(Timed::<true>)).as_deref(), Some("optional"));
-        assert_eq!(said(Native::of(Timed::<false>)), None);
+        let said = |native: ErasedTool| native.definition.inner_text("execution", "taskSupport");
+        assert_eq!(said(ErasedTool::of(Timed::<true>)).as_deref(), Some("optional"));
+        assert_eq!(said(ErasedTool::of(Timed::<false>)), None);
     }
 }

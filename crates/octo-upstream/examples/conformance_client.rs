@@ -8,12 +8,12 @@
 
 use aws_lc_rs::digest;
 use octo_grants::credentials::Owner;
-use octo_grants::net::{Ask as Get, NetSpec};
+use octo_grants::net::{NetRequest as Get, NetSpec};
 use octo_grants::{Credentials, Net, Secret};
-use octo_model::{Caller, Json, Kind, Members, Method, Op, ToolError};
-use octo_toolkit::{Ask, BoxFuture, Cx, Listing, Lists, Peer, Source, State};
-use octo_upstream::login::{Auth, Begun, Identity, LoginSpec, Logins};
-use octo_upstream::{Spec, Upstream};
+use octo_model::{Caller, Json, JsonObject, Kind, Method, Operation, ToolError};
+use octo_toolkit::{AskError, BoxFuture, CallContext, Listing, ListingState, Peer, Source, SourceState};
+use octo_upstream::login::{Auth, ClientIdentity, LoginPrompt, LoginSpec, Logins};
+use octo_upstream::{Upstream, UpstreamSpec};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -23,46 +23,46 @@ use tokio_util::sync::CancellationToken;
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// A person who agrees to everything and keeps the defaults.
-struct Agreeable(Members);
+struct AcceptingPeer(JsonObject);
 
-impl Agreeable {
+impl AcceptingPeer {
     fn peer() -> Arc<dyn Peer> {
         let abilities = json!({"elicitation": {"form": {}}, "sampling": {}, "roots": {}});
         Arc::new(Self(Json::from(abilities).members().unwrap_or_default()))
     }
 }
 
-impl Peer for Agreeable {
-    fn capabilities(&self) -> &Members {
+impl Peer for AcceptingPeer {
+    fn capabilities(&self) -> &JsonObject {
         &self.0
     }
 
-    fn notify(&self, method: &str, params: Members) {
+    fn notify(&self, method: &str, params: JsonObject) {
         tracing::info!(method, ?params, "notice");
     }
 
-    fn ask<'a>(&'a self, method: &'a str, params: Members) -> BoxFuture<'a, Result<Members, Ask>> {
+    fn ask<'a>(&'a self, method: &'a str, params: JsonObject) -> BoxFuture<'a, Result<JsonObject, AskError>> {
         Box::pin(async move {
             match method {
                 "elicitation/create" => {
-                    Ok(Members::new().with("action", "accept").with("content", filled(&params)))
+                    Ok(JsonObject::new().with("action", "accept").with("content", fill_form(&params)))
                 }
-                "roots/list" => Ok(Members::new().with("roots", Json::array([]))),
-                _ => Err(Ask::Unable),
+                "roots/list" => Ok(JsonObject::new().with("roots", Json::array([]))),
+                _ => Err(AskError::Unable),
             }
         })
     }
 }
 
 /// The form with its defaults; a question without one is answered with yes.
-fn filled(params: &Members) -> Json {
+fn fill_form(params: &JsonObject) -> Json {
     let properties = params.object("requestedSchema").object("properties");
     let fields = properties.iter().filter_map(|(name, schema)| {
         let schema = schema.members().ok()?;
         let yes = (schema.text("type").as_deref() == Some("boolean")).then(|| Json::from(true));
         Some((name.to_owned(), schema.get("default").cloned().or(yes)?))
     });
-    fields.collect::<Members>().to_json()
+    fields.collect::<JsonObject>().to_json()
 }
 
 struct Client {
@@ -71,35 +71,35 @@ struct Client {
 }
 
 impl Client {
-    fn cx() -> Cx {
+    fn cx() -> CallContext {
         let deadline = Instant::now() + Duration::from_secs(20);
-        Cx::new(Arc::new(Caller::local()), deadline, CancellationToken::new())
+        CallContext::new(Arc::new(Caller::local()), deadline, CancellationToken::new())
     }
 
-    async fn ready(&self) -> Result<Arc<Lists>, Failure> {
+    async fn ready(&self) -> Result<Arc<Listing>, Failure> {
         let mut listing = self.upstream.listing();
-        let settled = listing.wait_for(|now: &Listing| now.state != State::Starting).await?;
+        let settled = listing.wait_for(|now: &ListingState| now.state != SourceState::Starting).await?;
         match &settled.state {
-            State::Ready => Ok(settled.lists.clone()),
+            SourceState::Ready => Ok(settled.listing.clone()),
             other => Err(format!("not ready: {other:?}").into()),
         }
     }
 
-    async fn run(&self, method: Method, name: &str, params: Members) -> Result<Members, ToolError> {
+    async fn run(&self, method: Method, name: &str, params: JsonObject) -> Result<JsonObject, ToolError> {
         let mut params = params;
         loop {
-            let op = Op { method, name: name.to_owned(), params: params.clone() };
+            let op = Operation { method, name: name.to_owned(), params: params.clone() };
             let result = self.upstream.run(op, &Self::cx(), &self.peer).await?;
             if result.text("resultType").as_deref() != Some("input_required") {
                 return Ok(result);
             }
-            params = self.answered(params, &result).await;
+            params = self.answer_input_requests(params, &result).await;
         }
     }
 
     /// The next round: the same parameters, the answers, and the state exactly as it came.
-    async fn answered(&self, mut params: Members, result: &Members) -> Members {
-        let mut answers = Members::new();
+    async fn answer_input_requests(&self, mut params: JsonObject, result: &JsonObject) -> JsonObject {
+        let mut answers = JsonObject::new();
         for (key, question) in result.object("inputRequests").iter() {
             let question = question.members().unwrap_or_default();
             let method = question.text("method").unwrap_or_default();
@@ -115,11 +115,11 @@ impl Client {
         params
     }
 
-    async fn call(&self, tool: &str, arguments: Value) -> Result<Members, ToolError> {
-        self.run(Method::CallTool, tool, Members::new().with("arguments", Json::from(arguments))).await
+    async fn call(&self, tool: &str, arguments: Value) -> Result<JsonObject, ToolError> {
+        self.run(Method::CallTool, tool, JsonObject::new().with("arguments", Json::from(arguments))).await
     }
 
-    async fn request(&self, method: &str, params: Members) -> Result<Members, ToolError> {
+    async fn request(&self, method: &str, params: JsonObject) -> Result<JsonObject, ToolError> {
         self.upstream.request(method, params, &Self::cx(), &self.peer).await
     }
 }
@@ -132,13 +132,13 @@ async fn scenario(client: &Client, name: &str) -> Result<(), Failure> {
             client.call("test_client_elicitation_defaults", json!({})).await?;
         }
         "sse-retry" => drop(client.call("test_reconnection", json!({})).await?),
-        "request-metadata" => drop(client.request("tools/list", Members::new()).await?),
+        "request-metadata" => drop(client.request("tools/list", JsonObject::new()).await?),
         "sep-2322-client-request-state" => {
             for tool in &lists.tools {
                 client.call(&tool.key, json!({})).await?;
             }
         }
-        "http-standard-headers" => everything(client, &lists).await?,
+        "http-standard-headers" => call_all(client, &lists).await?,
         "http-custom-headers" => {
             let context: Value = serde_json::from_str(&std::env::var("MCP_CONFORMANCE_CONTEXT")?)?;
             for call in context.get("toolCalls").and_then(Value::as_array).into_iter().flatten() {
@@ -158,30 +158,30 @@ async fn scenario(client: &Client, name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn echo_schema(client: &Client, lists: &Lists) -> Result<(), Failure> {
+async fn echo_schema(client: &Client, lists: &Listing) -> Result<(), Failure> {
     let tool = lists.tools.iter().find(|tool| tool.key == "json_schema_2020_12_tool").ok_or("no tool")?;
     let schema = tool.members.get("inputSchema").ok_or("no schema")?.clone();
-    let arguments = Members::new().with("arguments", Members::new().with("schema", schema));
+    let arguments = JsonObject::new().with("arguments", JsonObject::new().with("schema", schema));
     client.run(Method::CallTool, "json_schema_echo", arguments).await?;
     Ok(())
 }
 
-async fn everything(client: &Client, lists: &Lists) -> Result<(), ToolError> {
+async fn call_all(client: &Client, lists: &Listing) -> Result<(), ToolError> {
     for tool in &lists.tools {
         client.call(&tool.key, json!({})).await?;
     }
     for prompt in &lists.prompts {
-        client.run(Method::GetPrompt, &prompt.key, Members::new()).await?;
+        client.run(Method::GetPrompt, &prompt.key, JsonObject::new()).await?;
     }
     for resource in &lists.resources {
-        client.run(Method::ReadResource, &resource.key, Members::new()).await?;
+        client.run(Method::ReadResource, &resource.key, JsonObject::new()).await?;
     }
     Ok(())
 }
 
 /// Lists skills; where the scenario loads one, it reads a file only after the one before it has been verified.
 async fn load_skills(client: &Client, scenario: &str) -> Result<(), Failure> {
-    let listed = client.request("skills/list", Members::new()).await?;
+    let listed = client.request("skills/list", JsonObject::new()).await?;
     if scenario.ends_with("no-prefetch") {
         return Ok(());
     }
@@ -190,15 +190,15 @@ async fn load_skills(client: &Client, scenario: &str) -> Result<(), Failure> {
         for file in skill.list("resources") {
             let file = file.members()?;
             let uri = file.text("uri").unwrap_or_default();
-            let read = client.run(Method::ReadResource, &uri, Members::new()).await?;
+            let read = client.run(Method::ReadResource, &uri, JsonObject::new()).await?;
             let contents = read.list("contents").first().ok_or("nothing read")?.members()?;
-            verified(&skill, &file, &contents.text("text").unwrap_or_default())?;
+            verify_skill_file(&skill, &file, &contents.text("text").unwrap_or_default())?;
         }
     }
     Ok(())
 }
 
-fn verified(skill: &Members, file: &Members, text: &str) -> Result<(), Failure> {
+fn verify_skill_file(skill: &JsonObject, file: &JsonObject, text: &str) -> Result<(), Failure> {
     let size: usize = file.get("size").ok_or("no size")?.to()?;
     let hex: String = digest::digest(&digest::SHA256, text.as_bytes())
         .as_ref()
@@ -219,9 +219,9 @@ fn verified(skill: &Members, file: &Members, text: &str) -> Result<(), Failure> 
 }
 
 /// Everything that the suite serves is on this machine.
-const HERE: [&str; 3] = ["127.0.0.1", "localhost", "::1"];
+const LOOPBACK_HOSTS: [&str; 3] = ["127.0.0.1", "localhost", "::1"];
 /// So many times a person is asked to log in.
-const LOGINS: usize = 3;
+const MAX_LOGINS: usize = 3;
 
 /// The authorization server that an operator with a client secret would write into the settings.
 async fn issuer(net: &Net, url: &str) -> Result<String, Failure> {
@@ -234,19 +234,19 @@ async fn issuer(net: &Net, url: &str) -> Result<String, Failure> {
 }
 
 /// A client that logs in when the server asks for it.
-struct Guest {
+struct LoginClient {
     logins: Logins,
     net: Net,
     client: Client,
 }
 
-impl Guest {
+impl LoginClient {
     async fn new(url: &str) -> Result<Self, Failure> {
-        let allow = HERE.map(ToOwned::to_owned).into();
+        let allow = LOOPBACK_HOSTS.map(ToOwned::to_owned).into();
         let net = Net::new(NetSpec { allow, ..NetSpec::default() })?;
-        let mut identity = Identity::new("http://localhost:3000/callback");
-        identity.document = Some("https://conformance-test.local/client-metadata.json".to_owned());
-        let logins = Logins::new(Credentials::until_the_end(), identity)?;
+        let mut identity = ClientIdentity::new("http://localhost:3000/callback");
+        identity.metadata_url = Some("https://conformance-test.local/client-metadata.json".to_owned());
+        let logins = Logins::new(Credentials::in_memory(), identity)?;
         let mut login = LoginSpec { net: net.clone(), ..LoginSpec::oauth("conformance", url) };
         let context: Value = std::env::var("MCP_CONFORMANCE_CONTEXT")
             .ok()
@@ -260,18 +260,18 @@ impl Guest {
                 oauth.issuer = Some(issuer(&net, url).await?);
             }
         }
-        logins.set(login);
-        let mut spec = Spec::http("conformance", url);
+        logins.register(login);
+        let mut spec = UpstreamSpec::http("conformance", url);
         spec.net = net.clone();
         spec.accounts = Some(logins.account(Owner::from(&Caller::local()), "conformance")?.into());
-        let client = Client { upstream: Upstream::start(spec), peer: Agreeable::peer() };
+        let client = Client { upstream: Upstream::start(spec), peer: AcceptingPeer::peer() };
         Ok(Self { logins, net, client })
     }
 
     /// Uses the server twice, so that it can change its mind in between.
-    async fn visit(&self) -> Result<(), Failure> {
+    async fn call_with_login(&self) -> Result<(), Failure> {
         for _ in 0..2 {
-            let mut left = LOGINS;
+            let mut left = MAX_LOGINS;
             while let Err(error) = self.call_everything().await {
                 if error.kind != Kind::Unauthorized || left == 0 {
                     return Err(error.into());
@@ -284,7 +284,7 @@ impl Guest {
     }
 
     async fn call_everything(&self) -> Result<(), ToolError> {
-        let listed = self.client.request("tools/list", Members::new()).await?;
+        let listed = self.client.request("tools/list", JsonObject::new()).await?;
         for tool in listed.list("tools") {
             let name = tool.member("name").and_then(|name| name.to_text()).unwrap_or_default();
             self.client.call(&name, json!({})).await?;
@@ -294,10 +294,10 @@ impl Guest {
 
     /// The suite's authorization servers agree at once and send back.
     async fn log_in(&self) -> Result<(), Failure> {
-        let Begun::Open { url, .. } = self.logins.begin(&Caller::local(), "conformance").await? else {
+        let LoginPrompt::Open { url, .. } = self.logins.begin(&Caller::local(), "conformance").await? else {
             return Err("not with a browser".into());
         };
-        let answer = self.net.send(Get { redirects: 0, ..Get::get(self.net.url(&url)?) }).await?;
+        let answer = self.net.send(Get { max_redirects: 0, ..Get::get(self.net.url(&url)?) }).await?;
         let back =
             answer.headers.get("location").and_then(|back| back.to_str().ok()).ok_or("not sent back")?;
         self.logins.complete(&Caller::local(), "conformance", back).await?;
@@ -307,13 +307,15 @@ impl Guest {
 
 async fn run(url: &str, name: &str) -> Result<(), Failure> {
     if name.starts_with("auth/") {
-        let guest = Guest::new(url).await?;
-        let outcome = guest.visit().await;
+        let guest = LoginClient::new(url).await?;
+        let outcome = guest.call_with_login().await;
         guest.client.upstream.stop().await;
         return outcome;
     }
-    let client =
-        Client { upstream: Upstream::start(Spec::http("conformance", url)), peer: Agreeable::peer() };
+    let client = Client {
+        upstream: Upstream::start(UpstreamSpec::http("conformance", url)),
+        peer: AcceptingPeer::peer(),
+    };
     let outcome = scenario(&client, name).await;
     client.upstream.stop().await;
     outcome

@@ -9,10 +9,10 @@ use axum::routing::get;
 use octo_grants::credentials::Owner;
 use octo_grants::net::NetSpec;
 use octo_grants::{Credentials, Net};
-use octo_model::{Caller, Op};
-use octo_toolkit::{Alone, Cx, Peer, Source, State};
-use octo_upstream::login::{Begun, Identity, LoginSpec, Logins};
-use octo_upstream::{Spec, Upstream};
+use octo_model::{Caller, Operation};
+use octo_toolkit::{CallContext, NoPeer, Peer, Source, SourceState};
+use octo_upstream::login::{ClientIdentity, LoginPrompt, LoginSpec, Logins};
+use octo_upstream::{Upstream, UpstreamSpec};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,8 +26,8 @@ async fn main() -> Result<(), Failure> {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     let redirect = format!("http://{}/auth/callback", listener.local_addr()?);
     let net = Net::new(NetSpec { allow: vec!["127.0.0.1".to_owned()], ..NetSpec::default() })?;
-    let logins = Logins::new(Credentials::until_the_end(), Identity::new(redirect))?;
-    logins.set(LoginSpec { net: net.clone(), ..LoginSpec::oauth("server", &url) });
+    let logins = Logins::new(Credentials::in_memory(), ClientIdentity::new(redirect))?;
+    logins.register(LoginSpec { net: net.clone(), ..LoginSpec::oauth("server", &url) });
     let waiting = logins.clone();
     let callback = move |RawQuery(query): RawQuery| {
         let logins = waiting.clone();
@@ -42,25 +42,30 @@ async fn main() -> Result<(), Failure> {
     tokio::spawn(async move { axum::serve(listener, app).await });
 
     let me = Caller::local();
-    let mut spec = Spec::http("server", &url);
+    let mut spec = UpstreamSpec::http("server", &url);
     spec.accounts = Some(logins.account(Owner::from(&me), "server")?.into());
     let upstream = Upstream::start(spec);
-    let Begun::Open { url, .. } = logins.begin(&me, "server").await? else { return Err("no browser".into()) };
+    let LoginPrompt::Open { url, .. } = logins.begin(&me, "server").await? else {
+        return Err("no browser".into());
+    };
     println!("{}", json!({"open": url}));
     let mut listing = upstream.listing();
-    let ready = listing.wait_for(|now| now.state == State::Ready);
+    let ready = listing.wait_for(|now| now.state == SourceState::Ready);
     let tools: Vec<String> = tokio::time::timeout(Duration::from_secs(60), ready)
         .await??
-        .lists
+        .listing
         .tools
         .iter()
         .map(|tool| tool.key.clone())
         .collect();
-    let cx =
-        Cx::new(Arc::new(me.clone()), Instant::now() + Duration::from_secs(20), CancellationToken::new());
-    let peer: Arc<dyn Peer> = Arc::new(Alone);
+    let cx = CallContext::new(
+        Arc::new(me.clone()),
+        Instant::now() + Duration::from_secs(20),
+        CancellationToken::new(),
+    );
+    let peer: Arc<dyn Peer> = Arc::new(NoPeer);
     let first = tools.first().ok_or("no tools")?;
-    let answer = upstream.run(Op::tool(first, json!({}).into()), &cx, &peer).await?;
+    let answer = upstream.run(Operation::tool(first, json!({}).into()), &cx, &peer).await?;
     println!("{}", json!({"tools": tools, "answer": answer.to_json().to::<serde_json::Value>()?}));
     let left = logins.logout(&me, "server").await?;
     println!("{}", json!({"left": format!("{left:?}")}));

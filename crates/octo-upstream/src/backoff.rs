@@ -3,8 +3,8 @@
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-const FIRST: Duration = Duration::from_millis(100);
-const LONGEST: Duration = Duration::from_secs(30);
+const FIRST_DELAY: Duration = Duration::from_millis(100);
+const MAX_DELAY: Duration = Duration::from_secs(30);
 
 /// At once, then 0.1 s, doubled up to 30 s.
 #[derive(Default)]
@@ -16,14 +16,14 @@ impl Backoff {
     pub(crate) fn next(&mut self) -> Duration {
         let wait = match self.failures {
             0 => Duration::ZERO,
-            n => FIRST.saturating_mul(1 << (n - 1).min(16)).min(LONGEST),
+            n => FIRST_DELAY.saturating_mul(1 << (n - 1).min(16)).min(MAX_DELAY),
         };
         self.failures += 1;
         wait
     }
 
     /// The next wait, shortened by chance to no less than a half: what failed together shall not come back together.
-    pub(crate) fn next_spread(&mut self) -> Duration {
+    pub(crate) fn next_with_jitter(&mut self) -> Duration {
         let wait = self.next();
         // A state of its own for each map is all the chance that is needed here.
         let chance = RandomState::new().hash_one(self.failures) as u32;
@@ -31,7 +31,7 @@ impl Backoff {
     }
 
     /// Nothing will change soon: waits the longest from here on.
-    pub(crate) fn slow(&mut self) {
+    pub(crate) fn jump_to_max(&mut self) {
         self.failures = self.failures.max(16);
     }
 
@@ -51,8 +51,8 @@ mod tests {
         assert_eq!(waits, [0, 100, 200, 400, 800, 1600, 3200, 6400, 12800, 25600, 30000, 30000]);
         backoff.reset();
         assert_eq!(backoff.next(), Duration::ZERO);
-        backoff.slow();
-        assert_eq!(backoff.next(), LONGEST);
+        backoff.jump_to_max();
+        assert_eq!(backoff.next(), MAX_DELAY);
     }
 
     #[test]
@@ -60,14 +60,14 @@ mod tests {
         let waits: Vec<Duration> = (0..100)
             .map(|_| {
                 let mut backoff = Backoff::default();
-                backoff.slow();
-                backoff.next_spread()
+                backoff.jump_to_max();
+                backoff.next_with_jitter()
             })
             .collect();
-        assert!(waits.iter().all(|wait| *wait >= LONGEST / 2 && *wait <= LONGEST));
+        assert!(waits.iter().all(|wait| *wait >= MAX_DELAY / 2 && *wait <= MAX_DELAY));
         assert!(
-            waits.iter().any(|wait| *wait < LONGEST * 2 / 3)
-                && waits.iter().any(|wait| *wait > LONGEST * 5 / 6)
+            waits.iter().any(|wait| *wait < MAX_DELAY * 2 / 3)
+                && waits.iter().any(|wait| *wait > MAX_DELAY * 5 / 6)
         );
     }
 }

@@ -1,37 +1,41 @@
 //! Calls to a server that only fails are refused at once, until one call shows that it is well again.
 
-use crate::fail::Fail;
-use crate::spec::Trip;
+use crate::error::UpstreamError;
+use crate::upstream_spec::BreakerSpec;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
 /// While one call tries, the others come back after this.
-const TRYING: Duration = Duration::from_secs(1);
-const LONGEST: u32 = 10;
+const HALF_OPEN_RETRY_DELAY: Duration = Duration::from_secs(1);
+const MAX_PAUSE_FACTOR: u32 = 10;
 
 /// What a call has shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum CallHealth {
     /// It answered, even if only with an error.
-    Well,
-    Ill,
+    Healthy,
+    Failing,
     /// It cannot be reached; this is over as soon as it can be.
-    Away,
+    Unreachable,
     /// Nothing, such as a login that is missing.
-    Unknown,
+    Inconclusive,
 }
 
-impl Verdict {
-    pub(crate) fn of(fail: &Fail) -> Self {
+impl CallHealth {
+    pub(crate) fn of(fail: &UpstreamError) -> Self {
         match fail {
-            Fail::Rpc(_) | Fail::TooLarge(_) | Fail::Garbled(_) => Self::Well,
-            Fail::NotSent(_) => Self::Away,
-            Fail::Reset(_) | Fail::Lost(_) | Fail::Timeout(_) | Fail::Status { code: 500.., .. } => Self::Ill,
-            Fail::Expired | Fail::Login(_) | Fail::Barred(_) | Fail::Status { code: 429, .. } => {
-                Self::Unknown
-            }
-            Fail::Status { .. } => Self::Well,
+            UpstreamError::Rpc(_) | UpstreamError::TooLarge(_) | UpstreamError::Protocol(_) => Self::Healthy,
+            UpstreamError::NotSent(_) => Self::Unreachable,
+            UpstreamError::ConnectionReset(_)
+            | UpstreamError::ConnectionLost(_)
+            | UpstreamError::Timeout(_)
+            | UpstreamError::Status { code: 500.., .. } => Self::Failing,
+            UpstreamError::SessionExpired
+            | UpstreamError::Unauthorized(_)
+            | UpstreamError::CredentialUnusable(_)
+            | UpstreamError::Status { code: 429, .. } => Self::Inconclusive,
+            UpstreamError::Status { .. } => Self::Healthy,
         }
     }
 }
@@ -54,20 +58,20 @@ enum State {
 }
 
 pub(crate) struct Breaker {
-    trip: Trip,
+    spec: BreakerSpec,
     state: Mutex<State>,
 }
 
 /// Leave for one call; whoever has it says what came of it.
-pub(crate) struct Pass<'a> {
+pub(crate) struct TrialPass<'a> {
     breaker: &'a Breaker,
-    tries: bool,
-    judged: bool,
+    is_trial: bool,
+    is_recorded: bool,
 }
 
 impl Breaker {
-    pub(crate) fn new(trip: Trip) -> Self {
-        Self { trip, state: Mutex::new(State::Closed { failures: 0 }) }
+    pub(crate) fn new(trip: BreakerSpec) -> Self {
+        Self { spec: trip, state: Mutex::new(State::Closed { failures: 0 }) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -75,11 +79,11 @@ impl Breaker {
     }
 
     /// Leave for a call, or how long to wait for it.
-    pub(crate) fn admit(&self, now: Instant) -> Result<Pass<'_>, Duration> {
+    pub(crate) fn admit(&self, now: Instant) -> Result<TrialPass<'_>, Duration> {
         let mut state = self.state();
         let tries = match *state {
             State::Closed { .. } => false,
-            State::HalfOpen { .. } => return Err(TRYING),
+            State::HalfOpen { .. } => return Err(HALF_OPEN_RETRY_DELAY),
             State::Open { until, rounds, away } => {
                 let left = until.saturating_duration_since(now);
                 if !left.is_zero() {
@@ -89,7 +93,7 @@ impl Breaker {
                 true
             }
         };
-        Ok(Pass { breaker: self, tries, judged: false })
+        Ok(TrialPass { breaker: self, is_trial: tries, is_recorded: false })
     }
 
     /// Whether calls are refused.
@@ -98,29 +102,31 @@ impl Breaker {
     }
 
     /// The server has been reached again: if that was the matter, the next call tries.
-    pub(crate) fn reached(&self) {
+    pub(crate) fn mark_reachable(&self) {
         let mut state = self.state();
         if let State::Open { until, away: true, .. } = &mut *state {
             *until = Instant::now();
         }
     }
 
-    fn judge(&self, verdict: Verdict, tries: bool) -> bool {
+    fn record(&self, verdict: CallHealth, tries: bool) -> bool {
         let mut state = self.state();
         let away = match verdict {
-            Verdict::Well => {
+            CallHealth::Healthy => {
                 *state = State::Closed { failures: 0 };
                 return false;
             }
-            Verdict::Unknown => {
-                self.untried(&mut state, tries);
+            CallHealth::Inconclusive => {
+                self.return_trial(&mut state, tries);
                 return false;
             }
-            Verdict::Ill => false,
-            Verdict::Away => true,
+            CallHealth::Failing => false,
+            CallHealth::Unreachable => true,
         };
         match *state {
-            State::Closed { failures } if self.trip.after == 0 || failures + 1 < self.trip.after => {
+            State::Closed { failures }
+                if self.spec.max_failures == 0 || failures + 1 < self.spec.max_failures =>
+            {
                 *state = State::Closed { failures: failures.saturating_add(1) };
                 false
             }
@@ -138,30 +144,30 @@ impl Breaker {
     }
 
     fn open(&self, rounds: u32, away: bool) -> State {
-        let pause = self.trip.pause * (1_u32 << rounds.min(4)).min(LONGEST);
+        let pause = self.spec.pause * (1_u32 << rounds.min(4)).min(MAX_PAUSE_FACTOR);
         State::Open { until: Instant::now() + pause, rounds, away }
     }
 
     /// The next call tries instead.
-    fn untried(&self, state: &mut State, tries: bool) {
+    fn return_trial(&self, state: &mut State, tries: bool) {
         if let (State::HalfOpen { rounds, away }, true) = (*state, tries) {
             *state = State::Open { until: Instant::now(), rounds, away };
         }
     }
 }
 
-impl Pass<'_> {
+impl TrialPass<'_> {
     /// True when calls are refused from now on.
-    pub(crate) fn judge(mut self, verdict: Verdict) -> bool {
-        self.judged = true;
-        self.breaker.judge(verdict, self.tries)
+    pub(crate) fn record(mut self, verdict: CallHealth) -> bool {
+        self.is_recorded = true;
+        self.breaker.record(verdict, self.is_trial)
     }
 }
 
-impl Drop for Pass<'_> {
+impl Drop for TrialPass<'_> {
     fn drop(&mut self) {
-        if !self.judged {
-            self.breaker.untried(&mut self.breaker.state(), self.tries);
+        if !self.is_recorded {
+            self.breaker.return_trial(&mut self.breaker.state(), self.is_trial);
         }
     }
 }
@@ -172,44 +178,49 @@ mod tests {
 
     const PAUSE: Duration = Duration::from_secs(10);
 
-    fn judged(breaker: &Breaker, after: Duration, verdict: Verdict) -> bool {
-        breaker.admit(Instant::now() + after).ok().unwrap().judge(verdict)
+    fn admit_and_record(breaker: &Breaker, after: Duration, verdict: CallHealth) -> bool {
+        breaker.admit(Instant::now() + after).ok().unwrap().record(verdict)
     }
 
-    fn is_shut(breaker: &Breaker, after: Duration) -> bool {
+    fn is_refused(breaker: &Breaker, after: Duration) -> bool {
         breaker.admit(Instant::now() + after).is_err()
     }
 
     #[test]
     fn failures_in_a_row_open_it_and_one_call_at_a_time_tries() {
-        let (breaker, now) = (Breaker::new(Trip { after: 3, pause: PAUSE }), Duration::ZERO);
-        for verdict in
-            [Verdict::Ill, Verdict::Ill, Verdict::Well, Verdict::Ill, Verdict::Unknown, Verdict::Ill]
-        {
-            assert!(!judged(&breaker, now, verdict));
+        let (breaker, now) = (Breaker::new(BreakerSpec { max_failures: 3, pause: PAUSE }), Duration::ZERO);
+        for verdict in [
+            CallHealth::Failing,
+            CallHealth::Failing,
+            CallHealth::Healthy,
+            CallHealth::Failing,
+            CallHealth::Inconclusive,
+            CallHealth::Failing,
+        ] {
+            assert!(!admit_and_record(&breaker, now, verdict));
         }
-        assert!(judged(&breaker, now, Verdict::Ill));
-        assert!(is_shut(&breaker, PAUSE / 2));
+        assert!(admit_and_record(&breaker, now, CallHealth::Failing));
+        assert!(is_refused(&breaker, PAUSE / 2));
         let first = breaker.admit(Instant::now() + PAUSE).ok().unwrap();
-        assert_eq!(breaker.admit(Instant::now() + PAUSE).err(), Some(TRYING));
+        assert_eq!(breaker.admit(Instant::now() + PAUSE).err(), Some(HALF_OPEN_RETRY_DELAY));
         // Whoever gives up leaves the trial to the next.
         drop(first);
-        assert!(judged(&breaker, PAUSE, Verdict::Ill));
-        assert!(is_shut(&breaker, PAUSE + PAUSE / 2), "the second pause is longer");
-        breaker.reached();
-        assert!(is_shut(&breaker, now), "being reached was not the matter");
-        assert!(!judged(&breaker, 2 * PAUSE, Verdict::Well));
-        assert!(!is_shut(&breaker, now) && !is_shut(&breaker, now));
+        assert!(admit_and_record(&breaker, PAUSE, CallHealth::Failing));
+        assert!(is_refused(&breaker, PAUSE + PAUSE / 2), "the second pause is longer");
+        breaker.mark_reachable();
+        assert!(is_refused(&breaker, now), "being reached was not the matter");
+        assert!(!admit_and_record(&breaker, 2 * PAUSE, CallHealth::Healthy));
+        assert!(!is_refused(&breaker, now) && !is_refused(&breaker, now));
     }
 
     #[test]
     fn a_server_that_was_away_is_tried_as_soon_as_it_is_back() {
-        let (breaker, now) = (Breaker::new(Trip { after: 1, pause: PAUSE }), Duration::ZERO);
-        assert!(judged(&breaker, now, Verdict::Away));
-        assert!(is_shut(&breaker, now));
-        breaker.reached();
-        assert!(!judged(&breaker, now, Verdict::Well));
-        let never = Breaker::new(Trip { after: 0, pause: PAUSE });
-        assert!((0..100).all(|_| !judged(&never, now, Verdict::Ill)));
+        let (breaker, now) = (Breaker::new(BreakerSpec { max_failures: 1, pause: PAUSE }), Duration::ZERO);
+        assert!(admit_and_record(&breaker, now, CallHealth::Unreachable));
+        assert!(is_refused(&breaker, now));
+        breaker.mark_reachable();
+        assert!(!admit_and_record(&breaker, now, CallHealth::Healthy));
+        let never = Breaker::new(BreakerSpec { max_failures: 0, pause: PAUSE });
+        assert!((0..100).all(|_| !admit_and_record(&never, now, CallHealth::Failing)));
     }
 }

@@ -1,22 +1,22 @@
 //! A server with which a revision has been agreed on.
 
-use crate::calls::{Behalf, Entry};
-use crate::child::Process;
-use crate::fail::{Fail, Outcome};
-use crate::handshake::{self, Plan, Server};
-use crate::heard::Heard;
+use crate::close_signal::CloseSignal;
+use crate::dispatcher::Dispatcher;
+use crate::error::{UpstreamError, UpstreamResult};
+use crate::handshake::{self, NegotiatedServer, NegotiationPlan};
+use crate::header_params::{self, HeaderParam};
 use crate::http::Endpoint;
-use crate::inbox::Inbox;
-use crate::lost::Lost;
-use crate::meta;
-use crate::mirror::{self, Mirror};
-use crate::spec::Link;
-use crate::state::Inner;
-use crate::wire::{Request, Wire};
+use crate::link::Link;
+use crate::log_level::RequestedLogLevel;
+use crate::pending_requests::{PendingRequest, RequestClient};
+use crate::request_meta;
+use crate::stdio::ChildProcess;
+use crate::transport::{Transport, TransportRequest};
+use crate::upstream_spec::TransportSpec;
 use arc_swap::ArcSwap;
 use octo_grants::{Child, Command};
-use octo_model::Members;
-use octo_toolkit::{Alone, Peer};
+use octo_model::JsonObject;
+use octo_toolkit::{NoPeer, Peer};
 use octo_wire::Era;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,74 +24,74 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// How long the end of a session may take.
-const FAREWELL: Duration = Duration::from_secs(3);
-const LAST_WORDS: Duration = Duration::from_millis(500);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
+const EXIT_REASON_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The mirrored arguments of each tool that has any.
-pub(crate) type Mirrors = HashMap<String, Vec<Mirror>>;
+pub(crate) type ToolHeaderParams = HashMap<String, Vec<HeaderParam>>;
 
 pub(crate) struct Connection {
-    pub(crate) server: Server,
-    pub(crate) lost: Lost,
-    pub(crate) inbox: Arc<Inbox>,
-    pub(crate) mirrors: ArcSwap<Mirrors>,
+    pub(crate) server: NegotiatedServer,
+    pub(crate) closed: CloseSignal,
+    pub(crate) dispatcher: Arc<Dispatcher>,
+    pub(crate) header_params: ArcSwap<ToolHeaderParams>,
     /// Among those that can list; later ones have larger numbers.
-    pub(crate) number: u64,
-    wire: Wire,
-    heard: Heard,
-    process: Mutex<Option<Process>>,
+    pub(crate) listing_rank: u64,
+    transport: Transport,
+    log_level: RequestedLogLevel,
+    process: Mutex<Option<ChildProcess>>,
 }
 
 /// A request as the rest of the crate writes it.
-pub(crate) struct Ask<'a> {
+pub(crate) struct OutgoingRequest<'a> {
     pub(crate) method: &'a str,
-    pub(crate) params: Members,
+    pub(crate) params: JsonObject,
     /// The client for whom it is asked; nobody for requests of our own.
     pub(crate) peer: Option<&'a Arc<dyn Peer>>,
     /// Told when a subscription has been acknowledged.
-    pub(crate) opened: Option<oneshot::Sender<()>>,
+    pub(crate) acknowledged: Option<oneshot::Sender<()>>,
 }
 
-impl<'a> Ask<'a> {
-    pub(crate) fn ours(method: &'a str, params: Members) -> Self {
-        Self { method, params, peer: None, opened: None }
+impl<'a> OutgoingRequest<'a> {
+    pub(crate) fn internal(method: &'a str, params: JsonObject) -> Self {
+        Self { method, params, peer: None, acknowledged: None }
     }
 }
 
 impl Connection {
     /// Reaches the server and agrees on a revision with it.
-    pub(crate) async fn open(inner: &Inner, plan: Plan) -> Outcome<Self> {
-        let (inbox, lost) = (Arc::new(inner.inbox()), Lost::default());
-        let limit = inner.spec.max_message;
-        let (wire, process) = match &inner.spec.link {
-            Link::Child(command) => {
-                let command = inner.dressed(command).await?;
-                inner.said.begin(&command.env);
-                let child = start(inner, &command).await?;
-                let (wire, process) = Process::attend(child, limit, &inbox, &lost, &inner.said);
+    pub(crate) async fn open(inner: &Link, plan: NegotiationPlan) -> UpstreamResult<Self> {
+        let (inbox, lost) = (Arc::new(inner.new_dispatcher()), CloseSignal::default());
+        let limit = inner.spec.max_message_bytes;
+        let (wire, process) = match &inner.spec.transport {
+            TransportSpec::Stdio(command) => {
+                let command = inner.with_credential_env(command).await?;
+                inner.stderr.start_process(&command.env);
+                let child = start_process(inner, &command).await?;
+                let (wire, process) = ChildProcess::serve_streams(child, limit, &inbox, &lost, &inner.stderr);
                 (wire, Some(process))
             }
-            Link::Http { url, headers } => {
+            TransportSpec::Http { url, headers } => {
                 let endpoint = Endpoint::new(inner.client(url)?, url, headers, limit)?;
-                (Wire::Http(Arc::new(endpoint.with_account(inner.account.clone()))), None)
+                (Transport::Http(Arc::new(endpoint.with_account(inner.account.clone()))), None)
             }
         };
-        let server = match handshake::shake(&wire, &inbox, plan).await {
+        let server = match handshake::negotiate(&wire, &inbox, plan).await {
             Ok(server) => server,
-            Err(Fail::NotSent(why)) if process.is_some() => {
-                return Err(Fail::NotSent(last_words(&lost, why).await));
+            Err(UpstreamError::NotSent(why)) if process.is_some() => {
+                return Err(UpstreamError::NotSent(exit_reason(&lost, why).await));
             }
             Err(why) => return Err(why),
         };
         Ok(Self {
             server,
-            lost,
-            inbox,
-            mirrors: ArcSwap::default(),
+            closed: lost,
+            dispatcher: inbox,
+            header_params: ArcSwap::default(),
             // Who speaks without a login gives way to everybody.
-            number: if inner.is_bare() { 0 } else { inner.listers.number() },
-            wire,
-            heard: Heard::default(),
+            listing_rank: if inner.is_anonymous() { 0 } else { inner.election.next_rank() },
+            transport: wire,
+            log_level: RequestedLogLevel::default(),
             process: Mutex::new(process),
         })
     }
@@ -101,9 +101,9 @@ impl Connection {
     }
 
     pub(crate) fn http(&self) -> Option<&Arc<Endpoint>> {
-        match &self.wire {
-            Wire::Http(endpoint) => Some(endpoint),
-            Wire::Child(_) => None,
+        match &self.transport {
+            Transport::Http(endpoint) => Some(endpoint),
+            Transport::Stdio(_) => None,
         }
     }
 
@@ -113,64 +113,78 @@ impl Connection {
     }
 
     /// Asks and waits. Who stops waiting cancels the request, and only that one.
-    pub(crate) async fn ask(&self, ask: Ask<'_>) -> Outcome {
-        let id = self.inbox.calls.mint();
-        let capabilities = ask.peer.map_or_else(|| Alone.capabilities(), |peer| peer.capabilities());
-        let mirrored = self.mirrored(&ask);
-        let (params, token) = meta::dress(ask.params, id, self.server.era, capabilities);
-        let behalf = ask.peer.map(|peer| Behalf { peer: peer.clone(), token });
-        self.inbox.calls.enter(id, Entry::new(behalf, ask.opened));
-        let mut under_way = UnderWay { connection: self, id, answered: false };
-        let request = Request { id, method: ask.method.to_owned(), params, era: self.server.era, mirrored };
-        let outcome = self.wire.exchange(&self.inbox, request).await;
+    pub(crate) async fn request(&self, ask: OutgoingRequest<'_>) -> UpstreamResult {
+        let id = self.dispatcher.pending.next_id();
+        let capabilities = ask.peer.map_or_else(|| NoPeer.capabilities(), |peer| peer.capabilities());
+        let mirrored = self.param_headers(&ask);
+        let (params, token) = request_meta::with_request_meta(ask.params, id, self.server.era, capabilities);
+        let behalf = ask.peer.map(|peer| RequestClient { peer: peer.clone(), progress_token: token });
+        self.dispatcher.pending.insert(id, PendingRequest::new(behalf, ask.acknowledged));
+        let mut under_way = CancelOnDrop { connection: self, id, answered: false };
+        let request = TransportRequest {
+            id,
+            method: ask.method.to_owned(),
+            params,
+            era: self.server.era,
+            param_headers: mirrored,
+        };
+        let outcome = self.transport.exchange(&self.dispatcher, request).await;
         // Whoever gives up on an answer that may still come cancels as well.
-        under_way.answered = !matches!(outcome, Err(Fail::Lost(_) | Fail::TooLarge(_)));
+        under_way.answered =
+            !matches!(outcome, Err(UpstreamError::ConnectionLost(_) | UpstreamError::TooLarge(_)));
         outcome
     }
 
     /// A legacy server says as much as the client that wants to hear most; each face leaves out the rest.
-    pub(crate) async fn speak_up(&self, params: &Members) {
+    pub(crate) async fn raise_log_level(&self, params: &JsonObject) {
         if self.server.era == Era::Modern || self.server.capabilities.get("logging").is_none() {
             return;
         }
-        if let Some(level) = self.heard.more_for(params) {
-            let params = Members::new().with("level", level.as_str());
-            let _ = self.ask_within(FAREWELL, "logging/setLevel", params).await;
+        if let Some(level) = self.log_level.raise_for(params) {
+            let params = JsonObject::new().with("level", level.as_str());
+            let _ = self.request_within(CLOSE_TIMEOUT, "logging/setLevel", params).await;
         }
     }
 
-    fn mirrored(&self, ask: &Ask<'_>) -> Vec<(http::HeaderName, http::HeaderValue)> {
-        let mirrors = self.mirrors.load();
+    fn param_headers(&self, ask: &OutgoingRequest<'_>) -> Vec<(http::HeaderName, http::HeaderValue)> {
+        let mirrors = self.header_params.load();
         if mirrors.is_empty() || ask.method != "tools/call" {
             return Vec::new();
         }
         let tool = ask.params.text("name").and_then(|name| mirrors.get(&name));
-        tool.map(|tool| mirror::headers(tool, ask.params.get("arguments"))).unwrap_or_default()
+        tool.map(|tool| header_params::param_headers(tool, ask.params.get("arguments"))).unwrap_or_default()
     }
 
     /// Asks for something of our own that does no harm twice, within a time.
-    pub(crate) async fn ask_within(&self, limit: Duration, method: &str, params: Members) -> Outcome {
+    pub(crate) async fn request_within(
+        &self,
+        limit: Duration,
+        method: &str,
+        params: JsonObject,
+    ) -> UpstreamResult {
         let asked = async {
-            match self.ask(Ask::ours(method, params.clone())).await {
-                Err(Fail::Reset(_)) => self.ask(Ask::ours(method, params)).await,
+            match self.request(OutgoingRequest::internal(method, params.clone())).await {
+                Err(UpstreamError::ConnectionReset(_)) => {
+                    self.request(OutgoingRequest::internal(method, params)).await
+                }
                 outcome => outcome,
             }
         };
-        tokio::time::timeout(limit, asked).await.unwrap_or(Err(Fail::Timeout(limit)))
+        tokio::time::timeout(limit, asked).await.unwrap_or(Err(UpstreamError::Timeout(limit)))
     }
 
     /// Ends a connection that still works: the session first, then the process.
     pub(crate) async fn close(&self) {
         if let Some(endpoint) = self.http() {
-            let _ = tokio::time::timeout(FAREWELL, endpoint.close()).await;
+            let _ = tokio::time::timeout(CLOSE_TIMEOUT, endpoint.close()).await;
         }
-        self.lost.set(Fail::Lost("the connection was closed".to_owned()));
-        self.bury().await;
+        self.closed.set(UpstreamError::ConnectionLost("the connection was closed".to_owned()));
+        self.teardown().await;
     }
 
     /// Ends what is left of a connection that broke.
-    pub(crate) async fn bury(&self) {
-        self.inbox.calls.close(self.lost.wait().await);
+    pub(crate) async fn teardown(&self) {
+        self.dispatcher.pending.close(self.closed.wait().await);
         let process = self.process.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(process) = process {
             process.close().await;
@@ -179,41 +193,41 @@ impl Connection {
 }
 
 /// Starts the program: in its sandbox, through the launcher, or by itself.
-async fn start(inner: &Inner, command: &Command) -> Outcome<Child> {
+async fn start_process(inner: &Link, command: &Command) -> UpstreamResult<Child> {
     let spec = &inner.spec;
-    match &spec.cage {
+    match &spec.sandbox {
         Some(cage) => cage.exec.serve(command, cage.network).await.map_err(|error| {
             let why = error.detail.as_ref().map(|detail| format!(" ({detail})")).unwrap_or_default();
-            Fail::NotSent(format!("{}: {}{why}", command.program, error.message))
+            UpstreamError::NotSent(format!("{}: {}{why}", command.program, error.message))
         }),
         None => {
             let started =
                 if spec.launcher.is_empty() { command.spawn() } else { command.launch(&spec.launcher).await };
-            started.map_err(|error| Fail::NotSent(format!("{}: {error}", command.program)))
+            started.map_err(|error| UpstreamError::NotSent(format!("{}: {error}", command.program)))
         }
     }
 }
 
 /// Why a program ended that did not even read what it was sent.
-async fn last_words(lost: &Lost, otherwise: String) -> String {
-    match tokio::time::timeout(LAST_WORDS, lost.wait()).await {
-        Ok(Fail::Lost(why)) => why,
+async fn exit_reason(lost: &CloseSignal, otherwise: String) -> String {
+    match tokio::time::timeout(EXIT_REASON_TIMEOUT, lost.wait()).await {
+        Ok(UpstreamError::ConnectionLost(why)) => why,
         _ => otherwise,
     }
 }
 
 /// A request that waits for its answer; dropped before that, it is cancelled at the server.
-struct UnderWay<'a> {
+struct CancelOnDrop<'a> {
     connection: &'a Connection,
     id: u64,
     answered: bool,
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
-        self.connection.inbox.calls.leave(self.id);
-        if !self.answered && !self.connection.lost.is_set() {
-            self.connection.wire.cancel(self.id, self.connection.server.era);
+        self.connection.dispatcher.pending.remove(self.id);
+        if !self.answered && !self.connection.closed.is_set() {
+            self.connection.transport.cancel(self.id, self.connection.server.era);
         }
     }
 }

@@ -1,15 +1,15 @@
 //! One server behind the hub, as the catalogue sees it.
 
-use crate::call::{self, Job};
-use crate::listen;
-use crate::pool::Pool;
-use crate::relogin;
-use crate::report::{Condition, Report};
-use crate::spec::Spec;
-use crate::state::{Inner, Status};
+use crate::change_streams;
+use crate::link::{Link, LinkState};
+use crate::link_set::LinkSet;
+use crate::login_events;
 use crate::supervisor;
-use octo_model::{Members, Op, ToolError};
-use octo_toolkit::{BoxFuture, Cx, Event, Listing, Peer, Source, State};
+use crate::upstream_call::{self, CallRequest};
+use crate::upstream_spec::UpstreamSpec;
+use crate::upstream_status::{ConnectionState, UpstreamStatus};
+use octo_model::{JsonObject, Operation, ToolError};
+use octo_toolkit::{BoxFuture, CallContext, Event, ListingState, Peer, Source, SourceState};
 use octo_wire::Era;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -18,82 +18,84 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 /// How long its lists may take after a server is there.
-const LISTED: Duration = Duration::from_secs(5);
+const LISTING_WAIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A server of either era behind either transport. Dropping it ends the connection and the process.
 pub struct Upstream {
-    pool: Arc<Pool>,
+    links: Arc<LinkSet>,
     supervisor: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Upstream {
     /// Returns at once; connecting goes on behind it. Needs a tokio runtime.
-    pub fn start(spec: Spec) -> Arc<Self> {
-        let inner = Arc::new(Inner::new(spec));
-        let pool = Arc::new(Pool::new(inner.clone()));
-        let supervisor = tokio::spawn(begin(inner.clone(), Arc::downgrade(&pool)));
+    pub fn start(spec: UpstreamSpec) -> Arc<Self> {
+        let inner = Arc::new(Link::new(spec));
+        let pool = Arc::new(LinkSet::new(inner.clone()));
+        let supervisor = tokio::spawn(run_primary(inner.clone(), Arc::downgrade(&pool)));
         if let Some(accounts) = &inner.spec.accounts {
-            let (pool, news) = (Arc::downgrade(&pool), accounts.news());
-            tokio::spawn(relogin::follow(pool, accounts.clone(), news, inner.stop.clone()));
+            let (pool, news) = (Arc::downgrade(&pool), accounts.login_events());
+            tokio::spawn(login_events::run(pool, accounts.clone(), news, inner.stop.clone()));
         }
-        Arc::new(Self { pool, supervisor: Mutex::new(Some(supervisor)) })
+        Arc::new(Self { links: pool, supervisor: Mutex::new(Some(supervisor)) })
     }
 
     /// Ends the session or the process and waits until that is done. Calls under way fail.
     pub async fn stop(&self) {
-        self.pool.first.stop.cancel();
+        self.links.primary.stop.cancel();
         let supervisor = self.supervisor.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(supervisor) = supervisor {
             let _ = supervisor.await;
         }
-        self.pool.close().await;
+        self.links.close().await;
     }
 
     /// Tries to connect now rather than when the wait is over.
     pub fn retry(&self) {
-        self.pool.first.wish();
+        self.links.primary.request_connect();
     }
 
     /// Connects now, however long the wait before the next try would be, and waits until the server is there or has
     /// refused. Whoever has been refused before is tried again. Where each caller has a login of their own, it is this
     /// caller's connection that is made.
-    pub async fn connect(&self, cx: &Cx) -> Result<(), ToolError> {
-        let (inner, _busy) = self.pool.pick_to_connect(&cx.caller)?;
+    pub async fn connect(&self, cx: &CallContext) -> Result<(), ToolError> {
+        let (inner, _busy) = self.links.link_to_connect(&cx.caller)?;
         let deadline = Instant::from_std(cx.deadline);
-        let before = self.pool.first.listing.borrow().version;
-        drop(cx.run(inner.raise(deadline)).await??);
+        let before = self.links.primary.listing.borrow().version;
+        drop(cx.run(inner.connect_now(deadline)).await??);
         // Its lists follow in a moment, and are what most want to see next.
         let mut listing = self.listing();
-        let listed = listing.wait_for(|now| now.state == State::Ready || now.version > before);
-        let _ = tokio::time::timeout_at(deadline.min(Instant::now() + LISTED), listed).await;
+        let listed = listing.wait_for(|now| now.state == SourceState::Ready || now.version > before);
+        let _ = tokio::time::timeout_at(deadline.min(Instant::now() + LISTING_WAIT_TIMEOUT), listed).await;
         Ok(())
     }
 
     /// Ends all connections and waits for it; calls under way fail. What was listed stays listed, and the next call, or
     /// [`Self::connect`], connects again.
     pub async fn disconnect(&self) {
-        self.pool.first.lie_down().await;
-        self.pool.close().await;
+        self.links.primary.suspend().await;
+        self.links.close().await;
     }
 
     /// How the server is doing.
-    pub fn report(&self) -> Report {
-        let first = &self.pool.first;
-        let mut report = Report {
-            condition: Condition::of(first),
+    pub fn status(&self) -> UpstreamStatus {
+        let first = &self.links.primary;
+        let mut report = UpstreamStatus {
+            connection: ConnectionState::of(first),
             era: first.era(),
-            about: first.about(),
+            server_info: first.server_info(),
             pids: Vec::new(),
             calls: 0,
-            is_tripped: false,
+            is_breaker_open: false,
         };
-        self.pool.each(|inner| {
-            report.calls += inner.load.calls();
-            report.is_tripped |= inner.breaker.is_open();
-            if let Status::Up(connection) = &*inner.status.borrow() {
+        self.links.for_each(|inner| {
+            report.calls += inner.active_calls.count();
+            report.is_breaker_open |= inner.breaker.is_open();
+            if let LinkState::Up(connection) = &*inner.state.borrow() {
                 report.pids.extend(connection.pid());
-                if inner.is_lane && (inner.is_per_person() || report.condition == Condition::Asleep) {
-                    report.condition = Condition::Connected;
+                if inner.is_extra
+                    && (inner.has_personal_logins() || report.connection == ConnectionState::Idle)
+                {
+                    report.connection = ConnectionState::Connected;
                 }
             }
         });
@@ -102,15 +104,15 @@ impl Upstream {
 
     /// The era that the server speaks, once it is known.
     pub fn era(&self) -> Option<Era> {
-        self.pool.first.era()
+        self.links.primary.era()
     }
 
     /// What the program has said last on standard error, over all its starts; the values of its variables are left out.
     pub fn stderr(&self) -> Vec<String> {
-        let mut lines = self.pool.first.said.lines();
-        self.pool.each(|inner| {
-            if inner.is_lane && inner.is_per_person() {
-                lines.extend(inner.said.lines());
+        let mut lines = self.links.primary.stderr.lines();
+        self.links.for_each(|inner| {
+            if inner.is_extra && inner.has_personal_logins() {
+                lines.extend(inner.stderr.lines());
             }
         });
         lines
@@ -119,7 +121,7 @@ impl Upstream {
     /// Whether there is a connection now. One that is made on demand has none while nobody calls.
     pub fn is_connected(&self) -> bool {
         let mut any = false;
-        self.pool.each(|inner| any |= matches!(&*inner.status.borrow(), Status::Up(_)));
+        self.links.for_each(|inner| any |= matches!(&*inner.state.borrow(), LinkState::Up(_)));
         any
     }
 
@@ -127,38 +129,38 @@ impl Upstream {
     pub async fn request(
         &self,
         method: &str,
-        params: Members,
-        cx: &Cx,
+        params: JsonObject,
+        cx: &CallContext,
         peer: &Arc<dyn Peer>,
-    ) -> Result<Members, ToolError> {
-        call::run(&self.pool, Job { method, params, peer }, cx).await
+    ) -> Result<JsonObject, ToolError> {
+        upstream_call::run(&self.links, CallRequest { method, params, peer }, cx).await
     }
 
-    async fn set_watch(&self, uri: &str, on: bool) -> Result<(), ToolError> {
-        let inner = &self.pool.first;
-        let _busy = inner.load.enter();
+    async fn set_subscription(&self, uri: &str, on: bool) -> Result<(), ToolError> {
+        let inner = &self.links.primary;
+        let _busy = inner.active_calls.begin();
         let limit = inner.spec.list_timeout;
-        if on && !inner.listing.borrow().lists.subscribes {
+        if on && !inner.listing.borrow().listing.supports_subscribe {
             return Err(ToolError::invalid(format!("{} does not tell of changed resources.", inner.name))
                 .hint("Read the resource again instead."));
         }
-        let version = inner.watched.set(uri, on);
-        if !on && !matches!(&*inner.status.borrow(), Status::Up(_)) {
+        let version = inner.subscriptions.set(uri, on);
+        if !on && !matches!(&*inner.state.borrow(), LinkState::Up(_)) {
             return Ok(());
         }
         let connection = inner.connection(Instant::now() + limit).await?;
         let done = match connection.era() {
-            Era::Legacy => {
-                listen::subscribe(inner, &connection, uri, on).await.map_err(|why| why.to_error(&inner.name))
-            }
-            Era::Modern if inner.watched.is_honoured(version, limit).await => Ok(()),
+            Era::Legacy => change_streams::subscribe(inner, &connection, uri, on)
+                .await
+                .map_err(|why| why.to_tool_error(&inner.name)),
+            Era::Modern if inner.subscriptions.wait_acknowledged(version, limit).await => Ok(()),
             Era::Modern => {
                 Err(ToolError::unavailable(format!("{} did not agree to watch this.", inner.name))
                     .hint("Read the resource again instead."))
             }
         };
         if on && done.is_err() {
-            inner.watched.set(uri, false);
+            inner.subscriptions.set(uri, false);
         }
         done
     }
@@ -166,18 +168,19 @@ impl Upstream {
 
 /// Where each has a login of their own, nothing is listed before somebody has connected: whoever the settings name for that
 /// does so first, if they have logged in.
-async fn begin(first: Arc<Inner>, pool: Weak<Pool>) {
-    first.recall().await;
-    let lister = first.spec.lister.as_ref().filter(|_| first.is_per_person() && !first.is_ready());
+async fn run_primary(first: Arc<Link>, pool: Weak<LinkSet>) {
+    first.restore_cached_listing().await;
+    let lister =
+        first.spec.listing_caller.as_ref().filter(|_| first.has_personal_logins() && !first.is_ready());
     if let (Some(lister), Some(accounts)) = (lister, &first.spec.accounts)
-        && accounts.of(lister).is_new().await
-        && let Some((lane, _busy)) = pool.upgrade().and_then(|pool| pool.pick_to_connect(lister).ok())
+        && accounts.for_caller(lister).has_untried_login().await
+        && let Some((lane, _busy)) = pool.upgrade().and_then(|pool| pool.link_to_connect(lister).ok())
     {
         let until = Instant::now() + first.spec.start_timeout;
         let mut listing = first.listing.subscribe();
         let listed = async {
-            if lane.raise(until).await.is_ok() {
-                let _ = listing.wait_for(|now| now.state != State::Starting).await;
+            if lane.connect_now(until).await.is_ok() {
+                let _ = listing.wait_for(|now| now.state != SourceState::Starting).await;
             }
         };
         tokio::select! {
@@ -190,37 +193,37 @@ async fn begin(first: Arc<Inner>, pool: Weak<Pool>) {
 
 impl Drop for Upstream {
     fn drop(&mut self) {
-        self.pool.first.stop.cancel();
+        self.links.primary.stop.cancel();
     }
 }
 
 impl Source for Upstream {
     fn name(&self) -> &str {
-        &self.pool.first.name
+        &self.links.primary.name
     }
 
     fn is_native(&self) -> bool {
         false
     }
 
-    fn listing(&self) -> watch::Receiver<Listing> {
-        self.pool.first.listing.subscribe()
+    fn listing(&self) -> watch::Receiver<ListingState> {
+        self.links.primary.listing.subscribe()
     }
 
     fn run<'a>(
         &'a self,
-        op: Op,
-        cx: &'a Cx,
+        op: Operation,
+        cx: &'a CallContext,
         peer: &'a Arc<dyn Peer>,
-    ) -> BoxFuture<'a, Result<Members, ToolError>> {
-        Box::pin(call::run(&self.pool, Job::new(op, peer), cx))
+    ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
+        Box::pin(upstream_call::run(&self.links, CallRequest::new(op, peer), cx))
     }
 
     fn events(&self) -> Option<broadcast::Receiver<Event>> {
-        Some(self.pool.first.events.subscribe())
+        Some(self.links.primary.events.subscribe())
     }
 
     fn watch<'a>(&'a self, uri: &'a str, on: bool) -> BoxFuture<'a, Result<(), ToolError>> {
-        Box::pin(self.set_watch(uri, on))
+        Box::pin(self.set_subscription(uri, on))
     }
 }

@@ -10,41 +10,45 @@
 
 mod common;
 use axum::response::Response;
-use common::http::{Hit, Server, event, legacy, modern, stream, tools};
+use common::mock_http::{
+    MockServer, RecordedRequest, event_stream, legacy_preamble, modern_preamble, sse_event, tools,
+};
 use common::*;
-use octo_model::{Kind, Members, Op, ToolError};
-use octo_toolkit::{Alone, Cx, Peer, Source};
-use octo_upstream::{Spec, Upstream};
+use octo_model::{JsonObject, Kind, Operation, ToolError};
+use octo_toolkit::{CallContext, NoPeer, Peer, Source};
+use octo_upstream::{Upstream, UpstreamSpec};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
-fn alone() -> Arc<dyn Peer> {
-    Arc::new(Alone)
+fn no_peer() -> Arc<dyn Peer> {
+    Arc::new(NoPeer)
 }
 
 /// A server whose calls never end; it counts the streams that its clients close.
-async fn endless(opening: fn(&Hit, Value) -> Option<Response>) -> (Server, Arc<AtomicUsize>) {
+async fn never_answering_server(
+    opening: fn(&RecordedRequest, Value) -> Option<Response>,
+) -> (MockServer, Arc<AtomicUsize>) {
     let closed = Arc::new(AtomicUsize::new(0));
     let count = closed.clone();
-    let server = Server::start(move |hit| {
+    let server = MockServer::start(move |hit| {
         let count = count.clone();
         async move {
             if let Some(response) = opening(&hit, json!({"tools": {}})) {
                 return response;
             }
-            if hit.what() == "tools/list" {
+            if hit.rpc_method() == "tools/list" {
                 return tools(&hit, &["a"]);
             }
-            let (sender, response) = stream();
+            let (sender, response) = event_stream();
             sender.send(": begun\n\n".to_owned()).unwrap();
             tokio::spawn(async move {
                 sender.closed().await;
                 count.fetch_add(1, Ordering::SeqCst);
                 // A late answer, which nobody must hear.
-                let _ = sender.send(event(&hit.result(json!({"content": []}))));
+                let _ = sender.send(sse_event(&hit.result(json!({"content": []}))));
             });
             response
         }
@@ -54,7 +58,7 @@ async fn endless(opening: fn(&Hit, Value) -> Option<Response>) -> (Server, Arc<A
 }
 
 async fn cancelled_at(program: &Upstream) -> Vec<Value> {
-    let seen = told(&call(program, &alone(), "seen", json!({})).await.unwrap());
+    let seen = first_text_json(&call(program, &no_peer(), "seen", json!({})).await.unwrap());
     seen.as_array()
         .unwrap()
         .iter()
@@ -63,31 +67,31 @@ async fn cancelled_at(program: &Upstream) -> Vec<Value> {
         .collect()
 }
 
-fn endless_call(
+fn never_ending_call(
     upstream: &Arc<Upstream>,
-    cx: &Cx,
+    cx: &CallContext,
     tool: &'static str,
-) -> JoinHandle<Result<Members, ToolError>> {
+) -> JoinHandle<Result<JsonObject, ToolError>> {
     let (upstream, cx) = (upstream.clone(), cx.clone());
-    tokio::spawn(async move { upstream.run(Op::tool(tool, json!({}).into()), &cx, &alone()).await })
+    tokio::spawn(async move { upstream.run(Operation::tool(tool, json!({}).into()), &cx, &no_peer()).await })
 }
 
 #[tokio::test]
 async fn only_the_cancelled_calls_server_is_told() {
-    let (old, _) = endless(legacy).await;
-    let (new, new_closed) = endless(modern).await;
+    let (old, _) = never_answering_server(legacy_preamble).await;
+    let (new, new_closed) = never_answering_server(modern_preamble).await;
     let upstreams = [
         start_stub("legacy"),
-        Upstream::start(Spec::http("old", &old.url)),
-        Upstream::start(Spec::http("new", &new.url)),
+        Upstream::start(UpstreamSpec::http("old", &old.url)),
+        Upstream::start(UpstreamSpec::http("new", &new.url)),
     ];
     for upstream in &upstreams {
-        ready(upstream).await;
+        wait_ready(upstream).await;
     }
     for which in 0..3 {
-        let contexts: Vec<_> = (0..3).map(|_| cx(20)).collect();
+        let contexts: Vec<_> = (0..3).map(|_| call_context(20)).collect();
         let running: Vec<_> =
-            (0..3).map(|n| endless_call(&upstreams[n], &contexts[n], ["hold", "a", "a"][n])).collect();
+            (0..3).map(|n| never_ending_call(&upstreams[n], &contexts[n], ["hold", "a", "a"][n])).collect();
         old.wait_for("tools/call", which + 1).await;
         new.wait_for("tools/call", which + 1).await;
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -114,19 +118,21 @@ async fn only_the_cancelled_calls_server_is_told() {
 
 #[tokio::test]
 async fn the_servers_own_request_id_is_named() {
-    let (old, _) = endless(legacy).await;
-    let upstream = Upstream::start(Spec::http("old", &old.url));
-    ready(&upstream).await;
-    let context = cx(20);
+    let (old, _) = never_answering_server(legacy_preamble).await;
+    let upstream = Upstream::start(UpstreamSpec::http("old", &old.url));
+    wait_ready(&upstream).await;
+    let context = call_context(20);
     for n in 1..=3 {
-        let (upstream, context) = (upstream.clone(), if n == 2 { context.clone() } else { cx(20) });
-        tokio::spawn(async move { upstream.run(Op::tool("a", json!({}).into()), &context, &alone()).await });
+        let (upstream, context) = (upstream.clone(), if n == 2 { context.clone() } else { call_context(20) });
+        tokio::spawn(async move {
+            upstream.run(Operation::tool("a", json!({}).into()), &context, &no_peer()).await
+        });
         old.wait_for("tools/call", n).await;
     }
     context.cancel.cancel();
     old.wait_for("notifications/cancelled", 1).await;
-    let notice = &old.hits("notifications/cancelled")[0];
-    assert_eq!(notice.body["params"]["requestId"], old.hits("tools/call")[1].body["id"]);
+    let notice = &old.requests_of("notifications/cancelled")[0];
+    assert_eq!(notice.body["params"]["requestId"], old.requests_of("tools/call")[1].body["id"]);
     assert_eq!(notice.header("mcp-session-id"), Some("s1"));
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert_eq!(old.count("notifications/cancelled"), 1);
@@ -135,14 +141,15 @@ async fn the_servers_own_request_id_is_named() {
 #[tokio::test]
 async fn dropping_the_future_cancels_on_a_modern_program_too() {
     let upstream = start_stub("modern");
-    ready(&upstream).await;
+    wait_ready(&upstream).await;
     let waiting =
-        tokio::time::timeout(Duration::from_millis(100), call(&upstream, &alone(), "hold", json!({}))).await;
+        tokio::time::timeout(Duration::from_millis(100), call(&upstream, &no_peer(), "hold", json!({})))
+            .await;
     assert!(waiting.is_err());
     let cancelled = cancelled_at(&upstream).await;
     assert_eq!(cancelled.len(), 1);
     assert!(cancelled[0]["params"]["requestId"].is_u64());
     // The late answer is passed over, and the next calls get their own.
-    call(&upstream, &alone(), "release", json!({})).await.unwrap();
-    assert!(call(&upstream, &alone(), "echo", json!({})).await.unwrap()["echo"].is_object());
+    call(&upstream, &no_peer(), "release", json!({})).await.unwrap();
+    assert!(call(&upstream, &no_peer(), "echo", json!({})).await.unwrap()["echo"].is_object());
 }

@@ -10,15 +10,15 @@
 
 mod common;
 use axum::response::IntoResponse;
-use common::http::{Server, json_body, legacy, status, tools};
-use common::life::*;
+use common::mock_http::{MockServer, json_body, legacy_preamble, status, tools};
+use common::process_helpers::*;
 use common::*;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use octo_grants::exec::launch;
+use octo_grants::exec::launcher;
 use octo_model::{Kind, ToolError};
-use octo_toolkit::{Source, State};
-use octo_upstream::{Spec, Upstream};
+use octo_toolkit::{Source, SourceState};
+use octo_upstream::{Upstream, UpstreamSpec};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -30,52 +30,52 @@ use tokio::task::JoinHandle;
 #[test]
 #[ignore = "a process that other tests start"]
 fn launcher() {
-    launch::main(std::env::args_os());
+    launcher::main(std::env::args_os());
 }
 
-type Seen = Result<Value, ToolError>;
+type CallResult = Result<Value, ToolError>;
 
 /// A server that runs, and what will go wrong with it: polled to its end, what the caller saw. Whoever made it has seen to it
 /// that the server works again afterwards.
-type Chaos = BoxFuture<'static, Seen>;
+type FaultResult = BoxFuture<'static, CallResult>;
 
-struct Row {
+struct FaultCase {
     name: &'static str,
     /// The kind of error, or an answer.
     kind: Option<Kind>,
     words: &'static str,
-    set_up: fn() -> BoxFuture<'static, Chaos>,
+    set_up: fn() -> BoxFuture<'static, FaultResult>,
 }
 
-const fn row(
+const fn fault_case(
     name: &'static str,
     kind: Option<Kind>,
     words: &'static str,
-    set_up: fn() -> BoxFuture<'static, Chaos>,
-) -> Row {
-    Row { name, kind, words, set_up }
+    set_up: fn() -> BoxFuture<'static, FaultResult>,
+) -> FaultCase {
+    FaultCase { name, kind, words, set_up }
 }
 
-const TABLE: [Row; 9] = [
-    row("killed in a call", Some(Kind::Unavailable), "may have taken effect", || killed().boxed()),
-    row("hung", Some(Kind::Timeout), "did not answer within", || hung().boxed()),
-    row("1,000,000 frames of garbage", None, "", || garbage().boxed()),
-    row("a line of 1 GB", Some(Kind::TooLarge), "Ask for less", || gigabyte().boxed()),
-    row("half-open TCP", Some(Kind::Timeout), "did not answer within", || silence().boxed()),
-    row("401 in the middle", Some(Kind::Unauthorized), "octoprox login s", || refusal().boxed()),
-    row("list changed in a call", None, "", || change().boxed()),
-    row("restarted with other tools", None, "", || restart().boxed()),
-    row("slow start", None, "", || slow_start().boxed()),
+const FAULT_CASES: [FaultCase; 9] = [
+    fault_case("killed in a call", Some(Kind::Unavailable), "may have taken effect", || killed().boxed()),
+    fault_case("hung", Some(Kind::Timeout), "did not answer within", || hung().boxed()),
+    fault_case("1,000,000 frames of garbage", None, "", || garbage().boxed()),
+    fault_case("a line of 1 GB", Some(Kind::TooLarge), "Ask for less", || gigabyte().boxed()),
+    fault_case("half-open TCP", Some(Kind::Timeout), "did not answer within", || silence().boxed()),
+    fault_case("401 in the middle", Some(Kind::Unauthorized), "octoprox login s", || refusal().boxed()),
+    fault_case("list changed in a call", None, "", || change().boxed()),
+    fault_case("restarted with other tools", None, "", || restart().boxed()),
+    fault_case("slow start", None, "", || slow_start().boxed()),
 ];
 
-impl Row {
+impl FaultCase {
     fn named(name: &str) -> &'static Self {
-        static ROWS: [Row; 9] = TABLE;
+        static ROWS: [FaultCase; 9] = FAULT_CASES;
         ROWS.iter().find(|row| row.name == name).unwrap()
     }
 
     /// What the caller saw, in the words of the table.
-    fn check(&self, seen: Seen) -> String {
+    fn check(&self, seen: CallResult) -> String {
         match (seen, self.kind) {
             (Ok(_), None) => "the answer".to_owned(),
             (Err(error), Some(kind)) => {
@@ -89,25 +89,28 @@ impl Row {
 }
 
 /// A healthy server, called all the time.
-struct Steady {
+struct SteadyLoad {
     upstream: Arc<Upstream>,
     stop: Arc<AtomicBool>,
     took: Arc<Mutex<Vec<(Instant, Duration)>>>,
     calls: JoinHandle<()>,
 }
 
-impl Steady {
+impl SteadyLoad {
     async fn start() -> Self {
-        let spec = Spec { name: "steady".into(), ..launched(Spec::child("stub", stub("legacy"))) };
+        let spec = UpstreamSpec {
+            name: "steady".into(),
+            ..with_launcher(UpstreamSpec::stdio("stub", stub("legacy")))
+        };
         let upstream = Upstream::start(spec);
-        ready(&upstream).await;
+        wait_ready(&upstream).await;
         let (its, stop) = (upstream.clone(), Arc::new(AtomicBool::new(false)));
         let took = Arc::new(Mutex::new(Vec::new()));
         let (over, times) = (stop.clone(), took.clone());
         let calls = tokio::spawn(async move {
             while !over.load(Ordering::Relaxed) {
                 let begun = Instant::now();
-                call(&its, &alone(), "echo", json!({})).await.expect("a call to the steady server failed");
+                call(&its, &no_peer(), "echo", json!({})).await.expect("a call to the steady server failed");
                 times.lock().unwrap().push((begun, begun.elapsed()));
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
@@ -137,7 +140,7 @@ fn median(times: &mut [Duration]) -> Duration {
 
 /// One row, with a steady server beside it.
 async fn check(name: &str) {
-    let (row, steady) = (Row::named(name), Steady::start().await);
+    let (row, steady) = (FaultCase::named(name), SteadyLoad::start().await);
     let chaos = (row.set_up)().await;
     let begun = Instant::now();
     row.check(chaos.await);
@@ -208,7 +211,7 @@ struct Rounds {
 impl Rounds {
     /// Quiet, trouble, quiet. A round counts where the machine was as fast after it as before: only then does the difference
     /// come from the trouble and not from what else runs here.
-    async fn turn(&mut self, row: &Row, steady: &Steady) {
+    async fn turn(&mut self, row: &FaultCase, steady: &SteadyLoad) {
         const WINDOW: Duration = Duration::from_millis(500);
         let quiet = async || {
             let begun = Instant::now();
@@ -238,11 +241,11 @@ async fn chaos_beside_a_steady_server() {
     const ROUNDS: usize = 5;
     const TRIES: usize = 40;
     const WARM: Duration = Duration::from_secs(2);
-    let steady = Steady::start().await;
+    let steady = SteadyLoad::start().await;
     tokio::time::sleep(WARM).await;
     let (mut slowed, mut unknown) = (Vec::new(), Vec::new());
     println!("{:<27} |   without |      with | ratio | calls | what its caller sees", "one server");
-    for row in &TABLE {
+    for row in &FAULT_CASES {
         let mut rounds = Rounds::default();
         for _ in 0..TRIES {
             rounds.turn(row, &steady).await;
@@ -267,17 +270,17 @@ async fn chaos_beside_a_steady_server() {
     assert!(unknown.is_empty(), "the machine was too restless to measure: {unknown:?}");
 }
 
-async fn start(change: impl FnOnce(&mut Spec)) -> Arc<Upstream> {
-    let mut spec = launched(Spec::child("stub", stub("legacy")));
+async fn start(change: impl FnOnce(&mut UpstreamSpec)) -> Arc<Upstream> {
+    let mut spec = with_launcher(UpstreamSpec::stdio("stub", stub("legacy")));
     change(&mut spec);
     let upstream = Upstream::start(spec);
-    ready(&upstream).await;
+    wait_ready(&upstream).await;
     upstream
 }
 
-fn begin(upstream: &Arc<Upstream>, tool: &'static str, arguments: Value) -> JoinHandle<Seen> {
+fn begin(upstream: &Arc<Upstream>, tool: &'static str, arguments: Value) -> JoinHandle<CallResult> {
     let upstream = upstream.clone();
-    tokio::spawn(async move { call(&upstream, &alone(), tool, arguments).await })
+    tokio::spawn(async move { call(&upstream, &no_peer(), tool, arguments).await })
 }
 
 async fn works(upstream: &Upstream) {
@@ -285,14 +288,14 @@ async fn works(upstream: &Upstream) {
 }
 
 async fn works_as(upstream: &Upstream, tool: &str) {
-    call(upstream, &alone(), tool, json!({})).await.expect("the server works again");
+    call(upstream, &no_peer(), tool, json!({})).await.expect("the server works again");
 }
 
-async fn killed() -> Chaos {
+async fn killed() -> FaultResult {
     let upstream = start(|_| ()).await;
     let victim = pid(&upstream).await;
     let waiting = begin(&upstream, "hold", json!({}));
-    until_true("the call is under way", || upstream.report().calls == 1).await;
+    wait_until("the call is under way", || upstream.status().calls == 1).await;
     async move {
         tokio::time::sleep(Duration::from_millis(200)).await;
         kill(victim);
@@ -304,26 +307,26 @@ async fn killed() -> Chaos {
     .boxed()
 }
 
-async fn hung() -> Chaos {
+async fn hung() -> FaultResult {
     let upstream = start(|spec| {
         spec.call_timeout = Duration::from_millis(600);
-        spec.trip.after = 2;
-        spec.trip.pause = Duration::from_millis(500);
-        spec.ping = None;
+        spec.breaker.max_failures = 2;
+        spec.breaker.pause = Duration::from_millis(500);
+        spec.ping_interval = None;
     })
     .await;
     let first = pid(&upstream).await;
     async move {
-        call(&upstream, &alone(), "deaf", json!({})).await.unwrap();
-        let seen = call(&upstream, &alone(), "echo", json!({})).await;
-        assert_eq!(call(&upstream, &alone(), "echo", json!({})).await.unwrap_err().kind, Kind::Timeout);
+        call(&upstream, &no_peer(), "deaf", json!({})).await.unwrap();
+        let seen = call(&upstream, &no_peer(), "echo", json!({})).await;
+        assert_eq!(call(&upstream, &no_peer(), "echo", json!({})).await.unwrap_err().kind, Kind::Timeout);
         // It has not answered several calls in a row: refused at once, and started again meanwhile.
         let begun = Instant::now();
-        let error = call(&upstream, &alone(), "echo", json!({})).await.unwrap_err();
+        let error = call(&upstream, &no_peer(), "echo", json!({})).await.unwrap_err();
         assert!(error.kind == Kind::Unavailable && error.message.contains("left alone"), "{error:?}");
         assert!(begun.elapsed() < Duration::from_millis(400));
-        until_true("the deaf one is ended", || !is_alive(first)).await;
-        until_true("it is up again", || upstream.is_connected()).await;
+        wait_until("the deaf one is ended", || !is_alive(first)).await;
+        wait_until("it is up again", || upstream.is_connected()).await;
         works(&upstream).await;
         upstream.stop().await;
         seen
@@ -331,11 +334,11 @@ async fn hung() -> Chaos {
     .boxed()
 }
 
-async fn garbage() -> Chaos {
+async fn garbage() -> FaultResult {
     let upstream = start(|_| ()).await;
     async move {
-        let seen = call(&upstream, &alone(), "rubbish", json!({"lines": 1_000_000})).await;
-        assert_eq!(told(seen.as_ref().unwrap()), "through");
+        let seen = call(&upstream, &no_peer(), "rubbish", json!({"lines": 1_000_000})).await;
+        assert_eq!(first_text_json(seen.as_ref().unwrap()), "through");
         works(&upstream).await;
         upstream.stop().await;
         seen
@@ -343,12 +346,12 @@ async fn garbage() -> Chaos {
     .boxed()
 }
 
-async fn gigabyte() -> Chaos {
-    let upstream = start(|spec| spec.max_message = 16 << 20).await;
+async fn gigabyte() -> FaultResult {
+    let upstream = start(|spec| spec.max_message_bytes = 16 << 20).await;
     let first = pid(&upstream).await;
     async move {
-        let seen = call(&upstream, &alone(), "flood", json!({"megabytes": 1024})).await;
-        until_true("the flood is ended", || !is_alive(first)).await;
+        let seen = call(&upstream, &no_peer(), "flood", json!({"megabytes": 1024})).await;
+        wait_until("the flood is ended", || !is_alive(first)).await;
         works(&upstream).await;
         upstream.stop().await;
         seen
@@ -360,8 +363,8 @@ async fn gigabyte() -> Chaos {
 async fn half_open(silent: Arc<AtomicBool>) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-    let server = Server::start(|hit| async move {
-        legacy(&hit, json!({"tools": {}})).unwrap_or_else(|| match hit.what() {
+    let server = MockServer::start(|hit| async move {
+        legacy_preamble(&hit, json!({"tools": {}})).unwrap_or_else(|| match hit.rpc_method() {
             "tools/list" => tools(&hit, &["a"]),
             _ => json_body(hit.result(json!({"content": []}))),
         })
@@ -395,17 +398,17 @@ async fn half_open(silent: Arc<AtomicBool>) -> String {
     url
 }
 
-async fn silence() -> Chaos {
+async fn silence() -> FaultResult {
     let silent = Arc::new(AtomicBool::new(false));
-    let mut spec = Spec::http("s", half_open(silent.clone()).await);
+    let mut spec = UpstreamSpec::http("s", half_open(silent.clone()).await);
     spec.call_timeout = Duration::from_millis(700);
     let upstream = Upstream::start(spec);
-    ready(&upstream).await;
+    wait_ready(&upstream).await;
     works_as(&upstream, "a").await;
     async move {
         silent.store(true, Ordering::SeqCst);
         let begun = Instant::now();
-        let seen = call(&upstream, &alone(), "a", json!({})).await;
+        let seen = call(&upstream, &no_peer(), "a", json!({})).await;
         assert!(begun.elapsed() < Duration::from_secs(2));
         // The line is back: the dead connection is not used again.
         silent.store(false, Ordering::SeqCst);
@@ -416,31 +419,35 @@ async fn silence() -> Chaos {
     .boxed()
 }
 
-async fn refusal() -> Chaos {
+async fn refusal() -> FaultResult {
     let refuses = Arc::new(AtomicBool::new(false));
     let now = refuses.clone();
-    let server = Server::start(move |hit| {
+    let server = MockServer::start(move |hit| {
         let refuses = now.load(Ordering::SeqCst);
         async move {
             if refuses {
                 return status(401);
             }
-            legacy(&hit, json!({"tools": {}})).unwrap_or_else(|| match hit.what() {
+            legacy_preamble(&hit, json!({"tools": {}})).unwrap_or_else(|| match hit.rpc_method() {
                 "tools/list" => tools(&hit, &["a"]),
                 _ => json_body(hit.result(json!({"content": []}))),
             })
         }
     })
     .await;
-    let upstream = Upstream::start(Spec::http("s", &server.url));
-    ready(&upstream).await;
+    let upstream = Upstream::start(UpstreamSpec::http("s", &server.url));
+    wait_ready(&upstream).await;
     works_as(&upstream, "a").await;
     async move {
         refuses.store(true, Ordering::SeqCst);
-        let seen = call(&upstream, &alone(), "a", json!({})).await;
-        until(&upstream, |now| matches!(&now.state, State::Down(why) if why.contains("needs a login"))).await;
+        let seen = call(&upstream, &no_peer(), "a", json!({})).await;
+        wait_listing(
+            &upstream,
+            |now| matches!(&now.state, SourceState::Down(why) if why.contains("needs a login")),
+        )
+        .await;
         refuses.store(false, Ordering::SeqCst);
-        upstream.connect(&cx(20)).await.unwrap();
+        upstream.connect(&call_context(20)).await.unwrap();
         works_as(&upstream, "a").await;
         upstream.stop().await;
         drop(server);
@@ -449,14 +456,17 @@ async fn refusal() -> Chaos {
     .boxed()
 }
 
-async fn change() -> Chaos {
+async fn change() -> FaultResult {
     let upstream = start(|_| ()).await;
     async move {
         let before = upstream.listing().borrow().version;
         let slow = begin(&upstream, "sleep", json!({"ms": 500}));
-        assert_eq!(told(&call(&upstream, &alone(), "change", json!({})).await.unwrap()), "changed");
-        let listing = until(&upstream, |now| now.version > before).await;
-        assert!(names(&listing).contains(&"extra2".to_owned()));
+        assert_eq!(
+            first_text_json(&call(&upstream, &no_peer(), "change", json!({})).await.unwrap()),
+            "changed"
+        );
+        let listing = wait_listing(&upstream, |now| now.version > before).await;
+        assert!(tool_names(&listing).contains(&"extra2".to_owned()));
         let seen = slow.await.unwrap();
         upstream.stop().await;
         seen
@@ -464,26 +474,27 @@ async fn change() -> Chaos {
     .boxed()
 }
 
-async fn restart() -> Chaos {
+async fn restart() -> FaultResult {
     static ROUND: AtomicUsize = AtomicUsize::new(0);
     let folder = folder(&format!("starts-{}", ROUND.fetch_add(1, Ordering::SeqCst)));
     let count = folder.join("count").to_string_lossy().into_owned();
     let upstream = start(|spec| {
-        if let octo_upstream::Link::Child(command) = &mut spec.link {
+        if let octo_upstream::TransportSpec::Stdio(command) = &mut spec.transport {
             command.env.insert("STUB_STARTS".into(), count);
         }
         spec.era = Some(octo_wire::Era::Legacy);
     })
     .await;
-    assert!(!names(&upstream.listing().borrow()).contains(&"newer".to_owned()));
+    assert!(!tool_names(&upstream.listing().borrow()).contains(&"newer".to_owned()));
     let victim = pid(&upstream).await;
     async move {
         kill(victim);
-        until_true("the end is noticed", || !upstream.report().pids.contains(&(victim as u32))).await;
+        wait_until("the end is noticed", || !upstream.status().pids.contains(&(victim as u32))).await;
         // Whoever calls meanwhile waits for it.
-        let seen = call(&upstream, &alone(), "echo", json!({})).await;
-        let listing = until(&upstream, |now| now.lists.tools.iter().any(|tool| tool.key == "newer")).await;
-        assert_eq!(listing.state, State::Ready);
+        let seen = call(&upstream, &no_peer(), "echo", json!({})).await;
+        let listing =
+            wait_listing(&upstream, |now| now.listing.tools.iter().any(|tool| tool.key == "newer")).await;
+        assert_eq!(listing.state, SourceState::Ready);
         upstream.stop().await;
         std::fs::remove_dir_all(folder).unwrap();
         seen
@@ -491,20 +502,22 @@ async fn restart() -> Chaos {
     .boxed()
 }
 
-async fn slow_start() -> Chaos {
-    let lists = octo_grants::LastLists::until_the_end();
-    let spec =
-        || Spec { lists: Some(lists.clone()), ..launched(on_demand("slow", Duration::from_secs(600))) };
+async fn slow_start() -> FaultResult {
+    let lists = octo_grants::ListingCache::in_memory();
+    let spec = || UpstreamSpec {
+        listing_cache: Some(lists.clone()),
+        ..with_launcher(on_demand("slow", Duration::from_secs(600)))
+    };
     let first = Upstream::start(spec());
-    ready(&first).await;
+    wait_ready(&first).await;
     first.stop().await;
     let upstream = Upstream::start(spec());
-    ready(&upstream).await;
+    wait_ready(&upstream).await;
     async move {
         let begun = Instant::now();
-        let seen = call(&upstream, &alone(), "echo", json!({})).await;
+        let seen = call(&upstream, &no_peer(), "echo", json!({})).await;
         assert!(begun.elapsed() >= Duration::from_secs(2), "it was not slow");
-        assert_eq!(upstream.listing().borrow().state, State::Ready, "nobody was told of a loss");
+        assert_eq!(upstream.listing().borrow().state, SourceState::Ready, "nobody was told of a loss");
         upstream.stop().await;
         seen
     }
@@ -515,10 +528,10 @@ async fn slow_start() -> Chaos {
 async fn a_server_that_answers_with_errors_is_busy_and_well_again() {
     let hits = Arc::new(AtomicUsize::new(0));
     let count = hits.clone();
-    let server = Server::start(move |hit| {
+    let server = MockServer::start(move |hit| {
         let count = count.clone();
         async move {
-            legacy(&hit, json!({"tools": {}})).unwrap_or_else(|| match hit.what() {
+            legacy_preamble(&hit, json!({"tools": {}})).unwrap_or_else(|| match hit.rpc_method() {
                 "tools/list" => tools(&hit, &["a"]),
                 _ if count.fetch_add(1, Ordering::SeqCst) < 3 => status(502).into_response(),
                 _ => json_body(hit.result(json!({"content": []}))),
@@ -526,15 +539,15 @@ async fn a_server_that_answers_with_errors_is_busy_and_well_again() {
         }
     })
     .await;
-    let mut spec = Spec::http("s", &server.url);
-    spec.trip.after = 3;
-    spec.trip.pause = Duration::from_millis(500);
+    let mut spec = UpstreamSpec::http("s", &server.url);
+    spec.breaker.max_failures = 3;
+    spec.breaker.pause = Duration::from_millis(500);
     let upstream = Upstream::start(spec);
-    ready(&upstream).await;
+    wait_ready(&upstream).await;
     for _ in 0..3 {
-        assert_eq!(call(&upstream, &alone(), "a", json!({})).await.unwrap_err().kind, Kind::Unavailable);
+        assert_eq!(call(&upstream, &no_peer(), "a", json!({})).await.unwrap_err().kind, Kind::Unavailable);
     }
-    assert!(call(&upstream, &alone(), "a", json!({})).await.unwrap_err().message.contains("left alone"));
+    assert!(call(&upstream, &no_peer(), "a", json!({})).await.unwrap_err().message.contains("left alone"));
     assert_eq!(hits.load(Ordering::SeqCst), 3, "it was asked all the same");
     tokio::time::sleep(Duration::from_millis(500)).await;
     works_as(&upstream, "a").await;

@@ -9,9 +9,9 @@
 )]
 
 mod common;
-use common::life::*;
+use common::process_helpers::*;
 use common::*;
-use octo_grants::exec::launch;
+use octo_grants::exec::launcher;
 use octo_upstream::Upstream;
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use std::time::Duration;
 #[test]
 #[ignore = "a process that other tests start"]
 fn launcher() {
-    launch::main(std::env::args_os());
+    launcher::main(std::env::args_os());
 }
 
 #[tokio::test]
@@ -34,21 +34,21 @@ async fn a_thousand_cycles_leave_no_zombie_and_no_descriptor() {
 }
 
 async fn cycles(count: usize) {
-    let upstream = Upstream::start(launched(on_demand("legacy", Duration::from_millis(1))));
-    ready(&upstream).await;
+    let upstream = Upstream::start(with_launcher(on_demand("legacy", Duration::from_millis(1))));
+    wait_ready(&upstream).await;
     let mut before = None;
     let mut last = 0;
     for _ in 0..count {
         let this = pid(&upstream).await;
         assert_ne!(this, last);
         last = this;
-        until_true("it sleeps", || !upstream.is_connected() && !is_alive(this)).await;
+        wait_until("it sleeps", || !upstream.is_connected() && !is_alive(this)).await;
         if before.is_none() {
-            until_true("the launcher ends", || children().is_empty()).await;
+            wait_until("the launcher ends", || children().is_empty()).await;
             before = Some(descriptors());
         }
     }
-    until_true("all launchers have ended", || children().is_empty()).await;
+    wait_until("all launchers have ended", || children().is_empty()).await;
     assert_eq!(Some(descriptors()), before);
     upstream.stop().await;
 }

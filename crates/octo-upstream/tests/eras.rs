@@ -9,11 +9,11 @@
 )]
 
 mod common;
-use common::http::{Server, error, json_body, legacy, modern, status, tools};
+use common::mock_http::{MockServer, error, json_body, legacy_preamble, modern_preamble, status, tools};
 use common::*;
 use octo_model::Kind;
-use octo_toolkit::{Alone, Peer, State};
-use octo_upstream::{Spec, Upstream};
+use octo_toolkit::{NoPeer, Peer, SourceState};
+use octo_upstream::{Upstream, UpstreamSpec};
 use octo_wire::Era;
 use serde_json::json;
 use std::sync::Arc;
@@ -25,9 +25,9 @@ async fn programs_of_both_eras_are_understood() {
         [("legacy", Era::Legacy), ("modern", Era::Modern), ("quits", Era::Legacy), ("silent", Era::Legacy)]
     {
         let upstream = start_stub(mode);
-        let listing = ready(&upstream).await;
+        let listing = wait_ready(&upstream).await;
         assert_eq!(upstream.era(), Some(era), "{mode}");
-        assert!(names(&listing).contains(&"echo".to_owned()));
+        assert!(tool_names(&listing).contains(&"echo".to_owned()));
         upstream.stop().await;
     }
 }
@@ -37,17 +37,17 @@ async fn a_modern_program_that_is_slow_to_start_is_not_taken_for_a_legacy_one() 
     let mut slow = stub("modern");
     slow.args.splice(0..0, ["-c".to_owned(), r#"sleep 4; exec python3 "$0" "$@""#.to_owned()]);
     slow.program = "sh".to_owned();
-    let upstream = Upstream::start(Spec::child("stub", slow));
-    let listing = until(&upstream, |now| now.state != State::Starting).await;
-    assert_eq!((&listing.state, upstream.era()), (&State::Ready, Some(Era::Modern)));
+    let upstream = Upstream::start(UpstreamSpec::stdio("stub", slow));
+    let listing = wait_listing(&upstream, |now| now.state != SourceState::Starting).await;
+    assert_eq!((&listing.state, upstream.era()), (&SourceState::Ready, Some(Era::Modern)));
     upstream.stop().await;
 }
 
 #[tokio::test]
 async fn a_legacy_server_is_found_behind_every_kind_of_refusal() {
     for refusal in [400, 404, 405, 406, 500, 1000, 1001, 1002] {
-        let server = Server::start(move |hit| async move {
-            if hit.what() == "server/discover" {
+        let server = MockServer::start(move |hit| async move {
+            if hit.rpc_method() == "server/discover" {
                 return match refusal {
                     1000 => error(
                         &hit,
@@ -60,13 +60,13 @@ async fn a_legacy_server_is_found_behind_every_kind_of_refusal() {
                     code => status(code),
                 };
             }
-            legacy(&hit, json!({"tools": {}})).unwrap_or_else(|| tools(&hit, &["a"]))
+            legacy_preamble(&hit, json!({"tools": {}})).unwrap_or_else(|| tools(&hit, &["a"]))
         })
         .await;
-        let upstream = Upstream::start(Spec::http("s", &server.url));
-        ready(&upstream).await;
+        let upstream = Upstream::start(UpstreamSpec::http("s", &server.url));
+        wait_ready(&upstream).await;
         assert_eq!(upstream.era(), Some(Era::Legacy), "{refusal}");
-        let list = &server.hits("tools/list")[0];
+        let list = &server.requests_of("tools/list")[0];
         assert_eq!(list.header("mcp-protocol-version"), Some("2025-11-25"));
         assert_eq!(list.header("mcp-session-id"), Some("s1"));
         assert_eq!(list.header("mcp-method"), None);
@@ -79,7 +79,7 @@ async fn a_legacy_server_is_found_behind_every_kind_of_refusal() {
 #[tokio::test]
 async fn a_modern_server_that_refuses_once_is_asked_again() {
     let refusals = Arc::new(AtomicU32::new(0));
-    let server = Server::start(move |hit| {
+    let server = MockServer::start(move |hit| {
         let first = refusals.fetch_add(1, Ordering::SeqCst) == 0;
         async move {
             if first {
@@ -90,15 +90,15 @@ async fn a_modern_server_that_refuses_once_is_asked_again() {
                     json!({"supported": ["2026-07-28"], "requested": "2026-07-28"}),
                 );
             }
-            modern(&hit, json!({"tools": {}})).unwrap_or_else(|| tools(&hit, &["a"]))
+            modern_preamble(&hit, json!({"tools": {}})).unwrap_or_else(|| tools(&hit, &["a"]))
         }
     })
     .await;
-    let upstream = Upstream::start(Spec::http("s", &server.url));
-    ready(&upstream).await;
+    let upstream = Upstream::start(UpstreamSpec::http("s", &server.url));
+    wait_ready(&upstream).await;
     assert_eq!(upstream.era(), Some(Era::Modern));
     assert_eq!((server.count("initialize"), server.count("GET")), (0, 0));
-    let list = &server.hits("tools/list")[0];
+    let list = &server.requests_of("tools/list")[0];
     assert_eq!(list.header("mcp-protocol-version"), Some("2026-07-28"));
     assert_eq!(list.header("mcp-method"), Some("tools/list"));
     assert_eq!(list.body["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"], json!({}));
@@ -108,12 +108,12 @@ async fn a_modern_server_that_refuses_once_is_asked_again() {
 #[tokio::test]
 async fn a_server_that_wants_a_login_is_not_asked_in_another_way() {
     for code in [401, 403] {
-        let server = Server::start(move |_| async move { status(code) }).await;
-        let upstream = Upstream::start(Spec::http("s", &server.url));
-        let listing = until(&upstream, |now| now.state != State::Starting).await;
-        assert_eq!(listing.state, State::Down("needs a login".to_owned()));
+        let server = MockServer::start(move |_| async move { status(code) }).await;
+        let upstream = Upstream::start(UpstreamSpec::http("s", &server.url));
+        let listing = wait_listing(&upstream, |now| now.state != SourceState::Starting).await;
+        assert_eq!(listing.state, SourceState::Down("needs a login".to_owned()));
         assert_eq!(server.count("initialize"), 0);
-        let peer: Arc<dyn Peer> = Arc::new(Alone);
+        let peer: Arc<dyn Peer> = Arc::new(NoPeer);
         let error = call(&upstream, &peer, "a", json!({})).await.unwrap_err();
         assert_eq!(error.kind, Kind::Unauthorized);
     }
@@ -121,16 +121,16 @@ async fn a_server_that_wants_a_login_is_not_asked_in_another_way() {
 
 #[tokio::test]
 async fn a_remembered_era_is_not_probed_again() {
-    let server = Server::start(|hit| async move {
-        if hit.what() == "tools/call" {
+    let server = MockServer::start(|hit| async move {
+        if hit.rpc_method() == "tools/call" {
             return status(404);
         }
-        legacy(&hit, json!({"tools": {}})).unwrap_or_else(|| tools(&hit, &["a"]))
+        legacy_preamble(&hit, json!({"tools": {}})).unwrap_or_else(|| tools(&hit, &["a"]))
     })
     .await;
-    let upstream = Upstream::start(Spec::http("s", &server.url));
-    ready(&upstream).await;
-    let peer: Arc<dyn Peer> = Arc::new(Alone);
+    let upstream = Upstream::start(UpstreamSpec::http("s", &server.url));
+    wait_ready(&upstream).await;
+    let peer: Arc<dyn Peer> = Arc::new(NoPeer);
     let error = call(&upstream, &peer, "a", json!({})).await.unwrap_err();
     assert_eq!(error.kind, Kind::Unavailable);
     assert_eq!(server.count("tools/call"), 2);

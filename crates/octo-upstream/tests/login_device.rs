@@ -12,18 +12,20 @@
 mod bed;
 mod common;
 
-use bed::{World, ada, logins, upstream};
-use common::{Client, call, ready, until};
+use bed::{AuthServer, ada, logins, upstream};
+use common::{RecordingPeer, call, wait_listing, wait_ready};
 use octo_grants::Credentials;
 use octo_grants::credentials::Owner;
 use octo_model::Kind;
-use octo_toolkit::State as Listed;
-use octo_upstream::login::{Auth, Begun, Flow, KeyPlace, LoginSpec, Logins, State, Status, Whose};
-use octo_upstream::{Spec, Upstream};
+use octo_toolkit::SourceState as Listed;
+use octo_upstream::login::{
+    Auth, Flow, KeyPlacement, LoginPrompt, LoginSharing, LoginSpec, LoginState, LoginStatus, Logins,
+};
+use octo_upstream::{Upstream, UpstreamSpec};
 use serde_json::json;
 use std::time::Duration;
 
-fn device(world: &World) -> LoginSpec {
+fn device(world: &AuthServer) -> LoginSpec {
     let mut spec = world.spec("s");
     if let Auth::OAuth(oauth) = &mut spec.auth {
         oauth.flow = Flow::Device;
@@ -32,10 +34,10 @@ fn device(world: &World) -> LoginSpec {
 }
 
 /// Waits until the login is no longer open.
-async fn settled(logins: &Logins) -> Status {
+async fn wait_settled(logins: &Logins) -> LoginStatus {
     for _ in 0..1500 {
         let status = logins.status(&ada(), "s").await.unwrap();
-        if status.waits.is_none() {
+        if status.pending_secs.is_none() {
             return status;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -45,47 +47,47 @@ async fn settled(logins: &Logins) -> Status {
 
 #[tokio::test]
 async fn a_code_is_entered_elsewhere_and_the_hub_asks_as_slowly_as_it_is_told() {
-    let world = World::start().await;
+    let world = AuthServer::start().await;
     world.rules().device = vec!["authorization_pending", "slow_down", "granted"];
-    let logins = logins(&Credentials::until_the_end(), device(&world));
+    let logins = logins(&Credentials::in_memory(), device(&world));
     let begun = logins.begin(&ada(), "s").await.unwrap();
-    let Begun::Enter { url, user_code, url_with_code, expires_in } = begun else { panic!("{begun:?}") };
+    let LoginPrompt::Enter { url, user_code, url_with_code, expires_in } = begun else { panic!("{begun:?}") };
     assert_eq!((url, user_code.as_str(), expires_in), (format!("{}/go", world.base), "ABCD-1234", 60));
     assert!(url_with_code.unwrap().ends_with("/go?c=ABCD-1234"));
-    assert_eq!(logins.status(&ada(), "s").await.unwrap().state, State::Waiting);
-    assert_eq!(settled(&logins).await.state, State::Connected);
-    let asked = world.grants("device_code");
+    assert_eq!(logins.status(&ada(), "s").await.unwrap().state, LoginState::Waiting);
+    assert_eq!(wait_settled(&logins).await.state, LoginState::Connected);
+    let asked = world.token_requests("device_code");
     assert_eq!(asked.len(), 3);
     assert!(asked[2].at - asked[1].at >= Duration::from_secs(6), "slower by five seconds");
     assert!(asked.iter().all(|seen| seen.form["resource"] == world.mcp()));
     let upstream = upstream(&world, &logins, "s");
-    ready(&upstream).await;
+    wait_ready(&upstream).await;
     upstream.stop().await;
 }
 
 /// Otherwise a server could have its own code entered on the page of somebody else's provider.
 #[tokio::test]
 async fn a_code_is_entered_on_the_issuers_own_site_only() {
-    let world = World::start().await;
-    let logins = logins(&Credentials::until_the_end(), device(&world));
+    let world = AuthServer::start().await;
+    let logins = logins(&Credentials::in_memory(), device(&world));
     world.rules().device_answer = json!({"verification_uri": "https://genuine.example/device"});
     let error = logins.begin(&ada(), "s").await.unwrap_err();
     assert!(error.kind == Kind::Denied && error.text().contains("another site"), "{error}");
-    assert_eq!(logins.status(&ada(), "s").await.unwrap().state, State::None);
+    assert_eq!(logins.status(&ada(), "s").await.unwrap().state, LoginState::None);
     world.rules().device_answer = json!({"verification_uri_complete": "https://genuine.example/device?c=1"});
     let begun = logins.begin(&ada(), "s").await.unwrap();
-    assert!(matches!(&begun, Begun::Enter { url_with_code: None, .. }), "{begun:?}");
+    assert!(matches!(&begun, LoginPrompt::Enter { url_with_code: None, .. }), "{begun:?}");
 }
 
 #[tokio::test]
 async fn a_code_that_is_declined_or_too_old_says_so() {
     for (answer, part) in [("access_denied", "declined"), ("expired_token", "expired")] {
-        let world = World::start().await;
+        let world = AuthServer::start().await;
         world.rules().device = vec![answer];
-        let logins = logins(&Credentials::until_the_end(), device(&world));
+        let logins = logins(&Credentials::in_memory(), device(&world));
         logins.begin(&ada(), "s").await.unwrap();
-        let status = settled(&logins).await;
-        assert_eq!(status.state, State::None);
+        let status = wait_settled(&logins).await;
+        assert_eq!(status.state, LoginState::None);
         // Written down right after it stopped waiting.
         for _ in 0..100 {
             if logins.status(&ada(), "s").await.unwrap().why.is_some() {
@@ -99,53 +101,53 @@ async fn a_code_that_is_declined_or_too_old_says_so() {
 
 #[tokio::test]
 async fn a_login_that_was_cancelled_is_not_finished_behind_anybodys_back() {
-    let world = World::start().await;
-    let store = Credentials::until_the_end();
+    let world = AuthServer::start().await;
+    let store = Credentials::in_memory();
     let logins = logins(&store, device(&world));
     logins.begin(&ada(), "s").await.unwrap();
     logins.logout(&ada(), "s").await.unwrap();
-    bed::eventually("the answer", || world.grants("device_code").len() == 1).await;
+    bed::wait_until("the answer", || world.token_requests("device_code").len() == 1).await;
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert!(store.all(&Owner::from(&ada()), "s").await.unwrap().is_empty());
 }
 
 #[tokio::test]
 async fn a_server_without_a_browsers_way_is_logged_in_to_with_a_code() {
-    let world = World::start().await;
+    let world = AuthServer::start().await;
     world.rules().metadata = json!({"authorization_endpoint": null});
-    let begun = logins(&Credentials::until_the_end(), world.spec("s")).begin(&ada(), "s").await.unwrap();
-    assert!(matches!(begun, Begun::Enter { .. }), "{begun:?}");
+    let begun = logins(&Credentials::in_memory(), world.spec("s")).begin(&ada(), "s").await.unwrap();
+    assert!(matches!(begun, LoginPrompt::Enter { .. }), "{begun:?}");
     world.rules().metadata = json!({"device_authorization_endpoint": null});
-    let error = logins(&Credentials::until_the_end(), device(&world)).begin(&ada(), "s").await.unwrap_err();
+    let error = logins(&Credentials::in_memory(), device(&world)).begin(&ada(), "s").await.unwrap_err();
     assert!(error.message.contains("with a code"), "{error}");
 }
 
 #[tokio::test]
 async fn an_api_key_goes_where_the_settings_say() {
     for (place, name, sent) in [
-        (KeyPlace::Header { name: "X-Api-Key".into(), before: String::new() }, "x-api-key", "k3y &=?"),
+        (KeyPlacement::Header { name: "X-Api-Key".into(), prefix: String::new() }, "x-api-key", "k3y &=?"),
         (
-            KeyPlace::Header { name: "Authorization".into(), before: "Token ".into() },
+            KeyPlacement::Header { name: "Authorization".into(), prefix: "Token ".into() },
             "authorization",
             "Token k3y",
         ),
-        (KeyPlace::Query("key".into()), "key", "k3y &=?"),
+        (KeyPlacement::Query("key".into()), "key", "k3y &=?"),
     ] {
-        let world = World::start().await;
+        let world = AuthServer::start().await;
         let key = sent.trim_start_matches("Token ");
         world.rules().key = Some((name.to_owned(), sent.to_owned()));
         let mut spec = world.spec("s");
         spec.auth = Auth::Key(place);
-        let logins = logins(&Credentials::until_the_end(), spec);
-        assert_eq!(logins.begin(&ada(), "s").await.unwrap(), Begun::Key);
+        let logins = logins(&Credentials::in_memory(), spec);
+        assert_eq!(logins.begin(&ada(), "s").await.unwrap(), LoginPrompt::ApiKey);
         let upstream = upstream(&world, &logins, "s");
-        until(&upstream, |now| matches!(now.state, Listed::Down(_))).await;
+        wait_listing(&upstream, |now| matches!(now.state, Listed::Down(_))).await;
         for bad in ["", "two\nlines", "k\u{7f}"] {
             assert_eq!(logins.complete(&ada(), "s", bad).await.unwrap_err().kind, Kind::Invalid);
         }
         logins.complete(&ada(), "s", &format!(" {key}\n")).await.unwrap();
-        ready(&upstream).await;
-        call(&upstream, &Client::new(1, None).peer(), "a", json!({})).await.unwrap();
+        wait_ready(&upstream).await;
+        call(&upstream, &RecordingPeer::new(1, None).peer(), "a", json!({})).await.unwrap();
         upstream.stop().await;
     }
 }
@@ -155,21 +157,21 @@ async fn a_program_is_told_its_key_by_a_variable_and_by_nothing_else() {
     let spec = LoginSpec {
         server: "s".into(),
         url: None,
-        auth: Auth::Key(KeyPlace::Environment("STUB_KEY".into())),
-        whose: Whose::Shared,
+        auth: Auth::Key(KeyPlacement::Environment("STUB_KEY".into())),
+        sharing: LoginSharing::Shared,
         net: bed::net(&[]),
     };
-    let logins = logins(&Credentials::until_the_end(), spec);
+    let logins = logins(&Credentials::in_memory(), spec);
     let mut command = common::stub("plain");
     let script = command.args[0].clone();
     // It does not start without the key.
     command.program = "sh".into();
     command.args = vec!["-c".into(), format!("test \"$STUB_KEY\" = k3y && exec python3 {script} plain")];
-    let mut spec = Spec::child("s", command);
+    let mut spec = UpstreamSpec::stdio("s", command);
     spec.accounts = Some(logins.account(Owner::Shared, "s").unwrap().into());
     let upstream = Upstream::start(spec);
-    until(&upstream, |now| matches!(&now.state, Listed::Down(why) if why.contains("login"))).await;
+    wait_listing(&upstream, |now| matches!(&now.state, Listed::Down(why) if why.contains("login"))).await;
     logins.complete(&ada(), "s", "k3y").await.unwrap();
-    ready(&upstream).await;
+    wait_ready(&upstream).await;
     upstream.stop().await;
 }

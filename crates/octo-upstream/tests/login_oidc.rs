@@ -12,16 +12,18 @@
 mod bed;
 mod common;
 
-use bed::{ada, aged, logins, net, opened};
-use common::{Client, call, ready, until};
+use bed::{ada, age_login, authorization_url, logins, net};
+use common::{RecordingPeer, call, wait_listing, wait_ready};
 use http::{HeaderMap, Method};
 use octo_grants::credentials::Owner;
-use octo_grants::net::{Answer, Ask};
+use octo_grants::net::{NetRequest, NetResponse};
 use octo_grants::{Credentials, Net};
 use octo_model::Kind;
-use octo_toolkit::State as Listed;
-use octo_upstream::login::{Auth, Begun, Flow, Identity, Left, LoginSpec, Logins, State};
-use octo_upstream::{Spec, Upstream};
+use octo_toolkit::SourceState as Listed;
+use octo_upstream::login::{
+    Auth, ClientIdentity, Flow, LoginPrompt, LoginSpec, LoginState, Logins, LogoutOutcome,
+};
+use octo_upstream::{Upstream, UpstreamSpec};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::process::Stdio;
@@ -69,7 +71,7 @@ impl Servers {
     }
 
     fn upstream(&self, logins: &Logins) -> Arc<Upstream> {
-        let mut spec = Spec::http("s", &self.mcp);
+        let mut spec = UpstreamSpec::http("s", &self.mcp);
         spec.accounts = Some(logins.account(Owner::from(&ada()), "s").unwrap().into());
         Upstream::start(spec)
     }
@@ -92,14 +94,14 @@ impl Browser {
         Self { net: net(&["127.0.0.1"]), cookies: BTreeMap::new() }
     }
 
-    async fn send(&mut self, url: &Url, form: Option<&[(&str, &str)]>) -> Answer {
+    async fn send(&mut self, url: &Url, form: Option<&[(&str, &str)]>) -> NetResponse {
         let mut headers = HeaderMap::new();
         let cookies: Vec<String> =
             self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
         if !cookies.is_empty() {
             headers.insert("cookie", cookies.join("; ").parse().unwrap());
         }
-        let mut ask = Ask { headers, redirects: 0, ..Ask::get(url.clone()) };
+        let mut ask = NetRequest { headers, max_redirects: 0, ..NetRequest::get(url.clone()) };
         if let Some(form) = form {
             ask.method = Method::POST;
             ask.headers.insert("content-type", "application/x-www-form-urlencoded".parse().unwrap());
@@ -153,37 +155,40 @@ impl Browser {
 }
 
 async fn log_in(logins: &Logins) {
-    let url = opened(logins.begin(&ada(), "s").await.unwrap());
+    let url = authorization_url(logins.begin(&ada(), "s").await.unwrap());
     let back = Browser::new().agree(&url).await;
     logins.callback(back.query().unwrap(), None).await.unwrap();
 }
 
-async fn who(upstream: &Upstream) -> Value {
-    call(upstream, &Client::new(1, None).peer(), "whoami", json!({})).await.unwrap()["content"][0]["text"]
+async fn whoami(upstream: &Upstream) -> Value {
+    call(upstream, &RecordingPeer::new(1, None).peer(), "whoami", json!({})).await.unwrap()["content"][0]["text"]
         .clone()
 }
 
 #[tokio::test]
 async fn a_person_logs_in_renews_and_logs_out() {
     let servers = Servers::start(&[]).await;
-    let store = Credentials::until_the_end();
+    let store = Credentials::in_memory();
     let logins = logins(&store, servers.spec());
     let upstream = servers.upstream(&logins);
-    until(&upstream, |now| matches!(&now.state, Listed::Down(why) if why.contains("login"))).await;
+    wait_listing(&upstream, |now| matches!(&now.state, Listed::Down(why) if why.contains("login"))).await;
     log_in(&logins).await;
-    ready(&upstream).await;
-    assert_eq!(who(&upstream).await, "ada");
+    wait_ready(&upstream).await;
+    assert_eq!(whoami(&upstream).await, "ada");
     let status = logins.status(&ada(), "s").await.unwrap();
-    assert_eq!((status.state, status.issuer.as_deref()), (State::Connected, Some(servers.issuer.as_str())));
+    assert_eq!(
+        (status.state, status.issuer.as_deref()),
+        (LoginState::Connected, Some(servers.issuer.as_str()))
+    );
     assert_eq!(status.scopes, ["mcp:read", "mcp:write"]);
 
     let first = store.all(&Owner::from(&ada()), "s").await.unwrap().remove(0);
     for _ in 0..3 {
-        aged(&store, "s", 4000).await;
+        age_login(&store, "s", 4000).await;
         // A connection of its own looks at the store at once.
         let again = servers.upstream(&logins);
-        ready(&again).await;
-        assert_eq!(who(&again).await, "ada");
+        wait_ready(&again).await;
+        assert_eq!(whoami(&again).await, "ada");
         again.stop().await;
     }
     let renewed = store.all(&Owner::from(&ada()), "s").await.unwrap().remove(0);
@@ -191,22 +196,22 @@ async fn a_person_logs_in_renews_and_logs_out() {
 
     // A refresh token of before is noticed by the server, and the login ends for everybody.
     store.put(&first.slot, first.secret.clone(), None).await.unwrap();
-    aged(&store, "s", 4000).await;
+    age_login(&store, "s", 4000).await;
     let stolen = servers.upstream(&logins);
-    until(&stolen, |now| matches!(&now.state, Listed::Down(why) if why.contains("login"))).await;
+    wait_listing(&stolen, |now| matches!(&now.state, Listed::Down(why) if why.contains("login"))).await;
     stolen.stop().await;
     let status = logins.status(&ada(), "s").await.unwrap();
-    assert!(status.state == State::Lost && status.why.unwrap().contains("revoked"));
+    assert!(status.state == LoginState::Lost && status.why.unwrap().contains("revoked"));
 
     log_in(&logins).await;
-    assert_eq!(logins.logout(&ada(), "s").await.unwrap(), Left::Revoked);
+    assert_eq!(logins.logout(&ada(), "s").await.unwrap(), LogoutOutcome::Revoked);
     upstream.stop().await;
 }
 
 #[tokio::test]
 async fn a_login_that_nobody_uses_outlives_its_first_refresh_token() {
     let servers = Servers::start(&[("ACCESS_TTL", "8"), ("REFRESH_TTL", "24")]).await;
-    let logins = logins(&Credentials::until_the_end(), servers.spec());
+    let logins = logins(&Credentials::in_memory(), servers.spec());
     log_in(&logins).await;
     let stop = tokio_util::sync::CancellationToken::new();
     let _running = stop.clone().drop_guard();
@@ -214,10 +219,10 @@ async fn a_login_that_nobody_uses_outlives_its_first_refresh_token() {
     // Both tokens of the login would have expired by then.
     tokio::time::sleep(std::time::Duration::from_secs(26)).await;
     let status = logins.status(&ada(), "s").await.unwrap();
-    assert_eq!(status.state, State::Connected, "{status:?}");
+    assert_eq!(status.state, LoginState::Connected, "{status:?}");
     let upstream = servers.upstream(&logins);
-    ready(&upstream).await;
-    assert_eq!(who(&upstream).await, "ada");
+    wait_ready(&upstream).await;
+    assert_eq!(whoami(&upstream).await, "ada");
     upstream.stop().await;
 }
 
@@ -228,16 +233,16 @@ async fn a_code_is_entered_on_another_machine() {
     if let Auth::OAuth(oauth) = &mut spec.auth {
         oauth.flow = Flow::Device;
     }
-    let logins = logins(&Credentials::until_the_end(), spec);
+    let logins = logins(&Credentials::in_memory(), spec);
     let begun = logins.begin(&ada(), "s").await.unwrap();
-    let Begun::Enter { url_with_code, user_code, .. } = begun else { panic!("{begun:?}") };
+    let LoginPrompt::Enter { url_with_code, user_code, .. } = begun else { panic!("{begun:?}") };
     assert!(!user_code.is_empty());
     Browser::new().agree(&url_with_code.unwrap()).await;
     for _ in 0..2000 {
-        if logins.status(&ada(), "s").await.unwrap().state == State::Connected {
+        if logins.status(&ada(), "s").await.unwrap().state == LoginState::Connected {
             let upstream = servers.upstream(&logins);
-            ready(&upstream).await;
-            assert_eq!(who(&upstream).await, "ada");
+            wait_ready(&upstream).await;
+            assert_eq!(whoami(&upstream).await, "ada");
             upstream.stop().await;
             return;
         }
@@ -249,26 +254,26 @@ async fn a_code_is_entered_on_another_machine() {
 #[tokio::test]
 async fn a_metadata_document_is_enough() {
     let id = "https://hub.example/client.json";
-    let mut identity = Identity::new(bed::REDIRECT);
-    identity.document = Some(id.to_owned());
-    let logins = Logins::new(Credentials::until_the_end(), identity).unwrap();
-    let document: Value = logins.document().to().unwrap();
+    let mut identity = ClientIdentity::new(bed::REDIRECT);
+    identity.metadata_url = Some(id.to_owned());
+    let logins = Logins::new(Credentials::in_memory(), identity).unwrap();
+    let document: Value = logins.metadata_document().to().unwrap();
     let servers = Servers::start(&[("CLIENT_DOCUMENT", &document.to_string())]).await;
-    logins.set(servers.spec());
-    let url = opened(logins.begin(&ada(), "s").await.unwrap());
+    logins.register(servers.spec());
+    let url = authorization_url(logins.begin(&ada(), "s").await.unwrap());
     assert!(url.contains("client_id=https%3A%2F%2Fhub.example%2Fclient.json"), "{url}");
     let back = Browser::new().agree(&url).await;
     logins.complete(&ada(), "s", back.as_str()).await.unwrap();
     let upstream = servers.upstream(&logins);
-    ready(&upstream).await;
-    assert_eq!(who(&upstream).await, "ada");
+    wait_ready(&upstream).await;
+    assert_eq!(whoami(&upstream).await, "ada");
     upstream.stop().await;
 }
 
 #[tokio::test]
 async fn a_token_for_another_audience_and_a_code_without_its_verifier_are_worth_nothing() {
     let (servers, other) = (Servers::start(&[]).await, Servers::start(&[]).await);
-    let store = Credentials::until_the_end();
+    let store = Credentials::in_memory();
     let first = logins(&store, servers.spec());
     log_in(&first).await;
     // The same token, as if the other server had given it.
@@ -276,19 +281,19 @@ async fn a_token_for_another_audience_and_a_code_without_its_verifier_are_worth_
     let mut grant: Value = serde_json::from_str(kept.secret.expose()).unwrap();
     grant["url"] = json!(other.mcp);
     grant["refresh"] = Value::Null;
-    let forged = Credentials::until_the_end();
+    let forged = Credentials::in_memory();
     forged.put(&kept.slot, octo_grants::Secret::new(grant.to_string()), None).await.unwrap();
     let second = logins(&forged, other.spec());
     let upstream = other.upstream(&second);
-    let error = call(&upstream, &Client::new(1, None).peer(), "whoami", json!({})).await.unwrap_err();
+    let error = call(&upstream, &RecordingPeer::new(1, None).peer(), "whoami", json!({})).await.unwrap_err();
     assert_eq!(error.kind, Kind::Unauthorized, "{error}");
     upstream.stop().await;
 
     // Eve's code in Ada's login: the challenge is not hers.
-    let hers = opened(first.begin(&octo_model::Caller::named("eve"), "s").await.unwrap());
+    let hers = authorization_url(first.begin(&octo_model::Caller::named("eve"), "s").await.unwrap());
     let stolen = Browser::new().agree(&hers).await;
     let code = stolen.query_pairs().find(|(name, _)| name == "code").unwrap().1.into_owned();
-    let mine: Url = opened(first.begin(&ada(), "s").await.unwrap()).parse().unwrap();
+    let mine: Url = authorization_url(first.begin(&ada(), "s").await.unwrap()).parse().unwrap();
     let state = mine.query_pairs().find(|(name, _)| name == "state").unwrap().1.into_owned();
     let mut mixed: Url = bed::REDIRECT.parse().unwrap();
     mixed

@@ -11,12 +11,12 @@
 mod common;
 
 use axum::response::IntoResponse;
-use common::http::{Hit, Server, json_body, legacy, tools};
-use common::{Client, call, ready, until};
+use common::mock_http::{MockServer, RecordedRequest, json_body, legacy_preamble, tools};
+use common::{RecordingPeer, call, wait_listing, wait_ready};
 use octo_grants::Net;
-use octo_grants::net::{NetSpec, Resolve, Resolved};
-use octo_toolkit::State;
-use octo_upstream::{Link, Spec, Upstream};
+use octo_grants::net::{NetSpec, ResolveFuture, Resolver};
+use octo_toolkit::SourceState;
+use octo_upstream::{TransportSpec, Upstream, UpstreamSpec};
 use serde_json::json;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -24,14 +24,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Every name is this machine, or nowhere on the public internet.
 #[derive(Default)]
-struct Names {
+struct FixedResolver {
     away: AtomicBool,
     /// Questions since then.
     asked: AtomicUsize,
 }
 
-impl Resolve for Names {
-    fn resolve<'a>(&'a self, _: &'a str) -> Resolved<'a> {
+impl Resolver for FixedResolver {
+    fn resolve<'a>(&'a self, _: &'a str) -> ResolveFuture<'a> {
         let away = self.away.load(Ordering::SeqCst);
         self.asked.fetch_add(usize::from(away), Ordering::SeqCst);
         let last = if away { 9 } else { 1 };
@@ -39,32 +39,32 @@ impl Resolve for Names {
     }
 }
 
-fn net(allow: &[&str], names: &Arc<Names>) -> Net {
+fn net(allow: &[&str], names: &Arc<FixedResolver>) -> Net {
     let allow = allow.iter().map(ToString::to_string).collect();
     Net::with_resolver(NetSpec { allow, ..NetSpec::default() }, Arc::clone(names) as _).unwrap()
 }
 
-async fn serve() -> Server {
-    let handler = |hit: Hit| async move {
-        let answer = legacy(&hit, json!({"tools": {}})).unwrap_or_else(|| match hit.what() {
+async fn serve() -> MockServer {
+    let handler = |hit: RecordedRequest| async move {
+        let answer = legacy_preamble(&hit, json!({"tools": {}})).unwrap_or_else(|| match hit.rpc_method() {
             "tools/list" => tools(&hit, &["a"]),
             _ => json_body(hit.result(json!({"content": []}))),
         });
         // Each request is a connection of its own.
         ([("connection", "close")], answer).into_response()
     };
-    Server::start(handler).await
+    MockServer::start(handler).await
 }
 
-fn spec(server: &Server, host: &str, net: Net) -> Spec {
-    let mut spec = Spec::http("s", server.url.replace("127.0.0.1", host));
+fn spec(server: &MockServer, host: &str, net: Net) -> UpstreamSpec {
+    let mut spec = UpstreamSpec::http("s", server.url.replace("127.0.0.1", host));
     spec.net = net;
     spec
 }
 
 #[tokio::test]
 async fn a_public_name_that_leads_inside_is_refused_unless_it_is_allowed() {
-    let names = Arc::new(Names::default());
+    let names = Arc::new(FixedResolver::default());
     for (host, allow, reached) in [
         ("127.0.0.1", "10.0.0.0/8", true),
         ("localhost", "10.0.0.0/8", true),
@@ -76,11 +76,11 @@ async fn a_public_name_that_leads_inside_is_refused_unless_it_is_allowed() {
         let server = serve().await;
         let upstream = Upstream::start(spec(&server, host, net(&[allow], &names)));
         if reached {
-            ready(&upstream).await;
+            wait_ready(&upstream).await;
         } else {
-            let listing = until(&upstream, |now| matches!(now.state, State::Down(_))).await;
+            let listing = wait_listing(&upstream, |now| matches!(now.state, SourceState::Down(_))).await;
             assert!(format!("{:?}", listing.state).contains("net.allow"), "{:?}", listing.state);
-            assert!(server.seen.lock().unwrap().is_empty());
+            assert!(server.requests.lock().unwrap().is_empty());
         }
         upstream.stop().await;
     }
@@ -88,42 +88,43 @@ async fn a_public_name_that_leads_inside_is_refused_unless_it_is_allowed() {
 
 #[tokio::test]
 async fn a_name_that_changes_its_answer_is_checked_with_the_next_connection() {
-    let names = Arc::new(Names::default());
+    let names = Arc::new(FixedResolver::default());
     let server = serve().await;
     let upstream = Upstream::start(spec(&server, "mcp.example.com", net(&["127.0.0.1"], &names)));
-    ready(&upstream).await;
-    call(&upstream, &Client::new(1, None).peer(), "a", json!({})).await.unwrap();
+    wait_ready(&upstream).await;
+    call(&upstream, &RecordingPeer::new(1, None).peer(), "a", json!({})).await.unwrap();
     names.away.store(true, Ordering::SeqCst);
     let address = server.url.trim_start_matches("http://").trim_end_matches("/mcp").to_owned();
-    let stranger = Server::start_at(&address.replace("127.0.0.1", "127.0.0.9"), |hit: Hit| async move {
-        json_body(hit.result(json!({})))
-    })
-    .await;
-    let error = call(&upstream, &Client::new(1, None).peer(), "a", json!({})).await.unwrap_err();
+    let stranger =
+        MockServer::start_at(&address.replace("127.0.0.1", "127.0.0.9"), |hit: RecordedRequest| async move {
+            json_body(hit.result(json!({})))
+        })
+        .await;
+    let error = call(&upstream, &RecordingPeer::new(1, None).peer(), "a", json!({})).await.unwrap_err();
     assert_eq!(error.kind, octo_model::Kind::Unavailable, "{error}");
     assert!(names.asked.load(Ordering::SeqCst) > 0, "it was looked for anew");
-    assert!(stranger.seen.lock().unwrap().is_empty());
+    assert!(stranger.requests.lock().unwrap().is_empty());
     upstream.stop().await;
 }
 
 #[tokio::test]
 async fn a_redirect_takes_credentials_to_no_other_server() {
-    let names = Arc::new(Names::default());
+    let names = Arc::new(FixedResolver::default());
     for host in ["other.example.com", "127.0.0.1"] {
         let other = serve().await;
         let target = other.url.replace("127.0.0.1", host);
-        let server = Server::start(move |_| {
+        let server = MockServer::start(move |_| {
             let target = target.clone();
             async move { (axum::http::StatusCode::TEMPORARY_REDIRECT, [("location", target)]).into_response() }
         })
         .await;
         let headers = [("authorization".to_owned(), "Bearer secret".to_owned())].into();
-        let mut spec = Spec::new("s", Link::Http { url: server.url.clone(), headers });
+        let mut spec = UpstreamSpec::new("s", TransportSpec::Http { url: server.url.clone(), headers });
         spec.net = net(&["127.0.0.1"], &names);
         let upstream = Upstream::start(spec);
-        until(&upstream, |now| matches!(now.state, State::Down(_))).await;
-        assert_eq!(server.seen.lock().unwrap()[0].header("authorization"), Some("Bearer secret"));
-        assert!(other.seen.lock().unwrap().is_empty(), "{host}");
+        wait_listing(&upstream, |now| matches!(now.state, SourceState::Down(_))).await;
+        assert_eq!(server.requests.lock().unwrap()[0].header("authorization"), Some("Bearer secret"));
+        assert!(other.requests.lock().unwrap().is_empty(), "{host}");
         upstream.stop().await;
     }
 }

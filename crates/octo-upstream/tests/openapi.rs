@@ -14,27 +14,27 @@ mod prism;
 mod server;
 
 use octo_grants::Secret;
-use octo_model::{Caller, Json, Kind, Op, ToolError};
-use octo_toolkit::{Alone, Cx, Listing, Peer, Source, State};
-use octo_upstream::openapi::{Api, Document, DocumentSpec, start};
+use octo_model::{Caller, Json, Kind, Operation, ToolError};
+use octo_toolkit::{CallContext, ListingState, NoPeer, Peer, Source, SourceState};
+use octo_upstream::openapi::{Api, DocumentSource, DocumentSpec, start};
 use serde_json::{Value, json};
 use server::{Server, document};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-fn cx() -> Cx {
+fn cx() -> CallContext {
     let deadline = Instant::now() + Duration::from_secs(20);
-    Cx::new(Arc::new(Caller::local()), deadline, CancellationToken::new())
+    CallContext::new(Arc::new(Caller::local()), deadline, CancellationToken::new())
 }
 
 async fn call(api: &Api, tool: &str, arguments: Value) -> Result<Value, ToolError> {
-    let peer: Arc<dyn Peer> = Arc::new(Alone);
-    let result = api.run(Op::tool(tool, Json::from(arguments)), &cx(), &peer).await?;
+    let peer: Arc<dyn Peer> = Arc::new(NoPeer);
+    let result = api.run(Operation::tool(tool, Json::from(arguments)), &cx(), &peer).await?;
     Ok(result.to_json().to().unwrap())
 }
 
-async fn until(api: &Api, what: impl FnMut(&Listing) -> bool) -> Listing {
+async fn until(api: &Api, what: impl FnMut(&ListingState) -> bool) -> ListingState {
     let mut listing = api.listing();
     let found = tokio::time::timeout(Duration::from_secs(20), listing.wait_for(what)).await;
     match found {
@@ -43,21 +43,21 @@ async fn until(api: &Api, what: impl FnMut(&Listing) -> bool) -> Listing {
     }
 }
 
-async fn ready(api: &Api) -> Listing {
-    until(api, |now| now.state == State::Ready).await
+async fn ready(api: &Api) -> ListingState {
+    until(api, |now| now.state == SourceState::Ready).await
 }
 
-fn names(listing: &Listing) -> Vec<&str> {
-    listing.lists.tools.iter().map(|tool| tool.key.as_str()).collect()
+fn names(listing: &ListingState) -> Vec<&str> {
+    listing.listing.tools.iter().map(|tool| tool.key.as_str()).collect()
 }
 
-fn definition(listing: &Listing, name: &str) -> Value {
-    let tool = listing.lists.tools.iter().find(|tool| tool.key == name).unwrap();
+fn definition(listing: &ListingState, name: &str) -> Value {
+    let tool = listing.listing.tools.iter().find(|tool| tool.key == name).unwrap();
     tool.members.to_json().to().unwrap()
 }
 
 fn at(server: &Server) -> DocumentSpec {
-    DocumentSpec::new("pets", Document::Url(format!("{}/v1/openapi.json", server.url)))
+    DocumentSpec::new("pets", DocumentSource::Url(format!("{}/v1/openapi.json", server.url)))
 }
 
 #[tokio::test]
@@ -88,7 +88,8 @@ async fn each_operation_is_a_tool_with_a_schema_that_all_clients_take() {
             ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"].map(|hint| &hints[hint]);
         assert_eq!(told, [&json!(reads), &json!(destroys), &json!(again), &json!(true)], "{tool}");
     }
-    let text = listing.lists.tools.iter().map(|tool| tool.members.to_json().to_string()).collect::<String>();
+    let text =
+        listing.listing.tools.iter().map(|tool| tool.members.to_json().to_string()).collect::<String>();
     assert!(!text.contains("$ref"), "{text}");
 }
 
@@ -156,13 +157,13 @@ async fn bad_statuses_are_failed_results_or_say_what_to_do() {
 async fn keys_go_to_the_api_and_nowhere_else() {
     let server = Server::start().await;
     let elsewhere = Server::start().await;
-    server.show(json!({"servers": [{"url": elsewhere.url}], "paths": {}}));
+    server.set_document(json!({"servers": [{"url": elsewhere.url}], "paths": {}}));
     let secret = || Some(("key".to_owned(), Secret::new("s3cret-q")));
     let header = ("X-Api-Key".to_owned(), "s3cret-h".to_owned());
     // A document that leads to another host does not get the key there.
     let api = start(DocumentSpec { headers: [header.clone()].into(), ..at(&server) });
-    let listing = until(&api, |now| now.state != State::Starting).await;
-    let State::Down(why) = listing.state else { panic!("{:?}", listing.state) };
+    let listing = until(&api, |now| now.state != SourceState::Starting).await;
+    let SourceState::Down(why) = listing.state else { panic!("{:?}", listing.state) };
     assert!(why.contains("another host") && why.contains("`url`") && !why.contains("s3cret"), "{why}");
     assert_eq!(elsewhere.count(), 0);
     api.stop().await;
@@ -211,20 +212,20 @@ async fn a_document_at_an_address_is_asked_for_again_and_sent_once() {
     let api = start(DocumentSpec { refresh: Duration::from_secs(1), ..at(&server) });
     let first = ready(&api).await;
     server
-        .until("it was asked whether it has changed", |seen| {
+        .wait_for("it was asked whether it has changed", |seen| {
             seen.iter().any(|seen| seen.headers.get("if-none-match").is_some_and(|tag| tag == "\"1\""))
         })
         .await;
     assert_eq!(api.listing().borrow().version, first.version);
-    server.show(json!({"paths": {"/new": {"get": {"operationId": "brandNew", "responses": {}}}}}));
+    server.set_document(json!({"paths": {"/new": {"get": {"operationId": "brandNew", "responses": {}}}}}));
     let second = until(&api, |now| names(now).contains(&"brandNew")).await;
     assert_eq!(names(&second).len(), names(&first).len() + 1);
     // A document that is broken for a while takes nothing away.
-    server.show(json!(null));
-    until(&api, |now| matches!(now.state, State::Down(_))).await;
+    server.set_document(json!(null));
+    until(&api, |now| matches!(now.state, SourceState::Down(_))).await;
     call(&api, "deletePet", json!({"id": 1})).await.unwrap();
-    server.show(json!({}));
-    let third = until(&api, |now| now.state == State::Ready).await;
+    server.set_document(json!({}));
+    let third = until(&api, |now| now.state == SourceState::Ready).await;
     assert_eq!(names(&third), names(&first));
     api.stop().await;
     let count = server.count();
@@ -235,13 +236,13 @@ async fn a_document_at_an_address_is_asked_for_again_and_sent_once() {
 #[tokio::test]
 async fn a_server_that_comes_later_is_found() {
     let server = Server::start().await;
-    server.fail(true);
+    server.set_failing(true);
     let api = start(at(&server));
-    let down = until(&api, |now| matches!(now.state, State::Down(_))).await;
-    assert!(down.lists.tools.is_empty());
+    let down = until(&api, |now| matches!(now.state, SourceState::Down(_))).await;
+    assert!(down.listing.tools.is_empty());
     let error = call(&api, "getPet", json!({"id": 7})).await.unwrap_err();
     assert_eq!((error.kind, error.retry_after.is_some()), (Kind::Unavailable, true), "{error}");
-    server.fail(false);
+    server.set_failing(false);
     ready(&api).await;
 }
 
@@ -252,9 +253,9 @@ async fn a_file_is_followed() {
     let path = folder.path().join("pets.json");
     let api = start(DocumentSpec {
         url: Some(format!("{}/v1", server.url)),
-        ..DocumentSpec::new("pets", Document::File(path.clone()))
+        ..DocumentSpec::new("pets", DocumentSource::File(path.clone()))
     });
-    until(&api, |now| matches!(now.state, State::Down(_))).await;
+    until(&api, |now| matches!(now.state, SourceState::Down(_))).await;
     std::fs::write(&path, document("/v1").to_string()).unwrap();
     ready(&api).await;
     call(&api, "getPet", json!({"id": 7})).await.unwrap();
@@ -265,7 +266,7 @@ async fn a_file_is_followed() {
     std::fs::rename(&beside, &path).unwrap();
     until(&api, |now| names(now).contains(&"replaceAll")).await;
     std::fs::write(&path, "{\"openapi\": ").unwrap();
-    let listing = until(&api, |now| matches!(now.state, State::Down(_))).await;
+    let listing = until(&api, |now| matches!(now.state, SourceState::Down(_))).await;
     assert!(names(&listing).contains(&"replaceAll"));
     call(&api, "getPet", json!({"id": 7})).await.unwrap();
 }
@@ -274,12 +275,12 @@ async fn a_file_is_followed() {
 async fn a_document_of_the_largest_kind_is_ready_soon_and_stays_small() {
     let file = std::env::var("GITHUB_OPENAPI").expect("run eval \"$(scripts/services env)\" first");
     let begun = Instant::now();
-    let api = start(DocumentSpec::new("github", Document::File(file.into())));
+    let api = start(DocumentSpec::new("github", DocumentSource::File(file.into())));
     let listing = ready(&api).await;
     let took = begun.elapsed();
-    let size: usize = listing.lists.tools.iter().map(|tool| tool.members.to_json().bytes().len()).sum();
-    let most = listing.lists.tools.iter().map(|tool| tool.members.to_json().bytes().len()).max().unwrap();
-    let count = listing.lists.tools.len();
+    let size: usize = listing.listing.tools.iter().map(|tool| tool.members.to_json().bytes().len()).sum();
+    let most = listing.listing.tools.iter().map(|tool| tool.members.to_json().bytes().len()).max().unwrap();
+    let count = listing.listing.tools.len();
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let kilobytes = |word: &str| {
         let line = status.lines().find(|line| line.starts_with(word)).unwrap();
@@ -294,13 +295,13 @@ async fn a_document_of_the_largest_kind_is_ready_soon_and_stays_small() {
     assert!(size < 8 << 20 && most < 100_000, "{size} {most}");
     assert!(now < 100 && peak < 200, "{now} {peak}");
     let mut folded: Vec<String> =
-        names(&listing).iter().map(|name| octo_model::same_when_folded(name)).collect();
+        names(&listing).iter().map(|name| octo_model::normalized_name(name)).collect();
     folded.sort();
     folded.dedup();
     assert_eq!(folded.len(), count);
-    for tool in &listing.lists.tools {
+    for tool in &listing.listing.tools {
         let schema: Value = tool.members.get("inputSchema").unwrap().to().unwrap();
-        assert!(octo_model::is_plain(&tool.key), "{}", tool.key);
+        assert!(octo_model::is_valid_name(&tool.key), "{}", tool.key);
         assert_eq!(schema["type"], "object");
         for odd in ["anyOf", "oneOf", "allOf", "not", "$ref"] {
             assert!(schema.get(odd).is_none(), "{} has {odd}", tool.key);

@@ -10,13 +10,13 @@
 
 mod common;
 use axum::response::IntoResponse;
-use common::http::{Server, json_body, legacy, status, tools};
-use common::life::*;
+use common::mock_http::{MockServer, json_body, legacy_preamble, status, tools};
+use common::process_helpers::*;
 use common::*;
 use futures_util::future::join_all;
-use octo_model::{Caller, Kind, Op};
-use octo_toolkit::{Cx, Source};
-use octo_upstream::{Limits, Share, Spec, Upstream};
+use octo_model::{Caller, Kind, Operation};
+use octo_toolkit::{CallContext, Source};
+use octo_upstream::{CallLimits, Share, Upstream, UpstreamSpec};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -24,53 +24,57 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-fn shared(share: Share) -> Spec {
-    let mut spec = Spec::child("stub", stub("legacy"));
+fn shared(share: Share) -> UpstreamSpec {
+    let mut spec = UpstreamSpec::stdio("stub", stub("legacy"));
     spec.era = Some(octo_wire::Era::Legacy);
     spec.share = share;
     spec
 }
 
-fn cx_of(name: &str) -> Cx {
-    Cx::new(Arc::new(Caller::named(name)), Instant::now() + Duration::from_secs(20), CancellationToken::new())
+fn cx_of(name: &str) -> CallContext {
+    CallContext::new(
+        Arc::new(Caller::named(name)),
+        Instant::now() + Duration::from_secs(20),
+        CancellationToken::new(),
+    )
 }
 
 async fn call_as(upstream: &Upstream, name: &str, key: u64, tool: &str, arguments: Value) -> Value {
-    let peer = Client::new(key, None).peer();
-    let result = upstream.run(Op::tool(tool, arguments.into()), &cx_of(name), &peer).await.unwrap();
+    let peer = RecordingPeer::new(key, None).peer();
+    let result = upstream.run(Operation::tool(tool, arguments.into()), &cx_of(name), &peer).await.unwrap();
     result.to_json().to().unwrap()
 }
 
 async fn pid_of(upstream: &Upstream, name: &str, key: u64) -> i64 {
-    told(&call_as(upstream, name, key, "pid", json!({})).await).as_i64().unwrap()
+    first_text_json(&call_as(upstream, name, key, "pid", json!({})).await).as_i64().unwrap()
 }
 
 #[tokio::test]
 async fn each_caller_has_a_program_of_its_own() {
     let upstream = Upstream::start(shared(Share::PerCaller));
-    ready(&upstream).await;
+    wait_ready(&upstream).await;
     let ada = pid_of(&upstream, "ada", 1).await;
     assert_eq!(pid_of(&upstream, "ada", 2).await, ada);
     let bob = pid_of(&upstream, "bob", 1).await;
     assert_ne!(ada, bob);
     kill(ada);
-    until_true("the end is noticed", || !upstream.report().pids.contains(&(ada as u32))).await;
+    wait_until("the end is noticed", || !upstream.status().pids.contains(&(ada as u32))).await;
     assert_ne!(pid_of(&upstream, "ada", 1).await, ada);
     assert_eq!(pid_of(&upstream, "bob", 1).await, bob);
     upstream.stop().await;
-    until_true("all have ended", || !is_alive(ada) && !is_alive(bob)).await;
+    wait_until("all have ended", || !is_alive(ada) && !is_alive(bob)).await;
 }
 
 #[tokio::test]
 async fn each_session_has_a_program_of_its_own_that_ends_when_it_is_idle() {
     let mut spec = shared(Share::PerSession);
-    spec.idle = Duration::from_millis(200);
+    spec.idle_timeout = Duration::from_millis(200);
     let upstream = Upstream::start(spec);
-    ready(&upstream).await;
+    wait_ready(&upstream).await;
     let first = pid_of(&upstream, "ada", 1).await;
     let second = pid_of(&upstream, "ada", 2).await;
     assert_ne!(first, second);
-    until_true("both end", || !is_alive(first) && !is_alive(second)).await;
+    wait_until("both end", || !is_alive(first) && !is_alive(second)).await;
     assert_ne!(pid_of(&upstream, "ada", 1).await, first);
     upstream.stop().await;
 }
@@ -78,7 +82,7 @@ async fn each_session_has_a_program_of_its_own_that_ends_when_it_is_idle() {
 #[tokio::test]
 async fn a_pool_grows_with_the_work_and_no_further() {
     let upstream = Upstream::start(shared(Share::Pool(3)));
-    ready(&upstream).await;
+    wait_ready(&upstream).await;
     let alone = pid_of(&upstream, "ada", 1).await;
     assert_eq!(pid_of(&upstream, "ada", 1).await, alone, "one is enough for one call at a time");
     let busy: Vec<_> = (0..3)
@@ -94,20 +98,20 @@ async fn a_pool_grows_with_the_work_and_no_further() {
     assert!(pids.contains(&alone));
     join_all(busy).await;
     upstream.stop().await;
-    until_true("all have ended", || !pids.iter().any(|pid| is_alive(*pid))).await;
+    wait_until("all have ended", || !pids.iter().any(|pid| is_alive(*pid))).await;
 }
 
 #[tokio::test]
 async fn no_more_calls_are_under_way_than_may_be_and_nobody_is_starved() {
     let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (now, peak) = (running.clone(), most.clone());
-    let server = Server::start(move |hit| {
+    let server = MockServer::start(move |hit| {
         let (now, peak) = (now.clone(), peak.clone());
         async move {
-            if let Some(answer) = legacy(&hit, json!({"tools": {}})) {
+            if let Some(answer) = legacy_preamble(&hit, json!({"tools": {}})) {
                 return answer;
             }
-            if hit.what() == "tools/list" {
+            if hit.rpc_method() == "tools/list" {
                 return tools(&hit, &["a"]);
             }
             peak.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
@@ -117,10 +121,10 @@ async fn no_more_calls_are_under_way_than_may_be_and_nobody_is_starved() {
         }
     })
     .await;
-    let mut spec = Spec::http("s", &server.url);
-    spec.limits = Limits { in_flight: Some(2), per_minute: None };
+    let mut spec = UpstreamSpec::http("s", &server.url);
+    spec.limits = CallLimits { in_flight: Some(2), per_minute: None };
     let upstream = Upstream::start(spec);
-    ready(&upstream).await;
+    wait_ready(&upstream).await;
     let begun = Instant::now();
     let greedy = join_all((0..40).map(|_| call_as(&upstream, "greedy", 1, "a", json!({}))));
     let modest = async {
@@ -139,37 +143,39 @@ async fn no_more_calls_are_under_way_than_may_be_and_nobody_is_starved() {
 async fn a_server_that_wants_a_pause_gets_it() {
     let turned_away = Arc::new(AtomicUsize::new(0));
     let count = turned_away.clone();
-    let server = Server::start(move |hit| {
+    let server = MockServer::start(move |hit| {
         let count = count.clone();
         async move {
-            legacy(&hit, json!({"tools": {}})).unwrap_or_else(|| match (hit.what(), hit.tool()) {
-                ("tools/list", _) => tools(&hit, &["a"]),
-                (_, "later") => ([("retry-after", "60")], status(429)).into_response(),
-                _ if count.fetch_add(1, Ordering::SeqCst) == 0 => {
-                    ([("retry-after", "1")], status(429)).into_response()
+            legacy_preamble(&hit, json!({"tools": {}})).unwrap_or_else(|| {
+                match (hit.rpc_method(), hit.tool()) {
+                    ("tools/list", _) => tools(&hit, &["a"]),
+                    (_, "later") => ([("retry-after", "60")], status(429)).into_response(),
+                    _ if count.fetch_add(1, Ordering::SeqCst) == 0 => {
+                        ([("retry-after", "1")], status(429)).into_response()
+                    }
+                    _ => json_body(hit.result(json!({"content": []}))),
                 }
-                _ => json_body(hit.result(json!({"content": []}))),
             })
         }
     })
     .await;
-    let upstream = Upstream::start(Spec::http("s", &server.url));
-    ready(&upstream).await;
+    let upstream = Upstream::start(UpstreamSpec::http("s", &server.url));
+    wait_ready(&upstream).await;
     // A short one is waited for, by this call and by those that come meanwhile.
     let begun = Instant::now();
     let late = async {
         tokio::time::sleep(Duration::from_millis(300)).await;
-        call(&upstream, &alone(), "a", json!({})).await
+        call(&upstream, &no_peer(), "a", json!({})).await
     };
-    let peer = alone();
+    let peer = no_peer();
     let (first, second) = tokio::join!(call(&upstream, &peer, "a", json!({})), late);
     assert!(first.is_ok() && second.is_ok());
     assert!(begun.elapsed() >= Duration::from_secs(1));
     assert_eq!(turned_away.load(Ordering::SeqCst), 3);
     // A long one is told, and nobody asks before it is over.
-    let error = call(&upstream, &alone(), "later", json!({})).await.unwrap_err();
+    let error = call(&upstream, &no_peer(), "later", json!({})).await.unwrap_err();
     assert_eq!((error.kind, error.retry_after), (Kind::RateLimited, Some(Duration::from_secs(60))));
-    let error = call(&upstream, &alone(), "a", json!({})).await.unwrap_err();
+    let error = call(&upstream, &no_peer(), "a", json!({})).await.unwrap_err();
     assert!(error.retry_after.unwrap() > Duration::from_secs(50), "{error:?}");
     assert_eq!(turned_away.load(Ordering::SeqCst), 3);
     upstream.stop().await;

@@ -9,21 +9,21 @@
 )]
 
 mod common;
-use common::http::{Server, event, json_body, modern, stream, tools};
+use common::mock_http::{MockServer, event_stream, json_body, modern_preamble, sse_event, tools};
 use common::*;
 use octo_model::Kind;
-use octo_toolkit::{Alone, Event, Peer, Source};
-use octo_upstream::{Spec, Upstream};
+use octo_toolkit::{Event, NoPeer, Peer, Source};
+use octo_upstream::{Upstream, UpstreamSpec};
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-fn alone() -> Arc<dyn Peer> {
-    Arc::new(Alone)
+fn no_peer() -> Arc<dyn Peer> {
+    Arc::new(NoPeer)
 }
 
-async fn updated(events: &mut tokio::sync::broadcast::Receiver<Event>) -> String {
+async fn next_updated_uri(events: &mut tokio::sync::broadcast::Receiver<Event>) -> String {
     match tokio::time::timeout(Duration::from_secs(5), events.recv()).await.unwrap().unwrap() {
         Event::ResourceUpdated { uri } => uri,
         other => panic!("{other:?}"),
@@ -33,59 +33,64 @@ async fn updated(events: &mut tokio::sync::broadcast::Receiver<Event>) -> String
 #[tokio::test]
 async fn a_legacy_program_is_told_again_after_it_was_restarted() {
     let upstream = start_stub("legacy");
-    ready(&upstream).await;
+    wait_ready(&upstream).await;
     let mut events = upstream.events().unwrap();
     upstream.watch("stub://a", true).await.unwrap();
-    let watched = told(&call(&upstream, &alone(), "touch", json!({"uri": "stub://a"})).await.unwrap());
+    let watched =
+        first_text_json(&call(&upstream, &no_peer(), "touch", json!({"uri": "stub://a"})).await.unwrap());
     assert_eq!(watched, json!(["stub://a"]));
-    assert_eq!(updated(&mut events).await, "stub://a");
-    let _ = call(&upstream, &alone(), "die", json!({})).await;
+    assert_eq!(next_updated_uri(&mut events).await, "stub://a");
+    let _ = call(&upstream, &no_peer(), "die", json!({})).await;
     tokio::time::sleep(Duration::from_millis(500)).await;
-    let watched = told(&call(&upstream, &alone(), "touch", json!({"uri": "stub://a"})).await.unwrap());
+    let watched =
+        first_text_json(&call(&upstream, &no_peer(), "touch", json!({"uri": "stub://a"})).await.unwrap());
     assert_eq!(watched, json!(["stub://a"]));
     upstream.watch("stub://a", false).await.unwrap();
-    let watched = told(&call(&upstream, &alone(), "touch", json!({"uri": "stub://a"})).await.unwrap());
+    let watched =
+        first_text_json(&call(&upstream, &no_peer(), "touch", json!({"uri": "stub://a"})).await.unwrap());
     assert_eq!(watched, json!([]));
 }
 
 #[tokio::test]
 async fn a_modern_program_listens_for_what_is_wanted() {
     let upstream = start_stub("modern");
-    let before = ready(&upstream).await;
+    let before = wait_ready(&upstream).await;
     let mut events = upstream.events().unwrap();
     upstream.watch("stub://a", true).await.unwrap();
-    let filters = told(&call(&upstream, &alone(), "touch", json!({"uri": "stub://a"})).await.unwrap());
+    let filters =
+        first_text_json(&call(&upstream, &no_peer(), "touch", json!({"uri": "stub://a"})).await.unwrap());
     assert_eq!(filters, json!([{"toolsListChanged": true}, {"resourceSubscriptions": ["stub://a"]}]));
-    assert_eq!(updated(&mut events).await, "stub://a");
+    assert_eq!(next_updated_uri(&mut events).await, "stub://a");
     upstream.watch("stub://b", true).await.unwrap();
-    let filters = told(&call(&upstream, &alone(), "touch", json!({"uri": "stub://b"})).await.unwrap());
+    let filters =
+        first_text_json(&call(&upstream, &no_peer(), "touch", json!({"uri": "stub://b"})).await.unwrap());
     assert_eq!(filters[2], json!({"resourceSubscriptions": ["stub://a", "stub://b"]}));
     // The stream that was replaced, and only that one, has been cancelled.
-    let seen = told(&call(&upstream, &alone(), "seen", json!({})).await.unwrap());
+    let seen = first_text_json(&call(&upstream, &no_peer(), "seen", json!({})).await.unwrap());
     assert_eq!(seen.as_array().unwrap().len(), 1);
-    call(&upstream, &alone(), "change", json!({})).await.unwrap();
-    until(&upstream, |now| now.version > before.version).await;
+    call(&upstream, &no_peer(), "change", json!({})).await.unwrap();
+    wait_listing(&upstream, |now| now.version > before.version).await;
 }
 
 /// A modern server that hands out its listen streams to the test.
-async fn listening(
+async fn subscription_server(
     open: Arc<Mutex<Vec<tokio::sync::mpsc::UnboundedSender<String>>>>,
     lists: Arc<AtomicUsize>,
-) -> Server {
-    Server::start(move |hit| {
+) -> MockServer {
+    MockServer::start(move |hit| {
         let (open, lists) = (open.clone(), lists.clone());
         async move {
             let capabilities = json!({"tools": {"listChanged": true}, "resources": {"subscribe": true}});
-            modern(&hit, capabilities).unwrap_or_else(|| match hit.what() {
+            modern_preamble(&hit, capabilities).unwrap_or_else(|| match hit.rpc_method() {
                 "tools/list" => {
                     let extra = format!("t{}", lists.fetch_add(1, Ordering::SeqCst));
                     tools(&hit, &["a", &extra])
                 }
                 "subscriptions/listen" => {
-                    let (sender, response) = stream();
+                    let (sender, response) = event_stream();
                     let params = json!({"_meta": {"io.modelcontextprotocol/subscriptionId": hit.body["id"]}, "notifications": hit.body["params"]["notifications"]});
                     let ack = json!({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": params});
-                    sender.send(event(&ack)).unwrap();
+                    sender.send(sse_event(&ack)).unwrap();
                     open.lock().unwrap().push(sender);
                     response
                 }
@@ -99,18 +104,18 @@ async fn listening(
 #[tokio::test]
 async fn a_modern_servers_stream_is_opened_again_and_lists_are_fetched() {
     let (open, lists) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
-    let server = listening(open.clone(), lists.clone()).await;
-    let upstream = Upstream::start(Spec::http("s", &server.url));
-    let first = ready(&upstream).await;
+    let server = subscription_server(open.clone(), lists.clone()).await;
+    let upstream = Upstream::start(UpstreamSpec::http("s", &server.url));
+    let first = wait_ready(&upstream).await;
     server.wait_for("subscriptions/listen", 1).await;
     let notice = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": {}});
     tokio::time::sleep(Duration::from_millis(100)).await;
-    open.lock().unwrap()[0].send(event(&notice)).unwrap();
-    let second = until(&upstream, |now| now.version > first.version).await;
+    open.lock().unwrap()[0].send(sse_event(&notice)).unwrap();
+    let second = wait_listing(&upstream, |now| now.version > first.version).await;
     open.lock().unwrap().clear();
     server.wait_for("subscriptions/listen", 2).await;
-    until(&upstream, |now| now.version > second.version).await;
-    let hit = &server.hits("subscriptions/listen")[1];
+    wait_listing(&upstream, |now| now.version > second.version).await;
+    let hit = &server.requests_of("subscriptions/listen")[1];
     assert_eq!(hit.header("mcp-method"), Some("subscriptions/listen"));
     assert_eq!(hit.body["params"]["notifications"], json!({"toolsListChanged": true}));
 }
@@ -118,15 +123,15 @@ async fn a_modern_servers_stream_is_opened_again_and_lists_are_fetched() {
 #[tokio::test]
 async fn updates_of_watched_resources_arrive_over_http() {
     let (open, lists) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
-    let server = listening(open.clone(), lists).await;
-    let upstream = Upstream::start(Spec::http("s", &server.url));
-    ready(&upstream).await;
+    let server = subscription_server(open.clone(), lists).await;
+    let upstream = Upstream::start(UpstreamSpec::http("s", &server.url));
+    wait_ready(&upstream).await;
     let mut events = upstream.events().unwrap();
     upstream.watch("u:1", true).await.unwrap();
     let update =
         json!({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": "u:1"}});
-    open.lock().unwrap().last().unwrap().send(event(&update)).unwrap();
-    assert_eq!(updated(&mut events).await, "u:1");
+    open.lock().unwrap().last().unwrap().send(sse_event(&update)).unwrap();
+    assert_eq!(next_updated_uri(&mut events).await, "u:1");
     upstream.watch("u:1", false).await.unwrap();
     let last = open.lock().unwrap().last().unwrap().clone();
     tokio::time::timeout(Duration::from_secs(2), last.closed()).await.expect("the stream was not closed");
@@ -134,12 +139,12 @@ async fn updates_of_watched_resources_arrive_over_http() {
 
 #[tokio::test]
 async fn a_server_that_cannot_watch_says_so() {
-    let server = Server::start(|hit| async move {
-        modern(&hit, json!({"tools": {}})).unwrap_or_else(|| tools(&hit, &["a"]))
+    let server = MockServer::start(|hit| async move {
+        modern_preamble(&hit, json!({"tools": {}})).unwrap_or_else(|| tools(&hit, &["a"]))
     })
     .await;
-    let upstream = Upstream::start(Spec::http("s", &server.url));
-    ready(&upstream).await;
+    let upstream = Upstream::start(UpstreamSpec::http("s", &server.url));
+    wait_ready(&upstream).await;
     assert_eq!(upstream.watch("u:1", true).await.unwrap_err().kind, Kind::Invalid);
     assert_eq!(server.count("subscriptions/listen"), 0);
 }

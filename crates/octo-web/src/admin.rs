@@ -14,9 +14,9 @@ use axum::extract::State;
 use axum::response::Response;
 use axum::routing::{get, post};
 use http::{HeaderMap, header};
-use octo_hub::{Called, Hub, Request};
-use octo_model::{Caller, Face, Json, Kind, Members, Op, ToolError};
-use octo_toolkit::{Alone, BoxFuture, Peer};
+use octo_hub::{CallOutcome, Hub, Request};
+use octo_model::{Caller, Frontend, Json, JsonObject, Kind, Operation, ToolError};
+use octo_toolkit::{BoxFuture, NoPeer, Peer};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -98,31 +98,31 @@ pub fn admin(parts: AdminParts) -> Router {
         .route("/auth/callback", get(callback::page))
         .route("/openapi.json", get(document))
         .route("/health", get(crate::rest::health))
-        .with_state(Arc::new(Admin { hub, logins, tokens, nobody: Arc::new(Alone) }))
+        .with_state(Arc::new(Admin { hub, logins, tokens, nobody: Arc::new(NoPeer) }))
 }
 
 type Shared = State<Arc<Admin>>;
 
 /// A hub without servers does not list the tools about them, and has nothing to tell.
 async fn list(State(admin): Shared, look: Look) -> Response {
-    let called = admin.call(look.caller, LIST, Members::new()).await;
+    let called = admin.call(look.caller, LIST, JsonObject::new()).await;
     match &called.outcome {
         Err(error) if error.kind == Kind::NotFound => json(
-            Members::new().with("success", true).with("result", none()).with("error", Json::null()).into(),
+            JsonObject::new().with("success", true).with("result", none()).with("error", Json::null()).into(),
         ),
         _ => told(&called, LIST),
     }
 }
 
 fn none() -> Json {
-    Members::new().with("servers", Json::array(&[] as &[Json])).into()
+    JsonObject::new().with("servers", Json::array(&[] as &[Json])).into()
 }
 
 async fn run(State(admin): Shared, ask: Ask, tool: &'static str) -> Response {
     if !ask.arguments.members().is_ok_and(|arguments| arguments.iter().next().is_none()) {
         return failure(&ToolError::invalid("This takes no arguments.").hint("Leave the body out."));
     }
-    let arguments = Members::new().with("server", ask.name.as_str());
+    let arguments = JsonObject::new().with("server", ask.name.as_str());
     told(&admin.call(ask.look.caller, tool, arguments).await, tool)
 }
 
@@ -135,7 +135,7 @@ async fn complete(State(admin): Shared, ask: Ask) -> Response {
                 .hint("Send {\"answer\": \"…\"}: the last address of the browser, the code, or the API key."),
         );
     };
-    let arguments = Members::new().with("server", ask.name.as_str()).with("answer", answer.as_str());
+    let arguments = JsonObject::new().with("server", ask.name.as_str()).with("answer", answer.as_str());
     told(&admin.call(ask.look.caller, LOGIN, arguments).await, LOGIN)
 }
 
@@ -144,19 +144,19 @@ async fn document(State(admin): Shared, look: Look) -> Response {
     json(openapi::document(&admin.hub, admin.tokens.are_required()).into())
 }
 
-fn told(called: &Called, tool: &'static str) -> Response {
+fn told(called: &CallOutcome, tool: &'static str) -> Response {
     reply(called, Target { member: "tool", name: tool, server: Some("servers"), typed: true })
 }
 
 impl Admin {
     /// A client that goes away drops this future, and with it the call.
-    async fn call(&self, caller: Arc<Caller>, tool: &str, arguments: Members) -> Called {
+    async fn call(&self, caller: Arc<Caller>, tool: &str, arguments: JsonObject) -> CallOutcome {
         let cancel = CancellationToken::new();
         let _gone = cancel.clone().drop_guard();
         let request = Request {
-            op: Op::tool(tool, arguments.into()),
+            op: Operation::tool(tool, arguments.into()),
             caller,
-            face: Face::Admin,
+            frontend: Frontend::Admin,
             profile: String::new(),
             peer: Arc::clone(&self.nobody),
             cancel,

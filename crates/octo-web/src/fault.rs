@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::response::Response;
 use http::{HeaderValue, StatusCode, header};
-use octo_model::{Json, Kind, Members, ToolError};
+use octo_model::{Json, JsonObject, Kind, ToolError};
 use std::time::Duration;
 
 /// Suggested when a target is unavailable and nobody knows for how long.
@@ -27,7 +27,7 @@ pub fn status(kind: Kind) -> StatusCode {
 }
 
 /// The member `error` of a reply.
-pub fn error_object(error: &ToolError) -> Members {
+pub fn error_object(error: &ToolError) -> JsonObject {
     let members = described(error.kind.as_str(), &error.message, error.hint.as_deref());
     match wait(error) {
         Some(seconds) => members.with("retry_after_s", Json::of(&seconds)),
@@ -36,8 +36,8 @@ pub fn error_object(error: &ToolError) -> Members {
 }
 
 /// An error in three words: what it is, what happened, what to do.
-pub fn described(kind: &str, message: &str, hint: Option<&str>) -> Members {
-    Members::new()
+pub fn described(kind: &str, message: &str, hint: Option<&str>) -> JsonObject {
+    JsonObject::new()
         .with("kind", kind)
         .with("message", message)
         .with("hint", hint.map_or_else(Json::null, Json::text))
@@ -70,8 +70,8 @@ pub fn failure(error: &ToolError) -> Response {
 }
 
 /// `{"success": false, "error": …}`.
-pub fn body(error: Members) -> Json {
-    Members::new().with("success", false).with("error", error).to_json()
+pub fn body(error: JsonObject) -> Json {
+    JsonObject::new().with("success", false).with("error", error).to_json()
 }
 
 /// JSON with status 200.

@@ -4,7 +4,7 @@ pub(crate) mod embed;
 pub(crate) mod fixed;
 
 use embed::{component, embed};
-use octo_model::{Json, Members};
+use octo_model::{Json, JsonObject};
 use serde_json::{Map, Value, json};
 
 /// The document for one list of tools and prompts. `secured` when the edge asks for tokens.
@@ -43,7 +43,7 @@ fn put(object: &mut Value, key: &str, value: Value) {
     }
 }
 
-fn add_tool(tool: &Members, schemas: &mut Map<String, Value>, paths: &mut Map<String, Value>) {
+fn add_tool(tool: &JsonObject, schemas: &mut Map<String, Value>, paths: &mut Map<String, Value>) {
     let Some(name) = tool.text("name") else { return };
     let id = component(&name);
     let (input, output) = (format!("{id}.input"), format!("{id}.output"));
@@ -68,7 +68,7 @@ fn add_tool(tool: &Members, schemas: &mut Map<String, Value>, paths: &mut Map<St
     paths.insert(format!("/tools/{}", segment(&name)), item);
 }
 
-fn add_prompt(prompt: &Members, schemas: &mut Map<String, Value>, paths: &mut Map<String, Value>) {
+fn add_prompt(prompt: &JsonObject, schemas: &mut Map<String, Value>, paths: &mut Map<String, Value>) {
     let Some(name) = prompt.text("name") else { return };
     let id = format!("prompt.{}", component(&name));
     let input = format!("{id}.input");

@@ -17,7 +17,7 @@ use crate::probe::Probe;
 use axum::Router;
 use axum::routing::get;
 use octo_hub::Hub;
-use octo_toolkit::{Alone, Peer};
+use octo_toolkit::{NoPeer, Peer};
 use std::sync::Arc;
 
 /// Writes the numbers for Prometheus.
@@ -44,7 +44,7 @@ struct Rest {
 /// The routes, to be put behind [`crate::edge`] together with those of other faces.
 pub fn router(parts: RestParts) -> Router {
     let RestParts { hub, metrics, probe, tokens } = parts;
-    let rest = Rest { hub, metrics, probe, tokens, nobody: Arc::new(Alone) };
+    let rest = Rest { hub, metrics, probe, tokens, nobody: Arc::new(NoPeer) };
     Router::new()
         .route("/tools", get(lists::tools))
         .route("/tools/", get(lists::tools))

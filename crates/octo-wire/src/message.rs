@@ -2,14 +2,14 @@
 
 use crate::Id;
 use bytes::Bytes;
-use octo_model::{Fault, Json, Members, RpcError};
+use octo_model::{Json, JsonError, JsonObject, RpcError};
 
 /// One message. Params and results are objects whose members stay as text.
 #[derive(Debug, Clone)]
 pub enum Message {
-    Request { id: Id, method: String, params: Members },
-    Notification { method: String, params: Members },
-    Response { id: Id, result: Members },
+    Request { id: Id, method: String, params: JsonObject },
+    Notification { method: String, params: JsonObject },
+    Response { id: Id, result: JsonObject },
     Error { id: Option<Id>, error: RpcError },
 }
 
@@ -33,7 +33,7 @@ const MAX_BATCH: usize = 50;
 const ENVELOPE: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 
 impl Incoming {
-    pub fn parse(text: Bytes, strictness: Strictness) -> Result<Self, Fault> {
+    pub fn parse(text: Bytes, strictness: Strictness) -> Result<Self, JsonError> {
         let json = Json::parse(text)?;
         if json.is_object() {
             return Message::of(&json, strictness).map(Self::One);
@@ -41,12 +41,12 @@ impl Incoming {
         let most = if strictness == Strictness::Client { MAX_BATCH } else { usize::MAX };
         let parts = json
             .elements_up_to(most.saturating_add(1))
-            .map_err(|_| Fault("a JSON-RPC message is an object"))?;
+            .map_err(|_| JsonError("a JSON-RPC message is an object"))?;
         if parts.len() > most {
-            return Err(Fault("a batch has at most 50 messages; send the others in another one"));
+            return Err(JsonError("a batch has at most 50 messages; send the others in another one"));
         }
         if parts.is_empty() {
-            return Err(Fault("a batch has at least one message"));
+            return Err(JsonError("a batch has at least one message"));
         }
         parts.iter().map(|part| Message::of(part, strictness)).collect::<Result<_, _>>().map(Self::Batch)
     }
@@ -54,11 +54,11 @@ impl Incoming {
 
 impl Message {
     /// Reads one message that is not a batch.
-    pub fn parse(text: Bytes, strictness: Strictness) -> Result<Self, Fault> {
+    pub fn parse(text: Bytes, strictness: Strictness) -> Result<Self, JsonError> {
         Self::of(&Json::parse(text)?, strictness)
     }
 
-    fn of(json: &Json, strictness: Strictness) -> Result<Self, Fault> {
+    fn of(json: &Json, strictness: Strictness) -> Result<Self, JsonError> {
         let mut envelope = json.members()?;
         if strictness == Strictness::Client {
             strict(&envelope)?;
@@ -66,14 +66,14 @@ impl Message {
         let id = match envelope.remove("id") {
             None => None,
             Some(id) if id.is_null() && envelope.get("error").is_some() => None,
-            Some(id) => Some(Id::from_json(id).ok_or(Fault("an id is a number or a string"))?),
+            Some(id) => Some(Id::from_json(id).ok_or(JsonError("an id is a number or a string"))?),
         };
         if let Some(method) = envelope.remove("method") {
-            let method = method.to_text().ok_or(Fault("a method is a string"))?;
+            let method = method.to_text().ok_or(JsonError("a method is a string"))?;
             let params = match envelope.remove("params") {
-                None => Members::new(),
-                Some(params) if params.is_null() && strictness == Strictness::Upstream => Members::new(),
-                Some(params) => params.members().map_err(|_| Fault("params must be an object"))?,
+                None => JsonObject::new(),
+                Some(params) if params.is_null() && strictness == Strictness::Upstream => JsonObject::new(),
+                Some(params) => params.members().map_err(|_| JsonError("params must be an object"))?,
             };
             return Ok(match id {
                 Some(id) => Self::Request { id, method, params },
@@ -84,9 +84,9 @@ impl Message {
             return Ok(Self::Error { id, error: rpc_error(&error)? });
         }
         let result =
-            envelope.remove("result").ok_or(Fault("a message has a method, a result or an error"))?;
-        let id = id.ok_or(Fault("a response needs an id"))?;
-        Ok(Self::Response { id, result: result.members().map_err(|_| Fault("a result is an object"))? })
+            envelope.remove("result").ok_or(JsonError("a message has a method, a result or an error"))?;
+        let id = id.ok_or(JsonError("a response needs an id"))?;
+        Ok(Self::Response { id, result: result.members().map_err(|_| JsonError("a result is an object"))? })
     }
 
     /// The message as one line of text.
@@ -108,7 +108,7 @@ impl Message {
 }
 
 /// Written by hand so that a large body is copied once.
-fn envelope(id: Option<&Json>, method: Option<&String>, body: Option<(&str, &Members)>) -> Bytes {
+fn envelope(id: Option<&Json>, method: Option<&String>, body: Option<(&str, &JsonObject)>) -> Bytes {
     let size = body.map_or(0, |(_, body)| body.size());
     let mut text = Vec::with_capacity(size + 128);
     text.extend_from_slice(br#"{"jsonrpc":"2.0""#);
@@ -144,24 +144,24 @@ fn one_line(mut text: Vec<u8>) -> Bytes {
     text.into()
 }
 
-fn strict(envelope: &Members) -> Result<(), Fault> {
+fn strict(envelope: &JsonObject) -> Result<(), JsonError> {
     if envelope.iter().any(|(key, _)| !ENVELOPE.contains(&key)) {
-        return Err(Fault("the message has a member that JSON-RPC does not know"));
+        return Err(JsonError("the message has a member that JSON-RPC does not know"));
     }
     if envelope.get("jsonrpc").is_none_or(|version| version.bytes().as_ref() != br#""2.0""#) {
-        return Err(Fault("jsonrpc must be \"2.0\""));
+        return Err(JsonError("jsonrpc must be \"2.0\""));
     }
     let bodies = ["method", "result", "error"].iter().filter(|key| envelope.get(key).is_some()).count();
     if bodies != 1 {
-        return Err(Fault("a message has exactly one of method, result and error"));
+        return Err(JsonError("a message has exactly one of method, result and error"));
     }
     Ok(())
 }
 
-fn rpc_error(error: &Json) -> Result<RpcError, Fault> {
-    let error = error.members().map_err(|_| Fault("an error is an object"))?;
+fn rpc_error(error: &Json) -> Result<RpcError, JsonError> {
+    let error = error.members().map_err(|_| JsonError("an error is an object"))?;
     let code =
-        error.get("code").and_then(|code| code.to::<i64>().ok()).ok_or(Fault("an error has a code"))?;
+        error.get("code").and_then(|code| code.to::<i64>().ok()).ok_or(JsonError("an error has a code"))?;
     Ok(RpcError {
         code,
         message: error.text("message").unwrap_or_default(),
@@ -169,9 +169,9 @@ fn rpc_error(error: &Json) -> Result<RpcError, Fault> {
     })
 }
 
-fn error_members(error: &RpcError) -> Members {
+fn error_members(error: &RpcError) -> JsonObject {
     let mut members =
-        Members::new().with("code", Json::of(&error.code)).with("message", error.message.as_str());
+        JsonObject::new().with("code", Json::of(&error.code)).with("message", error.message.as_str());
     if let Some(data) = &error.data {
         members.set("data", data.clone());
     }
@@ -182,7 +182,7 @@ fn error_members(error: &RpcError) -> Members {
 mod tests {
     use super::*;
 
-    fn client(text: &'static str) -> Result<Incoming, Fault> {
+    fn client(text: &'static str) -> Result<Incoming, JsonError> {
         Incoming::parse(Bytes::from_static(text.as_bytes()), Strictness::Client)
     }
 

@@ -13,12 +13,12 @@ use crate::telemetry::{Contents, Talk};
 use crate::toolboxes::{WorkspaceGuard, doors, doors_of, durability, no_doors, toolboxes, wired};
 use crate::unrecorded::Unrecorded;
 use octo_flow::Flows;
-use octo_grants::folders::Folders;
-use octo_grants::{Doors, JqRunner, Workspace};
-use octo_hub::declared::DeclaredParts;
-use octo_hub::{Hub, Ledger, Parts, Profile, RuleSettings, Spills};
+use octo_grants::config_dirs::ConfigDirs;
+use octo_grants::{Capabilities, JqRunner, Workspace};
+use octo_hub::declared::DeclaredToolsConfig;
+use octo_hub::{AuditLog, Hub, HubConfig, Profile, ResultStore, RuleSettings};
 use octo_store::{Options, Store};
-use octo_toolkit::{Source, State};
+use octo_toolkit::{Source, SourceState};
 use octo_web::{NoProbe, Probe};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -88,7 +88,7 @@ impl Assembly {
             Purpose::Looks => None,
         };
         let gateway = Gateway::start(session, |name| reach.includes(name))?;
-        let (ledger, spills): (Arc<dyn Ledger>, Arc<dyn Spills>) = match &store {
+        let (ledger, spills): (Arc<dyn AuditLog>, Arc<dyn ResultStore>) = match &store {
             Some(store) => (Arc::clone(store) as _, Arc::clone(store) as _),
             None => (Arc::new(Unrecorded), Arc::new(Unrecorded)),
         };
@@ -104,7 +104,7 @@ impl Assembly {
             None => source,
         });
         let sources = natives.chain(gateway.sources());
-        let hub = Hub::new(Parts {
+        let hub = Hub::new(HubConfig {
             sources: sources.collect(),
             profiles: profiles(settings)?,
             policy: settings.policy.clone(),
@@ -124,7 +124,7 @@ impl Assembly {
         }
         gateway.attach(&hub);
         let contents = Arc::new(Contents::new(Arc::clone(&session.redactor), settings));
-        hub.show_arguments(Arc::clone(&contents) as _);
+        hub.set_excerpts(Arc::clone(&contents) as _);
         Ok(Self { hub, flows, gateway, contents, store })
     }
 
@@ -155,7 +155,7 @@ fn open(loaded: &Loaded) -> Result<Store, Failure> {
     Ok(Store::open(&folder, Options { durability: durability(&loaded.settings), ..Options::default() })?)
 }
 
-fn opened(loaded: &Loaded, spills: &Arc<dyn Spills>) -> Result<Doors, Failure> {
+fn opened(loaded: &Loaded, spills: &Arc<dyn ResultStore>) -> Result<Capabilities, Failure> {
     let settings = &loaded.settings;
     let state = state_dir(settings.state_dir.as_ref())?;
     let no_root = loaded.workspace.refusal().map(|why| (why, WORKSPACE_REMEDY.to_owned()));
@@ -173,13 +173,13 @@ fn opened(loaded: &Loaded, spills: &Arc<dyn Spills>) -> Result<Doors, Failure> {
 }
 
 /// One client has this process for itself and may name the folder that it was not started in.
-fn client_roots(session: &Session, doors: &Doors) -> Option<Arc<ClientRoots>> {
+fn client_roots(session: &Session, doors: &Capabilities) -> Option<Arc<ClientRoots>> {
     let is_refused = session.talk == Talk::Stdio && session.loaded.workspace.refusal().is_some();
     let workspace = doors.open::<Workspace>().ok().filter(|_| is_refused)?;
     workspace.roots().is_empty().then(|| ClientRoots::new(&session.loaded, workspace))
 }
 
-fn natives(loaded: &Loaded, doors: &Doors) -> impl Iterator<Item = Arc<dyn Source>> + use<> {
+fn natives(loaded: &Loaded, doors: &Capabilities) -> impl Iterator<Item = Arc<dyn Source>> + use<> {
     let settings = &loaded.settings;
     let (toolboxes, doors) = wired(settings, doors);
     let names = toolboxes.iter().flat_map(|toolbox| toolbox.tools.iter().map(|tool| tool.name.to_owned()));
@@ -197,11 +197,12 @@ fn natives(loaded: &Loaded, doors: &Doors) -> impl Iterator<Item = Arc<dyn Sourc
 }
 
 /// What the operator writes in YAML, and the prompts that come with the product.
-fn own(loaded: &Loaded, reserved: &BTreeSet<String>, doors: &Doors) -> [Arc<dyn Source>; 2] {
+fn own(loaded: &Loaded, reserved: &BTreeSet<String>, doors: &Capabilities) -> [Arc<dyn Source>; 2] {
     let settings = &loaded.settings;
-    let approved = |folders: &[PathBuf]| Folders::new(folders.to_vec()).approved(loaded.approve.clone());
+    let approved =
+        |folders: &[PathBuf]| ConfigDirs::new(folders.to_vec()).with_approval(loaded.approve.clone());
     let shipped = if settings.prompts.shipped { SHIPPED } else { &[] };
-    let declared = DeclaredParts {
+    let declared = DeclaredToolsConfig {
         folders: approved(&settings.tools.folders),
         doors: doors.clone(),
         environment: Arc::new(|name| std::env::var(name).ok()),
@@ -209,27 +210,27 @@ fn own(loaded: &Loaded, reserved: &BTreeSet<String>, doors: &Doors) -> [Arc<dyn 
         state: state_of(settings, "declared"),
     };
     [
-        octo_hub::prompts::source(shipped, approved(&settings.prompts.folders)),
+        octo_hub::prompt_files::source(shipped, approved(&settings.prompts.folders)),
         octo_hub::declared::source(declared),
     ]
 }
 
-fn state_of(settings: &Settings, toolbox: &str) -> State {
+fn state_of(settings: &Settings, toolbox: &str) -> SourceState {
     // They appear with the first server.
     if toolbox == "servers" && settings.servers.is_empty() {
-        return State::Off("add a server: `octoprox servers add --help`".to_owned());
+        return SourceState::Off("add a server: `octoprox servers add --help`".to_owned());
     }
     // What needs a model follows the toolbox that it belongs to, once there is a model.
     if toolbox == "summary" {
         return match settings.llm.url {
             Some(_) => state_of(settings, "text"),
-            None => State::Off("set OCTOPROX_LLM_URL and OCTOPROX_LLM_MODEL".to_owned()),
+            None => SourceState::Off("set OCTOPROX_LLM_URL and OCTOPROX_LLM_MODEL".to_owned()),
         };
     }
     if settings.toolboxes.is_on(toolbox) {
-        State::Ready
+        SourceState::Ready
     } else {
-        State::Off(format!("set OCTOPROX_ENABLE_{}=true", toolbox.to_uppercase()))
+        SourceState::Off(format!("set OCTOPROX_ENABLE_{}=true", toolbox.to_uppercase()))
     }
 }
 

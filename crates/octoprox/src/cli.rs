@@ -119,10 +119,10 @@ pub fn main() -> ExitCode {
         }
     };
     if let Command::Launch { rest } = cli.command {
-        return octo_grants::exec::launch::main(rest);
+        return octo_grants::exec::launcher::main(rest);
     }
     // Secrets are in memory while the hub runs, and a core would write them down.
-    if let Err(error) = octo_grants::no_core() {
+    if let Err(error) = octo_grants::disable_core_dumps() {
         out::talk(&format!("octoprox: a crash could leave a core: {error}"));
     }
     match run(&cli) {
@@ -161,7 +161,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Completions(command) => command.run(),
         Command::JqWorker => Ok(jq::work(std::io::stdin().lock(), std::io::stdout().lock())?),
         Command::PdfWorker => {
-            octo_grants::Pdf::enter()?;
+            octo_grants::Pdf::confine_worker()?;
             Ok(tools_web::read_pdf(std::io::stdin().lock(), std::io::stdout().lock())?)
         }
         Command::Launch { .. } => Ok(()),

@@ -5,8 +5,8 @@ use crate::settings::{Loaded, TrustStore, World, unfit};
 use crate::toolboxes::program_folders;
 use octo_grants::Workspace;
 use octo_grants::fs::RootSpec;
-use octo_model::{Members, Op, ToolError};
-use octo_toolkit::{BoxFuture, Cx, Listing, Peer, Source};
+use octo_model::{JsonObject, Operation, ToolError};
+use octo_toolkit::{BoxFuture, CallContext, ListingState, Peer, Source};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::{Mutex, watch};
@@ -53,7 +53,7 @@ impl ClientRoots {
         if *is_asked || !self.workspace.roots().is_empty() {
             return;
         }
-        let Ok(answer) = peer.ask("roots/list", Members::new()).await else { return };
+        let Ok(answer) = peer.ask("roots/list", JsonObject::new()).await else { return };
         *is_asked = true;
         let roots = answer.list("roots");
         let uris = roots.iter().filter_map(|root| root.members().ok()?.text("uri"));
@@ -69,7 +69,7 @@ impl ClientRoots {
         let writable = self.writable.then(|| path.clone());
         self.trust.clone().remember_roots(writable.as_slice()).map_err(ToolError::internal)?;
         let name = "workspace".to_owned();
-        self.workspace.adopt(RootSpec { name, path, outside: None, writable: self.writable })
+        self.workspace.set_root(RootSpec { name, path, alias_path: None, writable: self.writable })
     }
 
     /// The canonical folder of an address, if tools may work there.
@@ -95,16 +95,16 @@ impl Source for WithRoots {
         self.source.is_native()
     }
 
-    fn listing(&self) -> watch::Receiver<Listing> {
+    fn listing(&self) -> watch::Receiver<ListingState> {
         self.source.listing()
     }
 
     fn run<'a>(
         &'a self,
-        op: Op,
-        cx: &'a Cx,
+        op: Operation,
+        cx: &'a CallContext,
         peer: &'a Arc<dyn Peer>,
-    ) -> BoxFuture<'a, Result<Members, ToolError>> {
+    ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         Box::pin(async move {
             self.roots.open(peer).await;
             self.source.run(op, cx, peer).await

@@ -34,6 +34,6 @@ mod tests {
         let own = BTreeMap::from([("codex".to_owned(), ProfileSettings::default())]);
         let all = with_dialects(&own);
         assert_eq!(all.len(), DIALECTS.len());
-        assert!(all["codex"].recasts.is_empty());
+        assert!(all["codex"].overrides.is_empty());
     }
 }

@@ -7,16 +7,16 @@ use crate::cli::{Failure, Session};
 use crate::secret_key::credentials;
 use crate::settings::{Action, Applied, Change, Reloaded, Server, Servers as Wanted, World};
 use crate::toolboxes::durability;
-use octo_grants::{Credentials, Doors};
-use octo_hub::trust::{MemoryPins, Trust, identity};
+use octo_grants::{Capabilities, Credentials};
+use octo_hub::trust::{MemoryPins, Trust, server_identity};
 use octo_hub::{Hub, Pins};
 use octo_model::{Caller, ToolError};
-use octo_store::KeptPins;
-use octo_toolkit::{Source, State};
-use octo_upstream::login::{Auth, Identity, Logins};
+use octo_store::SqlitePinStore;
+use octo_toolkit::{Source, SourceState};
+use octo_upstream::login::{Auth, ClientIdentity, Logins};
 use octo_upstream::openapi;
-use octo_upstream::servers::{self, Behind, Known, Servers};
-use octo_upstream::{AskLogin, Spec, Upstream};
+use octo_upstream::servers::{self, ServerEntry, ServerKind, Servers};
+use octo_upstream::{LoginOnDemand, Upstream, UpstreamSpec};
 pub use spec::Ground;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -58,9 +58,9 @@ impl Gateway {
     fn on(ground: Ground, session: &Session, which: impl Fn(&str) -> bool) -> Result<Self, Failure> {
         let settings = &session.loaded.settings;
         let store = Credentials::new(Arc::new(credentials(settings, &World::real())?));
-        let servers = Servers::new(Logins::new(store, Identity::new(callback(session)))?);
+        let servers = Servers::new(Logins::new(store, ClientIdentity::new(callback(session)))?);
         let pins: Arc<dyn Pins> = match &settings.state_dir {
-            Some(folder) => Arc::new(KeptPins::new(folder, durability(settings))),
+            Some(folder) => Arc::new(SqlitePinStore::new(folder, durability(settings))),
             None => Arc::new(MemoryPins::default()),
         };
         let (hub, stop, leaving) = (OnceLock::new(), CancellationToken::new(), Mutex::default());
@@ -96,7 +96,7 @@ impl Gateway {
     /// Servers that are not connected, and why.
     fn absent(&self) -> BTreeMap<String, String> {
         let all = self.0.servers.all().into_iter();
-        all.filter_map(|(name, known)| known.off.map(|why| (name, sentence(&why)))).collect()
+        all.filter_map(|(name, known)| known.disabled.map(|why| (name, sentence(&why)))).collect()
     }
 
     /// Connects, drops or swaps what has changed, and says what it did. Calls under way end where they began.
@@ -115,7 +115,7 @@ impl Gateway {
                 }
                 (_, None) => {
                     hub.remove_server(name);
-                    self.0.servers.logins().unset(name);
+                    self.0.servers.logins().unregister(name);
                     self.retire(self.0.servers.remove(name));
                 }
             }
@@ -123,8 +123,8 @@ impl Gateway {
         }
         hub.set_absent_servers(self.absent());
         if !reloaded.settings.servers.is_empty() && self.0.ground.lists_servers() {
-            let doors = Doors::default().with(self.0.servers.clone());
-            hub.put_source(servers::toolbox().into_source(doors, State::Ready));
+            let doors = Capabilities::default().with(self.0.servers.clone());
+            hub.put_source(servers::toolbox().into_source(doors, SourceState::Ready));
         }
         self.note(&reloaded.settings.servers);
     }
@@ -147,52 +147,53 @@ impl Gateway {
     ) -> Option<Arc<dyn Source>> {
         let unset = missing.map(|names| format!("set {names} where octoprox is started"));
         let off = unset.or_else(|| (!server.enabled).then(|| "it is switched off".to_owned()));
-        let mut known = Known {
+        let mut known = ServerEntry {
             title: server.name.clone(),
-            behind: behind(server),
-            off,
+            kind: behind(server),
+            disabled: off,
             login: None,
             source: None,
             upstream: None,
         };
-        if known.off.is_none()
+        if known.disabled.is_none()
             && let Err(why) = self.begin(name, server, &mut known)
         {
             tracing::error!(target: "servers", server = name, %why, "cannot be started");
-            known.off = Some(why.text());
+            known.disabled = Some(why.text());
         }
         let trust = Trust::new(Arc::clone(&self.0.pins), all.keys().cloned());
         let parts = server.command.iter().chain(&server.args).chain(&server.url).chain(&server.document);
-        known.source =
-            known.source.map(|source| trust.guard(source, identity(parts.map(String::as_str)), server.trust));
+        known.source = known
+            .source
+            .map(|source| trust.guard(source, server_identity(parts.map(String::as_str)), server.trust));
         let source = known.source.clone();
         self.retire(self.0.servers.put(name, known));
         source
     }
 
-    fn begin(&self, name: &str, server: &Server, known: &mut Known) -> Result<(), ToolError> {
-        if known.behind == Behind::Document {
+    fn begin(&self, name: &str, server: &Server, known: &mut ServerEntry) -> Result<(), ToolError> {
+        if known.kind == ServerKind::Document {
             known.source = Some(openapi::start(self.0.ground.document(name, server)));
             return Ok(());
         }
         let logins = self.0.servers.logins();
-        let mut spec: Spec = self.0.ground.spec(name, server)?;
+        let mut spec: UpstreamSpec = self.0.ground.spec(name, server)?;
         let login = login::of(name, server, &spec.net);
         let asked =
-            login.as_ref().filter(|login| matches!(login.auth, Auth::OAuth(_))).map(|login| login.whose);
+            login.as_ref().filter(|login| matches!(login.auth, Auth::OAuth(_))).map(|login| login.sharing);
         match login {
             Some(login) => {
-                known.login = Some(login.whose).filter(|_| login::is_asked_for(server));
-                logins.set(login);
-                spec.lister = Some(Caller::local());
+                known.login = Some(login.sharing).filter(|_| login::is_asked_for(server));
+                logins.register(login);
+                spec.listing_caller = Some(Caller::local());
                 spec.accounts = Some(logins.accounts(name)?);
             }
-            None => logins.unset(name),
+            None => logins.unregister(name),
         }
         let upstream = Upstream::start(spec);
         let source = Arc::clone(&upstream) as Arc<dyn Source>;
         known.source = Some(match asked {
-            Some(whose) => AskLogin::around(source, logins.clone(), whose),
+            Some(whose) => LoginOnDemand::wrap(source, logins.clone(), whose),
             None => source,
         });
         known.upstream = Some(upstream);
@@ -200,10 +201,10 @@ impl Gateway {
     }
 
     /// Lets the calls of a server that is no longer listed end, and then ends it.
-    fn retire(&self, known: Option<Known>) {
+    fn retire(&self, known: Option<ServerEntry>) {
         let Some(upstream) = known.and_then(|known| known.upstream) else { return };
         let task = tokio::spawn(async move {
-            while upstream.report().calls > 0 {
+            while upstream.status().calls > 0 {
                 tokio::time::sleep(LOOK).await;
             }
             upstream.stop().await;
@@ -241,10 +242,10 @@ fn sentence(text: &str) -> String {
     if text.ends_with('.') { text.to_owned() } else { format!("{text}.") }
 }
 
-fn behind(server: &Server) -> Behind {
+fn behind(server: &Server) -> ServerKind {
     match (&server.document, &server.command) {
-        (Some(_), _) => Behind::Document,
-        (None, Some(_)) => Behind::Program,
-        (None, None) => Behind::Address,
+        (Some(_), _) => ServerKind::Document,
+        (None, Some(_)) => ServerKind::Program,
+        (None, None) => ServerKind::Url,
     }
 }

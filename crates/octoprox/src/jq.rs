@@ -6,8 +6,8 @@ mod child;
 pub use child::work;
 
 use crate::program::this_program;
-use octo_grants::{Command, Group};
-use octo_hub::jq::{Jq, MAX_OUTPUT};
+use octo_grants::{ChildHandle, Command};
+use octo_hub::jq_eval::{Jq, MAX_OUTPUT_BYTES};
 use octo_model::{Json, Kind, ToolError};
 use octo_toolkit::BoxFuture;
 use std::io;
@@ -52,7 +52,7 @@ struct Worker {
     stdin: Sender,
     stdout: BufReader<Receiver>,
     _stderr: Receiver,
-    _group: Group,
+    _group: ChildHandle,
 }
 
 struct IdleWorker {
@@ -173,7 +173,7 @@ async fn read_answer(stdout: &mut BufReader<Receiver>) -> io::Result<Option<Answ
     let (Some(outcome), Some(Ok(length))) = (words.next(), words.next().map(str::parse::<usize>)) else {
         return Ok(None);
     };
-    if length > 2 * MAX_OUTPUT {
+    if length > 2 * MAX_OUTPUT_BYTES {
         return Err(io::Error::other("the answer is too long"));
     }
     let mut text = vec![0; length];

@@ -56,9 +56,10 @@ impl Probe for HubProbe {
     fn for_caller<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, Vec<Check>> {
         Box::pin(async move {
             let known = self.servers.all();
-            let is_used =
-                |name: &str| known.get(name).is_some_and(|one| one.off.is_none() && one.source.is_some());
-            let lost = self.servers.logins().lost().await.unwrap_or_default().into_iter();
+            let is_used = |name: &str| {
+                known.get(name).is_some_and(|one| one.disabled.is_none() && one.source.is_some())
+            };
+            let lost = self.servers.logins().lost_logins().await.unwrap_or_default().into_iter();
             let told =
                 lost.filter(|login| is_used(&login.server) && (login.concerns(caller) || caller.is_admin()));
             let check = |login: LostLogin| {

@@ -1,8 +1,8 @@
 //! The prompts that come with the product, as data.
 
-use octo_hub::prompts::Shipped;
+use octo_hub::prompt_files::BuiltinPrompts;
 
-pub const SHIPPED: Shipped = &[
+pub const SHIPPED: BuiltinPrompts = &[
     ("octoprox/changes", include_str!("prompts/changes.yaml")),
     ("octoprox/code", include_str!("prompts/code.yaml")),
     ("octoprox/planning", include_str!("prompts/planning.yaml")),
@@ -13,10 +13,10 @@ pub const SHIPPED: Shipped = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use octo_grants::folders::Folders;
-    use octo_hub::prompts::{problems, source};
-    use octo_model::{Caller, Json, Members, Method, Op};
-    use octo_toolkit::{Alone, Cx, Peer, Source};
+    use octo_grants::config_dirs::ConfigDirs;
+    use octo_hub::prompt_files::{problems, source};
+    use octo_model::{Caller, Json, JsonObject, Method, Operation};
+    use octo_toolkit::{CallContext, NoPeer, Peer, Source};
     use serde_json::{Map, Value, json};
     use std::sync::Arc;
     use std::time::{Duration, Instant};
@@ -24,10 +24,10 @@ mod tests {
 
     async fn fill(source: &Arc<dyn Source>, name: &str, arguments: Map<String, Value>) -> String {
         let deadline = Instant::now() + Duration::from_secs(10);
-        let cx = Cx::new(Arc::new(Caller::local()), deadline, CancellationToken::new());
-        let peer: Arc<dyn Peer> = Arc::new(Alone);
-        let params = Members::new().with("arguments", Json::from(Value::Object(arguments)));
-        let op = Op { method: Method::GetPrompt, name: name.to_owned(), params };
+        let cx = CallContext::new(Arc::new(Caller::local()), deadline, CancellationToken::new());
+        let peer: Arc<dyn Peer> = Arc::new(NoPeer);
+        let params = JsonObject::new().with("arguments", Json::from(Value::Object(arguments)));
+        let op = Operation { method: Method::GetPrompt, name: name.to_owned(), params };
         let result: Value = source.run(op, &cx, &peer).await.unwrap().to_json().to().unwrap();
         result["messages"][0]["content"]["text"].as_str().unwrap().to_owned()
     }
@@ -41,9 +41,9 @@ mod tests {
 
     #[tokio::test]
     async fn every_prompt_can_be_filled_in_with_and_without_what_is_optional() {
-        assert_eq!(problems(SHIPPED, &Folders::default()), []);
-        let source = source(SHIPPED, Folders::default());
-        let prompts = Arc::clone(&source.listing().borrow().lists);
+        assert_eq!(problems(SHIPPED, &ConfigDirs::default()), []);
+        let source = source(SHIPPED, ConfigDirs::default());
+        let prompts = Arc::clone(&source.listing().borrow().listing);
         for name in [
             "code_review",
             "coding_guidelines",

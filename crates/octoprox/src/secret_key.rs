@@ -3,7 +3,7 @@
 use crate::cli::{Failure, state_dir};
 use crate::settings::{Settings, World};
 use octo_grants::Secret;
-use octo_store::{KeptCredentials, Keys};
+use octo_store::{SealKeys, SqliteCredentialStore};
 
 /// Variables that may hold the secret; `logins.secret` has the stronger one of them already.
 const VARIABLES: [&str; 2] = ["OCTOPROX_SECRET", "TOOL_GATEWAY_SECRET"];
@@ -14,8 +14,8 @@ const SHORTEST: usize = 16;
 ///
 /// Secrets are changed without logging in again by giving both: the present one in `OCTOPROX_SECRET`, the one of before in
 /// `TOOL_GATEWAY_SECRET`.
-pub fn keys(settings: &Settings, world: &World) -> Result<Keys, Failure> {
-    let Some(secret) = secret(settings)? else { return Ok(Keys::default()) };
+pub fn keys(settings: &Settings, world: &World) -> Result<SealKeys, Failure> {
+    let Some(secret) = secret(settings)? else { return Ok(SealKeys::default()) };
     if secret.len() < SHORTEST {
         return Err(Failure::invalid(format!(
             "logins.secret: the secret has fewer than {SHORTEST} characters. \
@@ -24,7 +24,7 @@ pub fn keys(settings: &Settings, world: &World) -> Result<Keys, Failure> {
     }
     let others = VARIABLES.into_iter().filter_map(|name| world.variable(name));
     let older = others.filter(|other| *other != secret && other.len() >= SHORTEST).map(Secret::new).collect();
-    Ok(Keys { secret: Some(Secret::new(secret)), older })
+    Ok(SealKeys { secret: Some(Secret::new(secret)), previous: older })
 }
 
 /// As it was given, or as the file has it.
@@ -41,23 +41,23 @@ fn secret(settings: &Settings) -> Result<Option<String>, Failure> {
 
 /// The credentials of all servers; nothing is opened before they are needed. Every process of this machine that has the
 /// same settings shares them.
-pub fn credentials(settings: &Settings, world: &World) -> Result<KeptCredentials, Failure> {
+pub fn credentials(settings: &Settings, world: &World) -> Result<SqliteCredentialStore, Failure> {
     let folder = match &settings.logins.store {
         Some(folder) => folder.clone(),
         None => state_dir(settings.state_dir.as_ref())?,
     };
-    Ok(KeptCredentials::new(&folder, keys(settings, world)?))
+    Ok(SqliteCredentialStore::new(&folder, keys(settings, world)?))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::settings::{Flags, load};
-    use octo_grants::credentials::{KeepsCredentials, Owner, Slot};
+    use octo_grants::credentials::{CredentialStore, Owner, Slot};
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
 
-    fn opened(state: &Path, variables: &[(&str, &str)]) -> Result<KeptCredentials, Failure> {
+    fn opened(state: &Path, variables: &[(&str, &str)]) -> Result<SqliteCredentialStore, Failure> {
         let mut world = World { folder: std::env::temp_dir(), ..World::default() };
         world.variables.insert("OCTOPROX_STATE_DIR".to_owned(), state.display().to_string());
         let given = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
@@ -70,7 +70,7 @@ mod tests {
         Slot { owner: Owner::Shared, server: "notion".to_owned(), issuer: "https://as.example".to_owned() }
     }
 
-    async fn read(kept: &KeptCredentials) -> Option<String> {
+    async fn read(kept: &SqliteCredentialStore) -> Option<String> {
         kept.find(&slot()).await.unwrap().map(|kept| kept.secret.expose().to_owned())
     }
 

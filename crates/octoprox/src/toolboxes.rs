@@ -2,18 +2,18 @@
 
 use crate::settings::{Durability, HardLinks, Root, Sandbox, ServerSandbox, Settings};
 use octo_flow::Flows;
-use octo_grants::chromium::{ChromiumSpec, Enclosure};
+use octo_grants::chromium::{BrowserSandbox, ChromiumSpec};
 use octo_grants::exec::{Exec, ExecLimits, ExecSpec, SandboxChoice, Sessions};
 use octo_grants::fs::{self, RootSpec, Workspace, WorkspaceSpec};
 use octo_grants::llm::LlmSpec;
 use octo_grants::net::{NetSpec, USER_AGENT};
 use octo_grants::sql::{Secret, SqlConnection, SqlSpec};
 use octo_grants::{
-    Apis, Chromium, Clock, Doors, Keep, Llm, Memory, Net, Pdf, Render, SearchPath, Sql, SshKey,
+    Apis, Capabilities, Chromium, Clock, Keep, Llm, Memory, Net, Pdf, Render, SearchPath, Sql, SshKey,
 };
-use octo_hub::Spills;
-use octo_model::{CallId, Caller, Json, Members, ToolError};
-use octo_store::{KeptApis, KeptRuns, Memories, MemoryOptions};
+use octo_hub::ResultStore;
+use octo_model::{CallId, Caller, Json, JsonObject, ToolError};
+use octo_store::{MemoryOptions, SqliteApiStore, SqliteMemoryStore, SqliteRunStore};
 use octo_toolkit::{BoxFuture, Toolbox};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ pub fn toolboxes(settings: &Settings) -> Vec<Toolbox> {
 
 /// The same, and the doors with what one toolbox does for another: the browser shows pages to those who only read, when
 /// it is on.
-pub fn wired(settings: &Settings, doors: &Doors) -> (Vec<Toolbox>, Doors) {
+pub fn wired(settings: &Settings, doors: &Capabilities) -> (Vec<Toolbox>, Capabilities) {
     let browser = tools_browser::Shared::default();
     let mut doors = doors.clone();
     if settings.toolboxes.is_on("browser")
@@ -151,8 +151,8 @@ fn shell(settings: &Settings) -> tools_shell::Settings {
 }
 
 /// What tools may touch when nothing is called.
-pub fn no_doors() -> Doors {
-    Doors::default().with(Clock::system())
+pub fn no_doors() -> Capabilities {
+    Capabilities::default().with(Clock::system())
 }
 
 /// What the settings cannot say about the workspace.
@@ -170,8 +170,8 @@ pub fn doors(
     guard: WorkspaceGuard,
     state: &Path,
     program: &Path,
-    spills: Arc<dyn Spills>,
-) -> Result<Doors, ToolError> {
+    spills: Arc<dyn ResultStore>,
+) -> Result<Capabilities, ToolError> {
     let workspace = Workspace::open(workspace(settings, guard, state))?;
     let exec = Exec::new(programs(settings, workspace.clone(), state, program, path_of_commands(settings)))?;
     let net = Net::new(reach(settings))?;
@@ -194,26 +194,29 @@ pub fn doors(
     if let Some(llm) = model(settings)? {
         doors = doors.with(llm);
     }
-    let runs = Arc::new(KeptRuns::new(state, durability(settings)));
+    let runs = Arc::new(SqliteRunStore::new(state, durability(settings)));
     doors = doors.with(Flows::new(runs, Clock::system()));
     let home = workspace.roots().first().map_or(state, |root| &root.path);
     Ok(doors.with(SshKey::new(state, home)))
 }
 
-fn memories(settings: &Settings, state: &Path) -> Memories {
-    Memories::new(state, MemoryOptions { durability: durability(settings), ..MemoryOptions::default() })
+fn memories(settings: &Settings, state: &Path) -> SqliteMemoryStore {
+    SqliteMemoryStore::new(
+        state,
+        MemoryOptions { durability: durability(settings), ..MemoryOptions::default() },
+    )
 }
 
-fn apis(settings: &Settings, state: &Path) -> KeptApis {
+fn apis(settings: &Settings, state: &Path) -> SqliteApiStore {
     let secret = settings.logins.secret.as_ref().map(|secret| secret.expose().to_owned());
-    KeptApis::new(state, durability(settings), secret)
+    SqliteApiStore::new(state, durability(settings), secret)
 }
 
 /// What every file of the hub's own data survives.
 pub fn durability(settings: &Settings) -> octo_store::Durability {
     match settings.audit.durability {
-        Durability::Process => octo_store::Durability::Process,
-        Durability::Power => octo_store::Durability::Power,
+        Durability::Process => octo_store::Durability::Flush,
+        Durability::Power => octo_store::Durability::Fsync,
     }
 }
 
@@ -262,7 +265,7 @@ pub fn reach(settings: &Settings) -> NetSpec {
         allow: net.allow.iter().cloned().chain(local.iter().map(ToString::to_string)).collect(),
         own_ports: [settings.listen.port, settings.admin.port].into_iter().filter(|port| *port > 0).collect(),
         user_agent: format!("{USER_AGENT}{contact}"),
-        pause: pause.unwrap_or_default(),
+        min_interval: pause.unwrap_or_default(),
         robots: net.respect_robots,
         ..NetSpec::default()
     }
@@ -279,7 +282,7 @@ fn browser_reach(settings: &Settings) -> NetSpec {
 }
 
 /// The doors of one toolbox. The search engine that the operator has named may be private, and only searching leads there.
-pub fn doors_of(toolbox: &str, settings: &Settings, doors: &Doors) -> Doors {
+pub fn doors_of(toolbox: &str, settings: &Settings, doors: &Capabilities) -> Capabilities {
     let engine = address(settings.search.searxng_url.as_deref()).filter(|_| toolbox == "search");
     let net = engine.as_ref().and_then(place).and_then(|engine| {
         let mut reach = reach(settings);
@@ -294,7 +297,7 @@ fn chromium(state: &Path, program: &Path, net: Net, path: OsString) -> ChromiumS
         path,
         state: state.to_owned(),
         launcher: vec![program.into(), LAUNCHER.into()],
-        enclosure: Enclosure::Auto,
+        sandbox: BrowserSandbox::Auto,
         net,
     }
 }
@@ -342,7 +345,7 @@ fn workspace(settings: &Settings, guard: WorkspaceGuard, state: &Path) -> Worksp
     let first = settings.workspace.as_ref().map(|path| RootSpec {
         name: "workspace".to_owned(),
         path: path.clone(),
-        outside: settings.files.outside.clone(),
+        alias_path: settings.files.outside.clone(),
         writable: !settings.files.read_only,
     });
     let named = settings.roots.iter().filter_map(|(name, root)| root_spec(name, root));
@@ -366,7 +369,7 @@ fn workspace(settings: &Settings, guard: WorkspaceGuard, state: &Path) -> Worksp
 
 fn root_spec(name: &str, root: &Root) -> Option<RootSpec> {
     let (path, writable) = (root.folder()?.clone(), root.is_writable(name));
-    Some(RootSpec { name: name.to_owned(), path, outside: root.outside.clone(), writable })
+    Some(RootSpec { name: name.to_owned(), path, alias_path: root.outside.clone(), writable })
 }
 
 /// A sandbox for the program of one server, with folders of its own.
@@ -383,7 +386,7 @@ pub fn shut_in(
     let roots = all.into_iter().enumerate().map(|(at, (path, writable))| RootSpec {
         name: format!("folder{}", at + 1),
         path,
-        outside: None,
+        alias_path: None,
         writable,
     });
     let spec =
@@ -411,12 +414,12 @@ fn programs(
         state: state.to_owned(),
         launcher: vec![program.into(), LAUNCHER.into()],
         path,
-        pass: shell.pass_variables.clone(),
+        pass_env: shell.pass_variables.clone(),
     }
 }
 
 /// Keeps text as if it were the answer of a tool, which is what `result_read` reads.
-struct Keeper(Arc<dyn Spills>);
+struct Keeper(Arc<dyn ResultStore>);
 
 impl octo_grants::Keeps for Keeper {
     fn keep<'a>(
@@ -425,9 +428,9 @@ impl octo_grants::Keeps for Keeper {
         call: CallId,
         text: String,
     ) -> BoxFuture<'a, Result<String, ToolError>> {
-        let block = Members::new().with("type", "text").with("text", text.as_str());
-        let whole = Members::new().with("content", Json::array([&block.to_json()]));
-        self.0.keep(caller, call, whole.to_json())
+        let block = JsonObject::new().with("type", "text").with("text", text.as_str());
+        let whole = JsonObject::new().with("content", Json::array([&block.to_json()]));
+        self.0.store(caller, call, whole.to_json())
     }
 }
 

@@ -1,6 +1,6 @@
 //! A ledger for commands that only look: nothing is written, so nothing can be called either.
 
-use octo_hub::{Closing, Ledger, Opening, Spills};
+use octo_hub::{AuditLog, CallEnded, CallStarted, ResultStore};
 use octo_model::{CallId, Caller, Json, ToolError};
 use octo_toolkit::BoxFuture;
 
@@ -10,16 +10,16 @@ fn refused() -> ToolError {
     ToolError::unavailable("This command only looks; it calls nothing.")
 }
 
-impl Ledger for Unrecorded {
-    fn open(&self, _: Opening) -> BoxFuture<'_, Result<(), ToolError>> {
+impl AuditLog for Unrecorded {
+    fn open(&self, _: CallStarted) -> BoxFuture<'_, Result<(), ToolError>> {
         Box::pin(async { Err(refused()) })
     }
 
-    fn close(&self, _: Closing) {}
+    fn close(&self, _: CallEnded) {}
 }
 
-impl Spills for Unrecorded {
-    fn keep<'a>(&'a self, _: &'a Caller, _: CallId, _: Json) -> BoxFuture<'a, Result<String, ToolError>> {
+impl ResultStore for Unrecorded {
+    fn store<'a>(&'a self, _: &'a Caller, _: CallId, _: Json) -> BoxFuture<'a, Result<String, ToolError>> {
         Box::pin(async { Err(refused()) })
     }
 

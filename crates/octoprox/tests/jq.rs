@@ -6,7 +6,7 @@
     reason = "tests look at processes and fail where they must"
 )]
 
-use octo_hub::jq::Jq;
+use octo_hub::jq_eval::Jq;
 use octo_model::{Json, Kind};
 use octoprox::jq::Workers;
 use std::path::Path;

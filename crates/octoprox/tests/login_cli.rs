@@ -11,7 +11,7 @@
 
 use http::{HeaderMap, Method};
 use octo_grants::Net;
-use octo_grants::net::{Answer, Ask, NetSpec};
+use octo_grants::net::{NetRequest, NetResponse, NetSpec};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -75,14 +75,14 @@ impl Browser {
         Self { net: Net::new(spec).unwrap(), cookies: BTreeMap::new(), back: "/auth/callback".to_owned() }
     }
 
-    async fn send(&mut self, url: &Url, form: Option<&[(String, String)]>) -> Answer {
+    async fn send(&mut self, url: &Url, form: Option<&[(String, String)]>) -> NetResponse {
         let mut headers = HeaderMap::new();
         let cookies: Vec<String> =
             self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
         if !cookies.is_empty() {
             headers.insert("cookie", cookies.join("; ").parse().unwrap());
         }
-        let mut ask = Ask { headers, redirects: 0, ..Ask::get(url.clone()) };
+        let mut ask = NetRequest { headers, max_redirects: 0, ..NetRequest::get(url.clone()) };
         if let Some(form) = form {
             ask.method = Method::POST;
             ask.headers.insert("content-type", "application/x-www-form-urlencoded".parse().unwrap());

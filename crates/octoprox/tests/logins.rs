@@ -12,11 +12,11 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use octo_grants::credentials::Owner;
 use octo_grants::{Credentials, Secret};
-use octo_model::{Caller, Members, Op};
-use octo_store::{KeptCredentials, Keys};
-use octo_toolkit::{Alone, Cx, Peer, Source};
-use octo_upstream::login::{Begun, Identity, LoginSpec, Logins};
-use octo_upstream::{Spec, Upstream};
+use octo_model::{Caller, JsonObject, Operation};
+use octo_store::{SealKeys, SqliteCredentialStore};
+use octo_toolkit::{CallContext, NoPeer, Peer, Source};
+use octo_upstream::login::{ClientIdentity, LoginPrompt, LoginSpec, Logins};
+use octo_upstream::{Upstream, UpstreamSpec};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -119,14 +119,17 @@ async fn serve() -> (String, Arc<Mutex<World>>) {
 }
 
 fn hub(dir: &Path, own: &str) -> (Credentials, Logins) {
-    let store = Credentials::new(Arc::new(KeptCredentials::new(dir, Keys::default())));
-    let logins = Logins::new(store.clone(), Identity::new("http://localhost:3100/auth/callback")).unwrap();
-    logins.set(LoginSpec::oauth("s", format!("{own}/mcp")));
+    let store = Credentials::new(Arc::new(SqliteCredentialStore::new(dir, SealKeys::default())));
+    let logins =
+        Logins::new(store.clone(), ClientIdentity::new("http://localhost:3100/auth/callback")).unwrap();
+    logins.register(LoginSpec::oauth("s", format!("{own}/mcp")));
     (store, logins)
 }
 
 async fn log_in(logins: &Logins) {
-    let Begun::Open { url, .. } = logins.begin(&Caller::local(), "s").await.unwrap() else { unreachable!() };
+    let LoginPrompt::Open { url, .. } = logins.begin(&Caller::local(), "s").await.unwrap() else {
+        unreachable!()
+    };
     let url: url::Url = url.parse().unwrap();
     let state = url.query_pairs().find(|(name, _)| name == "state").unwrap().1.into_owned();
     logins.callback(&format!("code=x&state={state}"), None).await.unwrap();
@@ -139,7 +142,7 @@ async fn worker() {
     let Ok(told) = std::env::var(WORLD) else { return };
     let (own, dir) = told.split_once(' ').unwrap();
     let (_, logins) = hub(Path::new(dir), own);
-    let mut spec = Spec::http("s", format!("{own}/mcp"));
+    let mut spec = UpstreamSpec::http("s", format!("{own}/mcp"));
     spec.accounts = Some(logins.account(Owner::from(&Caller::local()), "s").unwrap().into());
     let upstream = Upstream::start(spec);
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
@@ -148,14 +151,14 @@ async fn worker() {
         for _ in 0..line.parse::<usize>().unwrap() {
             let upstream = upstream.clone();
             calls.spawn(async move {
-                let cx = Cx::new(
+                let cx = CallContext::new(
                     Arc::new(Caller::local()),
                     Instant::now() + Duration::from_secs(30),
                     CancellationToken::new(),
                 );
-                let peer: Arc<dyn Peer> = Arc::new(Alone);
-                let arguments = Members::new().to_json();
-                upstream.run(Op::tool("a", arguments), &cx, &peer).await
+                let peer: Arc<dyn Peer> = Arc::new(NoPeer);
+                let arguments = JsonObject::new().to_json();
+                upstream.run(Operation::tool("a", arguments), &cx, &peer).await
             });
         }
         let failed: Vec<_> = calls.join_all().await.into_iter().filter_map(Result::err).collect();

@@ -19,8 +19,8 @@ mod schemas;
 use ground::Ground;
 use hub::{Memory, Subject, call, hub, listed, subjects};
 use octo_hub::ListKind;
-use octo_model::{Caller, Json, Kind, MAX_LISTED, Members, is_plain};
-use octo_toolkit::{Cx, Native, Toolbox};
+use octo_model::{Caller, Json, JsonObject, Kind, MAX_NAME_LEN, is_valid_name};
+use octo_toolkit::{CallContext, ErasedTool, Toolbox};
 use octoprox::settings::Settings;
 use octoprox::toolboxes;
 use serde_json::{Value, json};
@@ -66,7 +66,7 @@ const PICTURES: [&str; 2] = ["browser_screenshot", "fs_read_media"];
 #[tokio::test]
 async fn names_are_plain_and_short() {
     for Subject { name, .. } in subjects().await {
-        assert!(is_plain(&name) && name.len() <= MAX_LISTED, "{name}");
+        assert!(is_valid_name(&name) && name.len() <= MAX_NAME_LEN, "{name}");
         assert!(!name.contains("__"), "{name} looks like a tool of a server");
     }
 }
@@ -123,14 +123,14 @@ async fn examples_run_and_fit_their_schemas() {
         let (ground, memory) = (Ground::new(), Arc::new(Memory::default()));
         let doors = ground.doors(&memory);
         for example in &tool.examples {
-            let what = format!("{}: {}", tool.name, example.what);
+            let what = format!("{}: {}", tool.name, example.purpose);
             let given: Value = example.input.to().unwrap();
             assert!(input.is_valid(&given), "{what}: the input does not fit");
             if !is_run(tool.name) {
                 continue;
             }
             let deadline = Instant::now() + Duration::from_secs(10);
-            let cx = Cx::new(Arc::new(Caller::local()), deadline, CancellationToken::new());
+            let cx = CallContext::new(Arc::new(Caller::local()), deadline, CancellationToken::new());
             let answer = tool
                 .run(example.input.clone(), &doors, &cx)
                 .await
@@ -195,9 +195,9 @@ async fn replies_obey_the_cap() {
 }
 
 /// A reply fits its schema even when it was cut.
-fn check_structure(hub: &octo_hub::Hub, name: &str, result: &Members) {
+fn check_structure(hub: &octo_hub::Hub, name: &str, result: &JsonObject) {
     let view = hub.view("").unwrap();
-    let entry = view.named(ListKind::Tools, name).unwrap();
+    let entry = view.by_name(ListKind::Tools, name).unwrap();
     let schema: Value = entry.item.members.get("outputSchema").unwrap().to().unwrap();
     let structure: Value = result.get("structuredContent").unwrap().to().unwrap();
     assert!(jsonschema::is_valid(&schema, &structure), "{name}: {structure}");
@@ -213,7 +213,7 @@ async fn the_size_of_the_list_is_known() {
     assert_eq!(size, known, "tools/list has {size} bytes, {path} says {known}");
 }
 
-fn tools() -> impl Iterator<Item = Native> {
+fn tools() -> impl Iterator<Item = ErasedTool> {
     toolboxes(&Settings::default()).into_iter().flat_map(|toolbox: Toolbox| toolbox.tools)
 }
 

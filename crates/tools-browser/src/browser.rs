@@ -4,7 +4,7 @@ use crate::Settings;
 use crate::clean;
 use crate::engine::{Engine, Glance, Life, Page, Session, World};
 use crate::snapshot::{Flat, Refs, Tree, View};
-use octo_toolkit::{Caller, Chromium, Cx, Kind, Principal, ToolError};
+use octo_toolkit::{CallContext, Caller, Chromium, Kind, Principal, ToolError};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -109,7 +109,12 @@ impl Browser {
     }
 
     /// The caller's session, which is made if there is none.
-    pub async fn open(&self, chromium: &Chromium, name: Option<&str>, cx: &Cx) -> Result<Open, ToolError> {
+    pub async fn open(
+        &self,
+        chromium: &Chromium,
+        name: Option<&str>,
+        cx: &CallContext,
+    ) -> Result<Open, ToolError> {
         let (session, memory) = self.hold(chromium, name, cx).await?;
         let page = session.page().await?;
         Ok(Open { session, page, memory })
@@ -120,7 +125,7 @@ impl Browser {
         &self,
         chromium: &Chromium,
         name: Option<&str>,
-        cx: &Cx,
+        cx: &CallContext,
     ) -> Result<Open, ToolError> {
         let (session, memory) = self.hold(chromium, name, cx).await?;
         let page = session.page_anew().await?;
@@ -132,7 +137,7 @@ impl Browser {
         &self,
         chromium: &Chromium,
         name: Option<&str>,
-        cx: &Cx,
+        cx: &CallContext,
     ) -> Result<(Session, OwnedMutexGuard<Memory>), ToolError> {
         let name = named(name)?;
         loop {
@@ -145,7 +150,7 @@ impl Browser {
     }
 
     /// Closes a session and forgets all of it; false when there was none.
-    pub async fn close(&self, name: Option<&str>, cx: &Cx) -> Result<bool, ToolError> {
+    pub async fn close(&self, name: Option<&str>, cx: &CallContext) -> Result<bool, ToolError> {
         let name = named(name)?;
         let closed = self.0.engine.close(&cx.caller, name).await;
         self.memories().remove(&key(&cx.caller, name));

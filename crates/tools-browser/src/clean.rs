@@ -1,6 +1,6 @@
 //! What a page writes and a person cannot see does not reach the model either.
 
-use octo_toolkit::hidden::clean;
+use octo_toolkit::hidden_text::strip_hidden;
 
 /// One line of visible text: hidden characters are dropped, white space is one space.
 pub fn line(text: &str) -> String {
@@ -11,7 +11,7 @@ pub fn line(text: &str) -> String {
 
 /// Several lines of visible text. A page is no terminal: what follows an escape character is text.
 pub fn block(text: &str) -> String {
-    clean(&text.replace('\u{1b}', "")).text.into_owned()
+    strip_hidden(&text.replace('\u{1b}', "")).text.into_owned()
 }
 
 /// At most so many characters, with a mark where something is missing.

@@ -5,7 +5,7 @@ use crate::browser::{Browser, Open};
 use crate::engine::{Button, DialogPolicy, Node};
 use crate::given;
 use crate::target::Target;
-use octo_toolkit::{Chromium, Cx, Effect, Example, Tool, ToolError};
+use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -89,7 +89,7 @@ impl Tool for Click {
         ]
     }
 
-    async fn run(&self, input: Input, chromium: Chromium, cx: &Cx) -> Result<After, ToolError> {
+    async fn run(&self, input: Input, chromium: Chromium, cx: &CallContext) -> Result<After, ToolError> {
         let mut open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
         let patience = given::within(input.timeout_ms, cx);
         let goal = goal(&mut open, &input, patience).await?;

@@ -1,7 +1,7 @@
 //! `browser_close`.
 
 use crate::browser::Browser;
-use octo_toolkit::{Cx, Effect, Example, Tool, ToolError};
+use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -36,7 +36,7 @@ impl Tool for Close {
         vec![Example::new("Close it", json!({}))]
     }
 
-    async fn run(&self, input: Input, (): (), cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, (): (), cx: &CallContext) -> Result<Output, ToolError> {
         Ok(Output { closed: self.0.close(input.session.as_deref(), cx).await? })
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::browser::Browser;
 use crate::clean;
-use octo_toolkit::{Chromium, Cx, Effect, Example, Tool, ToolError};
+use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -41,7 +41,7 @@ pub struct Console(pub Browser);
 impl Tool for Console {
     const NAME: &'static str = "browser_console";
     const TITLE: &'static str = "Read the page's console";
-    const EFFECT: Effect = Effect::observes().open_world();
+    const EFFECT: Effect = Effect::reads_volatile().open_world();
     type Input = Input;
     type Output = Output;
     type Grants = Chromium;
@@ -50,7 +50,7 @@ impl Tool for Console {
         vec![Example::new("What went wrong", json!({"errors_only": true}))]
     }
 
-    async fn run(&self, input: Input, chromium: Chromium, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, chromium: Chromium, cx: &CallContext) -> Result<Output, ToolError> {
         let open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
         let mut all = open.page.console(input.after);
         let last = all.last().map_or(input.after, |line| line.serial);

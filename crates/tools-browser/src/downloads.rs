@@ -4,7 +4,7 @@ use crate::browser::Browser;
 use crate::engine::{Download, DownloadState};
 use crate::{clean, given};
 use octo_toolkit::fs::{Write, WriteOptions};
-use octo_toolkit::{Chromium, Cx, Effect, Example, Fs, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Chromium, Effect, Example, Fs, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -78,7 +78,7 @@ impl Tool for Downloads {
         vec![Example::new("What was downloaded", json!({}))]
     }
 
-    async fn run(&self, input: Input, grants: Self::Grants, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, grants: Self::Grants, cx: &CallContext) -> Result<Output, ToolError> {
         let (chromium, fs) = grants;
         let open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
         let (id, path) = match (input.id, input.path) {
@@ -105,7 +105,7 @@ impl Tool for Downloads {
                 let place = fs.place(&path)?;
                 let options = WriteOptions { create_new: true, mkdirs: true, ..WriteOptions::default() };
                 fs.write(&place, &bytes, &options)?;
-                Ok(place.told())
+                Ok(place.display())
             })
             .await?;
         Ok(Output { downloads: vec![Told::from(download)], saved: Some(saved) })

@@ -5,7 +5,7 @@ use crate::browser::Browser;
 use crate::engine::Goal;
 use crate::given;
 use crate::target::Target;
-use octo_toolkit::{Chromium, Cx, Effect, Example, Tool, ToolError};
+use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -64,7 +64,7 @@ impl Tool for Drag {
         ]
     }
 
-    async fn run(&self, input: Input, chromium: Chromium, cx: &Cx) -> Result<After, ToolError> {
+    async fn run(&self, input: Input, chromium: Chromium, cx: &CallContext) -> Result<After, ToolError> {
         let mut open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
         let patience = given::within(input.timeout_ms, cx);
         let from = Target {

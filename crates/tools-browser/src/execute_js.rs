@@ -3,7 +3,7 @@
 use crate::browser::{Browser, Open};
 use crate::engine::World;
 use crate::{clean, given};
-use octo_toolkit::{Chromium, Cx, Effect, Example, Tool, ToolError};
+use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ impl Tool for ExecuteJs {
         vec![Example::new("Count the links", json!({"script": "document.links.length"}))]
     }
 
-    async fn run(&self, input: Input, chromium: Chromium, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, chromium: Chromium, cx: &CallContext) -> Result<Output, ToolError> {
         if !self.0.settings().allow_javascript {
             return Err(ToolError::denied("The operator has turned scripts off.")
                 .hint("Use the other browser tools, or ask for `browser.allow_javascript`."));

@@ -6,7 +6,7 @@ use crate::engine::{Button, Node};
 use crate::given;
 use crate::snapshot::wanted;
 use crate::target::Target;
-use octo_toolkit::{Chromium, Cx, Effect, Example, Tool, ToolError};
+use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -67,7 +67,7 @@ impl Tool for FillForm {
         )]
     }
 
-    async fn run(&self, input: Input, chromium: Chromium, cx: &Cx) -> Result<After, ToolError> {
+    async fn run(&self, input: Input, chromium: Chromium, cx: &CallContext) -> Result<After, ToolError> {
         if input.fields.is_empty() || input.fields.len() > MOST {
             return Err(ToolError::invalid(format!("Give 1 to {MOST} fields.")));
         }
@@ -128,7 +128,7 @@ const FACTS: &str = "function () {
     };
 }";
 
-async fn check(open: &mut Open, field: &Field, cx: &Cx) -> Result<(Node, Fill), ToolError> {
+async fn check(open: &mut Open, field: &Field, cx: &CallContext) -> Result<(Node, Fill), ToolError> {
     let node = match (&field.label, &field.reference, &field.selector) {
         (Some(label), None, None) => labelled(open, label).await?,
         (None, reference, selector) => {
@@ -205,7 +205,7 @@ fn text(value: &Value) -> Result<String, ToolError> {
     }
 }
 
-async fn carry_out(open: &Open, node: &Node, fill: &Fill, cx: &Cx) -> Result<(), ToolError> {
+async fn carry_out(open: &Open, node: &Node, fill: &Fill, cx: &CallContext) -> Result<(), ToolError> {
     match fill {
         Fill::Text(text) => open.page.fill(node, text, true).await,
         Fill::Box { click: true } => {

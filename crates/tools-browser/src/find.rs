@@ -3,7 +3,7 @@
 use crate::browser::Browser;
 use crate::clean;
 use crate::snapshot::wanted;
-use octo_toolkit::{Chromium, Cx, Effect, Example, Tool, ToolError};
+use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -55,7 +55,7 @@ impl Tool for Find {
         vec![Example::new("A button by its text", json!({"text": "sign in", "role": "button"}))]
     }
 
-    async fn run(&self, input: Input, chromium: Chromium, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, chromium: Chromium, cx: &CallContext) -> Result<Output, ToolError> {
         if input.text.is_none() && input.role.is_none() {
             return Err(ToolError::invalid("What is to be found? Give text, role or both."));
         }

@@ -4,7 +4,7 @@ use crate::after::After;
 use crate::browser::Browser;
 use crate::engine::WaitUntil;
 use crate::given;
-use octo_toolkit::{Chromium, Cx, Effect, Example, Tool, ToolError};
+use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -33,7 +33,7 @@ impl Tool for Forward {
         vec![Example::new("One step forward", json!({}))]
     }
 
-    async fn run(&self, input: Input, chromium: Chromium, cx: &Cx) -> Result<After, ToolError> {
+    async fn run(&self, input: Input, chromium: Chromium, cx: &CallContext) -> Result<After, ToolError> {
         let mut open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
         let patience = given::within(given::half_a_minute(), cx);
         if open.page.forward(WaitUntil::NetworkIdle, patience).await?.is_none() {

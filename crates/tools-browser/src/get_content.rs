@@ -3,8 +3,8 @@
 use crate::browser::Browser;
 use crate::given;
 use crate::show::{Format, as_tree};
-use octo_toolkit::budget::beginning;
-use octo_toolkit::{Chromium, Cx, Effect, Example, Tool, ToolError, json_len};
+use octo_toolkit::reply_budget::prefix_within;
+use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError, json_len};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -65,7 +65,7 @@ impl Tool for GetContent {
         vec![Example::new("As Markdown", json!({"output_format": "markdown"}))]
     }
 
-    async fn run(&self, input: Input, chromium: Chromium, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, chromium: Chromium, cx: &CallContext) -> Result<Output, ToolError> {
         let mut open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
         let look = open.look().await?;
         let budget = given::budget(input.max_tokens);
@@ -73,8 +73,8 @@ impl Tool for GetContent {
         let offset = usize::try_from(input.offset).unwrap_or(usize::MAX);
         let end = offset.saturating_add(budget * crate::snapshot::LETTERS);
         let content: String = all.text.chars().skip(offset).take(end - offset).collect();
-        let room = cx.reply.less(FACTS + json_len(&look.url) + json_len(&look.title));
-        let content = beginning(&content, room).to_owned();
+        let room = cx.reply.remaining_after(FACTS + json_len(&look.url) + json_len(&look.title));
+        let content = prefix_within(&content, room).to_owned();
         let end = offset.saturating_add(content.chars().count());
         let more = all.text.chars().nth(end).is_some();
         open.remember(&look);

@@ -1,6 +1,6 @@
 //! Defaults of parameters, where the contract names them, and their limits.
 
-use octo_toolkit::Cx;
+use octo_toolkit::CallContext;
 use std::time::Duration;
 
 pub fn yes() -> bool {
@@ -33,7 +33,7 @@ pub fn content() -> u64 {
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// A time limit that leaves the call room to say what happened.
-pub fn within(ms: u64, cx: &Cx) -> Duration {
+pub fn within(ms: u64, cx: &CallContext) -> Duration {
     Duration::from_millis(ms).min(MAX_WAIT).min(cx.time_left().saturating_sub(Duration::from_millis(500)))
 }
 

@@ -4,7 +4,7 @@ use crate::after::After;
 use crate::browser::Browser;
 use crate::given;
 use crate::target::Target;
-use octo_toolkit::{Chromium, Cx, Effect, Example, Tool, ToolError};
+use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -39,7 +39,7 @@ impl Tool for Hover {
         vec![Example::new("Open a menu", json!({"ref": "e7"}))]
     }
 
-    async fn run(&self, input: Input, chromium: Chromium, cx: &Cx) -> Result<After, ToolError> {
+    async fn run(&self, input: Input, chromium: Chromium, cx: &CallContext) -> Result<After, ToolError> {
         let mut open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
         let target = Target {
             reference: input.reference.as_deref(),

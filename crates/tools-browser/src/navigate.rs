@@ -6,7 +6,7 @@ use crate::show::{Format, as_markdown};
 use crate::snapshot::{Ask, links, render};
 use crate::target::Target;
 use crate::{clean, given, screenshot};
-use octo_toolkit::{Chromium, Cx, Effect, Example, Picture, Tool, ToolError};
+use octo_toolkit::{CallContext, Chromium, Effect, Example, Image, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -98,7 +98,7 @@ pub struct Output {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     note: Option<String>,
     #[serde(skip)]
-    picture: Option<Picture>,
+    picture: Option<Image>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -114,7 +114,7 @@ pub struct Navigate(pub Browser);
 impl Tool for Navigate {
     const NAME: &'static str = "browser_navigate";
     const TITLE: &'static str = "Open a page";
-    const EFFECT: Effect = Effect::observes().open_world();
+    const EFFECT: Effect = Effect::reads_volatile().open_world();
     type Input = Input;
     type Output = Output;
     type Grants = Chromium;
@@ -129,11 +129,11 @@ impl Tool for Navigate {
         ]
     }
 
-    fn pictures(output: &Output) -> Vec<Picture> {
+    fn images(output: &Output) -> Vec<Image> {
         output.picture.iter().cloned().collect()
     }
 
-    async fn run(&self, input: Input, chromium: Chromium, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, chromium: Chromium, cx: &CallContext) -> Result<Output, ToolError> {
         let mut open = self.0.open_anew(&chromium, input.session.as_deref(), cx).await?;
         let patience = given::within(input.timeout_ms, cx);
         let went = open.page.navigate(&input.url, input.wait_until.into(), patience).await?;

@@ -3,7 +3,7 @@
 use crate::browser::{Browser, Open};
 use crate::clean;
 use crate::engine::{Bodies, Received, Request};
-use octo_toolkit::{Chromium, Cx, Effect, Example, Tool, ToolError, secrets};
+use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError, secrets};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -59,7 +59,7 @@ pub struct Network(pub Browser);
 impl Tool for Network {
     const NAME: &'static str = "browser_network";
     const TITLE: &'static str = "List the page's requests";
-    const EFFECT: Effect = Effect::observes().open_world();
+    const EFFECT: Effect = Effect::reads_volatile().open_world();
     type Input = Input;
     type Output = Output;
     type Grants = Chromium;
@@ -71,7 +71,7 @@ impl Tool for Network {
         ]
     }
 
-    async fn run(&self, input: Input, chromium: Chromium, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, chromium: Chromium, cx: &CallContext) -> Result<Output, ToolError> {
         let open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
         if let Some(number) = input.request {
             return one(&open, number).await;

@@ -2,7 +2,7 @@
 
 use crate::after::After;
 use crate::browser::Browser;
-use octo_toolkit::{Chromium, Cx, Effect, Example, Tool, ToolError};
+use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -33,7 +33,7 @@ impl Tool for PressKey {
         vec![Example::new("Close a dialog", json!({"key": "Escape"}))]
     }
 
-    async fn run(&self, input: Input, chromium: Chromium, cx: &Cx) -> Result<After, ToolError> {
+    async fn run(&self, input: Input, chromium: Chromium, cx: &CallContext) -> Result<After, ToolError> {
         let mut open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
         let before = open.before().await?;
         open.page.press(&input.key).await?;

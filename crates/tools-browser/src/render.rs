@@ -2,7 +2,7 @@
 
 use crate::engine::{Engine, WaitUntil};
 use crate::{Settings, browser};
-use octo_toolkit::{BoxFuture, Caller, Chromium, Rendered, Renders, ToolError, Toolbox};
+use octo_toolkit::{BoxFuture, Caller, Chromium, PageRenderer, RenderedPage, ToolError, Toolbox};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use url::Url;
@@ -22,7 +22,7 @@ impl Shared {
         crate::tools(browser::Browser::new(self.0.clone(), settings))
     }
 
-    pub fn renderer(&self, chromium: Chromium) -> impl Renders + use<> {
+    pub fn renderer(&self, chromium: Chromium) -> impl PageRenderer + use<> {
         Renderer { engine: self.0.clone(), chromium, serial: AtomicU64::new(0) }
     }
 }
@@ -34,13 +34,13 @@ struct Renderer {
     serial: AtomicU64,
 }
 
-impl Renders for Renderer {
+impl PageRenderer for Renderer {
     fn render<'a>(
         &'a self,
         caller: &'a Caller,
         url: &'a Url,
         within: Duration,
-    ) -> BoxFuture<'a, Result<Rendered, ToolError>> {
+    ) -> BoxFuture<'a, Result<RenderedPage, ToolError>> {
         Box::pin(async move {
             let until = Instant::now() + within;
             // No cookies of the caller's own sessions go along, and none stay. Tools cannot name it: it has a dot.
@@ -63,14 +63,14 @@ impl Renderer {
         name: &str,
         url: &Url,
         until: Instant,
-    ) -> Result<Rendered, ToolError> {
+    ) -> Result<RenderedPage, ToolError> {
         let session = self.engine.session(&self.chromium, caller, name).await?;
         let page = session.page().await?;
         let left = until.saturating_duration_since(Instant::now()).saturating_sub(TAKING);
         let went = page.navigate(url.as_str(), WaitUntil::NetworkIdle, left).await?;
         let html = page.html(LONGEST).await?;
         let url = Url::parse(&went.url).map_err(ToolError::internal)?;
-        Ok(Rendered { url, status: went.status, html, complete: went.complete })
+        Ok(RenderedPage { url, status: went.status, html, complete: went.complete })
     }
 }
 

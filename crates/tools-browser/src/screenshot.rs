@@ -4,7 +4,7 @@ use crate::browser::{Browser, Look, Open};
 use crate::engine::{Format, Node, Page, Shot, World};
 use crate::given;
 use crate::target::Target;
-use octo_toolkit::{Chromium, Cx, Effect, Example, Kind, Picture, Tool, ToolError};
+use octo_toolkit::{CallContext, Chromium, Effect, Example, Image, Kind, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -49,7 +49,7 @@ pub struct Output {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     note: Option<String>,
     #[serde(skip)]
-    picture: Option<Picture>,
+    picture: Option<Image>,
 }
 
 pub struct Screenshot(pub Browser);
@@ -58,7 +58,7 @@ impl Tool for Screenshot {
     const NAME: &'static str = "browser_screenshot";
     const TITLE: &'static str = "Take a picture of the page";
     const EFFECT: Effect = Effect::reads().open_world();
-    const TYPED: bool = false;
+    const HAS_OUTPUT_SCHEMA: bool = false;
     type Input = Input;
     type Output = Output;
     type Grants = Chromium;
@@ -67,11 +67,11 @@ impl Tool for Screenshot {
         vec![Example::new("The viewport", json!({})), Example::new("With refs on it", json!({"marks": true}))]
     }
 
-    fn pictures(output: &Output) -> Vec<Picture> {
+    fn images(output: &Output) -> Vec<Image> {
         output.picture.iter().cloned().collect()
     }
 
-    async fn run(&self, input: Input, chromium: Chromium, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, chromium: Chromium, cx: &CallContext) -> Result<Output, ToolError> {
         let mut open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
         let shot = match (&input.selector, &input.reference, input.full_page) {
             (None, None, true) => Shot::FullPage,
@@ -101,7 +101,7 @@ impl Tool for Screenshot {
 
 /// A picture with its size.
 pub struct Taken {
-    pub picture: Picture,
+    pub picture: Image,
     width: u32,
     height: u32,
     note: Option<String>,
@@ -133,7 +133,7 @@ pub async fn picture(page: &Page, shot: &Shot) -> Result<Taken, ToolError> {
                 whole(height)
             )
         });
-        return Ok(Taken { picture: Picture { mime, base64: taken.base64 }, width, height, note });
+        return Ok(Taken { picture: Image { mime, base64: taken.base64 }, width, height, note });
     }
     Err(ToolError::new(Kind::TooLarge, "The picture is too large for a reply.")
         .hint("Take the viewport or one element instead of the whole page."))

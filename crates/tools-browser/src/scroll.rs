@@ -6,7 +6,7 @@ use crate::engine::{Node, World};
 use crate::given;
 use crate::snapshot::{Ask, render, wanted};
 use crate::target::Target;
-use octo_toolkit::{Chromium, Cx, Effect, Example, Kind, Tool, ToolError};
+use octo_toolkit::{CallContext, Chromium, Effect, Example, Kind, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -79,7 +79,7 @@ impl Tool for Scroll {
         ]
     }
 
-    async fn run(&self, input: Input, chromium: Chromium, cx: &Cx) -> Result<After, ToolError> {
+    async fn run(&self, input: Input, chromium: Chromium, cx: &CallContext) -> Result<After, ToolError> {
         let mut open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
         let over = match &input.reference {
             Some(reference) => {

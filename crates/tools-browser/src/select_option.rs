@@ -4,7 +4,7 @@ use crate::after::After;
 use crate::browser::Browser;
 use crate::given;
 use crate::target::Target;
-use octo_toolkit::{Chromium, Cx, Effect, Example, Tool, ToolError};
+use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -41,7 +41,7 @@ impl Tool for SelectOption {
         vec![Example::new("Choose a country", json!({"ref": "e9", "values": ["Norway"]}))]
     }
 
-    async fn run(&self, input: Input, chromium: Chromium, cx: &Cx) -> Result<After, ToolError> {
+    async fn run(&self, input: Input, chromium: Chromium, cx: &CallContext) -> Result<After, ToolError> {
         let mut open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
         if input.values.is_empty() {
             return Err(ToolError::invalid("values is empty.").hint("Name at least one option."));

@@ -3,7 +3,7 @@
 use crate::browser::Browser;
 use crate::engine::WaitUntil;
 use crate::{clean, given};
-use octo_toolkit::{Chromium, Cx, Effect, Example, Tool, ToolError};
+use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -78,7 +78,7 @@ impl Tool for Tabs {
         ]
     }
 
-    async fn run(&self, input: Input, chromium: Chromium, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, chromium: Chromium, cx: &CallContext) -> Result<Output, ToolError> {
         let mut open = self.0.open_anew(&chromium, input.session.as_deref(), cx).await?;
         let mut looks = false;
         match input.action {

@@ -3,7 +3,7 @@
 use crate::browser::Browser;
 use crate::given;
 use crate::snapshot::{Ask, render};
-use octo_toolkit::{Chromium, Cx, Effect, Example, Tool, ToolError};
+use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -62,7 +62,7 @@ impl Tool for TakeSnapshot {
         ]
     }
 
-    async fn run(&self, input: Input, chromium: Chromium, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, chromium: Chromium, cx: &CallContext) -> Result<Output, ToolError> {
         let mut open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
         let part = match &input.part {
             Some(part) => Some(open.by_ref(part).await?),

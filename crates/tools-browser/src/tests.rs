@@ -16,5 +16,5 @@ mod staying;
 #[test]
 #[ignore = "a process that other tests start"]
 fn launcher() {
-    octo_grants::exec::launch::main(std::env::args_os());
+    octo_grants::exec::launcher::main(std::env::args_os());
 }

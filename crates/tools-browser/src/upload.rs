@@ -5,7 +5,7 @@ use crate::browser::Browser;
 use crate::target::Target;
 use crate::{clean, given};
 use octo_toolkit::fs::Read;
-use octo_toolkit::{Chromium, Cx, Effect, Example, Fs, Kind, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Chromium, Effect, Example, Fs, Kind, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -47,7 +47,7 @@ impl Tool for Upload {
         vec![Example::new("One file", json!({"selector": "input[type=file]", "paths": ["notes.txt"]}))]
     }
 
-    async fn run(&self, input: Input, grants: Self::Grants, cx: &Cx) -> Result<After, ToolError> {
+    async fn run(&self, input: Input, grants: Self::Grants, cx: &CallContext) -> Result<After, ToolError> {
         let (chromium, fs) = grants;
         let paths = input.paths;
         if paths.is_empty() {
@@ -83,7 +83,7 @@ fn read(fs: &Fs<Read>, paths: &[WorkPath]) -> Result<Vec<(String, Vec<u8>)>, Too
                 .hint("Upload fewer at once.")
         })?;
         let (bytes, _) = fs.read(&place, size)?;
-        let name = place.inside().file_name().map(|name| name.to_string_lossy().into_owned());
+        let name = place.relative().file_name().map(|name| name.to_string_lossy().into_owned());
         files.push((name.unwrap_or_default(), bytes));
     }
     Ok(files)

@@ -4,7 +4,7 @@ use crate::after::After;
 use crate::browser::{Browser, Open};
 use crate::given;
 use crate::snapshot::wanted;
-use octo_toolkit::{Chromium, Cx, Effect, Example, Tool, ToolError};
+use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -49,7 +49,7 @@ impl Tool for Wait {
         vec![Example::new("Wait for a text", json!({"text": "Saved"}))]
     }
 
-    async fn run(&self, input: Input, chromium: Chromium, cx: &Cx) -> Result<After, ToolError> {
+    async fn run(&self, input: Input, chromium: Chromium, cx: &CallContext) -> Result<After, ToolError> {
         let mut open = self.0.open(&chromium, input.session.as_deref(), cx).await?;
         let patience = given::within(input.timeout_ms, cx);
         let before = open.before().await?;

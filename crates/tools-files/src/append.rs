@@ -4,7 +4,7 @@ use crate::encoding::Asked;
 use crate::target;
 use crate::write_text::Added;
 use octo_toolkit::fs::{Write, WriteOptions};
-use octo_toolkit::{Cx, Effect, Example, Fs, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Fs, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -53,14 +53,14 @@ impl Tool for Append {
         vec![Example::new("One more line", json!({"path": "notes.txt", "text": "delta\n", "newline": true}))]
     }
 
-    async fn run(&self, input: Input, fs: Fs<Write>, _cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, fs: Fs<Write>, _cx: &CallContext) -> Result<Output, ToolError> {
         fs.run(move |fs| {
             let place = fs.place(&input.path)?;
             let added = Added::prepare(fs, &place, &input.text, Asked::Detect, input.newline)?;
             let written = fs.append(&place, &added.bytes, &WriteOptions::default());
             let written = written.map_err(|error| target::homeless(error, &place))?;
             Ok(Output {
-                path: place.told(),
+                path: place.display(),
                 bytes_written: added.bytes.len() as u64,
                 size_bytes: written.stat.size,
                 created: written.created,

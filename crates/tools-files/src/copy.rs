@@ -2,7 +2,7 @@
 
 use crate::target;
 use octo_toolkit::fs::Write;
-use octo_toolkit::{Cx, Effect, Example, Fs, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Fs, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -45,20 +45,20 @@ impl Tool for Copy {
     fn examples() -> Vec<Example> {
         vec![
             Example::new("A file", json!({"source": "notes.txt", "destination": "notes-old.txt"}))
-                .gives(json!({"source": "notes.txt", "destination": "notes-old.txt"})),
+                .with_output(json!({"source": "notes.txt", "destination": "notes-old.txt"})),
             Example::new("A folder", json!({"source": "docs", "destination": "docs-old"}))
-                .gives(json!({"source": "docs", "destination": "docs-old"})),
+                .with_output(json!({"source": "docs", "destination": "docs-old"})),
         ]
     }
 
-    async fn run(&self, input: Input, fs: Fs<Write>, _cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, fs: Fs<Write>, _cx: &CallContext) -> Result<Output, ToolError> {
         fs.run(move |fs| {
             let (from, to) = (fs.place(&input.source)?, fs.place(&input.destination)?);
             let lost = target::check(fs, &from, &to, input.overwrite)?;
             fs.copy(&from, &to, input.overwrite).map_err(|error| target::homeless(error, &to))?;
             Ok(Output {
-                source: from.told(),
-                destination: to.told(),
+                source: from.display(),
+                destination: to.display(),
                 warning: lost.map(|lost| format!("{lost} fs_undo may bring it back.")),
             })
         })

@@ -1,7 +1,7 @@
 //! `fs_delete`.
 
 use octo_toolkit::fs::{Change, EntryKind, Write};
-use octo_toolkit::{Cx, Effect, Example, Fs, Kind, Place, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Fs, Kind, RootedPath, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -51,21 +51,21 @@ impl Tool for Delete {
             Example::new("A file", json!({"path": "notes.txt"})),
             Example::new("A folder with everything in it", json!({"path": "docs", "recursive": true})),
             Example::new("A file that may be missing", json!({"path": "old.log", "force": true}))
-                .gives(json!({"path": "old.log", "removed": false, "count": 0, "undo": false})),
+                .with_output(json!({"path": "old.log", "removed": false, "count": 0, "undo": false})),
         ]
     }
 
-    async fn run(&self, input: Input, fs: Fs<Write>, _cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, fs: Fs<Write>, _cx: &CallContext) -> Result<Output, ToolError> {
         fs.run(move |fs| {
             let place = fs.place(&input.path)?;
-            if place.inside().file_name().is_none() {
+            if place.relative().file_name().is_none() {
                 return Err(ToolError::denied("A root of the workspace cannot be deleted.")
                     .hint("Name what is in it; fs_list shows what that is."));
             }
             match fs.link_stat(&place) {
                 Ok(stat) => delete(fs, &place, stat.kind, input.recursive),
                 Err(error) if error.kind == Kind::NotFound && input.force => {
-                    Ok(Output { path: place.told(), removed: false, count: 0, undo: false, warning: None })
+                    Ok(Output { path: place.display(), removed: false, count: 0, undo: false, warning: None })
                 }
                 Err(error) => Err(error),
             }
@@ -74,8 +74,8 @@ impl Tool for Delete {
     }
 }
 
-fn delete(fs: &Fs<Write>, place: &Place, kind: EntryKind, recursive: bool) -> Result<Output, ToolError> {
-    let path = place.told();
+fn delete(fs: &Fs<Write>, place: &RootedPath, kind: EntryKind, recursive: bool) -> Result<Output, ToolError> {
+    let path = place.display();
     let mut undo = false;
     let (count, lost) = match kind {
         EntryKind::Folder if recursive => {
@@ -106,8 +106,8 @@ fn delete(fs: &Fs<Write>, place: &Place, kind: EntryKind, recursive: bool) -> Re
     Ok(Output { path, removed: true, count, undo, warning: Some(lost) })
 }
 
-fn refuse_full(fs: &Fs<Write>, place: &Place) -> Result<(), ToolError> {
-    let (path, inside) = (place.told(), fs.open_folder(place)?.entries()?.len());
+fn refuse_full(fs: &Fs<Write>, place: &RootedPath) -> Result<(), ToolError> {
+    let (path, inside) = (place.display(), fs.open_folder(place)?.entries()?.len());
     if inside == 0 {
         return Ok(());
     }

@@ -7,7 +7,7 @@ mod miss;
 use crate::encoding::Text;
 use crate::{diff, hash};
 use octo_toolkit::fs::{Write, WriteOptions};
-use octo_toolkit::{Cx, Effect, Example, Fs, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Fs, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -91,7 +91,7 @@ impl Tool for EditText {
         ]
     }
 
-    async fn run(&self, input: Input, fs: Fs<Write>, _cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, fs: Fs<Write>, _cx: &CallContext) -> Result<Output, ToolError> {
         if input.edits.is_empty() {
             return Err(ToolError::invalid("There are no edits.")
                 .hint("Give edits as [{\"old_text\": \"…\", \"new_text\": \"…\"}]."));
@@ -102,7 +102,7 @@ impl Tool for EditText {
 
 fn edit(fs: &Fs<Write>, input: &Input) -> Result<Output, ToolError> {
     let place = fs.place(&input.path)?;
-    let path = place.told();
+    let path = place.display();
     let (bytes, _) = fs.read(&place, MOST)?;
     let before_hash = hash::of(&bytes);
     hash::check(input.if_hash.as_deref(), &before_hash, &path)?;

@@ -4,17 +4,17 @@ pub mod first;
 pub mod glob;
 pub mod pace;
 
-use octo_toolkit::Place;
+use octo_toolkit::RootedPath;
 use octo_toolkit::fs::Walked;
 use std::path::Path;
 
 /// Something beneath a place, as the caller would name it.
-pub fn told(place: &Place, path: &Path) -> String {
-    if path.as_os_str().is_empty() { place.told() } else { place.join(path).told() }
+pub fn told(place: &RootedPath, path: &Path) -> String {
+    if path.as_os_str().is_empty() { place.display() } else { place.join(path).display() }
 }
 
 /// What a walk could not see, in words.
-pub fn unread(place: &Place, walked: &Walked) -> Vec<String> {
+pub fn unread(place: &RootedPath, walked: &Walked) -> Vec<String> {
     if walked.unread == 0 {
         return Vec::new();
     }

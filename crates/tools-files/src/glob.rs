@@ -5,7 +5,7 @@ use crate::find::glob::{Glob, names_hidden};
 use crate::find::pace::Pace;
 use crate::find::{told, unread};
 use octo_toolkit::fs::{EntryKind, Read, Step, WalkOptions};
-use octo_toolkit::{Cx, Effect, Example, Fs, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Fs, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -95,13 +95,13 @@ impl Tool for GlobFiles {
         ]
     }
 
-    async fn run(&self, input: Input, fs: Fs<Read>, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, fs: Fs<Read>, cx: &CallContext) -> Result<Output, ToolError> {
         let cx = cx.clone();
         fs.run(move |fs| find(&input, fs, &cx)).await
     }
 }
 
-fn find(input: &Input, fs: &Fs<Read>, cx: &Cx) -> Result<Output, ToolError> {
+fn find(input: &Input, fs: &Fs<Read>, cx: &CallContext) -> Result<Output, ToolError> {
     let glob = Glob::parse(&input.pattern)?;
     let place = fs.place(&input.path)?;
     let options = WalkOptions {
@@ -112,7 +112,7 @@ fn find(input: &Input, fs: &Fs<Read>, cx: &Cx) -> Result<Output, ToolError> {
     let (pace, found) = (Pace::new(cx), Mutex::new(First::new(input.max_results.min(MOST))));
     let walked = fs.walk(&place, &options, &|entry| {
         let name = match entry.depth {
-            0 => place.inside().file_name().map_or(entry.path, Path::new),
+            0 => place.relative().file_name().map_or(entry.path, Path::new),
             _ => entry.path,
         };
         if input.kind.takes(entry.kind) && glob.matches(name) {

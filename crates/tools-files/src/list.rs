@@ -4,7 +4,7 @@ use crate::find::first::First;
 use crate::find::pace::Pace;
 use crate::find::unread;
 use octo_toolkit::fs::{EntryKind, Read, WalkEntry, WalkOptions};
-use octo_toolkit::{Cx, Effect, Example, Fs, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Fs, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -94,13 +94,13 @@ impl Tool for List {
         ]
     }
 
-    async fn run(&self, input: Input, fs: Fs<Read>, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, fs: Fs<Read>, cx: &CallContext) -> Result<Output, ToolError> {
         let cx = cx.clone();
         fs.run(move |fs| list(&input, fs, &cx)).await
     }
 }
 
-fn list(input: &Input, fs: &Fs<Read>, cx: &Cx) -> Result<Output, ToolError> {
+fn list(input: &Input, fs: &Fs<Read>, cx: &CallContext) -> Result<Output, ToolError> {
     let place = fs.place(&input.path)?;
     fs.open_folder(&place)?;
     let options = WalkOptions {
@@ -121,7 +121,7 @@ fn list(input: &Input, fs: &Fs<Read>, cx: &Cx) -> Result<Output, ToolError> {
     let (total, truncated) = (found.total(), found.truncated());
     let entries: Vec<Entry> = found.into_sorted().map(|(_, entry)| entry).collect();
     Ok(Output {
-        path: place.told(),
+        path: place.display(),
         count: entries.len(),
         entries,
         truncated,

@@ -1,7 +1,7 @@
 //! `fs_mkdir`.
 
 use octo_toolkit::fs::{EntryKind, Write};
-use octo_toolkit::{Cx, Effect, Example, Fs, Kind, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Fs, Kind, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -46,16 +46,16 @@ impl Tool for MakeFolder {
     fn examples() -> Vec<Example> {
         vec![
             Example::new("A folder with those above it", json!({"path": "reports/2026/logs"}))
-                .gives(json!({"path": "reports/2026/logs", "created": true})),
+                .with_output(json!({"path": "reports/2026/logs", "created": true})),
             Example::new("One that is there already", json!({"path": "docs"}))
-                .gives(json!({"path": "docs", "created": false})),
+                .with_output(json!({"path": "docs", "created": false})),
         ]
     }
 
-    async fn run(&self, input: Input, fs: Fs<Write>, _cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, fs: Fs<Write>, _cx: &CallContext) -> Result<Output, ToolError> {
         fs.run(move |fs| {
             let place = fs.place(&input.path)?;
-            let path = place.told();
+            let path = place.display();
             if let Ok(stat) = fs.stat(&place) {
                 return match stat.kind {
                     EntryKind::Folder if input.exist_ok => Ok(Output { path, created: false }),

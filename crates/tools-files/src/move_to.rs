@@ -2,7 +2,7 @@
 
 use crate::target;
 use octo_toolkit::fs::Write;
-use octo_toolkit::{Cx, Effect, Example, Fs, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Fs, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -47,7 +47,7 @@ impl Tool for Move {
     fn examples() -> Vec<Example> {
         vec![
             Example::new("Rename a file", json!({"source": "notes.txt", "destination": "docs/notes.txt"}))
-                .gives(json!({"source": "notes.txt", "destination": "docs/notes.txt", "undo": true})),
+                .with_output(json!({"source": "notes.txt", "destination": "docs/notes.txt", "undo": true})),
             Example::new(
                 "Replace another file",
                 json!({"source": "README.md", "destination": "docs/guide.md", "overwrite": true}),
@@ -55,7 +55,7 @@ impl Tool for Move {
         ]
     }
 
-    async fn run(&self, input: Input, fs: Fs<Write>, _cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, fs: Fs<Write>, _cx: &CallContext) -> Result<Output, ToolError> {
         fs.run(move |fs| {
             let (from, to) = (fs.place(&input.source)?, fs.place(&input.destination)?);
             let lost = target::check(fs, &from, &to, input.overwrite)?;
@@ -63,8 +63,8 @@ impl Tool for Move {
                 fs.rename(&from, &to, input.overwrite).map_err(|error| target::homeless(error, &to))?;
             let back = if undo { "fs_undo brings it back." } else { "It cannot be brought back." };
             Ok(Output {
-                source: from.told(),
-                destination: to.told(),
+                source: from.display(),
+                destination: to.display(),
                 undo,
                 warning: lost.map(|lost| format!("{lost} {back}")),
             })

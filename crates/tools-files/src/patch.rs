@@ -12,7 +12,7 @@ mod tests;
 
 use crate::hash;
 use octo_toolkit::fs::{EntryKind, Write};
-use octo_toolkit::{Cx, Effect, Example, Fs, Kind, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Fs, Kind, Tool, ToolError, WorkPath};
 use parse::FilePatch;
 use plan::{Deed, Plan, Scope};
 use schemars::JsonSchema;
@@ -106,7 +106,7 @@ impl Tool for Patch {
         ]
     }
 
-    async fn run(&self, input: Input, fs: Fs<Write>, _cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, fs: Fs<Write>, _cx: &CallContext) -> Result<Output, ToolError> {
         fs.run(move |fs| patch(fs, &input)).await
     }
 }
@@ -131,10 +131,10 @@ fn patch(fs: &Fs<Write>, input: &Input) -> Result<Output, ToolError> {
             return Err(ToolError::invalid("if_hash is for a single file.")
                 .hint("Give the file as path, or leave if_hash out."));
         };
-        hash::check(Some(wanted), &plan.hash_before().unwrap_or_default(), &place.told())?;
+        hash::check(Some(wanted), &plan.hash_before().unwrap_or_default(), &place.display())?;
     }
     let (Scope::File(place) | Scope::Folder(place)) = &scope;
-    write(fs, input, &plan, place.told())
+    write(fs, input, &plan, place.display())
 }
 
 fn scope(fs: &Fs<Write>, input: &Input) -> Result<Scope, ToolError> {

@@ -4,7 +4,7 @@ use crate::{magic, reading, scan};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use octo_toolkit::fs::Read;
-use octo_toolkit::{Cx, Effect, Example, Fs, ReplyBudget, Tool, ToolError, WorkPath, json_len};
+use octo_toolkit::{CallContext, Effect, Example, Fs, ReplyBudget, Tool, ToolError, WorkPath, json_len};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -62,7 +62,7 @@ impl Tool for ReadBytes {
     type Grants = Fs<Read>;
 
     fn examples() -> Vec<Example> {
-        vec![Example::new("Five bytes", json!({"path": "notes.txt", "max_bytes": 5})).gives(json!({
+        vec![Example::new("Five bytes", json!({"path": "notes.txt", "max_bytes": 5})).with_output(json!({
             "path": "notes.txt",
             "base64": "YWxwaGE=",
             "size_bytes": 17,
@@ -72,7 +72,7 @@ impl Tool for ReadBytes {
         }))]
     }
 
-    async fn run(&self, input: Input, fs: Fs<Read>, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, fs: Fs<Read>, cx: &CallContext) -> Result<Output, ToolError> {
         let reply = cx.reply;
         fs.run(move |fs| read(fs, &input, reply)).await
     }
@@ -91,14 +91,14 @@ fn read(fs: &Fs<Read>, input: &Input, reply: ReplyBudget) -> Result<Output, Tool
     head.truncate(full);
     opened.file.seek(SeekFrom::Start(input.offset)).map_err(ToolError::internal)?;
     // Four letters stand for three bytes.
-    let room = reply.less(FACTS + json_len(&place.told())) / 4 * 3;
+    let room = reply.remaining_after(FACTS + json_len(&place.display())) / 4 * 3;
     let wanted = input.max_bytes.min(reading::MOST).min(size - input.offset).min(room as u64);
     let mut bytes = vec![0; usize::try_from(wanted).map_err(ToolError::internal)?];
     let full = scan::fill(&mut opened.file, &mut bytes)?;
     bytes.truncate(full);
     let end = input.offset + full as u64;
     Ok(Output {
-        path: place.told(),
+        path: place.display(),
         base64: STANDARD.encode(&bytes),
         size_bytes: size,
         truncated: end < size,

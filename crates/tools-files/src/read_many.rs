@@ -4,7 +4,7 @@ use crate::encoding::Asked;
 use crate::read_text::max_bytes;
 use crate::reading::{self, Lines, Want};
 use octo_toolkit::fs::Read;
-use octo_toolkit::{Cx, Effect, Example, Fs, Json, Tool, ToolError, WorkPath, json_len};
+use octo_toolkit::{CallContext, Effect, Example, Fs, Json, Tool, ToolError, WorkPath, json_len};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -85,7 +85,7 @@ impl Tool for ReadMany {
         ]
     }
 
-    async fn run(&self, input: Input, fs: Fs<Read>, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, fs: Fs<Read>, cx: &CallContext) -> Result<Output, ToolError> {
         if input.paths.is_empty() || input.paths.len() > MOST_PATHS {
             return Err(ToolError::invalid(format!("{} paths were given.", input.paths.len()))
                 .hint(format!("Give 1 to {MOST_PATHS} paths in one call.")));
@@ -121,12 +121,17 @@ impl<'a> File<'a> {
 }
 
 /// The smallest files first: who needs less than an equal share leaves the rest to the others.
-fn read_all(fs: &Fs<Read>, files: &[File<'_>], max_bytes: u64, cx: &Cx) -> Result<Vec<Entry>, ToolError> {
+fn read_all(
+    fs: &Fs<Read>,
+    files: &[File<'_>],
+    max_bytes: u64,
+    cx: &CallContext,
+) -> Result<Vec<Entry>, ToolError> {
     let mut entries: Vec<Entry> = files.iter().map(File::omitted).collect();
     let mut order: Vec<usize> = (0..files.len()).collect();
     order.sort_by_key(|index| files.get(*index).map(|file| file.size));
     let mut bytes = max_bytes;
-    let mut room = cx.reply.beside(&entries)?;
+    let mut room = cx.reply.remaining_beside(&entries)?;
     for (served, index) in order.iter().enumerate() {
         cx.check()?;
         let (Some(file), Some(entry)) = (files.get(*index), entries.get_mut(*index)) else { continue };
@@ -143,7 +148,7 @@ fn read_all(fs: &Fs<Read>, files: &[File<'_>], max_bytes: u64, cx: &Cx) -> Resul
     Ok(entries)
 }
 
-fn read(fs: &Fs<Read>, path: &WorkPath, max_bytes: u64, room: usize, cx: &Cx) -> Entry {
+fn read(fs: &Fs<Read>, path: &WorkPath, max_bytes: u64, room: usize, cx: &CallContext) -> Entry {
     let (lines, asked) = (Lines::Span(1, u64::MAX - 1), Asked::Detect);
     let want = Want { lines, asked, max_bytes, start_byte: 0, room, numbered: false };
     let told = path.to_string();

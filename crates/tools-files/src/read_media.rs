@@ -3,10 +3,12 @@
 use crate::magic;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use octo_toolkit::budget::beginning;
 use octo_toolkit::fs::Read;
-use octo_toolkit::paper::{self, Paper};
-use octo_toolkit::{Cx, Effect, Example, Fs, Json, Kind, Pdf, Picture, Tool, ToolError, WorkPath, json_len};
+use octo_toolkit::pdf_text::{self, PdfText};
+use octo_toolkit::reply_budget::prefix_within;
+use octo_toolkit::{
+    CallContext, Effect, Example, Fs, Image, Json, Kind, Pdf, Tool, ToolError, WorkPath, json_len,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -67,7 +69,7 @@ pub struct Output {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     notices: Vec<String>,
     #[serde(skip)]
-    picture: Option<Picture>,
+    picture: Option<Image>,
 }
 
 impl Output {
@@ -92,7 +94,7 @@ impl Tool for ReadMedia {
     const NAME: &'static str = "fs_read_media";
     const TITLE: &'static str = "Read a picture or a PDF";
     const EFFECT: Effect = Effect::reads();
-    const TYPED: bool = false;
+    const HAS_OUTPUT_SCHEMA: bool = false;
     type Input = Input;
     type Output = Output;
     type Grants = (Fs<Read>, Pdf);
@@ -101,11 +103,16 @@ impl Tool for ReadMedia {
         vec![Example::new("Look at a picture", json!({"path": "docs/logo.png"}))]
     }
 
-    fn pictures(output: &Output) -> Vec<Picture> {
+    fn images(output: &Output) -> Vec<Image> {
         output.picture.iter().cloned().collect()
     }
 
-    async fn run(&self, input: Input, (fs, pdf): Self::Grants, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(
+        &self,
+        input: Input,
+        (fs, pdf): Self::Grants,
+        cx: &CallContext,
+    ) -> Result<Output, ToolError> {
         if input.start_page == 0 || input.end_page.is_some_and(|end| end < input.start_page) {
             return Err(ToolError::invalid("The page range is empty.")
                 .hint("Pages count from 1, and end_page does not come before start_page."));
@@ -114,8 +121,8 @@ impl Tool for ReadMedia {
         let (told, bytes) = fs
             .run(move |fs| {
                 let place = fs.place(&path)?;
-                let (bytes, _) = fs.read(&place, paper::LARGEST as u64)?;
-                Ok((place.told(), bytes))
+                let (bytes, _) = fs.read(&place, pdf_text::MAX_PDF_BYTES as u64)?;
+                Ok((place.display(), bytes))
             })
             .await?;
         let kind = magic::kind(&bytes).ok_or_else(|| match std::str::from_utf8(&bytes) {
@@ -130,10 +137,10 @@ impl Tool for ReadMedia {
                     "At most 1 MiB is shown. Make a smaller copy, with a program in shell_exec for instance.",
                 ));
             }
-            output.picture = Some(Picture { mime, base64: STANDARD.encode(&bytes) });
+            output.picture = Some(Image { mime, base64: STANDARD.encode(&bytes) });
         } else if kind.mime == PDF {
-            let paper = paper::read(&pdf, bytes.into(), true, cx.time_left()).await?;
-            let room = cx.reply.beside(&(&output, &paper.notices))?.min(MAX_TEXT);
+            let paper = pdf_text::read(&pdf, bytes.into(), true, cx.time_left()).await?;
+            let room = cx.reply.remaining_beside(&(&output, &paper.notices))?.min(MAX_TEXT);
             tell(&mut output, paper, &input, room)?;
         } else {
             return Err(other(&output.path, kind.name, "fs_read_bytes"));
@@ -159,15 +166,15 @@ fn reply_len(text: &str) -> usize {
 
 /// As much of a text as there is room for in a reply.
 fn fitting(text: &str, room: usize) -> &str {
-    let mut part = beginning(text, room);
+    let mut part = prefix_within(text, room);
     while reply_len(part) > room {
-        part = beginning(part, json_len(part) * 3 / 4);
+        part = prefix_within(part, json_len(part) * 3 / 4);
     }
     part
 }
 
 /// The wanted pages as far as there is room, at least a part of one.
-fn tell(output: &mut Output, paper: Paper, input: &Input, room: usize) -> Result<(), ToolError> {
+fn tell(output: &mut Output, paper: PdfText, input: &Input, room: usize) -> Result<(), ToolError> {
     let read = paper.pages.len();
     if input.start_page > read {
         return Err(ToolError::invalid(format!("There is no page {}.", input.start_page))
@@ -196,7 +203,7 @@ fn tell(output: &mut Output, paper: Paper, input: &Input, room: usize) -> Result
         break;
     }
     output.content = Some(content);
-    output.page_count = Some(paper.count);
+    output.page_count = Some(paper.page_count);
     output.notices = paper.notices;
     Ok(())
 }
@@ -213,7 +220,7 @@ mod tests {
     fn pages_are_given_as_far_as_there_is_room() {
         let told = |input: serde_json::Value, size: usize, room: usize| {
             let pages = (1..=3).map(|n| n.to_string().repeat(size)).collect();
-            let paper = Paper { count: 3, pages, ..Paper::default() };
+            let paper = PdfText { page_count: 3, pages, ..PdfText::default() };
             let mut output = blank();
             let input: Input = serde_json::from_value(input).unwrap();
             tell(&mut output, paper, &input, room)
@@ -234,7 +241,8 @@ mod tests {
     #[test]
     fn a_page_that_is_longer_than_a_reply_comes_in_parts() {
         let page = "She said \"ä\\ö\".\n".repeat(500);
-        let paper = || Paper { count: 2, pages: vec![page.clone(), "last".to_owned()], ..Paper::default() };
+        let paper =
+            || PdfText { page_count: 2, pages: vec![page.clone(), "last".to_owned()], ..PdfText::default() };
         for room in [300, 1_000, 5_000] {
             let (mut read, mut at) = (String::new(), json!({"path": "x"}));
             loop {

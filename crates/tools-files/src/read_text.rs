@@ -3,7 +3,7 @@
 use crate::encoding::{self, Asked};
 use crate::reading::{self, Lines, Reading, Want};
 use octo_toolkit::fs::Read;
-use octo_toolkit::{Cx, Effect, Example, Fs, Tool, ToolError, WorkPath, json_len};
+use octo_toolkit::{CallContext, Effect, Example, Fs, Tool, ToolError, WorkPath, json_len};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -110,7 +110,7 @@ impl Tool for ReadText {
         ]
     }
 
-    async fn run(&self, input: Input, fs: Fs<Read>, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, fs: Fs<Read>, cx: &CallContext) -> Result<Output, ToolError> {
         let mut want = Want {
             lines: lines(&input)?,
             asked: Asked::from_label(&input.encoding)?,
@@ -122,9 +122,9 @@ impl Tool for ReadText {
         let cx = cx.clone();
         fs.run(move |fs| {
             let place = fs.place(&input.path)?;
-            want.room = cx.reply.less(FACTS + json_len(&place.told()));
+            want.room = cx.reply.remaining_after(FACTS + json_len(&place.display()));
             let reading = reading::read(fs, &place, want, &cx)?;
-            Ok(told(place.told(), reading, input.line_numbers))
+            Ok(told(place.display(), reading, input.line_numbers))
         })
         .await
     }

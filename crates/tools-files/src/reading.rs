@@ -3,8 +3,8 @@
 
 use crate::encoding::{self, Asked, Form};
 use crate::scan::{self, Census, Check, Newline, Part, Span};
-use octo_toolkit::fs::{Opened, Read};
-use octo_toolkit::{Cx, Fs, Place, ToolError, json_len};
+use octo_toolkit::fs::{OpenFile, Read};
+use octo_toolkit::{CallContext, Fs, RootedPath, ToolError, json_len};
 use std::io::{Cursor, Seek};
 
 /// Up to this size a file is read whole for its hash and its exact number of lines.
@@ -39,7 +39,7 @@ pub struct Want {
 
 pub struct Reading {
     pub content: String,
-    pub opened: Opened,
+    pub opened: OpenFile,
     pub encoding: String,
     pub line_count: u64,
     pub line_count_exact: bool,
@@ -54,7 +54,7 @@ pub struct Reading {
     pub notice: Option<String>,
 }
 
-pub fn read(fs: &Fs<Read>, place: &Place, want: Want, cx: &Cx) -> Result<Reading, ToolError> {
+pub fn read(fs: &Fs<Read>, place: &RootedPath, want: Want, cx: &CallContext) -> Result<Reading, ToolError> {
     let mut opened = fs.open_file(place)?;
     let check = || cx.check();
     // One byte more than the file has, so that its end is seen.
@@ -69,8 +69,8 @@ pub fn read(fs: &Fs<Read>, place: &Place, want: Want, cx: &Cx) -> Result<Reading
         true => survey(&mut Cursor::new(&head), full as u64, newline, want, &check)?,
         false => survey(&mut opened.file, opened.stat.size, newline, want, &check)?,
     };
-    let form =
-        encoding::detect(want.asked, &head, &part.bytes).map_err(|binary| binary.refusal(&place.told()))?;
+    let form = encoding::detect(want.asked, &head, &part.bytes)
+        .map_err(|binary| binary.refusal(&place.display()))?;
     answer(opened, want, part, census, form, newline)
 }
 
@@ -130,7 +130,7 @@ fn numbering(content: &str, lines: Lines) -> usize {
 }
 
 fn answer(
-    opened: Opened,
+    opened: OpenFile,
     want: Want,
     mut part: Part,
     census: Option<Census>,

@@ -8,7 +8,7 @@ use crate::find::unread;
 use crate::hash;
 use crate::lines::{self, Ending};
 use octo_toolkit::fs::{Change, EntryKind, Step, WalkEntry, WalkOptions, Write, WriteOptions};
-use octo_toolkit::{Cx, Effect, Example, Fs, Kind, Place, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Fs, Kind, RootedPath, Tool, ToolError, WorkPath};
 use regex::{Captures, Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -109,13 +109,13 @@ impl Tool for Replace {
         ]
     }
 
-    async fn run(&self, input: Input, fs: Fs<Write>, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, fs: Fs<Write>, cx: &CallContext) -> Result<Output, ToolError> {
         let cx = cx.clone();
         fs.run(move |fs| replace(fs, &input, &cx)).await
     }
 }
 
-fn replace(fs: &Fs<Write>, input: &Input, cx: &Cx) -> Result<Output, ToolError> {
+fn replace(fs: &Fs<Write>, input: &Input, cx: &CallContext) -> Result<Output, ToolError> {
     let regex = compiled(input)?;
     let place = fs.place(&input.path)?;
     let pace = Pace::new(cx);
@@ -182,7 +182,7 @@ fn refusal(error: &str) -> ToolError {
 fn candidates(
     fs: &Fs<Write>,
     input: &Input,
-    place: &Place,
+    place: &RootedPath,
     regex: &Regex,
     pace: &Pace<'_>,
 ) -> Result<(BTreeSet<PathBuf>, Vec<String>), ToolError> {
@@ -192,7 +192,7 @@ fn candidates(
     let large = AtomicUsize::new(0);
     let visit = |entry: &WalkEntry<'_>| {
         let name = match entry.depth {
-            0 => place.inside().file_name().map_or(entry.path, Path::new),
+            0 => place.relative().file_name().map_or(entry.path, Path::new),
             _ => entry.path,
         };
         if entry.kind == EntryKind::Folder && glob.as_ref().is_some_and(|glob| !glob.reaches(entry.path)) {
@@ -259,13 +259,13 @@ impl Plan {
     fn add(
         &mut self,
         fs: &Fs<Write>,
-        place: &Place,
+        place: &RootedPath,
         regex: &Regex,
         input: &Input,
-        cx: &Cx,
+        cx: &CallContext,
     ) -> Result<(), ToolError> {
-        fs.may_change(place)?;
-        let path = place.told();
+        fs.check_changeable(place)?;
+        let path = place.display();
         let (bytes, _) = fs.read(place, MOST)?;
         let before = Text::lossless(&bytes, &path)?;
         let replaced = replaced(&before.text, regex, input, &path, cx)?;
@@ -339,7 +339,13 @@ struct Replaced {
 }
 
 /// The text with every match replaced, which may not grow without bound.
-fn replaced(text: &str, regex: &Regex, input: &Input, path: &str, cx: &Cx) -> Result<Replaced, ToolError> {
+fn replaced(
+    text: &str,
+    regex: &Regex,
+    input: &Input,
+    path: &str,
+    cx: &CallContext,
+) -> Result<Replaced, ToolError> {
     let plain = Ending::only(text).map(|ending| ending.put(&input.replacement));
     let plain = plain.as_deref().unwrap_or(&input.replacement);
     let expand = |found: &Captures<'_>, into: &mut String| match input.regex {

@@ -1,7 +1,7 @@
 //! `fs_roots`.
 
 use octo_toolkit::fs::Read;
-use octo_toolkit::{Cx, Effect, Example, Fs, Tool, ToolError};
+use octo_toolkit::{CallContext, Effect, Example, Fs, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -47,11 +47,11 @@ impl Tool for Roots {
         vec![Example::new("What may be touched", json!({}))]
     }
 
-    async fn run(&self, _input: Input, fs: Fs<Read>, _cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, _input: Input, fs: Fs<Read>, _cx: &CallContext) -> Result<Output, ToolError> {
         let roots = fs.workspace().roots().iter().enumerate().map(|(at, root)| Root {
             name: root.name.clone(),
             path: root.path.to_string_lossy().into_owned(),
-            outside: root.outside.as_ref().map(|path| path.to_string_lossy().into_owned()),
+            outside: root.alias_path.as_ref().map(|path| path.to_string_lossy().into_owned()),
             writable: root.writable,
             default: at == 0,
         });

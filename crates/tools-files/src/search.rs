@@ -9,7 +9,7 @@ use crate::find::glob::{Glob, names_hidden};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use hit::Hit;
 use octo_toolkit::fs::Read;
-use octo_toolkit::{Cx, Effect, Example, Fs, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Fs, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -111,7 +111,7 @@ impl Tool for Search {
         ]
     }
 
-    async fn run(&self, input: Input, fs: Fs<Read>, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, fs: Fs<Read>, cx: &CallContext) -> Result<Output, ToolError> {
         let wanted = Wanted::try_from(&input)?;
         let cx = cx.clone();
         fs.run(move |fs| work::search(&wanted, &fs.place(&input.path)?, fs, &cx)).await

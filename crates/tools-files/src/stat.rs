@@ -1,7 +1,7 @@
 //! `fs_stat`.
 
 use octo_toolkit::fs::{EntryKind, Read, Stat};
-use octo_toolkit::{Cx, Effect, Example, Fs, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Fs, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -58,14 +58,14 @@ impl Tool for StatPath {
         ]
     }
 
-    async fn run(&self, input: Input, fs: Fs<Read>, _cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, fs: Fs<Read>, _cx: &CallContext) -> Result<Output, ToolError> {
         fs.run(move |fs| {
             let place = fs.place(&input.path)?;
             let stat = fs.link_stat(&place)?;
             let link = stat.kind == EntryKind::Symlink;
             let target = if link { Some(fs.link_target(&place)?) } else { None };
             let behind = if link { fs.stat(&place).ok() } else { None };
-            Ok(told(place.told(), &stat, target, behind.as_ref()))
+            Ok(told(place.display(), &stat, target, behind.as_ref()))
         })
         .await
     }

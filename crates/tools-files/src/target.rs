@@ -1,21 +1,26 @@
 //! Where something is moved or copied to: what is in the way is refused with the next call, or told as lost.
 
 use octo_toolkit::fs::{EntryKind, Write};
-use octo_toolkit::{Fs, Kind, Place, ToolError};
+use octo_toolkit::{Fs, Kind, RootedPath, ToolError};
 
 /// What will be lost at the destination, in words. The grant makes sure of it once more, at the moment of the change.
-pub fn check(fs: &Fs<Write>, from: &Place, to: &Place, overwrite: bool) -> Result<Option<String>, ToolError> {
+pub fn check(
+    fs: &Fs<Write>,
+    from: &RootedPath,
+    to: &RootedPath,
+    overwrite: bool,
+) -> Result<Option<String>, ToolError> {
     let source = fs.link_stat(from)?;
     let present = match fs.link_stat(to) {
         Ok(stat) => stat,
         Err(error) if error.kind == Kind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
-    let path = to.told();
+    let path = to.display();
     let conflict = |message: String| ToolError::new(Kind::Conflict, message);
     if present.kind == EntryKind::Folder && source.kind != EntryKind::Folder {
-        let name = from.inside().file_name().unwrap_or_default();
-        let inside = to.join(name).told();
+        let name = from.relative().file_name().unwrap_or_default();
+        let inside = to.join(name).display();
         return Err(conflict(format!("`{path}` is a folder."))
             .hint(format!("To put it in there, give destination {inside:?}.")));
     }
@@ -34,8 +39,8 @@ pub fn check(fs: &Fs<Write>, from: &Place, to: &Place, overwrite: bool) -> Resul
 }
 
 /// The folder that something should go into does not exist.
-pub fn homeless(error: ToolError, to: &Place) -> ToolError {
-    let above = to.told();
+pub fn homeless(error: ToolError, to: &RootedPath) -> ToolError {
+    let above = to.display();
     match above.rsplit_once('/') {
         Some((above, _)) if error.kind == Kind::NotFound => {
             ToolError::not_found(format!("The folder `{above}` does not exist."))

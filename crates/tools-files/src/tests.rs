@@ -10,7 +10,7 @@ mod writing;
 
 use crate::toolbox;
 use octo_toolkit::fs::{RootSpec, WorkspaceSpec};
-use octo_toolkit::{Bench, Doors, Kind, Pdf, ToolError, Workspace};
+use octo_toolkit::{Capabilities, Kind, Pdf, ToolError, ToolFixture, Workspace};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 /// A workspace of its own for every test.
 struct Desk {
     dir: TempDir,
-    bench: Bench,
+    bench: ToolFixture,
 }
 
 impl Desk {
@@ -31,11 +31,14 @@ impl Desk {
         let (root, state) = (dir.path().join("root"), dir.path().join("state"));
         std::fs::create_dir_all(&root).unwrap();
         std::fs::create_dir_all(&state).unwrap();
-        let roots = vec![RootSpec { name: "work".into(), path: root, outside: None, writable: true }];
+        let roots = vec![RootSpec { name: "work".into(), path: root, alias_path: None, writable: true }];
         let spec = WorkspaceSpec { roots, state: Some(state), protected, ..WorkspaceSpec::default() };
         let workspace = Workspace::open(spec).unwrap();
         let desk = Self {
-            bench: Bench::new(toolbox(), Doors::default().with(workspace).with(Pdf::new(Vec::new()))),
+            bench: ToolFixture::new(
+                toolbox(),
+                Capabilities::default().with(workspace).with(Pdf::new(Vec::new())),
+            ),
             dir,
         };
         for (name, bytes) in files {
@@ -102,7 +105,7 @@ async fn every_example_works_in_a_small_project() {
         for example in &tool.examples {
             let answer = desk.call(tool.name, example.input.to().unwrap()).await;
             if let Some(wanted) = &example.output {
-                assert_eq!(answer, wanted.to::<Value>().unwrap(), "{}: {}", tool.name, example.what);
+                assert_eq!(answer, wanted.to::<Value>().unwrap(), "{}: {}", tool.name, example.purpose);
             }
         }
     }

@@ -4,7 +4,7 @@ mod draw;
 mod grow;
 
 use octo_toolkit::fs::Read;
-use octo_toolkit::{Cx, Effect, Example, Fs, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Fs, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -67,7 +67,7 @@ impl Tool for Tree {
         ]
     }
 
-    async fn run(&self, input: Input, fs: Fs<Read>, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, fs: Fs<Read>, cx: &CallContext) -> Result<Output, ToolError> {
         let cx = cx.clone();
         fs.run(move |fs| {
             let place = fs.place(&input.path)?;

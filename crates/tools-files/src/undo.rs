@@ -1,8 +1,8 @@
 //! `fs_undo`.
 
 use crate::{edit, hash};
-use octo_toolkit::fs::{Undone, Write};
-use octo_toolkit::{Cx, Effect, Example, Fs, Kind, Tool, ToolError, WorkPath};
+use octo_toolkit::fs::{UndoResult, Write};
+use octo_toolkit::{CallContext, Effect, Example, Fs, Kind, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -45,14 +45,14 @@ impl Tool for Undo {
         vec![Example::new("Undo the last write", json!({"path": "notes.txt"}))]
     }
 
-    async fn run(&self, input: Input, fs: Fs<Write>, _cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, fs: Fs<Write>, _cx: &CallContext) -> Result<Output, ToolError> {
         fs.run(move |fs| {
             let place = fs.place(&input.path)?;
             match fs.undo(&place) {
                 Ok(undone) => Ok(told(fs, &undone)),
                 Err(error) if error.kind == Kind::NotFound => {
                     let message = error.text();
-                    Ok(Output { path: place.told(), undone: false, message, removed: false, hash: None })
+                    Ok(Output { path: place.display(), undone: false, message, removed: false, hash: None })
                 }
                 Err(error) => Err(error),
             }
@@ -61,8 +61,8 @@ impl Tool for Undo {
     }
 }
 
-fn told(fs: &Fs<Write>, undone: &Undone) -> Output {
-    let path = undone.place.told();
+fn told(fs: &Fs<Write>, undone: &UndoResult) -> Output {
+    let path = undone.place.display();
     let now = if undone.removed { None } else { fs.read(&undone.place, edit::MOST).ok() };
     let mut message = sentence(undone);
     for other in &undone.others {
@@ -73,8 +73,8 @@ fn told(fs: &Fs<Write>, undone: &Undone) -> Output {
     Output { path, undone: true, message, removed: undone.removed, hash }
 }
 
-fn sentence(undone: &Undone) -> String {
-    let path = undone.place.told();
+fn sentence(undone: &UndoResult) -> String {
+    let path = undone.place.display();
     match undone.removed {
         true => format!("The change had created {path}; it is removed again."),
         false => format!("{path} is as it was before the last change."),

@@ -4,8 +4,8 @@ use crate::encoding::{self, Asked, Form};
 use crate::lines::{self, Ending};
 use crate::scan::{self, Newline};
 use crate::{edit, hash, target};
-use octo_toolkit::fs::{Stat, Write, WriteOptions, Written};
-use octo_toolkit::{Cx, Effect, Example, Fs, Kind, Place, Tool, ToolError, WorkPath};
+use octo_toolkit::fs::{Stat, Write, WriteOptions, WriteResult};
+use octo_toolkit::{CallContext, Effect, Example, Fs, Kind, RootedPath, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -79,7 +79,7 @@ impl Tool for WriteText {
         ]
     }
 
-    async fn run(&self, input: Input, fs: Fs<Write>, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, fs: Fs<Write>, cx: &CallContext) -> Result<Output, ToolError> {
         let asked = Asked::from_label(&input.encoding)?;
         let cx = cx.clone();
         fs.run(move |fs| {
@@ -97,14 +97,14 @@ fn options(input: &Input) -> WriteOptions {
     WriteOptions { if_hash: input.if_hash.clone(), create_new: input.create_new, mkdirs: input.mkdirs }
 }
 
-fn replace(fs: &Fs<Write>, place: &Place, input: &Input, asked: Asked) -> Result<Output, ToolError> {
+fn replace(fs: &Fs<Write>, place: &RootedPath, input: &Input, asked: Asked) -> Result<Output, ToolError> {
     let before = match fs.read(place, edit::MOST) {
         Ok((bytes, _)) => Some(bytes),
         // The write below judges it: a missing file is made, a huge one replaced, a folder refused.
         Err(_) => None,
     };
     if let Some(before) = &before {
-        hash::check(input.if_hash.as_deref(), &hash::of(before), &place.told())?;
+        hash::check(input.if_hash.as_deref(), &hash::of(before), &place.display())?;
     }
     let form = form(asked, before.as_deref());
     let written = fs.write(place, &form.encode(&input.text)?, &options(input));
@@ -116,7 +116,7 @@ fn replace(fs: &Fs<Write>, place: &Place, input: &Input, asked: Asked) -> Result
     Ok(output(place, form, &written, lines::count(&input.text), warning))
 }
 
-fn homeless(error: ToolError, place: &Place) -> ToolError {
+fn homeless(error: ToolError, place: &RootedPath) -> ToolError {
     match error.kind {
         Kind::NotFound => target::homeless(error, place).hint("Give mkdirs true to make missing folders."),
         _ => error,
@@ -154,7 +154,13 @@ fn overwritten(before: Option<&[u8]>, text: &str, undo: bool) -> Option<String> 
     Some(format!("Overwrote {lines}; {back}{ends}"))
 }
 
-fn append(fs: &Fs<Write>, place: &Place, input: &Input, asked: Asked, cx: &Cx) -> Result<Output, ToolError> {
+fn append(
+    fs: &Fs<Write>,
+    place: &RootedPath,
+    input: &Input,
+    asked: Asked,
+    cx: &CallContext,
+) -> Result<Output, ToolError> {
     let added = Added::prepare(fs, place, &input.text, asked, false)?;
     let written = fs.append(place, &added.bytes, &options(input)).map_err(|error| homeless(error, place))?;
     let mut opened = fs.open_file(place)?;
@@ -172,7 +178,7 @@ impl Added {
     /// With `fresh_line`, a newline goes before it where the file does not end in one.
     pub fn prepare(
         fs: &Fs<Write>,
-        place: &Place,
+        place: &RootedPath,
         text: &str,
         asked: Asked,
         fresh_line: bool,
@@ -191,7 +197,8 @@ impl Added {
             let form = form(asked, None);
             return Ok(Self { bytes: form.encode(text)?, form });
         }
-        let found = encoding::detect(asked, &head, &tail).map_err(|binary| binary.refusal(&place.told()))?;
+        let found =
+            encoding::detect(asked, &head, &tail).map_err(|binary| binary.refusal(&place.display()))?;
         // The mark stands at the beginning of the file only.
         let inner = Form { bom: false, ..found };
         let (end, _) = inner.decode(&tail, true);
@@ -206,7 +213,7 @@ impl Added {
 /// The beginning and the end of a file.
 fn ends(
     fs: &Fs<Write>,
-    place: &Place,
+    place: &RootedPath,
     asked: Asked,
     enough: usize,
 ) -> Result<(Vec<u8>, Vec<u8>, Stat), ToolError> {
@@ -220,9 +227,15 @@ fn ends(
     Ok((head, tail.bytes, opened.stat))
 }
 
-fn output(place: &Place, form: Form, written: &Written, line_count: u64, warning: Option<String>) -> Output {
+fn output(
+    place: &RootedPath,
+    form: Form,
+    written: &WriteResult,
+    line_count: u64,
+    warning: Option<String>,
+) -> Output {
     Output {
-        path: place.told(),
+        path: place.display(),
         size_bytes: written.stat.size,
         line_count,
         modified: written.stat.modified.to_string(),

@@ -4,9 +4,9 @@ use http::HeaderMap;
 use http::header::RETRY_AFTER;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimeParser;
-use octo_toolkit::hidden::cleaned;
-use octo_toolkit::net::{Answer, Ask};
-use octo_toolkit::{Cx, Net, ToolError};
+use octo_toolkit::hidden_text::strip_hidden_owned;
+use octo_toolkit::net::{NetRequest, NetResponse};
+use octo_toolkit::{CallContext, Net, ToolError};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -16,11 +16,11 @@ const LONGEST_WAIT: u64 = 120;
 const WORDS: usize = 300;
 
 /// Sends a request; a cancelled call does not wait for the answer.
-pub async fn send(net: &Net, ask: Ask, cx: &Cx) -> Result<Answer, ToolError> {
+pub async fn send(net: &Net, ask: NetRequest, cx: &CallContext) -> Result<NetResponse, ToolError> {
     cx.run(net.send(ask)).await?
 }
 
-pub fn timeout(seconds: u64, cx: &Cx) -> Result<Duration, ToolError> {
+pub fn timeout(seconds: u64, cx: &CallContext) -> Result<Duration, ToolError> {
     if seconds == 0 {
         return Err(
             ToolError::invalid("timeout_s is 0.").hint("Give seconds from 1 to 120, or leave it out.")
@@ -32,7 +32,7 @@ pub fn timeout(seconds: u64, cx: &Cx) -> Result<Duration, ToolError> {
 /// Takes hidden characters out of every text in a value and counts them.
 pub fn clean(value: &mut Value, removed: &mut usize) {
     match value {
-        Value::String(text) => *text = cleaned(std::mem::take(text), removed),
+        Value::String(text) => *text = strip_hidden_owned(std::mem::take(text), removed),
         Value::Array(items) => items.iter_mut().for_each(|item| clean(item, removed)),
         Value::Object(members) => members.values_mut().for_each(|member| clean(member, removed)),
         _ => {}
@@ -48,7 +48,7 @@ pub fn words(body: &[u8]) -> String {
         Some(Value::Null) | None => return String::new(),
         Some(other) => other.to_string(),
     };
-    let text: String = cleaned(text, &mut 0).chars().take(WORDS).collect();
+    let text: String = strip_hidden_owned(text, &mut 0).chars().take(WORDS).collect();
     format!(": {}", text.trim())
 }
 

@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::IntoResponse;
 use jiff::Timestamp;
 use octo_toolkit::net::NetSpec;
-use octo_toolkit::{Bench, Clock, Doors, Net, Toolbox};
+use octo_toolkit::{Capabilities, Clock, Net, ToolFixture, Toolbox};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
@@ -115,13 +115,13 @@ impl Fake {
 }
 
 /// A bench whose net reaches loopback and nothing else that is private, and whose clock stands still.
-pub fn bench(toolbox: Toolbox) -> Bench {
-    Bench::new(toolbox, doors())
+pub fn bench(toolbox: Toolbox) -> ToolFixture {
+    ToolFixture::new(toolbox, doors())
 }
 
-pub fn doors() -> Doors {
+pub fn doors() -> Capabilities {
     let spec = NetSpec { allow: vec!["127.0.0.1".to_owned()], ..NetSpec::default() };
-    Doors::default().with(Net::new(spec).unwrap()).with(Clock::fixed(now()))
+    Capabilities::default().with(Net::new(spec).unwrap()).with(Clock::fixed(now()))
 }
 
 pub fn now() -> Timestamp {

@@ -14,8 +14,8 @@ use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use jiff::Timestamp;
-use octo_toolkit::net::{Answer, Ask};
-use octo_toolkit::{Cx, Kind, Net, ToolError, Toolbox};
+use octo_toolkit::net::{NetRequest, NetResponse};
+use octo_toolkit::{CallContext, Kind, Net, ToolError, Toolbox};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -119,9 +119,9 @@ impl Instance {
     }
 
     /// Sends a request, with the token if it goes to the instance; a request that changes something follows no redirect.
-    async fn send(&self, errand: Errand, net: &Net, cx: &Cx) -> Result<Answer, ToolError> {
+    async fn send(&self, errand: Errand, net: &Net, cx: &CallContext) -> Result<NetResponse, ToolError> {
         let reads = matches!(errand.method, Method::GET | Method::HEAD);
-        let mut ask = Ask::get(errand.url);
+        let mut ask = NetRequest::get(errand.url);
         if let Some((name, value)) = self.credential()?
             && ask.url.origin() == self.api()?.origin()
         {
@@ -134,12 +134,12 @@ impl Instance {
         ask.body = errand.body;
         ask.timeout = errand.timeout;
         ask.max_bytes = LARGEST;
-        ask.redirects = if reads { 5 } else { 0 };
+        ask.max_redirects = if reads { 5 } else { 0 };
         asking::send(net, ask, cx).await
     }
 
     /// What no caller can do anything with but wait or log in.
-    fn refusal(&self, answer: &Answer, now: Timestamp) -> Option<ToolError> {
+    fn refusal(&self, answer: &NetResponse, now: Timestamp) -> Option<ToolError> {
         let words = asking::words(&answer.body);
         match answer.status {
             StatusCode::UNAUTHORIZED if self.settings.token.is_some() => Some(

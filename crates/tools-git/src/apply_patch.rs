@@ -6,7 +6,7 @@ use crate::run::{Git, Ran};
 use crate::{fault, given, parse};
 use bytes::Bytes;
 use octo_toolkit::fs::Read;
-use octo_toolkit::{Cx, Effect, Example, Exec, Fs, Kind, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Exec, Fs, Kind, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -56,11 +56,16 @@ impl Tool for ApplyPatch {
         let patch = "--- a/README.md\n+++ b/README.md\n@@ -1,3 +1,3 @@\n # Demo\n \n-A small project.\n+A tiny project.\n";
         vec![
             Example::new("Whether a patch would apply", json!({"patch": patch}))
-                .gives(json!({"applied": false, "files": ["README.md"]})),
+                .with_output(json!({"applied": false, "files": ["README.md"]})),
         ]
     }
 
-    async fn run(&self, input: Input, (fs, exec): Self::Grants, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(
+        &self,
+        input: Input,
+        (fs, exec): Self::Grants,
+        cx: &CallContext,
+    ) -> Result<Output, ToolError> {
         let patch = patch(input.patch)?;
         let git = if input.check {
             Git::open(&fs, &exec, cx, &input.repo_path).await?
@@ -90,10 +95,10 @@ impl Tool for ApplyPatch {
             return Err(misfit(&other));
         }
         for file in self::files(&other) {
-            fs.may_change(&git.repo.top.join(file))?;
+            fs.check_changeable(&git.repo.top.join(file))?;
         }
         for file in &files {
-            fs.may_change(&git.repo.top.join(file))?;
+            fs.check_changeable(&git.repo.top.join(file))?;
         }
         // Counts in headers are what models get wrong most; the lines themselves must still fit.
         let exact = git.try_run(apply(&["--check"])).await?;

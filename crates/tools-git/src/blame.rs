@@ -6,7 +6,7 @@ use crate::parse::blame::{self, Line, Share};
 use crate::run::Git;
 use crate::value::{Checked, Rev};
 use octo_toolkit::fs::Read;
-use octo_toolkit::{Cx, Effect, Example, Exec, Fs, Json, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Exec, Fs, Json, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -66,7 +66,12 @@ impl Tool for Blame {
         ]
     }
 
-    async fn run(&self, input: Input, (fs, exec): Self::Grants, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(
+        &self,
+        input: Input,
+        (fs, exec): Self::Grants,
+        cx: &CallContext,
+    ) -> Result<Output, ToolError> {
         let start = input.start_line.unwrap_or(1);
         let end = input.end_line.unwrap_or(u64::MAX);
         if start == 0 || end < start {
@@ -93,7 +98,7 @@ impl Tool for Blame {
         let most = usize::try_from(MOST).unwrap_or(usize::MAX);
         let all = lines.len();
         lines.truncate(most);
-        let commits = fit(&mut lines, commits, cx.reply.less(FACTS));
+        let commits = fit(&mut lines, commits, cx.reply.remaining_after(FACTS));
         let next = (lines.len() < all).then(|| start + lines.len() as u64);
         Ok(Output { lines, commits, next })
     }

@@ -6,7 +6,7 @@ use crate::parse::refs::{self, Branch};
 use crate::run::Git;
 use crate::value::Checked;
 use octo_toolkit::fs::Read;
-use octo_toolkit::{Cx, Effect, Example, Exec, Fs, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Exec, Fs, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -49,7 +49,12 @@ impl Tool for Branches {
         ]
     }
 
-    async fn run(&self, input: Input, (fs, exec): Self::Grants, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(
+        &self,
+        input: Input,
+        (fs, exec): Self::Grants,
+        cx: &CallContext,
+    ) -> Result<Output, ToolError> {
         let git = Git::open(&fs, &exec, cx, &input.repo_path).await?;
         let mut command = Command::read("for-each-ref").flags(&["--sort=-committerdate", refs::FORMAT]);
         command = command.word(&Checked::new("refs/heads"));

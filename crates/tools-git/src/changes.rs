@@ -4,7 +4,7 @@ use crate::hunks::{self, Ask, Found};
 use crate::run::Git;
 use crate::{given, status};
 use octo_toolkit::fs::Read;
-use octo_toolkit::{Cx, Effect, Example, Exec, Fs, Json, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Exec, Fs, Json, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -43,10 +43,15 @@ impl Tool for Changes {
         vec![Example::new("Everything that is not committed", json!({}))]
     }
 
-    async fn run(&self, input: Input, (fs, exec): Self::Grants, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(
+        &self,
+        input: Input,
+        (fs, exec): Self::Grants,
+        cx: &CallContext,
+    ) -> Result<Output, ToolError> {
         let git = Git::open(&fs, &exec, cx, &input.repo_path).await?;
         let status = status::of(&git).await?;
-        let room = cx.reply.beside(&status)?;
+        let room = cx.reply.remaining_beside(&status)?;
         let staged_diff = hunks::find(&git, Ask { staged: true, room: room / 2, ..Ask::default() }).await?;
         let room = room.saturating_sub(Json::of(&staged_diff).bytes().len());
         let unstaged_diff = hunks::find(&git, Ask { room, ..Ask::default() }).await?;

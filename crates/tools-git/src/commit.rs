@@ -6,7 +6,7 @@ use crate::run::Git;
 use crate::value::{self, Pathspec};
 use crate::{Settings, fault, given};
 use octo_toolkit::fs::Read;
-use octo_toolkit::{Cx, Effect, Example, Exec, Fs, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Exec, Fs, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -71,7 +71,12 @@ impl Tool for Commit {
         )]
     }
 
-    async fn run(&self, input: Input, (fs, exec): Self::Grants, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(
+        &self,
+        input: Input,
+        (fs, exec): Self::Grants,
+        cx: &CallContext,
+    ) -> Result<Output, ToolError> {
         let message = value::message(&input.message)?;
         let files = input.files.unwrap_or_default();
         if input.all && !files.is_empty() {

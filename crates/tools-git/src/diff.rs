@@ -5,7 +5,7 @@ use crate::hunks::{self, Ask, Found};
 use crate::run::Git;
 use crate::value::Rev;
 use octo_toolkit::fs::Read;
-use octo_toolkit::{Cx, Effect, Example, Exec, Fs, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Exec, Fs, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -61,7 +61,12 @@ impl Tool for Diff {
         ]
     }
 
-    async fn run(&self, input: Input, (fs, exec): Self::Grants, cx: &Cx) -> Result<Found, ToolError> {
+    async fn run(
+        &self,
+        input: Input,
+        (fs, exec): Self::Grants,
+        cx: &CallContext,
+    ) -> Result<Found, ToolError> {
         let rev = input.r#ref.as_deref().map(Rev::new).transpose()?;
         let git = Git::open(&fs, &exec, cx, &input.repo_path).await?;
         let paths = git.repo.pathspecs(&fs, &input.paths.unwrap_or_default())?;
@@ -71,7 +76,7 @@ impl Tool for Diff {
             paths,
             context: input.context,
             max_hunks: input.max_hunks,
-            room: cx.reply.less(0),
+            room: cx.reply.remaining_after(0),
         };
         hunks::find(&git, ask).await
     }

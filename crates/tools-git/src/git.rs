@@ -11,7 +11,7 @@ use crate::command::Command;
 use crate::run::{Git, Ran, Route};
 use crate::{Far, Settings, commit, fault, given};
 use octo_toolkit::fs::Read;
-use octo_toolkit::{Cx, Effect, Example, Exec, Fs, Net, SshKey, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Exec, Fs, Net, SshKey, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -84,7 +84,7 @@ impl Tool for Any {
         &self,
         input: Input,
         (fs, exec, (ssh, net)): Self::Grants,
-        cx: &Cx,
+        cx: &CallContext,
     ) -> Result<Output, ToolError> {
         let asked = allow::parse(&input.command, &input.args.unwrap_or_default())?;
         let keep = input.max_bytes.clamp(1, 1_000_000);
@@ -105,7 +105,7 @@ struct Call<'a> {
     exec: &'a Exec,
     ssh: &'a SshKey,
     net: &'a Net,
-    cx: &'a Cx,
+    cx: &'a CallContext,
     keep: usize,
 }
 

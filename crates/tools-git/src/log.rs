@@ -5,9 +5,9 @@ use crate::parse::log::{self, Commit};
 use crate::run::Git;
 use crate::value::{Number, Rev, Text};
 use crate::{fault, given};
-use octo_toolkit::budget::items_within;
 use octo_toolkit::fs::Read;
-use octo_toolkit::{Cx, Effect, Example, Exec, Fs, Tool, ToolError, WorkPath};
+use octo_toolkit::reply_budget::count_fitting;
+use octo_toolkit::{CallContext, Effect, Example, Exec, Fs, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -76,7 +76,12 @@ impl Tool for Log {
         ]
     }
 
-    async fn run(&self, input: Input, (fs, exec): Self::Grants, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(
+        &self,
+        input: Input,
+        (fs, exec): Self::Grants,
+        cx: &CallContext,
+    ) -> Result<Output, ToolError> {
         if !(1..=1_000).contains(&input.max_count) {
             return Err(ToolError::invalid("max_count must be 1 to 1,000.").hint("Use skip to go on."));
         }
@@ -94,7 +99,7 @@ impl Tool for Log {
         }
         let mut commits = log::parse(&ran.out);
         let wanted = usize::try_from(input.max_count).unwrap_or(usize::MAX);
-        let fit = items_within(&commits, cx.reply.less(FACTS))?.max(1);
+        let fit = count_fitting(&commits, cx.reply.remaining_after(FACTS))?.max(1);
         let more = commits.len() > wanted.min(fit) || ran.cut;
         commits.truncate(wanted.min(fit));
         let next = more.then(|| input.skip.saturating_add(u64::try_from(commits.len()).unwrap_or(0)));

@@ -6,7 +6,7 @@ use crate::remote::{Asker, Direction, addresses};
 use crate::run::{Git, Ran};
 use crate::value::{BranchName, Checked, Number, RemoteName, Rev, Word};
 use crate::{Far, Settings, fault, given, url};
-use octo_toolkit::{Cx, Effect, Example, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -75,7 +75,7 @@ impl Tool for Push {
         &self,
         input: Input,
         (fs, exec, (ssh, net)): Self::Grants,
-        cx: &Cx,
+        cx: &CallContext,
     ) -> Result<Output, ToolError> {
         let remote = RemoteName::new(&input.remote)?;
         let named = input.branch.as_deref().map(BranchName::new).transpose()?;

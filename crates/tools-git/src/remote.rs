@@ -8,8 +8,8 @@ use crate::url::{self, Url};
 use crate::value::{Checked, RemoteName, Word};
 use octo_toolkit::exec::{Job, Program};
 use octo_toolkit::fs::Read;
-use octo_toolkit::net::Relay;
-use octo_toolkit::{Cx, Exec, Fs, Net, Place, SshKey, ToolError, WorkPath};
+use octo_toolkit::net::PortRelay;
+use octo_toolkit::{CallContext, Exec, Fs, Net, RootedPath, SshKey, ToolError, WorkPath};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
@@ -33,8 +33,8 @@ pub struct Asker<'a> {
     pub exec: &'a Exec,
     pub ssh: &'a SshKey,
     pub net: &'a Net,
-    pub cx: &'a Cx,
-    pub from: Place,
+    pub cx: &'a CallContext,
+    pub from: RootedPath,
 }
 
 /// For pushing to a remote, its other address counts.
@@ -98,7 +98,7 @@ impl Asker<'_> {
         match url::parse(address)? {
             Url::Web { host, port } => {
                 self.net.check(&host, port).await?;
-                self.net.gate().await.map(|gate| plain(Route::Web(Arc::new(gate))))
+                self.net.egress_proxy().await.map(|gate| plain(Route::Web(Arc::new(gate))))
             }
             Url::Ssh { host, port } => self.by_ssh(&host, port).await.map(plain),
             Url::Local(path) => self.within(&path).await,
@@ -135,7 +135,7 @@ impl Asker<'_> {
         if path.starts_with('/') {
             return Ok(WorkPath::from(path));
         }
-        let joined = self.from.inside().join(path);
+        let joined = self.from.relative().join(path);
         let inside = crate::repo::normal(&joined).ok_or_else(|| {
             ToolError::denied("This address leads out of the workspace.")
                 .hint("Name a folder beneath a root.")
@@ -155,7 +155,7 @@ impl Asker<'_> {
         let ssh = self.ssh.clone();
         let known = self.fs.run({
             let named = named.clone();
-            move |_| Ok((ssh.private_path()?, ssh.known_hosts(), ssh.knows(&named)))
+            move |_| Ok((ssh.private_path()?, ssh.known_hosts(), ssh.has_host(&named)))
         });
         let (key, hosts, knows) = known.await?;
         if !knows {
@@ -165,7 +165,7 @@ impl Asker<'_> {
         Ok(Route::Ssh { command, readable: vec![self.ssh.folder().to_owned()], relay: Arc::new(relay) })
     }
 
-    async fn meet(&self, relay: &Relay, named: &str) -> Result<(), ToolError> {
+    async fn meet(&self, relay: &PortRelay, named: &str) -> Result<(), ToolError> {
         let port = relay.port().to_string();
         let argv = ["ssh-keyscan", "-T", "5", "-p", &port, "--", NEAR].map(OsString::from).to_vec();
         let job = Job {
@@ -174,7 +174,7 @@ impl Asker<'_> {
             env: BTreeMap::new(),
             stdin: None,
             timeout: self.cx.time_left(),
-            keep: 65_536,
+            max_output_bytes: 65_536,
             network: true,
             writes: false,
             readable: Vec::new(),
@@ -184,7 +184,7 @@ impl Asker<'_> {
         let shown = start(self.exec, self.cx, job).await?;
         let (ssh, named) = (self.ssh.clone(), named.to_owned());
         let lines = shown.text().replace(&format!("[{NEAR}]:{port} "), &format!("{named} "));
-        self.fs.run(move |_| ssh.learn(&named, &lines)).await.map_err(|error| {
+        self.fs.run(move |_| ssh.add_host(&named, &lines)).await.map_err(|error| {
             ToolError::unavailable("The host of this remote shows no SSH key.")
                 .hint("Check the address and whether the host can be reached.")
                 .detail(fault::scrub(&format!("{error} {}", shown.err)))

@@ -3,14 +3,14 @@
 use crate::config::{self, Entry};
 use crate::value::Pathspec;
 use octo_toolkit::fs::{EntryKind, Read};
-use octo_toolkit::{Fs, Kind, Place, ToolError, WorkPath};
+use octo_toolkit::{Fs, Kind, RootedPath, ToolError, WorkPath};
 use std::path::{Component, Path, PathBuf};
 
 /// A repository beneath a root, given to git by absolute paths, so that git looks for nothing by itself.
 #[derive(Debug, Clone)]
 pub struct Repo {
     /// The top of the work tree, or the repository itself when it is bare.
-    pub top: Place,
+    pub top: RootedPath,
     pub git_dir: PathBuf,
     /// Where the settings, objects and branches are: another folder when this is one of several work trees.
     pub common_dir: PathBuf,
@@ -47,8 +47,8 @@ const FOLLOWED: [&str; 14] = [
     "shallow",
 ];
 
-pub fn real_path(place: &Place) -> PathBuf {
-    place.root().path.join(place.inside())
+pub fn real_path(place: &RootedPath) -> PathBuf {
+    place.root().path.join(place.relative())
 }
 
 impl Repo {
@@ -56,17 +56,17 @@ impl Repo {
     pub fn find(fs: &Fs<Read>, path: &WorkPath) -> Result<Self, ToolError> {
         let named = fs.place(path)?;
         let start = fs.open_folder(&named)?.real;
-        if start.inside().components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git")) {
+        if start.relative().components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git")) {
             return Err(
                 ToolError::invalid("This folder is inside .git.").hint("Name the folder that holds .git.")
             );
         }
-        let mut here = PathBuf::from(start.inside());
+        let mut here = PathBuf::from(start.relative());
         let mut prefix = PathBuf::new();
         loop {
             let folder = at_root(fs, &start, &here)?;
             if let Some(found) = git_folder(fs, &folder)? {
-                let bare = found.inside() == folder.inside() && found.root().path == folder.root().path;
+                let bare = found.relative() == folder.relative() && found.root().path == folder.root().path;
                 let common = check(fs, &found, 0)?;
                 let hooks = has_hooks(fs, &common);
                 let entries = fs.open_folder(&common).and_then(|folder| folder.entries()).map_err(strayed)?;
@@ -153,13 +153,13 @@ fn no_repository(path: &WorkPath) -> ToolError {
         .hint("Give the repository's folder as repo_path, or make one with `git`, command init.")
 }
 
-fn at_root(fs: &Fs<Read>, start: &Place, inside: &Path) -> Result<Place, ToolError> {
+fn at_root(fs: &Fs<Read>, start: &RootedPath, inside: &Path) -> Result<RootedPath, ToolError> {
     let path = start.root().path.join(inside);
     fs.place(&WorkPath::from(path.to_string_lossy().as_ref()))
 }
 
 /// The git folder that belongs to this folder, if there is one: `.git`, where a `.git` file points, or the folder itself.
-fn git_folder(fs: &Fs<Read>, folder: &Place) -> Result<Option<Place>, ToolError> {
+fn git_folder(fs: &Fs<Read>, folder: &RootedPath) -> Result<Option<RootedPath>, ToolError> {
     let dot = folder.join(".git");
     match kind(fs, &dot)? {
         Some(EntryKind::Folder | EntryKind::Symlink) => Ok(Some(fs.open_folder(&dot).map_err(strayed)?.real)),
@@ -176,7 +176,7 @@ fn git_folder(fs: &Fs<Read>, folder: &Place) -> Result<Option<Place>, ToolError>
     }
 }
 
-fn is_bare(fs: &Fs<Read>, folder: &Place) -> Result<bool, ToolError> {
+fn is_bare(fs: &Fs<Read>, folder: &RootedPath) -> Result<bool, ToolError> {
     let holds = |name, wanted| kind(fs, &folder.join(name)).map(|found| found == Some(wanted));
     Ok(holds("HEAD", EntryKind::File)?
         && holds("objects", EntryKind::Folder)?
@@ -184,8 +184,8 @@ fn is_bare(fs: &Fs<Read>, folder: &Place) -> Result<bool, ToolError> {
 }
 
 /// The repository's settings, read once. Files that they include are not read.
-fn settings(fs: &Fs<Read>, git: &Place, common: &Place) -> Result<Vec<Entry>, ToolError> {
-    let of = |place: &Place| match fs.read(place, SETTINGS) {
+fn settings(fs: &Fs<Read>, git: &RootedPath, common: &RootedPath) -> Result<Vec<Entry>, ToolError> {
+    let of = |place: &RootedPath| match fs.read(place, SETTINGS) {
         Ok((bytes, _)) => config::parse(&String::from_utf8_lossy(&bytes)),
         Err(error) if error.kind == Kind::NotFound => Ok(Vec::new()),
         Err(error) => Err(strayed(error)),
@@ -199,7 +199,7 @@ fn settings(fs: &Fs<Read>, git: &Place, common: &Place) -> Result<Vec<Entry>, To
 }
 
 /// The common folder of a git folder; refuses one parts of which are elsewhere than beneath a root.
-fn check(fs: &Fs<Read>, git: &Place, depth: usize) -> Result<Place, ToolError> {
+fn check(fs: &Fs<Read>, git: &RootedPath, depth: usize) -> Result<RootedPath, ToolError> {
     for name in FOLLOWED {
         let place = git.join(name);
         if kind(fs, &place)? == Some(EntryKind::Symlink) {
@@ -218,7 +218,7 @@ fn check(fs: &Fs<Read>, git: &Place, depth: usize) -> Result<Place, ToolError> {
 }
 
 /// Objects that are borrowed from other repositories, and what those borrow.
-fn alternates(fs: &Fs<Read>, objects: &Place, depth: usize) -> Result<(), ToolError> {
+fn alternates(fs: &Fs<Read>, objects: &RootedPath, depth: usize) -> Result<(), ToolError> {
     let Some(text) = read(fs, &objects.join("info/alternates"))? else {
         return Ok(());
     };
@@ -232,7 +232,7 @@ fn alternates(fs: &Fs<Read>, objects: &Place, depth: usize) -> Result<(), ToolEr
 }
 
 /// The folder that a file in a git folder points to, beneath a root.
-fn follow(fs: &Fs<Read>, from: &Place, target: &str) -> Result<Place, ToolError> {
+fn follow(fs: &Fs<Read>, from: &RootedPath, target: &str) -> Result<RootedPath, ToolError> {
     let place =
         if target.starts_with('/') { fs.place(&WorkPath::from(target)) } else { Ok(from.join(target)) };
     place.and_then(|place| fs.open_folder(&place)).map(|folder| folder.real).map_err(strayed)
@@ -244,12 +244,12 @@ fn strayed(error: ToolError) -> ToolError {
         .detail(error)
 }
 
-fn has_hooks(fs: &Fs<Read>, git: &Place) -> bool {
+fn has_hooks(fs: &Fs<Read>, git: &RootedPath) -> bool {
     let entries = fs.open_folder(&git.join("hooks")).and_then(|folder| folder.entries()).unwrap_or_default();
     entries.iter().any(|entry| !entry.name.to_string_lossy().ends_with(".sample"))
 }
 
-fn kind(fs: &Fs<Read>, place: &Place) -> Result<Option<EntryKind>, ToolError> {
+fn kind(fs: &Fs<Read>, place: &RootedPath) -> Result<Option<EntryKind>, ToolError> {
     match fs.link_stat(place) {
         Ok(stat) => Ok(Some(stat.kind)),
         Err(error) if error.kind == Kind::NotFound => Ok(None),
@@ -257,7 +257,7 @@ fn kind(fs: &Fs<Read>, place: &Place) -> Result<Option<EntryKind>, ToolError> {
     }
 }
 
-fn read(fs: &Fs<Read>, place: &Place) -> Result<Option<String>, ToolError> {
+fn read(fs: &Fs<Read>, place: &RootedPath) -> Result<Option<String>, ToolError> {
     match fs.read(place, SHORT) {
         Ok((bytes, _)) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
         Err(error) if error.kind == Kind::NotFound => Ok(None),

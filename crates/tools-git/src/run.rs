@@ -10,8 +10,8 @@ use crate::shadow::{Setting, Shadow};
 use crate::value::Checked;
 use octo_toolkit::exec::{Captured, Exit, Job, Program};
 use octo_toolkit::fs::Read;
-use octo_toolkit::net::{Gate, Relay};
-use octo_toolkit::{Cx, Exec, Fs, Kind, Place, ToolError, WorkPath};
+use octo_toolkit::net::{EgressProxy, PortRelay};
+use octo_toolkit::{CallContext, Exec, Fs, Kind, RootedPath, ToolError, WorkPath};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -96,13 +96,13 @@ pub enum Route {
     /// Another repository of the workspace, with settings written by the hub as well.
     Within(Arc<Shadow>),
     /// Every request, redirects included, goes through a proxy of the hub.
-    Web(Arc<Gate>),
+    Web(Arc<EgressProxy>),
     Ssh {
         command: String,
         /// Folders beyond the roots that `ssh` reads.
         readable: Vec<PathBuf>,
         /// Where the command connects to, whatever host it is given.
-        relay: Arc<Relay>,
+        relay: Arc<PortRelay>,
     },
 }
 
@@ -177,8 +177,8 @@ impl Ran {
 /// A folder to run git in, with or without a repository.
 pub struct Site {
     pub exec: Exec,
-    pub cx: Cx,
-    pub cwd: Place,
+    pub cx: CallContext,
+    pub cwd: RootedPath,
     pub git_dir: Option<PathBuf>,
     pub work_tree: Option<PathBuf>,
     pub overrides: Vec<(String, String)>,
@@ -187,7 +187,7 @@ pub struct Site {
 }
 
 impl Site {
-    pub fn folder(exec: &Exec, cx: &Cx, cwd: Place) -> Self {
+    pub fn folder(exec: &Exec, cx: &CallContext, cwd: RootedPath) -> Self {
         let (exec, cx) = (exec.clone(), cx.clone());
         Self { exec, cx, cwd, git_dir: None, work_tree: None, overrides: Vec::new(), shadow: None }
     }
@@ -315,7 +315,7 @@ impl Site {
             env,
             stdin: None,
             timeout: self.cx.time_left(),
-            keep: 65_536,
+            max_output_bytes: 65_536,
             network: false,
             writes: true,
             readable: Vec::new(),
@@ -329,7 +329,7 @@ impl Site {
         let job = Job {
             stdin: command.stdin.clone(),
             // Only the beginning is of use, and half of what is kept is the end.
-            keep: command.keep.saturating_mul(2),
+            max_output_bytes: command.keep.saturating_mul(2),
             network: command.reach == Reach::Network,
             writes: command.writes,
             readable: route.readable(),
@@ -341,7 +341,7 @@ impl Site {
 }
 
 /// Runs a prepared job and waits for it, or for the call to be cancelled.
-pub async fn start(exec: &Exec, cx: &Cx, job: Job) -> Result<Ran, ToolError> {
+pub async fn start(exec: &Exec, cx: &CallContext, job: Job) -> Result<Ran, ToolError> {
     cx.check()?;
     let done = cx.run(exec.run(job)).await??;
     let code = match done.exit {
@@ -384,7 +384,12 @@ pub struct Git {
 
 impl Git {
     /// Finds the repository and makes its settings harmless.
-    pub async fn open(fs: &Fs<Read>, exec: &Exec, cx: &Cx, path: &WorkPath) -> Result<Self, ToolError> {
+    pub async fn open(
+        fs: &Fs<Read>,
+        exec: &Exec,
+        cx: &CallContext,
+        path: &WorkPath,
+    ) -> Result<Self, ToolError> {
         let path = path.clone();
         let repo = fs.run(move |fs| Repo::find(fs, &path)).await?;
         let guard = config::guard(&repo.settings);
@@ -410,7 +415,7 @@ impl Git {
     pub async fn open_to_write(
         fs: &Fs<Read>,
         exec: &Exec,
-        cx: &Cx,
+        cx: &CallContext,
         path: &WorkPath,
         who: &Identity,
     ) -> Result<Self, ToolError> {
@@ -433,7 +438,7 @@ impl Git {
         self.site.shadow.clone()
     }
 
-    pub fn cx(&self) -> &Cx {
+    pub fn cx(&self) -> &CallContext {
         &self.site.cx
     }
 

@@ -5,7 +5,7 @@ use crate::given;
 use crate::run::Git;
 use crate::value::Rev;
 use octo_toolkit::fs::Read;
-use octo_toolkit::{Cx, Effect, Example, Exec, Fs, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Exec, Fs, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -55,13 +55,18 @@ impl Tool for Show {
     fn examples() -> Vec<Example> {
         vec![
             Example::new("The last commit with its diff", json!({"ref": "HEAD"})),
-            Example::new("A file as it was committed", json!({"ref": "HEAD:README.md"})).gives(
+            Example::new("A file as it was committed", json!({"ref": "HEAD:README.md"})).with_output(
                 json!({"ref": "HEAD:README.md", "content": "# Demo\n\nA small project.\n", "truncated": false}),
             ),
         ]
     }
 
-    async fn run(&self, input: Input, (fs, exec): Self::Grants, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(
+        &self,
+        input: Input,
+        (fs, exec): Self::Grants,
+        cx: &CallContext,
+    ) -> Result<Output, ToolError> {
         let rev = Rev::new(&input.r#ref)?;
         let git = Git::open(&fs, &exec, cx, &input.repo_path).await?;
         let mut command = Command::read("show")

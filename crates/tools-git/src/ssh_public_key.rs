@@ -1,6 +1,6 @@
 //! `ssh_public_key`.
 
-use octo_toolkit::{Cx, Effect, Example, SshKey, Tool, ToolError};
+use octo_toolkit::{CallContext, Effect, Example, SshKey, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -31,7 +31,7 @@ impl Tool for PublicKey {
         vec![Example::new("The key to add to a forge", json!({}))]
     }
 
-    async fn run(&self, _: Input, key: SshKey, _: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, _: Input, key: SshKey, _: &CallContext) -> Result<Output, ToolError> {
         let public = tokio::task::spawn_blocking(move || key.public()).await.map_err(ToolError::internal)?;
         Ok(Output { public_key: public? })
     }

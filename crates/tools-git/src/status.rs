@@ -5,7 +5,7 @@ use crate::given;
 use crate::parse::status::{self, Entry};
 use crate::run::Git;
 use octo_toolkit::fs::Read;
-use octo_toolkit::{Cx, Effect, Example, Exec, Fs, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Exec, Fs, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -67,7 +67,12 @@ impl Tool for Status {
         vec![Example::new("What has changed since the last commit", json!({}))]
     }
 
-    async fn run(&self, input: Input, (fs, exec): Self::Grants, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(
+        &self,
+        input: Input,
+        (fs, exec): Self::Grants,
+        cx: &CallContext,
+    ) -> Result<Output, ToolError> {
         let git = Git::open(&fs, &exec, cx, &input.repo_path).await?;
         of(&git).await
     }

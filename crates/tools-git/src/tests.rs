@@ -12,9 +12,9 @@ mod reading;
 mod web;
 
 use crate::{Settings, ssh_toolbox, toolbox};
-use octo_toolkit::exec::{ExecLimits, ExecSpec, Sandbox, SandboxChoice, launch};
+use octo_toolkit::exec::{ExecLimits, ExecSpec, Sandbox, SandboxChoice, launcher};
 use octo_toolkit::fs::{RootSpec, WorkspaceSpec, default_protected};
-use octo_toolkit::{Bench, Doors, Exec, Net, SshKey, ToolError, Workspace};
+use octo_toolkit::{Capabilities, Exec, Net, SshKey, ToolError, ToolFixture, Workspace};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -23,13 +23,13 @@ use std::path::{Path, PathBuf};
 #[test]
 #[ignore = "the launcher of the other tests"]
 fn launcher() {
-    let _ = launch::main([]);
+    let _ = launcher::main([]);
 }
 
 /// A workspace with one root, tools on it, and a place beside it that nothing may touch.
 pub struct Desk {
-    bench: Bench,
-    ssh: Bench,
+    bench: ToolFixture,
+    ssh: ToolFixture,
     folder: tempfile::TempDir,
     pub key: SshKey,
 }
@@ -64,7 +64,7 @@ impl Desk {
         std::fs::create_dir_all(&root).unwrap();
         std::fs::create_dir_all(folder.path().join("beside")).unwrap();
         let root_spec =
-            RootSpec { name: "work".to_owned(), path: root.clone(), outside: None, writable: true };
+            RootSpec { name: "work".to_owned(), path: root.clone(), alias_path: None, writable: true };
         let workspace = Workspace::open(WorkspaceSpec {
             roots: vec![root_spec],
             protected: default_protected(),
@@ -77,9 +77,9 @@ impl Desk {
                 sandbox,
                 limits: ExecLimits::default(),
                 state: state.clone(),
-                launcher: launch::in_tests("tests::launcher").unwrap(),
+                launcher: launcher::test_launcher("tests::launcher").unwrap(),
                 path: OsString::from("/usr/local/bin:/usr/bin:/bin"),
-                pass: Vec::new(),
+                pass_env: Vec::new(),
             })
             .unwrap()
         };
@@ -88,9 +88,9 @@ impl Desk {
             chosen = exec(SandboxChoice::None);
         }
         let key = SshKey::new(&state, &root);
-        let doors = Doors::default().with(workspace).with(chosen).with(key.clone()).with(net);
-        let bench = Bench::new(toolbox(settings), doors.clone());
-        Self { bench, ssh: Bench::new(ssh_toolbox(), doors), folder, key }
+        let doors = Capabilities::default().with(workspace).with(chosen).with(key.clone()).with(net);
+        let bench = ToolFixture::new(toolbox(settings), doors.clone());
+        Self { bench, ssh: ToolFixture::new(ssh_toolbox(), doors), folder, key }
     }
 
     pub fn root(&self) -> PathBuf {
@@ -101,7 +101,7 @@ impl Desk {
         self.folder.path().join("beside")
     }
 
-    pub fn tools(&self) -> &[octo_toolkit::Native] {
+    pub fn tools(&self) -> &[octo_toolkit::ErasedTool] {
         self.bench.tools()
     }
 

@@ -1,8 +1,8 @@
 //! `memory_add_relations`.
 
 use crate::given::{Cleaner, asker, items};
-use octo_toolkit::memory::Names;
-use octo_toolkit::{Cx, Effect, Example, Memory, Tool, ToolError};
+use octo_toolkit::memory::NameMatch;
+use octo_toolkit::{CallContext, Effect, Example, Memory, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -56,12 +56,12 @@ impl Tool for AddRelations {
         vec![Example::new("Who works on what", json!({"relations": [one]}))]
     }
 
-    async fn run(&self, input: Input, memory: Memory, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, memory: Memory, cx: &CallContext) -> Result<Output, ToolError> {
         items(&input.relations, "relations")?;
         let mut cleaner = Cleaner::default();
         let links = input.relations.iter().map(|one| cleaner.link(&one.source, &one.relation, &one.target));
         let links = links.collect::<Result<_, _>>()?;
-        let done = memory.link(asker(cx), links, Names::Alike).await?;
+        let done = memory.link(asker(cx), links, NameMatch::Alike).await?;
         Ok(Output {
             added: done.added,
             skipped: done.skipped,

@@ -2,7 +2,7 @@
 
 use crate::given::{Cleaner, asker, items};
 use octo_toolkit::memory::Removal;
-use octo_toolkit::{Cx, Effect, Example, Memory, Tool, ToolError};
+use octo_toolkit::{CallContext, Effect, Example, Memory, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -42,13 +42,13 @@ impl Tool for Delete {
     fn examples() -> Vec<Example> {
         vec![
             Example::new("What is over", json!({"entity_names": ["Old project"]}))
-                .gives(json!({"deleted": 0, "not_found": ["Old project"]})),
+                .with_output(json!({"deleted": 0, "not_found": ["Old project"]})),
             Example::new("Without a trace", json!({"entity_names": ["Ada"], "erase": true}))
-                .gives(json!({"deleted": 0, "not_found": ["Ada"]})),
+                .with_output(json!({"deleted": 0, "not_found": ["Ada"]})),
         ]
     }
 
-    async fn run(&self, input: Input, memory: Memory, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, memory: Memory, cx: &CallContext) -> Result<Output, ToolError> {
         items(&input.entity_names, "entity_names")?;
         let mut cleaner = Cleaner::default();
         let mut names = Vec::new();

@@ -1,7 +1,7 @@
 //! The two forms in which memories travel: one JSON document, and the lines of `@modelcontextprotocol/server-memory`.
 
 use crate::given::Cleaner;
-use octo_toolkit::memory::{Fact, Known, Link, NewEntity, Origin};
+use octo_toolkit::memory::{Fact, FactOrigin, KnownEntity, Link, NewEntity};
 use octo_toolkit::{Kind, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -126,7 +126,11 @@ impl Reader {
         for observation in value.get("observations").and_then(Value::as_array).into_iter().flatten() {
             match observation.as_str().map(|text| self.cleaner.fact(text)) {
                 Some(Ok(Some(text))) => {
-                    facts.push(Fact { text, origin: Origin::Imported, source: Some(self.source.clone()) });
+                    facts.push(Fact {
+                        text,
+                        origin: FactOrigin::Imported,
+                        source: Some(self.source.clone()),
+                    });
                 }
                 Some(Ok(None)) => {}
                 Some(Err(error)) => self.trouble(at, error.message),
@@ -176,7 +180,7 @@ impl Writer {
         Self { form, most, size: 0, relations: 0 }
     }
 
-    pub fn add(&mut self, known: &Known) -> Result<(), ToolError> {
+    pub fn add(&mut self, known: &KnownEntity) -> Result<(), ToolError> {
         let observations: Vec<&str> = known.facts.iter().map(|fact| fact.text.as_str()).collect();
         // What stands around the texts is small beside them.
         self.size += 200 + known.name.len() + observations.iter().map(|text| text.len() + 8).sum::<usize>();
@@ -243,7 +247,7 @@ broken
         let graph = read(LINES, Format::Auto, "m.jsonl").unwrap();
         assert_eq!(graph.entities.len(), 2);
         assert_eq!(graph.entities[0].kind.as_deref(), Some("person"));
-        assert_eq!(graph.entities[0].facts[0].origin, Origin::Imported);
+        assert_eq!(graph.entities[0].facts[0].origin, FactOrigin::Imported);
         assert_eq!(graph.entities[0].facts[0].source.as_deref(), Some("m.jsonl"));
         assert_eq!(graph.links[0].relation, "works_on");
         assert_eq!(graph.troubles.iter().map(|trouble| trouble.at).collect::<Vec<_>>(), [5, 6, 7, 8]);

@@ -3,7 +3,7 @@
 use crate::document::{self, Format, Writer};
 use crate::given::asker;
 use octo_toolkit::fs::{Write, WriteOptions};
-use octo_toolkit::{Cx, Effect, Example, Fs, Memory, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Fs, Memory, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -62,7 +62,7 @@ impl Tool for Export {
         &self,
         input: Input,
         (memory, fs): (Memory, Fs<Write>),
-        cx: &Cx,
+        cx: &CallContext,
     ) -> Result<Output, ToolError> {
         let lines = match input.format {
             Format::Auto => input.path.as_str().ends_with(".jsonl"),
@@ -86,7 +86,7 @@ impl Tool for Export {
             let place = fs.place(&input.path)?;
             let written = fs.write(&place, text.as_bytes(), &WriteOptions::default())?;
             Ok(Output {
-                path: place.told(),
+                path: place.display(),
                 entities,
                 relations,
                 size_bytes: written.stat.size,

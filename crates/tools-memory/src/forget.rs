@@ -2,8 +2,8 @@
 
 use crate::add_relations::Relation;
 use crate::given::{Cleaner, asker};
-use octo_toolkit::memory::{Forget, Question, Removal};
-use octo_toolkit::{Cx, Effect, Example, Memory, Tool, ToolError};
+use octo_toolkit::memory::{ForgetTarget, MemoryQuery, Removal};
+use octo_toolkit::{CallContext, Effect, Example, Memory, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -54,7 +54,7 @@ impl Tool for ForgetOne {
         ]
     }
 
-    async fn run(&self, input: Input, memory: Memory, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, memory: Memory, cx: &CallContext) -> Result<Output, ToolError> {
         let removal = if input.keep_history { Removal::Ended } else { Removal::Erased };
         let what = what(&input)?;
         let forgotten = memory.forget(asker(cx), what.clone(), removal).await?;
@@ -67,14 +67,14 @@ impl Tool for ForgetOne {
 }
 
 /// Why nothing was forgotten: an entity that is not known, or something else of one that is.
-async fn missing(memory: &Memory, what: &Forget, cx: &Cx) -> Result<String, ToolError> {
+async fn missing(memory: &Memory, what: &ForgetTarget, cx: &CallContext) -> Result<String, ToolError> {
     let names = match what {
-        Forget::Fact { entity, .. } => vec![entity],
-        Forget::Link(link) => vec![&link.source, &link.target],
+        ForgetTarget::Fact { entity, .. } => vec![entity],
+        ForgetTarget::Link(link) => vec![&link.source, &link.target],
     };
     for name in names {
-        let question = Question { name: Some(name.clone()), limit: 1, ..Question::default() };
-        let answer = memory.ask(asker(cx), question).await?;
+        let question = MemoryQuery { name: Some(name.clone()), limit: 1, ..MemoryQuery::default() };
+        let answer = memory.query(asker(cx), question).await?;
         if answer.entities.is_empty() {
             let near = match answer.nearest.is_empty() {
                 true => "Call memory_list to see which there are.".to_owned(),
@@ -87,7 +87,7 @@ async fn missing(memory: &Memory, what: &Forget, cx: &Cx) -> Result<String, Tool
         .to_owned())
 }
 
-fn what(input: &Input) -> Result<Forget, ToolError> {
+fn what(input: &Input) -> Result<ForgetTarget, ToolError> {
     let mut cleaner = Cleaner::default();
     match (&input.entity_name, &input.observation, &input.relation) {
         (Some(entity), Some(text), None) => {
@@ -95,10 +95,10 @@ fn what(input: &Input) -> Result<Forget, ToolError> {
             let text = cleaner.fact(text)?.ok_or_else(|| {
                 ToolError::invalid("The observation is empty.").hint("Give its text, letter by letter.")
             })?;
-            Ok(Forget::Fact { entity, text })
+            Ok(ForgetTarget::Fact { entity, text })
         }
         (None, None, Some(link)) => {
-            Ok(Forget::Link(cleaner.link(&link.source, &link.relation, &link.target)?))
+            Ok(ForgetTarget::Link(cleaner.link(&link.source, &link.relation, &link.target)?))
         }
         _ => Err(ToolError::invalid("It is not clear what to forget.")
             .hint("Give entity_name and observation together, or relation alone.")),

@@ -1,10 +1,12 @@
 //! What callers give, made fit to be believed later: nothing hidden in it, nothing without an end.
 
-use octo_toolkit::memory::{Asker, Link, MAX_FACT, MAX_ITEMS, MAX_KIND, MAX_NAME, MAX_SOURCE};
-use octo_toolkit::{Cx, Kind, ToolError, hidden};
+use octo_toolkit::memory::{
+    Link, MAX_FACT_BYTES, MAX_ITEMS, MAX_KIND_BYTES, MAX_NAME_BYTES, MAX_SOURCE_BYTES, MemoryCaller,
+};
+use octo_toolkit::{CallContext, Kind, ToolError, hidden_text};
 
-pub fn asker(cx: &Cx) -> Asker {
-    Asker::new(&cx.caller, cx.id)
+pub fn asker(cx: &CallContext) -> MemoryCaller {
+    MemoryCaller::new(&cx.caller, cx.id)
 }
 
 /// Cleans texts and counts what was hidden in them.
@@ -15,19 +17,19 @@ pub struct Cleaner {
 
 impl Cleaner {
     pub fn name(&mut self, text: &str) -> Result<String, ToolError> {
-        self.line(text, "The name of an entity", MAX_NAME)
+        self.line(text, "The name of an entity", MAX_NAME_BYTES)
     }
 
     pub fn kind(&mut self, text: &str) -> Result<String, ToolError> {
-        self.line(text, "The type of an entity", MAX_KIND)
+        self.line(text, "The type of an entity", MAX_KIND_BYTES)
     }
 
     pub fn source(&mut self, text: &str) -> Result<String, ToolError> {
-        self.line(text, "A source", MAX_SOURCE)
+        self.line(text, "A source", MAX_SOURCE_BYTES)
     }
 
     pub fn link(&mut self, source: &str, relation: &str, target: &str) -> Result<Link, ToolError> {
-        let relation = self.line(relation, "A relation", MAX_KIND)?;
+        let relation = self.line(relation, "A relation", MAX_KIND_BYTES)?;
         Ok(Link { source: self.name(source)?, relation, target: self.name(target)? })
     }
 
@@ -35,8 +37,8 @@ impl Cleaner {
     pub fn fact(&mut self, text: &str) -> Result<Option<String>, ToolError> {
         let text = self.clean(text);
         let text = text.trim();
-        if text.len() > MAX_FACT {
-            let long = format!("An observation has {} bytes; at most {MAX_FACT} are kept.", text.len());
+        if text.len() > MAX_FACT_BYTES {
+            let long = format!("An observation has {} bytes; at most {MAX_FACT_BYTES} are kept.", text.len());
             return Err(ToolError::new(Kind::TooLarge, long)
                 .hint("Split it into several observations, or keep a file and remember its path."));
         }
@@ -61,7 +63,7 @@ impl Cleaner {
     }
 
     fn clean(&mut self, text: &str) -> String {
-        let clean = hidden::clean(text);
+        let clean = hidden_text::strip_hidden(text);
         self.removed += clean.removed;
         clean.text.into_owned()
     }
@@ -105,7 +107,7 @@ mod tests {
         assert_eq!(cleaner.name("  Ada \n Lovelace\u{200b}\u{e0041} ").unwrap(), "Ada Lovelace");
         assert_eq!(cleaner.removed, 2);
         assert_eq!(cleaner.name("\u{200b}").unwrap_err().kind, Kind::Invalid);
-        assert_eq!(cleaner.name(&"a".repeat(MAX_NAME + 1)).unwrap_err().kind, Kind::TooLarge);
+        assert_eq!(cleaner.name(&"a".repeat(MAX_NAME_BYTES + 1)).unwrap_err().kind, Kind::TooLarge);
         assert!(cleaner.notice().unwrap().starts_with("3 hidden"));
     }
 
@@ -114,7 +116,7 @@ mod tests {
         let mut cleaner = Cleaner::default();
         assert_eq!(cleaner.fact(" a\nb ").unwrap().unwrap(), "a\nb");
         assert_eq!(cleaner.fact(" \u{200b} ").unwrap(), None);
-        assert_eq!(cleaner.fact(&"a".repeat(MAX_FACT + 1)).unwrap_err().kind, Kind::TooLarge);
+        assert_eq!(cleaner.fact(&"a".repeat(MAX_FACT_BYTES + 1)).unwrap_err().kind, Kind::TooLarge);
     }
 
     #[test]

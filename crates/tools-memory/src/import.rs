@@ -3,8 +3,8 @@
 use crate::document::{self, Format, Graph};
 use crate::given::asker;
 use octo_toolkit::fs::Read;
-use octo_toolkit::memory::{MAX_FACTS, Names};
-use octo_toolkit::{Cx, Effect, Example, Fs, Memory, Tool, ToolError, WorkPath};
+use octo_toolkit::memory::{MAX_FACTS, NameMatch};
+use octo_toolkit::{CallContext, Effect, Example, Fs, Memory, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -76,17 +76,17 @@ impl Tool for Import {
         &self,
         input: Input,
         (memory, fs): (Memory, Fs<Read>),
-        cx: &Cx,
+        cx: &CallContext,
     ) -> Result<Output, ToolError> {
         let mut graph = fs
             .run(move |fs| {
                 let place = fs.place(&input.path)?;
                 let (bytes, _) = fs.read(&place, MOST)?;
                 let text = String::from_utf8(bytes).map_err(|_| {
-                    ToolError::invalid(format!("`{}` is no text in UTF-8.", place.told()))
+                    ToolError::invalid(format!("`{}` is no text in UTF-8.", place.display()))
                         .hint("Give a file that memory_export or server-memory has written.")
                 })?;
-                document::read(&text, input.format, &place.told())
+                document::read(&text, input.format, &place.display())
             })
             .await?;
         let mut output = outline(&mut graph);
@@ -95,7 +95,7 @@ impl Tool for Import {
         for part in graph.entities.chunks_mut(PART) {
             cx.check()?;
             part.iter_mut().for_each(|entity| entity.facts.truncate(MAX_FACTS));
-            for one in memory.upsert(asker(cx), part.to_vec(), Names::Exact).await? {
+            for one in memory.upsert(asker(cx), part.to_vec(), NameMatch::Exact).await? {
                 output.created += u64::from(one.created);
                 output.updated += u64::from(!one.created);
                 output.observations_added += one.added;
@@ -105,7 +105,7 @@ impl Tool for Import {
         }
         for part in graph.links.chunks(PART) {
             cx.check()?;
-            let linked = memory.link(asker(cx), part.to_vec(), Names::Exact).await?;
+            let linked = memory.link(asker(cx), part.to_vec(), NameMatch::Exact).await?;
             output.created += linked.created.len() as u64;
             output.relations_added += linked.added;
             output.relations_skipped += linked.skipped;

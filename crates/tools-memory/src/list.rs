@@ -1,8 +1,8 @@
 //! `memory_list`.
 
 use crate::given::{asker, within};
-use octo_toolkit::memory::Page;
-use octo_toolkit::{Cx, Effect, Example, Memory, Tool, ToolError};
+use octo_toolkit::memory::PageRequest;
+use octo_toolkit::{CallContext, Effect, Example, Memory, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -79,10 +79,10 @@ impl Tool for List {
         ]
     }
 
-    async fn run(&self, input: Input, memory: Memory, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, memory: Memory, cx: &CallContext) -> Result<Output, ToolError> {
         let kind = input.entity_type.filter(|kind| !kind.trim().is_empty());
         let limit = within(input.limit, "limit", 500)?;
-        let listed = memory.list(asker(cx), Page { kind, limit, offset: input.offset }).await?;
+        let listed = memory.list(asker(cx), PageRequest { kind, limit, offset: input.offset }).await?;
         let seen = input.offset.saturating_add(listed.entities.len() as u64);
         let next_offset = (!listed.entities.is_empty() && seen < listed.total).then_some(seen);
         let entities = listed.entities.into_iter().map(|brief| Entity {

@@ -4,8 +4,8 @@ use crate::given::{asker, within};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
-use octo_toolkit::memory::{Known, KnownFact, Origin, Page, Question, Tie};
-use octo_toolkit::{Cx, Effect, Example, Memory, Tool, ToolError};
+use octo_toolkit::memory::{EntityRelation, FactOrigin, KnownEntity, KnownFact, MemoryQuery, PageRequest};
+use octo_toolkit::{CallContext, Effect, Example, Memory, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -155,9 +155,9 @@ impl Tool for Query {
         ]
     }
 
-    async fn run(&self, input: Input, memory: Memory, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, memory: Memory, cx: &CallContext) -> Result<Output, ToolError> {
         let given = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
-        let question = Question {
+        let question = MemoryQuery {
             text: given(input.query),
             name: given(input.entity_name).map(|name| name.trim().to_owned()),
             kind: given(input.entity_type),
@@ -167,7 +167,7 @@ impl Tool for Query {
             limit: within(input.max_results, "max_results", 200)?,
             facts: within(input.max_observations, "max_observations", 500)?,
         };
-        let answer = memory.ask(asker(cx), question).await?;
+        let answer = memory.query(asker(cx), question).await?;
         let known = match answer.entities.is_empty() && answer.nearest.is_empty() {
             true => known_names(&memory, cx).await?,
             false => None,
@@ -193,8 +193,8 @@ impl Tool for Query {
 }
 
 /// The names that there are, for whoever has asked with other words.
-async fn known_names(memory: &Memory, cx: &Cx) -> Result<Option<String>, ToolError> {
-    let page = Page { limit: MAX_NAMES, ..Page::default() };
+async fn known_names(memory: &Memory, cx: &CallContext) -> Result<Option<String>, ToolError> {
+    let page = PageRequest { limit: MAX_NAMES, ..PageRequest::default() };
     let listed = memory.list(asker(cx), page).await?;
     let names: Vec<String> =
         listed.entities.iter().map(|brief| brief.name.chars().take(MAX_NAME).collect()).collect();
@@ -219,8 +219,8 @@ fn moment(text: &str) -> Result<Timestamp, ToolError> {
     })
 }
 
-fn entity(known: Known, links: bool, all_sources: bool) -> Entity {
-    let shown = |fact: &KnownFact| all_sources || fact.origin != Origin::Stated;
+fn entity(known: KnownEntity, links: bool, all_sources: bool) -> Entity {
+    let shown = |fact: &KnownFact| all_sources || fact.origin != FactOrigin::Stated;
     let sources = known.facts.iter().enumerate().filter(|(_, fact)| shown(fact)).map(source).collect();
     Entity {
         sources,
@@ -246,7 +246,7 @@ fn source((at, fact): (usize, &KnownFact)) -> Source {
     }
 }
 
-fn relation(tie: Tie) -> Relation {
+fn relation(tie: EntityRelation) -> Relation {
     let direction = if tie.outward { Direction::Out } else { Direction::In };
     Relation { relation: tie.relation, target: tie.other, direction }
 }

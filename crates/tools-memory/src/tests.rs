@@ -5,7 +5,7 @@ mod shelf;
 
 use crate::toolbox;
 use octo_toolkit::fs::{RootSpec, WorkspaceSpec};
-use octo_toolkit::{Bench, Doors, Kind, Memory, ToolError, Workspace};
+use octo_toolkit::{Capabilities, Kind, Memory, ToolError, ToolFixture, Workspace};
 use serde_json::{Value, json};
 use shelf::Shelf;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 struct Desk {
     dir: TempDir,
     shelf: Arc<Shelf>,
-    bench: Bench,
+    bench: ToolFixture,
 }
 
 impl Desk {
@@ -24,11 +24,12 @@ impl Desk {
         let (root, state) = (dir.path().join("root"), dir.path().join("state"));
         std::fs::create_dir_all(&root).unwrap();
         std::fs::create_dir_all(&state).unwrap();
-        let roots = vec![RootSpec { name: "work".into(), path: root, outside: None, writable: true }];
+        let roots = vec![RootSpec { name: "work".into(), path: root, alias_path: None, writable: true }];
         let spec = WorkspaceSpec { roots, state: Some(state), ..WorkspaceSpec::default() };
         let shelf = Arc::new(Shelf::default());
-        let doors = Doors::default().with(Workspace::open(spec).unwrap()).with(Memory::new(shelf.clone()));
-        Self { dir, shelf, bench: Bench::new(toolbox(), doors) }
+        let doors =
+            Capabilities::default().with(Workspace::open(spec).unwrap()).with(Memory::new(shelf.clone()));
+        Self { dir, shelf, bench: ToolFixture::new(toolbox(), doors) }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -62,7 +63,7 @@ async fn every_example_works() {
         for example in &tool.examples {
             let answer = desk.call(tool.name, example.input.to().unwrap()).await;
             if let Some(wanted) = &example.output {
-                assert_eq!(answer, wanted.to::<Value>().unwrap(), "{}: {}", tool.name, example.what);
+                assert_eq!(answer, wanted.to::<Value>().unwrap(), "{}: {}", tool.name, example.purpose);
             }
         }
     }

@@ -1,8 +1,8 @@
 //! `memory_upsert_entities`.
 
 use crate::given::{Cleaner, asker, items};
-use octo_toolkit::memory::{Fact, MAX_FACTS, Names, NewEntity, Origin, Upserted};
-use octo_toolkit::{Cx, Effect, Example, Kind, Memory, Tool, ToolError};
+use octo_toolkit::memory::{Fact, FactOrigin, MAX_FACTS, NameMatch, NewEntity, UpsertResult};
+use octo_toolkit::{CallContext, Effect, Example, Kind, Memory, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -80,12 +80,12 @@ impl Tool for UpsertEntities {
         ]
     }
 
-    async fn run(&self, input: Input, memory: Memory, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, memory: Memory, cx: &CallContext) -> Result<Output, ToolError> {
         items(&input.entities, "entities")?;
         let mut cleaner = Cleaner::default();
         let entities =
             input.entities.iter().map(|entity| new(entity, &mut cleaner)).collect::<Result<_, _>>()?;
-        let done = memory.upsert(asker(cx), entities, Names::Alike).await?;
+        let done = memory.upsert(asker(cx), entities, NameMatch::Alike).await?;
         let created = done.iter().filter(|one| one.created).count() as u64;
         Ok(Output {
             created,
@@ -106,7 +106,7 @@ fn new(entity: &Entity, cleaner: &mut Cleaner) -> Result<NewEntity, ToolError> {
         );
     }
     let source = entity.source.as_deref().map(|source| cleaner.source(source)).transpose()?;
-    let origin = if source.is_some() { Origin::Sourced } else { Origin::Stated };
+    let origin = if source.is_some() { FactOrigin::Sourced } else { FactOrigin::Stated };
     let mut facts = Vec::with_capacity(entity.observations.len());
     for text in &entity.observations {
         if let Some(text) = cleaner.fact(text)? {
@@ -117,6 +117,6 @@ fn new(entity: &Entity, cleaner: &mut Cleaner) -> Result<NewEntity, ToolError> {
     Ok(NewEntity { name, kind, facts })
 }
 
-fn change(done: Upserted) -> Change {
+fn change(done: UpsertResult) -> Change {
     Change { name: done.name, created: done.created, observations_added: done.added, type_was: done.kind_was }
 }

@@ -4,9 +4,11 @@ use crate::reply::{self, Shown};
 use crate::shelf::Shelf;
 use crate::wanted::Wanted;
 use octo_openapi::{Given, Request, Sent};
-use octo_toolkit::jq::MAX_INPUT;
-use octo_toolkit::net::Ask;
-use octo_toolkit::{Apis, BodySelection, Cx, Effect, Example, JqRunner, Json, Net, Tool, ToolError, select};
+use octo_toolkit::jq::MAX_INPUT_BYTES;
+use octo_toolkit::net::NetRequest;
+use octo_toolkit::{
+    Apis, BodySelection, CallContext, Effect, Example, JqRunner, Json, Net, Tool, ToolError, select,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -111,7 +113,7 @@ impl Tool for Call {
         &self,
         input: Input,
         (net, apis, jq): (Net, Apis, JqRunner),
-        cx: &Cx,
+        cx: &CallContext,
     ) -> Result<Output, ToolError> {
         if input.timeout_s == 0 || input.max_response_bytes == 0 {
             return Err(ToolError::invalid("timeout_s and max_response_bytes are 1 or more.")
@@ -155,7 +157,7 @@ impl Tool for Call {
         }
         let wait = Duration::from_secs(input.timeout_s.min(LONGEST_WAIT)).min(cx.time_left());
         let most = input.max_response_bytes.min(LARGEST);
-        let asked = if input.jq.is_some() { MAX_INPUT } else { most };
+        let asked = if input.jq.is_some() { MAX_INPUT_BYTES } else { most };
         let method = request.method.clone();
         let mut answer = send(&net, request, wait, asked, cx).await?;
         octo_openapi::redact(&mut answer, api.credential.iter().filter_map(|credential| credential.value()));
@@ -193,16 +195,16 @@ async fn send(
     request: Request,
     timeout: Duration,
     max_bytes: usize,
-    cx: &Cx,
-) -> Result<octo_toolkit::net::Answer, ToolError> {
-    let ask = Ask {
+    cx: &CallContext,
+) -> Result<octo_toolkit::net::NetResponse, ToolError> {
+    let ask = NetRequest {
         method: request.method,
         headers: request.headers,
         body: request.body,
         timeout,
         max_bytes,
-        redirects: REDIRECTS,
-        ..Ask::get(request.url)
+        max_redirects: REDIRECTS,
+        ..NetRequest::get(request.url)
     };
     cx.run(net.send(ask)).await?
 }

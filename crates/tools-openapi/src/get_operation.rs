@@ -3,8 +3,8 @@
 use crate::shelf::Shelf;
 use crate::wanted::Wanted;
 use octo_openapi::{Expansion, Media, Operation};
-use octo_toolkit::hidden::cleaned;
-use octo_toolkit::{Apis, Cx, Effect, Example, Tool, ToolError};
+use octo_toolkit::hidden_text::strip_hidden_owned;
+use octo_toolkit::{Apis, CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -126,7 +126,7 @@ impl Tool for GetOperation {
         )]
     }
 
-    async fn run(&self, input: Input, apis: Apis, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, apis: Apis, cx: &CallContext) -> Result<Output, ToolError> {
         let api = self.0.api(&input.name, &apis, cx).await?;
         let wanted = Wanted::find(&api.document, &input.path, &input.method)?;
         let mut unfold = Expansion::new(&api.document, NODES, DEPTH);
@@ -213,6 +213,6 @@ fn folded(media: &[Media]) -> BTreeMap<String, Value> {
 
 /// Text of the document, without what a person would not see in it, and not without end.
 fn short(text: String) -> String {
-    let text = cleaned(text, &mut 0);
+    let text = strip_hidden_owned(text, &mut 0);
     if text.len() <= LONGEST { text } else { text.chars().take(LONGEST).chain(" …".chars()).collect() }
 }

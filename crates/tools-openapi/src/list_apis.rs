@@ -1,7 +1,7 @@
 //! `openapi_list_apis`.
 
 use crate::shelf::Settings;
-use octo_toolkit::{Apis, Cx, Effect, Example, Tool, ToolError};
+use octo_toolkit::{Apis, CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -56,7 +56,7 @@ impl Tool for ListApis {
         vec![Example::new("What is loaded", json!({}))]
     }
 
-    async fn run(&self, _: Input, apis: Apis, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, _: Input, apis: Apis, cx: &CallContext) -> Result<Output, ToolError> {
         let items = apis.list(&cx.caller).await?.into_iter().map(|kept| {
             let settings: Settings = serde_json::from_str(&kept.settings).unwrap_or_default();
             Item {

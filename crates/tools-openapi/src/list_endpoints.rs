@@ -2,7 +2,7 @@
 
 use crate::shelf::Shelf;
 use octo_openapi::Listed;
-use octo_toolkit::{Apis, Cx, Effect, Example, Tool, ToolError};
+use octo_toolkit::{Apis, CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -80,7 +80,7 @@ impl Tool for ListEndpoints {
         )]
     }
 
-    async fn run(&self, input: Input, apis: Apis, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, apis: Apis, cx: &CallContext) -> Result<Output, ToolError> {
         let api = self.0.api(&input.name, &apis, cx).await?;
         let filter = input.filter.as_deref().map(str::trim).filter(|filter| !filter.is_empty());
         let all: Vec<&Listed> = match filter {

@@ -3,8 +3,8 @@
 use crate::shelf::{Settings, Shelf, parsed};
 use crate::source::{Files, fetched};
 use octo_openapi::{Credential, Document, bundle};
-use octo_toolkit::apis::KeptApi;
-use octo_toolkit::{Apis, Cx, Effect, Example, Net, Tool, ToolError, WorkPath};
+use octo_toolkit::apis::StoredApi;
+use octo_toolkit::{Apis, CallContext, Effect, Example, Net, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -88,7 +88,7 @@ impl Tool for Load {
         vec![Example::new("A document as text", json!({"name": "pets", "spec_content": document}))]
     }
 
-    async fn run(&self, input: Input, grants: Self::Grants, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, grants: Self::Grants, cx: &CallContext) -> Result<Output, ToolError> {
         let (net, apis, files) = grants;
         let name = named(&input.name)?;
         let base_url_override =
@@ -133,7 +133,7 @@ impl Tool for Load {
             auth_origin: settings.auth_origin.as_ref().filter(|_| secret.is_some()).map(origin),
             notice: (!notices.is_empty()).then(|| notices.join(" ")),
         };
-        let kept = KeptApi {
+        let kept = StoredApi {
             name,
             revision: cx.id.to_string(),
             settings: serde_json::to_string(&settings).map_err(ToolError::internal)?,
@@ -146,7 +146,12 @@ impl Tool for Load {
     }
 }
 
-async fn text(input: &Input, net: &Net, files: &Files, cx: &Cx) -> Result<(String, Option<Url>), ToolError> {
+async fn text(
+    input: &Input,
+    net: &Net,
+    files: &Files,
+    cx: &CallContext,
+) -> Result<(String, Option<Url>), ToolError> {
     match (&input.spec_url, &input.spec_content, &input.spec_path) {
         (Some(url), None, None) => {
             let (text, url) = fetched(net, net.url(url.trim())?, cx).await?;

@@ -1,7 +1,7 @@
 //! APIs ready to be used: what is kept of them, and their parsed documents, of which a few stay in memory.
 
 use octo_openapi::{Credential, Document, Reach};
-use octo_toolkit::{Apis, Cx, Kind, ToolError, apis::KeptApi};
+use octo_toolkit::{Apis, CallContext, Kind, ToolError, apis::StoredApi};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -71,7 +71,7 @@ pub struct Api {
 pub struct Shelf(Mutex<Vec<(String, Arc<Document>)>>);
 
 impl Shelf {
-    pub async fn api(&self, name: &str, apis: &Apis, cx: &Cx) -> Result<Api, ToolError> {
+    pub async fn api(&self, name: &str, apis: &Apis, cx: &CallContext) -> Result<Api, ToolError> {
         let name = name.trim();
         let Some(kept) = apis.find(&cx.caller, name).await? else {
             return Err(unknown(name, apis, cx).await);
@@ -87,7 +87,12 @@ impl Shelf {
         Ok(Api { document, settings, credential })
     }
 
-    async fn document(&self, kept: &KeptApi, apis: &Apis, cx: &Cx) -> Result<Arc<Document>, ToolError> {
+    async fn document(
+        &self,
+        kept: &StoredApi,
+        apis: &Apis,
+        cx: &CallContext,
+    ) -> Result<Arc<Document>, ToolError> {
         if let Some(document) = self.known(&kept.revision) {
             return Ok(document);
         }
@@ -122,12 +127,12 @@ impl Shelf {
 }
 
 /// Parses beside the asynchronous threads.
-pub async fn parsed(text: String, cx: &Cx) -> Result<Arc<Document>, ToolError> {
+pub async fn parsed(text: String, cx: &CallContext) -> Result<Arc<Document>, ToolError> {
     let work = tokio::task::spawn_blocking(move || Document::parse(text));
     cx.run(work).await?.map_err(ToolError::internal)?.map(Arc::new)
 }
 
-async fn unknown(name: &str, apis: &Apis, cx: &Cx) -> ToolError {
+async fn unknown(name: &str, apis: &Apis, cx: &CallContext) -> ToolError {
     let known = apis.list(&cx.caller).await.unwrap_or_default();
     let known: Vec<&str> = known.iter().map(|api| api.name.as_str()).take(20).collect();
     let name: String = name.chars().take(80).collect();

@@ -2,8 +2,8 @@
 
 use octo_openapi::LARGEST;
 use octo_toolkit::fs::Read;
-use octo_toolkit::net::Ask;
-use octo_toolkit::{Cx, Doors, Fs, Grant, Kind, Net, ToolError, WorkPath};
+use octo_toolkit::net::NetRequest;
+use octo_toolkit::{CallContext, Capabilities, Fs, Grant, Kind, Net, ToolError, WorkPath};
 use std::time::Duration;
 use url::Url;
 
@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Files(Option<Fs<Read>>);
 
 impl Grant for Files {
-    fn open(doors: &Doors) -> Result<Self, ToolError> {
+    fn open(doors: &Capabilities) -> Result<Self, ToolError> {
         Ok(Self(Fs::open(doors).ok()))
     }
 }
@@ -30,8 +30,8 @@ impl Files {
 }
 
 /// The text behind an address. Nothing of a credential goes there.
-pub async fn fetched(net: &Net, url: Url, cx: &Cx) -> Result<(String, Url), ToolError> {
-    let mut ask = Ask::get(url);
+pub async fn fetched(net: &Net, url: Url, cx: &CallContext) -> Result<(String, Url), ToolError> {
+    let mut ask = NetRequest::get(url);
     ask.timeout = PATIENCE.min(cx.time_left());
     ask.max_bytes = LARGEST;
     ask.headers.insert(

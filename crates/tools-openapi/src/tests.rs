@@ -10,8 +10,8 @@ use axum::body::Bytes;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::IntoResponse;
 use octo_grants::net::NetSpec;
-use octo_grants::{Apis, Doors, JqRunner, Net};
-use octo_toolkit::{Bench, Kind, PointerJq, ToolError};
+use octo_grants::{Apis, Capabilities, JqRunner, Net};
+use octo_toolkit::{Kind, PointerJq, ToolError, ToolFixture};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 
@@ -101,24 +101,24 @@ fn document(server: &str) -> Value {
     })
 }
 
-fn doors() -> Doors {
+fn doors() -> Capabilities {
     let net = NetSpec { allow: vec!["127.0.0.1".into(), "127.0.0.2".into()], ..NetSpec::default() };
     let jq = JqRunner::new(Arc::new(PointerJq));
-    Doors::default().with(Net::new(net).unwrap()).with(Apis::until_the_end()).with(jq)
+    Capabilities::default().with(Net::new(net).unwrap()).with(Apis::in_memory()).with(jq)
 }
 
-fn bench() -> Bench {
-    Bench::new(toolbox(), doors())
+fn bench() -> ToolFixture {
+    ToolFixture::new(toolbox(), doors())
 }
 
-async fn loaded(server: &Server) -> Bench {
+async fn loaded(server: &Server) -> ToolFixture {
     let bench = bench();
     let load = json!({"name": "pets", "spec_url": format!("{}/v1/openapi.json", server.url), "auth_header": "Bearer s3cret"});
     bench.call("openapi_load", load).await.unwrap();
     bench
 }
 
-async fn call(bench: &Bench, path: &str, method: &str, more: Value) -> Result<Value, ToolError> {
+async fn call(bench: &ToolFixture, path: &str, method: &str, more: Value) -> Result<Value, ToolError> {
     let mut input = json!({"name": "pets", "path": path, "method": method});
     input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     bench.call("openapi_call", input).await

@@ -1,6 +1,6 @@
 //! `openapi_unload`.
 
-use octo_toolkit::{Apis, Cx, Effect, Example, Tool, ToolError};
+use octo_toolkit::{Apis, CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -36,7 +36,7 @@ impl Tool for Unload {
         vec![Example::new("Forget an API and its credential", json!({"name": "pets"}))]
     }
 
-    async fn run(&self, input: Input, apis: Apis, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, apis: Apis, cx: &CallContext) -> Result<Output, ToolError> {
         let name = input.name.trim().to_owned();
         let unloaded = apis.remove(&cx.caller, &name).await?;
         Ok(Output { name, unloaded })

@@ -9,9 +9,9 @@
 )]
 
 use octo_grants::net::NetSpec;
-use octo_grants::{Apis, Doors, JqRunner, Net};
+use octo_grants::{Apis, Capabilities, JqRunner, Net};
 use octo_openapi::{Document, Operation, Place, Sampled, sample};
-use octo_toolkit::{Bench, PointerJq};
+use octo_toolkit::{PointerJq, ToolFixture};
 use serde_json::{Map, Value, json};
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
@@ -97,8 +97,8 @@ async fn a_hundred_generated_calls_are_accepted_by_prism() {
     let mut servers = files.each_ref().map(|file| Prism::start(file));
     let net = Net::new(NetSpec { allow: vec!["127.0.0.1".into()], ..NetSpec::default() }).unwrap();
     let doors =
-        Doors::default().with(net).with(Apis::until_the_end()).with(JqRunner::new(Arc::new(PointerJq)));
-    let bench = Bench::new(tools_openapi::toolbox(), doors);
+        Capabilities::default().with(net).with(Apis::in_memory()).with(JqRunner::new(Arc::new(PointerJq)));
+    let bench = ToolFixture::new(tools_openapi::toolbox(), doors);
     let (mut calls, mut refused) = (0, Vec::new());
     for (file, server) in files.iter().zip(&mut servers) {
         server.ready().await;
@@ -137,7 +137,7 @@ async fn a_hundred_generated_calls_are_accepted_by_prism() {
 /// A request that the first document forbids: a body without what it requires.
 async fn forbidden(url: &str) -> u16 {
     let net = Net::new(NetSpec { allow: vec!["127.0.0.1".into()], ..NetSpec::default() }).unwrap();
-    let mut ask = octo_grants::net::Ask::get(url.parse().unwrap());
+    let mut ask = octo_grants::net::NetRequest::get(url.parse().unwrap());
     ask.method = http::Method::POST;
     ask.headers.insert("content-type", "application/json".parse().unwrap());
     ask.body = Some("{}".into());

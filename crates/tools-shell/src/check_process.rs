@@ -1,7 +1,7 @@
 //! `check_process`.
 
 use octo_toolkit::exec::{ProcessFilter, ProcessInfo, SessionState, Sessions};
-use octo_toolkit::{Cx, Effect, Example, Exec, Tool, ToolError};
+use octo_toolkit::{CallContext, Effect, Example, Exec, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -60,12 +60,17 @@ impl Tool for CheckProcess {
     fn examples() -> Vec<Example> {
         vec![
             Example::new("Whether a program runs", json!({"process_name": "no-such-program"}))
-                .gives(json!({"running": false, "processes": []})),
+                .with_output(json!({"running": false, "processes": []})),
             Example::new("What your sessions run", json!({})),
         ]
     }
 
-    async fn run(&self, input: Input, (exec, sessions): Self::Grants, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(
+        &self,
+        input: Input,
+        (exec, sessions): Self::Grants,
+        cx: &CallContext,
+    ) -> Result<Output, ToolError> {
         let own = sessions.list(&cx.caller).into_iter();
         let own =
             own.filter(|session| session.state == SessionState::Running).map(|session| session.pid).collect();

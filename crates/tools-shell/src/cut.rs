@@ -52,7 +52,7 @@ pub fn shown_within(captured: &Captured, share: usize, room: usize) -> Shown {
 }
 
 fn shown(captured: &Captured, share: usize) -> Shown {
-    if captured.total <= share as u64 && captured.whole.is_none() {
+    if captured.total <= share as u64 && captured.full_output.is_none() {
         let all = [captured.head.as_slice(), captured.tail.as_slice()].concat();
         return Shown { head: String::from_utf8_lossy(&all).into_owned(), tail: None };
     }

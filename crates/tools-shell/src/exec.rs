@@ -3,7 +3,7 @@
 use crate::given;
 use crate::running::{Ended, FACTS, Grants, Order};
 use crate::shell::Shell;
-use octo_toolkit::{Cx, Effect, Example, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -58,7 +58,7 @@ impl Tool for ShellExec {
         ]
     }
 
-    async fn run(&self, input: Input, grants: Grants, cx: &Cx) -> Result<Ended, ToolError> {
+    async fn run(&self, input: Input, grants: Grants, cx: &CallContext) -> Result<Ended, ToolError> {
         let order = Order {
             command: input.command,
             cwd: input.cwd,
@@ -66,7 +66,7 @@ impl Tool for ShellExec {
             timeout_s: input.timeout_s,
             max_output_bytes: input.max_output_bytes,
             network: input.network,
-            room: cx.reply.less(FACTS),
+            room: cx.reply.remaining_after(FACTS),
             stdin: input.stdin,
             whole: false,
         };

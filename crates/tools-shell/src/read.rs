@@ -3,7 +3,7 @@
 use crate::given;
 use crate::session::{self, Ask, Part, Wait};
 use octo_toolkit::exec::{SessionState, Sessions};
-use octo_toolkit::{Cx, Effect, Example, Tool, ToolError, json_len};
+use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError, json_len};
 use regex::Regex;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -36,7 +36,7 @@ pub struct Read;
 impl Tool for Read {
     const NAME: &'static str = "shell_read";
     const TITLE: &'static str = "Read a session";
-    const EFFECT: Effect = Effect::observes();
+    const EFFECT: Effect = Effect::reads_volatile();
     type Input = Input;
     type Output = Part;
     type Grants = Sessions;
@@ -51,7 +51,7 @@ impl Tool for Read {
         ]
     }
 
-    async fn run(&self, input: Input, sessions: Sessions, cx: &Cx) -> Result<Part, ToolError> {
+    async fn run(&self, input: Input, sessions: Sessions, cx: &CallContext) -> Result<Part, ToolError> {
         let Input { session_id: id, from, wait_ms, max_bytes, pattern } = &input;
         let Some(pattern) = pattern else {
             let ask = Ask { id, from: *from, max_bytes: *max_bytes, wait_ms: *wait_ms, wait: Wait::ForSome };
@@ -66,7 +66,12 @@ impl Tool for Read {
 }
 
 /// Reads on until a line matches. A line that is not ended yet counts, since a prompt never ends.
-async fn matching(sessions: &Sessions, input: &Input, pattern: &Regex, cx: &Cx) -> Result<Part, ToolError> {
+async fn matching(
+    sessions: &Sessions,
+    input: &Input,
+    pattern: &Regex,
+    cx: &CallContext,
+) -> Result<Part, ToolError> {
     let until = Instant::now() + session::patience(input.wait_ms, cx);
     let ask = |from, wait: Duration| Ask {
         id: &input.session_id,
@@ -84,7 +89,7 @@ async fn matching(sessions: &Sessions, input: &Input, pattern: &Regex, cx: &Cx) 
         let over = left.is_zero() || all.state != SessionState::Running && all.next >= all.total;
         if !lines.is_empty() || over {
             let max = usize::try_from(input.max_bytes).unwrap_or(usize::MAX);
-            let output = bounded(&lines, max, cx.reply.less(session::FACTS));
+            let output = bounded(&lines, max, cx.reply.remaining_after(session::FACTS));
             return Ok(Part { output, from, ..Part::of(all) });
         }
         // Whole lines that do not match are done with.

@@ -1,7 +1,7 @@
 //! `shell_resize`.
 
-use octo_toolkit::exec::{Sessions, Size};
-use octo_toolkit::{Cx, Effect, Example, Tool, ToolError};
+use octo_toolkit::exec::{Sessions, TerminalSize};
+use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -44,12 +44,12 @@ impl Tool for Resize {
         )]
     }
 
-    async fn run(&self, input: Input, sessions: Sessions, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, sessions: Sessions, cx: &CallContext) -> Result<Output, ToolError> {
         let Input { session_id, cols, rows } = input;
         if cols == 0 || rows == 0 {
             return Err(ToolError::invalid("cols and rows must be at least 1.").hint("80 and 24 are usual."));
         }
-        sessions.resize(&cx.caller, &session_id, Size { rows, columns: cols }).await?;
+        sessions.resize(&cx.caller, &session_id, TerminalSize { rows, columns: cols }).await?;
         Ok(Output { cols, rows })
     }
 }

@@ -4,8 +4,8 @@ use crate::diagnostics::{self, Diagnostic};
 use crate::given;
 use crate::running::{Ended, FACTS, Grants, Order};
 use crate::shell::Shell;
-use octo_toolkit::budget::items_within;
-use octo_toolkit::{Cx, Effect, Example, Tool, ToolError, WorkPath};
+use octo_toolkit::reply_budget::count_fitting;
+use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -64,7 +64,7 @@ impl Tool for RunBuild {
         )]
     }
 
-    async fn run(&self, input: Input, grants: Grants, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, grants: Grants, cx: &CallContext) -> Result<Output, ToolError> {
         let order = Order {
             command: input.command,
             cwd: input.cwd,
@@ -73,14 +73,14 @@ impl Tool for RunBuild {
             max_output_bytes: input.max_output_bytes,
             network: None,
             // Half of the reply is for the report.
-            room: cx.reply.less(FACTS) / 2,
+            room: cx.reply.remaining_after(FACTS) / 2,
             stdin: None,
             whole: true,
         };
         let ran = self.0.run(order, &grants, cx).await?;
         let mut found = diagnostics::read(&ran.whole.0, &ran.whole.1);
         for list in [&mut found.errors, &mut found.warnings] {
-            let fit = items_within(list, cx.reply.less(FACTS) / 4)?.max(1);
+            let fit = count_fitting(list, cx.reply.remaining_after(FACTS) / 4)?.max(1);
             found.more += list.len().saturating_sub(fit);
             list.truncate(fit);
         }

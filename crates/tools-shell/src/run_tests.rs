@@ -5,9 +5,9 @@ use crate::given;
 use crate::report::{self, Failure, Report};
 use crate::running::{Ended, FACTS, Grants, Order};
 use crate::shell::Shell;
-use octo_toolkit::budget::items_within;
 use octo_toolkit::fs::Read;
-use octo_toolkit::{Cx, Effect, Example, Fs, Kind, Tool, ToolError, WorkPath};
+use octo_toolkit::reply_budget::count_fitting;
+use octo_toolkit::{CallContext, Effect, Example, Fs, Kind, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -109,7 +109,7 @@ impl Tool for RunTests {
         )]
     }
 
-    async fn run(&self, input: Input, grants: Grants, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, grants: Grants, cx: &CallContext) -> Result<Output, ToolError> {
         let before = match &input.junit {
             Some(path) => written(&grants.1, path).await?,
             None => None,
@@ -122,7 +122,7 @@ impl Tool for RunTests {
             max_output_bytes: input.max_output_bytes,
             network: None,
             // Half of the reply is for the report.
-            room: cx.reply.less(FACTS) / 2,
+            room: cx.reply.remaining_after(FACTS) / 2,
             stdin: None,
             whole: true,
         };
@@ -140,7 +140,7 @@ impl Tool for RunTests {
         };
         let mut more = report.as_ref().map_or(0, |report| report.more);
         let mut failures = report.as_ref().map(|report| report.failures.clone()).unwrap_or_default();
-        let fit = items_within(&failures, cx.reply.less(FACTS) / 2)?.max(1);
+        let fit = count_fitting(&failures, cx.reply.remaining_after(FACTS) / 2)?.max(1);
         more += failures.len().saturating_sub(fit);
         failures.truncate(fit);
         Ok(Output {

@@ -3,9 +3,9 @@
 use crate::cut::{self, Shown};
 use crate::shell::Shell;
 use crate::signal;
-use octo_toolkit::exec::{Captured, Done, Exit, Job, Limit, Program, Stream};
+use octo_toolkit::exec::{Captured, ExceededLimit, ExecResult, Exit, Job, Program, Stream};
 use octo_toolkit::fs::Read;
-use octo_toolkit::{Cx, Exec, Fs, Keep, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Exec, Fs, Keep, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -107,7 +107,7 @@ pub struct Ran {
 }
 
 impl Shell {
-    pub async fn run(&self, order: Order, grants: &Grants, cx: &Cx) -> Result<Ran, ToolError> {
+    pub async fn run(&self, order: Order, grants: &Grants, cx: &CallContext) -> Result<Ran, ToolError> {
         let (exec, fs, keep) = grants;
         let checked = self.check(&order.command, &order.cwd, &order.env, fs, cx).await?;
         let mut notes = Vec::new();
@@ -121,7 +121,7 @@ impl Shell {
             env: order.env,
             stdin: order.stdin.map(Into::into),
             timeout: timeout.limit,
-            keep: bound,
+            max_output_bytes: bound,
             network,
             writes: true,
             readable: Vec::new(),
@@ -131,7 +131,7 @@ impl Shell {
         // Dropping the future ends the command.
         let done = cx.run(exec.run(job)).await??;
         notes.extend(timeout.note(done.exit == Exit::TimedOut));
-        if done.limit == Some(Limit::Processes) {
+        if done.limit == Some(ExceededLimit::Processes) {
             notes.push("It was ended because it had too many processes at once.".to_owned());
         }
         if checked.background {
@@ -162,7 +162,7 @@ impl Shell {
 }
 
 /// The facts that do not depend on output.
-fn told(done: &Done) -> Ended {
+fn told(done: &ExecResult) -> Ended {
     let (exit_code, signal) = match done.exit {
         Exit::Code(code) => (code, None),
         Exit::Signal(number) => (-1, Some(signal::name(number))),
@@ -179,7 +179,7 @@ fn told(done: &Done) -> Ended {
 }
 
 /// Tells the last line and how much there is so far, a few times a second.
-fn notices(cx: &Cx) -> impl FnMut(Stream, &[u8]) + Send + use<> {
+fn notices(cx: &CallContext) -> impl FnMut(Stream, &[u8]) + Send + use<> {
     let cx = cx.clone();
     let (mut bytes, mut last) = (0_u64, None::<Instant>);
     move |_, chunk| {
@@ -209,7 +209,7 @@ async fn stream(
     shown: Shown,
     wanted: bool,
     keep: &Keep,
-    cx: &Cx,
+    cx: &CallContext,
     notes: &mut Vec<String>,
 ) -> Told {
     let total = captured.total;
@@ -233,7 +233,7 @@ async fn stream(
 
 /// All that a stream held, as text.
 async fn all(captured: Captured) -> String {
-    let Captured { mut head, tail, whole, .. } = captured;
+    let Captured { mut head, tail, full_output: whole, .. } = captured;
     if let Some(file) = whole {
         let read = tokio::task::spawn_blocking(move || from_start(file)).await;
         if let Ok(Ok(bytes)) = read {

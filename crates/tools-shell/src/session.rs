@@ -1,8 +1,8 @@
 //! What the session tools share: a part of a session's output, and how the session stands.
 
 use crate::{cut, signal};
-use octo_toolkit::exec::{Exit, Reading, SessionState, Sessions};
-use octo_toolkit::{Cx, ToolError, json_len};
+use octo_toolkit::exec::{Exit, SessionOutput, SessionState, Sessions};
+use octo_toolkit::{CallContext, ToolError, json_len};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::{Duration, Instant};
@@ -53,7 +53,7 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl Part {
-    pub fn of(reading: Reading) -> Self {
+    pub fn of(reading: SessionOutput) -> Self {
         let (exit_code, signal) = ended(reading.state);
         Self {
             output: String::from_utf8_lossy(&reading.bytes).into_owned(),
@@ -98,13 +98,13 @@ pub struct Ask<'a> {
 }
 
 /// How long this call can wait, with room to answer.
-pub fn patience(wait_ms: u64, cx: &Cx) -> Duration {
+pub fn patience(wait_ms: u64, cx: &CallContext) -> Duration {
     let left = cx.time_left().saturating_sub(Duration::from_millis(500));
     Duration::from_millis(wait_ms).min(PATIENCE).min(left)
 }
 
 /// Reads until there is enough, the time is over, or the program has ended.
-pub async fn read(sessions: &Sessions, ask: &Ask<'_>, cx: &Cx) -> Result<Reading, ToolError> {
+pub async fn read(sessions: &Sessions, ask: &Ask<'_>, cx: &CallContext) -> Result<SessionOutput, ToolError> {
     let max = usize::try_from(ask.max_bytes.min(MOST)).unwrap_or(usize::MAX);
     let patience = patience(ask.wait_ms, cx);
     let mut until = Instant::now() + patience;
@@ -128,8 +128,13 @@ pub async fn read(sessions: &Sessions, ask: &Ask<'_>, cx: &Cx) -> Result<Reading
 }
 
 /// What does not fit into the reply is left for the next read.
-async fn shorten(sessions: &Sessions, id: &str, all: &mut Reading, cx: &Cx) -> Result<(), ToolError> {
-    let room = cx.reply.less(FACTS);
+async fn shorten(
+    sessions: &Sessions,
+    id: &str,
+    all: &mut SessionOutput,
+    cx: &CallContext,
+) -> Result<(), ToolError> {
+    let room = cx.reply.remaining_after(FACTS);
     let mut end = all.bytes.len();
     loop {
         let part = all.bytes.get(..end).unwrap_or_default();
@@ -157,8 +162,8 @@ async fn shorten(sessions: &Sessions, id: &str, all: &mut Reading, cx: &Cx) -> R
 async fn whole_characters(
     sessions: &Sessions,
     id: &str,
-    all: &mut Reading,
-    cx: &Cx,
+    all: &mut SessionOutput,
+    cx: &CallContext,
 ) -> Result<(), ToolError> {
     let torn = cut::unfinished(&all.bytes);
     let is_end = all.state != SessionState::Running && all.next == all.total;

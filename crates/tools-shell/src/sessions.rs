@@ -2,7 +2,7 @@
 
 use crate::session;
 use octo_toolkit::exec::{SessionInfo, SessionState, Sessions};
-use octo_toolkit::{Cx, Effect, Example, Tool, ToolError};
+use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -54,7 +54,7 @@ pub struct ListSessions;
 impl Tool for ListSessions {
     const NAME: &'static str = "shell_sessions";
     const TITLE: &'static str = "List sessions";
-    const EFFECT: Effect = Effect::observes();
+    const EFFECT: Effect = Effect::reads_volatile();
     type Input = Input;
     type Output = Output;
     type Grants = Sessions;
@@ -63,7 +63,7 @@ impl Tool for ListSessions {
         vec![Example::new("What runs", json!({"running": true}))]
     }
 
-    async fn run(&self, input: Input, sessions: Sessions, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, sessions: Sessions, cx: &CallContext) -> Result<Output, ToolError> {
         let wanted = |info: &SessionInfo| !input.running || info.state == SessionState::Running;
         let sessions = sessions.list(&cx.caller).into_iter().filter(wanted).map(Entry::from).collect();
         Ok(Output { sessions })

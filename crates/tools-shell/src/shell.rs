@@ -4,7 +4,7 @@ use crate::Settings;
 use crate::danger;
 use crate::guard::Guard;
 use octo_toolkit::fs::{EntryKind, Read};
-use octo_toolkit::{Cx, Fs, Place, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Fs, RootedPath, ToolError, WorkPath};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ struct Inner {
 
 /// A line that may run.
 pub struct Checked {
-    pub cwd: Place,
+    pub cwd: RootedPath,
     /// What it may lose.
     pub warning: Option<String>,
     /// It leaves commands in the background that it does not wait for.
@@ -65,7 +65,7 @@ impl Shell {
     }
 
     /// The time limit: what was asked for, within what the operator and this call allow.
-    pub fn timeout(&self, asked: u64, cx: &Cx) -> Result<Timeout, ToolError> {
+    pub fn timeout(&self, asked: u64, cx: &CallContext) -> Result<Timeout, ToolError> {
         if asked == 0 {
             return Err(ToolError::invalid("timeout_s is 0.").hint("Give at least one second."));
         }
@@ -84,7 +84,7 @@ impl Shell {
         cwd: &WorkPath,
         env: &BTreeMap<String, String>,
         fs: &Fs<Read>,
-        cx: &Cx,
+        cx: &CallContext,
     ) -> Result<Checked, ToolError> {
         let line = self.0.guard.check(command)?;
         self.0.guard.check_env(env.keys().map(String::as_str))?;
@@ -103,7 +103,7 @@ impl Shell {
 }
 
 /// Those of the files that exist and hold something.
-async fn replaced(fs: &Fs<Read>, cwd: &Place, files: Vec<String>) -> Option<String> {
+async fn replaced(fs: &Fs<Read>, cwd: &RootedPath, files: Vec<String>) -> Option<String> {
     if files.is_empty() {
         return None;
     }

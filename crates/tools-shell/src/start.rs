@@ -3,9 +3,9 @@
 use crate::given;
 use crate::session::{self, Ask, Part, Wait};
 use crate::shell::Shell;
-use octo_toolkit::exec::{Job, Program, Sessions, Size};
+use octo_toolkit::exec::{Job, Program, Sessions, TerminalSize};
 use octo_toolkit::fs::Read;
-use octo_toolkit::{Cx, Effect, Example, Fs, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Fs, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -88,7 +88,12 @@ impl Tool for Start {
         ]
     }
 
-    async fn run(&self, input: Input, (sessions, fs): Self::Grants, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(
+        &self,
+        input: Input,
+        (sessions, fs): Self::Grants,
+        cx: &CallContext,
+    ) -> Result<Output, ToolError> {
         if input.timeout_s == 0 || input.cols == 0 || input.rows == 0 {
             return Err(
                 ToolError::invalid("timeout_s, cols and rows must be at least 1.").hint("Leave them out.")
@@ -107,14 +112,14 @@ impl Tool for Start {
             env,
             stdin: None,
             timeout: Duration::from_secs(input.timeout_s.min(LONGEST)),
-            keep: 0,
+            max_output_bytes: 0,
             network,
             writes: true,
             readable: Vec::new(),
             writable: Vec::new(),
             on_output: None,
         };
-        let size = input.tty.then_some(Size { rows: input.rows, columns: input.cols });
+        let size = input.tty.then_some(TerminalSize { rows: input.rows, columns: input.cols });
         let id = sessions.start(&cx.caller, job, size).await?;
         let (max_bytes, wait_ms) = (input.max_bytes, input.wait_ms);
         let ask = Ask { id: &id, from: None, max_bytes, wait_ms, wait: Wait::Throughout };

@@ -2,9 +2,9 @@
 
 use crate::given;
 use crate::session::{self, MOST, Part};
-use octo_toolkit::budget::ending;
 use octo_toolkit::exec::Sessions;
-use octo_toolkit::{Cx, Effect, Example, Tool, ToolError};
+use octo_toolkit::reply_budget::suffix_within;
+use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -35,7 +35,7 @@ impl Tool for Stop {
         vec![Example::new("End a server", json!({"session_id": "s_0123456789abcdef"}))]
     }
 
-    async fn run(&self, input: Input, sessions: Sessions, cx: &Cx) -> Result<Part, ToolError> {
+    async fn run(&self, input: Input, sessions: Sessions, cx: &CallContext) -> Result<Part, ToolError> {
         let mut reading = sessions.stop(&cx.caller, &input.session_id).await?;
         let max = usize::try_from(input.max_bytes.min(MOST)).unwrap_or(usize::MAX);
         let over = reading.bytes.len().saturating_sub(max);
@@ -46,7 +46,7 @@ impl Tool for Stop {
         reading.bytes.drain(..from.min(reading.bytes.len()));
         reading.from += from as u64;
         let mut part = Part::of(reading);
-        let shown = ending(&part.output, cx.reply.less(session::FACTS));
+        let shown = suffix_within(&part.output, cx.reply.remaining_after(session::FACTS));
         part.from += (part.output.len() - shown.len()) as u64;
         part.output = shown.to_owned();
         Ok(part)

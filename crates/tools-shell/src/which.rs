@@ -1,6 +1,6 @@
 //! `shell_which`.
 
-use octo_toolkit::{Cx, Effect, Example, Exec, Tool, ToolError};
+use octo_toolkit::{CallContext, Effect, Example, Exec, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -37,11 +37,11 @@ impl Tool for Which {
         vec![
             Example::new("Whether git is installed", json!({"command": "git"})),
             Example::new("A program that is not there", json!({"command": "no-such-program"}))
-                .gives(json!({"found": false})),
+                .with_output(json!({"found": false})),
         ]
     }
 
-    async fn run(&self, input: Input, exec: Exec, _cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, exec: Exec, _cx: &CallContext) -> Result<Output, ToolError> {
         let name = input.command.trim();
         if name.is_empty() || name.contains(['/', '\0']) || name.contains(char::is_whitespace) {
             return Err(ToolError::invalid("That is not the name of a program.")

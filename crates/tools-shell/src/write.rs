@@ -3,7 +3,7 @@
 use crate::given;
 use crate::session::{self, Ask, Part, Wait};
 use octo_toolkit::exec::Sessions;
-use octo_toolkit::{Cx, Effect, Example, Tool, ToolError};
+use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -54,7 +54,7 @@ impl Tool for Write {
         ]
     }
 
-    async fn run(&self, input: Input, sessions: Sessions, cx: &Cx) -> Result<Part, ToolError> {
+    async fn run(&self, input: Input, sessions: Sessions, cx: &CallContext) -> Result<Part, ToolError> {
         if input.text.len() > LONGEST {
             return Err(ToolError::invalid(format!("The text is longer than {LONGEST} bytes."))
                 .hint("Write a file with fs_write_text and let the program read it."));

@@ -9,10 +9,10 @@
     reason = "a measurement that cannot go on fails"
 )]
 
-use octo_grants::Doors;
+use octo_grants::Capabilities;
 use octo_grants::sql::{Sql, SqlConnection, SqlSpec};
 use octo_model::{Caller, Json};
-use octo_toolkit::Cx;
+use octo_toolkit::CallContext;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -47,7 +47,7 @@ async fn main() {
 async fn measure(dsn: &str) {
     let bare = client(dsn).await;
     let spec = SqlSpec { connections: vec![SqlConnection::new("default", dsn)], ..SqlSpec::default() };
-    let doors = Doors::default().with(Sql::new(&spec).unwrap());
+    let doors = Capabilities::default().with(Sql::new(&spec).unwrap());
     let toolbox = tools_sql::sql_toolbox();
     let tool = toolbox.tools.iter().find(|tool| tool.name == "db_query").unwrap();
     let input = Json::from(json!({"sql": QUERY, "max_rows": 1000}));
@@ -60,7 +60,7 @@ async fn measure(dsn: &str) {
         let began = Instant::now();
         driver(&bare, Some(&prepared)).await;
         let kept = began.elapsed();
-        let cx = Cx::new(
+        let cx = CallContext::new(
             Arc::new(Caller::local()),
             Instant::now() + Duration::from_secs(30),
             CancellationToken::new(),

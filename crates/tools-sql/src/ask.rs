@@ -1,8 +1,8 @@
 //! What the tools have in common: defaults, bounds and the length of a call.
 
 use crate::engine::Statement;
-use octo_grants::sql::Limits;
-use octo_toolkit::{Cx, ToolError};
+use octo_grants::sql::SqlLimits;
+use octo_toolkit::{CallContext, ToolError};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -39,8 +39,8 @@ pub fn statement(
     params: Option<Vec<Box<RawValue>>>,
     max_rows: usize,
     timeout_s: u64,
-    limits: &Limits,
-    cx: &Cx,
+    limits: &SqlLimits,
+    cx: &CallContext,
 ) -> Result<Statement, ToolError> {
     if sql.trim().is_empty() {
         return Err(ToolError::invalid("`sql` is empty.").hint("Give one SQL statement."));

@@ -1,7 +1,7 @@
 //! `db_connections`.
 
 use octo_grants::Sql;
-use octo_toolkit::{Cx, Effect, Example, Tool, ToolError};
+use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -49,13 +49,15 @@ impl Tool for Connections {
         vec![Example::new("Which databases there are", json!({}))]
     }
 
-    async fn run(&self, _: Input, sql: Sql, _cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, _: Input, sql: Sql, _cx: &CallContext) -> Result<Output, ToolError> {
         let connections = sql.all().iter().map(|database| Connection {
             name: database.name.clone(),
             engine: database.dialect.as_str().to_owned(),
             database: database.database.clone(),
             host: database.host.clone(),
-            connected: database.reads.open() + database.writes.as_ref().map_or(0, |pool| pool.open()) > 0,
+            connected: database.reads.open_count()
+                + database.writes.as_ref().map_or(0, |pool| pool.open_count())
+                > 0,
             read_only: database.read_only,
         });
         Ok(Output { connections: connections.collect() })

@@ -1,6 +1,6 @@
 //! What a database must be able to do. MySQL and SQLite join here; no tool changes.
 
-use octo_toolkit::{BoxFuture, Cx, ToolError};
+use octo_toolkit::{BoxFuture, CallContext, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -61,13 +61,17 @@ pub enum PlanFormat {
 
 /// One connection. `query` and `explain` change nothing, because the database will not let them.
 pub trait Engine: Send + Sync {
-    fn query<'a>(&'a self, statement: Statement, cx: &'a Cx) -> BoxFuture<'a, Result<Rows, ToolError>>;
+    fn query<'a>(
+        &'a self,
+        statement: Statement,
+        cx: &'a CallContext,
+    ) -> BoxFuture<'a, Result<Rows, ToolError>>;
 
     fn execute<'a>(
         &'a self,
         statement: Statement,
         fate: Fate,
-        cx: &'a Cx,
+        cx: &'a CallContext,
     ) -> BoxFuture<'a, Result<Change, ToolError>>;
 
     fn explain<'a>(
@@ -75,10 +79,10 @@ pub trait Engine: Send + Sync {
         statement: Statement,
         explained: Explained,
         format: PlanFormat,
-        cx: &'a Cx,
+        cx: &'a CallContext,
     ) -> BoxFuture<'a, Result<String, ToolError>>;
 
-    fn tables<'a>(&'a self, ask: TablesAsk, cx: &'a Cx) -> BoxFuture<'a, Result<Tables, ToolError>>;
+    fn tables<'a>(&'a self, ask: TablesAsk, cx: &'a CallContext) -> BoxFuture<'a, Result<Tables, ToolError>>;
 }
 
 /// Which tables to describe.

@@ -4,7 +4,7 @@ use crate::ask::{self, Anything};
 use crate::engine::Fate;
 use crate::engines::Engines;
 use octo_grants::Sql;
-use octo_toolkit::{Cx, Effect, Example, Tool, ToolError};
+use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -82,7 +82,7 @@ impl Tool for Execute {
         ]
     }
 
-    async fn run(&self, input: Input, sql: Sql, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, sql: Sql, cx: &CallContext) -> Result<Output, ToolError> {
         let database = sql.named(&input.connection_name)?;
         let statement =
             ask::statement(input.sql, input.params, RETURNED, input.timeout_s, &database.limits, cx)?;

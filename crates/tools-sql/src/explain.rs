@@ -4,7 +4,7 @@ use crate::ask::{self, Anything};
 use crate::engine::{Explained, PlanFormat};
 use crate::engines::Engines;
 use octo_grants::Sql;
-use octo_toolkit::{Cx, Effect, Example, Tool, ToolError};
+use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -56,7 +56,7 @@ pub struct Explain(pub Arc<Engines>);
 impl Tool for Explain {
     const NAME: &'static str = "db_explain";
     const TITLE: &'static str = "Explain a query";
-    const EFFECT: Effect = Effect::observes().open_world();
+    const EFFECT: Effect = Effect::reads_volatile().open_world();
     type Input = Input;
     type Output = Output;
     type Grants = Sql;
@@ -74,7 +74,7 @@ impl Tool for Explain {
         ]
     }
 
-    async fn run(&self, input: Input, sql: Sql, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, sql: Sql, cx: &CallContext) -> Result<Output, ToolError> {
         let database = sql.named(&input.connection_name)?;
         let most = database.limits.max_rows;
         let statement = ask::statement(input.sql, input.params, most, input.timeout_s, &database.limits, cx)?;

@@ -13,7 +13,7 @@ mod write;
 
 use crate::engine::{Change, Engine, Explained, Fate, PlanFormat, Rows, Statement, Tables, TablesAsk};
 use octo_grants::sql::{Database, Lease, Pool};
-use octo_toolkit::{BoxFuture, Cx, Json, ToolError};
+use octo_toolkit::{BoxFuture, CallContext, Json, ToolError};
 use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,8 +32,8 @@ impl Postgres {
     }
 
     /// A session, unless the call is cancelled before its turn.
-    async fn session(&self, pool: &Pool, patience: Duration, cx: &Cx) -> Result<Lease, ToolError> {
-        cx.run(pool.take(patience)).await?
+    async fn session(&self, pool: &Pool, patience: Duration, cx: &CallContext) -> Result<Lease, ToolError> {
+        cx.run(pool.acquire(patience)).await?
     }
 
     /// The values of `$1, $2 …` as text. Arrays and objects can only be written when the types are known, which costs a
@@ -43,7 +43,7 @@ impl Postgres {
         lease: &mut Lease,
         given: &[Box<RawValue>],
         sql: &str,
-        cx: &Cx,
+        cx: &CallContext,
     ) -> Result<Vec<Option<String>>, ToolError> {
         if given.iter().all(|value| params::is_scalar(value)) {
             return given.iter().map(|value| params::scalar(value)).collect();
@@ -66,14 +66,16 @@ impl Postgres {
         lease: &mut Lease,
         heard: hear::Heard,
         max_rows: usize,
-        cx: &Cx,
+        cx: &CallContext,
     ) -> Result<Rows, ToolError> {
         let oids: Vec<u32> = heard.columns.iter().map(|column| column.oid).collect();
         let types = self.types.of(lease, &oids, cx).await?;
         let columns: Vec<String> = heard.columns.into_iter().map(|column| column.name).collect();
         let names: Vec<&str> = types.iter().map(|kind| kind.name.as_str()).collect();
-        let room =
-            cx.reply.less(FACTS).saturating_sub(Json::of(&(&columns, &names, &heard.notices)).bytes().len());
+        let room = cx
+            .reply
+            .remaining_after(FACTS)
+            .saturating_sub(Json::of(&(&columns, &names, &heard.notices)).bytes().len());
         let count = heard.rows.len().min(max_rows);
         let (rows, count) = json::rows(heard.rows.get(..count).unwrap_or_default(), &types, room)?;
         let truncated = heard.cut || heard.seen > count;
@@ -89,7 +91,11 @@ impl Postgres {
 }
 
 impl Engine for Postgres {
-    fn query<'a>(&'a self, statement: Statement, cx: &'a Cx) -> BoxFuture<'a, Result<Rows, ToolError>> {
+    fn query<'a>(
+        &'a self,
+        statement: Statement,
+        cx: &'a CallContext,
+    ) -> BoxFuture<'a, Result<Rows, ToolError>> {
         Box::pin(read::query(self, statement, cx))
     }
 
@@ -97,7 +103,7 @@ impl Engine for Postgres {
         &'a self,
         statement: Statement,
         fate: Fate,
-        cx: &'a Cx,
+        cx: &'a CallContext,
     ) -> BoxFuture<'a, Result<Change, ToolError>> {
         Box::pin(write::execute(self, statement, fate, cx))
     }
@@ -107,12 +113,12 @@ impl Engine for Postgres {
         statement: Statement,
         explained: Explained,
         format: PlanFormat,
-        cx: &'a Cx,
+        cx: &'a CallContext,
     ) -> BoxFuture<'a, Result<String, ToolError>> {
         Box::pin(read::explain(self, statement, explained, format, cx))
     }
 
-    fn tables<'a>(&'a self, ask: TablesAsk, cx: &'a Cx) -> BoxFuture<'a, Result<Tables, ToolError>> {
+    fn tables<'a>(&'a self, ask: TablesAsk, cx: &'a CallContext) -> BoxFuture<'a, Result<Tables, ToolError>> {
         Box::pin(tables::describe(self, ask, cx))
     }
 }

@@ -3,7 +3,7 @@
 use crate::ask::{self, Anything};
 use crate::engines::Engines;
 use octo_grants::Sql;
-use octo_toolkit::{Cx, Effect, Example, Tool, ToolError};
+use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -76,7 +76,7 @@ impl Tool for Query {
         ]
     }
 
-    async fn run(&self, input: Input, sql: Sql, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, sql: Sql, cx: &CallContext) -> Result<Output, ToolError> {
         let database = sql.named(&input.connection_name)?;
         let statement =
             ask::statement(input.sql, input.params, input.max_rows, input.timeout_s, &database.limits, cx)?;

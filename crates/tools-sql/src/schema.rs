@@ -4,7 +4,7 @@ use crate::ask;
 use crate::engine::{Table, TablesAsk};
 use crate::engines::Engines;
 use octo_grants::Sql;
-use octo_toolkit::{Cx, Effect, Example, Tool, ToolError};
+use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -66,7 +66,7 @@ impl Tool for Schema {
         ]
     }
 
-    async fn run(&self, input: Input, sql: Sql, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, sql: Sql, cx: &CallContext) -> Result<Output, ToolError> {
         let database = sql.named(&input.connection_name)?;
         let (schema, table) = qualified(input.schema, input.table)?;
         let ask = TablesAsk { schema: schema.clone(), table, max_tables: input.max_tables.clamp(1, 1000) };

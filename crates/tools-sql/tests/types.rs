@@ -12,7 +12,7 @@
 mod ground;
 
 use ground::{Ground, bench, client, spec};
-use octo_toolkit::Bench;
+use octo_toolkit::ToolFixture;
 use serde_json::{Value, json};
 
 /// A value of each base type as SQL text. What is not here has no values that can be written.
@@ -103,13 +103,13 @@ fn in_braces(text: &str, delimiter: char) -> String {
     format!("{{\"{text}\"{delimiter}NULL{delimiter}\"{text}\"}}")
 }
 
-async fn value(bench: &Bench, sql: &str, params: Value) -> Value {
+async fn value(bench: &ToolFixture, sql: &str, params: Value) -> Value {
     let given = bench.call("db_query", json!({"sql": sql, "params": params})).await;
     given.unwrap_or_else(|error| panic!("{sql}: {error}"))["rows"][0][0].clone()
 }
 
 /// Out as JSON, in again as a parameter, and the server says whether it is the same.
-async fn round(bench: &Bench, name: &str, literal: &str) -> Value {
+async fn round(bench: &ToolFixture, name: &str, literal: &str) -> Value {
     let given = value(bench, &format!("SELECT {}::{name}", quoted(literal)), json!([])).await;
     assert!(!given.is_null(), "{name} {literal}");
     // A number is the same with and without zeros at its end, and json with and without spaces.

@@ -1,6 +1,6 @@
 //! `text_analyze`.
 
-use octo_toolkit::{Cx, Effect, Example, Tool, ToolError};
+use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -69,7 +69,7 @@ impl Tool for Analyze {
         vec![Example::new("Counts of two sentences", json!({"text": "The cat sat. The dog ran away."}))]
     }
 
-    async fn run(&self, input: Input, (): (), _cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, (): (), _cx: &CallContext) -> Result<Output, ToolError> {
         Ok(analyzed(&input.text))
     }
 }

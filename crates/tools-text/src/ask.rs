@@ -1,6 +1,6 @@
 //! `text_ask`.
 
-use octo_toolkit::{Cx, Effect, Example, Llm, Tool, ToolError};
+use octo_toolkit::{CallContext, Effect, Example, Llm, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -39,7 +39,7 @@ pub struct Ask;
 impl Tool for Ask {
     const NAME: &'static str = "text_ask";
     const TITLE: &'static str = "Ask a language model";
-    const EFFECT: Effect = Effect::observes().open_world();
+    const EFFECT: Effect = Effect::reads_volatile().open_world();
     type Input = Input;
     type Output = Output;
     type Grants = Llm;
@@ -48,7 +48,7 @@ impl Tool for Ask {
         vec![Example::new("A name for a thing", json!({"prompt": "A name for a tool that counts words."}))]
     }
 
-    async fn run(&self, input: Input, llm: Llm, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, llm: Llm, cx: &CallContext) -> Result<Output, ToolError> {
         if input.prompt.trim().is_empty() {
             return Err(ToolError::invalid("The prompt is empty.").hint("Say what the model is asked."));
         }

@@ -2,7 +2,7 @@
 
 use crate::parts::parts;
 use futures_util::{StreamExt, TryStreamExt, stream};
-use octo_toolkit::{Cx, Effect, Example, Kind, Llm, Tool, ToolError};
+use octo_toolkit::{CallContext, Effect, Example, Kind, Llm, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -48,7 +48,7 @@ pub struct Summarize;
 impl Tool for Summarize {
     const NAME: &'static str = "text_summarize";
     const TITLE: &'static str = "Summarize text";
-    const EFFECT: Effect = Effect::observes().open_world();
+    const EFFECT: Effect = Effect::reads_volatile().open_world();
     type Input = Input;
     type Output = Output;
     type Grants = Llm;
@@ -60,7 +60,7 @@ impl Tool for Summarize {
         )]
     }
 
-    async fn run(&self, input: Input, llm: Llm, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, llm: Llm, cx: &CallContext) -> Result<Output, ToolError> {
         if input.text.trim().is_empty() {
             return Err(
                 ToolError::invalid("The text is empty.").hint("Give the text that is to be summarized.")
@@ -97,7 +97,7 @@ fn instruction(style: Option<&str>) -> String {
 }
 
 /// One round: every part becomes a shorter one, in order.
-async fn shortened(llm: &Llm, text: &str, cx: &Cx) -> Result<String, ToolError> {
+async fn shortened(llm: &Llm, text: &str, cx: &CallContext) -> Result<String, ToolError> {
     let instruction = instruction(Some("dense notes, at most a sixth of the length"));
     let mut asked = Vec::new();
     for part in parts(text, PART) {
@@ -112,7 +112,7 @@ async fn ask(
     instruction: &str,
     text: &str,
     max_tokens: u64,
-    cx: &Cx,
+    cx: &CallContext,
 ) -> Result<String, ToolError> {
     let timeout = cx.time_left().max(Duration::from_millis(100));
     llm.ask(instruction, &format!("<text>\n{text}\n</text>"), max_tokens, timeout).await

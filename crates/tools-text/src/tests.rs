@@ -8,8 +8,8 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use octo_grants::llm::LlmSpec;
 use octo_grants::net::NetSpec;
-use octo_grants::{Doors, Llm, Net};
-use octo_toolkit::{Bench, Kind, ToolError};
+use octo_grants::{Capabilities, Llm, Net};
+use octo_toolkit::{Kind, ToolError, ToolFixture};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 
@@ -29,7 +29,7 @@ async fn answer(State(asked): State<Asked>, headers: HeaderMap, Body(body): Body
     Body(json!({"choices": [{"message": {"content": format!("Sum of {first}")}}]})).into_response()
 }
 
-async fn model() -> (Doors, Asked) {
+async fn model() -> (Capabilities, Asked) {
     let asked = Asked::default();
     let routes = axum::Router::new()
         .route("/v1/chat/completions", axum::routing::post(answer))
@@ -39,11 +39,11 @@ async fn model() -> (Doors, Asked) {
     tokio::spawn(async move { axum::serve(listener, routes).await });
     let net = Net::new(NetSpec { allow: vec!["127.0.0.1".into()], ..NetSpec::default() }).unwrap();
     let llm = Llm::new(net, LlmSpec { url, key: Some("k-1".into()), model: "m".into() }).unwrap();
-    (Doors::default().with(llm), asked)
+    (Capabilities::default().with(llm), asked)
 }
 
-async fn summarize(doors: &Doors, input: Value) -> Result<Value, ToolError> {
-    Bench::new(model_toolbox(), doors.clone()).call("text_summarize", input).await
+async fn summarize(doors: &Capabilities, input: Value) -> Result<Value, ToolError> {
+    ToolFixture::new(model_toolbox(), doors.clone()).call("text_summarize", input).await
 }
 
 #[tokio::test]
@@ -86,14 +86,14 @@ async fn what_cannot_be_done_says_what_to_do() {
         assert!(error.hint.as_deref().unwrap().contains(hint), "{error:?}");
         assert!(!format!("{error:?}").contains("k-1"));
     }
-    let error = summarize(&Doors::default(), json!({"text": "x"})).await.unwrap_err();
+    let error = summarize(&Capabilities::default(), json!({"text": "x"})).await.unwrap_err();
     assert!(error.hint.unwrap().contains("OCTOPROX_LLM_URL"));
 }
 
 #[tokio::test]
 async fn a_question_is_asked_as_it_is() {
     let (doors, asked) = model().await;
-    let bench = Bench::new(model_toolbox(), doors);
+    let bench = ToolFixture::new(model_toolbox(), doors);
     let got =
         bench.call("text_ask", json!({"prompt": "Why tea?", "system": "Be brief.", "max_tokens": 9})).await;
     assert_eq!(got.unwrap(), json!({"text": "Sum of Why tea?"}));

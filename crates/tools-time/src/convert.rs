@@ -2,7 +2,7 @@
 
 use crate::{given, say, zone};
 use jiff::Zoned;
-use octo_toolkit::{Clock, Cx, Effect, Example, Tool, ToolError};
+use octo_toolkit::{CallContext, Clock, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -58,7 +58,7 @@ impl Tool for Convert {
                 "A meeting in Berlin, seen from New York",
                 json!({"datetime": "2027-03-20T14:00", "from_timezone": "Europe/Berlin", "to_timezone": "America/New_York"}),
             )
-            .gives(json!({
+            .with_output(json!({
                 "original": "2027-03-20T14:00:00+01:00",
                 "converted": "2027-03-20T09:00:00-04:00",
                 "from_timezone": "Europe/Berlin",
@@ -74,7 +74,7 @@ impl Tool for Convert {
         ]
     }
 
-    async fn run(&self, input: Input, clock: Clock, _cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, clock: Clock, _cx: &CallContext) -> Result<Output, ToolError> {
         let target = zone::resolve(&input.to_timezone)?;
         let moment = given::moment(&clock, &input.datetime, &input.from_timezone, "from_timezone")?;
         let (from, to) = (&moment.at, moment.at.with_time_zone(target.tz));

@@ -2,7 +2,7 @@
 
 use crate::{given, say, span, when};
 use jiff::tz::TimeZone;
-use octo_toolkit::{Clock, Cx, Effect, Example, Tool, ToolError};
+use octo_toolkit::{CallContext, Clock, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -64,7 +64,7 @@ impl Tool for Diff {
                 "Between two dates",
                 json!({"start": "2027-03-05T12:00Z", "end": "2027-03-07T15:05Z"}),
             )
-            .gives(json!({
+            .with_output(json!({
                 "days": 2,
                 "hours": 3,
                 "minutes": 5,
@@ -78,7 +78,7 @@ impl Tool for Diff {
         ]
     }
 
-    async fn run(&self, input: Input, clock: Clock, _cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, clock: Clock, _cx: &CallContext) -> Result<Output, ToolError> {
         let now = given::instant(&clock).to_zoned(TimeZone::UTC);
         let start = when::parse(&input.start, &now)?;
         let end = when::parse(&input.end, &now)?;

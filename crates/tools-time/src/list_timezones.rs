@@ -2,7 +2,7 @@
 
 use crate::{given, say, zone};
 use jiff::Timestamp;
-use octo_toolkit::{Clock, Cx, Effect, Example, Tool, ToolError};
+use octo_toolkit::{CallContext, Clock, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -49,7 +49,7 @@ impl Tool for ListTimezones {
         ]
     }
 
-    async fn run(&self, input: Input, clock: Clock, _cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, clock: Clock, _cx: &CallContext) -> Result<Output, ToolError> {
         let now = given::instant(&clock);
         let region =
             input.region.as_deref().map(|region| region.trim().trim_end_matches('/')).unwrap_or_default();

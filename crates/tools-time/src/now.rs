@@ -1,7 +1,7 @@
 //! `time_now`.
 
 use crate::{given, say};
-use octo_toolkit::{Clock, Cx, Effect, Example, Tool, ToolError};
+use octo_toolkit::{CallContext, Clock, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -38,7 +38,7 @@ pub struct Now;
 impl Tool for Now {
     const NAME: &'static str = "time_now";
     const TITLE: &'static str = "Current time";
-    const EFFECT: Effect = Effect::observes();
+    const EFFECT: Effect = Effect::reads_volatile();
     type Input = Input;
     type Output = Output;
     type Grants = Clock;
@@ -50,7 +50,7 @@ impl Tool for Now {
         ]
     }
 
-    async fn run(&self, input: Input, clock: Clock, _cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, clock: Clock, _cx: &CallContext) -> Result<Output, ToolError> {
         let (now, notes) = given::now(&clock, &input.timezone)?;
         Ok(Output {
             iso: say::iso(&now),

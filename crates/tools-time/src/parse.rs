@@ -1,7 +1,7 @@
 //! `time_parse`.
 
 use crate::{given, say};
-use octo_toolkit::{Clock, Cx, Effect, Example, Tool, ToolError};
+use octo_toolkit::{CallContext, Clock, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -63,7 +63,7 @@ impl Tool for Parse {
                 "A date in words",
                 json!({"text": "5 March 2027 2:30pm", "timezone": "Europe/Berlin"}),
             )
-            .gives(json!({
+            .with_output(json!({
                 "iso": "2027-03-05T14:30:00+01:00",
                 "unix": 1_804_253_400,
                 "year": 2027,
@@ -87,7 +87,7 @@ impl Tool for Parse {
         ]
     }
 
-    async fn run(&self, input: Input, clock: Clock, _cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, clock: Clock, _cx: &CallContext) -> Result<Output, ToolError> {
         let moment = given::moment(&clock, &input.text, &input.timezone, "timezone")?;
         let at = &moment.at;
         Ok(Output {

@@ -1,12 +1,12 @@
 //! The five tools through the bench, with the clock standing still.
 
 use crate::toolbox;
-use octo_toolkit::{Bench, Kind};
+use octo_toolkit::{Kind, ToolFixture};
 use serde_json::{Value, json};
 
 /// Saturday, 14 November 2026, 22:00 UTC.
-fn bench() -> Bench {
-    Bench::at(toolbox(), "2026-11-14T22:00:00.75Z")
+fn bench() -> ToolFixture {
+    ToolFixture::with_fixed_clock(toolbox(), "2026-11-14T22:00:00.75Z")
 }
 
 #[tokio::test]
@@ -174,7 +174,7 @@ async fn examples_give_what_they_say() {
             let input: Value = example.input.to().unwrap();
             let found = bench.call(tool.name, input).await.unwrap();
             if let Some(expected) = &example.output {
-                assert_eq!(found, expected.to::<Value>().unwrap(), "{}", example.what);
+                assert_eq!(found, expected.to::<Value>().unwrap(), "{}", example.purpose);
             }
         }
     }

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use octo_toolkit::net::{Answer, Ask};
-use octo_toolkit::{Cx, Kind, Net, ToolError};
+use octo_toolkit::net::{NetRequest, NetResponse};
+use octo_toolkit::{CallContext, Kind, Net, ToolError};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ pub fn method(name: &str) -> Result<Method, ToolError> {
     if matches!(method, Method::CONNECT | Method::TRACE) { Err(refused()) } else { Ok(method) }
 }
 
-pub fn timeout(seconds: u64, cx: &Cx) -> Result<Duration, ToolError> {
+pub fn timeout(seconds: u64, cx: &CallContext) -> Result<Duration, ToolError> {
     if seconds == 0 {
         return Err(
             ToolError::invalid("timeout_s is 0.").hint("Give seconds from 1 to 120, or leave it out.")
@@ -43,7 +43,7 @@ pub fn max_bytes(bytes: u64) -> Result<usize, ToolError> {
 }
 
 /// Says that a body ends before its own end, and how to get more of it.
-pub fn truncation(answer: &Answer) -> Option<String> {
+pub fn truncation(answer: &NetResponse) -> Option<String> {
     if !answer.truncated {
         return None;
     }
@@ -103,25 +103,25 @@ pub fn default_header(headers: &mut HeaderMap, name: HeaderName, value: &'static
 }
 
 /// Sends a request; a cancelled call does not wait for the answer.
-pub async fn send(net: &Net, ask: Ask, cx: &Cx) -> Result<Answer, ToolError> {
+pub async fn send(net: &Net, ask: NetRequest, cx: &CallContext) -> Result<NetResponse, ToolError> {
     cx.run(net.send(ask)).await?
 }
 
 /// Sends a request, and once more for all of it when what came is cut and of no use in part.
 pub async fn whole(
     net: &Net,
-    ask: Ask,
+    ask: NetRequest,
     most: usize,
-    indivisible: impl Fn(&Answer) -> bool,
-    cx: &Cx,
-) -> Result<Answer, ToolError> {
+    indivisible: impl Fn(&NetResponse) -> bool,
+    cx: &CallContext,
+) -> Result<NetResponse, ToolError> {
     let begun = Instant::now();
     let more = (ask.method == Method::GET && ask.max_bytes < most).then(|| ask.clone());
     let answer = send(net, ask, cx).await?;
     match more.filter(|_| answer.truncated && indivisible(&answer)) {
         Some(more) => {
             let timeout = more.timeout.saturating_sub(begun.elapsed());
-            send(net, Ask { max_bytes: most, timeout, ..more }, cx).await
+            send(net, NetRequest { max_bytes: most, timeout, ..more }, cx).await
         }
         None => Ok(answer),
     }
@@ -130,7 +130,7 @@ pub async fn whole(
 /// Runs work on a body beside the asynchronous threads. A panic is one failed call; work that takes too long is left to
 /// its bounds.
 pub async fn beside<T: Send + 'static>(
-    cx: &Cx,
+    cx: &CallContext,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ToolError> {
     let work = tokio::task::spawn_blocking(work);
@@ -143,6 +143,6 @@ pub async fn beside<T: Send + 'static>(
     }
 }
 
-pub fn content_type(answer: &Answer) -> Option<&str> {
+pub fn content_type(answer: &NetResponse) -> Option<&str> {
     answer.headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok())
 }

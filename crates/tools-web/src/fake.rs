@@ -6,7 +6,7 @@ use axum::body::Bytes;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::IntoResponse;
 use octo_toolkit::net::NetSpec;
-use octo_toolkit::{Bench, Doors, JqRunner, Net, PointerJq, Toolbox};
+use octo_toolkit::{Capabilities, JqRunner, Net, PointerJq, ToolFixture, Toolbox};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use url::Url;
@@ -98,13 +98,13 @@ pub fn html(status: u16, body: &str) -> (u16, (&'static str, String), String) {
 }
 
 /// A bench whose net reaches loopback and nothing else that is private.
-pub fn bench(toolbox: Toolbox) -> Bench {
-    Bench::new(toolbox, doors())
+pub fn bench(toolbox: Toolbox) -> ToolFixture {
+    ToolFixture::new(toolbox, doors())
 }
 
-pub fn doors() -> Doors {
+pub fn doors() -> Capabilities {
     let spec = NetSpec { allow: vec!["127.0.0.1".to_owned()], ..NetSpec::default() };
-    Doors::default()
+    Capabilities::default()
         .with(Net::new(spec).unwrap())
         .with(crate::pdf::tests::door())
         .with(JqRunner::new(Arc::new(PointerJq)))

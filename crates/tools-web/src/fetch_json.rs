@@ -4,9 +4,11 @@ use crate::asking;
 use crate::json_body::json_body;
 use http::Method;
 use http::header::ACCEPT;
-use octo_toolkit::jq::MAX_INPUT;
-use octo_toolkit::net::{Answer, Ask};
-use octo_toolkit::{BodySelection, Cx, Effect, Example, JqRunner, Json, Kind, Net, Tool, ToolError, select};
+use octo_toolkit::jq::MAX_INPUT_BYTES;
+use octo_toolkit::net::{NetRequest, NetResponse};
+use octo_toolkit::{
+    BodySelection, CallContext, Effect, Example, JqRunner, Json, Kind, Net, Tool, ToolError, select,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -67,14 +69,19 @@ impl Tool for FetchJson {
         ]
     }
 
-    async fn run(&self, input: Input, (net, jq): (Net, JqRunner), cx: &Cx) -> Result<Output, ToolError> {
-        let mut ask = Ask::get(asking::url(&net, &input.url)?);
+    async fn run(
+        &self,
+        input: Input,
+        (net, jq): (Net, JqRunner),
+        cx: &CallContext,
+    ) -> Result<Output, ToolError> {
+        let mut ask = NetRequest::get(asking::url(&net, &input.url)?);
         ask.timeout = asking::timeout(input.timeout_s, cx)?;
-        ask.max_bytes = if input.jq.is_some() { MAX_INPUT } else { LARGEST };
+        ask.max_bytes = if input.jq.is_some() { MAX_INPUT_BYTES } else { LARGEST };
         asking::default_header(&mut ask.headers, ACCEPT, "application/json, */*;q=0.5");
-        net.may_fetch(&ask.url).await?;
+        net.check_robots(&ask.url).await?;
         let answer = asking::send(&net, ask, cx).await?;
-        net.may_fetch(&answer.url).await?;
+        net.check_robots(&answer.url).await?;
         let (url, status_code) = (answer.url.to_string(), answer.status.as_u16());
         let mut notice = None;
         if let Some(program) = &input.jq {
@@ -90,7 +97,7 @@ impl Tool for FetchJson {
     }
 }
 
-fn checked(answer: &Answer) -> Result<Json, ToolError> {
+fn checked(answer: &NetResponse) -> Result<Json, ToolError> {
     if answer.truncated {
         return Err(ToolError::new(Kind::TooLarge, "The answer is larger than 5 MB.").hint(
             "Select a part with jq, or ask the service for less, with its parameters for fields or pages.",
@@ -107,7 +114,7 @@ mod tests {
 
     #[test]
     fn json_that_was_cut_is_too_large() {
-        let cut = Answer {
+        let cut = NetResponse {
             status: StatusCode::OK,
             headers: HeaderMap::new(),
             url: url::Url::parse("http://x/").unwrap(),

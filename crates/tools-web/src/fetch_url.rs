@@ -7,8 +7,8 @@ use crate::reading::{self, Body, Format, Reading, Want};
 use crate::{asking, pdf};
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderValue, Method};
-use octo_toolkit::net::{Answer, Ask};
-use octo_toolkit::{Cx, Effect, Example, Net, Pdf, Tool, ToolError};
+use octo_toolkit::net::{NetRequest, NetResponse};
+use octo_toolkit::{CallContext, Effect, Example, Net, Pdf, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -129,7 +129,7 @@ impl Tool for FetchUrl {
         ]
     }
 
-    async fn run(&self, input: Input, (net, pdf): (Net, Pdf), cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, (net, pdf): (Net, Pdf), cx: &CallContext) -> Result<Output, ToolError> {
         let want = Want {
             format: input.output_format,
             main_content: input.extract_main_content,
@@ -138,12 +138,12 @@ impl Tool for FetchUrl {
             max_bytes: asking::max_bytes(input.max_bytes)?,
         };
         let ask = ask(input, &net, want.max_bytes, cx)?;
-        net.may_fetch(&ask.url).await?;
-        let answer = asking::whole(&net, ask, pdf::LARGEST, is_pdf, cx).await?;
-        net.may_fetch(&answer.url).await?;
+        net.check_robots(&ask.url).await?;
+        let answer = asking::whole(&net, ask, pdf::MAX_PDF_BYTES, is_pdf, cx).await?;
+        net.check_robots(&answer.url).await?;
         let content_type = asking::content_type(&answer).map(str::to_owned);
         let is_pdf = is_pdf(&answer);
-        let Answer { url, body, truncated, .. } = answer;
+        let NetResponse { url, body, truncated, .. } = answer;
         let (told, status, byte_count) = (String::from(url.clone()), answer.status, body.len());
         let body = Body { url, content_type: content_type.clone(), bytes: body, truncated };
         let (reading, pages) = if is_pdf {
@@ -169,23 +169,28 @@ impl Tool for FetchUrl {
     }
 }
 
-fn is_pdf(answer: &Answer) -> bool {
+fn is_pdf(answer: &NetResponse) -> bool {
     Kind::of(asking::content_type(answer), &answer.body) == Kind::Pdf
 }
 
 /// The text of a PDF and how many pages it has; a file without text that can be had is described.
-async fn paper(pdf: &Pdf, body: &Body, want: Want, cx: &Cx) -> Result<(Reading, Option<usize>), ToolError> {
+async fn paper(
+    pdf: &Pdf,
+    body: &Body,
+    want: Want,
+    cx: &CallContext,
+) -> Result<(Reading, Option<usize>), ToolError> {
     let read = pdf::read(pdf, body.bytes.clone(), !body.truncated, cx.time_left());
     let (reading, pages) = match cx.run(read).await? {
         Ok(paper) => {
             let content = paper.text(matches!(want.format, Format::Markdown | Format::Html));
-            let pages = Some(paper.count);
+            let pages = Some(paper.page_count);
             let about = Metadata { author: paper.author, ..Metadata::default() };
             let reading = Reading {
                 content,
                 title: paper.title.filter(|_| want.metadata),
                 metadata: Some(about).filter(|about| want.metadata && *about != Metadata::default()),
-                truncated: paper.cut,
+                truncated: paper.is_truncated,
                 notices: paper.notices,
                 ..Reading::default()
             };
@@ -199,7 +204,7 @@ async fn paper(pdf: &Pdf, body: &Body, want: Want, cx: &Cx) -> Result<(Reading, 
     Ok((reading::finished(reading, want.max_bytes), pages))
 }
 
-fn ask(input: Input, net: &Net, max_bytes: usize, cx: &Cx) -> Result<Ask, ToolError> {
+fn ask(input: Input, net: &Net, max_bytes: usize, cx: &CallContext) -> Result<NetRequest, ToolError> {
     let method = asking::method(&input.method)?;
     if !matches!(method, Method::GET | Method::HEAD | Method::OPTIONS | Method::POST) {
         return Err(ToolError::invalid(format!("fetch_url reads; it does not send {method}."))
@@ -223,14 +228,14 @@ fn ask(input: Input, net: &Net, max_bytes: usize, cx: &Cx) -> Result<Ask, ToolEr
         ACCEPT,
         if input.output_format == Format::Markdown { accept } else { "*/*" },
     );
-    Ok(Ask {
+    Ok(NetRequest {
         method,
         headers,
         body: input.body.map(|body| asking::body(body.into_bytes())).transpose()?,
         timeout: asking::timeout(input.timeout_s, cx)?,
         max_bytes,
-        redirects: asking::redirects(input.follow_redirects),
-        ..Ask::get(asking::url(net, &input.url)?)
+        max_redirects: asking::redirects(input.follow_redirects),
+        ..NetRequest::get(asking::url(net, &input.url)?)
     })
 }
 

@@ -8,10 +8,12 @@ use crate::kind::Kind;
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
-use octo_toolkit::hidden::cleaned;
-use octo_toolkit::jq::MAX_INPUT;
-use octo_toolkit::net::{Answer, Ask};
-use octo_toolkit::{BodySelection, Cx, Effect, Example, JqRunner, Json, Net, Tool, ToolError, select};
+use octo_toolkit::hidden_text::strip_hidden_owned;
+use octo_toolkit::jq::MAX_INPUT_BYTES;
+use octo_toolkit::net::{NetRequest, NetResponse};
+use octo_toolkit::{
+    BodySelection, CallContext, Effect, Example, JqRunner, Json, Net, Tool, ToolError, select,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -104,12 +106,17 @@ impl Tool for HttpRequest {
         ]
     }
 
-    async fn run(&self, mut input: Input, (net, jq): (Net, JqRunner), cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(
+        &self,
+        mut input: Input,
+        (net, jq): (Net, JqRunner),
+        cx: &CallContext,
+    ) -> Result<Output, ToolError> {
         let program = input.jq.take();
         let mut ask = ask(input, &net, cx)?;
         let (method, most) = (ask.method.clone(), ask.max_bytes);
         if program.is_some() {
-            ask.max_bytes = MAX_INPUT;
+            ask.max_bytes = MAX_INPUT_BYTES;
         }
         let mut answer = asking::send(&net, ask, cx).await?;
         let mut notice = None;
@@ -130,7 +137,7 @@ impl Tool for HttpRequest {
     }
 }
 
-fn ask(input: Input, net: &Net, cx: &Cx) -> Result<Ask, ToolError> {
+fn ask(input: Input, net: &Net, cx: &CallContext) -> Result<NetRequest, ToolError> {
     let mut url = asking::url(net, &input.url)?;
     if let Some(params) = &input.params {
         add_params(&mut url, params)?;
@@ -150,14 +157,14 @@ fn ask(input: Input, net: &Net, cx: &Cx) -> Result<Ask, ToolError> {
         }
         (None, None) => None,
     };
-    Ok(Ask {
+    Ok(NetRequest {
         method: asking::method(&input.method)?,
         headers,
         body: body.map(asking::body).transpose()?,
         timeout: asking::timeout(input.timeout_s, cx)?,
         max_bytes: asking::max_bytes(input.max_bytes)?,
-        redirects: asking::redirects(input.follow_redirects),
-        ..Ask::get(url)
+        max_redirects: asking::redirects(input.follow_redirects),
+        ..NetRequest::get(url)
     })
 }
 
@@ -192,7 +199,7 @@ fn parameter(name: &str, value: &Value) -> Result<String, ToolError> {
     }
 }
 
-fn told(answer: &Answer) -> Output {
+fn told(answer: &NetResponse) -> Output {
     let content_type = asking::content_type(answer);
     let (body, notice) = match Kind::of(content_type, &answer.body) {
         Kind::Pdf | Kind::Binary(_) if !answer.body.is_empty() => {
@@ -202,7 +209,8 @@ fn told(answer: &Answer) -> Output {
         }
         _ => {
             let mut removed = 0;
-            let text = cleaned(decode(&answer.body, content_type, answer.truncated).text, &mut removed);
+            let text =
+                strip_hidden_owned(decode(&answer.body, content_type, answer.truncated).text, &mut removed);
             (text, (removed > 0).then(|| format!("Invisible characters taken out: {removed}.")))
         }
     };

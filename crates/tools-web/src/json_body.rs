@@ -3,13 +3,13 @@
 use crate::asking;
 use crate::charset::decode;
 use crate::kind::Kind as Body;
-use octo_toolkit::net::Answer;
+use octo_toolkit::net::NetResponse;
 use octo_toolkit::{Json, ToolError};
 
 /// Characters that are shown of what is not JSON.
 const SHOWN: usize = 200;
 
-pub fn json_body(answer: &Answer) -> Result<Json, ToolError> {
+pub fn json_body(answer: &NetResponse) -> Result<Json, ToolError> {
     let content_type = asking::content_type(answer);
     if matches!(Body::of(content_type, &answer.body), Body::Binary(_) | Body::Pdf) {
         let size = answer.body.len();
@@ -21,11 +21,14 @@ pub fn json_body(answer: &Answer) -> Result<Json, ToolError> {
 }
 
 /// Says where the JSON breaks, what came instead and what to do.
-fn refused(text: &str, fault: &str, answer: &Answer) -> ToolError {
+fn refused(text: &str, fault: &str, answer: &NetResponse) -> ToolError {
     let kind = asking::content_type(answer).unwrap_or("no type");
     let status = answer.status.as_u16();
     let mut removed = 0;
-    let start = octo_toolkit::hidden::cleaned(text.trim().chars().take(SHOWN).collect(), &mut removed);
+    let start = octo_toolkit::hidden_text::strip_hidden_owned(
+        text.trim().chars().take(SHOWN).collect(),
+        &mut removed,
+    );
     let place = match serde_json::from_str::<serde::de::IgnoredAny>(text) {
         Err(error) => error.to_string(),
         Ok(_) => fault.to_owned(),
@@ -56,8 +59,8 @@ mod tests {
     use http::{HeaderMap, StatusCode};
     use std::time::Duration;
 
-    fn answer(body: &'static [u8]) -> Answer {
-        Answer {
+    fn answer(body: &'static [u8]) -> NetResponse {
+        NetResponse {
             status: StatusCode::OK,
             headers: HeaderMap::new(),
             url: url::Url::parse("http://x/").unwrap(),

@@ -7,7 +7,7 @@ mod worker;
 #[cfg(test)]
 pub mod tests;
 
-pub use octo_toolkit::paper::{LARGEST, read};
+pub use octo_toolkit::pdf_text::{MAX_PDF_BYTES, read};
 pub use worker::read_pdf;
 
 use crate::reading::{Body, Reading};

@@ -2,8 +2,8 @@
 
 use crate::document::{Document, Documents, Heading, Passage, Wanted, World, open, passages, section};
 use crate::extract::PageType;
-use octo_toolkit::budget::{beginning, items_within};
-use octo_toolkit::{Cx, Effect, Example, Net, Pdf, Render, ReplyBudget, Tool, ToolError, json_len};
+use octo_toolkit::reply_budget::{count_fitting, prefix_within};
+use octo_toolkit::{CallContext, Effect, Example, Net, Pdf, Render, ReplyBudget, Tool, ToolError, json_len};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -145,7 +145,7 @@ impl Tool for ReadPage {
         &self,
         input: Input,
         (net, pdf, render): (Net, Pdf, Render),
-        cx: &Cx,
+        cx: &CallContext,
     ) -> Result<Output, ToolError> {
         let world = World { net: &net, pdf: &pdf, render: &render, caller: &cx.caller };
         let (document, cached) = self.document(&input, world, cx).await?;
@@ -158,7 +158,7 @@ impl ReadPage {
         &self,
         input: &Input,
         world: World<'_>,
-        cx: &Cx,
+        cx: &CallContext,
     ) -> Result<(Arc<Document>, bool), ToolError> {
         if let Some(handle) = &input.handle {
             return Ok((self.0.named(&cx.caller, handle)?, true));
@@ -194,14 +194,14 @@ fn answer(input: &Input, document: &Document, cached: bool, reply: ReplyBudget) 
         };
         part = cut(&document.content, range, usize::try_from(input.offset).unwrap_or(usize::MAX), most);
     }
-    let is_long = json_len(&part.content) > reply.less(FACTS);
+    let is_long = json_len(&part.content) > reply.remaining_after(FACTS);
     let truncated = is_long || part.next.is_some() || document.cut;
     let mut outline: Vec<Heading> = if input.outline || truncated {
         document.outline.iter().take(HEADINGS).cloned().collect()
     } else {
         Vec::new()
     };
-    outline.truncate(items_within(&outline, reply.less(0) / if input.outline { 2 } else { 4 })?);
+    outline.truncate(count_fitting(&outline, reply.remaining_after(0) / if input.outline { 2 } else { 4 })?);
     let note = if input.query.is_some() && part.passages.is_empty() {
         Some("Nothing in the page matches the query.".to_owned())
     } else {
@@ -226,7 +226,8 @@ fn answer(input: &Input, document: &Document, cached: bool, reply: ReplyBudget) 
         passages: part.passages,
         note,
     };
-    output.content = beginning(&part.content, reply.beside(&output)?.saturating_sub(OFFSET)).to_owned();
+    output.content =
+        prefix_within(&part.content, reply.remaining_beside(&output)?.saturating_sub(OFFSET)).to_owned();
     if output.content.len() < part.content.len() {
         output.next = Some(part.start + output.content.chars().count());
         output.truncated = true;

@@ -8,7 +8,7 @@ use crate::links::{self, Link};
 use crate::markdown::{self, Style};
 use crate::pretty::pretty;
 use dom_query::Document;
-use octo_toolkit::hidden::cleaned;
+use octo_toolkit::hidden_text::strip_hidden_owned;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -230,7 +230,7 @@ fn cap(reading: &mut Reading, max_bytes: usize) {
 /// Takes hidden characters out of everything that is told.
 fn scrub(reading: &mut Reading) {
     let mut removed = 0;
-    let mut wash = |text: &mut String| *text = cleaned(std::mem::take(text), &mut removed);
+    let mut wash = |text: &mut String| *text = strip_hidden_owned(std::mem::take(text), &mut removed);
     wash(&mut reading.content);
     reading.title.iter_mut().for_each(&mut wash);
     reading.description.iter_mut().for_each(&mut wash);

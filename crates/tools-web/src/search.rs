@@ -14,7 +14,7 @@ pub use settings::{ApiKey, SearchSettings};
 
 use failure::Failure;
 use hit::Hit;
-use octo_toolkit::{Cx, Effect, Example, Net, Tool, ToolError};
+use octo_toolkit::{CallContext, Effect, Example, Net, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -115,7 +115,7 @@ impl Search {
 impl Tool for Search {
     const NAME: &'static str = "web_search";
     const TITLE: &'static str = "Search the web";
-    const EFFECT: Effect = Effect::observes().open_world();
+    const EFFECT: Effect = Effect::reads_volatile().open_world();
     type Input = Input;
     type Output = Output;
     type Grants = Net;
@@ -130,7 +130,7 @@ impl Tool for Search {
         ]
     }
 
-    async fn run(&self, input: Input, net: Net, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, net: Net, cx: &CallContext) -> Result<Output, ToolError> {
         let wanted = wanted(&input)?;
         let (count, page) = (input.num_results as usize, input.page);
         let goal = count * page as usize;

@@ -5,7 +5,7 @@ mod forecast;
 mod meteo;
 mod place;
 
-use octo_toolkit::{Cx, Effect, Example, Net, Tool, ToolError};
+use octo_toolkit::{CallContext, Effect, Example, Net, Tool, ToolError};
 use place::{Found, Place};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -85,7 +85,7 @@ impl Tool for Weather {
         ]
     }
 
-    async fn run(&self, input: Input, net: Net, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, net: Net, cx: &CallContext) -> Result<Output, ToolError> {
         let meteo = meteo::Meteo { net: &net, settings: &self.settings, time: cx.time_left() };
         let Found { mut place, alternatives } = place::find(&meteo, &input.location).await?;
         let forecast = forecast::get(&meteo, &place, input.units).await?;

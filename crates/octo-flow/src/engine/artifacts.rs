@@ -2,7 +2,7 @@
 
 use super::book::Record;
 use octo_grants::fs::{Change, Fs, WorkPath, Write, WriteOptions};
-use octo_hub::{KeptRun, RunStatus};
+use octo_hub::{RunStatus, StoredRun};
 use octo_model::ToolError;
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ pub struct Artifacts {
 }
 
 impl Artifacts {
-    pub fn new(fs: Fs<Write>, run: &KeptRun) -> Self {
+    pub fn new(fs: Fs<Write>, run: &StoredRun) -> Self {
         let params: Vec<String> = run
             .params
             .members()

@@ -3,7 +3,7 @@
 use super::Further;
 use super::stop::{Failure, Stop};
 use crate::plan::Plan;
-use octo_hub::{KeptRun, KeptStep, RunPen};
+use octo_hub::{RunLease, StoredRun, StoredStep};
 use octo_model::{Json, Kind, ToolError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -90,7 +90,7 @@ struct Pages {
 
 impl Book {
     /// The book of a run that was begun before.
-    pub fn load(run: &KeptRun) -> Result<Self, ToolError> {
+    pub fn load(run: &StoredRun) -> Result<Self, ToolError> {
         let mut pages = Pages::default();
         for step in &run.steps {
             let unreadable = |error: serde_json::Error| ToolError::internal(error);
@@ -164,7 +164,7 @@ impl Book {
     pub async fn note(
         &self,
         key: &str,
-        pen: &dyn RunPen,
+        pen: &dyn RunLease,
         change: impl FnOnce(&mut Record),
     ) -> Result<(), Stop> {
         let kept = {
@@ -200,7 +200,7 @@ impl Book {
         &self,
         plan: &Plan,
         further: &Further,
-        pen: &dyn RunPen,
+        pen: &dyn RunLease,
         now: &str,
     ) -> Result<(), ToolError> {
         let redo = further.redo.iter().map(|key| (key, Status::Retrying));
@@ -260,8 +260,8 @@ impl Record {
         }
     }
 
-    fn kept(&self, key: &str) -> KeptStep {
-        KeptStep {
+    fn kept(&self, key: &str) -> StoredStep {
+        StoredStep {
             key: key.to_owned(),
             status: self.status.as_str().to_owned(),
             output: self.output.as_deref().map(Json::of),
@@ -278,12 +278,12 @@ mod tests {
 
     struct Nowhere;
 
-    impl RunPen for Nowhere {
+    impl RunLease for Nowhere {
         fn id(&self) -> &str {
             "w_"
         }
 
-        fn step(&self, _: KeptStep) -> BoxFuture<'_, Result<(), ToolError>> {
+        fn step(&self, _: StoredStep) -> BoxFuture<'_, Result<(), ToolError>> {
             Box::pin(async { Ok(()) })
         }
 

@@ -9,7 +9,7 @@ use crate::expr::Fault;
 use crate::plan::{Act, Step};
 use crate::written::Repeat;
 use octo_hub::Request;
-use octo_model::{Json, Kind, Members, Op, ToolError};
+use octo_model::{Json, JsonObject, Kind, Operation, ToolError};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -128,9 +128,9 @@ impl Session {
         };
         let origin = &self.asker.origin;
         let request = Request {
-            op: Op::tool(name, Json::from(Value::Object(arguments))),
+            op: Operation::tool(name, Json::from(Value::Object(arguments))),
             caller: Arc::clone(&self.asker.caller),
-            face: origin.face,
+            frontend: origin.frontend,
             profile: origin.profile.clone(),
             peer: Arc::clone(&origin.peer),
             cancel: self.live.cancel.child_token(),
@@ -140,7 +140,7 @@ impl Session {
         let called = self.asker.depth.within(hub.call(request)).await;
         let call = Some(called.id.to_string());
         let whole = match called.outcome {
-            Ok(result) => hub.whole(&self.asker.caller, result).await,
+            Ok(result) => hub.untruncated(&self.asker.caller, result).await,
             Err(error) => Err(error),
         };
         match whole {
@@ -326,7 +326,7 @@ fn fitting(answer: &Value, schema: &Value) -> Result<Value, ToolError> {
 }
 
 /// What a tool has answered: its structure, or its text as `text`.
-fn output(result: &Members) -> Result<Value, Failure> {
+fn output(result: &JsonObject) -> Result<Value, Failure> {
     let texts = result.list("content");
     let texts = texts.iter().filter_map(|block| block.members().ok()?.text("text"));
     let said = texts.collect::<Vec<_>>().join("\n");

@@ -6,7 +6,7 @@ use super::frame::{Frame, Sight};
 use super::stop::{Failure, Stop};
 use super::{Asker, Engine, Live};
 use crate::plan::Plan;
-use octo_hub::{RunPen, RunStatus};
+use octo_hub::{RunLease, RunStatus};
 use octo_model::{Json, Kind};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub struct Session {
     pub(super) engine: Arc<Engine>,
     pub(super) plan: Plan,
     pub(super) params: Arc<Value>,
-    pub(super) pen: Box<dyn RunPen>,
+    pub(super) pen: Box<dyn RunLease>,
     pub(super) book: Book,
     pub(super) asker: Asker,
     pub(super) artifacts: Artifacts,

@@ -2,14 +2,16 @@
 
 use crate::Flows;
 use octo_grants::fs::{RootSpec, Workspace, WorkspaceSpec};
-use octo_grants::{Clock, Doors};
-use octo_hub::jq::{Jq, JqRunner};
+use octo_grants::{Capabilities, Clock};
+use octo_hub::jq_eval::{Jq, JqRunner};
 use octo_hub::{
-    Closing, Hub, KeptRun, KeptStep, Ledger, NewRun, Opening, Parts, PolicySettings, Profile,
-    ProfileSettings, Request, RunPen, RunStatus, Runs, ShapeSettings, Spills, TakenRun,
+    AuditLog, CallEnded, CallStarted, Hub, HubConfig, LeasedRun, NewRun, PolicySettings, Profile,
+    ProfileSettings, Request, ResultLimits, ResultStore, RunLease, RunStatus, Runs, StoredRun, StoredStep,
 };
-use octo_model::{CallId, Caller, Effect, Face, Json, Kind, Members, Op, ToolError};
-use octo_toolkit::{Alone, BoxFuture, Cx, Definition, Listing, Lists, Peer, Source, State};
+use octo_model::{CallId, Caller, Effect, Frontend, Json, JsonObject, Kind, Operation, ToolError};
+use octo_toolkit::{
+    BoxFuture, CallContext, Definition, Listing, ListingState, NoPeer, Peer, Source, SourceState,
+};
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
@@ -29,7 +31,7 @@ pub struct Deeds {
 
 struct Scripted {
     deeds: Arc<Deeds>,
-    listing: watch::Sender<Listing>,
+    listing: watch::Sender<ListingState>,
 }
 
 fn scripted(deeds: Arc<Deeds>) -> Arc<dyn Source> {
@@ -40,18 +42,18 @@ fn scripted(deeds: Arc<Deeds>) -> Arc<dyn Source> {
     let output = json!({"type": "object", "properties": {"line": text, "count": number, "truncated": {"type": "boolean"}, "result_handle": text}});
     let tool = |(name, effect): (&str, Effect)| Definition {
         key: name.to_owned(),
-        members: Members::new()
+        members: JsonObject::new()
             .with("name", name)
             .with("description", "Does as it is told.")
             .with("inputSchema", Json::from(input.clone()))
             .with("outputSchema", Json::from(output.clone())),
         effect,
-        vouched: true,
+        trusted_effect: true,
     };
     let tools =
         [("append", Effect::writes()), ("look", Effect::reads()), ("put", Effect::writes().idempotent())];
-    let lists = Arc::new(Lists { tools: tools.map(tool).into(), ..Lists::default() });
-    let (listing, _) = watch::channel(Listing { state: State::Ready, lists, version: 1 });
+    let lists = Arc::new(Listing { tools: tools.map(tool).into(), ..Listing::default() });
+    let (listing, _) = watch::channel(ListingState { state: SourceState::Ready, listing: lists, version: 1 });
     Arc::new(Scripted { deeds, listing })
 }
 
@@ -64,17 +66,17 @@ impl Source for Scripted {
         true
     }
 
-    fn listing(&self) -> watch::Receiver<Listing> {
+    fn listing(&self) -> watch::Receiver<ListingState> {
         self.listing.subscribe()
     }
 
     /// Appends the line, unless it is to fail first.
     fn run<'a>(
         &'a self,
-        op: Op,
-        _cx: &'a Cx,
+        op: Operation,
+        _cx: &'a CallContext,
         _peer: &'a Arc<dyn Peer>,
-    ) -> BoxFuture<'a, Result<Members, ToolError>> {
+    ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         Box::pin(async move {
             let given: Value = op.params.get("arguments").map(|json| json.to().unwrap()).unwrap_or_default();
             let line = given["line"].as_str().unwrap_or_default().to_owned();
@@ -98,14 +100,16 @@ impl Source for Scripted {
             }
             let filler = "x".repeat(given["bytes"].as_u64().unwrap_or(0) as usize);
             let answer = json!({"line": format!("{line}{filler}"), "count": count});
-            Ok(Members::new().with("content", Json::array([])).with("structuredContent", Json::from(answer)))
+            Ok(JsonObject::new()
+                .with("content", Json::array([]))
+                .with("structuredContent", Json::from(answer)))
         })
     }
 }
 
 /// Runs in memory. With `left` it fails from that note on, as if the process had ended there.
 pub struct Shelf {
-    runs: Mutex<HashMap<String, (String, KeptRun)>>,
+    runs: Mutex<HashMap<String, (String, StoredRun)>>,
     held: Mutex<HashSet<String>>,
     pub left: AtomicI64,
 }
@@ -128,7 +132,7 @@ impl Drop for Pen {
 }
 
 impl Pen {
-    fn change(&self, change: impl FnOnce(&mut KeptRun)) -> Result<(), ToolError> {
+    fn change(&self, change: impl FnOnce(&mut StoredRun)) -> Result<(), ToolError> {
         if self.0.left.fetch_sub(1, Ordering::SeqCst) <= 0 {
             return Err(ToolError::unavailable("The process is gone."));
         }
@@ -137,12 +141,12 @@ impl Pen {
     }
 }
 
-impl RunPen for Pen {
+impl RunLease for Pen {
     fn id(&self) -> &str {
         &self.1
     }
 
-    fn step(&self, step: KeptStep) -> BoxFuture<'_, Result<(), ToolError>> {
+    fn step(&self, step: StoredStep) -> BoxFuture<'_, Result<(), ToolError>> {
         let noted = self.change(|run| match run.steps.iter_mut().find(|known| known.key == step.key) {
             Some(known) => *known = step,
             None => run.steps.push(step),
@@ -162,19 +166,19 @@ impl RunPen for Pen {
 }
 
 impl Store {
-    fn find(&self, caller: &Caller, id: &str) -> Result<KeptRun, ToolError> {
+    fn find(&self, caller: &Caller, id: &str) -> Result<StoredRun, ToolError> {
         let runs = self.0.runs.lock().unwrap();
         self.find_in(&runs, caller, id).ok_or_else(|| ToolError::not_found("There is no such run."))
     }
 
     fn find_in(
         &self,
-        runs: &HashMap<String, (String, KeptRun)>,
+        runs: &HashMap<String, (String, StoredRun)>,
         caller: &Caller,
         id: &str,
-    ) -> Option<KeptRun> {
+    ) -> Option<StoredRun> {
         let (_, run) = runs.get(id).filter(|(subject, _)| *subject == caller.principal.subject)?;
-        Some(KeptRun { held: self.0.held.lock().unwrap().contains(id), ..run.clone() })
+        Some(StoredRun { is_leased: self.0.held.lock().unwrap().contains(id), ..run.clone() })
     }
 }
 
@@ -183,11 +187,11 @@ impl Runs for Store {
         &'a self,
         caller: &'a Caller,
         run: NewRun,
-    ) -> BoxFuture<'a, Result<Box<dyn RunPen>, ToolError>> {
+    ) -> BoxFuture<'a, Result<Box<dyn RunLease>, ToolError>> {
         Box::pin(async move {
             let mut runs = self.0.runs.lock().unwrap();
             let id = format!("w_{}", runs.len());
-            let kept = KeptRun {
+            let kept = StoredRun {
                 id: id.clone(),
                 path: run.path,
                 name: run.name,
@@ -199,58 +203,62 @@ impl Runs for Store {
                 error: None,
                 begun: 0,
                 changed: 0,
-                held: false,
+                is_leased: false,
                 steps: Vec::new(),
             };
             runs.insert(id.clone(), (caller.principal.subject.clone(), kept));
             self.0.held.lock().unwrap().insert(id.clone());
-            Ok(Box::new(Pen(Arc::clone(&self.0), id)) as Box<dyn RunPen>)
+            Ok(Box::new(Pen(Arc::clone(&self.0), id)) as Box<dyn RunLease>)
         })
     }
 
-    fn take<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, Result<TakenRun, ToolError>> {
+    fn lease<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, Result<LeasedRun, ToolError>> {
         Box::pin(async move {
             let run = self.find(caller, id)?;
             if !self.0.held.lock().unwrap().insert(id.to_owned()) {
                 return Err(ToolError::new(Kind::Conflict, "Another process works on this run."));
             }
-            Ok((run, Box::new(Pen(Arc::clone(&self.0), id.to_owned())) as Box<dyn RunPen>))
+            Ok((run, Box::new(Pen(Arc::clone(&self.0), id.to_owned())) as Box<dyn RunLease>))
         })
     }
 
-    fn look<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, Result<KeptRun, ToolError>> {
+    fn get<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, Result<StoredRun, ToolError>> {
         let found = self.find(caller, id);
         Box::pin(async { found })
     }
 
-    fn list<'a>(&'a self, caller: &'a Caller, most: usize) -> BoxFuture<'a, Result<Vec<KeptRun>, ToolError>> {
+    fn list<'a>(
+        &'a self,
+        caller: &'a Caller,
+        most: usize,
+    ) -> BoxFuture<'a, Result<Vec<StoredRun>, ToolError>> {
         let runs = self.0.runs.lock().unwrap();
         let mut ids: Vec<&String> = runs.keys().collect();
         ids.sort_by_key(|id| std::cmp::Reverse(id[2..].parse::<usize>().unwrap()));
         let all = ids.into_iter().filter_map(|id| self.find_in(&runs, caller, id));
-        let brief = all.map(|run| KeptRun { text: String::new(), steps: Vec::new(), ..run });
-        let brief: Vec<KeptRun> = brief.take(most).collect();
+        let brief = all.map(|run| StoredRun { text: String::new(), steps: Vec::new(), ..run });
+        let brief: Vec<StoredRun> = brief.take(most).collect();
         Box::pin(async { Ok(brief) })
     }
 }
 
 #[derive(Default)]
 pub struct Memory {
-    pub opened: Mutex<Vec<Opening>>,
+    pub opened: Mutex<Vec<CallStarted>>,
     kept: Mutex<HashMap<String, Json>>,
 }
 
-impl Ledger for Memory {
-    fn open(&self, opening: Opening) -> BoxFuture<'_, Result<(), ToolError>> {
+impl AuditLog for Memory {
+    fn open(&self, opening: CallStarted) -> BoxFuture<'_, Result<(), ToolError>> {
         self.opened.lock().unwrap().push(opening);
         Box::pin(async { Ok(()) })
     }
 
-    fn close(&self, _: Closing) {}
+    fn close(&self, _: CallEnded) {}
 }
 
-impl Spills for Memory {
-    fn keep<'a>(
+impl ResultStore for Memory {
+    fn store<'a>(
         &'a self,
         _: &'a Caller,
         call: CallId,
@@ -303,22 +311,29 @@ impl Bench {
     }
 
     fn on(store: Store, deeds: Arc<Deeds>, folder: Arc<tempfile::TempDir>, writable: bool) -> Self {
-        let root =
-            RootSpec { name: "workspace".into(), path: folder.path().join("work"), outside: None, writable };
+        let root = RootSpec {
+            name: "workspace".into(),
+            path: folder.path().join("work"),
+            alias_path: None,
+            writable,
+        };
         let workspace =
             Workspace::open(WorkspaceSpec { roots: vec![root], ..WorkspaceSpec::default() }).unwrap();
         let flows = Flows::new(Arc::new(store.clone()), Clock::system());
-        let doors = Doors::default().with(workspace).with(flows.clone());
+        let doors = Capabilities::default().with(workspace).with(flows.clone());
         let memory = Arc::new(Memory::default());
         let few =
             ProfileSettings { tools: vec!["workflow_*".into(), "look".into()], ..ProfileSettings::default() };
-        let hub = Hub::new(Parts {
-            sources: vec![scripted(Arc::clone(&deeds)), crate::toolbox().into_source(doors, State::Ready)],
+        let hub = Hub::new(HubConfig {
+            sources: vec![
+                scripted(Arc::clone(&deeds)),
+                crate::toolbox().into_source(doors, SourceState::Ready),
+            ],
             profiles: vec![Profile::new("few", &few).unwrap()],
             policy: PolicySettings::default(),
             limits: Vec::new(),
             cache: Vec::new(),
-            shape: ShapeSettings { max_bytes: 20_000, ..ShapeSettings::default() },
+            shape: ResultLimits { max_bytes: 20_000, ..ResultLimits::default() },
             timeout: Duration::from_secs(20),
             ledger: Arc::clone(&memory) as _,
             spills: Arc::clone(&memory) as _,
@@ -345,17 +360,17 @@ impl Bench {
         let called = self
             .hub
             .call(Request {
-                op: Op::tool(tool, Json::from(arguments)),
+                op: Operation::tool(tool, Json::from(arguments)),
                 caller: Arc::new(Caller::named(caller)),
-                face: Face::Rest,
+                frontend: Frontend::Rest,
                 profile: profile.to_owned(),
-                peer: Arc::new(Alone),
+                peer: Arc::new(NoPeer),
                 cancel,
                 timeout: self.timeout,
                 trace: None,
             })
             .await;
-        let whole = self.hub.whole(&Caller::named(caller), called.outcome?).await?;
+        let whole = self.hub.untruncated(&Caller::named(caller), called.outcome?).await?;
         Ok(whole.get("structuredContent").unwrap().to().unwrap())
     }
 

@@ -141,7 +141,7 @@ async fn a_cancelled_call_cancels_its_run_which_can_go_on_later() {
     let caller = octo_model::Caller::named("ada");
     until(|| {
         let run = futures_util::FutureExt::now_or_never(bench.flows.look(&caller, id)).unwrap().unwrap();
-        run.status == octo_hub::RunStatus::Cancelled && !run.held
+        run.status == octo_hub::RunStatus::Cancelled && !run.is_leased
     })
     .await;
     assert_eq!(bench.run(json!({"run_id": id})).await.unwrap()["status"], "cancelled");

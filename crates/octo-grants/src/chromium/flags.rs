@@ -1,10 +1,10 @@
 //! Chromium's command line and environment.
 
-use super::folder::Folder;
+use super::browser_dir::BrowserDir;
 use std::ffi::{OsStr, OsString};
 
 /// Nothing by itself, nothing in the background, nothing to anybody but the pages asked for.
-const FLAGS: [&str; 38] = [
+const CHROMIUM_FLAGS: [&str; 38] = [
     "--headless=new",
     "--remote-debugging-pipe",
     "--no-first-run",
@@ -49,8 +49,8 @@ const FLAGS: [&str; 38] = [
     "--proxy-bypass-list=<-loopback>",
 ];
 
-pub(super) fn flags(folder: &Folder, proxy: &str) -> Vec<OsString> {
-    let mut all: Vec<OsString> = FLAGS.map(OsString::from).into();
+pub(super) fn flags(folder: &BrowserDir, proxy: &str) -> Vec<OsString> {
+    let mut all: Vec<OsString> = CHROMIUM_FLAGS.map(OsString::from).into();
     let mut profile = OsString::from("--user-data-dir=");
     profile.push(folder.profile());
     all.push(profile);
@@ -63,7 +63,7 @@ pub(super) fn flags(folder: &Folder, proxy: &str) -> Vec<OsString> {
 }
 
 /// Nothing of the hub's own.
-pub(super) fn environment(path: &OsStr, folder: &Folder, enclosed: bool) -> Vec<(OsString, OsString)> {
+pub(super) fn environment(path: &OsStr, folder: &BrowserDir, enclosed: bool) -> Vec<(OsString, OsString)> {
     // Within bubblewrap `/tmp` is the browser's alone.
     let temporary = if enclosed { "/tmp".into() } else { folder.temporary() };
     vec![

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// Where the proxy listens there; the port is free, since the namespace is new.
-pub(super) const ADDRESS: &str = "127.0.0.1:3128";
+pub(super) const PROXY_ADDRESS: &str = "127.0.0.1:3128";
 
 /// Whether the hub may enter namespaces of others: it needs `CAP_SYS_ADMIN`.
 pub(super) fn may_enter() -> bool {
@@ -21,7 +21,7 @@ pub(super) fn may_enter() -> bool {
 pub(super) async fn listener(said: &Mutex<Vec<u8>>, patience: Duration) -> io::Result<TcpListener> {
     let begun = Instant::now();
     loop {
-        let pid = said.lock().ok().and_then(|said| child(&said));
+        let pid = said.lock().ok().and_then(|said| child_pid(&said));
         // Loopback is brought up a moment after the process is there.
         let failed = match pid {
             Some(pid) => match tokio::task::spawn_blocking(move || listen_in(pid)).await? {
@@ -40,7 +40,7 @@ pub(super) async fn listener(said: &Mutex<Vec<u8>>, patience: Duration) -> io::R
 }
 
 /// `"child-pid": 123`
-fn child(said: &[u8]) -> Option<u32> {
+fn child_pid(said: &[u8]) -> Option<u32> {
     let said = String::from_utf8_lossy(said);
     let (_, rest) = said.split_once("\"child-pid\"")?;
     let digits: String =
@@ -54,7 +54,7 @@ fn listen_in(pid: u32) -> io::Result<TcpListener> {
     let namespace = File::open(format!("/proc/{pid}/ns/net"))?;
     let work = move || -> io::Result<TcpListener> {
         move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
-        let listener = TcpListener::bind(ADDRESS)?;
+        let listener = TcpListener::bind(PROXY_ADDRESS)?;
         listener.set_nonblocking(true)?;
         Ok(listener)
     };
@@ -71,7 +71,7 @@ mod tests {
             ("{\n    \"child-pid\": 1234\n}\n", Some(1234)),
             ("a warning\n{\n    \"child-pid\": 7,\n \"net-namespace\": 99}\n[1:1] more", Some(7)),
         ] {
-            assert_eq!(super::child(said.as_bytes()), pid, "{said}");
+            assert_eq!(super::child_pid(said.as_bytes()), pid, "{said}");
         }
     }
 }

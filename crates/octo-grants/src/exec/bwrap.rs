@@ -1,27 +1,27 @@
 //! Bubblewrap's arguments.
 
-use super::plan::{Descriptors, Word};
-use super::view::{Seen, View};
+use super::launcher_protocol::{BwrapArg, Descriptors};
+use super::mount_view::{MountView, PathVisibility};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// The program's home and folder for temporary files, gone with it.
-pub(super) const TMP: &str = "/tmp";
-pub(super) const HOME: &str = "/tmp/home";
+pub(super) const TMP_DIR: &str = "/tmp";
+pub(super) const HOME_DIR: &str = "/tmp/home";
 
 /// What in a new `/proc` leads to the whole machine. Its files go by the user's number outside of all namespaces, whatever
 /// capabilities a program has, so each is covered by itself, read-only. Bubblewrap does so only where the folder looks writable.
-const MACHINE: [&str; 7] =
+const READ_ONLY_PROC: [&str; 7] =
     ["/proc/acpi", "/proc/bus", "/proc/fs", "/proc/irq", "/proc/scsi", "/proc/sys", "/proc/sysrq-trigger"];
 
 /// The arguments after `--proc /proc`.
 pub(crate) fn read_only_machine() -> impl Iterator<Item = OsString> {
-    MACHINE.iter().flat_map(|path| ["--ro-bind-try", path, path]).map(OsString::from)
+    READ_ONLY_PROC.iter().flat_map(|path| ["--ro-bind-try", path, path]).map(OsString::from)
 }
 
-pub(super) struct Want<'a> {
-    pub view: &'a View,
+pub(super) struct BwrapRequest<'a> {
+    pub view: &'a MountView,
     pub network: bool,
     pub tty: bool,
     pub cwd: &'a Path,
@@ -29,9 +29,12 @@ pub(super) struct Want<'a> {
 
 /// All but the program and its variables. What a program could exchange is mounted by its descriptor: bubblewrap compares what
 /// it has mounted with it and ends when they differ. The path of the working folder is resolved within the sandbox.
-pub(super) fn args(want: &Want<'_>, descriptors: &mut Descriptors) -> io::Result<Vec<Word>> {
-    let mut args: Vec<Word> = Vec::new();
-    let mut add = |words: &[&OsStr]| args.extend(words.iter().map(|word| Word::Text((*word).to_owned())));
+pub(super) fn bwrap_args(
+    want: &BwrapRequest<'_>,
+    descriptors: &mut Descriptors,
+) -> io::Result<Vec<BwrapArg>> {
+    let mut args: Vec<BwrapArg> = Vec::new();
+    let mut add = |words: &[&OsStr]| args.extend(words.iter().map(|word| BwrapArg::Text((*word).to_owned())));
     add(&["--unshare-all", "--die-with-parent", "--clearenv", "--cap-drop", "ALL"].map(OsStr::new));
     if want.network {
         add(&["--share-net".as_ref()]);
@@ -39,9 +42,11 @@ pub(super) fn args(want: &Want<'_>, descriptors: &mut Descriptors) -> io::Result
     if !want.tty {
         add(&["--new-session".as_ref()]);
     }
-    let mut special = vec![("/dev", "--dev"), ("/proc", "--proc"), (TMP, "--tmpfs"), (HOME, "--tmpfs")];
+    let mut special =
+        vec![("/dev", "--dev"), ("/proc", "--proc"), (TMP_DIR, "--tmpfs"), (HOME_DIR, "--tmpfs")];
     for (path, seen) in &want.view.table {
-        let mut add = |words: &[&OsStr]| args.extend(words.iter().map(|word| Word::Text((*word).to_owned())));
+        let mut add =
+            |words: &[&OsStr]| args.extend(words.iter().map(|word| BwrapArg::Text((*word).to_owned())));
         // In the order of the table; a root that is one of these takes its place.
         while let Some((place, option)) =
             special.first().copied().filter(|(place, _)| Path::new(place) <= path.as_path())
@@ -53,25 +58,29 @@ pub(super) fn args(want: &Want<'_>, descriptors: &mut Descriptors) -> io::Result
         }
         let path = path.as_os_str();
         let (how, held) = match seen {
-            Seen::System => {
+            PathVisibility::System => {
                 add(&["--ro-bind-try".as_ref(), path, path]);
                 continue;
             }
-            Seen::Link(target) => {
+            PathVisibility::Link(target) => {
                 add(&["--symlink".as_ref(), target.as_os_str(), path]);
                 continue;
             }
-            Seen::Hidden => {
+            PathVisibility::Hidden => {
                 add(&["--tmpfs".as_ref(), path]);
                 continue;
             }
-            Seen::Toolchain(held) | Seen::Read(held) => ("--ro-bind-fd", held),
-            Seen::Write(held) => ("--bind-fd", held),
+            PathVisibility::Toolchain(held) | PathVisibility::Read(held) => ("--ro-bind-fd", held),
+            PathVisibility::Write(held) => ("--bind-fd", held),
         };
         let slot = descriptors.add(held)?;
-        args.extend([Word::Text(how.into()), Word::Descriptor(slot), Word::Text(path.to_owned())]);
+        args.extend([
+            BwrapArg::Text(how.into()),
+            BwrapArg::Descriptor(slot),
+            BwrapArg::Text(path.to_owned()),
+        ]);
     }
-    let mut add = |words: &[&OsStr]| args.extend(words.iter().map(|word| Word::Text((*word).to_owned())));
+    let mut add = |words: &[&OsStr]| args.extend(words.iter().map(|word| BwrapArg::Text((*word).to_owned())));
     for (place, option) in special {
         add(&[option.as_ref(), place.as_ref()]);
     }
@@ -79,7 +88,7 @@ pub(super) fn args(want: &Want<'_>, descriptors: &mut Descriptors) -> io::Result
         add(&[&word]);
     }
     for (link, target) in &want.view.home_links {
-        add(&["--symlink".as_ref(), target.as_os_str(), Path::new(HOME).join(link).as_os_str()]);
+        add(&["--symlink".as_ref(), target.as_os_str(), Path::new(HOME_DIR).join(link).as_os_str()]);
     }
     add(&["--remount-ro".as_ref(), "/".as_ref(), "--chdir".as_ref(), want.cwd.as_os_str()]);
     Ok(args)

@@ -9,37 +9,37 @@ use std::path::{Path, PathBuf};
 use tokio::io::AsyncWriteExt;
 
 /// Of one stream's whole output.
-const MAX_WHOLE: u64 = 64 << 20;
+const MAX_FULL_OUTPUT_BYTES: u64 = 64 << 20;
 
 pub(super) struct Capture {
     state: PathBuf,
-    keep: usize,
+    max_bytes: usize,
     head: Vec<u8>,
     tail: VecDeque<u8>,
     total: u64,
-    whole: Option<tokio::fs::File>,
+    full_output: Option<tokio::fs::File>,
     written: u64,
 }
 
 impl Capture {
     pub fn new(keep: usize, state: &Path) -> Self {
         let (head, tail) = (Vec::new(), VecDeque::new());
-        Self { state: state.to_owned(), keep, head, tail, total: 0, whole: None, written: 0 }
+        Self { state: state.to_owned(), max_bytes: keep, head, tail, total: 0, full_output: None, written: 0 }
     }
 
     pub async fn push(&mut self, bytes: &[u8]) {
         let before = self.total;
         self.total += bytes.len() as u64;
-        let fits = self.total <= self.keep as u64;
+        let fits = self.total <= self.max_bytes as u64;
         if fits {
             self.head.extend_from_slice(bytes);
             return;
         }
-        if before <= self.keep as u64 {
+        if before <= self.max_bytes as u64 {
             // What was all becomes a beginning and an end.
-            self.begin_whole().await;
-            self.copy_all().await;
-            let half = self.keep / 2;
+            self.open_full_output().await;
+            self.copy_head().await;
+            let half = self.max_bytes / 2;
             let missing = half.saturating_sub(self.head.len()).min(bytes.len());
             let (head, rest) = bytes.split_at(missing);
             self.head.extend_from_slice(head);
@@ -49,44 +49,45 @@ impl Capture {
         } else {
             self.push_tail(bytes);
         }
-        self.copy(bytes).await;
+        self.copy_to_file(bytes).await;
     }
 
     fn push_tail(&mut self, bytes: &[u8]) {
-        let room = self.keep - self.keep / 2;
+        let room = self.max_bytes - self.max_bytes / 2;
         let new = bytes.get(bytes.len().saturating_sub(room)..).unwrap_or_default();
         let excess = (self.tail.len() + new.len()).saturating_sub(room);
         self.tail.drain(..excess);
         self.tail.extend(new);
     }
 
-    async fn begin_whole(&mut self) {
+    async fn open_full_output(&mut self) {
         let state = self.state.clone();
         let made = tokio::task::spawn_blocking(move || scratch_file(&state)).await;
         match made.map_err(io::Error::other).and_then(|made| made) {
-            Ok(file) => self.whole = Some(tokio::fs::File::from_std(file)),
+            Ok(file) => self.full_output = Some(tokio::fs::File::from_std(file)),
             Err(error) => tracing::warn!(%error, "the whole output of a program cannot be kept"),
         }
     }
 
-    async fn copy_all(&mut self) {
+    async fn copy_head(&mut self) {
         let head = std::mem::take(&mut self.head);
-        self.copy(&head).await;
+        self.copy_to_file(&head).await;
         self.head = head;
     }
 
-    async fn copy(&mut self, bytes: &[u8]) {
-        let room = usize::try_from(MAX_WHOLE - self.written).unwrap_or(usize::MAX).min(bytes.len());
-        let Some(whole) = &mut self.whole else { return };
+    async fn copy_to_file(&mut self, bytes: &[u8]) {
+        let room =
+            usize::try_from(MAX_FULL_OUTPUT_BYTES - self.written).unwrap_or(usize::MAX).min(bytes.len());
+        let Some(whole) = &mut self.full_output else { return };
         self.written += room as u64;
         if let Err(error) = whole.write_all(bytes.get(..room).unwrap_or_default()).await {
             tracing::warn!(%error, "the whole output of a program cannot be kept");
-            self.whole = None;
+            self.full_output = None;
         }
     }
 
     pub async fn finish(self) -> Captured {
-        let whole = match self.whole {
+        let whole = match self.full_output {
             Some(mut file) => match file.flush().await {
                 Ok(()) => {
                     let mut file = file.into_std().await;
@@ -96,7 +97,7 @@ impl Capture {
             },
             None => None,
         };
-        Captured { head: self.head, tail: self.tail.into(), total: self.total, whole }
+        Captured { head: self.head, tail: self.tail.into(), total: self.total, full_output: whole }
     }
 }
 
@@ -139,13 +140,13 @@ mod tests {
                     assert_eq!(got.total, total as u64, "{case}");
                     if total <= keep {
                         assert_eq!((&got.head[..], got.tail.len()), (all, 0), "{case}");
-                        assert!(got.whole.is_none(), "{case}");
+                        assert!(got.full_output.is_none(), "{case}");
                         continue;
                     }
                     assert_eq!(got.head, all[..keep / 2], "{case}");
                     assert_eq!(got.tail, all[total - (keep - keep / 2)..], "{case}");
                     let mut whole = Vec::new();
-                    got.whole.unwrap().read_to_end(&mut whole).unwrap();
+                    got.full_output.unwrap().read_to_end(&mut whole).unwrap();
                     assert_eq!(whole, all, "{case}");
                 }
             }

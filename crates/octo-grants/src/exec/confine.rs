@@ -1,6 +1,6 @@
 //! Landlock and seccomp: what a program may open, and which system calls it may make.
 
-use super::plan::{Confine, Slot};
+use super::launcher_protocol::{ConfinementPlan, DescriptorSlot};
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
     RulesetCreated, RulesetCreatedAttr, RulesetError, Scope, path_beneath_rules,
@@ -16,11 +16,11 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Without the third version a program could cut any file to nothing.
-const NEEDED: ABI = ABI::V3;
-const WANTED: ABI = ABI::V6;
+const REQUIRED_ABI: ABI = ABI::V3;
+const PREFERRED_ABI: ABI = ABI::V6;
 
 /// What no program in a workspace needs, and what would lead around the sandbox or deep into the kernel.
-const REFUSED: &[i64] = &[
+const REFUSED_SYSCALLS: &[i64] = &[
     libc::SYS_acct,
     libc::SYS_add_key,
     libc::SYS_bpf,
@@ -71,10 +71,10 @@ const REFUSED: &[i64] = &[
 ];
 
 /// What these are told lies in memory, where a filter cannot look. Programs fall back to `clone` and `openat`, which it sees.
-const UNKNOWN: &[i64] = &[libc::SYS_clone3, libc::SYS_openat2];
+const UNFILTERABLE_SYSCALLS: &[i64] = &[libc::SYS_clone3, libc::SYS_openat2];
 
 /// What reaches beyond a program that shares the machine's processes and its IPC namespace. Bubblewrap has its own of both.
-const REFUSED_IN_SHARED_NAMESPACES: &[i64] = &[
+const SHARED_NAMESPACE_SYSCALLS: &[i64] = &[
     libc::SYS_mq_open,
     libc::SYS_mq_unlink,
     libc::SYS_msgctl,
@@ -91,7 +91,7 @@ const REFUSED_IN_SHARED_NAMESPACES: &[i64] = &[
 ];
 
 /// Calls whose first argument names a process; 0 is the caller.
-const OF_ONE_PROCESS: [i64; 5] = [
+const SINGLE_PROCESS_SYSCALLS: [i64; 5] = [
     libc::SYS_prlimit64,
     libc::SYS_sched_setaffinity,
     libc::SYS_sched_setattr,
@@ -100,13 +100,13 @@ const OF_ONE_PROCESS: [i64; 5] = [
 ];
 
 /// `setpriority` and `ioprio_set`, and the kind of target that means every process of the user.
-const OF_SOME_PROCESSES: [(i64, u64); 2] = [(libc::SYS_setpriority, 2), (libc::SYS_ioprio_set, 3)];
+const MULTI_PROCESS_SYSCALLS: [(i64, u64); 2] = [(libc::SYS_setpriority, 2), (libc::SYS_ioprio_set, 3)];
 
 /// It has the same number everywhere, and not every architecture's list has it yet.
 const SYS_FCHMODAT2: i64 = 452;
 
 /// On x86-64 every call has a second number, for programs with short pointers.
-const SECOND_NUMBERS: Option<i64> = if cfg!(target_arch = "x86_64") { Some(0x4000_0000) } else { None };
+const X32_SYSCALL_BIT: Option<i64> = if cfg!(target_arch = "x86_64") { Some(0x4000_0000) } else { None };
 
 /// What a program may still do, made before the fork and put on between fork and exec.
 pub(super) struct Confinement {
@@ -116,7 +116,7 @@ pub(super) struct Confinement {
 
 /// What a program may open: parts of the system by path, everything else by descriptor.
 #[derive(Default)]
-pub(super) struct Files<'a> {
+pub(super) struct AllowedFiles<'a> {
     pub system: &'a [std::ffi::OsString],
     pub read: Vec<BorrowedFd<'a>>,
     pub write: Vec<BorrowedFd<'a>>,
@@ -124,15 +124,15 @@ pub(super) struct Files<'a> {
 
 impl Confinement {
     /// Of a program that nothing else encloses.
-    pub fn landlock(files: &Files<'_>, network: bool) -> Result<Self, String> {
-        let rules = rules(files, network).map_err(|error| error.to_string())?;
+    pub fn landlock(files: &AllowedFiles<'_>, network: bool) -> Result<Self, String> {
+        let rules = landlock_rules(files, network).map_err(|error| error.to_string())?;
         // Landlock does not stop anybody from talking to a socket in the file system (a container engine's, say) nor
         // from sending datagrams, so without a network there is no socket at all.
         let families: &[i32] = if network { &[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK] } else { &[] };
         Ok(Self { rules: Some(rules), filters: filters(families, Namespaces::Shared)? })
     }
 
-    pub fn put_on(&mut self) -> io::Result<()> {
+    pub fn apply(&mut self) -> io::Result<()> {
         if let Some(rules) = self.rules.take() {
             // What it may know of itself; only now is it known which process that is.
             let own = path_beneath_rules(["/proc/self"], AccessFs::ReadFile | AccessFs::ReadDir);
@@ -146,7 +146,7 @@ impl Confinement {
 }
 
 /// The filters of a program in namespaces of its own, as bubblewrap reads them.
-pub(super) fn filters_of_namespaces() -> Result<[Vec<u8>; 2], String> {
+pub(super) fn namespace_filters() -> Result<[Vec<u8>; 2], String> {
     // Its network, loopback included, is its own; other families know no namespaces.
     let families = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
     Ok(filters(&families, Namespaces::Own)?.map(|program| {
@@ -161,8 +161,8 @@ pub(super) fn filters_of_namespaces() -> Result<[Vec<u8>; 2], String> {
 }
 
 /// Whether this kernel can do it.
-pub(super) fn supported() -> bool {
-    rules(&Files::default(), false).is_ok() && filters(&[], Namespaces::Shared).is_ok()
+pub(super) fn is_supported() -> bool {
+    landlock_rules(&AllowedFiles::default(), false).is_ok() && filters(&[], Namespaces::Shared).is_ok()
 }
 
 /// Whether Landlock keeps a program from sending signals to processes outside of its sandbox: from Linux 6.12 on.
@@ -174,60 +174,62 @@ pub fn scopes_signals() -> bool {
     scoped.is_ok()
 }
 
-impl Confine {
+impl ConfinementPlan {
     pub(super) fn confinement(&self, descriptors: &[OwnedFd]) -> Result<Option<Confinement>, String> {
         let Self::Landlock { system, read, write, network } = self else { return Ok(None) };
-        let held = |slots: &[Slot]| -> Result<Vec<BorrowedFd<'_>>, String> {
-            let find =
-                |slot: &Slot| descriptors.get(slot.0).map(AsFd::as_fd).ok_or("a descriptor is missing");
+        let held = |slots: &[DescriptorSlot]| -> Result<Vec<BorrowedFd<'_>>, String> {
+            let find = |slot: &DescriptorSlot| {
+                descriptors.get(slot.0).map(AsFd::as_fd).ok_or("a descriptor is missing")
+            };
             Ok(slots.iter().map(find).collect::<Result<_, _>>()?)
         };
-        let files = Files { system, read: held(read)?, write: held(write)? };
+        let files = AllowedFiles { system, read: held(read)?, write: held(write)? };
         Confinement::landlock(&files, *network).map(Some)
     }
 }
 
-fn rules(files: &Files<'_>, network: bool) -> Result<RulesetCreated, RulesetError> {
+fn landlock_rules(files: &AllowedFiles<'_>, network: bool) -> Result<RulesetCreated, RulesetError> {
     let mut rules = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
-        .handle_access(AccessFs::from_all(NEEDED))?
+        .handle_access(AccessFs::from_all(REQUIRED_ABI))?
         .set_compatibility(CompatLevel::BestEffort)
-        .handle_access(AccessFs::from_all(WANTED))?
-        .scope(Scope::from_all(WANTED))?;
+        .handle_access(AccessFs::from_all(PREFERRED_ABI))?
+        .scope(Scope::from_all(PREFERRED_ABI))?;
     if !network {
-        rules = rules.handle_access(AccessNet::from_all(WANTED))?;
+        rules = rules.handle_access(AccessNet::from_all(PREFERRED_ABI))?;
     }
     // A device made in a root would be a way to every disk.
-    let writing = AccessFs::from_all(WANTED) & !(AccessFs::MakeChar | AccessFs::MakeBlock);
+    let writing = AccessFs::from_all(PREFERRED_ABI) & !(AccessFs::MakeChar | AccessFs::MakeBlock);
     let devices = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::ReadDir | AccessFs::IoctlDev;
     rules
         .create()?
-        .add_rules(path_beneath_rules(DEVICES, devices))?
-        .add_rules(path_beneath_rules(MACHINE, AccessFs::ReadFile | AccessFs::ReadDir))?
-        .add_rules(path_beneath_rules(files.system, AccessFs::from_read(WANTED)))?
-        .add_rules(held_rules(&files.read, AccessFs::from_read(WANTED)))?
-        .add_rules(held_rules(&files.write, writing))
+        .add_rules(path_beneath_rules(ALLOWED_DEVICES, devices))?
+        .add_rules(path_beneath_rules(READABLE_KERNEL_FILES, AccessFs::ReadFile | AccessFs::ReadDir))?
+        .add_rules(path_beneath_rules(files.system, AccessFs::from_read(PREFERRED_ABI)))?
+        .add_rules(descriptor_rules(&files.read, AccessFs::from_read(PREFERRED_ABI)))?
+        .add_rules(descriptor_rules(&files.write, writing))
 }
 
 /// A rule is bound to what the descriptor holds, whatever its path leads to by now.
-fn held_rules<'a>(
+fn descriptor_rules<'a>(
     held: &'a [BorrowedFd<'a>],
     access: BitFlags<AccessFs>,
 ) -> impl Iterator<Item = Result<PathBeneath<BorrowedFd<'a>>, RulesetError>> {
     held.iter().map(move |held| {
         let is_folder = rustix::fs::fstat(held)
             .is_ok_and(|about| FileType::from_raw_mode(about.st_mode) == FileType::Directory);
-        let access = if is_folder { access } else { access & AccessFs::from_file(WANTED) };
+        let access = if is_folder { access } else { access & AccessFs::from_file(PREFERRED_ABI) };
         Ok(PathBeneath::new(*held, access))
     })
 }
 
 /// No terminals but the program's own: others belong to somebody.
-const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
+const ALLOWED_DEVICES: [&str; 6] =
+    ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
 /// What programs want to know about the machine. Landlock does not keep a program from the environment or the arguments
 /// of other processes, so their folders stay closed.
-const MACHINE: [&str; 10] = [
+const READABLE_KERNEL_FILES: [&str; 10] = [
     "/proc/cpuinfo",
     "/proc/filesystems",
     "/proc/loadavg",
@@ -254,18 +256,18 @@ enum Namespaces {
     Shared,
 }
 
-type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+type SyscallRules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// What is refused, and what does not exist: the two answers need a filter each.
 fn filters(families: &[i32], namespaces: Namespaces) -> Result<[BpfProgram; 2], String> {
-    let unknown = UNKNOWN.iter().map(|call| (*call, Vec::new())).collect();
-    let compiled = refusals(families, namespaces)
+    let unknown = UNFILTERABLE_SYSCALLS.iter().map(|call| (*call, Vec::new())).collect();
+    let compiled = refused_syscalls(families, namespaces)
         .and_then(|refused| Ok([compile(refused, libc::EPERM)?, compile(unknown, libc::ENOSYS)?]));
     compiled.map_err(|error| error.to_string())
 }
 
-fn compile(mut rules: Rules, errno: i32) -> Result<BpfProgram, BackendError> {
-    if let Some(second) = SECOND_NUMBERS {
+fn compile(mut rules: SyscallRules, errno: i32) -> Result<BpfProgram, BackendError> {
+    if let Some(second) = X32_SYSCALL_BIT {
         let twins: Vec<_> = rules.iter().map(|(call, rule)| (call | second, rule.clone())).collect();
         rules.extend(twins);
     }
@@ -280,28 +282,28 @@ fn argument(place: u8, how: SeccompCmpOp, value: u64) -> Result<SeccompCondition
 }
 
 /// An argument that has all of these bits.
-fn has(place: u8, bits: u32) -> Result<SeccompCondition, BackendError> {
+fn has_bits(place: u8, bits: u32) -> Result<SeccompCondition, BackendError> {
     argument(place, SeccompCmpOp::MaskedEq(bits.into()), bits.into())
 }
 
-fn refusals(families: &[i32], namespaces: Namespaces) -> Result<Rules, BackendError> {
+fn refused_syscalls(families: &[i32], namespaces: Namespaces) -> Result<SyscallRules, BackendError> {
     let mut other = Vec::new();
     for family in families {
         other.push(argument(0, SeccompCmpOp::Ne, u64::try_from(*family).unwrap_or_default())?);
     }
     let sockets = if other.is_empty() { Vec::new() } else { vec![SeccompRule::new(other)?] };
     let mut rules = BTreeMap::from([(libc::SYS_socket, sockets)]);
-    rules.extend(REFUSED.iter().map(|call| (*call, Vec::new())));
+    rules.extend(REFUSED_SYSCALLS.iter().map(|call| (*call, Vec::new())));
     // In a user namespace of its own a program would have every capability.
-    let new_user = has(0, libc::CLONE_NEWUSER.unsigned_abs())?;
+    let new_user = has_bits(0, libc::CLONE_NEWUSER.unsigned_abs())?;
     rules.insert(libc::SYS_clone, vec![SeccompRule::new(vec![new_user])?]);
     refuse_set_id(&mut rules)?;
     if namespaces == Namespaces::Shared {
-        rules.extend(REFUSED_IN_SHARED_NAMESPACES.iter().map(|call| (*call, Vec::new())));
-        for call in OF_ONE_PROCESS {
+        rules.extend(SHARED_NAMESPACE_SYSCALLS.iter().map(|call| (*call, Vec::new())));
+        for call in SINGLE_PROCESS_SYSCALLS {
             rules.insert(call, vec![SeccompRule::new(vec![argument(0, SeccompCmpOp::Ne, 0)?])?]);
         }
-        for (call, user) in OF_SOME_PROCESSES {
+        for (call, user) in MULTI_PROCESS_SYSCALLS {
             let named = SeccompRule::new(vec![argument(1, SeccompCmpOp::Ne, 0)?])?;
             let all = SeccompRule::new(vec![argument(0, SeccompCmpOp::Eq, user)?])?;
             rules.insert(call, vec![named, all]);
@@ -312,7 +314,7 @@ fn refusals(families: &[i32], namespaces: Namespaces) -> Result<Rules, BackendEr
 
 /// A set-user-ID program in a root would give its owner's rights to every user of the machine. The set-group-ID bit is refused
 /// for new files only: a folder may have it, and `chmod` does not say what it changes.
-fn refuse_set_id(rules: &mut Rules) -> Result<(), BackendError> {
+fn refuse_set_id(rules: &mut SyscallRules) -> Result<(), BackendError> {
     // Each with the place of its mode, and of its flags where the mode counts only if a file is made.
     let changes: &[(i64, u8)] = &[
         #[cfg(target_arch = "x86_64")]
@@ -332,18 +334,18 @@ fn refuse_set_id(rules: &mut Rules) -> Result<(), BackendError> {
         (libc::SYS_mknodat, 2, None),
     ];
     for (call, mode) in changes {
-        rules.insert(*call, vec![SeccompRule::new(vec![has(*mode, libc::S_ISUID)?])?]);
+        rules.insert(*call, vec![SeccompRule::new(vec![has_bits(*mode, libc::S_ISUID)?])?]);
     }
     for (call, mode, flags) in makes {
         let mut all = Vec::new();
         for bit in [libc::S_ISUID, libc::S_ISGID] {
             match flags {
-                None => all.push(SeccompRule::new(vec![has(*mode, bit)?])?),
+                None => all.push(SeccompRule::new(vec![has_bits(*mode, bit)?])?),
                 Some(flags) => {
                     for made in [libc::O_CREAT, libc::O_TMPFILE & !libc::O_DIRECTORY] {
                         all.push(SeccompRule::new(vec![
-                            has(*flags, made.unsigned_abs())?,
-                            has(*mode, bit)?,
+                            has_bits(*flags, made.unsigned_abs())?,
+                            has_bits(*mode, bit)?,
                         ])?);
                     }
                 }

@@ -8,7 +8,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 /// A process that is stuck in the kernel cannot be ended; it is not waited for longer than this.
-const PATIENCE: Duration = Duration::from_secs(10);
+const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// All of them, parents before children, each with its parent.
 pub(super) fn descendants() -> Vec<(i32, i32)> {
@@ -77,9 +77,9 @@ pub(super) fn reap(mut ended: impl FnMut(i32, WaitStatus)) -> bool {
 
 /// Ends every descendant. This process must be a subreaper: whoever loses its parent becomes a child of ours, so
 /// that nobody is left when there are no children.
-pub(super) fn end_all(mut ended: impl FnMut(i32, WaitStatus)) {
+pub(super) fn kill_all(mut ended: impl FnMut(i32, WaitStatus)) {
     let begun = Instant::now();
-    while reap(&mut ended) && begun.elapsed() < PATIENCE {
+    while reap(&mut ended) && begun.elapsed() < KILL_TIMEOUT {
         signal_all(Signal::KILL, |_| false);
         std::thread::sleep(Duration::from_millis(1));
     }

@@ -1,9 +1,9 @@
 //! Runs a program to its end: reads what it writes, keeps its time, and leaves nothing behind.
 
 use super::capture::Capture;
-use super::plan::DRAIN;
-use super::start::{Ended, Order, Running};
-use super::{Captured, Done, Exec, Exit, Job, Limit, OnOutput, Sandbox, Stream};
+use super::launcher_protocol::DRAIN_TIMEOUT;
+use super::start_program::{ProgramEnd, RunningProgram, StartRequest};
+use super::{Captured, ExceededLimit, Exec, ExecResult, Exit, Job, OnOutput, Sandbox, Stream};
 use bytes::Bytes;
 use octo_model::ToolError;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -16,18 +16,29 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::time::Instant;
 
 /// Between asking a program to end and ending it.
-pub(super) const GRACE: Duration = Duration::from_millis(500);
-pub(super) const CHUNK: usize = 64 << 10;
-const FOR_EVER: Duration = Duration::from_secs(86_400 * 365);
+pub(super) const TERMINATE_GRACE: Duration = Duration::from_millis(500);
+pub(super) const READ_CHUNK_BYTES: usize = 64 << 10;
+const MAX_TIMEOUT: Duration = Duration::from_secs(86_400 * 365);
 
 impl Exec {
     /// Runs a program to its end. Dropping the future ends it with everything it has started.
-    pub async fn run(&self, job: Job) -> Result<Done, ToolError> {
+    pub async fn run(&self, job: Job) -> Result<ExecResult, ToolError> {
         let begun = Instant::now();
-        let Job { program, cwd, env, stdin, timeout, keep, network, writes, readable, writable, on_output } =
-            job;
-        let order = Order { program, cwd, env, network, writes, readable, writable, tty: false };
-        let deadline = begun + timeout.min(FOR_EVER);
+        let Job {
+            program,
+            cwd,
+            env,
+            stdin,
+            timeout,
+            max_output_bytes: keep,
+            network,
+            writes,
+            readable,
+            writable,
+            on_output,
+        } = job;
+        let order = StartRequest { program, cwd, env, network, writes, readable, writable, tty: false };
+        let deadline = begun + timeout.min(MAX_TIMEOUT);
         let (output, stdout) = output_pipe().map_err(ToolError::internal)?;
         let (errors, stderr) = output_pipe().map_err(ToolError::internal)?;
         let (input, feed) = match stdin {
@@ -36,20 +47,20 @@ impl Exec {
         }
         .map_err(ToolError::internal)?;
         let state = &self.spec().state;
-        let mut heard = Heard {
+        let mut heard = OutputStreams {
             output: Some(output),
             errors: Some(errors),
             out: Capture::new(keep, state),
             err: Capture::new(keep, state),
             on_output,
         };
-        let starting = self.start(&order, [input, stdout, stderr]);
+        let starting = self.start_program(&order, [input, stdout, stderr]);
         let (exit, limit, sandbox) = match tokio::time::timeout_at(deadline, starting).await {
             Ok(running) => {
                 let mut running = running?;
                 let sandbox = running.sandbox;
-                let (exit, limit) = heard.attend(&mut running, feed, deadline).await;
-                running.gone().await;
+                let (exit, limit) = heard.drive(&mut running, feed, deadline).await;
+                running.kill_and_wait().await;
                 (exit, limit, sandbox)
             }
             Err(_) => (
@@ -59,15 +70,15 @@ impl Exec {
             ),
         };
         let (stdout, stderr) = (heard.out.finish().await, heard.err.finish().await);
-        match not_wrapped(sandbox, exit, &stdout, &stderr) {
+        match bwrap_start_error(sandbox, exit, &stdout, &stderr) {
             Some(error) => Err(error),
-            None => Ok(Done { exit, stdout, stderr, took: begun.elapsed(), sandbox, limit }),
+            None => Ok(ExecResult { exit, stdout, stderr, took: begun.elapsed(), sandbox, limit }),
         }
     }
 }
 
 /// Both streams and what came of them so far.
-struct Heard {
+struct OutputStreams {
     output: Option<Receiver>,
     errors: Option<Receiver>,
     out: Capture,
@@ -76,78 +87,78 @@ struct Heard {
 }
 
 /// How far a program is on its way out.
-enum Stage {
-    Runs,
+enum RunStage {
+    Running,
     /// Its time is over, and it was asked to end.
-    Asked,
+    Terminating,
     /// Its time is over, and everything is being ended.
     Killed,
-    Ended(Exit, Option<Limit>),
+    Ended(Exit, Option<ExceededLimit>),
 }
 
-impl Heard {
-    async fn attend(
+impl OutputStreams {
+    async fn drive(
         &mut self,
-        running: &mut Running,
+        running: &mut RunningProgram,
         feed: Option<(Sender, Bytes)>,
         mut deadline: Instant,
-    ) -> (Exit, Option<Limit>) {
-        let (mut first, mut second) = (vec![0; CHUNK], vec![0; CHUNK]);
-        let feeding = pour(feed);
+    ) -> (Exit, Option<ExceededLimit>) {
+        let (mut first, mut second) = (vec![0; READ_CHUNK_BYTES], vec![0; READ_CHUNK_BYTES]);
+        let feeding = feed_stdin(feed);
         tokio::pin!(feeding);
-        let (mut fed, mut stage) = (false, Stage::Runs);
+        let (mut fed, mut stage) = (false, RunStage::Running);
         loop {
-            let waits = matches!(stage, Stage::Runs | Stage::Asked);
+            let waits = matches!(stage, RunStage::Running | RunStage::Terminating);
             if !waits && self.output.is_none() && self.errors.is_none() {
-                return outcome(&stage);
+                return stage_outcome(&stage);
             }
             tokio::select! {
-                ended = running.ended(), if waits => {
+                ended = running.wait_end(), if waits => {
                     stage = match (stage, ended) {
-                        (Stage::Runs, Ended { exit, limit }) => Stage::Ended(exit, limit),
-                        _ => Stage::Killed,
+                        (RunStage::Running, ProgramEnd { exit, limit }) => RunStage::Ended(exit, limit),
+                        _ => RunStage::Killed,
                     };
-                    deadline = Instant::now() + DRAIN;
+                    deadline = Instant::now() + DRAIN_TIMEOUT;
                 }
-                count = read(&mut self.output, &mut first) => {
-                    take(count, &first, &mut self.output, &mut self.out, Stream::Out, &mut self.on_output).await;
+                count = read_pipe(&mut self.output, &mut first) => {
+                    store_chunk(count, &first, &mut self.output, &mut self.out, Stream::Out, &mut self.on_output).await;
                 }
-                count = read(&mut self.errors, &mut second) => {
-                    take(count, &second, &mut self.errors, &mut self.err, Stream::Err, &mut self.on_output).await;
+                count = read_pipe(&mut self.errors, &mut second) => {
+                    store_chunk(count, &second, &mut self.errors, &mut self.err, Stream::Err, &mut self.on_output).await;
                 }
                 () = &mut feeding, if !fed => fed = true,
                 () = tokio::time::sleep_until(deadline) => match stage {
-                    Stage::Runs => {
-                        running.ask().await;
-                        (stage, deadline) = (Stage::Asked, Instant::now() + GRACE);
+                    RunStage::Running => {
+                        running.terminate().await;
+                        (stage, deadline) = (RunStage::Terminating, Instant::now() + TERMINATE_GRACE);
                     }
-                    Stage::Asked => {
-                        running.end();
-                        (stage, deadline) = (Stage::Killed, Instant::now() + DRAIN);
+                    RunStage::Terminating => {
+                        running.kill();
+                        (stage, deadline) = (RunStage::Killed, Instant::now() + DRAIN_TIMEOUT);
                     }
-                    Stage::Killed | Stage::Ended(..) => return outcome(&stage),
+                    RunStage::Killed | RunStage::Ended(..) => return stage_outcome(&stage),
                 },
             }
         }
     }
 }
 
-fn outcome(stage: &Stage) -> (Exit, Option<Limit>) {
+fn stage_outcome(stage: &RunStage) -> (Exit, Option<ExceededLimit>) {
     match stage {
-        Stage::Ended(exit, limit) => (*exit, *limit),
+        RunStage::Ended(exit, limit) => (*exit, *limit),
         _ => (Exit::TimedOut, None),
     }
 }
 
 /// Waits for ever when the stream has ended.
-async fn read(pipe: &mut Option<Receiver>, buffer: &mut [u8]) -> io::Result<usize> {
+async fn read_pipe(pipe: &mut Option<Receiver>, buffer: &mut [u8]) -> io::Result<usize> {
     match pipe {
         Some(pipe) => pipe.read(buffer).await,
         None => std::future::pending().await,
     }
 }
 
-async fn take(
+async fn store_chunk(
     count: io::Result<usize>,
     buffer: &[u8],
     pipe: &mut Option<Receiver>,
@@ -167,7 +178,7 @@ async fn take(
 }
 
 /// A program need not read what it is given.
-async fn pour(feed: Option<(Sender, Bytes)>) {
+async fn feed_stdin(feed: Option<(Sender, Bytes)>) {
     if let Some((mut pipe, bytes)) = feed {
         let _ = pipe.write_all(&bytes).await;
     }
@@ -186,7 +197,12 @@ pub(crate) fn input_pipe() -> io::Result<(OwnedFd, Sender)> {
 }
 
 /// Bubblewrap tells on the program's own error output that it could not start it.
-fn not_wrapped(sandbox: Sandbox, exit: Exit, stdout: &Captured, stderr: &Captured) -> Option<ToolError> {
+fn bwrap_start_error(
+    sandbox: Sandbox,
+    exit: Exit,
+    stdout: &Captured,
+    stderr: &Captured,
+) -> Option<ToolError> {
     let line = std::str::from_utf8(&stderr.head).ok()?.strip_prefix("bwrap: ")?.trim_end();
     let all = sandbox == Sandbox::Bubblewrap
         && exit == Exit::Code(1)

@@ -9,7 +9,7 @@ use tokio::io::unix::AsyncFd;
 
 /// Of a terminal, in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Size {
+pub struct TerminalSize {
     pub rows: u16,
     pub columns: u16,
 }
@@ -21,14 +21,14 @@ pub(super) struct Terminal {
 }
 
 impl Terminal {
-    pub fn open(size: Size) -> io::Result<Self> {
+    pub fn open(size: TerminalSize) -> io::Result<Self> {
         let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
         grantpt(&ours)?;
         unlockpt(&ours)?;
         let theirs =
             ioctl_tiocgptpeer(&ours, OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
         rustix::io::ioctl_fionbio(&ours, true)?;
-        let terminal = Self { ours: super::raw::awaited(ours)?, theirs };
+        let terminal = Self { ours: super::sys::register_async(ours)?, theirs };
         terminal.resize(size)?;
         Ok(terminal)
     }
@@ -38,7 +38,7 @@ impl Terminal {
         Ok([self.theirs.try_clone()?, self.theirs.try_clone()?, self.theirs.try_clone()?])
     }
 
-    pub fn resize(&self, size: Size) -> io::Result<()> {
+    pub fn resize(&self, size: TerminalSize) -> io::Result<()> {
         let size = Winsize { ws_row: size.rows, ws_col: size.columns, ws_xpixel: 0, ws_ypixel: 0 };
         Ok(tcsetwinsize(&self.ours, size)?)
     }

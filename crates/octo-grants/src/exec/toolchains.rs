@@ -17,7 +17,7 @@ const BESIDE_SHIMS: &[&str] = &[
 ];
 
 /// Toolchains that need more, each known by something beside its `bin`.
-const KNOWN: &[(&str, &[&str])] = &[
+const KNOWN_TOOLCHAINS: &[(&str, &[&str])] = &[
     // Go
     ("pkg/tool", &["VERSION", "go.env", "pkg", "src"]),
     // Java
@@ -64,28 +64,30 @@ impl Toolchains {
         let is_in_a_home = home.into_iter().chain(HOMES.map(Path::new)).any(|home| folder.starts_with(home))
             && !folder.starts_with(LINUXBREW);
         if folder.starts_with("/nix/store") {
-            self.keep(Path::new("/nix/store"));
+            self.open_folder(Path::new("/nix/store"));
             return;
         }
-        let has_kin = ["bin", "sbin", "shims"].iter().any(|name| name_is(folder, name))
-            && !PRIVATE_PARENTS.iter().any(|name| name_is(parent, name))
+        let has_kin = ["bin", "sbin", "shims"].iter().any(|name| is_named(folder, name))
+            && !PRIVATE_PARENTS.iter().any(|name| is_named(parent, name))
             && !holds_private(parent);
         if has_kin && !is_in_a_home {
-            self.keep(parent);
+            self.open_folder(parent);
             return;
         }
         if !holds_private(folder) {
-            self.keep(folder);
+            self.open_folder(folder);
         }
         if has_kin {
-            let beside = if name_is(folder, "shims") { BESIDE_SHIMS } else { BESIDE_BIN };
-            let known =
-                KNOWN.iter().filter(|(mark, _)| parent.join(mark).exists()).flat_map(|(_, more)| *more);
+            let beside = if is_named(folder, "shims") { BESIDE_SHIMS } else { BESIDE_BIN };
+            let known = KNOWN_TOOLCHAINS
+                .iter()
+                .filter(|(mark, _)| parent.join(mark).exists())
+                .flat_map(|(_, more)| *more);
             for name in beside.iter().chain(known) {
-                self.keep(&parent.join(name));
+                self.open_folder(&parent.join(name));
             }
         }
-        if name_is(parent, ".cargo") {
+        if is_named(parent, ".cargo") {
             self.add_cargo(parent);
         }
     }
@@ -98,14 +100,14 @@ impl Toolchains {
         ] {
             // Two toolchains may want the same link: the first has it.
             let is_free = self.home_links.iter().all(|(taken, _)| taken != Path::new(link));
-            if is_free && self.keep(&target) {
+            if is_free && self.open_folder(&target) {
                 self.home_links.push((link.into(), target));
             }
         }
     }
 
     /// Opens what is there; a link is not followed, since it may lead anywhere.
-    fn keep(&mut self, path: &Path) -> bool {
+    fn open_folder(&mut self, path: &Path) -> bool {
         if self.folders.iter().any(|(known, _)| known == path) {
             return true;
         }
@@ -121,6 +123,6 @@ impl Toolchains {
     }
 }
 
-fn name_is(path: &Path, name: &str) -> bool {
+fn is_named(path: &Path, name: &str) -> bool {
     path.file_name().is_some_and(|is| is == name)
 }

@@ -1,10 +1,10 @@
 //! Changes of names: all of them or none, under a lock, noted before they begin.
 
-use super::intents::{At, Note, Tx};
-use super::resolve::{Links, Spot, refusal, split};
-use super::step::Step;
-use super::undo::Link;
-use super::{EntryKind, Place, Workspace, Written, names, seen};
+use super::change_step::ChangeStep;
+use super::intent_log::{Intent, IntentPath, IntentTxn};
+use super::resolve::{LinkPolicy, TargetEntry, errno_error, split};
+use super::undo_log::UndoLink;
+use super::{EntryKind, RootedPath, Workspace, WriteResult, file_fingerprint, temp_names};
 use octo_model::ToolError;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
@@ -23,47 +23,48 @@ pub(super) enum Content<'a> {
     File(&'a File),
 }
 
-pub(super) enum Act<'a> {
+pub(super) enum ChangeAction<'a> {
     Put { content: Content<'a>, mode: Option<u32>, if_hash: Option<&'a str>, create_new: bool },
     Remove { if_hash: Option<&'a str> },
-    Move { to: Spot },
+    Move { to: TargetEntry },
 }
 
 /// One part of a batch: what to do with a name.
-pub(super) struct Order<'a> {
-    pub spot: Spot,
-    pub act: Act<'a>,
+pub(super) struct ChangeOrder<'a> {
+    pub spot: TargetEntry,
+    pub act: ChangeAction<'a>,
 }
 
 /// Writers of one process that want the same name wait for each other.
-static LOCKS: [Mutex<()>; 64] = [const { Mutex::new(()) }; 64];
+static NAME_LOCKS: [Mutex<()>; 64] = [const { Mutex::new(()) }; 64];
 
 /// Locks the names of these spots, always in the same order.
-pub(super) fn lock<'s>(
-    spots: impl Iterator<Item = &'s Spot>,
+pub(super) fn lock_names<'s>(
+    spots: impl Iterator<Item = &'s TargetEntry>,
 ) -> Result<Vec<MutexGuard<'static, ()>>, ToolError> {
     let mut places = Vec::new();
     for spot in spots {
-        let folder = seen::about(&spot.folder).map_err(|errno| refusal(&spot.place, errno))?;
-        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one((folder.inode(), &spot.leaf));
-        places.push((hash % LOCKS.len() as u64) as usize);
+        let folder =
+            file_fingerprint::of_fd(&spot.folder).map_err(|errno| errno_error(&spot.place, errno))?;
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one((folder.inode(), &spot.name));
+        places.push((hash % NAME_LOCKS.len() as u64) as usize);
     }
     places.sort_unstable();
     places.dedup();
-    let locks = places.into_iter().filter_map(|at| LOCKS.get(at));
+    let locks = places.into_iter().filter_map(|at| NAME_LOCKS.get(at));
     Ok(locks.map(|lock| lock.lock().unwrap_or_else(PoisonError::into_inner)).collect())
 }
 
 /// One change of a workspace, of one file or of many.
 pub(super) struct Batch<'w> {
     pub workspace: &'w Workspace,
-    pub tx: Tx<'w>,
+    pub intents: IntentTxn<'w>,
     /// Whether the change can be undone later.
-    pub remember: bool,
+    pub keeps_undo: bool,
     /// Orders that one undo takes back together, by their places in the list.
-    pub linked: Vec<Vec<usize>>,
+    pub undo_groups: Vec<Vec<usize>>,
     /// Folders that were made for it.
-    made: Vec<Spot>,
+    created_folders: Vec<TargetEntry>,
 }
 
 impl Workspace {
@@ -73,13 +74,18 @@ impl Workspace {
         remember: bool,
         work: impl FnOnce(&mut Batch<'_>) -> Result<T, ToolError>,
     ) -> Result<T, ToolError> {
-        let mut batch =
-            Batch { workspace: self, tx: self.begin(), remember, linked: Vec::new(), made: Vec::new() };
+        let mut batch = Batch {
+            workspace: self,
+            intents: self.begin(),
+            keeps_undo: remember,
+            undo_groups: Vec::new(),
+            created_folders: Vec::new(),
+        };
         let result = work(&mut batch);
         if result.is_err() {
-            for spot in batch.made.iter().rev() {
+            for spot in batch.created_folders.iter().rev() {
                 // It may have got other content meanwhile, and then it stays.
-                let _ = rustix::fs::unlinkat(&spot.folder, &spot.leaf, AtFlags::REMOVEDIR);
+                let _ = rustix::fs::unlinkat(&spot.folder, &spot.name, AtFlags::REMOVEDIR);
             }
         }
         result
@@ -87,108 +93,120 @@ impl Workspace {
 }
 
 impl<'w> Batch<'w> {
-    pub fn at(spot: &Spot) -> At {
-        At { root: spot.place.root().path.clone(), path: spot.real.clone() }
+    pub fn intent_path(spot: &TargetEntry) -> IntentPath {
+        IntentPath { root: spot.place.root().path.clone(), path: spot.real_path.clone() }
     }
 
     /// Finds the name that is to be changed and refuses it when it must not be.
-    pub fn spot(&mut self, place: &Place, links: Links, mkdirs: bool) -> Result<Spot, ToolError> {
+    pub fn resolve_target(
+        &mut self,
+        place: &RootedPath,
+        links: LinkPolicy,
+        mkdirs: bool,
+    ) -> Result<TargetEntry, ToolError> {
         if mkdirs {
             let (parent, _) = split(place)?;
-            self.folders(&place.at(parent))?;
+            self.make_folders(&place.at(parent))?;
         }
-        let spot = Spot::new(place, links)?;
-        self.workspace.guard(&spot)?;
+        let spot = TargetEntry::new(place, links)?;
+        self.workspace.check_writable(&spot)?;
         Ok(spot)
     }
 
     /// Makes the folders of a path that are missing; tells whether any was.
-    pub fn folders(&mut self, place: &Place) -> Result<bool, ToolError> {
-        let before = self.made.len();
+    pub fn make_folders(&mut self, place: &RootedPath) -> Result<bool, ToolError> {
+        let before = self.created_folders.len();
         let mut here = PathBuf::new();
         let mut above: Option<OwnedFd> = None;
-        for part in place.inside().components() {
+        for part in place.relative().components() {
             here.push(part);
             let place = place.at(&here);
             above = Some(match place.lookup(OFlags::PATH | OFlags::DIRECTORY) {
                 Ok(fd) => fd,
-                Err(Errno::NOENT) => self.folder(&place, above)?,
-                Err(errno) => return Err(refusal(&place, errno)),
+                Err(Errno::NOENT) => self.make_folder_at(&place, above)?,
+                Err(errno) => return Err(errno_error(&place, errno)),
             });
         }
-        Ok(self.made.len() > before)
+        Ok(self.created_folders.len() > before)
     }
 
-    fn folder(&mut self, place: &Place, above: Option<OwnedFd>) -> Result<OwnedFd, ToolError> {
+    fn make_folder_at(&mut self, place: &RootedPath, above: Option<OwnedFd>) -> Result<OwnedFd, ToolError> {
         let (_, leaf) = split(place)?;
         let above = match above {
             Some(above) => above,
             None => place
                 .at(Path::new("."))
                 .lookup(OFlags::PATH | OFlags::DIRECTORY)
-                .map_err(|e| refusal(place, e))?,
+                .map_err(|e| errno_error(place, e))?,
         };
-        let spot = Spot::within(place, above, leaf)?;
-        self.workspace.guard(&spot)?;
-        if spot.look()?.is_some_and(|seen| seen.kind() == EntryKind::Symlink) {
-            return Err(refusal(place, Errno::LOOP));
+        let spot = TargetEntry::in_folder(place, above, leaf)?;
+        self.workspace.check_writable(&spot)?;
+        if spot.stat()?.is_some_and(|seen| seen.kind() == EntryKind::Symlink) {
+            return Err(errno_error(place, Errno::LOOP));
         }
-        self.tx.note(&Note::Made(Self::at(&spot)))?;
-        let made = rustix::fs::mkdirat(&spot.folder, &spot.leaf, Mode::from_raw_mode(0o777));
+        self.intents.write(&Intent::MadeFolder(Self::intent_path(&spot)))?;
+        let made = rustix::fs::mkdirat(&spot.folder, &spot.name, Mode::from_raw_mode(0o777));
         let flags = OFlags::PATH | OFlags::DIRECTORY;
         let fd =
-            super::resolve::open_entry(&spot.folder, &spot.leaf, flags).map_err(|e| refusal(place, e))?;
+            super::resolve::open_entry(&spot.folder, &spot.name, flags).map_err(|e| errno_error(place, e))?;
         match made {
-            Ok(()) => self.made.push(spot),
+            Ok(()) => self.created_folders.push(spot),
             Err(Errno::EXIST) => {}
-            Err(errno) => return Err(refusal(place, errno)),
+            Err(errno) => return Err(errno_error(place, errno)),
         }
         Ok(fd)
     }
 
     /// Makes new folders durable.
-    pub fn settle_folders(&self) -> Result<(), ToolError> {
-        self.made.iter().try_for_each(|spot| names::settle(&spot.folder).map_err(|e| refusal(&spot.place, e)))
+    pub fn sync_folders(&self) -> Result<(), ToolError> {
+        self.created_folders.iter().try_for_each(|spot| {
+            temp_names::sync_folder(&spot.folder).map_err(|e| errno_error(&spot.place, e))
+        })
     }
 
     /// Does all of it or nothing.
-    pub fn carry_out(&self, orders: Vec<Order<'_>>) -> Result<Vec<Written>, ToolError> {
-        let spots = orders.iter().flat_map(|order| [Some(&order.spot), order.act.target()]).flatten();
-        let _locks = lock(spots)?;
-        once(&orders)?;
-        let links = self.links(&orders)?;
+    pub fn apply_all(&self, orders: Vec<ChangeOrder<'_>>) -> Result<Vec<WriteResult>, ToolError> {
+        let spots = orders.iter().flat_map(|order| [Some(&order.spot), order.act.other_target()]).flatten();
+        let _locks = lock_names(spots)?;
+        refuse_duplicates(&orders)?;
+        let links = self.undo_links(&orders)?;
         let mut steps = Vec::with_capacity(orders.len());
         let result = self.attempt(orders, &mut steps);
         if result.is_err() {
-            steps.iter_mut().rev().for_each(Step::take_back);
+            steps.iter_mut().rev().for_each(ChangeStep::roll_back);
         }
         for step in &mut steps {
-            step.clean(self.workspace.memory());
+            step.remove_leftovers(self.workspace.fs_state());
         }
         result?;
-        steps.into_iter().zip(links).map(|(step, link)| step.written(self, &link)).collect()
+        steps.into_iter().zip(links).map(|(step, link)| step.into_result(self, &link)).collect()
     }
 
     /// For each order what is undone with it.
-    fn links(&self, orders: &[Order<'_>]) -> Result<Vec<Link>, ToolError> {
-        let mut links = vec![Link::None; orders.len()];
-        for group in &self.linked {
-            let id = names::random().map_err(ToolError::internal)?;
+    fn undo_links(&self, orders: &[ChangeOrder<'_>]) -> Result<Vec<UndoLink>, ToolError> {
+        let mut links = vec![UndoLink::None; orders.len()];
+        for group in &self.undo_groups {
+            let id = temp_names::random_hex().map_err(ToolError::internal)?;
             for &at in group {
                 let others = group.iter().filter(|&&other| other != at);
-                let others = others.filter_map(|&other| orders.get(other)).map(|order| Self::at(&order.spot));
+                let others =
+                    others.filter_map(|&other| orders.get(other)).map(|order| Self::intent_path(&order.spot));
                 if let Some(link) = links.get_mut(at) {
-                    *link = Link::Group { id: id.clone(), others: others.collect() };
+                    *link = UndoLink::Group { id: id.clone(), others: others.collect() };
                 }
             }
         }
         Ok(links)
     }
 
-    fn attempt<'a>(&self, orders: Vec<Order<'a>>, steps: &mut Vec<Step<'a>>) -> Result<(), ToolError> {
+    fn attempt<'a>(
+        &self,
+        orders: Vec<ChangeOrder<'a>>,
+        steps: &mut Vec<ChangeStep<'a>>,
+    ) -> Result<(), ToolError> {
         let several = orders.len() > 1;
         for order in orders {
-            steps.push(Step::new(order)?);
+            steps.push(ChangeStep::new(order)?);
         }
         for step in steps.iter_mut() {
             step.inspect(self)?;
@@ -197,26 +215,28 @@ impl<'w> Batch<'w> {
             step.stage(self)?;
         }
         if several {
-            steps.iter().try_for_each(|step| self.tx.note(&step.note()))?;
-            self.tx.settle()?;
+            steps.iter().try_for_each(|step| self.intents.write(&step.intent()))?;
+            self.intents.sync()?;
         }
-        steps.iter_mut().try_for_each(Step::commit)?;
-        self.settle_folders()?;
+        steps.iter_mut().try_for_each(ChangeStep::commit)?;
+        self.sync_folders()?;
         let mut settled = HashSet::new();
-        for spot in steps.iter().flat_map(|step| [Some(&step.order.spot), step.order.act.target()]).flatten()
+        for spot in
+            steps.iter().flat_map(|step| [Some(&step.order.spot), step.order.act.other_target()]).flatten()
         {
-            let folder = seen::about(&spot.folder).map_err(|errno| refusal(&spot.place, errno))?;
+            let folder =
+                file_fingerprint::of_fd(&spot.folder).map_err(|errno| errno_error(&spot.place, errno))?;
             if settled.insert(folder.inode()) {
-                names::settle(&spot.folder).map_err(|errno| refusal(&spot.place, errno))?;
+                temp_names::sync_folder(&spot.folder).map_err(|errno| errno_error(&spot.place, errno))?;
             }
         }
-        if several { self.tx.note(&Note::Done) } else { Ok(()) }
+        if several { self.intents.write(&Intent::Done) } else { Ok(()) }
     }
 }
 
-impl Act<'_> {
+impl ChangeAction<'_> {
     /// The other name that a part of a batch is about.
-    pub fn target(&self) -> Option<&Spot> {
+    pub fn other_target(&self) -> Option<&TargetEntry> {
         match self {
             Self::Move { to } => Some(to),
             Self::Put { .. } | Self::Remove { .. } => None,
@@ -225,13 +245,17 @@ impl Act<'_> {
 }
 
 /// The parts of a batch must not meet: each is checked against what is there before any of them.
-fn once(orders: &[Order<'_>]) -> Result<(), ToolError> {
+fn refuse_duplicates(orders: &[ChangeOrder<'_>]) -> Result<(), ToolError> {
     let mut names = HashSet::new();
-    for spot in orders.iter().flat_map(|order| [Some(&order.spot), order.act.target()]).flatten() {
-        let folder = seen::about(&spot.folder).map_err(|errno| refusal(&spot.place, errno))?;
-        if !names.insert((folder.inode(), spot.leaf.clone())) {
-            return Err(ToolError::invalid(format!("`{}` is named twice in one change.", spot.place.told()))
-                .hint("Put everything that happens to one file into one part of the change."));
+    for spot in orders.iter().flat_map(|order| [Some(&order.spot), order.act.other_target()]).flatten() {
+        let folder =
+            file_fingerprint::of_fd(&spot.folder).map_err(|errno| errno_error(&spot.place, errno))?;
+        if !names.insert((folder.inode(), spot.name.clone())) {
+            return Err(ToolError::invalid(format!(
+                "`{}` is named twice in one change.",
+                spot.place.display()
+            ))
+            .hint("Put everything that happens to one file into one part of the change."));
         }
     }
     Ok(())

@@ -1,11 +1,11 @@
 //! Copies: a file like any other write, a folder beside its new place first, so that it is there whole or not at all.
 
-use super::batch::{Act, Batch, Content, Order, lock};
-use super::intents::{At, Note};
-use super::protect::protected;
-use super::resolve::{Links, Spot, open_entry, parent_of, refusal, refusal_io};
-use super::tree::{self, Event, Item, walk};
-use super::{EntryKind, Fs, Opened, Place, Workspace, names, seen};
+use super::batch::{Batch, ChangeAction, ChangeOrder, Content, lock_names};
+use super::folder_tree::{self, TreeEvent, TreeItem, walk_tree};
+use super::intent_log::{Intent, IntentPath};
+use super::protected_paths::protected_error;
+use super::resolve::{LinkPolicy, TargetEntry, errno_error, io_error, open_entry, parent_of};
+use super::{EntryKind, Fs, OpenFile, RootedPath, Workspace, file_fingerprint, temp_names};
 use octo_model::ToolError;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -16,82 +16,93 @@ use std::path::{Path, PathBuf};
 
 impl Fs<super::Write> {
     /// Copies a file, or a folder with everything in it; links are copied as links when they stay beneath the root.
-    pub fn copy(&self, from: &Place, to: &Place, overwrite: bool) -> Result<(), ToolError> {
+    pub fn copy(&self, from: &RootedPath, to: &RootedPath, overwrite: bool) -> Result<(), ToolError> {
         let (found, real) = from.find_real()?;
-        if found.seen.kind() != EntryKind::Folder {
-            let Opened { file, stat, real } = self.open_file(from)?;
+        if found.fingerprint.kind() != EntryKind::Folder {
+            let OpenFile { file, stat, real } = self.open_file(from)?;
             return self.workspace().batch(true, |batch| {
-                let spot = batch.spot(to, Links::Follow, false)?;
-                if spot.real == real.inside() && spot.place.root().path == real.root().path {
+                let spot = batch.resolve_target(to, LinkPolicy::Follow, false)?;
+                if spot.real_path == real.relative() && spot.place.root().path == real.root().path {
                     return Err(ToolError::invalid("A file cannot be copied onto itself.")
                         .hint("Give another new name."));
                 }
                 let mode = Some(stat.mode & 0o777);
-                let act =
-                    Act::Put { content: Content::File(&file), mode, if_hash: None, create_new: !overwrite };
-                batch.carry_out(vec![Order { spot, act }]).map(|_| ())
+                let act = ChangeAction::Put {
+                    content: Content::File(&file),
+                    mode,
+                    if_hash: None,
+                    create_new: !overwrite,
+                };
+                batch.apply_all(vec![ChangeOrder { spot, act }]).map(|_| ())
             });
         }
         // Asked for by its real path, so that the name is the folder's own and not a link's.
-        let source = Spot::new(&from.at(real.inside()), Links::Keep)?;
-        self.workspace().guard_reading(&real, &from.told())?;
+        let source = TargetEntry::new(&from.at(real.relative()), LinkPolicy::Keep)?;
+        self.workspace().check_readable(&real, &from.display())?;
         copy_folder(self.workspace(), &source, to)
     }
 }
 
 /// Copies a folder to a name that is free.
-pub(super) fn copy_folder(workspace: &Workspace, source: &Spot, to: &Place) -> Result<(), ToolError> {
+pub(super) fn copy_folder(
+    workspace: &Workspace,
+    source: &TargetEntry,
+    to: &RootedPath,
+) -> Result<(), ToolError> {
     workspace.batch(true, |batch| {
-        let target = batch.spot(to, Links::Keep, false)?;
-        if target.look()?.is_some() {
-            return Err(refusal(to, Errno::EXIST)
+        let target = batch.resolve_target(to, LinkPolicy::Keep, false)?;
+        if target.stat()?.is_some() {
+            return Err(errno_error(to, Errno::EXIST)
                 .hint("Folders are not merged: remove it first or choose another name."));
         }
         if target
             .place
             .root()
             .path
-            .join(&target.real)
-            .starts_with(source.place.root().path.join(&source.real))
+            .join(&target.real_path)
+            .starts_with(source.place.root().path.join(&source.real_path))
         {
             return Err(ToolError::invalid("A folder cannot be copied into itself.")
                 .hint("Give a new name outside of it."));
         }
-        let _lock = lock(std::iter::once(&target))?;
-        let temp = names::temporary().map_err(ToolError::internal)?;
-        let path = parent_of(&target.real).join(&temp);
-        batch.tx.note(&Note::Temp(At { root: target.place.root().path.clone(), path: path.clone() }))?;
-        let copy = Copy { batch, source, target: &target, temp: &path };
-        let result = copy.all(&temp).and_then(|()| {
-            names::rename_new(&target.folder, &temp, &target.folder, &target.leaf)
-                .map_err(|errno| refusal(to, errno))
+        let _lock = lock_names(std::iter::once(&target))?;
+        let temp = temp_names::new_temp_name().map_err(ToolError::internal)?;
+        let path = parent_of(&target.real_path).join(&temp);
+        batch.intents.write(&Intent::Temp(IntentPath {
+            root: target.place.root().path.clone(),
+            path: path.clone(),
+        }))?;
+        let copy = TreeCopy { batch, source, target: &target, temp: &path };
+        let result = copy.copy_tree(&temp).and_then(|()| {
+            temp_names::rename_new(&target.folder, &temp, &target.folder, &target.name)
+                .map_err(|errno| errno_error(to, errno))
         });
         if result.is_err() {
-            let _ = tree::clear(&target.folder, &temp);
+            let _ = folder_tree::remove_forced(&target.folder, &temp);
             return result;
         }
-        names::settle(&target.folder).map_err(|errno| refusal(to, errno))
+        temp_names::sync_folder(&target.folder).map_err(|errno| errno_error(to, errno))
     })
 }
 
-struct Copy<'a, 'w> {
+struct TreeCopy<'a, 'w> {
     batch: &'a Batch<'w>,
-    source: &'a Spot,
-    target: &'a Spot,
+    source: &'a TargetEntry,
+    target: &'a TargetEntry,
     /// Where the copy grows, beneath the target's root.
     temp: &'a Path,
 }
 
-impl Copy<'_, '_> {
-    fn all(&self, temp: &OsStr) -> Result<(), ToolError> {
-        let fail = |errno| refusal(&self.target.place, errno);
+impl TreeCopy<'_, '_> {
+    fn copy_tree(&self, temp: &OsStr) -> Result<(), ToolError> {
+        let fail = |errno| errno_error(&self.target.place, errno);
         let top = make_folder(&self.target.folder, temp).map_err(fail)?;
         let mut folders = vec![top];
         let mut links = Vec::new();
-        walk(&self.source.folder, &self.source.leaf, &self.source.fail(), &mut |item| {
-            self.item(item, &mut folders, &mut links)
+        walk_tree(&self.source.folder, &self.source.name, &self.source.error_at(), &mut |item| {
+            self.copy_item(item, &mut folders, &mut links)
         })?;
-        let mode = self.source.must()?.mode();
+        let mode = self.source.stat_existing()?.mode();
         let Some(top) = folders.pop() else { return Ok(()) };
         rustix::fs::fchmod(&top, Mode::from_raw_mode(mode & 0o777)).map_err(fail)?;
         // The copy has the depth that it will have in the end, so a link that leaves now would leave then.
@@ -99,32 +110,32 @@ impl Copy<'_, '_> {
             let place = self.target.place.at(&self.temp.join(&link));
             match place.lookup(OFlags::PATH) {
                 Ok(_) | Err(Errno::NOENT) => {}
-                Err(errno) => return Err(refusal(&self.target.place.join(&link), errno)),
+                Err(errno) => return Err(errno_error(&self.target.place.join(&link), errno)),
             }
         }
         // One call for all the files; one each would take longer by far.
         rustix::fs::syncfs(open_entry(&self.target.folder, temp, OFlags::RDONLY).map_err(fail)?).map_err(fail)
     }
 
-    fn item(
+    fn copy_item(
         &self,
-        item: &Item<'_>,
+        item: &TreeItem<'_>,
         folders: &mut Vec<OwnedFd>,
         links: &mut Vec<PathBuf>,
     ) -> Result<(), ToolError> {
-        let fail = |errno| self.source.fail()(item.path, errno);
-        if item.event == Event::Leave {
+        let fail = |errno| self.source.error_at()(item.path, errno);
+        if item.event == TreeEvent::Leave {
             let mode = Mode::from_raw_mode(item.seen.mode() & 0o777);
             return folders.pop().map_or(Ok(()), |folder| rustix::fs::fchmod(folder, mode).map_err(fail));
         }
-        self.allowed(item)?;
+        self.check_protection(item)?;
         let Some(folder) = folders.last() else {
             return Err(ToolError::internal("copying without a folder"));
         };
         match item.seen.kind() {
             EntryKind::Folder => folders.push(make_folder(folder, item.name).map_err(fail)?),
             EntryKind::Symlink => {
-                let place = self.source.place.at(&self.source.real.join(item.path));
+                let place = self.source.place.at(&self.source.real_path.join(item.path));
                 place.lookup(OFlags::PATH).map_err(|errno| match errno {
                     Errno::NOENT => {
                         fail(Errno::LOOP).hint("The link leads nowhere; remove it before copying.")
@@ -135,36 +146,40 @@ impl Copy<'_, '_> {
                 rustix::fs::symlinkat(target, folder, item.name).map_err(fail)?;
                 links.push(item.path.to_owned());
             }
-            EntryKind::File | EntryKind::Other => self.file(item, folder)?,
+            EntryKind::File | EntryKind::Other => self.copy_file(item, folder)?,
         }
         Ok(())
     }
 
     /// Nothing becomes protected by being copied, but what is protected may be copied along.
-    fn allowed(&self, item: &Item<'_>) -> Result<(), ToolError> {
+    fn check_protection(&self, item: &TreeItem<'_>) -> Result<(), ToolError> {
         let workspace = self.batch.workspace;
-        let rule = |spot: &Spot| {
-            workspace.protects(spot.place.root(), &spot.real.join(item.path)).map(str::to_owned)
+        let rule = |spot: &TargetEntry| {
+            workspace
+                .protecting_pattern(spot.place.root(), &spot.real_path.join(item.path))
+                .map(str::to_owned)
         };
-        let from = self.source.place.at(&self.source.real.join(item.path));
-        workspace.guard_reading(&from, &self.source.place.join(item.path).told())?;
+        let from = self.source.place.at(&self.source.real_path.join(item.path));
+        workspace.check_readable(&from, &self.source.place.join(item.path).display())?;
         match (rule(self.source), rule(self.target)) {
-            (None, Some(pattern)) => Err(protected(&self.target.place.join(item.path).told(), &pattern)),
+            (None, Some(pattern)) => {
+                Err(protected_error(&self.target.place.join(item.path).display(), &pattern))
+            }
             _ => Ok(()),
         }
     }
 
-    fn file(&self, item: &Item<'_>, folder: &OwnedFd) -> Result<(), ToolError> {
+    fn copy_file(&self, item: &TreeItem<'_>, folder: &OwnedFd) -> Result<(), ToolError> {
         let place = self.source.place.join(item.path);
         self.batch.workspace.check_file(&place, &item.seen)?;
-        let fail = |errno| refusal(&place, errno);
+        let fail = |errno| errno_error(&place, errno);
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let mut from = File::from(open_entry(item.folder, item.name, flags).map_err(fail)?);
-        if seen::about(&from).map_err(fail)?.inode() != item.seen.inode() {
-            return Err(super::resolve::restless(&place));
+        if file_fingerprint::of_fd(&from).map_err(fail)?.inode() != item.seen.inode() {
+            return Err(super::resolve::changed_while_reading(&place));
         }
-        let mut to = names::create(folder, item.name, Mode::RUSR | Mode::WUSR).map_err(fail)?;
-        std::io::copy(&mut from, &mut to).map_err(|error| refusal_io(&place, error))?;
+        let mut to = temp_names::create(folder, item.name, Mode::RUSR | Mode::WUSR).map_err(fail)?;
+        std::io::copy(&mut from, &mut to).map_err(|error| io_error(&place, error))?;
         rustix::fs::fchmod(&to, Mode::from_raw_mode(item.seen.mode() & 0o777)).map_err(fail)
     }
 }

@@ -5,7 +5,7 @@ use octo_model::{Kind, ToolError};
 use std::io::{Read, Write};
 
 /// How much of a hash is shown, and the least that a caller may give.
-const SHORT: usize = 16;
+const MIN_HASH_DIGITS: usize = 16;
 
 pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
@@ -17,12 +17,12 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 }
 
 /// Hashes everything that is written through it.
-pub(super) struct Hashing<W> {
+pub(super) struct HashingWriter<W> {
     context: Context,
     pub inner: W,
 }
 
-impl<W> Hashing<W> {
+impl<W> HashingWriter<W> {
     pub fn new(inner: W) -> Self {
         Self { context: Context::new(&SHA256), inner }
     }
@@ -32,7 +32,7 @@ impl<W> Hashing<W> {
     }
 }
 
-impl<W: Write> Write for Hashing<W> {
+impl<W: Write> Write for HashingWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let written = self.inner.write(bytes)?;
         self.context.update(bytes.get(..written).unwrap_or(bytes));
@@ -45,7 +45,7 @@ impl<W: Write> Write for Hashing<W> {
 }
 
 /// Copies everything; the buffer is all the memory it takes.
-pub(super) fn pour(mut from: impl Read, to: &mut impl Write) -> std::io::Result<u64> {
+pub(super) fn copy_all(mut from: impl Read, to: &mut impl Write) -> std::io::Result<u64> {
     let mut buffer = vec![0; 128 * 1024];
     let mut total = 0;
     loop {
@@ -61,13 +61,14 @@ pub(super) fn pour(mut from: impl Read, to: &mut impl Write) -> std::io::Result<
 }
 
 /// The first digits, for people.
-pub(super) fn short(hash: &str) -> &str {
-    hash.get(..SHORT).unwrap_or(hash)
+pub(super) fn shorten(hash: &str) -> &str {
+    hash.get(..MIN_HASH_DIGITS).unwrap_or(hash)
 }
 
 /// Refuses what cannot be a hash, before anything is read.
-pub(super) fn check(wanted: &str) -> Result<(), ToolError> {
-    if (SHORT..=64).contains(&wanted.len()) && wanted.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+pub(super) fn check_hash_format(wanted: &str) -> Result<(), ToolError> {
+    if (MIN_HASH_DIGITS..=64).contains(&wanted.len()) && wanted.bytes().all(|digit| digit.is_ascii_hexdigit())
+    {
         return Ok(());
     }
     Err(ToolError::invalid("The expected hash is not the beginning of a SHA-256 in hexadecimal.")
@@ -75,15 +76,15 @@ pub(super) fn check(wanted: &str) -> Result<(), ToolError> {
 }
 
 /// Whether a file has the content that the caller has seen.
-pub(super) fn expect(told: &str, wanted: &str, present: Option<&str>) -> Result<(), ToolError> {
+pub(super) fn check_hash(told: &str, wanted: &str, present: Option<&str>) -> Result<(), ToolError> {
     let now = match present {
         Some(present) if present.starts_with(&wanted.to_ascii_lowercase()) => return Ok(()),
-        Some(present) => format!("it is {}", short(present)),
+        Some(present) => format!("it is {}", shorten(present)),
         None => "it does not exist".to_owned(),
     };
     Err(ToolError::new(
         Kind::Conflict,
-        format!("`{told}` is not what was expected ({}): {now} now.", short(wanted)),
+        format!("`{told}` is not what was expected ({}): {now} now.", shorten(wanted)),
     )
     .hint("Somebody else has changed it; read it again and make the change anew."))
 }

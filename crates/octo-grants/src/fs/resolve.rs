@@ -1,7 +1,7 @@
 //! Asks the kernel where a path leads, beneath a root. Nothing here compares strings to decide what is inside.
 
-use super::seen::{self, Seen};
-use super::{EntryKind, HardLinks, Place, Root, Workspace, names, nearest};
+use super::file_fingerprint::{self, FileFingerprint};
+use super::{EntryKind, HardLinks, Root, RootedPath, Workspace, path_suggest, temp_names};
 use octo_model::{Kind, ToolError};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
@@ -10,11 +10,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
-const BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
-const LOOKUP: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
+const RESOLVE_BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
+const LOOKUP_FLAGS: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
 /// How often a path is tried again when something beneath it is being renamed.
-const ATTEMPTS: usize = 256;
+const MAX_ATTEMPTS: usize = 256;
 
 /// Opens beneath a folder. The kernel answers `EAGAIN` when it cannot tell whether a `..` raced with a rename.
 fn open_beneath(
@@ -23,8 +23,9 @@ fn open_beneath(
     flags: OFlags,
     how: ResolveFlags,
 ) -> Result<OwnedFd, Errno> {
-    for _ in 0..ATTEMPTS {
-        match rustix::fs::openat2(folder, path, flags | OFlags::CLOEXEC, Mode::empty(), BENEATH | how) {
+    for _ in 0..MAX_ATTEMPTS {
+        match rustix::fs::openat2(folder, path, flags | OFlags::CLOEXEC, Mode::empty(), RESOLVE_BENEATH | how)
+        {
             Err(Errno::AGAIN | Errno::INTR) => std::thread::yield_now(),
             other => return other,
         }
@@ -40,7 +41,7 @@ pub(super) fn open_entry(folder: impl AsFd, name: &OsStr, flags: OFlags) -> Resu
 
 /// A folder of a root by its real path: a link on the way is an error.
 pub(super) fn open_real(root: &Root, real: &Path) -> Result<OwnedFd, Errno> {
-    open_beneath(root.fd(), real, LOOKUP | OFlags::DIRECTORY, ResolveFlags::NO_SYMLINKS)
+    open_beneath(root.fd(), real, LOOKUP_FLAGS | OFlags::DIRECTORY, ResolveFlags::NO_SYMLINKS)
 }
 
 /// The path of a descriptor, as the kernel knows it now.
@@ -51,46 +52,46 @@ pub(crate) fn path_of(fd: BorrowedFd<'_>) -> Result<PathBuf, ToolError> {
 }
 
 /// The real path of a folder that is no part of a root.
-pub(super) fn real_folder(path: &Path) -> Result<PathBuf, ToolError> {
-    let fd =
-        rustix::fs::open(path, LOOKUP | OFlags::DIRECTORY, Mode::empty()).map_err(ToolError::internal)?;
+pub(super) fn canonical_folder(path: &Path) -> Result<PathBuf, ToolError> {
+    let fd = rustix::fs::open(path, LOOKUP_FLAGS | OFlags::DIRECTORY, Mode::empty())
+        .map_err(ToolError::internal)?;
     path_of(fd.as_fd())
 }
 
 /// Where a descriptor really is beneath its root.
-fn real(place: &Place, fd: BorrowedFd<'_>) -> Result<PathBuf, ToolError> {
+fn real_path(place: &RootedPath, fd: BorrowedFd<'_>) -> Result<PathBuf, ToolError> {
     let root = place.root();
     let gone = || {
-        ToolError::new(Kind::Conflict, format!("`{}` was moved or removed meanwhile.", place.told()))
+        ToolError::new(Kind::Conflict, format!("`{}` was moved or removed meanwhile.", place.display()))
             .hint("List the folder again and use the new path.")
     };
-    root.in_place()?;
+    root.check_in_place()?;
     let path = path_of(fd)?;
     let real = path.strip_prefix(&root.path).map_err(|_| gone())?;
     // The kernel says so at the end of the path, but a name may end like that as well.
-    if path.as_os_str().as_bytes().ends_with(b" (deleted)") && !is_there(root, real, fd) {
+    if path.as_os_str().as_bytes().ends_with(b" (deleted)") && !is_same_entry(root, real, fd) {
         return Err(gone());
     }
     Ok(if real.as_os_str().is_empty() { PathBuf::from(".") } else { real.to_owned() })
 }
 
-fn is_there(root: &Root, real: &Path, fd: BorrowedFd<'_>) -> bool {
+fn is_same_entry(root: &Root, real: &Path, fd: BorrowedFd<'_>) -> bool {
     let entry = real.file_name().ok_or(Errno::NOENT).and_then(|leaf| {
         let folder = open_real(root, parent_of(real))?;
-        seen::entry(folder, leaf)
+        file_fingerprint::of_entry(folder, leaf)
     });
-    entry.is_ok_and(|entry| seen::about(fd).is_ok_and(|held| held.inode() == entry.inode()))
+    entry.is_ok_and(|entry| file_fingerprint::of_fd(fd).is_ok_and(|held| held.inode() == entry.inode()))
 }
 
 /// An entry that was found, held by a descriptor that has no effect on it.
-pub(super) struct Found {
+pub(super) struct FoundEntry {
     pub fd: OwnedFd,
-    pub seen: Seen,
+    pub fingerprint: FileFingerprint,
 }
 
 impl Root {
     /// Refuses a root that does not have its path any more.
-    pub(crate) fn in_place(&self) -> Result<(), ToolError> {
+    pub(crate) fn check_in_place(&self) -> Result<(), ToolError> {
         if path_of(self.fd())? == self.path {
             return Ok(());
         }
@@ -99,44 +100,46 @@ impl Root {
     }
 
     /// A folder beneath it by its real path, held by a descriptor; a link on the way is an error.
-    pub(crate) fn hold(&self, real: &Path) -> Result<OwnedFd, Errno> {
+    pub(crate) fn open_folder(&self, real: &Path) -> Result<OwnedFd, Errno> {
         open_real(self, real)
     }
 }
 
-impl Place {
+impl RootedPath {
     /// Finds what is there, through links that stay beneath the root.
-    pub(super) fn find(&self) -> Result<Found, ToolError> {
-        self.find_with(LOOKUP)
+    pub(super) fn find(&self) -> Result<FoundEntry, ToolError> {
+        self.find_with(LOOKUP_FLAGS)
     }
 
     /// The same without following a link at the end.
-    pub(super) fn find_link(&self) -> Result<Found, ToolError> {
-        self.find_with(LOOKUP | OFlags::NOFOLLOW)
+    pub(super) fn find_link(&self) -> Result<FoundEntry, ToolError> {
+        self.find_with(LOOKUP_FLAGS | OFlags::NOFOLLOW)
     }
 
-    fn find_with(&self, flags: OFlags) -> Result<Found, ToolError> {
-        let fd = self.lookup(flags).map_err(|errno| refusal(self, errno))?;
-        let seen = seen::about(&fd).map_err(|errno| refusal(self, errno))?;
-        Ok(Found { fd, seen })
+    fn find_with(&self, flags: OFlags) -> Result<FoundEntry, ToolError> {
+        let fd = self.lookup(flags).map_err(|errno| errno_error(self, errno))?;
+        let seen = file_fingerprint::of_fd(&fd).map_err(|errno| errno_error(self, errno))?;
+        Ok(FoundEntry { fd, fingerprint: seen })
     }
 
     pub(super) fn lookup(&self, flags: OFlags) -> Result<OwnedFd, Errno> {
-        open_beneath(self.root.fd(), &self.inside, flags, ResolveFlags::empty())
+        open_beneath(self.root.fd(), &self.relative, flags, ResolveFlags::empty())
     }
 
     /// Finds what is there and where it really is, spelled like this place. A file that is just being replaced has no
     /// name any more, or one of ours; then the new one is looked for.
-    pub(super) fn find_real(&self) -> Result<(Found, Place), ToolError> {
-        for _ in 0..ATTEMPTS {
+    pub(super) fn find_real(&self) -> Result<(FoundEntry, RootedPath), ToolError> {
+        for _ in 0..MAX_ATTEMPTS {
             let found = self.find()?;
-            match real(self, found.fd.as_fd()) {
-                Ok(path) if !path.file_name().is_some_and(names::ours) => return Ok((found, self.at(&path))),
+            match real_path(self, found.fd.as_fd()) {
+                Ok(path) if !path.file_name().is_some_and(temp_names::is_temp_name) => {
+                    return Ok((found, self.at(&path)));
+                }
                 Err(error) if error.kind != Kind::Conflict => return Err(error),
                 Ok(_) | Err(_) => std::thread::yield_now(),
             }
         }
-        Err(restless(self))
+        Err(changed_while_reading(self))
     }
 }
 
@@ -149,83 +152,86 @@ pub(super) fn reopen(found: impl AsFd, flags: OFlags) -> Result<OwnedFd, Errno> 
 
 /// Whether a link at the end of a path is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Links {
+pub(super) enum LinkPolicy {
     Follow,
     Keep,
 }
 
 /// A name in an open folder: what a change is made to.
-pub(super) struct Spot {
-    pub place: Place,
+pub(super) struct TargetEntry {
+    pub place: RootedPath,
     pub folder: OwnedFd,
     /// A plain name, never `.` or `..`.
-    pub leaf: OsString,
+    pub name: OsString,
     /// The path beneath the root, without links.
-    pub real: PathBuf,
+    pub real_path: PathBuf,
 }
 
-impl Spot {
-    pub fn new(place: &Place, links: Links) -> Result<Self, ToolError> {
-        for _ in 0..ATTEMPTS {
-            let spot = Self::named(place)?;
-            if links == Links::Keep || spot.look()?.is_none_or(|seen| seen.kind() != EntryKind::Symlink) {
+impl TargetEntry {
+    pub fn new(place: &RootedPath, links: LinkPolicy) -> Result<Self, ToolError> {
+        for _ in 0..MAX_ATTEMPTS {
+            let spot = Self::unresolved(place)?;
+            if links == LinkPolicy::Keep || spot.stat()?.is_none_or(|seen| seen.kind() != EntryKind::Symlink)
+            {
                 return Ok(spot);
             }
-            if let Some(spot) = spot.followed()? {
+            if let Some(spot) = spot.resolve_link()? {
                 return Ok(spot);
             }
         }
-        Err(restless(place))
+        Err(changed_while_reading(place))
     }
 
     /// The folder resolved, the last name as written.
-    fn named(place: &Place) -> Result<Self, ToolError> {
+    fn unresolved(place: &RootedPath) -> Result<Self, ToolError> {
         let (parent, leaf) = split(place)?;
-        let folder =
-            place.at(parent).lookup(LOOKUP | OFlags::DIRECTORY).map_err(|errno| refusal(place, errno))?;
-        Self::within(place, folder, leaf)
+        let folder = place
+            .at(parent)
+            .lookup(LOOKUP_FLAGS | OFlags::DIRECTORY)
+            .map_err(|errno| errno_error(place, errno))?;
+        Self::in_folder(place, folder, leaf)
     }
 
-    pub fn within(place: &Place, folder: OwnedFd, leaf: &OsStr) -> Result<Self, ToolError> {
-        let real = real(place, folder.as_fd())?;
+    pub fn in_folder(place: &RootedPath, folder: OwnedFd, leaf: &OsStr) -> Result<Self, ToolError> {
+        let real = real_path(place, folder.as_fd())?;
         let real = if real == Path::new(".") { PathBuf::from(leaf) } else { real.join(leaf) };
-        Ok(Self { place: place.clone(), folder, leaf: leaf.to_owned(), real })
+        Ok(Self { place: place.clone(), folder, name: leaf.to_owned(), real_path: real })
     }
 
     /// Where the link at the end leads; nothing when it changed while we looked.
-    fn followed(&self) -> Result<Option<Self>, ToolError> {
-        let target = match self.place.lookup(LOOKUP) {
+    fn resolve_link(&self) -> Result<Option<Self>, ToolError> {
+        let target = match self.place.lookup(LOOKUP_FLAGS) {
             Ok(fd) => fd,
-            Err(Errno::NOENT) if self.look()?.is_some() => return Err(dangling(&self.place)),
+            Err(Errno::NOENT) if self.stat()?.is_some() => return Err(dangling_link(&self.place)),
             Err(Errno::NOENT) => return Ok(None),
-            Err(errno) => return Err(refusal(&self.place, errno)),
+            Err(errno) => return Err(errno_error(&self.place, errno)),
         };
-        let seen = seen::about(&target).map_err(|errno| refusal(&self.place, errno))?;
-        let Ok(real) = real(&self.place, target.as_fd()) else { return Ok(None) };
+        let seen = file_fingerprint::of_fd(&target).map_err(|errno| errno_error(&self.place, errno))?;
+        let Ok(real) = real_path(&self.place, target.as_fd()) else { return Ok(None) };
         let Some(leaf) = real.file_name() else {
-            return Err(refusal(&self.place, Errno::ISDIR));
+            return Err(errno_error(&self.place, Errno::ISDIR));
         };
-        if names::ours(leaf) {
+        if temp_names::is_temp_name(leaf) {
             return Ok(None);
         }
         let Ok(folder) = open_real(&self.place.root, parent_of(&real)) else { return Ok(None) };
-        let same = seen::entry(&folder, leaf).is_ok_and(|there| there.inode() == seen.inode());
+        let same = file_fingerprint::of_entry(&folder, leaf).is_ok_and(|there| there.inode() == seen.inode());
         let leaf = leaf.to_owned();
-        Ok(same.then(|| Self { place: self.place.clone(), folder, leaf, real }))
+        Ok(same.then(|| Self { place: self.place.clone(), folder, name: leaf, real_path: real }))
     }
 
     /// What has this name now, if anything; links are not followed.
-    pub fn look(&self) -> Result<Option<Seen>, ToolError> {
-        match seen::entry(&self.folder, &self.leaf) {
+    pub fn stat(&self) -> Result<Option<FileFingerprint>, ToolError> {
+        match file_fingerprint::of_entry(&self.folder, &self.name) {
             Ok(seen) => Ok(Some(seen)),
             Err(Errno::NOENT) => Ok(None),
-            Err(errno) => Err(refusal(&self.place, errno)),
+            Err(errno) => Err(errno_error(&self.place, errno)),
         }
     }
 
-    /// Like `look`, where something must be there.
-    pub fn must(&self) -> Result<Seen, ToolError> {
-        self.look()?.ok_or_else(|| refusal(&self.place, Errno::NOENT))
+    /// Like `stat`, where something must be there.
+    pub fn stat_existing(&self) -> Result<FileFingerprint, ToolError> {
+        self.stat()?.ok_or_else(|| errno_error(&self.place, Errno::NOENT))
     }
 }
 
@@ -235,47 +241,49 @@ pub(super) fn parent_of(real: &Path) -> &Path {
 }
 
 /// Folder and last name of a path as written.
-pub(super) fn split(place: &Place) -> Result<(&Path, &OsStr), ToolError> {
-    match place.inside.components().next_back() {
-        Some(Component::Normal(leaf)) => Ok((parent_of(&place.inside), leaf)),
-        _ => Err(ToolError::invalid(format!("`{}` does not end in a name.", place.told()))
+pub(super) fn split(place: &RootedPath) -> Result<(&Path, &OsStr), ToolError> {
+    match place.relative.components().next_back() {
+        Some(Component::Normal(leaf)) => Ok((parent_of(&place.relative), leaf)),
+        _ => Err(ToolError::invalid(format!("`{}` does not end in a name.", place.display()))
             .hint("Name the file or folder itself; a root, `.` and `..` cannot be changed.")),
     }
 }
 
 impl Workspace {
     /// Refuses what is not a regular file, and hard links where the settings say so.
-    pub(super) fn check_file(&self, place: &Place, seen: &Seen) -> Result<(), ToolError> {
+    pub(super) fn check_file(&self, place: &RootedPath, seen: &FileFingerprint) -> Result<(), ToolError> {
         match seen.kind() {
             EntryKind::File if self.hard_links() == HardLinks::Refuse && seen.links() > 1 => {
-                Err(ToolError::denied(format!("`{}` has several names (hard links).", place.told())).hint(
+                Err(ToolError::denied(format!("`{}` has several names (hard links).", place.display())).hint(
                     "Copy it to a file of its own, or ask the operator about the setting `files.hard_links`.",
                 ))
             }
             EntryKind::File => Ok(()),
-            EntryKind::Folder => Err(refusal(place, Errno::ISDIR)),
-            EntryKind::Symlink => Err(restless(place)),
-            EntryKind::Other => Err(ToolError::denied(format!("`{}` is not a regular file.", place.told()))
-                .hint("FIFOs, sockets and devices are never opened; name a regular file.")),
+            EntryKind::Folder => Err(errno_error(place, Errno::ISDIR)),
+            EntryKind::Symlink => Err(changed_while_reading(place)),
+            EntryKind::Other => {
+                Err(ToolError::denied(format!("`{}` is not a regular file.", place.display()))
+                    .hint("FIFOs, sockets and devices are never opened; name a regular file."))
+            }
         }
     }
 }
 
-pub(super) fn restless(place: &Place) -> ToolError {
-    ToolError::new(Kind::Conflict, format!("`{}` changed while it was looked at.", place.told()))
+pub(super) fn changed_while_reading(place: &RootedPath) -> ToolError {
+    ToolError::new(Kind::Conflict, format!("`{}` changed while it was looked at.", place.display()))
         .hint("Try again when nothing else is changing it.")
 }
 
-fn dangling(place: &Place) -> ToolError {
-    ToolError::denied(format!("`{}` is a link to something that does not exist.", place.told()))
+fn dangling_link(place: &RootedPath) -> ToolError {
+    ToolError::denied(format!("`{}` is a link to something that does not exist.", place.display()))
         .hint("Name the file that the link points to, or remove the link first.")
 }
 
 /// What an errno means for a place, said to the caller.
-pub(super) fn refusal(place: &Place, errno: Errno) -> ToolError {
-    let told = place.told();
+pub(super) fn errno_error(place: &RootedPath, errno: Errno) -> ToolError {
+    let told = place.display();
     match errno {
-        Errno::NOENT => nearest::not_found(place),
+        Errno::NOENT => path_suggest::not_found(place),
         Errno::XDEV => ToolError::denied(format!("`{told}` leaves the workspace."))
             .hint("Use a path that stays beneath its root; links to the outside are not followed."),
         Errno::LOOP => ToolError::denied(format!(
@@ -310,22 +318,22 @@ pub(super) fn refusal(place: &Place, errno: Errno) -> ToolError {
         }
         Errno::OVERFLOW => ToolError::new(Kind::TooLarge, format!("`{told}` goes deeper than 256 folders."))
             .hint("Work on a folder further down."),
-        Errno::AGAIN => restless(place),
+        Errno::AGAIN => changed_while_reading(place),
         Errno::BUSY => ToolError::denied(format!("`{told}` is mounted or in use by the system."))
             .hint("Use another file or folder."),
         Errno::MFILE | Errno::NFILE => {
             ToolError::unavailable("Too many files are open.").hint("Try again in a moment.")
         }
         errno => {
-            ToolError::internal(format!("{} in root {}: {errno}", place.inside.display(), place.root.name))
+            ToolError::internal(format!("{} in root {}: {errno}", place.relative.display(), place.root.name))
         }
     }
 }
 
 /// The same for what the standard library reports.
-pub(super) fn refusal_io(place: &Place, error: std::io::Error) -> ToolError {
+pub(super) fn io_error(place: &RootedPath, error: std::io::Error) -> ToolError {
     match error.raw_os_error() {
-        Some(code) => refusal(place, Errno::from_raw_os_error(code)),
+        Some(code) => errno_error(place, Errno::from_raw_os_error(code)),
         None => ToolError::internal(error),
     }
 }

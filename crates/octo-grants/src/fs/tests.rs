@@ -4,30 +4,32 @@ mod attacks;
 mod crashes;
 mod oracle;
 mod races;
-mod trees;
-mod undoing;
-mod writing;
+mod tree_cases;
+mod undo_cases;
+mod write_cases;
 
-use super::{Fs, HardLinks, Place, RootSpec, WorkPath, Workspace, WorkspaceSpec, Write, default_protected};
+use super::{
+    Fs, HardLinks, RootSpec, RootedPath, WorkPath, Workspace, WorkspaceSpec, Write, default_protected,
+};
 use octo_model::ToolError;
 use std::path::{Path, PathBuf};
 
 /// A root, something outside of it, and the hub's own folder.
-pub(super) struct Kit {
+pub(super) struct FsFixture {
     pub fs: Fs<Write>,
     pub folder: tempfile::TempDir,
 }
 
-pub(super) fn kind(error: &ToolError) -> &'static str {
+pub(super) fn error_kind(error: &ToolError) -> &'static str {
     error.kind.as_str()
 }
 
-/// What `Kit::open` opens, given the folder that everything is in.
+/// What `FsFixture` opens, given the folder that everything is in.
 pub(super) fn spec(folder: &Path) -> WorkspaceSpec {
     let root = |name: &str, path: PathBuf, writable| RootSpec {
         name: name.into(),
         path,
-        outside: (name == "ws").then(|| "/host/ws".into()),
+        alias_path: (name == "ws").then(|| "/host/ws".into()),
         writable,
     };
     WorkspaceSpec {
@@ -39,7 +41,7 @@ pub(super) fn spec(folder: &Path) -> WorkspaceSpec {
     }
 }
 
-impl Kit {
+impl FsFixture {
     pub fn new() -> Self {
         Self::with(|_| {})
     }
@@ -68,7 +70,7 @@ impl Kit {
         self.folder.path().join("outside").join(path)
     }
 
-    pub fn at(&self, path: &str) -> Place {
+    pub fn at(&self, path: &str) -> RootedPath {
         self.fs.place(&WorkPath::from(path)).unwrap()
     }
 

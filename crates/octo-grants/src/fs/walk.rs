@@ -1,25 +1,25 @@
 //! Walking over a tree by descriptors: several threads, ignore files respected, never through a link.
 
-mod crew;
-mod entry;
-mod folder;
-mod rules;
-mod start;
+mod folder_listing;
+mod ignore_rules;
+mod parent_rules;
 #[cfg(test)]
 mod tests;
+mod walk_entry;
+mod walk_workers;
 
-pub use entry::WalkEntry;
+pub use walk_entry::WalkEntry;
 
-use super::{EntryKind, Fs, HardLinks, Place};
-use crew::{Enter, Queue};
-use entry::At;
-use folder::{BUFFER, Handle};
+use super::{EntryKind, Fs, HardLinks, RootedPath};
+use folder_listing::{FolderHandle, READ_BUFFER_BYTES};
 use octo_model::ToolError;
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use walk_entry::EntryLocation;
+use walk_workers::{Enter, Queue};
 
 /// More threads than this only get in each other's way.
 const MAX_THREADS: usize = 8;
@@ -77,8 +77,8 @@ struct Walk<'a> {
     visit: &'a Visit<'a>,
     hard_links: HardLinks,
     /// Where the hub's own data lie beneath the root: nobody sees them.
-    own: Option<&'a [u8]>,
-    start: Arc<Handle>,
+    hub_data: Option<&'a [u8]>,
+    start: Arc<FolderHandle>,
     /// Length of the start's path beneath the root, with its slash.
     prefix: usize,
     threads: usize,
@@ -93,20 +93,20 @@ impl<M: 'static> Fs<M> {
     /// The place may also be a file, which is then the only entry.
     pub fn walk(
         &self,
-        place: &Place,
+        place: &RootedPath,
         options: &WalkOptions,
         visit: &(dyn Fn(&WalkEntry<'_>) -> Step + Sync),
     ) -> Result<Walked, ToolError> {
         let hard_links = self.workspace().hard_links();
-        let kind = place.find()?.seen.kind();
+        let kind = place.find()?.fingerprint.kind();
         if kind == EntryKind::Other {
             // Says why a pipe or a device is not opened.
             self.open_file(place)?;
         }
         if kind != EntryKind::Folder {
             let (_, real) = place.find_real()?;
-            self.workspace().guard_reading(&real, &place.told())?;
-            let at = At::Start(place);
+            self.workspace().check_readable(&real, &place.display())?;
+            let at = EntryLocation::Start(place);
             visit(&WalkEntry { path: Path::new(""), kind, depth: 0, ignored: false, at, hard_links });
             return Ok(Walked::default());
         }
@@ -114,17 +114,17 @@ impl<M: 'static> Fs<M> {
             return Ok(Walked::default());
         }
         let folder = self.open_folder(place)?;
-        let real = Some(&folder.real.inside).filter(|real| real.as_path() != Path::new("."));
+        let real = Some(&folder.real.relative).filter(|real| real.as_path() != Path::new("."));
         let real = real.map(|real| real.as_os_str().as_bytes().to_vec()).unwrap_or_default();
         let fd = folder.fd().try_clone_to_owned().map_err(ToolError::internal)?;
-        let start = Handle::new(fd, &Arc::new(AtomicUsize::new(0)));
-        let rules = if options.ignored { None } else { start::rules_above(place.root.fd(), &real) };
-        let own = self.workspace().protected().own_within(&place.root);
+        let start = FolderHandle::new(fd, &Arc::new(AtomicUsize::new(0)));
+        let rules = if options.ignored { None } else { parent_rules::rules_above(place.root.fd(), &real) };
+        let own = self.workspace().protected().hub_data_within(&place.root);
         let walk = Walk {
             options,
             visit,
             hard_links,
-            own: own.map(|own| own.as_os_str().as_bytes()),
+            hub_data: own.map(|own| own.as_os_str().as_bytes()),
             start: Arc::clone(&start),
             prefix: if real.is_empty() { 0 } else { real.len() + 1 },
             threads: threads(options.threads),
@@ -133,9 +133,9 @@ impl<M: 'static> Fs<M> {
             stop: AtomicBool::new(false),
             walked: Mutex::default(),
         };
-        let mut buffer = vec![MaybeUninit::uninit(); BUFFER];
+        let mut buffer = vec![MaybeUninit::uninit(); READ_BUFFER_BYTES];
         let first = Enter { parent: None, path: real, depth: 1, rules };
-        walk.go(walk.contents(start, &first, &mut buffer));
+        walk.run(walk.contents(start, &first, &mut buffer));
         let mut walked = walk.walked.into_inner().unwrap_or_else(PoisonError::into_inner);
         walked.unread_paths.sort();
         Ok(walked)

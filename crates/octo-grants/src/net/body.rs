@@ -13,29 +13,30 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader, ReadBuf};
 
 /// Encodings on top of each other; nobody needs more, except to make a small body huge.
-const MAX_LAYERS: usize = 2;
+const MAX_ENCODINGS: usize = 2;
 /// What an encoding may need before it gives its first byte: more than the largest block of zstd.
-const SLACK: usize = 256 << 10;
+const WIRE_SLACK_BYTES: usize = 256 << 10;
 /// 8 MiB, the most that the web's zstd may ask for; the decoder would take 128.
 const ZSTD_WINDOW_LOG: u32 = 23;
 /// Room that is made before the first byte has come.
-const FIRST_ROOM: usize = 16 << 10;
+const INITIAL_CAPACITY: usize = 16 << 10;
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 type Source = Box<dyn AsyncBufRead + Send + Unpin>;
 
 /// Reads up to `max` decoded bytes; whether there were more is the second part. Removes from the headers what was decoded.
-pub(super) async fn read<B>(body: B, headers: &mut HeaderMap, max: usize) -> io::Result<(Bytes, bool)>
+pub(super) async fn read_decoded<B>(body: B, headers: &mut HeaderMap, max: usize) -> io::Result<(Bytes, bool)>
 where
     B: Body<Data = Bytes, Error: Into<Cause>> + Send + Unpin + 'static,
 {
     let cut = Arc::new(AtomicBool::new(false));
-    let wire = max.saturating_add(max / 8).saturating_add(SLACK);
-    let mut source: Source = Box::new(Wire { body, chunk: Bytes::new(), left: wire, cut: cut.clone() });
+    let wire = max.saturating_add(max / 8).saturating_add(WIRE_SLACK_BYTES);
+    let mut source: Source =
+        Box::new(LimitedBody { body, chunk: Bytes::new(), remaining: wire, limit_reached: cut.clone() });
     if source.fill_buf().await?.is_empty() {
         return Ok((Bytes::new(), false));
     }
-    if let Some(layers) = layers(headers)? {
+    if let Some(layers) = content_encodings(headers)? {
         for layer in layers.into_iter().rev() {
             source = layer.decode(source).await?;
         }
@@ -43,7 +44,7 @@ where
         headers.remove(header::CONTENT_LENGTH);
     }
     let mut source = source.take((max as u64).saturating_add(1));
-    let mut read = Vec::with_capacity(max.min(FIRST_ROOM));
+    let mut read = Vec::with_capacity(max.min(INITIAL_CAPACITY));
     loop {
         // A body that is here already would be decoded in one go, and nobody else on this thread would have a turn.
         tokio::task::coop::consume_budget().await;
@@ -60,7 +61,7 @@ where
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Layer {
+enum Encoding {
     Gzip,
     Deflate,
     Brotli,
@@ -68,19 +69,19 @@ enum Layer {
 }
 
 /// What the body was encoded with, in order; `None` when that is nothing, or something unknown, which is passed on as it is.
-fn layers(headers: &HeaderMap) -> io::Result<Option<Vec<Layer>>> {
+fn content_encodings(headers: &HeaderMap) -> io::Result<Option<Vec<Encoding>>> {
     let mut layers = Vec::new();
     for value in headers.get_all(header::CONTENT_ENCODING) {
         for name in value.to_str().unwrap_or("?").split(',').map(|name| name.trim().to_ascii_lowercase()) {
             layers.push(match name.as_str() {
                 "" | "identity" => continue,
-                "gzip" | "x-gzip" => Layer::Gzip,
-                "deflate" => Layer::Deflate,
-                "br" => Layer::Brotli,
-                "zstd" => Layer::Zstd,
+                "gzip" | "x-gzip" => Encoding::Gzip,
+                "deflate" => Encoding::Deflate,
+                "br" => Encoding::Brotli,
+                "zstd" => Encoding::Zstd,
                 _ => return Ok(None),
             });
-            if layers.len() > MAX_LAYERS {
+            if layers.len() > MAX_ENCODINGS {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, "too many encodings"));
             }
         }
@@ -88,7 +89,7 @@ fn layers(headers: &HeaderMap) -> io::Result<Option<Vec<Layer>>> {
     Ok((!layers.is_empty()).then_some(layers))
 }
 
-impl Layer {
+impl Encoding {
     async fn decode(self, source: Source) -> io::Result<Source> {
         Ok(match self {
             Self::Gzip => {
@@ -120,31 +121,31 @@ async fn without_zlib_header(mut source: Source) -> io::Result<Source> {
 }
 
 /// The body as it comes over the wire, up to a limit.
-struct Wire<B> {
+struct LimitedBody<B> {
     body: B,
     chunk: Bytes,
-    left: usize,
+    remaining: usize,
     /// Set when the limit was met, so that a decoder's complaint about the missing end is understood.
-    cut: Arc<AtomicBool>,
+    limit_reached: Arc<AtomicBool>,
 }
 
-impl<B> AsyncBufRead for Wire<B>
+impl<B> AsyncBufRead for LimitedBody<B>
 where
     B: Body<Data = Bytes, Error: Into<Cause>> + Unpin,
 {
     fn poll_fill_buf(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
         let wire = self.get_mut();
-        while wire.chunk.is_empty() && !wire.cut.load(Ordering::Relaxed) {
+        while wire.chunk.is_empty() && !wire.limit_reached.load(Ordering::Relaxed) {
             match ready!(Pin::new(&mut wire.body).poll_frame(cx)) {
                 None => break,
                 Some(Err(error)) => return Poll::Ready(Err(io::Error::other(error))),
                 Some(Ok(frame)) => {
                     let mut chunk = frame.into_data().unwrap_or_default();
-                    if chunk.len() > wire.left {
-                        chunk.truncate(wire.left);
-                        wire.cut.store(true, Ordering::Relaxed);
+                    if chunk.len() > wire.remaining {
+                        chunk.truncate(wire.remaining);
+                        wire.limit_reached.store(true, Ordering::Relaxed);
                     }
-                    wire.left -= chunk.len();
+                    wire.remaining -= chunk.len();
                     wire.chunk = chunk;
                 }
             }
@@ -157,7 +158,7 @@ where
     }
 }
 
-impl<B> AsyncRead for Wire<B>
+impl<B> AsyncRead for LimitedBody<B>
 where
     B: Body<Data = Bytes, Error: Into<Cause>> + Unpin,
 {
@@ -185,7 +186,7 @@ mod tests {
     async fn read_as(encoding: &'static str, body: Vec<u8>) -> io::Result<(Bytes, bool)> {
         let mut headers =
             [(header::CONTENT_ENCODING, http::HeaderValue::from_static(encoding))].into_iter().collect();
-        read(Full::new(Bytes::from(body)), &mut headers, MAX).await
+        read_decoded(Full::new(Bytes::from(body)), &mut headers, MAX).await
     }
 
     /// Of a generator that gives the same every time.

@@ -1,9 +1,9 @@
 //! The dialler: resolves, checks every answer, and connects to exactly the address that was checked.
 
-use super::address::is_public;
-use super::allow::Allow;
-use super::named::Named;
-use super::resolve::Resolve;
+use super::allow_list::AllowList;
+use super::configured_host::ConfiguredHost;
+use super::public_address::is_public;
+use super::resolve::Resolver;
 use http::Uri;
 use hyper_util::rt::TokioIo;
 use rustix::net::sockopt;
@@ -20,29 +20,29 @@ use tower::Service;
 use url::Host;
 
 /// How many addresses of a name are tried.
-const TRIES: usize = 6;
+const MAX_ADDRESSES: usize = 6;
 /// For an address while there is another one to try, and for the last.
-const TRY: Duration = Duration::from_secs(2);
-const LAST_TRY: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+const LAST_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// For a name to become addresses.
-const LOOKUP: Duration = Duration::from_secs(10);
+const RESOLVE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Silence after which the kernel asks whether the other side is still there.
-const KEEP_ALIVE: Duration = Duration::from_secs(30);
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 
 /// Connects to hosts, as far as its rule allows: to public addresses and what is on the list, or to the one server that
 /// the operator has named.
 #[derive(Clone)]
 pub struct Dialler {
-    allow: Arc<Allow>,
+    allow: Arc<AllowList>,
     /// Ports on which the hub itself listens. It takes what comes from this machine's loopback for its own user.
     own_ports: Arc<[u16]>,
-    named: Option<Arc<Named>>,
-    resolver: Arc<dyn Resolve>,
+    configured_host: Option<Arc<ConfiguredHost>>,
+    resolver: Arc<dyn Resolver>,
 }
 
 /// Why there is no connection.
 #[derive(Debug)]
-pub enum DialFail {
+pub enum DialError {
     NotAHost,
     Unresolved(Option<io::Error>),
     Refused,
@@ -52,66 +52,69 @@ pub enum DialFail {
 }
 
 impl Dialler {
-    pub(super) fn public(allow: Arc<Allow>, resolver: Arc<dyn Resolve>) -> Self {
-        Self { allow, own_ports: Arc::default(), named: None, resolver }
+    pub(super) fn public(allow: Arc<AllowList>, resolver: Arc<dyn Resolver>) -> Self {
+        Self { allow, own_ports: Arc::default(), configured_host: None, resolver }
     }
 
-    pub(super) fn without(self, own_ports: &[u16]) -> Self {
+    pub(super) fn refusing_ports(self, own_ports: &[u16]) -> Self {
         Self { own_ports: own_ports.into(), ..self }
     }
 
     /// With the same list and the same opinion on names, for one server.
-    pub(super) fn to(&self, named: Named) -> Self {
-        Self { named: Some(Arc::new(named)), ..self.clone() }
+    pub(super) fn for_host(&self, named: ConfiguredHost) -> Self {
+        Self { configured_host: Some(Arc::new(named)), ..self.clone() }
     }
 
     /// The addresses of a host that may be connected to; never none.
-    pub(super) async fn addresses(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, DialFail> {
-        let host = read_host(host).ok_or(DialFail::NotAHost)?;
-        if self.named.as_ref().is_some_and(|named| !named.is(&host, port)) {
-            return Err(DialFail::Refused);
+    pub(super) async fn addresses(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, DialError> {
+        let host = parse_host(host).ok_or(DialError::NotAHost)?;
+        if self.configured_host.as_ref().is_some_and(|named| !named.matches(&host, port)) {
+            return Err(DialError::Refused);
         }
         let found = match &host {
             Host::Ipv4(address) => vec![IpAddr::V4(*address)],
             Host::Ipv6(address) => vec![IpAddr::V6(*address)],
-            Host::Domain(name) => tokio::time::timeout(LOOKUP, self.resolver.resolve(name))
+            Host::Domain(name) => tokio::time::timeout(RESOLVE_TIMEOUT, self.resolver.resolve(name))
                 .await
                 .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
-                .map_err(|error| DialFail::Unresolved(Some(error)))?,
+                .map_err(|error| DialError::Unresolved(Some(error)))?,
         };
         if found.is_empty() {
-            return Err(DialFail::Unresolved(None));
+            return Err(DialError::Unresolved(None));
         }
         let found = found.into_iter().map(|address| SocketAddr::new(address.to_canonical(), port));
         let mut found = found.peekable();
-        if self.named.is_none() && found.peek().is_some_and(|address| self.is_own(&host, *address)) {
-            return Err(DialFail::Own);
+        if self.configured_host.is_none() && found.peek().is_some_and(|address| self.is_own(&host, *address))
+        {
+            return Err(DialError::Own);
         }
-        let checked = in_turns(found.filter(|address| self.allows(&host, *address)));
-        if checked.is_empty() { Err(DialFail::Refused) } else { Ok(checked) }
+        let checked = interleave_families(found.filter(|address| self.allows(&host, *address)));
+        if checked.is_empty() { Err(DialError::Refused) } else { Ok(checked) }
     }
 
     /// Whether the operator named this very port for the host.
     pub(super) fn names_port(&self, host: &str, port: u16) -> bool {
-        match read_host(host) {
-            Some(host) if self.named.as_ref().is_some_and(|named| named.is(&host, port)) => true,
-            Some(host) => self.allow.names_port(&borrowed(&host), port),
+        match parse_host(host) {
+            Some(host) if self.configured_host.as_ref().is_some_and(|named| named.matches(&host, port)) => {
+                true
+            }
+            Some(host) => self.allow.names_port(&borrow_host(&host), port),
             None => false,
         }
     }
 
-    pub(super) async fn connect(&self, host: &str, port: u16) -> Result<TcpStream, DialFail> {
+    pub(super) async fn connect(&self, host: &str, port: u16) -> Result<TcpStream, DialError> {
         let mut addresses = self.addresses(host, port).await?.into_iter().peekable();
         let mut fail = io::Error::from(io::ErrorKind::AddrNotAvailable);
         while let Some(address) = addresses.next() {
-            let patience = if addresses.peek().is_some() { TRY } else { LAST_TRY };
+            let patience = if addresses.peek().is_some() { CONNECT_TIMEOUT } else { LAST_CONNECT_TIMEOUT };
             match tokio::time::timeout(patience, TcpStream::connect(address)).await {
-                Ok(Ok(stream)) => return tuned(stream).map_err(DialFail::Unreachable),
+                Ok(Ok(stream)) => return configure_socket(stream).map_err(DialError::Unreachable),
                 Ok(Err(error)) => fail = error,
                 Err(_) => fail = io::ErrorKind::TimedOut.into(),
             }
         }
-        Err(DialFail::Unreachable(fail))
+        Err(DialError::Unreachable(fail))
     }
 
     /// Whether this leads to the hub itself, and the operator has not named its port.
@@ -119,22 +122,22 @@ impl Dialler {
         let (ip, port) = (address.ip(), address.port());
         (ip.is_loopback() || ip.is_unspecified())
             && self.own_ports.contains(&port)
-            && !self.allow.names_port(&borrowed(host), port)
+            && !self.allow.names_port(&borrow_host(host), port)
     }
 
     fn allows(&self, host: &Host, address: SocketAddr) -> bool {
-        (self.named.is_some() || !self.is_own(host, address)) && self.allows_place(host, address)
+        (self.configured_host.is_some() || !self.is_own(host, address)) && self.allows_address(host, address)
     }
 
-    fn allows_place(&self, host: &Host, address: SocketAddr) -> bool {
+    fn allows_address(&self, host: &Host, address: SocketAddr) -> bool {
         is_public(address.ip())
-            || self.allow.address(address.ip(), address.port())
-            || matches!(host, Host::Domain(name) if self.allow.host(name, address.port()))
-            || self.named.as_ref().is_some_and(|named| named.may_be(address.ip()))
+            || self.allow.allows_address(address.ip(), address.port())
+            || matches!(host, Host::Domain(name) if self.allow.allows_host(name, address.port()))
+            || self.configured_host.as_ref().is_some_and(|named| named.may_resolve_to(address.ip()))
     }
 }
 
-fn borrowed(host: &Host) -> Host<&str> {
+fn borrow_host(host: &Host) -> Host<&str> {
     match host {
         Host::Domain(name) => Host::Domain(name),
         Host::Ipv4(address) => Host::Ipv4(*address),
@@ -143,7 +146,7 @@ fn borrowed(host: &Host) -> Host<&str> {
 }
 
 /// As the URL parser reads hosts, so that there is one opinion on what `127.1` is. An IPv6 address may lack its brackets.
-fn read_host(text: &str) -> Option<Host> {
+fn parse_host(text: &str) -> Option<Host> {
     match text.parse() {
         Ok(address) => Some(Host::Ipv6(address)),
         Err(_) => Host::parse(text).ok(),
@@ -151,13 +154,13 @@ fn read_host(text: &str) -> Option<Host> {
 }
 
 /// Each address once, the families in turns beginning with the preferred one, so that a broken one costs little.
-fn in_turns(addresses: impl Iterator<Item = SocketAddr>) -> Vec<SocketAddr> {
+fn interleave_families(addresses: impl Iterator<Item = SocketAddr>) -> Vec<SocketAddr> {
     let mut addresses = addresses.peekable();
     let preferred = addresses.peek().is_some_and(SocketAddr::is_ipv6);
     let (first, second): (Vec<_>, Vec<_>) = addresses.partition(|address| address.is_ipv6() == preferred);
     let (mut first, mut second) = (first.into_iter(), second.into_iter());
     let mut turns = Vec::new();
-    while turns.len() < TRIES {
+    while turns.len() < MAX_ADDRESSES {
         let before = turns.len();
         for address in first.next().into_iter().chain(second.next()) {
             if !turns.contains(&address) {
@@ -168,20 +171,20 @@ fn in_turns(addresses: impl Iterator<Item = SocketAddr>) -> Vec<SocketAddr> {
             break;
         }
     }
-    turns.truncate(TRIES);
+    turns.truncate(MAX_ADDRESSES);
     turns
 }
 
-fn tuned(stream: TcpStream) -> io::Result<TcpStream> {
+fn configure_socket(stream: TcpStream) -> io::Result<TcpStream> {
     stream.set_nodelay(true)?;
     sockopt::set_socket_keepalive(&stream, true)?;
-    sockopt::set_tcp_keepidle(&stream, KEEP_ALIVE)?;
+    sockopt::set_tcp_keepidle(&stream, KEEPALIVE_IDLE)?;
     Ok(stream)
 }
 
 impl Service<Uri> for Dialler {
     type Response = TokioIo<TcpStream>;
-    type Error = DialFail;
+    type Error = DialError;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
@@ -192,7 +195,7 @@ impl Service<Uri> for Dialler {
         let dialler = self.clone();
         Box::pin(async move {
             let port = to.port_u16().unwrap_or(if to.scheme_str() == Some("https") { 443 } else { 80 });
-            let host = to.host().ok_or(DialFail::NotAHost)?;
+            let host = to.host().ok_or(DialError::NotAHost)?;
             dialler.connect(host, port).await.map(TokioIo::new)
         })
     }
@@ -204,7 +207,7 @@ impl fmt::Debug for Dialler {
     }
 }
 
-impl fmt::Display for DialFail {
+impl fmt::Display for DialError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NotAHost => "not a host",
@@ -216,7 +219,7 @@ impl fmt::Display for DialFail {
     }
 }
 
-impl std::error::Error for DialFail {
+impl std::error::Error for DialError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Unresolved(Some(error)) | Self::Unreachable(error) => Some(error),
@@ -232,8 +235,9 @@ mod tests {
     #[tokio::test]
     async fn the_hub_itself_is_not_asked() {
         let dialler = |allow: &[&str]| {
-            let allow = Allow::parse(&allow.iter().map(ToString::to_string).collect::<Vec<_>>()).unwrap();
-            Dialler::public(Arc::new(allow), Arc::new(super::super::System::default())).without(&[7000, 3100])
+            let allow = AllowList::parse(&allow.iter().map(ToString::to_string).collect::<Vec<_>>()).unwrap();
+            Dialler::public(Arc::new(allow), Arc::new(super::super::SystemResolver::default()))
+                .refusing_ports(&[7000, 3100])
         };
         for (allow, host, port, is_own) in [
             (&["127.0.0.0/8", "::1"][..], "127.0.0.1", 7000, true),
@@ -247,7 +251,7 @@ mod tests {
             (&["10.0.0.0/8"], "10.1.2.3", 7000, false),
         ] {
             let found = dialler(allow).addresses(host, port).await;
-            assert_eq!(matches!(found, Err(DialFail::Own)), is_own, "{host}:{port} {found:?}");
+            assert_eq!(matches!(found, Err(DialError::Own)), is_own, "{host}:{port} {found:?}");
             assert_eq!(found.is_ok(), !is_own, "{host}:{port} {found:?}");
         }
     }
@@ -271,7 +275,7 @@ mod tests {
             let read = |list: &[&str]| {
                 list.iter().map(|text| SocketAddr::new(text.parse().unwrap(), 80)).collect::<Vec<_>>()
             };
-            assert_eq!(in_turns(read(found).into_iter()), read(tried), "{found:?}");
+            assert_eq!(interleave_families(read(found).into_iter()), read(tried), "{found:?}");
         }
     }
 }

@@ -5,10 +5,10 @@ use octo_model::ToolError;
 
 /// More than any client needs, and less than servers refuse.
 const MAX_HEADERS: usize = 64;
-const MAX_BYTES: usize = 32 << 10;
+const MAX_HEADER_BYTES: usize = 32 << 10;
 
 /// The client's own business: where a message ends and who is asked.
-const OURS: [&str; 10] = [
+const RESERVED_HEADERS: [&str; 10] = [
     "connection",
     "content-length",
     "expect",
@@ -22,7 +22,7 @@ const OURS: [&str; 10] = [
 ];
 
 /// All that follows a redirect to another origin. A list of what is harmless, since any other header may be a credential.
-const HARMLESS: [HeaderName; 10] = [
+const CROSS_ORIGIN_HEADERS: [HeaderName; 10] = [
     header::ACCEPT,
     header::ACCEPT_CHARSET,
     header::ACCEPT_ENCODING,
@@ -38,12 +38,15 @@ const HARMLESS: [HeaderName; 10] = [
 const ACCEPTED_ENCODINGS: HeaderValue = HeaderValue::from_static("gzip, deflate, br, zstd");
 
 /// The caller's headers with ours, or why they cannot be sent.
-pub(super) fn complete(mut headers: HeaderMap, user_agent: &HeaderValue) -> Result<HeaderMap, ToolError> {
-    if headers.len() > MAX_HEADERS || size(&headers) > MAX_BYTES {
+pub(super) fn complete_headers(
+    mut headers: HeaderMap,
+    user_agent: &HeaderValue,
+) -> Result<HeaderMap, ToolError> {
+    if headers.len() > MAX_HEADERS || header_bytes(&headers) > MAX_HEADER_BYTES {
         return Err(ToolError::invalid("There are too many headers, or they are too long.")
-            .hint(format!("Send at most {MAX_HEADERS} with {MAX_BYTES} bytes in all.")));
+            .hint(format!("Send at most {MAX_HEADERS} with {MAX_HEADER_BYTES} bytes in all.")));
     }
-    if let Some(name) = headers.keys().map(HeaderName::as_str).find(|name| is_ours(name)) {
+    if let Some(name) = headers.keys().map(HeaderName::as_str).find(|name| is_reserved(name)) {
         return Err(ToolError::invalid(format!("The header `{name}` cannot be set.")).hint(
             "Leave it out: it is set by the client itself, from the address and the body, or belongs to proxies.",
         ));
@@ -56,25 +59,25 @@ pub(super) fn complete(mut headers: HeaderMap, user_agent: &HeaderValue) -> Resu
 }
 
 pub(super) fn drop_credentials(headers: &mut HeaderMap) {
-    retain(headers, |name| HARMLESS.contains(name));
+    retain_headers(headers, |name| CROSS_ORIGIN_HEADERS.contains(name));
 }
 
 pub(super) fn drop_body_headers(headers: &mut HeaderMap) {
-    retain(headers, |name| !name.as_str().starts_with("content-"));
+    retain_headers(headers, |name| !name.as_str().starts_with("content-"));
 }
 
-fn retain(headers: &mut HeaderMap, keep: impl Fn(&HeaderName) -> bool) {
+fn retain_headers(headers: &mut HeaderMap, keep: impl Fn(&HeaderName) -> bool) {
     let gone: Vec<HeaderName> = headers.keys().filter(|name| !keep(name)).cloned().collect();
     for name in gone {
         headers.remove(name);
     }
 }
 
-fn is_ours(name: &str) -> bool {
-    OURS.contains(&name) || name.starts_with("proxy-")
+fn is_reserved(name: &str) -> bool {
+    RESERVED_HEADERS.contains(&name) || name.starts_with("proxy-")
 }
 
-fn size(headers: &HeaderMap) -> usize {
+fn header_bytes(headers: &HeaderMap) -> usize {
     headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum()
 }
 
@@ -108,22 +111,23 @@ mod tests {
             "Expect",
             "HTTP2-Settings",
         ] {
-            let error = complete(given(&["accept", name]), &agent()).expect_err(name);
+            let error = complete_headers(given(&["accept", name]), &agent()).expect_err(name);
             assert!(error.hint.is_some() && error.message.contains(&name.to_lowercase()), "{error}");
         }
         let many = (0..70).map(|n| (format!("x-{n}").parse().unwrap(), HeaderValue::from_static("x")));
-        assert!(complete(many.collect(), &agent()).is_err());
+        assert!(complete_headers(many.collect(), &agent()).is_err());
     }
 
     #[test]
     fn encodings_are_ours_and_the_rest_is_the_callers() {
-        let sent = complete(given(&["accept-encoding", "user-agent", "x-api-key"]), &agent()).unwrap();
+        let sent =
+            complete_headers(given(&["accept-encoding", "user-agent", "x-api-key"]), &agent()).unwrap();
         assert_eq!(sent["accept-encoding"], ACCEPTED_ENCODINGS);
         assert_eq!(
             (&sent["user-agent"], &sent["x-api-key"], &sent["accept"]),
             (&"x".parse().unwrap(), &"x".parse().unwrap(), &"*/*".parse().unwrap())
         );
-        assert_eq!(complete(HeaderMap::new(), &agent()).unwrap()["user-agent"], "us");
+        assert_eq!(complete_headers(HeaderMap::new(), &agent()).unwrap()["user-agent"], "us");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Redirects, followed by hand: each hop is checked anew, and credentials stay with their origin.
 
-use super::allow::Allow;
-use super::{headers, text};
+use super::allow_list::AllowList;
+use super::{headers, url_check};
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, header};
 use octo_model::{Kind, ToolError};
@@ -9,20 +9,20 @@ use url::Url;
 
 /// One request of a chain.
 #[derive(Clone)]
-pub(super) struct Hop {
+pub(super) struct RedirectHop {
     pub method: Method,
     pub url: Url,
     pub headers: HeaderMap,
     pub body: Option<Bytes>,
 }
 
-impl Hop {
+impl RedirectHop {
     /// The request that an answer leads to; `None` when it leads nowhere.
     pub(super) fn next(
         &self,
         status: StatusCode,
         answer: &HeaderMap,
-        allow: &Allow,
+        allow: &AllowList,
     ) -> Result<Option<Self>, ToolError> {
         if !matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308) {
             return Ok(None);
@@ -32,7 +32,7 @@ impl Hop {
             .ok()
             .and_then(|location| self.url.join(location).ok())
             .ok_or_else(|| ToolError::unavailable("A redirect leads to something that is not an address."))?;
-        text::check(&url, allow).map_err(elsewhere)?;
+        url_check::check_url(&url, allow).map_err(redirect_denied)?;
         if url.fragment().is_none() {
             url.set_fragment(self.url.fragment());
         }
@@ -60,7 +60,7 @@ fn becomes_get(status: StatusCode, method: &Method) -> bool {
 }
 
 /// It was not the caller who wrote this address.
-fn elsewhere(error: ToolError) -> ToolError {
+fn redirect_denied(error: ToolError) -> ToolError {
     let message = format!("A redirect leads where it must not: {}", error.message);
     ToolError::new(Kind::Denied, message)
         .hint("Ask for another address; this one cannot be followed to its end.")
@@ -70,12 +70,12 @@ fn elsewhere(error: ToolError) -> ToolError {
 mod tests {
     use super::*;
 
-    fn hop(method: Method, url: &str) -> Hop {
+    fn hop(method: Method, url: &str) -> RedirectHop {
         let headers =
             [("authorization", "secret"), ("content-type", "text/plain"), ("accept", "*/*"), ("cookie", "c")];
         let headers =
             headers.into_iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
-        Hop {
+        RedirectHop {
             method,
             url: url.parse().unwrap(),
             headers: headers.collect(),
@@ -83,9 +83,9 @@ mod tests {
         }
     }
 
-    fn next(hop: &Hop, status: u16, location: &str) -> Result<Option<Hop>, ToolError> {
+    fn next(hop: &RedirectHop, status: u16, location: &str) -> Result<Option<RedirectHop>, ToolError> {
         let answer = [(header::LOCATION, location.parse().unwrap())].into_iter().collect();
-        hop.next(status.try_into().unwrap(), &answer, &Allow::default())
+        hop.next(status.try_into().unwrap(), &answer, &AllowList::default())
     }
 
     #[test]

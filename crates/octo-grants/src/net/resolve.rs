@@ -8,27 +8,27 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 /// The addresses of a name, in the order in which they should be tried.
-pub type Resolved<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send + 'a>>;
+pub type ResolveFuture<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send + 'a>>;
 
 /// Whoever knows the addresses of names. Its answers are not trusted: each is checked, and only checked ones are used.
-pub trait Resolve: Send + Sync + 'static {
-    fn resolve<'a>(&'a self, name: &'a str) -> Resolved<'a>;
+pub trait Resolver: Send + Sync + 'static {
+    fn resolve<'a>(&'a self, name: &'a str) -> ResolveFuture<'a>;
 }
 
 /// Lookups at the same time. They block threads that files need as well, and a slow name server must not take them all.
-const LOOKUPS: usize = 64;
+const MAX_LOOKUPS: usize = 64;
 
 /// The machine's own resolver.
-pub(crate) struct System(Arc<Semaphore>);
+pub(crate) struct SystemResolver(Arc<Semaphore>);
 
-impl Default for System {
+impl Default for SystemResolver {
     fn default() -> Self {
-        Self(Arc::new(Semaphore::new(LOOKUPS)))
+        Self(Arc::new(Semaphore::new(MAX_LOOKUPS)))
     }
 }
 
-impl Resolve for System {
-    fn resolve<'a>(&'a self, name: &'a str) -> Resolved<'a> {
+impl Resolver for SystemResolver {
+    fn resolve<'a>(&'a self, name: &'a str) -> ResolveFuture<'a> {
         Box::pin(async move {
             let turn = self.0.clone().acquire_owned().await.map_err(io::Error::other)?;
             let name = name.to_owned();

@@ -1,6 +1,6 @@
 //! What a site's robots.txt allows, where the operator wants it respected (RFC 9309).
 
-use super::{Answer, Ask, Net};
+use super::{Net, NetRequest, NetResponse};
 use http::StatusCode;
 use octo_model::ToolError;
 use std::collections::HashMap;
@@ -9,35 +9,40 @@ use std::time::{Duration, Instant};
 use url::Url;
 
 /// The name that sites know this program by.
-const PRODUCT: &str = "octoprox";
-const MAX_BYTES: usize = 500 << 10;
+const PRODUCT_TOKEN: &str = "octoprox";
+const MAX_ROBOTS_BYTES: usize = 500 << 10;
 const MAX_SITES: usize = 256;
-const KEPT_FOR: Duration = Duration::from_secs(3_600);
-const TIMEOUT: Duration = Duration::from_secs(10);
+const CACHE_TTL: Duration = Duration::from_secs(3_600);
+const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The rules of the sites that were asked for, by origin.
 #[derive(Default)]
-pub(super) struct Robots(Mutex<HashMap<String, (Instant, Arc<Rules>)>>);
+pub(super) struct RobotsCache(Mutex<HashMap<String, (Instant, Arc<RobotsRules>)>>);
 
 impl Net {
     /// Refuses a page that its site's robots.txt disallows, where the settings respect that; anything else passes.
-    pub async fn may_fetch(&self, url: &Url) -> Result<(), ToolError> {
+    pub async fn check_robots(&self, url: &Url) -> Result<(), ToolError> {
         let Some(robots) = &self.0.robots else { return Ok(()) };
         let origin = url.origin().ascii_serialization();
-        let rules = match robots.known(&origin) {
+        let rules = match robots.cached(&origin) {
             Some(rules) => rules,
             None => {
                 let Ok(address) = url.join("/robots.txt") else { return Ok(()) };
-                let ask = Ask { timeout: TIMEOUT, max_bytes: MAX_BYTES, redirects: 5, ..Ask::get(address) };
+                let ask = NetRequest {
+                    timeout: FETCH_TIMEOUT,
+                    max_bytes: MAX_ROBOTS_BYTES,
+                    max_redirects: 5,
+                    ..NetRequest::get(address)
+                };
                 // A site that cannot be reached says so when the page is asked for.
                 let Ok(answer) = self.send(ask).await else { return Ok(()) };
-                if let Some(error) = unreadable(url, answer.status) {
+                if let Some(error) = robots_error(url, answer.status) {
                     return Err(error);
                 }
-                robots.keep(origin, Rules::of(&answer))
+                robots.cache(origin, RobotsRules::from_response(&answer))
             }
         };
-        if url.path() == "/robots.txt" || rules.allow(&path(url)) {
+        if url.path() == "/robots.txt" || rules.allows(&rule_path(url)) {
             return Ok(());
         }
         Err(ToolError::denied(format!(
@@ -49,7 +54,7 @@ impl Net {
 }
 
 /// A site in trouble is left alone for now, as RFC 9309 asks; one without the file allows everything.
-fn unreadable(url: &Url, status: StatusCode) -> Option<ToolError> {
+fn robots_error(url: &Url, status: StatusCode) -> Option<ToolError> {
     (status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS).then(|| {
         let host = url.host_str().unwrap_or_default();
         ToolError::unavailable(format!(
@@ -60,15 +65,15 @@ fn unreadable(url: &Url, status: StatusCode) -> Option<ToolError> {
     })
 }
 
-fn path(url: &Url) -> String {
+fn rule_path(url: &Url) -> String {
     match url.query() {
-        Some(query) => decoded(&format!("{}?{query}", url.path())),
-        None => decoded(url.path()),
+        Some(query) => decode_unreserved(&format!("{}?{query}", url.path())),
+        None => decode_unreserved(url.path()),
     }
 }
 
 /// With letters, digits and `-._~` as themselves, so that one path has one spelling.
-fn decoded(text: &str) -> String {
+fn decode_unreserved(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('%') {
@@ -82,18 +87,18 @@ fn decoded(text: &str) -> String {
     plain + rest
 }
 
-impl Robots {
-    fn known(&self, origin: &str) -> Option<Arc<Rules>> {
+impl RobotsCache {
+    fn cached(&self, origin: &str) -> Option<Arc<RobotsRules>> {
         let sites = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (at, rules) = sites.get(origin)?;
-        (at.elapsed() < KEPT_FOR).then(|| Arc::clone(rules))
+        (at.elapsed() < CACHE_TTL).then(|| Arc::clone(rules))
     }
 
-    fn keep(&self, origin: String, rules: Rules) -> Arc<Rules> {
+    fn cache(&self, origin: String, rules: RobotsRules) -> Arc<RobotsRules> {
         let rules = Arc::new(rules);
         let mut sites = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if sites.len() >= MAX_SITES {
-            sites.retain(|_, (at, _)| at.elapsed() < KEPT_FOR);
+            sites.retain(|_, (at, _)| at.elapsed() < CACHE_TTL);
         }
         if sites.len() >= MAX_SITES {
             sites.clear();
@@ -105,10 +110,10 @@ impl Robots {
 
 /// The rules for this program: each path with whether it is allowed.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Rules(Vec<(String, bool)>);
+struct RobotsRules(Vec<(String, bool)>);
 
-impl Rules {
-    fn of(answer: &Answer) -> Self {
+impl RobotsRules {
+    fn from_response(answer: &NetResponse) -> Self {
         match answer.status {
             status if status.is_success() => Self::parse(&String::from_utf8_lossy(&answer.body)),
             _ => Self::default(),
@@ -122,13 +127,13 @@ impl Rules {
         for line in text.lines() {
             let line = line.split('#').next().unwrap_or_default();
             let Some((key, value)) = line.split_once(':') else { continue };
-            let value = &*decoded(value.trim());
+            let value = &*decode_unreserved(value.trim());
             let allows = match key.trim().to_ascii_lowercase().as_str() {
                 "user-agent" => {
                     if std::mem::take(&mut in_rules) {
                         (for_us, for_all) = (false, false);
                     }
-                    for_us |= value.to_ascii_lowercase().starts_with(PRODUCT);
+                    for_us |= value.to_ascii_lowercase().starts_with(PRODUCT_TOKEN);
                     for_all |= value == "*";
                     if for_us {
                         own.get_or_insert_default();
@@ -154,14 +159,14 @@ impl Rules {
     }
 
     /// The longest rule that fits decides; of two equal ones the one that allows.
-    fn allow(&self, path: &str) -> bool {
-        let fitting = self.0.iter().filter(|(pattern, _)| fits(pattern, path));
+    fn allows(&self, path: &str) -> bool {
+        let fitting = self.0.iter().filter(|(pattern, _)| matches_pattern(pattern, path));
         fitting.max_by_key(|(pattern, allows)| (pattern.len(), *allows)).is_none_or(|(_, allows)| *allows)
     }
 }
 
 /// `*` is any text, `$` at the end is the end.
-fn fits(pattern: &str, path: &str) -> bool {
+fn matches_pattern(pattern: &str, path: &str) -> bool {
     let (pattern, whole) = match pattern.strip_suffix('$') {
         Some(pattern) => (pattern, true),
         None => (pattern, false),
@@ -187,7 +192,7 @@ mod tests {
     #[test]
     fn the_longest_rule_decides() {
         let text = "# all\nUser-agent: other\nDisallow: /\n\nUser-Agent: *\nDisallow: /private # not this\nAllow: /private/open\nDisallow: /*.pdf$\nDisallow:\n";
-        let rules = Rules::parse(text);
+        let rules = RobotsRules::parse(text);
         for (path, allowed) in [
             ("/", true),
             ("/private", false),
@@ -196,14 +201,16 @@ mod tests {
             ("/a/b.pdf", false),
             ("/a/b.pdf?x", true),
         ] {
-            assert_eq!(rules.allow(path), allowed, "{path}");
+            assert_eq!(rules.allows(path), allowed, "{path}");
         }
-        let own = Rules::parse(
+        let own = RobotsRules::parse(
             "user-agent: *\ndisallow: /\nuser-agent: a\nuser-agent: Octoprox\nallow: /a\ndisallow: /\n",
         );
-        assert!(own.allow("/a/b") && !own.allow("/b"));
-        assert!(Rules::parse("").allow("/x") && Rules::parse("nonsense\n:::\n").allow("/x"));
-        assert!(Rules::parse("user-agent: octoprox\ndisallow:\nuser-agent: *\ndisallow: /").allow("/x"));
+        assert!(own.allows("/a/b") && !own.allows("/b"));
+        assert!(RobotsRules::parse("").allows("/x") && RobotsRules::parse("nonsense\n:::\n").allows("/x"));
+        assert!(
+            RobotsRules::parse("user-agent: octoprox\ndisallow:\nuser-agent: *\ndisallow: /").allows("/x")
+        );
     }
 
     #[test]
@@ -218,7 +225,7 @@ mod tests {
             ("/x", "/a/x", false),
             ("/*/*/x", "/a/b/x", true),
         ] {
-            assert_eq!(fits(pattern, path), fit, "{pattern} {path}");
+            assert_eq!(matches_pattern(pattern, path), fit, "{pattern} {path}");
         }
     }
 }

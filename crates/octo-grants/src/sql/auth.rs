@@ -1,9 +1,9 @@
 //! The start of a session: who we are, and the proof of it.
 
+use super::db_session::Session;
+use super::db_stream::Stream;
 use super::dsn::Login;
-use super::fault::{self, ServerFault};
-use super::session::Session;
-use super::stream::Stream;
+use super::server_error::{self, ServerError};
 use bytes::BytesMut;
 use fallible_iterator::FallibleIterator;
 use octo_model::ToolError;
@@ -13,28 +13,28 @@ use postgres_protocol::message::frontend;
 use std::io;
 
 /// Why there is no session.
-enum Fail {
-    Lost(io::Error),
-    Refused(ServerFault),
+enum AuthError {
+    Connection(io::Error),
+    Refused(ServerError),
 }
 
-impl From<io::Error> for Fail {
+impl From<io::Error> for AuthError {
     fn from(error: io::Error) -> Self {
-        Self::Lost(error)
+        Self::Connection(error)
     }
 }
 
 /// Connects and logs in, within the patience of the login.
 pub(super) async fn open(name: &str, login: &Login, longest: usize) -> Result<Session, ToolError> {
-    match tokio::time::timeout(login.patience, start(login, longest)).await {
+    match tokio::time::timeout(login.connect_timeout, start(login, longest)).await {
         Ok(Ok(session)) => Ok(session),
-        Ok(Err(Fail::Lost(error))) => Err(fault::lost(name, error)),
-        Ok(Err(Fail::Refused(said))) => Err(fault::login(name, &said)),
-        Err(_) => Err(fault::lost(name, "no login in time")),
+        Ok(Err(AuthError::Connection(error))) => Err(server_error::connection_error(name, error)),
+        Ok(Err(AuthError::Refused(said))) => Err(server_error::login_error(name, &said)),
+        Err(_) => Err(server_error::connection_error(name, "no login in time")),
     }
 }
 
-async fn start(login: &Login, longest: usize) -> Result<Session, Fail> {
+async fn start(login: &Login, longest: usize) -> Result<Session, AuthError> {
     let mut session = Session::new(Stream::open(login).await?, longest);
     let mut parameters = vec![
         ("user", login.user.as_str()),
@@ -48,18 +48,22 @@ async fn start(login: &Login, longest: usize) -> Result<Session, Fail> {
     let mut frames = BytesMut::new();
     frontend::startup_message(parameters, &mut frames)?;
     session.send(&frames, 1).await?;
-    prove(&mut session, login).await?;
+    authenticate(&mut session, login).await?;
     while !session.is_done() {
         match session.next().await? {
-            Message::BackendKeyData(body) => session.key = Some((body.process_id(), body.secret_key())),
-            Message::ErrorResponse(body) => return Err(Fail::Refused(ServerFault::read(body.fields()))),
+            Message::BackendKeyData(body) => {
+                session.cancel_key = Some((body.process_id(), body.secret_key()))
+            }
+            Message::ErrorResponse(body) => {
+                return Err(AuthError::Refused(ServerError::parse(body.fields())));
+            }
             _ => {}
         }
     }
     Ok(session)
 }
 
-async fn prove(session: &mut Session, login: &Login) -> Result<(), Fail> {
+async fn authenticate(session: &mut Session, login: &Login) -> Result<(), AuthError> {
     let mut frames = BytesMut::new();
     match session.next().await? {
         Message::AuthenticationOk => return Ok(()),
@@ -71,17 +75,25 @@ async fn prove(session: &mut Session, login: &Login) -> Result<(), Fail> {
             frontend::password_message(hash.as_bytes(), &mut frames)?;
         }
         Message::AuthenticationSasl(body) => return scram(session, login, &body).await,
-        Message::ErrorResponse(body) => return Err(Fail::Refused(ServerFault::read(body.fields()))),
-        _ => return Err(Fail::Lost(io::Error::other("the server asks for a login that is not supported"))),
+        Message::ErrorResponse(body) => return Err(AuthError::Refused(ServerError::parse(body.fields()))),
+        _ => {
+            return Err(AuthError::Connection(io::Error::other(
+                "the server asks for a login that is not supported",
+            )));
+        }
     }
     session.send(&frames, 0).await?;
-    accepted(session).await
+    expect_ok(session).await
 }
 
-async fn scram(session: &mut Session, login: &Login, offered: &AuthenticationSaslBody) -> Result<(), Fail> {
+async fn scram(
+    session: &mut Session,
+    login: &Login,
+    offered: &AuthenticationSaslBody,
+) -> Result<(), AuthError> {
     let offered: Vec<&str> = offered.mechanisms().collect()?;
     if !offered.contains(&sasl::SCRAM_SHA_256) {
-        return Err(Fail::Lost(io::Error::other("the server offers no SCRAM-SHA-256")));
+        return Err(AuthError::Connection(io::Error::other("the server offers no SCRAM-SHA-256")));
     }
     let mut proof = sasl::ScramSha256::new(password(login)?.as_bytes(), sasl::ChannelBinding::unsupported());
     let mut frames = BytesMut::new();
@@ -89,7 +101,7 @@ async fn scram(session: &mut Session, login: &Login, offered: &AuthenticationSas
     session.send(&frames, 0).await?;
     match session.next().await? {
         Message::AuthenticationSaslContinue(body) => proof.update(body.data())?,
-        other => return Err(unexpected(&other)),
+        other => return Err(unexpected_message(&other)),
     }
     frames.clear();
     frontend::sasl_response(proof.message(), &mut frames)?;
@@ -97,22 +109,22 @@ async fn scram(session: &mut Session, login: &Login, offered: &AuthenticationSas
     match session.next().await? {
         // The server proves here that it knows the password, too.
         Message::AuthenticationSaslFinal(body) => proof.finish(body.data())?,
-        other => return Err(unexpected(&other)),
+        other => return Err(unexpected_message(&other)),
     }
-    accepted(session).await
+    expect_ok(session).await
 }
 
-async fn accepted(session: &mut Session) -> Result<(), Fail> {
+async fn expect_ok(session: &mut Session) -> Result<(), AuthError> {
     match session.next().await? {
         Message::AuthenticationOk => Ok(()),
-        other => Err(unexpected(&other)),
+        other => Err(unexpected_message(&other)),
     }
 }
 
-fn unexpected(message: &Message) -> Fail {
+fn unexpected_message(message: &Message) -> AuthError {
     match message {
-        Message::ErrorResponse(body) => Fail::Refused(ServerFault::read(body.fields())),
-        _ => Fail::Lost(io::Error::other("the server answered the login with something else")),
+        Message::ErrorResponse(body) => AuthError::Refused(ServerError::parse(body.fields())),
+        _ => AuthError::Connection(io::Error::other("the server answered the login with something else")),
     }
 }
 

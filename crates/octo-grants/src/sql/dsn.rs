@@ -8,25 +8,25 @@ use std::time::Duration;
 use tokio_postgres::config::{Config, Host, TargetSessionAttrs};
 
 /// For host, TLS and login together, unless the connection string says otherwise.
-const CONNECT: Duration = Duration::from_secs(10);
+const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Where to, as whom, how safely. Has no `Debug`.
 #[derive(Clone)]
 pub(super) struct Login {
-    pub hosts: Vec<(Place, u16)>,
+    pub hosts: Vec<(DbHost, u16)>,
     pub user: String,
     pub password: Option<Secret>,
     pub database: String,
     pub options: Option<String>,
     pub tls: Tls,
-    pub patience: Duration,
+    pub connect_timeout: Duration,
     pub net: Net,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    Host(String),
-    Folder(PathBuf),
+pub(super) enum DbHost {
+    Tcp(String),
+    UnixSocket(PathBuf),
 }
 
 /// `sslmode`.
@@ -76,30 +76,30 @@ impl Login {
             password: password.map(Secret::new),
             options: config.get_options().map(str::to_owned),
             tls,
-            patience: config.get_connect_timeout().copied().unwrap_or(CONNECT),
+            connect_timeout: config.get_connect_timeout().copied().unwrap_or(DEFAULT_CONNECT_TIMEOUT),
             net: net.clone(),
         })
     }
 
     /// The hosts without anything secret.
     pub fn host_text(&self) -> String {
-        let one = |(place, port): &(Place, u16)| match place {
-            Place::Host(host) => format!("{host}:{port}"),
-            Place::Folder(_) => "local socket".to_owned(),
+        let one = |(place, port): &(DbHost, u16)| match place {
+            DbHost::Tcp(host) => format!("{host}:{port}"),
+            DbHost::UnixSocket(_) => "local socket".to_owned(),
         };
         self.hosts.iter().map(one).collect::<Vec<_>>().join(", ")
     }
 }
 
-fn hosts(config: &Config) -> Vec<(Place, u16)> {
+fn hosts(config: &Config) -> Vec<(DbHost, u16)> {
     let ports = config.get_ports();
     let port = |at: usize| match ports {
         [one] => *one,
         several => several.get(at).copied().unwrap_or(5432),
     };
     let places = config.get_hosts().iter().map(|host| match host {
-        Host::Tcp(host) => Place::Host(host.clone()),
-        Host::Unix(folder) => Place::Folder(folder.clone()),
+        Host::Tcp(host) => DbHost::Tcp(host.clone()),
+        Host::Unix(folder) => DbHost::UnixSocket(folder.clone()),
     });
     places.enumerate().map(|(at, place)| (place, port(at))).collect()
 }

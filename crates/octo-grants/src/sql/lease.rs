@@ -1,8 +1,8 @@
 //! A session in the hands of one call.
 
-use super::fault;
-use super::pool::Shared;
-use super::session::{Session, Standing, cancel};
+use super::db_session::{Session, TransactionState, cancel};
+use super::pool::PoolState;
+use super::server_error;
 use octo_model::ToolError;
 use postgres_protocol::message::backend::Message;
 use std::io;
@@ -11,18 +11,18 @@ use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 
 /// How long a session that was told to stop may take to say so.
-const END: Duration = Duration::from_secs(3);
+const CANCEL_WAIT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Ends in one of two ways: given back after a whole exchange, to be reset, or dropped, which stops what it still runs at the
 /// server and closes it.
 pub struct Lease {
     session: Option<Session>,
     permit: Option<OwnedSemaphorePermit>,
-    pool: Arc<Shared>,
+    pool: Arc<PoolState>,
 }
 
 impl Lease {
-    pub(super) fn new(session: Session, permit: OwnedSemaphorePermit, pool: Arc<Shared>) -> Self {
+    pub(super) fn new(session: Session, permit: OwnedSemaphorePermit, pool: Arc<PoolState>) -> Self {
         Self { session: Some(session), permit: Some(permit), pool }
     }
 
@@ -31,7 +31,7 @@ impl Lease {
             Some(session) => session.send(frames, answers).await,
             None => Err(io::ErrorKind::NotConnected.into()),
         };
-        sent.map_err(|error| fault::lost(&self.pool.name, error))
+        sent.map_err(|error| server_error::connection_error(&self.pool.name, error))
     }
 
     pub async fn next(&mut self) -> Result<Message, ToolError> {
@@ -44,7 +44,7 @@ impl Lease {
                 ToolError::new(octo_model::Kind::TooLarge, "One row is too large to be answered.")
                     .hint("Choose fewer columns, or parts of large values with substring() or length().")
             }
-            _ => fault::lost(&self.pool.name, error),
+            _ => server_error::connection_error(&self.pool.name, error),
         })
     }
 
@@ -53,13 +53,13 @@ impl Lease {
         self.session.as_ref().is_none_or(Session::is_done)
     }
 
-    pub fn standing(&self) -> Standing {
-        self.session.as_ref().map_or(Standing::Failed, Session::standing)
+    pub fn transaction_state(&self) -> TransactionState {
+        self.session.as_ref().map_or(TransactionState::Failed, Session::transaction_state)
     }
 
     /// Asks the server to stop what this session runs, and waits a little for the rest of its answers.
     pub async fn stop(&mut self) {
-        let Some(key) = self.session.as_ref().and_then(|session| session.key) else { return };
+        let Some(key) = self.session.as_ref().and_then(|session| session.cancel_key) else { return };
         cancel(&self.pool.login, key).await;
         let rest = async {
             while !self.is_done() {
@@ -68,11 +68,11 @@ impl Lease {
                 }
             }
         };
-        let _ = tokio::time::timeout(END, rest).await;
+        let _ = tokio::time::timeout(CANCEL_WAIT_TIMEOUT, rest).await;
     }
 
     /// Back to the pool, which resets it without anybody waiting. With answers still to come it is closed instead.
-    pub fn give_back(mut self) {
+    pub fn release(mut self) {
         if !self.is_done() {
             return;
         }
@@ -92,7 +92,7 @@ impl Drop for Lease {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let pool = Arc::clone(&self.pool);
         runtime.spawn(async move {
-            if let (false, Some(key)) = (session.is_done(), session.key) {
+            if let (false, Some(key)) = (session.is_done(), session.cancel_key) {
                 cancel(&pool.login, key).await;
             }
             session.close().await;

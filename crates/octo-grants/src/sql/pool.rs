@@ -1,46 +1,46 @@
 //! Sessions that are kept open. None is given to a second call before it was reset.
 
+use super::db_session::Session;
 use super::dsn::Login;
 use super::lease::Lease;
-use super::session::Session;
-use super::{auth, fault};
+use super::{auth, server_error};
 use octo_model::ToolError;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
 /// After so long a session is opened anew, so that rights that were taken away or given are seen.
-const LIFE: Duration = Duration::from_secs(600);
+const MAX_SESSION_AGE: Duration = Duration::from_secs(600);
 
 /// Roles beside superusers for whom no transaction is a fence.
-const REACHES_OUT: &str = "SELECT r.rolname FROM pg_catalog.pg_roles r WHERE pg_catalog.pg_has_role(session_user, r.oid, 'MEMBER') \
+const PRIVILEGED_ROLE_QUERY: &str = "SELECT r.rolname FROM pg_catalog.pg_roles r WHERE pg_catalog.pg_has_role(session_user, r.oid, 'MEMBER') \
      AND (r.rolsuper OR r.rolreplication OR r.rolname IN ('pg_execute_server_program', 'pg_read_server_files', \
      'pg_write_server_files', 'pg_signal_backend')) ORDER BY r.rolsuper DESC, r.rolname LIMIT 1";
 
 /// What comes out as text looks the same whatever the server's settings are.
-const MANNERS: &str = "SET datestyle = 'ISO'; SET intervalstyle = 'iso_8601'; SET bytea_output = 'hex'; \
+const SESSION_SETTINGS: &str = "SET datestyle = 'ISO'; SET intervalstyle = 'iso_8601'; SET bytea_output = 'hex'; \
      SET extra_float_digits = 3; SET client_encoding = 'UTF8'; SET standard_conforming_strings = on; \
      SET idle_in_transaction_session_timeout = '60s'";
 
 /// What sessions of a pool are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(super) enum PoolMode {
     Reads,
     Writes,
 }
 
 /// The sessions of one login.
 #[derive(Clone)]
-pub struct Pool(pub(super) Arc<Shared>);
+pub struct Pool(pub(super) Arc<PoolState>);
 
-pub(super) struct Shared {
+pub(super) struct PoolState {
     pub name: String,
     pub login: Login,
-    purpose: Purpose,
+    mode: PoolMode,
     superuser: bool,
-    longest: usize,
+    max_message_bytes: usize,
     idle: Mutex<Vec<Session>>,
-    pub room: Arc<Semaphore>,
+    pub permits: Arc<Semaphore>,
     size: usize,
 }
 
@@ -48,66 +48,66 @@ impl Pool {
     pub(super) fn new(
         name: &str,
         login: Login,
-        purpose: Purpose,
+        purpose: PoolMode,
         size: usize,
         superuser: bool,
         longest: usize,
     ) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(PoolState {
             name: name.to_owned(),
             login,
-            purpose,
+            mode: purpose,
             superuser,
-            longest,
+            max_message_bytes: longest,
             idle: Mutex::default(),
-            room: Arc::new(Semaphore::new(size)),
+            permits: Arc::new(Semaphore::new(size)),
             size,
         }))
     }
 
     /// A session that nobody has used since its reset, or a new one. Waits for its turn at most so long.
-    pub async fn take(&self, patience: Duration) -> Result<Lease, ToolError> {
+    pub async fn acquire(&self, patience: Duration) -> Result<Lease, ToolError> {
         let shared = &self.0;
-        let turn = tokio::time::timeout(patience, Arc::clone(&shared.room).acquire_owned()).await;
+        let turn = tokio::time::timeout(patience, Arc::clone(&shared.permits).acquire_owned()).await;
         let Ok(Ok(permit)) = turn else {
             return Err(ToolError::unavailable(format!(
                 "All {} sessions of the database `{}` are busy.",
                 shared.size, shared.name
             ))
             .hint("Try again when other statements have ended.")
-            .retry_after(fault::AGAIN));
+            .retry_after(server_error::RETRY_DELAY));
         };
-        let session = match shared.rested() {
+        let session = match shared.idle_session() {
             Some(session) => session,
-            None => shared.fresh().await?,
+            None => shared.open_session().await?,
         };
         Ok(Lease::new(session, permit, Arc::clone(shared)))
     }
 
     /// Sessions that are open now, at rest or not.
-    pub fn open(&self) -> usize {
-        self.0.idle().len() + self.0.size - self.0.room.available_permits()
+    pub fn open_count(&self) -> usize {
+        self.0.idle().len() + self.0.size - self.0.permits.available_permits()
     }
 }
 
-impl Shared {
+impl PoolState {
     fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Session>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn rested(&self) -> Option<Session> {
+    fn idle_session(&self) -> Option<Session> {
         let mut idle = self.idle();
         while let Some(session) = idle.pop() {
-            if session.born.elapsed() < LIFE && session.is_usable() {
+            if session.opened_at.elapsed() < MAX_SESSION_AGE && session.is_usable() {
                 return Some(session);
             }
         }
         None
     }
 
-    async fn fresh(&self) -> Result<Session, ToolError> {
-        let mut session = auth::open(&self.name, &self.login, self.longest).await?;
-        let reaching = self.ask(&mut session, &[REACHES_OUT]).await?;
+    async fn open_session(&self) -> Result<Session, ToolError> {
+        let mut session = auth::open(&self.name, &self.login, self.max_message_bytes).await?;
+        let reaching = self.run_statements(&mut session, &[PRIVILEGED_ROLE_QUERY]).await?;
         if let (Some(role), false) = (reaching.first().and_then(|row| row.first()), self.superuser) {
             let role =
                 if role == &self.login.user { "is a superuser or may replicate" } else { "reaches too far" };
@@ -123,32 +123,36 @@ impl Shared {
             ));
         }
         let settings = self.settings();
-        self.ask(&mut session, &[&settings]).await?;
+        self.run_statements(&mut session, &[&settings]).await?;
         Ok(session)
     }
 
-    async fn ask(&self, session: &mut Session, statements: &[&str]) -> Result<Vec<Vec<String>>, ToolError> {
-        match tokio::time::timeout(self.login.patience, session.run(statements)).await {
+    async fn run_statements(
+        &self,
+        session: &mut Session,
+        statements: &[&str],
+    ) -> Result<Vec<Vec<String>>, ToolError> {
+        match tokio::time::timeout(self.login.connect_timeout, session.run(statements)).await {
             Ok(Ok(Ok(rows))) => Ok(rows),
-            Ok(Ok(Err(said))) => Err(fault::login(&self.name, &said)),
-            Ok(Err(error)) => Err(fault::lost(&self.name, error)),
-            Err(_) => Err(fault::lost(&self.name, "no answer in time")),
+            Ok(Ok(Err(said))) => Err(server_error::login_error(&self.name, &said)),
+            Ok(Err(error)) => Err(server_error::connection_error(&self.name, error)),
+            Err(_) => Err(server_error::connection_error(&self.name, "no answer in time")),
         }
     }
 
     /// Sessions that may write keep what their role says of read-only transactions.
     fn settings(&self) -> String {
-        match self.purpose {
-            Purpose::Reads => format!("{MANNERS}; SET default_transaction_read_only = on"),
-            Purpose::Writes => MANNERS.to_owned(),
+        match self.mode {
+            PoolMode::Reads => format!("{SESSION_SETTINGS}; SET default_transaction_read_only = on"),
+            PoolMode::Writes => SESSION_SETTINGS.to_owned(),
         }
     }
 
     /// Takes a session back: everything that a statement can leave in it is thrown away first. One that cannot be cleaned is
     /// closed.
     pub async fn restore(&self, mut session: Session) {
-        if session.born.elapsed() < LIFE
-            && self.ask(&mut session, &["ROLLBACK", "DISCARD ALL", &self.settings()]).await.is_ok()
+        if session.opened_at.elapsed() < MAX_SESSION_AGE
+            && self.run_statements(&mut session, &["ROLLBACK", "DISCARD ALL", &self.settings()]).await.is_ok()
         {
             self.idle().push(session);
         } else {

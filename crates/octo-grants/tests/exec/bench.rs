@@ -2,12 +2,12 @@
 
 use octo_grants::exec::{Exec, ExecLimits, ExecSpec, Job, Program, SandboxChoice};
 use octo_grants::fs::{Fs, Read, RootSpec, Workspace, WorkspaceSpec};
-use octo_grants::{Place, WorkPath};
+use octo_grants::{RootedPath, WorkPath};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-pub struct Bench {
+pub struct ExecFixture {
     pub exec: Exec,
     pub fs: Fs<Read>,
     /// Every process of this bench carries it in its environment or its arguments.
@@ -27,11 +27,11 @@ pub fn sandboxes() -> Vec<SandboxChoice> {
 }
 
 /// Those that enclose.
-pub fn closed() -> Vec<SandboxChoice> {
+pub fn confining_sandboxes() -> Vec<SandboxChoice> {
     sandboxes().into_iter().filter(|choice| *choice != SandboxChoice::None).collect()
 }
 
-impl Bench {
+impl ExecFixture {
     pub fn new(sandbox: SandboxChoice) -> Self {
         Self::with(sandbox, |_| {})
     }
@@ -49,7 +49,7 @@ impl Bench {
         let root = |name: &str, writable| {
             let path = folder.path().join(name);
             std::fs::create_dir_all(&path).unwrap();
-            RootSpec { name: name.to_owned(), path, outside: None, writable }
+            RootSpec { name: name.to_owned(), path, alias_path: None, writable }
         };
         let roots = vec![root("work", true), root("library", false)];
         std::fs::create_dir_all(folder.path().join("outside")).unwrap();
@@ -60,16 +60,16 @@ impl Bench {
             sandbox,
             limits: ExecLimits::default(),
             state,
-            launcher: octo_grants::exec::launch::in_tests("launcher").unwrap(),
+            launcher: octo_grants::exec::launcher::test_launcher("launcher").unwrap(),
             path: "/usr/local/bin:/usr/bin:/bin".into(),
-            pass: Vec::new(),
+            pass_env: Vec::new(),
         };
         change(&mut spec);
         let mark = format!("octo-mark-{}-{:?}", std::process::id(), folder.path().file_name().unwrap());
         Self { exec: Exec::new(spec).unwrap(), fs: Fs::new(workspace), mark: mark.replace('"', ""), folder }
     }
 
-    pub fn place(&self, path: &str) -> Place {
+    pub fn place(&self, path: &str) -> RootedPath {
         self.fs.place(&WorkPath::from(path)).unwrap()
     }
 
@@ -84,7 +84,7 @@ impl Bench {
             env: BTreeMap::from([("MARK".to_owned(), self.mark.clone())]),
             stdin: None,
             timeout: Duration::from_secs(10),
-            keep: 100_000,
+            max_output_bytes: 100_000,
             network: false,
             writes: true,
             readable: Vec::new(),
@@ -94,7 +94,7 @@ impl Bench {
     }
 
     /// What a command writes, once it has ended well.
-    pub async fn says(&self, line: &str) -> String {
+    pub async fn output_of(&self, line: &str) -> String {
         let done = self.exec.run(self.job(line)).await.unwrap();
         let errors = String::from_utf8_lossy(&done.stderr.head).into_owned();
         assert_eq!(done.exit, octo_grants::exec::Exit::Code(0), "{line}: {errors}");
@@ -102,14 +102,14 @@ impl Bench {
     }
 
     /// Processes that carry the mark.
-    pub fn left(&self) -> Vec<String> {
-        marked(&self.mark)
+    pub fn leftover_processes(&self) -> Vec<String> {
+        processes_with_mark(&self.mark)
     }
 
     pub async fn assert_nothing_left(&self, within: Duration) {
         let begun = Instant::now();
         loop {
-            let left = self.left();
+            let left = self.leftover_processes();
             if left.is_empty() {
                 return;
             }
@@ -119,7 +119,7 @@ impl Bench {
     }
 }
 
-pub fn marked(mark: &str) -> Vec<String> {
+pub fn processes_with_mark(mark: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -136,7 +136,7 @@ pub fn marked(mark: &str) -> Vec<String> {
 }
 
 /// Waits for a condition.
-pub async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+pub async fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {
         assert!(begun.elapsed() < Duration::from_secs(10), "never: {what}");

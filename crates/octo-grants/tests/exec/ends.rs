@@ -1,12 +1,12 @@
 //! Every way to end: nothing is left, and nobody waits longer than promised.
 
-use crate::bench::{Bench, marked, sandboxes, until};
-use octo_grants::exec::{Done, Exit, Limit, SandboxChoice};
+use crate::bench::{ExecFixture, processes_with_mark, sandboxes, wait_until};
+use octo_grants::exec::{ExceededLimit, ExecResult, Exit, SandboxChoice};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// What a call may take beyond its time limit.
-const SLACK: Duration = Duration::from_millis(1_500);
+const TIMEOUT_SLACK: Duration = Duration::from_millis(1_500);
 
 const HOLDS_PIPE: &str = "sleep 60 & echo started";
 const IGNORES_TERM: &str = "trap '' TERM; echo started; while :; do sleep 60; done";
@@ -15,13 +15,13 @@ const DAEMON_THAT_IGNORES: &str =
     "(trap '' TERM HUP INT; setsid sh -c 'while :; do sleep 60; done' &) ; echo started; sleep 60";
 const OUTLIVES: &str = "(sleep 60; echo late) & (sleep 61 &) ; echo started; exit 3";
 
-async fn run(bench: &Bench, line: &str, timeout: Duration) -> Done {
+async fn run(bench: &ExecFixture, line: &str, timeout: Duration) -> ExecResult {
     let begun = Instant::now();
     let mut job = bench.job(line);
     job.timeout = timeout;
     let done = bench.exec.run(job).await.unwrap();
     let took = begun.elapsed();
-    assert!(took < timeout + SLACK, "{line}: took {took:?}");
+    assert!(took < timeout + TIMEOUT_SLACK, "{line}: took {took:?}");
     assert_eq!(String::from_utf8_lossy(&done.stdout.head), "started\n", "{line}");
     done
 }
@@ -41,12 +41,12 @@ async fn whatever_a_program_leaves_behind_is_gone() {
             ("echo started; kill -9 $$", long, Exit::Signal(9)),
         ] {
             tasks.spawn(async move {
-                let bench = Bench::new(choice);
+                let bench = ExecFixture::new(choice);
                 let done = run(&bench, line, timeout).await;
                 // Within bubblewrap a signal is told the way a shell tells it.
                 let told = if done.exit == Exit::Code(137) { Exit::Signal(9) } else { done.exit };
                 assert_eq!(told, exit, "{choice:?}: {line}");
-                assert_eq!(bench.left(), Vec::<String>::new(), "{choice:?}: {line}");
+                assert_eq!(bench.leftover_processes(), Vec::<String>::new(), "{choice:?}: {line}");
                 assert!(done.took < Duration::from_secs(3), "{choice:?}: {line} took {:?}", done.took);
             });
         }
@@ -59,7 +59,7 @@ async fn whatever_a_program_leaves_behind_is_gone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_is_asked_before_it_is_ended() {
     for choice in sandboxes() {
-        let bench = Bench::new(choice);
+        let bench = ExecFixture::new(choice);
         let mut job = bench.job("trap 'echo asked; exit 0' TERM; echo started; sleep 60 & wait");
         job.timeout = Duration::from_millis(700);
         let done = bench.exec.run(job).await.unwrap();
@@ -72,7 +72,7 @@ async fn a_program_is_asked_before_it_is_ended() {
 async fn many(count: usize, at_once: usize) {
     let lines = [HOLDS_PIPE, IGNORES_TERM, DAEMON, DAEMON_THAT_IGNORES, OUTLIVES];
     let benches: Vec<_> =
-        sandboxes().into_iter().map(|choice| std::sync::Arc::new(Bench::new(choice))).collect();
+        sandboxes().into_iter().map(|choice| std::sync::Arc::new(ExecFixture::new(choice))).collect();
     let mut tasks = tokio::task::JoinSet::new();
     for number in 0..count {
         if tasks.len() >= at_once {
@@ -86,7 +86,7 @@ async fn many(count: usize, at_once: usize) {
         ended.unwrap();
     }
     for bench in benches {
-        assert_eq!(bench.left(), Vec::<String>::new());
+        assert_eq!(bench.leftover_processes(), Vec::<String>::new());
     }
 }
 
@@ -103,13 +103,13 @@ async fn a_thousand_bad_programs_end_in_time_and_leave_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_program_does_not_hold_up_others() {
-    let bench = Bench::new(SandboxChoice::Auto);
+    let bench = ExecFixture::new(SandboxChoice::Auto);
     let slow: Vec<_> = (0..16).map(|_| bench.exec.run(bench.job("sleep 30"))).collect();
     let slow = slow.into_iter().map(|run| tokio::time::timeout(Duration::from_secs(3), run));
     let quick = async {
         tokio::time::sleep(Duration::from_millis(500)).await;
         let begun = Instant::now();
-        assert_eq!(bench.says("echo hello").await, "hello");
+        assert_eq!(bench.output_of("echo hello").await, "hello");
         assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
     };
     let mut waiting = Box::pin(async {
@@ -131,12 +131,14 @@ async fn a_slow_program_does_not_hold_up_others() {
 async fn dropping_the_call_ends_everything() {
     for choice in sandboxes() {
         for line in [IGNORES_TERM, DAEMON_THAT_IGNORES, "sleep 60 & sleep 60"] {
-            let bench = Bench::new(choice);
+            let bench = ExecFixture::new(choice);
             {
                 let run = bench.exec.run(bench.job(line));
                 tokio::pin!(run);
                 let mut tries = 0;
-                while !bench.left().iter().any(|process| process.contains("sleep 60")) || tries < 20 {
+                while !bench.leftover_processes().iter().any(|process| process.contains("sleep 60"))
+                    || tries < 20
+                {
                     assert!(
                         tokio::time::timeout(Duration::from_millis(10), &mut run).await.is_err(),
                         "{line}"
@@ -147,7 +149,7 @@ async fn dropping_the_call_ends_everything() {
             }
             bench.assert_nothing_left(Duration::from_secs(2)).await;
             let scratch = bench.folder.path().join("state/exec");
-            until("the scratch folder is gone", || {
+            wait_until("the scratch folder is gone", || {
                 std::fs::read_dir(&scratch).map_or(0, Iterator::count) == 0
             })
             .await;
@@ -158,7 +160,7 @@ async fn dropping_the_call_ends_everything() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_multiplies_is_ended() {
     for choice in sandboxes() {
-        let bench = Bench::with(choice, |spec| spec.limits.processes = 40);
+        let bench = ExecFixture::with(choice, |spec| spec.limits.processes = 40);
         // Bounded by itself as well: the kernel does not count the processes of root.
         let line = "i=0; while [ $i -lt 400 ]; do sleep 30 & i=$((i+1)); done; wait";
         let begun = Instant::now();
@@ -166,19 +168,19 @@ async fn a_program_that_multiplies_is_ended() {
         assert!(begun.elapsed() < Duration::from_secs(8), "{choice:?}: {:?}", begun.elapsed());
         // Where the kernel counts, the shell gives up by itself.
         assert!(
-            done.limit == Some(Limit::Processes) || done.exit == Exit::Code(2),
+            done.limit == Some(ExceededLimit::Processes) || done.exit == Exit::Code(2),
             "{choice:?}: {:?}",
             done.exit
         );
-        assert_eq!(bench.left(), Vec::<String>::new(), "{choice:?}");
+        assert_eq!(bench.leftover_processes(), Vec::<String>::new(), "{choice:?}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn within_its_bound_a_program_may_multiply() {
-    let bench = Bench::with(SandboxChoice::Auto, |spec| spec.limits.processes = 40);
+    let bench = ExecFixture::with(SandboxChoice::Auto, |spec| spec.limits.processes = 40);
     assert_eq!(
-        bench.says("for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.3 & done; wait; echo fine").await,
+        bench.output_of("for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.3 & done; wait; echo fine").await,
         "fine"
     );
 }
@@ -195,7 +197,7 @@ fn hub_that_dies() {
     };
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
-        let mut bench = Bench::new(choice);
+        let mut bench = ExecFixture::new(choice);
         bench.mark = mark;
         let runs = [IGNORES_TERM, DAEMON_THAT_IGNORES].map(|line| {
             let mut job = bench.job(line);
@@ -223,16 +225,20 @@ async fn when_the_hub_is_killed_its_programs_end() {
             .spawn()
             .unwrap();
         let hub_id = format!("{}: ", hub.id());
-        let others =
-            || marked(&mark).into_iter().filter(|process| !process.starts_with(&hub_id)).collect::<Vec<_>>();
-        until("both programs sleep", || {
+        let others = || {
+            processes_with_mark(&mark)
+                .into_iter()
+                .filter(|process| !process.starts_with(&hub_id))
+                .collect::<Vec<_>>()
+        };
+        wait_until("both programs sleep", || {
             others().iter().filter(|process| process.contains("sleep 60")).count() >= 3
         })
         .await;
         hub.kill().unwrap();
         hub.wait().unwrap();
         let begun = Instant::now();
-        until("everything has ended", || others().is_empty()).await;
+        wait_until("everything has ended", || others().is_empty()).await;
         assert!(begun.elapsed() < Duration::from_secs(2), "{choice:?}: {:?}", begun.elapsed());
     }
 }

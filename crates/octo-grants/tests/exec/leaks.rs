@@ -1,6 +1,6 @@
 //! Nothing of the hub's environment or descriptors reaches a program.
 
-use crate::bench::{Bench, sandboxes};
+use crate::bench::{ExecFixture, sandboxes};
 use octo_grants::exec::{Exit, Program, SandboxChoice};
 use octo_model::Kind;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,8 +16,8 @@ fn hub_with_canaries() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         for choice in sandboxes() {
-            let bench = Bench::with(choice, |spec| {
-                spec.pass = vec!["CANARY_PASSED".to_owned(), "NOT_SET".to_owned()]
+            let bench = ExecFixture::with(choice, |spec| {
+                spec.pass_env = vec!["CANARY_PASSED".to_owned(), "NOT_SET".to_owned()]
             });
             // Descriptors that any other child of this process would inherit.
             let file =
@@ -26,7 +26,7 @@ fn hub_with_canaries() {
             for file in &open {
                 rustix::io::fcntl_setfd(file.as_fd(), rustix::io::FdFlags::empty()).unwrap();
             }
-            let variables = bench.says("env").await;
+            let variables = bench.output_of("env").await;
             let names: BTreeSet<_> =
                 variables.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name).collect();
             let expected = [
@@ -49,7 +49,7 @@ fn hub_with_canaries() {
             assert_eq!(told, BTreeSet::from(expected), "{choice:?}");
             assert!(variables.contains("CANARY_PASSED=passed"), "{choice:?}");
             let line = "for n in $(seq 0 250); do [ -e /proc/self/fd/$n ] && echo $n; done; true";
-            let descriptors = bench.says(line).await;
+            let descriptors = bench.output_of(line).await;
             assert_eq!(descriptors.split_whitespace().collect::<Vec<_>>(), ["0", "1", "2"], "{choice:?}");
             let any_child = std::process::Command::new("sh").args(["-c", line]).output().unwrap().stdout;
             assert!(any_child.iter().filter(|byte| **byte == b'\n').count() > 3, "the canaries are real");
@@ -80,14 +80,14 @@ fn canaries_are_seen_by_no_program() {
 #[tokio::test]
 async fn values_of_variables_stand_in_no_arguments() {
     for choice in sandboxes() {
-        let bench = Bench::new(choice);
+        let bench = ExecFixture::new(choice);
         let mut job = bench.job("cat /proc/self/environ >/dev/null; sleep 0.5; true");
         job.env = BTreeMap::from([("TOKEN".to_owned(), "value-of-a-secret".to_owned())]);
         let run = bench.exec.run(job);
         let watch = async {
             let mut seen = false;
             for _ in 0..40 {
-                for process in crate::bench::marked(&bench.mark) {
+                for process in crate::bench::processes_with_mark(&bench.mark) {
                     seen = true;
                     assert!(!process.contains("value-of-a-secret"), "{choice:?}: {process}");
                 }
@@ -102,7 +102,7 @@ async fn values_of_variables_stand_in_no_arguments() {
 
 #[tokio::test]
 async fn variables_that_load_code_and_bad_names_are_refused() {
-    let bench = Bench::new(SandboxChoice::None);
+    let bench = ExecFixture::new(SandboxChoice::None);
     for (name, kind) in [("LD_PRELOAD", Kind::Denied), ("A=B", Kind::Invalid), ("", Kind::Invalid)] {
         let mut job = bench.job("true");
         job.env.insert(name.to_owned(), "x".to_owned());
@@ -113,7 +113,7 @@ async fn variables_that_load_code_and_bad_names_are_refused() {
 #[tokio::test]
 async fn what_cannot_be_run_says_why() {
     for choice in sandboxes() {
-        let bench = Bench::new(choice);
+        let bench = ExecFixture::new(choice);
         std::fs::write(bench.path("work/plain"), "text").unwrap();
         for (words, kinds) in [
             (vec!["no-such-program"], vec![Kind::NotFound]),
@@ -138,7 +138,7 @@ async fn what_cannot_be_run_says_why() {
 
 #[test]
 fn programs_are_found_in_the_search_path_only() {
-    let bench = Bench::with(SandboxChoice::None, |spec| {
+    let bench = ExecFixture::with(SandboxChoice::None, |spec| {
         spec.path = format!("relative:{}:/usr/bin:/bin", spec.state.display()).into()
     });
     std::fs::write(bench.path("state/plain"), "text").unwrap();

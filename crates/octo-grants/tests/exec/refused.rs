@@ -1,6 +1,6 @@
 //! System calls that lead beyond a program, and the kernel's own files.
 
-use crate::bench::{Bench, closed};
+use crate::bench::{ExecFixture, confining_sandboxes};
 use octo_grants::exec::{Exit, SandboxChoice};
 
 /// Python with `call(number, ...)`, which gives the result or minus the error.
@@ -12,7 +12,7 @@ def call(*words):
     return done if done >= 0 else -ctypes.get_errno()
 ";
 
-async fn python(bench: &Bench, script: &str) -> String {
+async fn python(bench: &ExecFixture, script: &str) -> String {
     std::fs::write(bench.path("work/attempt.py"), format!("{CALLS}{script}")).unwrap();
     let done = bench.exec.run(bench.job("/usr/bin/python3 attempt.py 2>&1")).await.unwrap();
     let said = String::from_utf8_lossy(&done.stdout.head).trim_end().to_owned();
@@ -24,8 +24,8 @@ async fn python(bench: &Bench, script: &str) -> String {
 #[cfg(target_arch = "x86_64")]
 #[tokio::test]
 async fn a_new_user_namespace_is_refused_whatever_makes_it() {
-    for choice in closed() {
-        let bench = Bench::new(choice);
+    for choice in confining_sandboxes() {
+        let bench = ExecFixture::new(choice);
         let script = r"
 print(call(56, 0x10000000 | 17, 0, 0, 0, 0), call(0x40000038, 0x10000000 | 17, 0, 0, 0, 0))
 print(call(435, ctypes.create_string_buffer(88), 88), call(437, -100, b'/', ctypes.create_string_buffer(24), 24))
@@ -39,8 +39,8 @@ print(call(272, 0x10000000))
 
 #[tokio::test]
 async fn set_user_id_files_cannot_be_made() {
-    for choice in closed() {
-        let bench = Bench::new(choice);
+    for choice in confining_sandboxes() {
+        let bench = ExecFixture::new(choice);
         let script = r"
 open('plain', 'w').close()
 def attempt(work):
@@ -81,7 +81,7 @@ print(*[attempt(work) for work in [
 /// A program that shares the machine's processes changes none but itself.
 #[tokio::test]
 async fn other_processes_are_not_changed() {
-    let bench = Bench::new(SandboxChoice::Landlock);
+    let bench = ExecFixture::new(SandboxChoice::Landlock);
     let mut victim = std::process::Command::new("sleep").arg("60").spawn().unwrap();
     let script = r"
 import resource
@@ -117,7 +117,7 @@ print(*[attempt(work) for work in [
 #[cfg(target_arch = "x86_64")]
 #[tokio::test]
 async fn system_v_ipc_is_not_shared_with_the_machine() {
-    let bench = Bench::new(SandboxChoice::Landlock);
+    let bench = ExecFixture::new(SandboxChoice::Landlock);
     let script = "print(call(29, 0, 4096, 0o1600), call(64, 0, 1, 0o1600), call(68, 0, 0o1600), call(240, b'octo-test', 0o102, 0o600, 0))";
     assert_eq!(python(&bench, script).await, "-1 -1 -1 -1");
 }
@@ -125,8 +125,8 @@ async fn system_v_ipc_is_not_shared_with_the_machine() {
 /// Each file is opened for writing and left as it is.
 #[tokio::test]
 async fn the_kernel_s_settings_cannot_be_written() {
-    for choice in closed() {
-        let bench = Bench::new(choice);
+    for choice in confining_sandboxes() {
+        let bench = ExecFixture::new(choice);
         let script = r"
 found = []
 for top in ['/proc/sys/kernel', '/proc/sys/vm', '/proc/sys/fs', '/proc/irq', '/proc/bus', '/proc/fs', '/proc/acpi', '/proc/scsi']:

@@ -1,6 +1,6 @@
 //! What programs cannot reach, and what they can.
 
-use crate::bench::{Bench, closed, sandboxes};
+use crate::bench::{ExecFixture, confining_sandboxes, sandboxes};
 use octo_grants::exec::{ExecSpec, Exit, Sandbox, SandboxChoice};
 use octo_model::Kind;
 use std::net::{TcpListener, UdpSocket};
@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// Whether a command ends well.
-async fn works(bench: &Bench, line: &str, change: impl FnOnce(&mut octo_grants::exec::Job)) -> bool {
+async fn works(bench: &ExecFixture, line: &str, change: impl FnOnce(&mut octo_grants::exec::Job)) -> bool {
     let mut job = bench.job(line);
     change(&mut job);
     bench.exec.run(job).await.unwrap().exit == Exit::Code(0)
@@ -16,8 +16,8 @@ async fn works(bench: &Bench, line: &str, change: impl FnOnce(&mut octo_grants::
 
 #[tokio::test]
 async fn files_outside_the_roots_are_out_of_reach() {
-    for choice in closed() {
-        let bench = Bench::new(choice);
+    for choice in confining_sandboxes() {
+        let bench = ExecFixture::new(choice);
         let (work, library, outside) = (bench.path("work"), bench.path("library"), bench.path("outside"));
         for folder in [&work, &library, &outside, &bench.path("state")] {
             std::fs::write(folder.join("secret"), "secret").unwrap();
@@ -80,15 +80,15 @@ async fn the_real_home_is_invisible_but_for_roots_in_it() {
     let secret = folder.path().join("secret");
     std::fs::write(&secret, "secret").unwrap();
     let name = folder.path().file_name().unwrap().to_string_lossy().into_owned();
-    for choice in closed() {
+    for choice in confining_sandboxes() {
         let folder = tempfile::tempdir_in(&home).unwrap();
-        let bench = Bench::within(folder, choice, |_| {});
+        let bench = ExecFixture::within(folder, choice, |_| {});
         std::fs::write(bench.path("work/file"), "file").unwrap();
         let seen = works(&bench, &format!("cat {}", secret.display()), |_| {}).await;
         let listed = works(&bench, &format!("ls -A {} | grep -q {name}", home.display()), |_| {}).await;
         let root = works(&bench, "test \"$(cat file)\" = file && echo x > other", |_| {}).await;
         assert_eq!((seen, listed, root), (false, false, true), "{choice:?}");
-        assert_ne!(bench.says("echo $HOME").await, home.display().to_string());
+        assert_ne!(bench.output_of("echo $HOME").await, home.display().to_string());
     }
 }
 
@@ -116,7 +116,7 @@ async fn the_network_is_there_only_when_it_is_granted() {
     );
     let udp_line = format!("/usr/bin/python3 -c \"{}\"", UDP.replace("PORT", &port));
     for choice in sandboxes() {
-        let bench = Bench::new(choice);
+        let bench = ExecFixture::new(choice);
         let open = choice == SandboxChoice::None;
         for line in [&tcp_line, &udp_line] {
             assert_eq!(works(&bench, line, |_| {}).await, open, "{choice:?}: {line}");
@@ -137,12 +137,12 @@ async fn the_network_is_there_only_when_it_is_granted() {
 #[tokio::test]
 async fn limits_hold() {
     for choice in sandboxes() {
-        let bench = Bench::with(choice, |spec| {
+        let bench = ExecFixture::with(choice, |spec| {
             spec.limits.file_bytes = 100_000;
             spec.limits.open_files = 64;
             spec.limits.memory_bytes = 400 << 20;
         });
-        assert_eq!(bench.says("ulimit -n; ulimit -c").await, "64\n0", "{choice:?}");
+        assert_eq!(bench.output_of("ulimit -n; ulimit -c").await, "64\n0", "{choice:?}");
         assert!(works(&bench, "head -c 90000 /dev/zero > small", |_| {}).await, "{choice:?}");
         assert!(!works(&bench, "head -c 200000 /dev/zero > large", |_| {}).await, "{choice:?}");
         assert!(!works(&bench, "/usr/bin/python3 -c 'bytearray(500 << 20)'", |_| {}).await, "{choice:?}");
@@ -151,7 +151,7 @@ async fn limits_hold() {
 
 #[tokio::test]
 async fn a_folder_outside_cannot_be_worked_in() {
-    let bench = Bench::new(SandboxChoice::Auto);
+    let bench = ExecFixture::new(SandboxChoice::Auto);
     std::fs::create_dir(bench.path("work/sub")).unwrap();
     std::os::unix::fs::symlink(bench.path("outside"), bench.path("work/link")).unwrap();
     let mut job = bench.job("pwd");
@@ -170,9 +170,9 @@ async fn a_folder_outside_cannot_be_worked_in() {
 
 #[tokio::test]
 async fn the_hub_s_data_within_a_root_stay_hidden() {
-    for choice in closed() {
+    for choice in confining_sandboxes() {
         let inside = |spec: &mut ExecSpec| spec.state = spec.state.with_file_name("work").join(".hub");
-        let bench = Bench::with(choice, inside);
+        let bench = ExecFixture::with(choice, inside);
         std::fs::write(bench.path("work/.hub/secret"), "secret").unwrap();
         let ran = bench.exec.run(bench.job("cat .hub/secret")).await;
         match choice {
@@ -189,11 +189,11 @@ async fn toolchains_of_the_search_path_are_seen_without_what_lies_beside_them() 
         eprintln!("NO CARGO in the home: not tested");
         return;
     }
-    for choice in closed() {
+    for choice in confining_sandboxes() {
         let bin = home.join(".cargo/bin");
         let path = format!("{0}:{0}:/usr/bin:/bin", bin.display());
-        let bench = Bench::with(choice, |spec| spec.path = path.into());
-        assert!(bench.says("cargo --version").await.starts_with("cargo "), "{choice:?}");
+        let bench = ExecFixture::with(choice, |spec| spec.path = path.into());
+        assert!(bench.output_of("cargo --version").await.starts_with("cargo "), "{choice:?}");
         assert!(!works(&bench, &format!("cat {}/.cargo/env", home.display()), |_| {}).await, "{choice:?}");
         let line = "mkdir -p src && echo 'fn main() {}' > src/main.rs && printf '[package]\\nname = \"a\"\\n' > Cargo.toml && cargo metadata --offline --format-version 1 >/dev/null";
         assert!(works(&bench, line, |_| {}).await, "{choice:?}");
@@ -209,11 +209,11 @@ async fn where_the_sandbox_does_not_work_nothing_runs_or_the_next_one_is_taken()
         std::fs::set_permissions(folder.join("bwrap"), std::fs::Permissions::from_mode(0o755)).unwrap();
         spec.path = format!("{}:/usr/bin:/bin", folder.display()).into();
     };
-    let bench = Bench::with(SandboxChoice::Bubblewrap, broken);
+    let bench = ExecFixture::with(SandboxChoice::Bubblewrap, broken);
     let error = bench.exec.run(bench.job("true")).await.map(|_| ()).unwrap_err();
     assert_eq!(error.kind, Kind::Unavailable);
     assert!(error.hint.unwrap().contains("shell.sandbox: none"));
-    let bench = Bench::with(SandboxChoice::Auto, broken);
+    let bench = ExecFixture::with(SandboxChoice::Auto, broken);
     assert_eq!(bench.exec.sandbox(), Sandbox::Landlock);
     assert_eq!(bench.exec.run(bench.job("true")).await.unwrap().sandbox, Sandbox::Landlock);
 }

@@ -1,11 +1,11 @@
 //! Programs that go on.
 
-use crate::bench::{Bench, sandboxes};
-use octo_grants::exec::{Exit, Reading, SandboxChoice, SessionState, Sessions, Size};
+use crate::bench::{ExecFixture, sandboxes};
+use octo_grants::exec::{Exit, SandboxChoice, SessionOutput, SessionState, Sessions, TerminalSize};
 use octo_model::{Caller, Kind, Principal};
 use std::time::{Duration, Instant};
 
-const SIZE: Size = Size { rows: 24, columns: 80 };
+const SIZE: TerminalSize = TerminalSize { rows: 24, columns: 80 };
 
 /// Reads until the output holds a text.
 async fn read_until(sessions: &Sessions, owner: &Caller, id: &str, text: &str) -> String {
@@ -20,7 +20,7 @@ async fn read_until(sessions: &Sessions, owner: &Caller, id: &str, text: &str) -
     all
 }
 
-async fn read_to_end(sessions: &Sessions, owner: &Caller, id: &str) -> Reading {
+async fn read_to_end(sessions: &Sessions, owner: &Caller, id: &str) -> SessionOutput {
     let begun = Instant::now();
     loop {
         let total = sessions.read(owner, id, Some(u64::MAX), 0, Duration::from_secs(1)).await.unwrap();
@@ -34,7 +34,7 @@ async fn read_to_end(sessions: &Sessions, owner: &Caller, id: &str) -> Reading {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_is_written_to_read_and_stopped() {
     for choice in sandboxes() {
-        let bench = Bench::new(choice);
+        let bench = ExecFixture::new(choice);
         let sessions = Sessions::new(bench.exec.clone());
         let owner = Caller::local();
         let id = sessions
@@ -66,7 +66,7 @@ async fn a_session_is_written_to_read_and_stopped() {
         let last = sessions.stop(&owner, &id).await.unwrap();
         assert!(matches!(last.state, SessionState::Ended(_)), "{choice:?}");
         assert!(begun.elapsed() < Duration::from_secs(2));
-        assert_eq!(bench.left(), Vec::<String>::new(), "{choice:?}");
+        assert_eq!(bench.leftover_processes(), Vec::<String>::new(), "{choice:?}");
         assert_eq!(sessions.write(&owner, &id, b"b\n").await.unwrap_err().kind, Kind::Conflict);
 
         let id = sessions.start(&owner, bench.job("cat; exit 4"), None).await.unwrap();
@@ -83,7 +83,7 @@ async fn a_session_is_written_to_read_and_stopped() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_ignores_everything_is_stopped() {
     for choice in sandboxes() {
-        let bench = Bench::new(choice);
+        let bench = ExecFixture::new(choice);
         let sessions = Sessions::new(bench.exec.clone());
         let owner = Caller::local();
         let id = sessions
@@ -99,21 +99,21 @@ async fn a_session_that_ignores_everything_is_stopped() {
         let end = sessions.stop(&owner, &id).await.unwrap();
         assert_eq!(end.state, SessionState::Ended(Exit::Signal(9)), "{choice:?}");
         assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
-        assert_eq!(bench.left(), Vec::<String>::new(), "{choice:?}");
+        assert_eq!(bench.leftover_processes(), Vec::<String>::new(), "{choice:?}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_terminal_is_one() {
     for choice in sandboxes() {
-        let bench = Bench::new(choice);
+        let bench = ExecFixture::new(choice);
         let sessions = Sessions::new(bench.exec.clone());
         let owner = Caller::local();
         let line = "test -t 0 && test -t 1 && tty; stty -echo; stty size; while read x; do stty size; done </dev/tty";
         let id = sessions.start(&owner, bench.job(line), Some(SIZE)).await.unwrap();
         let first = read_until(&sessions, &owner, &id, "24 80\r\n").await;
         assert!(first.starts_with("/dev/"), "{choice:?}: {first:?}");
-        sessions.resize(&owner, &id, Size { rows: 40, columns: 132 }).await.unwrap();
+        sessions.resize(&owner, &id, TerminalSize { rows: 40, columns: 132 }).await.unwrap();
         sessions.write(&owner, &id, b"x\n").await.unwrap();
         read_until(&sessions, &owner, &id, "40 132\r\n").await;
         // Ctrl-D is the end of the input.
@@ -127,7 +127,7 @@ async fn a_terminal_is_one() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_typed_reaches_the_program_and_not_its_sandbox() {
     for choice in sandboxes() {
-        let bench = Bench::new(choice);
+        let bench = ExecFixture::new(choice);
         let sessions = Sessions::new(bench.exec.clone());
         let owner = Caller::local();
         let line =
@@ -139,7 +139,7 @@ async fn what_is_typed_reaches_the_program_and_not_its_sandbox() {
         sessions.write(&owner, &id, b"more\n").await.unwrap();
         read_until(&sessions, &owner, &id, "got more").await;
         sessions.stop(&owner, &id).await.unwrap();
-        assert_eq!(bench.left(), Vec::<String>::new(), "{choice:?}");
+        assert_eq!(bench.leftover_processes(), Vec::<String>::new(), "{choice:?}");
     }
 }
 
@@ -151,7 +151,7 @@ fn processor_time() -> Duration {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_terminal_that_nobody_has_open_costs_nothing() {
-    let bench = Bench::new(SandboxChoice::None);
+    let bench = ExecFixture::new(SandboxChoice::None);
     let sessions = Sessions::new(bench.exec.clone());
     let owner = Caller::local();
     let line = "echo up; exec </dev/null >/dev/null 2>&1; sleep 1.5; echo back >/dev/tty";
@@ -165,7 +165,7 @@ async fn a_terminal_that_nobody_has_open_costs_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_belong_to_their_owner() {
-    let bench = Bench::new(SandboxChoice::Auto);
+    let bench = ExecFixture::new(SandboxChoice::Auto);
     let sessions = Sessions::new(bench.exec.clone());
     let owner = Caller::named("one");
     let other = Caller::from(Principal::new("other", "one"));
@@ -187,7 +187,7 @@ async fn sessions_belong_to_their_owner() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_are_counted_and_ended_ones_make_room() {
-    let bench = Bench::new(SandboxChoice::None);
+    let bench = ExecFixture::new(SandboxChoice::None);
     let sessions = Sessions::new(bench.exec.clone());
     let owner = Caller::local();
     let first = sessions.start(&owner, bench.job("true"), None).await.unwrap();
@@ -207,14 +207,14 @@ async fn sessions_are_counted_and_ended_ones_make_room() {
     sessions.start(&Caller::named("other"), bench.job("sleep 60"), None).await.unwrap();
     let copy = sessions.clone();
     drop(sessions);
-    assert!(!bench.left().is_empty());
+    assert!(!bench.leftover_processes().is_empty());
     drop(copy);
     bench.assert_nothing_left(Duration::from_secs(3)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_the_last_megabytes_of_a_session_are_kept() {
-    let bench = Bench::new(SandboxChoice::Auto);
+    let bench = ExecFixture::new(SandboxChoice::Auto);
     let sessions = Sessions::new(bench.exec.clone());
     let owner = Caller::local();
     let id = sessions
@@ -230,7 +230,7 @@ async fn only_the_last_megabytes_of_a_session_are_kept() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_has_a_time_limit() {
-    let bench = Bench::new(SandboxChoice::Auto);
+    let bench = ExecFixture::new(SandboxChoice::Auto);
     let sessions = Sessions::new(bench.exec.clone());
     let owner = Caller::local();
     let mut job = bench.job("echo up; yes");
@@ -238,5 +238,5 @@ async fn a_session_has_a_time_limit() {
     let id = sessions.start(&owner, job, None).await.unwrap();
     let end = read_to_end(&sessions, &owner, &id).await;
     assert_eq!(end.state, SessionState::Ended(Exit::TimedOut));
-    assert_eq!(bench.left(), Vec::<String>::new());
+    assert_eq!(bench.leftover_processes(), Vec::<String>::new());
 }

@@ -1,9 +1,9 @@
 //! Programs that exchange what the next program is shown: links for folders, planted programs, renamed roots.
 
-use crate::bench::{Bench, closed};
+use crate::bench::{ExecFixture, confining_sandboxes};
 use octo_grants::exec::{Exec, ExecLimits, ExecSpec, Exit, Job, Program, SandboxChoice};
 use octo_grants::fs::{Fs, Read, RootSpec, Workspace, WorkspaceSpec};
-use octo_grants::{Place, WorkPath};
+use octo_grants::{RootedPath, WorkPath};
 use std::collections::BTreeMap;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -12,13 +12,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// A home with a secret, and roots in it.
-struct Ground {
+struct SwapFixture {
     folder: tempfile::TempDir,
     exec: Exec,
     fs: Fs<Read>,
 }
 
-impl Ground {
+impl SwapFixture {
     fn new(sandbox: SandboxChoice, roots: &[(&str, bool)], path: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().canonicalize().unwrap().join(name);
@@ -30,7 +30,7 @@ impl Ground {
         let specs = roots.iter().map(|(root, writable)| RootSpec {
             name: root.rsplit('/').next().unwrap().to_owned(),
             path: at(root),
-            outside: None,
+            alias_path: None,
             writable: *writable,
         });
         let workspace =
@@ -44,9 +44,9 @@ impl Ground {
             sandbox,
             limits: ExecLimits::default(),
             state: at("state"),
-            launcher: octo_grants::exec::launch::in_tests("launcher").unwrap(),
+            launcher: octo_grants::exec::launcher::test_launcher("launcher").unwrap(),
             path: std::env::join_paths(path.iter().map(|name| at(name)).chain(usual)).unwrap(),
-            pass: Vec::new(),
+            pass_env: Vec::new(),
         });
         Self { exec: exec.unwrap(), fs: Fs::new(workspace), folder }
     }
@@ -55,7 +55,7 @@ impl Ground {
         self.folder.path().canonicalize().unwrap().join(name)
     }
 
-    fn place(&self, path: &str) -> Place {
+    fn place(&self, path: &str) -> RootedPath {
         self.fs.place(&WorkPath::from(path)).unwrap()
     }
 
@@ -66,7 +66,7 @@ impl Ground {
             env: BTreeMap::new(),
             stdin: None,
             timeout: Duration::from_secs(20),
-            keep: 100_000,
+            max_output_bytes: 100_000,
             network: false,
             writes: true,
             readable: Vec::new(),
@@ -76,7 +76,7 @@ impl Ground {
     }
 
     /// What a command writes, or why it was not run.
-    async fn says(&self, line: &str) -> String {
+    async fn output_of(&self, line: &str) -> String {
         match self.exec.run(self.job(".", line)).await {
             Ok(done) => {
                 let text = [done.stdout.head, done.stderr.head].concat();
@@ -115,9 +115,9 @@ impl Swapper {
 /// A link takes the place of `.git` while commands are started: whatever they are shown, it is not what the link leads to.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_link_in_the_place_of_a_repository_s_data_shows_nothing() {
-    for choice in closed() {
+    for choice in confining_sandboxes() {
         for (cwd, way) in [(".", ".."), ("proj", "../..")] {
-            let ground = Ground::new(choice, &[("home/ws", true)], &[]);
+            let ground = SwapFixture::new(choice, &[("home/ws", true)], &[]);
             let folder = if cwd == "." { ground.at("home/ws") } else { ground.at("home/ws/proj") };
             std::fs::create_dir_all(folder.join(".git")).unwrap();
             symlink(way, folder.join(".link")).unwrap();
@@ -144,7 +144,7 @@ async fn a_link_in_the_place_of_a_repository_s_data_shows_nothing() {
 #[tokio::test]
 async fn a_planted_program_never_runs_outside_the_sandbox() {
     for choice in [SandboxChoice::Bubblewrap, SandboxChoice::Landlock, SandboxChoice::Auto] {
-        let ground = Ground::new(choice, &[("home/ws", true)], &["home/ws/proj/.venv/bin"]);
+        let ground = SwapFixture::new(choice, &[("home/ws", true)], &["home/ws/proj/.venv/bin"]);
         let loot = ground.at("home/loot");
         let plant = |folder: &Path| {
             std::fs::create_dir_all(folder).unwrap();
@@ -156,10 +156,13 @@ async fn a_planted_program_never_runs_outside_the_sandbox() {
             }
         };
         plant(&ground.at("home/ws/proj/.venv/bin"));
-        assert_eq!(ground.says("echo before").await, "before", "{choice:?}");
-        assert!(ground.says("mv proj proj.old && mkdir -p proj/.venv/bin").await.is_empty(), "{choice:?}");
+        assert_eq!(ground.output_of("echo before").await, "before", "{choice:?}");
+        assert!(
+            ground.output_of("mv proj proj.old && mkdir -p proj/.venv/bin").await.is_empty(),
+            "{choice:?}"
+        );
         plant(&ground.at("home/ws/proj/.venv/bin"));
-        assert_eq!(ground.says("echo after").await, "after", "{choice:?}");
+        assert_eq!(ground.output_of("echo after").await, "after", "{choice:?}");
         assert!(!loot.exists(), "{choice:?}");
         // Nor does the hub run it within the sandbox for its own purposes.
         let mut job = ground.job(".", "");
@@ -174,13 +177,14 @@ async fn a_planted_program_never_runs_outside_the_sandbox() {
 
 #[tokio::test]
 async fn a_link_in_the_place_of_a_search_folder_shows_nothing() {
-    for choice in closed() {
-        let ground = Ground::new(choice, &[("home/ws", true)], &["home/ws/proj/.venv/bin"]);
-        let said = ground.says("rmdir proj/.venv/bin && ln -s ../../.. proj/.venv/bin && echo done").await;
+    for choice in confining_sandboxes() {
+        let ground = SwapFixture::new(choice, &[("home/ws", true)], &["home/ws/proj/.venv/bin"]);
+        let said =
+            ground.output_of("rmdir proj/.venv/bin && ln -s ../../.. proj/.venv/bin && echo done").await;
         assert_eq!(said, "done", "{choice:?}");
         let secret = ground.at("home/secret");
         let said = ground
-            .says(&format!(
+            .output_of(&format!(
                 "cat {0} proj/.venv/bin/secret; ls {1}",
                 secret.display(),
                 ground.at("home").display()
@@ -192,22 +196,22 @@ async fn a_link_in_the_place_of_a_search_folder_shows_nothing() {
 
 #[tokio::test]
 async fn a_root_within_a_root_is_no_way_out() {
-    for choice in closed() {
-        let ground = Ground::new(choice, &[("home/ws", true), ("home/ws/a/repos", true)], &[]);
+    for choice in confining_sandboxes() {
+        let ground = SwapFixture::new(choice, &[("home/ws", true), ("home/ws/a/repos", true)], &[]);
         std::fs::write(ground.at("home/ws/a/repos/file"), "file").unwrap();
         assert_eq!(
-            ground.says("cat a/repos/file && echo x > a/repos/new && echo fine").await,
+            ground.output_of("cat a/repos/file && echo x > a/repos/new && echo fine").await,
             "filefine",
             "{choice:?}"
         );
         let line = "mv a old && mkdir a && ln -s ../.. a/repos && echo moved";
-        assert_eq!(ground.says(line).await, "moved", "{choice:?}");
+        assert_eq!(ground.output_of(line).await, "moved", "{choice:?}");
         let home = ground.at("home");
         let line = format!(
             "cat {0}/secret a/repos/secret; touch {0}/planted a/repos/planted; ls {0}/../state",
             home.display()
         );
-        let said = ground.says(&line).await;
+        let said = ground.output_of(&line).await;
         assert!(!said.contains("SECRET"), "{choice:?}: {said}");
         assert!(!ground.at("home/planted").exists(), "{choice:?}");
         // The root itself is not there any more.
@@ -227,7 +231,7 @@ fn a_root_that_is_only_read_lies_in_none_that_is_written() {
         let root = |name: &str, path: &str, writable| RootSpec {
             name: name.to_owned(),
             path: at(path),
-            outside: None,
+            alias_path: None,
             writable,
         };
         let roots = vec![root("outer", "ws", outer), root("inner", "ws/inner", inner)];
@@ -239,7 +243,7 @@ fn a_root_that_is_only_read_lies_in_none_that_is_written() {
             state: at("state"),
             launcher: Vec::new(),
             path: "/usr/bin".into(),
-            pass: Vec::new(),
+            pass_env: Vec::new(),
         };
         let made = Exec::new(spec).map(|_| ());
         assert_eq!(made.is_ok(), fine, "{outer} {inner}");
@@ -254,7 +258,7 @@ fn a_root_that_is_only_read_lies_in_none_that_is_written() {
 async fn the_way_to_the_hub_s_data_cannot_be_renamed() {
     let folder = tempfile::tempdir().unwrap();
     let inside = |spec: &mut ExecSpec| spec.state = spec.state.with_file_name("work").join("a/b/hub");
-    let bench = Bench::within(folder, SandboxChoice::Bubblewrap, inside);
+    let bench = ExecFixture::within(folder, SandboxChoice::Bubblewrap, inside);
     std::fs::write(bench.path("work/a/b/hub/secret"), "SECRET").unwrap();
     std::fs::write(bench.path("work/a/file"), "file").unwrap();
     for line in ["mv a c", "mv a/b a/c", "mv a/b/hub a/b/c", "cat a/b/hub/secret"] {
@@ -262,7 +266,7 @@ async fn the_way_to_the_hub_s_data_cannot_be_renamed() {
         assert_ne!(done.exit, Exit::Code(0), "{line}");
     }
     assert_eq!(
-        bench.says("cat a/file && echo x > a/new && echo x > a/b/new && find . -name secret").await,
+        bench.output_of("cat a/file && echo x > a/new && echo x > a/b/new && find . -name secret").await,
         "file"
     );
     // Somebody else may.
@@ -273,7 +277,7 @@ async fn the_way_to_the_hub_s_data_cannot_be_renamed() {
 /// Programs of somebody's own, with credentials beside them.
 #[tokio::test]
 async fn only_the_toolchain_is_seen_of_the_folder_above_it() {
-    for choice in closed() {
+    for choice in confining_sandboxes() {
         let home = std::env::home_dir().unwrap();
         let Ok(folder) = tempfile::tempdir_in(&home) else { return };
         let at = |name: &str| folder.path().join(name);
@@ -302,9 +306,9 @@ async fn only_the_toolchain_is_seen_of_the_folder_above_it() {
         let folders = [".fly/bin", ".docker/bin", ".pyenv/shims", ".nvm/versions/node/v1/bin"].map(at);
         let usual = ["/usr/bin", "/bin"].map(PathBuf::from);
         let path = std::env::join_paths(folders.into_iter().chain(usual)).unwrap();
-        let bench = Bench::with(choice, |spec| spec.path = path);
+        let bench = ExecFixture::with(choice, |spec| spec.path = path);
         assert_eq!(
-            bench.says("flyctl; docker; echo; python; node").await,
+            bench.output_of("flyctl; docker; echo; python; node").await,
             "flyctl\ndocker\npython\nnode",
             "{choice:?}"
         );
@@ -318,9 +322,9 @@ async fn only_the_toolchain_is_seen_of_the_folder_above_it() {
 /// Whoever the hub is, a program is not root to the kernel, and what it makes belongs to the hub's user.
 #[tokio::test]
 async fn no_program_is_root() {
-    for choice in closed() {
-        let bench = Bench::new(choice);
-        let said = bench.says("echo x > made; echo y > /dev/stderr 2>/dev/null; mkdir sub; rm -r sub; while read -r line; do case $line in Uid*|Cap*) echo \"$line\";; esac; done < /proc/self/status").await;
+    for choice in confining_sandboxes() {
+        let bench = ExecFixture::new(choice);
+        let said = bench.output_of("echo x > made; echo y > /dev/stderr 2>/dev/null; mkdir sub; rm -r sub; while read -r line; do case $line in Uid*|Cap*) echo \"$line\";; esac; done < /proc/self/status").await;
         assert!(
             !said.lines().any(|line| line.starts_with("Uid") && line.split('\t').any(|id| id == "0")),
             "{choice:?}: {said}"
@@ -333,7 +337,7 @@ async fn no_program_is_root() {
         let own = std::fs::metadata(bench.path("work")).unwrap();
         let made = std::fs::metadata(bench.path("work/made")).unwrap();
         assert_eq!((made.uid(), made.gid()), (own.uid(), own.gid()), "{choice:?}");
-        assert_eq!(bench.says("echo again > /dev/stdout").await, "again", "{choice:?}");
+        assert_eq!(bench.output_of("echo again > /dev/stdout").await, "again", "{choice:?}");
     }
 }
 

@@ -1,11 +1,11 @@
 //! Bodies of every encoding, whole and cut.
 
-use crate::ground::{ask, kind, net, serve};
+use crate::ground::{ask, error_kind, net, serve};
 use async_compression::tokio::bufread::{BrotliEncoder, DeflateEncoder, GzipEncoder, ZstdEncoder};
 use axum::Router;
 use axum::http::header;
 use axum::routing::{any, get};
-use octo_grants::net::{Answer, Ask};
+use octo_grants::net::{NetRequest, NetResponse};
 use octo_model::{Kind, ToolError};
 use std::net::SocketAddr;
 use tokio::io::AsyncReadExt;
@@ -36,9 +36,9 @@ pub async fn serving(body: Vec<u8>, encoding: &'static str) -> SocketAddr {
     serve(Router::new().route("/", get(page))).await
 }
 
-async fn fetched(body: Vec<u8>, encoding: &'static str, max_bytes: usize) -> Result<Answer, ToolError> {
+async fn fetched(body: Vec<u8>, encoding: &'static str, max_bytes: usize) -> Result<NetResponse, ToolError> {
     let server = serving(body, encoding).await;
-    net(&["127.0.0.1"]).send(Ask { max_bytes, ..ask(&format!("http://{server}/")) }).await
+    net(&["127.0.0.1"]).send(NetRequest { max_bytes, ..ask(&format!("http://{server}/")) }).await
 }
 
 fn sample() -> Vec<u8> {
@@ -109,7 +109,7 @@ async fn what_cannot_be_decoded_is_an_error() {
         (broken[..broken.len() / 2].to_vec(), "gzip"),
         (encoded(b"x", "gzip, gzip, gzip").await, "gzip, gzip, gzip"),
     ] {
-        assert_eq!(kind(fetched(body, encoding, 1 << 20).await), Some(Kind::Unavailable), "{encoding}");
+        assert_eq!(error_kind(fetched(body, encoding, 1 << 20).await), Some(Kind::Unavailable), "{encoding}");
     }
 }
 
@@ -120,7 +120,7 @@ async fn an_answer_without_a_body_is_whole() {
     let router = Router::new().route("/head", any(head)).route("/empty", any(empty));
     let server = serve(router).await;
     let net = net(&["127.0.0.1"]);
-    let head = Ask { method: "HEAD".parse().unwrap(), ..ask(&format!("http://{server}/head")) };
+    let head = NetRequest { method: "HEAD".parse().unwrap(), ..ask(&format!("http://{server}/head")) };
     let head = net.send(head).await.unwrap();
     assert!(head.body.is_empty() && !head.truncated && head.headers["content-length"] == "1000");
     assert!(net.send(ask(&format!("http://{server}/empty"))).await.unwrap().body.is_empty());

@@ -1,10 +1,10 @@
 //! Bodies that mean harm: small ones that become huge, endless ones, slow ones.
 
 use crate::bodies::{encoded, serving};
-use crate::ground::{ask, kind, net};
+use crate::ground::{ask, error_kind, net};
 use async_compression::tokio::bufread::ZstdEncoder;
 use async_compression::zstd::CParameter;
-use octo_grants::net::Ask;
+use octo_grants::net::NetRequest;
 use octo_model::Kind;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-const MAX: usize = 1 << 20;
+const MAX_BODY_BYTES: usize = 1 << 20;
 
 #[tokio::test]
 async fn a_small_body_that_becomes_huge_is_cut() {
@@ -22,10 +22,11 @@ async fn a_small_body_that_becomes_huge_is_cut() {
         let bomb = encoded(&zeros, encoding).await;
         assert!(bomb.len() < 200_000, "{encoding} {}", bomb.len());
         let server = serving(bomb, encoding).await;
-        let answer =
-            net(&["127.0.0.1"]).send(Ask { max_bytes: MAX, ..ask(&format!("http://{server}/")) }).await;
+        let answer = net(&["127.0.0.1"])
+            .send(NetRequest { max_bytes: MAX_BODY_BYTES, ..ask(&format!("http://{server}/")) })
+            .await;
         let answer = answer.unwrap();
-        assert_eq!((answer.body.len(), answer.truncated), (MAX, true), "{encoding}");
+        assert_eq!((answer.body.len(), answer.truncated), (MAX_BODY_BYTES, true), "{encoding}");
         assert!(answer.took < Duration::from_secs(5), "{encoding} {:?}", answer.took);
     }
 }
@@ -39,7 +40,7 @@ async fn a_body_cannot_ask_for_a_huge_window() {
     ZstdEncoder::with_quality_and_params(&body[..], level, &window).read_to_end(&mut wide).await.unwrap();
     let server = serving(wide, "zstd").await;
     assert_eq!(
-        kind(net(&["127.0.0.1"]).send(ask(&format!("http://{server}/"))).await),
+        error_kind(net(&["127.0.0.1"]).send(ask(&format!("http://{server}/"))).await),
         Some(Kind::Unavailable)
     );
 }
@@ -78,9 +79,11 @@ async fn a_gigabyte_in_chunks_is_cut_and_not_read_to_its_end() {
     chunk.extend(vec![b'x'; 0x10000]);
     chunk.extend(b"\r\n");
     let (server, sent) = pouring("transfer-encoding: chunked", chunk, 16384, Duration::ZERO).await;
-    let answer =
-        net(&["127.0.0.1"]).send(Ask { max_bytes: MAX, ..ask(&format!("http://{server}/")) }).await.unwrap();
-    assert_eq!((answer.body.len(), answer.truncated), (MAX, true));
+    let answer = net(&["127.0.0.1"])
+        .send(NetRequest { max_bytes: MAX_BODY_BYTES, ..ask(&format!("http://{server}/")) })
+        .await
+        .unwrap();
+    assert_eq!((answer.body.len(), answer.truncated), (MAX_BODY_BYTES, true));
     // What was not read lies in the buffers of the kernel, which are a few megabytes.
     assert!(sent.load(Ordering::SeqCst) < 32 << 20, "{sent:?}");
 }
@@ -92,8 +95,10 @@ async fn an_encoded_body_that_says_nothing_without_end_is_cut() {
     nothing.extend(65_528_u32.to_le_bytes());
     nothing.extend(vec![0; 65_528]);
     let (server, sent) = pouring("content-encoding: zstd", nothing, 16384, Duration::ZERO).await;
-    let answer =
-        net(&["127.0.0.1"]).send(Ask { max_bytes: MAX, ..ask(&format!("http://{server}/")) }).await.unwrap();
+    let answer = net(&["127.0.0.1"])
+        .send(NetRequest { max_bytes: MAX_BODY_BYTES, ..ask(&format!("http://{server}/")) })
+        .await
+        .unwrap();
     assert_eq!((answer.body.len(), answer.truncated), (0, true));
     assert!(sent.load(Ordering::SeqCst) < 32 << 20, "{sent:?}");
 }
@@ -105,10 +110,11 @@ async fn a_slow_body_ends_with_the_time() {
     for headers in ["content-length: 100000", "transfer-encoding: chunked", "content-encoding: gzip"] {
         let (server, _) = pouring(headers, b"1\r\nx\r\n".to_vec(), 1000, slow).await;
         let start = Instant::now();
-        let answer =
-            net(&["127.0.0.1"]).send(Ask { timeout: limit, ..ask(&format!("http://{server}/")) }).await;
+        let answer = net(&["127.0.0.1"])
+            .send(NetRequest { timeout: limit, ..ask(&format!("http://{server}/")) })
+            .await;
         let expected = if headers.contains("gzip") { Kind::Unavailable } else { Kind::Timeout };
-        assert_eq!(kind(answer), Some(expected), "{headers}");
+        assert_eq!(error_kind(answer), Some(expected), "{headers}");
         assert!(start.elapsed() < limit * 3, "{headers}");
     }
 }
@@ -117,8 +123,9 @@ async fn a_slow_body_ends_with_the_time() {
 async fn a_server_that_says_nothing_ends_with_the_time() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
-    let answer = net(&["127.0.0.1"]).send(Ask { timeout: Duration::from_millis(300), ..ask(&url) }).await;
-    assert_eq!(kind(answer), Some(Kind::Timeout));
+    let answer =
+        net(&["127.0.0.1"]).send(NetRequest { timeout: Duration::from_millis(300), ..ask(&url) }).await;
+    assert_eq!(error_kind(answer), Some(Kind::Timeout));
 }
 
 #[tokio::test]
@@ -130,5 +137,5 @@ async fn headers_without_end_are_an_error() {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n").await;
         while stream.write_all(format!("x-y: {}\r\n", "z".repeat(1000)).as_bytes()).await.is_ok() {}
     });
-    assert_eq!(kind(net(&["127.0.0.1"]).send(ask(&url)).await), Some(Kind::Unavailable));
+    assert_eq!(error_kind(net(&["127.0.0.1"]).send(ask(&url)).await), Some(Kind::Unavailable));
 }

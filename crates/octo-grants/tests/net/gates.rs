@@ -1,6 +1,6 @@
 //! Ways out for programs that connect by themselves.
 
-use crate::ground::{Canary, Names, kind, net, serve, spec};
+use crate::ground::{CanaryServer, ScriptedResolver, error_kind, net, serve, spec};
 use axum::Router;
 use axum::routing::get;
 use octo_grants::Net;
@@ -40,10 +40,10 @@ fn base64(text: &str) -> String {
 
 #[tokio::test]
 async fn a_gate_lets_through_what_policy_allows_and_only_for_who_knows_its_password() {
-    let canary = Canary::new().await;
+    let canary = CanaryServer::new().await;
     let server = serve(Router::new().route("/", get(|| async { "page" }))).await;
     let allow = server.to_string();
-    let gate = net(&[&allow]).gate().await.unwrap();
+    let gate = net(&[&allow]).egress_proxy().await.unwrap();
     let login = "Proxy-Authorization: Basic KNOWN";
     for (request, answer) in [
         (format!("GET http://{server}/ HTTP/1.1\nHost: x\n{login}\n"), "200"),
@@ -70,7 +70,7 @@ async fn a_relay_leads_to_the_address_that_was_checked() {
         stream.write_all(b"SSH-2.0-x").await.unwrap();
     });
     // Known to this resolver only, and to be trusted only for the first two questions.
-    let names = Names::new(&[("git.test", &[&["127.0.0.1"], &["127.0.0.1"], &["127.0.0.9"]])]);
+    let names = ScriptedResolver::new(&[("git.test", &[&["127.0.0.1"], &["127.0.0.1"], &["127.0.0.9"]])]);
     let net = Net::with_resolver(spec(&["127.0.0.1"]), names.clone()).unwrap();
     let relay = net.relay("git.test", port).await.unwrap();
     let said = |stream: TcpStream| async move {
@@ -83,18 +83,18 @@ async fn a_relay_leads_to_the_address_that_was_checked() {
     assert_eq!(said(TcpStream::connect(address).await.unwrap()).await, "", "the name has changed its answer");
     assert_eq!(names.asked.load(Ordering::SeqCst), 3);
     drop(relay);
-    crate::ground::until("the port is closed", || std::net::TcpStream::connect(address).is_err()).await;
+    crate::ground::wait_until("the port is closed", || std::net::TcpStream::connect(address).is_err()).await;
 }
 
 #[tokio::test]
 async fn a_relay_to_what_is_not_allowed_is_not_made() {
-    let canary = Canary::new().await;
-    let names = Names::new(&[("git.test", &[&["127.0.0.1"]]), ("mail.test", &[&["1.1.1.1"]])]);
+    let canary = CanaryServer::new().await;
+    let names = ScriptedResolver::new(&[("git.test", &[&["127.0.0.1"]]), ("mail.test", &[&["1.1.1.1"]])]);
     let net = Net::with_resolver(spec(&[]), names).unwrap();
     for host in ["git.test", "127.0.0.1", "::1", "[::1]", "0", "169.254.169.254"] {
-        assert_eq!(kind(net.relay(host, canary.port).await), Some(Kind::Denied), "{host}");
+        assert_eq!(error_kind(net.relay(host, canary.port).await), Some(Kind::Denied), "{host}");
     }
-    assert_eq!(kind(net.relay("mail.test", 25).await), Some(Kind::Denied), "another protocol's port");
+    assert_eq!(error_kind(net.relay("mail.test", 25).await), Some(Kind::Denied), "another protocol's port");
     assert!(net.relay("mail.test", 22).await.is_ok());
     assert_eq!(canary.count().await, 0);
 }

@@ -2,7 +2,7 @@
 
 use axum::Router;
 use octo_grants::Net;
-use octo_grants::net::{Ask, NetSpec, Resolve, Resolved};
+use octo_grants::net::{NetRequest, NetSpec, ResolveFuture, Resolver};
 use octo_model::{Kind, ToolError};
 use std::collections::HashMap;
 use std::io;
@@ -21,11 +21,11 @@ pub fn spec(allow: &[&str]) -> NetSpec {
 }
 
 /// A request with little patience.
-pub fn ask(url: &str) -> Ask {
-    Ask { timeout: Duration::from_secs(10), ..Ask::get(url.parse().unwrap()) }
+pub fn ask(url: &str) -> NetRequest {
+    NetRequest { timeout: Duration::from_secs(10), ..NetRequest::get(url.parse().unwrap()) }
 }
 
-pub fn kind<T>(answer: Result<T, ToolError>) -> Option<Kind> {
+pub fn error_kind<T>(answer: Result<T, ToolError>) -> Option<Kind> {
     answer.err().map(|error| error.kind)
 }
 
@@ -42,7 +42,7 @@ pub async fn serve_at(address: SocketAddr, router: Router) -> SocketAddr {
 }
 
 /// Waits until it is so.
-pub async fn until(what: &str, so: impl Fn() -> bool) {
+pub async fn wait_until(what: &str, so: impl Fn() -> bool) {
     let start = Instant::now();
     while !so() {
         assert!(start.elapsed() < Duration::from_secs(10), "{what}");
@@ -51,12 +51,12 @@ pub async fn until(what: &str, so: impl Fn() -> bool) {
 }
 
 /// Listens on every address of this machine and counts who comes.
-pub struct Canary {
+pub struct CanaryServer {
     pub port: u16,
     seen: Arc<AtomicUsize>,
 }
 
-impl Canary {
+impl CanaryServer {
     pub async fn new() -> Self {
         // Takes IPv4 as well; a machine without IPv6 has the other.
         let listener = match TcpListener::bind("[::]:0").await {
@@ -79,7 +79,7 @@ impl Canary {
     pub async fn count(&self) -> usize {
         let before = self.seen.load(Ordering::SeqCst);
         let _ours = TcpStream::connect(("127.0.0.1", self.port)).await.unwrap();
-        until("the canary is awake", || self.seen.load(Ordering::SeqCst) > before).await;
+        wait_until("the canary is awake", || self.seen.load(Ordering::SeqCst) > before).await;
         // Ours is the last of them; it does not count, now or later.
         self.seen.fetch_sub(1, Ordering::SeqCst) - 1
     }
@@ -87,12 +87,12 @@ impl Canary {
 
 /// Names whose answers change from one question to the next; the last answer stays.
 #[derive(Default)]
-pub struct Names {
+pub struct ScriptedResolver {
     answers: Mutex<HashMap<String, Vec<Vec<IpAddr>>>>,
     pub asked: AtomicUsize,
 }
 
-impl Names {
+impl ScriptedResolver {
     pub fn new(names: &[(&str, &[&[&str]])]) -> Arc<Self> {
         let list = |answer: &&[&str]| answer.iter().map(|address| address.parse().unwrap()).collect();
         let names =
@@ -101,8 +101,8 @@ impl Names {
     }
 }
 
-impl Resolve for Names {
-    fn resolve<'a>(&'a self, name: &'a str) -> Resolved<'a> {
+impl Resolver for ScriptedResolver {
+    fn resolve<'a>(&'a self, name: &'a str) -> ResolveFuture<'a> {
         Box::pin(async move {
             self.asked.fetch_add(1, Ordering::SeqCst);
             let mut answers = self.answers.lock().unwrap();

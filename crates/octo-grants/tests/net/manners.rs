@@ -1,13 +1,13 @@
 //! How a server is treated: few requests at once, connections kept, its wish for silence heard, and its words passed on.
 
-use crate::ground::{ask, kind, net, serve, spec, until};
+use crate::ground::{ask, error_kind, net, serve, spec, wait_until};
 use axum::Router;
 use axum::extract::Path;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::{any, get};
 use octo_grants::Net;
-use octo_grants::net::{Ask, NetSpec};
+use octo_grants::net::{NetRequest, NetSpec};
 use octo_model::Kind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -22,7 +22,7 @@ async fn only_so_many_requests_reach_a_server_at_once() {
     let (inside, peak, gate) = (now.clone(), most.clone(), open.clone());
     let slow = move || async move {
         peak.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-        until("the gate opens", || gate.load(Ordering::SeqCst)).await;
+        wait_until("the gate opens", || gate.load(Ordering::SeqCst)).await;
         inside.fetch_sub(1, Ordering::SeqCst);
     };
     let server = serve(Router::new().route("/", get(slow))).await;
@@ -35,7 +35,7 @@ async fn only_so_many_requests_reach_a_server_at_once() {
             })
         })
         .collect();
-    until("three are inside", || now.load(Ordering::SeqCst) == 3).await;
+    wait_until("three are inside", || now.load(Ordering::SeqCst) == 3).await;
     open.store(true, Ordering::SeqCst);
     for answer in asked {
         assert_eq!(answer.await.unwrap().unwrap(), 200);
@@ -49,8 +49,9 @@ async fn a_request_that_was_given_up_gives_its_turn_back() {
     let server = serve(Router::new().route("/hang", hanging).route("/", get(|| async { "x" }))).await;
     let net = Net::new(NetSpec { per_host: 1, ..spec(&["127.0.0.1"]) }).unwrap();
     for _ in 0..3 {
-        let hang = Ask { timeout: Duration::from_millis(100), ..ask(&format!("http://{server}/hang")) };
-        assert_eq!(kind(net.send(hang).await), Some(Kind::Timeout));
+        let hang =
+            NetRequest { timeout: Duration::from_millis(100), ..ask(&format!("http://{server}/hang")) };
+        assert_eq!(error_kind(net.send(hang).await), Some(Kind::Timeout));
     }
     assert_eq!(net.send(ask(&format!("http://{server}/"))).await.unwrap().status, 200);
 }
@@ -129,11 +130,11 @@ async fn headers_are_the_callers_where_they_may_be() {
     for name in ["host", "content-length", "transfer-encoding", "connection", "proxy-authorization"] {
         let mut asked = asked.clone();
         asked.headers.insert(name, "x".parse().unwrap());
-        assert_eq!(kind(net.send(asked).await), Some(Kind::Invalid), "{name}");
+        assert_eq!(error_kind(net.send(asked).await), Some(Kind::Invalid), "{name}");
     }
     for method in ["CONNECT", "TRACE"] {
-        let asked = Ask { method: method.parse().unwrap(), ..asked.clone() };
-        assert_eq!(kind(net.send(asked).await), Some(Kind::Invalid), "{method}");
+        let asked = NetRequest { method: method.parse().unwrap(), ..asked.clone() };
+        assert_eq!(error_kind(net.send(asked).await), Some(Kind::Invalid), "{method}");
     }
 }
 

@@ -1,13 +1,13 @@
 //! Redirects against real servers: every hop is checked, and credentials stay at home.
 
-use crate::ground::{Canary, Names, ask, kind, net, serve, spec};
+use crate::ground::{CanaryServer, ScriptedResolver, ask, error_kind, net, serve, spec};
 use axum::Router;
 use axum::extract::{Path, Query, Request};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::any;
 use octo_grants::Net;
-use octo_grants::net::Ask;
+use octo_grants::net::NetRequest;
 use octo_model::Kind;
 use std::collections::HashMap;
 
@@ -37,11 +37,11 @@ async fn echo(request: Request) -> impl IntoResponse {
     lines.join("\n")
 }
 
-async fn text(net: &Net, ask: Ask) -> String {
+async fn text(net: &Net, ask: NetRequest) -> String {
     String::from_utf8(net.send(ask).await.unwrap().body.to_vec()).unwrap()
 }
 
-fn with_credentials(mut ask: Ask) -> Ask {
+fn with_credentials(mut ask: NetRequest) -> NetRequest {
     for name in ["authorization", "cookie", "x-api-key", "private-token"] {
         ask.headers.insert(name, "secret".parse().unwrap());
     }
@@ -51,9 +51,12 @@ fn with_credentials(mut ask: Ask) -> Ask {
 
 #[tokio::test]
 async fn no_redirect_leads_to_a_private_address() {
-    let canary = Canary::new().await;
+    let canary = CanaryServer::new().await;
     let home = serve(site()).await;
-    let names = Names::new(&[("home.test", &[&["127.0.0.1"]]), ("trap.test", &[&["127.0.0.1"], &["::1"]])]);
+    let names = ScriptedResolver::new(&[
+        ("home.test", &[&["127.0.0.1"]]),
+        ("trap.test", &[&["127.0.0.1"], &["::1"]]),
+    ]);
     let net = Net::with_resolver(spec(&["home.test"]), names).unwrap();
     let port = canary.port;
     let mut asked = 0;
@@ -91,7 +94,7 @@ async fn no_redirect_leads_out_of_the_web() {
         "about:blank",
     ] {
         let answer = net.send(ask(&format!("http://{home}/to/302?at={at}"))).await;
-        assert_eq!(kind(answer), Some(Kind::Denied), "{at}");
+        assert_eq!(error_kind(answer), Some(Kind::Denied), "{at}");
     }
 }
 
@@ -124,7 +127,7 @@ async fn method_and_body_are_kept_or_dropped_as_in_browsers() {
         (302, "DELETE", "DELETE"),
     ] {
         let ask = ask(&format!("http://{home}/to/{status}?at=/echo"));
-        let ask = Ask { method: first.parse().unwrap(), body: Some("payload".into()), ..ask };
+        let ask = NetRequest { method: first.parse().unwrap(), body: Some("payload".into()), ..ask };
         let said = text(&net, ask).await;
         assert!(said.starts_with(last), "{status} {first}: {said}");
         assert_eq!(said.contains("payload"), last != "GET", "{status} {first}: {said}");
@@ -137,14 +140,14 @@ async fn redirects_are_followed_as_often_as_asked_and_no_further() {
     let net = net(&["127.0.0.1"]);
     let url = format!("http://{home}/hops/4?at=/echo");
     for (redirects, kind) in [(5, None), (4, Some(Kind::Unavailable)), (1, Some(Kind::Unavailable))] {
-        let answer = net.send(Ask { redirects, ..ask(&url) }).await;
+        let answer = net.send(NetRequest { max_redirects: redirects, ..ask(&url) }).await;
         assert_eq!(answer.err().map(|error| error.kind), kind, "{redirects}");
     }
-    let unfollowed = net.send(Ask { redirects: 0, ..ask(&url) }).await.unwrap();
+    let unfollowed = net.send(NetRequest { max_redirects: 0, ..ask(&url) }).await.unwrap();
     assert_eq!((unfollowed.status.as_u16(), unfollowed.url.as_str()), (302, url.as_str()));
     let followed = net.send(ask(&format!("{url}#part"))).await.unwrap();
     assert_eq!(followed.url.as_str(), format!("http://{home}/echo#part"));
     assert_eq!(net.send(ask(&format!("http://{home}/nowhere"))).await.unwrap().status.as_u16(), 302);
-    let endless = Ask { redirects: 1000, ..ask(&format!("http://{home}/hops/500?at=/echo")) };
-    assert_eq!(kind(net.send(endless).await), Some(Kind::Unavailable));
+    let endless = NetRequest { max_redirects: 1000, ..ask(&format!("http://{home}/hops/500?at=/echo")) };
+    assert_eq!(error_kind(net.send(endless).await), Some(Kind::Unavailable));
 }

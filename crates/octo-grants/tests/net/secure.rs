@@ -1,6 +1,6 @@
 //! Pages over TLS: certificates are checked, and HTTP/2 is spoken where the server can.
 
-use crate::ground::{Names, ask, spec};
+use crate::ground::{ScriptedResolver, ask, spec};
 use axum::Router;
 use axum::http::Version;
 use axum::routing::get;
@@ -77,7 +77,7 @@ async fn asked(url: String, roots: Option<&Path>) -> String {
 #[ignore = "a process that other tests start"]
 async fn client() {
     let here: &[&[&str]] = &[&["127.0.0.1"]];
-    let names = Names::new(&[("secure.test", here), ("other.test", here)]);
+    let names = ScriptedResolver::new(&[("secure.test", here), ("other.test", here)]);
     let net = Net::with_resolver(spec(&["127.0.0.1"]), names).unwrap();
     match net.send(ask(&std::env::var("NET_TEST_URL").unwrap())).await {
         Ok(answer) => println!("said: {}", String::from_utf8_lossy(&answer.body)),

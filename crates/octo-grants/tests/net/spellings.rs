@@ -1,6 +1,6 @@
 //! Every way to write an address that must not be reached.
 
-use crate::ground::{Canary, Names, ask, kind, net, spec};
+use crate::ground::{CanaryServer, ScriptedResolver, ask, error_kind, net, spec};
 use octo_grants::Net;
 use octo_model::Kind;
 use std::net::{IpAddr, Ipv4Addr};
@@ -121,14 +121,14 @@ fn everything() -> Vec<String> {
 
 #[tokio::test]
 async fn no_spelling_of_a_private_address_is_connected_to() {
-    let canary = Canary::new().await;
+    let canary = CanaryServer::new().await;
     let net = net(&[]);
     let all = everything();
     assert!(all.len() >= 500, "{}", all.len());
     for host in &all {
         for text in [format!("http://{host}:{}/", canary.port), format!("https://{host}:{}/", canary.port)] {
             let url = net.url(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
-            assert_eq!(kind(net.send(ask(url.as_str())).await), Some(Kind::Denied), "{text}");
+            assert_eq!(error_kind(net.send(ask(url.as_str())).await), Some(Kind::Denied), "{text}");
         }
         assert!(net.connect(host, canary.port).await.is_err(), "{host}");
         assert!(net.addresses(host, canary.port).await.is_err(), "{host}");
@@ -138,7 +138,7 @@ async fn no_spelling_of_a_private_address_is_connected_to() {
 
 #[tokio::test]
 async fn odd_text_around_a_private_address_does_not_hide_it() {
-    let canary = Canary::new().await;
+    let canary = CanaryServer::new().await;
     let net = net(&[]);
     let port = canary.port;
     for text in [
@@ -167,14 +167,14 @@ async fn odd_text_around_a_private_address_does_not_hide_it() {
             Ok(url) => net.send(ask(url.as_str())).await.map(|_| ()),
             Err(error) => Err(error),
         };
-        assert!(matches!(kind(answer), Some(Kind::Denied | Kind::Invalid)), "{text}");
+        assert!(matches!(error_kind(answer), Some(Kind::Denied | Kind::Invalid)), "{text}");
     }
     assert_eq!(canary.count().await, 0);
 }
 
 #[tokio::test]
 async fn no_name_of_a_private_address_is_connected_to() {
-    let canary = Canary::new().await;
+    let canary = CanaryServer::new().await;
     let names = [
         "localhost",
         "localhost.",
@@ -194,16 +194,20 @@ async fn no_name_of_a_private_address_is_connected_to() {
     for address in private.iter().map(String::as_str).chain(others) {
         let answers: &[&[&str]] = &[&[address]];
         let known = names.map(|name| (name, answers));
-        let net = Net::with_resolver(spec(&[]), Names::new(&known)).unwrap();
+        let net = Net::with_resolver(spec(&[]), ScriptedResolver::new(&known)).unwrap();
         for name in names.into_iter().chain(["LOCALHOST", "ｌｏｃａｌｈｏｓｔ", "ⓛocalhost", "local%68ost"])
         {
             let url = net.url(&format!("http://{name}:{}/", canary.port)).unwrap();
-            assert_eq!(kind(net.send(ask(url.as_str())).await), Some(Kind::Denied), "{name} at {address}");
+            assert_eq!(
+                error_kind(net.send(ask(url.as_str())).await),
+                Some(Kind::Denied),
+                "{name} at {address}"
+            );
         }
     }
     // The machine's own resolver, too.
     assert_eq!(
-        kind(net(&[]).send(ask(&format!("http://localhost:{}/", canary.port))).await),
+        error_kind(net(&[]).send(ask(&format!("http://localhost:{}/", canary.port))).await),
         Some(Kind::Denied)
     );
     assert_eq!(canary.count().await, 0);
@@ -212,8 +216,8 @@ async fn no_name_of_a_private_address_is_connected_to() {
 /// Proves that the canary would have been reached.
 #[tokio::test]
 async fn what_is_allowed_is_reached_by_every_spelling_and_nothing_else_is() {
-    let canary = Canary::new().await;
-    let net = Net::with_resolver(spec(&["127.0.0.1"]), Arc::new(Names::default())).unwrap();
+    let canary = CanaryServer::new().await;
+    let net = Net::with_resolver(spec(&["127.0.0.1"]), Arc::new(ScriptedResolver::default())).unwrap();
     let mut reached = 0;
     for host in everything() {
         let url = net.url(&format!("http://{host}:{}/", canary.port)).unwrap();
@@ -232,7 +236,7 @@ async fn what_is_allowed_is_reached_by_every_spelling_and_nothing_else_is() {
 
 #[tokio::test]
 async fn an_open_port_of_a_refused_address_looks_like_a_closed_one() {
-    let canary = Canary::new().await;
+    let canary = CanaryServer::new().await;
     let net = net(&[]);
     let mut told = Vec::new();
     for port in [canary.port, 1024, 8080] {

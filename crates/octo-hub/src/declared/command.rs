@@ -1,11 +1,11 @@
 //! Tools that are a command line. Values are whole arguments or parts of one; no shell ever reads them.
 
-use super::parameters::{Parameters, Values, Variables, plain};
-use super::text::{Piece, Text};
-use super::written::{self, Part, Type};
-use octo_grants::exec::{Captured, Done, Exit, Job, Program};
+use super::parameters::{Parameters, Values, Variables, to_plain_text};
+use super::template_text::{TemplatePart, TemplateText};
+use super::tool_manifest::{self, ArgPart, Type};
+use octo_grants::exec::{Captured, ExecResult, Exit, Job, Program};
 use octo_grants::fs::Read;
-use octo_grants::{Doors, Exec, Fs, WorkPath};
+use octo_grants::{Capabilities, Exec, Fs, WorkPath};
 use octo_model::{Kind, ToolError};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -14,15 +14,15 @@ use std::path::{Component, Path};
 use std::time::Duration;
 
 /// Bytes kept of each stream.
-const KEEP: usize = 1 << 20;
+const MAX_STREAM_BYTES: usize = 1 << 20;
 
 /// Ends a program's options; what follows is no option, whatever it begins with.
 const END_OF_OPTIONS: &str = "--";
 
 pub struct Command {
-    argv: Vec<Words>,
-    env: Vec<(String, Text)>,
-    stdin: Option<Text>,
+    argv: Vec<ArgGroup>,
+    env: Vec<(String, TemplateText)>,
+    stdin: Option<TemplateText>,
     folder: String,
     pub network: bool,
     ok_exit: Vec<i32>,
@@ -31,16 +31,16 @@ pub struct Command {
 }
 
 /// Arguments that are there together or not at all.
-struct Words {
+struct ArgGroup {
     when: Option<String>,
-    texts: Vec<Text>,
+    texts: Vec<TemplateText>,
 }
 
 impl Command {
-    pub fn new(written: written::Command, parameters: &Parameters) -> Result<Self, String> {
-        let argv: Vec<Words> = written.argv.into_iter().map(words).collect::<Result<_, _>>()?;
+    pub fn new(written: tool_manifest::Command, parameters: &Parameters) -> Result<Self, String> {
+        let argv: Vec<ArgGroup> = written.argv.into_iter().map(arg_group).collect::<Result<_, _>>()?;
         let program = argv.first().filter(|first| first.when.is_none()).and_then(|first| first.texts.first());
-        if program.and_then(Text::literal).is_none_or(str::is_empty) {
+        if program.and_then(TemplateText::literal).is_none_or(str::is_empty) {
             return Err(
                 "`argv` begins with the program, and no parameter decides which one that is".to_owned()
             );
@@ -55,7 +55,7 @@ impl Command {
                 "variables go into `env`, since everybody on the machine can read arguments".to_owned()
             );
         }
-        let env = written.env.0.into_iter().map(|(name, value)| Ok((name, Text::parse(&value.0)?)));
+        let env = written.env.0.into_iter().map(|(name, value)| Ok((name, TemplateText::parse(&value.0)?)));
         let paths = parameters
             .names()
             .filter(|name| parameters.get(name).is_some_and(|one| one.kind == Type::Path))
@@ -63,7 +63,7 @@ impl Command {
         Ok(Self {
             argv,
             env: env.collect::<Result<_, String>>()?,
-            stdin: written.stdin.as_deref().map(Text::parse).transpose()?,
+            stdin: written.stdin.as_deref().map(TemplateText::parse).transpose()?,
             folder: written.folder.unwrap_or_else(|| ".".to_owned()),
             network: written.network,
             ok_exit: written.ok_exit,
@@ -72,7 +72,7 @@ impl Command {
     }
 
     /// Every text that is filled in.
-    pub fn texts(&self) -> impl Iterator<Item = &Text> {
+    pub fn texts(&self) -> impl Iterator<Item = &TemplateText> {
         let words = self.argv.iter().flat_map(|words| &words.texts);
         words.chain(self.env.iter().map(|(_, text)| text)).chain(&self.stdin)
     }
@@ -85,16 +85,17 @@ impl Command {
     fn argv(&self, values: &Values<'_>) -> Result<Vec<OsString>, ToolError> {
         let (mut argv, mut guarded) = (Vec::new(), false);
         for words in &self.argv {
-            let off = words.when.as_ref().is_some_and(|name| !values.is_on(name));
-            let absent = words.texts.iter().flat_map(Text::parameters).any(|name| values.get(name).is_none());
+            let off = words.when.as_ref().is_some_and(|name| !values.is_set(name));
+            let absent =
+                words.texts.iter().flat_map(TemplateText::parameters).any(|name| values.get(name).is_none());
             if off || absent {
                 continue;
             }
             for text in &words.texts {
                 guarded |= text.literal() == Some(END_OF_OPTIONS);
-                for argument in arguments(text, values)? {
+                for argument in expand_argument(text, values)? {
                     if !guarded {
-                        no_option(text, &argument, values)?;
+                        refuse_option(text, &argument, values)?;
                     }
                     argv.push(OsString::from(argument));
                 }
@@ -109,13 +110,13 @@ impl Command {
         variables: &Variables,
         writes: bool,
         timeout: Duration,
-        doors: &Doors,
+        doors: &Capabilities,
     ) -> Result<String, ToolError> {
         let exec: Exec = doors.open()?;
         let fs: Fs<Read> = octo_grants::Grant::open(doors)?;
         for name in &self.paths {
             if let Some(path) = values.get(name).and_then(Value::as_str) {
-                let path = within(&fs, name, path)?;
+                let path = workspace_path(&fs, name, path)?;
                 values.set(name, Value::String(path));
             }
         }
@@ -132,18 +133,18 @@ impl Command {
             env,
             stdin: stdin.map(|text| text.into_bytes().into()),
             timeout,
-            keep: KEEP,
+            max_output_bytes: MAX_STREAM_BYTES,
             network: self.network,
             writes,
             readable: Vec::new(),
             writable: Vec::new(),
             on_output: None,
         };
-        self.said(exec.run(job).await?, timeout)
+        self.tool_output(exec.run(job).await?, timeout)
     }
 
-    fn said(&self, done: Done, timeout: Duration) -> Result<String, ToolError> {
-        let (out, err) = (said(&done.stdout), said(&done.stderr));
+    fn tool_output(&self, done: ExecResult, timeout: Duration) -> Result<String, ToolError> {
+        let (out, err) = (captured_text(&done.stdout), captured_text(&done.stderr));
         let failed = |what: String| {
             let words = if err.trim().is_empty() { out.trim() } else { err.trim() };
             let words: String = words.chars().take(2_000).collect();
@@ -169,26 +170,29 @@ impl Command {
     }
 }
 
-fn words(part: Part) -> Result<Words, String> {
-    let texts = |all: Vec<String>| all.iter().map(|text| Text::parse(text)).collect::<Result<Vec<_>, _>>();
+fn arg_group(part: ArgPart) -> Result<ArgGroup, String> {
+    let texts =
+        |all: Vec<String>| all.iter().map(|text| TemplateText::parse(text)).collect::<Result<Vec<_>, _>>();
     Ok(match part {
-        Part::One(text) => Words { when: None, texts: texts(vec![text])? },
-        Part::Group(all) => Words { when: None, texts: texts(all)? },
-        Part::When { when, args } => Words { when: Some(when), texts: texts(args)? },
+        ArgPart::One(text) => ArgGroup { when: None, texts: texts(vec![text])? },
+        ArgPart::Group(all) => ArgGroup { when: None, texts: texts(all)? },
+        ArgPart::When { when, args } => ArgGroup { when: Some(when), texts: texts(args)? },
     })
 }
 
 /// One argument, or one for each item where a parameter with several texts stands alone.
-fn arguments(text: &Text, values: &Values<'_>) -> Result<Vec<String>, ToolError> {
-    if let Some((name, Value::Array(items))) = text.whole().and_then(|name| Some((name, values.get(name)?))) {
-        return items.iter().map(|item| plain(name, item)).collect();
+fn expand_argument(text: &TemplateText, values: &Values<'_>) -> Result<Vec<String>, ToolError> {
+    if let Some((name, Value::Array(items))) =
+        text.single_parameter().and_then(|name| Some((name, values.get(name)?)))
+    {
+        return items.iter().map(|item| to_plain_text(name, item)).collect();
     }
     Ok(values.fill(text, &Variables::new())?.into_iter().collect())
 }
 
 /// A value must not become an option, unless the operator says that it may.
-fn no_option(text: &Text, argument: &str, values: &Values<'_>) -> Result<(), ToolError> {
-    let (Some(Piece::Parameter(name)), true) = (text.0.first(), argument.starts_with('-')) else {
+fn refuse_option(text: &TemplateText, argument: &str, values: &Values<'_>) -> Result<(), ToolError> {
+    let (Some(TemplatePart::Parameter(name)), true) = (text.0.first(), argument.starts_with('-')) else {
         return Ok(());
     };
     if values.parameter(name).is_some_and(|parameter| parameter.dash) {
@@ -199,18 +203,18 @@ fn no_option(text: &Text, argument: &str, values: &Values<'_>) -> Result<(), Too
 }
 
 /// The real path of a file in the workspace.
-fn within(fs: &Fs<Read>, name: &str, path: &str) -> Result<String, ToolError> {
+fn workspace_path(fs: &Fs<Read>, name: &str, path: &str) -> Result<String, ToolError> {
     if Path::new(path).components().any(|part| part == Component::ParentDir) {
         return Err(ToolError::invalid(format!("The parameter `{name}` has `..` in it."))
             .hint("Give a path relative to the workspace."));
     }
     let place = fs.place(&WorkPath::from(path))?;
-    let real = place.root().path.join(place.inside());
+    let real = place.root().path.join(place.relative());
     real.into_os_string().into_string().map_err(|_| ToolError::invalid("The path is not UTF-8."))
 }
 
 /// Beginning and end, and what was left out between them.
-fn said(stream: &Captured) -> String {
+fn captured_text(stream: &Captured) -> String {
     let head = String::from_utf8_lossy(&stream.head);
     if stream.tail.is_empty() {
         return head.into_owned();
@@ -229,8 +233,8 @@ mod tests {
     fn argv(yaml: &str, arguments: &Value) -> Result<Vec<String>, String> {
         #[derive(serde::Deserialize)]
         struct Both {
-            parameters: crate::playbook::Ordered<written::Parameter>,
-            command: written::Command,
+            parameters: crate::yaml_files::OrderedMap<tool_manifest::Parameter>,
+            command: tool_manifest::Command,
         }
         let both: Both = serde_saphyr::from_str(yaml).unwrap();
         let parameters = Parameters::new(both.parameters)?;

@@ -1,16 +1,16 @@
 //! A command line in one text with `<<name>>` for each value, as playbooks of other products have it. It is split into
 //! arguments when it is read; no shell ever sees it.
 
-use super::written::{Command, Execution, Part};
+use super::tool_manifest::{ArgPart, Command, Execution};
 
 /// What only a shell would understand.
-const SHELL: &[char] = &['|', '&', ';', '<', '>', '$', '`', '(', ')', '*', '?', '~', '#', '\n'];
+const SHELL_CHARS: &[char] = &['|', '&', ';', '<', '>', '$', '`', '(', ')', '*', '?', '~', '#', '\n'];
 
 /// The same command by arguments; a sentence when it needs a shell.
-pub fn command(written: Execution) -> Result<Command, String> {
-    let words = split(&written.command)?;
+pub fn parse_command_line(written: Execution) -> Result<Command, String> {
+    let words = split_words(&written.command)?;
     Ok(Command {
-        argv: words.into_iter().map(Part::One).collect(),
+        argv: words.into_iter().map(ArgPart::One).collect(),
         env: Default::default(),
         stdin: None,
         folder: None,
@@ -19,7 +19,7 @@ pub fn command(written: Execution) -> Result<Command, String> {
     })
 }
 
-fn split(text: &str) -> Result<Vec<String>, String> {
+fn split_words(text: &str) -> Result<Vec<String>, String> {
     let (mut words, mut word, mut quote): (Vec<String>, Option<String>, Option<char>) =
         (Vec::new(), None, None);
     let mut rest = text.trim();
@@ -42,7 +42,7 @@ fn split(text: &str) -> Result<Vec<String>, String> {
                 rest = rest.get(escaped.len_utf8()..).unwrap_or_default();
             }
             (None, ' ' | '\t') => words.extend(word.take()),
-            (None, next) if SHELL.contains(&next) => return Err(needs_shell(next)),
+            (None, next) if SHELL_CHARS.contains(&next) => return Err(needs_shell(next)),
             (Some('"'), '$' | '`') => return Err(needs_shell(next)),
             (_, next) => word.get_or_insert_default().push(next),
         }
@@ -73,11 +73,11 @@ mod tests {
             ("echo ''", &["echo", ""]),
             ("echo a\\ b", &["echo", "a b"]),
         ] {
-            assert_eq!(split(text).unwrap(), wanted, "{text}");
+            assert_eq!(split_words(text).unwrap(), wanted, "{text}");
         }
         for text in ["ls | wc", "echo $HOME", "echo \"$(id)\"", "ls *.rs", "a; b", "echo 'x", "x > y", "x \\"]
         {
-            assert!(split(text).is_err(), "{text}");
+            assert!(split_words(text).is_err(), "{text}");
         }
     }
 }

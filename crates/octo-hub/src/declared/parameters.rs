@@ -1,15 +1,15 @@
 //! The parameters of a declared tool: their schema, and the values of one call.
 
-use super::text::{Piece, Text};
-use super::written::{Parameter, Type};
-use crate::playbook::Ordered;
+use super::template_text::{TemplatePart, TemplateText};
+use super::tool_manifest::{Parameter, Type};
+use crate::yaml_files::OrderedMap;
 use octo_model::{Json, ToolError};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 /// Longest text and most texts, where the operator says nothing.
-const MAX_LENGTH: u64 = 10_000;
-const MAX_ITEMS: u64 = 100;
+const DEFAULT_MAX_LENGTH: u64 = 10_000;
+const DEFAULT_MAX_ITEMS: u64 = 100;
 
 /// Values of the hub's environment, by name.
 pub type Variables = BTreeMap<String, String>;
@@ -20,16 +20,17 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    pub fn new(written: Ordered<Parameter>) -> Result<Self, String> {
+    pub fn new(written: OrderedMap<Parameter>) -> Result<Self, String> {
         let mut properties = Map::new();
         for (name, parameter) in &written.0 {
-            if !matches!(Text::parse(&format!("{{{{{name}}}}}")), Ok(text) if text.whole().is_some()) {
+            if !matches!(TemplateText::parse(&format!("{{{{{name}}}}}")), Ok(text) if text.single_parameter().is_some())
+            {
                 return Err(format!("`{name}` cannot be the name of a parameter"));
             }
             if parameter.required && parameter.default.is_some() {
                 return Err(format!("`{name}` is required and has a default"));
             }
-            properties.insert(name.clone(), property(name, parameter)?);
+            properties.insert(name.clone(), property_schema(name, parameter)?);
         }
         let required: Vec<&str> =
             written.0.iter().filter(|(_, one)| one.required).map(|(name, _)| name.as_str()).collect();
@@ -42,7 +43,7 @@ impl Parameters {
         let parameters = Self { all: written.0, schema };
         for (name, parameter) in &parameters.all {
             if let Some(default) = &parameter.default {
-                parameters.fits(name, default)?;
+                parameters.check_default(name, default)?;
             }
         }
         Ok(parameters)
@@ -56,7 +57,7 @@ impl Parameters {
         self.all.iter().map(|(name, _)| name.as_str())
     }
 
-    fn fits(&self, name: &str, default: &Value) -> Result<(), String> {
+    fn check_default(&self, name: &str, default: &Value) -> Result<(), String> {
         let own =
             self.schema.pointer("/properties").and_then(|all| all.get(name)).cloned().unwrap_or_default();
         let validator = jsonschema::options().build(&own).map_err(|error| error.to_string())?;
@@ -81,17 +82,17 @@ impl Parameters {
                 given.insert(name.clone(), default.clone());
             }
             if let Some(value) = given.get(name) {
-                clean(name, value, parameter.multiline)?;
+                refuse_control_chars(name, value, parameter.multiline)?;
             } else if parameter.required {
                 return Err(ToolError::invalid(format!("The parameter `{name}` is missing."))
                     .hint("Give it a value."));
             }
         }
-        Ok(Values { parameters: self, given })
+        Ok(Values { parameters: self, arguments: given })
     }
 }
 
-fn property(name: &str, parameter: &Parameter) -> Result<Value, String> {
+fn property_schema(name: &str, parameter: &Parameter) -> Result<Value, String> {
     let kind = match parameter.kind {
         Type::String | Type::Path => "string",
         Type::Integer => "integer",
@@ -109,7 +110,7 @@ fn property(name: &str, parameter: &Parameter) -> Result<Value, String> {
     if !textual && (parameter.pattern.is_some() || parameter.max_length.is_some()) {
         return Err(format!("`{name}` is no text, so it has neither `pattern` nor `max_length`"));
     }
-    let mut text = json!({"maxLength": parameter.max_length.unwrap_or(MAX_LENGTH)});
+    let mut text = json!({"maxLength": parameter.max_length.unwrap_or(DEFAULT_MAX_LENGTH)});
     if let (Some(pattern), Value::Object(text)) = (&parameter.pattern, &mut text) {
         text.insert("pattern".to_owned(), json!(format!("^(?:{pattern})$")));
     }
@@ -123,7 +124,7 @@ fn property(name: &str, parameter: &Parameter) -> Result<Value, String> {
                 }
             }
             set("items", text);
-            set("maxItems", max.unwrap_or_else(|| json!(MAX_ITEMS)));
+            set("maxItems", max.unwrap_or_else(|| json!(DEFAULT_MAX_ITEMS)));
             if let Some(min) = min {
                 set("minItems", min);
             }
@@ -159,11 +160,13 @@ fn property(name: &str, parameter: &Parameter) -> Result<Value, String> {
 }
 
 /// Characters that move cursors, end lines or end strings are in no value, unless it is a text of several lines.
-fn clean(name: &str, value: &Value, multiline: bool) -> Result<(), ToolError> {
+fn refuse_control_chars(name: &str, value: &Value, multiline: bool) -> Result<(), ToolError> {
     let allowed = |c: char| !c.is_control() || (multiline && matches!(c, '\n' | '\r' | '\t'));
     let fine = match value {
         Value::String(text) => text.chars().all(allowed),
-        Value::Array(items) => return items.iter().try_for_each(|item| clean(name, item, multiline)),
+        Value::Array(items) => {
+            return items.iter().try_for_each(|item| refuse_control_chars(name, item, multiline));
+        }
         _ => true,
     };
     if fine {
@@ -179,12 +182,12 @@ fn clean(name: &str, value: &Value, multiline: bool) -> Result<(), ToolError> {
 /// The values of one call.
 pub struct Values<'a> {
     parameters: &'a Parameters,
-    given: Map<String, Value>,
+    arguments: Map<String, Value>,
 }
 
 impl Values<'_> {
     pub fn get(&self, name: &str) -> Option<&Value> {
-        self.given.get(name)
+        self.arguments.get(name)
     }
 
     pub fn parameter(&self, name: &str) -> Option<&Parameter> {
@@ -192,12 +195,12 @@ impl Values<'_> {
     }
 
     pub fn set(&mut self, name: &str, value: Value) {
-        self.given.insert(name.to_owned(), value);
+        self.arguments.insert(name.to_owned(), value);
     }
 
     /// Whether it was given and says yes.
-    pub fn is_on(&self, name: &str) -> bool {
-        match self.given.get(name) {
+    pub fn is_set(&self, name: &str) -> bool {
+        match self.arguments.get(name) {
             None | Some(Value::Null | Value::Bool(false)) => false,
             Some(Value::String(text)) => !text.is_empty(),
             Some(Value::Array(items)) => !items.is_empty(),
@@ -206,15 +209,17 @@ impl Values<'_> {
     }
 
     /// The text, or nothing when a parameter in it was not given.
-    pub fn fill(&self, text: &Text, variables: &Variables) -> Result<Option<String>, ToolError> {
+    pub fn fill(&self, text: &TemplateText, variables: &Variables) -> Result<Option<String>, ToolError> {
         let mut filled = String::new();
         for piece in &text.0 {
             match piece {
-                Piece::Literal(literal) => filled.push_str(literal),
-                Piece::Variable(name) => filled.push_str(variables.get(name).map_or("", String::as_str)),
-                Piece::Parameter(name) => match self.given.get(name) {
+                TemplatePart::Literal(literal) => filled.push_str(literal),
+                TemplatePart::Variable(name) => {
+                    filled.push_str(variables.get(name).map_or("", String::as_str))
+                }
+                TemplatePart::Parameter(name) => match self.arguments.get(name) {
                     None => return Ok(None),
-                    Some(value) => filled.push_str(&plain(name, value)?),
+                    Some(value) => filled.push_str(&to_plain_text(name, value)?),
                 },
             }
         }
@@ -223,7 +228,7 @@ impl Values<'_> {
 }
 
 /// One value as text.
-pub fn plain(name: &str, value: &Value) -> Result<String, ToolError> {
+pub fn to_plain_text(name: &str, value: &Value) -> Result<String, ToolError> {
     match value {
         Value::String(text) => Ok(text.clone()),
         Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),

@@ -1,39 +1,39 @@
 //! Tools that are an HTTP request. The address is built by parts: a value never becomes another segment, key or host.
 
 use super::parameters::{Parameters, Values, Variables};
-use super::text::Text;
-use super::written::{self, Type};
+use super::template_text::TemplateText;
+use super::tool_manifest::{self, Type};
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
-use octo_grants::net::{Answer, Ask};
-use octo_grants::{Doors, Net};
+use octo_grants::net::{NetRequest, NetResponse};
+use octo_grants::{Capabilities, Net};
 use octo_model::{Kind, ToolError};
 use serde_json::{Map, Value};
 use std::time::Duration;
 use url::Url;
 
-const LARGEST: usize = 4 << 20;
-const REDIRECTS: usize = 5;
+const MAX_RESPONSE_BYTES: usize = 4 << 20;
+const MAX_REDIRECTS: usize = 5;
 
 pub struct Request {
     method: Method,
     base: Url,
-    path: Vec<Text>,
-    query: Vec<(String, Text)>,
-    headers: Vec<(HeaderName, Text)>,
+    path: Vec<TemplateText>,
+    query: Vec<(String, TemplateText)>,
+    headers: Vec<(HeaderName, TemplateText)>,
     json: Option<Body>,
 }
 
 /// JSON whose texts are filled in; its shape never changes but for members that are not given.
 enum Body {
-    Text(Text),
+    Text(TemplateText),
     List(Vec<Body>),
     Object(Vec<(String, Body)>),
     Other(Value),
 }
 
 impl Request {
-    pub fn new(written: written::Request, parameters: &Parameters) -> Result<Self, String> {
+    pub fn new(written: tool_manifest::Request, parameters: &Parameters) -> Result<Self, String> {
         let method = match written.method.as_str() {
             "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" => written.method.parse::<Method>(),
             other => {
@@ -47,39 +47,39 @@ impl Request {
         if parameters.names().any(|name| parameters.get(name).is_some_and(|one| one.kind == Type::Path)) {
             return Err("a request has no use for a parameter of type `path`".to_owned());
         }
-        let path: Vec<Text> =
-            written.path.iter().map(|segment| Text::parse(&segment.0)).collect::<Result<_, _>>()?;
+        let path: Vec<TemplateText> =
+            written.path.iter().map(|segment| TemplateText::parse(&segment.0)).collect::<Result<_, _>>()?;
         let loose = path
             .iter()
-            .flat_map(Text::parameters)
+            .flat_map(TemplateText::parameters)
             .find(|name| parameters.get(name).is_some_and(|one| !one.required && one.default.is_none()));
         if let Some(loose) = loose {
             return Err(format!("`{loose}` is part of the path, so it is required or has a default"));
         }
-        let query: Vec<(String, Text)> = written
+        let query: Vec<(String, TemplateText)> = written
             .query
             .0
             .into_iter()
-            .map(|(name, value)| Ok((name, Text::parse(&value.0)?)))
+            .map(|(name, value)| Ok((name, TemplateText::parse(&value.0)?)))
             .collect::<Result<_, String>>()?;
         if path.iter().chain(query.iter().map(|(_, text)| text)).any(|text| text.variables().next().is_some())
         {
             return Err("variables go into `headers`, since addresses are logged".to_owned());
         }
-        let headers = written.headers.0.into_iter().map(|(name, value)| header(&name, &value.0));
+        let headers = written.headers.0.into_iter().map(|(name, value)| parse_header(&name, &value.0));
         Ok(Self {
             method,
-            base: base(&written.base)?,
+            base: parse_base(&written.base)?,
             path,
             query,
             headers: headers.collect::<Result<_, String>>()?,
-            json: written.json.map(body).transpose()?,
+            json: written.json.map(parse_body).transpose()?,
         })
     }
 
     /// Every text that is filled in.
-    pub fn texts(&self) -> Vec<&Text> {
-        let mut all: Vec<&Text> = self.path.iter().collect();
+    pub fn texts(&self) -> Vec<&TemplateText> {
+        let mut all: Vec<&TemplateText> = self.path.iter().collect();
         all.extend(self.query.iter().map(|(_, text)| text));
         all.extend(self.headers.iter().map(|(_, text)| text));
         if let Some(body) = &self.json {
@@ -88,19 +88,24 @@ impl Request {
         all
     }
 
-    fn ask(&self, values: &Values<'_>, variables: &Variables, timeout: Duration) -> Result<Ask, ToolError> {
-        let mut ask = Ask::get(self.url(values)?);
+    fn build(
+        &self,
+        values: &Values<'_>,
+        variables: &Variables,
+        timeout: Duration,
+    ) -> Result<NetRequest, ToolError> {
+        let mut ask = NetRequest::get(self.url(values)?);
         ask.method = self.method.clone();
-        ask.headers = self.head(values, variables)?;
+        ask.headers = self.build_headers(values, variables)?;
         if let Some(body) = self.json.as_ref().and_then(|body| body.fill(values).transpose()).transpose()? {
             ask.headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
             ask.body = Some(body.to_string().into());
         }
         ask.timeout = timeout;
-        ask.max_bytes = LARGEST;
+        ask.max_bytes = MAX_RESPONSE_BYTES;
         // What the operator has put into a header is for the operator's address alone.
         let plain = self.method == Method::GET && variables.is_empty();
-        ask.redirects = if plain { REDIRECTS } else { 0 };
+        ask.max_redirects = if plain { MAX_REDIRECTS } else { 0 };
         Ok(ask)
     }
 
@@ -111,12 +116,12 @@ impl Request {
             segments.pop_if_empty();
             for text in &self.path {
                 if let Some(segment) = values.fill(text, &Variables::new())? {
-                    segments.push(&one_segment(text, segment)?);
+                    segments.push(&check_segment(text, segment)?);
                 }
             }
         }
         for (name, text) in &self.query {
-            match text.whole().and_then(|name| values.get(name)) {
+            match text.single_parameter().and_then(|name| values.get(name)) {
                 Some(Value::Array(items)) => {
                     let items = items.iter().filter_map(Value::as_str);
                     url.query_pairs_mut().extend_pairs(items.map(|item| (name, item)));
@@ -131,7 +136,7 @@ impl Request {
         Ok(url)
     }
 
-    fn head(&self, values: &Values<'_>, variables: &Variables) -> Result<HeaderMap, ToolError> {
+    fn build_headers(&self, values: &Values<'_>, variables: &Variables) -> Result<HeaderMap, ToolError> {
         let mut headers = HeaderMap::new();
         for (name, text) in &self.headers {
             let Some(value) = values.fill(text, variables)? else { continue };
@@ -150,25 +155,28 @@ impl Request {
         values: &Values<'_>,
         variables: &Variables,
         timeout: Duration,
-        doors: &Doors,
+        doors: &Capabilities,
     ) -> Result<String, ToolError> {
         let net: Net = doors.open()?;
-        let mut ask = self.ask(values, variables, timeout)?;
+        let mut ask = self.build(values, variables, timeout)?;
         ask.url = net.url(ask.url.as_str())?;
         let answer = net.send(ask).await?;
         let text = String::from_utf8_lossy(&answer.body).into_owned();
         if !answer.status.is_success() {
-            return Err(refused(&answer, &text));
+            return Err(response_error(&answer, &text));
         }
         if answer.truncated {
-            return Err(ToolError::new(Kind::TooLarge, format!("The answer has more than {LARGEST} bytes."))
-                .hint("Ask for less at once."));
+            return Err(ToolError::new(
+                Kind::TooLarge,
+                format!("The answer has more than {MAX_RESPONSE_BYTES} bytes."),
+            )
+            .hint("Ask for less at once."));
         }
         Ok(text)
     }
 }
 
-fn base(text: &str) -> Result<Url, String> {
+fn parse_base(text: &str) -> Result<Url, String> {
     let url = Url::parse(text).map_err(|error| format!("`base` is no address: {error}"))?;
     let plain = matches!(url.scheme(), "http" | "https")
         && url.username().is_empty()
@@ -184,16 +192,16 @@ fn base(text: &str) -> Result<Url, String> {
     }
 }
 
-fn header(name: &str, value: &str) -> Result<(HeaderName, Text), String> {
+fn parse_header(name: &str, value: &str) -> Result<(HeaderName, TemplateText), String> {
     let known: HeaderName = name.parse().map_err(|_| format!("`{name}` is no name of a header"))?;
     if ["host", "content-length", "transfer-encoding", "connection"].contains(&known.as_str()) {
         return Err(format!("the header `{name}` is not set by hand"));
     }
-    Ok((known, Text::parse(value)?))
+    Ok((known, TemplateText::parse(value)?))
 }
 
 /// A value stays one segment: slashes in it are encoded, and dots that would lead elsewhere are refused.
-fn one_segment(text: &Text, segment: String) -> Result<String, ToolError> {
+fn check_segment(text: &TemplateText, segment: String) -> Result<String, ToolError> {
     let name = text.parameters().next().unwrap_or_default();
     if segment.is_empty() || segment == "." || segment == ".." {
         return Err(ToolError::invalid(format!(
@@ -204,18 +212,18 @@ fn one_segment(text: &Text, segment: String) -> Result<String, ToolError> {
     Ok(segment)
 }
 
-fn body(value: Value) -> Result<Body, String> {
+fn parse_body(value: Value) -> Result<Body, String> {
     Ok(match value {
         Value::String(text) => {
-            let text = Text::parse(&text)?;
+            let text = TemplateText::parse(&text)?;
             if text.variables().next().is_some() {
                 return Err("variables go into `headers`".to_owned());
             }
             Body::Text(text)
         }
-        Value::Array(items) => Body::List(items.into_iter().map(body).collect::<Result<_, _>>()?),
+        Value::Array(items) => Body::List(items.into_iter().map(parse_body).collect::<Result<_, _>>()?),
         Value::Object(members) => {
-            let members = members.into_iter().map(|(key, value)| Ok((key, body(value)?)));
+            let members = members.into_iter().map(|(key, value)| Ok((key, parse_body(value)?)));
             Body::Object(members.collect::<Result<_, String>>()?)
         }
         other => Body::Other(other),
@@ -223,7 +231,7 @@ fn body(value: Value) -> Result<Body, String> {
 }
 
 impl Body {
-    fn texts<'a>(&'a self, all: &mut Vec<&'a Text>) {
+    fn texts<'a>(&'a self, all: &mut Vec<&'a TemplateText>) {
         match self {
             Self::Text(text) => all.push(text),
             Self::List(items) => items.iter().for_each(|item| item.texts(all)),
@@ -235,7 +243,7 @@ impl Body {
     /// A parameter that stands alone keeps its type; one that was not given takes its member with it.
     fn fill(&self, values: &Values<'_>) -> Result<Option<Value>, ToolError> {
         Ok(match self {
-            Self::Text(text) => match text.whole() {
+            Self::Text(text) => match text.single_parameter() {
                 Some(name) => values.get(name).cloned(),
                 None => values.fill(text, &Variables::new())?.map(Value::String),
             },
@@ -258,7 +266,7 @@ impl Body {
 }
 
 /// The service's own words, which say what was wrong.
-fn refused(answer: &Answer, text: &str) -> ToolError {
+fn response_error(answer: &NetResponse, text: &str) -> ToolError {
     let words: String = text.trim().chars().filter(|c| !c.is_control() || *c == '\n').take(1_000).collect();
     let message = format!("The service answered {}. {words}", answer.status.as_u16());
     let message = message.trim_end().to_owned();
@@ -305,11 +313,11 @@ request:
   json: {title: "by {{owner}}", draft: "{{draft}}", labels: "{{label}}", deep: [{note: "{{note}}"}, 3]}
 "#;
 
-    fn asked(yaml: &str, arguments: &Value) -> Result<(String, HeaderMap, Value), String> {
+    fn built_request(yaml: &str, arguments: &Value) -> Result<(String, HeaderMap, Value), String> {
         #[derive(serde::Deserialize)]
         struct Both {
-            parameters: crate::playbook::Ordered<written::Parameter>,
-            request: written::Request,
+            parameters: crate::yaml_files::OrderedMap<tool_manifest::Parameter>,
+            request: tool_manifest::Request,
         }
         let both: Both = serde_saphyr::from_str(yaml).unwrap();
         let parameters = Parameters::new(both.parameters)?;
@@ -317,7 +325,7 @@ request:
         let json = Json::from(arguments.clone());
         let values = parameters.values(Some(&json)).map_err(|error| error.text())?;
         let variables = Variables::from([("TOKEN".to_owned(), "s3cret-token".to_owned())]);
-        let ask = request.ask(&values, &variables, Duration::from_secs(1)).map_err(|error| error.text())?;
+        let ask = request.build(&values, &variables, Duration::from_secs(1)).map_err(|error| error.text())?;
         let body = ask.body.map_or(Value::Null, |body| serde_json::from_slice(&body).unwrap());
         Ok((ask.url.to_string(), ask.headers, body))
     }
@@ -347,7 +355,7 @@ request:
                 json!({"title": "by %2e%2e", "deep": [{}, 3]}),
             ),
         ] {
-            let (found, headers, sent) = asked(TOOL, &arguments).unwrap();
+            let (found, headers, sent) = built_request(TOOL, &arguments).unwrap();
             assert_eq!((found, sent), (url, body), "{arguments}");
             assert_eq!(headers["authorization"], "Bearer s3cret-token");
             assert!(headers["authorization"].is_sensitive());
@@ -357,9 +365,9 @@ request:
     #[test]
     fn values_that_lead_elsewhere_are_refused() {
         for owner in [".", "..", "", "a\nb", "a\r\nX-Evil: 1", "a\u{0}"] {
-            assert!(asked(TOOL, &json!({"owner": owner})).is_err(), "{owner:?}");
+            assert!(built_request(TOOL, &json!({"owner": owner})).is_err(), "{owner:?}");
         }
-        let (url, ..) = asked(TOOL, &json!({"owner": "@evil.example"})).unwrap();
+        let (url, ..) = built_request(TOOL, &json!({"owner": "@evil.example"})).unwrap();
         assert!(url.starts_with("https://api.example.com/"), "{url}");
     }
 
@@ -379,7 +387,7 @@ request:
             ("base: 'https://example.com', path: ['{{host}}']", "required or has a default"),
         ] {
             let yaml = format!("parameters: {{host: {{description: x}}}}\nrequest: {{{request}}}");
-            let error = asked(&yaml, &json!({})).unwrap_err();
+            let error = built_request(&yaml, &json!({})).unwrap_err();
             assert!(error.contains(why), "{request}: {error}");
         }
     }

@@ -4,15 +4,15 @@
     reason = "tests write the files that the source follows, and listen on loopback"
 )]
 
-mod bench;
-mod calls;
 mod cookbook;
-mod hostile;
-mod problems;
+mod declared_fixture;
+mod hostile_values;
+mod manifest_problems;
+mod tool_calls;
 
 /// The launcher that the others start: this very binary.
 #[test]
 #[ignore = "a process that other tests start"]
 fn launcher() {
-    octo_grants::exec::launch::main(std::env::args_os());
+    octo_grants::exec::launcher::main(std::env::args_os());
 }

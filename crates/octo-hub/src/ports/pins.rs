@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 /// What a server can list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum What {
+pub enum ItemKind {
     Tool,
     Prompt,
     Resource,
@@ -14,8 +14,9 @@ pub enum What {
     Instructions,
 }
 
-impl What {
-    pub const ALL: [What; 5] = [Self::Tool, Self::Prompt, Self::Resource, Self::Template, Self::Instructions];
+impl ItemKind {
+    pub const ALL: [ItemKind; 5] =
+        [Self::Tool, Self::Prompt, Self::Resource, Self::Template, Self::Instructions];
 
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -35,7 +36,7 @@ impl What {
 /// A definition as a server wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pin {
-    pub what: What,
+    pub kind: ItemKind,
     /// Name, URI or URI template; empty for instructions.
     pub key: String,
     /// The whole definition, for showing it and for telling what has changed.
@@ -46,7 +47,7 @@ pub struct Pin {
 
 /// Whose definitions they are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Whose {
+pub struct ServerIdentity {
     /// The name in the settings.
     pub server: String,
     /// A digest of what is behind the name, so that pins follow a server that is renamed.
@@ -57,45 +58,48 @@ pub struct Whose {
 
 /// What is known of a server.
 #[derive(Debug, Clone, Default)]
-pub struct Pinned {
+pub struct PinSet {
     pub pins: Vec<Pin>,
     /// URIs and templates that other servers of the settings had first.
-    pub taken: HashSet<String>,
+    pub uris_of_others: HashSet<String>,
     /// Rises with every decision of a person.
     pub revision: u64,
 }
 
 /// What a new listing changes about what is known.
 #[derive(Debug, Clone, Default)]
-pub struct News {
+pub struct PinDelta {
     /// Seen for the first time and taken on.
-    pub first: Vec<Pin>,
+    pub new_pins: Vec<Pin>,
     /// Taken on in place of the pin with this hash.
-    pub again: Vec<(Pin, String)>,
+    pub replaced: Vec<(Pin, String)>,
     /// Held back; everything else of the server is not held any more.
     pub held: Vec<Pin>,
     /// Taken on, and worth a word.
-    pub told: Vec<Pin>,
+    pub reported: Vec<Pin>,
 }
 
-impl News {
+impl PinDelta {
     pub fn is_empty(&self) -> bool {
-        self.first.is_empty() && self.again.is_empty() && self.held.is_empty() && self.told.is_empty()
+        self.new_pins.is_empty()
+            && self.replaced.is_empty()
+            && self.held.is_empty()
+            && self.reported.is_empty()
     }
 }
 
 /// What became of the news.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Noted {
+pub enum PinWrite {
     /// Kept; these of the held and told were never seen before.
-    Kept(Vec<Pin>),
+    Written(Vec<Pin>),
     /// Another process has pinned something else meanwhile, and nothing was kept: judge again.
-    Overtaken,
+    Conflict,
 }
 
 /// A definition that waits for a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pending {
+pub struct PendingPin {
     pub new: Pin,
     /// What is shown meanwhile, if anything.
     pub pinned: Option<Pin>,
@@ -106,15 +110,19 @@ pub struct Pending {
 /// Definitions of servers, as they were taken on and as they wait for a decision. Several processes may share them.
 pub trait Pins: Send + Sync {
     /// What is known. A name without pins takes over those of the same identity.
-    fn load<'a>(&'a self, whose: &'a Whose) -> BoxFuture<'a, Result<Pinned, ToolError>>;
+    fn load<'a>(&'a self, whose: &'a ServerIdentity) -> BoxFuture<'a, Result<PinSet, ToolError>>;
 
     /// Keeps all of the news, or none.
-    fn keep<'a>(&'a self, whose: &'a Whose, news: News) -> BoxFuture<'a, Result<Noted, ToolError>>;
+    fn write<'a>(
+        &'a self,
+        whose: &'a ServerIdentity,
+        news: PinDelta,
+    ) -> BoxFuture<'a, Result<PinWrite, ToolError>>;
 
     fn revision<'a>(&'a self, server: &'a str) -> BoxFuture<'a, Result<u64, ToolError>>;
 
     /// What waits for a decision, in a stable order.
-    fn pending<'a>(&'a self, server: &'a str) -> BoxFuture<'a, Result<Vec<Pending>, ToolError>>;
+    fn pending<'a>(&'a self, server: &'a str) -> BoxFuture<'a, Result<Vec<PendingPin>, ToolError>>;
 
     /// Takes on these definitions, exactly as they were seen; says how many of them still waited.
     fn accept<'a>(&'a self, server: &'a str, chosen: Vec<Pin>) -> BoxFuture<'a, Result<usize, ToolError>>;

@@ -42,7 +42,7 @@ pub struct NewRun {
 
 /// One step of a run as it is now.
 #[derive(Debug, Clone)]
-pub struct KeptStep {
+pub struct StoredStep {
     /// The step's id, and its place in each loop around it: `fetch[3]`.
     pub key: String,
     pub status: String,
@@ -54,7 +54,7 @@ pub struct KeptStep {
 
 /// A run as it is now.
 #[derive(Debug, Clone)]
-pub struct KeptRun {
+pub struct StoredRun {
     pub id: String,
     pub path: String,
     pub name: String,
@@ -69,13 +69,13 @@ pub struct KeptRun {
     pub begun: i64,
     pub changed: i64,
     /// Whether some process works on it at this moment.
-    pub held: bool,
+    pub is_leased: bool,
     /// In the order in which they were begun.
-    pub steps: Vec<KeptStep>,
+    pub steps: Vec<StoredStep>,
 }
 
 /// A run, and the right to write it.
-pub type TakenRun = (KeptRun, Box<dyn RunPen>);
+pub type LeasedRun = (StoredRun, Box<dyn RunLease>);
 
 /// Runs of workflows. What is noted survives the end of this process before the note returns. Someone else's run is
 /// answered like one that does not exist.
@@ -85,23 +85,27 @@ pub trait Runs: Send + Sync {
         &'a self,
         caller: &'a Caller,
         run: NewRun,
-    ) -> BoxFuture<'a, Result<Box<dyn RunPen>, ToolError>>;
+    ) -> BoxFuture<'a, Result<Box<dyn RunLease>, ToolError>>;
 
     /// Takes a run that nobody works on, with the outputs of its steps; a conflict when somebody does.
-    fn take<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, Result<TakenRun, ToolError>>;
+    fn lease<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, Result<LeasedRun, ToolError>>;
 
     /// A run without the outputs of its steps.
-    fn look<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, Result<KeptRun, ToolError>>;
+    fn get<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, Result<StoredRun, ToolError>>;
 
     /// The newest runs first, without their text and their steps.
-    fn list<'a>(&'a self, caller: &'a Caller, most: usize) -> BoxFuture<'a, Result<Vec<KeptRun>, ToolError>>;
+    fn list<'a>(
+        &'a self,
+        caller: &'a Caller,
+        most: usize,
+    ) -> BoxFuture<'a, Result<Vec<StoredRun>, ToolError>>;
 }
 
 /// The right to write one run. Nobody else has it until this is dropped or the process has ended, however it ends.
-pub trait RunPen: Send + Sync {
+pub trait RunLease: Send + Sync {
     fn id(&self) -> &str;
 
-    fn step(&self, step: KeptStep) -> BoxFuture<'_, Result<(), ToolError>>;
+    fn step(&self, step: StoredStep) -> BoxFuture<'_, Result<(), ToolError>>;
 
     fn status(
         &self,

@@ -1,20 +1,20 @@
 //! One text for all spellings of the same definition.
 
-use crate::ports::What;
+use crate::ports::ItemKind;
 use aws_lc_rs::digest::{Context, SHA256};
 use serde_json::{Number, Value};
 use std::fmt::Write;
 
 /// SHA-256 of a definition, in hexadecimal. `_meta` is for programs and may change with every listing.
-pub fn hash(what: What, definition: &Value) -> String {
+pub fn hash(what: ItemKind, definition: &Value) -> String {
     let mut text = String::new();
     match definition {
         Value::Object(members) => {
             let mut members = members.clone();
             members.remove("_meta");
-            write(&Value::Object(members), &mut text);
+            write_canonical(&Value::Object(members), &mut text);
         }
-        other => write(other, &mut text),
+        other => write_canonical(other, &mut text),
     }
     digest([what.as_str(), &text])
 }
@@ -33,13 +33,13 @@ pub fn digest<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 /// Keys in order, no spaces, whole numbers without a fraction.
-pub fn text(value: &Value) -> String {
+pub fn canonical_text(value: &Value) -> String {
     let mut text = String::new();
-    write(value, &mut text);
+    write_canonical(value, &mut text);
     text
 }
 
-fn write(value: &Value, into: &mut String) {
+fn write_canonical(value: &Value, into: &mut String) {
     match value {
         Value::Object(members) => {
             let mut keys: Vec<&String> = members.keys().collect();
@@ -51,7 +51,7 @@ fn write(value: &Value, into: &mut String) {
                 }
                 into.push_str(&Value::from(key.as_str()).to_string());
                 into.push(':');
-                write(members.get(key).unwrap_or(&Value::Null), into);
+                write_canonical(members.get(key).unwrap_or(&Value::Null), into);
             }
             into.push('}');
         }
@@ -61,16 +61,16 @@ fn write(value: &Value, into: &mut String) {
                 if at > 0 {
                     into.push(',');
                 }
-                write(part, into);
+                write_canonical(part, into);
             }
             into.push(']');
         }
-        Value::Number(number) => into.push_str(&plain(number)),
+        Value::Number(number) => into.push_str(&canonical_number(number)),
         other => into.push_str(&other.to_string()),
     }
 }
 
-fn plain(number: &Number) -> String {
+fn canonical_number(number: &Number) -> String {
     match number.as_f64() {
         Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < 9e15 => format!("{float:.0}"),
         _ => number.to_string(),
@@ -86,10 +86,10 @@ mod tests {
     fn spellings_of_the_same_have_one_hash() {
         let one = json!({"name": "a", "inputSchema": {"type": "object", "maximum": 1}, "_meta": {"at": 1}});
         let other = json!({"inputSchema": {"maximum": 1.0, "type": "object"}, "name": "a"});
-        assert_eq!(hash(What::Tool, &one), hash(What::Tool, &other));
-        assert_ne!(hash(What::Tool, &one), hash(What::Prompt, &one));
-        assert_ne!(hash(What::Tool, &json!({"name": "a"})), hash(What::Tool, &json!({"name": "a "})));
+        assert_eq!(hash(ItemKind::Tool, &one), hash(ItemKind::Tool, &other));
+        assert_ne!(hash(ItemKind::Tool, &one), hash(ItemKind::Prompt, &one));
+        assert_ne!(hash(ItemKind::Tool, &json!({"name": "a"})), hash(ItemKind::Tool, &json!({"name": "a "})));
         assert_ne!(digest(["ab", "c"]), digest(["a", "bc"]));
-        assert_eq!(text(&json!({"b": [1.0, -0.5], "a": "é\n"})), r#"{"a":"é\n","b":[1,-0.5]}"#);
+        assert_eq!(canonical_text(&json!({"b": [1.0, -0.5], "a": "é\n"})), r#"{"a":"é\n","b":[1,-0.5]}"#);
     }
 }

@@ -1,53 +1,53 @@
 //! Definitions of all kinds, held against what is let through.
 
-mod changed;
-mod guarding;
-mod harmless;
-mod poisoned;
+mod drift_cases;
+mod harmless_changes;
+mod poisoning_cases;
+mod reviewed_source;
 
-use super::judge::{Verdict, judge};
-use super::{Stance, TrustSettings};
-use crate::ports::{Pinned, What, Whose};
+use super::review::{Review, review};
+use super::{ChangePolicy, TrustSettings};
+use crate::ports::{ItemKind, PinSet, ServerIdentity};
 use octo_model::{Effect, Json};
-use octo_toolkit::{Definition, Lists};
+use octo_toolkit::{Definition, Listing};
 use serde_json::{Map, Value, json};
 
-pub fn whose() -> Whose {
-    Whose {
+pub fn server_identity() -> ServerIdentity {
+    ServerIdentity {
         server: "evil".into(),
         identity: "behind evil".into(),
         others: vec!["notion".into(), "mail".into()],
     }
 }
 
-pub fn stance(changes: Stance) -> TrustSettings {
+pub fn settings_with(changes: ChangePolicy) -> TrustSettings {
     TrustSettings { changes, ..TrustSettings::default() }
 }
 
 /// Lists as a server would give them: `{tools, prompts, resources, resourceTemplates, instructions}`.
-pub fn lists(all: &Value) -> Lists {
+pub fn listing_from(all: &Value) -> Listing {
     let of = |member: &str, key: &str| -> Vec<Definition> {
         let entries = all.get(member).and_then(Value::as_array).cloned().unwrap_or_default();
         let one = |entry: Value| Definition {
             key: entry[key].as_str().unwrap().to_owned(),
             members: Json::from(entry).members().unwrap(),
             effect: Effect::unknown(),
-            vouched: false,
+            trusted_effect: false,
         };
         entries.into_iter().map(one).collect()
     };
-    Lists {
+    Listing {
         tools: of("tools", "name"),
         prompts: of("prompts", "name"),
         resources: of("resources", "uri"),
         templates: of("resourceTemplates", "uriTemplate"),
         instructions: all.get("instructions").and_then(Value::as_str).map(str::to_owned),
-        ..Lists::default()
+        ..Listing::default()
     }
 }
 
 /// Lists as JSON again, to be compared.
-pub fn shown(lists: &Lists) -> Value {
+pub fn listing_json(lists: &Listing) -> Value {
     let of = |definitions: &[Definition]| -> Vec<Value> {
         definitions.iter().map(|one| one.members.to_json().to().unwrap()).collect()
     };
@@ -69,14 +69,15 @@ pub fn shown(lists: &Lists) -> Value {
 }
 
 /// What is known after a first listing that was taken on whole.
-pub fn pinned(all: &Value) -> Pinned {
-    let first = judge(&lists(all), &Pinned::default(), &whose(), stance(Stance::Hold));
+pub fn pinned(all: &Value) -> PinSet {
+    let first =
+        review(&listing_from(all), &PinSet::default(), &server_identity(), settings_with(ChangePolicy::Hold));
     assert!(first.held.is_empty(), "{:?}", first.held);
-    Pinned { pins: first.news.first, ..Pinned::default() }
+    PinSet { pins: first.news.new_pins, ..PinSet::default() }
 }
 
-pub fn judged(before: &Value, after: &Value, settings: TrustSettings) -> Verdict {
-    judge(&lists(after), &pinned(before), &whose(), settings)
+pub fn reviewed(before: &Value, after: &Value, settings: TrustSettings) -> Review {
+    review(&listing_from(after), &pinned(before), &server_identity(), settings)
 }
 
 pub fn search() -> Value {
@@ -119,7 +120,7 @@ pub fn everything() -> Value {
 }
 
 /// Sets (or removes) what a JSON pointer leads to.
-pub fn with(all: &Value, pointer: &str, value: Option<Value>) -> Value {
+pub fn with_change(all: &Value, pointer: &str, value: Option<Value>) -> Value {
     let mut all = all.clone();
     let (parent, key) = pointer.rsplit_once('/').unwrap();
     match (all.pointer_mut(parent).unwrap_or_else(|| panic!("{pointer}")), value) {
@@ -139,8 +140,8 @@ pub fn with(all: &Value, pointer: &str, value: Option<Value>) -> Value {
 fn the_first_listing_is_taken_on_as_it_is() {
     let known = pinned(&everything());
     assert_eq!(known.pins.len(), 6);
-    let again = judged(&everything(), &everything(), stance(Stance::Hold));
+    let again = reviewed(&everything(), &everything(), settings_with(ChangePolicy::Hold));
     assert!(again.news.is_empty() && again.held.is_empty());
-    assert_eq!(shown(&again.lists), everything());
-    assert!(known.pins.iter().any(|pin| pin.what == What::Instructions && pin.hash.len() == 64));
+    assert_eq!(listing_json(&again.lists), everything());
+    assert!(known.pins.iter().any(|pin| pin.kind == ItemKind::Instructions && pin.hash.len() == 64));
 }

@@ -1,31 +1,31 @@
 //! What a stranger's server, or a caller, may cost: schemas, replies, cached answers, and names that are not for everybody.
 
-use crate::bench::Workbench;
+use crate::hub_fixture::HubFixture;
 use octo_hub::{CacheRule, Decision, PolicySettings, Profile, ProfileSettings, Request, Rule};
-use octo_model::{Effect, Json, Kind, Members, Method, Op, RpcError, ToolError};
-use octo_toolkit::{BoxFuture, Cx, Definition, Listing, Lists, Peer, Source, State};
+use octo_model::{Effect, Json, JsonObject, Kind, Method, Operation, RpcError, ToolError};
+use octo_toolkit::{BoxFuture, CallContext, Definition, Listing, ListingState, Peer, Source, SourceState};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-type Answer = dyn Fn(&Op) -> Result<Members, ToolError> + Send + Sync;
+type Answer = dyn Fn(&Operation) -> Result<JsonObject, ToolError> + Send + Sync;
 
 /// A server of a stranger, named `evil`, that answers as a test wants.
-struct Stranger {
-    listing: watch::Sender<Listing>,
+struct UntrustedSource {
+    listing: watch::Sender<ListingState>,
     answer: Box<Answer>,
     calls: AtomicUsize,
-    seen: Mutex<Vec<Op>>,
+    seen: Mutex<Vec<Operation>>,
 }
 
-impl Stranger {
+impl UntrustedSource {
     fn new(
-        lists: Lists,
-        answer: impl Fn(&Op) -> Result<Members, ToolError> + Send + Sync + 'static,
+        lists: Listing,
+        answer: impl Fn(&Operation) -> Result<JsonObject, ToolError> + Send + Sync + 'static,
     ) -> Arc<Self> {
-        let listing = Listing { state: State::Ready, lists: Arc::new(lists), version: 1 };
+        let listing = ListingState { state: SourceState::Ready, listing: Arc::new(lists), version: 1 };
         Arc::new(Self {
             listing: watch::channel(listing).0,
             answer: Box::new(answer),
@@ -39,7 +39,7 @@ impl Stranger {
     }
 }
 
-impl Source for Stranger {
+impl Source for UntrustedSource {
     fn name(&self) -> &str {
         "evil"
     }
@@ -48,16 +48,16 @@ impl Source for Stranger {
         false
     }
 
-    fn listing(&self) -> watch::Receiver<Listing> {
+    fn listing(&self) -> watch::Receiver<ListingState> {
         self.listing.subscribe()
     }
 
     fn run<'a>(
         &'a self,
-        op: Op,
-        _: &'a Cx,
+        op: Operation,
+        _: &'a CallContext,
         _: &'a Arc<dyn Peer>,
-    ) -> BoxFuture<'a, Result<Members, ToolError>> {
+    ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         let answer = (self.answer)(&op);
         self.seen.lock().unwrap().push(op);
@@ -70,7 +70,7 @@ fn definition(key: &str, members: Value, effect: Effect) -> Definition {
         key: key.to_owned(),
         members: Json::from(members).members().unwrap(),
         effect,
-        vouched: false,
+        trusted_effect: false,
     }
 }
 
@@ -78,21 +78,21 @@ fn tool(schema: Value) -> Definition {
     definition("do", json!({"name": "do", "inputSchema": schema}), Effect::unknown())
 }
 
-fn tools(all: Vec<Definition>) -> Lists {
-    Lists { tools: all, ..Lists::default() }
+fn tools(all: Vec<Definition>) -> Listing {
+    Listing { tools: all, ..Listing::default() }
 }
 
-fn said(value: Value) -> Result<Members, ToolError> {
+fn reply(value: Value) -> Result<JsonObject, ToolError> {
     Ok(Json::from(value).members().unwrap())
 }
 
-fn one_tool(schema: Value) -> Workbench {
-    let stranger = Stranger::new(tools(vec![tool(schema)]), |_| said(json!({"content": []})));
-    Workbench::new(vec![stranger], |_| {})
+fn one_tool(schema: Value) -> HubFixture {
+    let stranger = UntrustedSource::new(tools(vec![tool(schema)]), |_| reply(json!({"content": []})));
+    HubFixture::new(vec![stranger], |_| {})
 }
 
 /// Levels of `anyOf`, each with two branches that lead to the next.
-fn tower(levels: usize) -> Value {
+fn nested_schema(levels: usize) -> Value {
     let mut defs = serde_json::Map::new();
     for level in 0..levels {
         let next = json!({"properties": {"a": {"$ref": format!("#/$defs/l{}", level + 1)}}});
@@ -104,7 +104,7 @@ fn tower(levels: usize) -> Value {
     json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/l0"}}, "$defs": defs})
 }
 
-fn nested(depth: usize) -> Value {
+fn nested_value(depth: usize) -> Value {
     (0..depth).fold(json!(1), |inner, _| json!({"a": inner}))
 }
 
@@ -120,7 +120,7 @@ async fn no_schema_of_a_stranger_takes_long() {
         json!({"type": "object", "properties": {"s": {"pattern": "^(?:(?:a|b)*a(?:a|b){60}){60}x$"}}});
     let cases = [
         ("look-around", look, json!({"s": "b".repeat(100_000)})),
-        ("a tower of alternatives", tower(20), nested(22)),
+        ("a tower of alternatives", nested_schema(20), nested_value(22)),
         ("many alternatives over a long text", wide, json!({"s": "x".repeat(1_000_000)})),
         ("many comparisons of a long list", unique, json!({"s": vec![1; 200_000]})),
         ("a large pattern over a long text", counted, json!({"s": "ab".repeat(200_000)})),
@@ -158,7 +158,7 @@ async fn a_schema_that_never_ends_ends_nothing() {
         ("a chain through members", json!({"$ref": "#/$defs/d0", "$defs": through})),
         ("somewhere else", json!({"type": "object", "$ref": "http://127.0.0.1:1/schema"})),
     ] {
-        assert!(one_tool(schema).call("evil__do", nested(40)).await.is_ok(), "{what}");
+        assert!(one_tool(schema).call("evil__do", nested_value(40)).await.is_ok(), "{what}");
     }
     // A tree that contains itself is as good as any other schema.
     let tree = json!({"type": "object", "properties": {"a": {"$ref": "#"}, "n": {"type": "integer"}}});
@@ -196,8 +196,8 @@ fn deny(tools: &[&str]) -> PolicySettings {
 #[tokio::test]
 async fn whoever_may_not_call_a_tool_learns_nothing_of_it() {
     let schema = json!({"type": "object", "required": ["launch_code"], "properties": {"launch_code": {"type": "string"}}});
-    let stranger = Stranger::new(tools(vec![tool(schema)]), |_| said(json!({"content": []})));
-    let bench = Workbench::new(vec![stranger], |parts| parts.policy = deny(&["evil__do"]));
+    let stranger = UntrustedSource::new(tools(vec![tool(schema)]), |_| reply(json!({"content": []})));
+    let bench = HubFixture::new(vec![stranger], |parts| parts.policy = deny(&["evil__do"]));
     let error = bench.call("evil__do", json!({"n": 1})).await.unwrap_err();
     assert_eq!(error.kind, Kind::Denied);
     assert!(!error.text().contains("launch_code"), "{error}");
@@ -206,11 +206,11 @@ async fn whoever_may_not_call_a_tool_learns_nothing_of_it() {
     assert!(!error.text().contains("evil__do"), "{error}");
 }
 
-const CAP: usize = 4_000;
+const REPLY_LIMIT: usize = 4_000;
 /// A notice, a link and their names.
-const ROOM: usize = 1_000;
+const NOTICE_ROOM: usize = 1_000;
 
-fn size_of(outcome: &Result<Members, ToolError>) -> usize {
+fn size_of(outcome: &Result<JsonObject, ToolError>) -> usize {
     match outcome {
         Ok(result) => result.to_json().bytes().len(),
         Err(error) => {
@@ -222,13 +222,13 @@ fn size_of(outcome: &Result<Members, ToolError>) -> usize {
     }
 }
 
-fn failure(message: &str, data: Option<Value>) -> Result<Members, ToolError> {
+fn failure(message: &str, data: Option<Value>) -> Result<JsonObject, ToolError> {
     let rpc = RpcError { code: -32000, message: message.to_owned(), data: data.map(Json::from) };
     Err(ToolError::unavailable(message.to_owned()).hint(message.to_owned()).rpc(rpc))
 }
 
 /// Ways to send more than the cap allows.
-fn oversized() -> Vec<(&'static str, Result<Members, ToolError>)> {
+fn oversized() -> Vec<(&'static str, Result<JsonObject, ToolError>)> {
     let big = "x".repeat(50_000);
     let many = |make: fn(usize) -> (String, Value)| Value::Object((0..5_000).map(make).collect());
     let blocks: Vec<Value> = (0..5_000).map(|n| json!({"type": "text", "text": n.to_string()})).collect();
@@ -236,20 +236,20 @@ fn oversized() -> Vec<(&'static str, Result<Members, ToolError>)> {
     let escaped = many(|n| (format!("\u{1}{n}"), json!("\"\\")));
     let quotes = "\"".repeat(big.len());
     vec![
-        ("_meta", said(json!({"content": [], "_meta": {"a": big}}))),
-        ("unknown member", said(json!({"content": [], "vendor": big}))),
-        ("other members", said(json!({"content": [{"type": "text", "text": "t", "vendor": big}]}))),
-        ("many blocks", said(json!({"content": blocks}))),
-        ("many keys", said(json!({"content": [], "structuredContent": keys}))),
-        ("keys to be escaped", said(json!({"content": [], "structuredContent": escaped}))),
-        ("many members", said(many(|n| (format!("top\n{n}"), json!(1))))),
-        ("a structure and its text", said(json!({"content": [], "structuredContent": {"a": quotes}}))),
-        ("not a list", said(json!({"content": big}))),
-        ("a picture", said(json!({"content": [{"type": "image", "data": big, "mimeType": "image/png"}]}))),
-        ("a failure", said(json!({"isError": true, "content": [{"type": "text", "text": big}]}))),
+        ("_meta", reply(json!({"content": [], "_meta": {"a": big}}))),
+        ("unknown member", reply(json!({"content": [], "vendor": big}))),
+        ("other members", reply(json!({"content": [{"type": "text", "text": "t", "vendor": big}]}))),
+        ("many blocks", reply(json!({"content": blocks}))),
+        ("many keys", reply(json!({"content": [], "structuredContent": keys}))),
+        ("keys to be escaped", reply(json!({"content": [], "structuredContent": escaped}))),
+        ("many members", reply(many(|n| (format!("top\n{n}"), json!(1))))),
+        ("a structure and its text", reply(json!({"content": [], "structuredContent": {"a": quotes}}))),
+        ("not a list", reply(json!({"content": big}))),
+        ("a picture", reply(json!({"content": [{"type": "image", "data": big, "mimeType": "image/png"}]}))),
+        ("a failure", reply(json!({"isError": true, "content": [{"type": "text", "text": big}]}))),
         (
             "a question",
-            said(json!({"resultType": "input_required", "inputRequests": {"a": {"message": big}}})),
+            reply(json!({"resultType": "input_required", "inputRequests": {"a": {"message": big}}})),
         ),
         ("error message", failure(&big, None)),
         ("error data", failure("no", Some(json!({"a": big})))),
@@ -259,20 +259,21 @@ fn oversized() -> Vec<(&'static str, Result<Members, ToolError>)> {
 #[tokio::test]
 async fn no_reply_is_larger_than_the_cap() {
     for (way, reply) in oversized() {
-        let stranger = Stranger::new(tools(vec![tool(json!({"type": "object"}))]), move |_| reply.clone());
-        let bench = Workbench::new(vec![stranger], |parts| parts.shape.max_bytes = CAP);
+        let stranger =
+            UntrustedSource::new(tools(vec![tool(json!({"type": "object"}))]), move |_| reply.clone());
+        let bench = HubFixture::new(vec![stranger], |parts| parts.shape.max_bytes = REPLY_LIMIT);
         let outcome = bench.call("evil__do", json!({})).await;
         let size = size_of(&outcome);
         // As text and as structure.
-        assert!(size <= 2 * CAP + ROOM, "{way}: {size}");
+        assert!(size <= 2 * REPLY_LIMIT + NOTICE_ROOM, "{way}: {size}");
     }
 }
 
 /// Small numbers that look like chance and are always the same.
-struct Dice(u64);
+struct Rng(u64);
 
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
+impl Rng {
+    fn next(&mut self, sides: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -280,31 +281,31 @@ impl Dice {
     }
 
     fn text(&mut self) -> String {
-        let length = [0, 3, 30, 3_000, 9_000][self.roll(5) as usize];
-        let letters = ["a", "\"", "\u{1}", "é", "\\", "\n"][self.roll(6) as usize];
+        let length = [0, 3, 30, 3_000, 9_000][self.next(5) as usize];
+        let letters = ["a", "\"", "\u{1}", "é", "\\", "\n"][self.next(6) as usize];
         letters.repeat(length)
     }
 
     fn value(&mut self, depth: u64) -> Value {
-        match self.roll(if depth == 0 { 3 } else { 5 }) {
+        match self.next(if depth == 0 { 3 } else { 5 }) {
             0 => json!(self.text()),
-            1 => json!(self.roll(1_000_000)),
-            2 => json!(self.roll(2) == 0),
-            3 => (0..self.roll(30)).map(|_| self.value(depth - 1)).collect(),
-            _ => Value::Object((0..self.roll(30)).map(|_| (self.text(), self.value(depth - 1))).collect()),
+            1 => json!(self.next(1_000_000)),
+            2 => json!(self.next(2) == 0),
+            3 => (0..self.next(30)).map(|_| self.value(depth - 1)).collect(),
+            _ => Value::Object((0..self.next(30)).map(|_| (self.text(), self.value(depth - 1))).collect()),
         }
     }
 
     fn reply(&mut self) -> Value {
         let mut reply = serde_json::Map::new();
         for name in ["content", "structuredContent", "_meta", "isError", "vendor", "resultType"] {
-            if self.roll(2) == 0 {
+            if self.next(2) == 0 {
                 reply.insert(name.to_owned(), self.value(3));
             }
         }
-        if self.roll(2) == 0 {
-            let blocks = (0..self.roll(40)).map(|_| {
-                let (kind, text) = (["text", "image", "resource"][self.roll(3) as usize], self.text());
+        if self.next(2) == 0 {
+            let blocks = (0..self.next(40)).map(|_| {
+                let (kind, text) = (["text", "image", "resource"][self.next(3) as usize], self.text());
                 json!({"type": kind, "text": text, "data": self.value(1), "annotations": self.value(1)})
             });
             let blocks: Vec<Value> = blocks.collect();
@@ -316,31 +317,31 @@ impl Dice {
 
 #[tokio::test]
 async fn no_reply_of_chance_is_larger_than_the_cap() {
-    let dice = Mutex::new(Dice(0x9e37_79b9_7f4a_7c15));
-    let stranger = Stranger::new(tools(vec![tool(json!({"type": "object"}))]), move |_| {
+    let dice = Mutex::new(Rng(0x9e37_79b9_7f4a_7c15));
+    let stranger = UntrustedSource::new(tools(vec![tool(json!({"type": "object"}))]), move |_| {
         let mut dice = dice.lock().unwrap();
-        if dice.roll(10) == 0 {
+        if dice.next(10) == 0 {
             let (message, data) = (dice.text(), dice.value(3));
             return failure(&message, Some(data));
         }
-        let reply = dice.reply();
-        said(reply)
+        let random = dice.reply();
+        reply(random)
     });
-    let bench = Workbench::new(vec![stranger], |parts| parts.shape.max_bytes = CAP);
+    let bench = HubFixture::new(vec![stranger], |parts| parts.shape.max_bytes = REPLY_LIMIT);
     for round in 0..100 {
         let outcome = bench.call("evil__do", json!({})).await;
         let size = size_of(&outcome);
-        assert!(size <= 2 * CAP + ROOM, "round {round}: {size}");
+        assert!(size <= 2 * REPLY_LIMIT + NOTICE_ROOM, "round {round}: {size}");
     }
 }
 
 #[tokio::test]
 async fn a_server_does_not_speak_for_the_hub() {
-    let stranger = Stranger::new(tools(vec![tool(json!({"type": "object"}))]), |_| {
+    let stranger = UntrustedSource::new(tools(vec![tool(json!({"type": "object"}))]), |_| {
         let meta = r#"{"octoprox/result_handle":"r_stolen","octoprox\/truncated":true,"own":1}"#;
-        Ok(Members::new().with("content", Json::array([])).with("_meta", Json::parse(meta).unwrap()))
+        Ok(JsonObject::new().with("content", Json::array([])).with("_meta", Json::parse(meta).unwrap()))
     });
-    let bench = Workbench::new(vec![stranger], |_| {});
+    let bench = HubFixture::new(vec![stranger], |_| {});
     let result = bench.call("evil__do", json!({})).await.unwrap();
     let meta: Value = result.get("_meta").unwrap().to().unwrap();
     assert_eq!(meta, json!({"own": 1}));
@@ -355,35 +356,35 @@ fn resource(uri: &str) -> Definition {
 }
 
 fn read(uri: &str) -> Request {
-    let mut request = Workbench::request(uri, json!({}));
-    let params = Members::new().with("uri", uri);
-    request.op = Op { method: Method::ReadResource, name: uri.to_owned(), params };
+    let mut request = HubFixture::request(uri, json!({}));
+    let params = JsonObject::new().with("uri", uri);
+    request.op = Operation { method: Method::ReadResource, name: uri.to_owned(), params };
     request
 }
 
 /// Answers with what it was asked for.
-fn library() -> Arc<Stranger> {
-    let lists = Lists {
+fn library_source() -> Arc<UntrustedSource> {
+    let lists = Listing {
         tools: vec![
             definition("look", json!({"name": "look", "inputSchema": {}}), Effect::reads()),
             definition("change", json!({"name": "change", "inputSchema": {}}), Effect::writes()),
         ],
         resources: vec![resource("evil://secret/a"), resource("evil://listed%2Fname")],
         templates: vec![template("evil://docs/{id}"), template("evil://tree/{+path}")],
-        ..Lists::default()
+        ..Listing::default()
     };
-    Stranger::new(lists, |op| said(json!({"contents": [{"uri": op.name, "text": op.name}]})))
+    UntrustedSource::new(lists, |op| reply(json!({"contents": [{"uri": op.name, "text": op.name}]})))
 }
 
 #[tokio::test]
 async fn a_cached_answer_belongs_to_its_question() {
     for pattern in ["*", "evil://*"] {
-        let stranger = library();
-        let bench = Workbench::new(vec![Arc::clone(&stranger) as Arc<dyn Source>], |parts| {
+        let stranger = library_source();
+        let bench = HubFixture::new(vec![Arc::clone(&stranger) as Arc<dyn Source>], |parts| {
             parts.cache = vec![CacheRule { tools: vec![pattern.into()], ttl_seconds: 60 }];
         });
         for uri in ["evil://docs/1", "evil://docs/2", "evil://docs/1", "evil://unlisted"] {
-            let answer = bench.called(read(uri)).await.outcome.unwrap().to_json();
+            let answer = bench.call_request(read(uri)).await.outcome.unwrap().to_json();
             assert!(answer.as_str().contains(&format!("\"text\":\"{uri}\"")), "{uri}: {}", answer.as_str());
         }
         // A pattern of tools is not one of resources.
@@ -393,8 +394,8 @@ async fn a_cached_answer_belongs_to_its_question() {
 
 #[tokio::test]
 async fn a_change_through_the_hub_is_seen_by_the_next_read() {
-    let stranger = library();
-    let bench = Workbench::new(vec![Arc::clone(&stranger) as Arc<dyn Source>], |parts| {
+    let stranger = library_source();
+    let bench = HubFixture::new(vec![Arc::clone(&stranger) as Arc<dyn Source>], |parts| {
         parts.cache = vec![CacheRule { tools: vec!["evil__look".into()], ttl_seconds: 60 }];
     });
     for (name, calls) in
@@ -407,7 +408,7 @@ async fn a_change_through_the_hub_is_seen_by_the_next_read() {
 
 #[tokio::test]
 async fn rules_about_uris_hold_however_they_are_written() {
-    let bench = Workbench::new(vec![library()], |parts| {
+    let bench = HubFixture::new(vec![library_source()], |parts| {
         parts.policy =
             deny(&["evil://secret/*", "evil://docs/private*", "evil://tree/closed/*", "evil://listed/*"]);
     });
@@ -436,16 +437,16 @@ async fn rules_about_uris_hold_however_they_are_written() {
         // Its own server writes it so.
         ("evil://listed%2Fname", false),
     ] {
-        let outcome = bench.called(read(uri)).await.outcome;
+        let outcome = bench.call_request(read(uri)).await.outcome;
         assert_eq!(outcome.is_ok(), allowed, "{uri}: {outcome:?}");
-        let complete = Op {
+        let complete = Operation {
             method: Method::Complete,
             name: uri.to_owned(),
-            params: Members::new().with("ref", Json::from(json!({"type": "ref/resource", "uri": uri}))),
+            params: JsonObject::new().with("ref", Json::from(json!({"type": "ref/resource", "uri": uri}))),
         };
         let mut request = read(uri);
         request.op = complete;
-        assert_eq!(bench.called(request).await.outcome.is_ok(), allowed, "completion of {uri}");
+        assert_eq!(bench.call_request(request).await.outcome.is_ok(), allowed, "completion of {uri}");
         let mut request = read(uri);
         request.op.method = Method::Subscribe;
         assert!(allowed || bench.hub.subscribe(&request).await.is_err(), "subscribing to {uri}");
@@ -453,12 +454,12 @@ async fn rules_about_uris_hold_however_they_are_written() {
     // What is asked for is what was decided on.
     let mut request = read("evil://docs/public");
     request.op.params.set("uri", "evil://secret/a");
-    assert!(bench.called(request).await.outcome.is_err());
+    assert!(bench.call_request(request).await.outcome.is_err());
 }
 
 #[tokio::test]
 async fn to_allow_a_uri_is_to_allow_that_one() {
-    let bench = Workbench::new(vec![library()], |parts| {
+    let bench = HubFixture::new(vec![library_source()], |parts| {
         parts.policy = serde_json::from_value(json!({"default": "deny", "rules": [
             {"name": "docs", "tools": ["evil://docs/*"], "decision": "allow"}]}))
         .unwrap();
@@ -470,7 +471,7 @@ async fn to_allow_a_uri_is_to_allow_that_one() {
         ("evil://secret/a", false),
         ("evil://tree/docs", false),
     ] {
-        assert_eq!(bench.called(read(uri)).await.outcome.is_ok(), allowed, "{uri}");
+        assert_eq!(bench.call_request(read(uri)).await.outcome.is_ok(), allowed, "{uri}");
     }
 }
 
@@ -484,19 +485,20 @@ async fn hidden_parameters_stay_hidden() {
         (json!({"tool": "evil__do", "fixed": {"force": false}}), vec!["force"]),
         (json!({"tool": "evil__do", "args": {"query": "q"}}), vec!["q"]),
     ] {
-        let stranger = Stranger::new(tools(vec![tool(schema.clone())]), |_| said(json!({"content": []})));
+        let stranger =
+            UntrustedSource::new(tools(vec![tool(schema.clone())]), |_| reply(json!({"content": []})));
         let seen = Arc::clone(&stranger);
-        let bench = Workbench::new(vec![stranger], |parts| {
+        let bench = HubFixture::new(vec![stranger], |parts| {
             let profile = ProfileSettings {
-                recasts: [("do".to_owned(), serde_json::from_value(settings.clone()).unwrap())].into(),
+                overrides: [("do".to_owned(), serde_json::from_value(settings.clone()).unwrap())].into(),
                 ..ProfileSettings::default()
             };
             parts.profiles = vec![Profile::new("p", &profile).unwrap()];
         });
         for name in wrong {
-            let mut request = Workbench::request("do", json!({name: true}));
+            let mut request = HubFixture::request("do", json!({name: true}));
             request.profile = "p".to_owned();
-            let error = bench.called(request).await.outcome.expect_err(name);
+            let error = bench.call_request(request).await.outcome.expect_err(name);
             assert_eq!(error.kind, Kind::Invalid, "{name}");
         }
         assert!(seen.seen.lock().unwrap().is_empty(), "{settings}");
@@ -508,7 +510,7 @@ async fn equal_arguments_of_two_hubs_do_not_look_equal() {
     let bench = one_tool(json!({"type": "object"}));
     bench.call("evil__do", json!({"pin": 1234})).await.unwrap();
     bench.call("evil__do", json!({"pin": 1234})).await.unwrap();
-    let opened = bench.memory.opened.lock().unwrap();
+    let opened = bench.store.opened.lock().unwrap();
     let hashes: Vec<&str> = opened.iter().map(|one| one.arguments.as_str()).collect();
     assert_eq!(hashes[0], hashes[1]);
     // SHA-256 of {"pin":1234}, which anybody can compute.

@@ -9,36 +9,36 @@
     reason = "a test that cannot go on fails, and starts the programs that it tests"
 )]
 
-mod bench;
+mod hub_fixture;
 mod limits;
-mod names;
+mod name_resolution;
 mod profiles;
 
-use bench::{Scripted, Workbench, tool};
+use hub_fixture::{HubFixture, ScriptedSource, tool};
 use octo_hub::{
-    CacheRule, Change, Decision, Ledger, LimitRule, ListKind, Outcome, PolicySettings, Profile,
+    AuditLog, CacheRule, Change, Decision, LimitRule, ListKind, Outcome, PolicySettings, Profile,
     ProfileSettings, Rule,
 };
-use octo_model::{Caller, Json, Kind, Members, Method, Op, Principal, ToolError};
-use octo_toolkit::{Source, State};
+use octo_model::{Caller, Json, JsonObject, Kind, Method, Operation, Principal, ToolError};
+use octo_toolkit::{Source, SourceState};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-fn up(names: &[&str]) -> Arc<Scripted> {
-    Scripted::new("up", names.iter().map(|name| tool(name)).collect())
+fn upstream(names: &[&str]) -> Arc<ScriptedSource> {
+    ScriptedSource::new("up", names.iter().map(|name| tool(name)).collect())
 }
 
-fn plain(names: &[&str]) -> Workbench {
-    Workbench::new(vec![up(names)], |_| {})
+fn simple_fixture(names: &[&str]) -> HubFixture {
+    HubFixture::new(vec![upstream(names)], |_| {})
 }
 
-fn kind(outcome: Result<Members, ToolError>) -> Kind {
+fn error_kind(outcome: Result<JsonObject, ToolError>) -> Kind {
     outcome.expect_err("it should fail").kind
 }
 
-async fn listed(bench: &Workbench, profile: &str) -> Vec<String> {
+async fn listed_names(bench: &HubFixture, profile: &str) -> Vec<String> {
     let page = bench.hub.list(profile, ListKind::Tools, &Caller::local(), None).await.unwrap();
     let tools: Vec<Value> = page.items.to().unwrap();
     tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
@@ -46,8 +46,8 @@ async fn listed(bench: &Workbench, profile: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn lists_and_calls_under_every_accepted_name_and_keeps_unknown_members() {
-    let bench = plain(&["do"]);
-    assert_eq!(listed(&bench, "").await, ["result_read", "up__do"]);
+    let bench = simple_fixture(&["do"]);
+    assert_eq!(listed_names(&bench, "").await, ["result_read", "up__do"]);
     for name in ["up__do", "up:do"] {
         let result = bench.call(name, json!({})).await.unwrap();
         assert_eq!(result.get("vendor").unwrap().as_str(), "1.50");
@@ -58,7 +58,7 @@ async fn lists_and_calls_under_every_accepted_name_and_keeps_unknown_members() {
 
 #[tokio::test]
 async fn a_wrong_name_is_answered_with_a_close_one() {
-    let error = plain(&["search"]).call("up__serch", json!({})).await.unwrap_err();
+    let error = simple_fixture(&["search"]).call("up__serch", json!({})).await.unwrap_err();
     assert_eq!(error.kind, Kind::NotFound);
     assert_eq!(error.hint.as_deref(), Some("Did you mean `up__search`?"));
     let rpc = error.rpc.unwrap();
@@ -71,11 +71,11 @@ async fn a_wrong_name_is_answered_with_a_close_one() {
 
 #[tokio::test]
 async fn arguments_are_held_against_the_schema() {
-    let bench = plain(&["do"]);
+    let bench = simple_fixture(&["do"]);
     let error = bench.call("up__do", json!({"n": "three"})).await.unwrap_err();
     assert_eq!(error.kind, Kind::Invalid);
     assert!(error.message.contains('n') && error.hint.unwrap().contains("parameters"));
-    assert_eq!(kind(bench.call("up__do", json!([1])).await), Kind::Invalid);
+    assert_eq!(error_kind(bench.call("up__do", json!([1])).await), Kind::Invalid);
     let error = bench.call("result_read", json!({"handel": "x"})).await.unwrap_err();
     assert_eq!(error.message, "There is no parameter `handel`.");
     assert!(error.hint.unwrap().starts_with("Did you mean `handle`?"));
@@ -83,7 +83,7 @@ async fn arguments_are_held_against_the_schema() {
 
 #[tokio::test]
 async fn arguments_with_one_reading_are_coerced_and_the_reply_and_the_audit_say_so() {
-    let bench = plain(&["mirror"]);
+    let bench = simple_fixture(&["mirror"]);
     let result = bench.call("up__mirror", json!({"n": "5", "file_path": "x"})).await.unwrap();
     let structure: Value = result.get("structuredContent").unwrap().to().unwrap();
     assert_eq!(structure["got"], json!({"n": 5, "file_path": "x"}), "another server's names stay");
@@ -94,21 +94,21 @@ async fn arguments_with_one_reading_are_coerced_and_the_reply_and_the_audit_say_
     let last: Value = result.list("content").last().unwrap().to().unwrap();
     assert_eq!(last["text"], "[Arguments adjusted: `n` read as an integer.]");
 
-    let sent = bench.memory.fingerprint(br#"{"n":"5","file_path":"x"}"#);
-    let ran = bench.memory.fingerprint(br#"{"n":5,"file_path":"x"}"#);
-    assert_eq!(bench.memory.opened.lock().unwrap()[0].arguments, sent);
-    assert_eq!(bench.memory.closed.lock().unwrap()[0].arguments.as_deref(), Some(ran.as_str()));
+    let sent = bench.store.fingerprint(br#"{"n":"5","file_path":"x"}"#);
+    let ran = bench.store.fingerprint(br#"{"n":5,"file_path":"x"}"#);
+    assert_eq!(bench.store.opened.lock().unwrap()[0].arguments, sent);
+    assert_eq!(bench.store.closed.lock().unwrap()[0].arguments.as_deref(), Some(ran.as_str()));
 
     let precise = r#"{"n": "5", "big": 12345678901234567890.1234567891}"#;
-    let mut request = Workbench::request("up__mirror", json!({}));
+    let mut request = HubFixture::request("up__mirror", json!({}));
     request.op.params.set("arguments", Json::parse(precise).unwrap());
-    bench.called(request).await.outcome.unwrap();
-    let ran = bench.memory.fingerprint(br#"{"n":5,"big":12345678901234567890.1234567891}"#);
-    assert_eq!(bench.memory.closed.lock().unwrap()[1].arguments.as_deref(), Some(ran.as_str()));
+    bench.call_request(request).await.outcome.unwrap();
+    let ran = bench.store.fingerprint(br#"{"n":5,"big":12345678901234567890.1234567891}"#);
+    assert_eq!(bench.store.closed.lock().unwrap()[1].arguments.as_deref(), Some(ran.as_str()));
 
     let plain = bench.call("up__mirror", json!({"n": 5})).await.unwrap();
     assert!(plain.get("_meta").is_none() && plain.list("content").is_empty());
-    assert_eq!(bench.memory.closed.lock().unwrap()[2].arguments, None);
+    assert_eq!(bench.store.closed.lock().unwrap()[2].arguments, None);
 
     let deep = format!("{}1{}", "[".repeat(70), "]".repeat(70));
     let error = bench.call("result_read", json!({"handle": [deep]})).await.unwrap_err();
@@ -119,17 +119,17 @@ async fn arguments_with_one_reading_are_coerced_and_the_reply_and_the_audit_say_
 
 #[tokio::test]
 async fn without_a_record_nothing_runs() {
-    let source = up(&["do"]);
-    let bench = Workbench::new(vec![Arc::clone(&source) as Arc<dyn Source>], |_| {});
-    bench.memory.broken.store(true, Ordering::Relaxed);
-    assert_eq!(kind(bench.call("up__do", json!({})).await), Kind::Unavailable);
+    let source = upstream(&["do"]);
+    let bench = HubFixture::new(vec![Arc::clone(&source) as Arc<dyn Source>], |_| {});
+    bench.store.broken.store(true, Ordering::Relaxed);
+    assert_eq!(error_kind(bench.call("up__do", json!({})).await), Kind::Unavailable);
     assert_eq!(source.calls.load(Ordering::Relaxed), 0);
-    assert!(bench.memory.closed.lock().unwrap().is_empty());
+    assert!(bench.store.closed.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
 async fn every_end_is_recorded() {
-    let bench = Workbench::new(vec![up(&["do", "fails", "panics", "sleeps"])], |parts| {
+    let bench = HubFixture::new(vec![upstream(&["do", "fails", "panics", "sleeps"])], |parts| {
         parts.timeout = Duration::from_millis(50);
     });
     for (name, outcome) in [
@@ -139,29 +139,29 @@ async fn every_end_is_recorded() {
         ("up__sleeps", Outcome::Error(Kind::Timeout)),
         ("up__nothing", Outcome::Error(Kind::NotFound)),
     ] {
-        let called = bench.called(Workbench::request(name, json!({}))).await;
-        let closed = bench.memory.closed.lock().unwrap().pop().unwrap();
-        let opened = bench.memory.opened.lock().unwrap().pop().unwrap();
+        let called = bench.call_request(HubFixture::request(name, json!({}))).await;
+        let closed = bench.store.closed.lock().unwrap().pop().unwrap();
+        let opened = bench.store.opened.lock().unwrap().pop().unwrap();
         assert_eq!((closed.outcome, closed.id, opened.id), (outcome, called.id, called.id), "{name}");
         assert_eq!(closed.target.is_some(), name != "up__nothing");
     }
     // A call whose future is dropped closes its record, too.
     let dropped = tokio::time::timeout(Duration::from_millis(5), bench.call("up__sleeps", json!({}))).await;
     assert!(dropped.is_err());
-    assert_eq!(bench.memory.closed.lock().unwrap().pop().unwrap().outcome, Outcome::Dropped);
+    assert_eq!(bench.store.closed.lock().unwrap().pop().unwrap().outcome, Outcome::Dropped);
 }
 
 #[tokio::test]
 async fn a_cancelled_call_ends_at_once() {
-    let bench = plain(&["sleeps"]);
-    let request = Workbench::request("up__sleeps", json!({}));
+    let bench = simple_fixture(&["sleeps"]);
+    let request = HubFixture::request("up__sleeps", json!({}));
     let cancel = request.cancel.clone();
     let begun = Instant::now();
-    let (called, ()) = tokio::join!(bench.called(request), async {
+    let (called, ()) = tokio::join!(bench.call_request(request), async {
         tokio::task::yield_now().await;
         cancel.cancel();
     });
-    assert_eq!(kind(called.outcome), Kind::Cancelled);
+    assert_eq!(error_kind(called.outcome), Kind::Cancelled);
     assert!(begun.elapsed() < Duration::from_secs(1));
 }
 
@@ -172,7 +172,7 @@ fn rule(name: &str, tools: &[&str], decision: Decision) -> Rule {
 
 #[tokio::test]
 async fn deny_beats_allow_and_hides_what_it_refuses() {
-    let bench = Workbench::new(vec![up(&["get", "drop"])], |parts| {
+    let bench = HubFixture::new(vec![upstream(&["get", "drop"])], |parts| {
         parts.policy = PolicySettings {
             default: Decision::Allow,
             rules: vec![
@@ -184,15 +184,15 @@ async fn deny_beats_allow_and_hides_what_it_refuses() {
     let error = bench.call("up__drop", json!({})).await.unwrap_err();
     assert_eq!(error.kind, Kind::Denied);
     assert!(error.message.contains("no-drop"));
-    assert_eq!(bench.memory.closed.lock().unwrap().last().unwrap().rule.as_deref(), Some("no-drop"));
+    assert_eq!(bench.store.closed.lock().unwrap().last().unwrap().rule.as_deref(), Some("no-drop"));
     assert!(bench.call("up__get", json!({})).await.is_ok());
-    assert_eq!(bench.memory.closed.lock().unwrap().last().unwrap().rule.as_deref(), Some("all"));
-    assert_eq!(listed(&bench, "").await, ["result_read", "up__get"]);
+    assert_eq!(bench.store.closed.lock().unwrap().last().unwrap().rule.as_deref(), Some("all"));
+    assert_eq!(listed_names(&bench, "").await, ["result_read", "up__get"]);
 }
 
 #[tokio::test]
 async fn rules_know_effects_and_callers_and_the_default_may_be_no() {
-    let bench = Workbench::new(vec![up(&["do"])], |parts| {
+    let bench = HubFixture::new(vec![upstream(&["do"])], |parts| {
         parts.policy = serde_json::from_value(json!({
             "default": "deny",
             "rules": [
@@ -202,16 +202,16 @@ async fn rules_know_effects_and_callers_and_the_default_may_be_no() {
         }))
         .unwrap();
     });
-    assert_eq!(kind(bench.call("up__do", json!({})).await), Kind::Denied);
-    assert_eq!(kind(bench.call("result_read", json!({"handle": "r_9"})).await), Kind::NotFound);
-    let mut request = Workbench::request("up__do", json!({}));
+    assert_eq!(error_kind(bench.call("up__do", json!({})).await), Kind::Denied);
+    assert_eq!(error_kind(bench.call("result_read", json!({"handle": "r_9"})).await), Kind::NotFound);
+    let mut request = HubFixture::request("up__do", json!({}));
     request.caller = Arc::new(Caller::named("admin-1"));
-    assert!(bench.called(request).await.outcome.is_ok());
+    assert!(bench.call_request(request).await.outcome.is_ok());
 }
 
 #[tokio::test]
 async fn rules_know_the_tenant() {
-    let bench = Workbench::new(vec![up(&["do", "drop"])], |parts| {
+    let bench = HubFixture::new(vec![upstream(&["do", "drop"])], |parts| {
         parts.policy = serde_json::from_value(json!({
             "default": "deny",
             "rules": [
@@ -231,15 +231,15 @@ async fn rules_know_the_tenant() {
         ("lab", "eve", "up__drop", false),
         ("lab", "ann", "up__drop", true),
     ] {
-        let mut request = Workbench::request(tool, json!({}));
+        let mut request = HubFixture::request(tool, json!({}));
         request.caller = Arc::new(Caller::from(Principal::new(tenant, subject)));
-        assert_eq!(bench.called(request).await.outcome.is_ok(), allowed, "{tenant}/{subject} {tool}");
+        assert_eq!(bench.call_request(request).await.outcome.is_ok(), allowed, "{tenant}/{subject} {tool}");
     }
 }
 
 #[tokio::test]
 async fn limits_count_per_caller_and_say_when_to_come_back() {
-    let bench = Workbench::new(vec![up(&["do"])], |parts| {
+    let bench = HubFixture::new(vec![upstream(&["do"])], |parts| {
         let per_minute = 2.try_into().unwrap();
         parts.limits = vec![LimitRule { tools: vec!["up__*".into()], per_minute, burst: None }];
     });
@@ -249,24 +249,24 @@ async fn limits_count_per_caller_and_say_when_to_come_back() {
     let error = bench.call("up__do", json!({})).await.unwrap_err();
     assert_eq!(error.kind, Kind::RateLimited);
     assert!(error.retry_after.unwrap() <= Duration::from_secs(30));
-    let mut request = Workbench::request("up__do", json!({}));
+    let mut request = HubFixture::request("up__do", json!({}));
     request.caller = Arc::new(Caller::named("somebody-else"));
-    assert!(bench.called(request).await.outcome.is_ok());
+    assert!(bench.call_request(request).await.outcome.is_ok());
 }
 
 #[tokio::test]
 async fn answers_are_kept_only_where_the_settings_say_so_and_only_for_their_caller() {
-    let source = up(&["do", "other"]);
-    let bench = Workbench::new(vec![Arc::clone(&source) as Arc<dyn Source>], |parts| {
+    let source = upstream(&["do", "other"]);
+    let bench = HubFixture::new(vec![Arc::clone(&source) as Arc<dyn Source>], |parts| {
         parts.cache = vec![CacheRule { tools: vec!["up__do".into()], ttl_seconds: 60 }];
     });
     for name in ["up__do", "up__do", "up__other", "up__other"] {
         bench.call(name, json!({"n": 0})).await.unwrap();
     }
     assert_eq!(source.calls.load(Ordering::Relaxed), 3);
-    let mut request = Workbench::request("up__do", json!({"n": 0}));
+    let mut request = HubFixture::request("up__do", json!({"n": 0}));
     request.caller = Arc::new(Caller::named("somebody-else"));
-    bench.called(request).await.outcome.unwrap();
+    bench.call_request(request).await.outcome.unwrap();
     assert_eq!(source.calls.load(Ordering::Relaxed), 4);
 }
 
@@ -275,7 +275,7 @@ async fn a_large_result_is_cut_within_its_schema_and_can_be_read_whole() {
     let rows = json!({"name": "rows", "inputSchema": {"type": "object"}, "outputSchema": {
         "type": "object", "required": ["rows", "count"],
         "properties": {"rows": {"type": "array", "items": {"type": "object", "required": ["n", "text"]}}, "count": {"type": "integer"}}}});
-    let bench = Workbench::new(vec![Scripted::new("up", vec![rows])], |_| {});
+    let bench = HubFixture::new(vec![ScriptedSource::new("up", vec![rows])], |_| {});
     let result = bench.call("up__rows", json!({"n": 1000})).await.unwrap();
     assert!(result.to_json().bytes().len() < 10_000);
     let structure: Value = result.get("structuredContent").unwrap().to().unwrap();
@@ -286,7 +286,7 @@ async fn a_large_result_is_cut_within_its_schema_and_can_be_read_whole() {
     let blocks: Vec<Value> = result.get("content").unwrap().to().unwrap();
     assert!(blocks[1]["text"].as_str().unwrap().contains(&handle));
     assert_eq!(blocks[2]["type"], "resource_link");
-    assert_eq!(bench.memory.closed.lock().unwrap().last().unwrap().spill.as_deref(), Some(handle.as_str()));
+    assert_eq!(bench.store.closed.lock().unwrap().last().unwrap().spill.as_deref(), Some(handle.as_str()));
 
     let read = async |arguments: Value| -> Value {
         bench.call("result_read", arguments).await.unwrap().get("structuredContent").unwrap().to().unwrap()
@@ -302,23 +302,23 @@ async fn a_large_result_is_cut_within_its_schema_and_can_be_read_whole() {
     let by_pattern = read(json!({"handle": handle, "pattern": "\"n\": 77,"})).await;
     assert_eq!(by_pattern["text"].as_str().unwrap().lines().count(), 1);
 
-    let mut request = Workbench::request("result_read", json!({"handle": handle}));
+    let mut request = HubFixture::request("result_read", json!({"handle": handle}));
     request.caller = Arc::new(Caller::named("somebody-else"));
-    assert_eq!(kind(bench.called(request).await.outcome), Kind::NotFound);
+    assert_eq!(error_kind(bench.call_request(request).await.outcome), Kind::NotFound);
 }
 
 #[tokio::test]
 async fn a_large_resource_is_refused_whole_and_kept() {
-    let bench = Workbench::new(vec![Scripted::with_resource("up")], |_| {});
-    let mut request = Workbench::request("big://file", json!({}));
-    request.op = Op {
+    let bench = HubFixture::new(vec![ScriptedSource::with_resource("up")], |_| {});
+    let mut request = HubFixture::request("big://file", json!({}));
+    request.op = Operation {
         method: Method::ReadResource,
         name: "big://file".to_owned(),
-        params: Members::new().with("uri", "big://file"),
+        params: JsonObject::new().with("uri", "big://file"),
     };
-    let error = bench.called(request).await.outcome.unwrap_err();
+    let error = bench.call_request(request).await.outcome.unwrap_err();
     assert_eq!(error.kind, Kind::TooLarge);
-    let handle = bench.memory.closed.lock().unwrap().last().unwrap().spill.clone().unwrap();
+    let handle = bench.store.closed.lock().unwrap().last().unwrap().spill.clone().unwrap();
     assert!(error.hint.unwrap().contains(&handle));
     let read = bench.call("result_read", json!({"handle": handle, "jq": ".contents[0].text | length"})).await;
     let read: Value = read.unwrap().get("structuredContent").unwrap().to().unwrap();
@@ -330,7 +330,7 @@ async fn text_is_cut_and_a_schema_without_room_is_refused_with_the_handle() {
     let closed = json!({"name": "rows", "inputSchema": {"type": "object"}, "outputSchema": {
         "type": "object", "additionalProperties": false,
         "properties": {"rows": {"type": "array", "minItems": 900}, "count": {}}}});
-    let bench = Workbench::new(vec![Scripted::new("up", vec![tool("long"), closed])], |_| {});
+    let bench = HubFixture::new(vec![ScriptedSource::new("up", vec![tool("long"), closed])], |_| {});
     let result = bench.call("up__long", json!({"n": 5000})).await.unwrap();
     let blocks: Vec<Value> = result.get("content").unwrap().to().unwrap();
     assert!(blocks[0]["text"].as_str().unwrap().starts_with("line 0\nline 1\n"));
@@ -345,10 +345,11 @@ async fn long_and_colliding_names_stay_apart_and_stable() {
     let long = "x".repeat(128);
     let names = [format!("{long}1"), format!("{long}2"), "a-b".into(), "a_b".into(), "dot.ted".into()];
     let tools = || names.iter().map(|name| tool(name)).collect::<Vec<_>>();
-    let alone = Workbench::new(vec![Scripted::new("up", tools())], |_| {});
-    let joined = Workbench::new(vec![Scripted::new("up", tools()), Scripted::new("aa", tools())], |_| {});
-    let before = listed(&alone, "").await;
-    let after = listed(&joined, "").await;
+    let alone = HubFixture::new(vec![ScriptedSource::new("up", tools())], |_| {});
+    let joined =
+        HubFixture::new(vec![ScriptedSource::new("up", tools()), ScriptedSource::new("aa", tools())], |_| {});
+    let before = listed_names(&alone, "").await;
+    let after = listed_names(&joined, "").await;
     assert_eq!(before.len(), 6);
     assert!(after.iter().all(|name| name.len() <= 46));
     assert!(before.iter().all(|name| after.contains(name)), "{before:?} {after:?}");
@@ -357,37 +358,40 @@ async fn long_and_colliding_names_stay_apart_and_stable() {
 
 #[tokio::test]
 async fn a_profile_shows_a_part_under_its_own_names() {
-    let bench = Workbench::new(vec![up(&["do", "other"]), Scripted::new("zz", vec![tool("do")])], |parts| {
-        let settings = ProfileSettings {
-            servers: vec!["up".into()],
-            tools: vec!["d*".into()],
-            without_prefix: true,
-            ..ProfileSettings::default()
-        };
-        parts.profiles = vec![Profile::new("bare", &settings).unwrap()];
-    });
-    assert_eq!(listed(&bench, "bare").await, ["do"]);
+    let bench = HubFixture::new(
+        vec![upstream(&["do", "other"]), ScriptedSource::new("zz", vec![tool("do")])],
+        |parts| {
+            let settings = ProfileSettings {
+                servers: vec!["up".into()],
+                tools: vec!["d*".into()],
+                without_prefix: true,
+                ..ProfileSettings::default()
+            };
+            parts.profiles = vec![Profile::new("bare", &settings).unwrap()];
+        },
+    );
+    assert_eq!(listed_names(&bench, "bare").await, ["do"]);
     assert!(bench.hub.list("nosuch", ListKind::Tools, &Caller::local(), None).await.is_err());
 }
 
 #[tokio::test]
 async fn a_source_that_hangs_costs_only_its_own_tools() {
-    let slow = Scripted::new("slow", vec![]);
-    slow.relist(State::Starting, vec![]);
-    let bench = Workbench::new(vec![up(&["do"]), Arc::clone(&slow) as Arc<dyn Source>], |_| {});
+    let slow = ScriptedSource::new("slow", vec![]);
+    slow.relist(SourceState::Starting, vec![]);
+    let bench = HubFixture::new(vec![upstream(&["do"]), Arc::clone(&slow) as Arc<dyn Source>], |_| {});
     let begun = Instant::now();
-    assert!(listed(&bench, "").await.contains(&"up__do".to_owned()));
+    assert!(listed_names(&bench, "").await.contains(&"up__do".to_owned()));
     assert!(begun.elapsed() < Duration::from_secs(2));
     let mut changes = bench.hub.changes();
     let late = tokio::spawn({
         let hub = Arc::clone(&bench.hub);
-        async move { hub.call(Workbench::request("slow__do", json!({}))).await.outcome }
+        async move { hub.call(HubFixture::request("slow__do", json!({}))).await.outcome }
     });
-    slow.relist(State::Ready, vec![tool("do")]);
+    slow.relist(SourceState::Ready, vec![tool("do")]);
     assert!(late.await.unwrap().is_ok());
     let change = tokio::time::timeout(Duration::from_secs(2), changes.recv()).await.unwrap().unwrap();
     assert!(matches!(change, Change::List(ListKind::Tools)));
-    slow.relist(State::Down("it is gone".into()), vec![]);
+    slow.relist(SourceState::Down("it is gone".into()), vec![]);
     tokio::time::timeout(Duration::from_secs(2), changes.recv()).await.unwrap().unwrap();
     let error = bench.call("slow__do", json!({})).await.unwrap_err();
     assert!(error.hint.unwrap().contains("it is gone"));
@@ -396,7 +400,7 @@ async fn a_source_that_hangs_costs_only_its_own_tools() {
 #[tokio::test]
 async fn two_thousand_tools_come_in_pages() {
     let names: Vec<Value> = (0..2_000).map(|n| tool(&format!("tool_{n:04}"))).collect();
-    let bench = Workbench::new(vec![Scripted::new("up", names)], |_| {});
+    let bench = HubFixture::new(vec![ScriptedSource::new("up", names)], |_| {});
     let mut cursor = None;
     let mut seen = 0;
     loop {

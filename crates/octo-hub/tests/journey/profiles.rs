@@ -1,11 +1,11 @@
 //! Tools in a profile's own words, and rules that are not fooled by them.
 
-use crate::bench::{Scripted, Workbench};
+use crate::hub_fixture::{HubFixture, ScriptedSource};
 use octo_hub::{ListKind, Profile, ProfileSettings};
-use octo_model::{Caller, Kind, Members};
+use octo_model::{Caller, JsonObject, Kind};
 use serde_json::{Value, json};
 
-fn mirror() -> Value {
+fn echo_tool() -> Value {
     json!({
         "name": "mirror", "description": "Answers with what it got.",
         "inputSchema": {
@@ -20,32 +20,32 @@ fn mirror() -> Value {
     })
 }
 
-fn bench(recasts: Value, more: Value) -> Workbench {
+fn override_fixture(recasts: Value, more: Value) -> HubFixture {
     let mut settings = json!({"as": recasts});
     settings.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    Workbench::new(vec![Scripted::new("up", vec![mirror()])], |parts| {
+    HubFixture::new(vec![ScriptedSource::new("up", vec![echo_tool()])], |parts| {
         let settings: ProfileSettings = serde_json::from_value(settings).unwrap();
         parts.profiles = vec![Profile::new("p", &settings).unwrap()];
     })
 }
 
-async fn tools(bench: &Workbench) -> Vec<Value> {
+async fn tools(bench: &HubFixture) -> Vec<Value> {
     bench.hub.list("p", ListKind::Tools, &Caller::local(), None).await.unwrap().items.to().unwrap()
 }
 
-async fn call(bench: &Workbench, name: &str, arguments: Value) -> Result<Members, octo_model::ToolError> {
-    let mut request = Workbench::request(name, arguments);
+async fn call(bench: &HubFixture, name: &str, arguments: Value) -> Result<JsonObject, octo_model::ToolError> {
+    let mut request = HubFixture::request(name, arguments);
     request.profile = "p".to_owned();
-    bench.called(request).await.outcome
+    bench.call_request(request).await.outcome
 }
 
-fn structure(reply: Members) -> Value {
+fn structure(reply: JsonObject) -> Value {
     reply.get("structuredContent").unwrap().to().unwrap()
 }
 
 #[tokio::test]
 async fn arguments_are_renamed_translated_fixed_and_hidden() {
-    let bench = bench(
+    let bench = override_fixture(
         json!({"write_file": {
             "tool": "up__mirror", "description": "Writes.", "others": "hide", "fixed": {"force": true},
             "args": {
@@ -89,7 +89,8 @@ async fn arguments_are_renamed_translated_fixed_and_hidden() {
 
 #[tokio::test]
 async fn one_tool_may_be_renamed_among_all() {
-    let bench = bench(json!({"put": {"tool": "up/mirror", "hide": ["force"]}}), json!({"tools": ["*"]}));
+    let bench =
+        override_fixture(json!({"put": {"tool": "up/mirror", "hide": ["force"]}}), json!({"tools": ["*"]}));
     let names: Vec<Value> = tools(&bench).await.iter().map(|tool| tool["name"].clone()).collect();
     assert_eq!(names, ["result_read", "put"]);
     let got = structure(call(&bench, "put", json!({"path": "a", "text": "x"})).await.unwrap())["got"].clone();
@@ -102,7 +103,7 @@ async fn a_profile_that_does_not_fit_its_tool_says_why() {
         (json!({"tool": "up__mirror", "args": {"a": "nosuch"}}), "has no parameter `nosuch`"),
         (json!({"tool": "up__mirror", "others": "hide"}), "needs the parameter `path`"),
     ] {
-        let bench = bench(json!({"odd": recast}), json!({}));
+        let bench = override_fixture(json!({"odd": recast}), json!({}));
         assert!(tools(&bench).await.is_empty());
         let error = call(&bench, "odd", json!({})).await.unwrap_err();
         assert!(error.hint.as_deref().unwrap_or_default().contains(why), "{error:?}");
@@ -119,7 +120,7 @@ async fn another_name_escapes_no_rule_and_no_limit() {
             json!({"rules": [{"name": "no", "tools": [name], "decision": "deny"}]}),
             json!({"default": "deny", "rules": [{"name": "yes", "tools": [name], "decision": "allow"}]}),
         ] {
-            let bench = Workbench::new(vec![Scripted::new("up", vec![mirror()])], |parts| {
+            let bench = HubFixture::new(vec![ScriptedSource::new("up", vec![echo_tool()])], |parts| {
                 let settings: ProfileSettings = serde_json::from_value(profile.clone()).unwrap();
                 parts.profiles = vec![Profile::new("p", &settings).unwrap()];
                 parts.policy = serde_json::from_value(policy.clone()).unwrap();
@@ -130,7 +131,7 @@ async fn another_name_escapes_no_rule_and_no_limit() {
                 "{policy}"
             );
         }
-        let bench = Workbench::new(vec![Scripted::new("up", vec![mirror()])], |parts| {
+        let bench = HubFixture::new(vec![ScriptedSource::new("up", vec![echo_tool()])], |parts| {
             let settings: ProfileSettings = serde_json::from_value(profile.clone()).unwrap();
             parts.profiles = vec![Profile::new("p", &settings).unwrap()];
             parts.limits =

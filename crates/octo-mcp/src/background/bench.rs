@@ -4,10 +4,10 @@ use crate::client::{Client, fresh_key};
 use crate::mcp::{Mcp, McpSettings};
 use crate::task::EXTENSION;
 use crate::tasks::TaskSettings;
-use octo_hub::jq::{Jq, JqRunner};
-use octo_hub::{Closing, Hub, Ledger, Opening, Parts, PolicySettings, ShapeSettings, Spills};
-use octo_model::{CallId, Caller, Effect, Face, Json, Members, Op, RpcError, ToolError};
-use octo_toolkit::{BoxFuture, Cx, Definition, Listing, Lists, Peer, Source, State};
+use octo_hub::jq_eval::{Jq, JqRunner};
+use octo_hub::{AuditLog, CallEnded, CallStarted, Hub, HubConfig, PolicySettings, ResultLimits, ResultStore};
+use octo_model::{CallId, Caller, Effect, Frontend, Json, JsonObject, Operation, RpcError, ToolError};
+use octo_toolkit::{BoxFuture, CallContext, Definition, Listing, ListingState, Peer, Source, SourceState};
 use octo_wire::Revision;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,20 +16,20 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-pub struct Ports(pub Mutex<Vec<Closing>>);
+pub struct Ports(pub Mutex<Vec<CallEnded>>);
 
-impl Ledger for Ports {
-    fn open(&self, _: Opening) -> BoxFuture<'_, Result<(), ToolError>> {
+impl AuditLog for Ports {
+    fn open(&self, _: CallStarted) -> BoxFuture<'_, Result<(), ToolError>> {
         Box::pin(async { Ok(()) })
     }
 
-    fn close(&self, closing: Closing) {
+    fn close(&self, closing: CallEnded) {
         self.0.lock().unwrap().push(closing);
     }
 }
 
-impl Spills for Ports {
-    fn keep<'a>(&'a self, _: &'a Caller, _: CallId, _: Json) -> BoxFuture<'a, Result<String, ToolError>> {
+impl ResultStore for Ports {
+    fn store<'a>(&'a self, _: &'a Caller, _: CallId, _: Json) -> BoxFuture<'a, Result<String, ToolError>> {
         Box::pin(async { Ok("r_1".to_owned()) })
     }
 
@@ -46,7 +46,7 @@ impl Jq for Ports {
 
 /// Its slow tools wait at the gate; `dropped` counts the calls that were ended there.
 pub struct Scripted {
-    listing: watch::Sender<Listing>,
+    listing: watch::Sender<ListingState>,
     pub gate: Semaphore,
     pub dropped: AtomicUsize,
 }
@@ -70,26 +70,31 @@ impl Scripted {
                 key: name.to_owned(),
                 members: Json::from(tool).members().unwrap(),
                 effect: Effect::unknown(),
-                vouched: false,
+                trusted_effect: false,
             }
         };
         let long =
             ["slow", "quick", "breaks", "fails", "asks", "rounds"].map(|name| marked(name, Some("optional")));
         let mut tools = long.to_vec();
         tools.extend([marked("unmarked", None), marked("only_as_task", Some("required"))]);
-        let lists = Arc::new(Lists { tools, ..Lists::default() });
-        let (listing, _) = watch::channel(Listing { state: State::Ready, lists, version: 1 });
+        let lists = Arc::new(Listing { tools, ..Listing::default() });
+        let (listing, _) =
+            watch::channel(ListingState { state: SourceState::Ready, listing: lists, version: 1 });
         Arc::new(Self { listing, gate: Semaphore::new(0), dropped: AtomicUsize::new(0) })
     }
 
     /// As before it had listed anything; gives what it lists when it is ready.
-    pub fn starts(&self) -> Listing {
+    pub fn starts(&self) -> ListingState {
         let ready = self.listing.borrow().clone();
-        self.listing.send_replace(Listing { state: State::Starting, lists: Arc::default(), version: 2 });
-        Listing { version: 3, ..ready }
+        self.listing.send_replace(ListingState {
+            state: SourceState::Starting,
+            listing: Arc::default(),
+            version: 2,
+        });
+        ListingState { version: 3, ..ready }
     }
 
-    pub fn lists(&self, listing: Listing) {
+    pub fn lists(&self, listing: ListingState) {
         self.listing.send_replace(listing);
     }
 
@@ -113,16 +118,16 @@ impl Source for Scripted {
         true
     }
 
-    fn listing(&self) -> watch::Receiver<Listing> {
+    fn listing(&self) -> watch::Receiver<ListingState> {
         self.listing.subscribe()
     }
 
     fn run<'a>(
         &'a self,
-        op: Op,
-        cx: &'a Cx,
+        op: Operation,
+        cx: &'a CallContext,
         peer: &'a Arc<dyn Peer>,
-    ) -> BoxFuture<'a, Result<Members, ToolError>> {
+    ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         Box::pin(async move {
             let said = match op.name.as_str() {
                 "quick" => json!("at once"),
@@ -161,14 +166,14 @@ impl Source for Scripted {
                 }
             };
             let text = json!([{"type": "text", "text": said.to_string()}]);
-            Ok(Members::new().with("content", Json::from(text)).with("isError", false))
+            Ok(JsonObject::new().with("content", Json::from(text)).with("isError", false))
         })
     }
 }
 
 /// A question as a server of the modern era puts it, under the same key each time.
-fn asking(state: &str) -> Members {
-    Members::new()
+fn asking(state: &str) -> JsonObject {
+    JsonObject::new()
         .with("resultType", "input_required")
         .with("inputRequests", Json::from(json!({"confirm": form(state)})))
         .with("requestState", state)
@@ -183,16 +188,16 @@ pub struct Bench {
 impl Bench {
     pub fn new(change: impl FnOnce(&mut TaskSettings)) -> Self {
         let (source, ports) = (Scripted::new(), Arc::new(Ports(Mutex::default())));
-        let hub = Hub::new(Parts {
+        let hub = Hub::new(HubConfig {
             sources: vec![Arc::clone(&source) as Arc<dyn Source>],
             profiles: Vec::new(),
             policy: PolicySettings::default(),
             limits: Vec::new(),
             cache: Vec::new(),
-            shape: ShapeSettings::default(),
+            shape: ResultLimits::default(),
             timeout: Duration::from_secs(30),
-            ledger: Arc::clone(&ports) as Arc<dyn Ledger>,
-            spills: Arc::clone(&ports) as Arc<dyn Spills>,
+            ledger: Arc::clone(&ports) as Arc<dyn AuditLog>,
+            spills: Arc::clone(&ports) as Arc<dyn ResultStore>,
             jq: JqRunner::new(Arc::clone(&ports) as _),
             tracer: None,
         });
@@ -246,7 +251,7 @@ impl Bench {
 pub fn plain(subject: &str, capabilities: Value) -> Client {
     Client {
         caller: Arc::new(Caller::named(subject)),
-        face: Face::Http,
+        face: Frontend::Http,
         profile: String::new(),
         revision: Revision::MODERN,
         capabilities: Arc::new(Json::from(capabilities).members().unwrap()),

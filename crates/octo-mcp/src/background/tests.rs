@@ -58,7 +58,7 @@ async fn who_ends_in_time_or_has_not_declared_tasks_gets_the_plain_result() {
 async fn a_tool_that_is_listed_only_after_its_call_began_is_a_task_as_soon() {
     let (bench, client) = (Bench::new(|_| {}), patient("anna"));
     let ready = bench.source.starts();
-    while bench.mcp.hub.view("").unwrap().named(ListKind::Tools, "slow").is_some() {
+    while bench.mcp.hub.view("").unwrap().by_name(ListKind::Tools, "slow").is_some() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     let lists = async {

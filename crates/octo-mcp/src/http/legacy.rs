@@ -16,7 +16,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode};
 use octo_hub::Change;
-use octo_model::{Face, Members, RpcError};
+use octo_model::{Frontend, JsonObject, RpcError};
 use octo_wire::{Id, Message, Revision, code, header, sse};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -48,7 +48,7 @@ pub async fn post(mcp: Arc<Mcp>, arrived: Arrived, message: Message) -> Response
     }
 }
 
-async fn initialize(mcp: &Mcp, arrived: &Arrived, id: Id, params: &Members) -> Response {
+async fn initialize(mcp: &Mcp, arrived: &Arrived, id: Id, params: &JsonObject) -> Response {
     let revision = negotiated(params.text("protocolVersion").as_deref());
     let session = Session::new(client(arrived, revision, params.object("capabilities").detached()));
     let result = mcp.initialized(&session.client).await;
@@ -63,10 +63,10 @@ async fn initialize(mcp: &Mcp, arrived: &Arrived, id: Id, params: &Members) -> R
     response
 }
 
-fn client(arrived: &Arrived, revision: Revision, capabilities: Members) -> Client {
+fn client(arrived: &Arrived, revision: Revision, capabilities: JsonObject) -> Client {
     Client {
         caller: Arc::clone(&arrived.caller),
-        face: Face::Http,
+        face: Frontend::Http,
         profile: arrived.profile.clone(),
         revision,
         capabilities: Arc::new(capabilities),
@@ -85,7 +85,11 @@ fn session(mcp: &Mcp, arrived: &Arrived) -> Result<Arc<Session>, Box<Response>> 
         }
     };
     if arrived.headers.get(header::SESSION).is_none() {
-        return Ok(Session::transient(client(arrived, asked.unwrap_or(Revision::R20250326), Members::new())));
+        return Ok(Session::transient(client(
+            arrived,
+            asked.unwrap_or(Revision::R20250326),
+            JsonObject::new(),
+        )));
     }
     let name =
         headers::text(&arrived.headers, header::SESSION).ok_or_else(|| wrong("Give one Mcp-Session-Id."))?;
@@ -146,14 +150,20 @@ async fn run(
     session: Arc<Session>,
     under: Under,
     method: String,
-    params: Members,
+    params: JsonObject,
     out: Outbox,
-) -> Result<Members, RpcError> {
+) -> Result<JsonObject, RpcError> {
     mcp.legacy(session, &method, params, out, under.cancel.clone()).await
 }
 
 /// Plain JSON when the answer comes first; else a stream that outlives its connection.
-async fn answer(mcp: Arc<Mcp>, session: Arc<Session>, id: Id, method: String, params: Members) -> Response {
+async fn answer(
+    mcp: Arc<Mcp>,
+    session: Arc<Session>,
+    id: Id,
+    method: String,
+    params: JsonObject,
+) -> Response {
     let (out, mut inbox) = mpsc::channel(64);
     let (pause, events) = (mcp.settings.keep_alive, Arc::clone(&mcp.events));
     let under = session.began(&id);
@@ -178,7 +188,7 @@ async fn answer(mcp: Arc<Mcp>, session: Arc<Session>, id: Id, method: String, pa
 /// Writes what a call says, and its answer, to the stream's log.
 async fn record<F>(log: Arc<EventLog>, mut call: GoesOn<F>, mut inbox: mpsc::Receiver<Message>, id: Id)
 where
-    F: Future<Output = Result<Members, RpcError>> + Send + 'static,
+    F: Future<Output = Result<JsonObject, RpcError>> + Send + 'static,
 {
     let done = loop {
         tokio::select! {

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use http::StatusCode;
 use octo_hub::ListKind;
-use octo_model::{Face, Members, RpcError};
+use octo_model::{Frontend, JsonObject, RpcError};
 use octo_toolkit::BoxFuture;
 use octo_wire::Level;
 use octo_wire::{Id, Message, Revision, code, meta, sse};
@@ -48,8 +48,8 @@ fn agreed(
     mcp: &Mcp,
     arrived: &Arrived,
     method: &str,
-    params: &Members,
-    about: &Members,
+    params: &JsonObject,
+    about: &JsonObject,
 ) -> Result<(), RpcError> {
     headers::context(&arrived.headers, about)?;
     headers::names(&arrived.headers, method, params)?;
@@ -60,16 +60,16 @@ fn agreed(
         return Ok(());
     };
     let name = params.text("name").unwrap_or_default();
-    match view.named(ListKind::Tools, &name) {
-        Some(entry) => headers::parameters(&arrived.headers, entry.mirrored(), params),
+    match view.by_name(ListKind::Tools, &name) {
+        Some(entry) => headers::parameters(&arrived.headers, entry.header_params(), params),
         None => Ok(()),
     }
 }
 
-fn client(arrived: &Arrived, about: &Members) -> Client {
+fn client(arrived: &Arrived, about: &JsonObject) -> Client {
     Client {
         caller: Arc::clone(&arrived.caller),
-        face: Face::Http,
+        face: Frontend::Http,
         profile: arrived.profile.clone(),
         revision: Revision::MODERN,
         capabilities: Arc::new(about.object(meta::CAPABILITIES)),
@@ -80,10 +80,10 @@ fn client(arrived: &Arrived, about: &Members) -> Client {
 }
 
 /// Plain JSON when the answer comes first; a stream as soon as anything comes before it.
-async fn answer(mcp: Arc<Mcp>, client: Client, id: Id, method: String, params: Members) -> Response {
+async fn answer(mcp: Arc<Mcp>, client: Client, id: Id, method: String, params: JsonObject) -> Response {
     let (out, mut inbox) = mpsc::channel(64);
     let pause = mcp.settings.keep_alive;
-    let mut call: BoxFuture<'static, Result<Members, RpcError>> =
+    let mut call: BoxFuture<'static, Result<JsonObject, RpcError>> =
         Box::pin(async move { mcp.modern(&client, &method, params, out, CancellationToken::new()).await });
     let first = tokio::select! {
         biased;
@@ -97,7 +97,7 @@ async fn answer(mcp: Arc<Mcp>, client: Client, id: Id, method: String, params: M
     stream::events(futures_util::stream::once(async { first }).chain(rest))
 }
 
-type Open = (BoxFuture<'static, Result<Members, RpcError>>, mpsc::Receiver<Message>, Id);
+type Open = (BoxFuture<'static, Result<JsonObject, RpcError>>, mpsc::Receiver<Message>, Id);
 
 /// The next message before the answer, then the answer, then the end.
 async fn next_event(open: Option<Open>) -> Option<(Bytes, Option<Open>)> {
@@ -118,12 +118,12 @@ async fn next_event(open: Option<Open>) -> Option<(Bytes, Option<Open>)> {
     Some((text, Some((call, inbox, id))))
 }
 
-fn whole(id: Id, done: Result<Members, RpcError>) -> Response {
+fn whole(id: Id, done: Result<JsonObject, RpcError>) -> Response {
     let status = done.as_ref().err().map_or(StatusCode::OK, status);
     stream::json(status, &response(id, done))
 }
 
-async fn listen(mcp: Arc<Mcp>, client: Client, id: Id, params: &Members) -> Response {
+async fn listen(mcp: Arc<Mcp>, client: Client, id: Id, params: &JsonObject) -> Response {
     let pause = mcp.settings.keep_alive;
     let listening = match mcp.listen(&client, id.clone(), params).await {
         Ok(listening) => listening,

@@ -1,24 +1,24 @@
 //! What is no longer so, and what shall never have been known.
 
-use super::index::Side;
-use super::pen::{Entity, Fault, OVERHEAD, Owner, Pen, size};
-use super::tables::{ENDLESS, first_row, last_row};
-use super::words::fold;
-use octo_grants::memory::{Forget, Link, Names, Removal};
+use super::memory_schema::{NO_END, first_row, last_row};
+use super::tokenize::normalize_name;
+use super::transaction::{Entity, ITEM_OVERHEAD_BYTES, MemoryError, MemoryOwner, MemoryTxn, quota_size};
+use super::word_index::IndexSide;
+use octo_grants::memory::{ForgetTarget, Link, NameMatch, Removal};
 
 /// Takes entities away with all that belongs to them.
 pub(super) fn delete(
-    pen: &mut Pen<'_>,
-    owner: &Owner,
+    pen: &mut MemoryTxn<'_>,
+    owner: &MemoryOwner,
     names: &[String],
     removal: Removal,
-) -> Result<Vec<String>, Fault> {
+) -> Result<Vec<String>, MemoryError> {
     let (mut gone, mut grown) = (Vec::new(), 0);
     for name in names {
-        let found = pen.find(owner, name, Names::Alike, None)?;
+        let found = pen.find_entity(owner, name, NameMatch::Alike, None)?;
         let known_as = found.as_ref().map_or_else(|| name.clone(), |entity| entity.name.clone());
         match (removal, found) {
-            (Removal::Ended, Some(entity)) => end(pen, owner, &entity)?,
+            (Removal::Ended, Some(entity)) => end_entity(pen, owner, &entity)?,
             (Removal::Ended, None) => continue,
             (Removal::Erased, _) => match erase_all(pen, owner, &known_as)? {
                 0 => continue,
@@ -27,34 +27,40 @@ pub(super) fn delete(
         }
         gone.push(known_as);
     }
-    pen.close(owner, grown)?;
+    pen.update_usage(owner, grown)?;
     Ok(gone)
 }
 
-fn end(pen: &mut Pen<'_>, owner: &Owner, entity: &Entity) -> Result<(), Fault> {
+fn end_entity(pen: &mut MemoryTxn<'_>, owner: &MemoryOwner, entity: &Entity) -> Result<(), MemoryError> {
     for (row, text) in pen.live_facts(entity.id)? {
-        fact_to_past(pen, owner, entity, row, &text);
+        move_fact_to_past(pen, owner, entity, row, &text);
     }
-    pen.changes.take(Side::Live, first_row(entity.id), entity.words(owner.id, Side::Live));
-    pen.changes.put(Side::Past, first_row(entity.id), entity.words(owner.id, Side::Past));
-    pen.run(
+    pen.index_changes.take(IndexSide::Live, first_row(entity.id), entity.words(owner.id, IndexSide::Live));
+    pen.index_changes.put(IndexSide::Past, first_row(entity.id), entity.words(owner.id, IndexSide::Past));
+    pen.execute(
         "UPDATE facts SET until = ?3 WHERE id BETWEEN ?1 AND ?2 AND until = ?4",
-        (first_row(entity.id), last_row(entity.id), pen.at, ENDLESS),
+        (first_row(entity.id), last_row(entity.id), pen.timestamp, NO_END),
     )?;
-    pen.run("UPDATE links SET until = ?2 WHERE source = ?1 AND until = ?3", (entity.id, pen.at, ENDLESS))?;
-    pen.run("UPDATE links SET until = ?2 WHERE target = ?1 AND until = ?3", (entity.id, pen.at, ENDLESS))?;
-    pen.run("UPDATE entities SET until = ?2 WHERE id = ?1", (entity.id, pen.at))?;
-    pen.count(owner.id, &entity.kind, &entity.kind_folded, -1)?;
+    pen.execute(
+        "UPDATE links SET until = ?2 WHERE source = ?1 AND until = ?3",
+        (entity.id, pen.timestamp, NO_END),
+    )?;
+    pen.execute(
+        "UPDATE links SET until = ?2 WHERE target = ?1 AND until = ?3",
+        (entity.id, pen.timestamp, NO_END),
+    )?;
+    pen.execute("UPDATE entities SET until = ?2 WHERE id = ?1", (entity.id, pen.timestamp))?;
+    pen.adjust_kind_count(owner.id, &entity.kind, &entity.kind_folded, -1)?;
     Ok(())
 }
 
-fn fact_to_past(pen: &mut Pen<'_>, owner: &Owner, entity: &Entity, row: i64, text: &str) {
-    pen.changes.take(Side::Live, row, entity.fact_words(owner.id, Side::Live, text));
-    pen.changes.put(Side::Past, row, entity.fact_words(owner.id, Side::Past, text));
+fn move_fact_to_past(pen: &mut MemoryTxn<'_>, owner: &MemoryOwner, entity: &Entity, row: i64, text: &str) {
+    pen.index_changes.take(IndexSide::Live, row, entity.fact_words(owner.id, IndexSide::Live, text));
+    pen.index_changes.put(IndexSide::Past, row, entity.fact_words(owner.id, IndexSide::Past, text));
 }
 
 /// Erases everything that ever had this name, and gives how many bytes that were.
-fn erase_all(pen: &mut Pen<'_>, owner: &Owner, name: &str) -> Result<i64, Fault> {
+fn erase_all(pen: &mut MemoryTxn<'_>, owner: &MemoryOwner, name: &str) -> Result<i64, MemoryError> {
     let sql = format!(
         "SELECT {}, until FROM entities WHERE owner = ?1 AND folded = ?2 AND name = ?3",
         Entity::COLUMNS
@@ -62,87 +68,92 @@ fn erase_all(pen: &mut Pen<'_>, owner: &Owner, name: &str) -> Result<i64, Fault>
     let entities: Vec<(Entity, i64)> = pen
         .conn
         .prepare_cached(&sql)?
-        .query_map((owner.id, fold(name), name), |row| Ok((Entity::read(row)?, row.get(4)?)))?
+        .query_map((owner.id, normalize_name(name), name), |row| Ok((Entity::read(row)?, row.get(4)?)))?
         .collect::<rusqlite::Result<_>>()?;
     let mut freed = 0;
     for (entity, until) in entities {
-        freed += erase(pen, owner, &entity, until)?;
+        freed += erase_entity(pen, owner, &entity, until)?;
     }
     Ok(freed)
 }
 
-fn erase(pen: &mut Pen<'_>, owner: &Owner, entity: &Entity, until: i64) -> Result<i64, Fault> {
+fn erase_entity(
+    pen: &mut MemoryTxn<'_>,
+    owner: &MemoryOwner,
+    entity: &Entity,
+    until: i64,
+) -> Result<i64, MemoryError> {
     let (first, last) = (first_row(entity.id), last_row(entity.id));
-    let mut freed = size(&entity.name);
-    for (row, text, until) in facts(pen, entity.id)? {
-        let side = side(until);
-        pen.changes.take(side, row, entity.fact_words(owner.id, side, &text));
-        freed += size(&text);
+    let mut freed = quota_size(&entity.name);
+    for (row, text, until) in all_facts(pen, entity.id)? {
+        let side = index_side(until);
+        pen.index_changes.take(side, row, entity.fact_words(owner.id, side, &text));
+        freed += quota_size(&text);
     }
-    pen.changes.take(side(until), first, entity.words(owner.id, side(until)));
-    if until == ENDLESS {
-        pen.count(owner.id, &entity.kind, &entity.kind_folded, -1)?;
+    pen.index_changes.take(index_side(until), first, entity.words(owner.id, index_side(until)));
+    if until == NO_END {
+        pen.adjust_kind_count(owner.id, &entity.kind, &entity.kind_folded, -1)?;
     }
-    pen.run("DELETE FROM facts WHERE id BETWEEN ?1 AND ?2", (first, last))?;
-    let links = pen.run("DELETE FROM links WHERE source = ?1", [entity.id])?
-        + pen.run("DELETE FROM links WHERE target = ?1", [entity.id])?;
-    freed += OVERHEAD * links.cast_signed() as i64;
-    pen.run("DELETE FROM former_kinds WHERE entity = ?1", [entity.id])?;
-    pen.run("DELETE FROM entities WHERE id = ?1", [entity.id])?;
+    pen.execute("DELETE FROM facts WHERE id BETWEEN ?1 AND ?2", (first, last))?;
+    let links = pen.execute("DELETE FROM links WHERE source = ?1", [entity.id])?
+        + pen.execute("DELETE FROM links WHERE target = ?1", [entity.id])?;
+    freed += ITEM_OVERHEAD_BYTES * links.cast_signed() as i64;
+    pen.execute("DELETE FROM former_kinds WHERE entity = ?1", [entity.id])?;
+    pen.execute("DELETE FROM entities WHERE id = ?1", [entity.id])?;
     pen.erased = true;
     Ok(freed)
 }
 
 /// All observations, past ones too: row, text, until.
-fn facts(pen: &Pen<'_>, entity: i64) -> rusqlite::Result<Vec<(i64, String, i64)>> {
+fn all_facts(pen: &MemoryTxn<'_>, entity: i64) -> rusqlite::Result<Vec<(i64, String, i64)>> {
     pen.conn
         .prepare_cached("SELECT id, text, until FROM facts WHERE id BETWEEN ?1 AND ?2")?
         .query_map((first_row(entity), last_row(entity)), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
         .collect()
 }
 
-const fn side(until: i64) -> Side {
-    if until == ENDLESS { Side::Live } else { Side::Past }
+const fn index_side(until: i64) -> IndexSide {
+    if until == NO_END { IndexSide::Live } else { IndexSide::Past }
 }
 
 /// Takes one observation or one relation away and says how many that were.
 pub(super) fn forget(
-    pen: &mut Pen<'_>,
-    owner: &Owner,
-    what: &Forget,
+    pen: &mut MemoryTxn<'_>,
+    owner: &MemoryOwner,
+    what: &ForgetTarget,
     removal: Removal,
-) -> Result<u64, Fault> {
+) -> Result<u64, MemoryError> {
     match what {
-        Forget::Fact { entity, text } => forget_fact(pen, owner, entity, text, removal),
-        Forget::Link(link) => forget_link(pen, owner, link, removal),
+        ForgetTarget::Fact { entity, text } => forget_fact(pen, owner, entity, text, removal),
+        ForgetTarget::Link(link) => forget_link(pen, owner, link, removal),
     }
 }
 
 fn forget_fact(
-    pen: &mut Pen<'_>,
-    owner: &Owner,
+    pen: &mut MemoryTxn<'_>,
+    owner: &MemoryOwner,
     name: &str,
     text: &str,
     removal: Removal,
-) -> Result<u64, Fault> {
-    let Some(entity) = pen.find(owner, name, Names::Alike, None)? else { return Ok(0) };
+) -> Result<u64, MemoryError> {
+    let Some(entity) = pen.find_entity(owner, name, NameMatch::Alike, None)? else { return Ok(0) };
     let (mut gone, mut live, mut freed) = (0, 0, 0);
-    for (row, known, until) in facts(pen, entity.id)? {
-        let is_live = until == ENDLESS;
+    for (row, known, until) in all_facts(pen, entity.id)? {
+        let is_live = until == NO_END;
         if known != text || (removal == Removal::Ended && !is_live) {
             continue;
         }
         match removal {
             Removal::Ended => {
-                fact_to_past(pen, owner, &entity, row, text);
-                pen.run("UPDATE facts SET until = ?2 WHERE id = ?1", (row, pen.at))?;
+                move_fact_to_past(pen, owner, &entity, row, text);
+                pen.execute("UPDATE facts SET until = ?2 WHERE id = ?1", (row, pen.timestamp))?;
             }
             Removal::Erased => {
-                let side = side(until);
-                pen.changes.take(side, row, entity.fact_words(owner.id, side, text));
-                pen.run("DELETE FROM facts WHERE id = ?1", [row])?;
+                let side = index_side(until);
+                pen.index_changes.take(side, row, entity.fact_words(owner.id, side, text));
+                pen.execute("DELETE FROM facts WHERE id = ?1", [row])?;
                 pen.erased = true;
-                freed -= size(text);
+                freed -= quota_size(text);
             }
         }
         live += i64::from(is_live);
@@ -150,29 +161,34 @@ fn forget_fact(
     }
     if gone > 0 {
         let sql = "UPDATE entities SET facts = facts - ?2, updated = ?3 WHERE id = ?1";
-        pen.run(sql, (entity.id, live, pen.at))?;
+        pen.execute(sql, (entity.id, live, pen.timestamp))?;
     }
-    pen.close(owner, freed)?;
+    pen.update_usage(owner, freed)?;
     Ok(gone)
 }
 
-fn forget_link(pen: &mut Pen<'_>, owner: &Owner, link: &Link, removal: Removal) -> Result<u64, Fault> {
-    let source = pen.find(owner, &link.source, Names::Alike, None)?;
-    let target = pen.find(owner, &link.target, Names::Alike, None)?;
+fn forget_link(
+    pen: &mut MemoryTxn<'_>,
+    owner: &MemoryOwner,
+    link: &Link,
+    removal: Removal,
+) -> Result<u64, MemoryError> {
+    let source = pen.find_entity(owner, &link.source, NameMatch::Alike, None)?;
+    let target = pen.find_entity(owner, &link.target, NameMatch::Alike, None)?;
     let (Some(source), Some(target)) = (source, target) else { return Ok(0) };
     let gone = match removal {
-        Removal::Ended => pen.run(
+        Removal::Ended => pen.execute(
             "UPDATE links SET until = ?4 WHERE source = ?1 AND relation = ?2 AND target = ?3 AND until = ?5",
-            (source.id, &link.relation, target.id, pen.at, ENDLESS),
+            (source.id, &link.relation, target.id, pen.timestamp, NO_END),
         )?,
-        Removal::Erased => pen.run(
+        Removal::Erased => pen.execute(
             "DELETE FROM links WHERE source = ?1 AND relation = ?2 AND target = ?3",
             (source.id, &link.relation, target.id),
         )?,
     };
     if removal == Removal::Erased && gone > 0 {
         pen.erased = true;
-        pen.close(owner, -OVERHEAD * gone.cast_signed() as i64)?;
+        pen.update_usage(owner, -ITEM_OVERHEAD_BYTES * gone.cast_signed() as i64)?;
     }
     Ok(gone as u64)
 }

@@ -1,12 +1,12 @@
 //! One server's address with the session that was agreed on.
 
-use super::answer::{is_stream, refusal, whole};
-use super::client::{Client, fail};
-use super::events::{Events, Mark};
-use super::headers::{STREAM, standing};
-use super::moved::moved;
-use crate::fail::{Fail, Outcome};
-use crate::login::{Account, Used};
+use super::event_stream::{EventStream, ResumePoint};
+use super::http_client::{HttpClient, classify_error};
+use super::http_redirect::redirect_target;
+use super::request_headers::{EVENT_STREAM, connection_headers};
+use super::response_body::{is_event_stream, read_body, response_error};
+use crate::error::{UpstreamError, UpstreamResult};
+use crate::login::{Account, UsedCredential};
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri};
@@ -19,43 +19,43 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 
 /// A message without an answer is given up after this.
-const POSTED: Duration = Duration::from_secs(10);
+const NOTIFICATION_TIMEOUT: Duration = Duration::from_secs(10);
 /// So much of an answer to a message without one is read.
-const POLITE: usize = 1 << 16;
+const MAX_DISCARDED_BYTES: usize = 1 << 16;
 
 pub(crate) struct Endpoint {
-    client: Client,
+    client: HttpClient,
     uri: Uri,
     /// Where the server really is: there, or where it has sent us on to.
-    place: OnceLock<Uri>,
-    opening: HeaderMap,
+    resolved_uri: OnceLock<Uri>,
+    base_headers: HeaderMap,
     /// The headers since the handshake.
-    agreed: OnceLock<HeaderMap>,
-    session: OnceLock<HeaderValue>,
-    pub(super) limit: usize,
+    session_headers: OnceLock<HeaderMap>,
+    session_id: OnceLock<HeaderValue>,
+    pub(super) max_message_bytes: usize,
     runtime: Handle,
     account: Option<Arc<Account>>,
 }
 
 impl Endpoint {
     pub(crate) fn new(
-        client: Client,
+        client: HttpClient,
         url: &str,
         settings: &BTreeMap<String, String>,
         limit: usize,
-    ) -> Outcome<Self> {
-        let uri: Uri = url.parse().map_err(|_| Fail::NotSent(format!("{url} is not an address")))?;
+    ) -> UpstreamResult<Self> {
+        let uri: Uri = url.parse().map_err(|_| UpstreamError::NotSent(format!("{url} is not an address")))?;
         if !matches!(uri.scheme_str(), Some("http" | "https")) || uri.host().is_none() {
-            return Err(Fail::NotSent(format!("{url} is not an http or https address")));
+            return Err(UpstreamError::NotSent(format!("{url} is not an http or https address")));
         }
         Ok(Self {
             client,
             uri,
-            place: OnceLock::new(),
-            opening: standing(settings)?,
-            agreed: OnceLock::new(),
-            session: OnceLock::new(),
-            limit,
+            resolved_uri: OnceLock::new(),
+            base_headers: connection_headers(settings)?,
+            session_headers: OnceLock::new(),
+            session_id: OnceLock::new(),
+            max_message_bytes: limit,
             runtime: Handle::current(),
             account: None,
         })
@@ -67,52 +67,52 @@ impl Endpoint {
     }
 
     /// Keeps the session that the answer to the handshake names.
-    pub(super) fn join(&self, answer: &HeaderMap) {
+    pub(super) fn store_session(&self, answer: &HeaderMap) {
         if let Some(session) = answer.get(header::SESSION) {
-            let _ = self.session.set(session.clone());
+            let _ = self.session_id.set(session.clone());
         }
     }
 
     /// From here on requests name the revision and the session that the handshake gave.
-    pub(crate) fn agree(&self, revision: &str) {
-        let mut headers = self.opening.clone();
+    pub(crate) fn set_revision(&self, revision: &str) {
+        let mut headers = self.base_headers.clone();
         if let Ok(revision) = HeaderValue::from_str(revision) {
             headers.insert(header::REVISION, revision);
         }
-        if let Some(session) = self.session.get() {
+        if let Some(session) = self.session_id.get() {
             headers.insert(header::SESSION, session.clone());
         }
-        let _ = self.agreed.set(headers);
+        let _ = self.session_headers.set(headers);
     }
 
     pub(super) fn headers(&self) -> HeaderMap {
-        self.agreed.get().unwrap_or(&self.opening).clone()
+        self.session_headers.get().unwrap_or(&self.base_headers).clone()
     }
 
     /// Opens a stream with GET: a new one, or one that broke.
-    pub(super) async fn listen(&self, mark: &Mark) -> Outcome<Events> {
+    pub(super) async fn listen(&self, mark: &ResumePoint) -> UpstreamResult<EventStream> {
         let mut headers = self.headers();
-        headers.insert(ACCEPT, STREAM);
+        headers.insert(ACCEPT, EVENT_STREAM);
         headers.remove(CONTENT_TYPE);
         if let Some(id) = mark.id.as_deref().and_then(|id| HeaderValue::from_str(id).ok()) {
             headers.insert(header::LAST_EVENT, id);
         }
-        let response = self.call(Method::GET, headers, Bytes::new()).await?;
-        if response.status() == StatusCode::OK && is_stream(&response) {
-            return Ok(Events::new(response.into_body(), self.limit, mark.clone()));
+        let response = self.request(Method::GET, headers, Bytes::new()).await?;
+        if response.status() == StatusCode::OK && is_event_stream(&response) {
+            return Ok(EventStream::new(response.into_body(), self.max_message_bytes, mark.clone()));
         }
-        Err(self.refused(response).await)
+        Err(self.error_from(response).await)
     }
 
     /// Sends a message that has no answer.
-    pub(crate) async fn send(&self, message: Message) -> Outcome<()> {
-        let response = self.call(Method::POST, self.headers(), message.to_bytes()).await?;
+    pub(crate) async fn send(&self, message: Message) -> UpstreamResult<()> {
+        let response = self.request(Method::POST, self.headers(), message.to_bytes()).await?;
         if !response.status().is_success() {
-            return Err(self.refused(response).await);
+            return Err(self.error_from(response).await);
         }
         // Some servers answer all the same; it is read so that the connection can be used again.
-        if !is_stream(&response) {
-            let _ = whole(response.into_body(), POLITE).await;
+        if !is_event_stream(&response) {
+            let _ = read_body(response.into_body(), MAX_DISCARDED_BYTES).await;
         }
         Ok(())
     }
@@ -120,7 +120,7 @@ impl Endpoint {
     pub(crate) fn post(self: &Arc<Self>, message: Message) {
         let endpoint = self.clone();
         self.runtime.spawn(async move {
-            match tokio::time::timeout(POSTED, endpoint.send(message)).await {
+            match tokio::time::timeout(NOTIFICATION_TIMEOUT, endpoint.send(message)).await {
                 Ok(Ok(())) => {}
                 Ok(Err(why)) => tracing::debug!(target: "upstream", %why, "a message was not taken"),
                 Err(_) => tracing::debug!(target: "upstream", "a message was not taken in time"),
@@ -130,71 +130,81 @@ impl Endpoint {
 
     /// Ends the session, where there is one.
     pub(crate) async fn close(&self) {
-        if self.session.get().is_some() {
-            let _ = self.call(Method::DELETE, self.headers(), Bytes::new()).await;
+        if self.session_id.get().is_some() {
+            let _ = self.request(Method::DELETE, self.headers(), Bytes::new()).await;
         }
     }
 
-    pub(super) async fn refused(&self, response: Response<Incoming>) -> Fail {
-        refusal(response, self.session.get().is_some()).await
+    pub(super) async fn error_from(&self, response: Response<Incoming>) -> UpstreamError {
+        response_error(response, self.session_id.get().is_some()).await
     }
 
     /// Sends a request. The first one of a connection may be sent on to another place on the same host.
-    pub(super) async fn call(
+    pub(super) async fn request(
         &self,
         method: Method,
         headers: HeaderMap,
         body: Bytes,
-    ) -> Outcome<Response<Incoming>> {
-        match self.place.get() {
-            Some(place) => self.call_at(place, method, headers, body).await,
-            None => self.find(method, headers, body).await,
+    ) -> UpstreamResult<Response<Incoming>> {
+        match self.resolved_uri.get() {
+            Some(place) => self.request_at(place, method, headers, body).await,
+            None => self.request_and_resolve(method, headers, body).await,
         }
     }
 
-    async fn find(&self, method: Method, headers: HeaderMap, body: Bytes) -> Outcome<Response<Incoming>> {
-        let response = self.call_at(&self.uri, method.clone(), headers.clone(), body.clone()).await?;
-        match moved(&self.uri, &response) {
+    async fn request_and_resolve(
+        &self,
+        method: Method,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> UpstreamResult<Response<Incoming>> {
+        let response = self.request_at(&self.uri, method.clone(), headers.clone(), body.clone()).await?;
+        match redirect_target(&self.uri, &response) {
             None => {
-                let _ = self.place.set(self.uri.clone());
+                let _ = self.resolved_uri.set(self.uri.clone());
                 Ok(response)
             }
-            Some(target) => self.call_at(self.place.get_or_init(|| target), method, headers, body).await,
+            Some(target) => {
+                self.request_at(self.resolved_uri.get_or_init(|| target), method, headers, body).await
+            }
         }
     }
 
     /// With the login, where there is one. What was refused goes out once more when there is a better token: the server has
     /// not looked at it.
-    async fn call_at(
+    async fn request_at(
         &self,
         uri: &Uri,
         method: Method,
         headers: HeaderMap,
         body: Bytes,
-    ) -> Outcome<Response<Incoming>> {
+    ) -> UpstreamResult<Response<Incoming>> {
         let Some(account) = &self.account else {
             return self.send_to(uri.clone(), method, headers, body).await;
         };
-        let (used, response) = self.call_as(account, uri, &method, &headers, &body).await?;
+        let (used, response) = self.request_with_account(account, uri, &method, &headers, &body).await?;
         let status = response.status();
         if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
-            && account.refused(used, status, response.headers()).await?
+            && account.on_refused(used, status, response.headers()).await?
         {
-            return self.call_as(account, uri, &method, &headers, &body).await.map(|(_, response)| response);
+            return self
+                .request_with_account(account, uri, &method, &headers, &body)
+                .await
+                .map(|(_, response)| response);
         }
         Ok(response)
     }
 
-    async fn call_as(
+    async fn request_with_account(
         &self,
         account: &Account,
         uri: &Uri,
         method: &Method,
         headers: &HeaderMap,
         body: &Bytes,
-    ) -> Outcome<(Used, Response<Incoming>)> {
+    ) -> UpstreamResult<(UsedCredential, Response<Incoming>)> {
         let (mut uri, mut headers) = (uri.clone(), headers.clone());
-        let used = account.dress(&mut uri, &mut headers).await?;
+        let used = account.authorize(&mut uri, &mut headers).await?;
         let response = self.send_to(uri, method.clone(), headers, body.clone()).await?;
         Ok((used, response))
     }
@@ -205,11 +215,11 @@ impl Endpoint {
         method: Method,
         headers: HeaderMap,
         body: Bytes,
-    ) -> Outcome<Response<Incoming>> {
+    ) -> UpstreamResult<Response<Incoming>> {
         let mut request = http::Request::new(Full::new(body));
         *request.method_mut() = method;
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;
-        self.client.request(request).await.map_err(|error| fail(&error))
+        self.client.request(request).await.map_err(|error| classify_error(&error))
     }
 }

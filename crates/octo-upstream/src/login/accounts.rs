@@ -1,8 +1,8 @@
 //! With whose login a server is spoken to: everybody's one, or each caller's own.
 
 use super::account::Account;
-use super::settings::{Auth, KeyPlace, LoginSpec, Whose};
-use super::shelf::{Settled, Shelf};
+use super::login_registry::{LoginEvent, LoginRegistry};
+use super::login_spec::{Auth, KeyPlacement, LoginSharing, LoginSpec};
 use octo_grants::credentials::Owner;
 use octo_model::Caller;
 use std::sync::Arc;
@@ -10,70 +10,70 @@ use tokio::sync::broadcast;
 
 /// The logins at one server.
 #[derive(Clone)]
-pub struct Accounts(Held);
+pub struct Accounts(AccountsKind);
 
 #[derive(Clone)]
-enum Held {
-    One(Arc<Account>),
-    Each { shelf: Arc<Shelf>, spec: Arc<LoginSpec> },
+enum AccountsKind {
+    Shared(Arc<Account>),
+    PerCaller { shelf: Arc<LoginRegistry>, spec: Arc<LoginSpec> },
 }
 
 /// One login for whoever uses the server. Only a hub of one person may give a person's away like this.
 impl From<Arc<Account>> for Accounts {
     fn from(one: Arc<Account>) -> Self {
-        Self(Held::One(one))
+        Self(AccountsKind::Shared(one))
     }
 }
 
 impl Accounts {
-    pub(super) fn new(shelf: Arc<Shelf>, spec: Arc<LoginSpec>) -> Self {
-        match spec.whose {
-            Whose::Shared => Arc::new(Account::new(shelf, spec, Owner::Shared)).into(),
-            Whose::Person => Self(Held::Each { shelf, spec }),
+    pub(super) fn new(shelf: Arc<LoginRegistry>, spec: Arc<LoginSpec>) -> Self {
+        match spec.sharing {
+            LoginSharing::Shared => Arc::new(Account::new(shelf, spec, Owner::Shared)).into(),
+            LoginSharing::PerCaller => Self(AccountsKind::PerCaller { shelf, spec }),
         }
     }
 
     pub(crate) fn is_per_person(&self) -> bool {
-        matches!(self.0, Held::Each { .. })
+        matches!(self.0, AccountsKind::PerCaller { .. })
     }
 
     /// The login of all, where they have one in common.
-    pub(crate) fn everybodys(&self) -> Option<Arc<Account>> {
+    pub(crate) fn shared(&self) -> Option<Arc<Account>> {
         match &self.0 {
-            Held::One(one) => Some(one.clone()),
-            Held::Each { .. } => None,
+            AccountsKind::Shared(one) => Some(one.clone()),
+            AccountsKind::PerCaller { .. } => None,
         }
     }
 
     /// The login of this caller, and of nobody else where each has their own.
-    pub(crate) fn of(&self, caller: &Caller) -> Arc<Account> {
+    pub(crate) fn for_caller(&self, caller: &Caller) -> Arc<Account> {
         match &self.0 {
-            Held::One(one) => one.clone(),
-            Held::Each { shelf, spec } => {
+            AccountsKind::Shared(one) => one.clone(),
+            AccountsKind::PerCaller { shelf, spec } => {
                 Arc::new(Account::new(shelf.clone(), spec.clone(), Owner::from(caller)))
             }
         }
     }
 
-    fn parts(&self) -> (&Shelf, &LoginSpec) {
+    fn parts(&self) -> (&LoginRegistry, &LoginSpec) {
         match &self.0 {
-            Held::One(one) => one.parts(),
-            Held::Each { shelf, spec } => (shelf, spec),
+            AccountsKind::Shared(one) => one.parts(),
+            AccountsKind::PerCaller { shelf, spec } => (shelf, spec),
         }
     }
 
     /// Whether the server is a program that cannot be started without a key.
-    pub(crate) fn is_variable(&self) -> bool {
-        matches!(self.parts().1.auth, Auth::Key(KeyPlace::Environment(_)))
+    pub(crate) fn needs_env_key(&self) -> bool {
+        matches!(self.parts().1.auth, Auth::Key(KeyPlacement::Environment(_)))
     }
 
     /// Logins that begin or end in this process, at this server and others.
-    pub(crate) fn news(&self) -> broadcast::Receiver<Settled> {
-        self.parts().0.news.subscribe()
+    pub(crate) fn login_events(&self) -> broadcast::Receiver<LoginEvent> {
+        self.parts().0.events.subscribe()
     }
 
     /// Whether this is about a login at this server.
-    pub(crate) fn concerns(&self, news: &Settled) -> bool {
+    pub(crate) fn concerns(&self, news: &LoginEvent) -> bool {
         self.parts().1.server == news.server
     }
 }

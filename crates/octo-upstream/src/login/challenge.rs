@@ -4,13 +4,13 @@ use http::HeaderMap;
 use http::header::WWW_AUTHENTICATE;
 
 /// Longer headers are not read.
-const LONGEST: usize = 8192;
-const MOST_SCOPES: usize = 64;
+const MAX_HEADER_LEN: usize = 8192;
+const MAX_SCOPES: usize = 64;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Challenge {
     /// Where the metadata of the protected resource is.
-    pub(super) metadata: Option<String>,
+    pub(super) metadata_url: Option<String>,
     /// What the refused request would have needed.
     pub(super) scopes: Vec<String>,
     error: Option<String>,
@@ -18,18 +18,18 @@ pub(super) struct Challenge {
 
 impl Challenge {
     /// The login is good, but not for this.
-    pub(super) fn needs_more(&self) -> bool {
+    pub(super) fn needs_more_scope(&self) -> bool {
         self.error.as_deref() == Some("insufficient_scope")
     }
 }
 
 /// The challenge of the scheme that we can answer.
-pub(super) fn read(headers: &HeaderMap) -> Option<Challenge> {
+pub(super) fn parse(headers: &HeaderMap) -> Option<Challenge> {
     let values = headers.get_all(WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok());
-    values.filter(|text| text.len() <= LONGEST).find_map(bearer)
+    values.filter(|text| text.len() <= MAX_HEADER_LEN).find_map(parse_bearer)
 }
 
-fn bearer(text: &str) -> Option<Challenge> {
+fn parse_bearer(text: &str) -> Option<Challenge> {
     let mut rest = text;
     let mut found: Option<Challenge> = None;
     loop {
@@ -47,7 +47,7 @@ fn bearer(text: &str) -> Option<Challenge> {
                 rest = after;
             }
             Some(after) => {
-                let (value, after) = value(after.trim_start());
+                let (value, after) = parse_value(after.trim_start());
                 if let Some(found) = &mut found {
                     found.set(word, value);
                 }
@@ -60,8 +60,8 @@ fn bearer(text: &str) -> Option<Challenge> {
 impl Challenge {
     fn set(&mut self, name: &str, value: String) {
         match name.to_ascii_lowercase().as_str() {
-            "resource_metadata" => self.metadata = Some(value),
-            "scope" => self.scopes = scopes(&value),
+            "resource_metadata" => self.metadata_url = Some(value),
+            "scope" => self.scopes = parse_scopes(&value),
             "error" => self.error = Some(value),
             _ => {}
         }
@@ -69,9 +69,9 @@ impl Challenge {
 }
 
 /// Words with blanks between them, each once.
-pub(super) fn scopes(text: &str) -> Vec<String> {
+pub(super) fn parse_scopes(text: &str) -> Vec<String> {
     let mut all = Vec::new();
-    for word in text.split_ascii_whitespace().take(MOST_SCOPES) {
+    for word in text.split_ascii_whitespace().take(MAX_SCOPES) {
         if !all.iter().any(|known| known == word) {
             all.push(word.to_owned());
         }
@@ -84,7 +84,7 @@ fn is_token(c: char) -> bool {
 }
 
 /// A value with or without quotes, and what follows it.
-fn value(text: &str) -> (String, &str) {
+fn parse_value(text: &str) -> (String, &str) {
     let Some(quoted) = text.strip_prefix('"') else {
         let end = text.find([',', ' ', '\t']).unwrap_or(text.len());
         let (value, after) = text.split_at_checked(end).unwrap_or((text, ""));
@@ -111,13 +111,13 @@ mod tests {
 
     fn of(values: &[&str]) -> Option<Challenge> {
         let values = values.iter().map(|value| (WWW_AUTHENTICATE, value.parse().unwrap()));
-        read(&values.collect())
+        parse(&values.collect())
     }
 
     #[test]
     fn the_bearer_challenge_is_found_among_others() {
         let full = Challenge {
-            metadata: Some("https://x.example/.well-known/a".into()),
+            metadata_url: Some("https://x.example/.well-known/a".into()),
             scopes: vec!["a:b".into(), "c".into()],
             error: Some("insufficient_scope".into()),
         };
@@ -134,7 +134,7 @@ mod tests {
             assert_eq!(of(&[&text]).as_ref(), Some(&full), "{text}");
             assert_eq!(of(&["Negotiate", &text]).as_ref(), Some(&full), "{text}");
         }
-        assert!(full.needs_more());
+        assert!(full.needs_more_scope());
         assert_eq!(of(&["Bearer"]), Some(Challenge::default()));
     }
 
@@ -143,7 +143,7 @@ mod tests {
         for text in ["", "Basic realm=\"x\"", "Negotiate abc==", "=", "\"", "Bearer2 scope=x", ",,,"] {
             assert_eq!(of(&[text]), None, "{text}");
         }
-        assert_eq!(of(&[&format!("Bearer scope=\"{}\"", "x".repeat(LONGEST))]), None);
+        assert_eq!(of(&[&format!("Bearer scope=\"{}\"", "x".repeat(MAX_HEADER_LEN))]), None);
         assert_eq!(of(&["Bearer scope=\"never closed"]).unwrap().scopes, ["never", "closed"]);
         assert_eq!(of(&[]), None);
     }

@@ -1,7 +1,7 @@
 //! What an authorization server says of itself, as far as a login needs it.
 
-use super::site::is_same_site;
-use super::web::{Web, shown};
+use super::auth_http::{AuthHttp, display_url};
+use super::same_site::is_same_site;
 use octo_model::ToolError;
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -28,7 +28,7 @@ pub(super) struct Issuer {
 impl Issuer {
     /// Every address in it keeps to the rules, or none of it is used. Codes and secrets stay within the issuer's own site, unless
     /// the settings name the issuer: otherwise it could show people another provider's page and take what that page returns.
-    pub(super) fn checked(self, web: &Web<'_>) -> Result<Self, ToolError> {
+    pub(super) fn validate(self, web: &AuthHttp<'_>) -> Result<Self, ToolError> {
         let all = [
             &self.authorization_endpoint,
             &self.token_endpoint,
@@ -37,18 +37,18 @@ impl Issuer {
             &self.device_authorization_endpoint,
         ];
         for address in all.into_iter().flatten() {
-            self.page_of_own(web, address)?;
+            self.own_site_url(web, address)?;
         }
         Ok(self)
     }
 
     /// An address of the issuer's own site, or any where the settings name the issuer.
-    pub(super) fn page_of_own(&self, web: &Web<'_>, address: &str) -> Result<Url, ToolError> {
-        let url = web.page(address)?;
-        if web.trusts(&self.issuer) || is_same_site(&web.url(&self.issuer)?, &url) {
+    pub(super) fn own_site_url(&self, web: &AuthHttp<'_>, address: &str) -> Result<Url, ToolError> {
+        let url = web.checked_page(address)?;
+        if web.is_configured_issuer(&self.issuer) || is_same_site(&web.checked_url(&self.issuer)?, &url) {
             return Ok(url);
         }
-        Err(foreign(&self.issuer, address))
+        Err(foreign_endpoint(&self.issuer, address))
     }
 
     /// The host that a login's code goes to.
@@ -58,24 +58,24 @@ impl Issuer {
     }
 
     /// A person can log in with a browser.
-    pub(super) fn has_code(&self) -> bool {
-        self.authorization_endpoint.is_some() && self.allows("authorization_code")
+    pub(super) fn supports_code(&self) -> bool {
+        self.authorization_endpoint.is_some() && self.allows_grant_type("authorization_code")
     }
 
-    pub(super) fn has_device(&self) -> bool {
-        self.device_authorization_endpoint.is_some() && self.allows(DEVICE_GRANT)
+    pub(super) fn supports_device(&self) -> bool {
+        self.device_authorization_endpoint.is_some() && self.allows_grant_type(DEVICE_GRANT)
     }
 
-    fn allows(&self, grant: &str) -> bool {
+    fn allows_grant_type(&self, grant: &str) -> bool {
         self.grant_types_supported.as_ref().is_none_or(|all| all.iter().any(|one| one == grant))
     }
 
     /// What a browser brings back is of no use to whoever reads along.
-    pub(super) fn has_pkce(&self) -> bool {
+    pub(super) fn supports_pkce(&self) -> bool {
         self.code_challenge_methods_supported.as_ref().is_some_and(|all| all.iter().any(|one| one == "S256"))
     }
 
-    pub(super) fn knows_scope(&self, scope: &str) -> bool {
+    pub(super) fn supports_scope(&self, scope: &str) -> bool {
         self.scopes_supported.as_ref().is_some_and(|all| all.iter().any(|one| one == scope))
     }
 
@@ -88,14 +88,14 @@ impl Issuer {
 }
 
 /// An issuer whose endpoint lies on another site.
-fn foreign(issuer: &str, address: &str) -> ToolError {
+fn foreign_endpoint(issuer: &str, address: &str) -> ToolError {
     ToolError::denied(format!(
         "The authorization server {} sends logins on to {}, which is another site.",
-        shown(issuer),
-        shown(address)
+        display_url(issuer),
+        display_url(address)
     ))
     .hint(format!(
         "Nothing was sent to either. If both belong together, name the authorization server in the server's `auth`: `issuer: {}`.",
-        shown(issuer).trim_matches('`')
+        display_url(issuer).trim_matches('`')
     ))
 }

@@ -1,11 +1,11 @@
 //! Renews logins that nobody uses, so that refresh tokens which expire when they are not used stay valid, and notices logins
 //! that were lost.
 
-use super::grant::Held;
-use super::logins::Logins;
-use super::renew::renew;
-use super::settings::{Auth, LoginSpec};
-use super::shelf::Shelf;
+use super::login_registry::LoginRegistry;
+use super::login_service::Logins;
+use super::login_spec::{Auth, LoginSpec};
+use super::refresh::refresh;
+use super::token_set::StoredLogin;
 use futures_util::{StreamExt, stream};
 use octo_grants::credentials::Slot;
 use std::collections::HashMap;
@@ -20,16 +20,16 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 /// And not more often than this.
 const MIN_SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 /// A sweep takes up no more than this part of the time.
-const SWEEP_SHARE: u32 = 20;
+const SWEEP_INTERVAL_FACTOR: u32 = 20;
 /// Renewals at the same time.
-const MAX_RENEWALS: usize = 4;
+const MAX_CONCURRENT_REFRESHES: usize = 4;
 /// Seconds by which logins that were made together are renewed apart.
-const JITTER: u64 = 30;
+const MAX_JITTER_SECS: u64 = 30;
 /// Seconds from one renewal of a login to the next, however short its tokens live.
-const MIN_RENEWAL_INTERVAL: i64 = 5;
+const MIN_REFRESH_INTERVAL_SECS: i64 = 5;
 /// The wait after a renewal that came to nothing, which doubles each time, and its longest.
-const FIRST_RETRY: Duration = Duration::from_secs(30);
-const MAX_RETRY: Duration = Duration::from_secs(15 * 60);
+const FIRST_RETRY_DELAY: Duration = Duration::from_secs(30);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(15 * 60);
 
 impl Logins {
     /// Renews logins before their tokens expire, until it is told to stop. Of several hubs with one store, one renews.
@@ -42,7 +42,7 @@ impl Logins {
                 next = sweep(&self.0, &mut retries) => next,
                 () = stop.cancelled() => return,
             };
-            let least = MIN_SWEEP_INTERVAL.max(begun.elapsed() * SWEEP_SHARE);
+            let least = MIN_SWEEP_INTERVAL.max(begun.elapsed() * SWEEP_INTERVAL_FACTOR);
             let begins = async {
                 tokio::time::sleep(least).await;
                 tokio::select! {
@@ -68,19 +68,19 @@ impl Retries {
         Some(at.saturating_duration_since(Instant::now())).filter(|wait| !wait.is_zero())
     }
 
-    fn note(&mut self, slot: Slot, is_renewed: bool) {
+    fn record(&mut self, slot: Slot, is_renewed: bool) {
         if is_renewed {
             self.0.remove(&slot);
             return;
         }
         let tries = self.0.get(&slot).map_or(0, |(tries, _)| *tries);
-        let wait = FIRST_RETRY.saturating_mul(1 << tries.min(8)).min(MAX_RETRY);
+        let wait = FIRST_RETRY_DELAY.saturating_mul(1 << tries.min(8)).min(MAX_RETRY_DELAY);
         self.0.insert(slot, (tries.saturating_add(1), Instant::now() + wait));
     }
 }
 
 /// Renews what is due; the time until something is due again.
-async fn sweep(shelf: &Arc<Shelf>, retries: &mut Retries) -> Duration {
+async fn sweep(shelf: &Arc<LoginRegistry>, retries: &mut Retries) -> Duration {
     // A store that nobody has logged in to is not made for this.
     if !shelf.has_logins() {
         return SWEEP_INTERVAL;
@@ -96,23 +96,23 @@ async fn sweep(shelf: &Arc<Shelf>, retries: &mut Retries) -> Duration {
     let (mut due, mut next) = (Vec::new(), SWEEP_INTERVAL);
     for slot in slots {
         let Ok(spec) = shelf.spec(&slot.server) else { continue };
-        let Some((held, wait)) = looked_at(shelf, &spec, &slot).await else { continue };
+        let Some((held, wait)) = refreshable_login(shelf, &spec, &slot).await else { continue };
         match wait.max(retries.wait(&slot).unwrap_or_default()) {
             Duration::ZERO => due.push((spec, held)),
             wait => next = next.min(wait),
         }
     }
     let renewals = stream::iter(due).map(|(spec, held)| async move {
-        let renewed = renew(shelf, &spec, &held.slot, held.mark()).await;
+        let renewed = refresh(shelf, &spec, &held.slot, held.version()).await;
         if let Err(error) = &renewed {
             tracing::warn!(target: "upstream", server = %spec.server, %error, "login renewal failed; will retry");
         }
         let wait = renewed.as_ref().ok().and_then(Option::as_ref).and_then(|held| due_in(shelf, held));
         (held.slot, renewed.is_ok(), wait)
     });
-    let mut renewals = renewals.buffer_unordered(MAX_RENEWALS);
+    let mut renewals = renewals.buffer_unordered(MAX_CONCURRENT_REFRESHES);
     while let Some((slot, is_renewed, wait)) = renewals.next().await {
-        retries.note(slot.clone(), is_renewed);
+        retries.record(slot.clone(), is_renewed);
         let wait = wait.or_else(|| retries.wait(&slot));
         next = next.min(wait.unwrap_or(next));
     }
@@ -120,29 +120,33 @@ async fn sweep(shelf: &Arc<Shelf>, retries: &mut Retries) -> Duration {
 }
 
 /// A login that can be renewed, and the time until it is due. One that was lost is announced.
-async fn looked_at(shelf: &Shelf, spec: &LoginSpec, slot: &Slot) -> Option<(Held, Duration)> {
+async fn refreshable_login(
+    shelf: &LoginRegistry,
+    spec: &LoginSpec,
+    slot: &Slot,
+) -> Option<(StoredLogin, Duration)> {
     let Auth::OAuth(_) = spec.auth else { return None };
     let held = shelf.load(slot).await.ok()??;
-    match held.grant.loss(shelf.now()) {
+    match held.tokens.loss_reason(shelf.now()) {
         Some(why) => {
             shelf.announce_loss(slot, &why);
             return None;
         }
-        None => shelf.found_again(slot),
+        None => shelf.clear_loss(slot),
     }
     // What was given for another address is of no use to the server of this one.
-    if held.grant.refresh.is_none() || !held.grant.is_for(spec.url.as_deref()) {
+    if held.tokens.refresh.is_none() || !held.tokens.is_for(spec.url.as_deref()) {
         return None;
     }
     due_in(shelf, &held).map(|wait| (held, wait))
 }
 
-fn due_in(shelf: &Shelf, held: &Held) -> Option<Duration> {
+fn due_in(shelf: &LoginRegistry, held: &StoredLogin) -> Option<Duration> {
     let mut hasher = DefaultHasher::new();
     held.slot.hash(&mut hasher);
-    let jitter = i64::try_from(hasher.finish() % JITTER).unwrap_or_default();
-    let due = held.grant.due_at(shelf.early.saturating_add(jitter))?;
-    let due = due.max(held.grant.obtained.saturating_add(MIN_RENEWAL_INTERVAL));
+    let jitter = i64::try_from(hasher.finish() % MAX_JITTER_SECS).unwrap_or_default();
+    let due = held.tokens.refresh_at(shelf.refresh_jitter.saturating_add(jitter))?;
+    let due = due.max(held.tokens.obtained.saturating_add(MIN_REFRESH_INTERVAL_SECS));
     let wait = due.saturating_sub(shelf.now());
     Some(Duration::from_secs(u64::try_from(wait).unwrap_or_default()))
 }
@@ -159,16 +163,16 @@ mod tests {
         assert_eq!(retries.wait(&slot), None);
         let mut before = Duration::ZERO;
         for _ in 0..5 {
-            retries.note(slot.clone(), false);
+            retries.record(slot.clone(), false);
             let wait = retries.wait(&slot).unwrap();
             assert!(wait > before, "{wait:?}");
             before = wait;
         }
         for _ in 0..100 {
-            retries.note(slot.clone(), false);
+            retries.record(slot.clone(), false);
         }
-        assert!(retries.wait(&slot).unwrap() <= MAX_RETRY);
-        retries.note(slot.clone(), true);
+        assert!(retries.wait(&slot).unwrap() <= MAX_RETRY_DELAY);
+        retries.record(slot.clone(), true);
         assert_eq!(retries.wait(&slot), None);
     }
 }

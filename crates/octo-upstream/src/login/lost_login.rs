@@ -1,7 +1,7 @@
 //! Logins that can no longer be used.
 
-use super::logins::Logins;
-use super::settings::Auth;
+use super::login_service::Logins;
+use super::login_spec::Auth;
 use octo_grants::credentials::Owner;
 use octo_model::{Caller, ToolError};
 
@@ -39,7 +39,7 @@ impl LostLogin {
 
 impl Logins {
     /// Every login of the known servers that was lost, by server.
-    pub async fn lost(&self) -> Result<Vec<LostLogin>, ToolError> {
+    pub async fn lost_logins(&self) -> Result<Vec<LostLogin>, ToolError> {
         let mut lost = Vec::new();
         if !self.0.has_logins() {
             return Ok(lost);
@@ -50,7 +50,7 @@ impl Logins {
                 continue;
             }
             let Some(held) = self.0.load(&slot).await? else { continue };
-            if let Some(why) = held.grant.loss(self.0.now()) {
+            if let Some(why) = held.tokens.loss_reason(self.0.now()) {
                 lost.push(LostLogin { server: slot.server, why, owner: slot.owner });
             }
         }

@@ -4,33 +4,35 @@
 
 mod account;
 mod accounts;
-mod authorize;
+mod auth_http;
+mod authorization_code;
 mod challenge;
-mod client;
-mod device;
-mod discover;
-mod grant;
+mod device_code;
+mod discovery;
 mod issuer;
 mod keep_alive;
-mod logins;
+mod login_registry;
+mod login_service;
+mod login_snapshot;
+mod login_spec;
 mod lost_login;
-mod moment;
-mod renew;
-mod settings;
-mod shelf;
-mod site;
+mod oauth_client;
+mod refresh;
+mod same_site;
 mod start_page;
 mod status;
-mod token;
-mod web;
+mod token_endpoint;
+mod token_set;
 
 pub use account::Account;
-pub(crate) use account::Used;
+pub(crate) use account::UsedCredential;
 pub use accounts::Accounts;
-pub use logins::{Begun, Done, Left, Logins};
+pub(crate) use login_registry::{LoginChange, LoginEvent};
+pub use login_service::{CompletedLogin, LoginPrompt, Logins, LogoutOutcome};
+pub(crate) use login_snapshot::{LoginProgress, LoginSnapshot};
+pub use login_spec::{
+    Auth, ClientIdentity, Flow, KeyPlacement, LoginSharing, LoginSpec, OAuth, RESERVED_AUTHORIZE_PARAMS,
+};
 pub use lost_login::LostLogin;
-pub(crate) use moment::{Came, Moment};
-pub use settings::{Auth, Flow, Identity, KeyPlace, LoginSpec, OAuth, OWN_AUTHORIZE_PARAMS, Whose};
-pub(crate) use shelf::{LoginChange, Settled};
-pub use start_page::{Confirmation, Departure};
-pub use status::{State, Status};
+pub use start_page::{BrowserRedirect, Confirmation};
+pub use status::{LoginState, LoginStatus};

@@ -1,19 +1,19 @@
 //! An API with an OpenAPI document as a server: each operation is a tool. The document is followed, and a new one takes the
 //! place of the old one at once; calls under way end with the one they began with.
 
-mod answer;
-mod call;
-mod fetch;
-mod follow;
-mod loaded;
-mod names;
+mod document_fetch;
+mod document_watch;
+mod loaded_api;
+mod operation_call;
+mod operation_names;
+mod operation_result;
 
 use arc_swap::ArcSwapOption;
-use loaded::Loaded;
-use octo_grants::folders::Approve;
+use loaded_api::LoadedApi;
+use octo_grants::config_dirs::FileApproval;
 use octo_grants::{Net, Secret};
-use octo_model::{Members, Method, Op, ToolError};
-use octo_toolkit::{BoxFuture, Cx, Listing, Peer, Source, State};
+use octo_model::{JsonObject, Method, Operation, ToolError};
+use octo_toolkit::{BoxFuture, CallContext, ListingState, Peer, Source, SourceState};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,11 +23,11 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// A call that comes before the first document has been read waits for so long.
-const PATIENCE: Duration = Duration::from_secs(15);
+const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Where a document is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Document {
+pub enum DocumentSource {
     File(PathBuf),
     Url(String),
 }
@@ -36,7 +36,7 @@ pub enum Document {
 #[derive(Clone)]
 pub struct DocumentSpec {
     pub name: String,
-    pub document: Document,
+    pub document: DocumentSource,
     /// Where the API is, in place of what the document says.
     pub url: Option<String>,
     /// Go with every request to the API, and may hold secrets.
@@ -50,11 +50,11 @@ pub struct DocumentSpec {
     /// How often a document with an address is asked for again.
     pub refresh: Duration,
     /// What of a document that is a file may be used.
-    pub approve: Option<Approve>,
+    pub approval: Option<FileApproval>,
 }
 
 impl DocumentSpec {
-    pub fn new(name: impl Into<String>, document: Document) -> Self {
+    pub fn new(name: impl Into<String>, document: DocumentSource) -> Self {
         Self {
             name: name.into(),
             document,
@@ -64,7 +64,7 @@ impl DocumentSpec {
             net: Net::default(),
             timeout: Duration::from_secs(300),
             refresh: Duration::from_secs(600),
-            approve: None,
+            approval: None,
         }
     }
 
@@ -75,35 +75,35 @@ impl DocumentSpec {
 
 /// An API behind the hub. Dropping it ends the following of its document.
 pub struct Api {
-    inner: Arc<Inner>,
-    following: Mutex<Option<JoinHandle<()>>>,
+    inner: Arc<ApiState>,
+    watcher: Mutex<Option<JoinHandle<()>>>,
 }
 
-struct Inner {
+struct ApiState {
     spec: DocumentSpec,
-    listing: watch::Sender<Listing>,
-    loaded: ArcSwapOption<Loaded>,
+    listing: watch::Sender<ListingState>,
+    loaded: ArcSwapOption<LoadedApi>,
     stop: CancellationToken,
 }
 
 /// Returns at once; reading the document goes on behind it. Needs a tokio runtime.
 pub fn start(spec: DocumentSpec) -> Arc<Api> {
-    let listing = Listing { state: State::Starting, lists: Arc::default(), version: 0 };
-    let inner = Arc::new(Inner {
+    let listing = ListingState { state: SourceState::Starting, listing: Arc::default(), version: 0 };
+    let inner = Arc::new(ApiState {
         spec,
         listing: watch::Sender::new(listing),
         loaded: ArcSwapOption::empty(),
         stop: CancellationToken::new(),
     });
-    let following = tokio::spawn(follow::run(Arc::clone(&inner)));
-    Arc::new(Api { inner, following: Mutex::new(Some(following)) })
+    let following = tokio::spawn(document_watch::run(Arc::clone(&inner)));
+    Arc::new(Api { inner, watcher: Mutex::new(Some(following)) })
 }
 
 impl Api {
     /// Ends the following of the document and waits until that is done. Calls under way go on.
     pub async fn stop(&self) {
         self.inner.stop.cancel();
-        let following = self.following.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let following = self.watcher.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(following) = following {
             let _ = following.await;
         }
@@ -130,51 +130,52 @@ impl Source for Api {
         false
     }
 
-    fn listing(&self) -> watch::Receiver<Listing> {
+    fn listing(&self) -> watch::Receiver<ListingState> {
         self.inner.listing.subscribe()
     }
 
     fn run<'a>(
         &'a self,
-        op: Op,
-        cx: &'a Cx,
+        op: Operation,
+        cx: &'a CallContext,
         _peer: &'a Arc<dyn Peer>,
-    ) -> BoxFuture<'a, Result<Members, ToolError>> {
+    ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         Box::pin(async move {
             if op.method != Method::CallTool {
                 return Err(ToolError::not_found(format!("{} has tools only.", self.inner.spec.name))
                     .hint("Call one of its tools."));
             }
-            let loaded = self.inner.loaded(cx).await?;
-            call::run(&self.inner.spec, &loaded, &op, cx).await
+            let loaded = self.inner.loaded_or_wait(cx).await?;
+            operation_call::run(&self.inner.spec, &loaded, &op, cx).await
         })
     }
 }
 
-impl Inner {
+impl ApiState {
     /// The present document, waited for while there is none yet.
-    async fn loaded(&self, cx: &Cx) -> Result<Arc<Loaded>, ToolError> {
+    async fn loaded_or_wait(&self, cx: &CallContext) -> Result<Arc<LoadedApi>, ToolError> {
         let mut listing = self.listing.subscribe();
-        let settled = listing.wait_for(|listing| listing.state != State::Starting);
-        let _ = tokio::time::timeout(PATIENCE.min(cx.time_left()), settled).await;
+        let settled = listing.wait_for(|listing| listing.state != SourceState::Starting);
+        let _ = tokio::time::timeout(DOCUMENT_TIMEOUT.min(cx.time_left()), settled).await;
         self.loaded.load_full().ok_or_else(|| {
             let error = ToolError::unavailable(format!("The document of {} cannot be read.", self.spec.name))
                 .hint("Ask the operator to look at it with `octoprox servers`, or try again later.")
                 .retry_after(Duration::from_secs(5));
             match &self.listing.borrow().state {
-                State::Down(why) => error.detail(why),
+                SourceState::Down(why) => error.detail(why),
                 _ => error,
             }
         })
     }
 
     /// Says what is wrong. What was listed before stays, and can be called.
-    fn down(&self, why: &str) {
-        let state = State::Down(why.to_owned());
+    fn mark_down(&self, why: &str) {
+        let state = SourceState::Down(why.to_owned());
         let news = self.listing.send_if_modified(|listing| {
             let changed = listing.state != state;
             if changed {
-                *listing = Listing { state, lists: listing.lists.clone(), version: listing.version + 1 };
+                *listing =
+                    ListingState { state, listing: listing.listing.clone(), version: listing.version + 1 };
             }
             changed
         });
@@ -183,12 +184,13 @@ impl Inner {
         }
     }
 
-    fn publish(&self, loaded: Loaded) {
+    fn publish(&self, loaded: LoadedApi) {
         let lists = loaded.lists.clone();
         let count = lists.tools.len();
         self.loaded.store(Some(Arc::new(loaded)));
         self.listing.send_modify(|listing| {
-            *listing = Listing { state: State::Ready, lists, version: listing.version + 1 };
+            *listing =
+                ListingState { state: SourceState::Ready, listing: lists, version: listing.version + 1 };
         });
         tracing::info!(target: "upstream", server = %self.spec.name, tools = count, "document read");
     }

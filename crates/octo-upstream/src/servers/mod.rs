@@ -1,42 +1,42 @@
 //! The servers behind the hub as people manage them: how each is doing, connecting, logging in. A grant for the tools below,
 //! which every face reaches through the one call path.
 
-mod connect;
-mod disconnect;
-mod list;
-mod login;
-mod login_status;
-mod logout;
-mod told;
+mod server_connect;
+mod server_disconnect;
+mod server_login;
+mod server_login_status;
+mod server_logout;
+mod server_views;
+mod servers_list;
 
-use crate::login::{Logins, Whose};
+use crate::login::{LoginSharing, Logins};
 use crate::upstream::Upstream;
 use octo_model::{Caller, ToolError};
-use octo_toolkit::{Doors, Grant};
+use octo_toolkit::{Capabilities, Grant};
 use octo_toolkit::{Source, Toolbox};
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-pub use told::{LoginTold, ServerTold};
+pub use server_views::{LoginView, ServerView};
 
 /// What a server is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Behind {
+pub enum ServerKind {
     Program,
-    Address,
+    Url,
     Document,
 }
 
 /// One server of the settings.
 #[derive(Clone)]
-pub struct Known {
+pub struct ServerEntry {
     /// What people call it.
     pub title: Option<String>,
-    pub behind: Behind,
+    pub kind: ServerKind,
     /// Why it is not used, when it is not.
-    pub off: Option<String>,
+    pub disabled: Option<String>,
     /// Whether somebody has to log in, and for whom.
-    pub login: Option<Whose>,
+    pub login: Option<LoginSharing>,
     /// As the catalogue shows it.
     pub source: Option<Arc<dyn Source>>,
     /// The connection, where there can be one.
@@ -45,22 +45,22 @@ pub struct Known {
 
 /// All servers of the settings.
 #[derive(Clone)]
-pub struct Servers(Arc<Inner>);
+pub struct Servers(Arc<ServersState>);
 
-struct Inner {
+struct ServersState {
     logins: Logins,
-    known: RwLock<BTreeMap<String, Known>>,
+    entries: RwLock<BTreeMap<String, ServerEntry>>,
 }
 
 impl Grant for Servers {
-    fn open(doors: &Doors) -> Result<Self, ToolError> {
+    fn open(doors: &Capabilities) -> Result<Self, ToolError> {
         doors.open()
     }
 }
 
 impl Servers {
     pub fn new(logins: Logins) -> Self {
-        Self(Arc::new(Inner { logins, known: RwLock::default() }))
+        Self(Arc::new(ServersState { logins, entries: RwLock::default() }))
     }
 
     pub fn logins(&self) -> &Logins {
@@ -68,21 +68,21 @@ impl Servers {
     }
 
     /// Tells of a server, in place of what was told before; gives back what that was.
-    pub fn put(&self, name: &str, known: Known) -> Option<Known> {
-        self.0.known.write().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), known)
+    pub fn put(&self, name: &str, known: ServerEntry) -> Option<ServerEntry> {
+        self.0.entries.write().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), known)
     }
 
-    pub fn remove(&self, name: &str) -> Option<Known> {
-        self.0.known.write().unwrap_or_else(PoisonError::into_inner).remove(name)
+    pub fn remove(&self, name: &str) -> Option<ServerEntry> {
+        self.0.entries.write().unwrap_or_else(PoisonError::into_inner).remove(name)
     }
 
     /// Everything, by name.
-    pub fn all(&self) -> BTreeMap<String, Known> {
-        self.0.known.read().unwrap_or_else(PoisonError::into_inner).clone()
+    pub fn all(&self) -> BTreeMap<String, ServerEntry> {
+        self.0.entries.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn get(&self, name: &str) -> Result<Known, ToolError> {
-        let known = self.0.known.read().unwrap_or_else(PoisonError::into_inner);
+    fn get(&self, name: &str) -> Result<ServerEntry, ToolError> {
+        let known = self.0.entries.read().unwrap_or_else(PoisonError::into_inner);
         known.get(name).cloned().ok_or_else(|| {
             let names: Vec<&str> = known.keys().map(String::as_str).collect();
             let hint = if names.is_empty() {
@@ -97,7 +97,7 @@ impl Servers {
     /// The connection of a server that is used.
     fn upstream(&self, name: &str) -> Result<Arc<Upstream>, ToolError> {
         let known = self.get(name)?;
-        if let Some(why) = known.off {
+        if let Some(why) = known.disabled {
             return Err(ToolError::unavailable(format!("`{name}` is not used: {why}."))
                 .hint("Its operator can change that in the settings."));
         }
@@ -108,21 +108,21 @@ impl Servers {
     }
 
     /// A server that somebody can log in at. Who logs in for everybody has to be an administrator.
-    fn login(&self, name: &str, caller: &Caller) -> Result<Whose, ToolError> {
+    fn login_sharing(&self, name: &str, caller: &Caller) -> Result<LoginSharing, ToolError> {
         let whose = self.get(name)?.login.ok_or_else(|| {
             ToolError::invalid(format!("Nobody has to log in at `{name}`.")).hint(
                 "If it wants a login nevertheless, its entry in the settings needs `auth`, such as `auth: {type: oauth2-pkce}`.",
             )
         })?;
-        if whose == Whose::Shared {
-            administers(caller, "log in for everybody")?;
+        if whose == LoginSharing::Shared {
+            require_admin(caller, "log in for everybody")?;
         }
         Ok(whose)
     }
 }
 
 /// Starting and ending connections concerns everybody who uses the server.
-fn administers(caller: &Caller, what: &str) -> Result<(), ToolError> {
+fn require_admin(caller: &Caller, what: &str) -> Result<(), ToolError> {
     if caller.is_admin() {
         return Ok(());
     }
@@ -133,10 +133,10 @@ fn administers(caller: &Caller, what: &str) -> Result<(), ToolError> {
 /// The tools with which agents and the admin API manage servers.
 pub fn toolbox() -> Toolbox {
     Toolbox::new("servers", "The servers behind the hub: how each is doing, connecting, and logging in.")
-        .with(list::List)
-        .with(connect::Connect)
-        .with(disconnect::Disconnect)
-        .with(login::Login)
-        .with(login_status::LoginStatus)
-        .with(logout::Logout)
+        .with(servers_list::List)
+        .with(server_connect::Connect)
+        .with(server_disconnect::Disconnect)
+        .with(server_login::Login)
+        .with(server_login_status::ServerLoginStatus)
+        .with(server_logout::Logout)
 }

@@ -6,32 +6,38 @@ use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures_util::future::BoxFuture;
 use octo_grants::Command;
-use octo_model::{Caller, Json, Members, Op, ToolError};
-use octo_toolkit::{Ask, Cx, Listing, Peer, Source, State};
-use octo_upstream::{Spec, Upstream};
+use octo_model::{Caller, Json, JsonObject, Operation, ToolError};
+use octo_toolkit::{AskError, CallContext, ListingState, Peer, Source, SourceState};
+use octo_upstream::{Upstream, UpstreamSpec};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-pub mod http;
-pub mod life;
+pub mod mock_http;
+pub mod process_helpers;
 
 /// A client that writes down what it hears and answers what it is asked.
-pub struct Client {
+pub struct RecordingPeer {
     key: u64,
-    capabilities: Members,
-    pub heard: Mutex<Vec<(String, Value)>>,
-    pub asked: Mutex<Vec<(String, Value)>>,
+    capabilities: JsonObject,
+    pub notifications: Mutex<Vec<(String, Value)>>,
+    pub requests: Mutex<Vec<(String, Value)>>,
     answer: Option<Value>,
 }
 
-impl Client {
+impl RecordingPeer {
     pub fn new(key: u64, answer: Option<Value>) -> Arc<Self> {
         let capabilities = json!({"elicitation": {"form": {}}, "tools": {}, "vendor": {}});
         let capabilities = Json::from(capabilities).members().unwrap();
-        Arc::new(Self { key, capabilities, heard: Mutex::default(), asked: Mutex::default(), answer })
+        Arc::new(Self {
+            key,
+            capabilities,
+            notifications: Mutex::default(),
+            requests: Mutex::default(),
+            answer,
+        })
     }
 
     pub fn peer(self: &Arc<Self>) -> Arc<dyn Peer> {
@@ -39,26 +45,26 @@ impl Client {
     }
 }
 
-impl Peer for Client {
-    fn capabilities(&self) -> &Members {
+impl Peer for RecordingPeer {
+    fn capabilities(&self) -> &JsonObject {
         &self.capabilities
     }
 
-    fn notify(&self, method: &str, params: Members) {
-        self.heard.lock().unwrap().push((method.to_owned(), params.to_json().to().unwrap()));
+    fn notify(&self, method: &str, params: JsonObject) {
+        self.notifications.lock().unwrap().push((method.to_owned(), params.to_json().to().unwrap()));
     }
 
     fn ask<'a>(
         &'a self,
         method: &'a str,
-        params: Members,
-    ) -> octo_toolkit::BoxFuture<'a, Result<Members, Ask>> {
-        self.asked.lock().unwrap().push((method.to_owned(), params.to_json().to().unwrap()));
+        params: JsonObject,
+    ) -> octo_toolkit::BoxFuture<'a, Result<JsonObject, AskError>> {
+        self.requests.lock().unwrap().push((method.to_owned(), params.to_json().to().unwrap()));
         Box::pin(async move {
             match &self.answer {
                 Some(Value::Null) => std::future::pending().await,
                 Some(answer) => Ok(Json::from(answer.clone()).members().unwrap()),
-                None => Err(Ask::Unable),
+                None => Err(AskError::Unable),
             }
         })
     }
@@ -68,9 +74,9 @@ impl Peer for Client {
     }
 }
 
-pub fn cx(seconds: u64) -> Cx {
+pub fn call_context(seconds: u64) -> CallContext {
     let deadline = Instant::now() + Duration::from_secs(seconds);
-    Cx::new(Arc::new(Caller::local()), deadline, CancellationToken::new())
+    CallContext::new(Arc::new(Caller::local()), deadline, CancellationToken::new())
 }
 
 /// The stub program in one of its modes.
@@ -85,11 +91,11 @@ pub fn stub(mode: &str) -> Command {
 }
 
 pub fn start_stub(mode: &str) -> Arc<Upstream> {
-    Upstream::start(Spec::child("stub", stub(mode)))
+    Upstream::start(UpstreamSpec::stdio("stub", stub(mode)))
 }
 
 /// Waits until the listing looks like this.
-pub async fn until(upstream: &Upstream, what: impl FnMut(&Listing) -> bool) -> Listing {
+pub async fn wait_listing(upstream: &Upstream, what: impl FnMut(&ListingState) -> bool) -> ListingState {
     let mut listing = upstream.listing();
     let found = tokio::time::timeout(Duration::from_secs(20), listing.wait_for(what)).await;
     match found {
@@ -98,12 +104,12 @@ pub async fn until(upstream: &Upstream, what: impl FnMut(&Listing) -> bool) -> L
     }
 }
 
-pub async fn ready(upstream: &Upstream) -> Listing {
-    until(upstream, |now| now.state == State::Ready).await
+pub async fn wait_ready(upstream: &Upstream) -> ListingState {
+    wait_listing(upstream, |now| now.state == SourceState::Ready).await
 }
 
-pub fn names(listing: &Listing) -> Vec<String> {
-    listing.lists.tools.iter().map(|tool| tool.key.clone()).collect()
+pub fn tool_names(listing: &ListingState) -> Vec<String> {
+    listing.listing.tools.iter().map(|tool| tool.key.clone()).collect()
 }
 
 pub async fn call(
@@ -112,11 +118,11 @@ pub async fn call(
     tool: &str,
     arguments: Value,
 ) -> Result<Value, ToolError> {
-    let result = upstream.run(Op::tool(tool, arguments.into()), &cx(20), peer).await?;
+    let result = upstream.run(Operation::tool(tool, arguments.into()), &call_context(20), peer).await?;
     Ok(result.to_json().to().unwrap())
 }
 
 /// The JSON in the first text block of a tool's answer.
-pub fn told(result: &Value) -> Value {
+pub fn first_text_json(result: &Value) -> Value {
     serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap()
 }

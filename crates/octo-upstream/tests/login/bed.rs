@@ -1,7 +1,7 @@
 //! An authorization server and a protected MCP server in one, which does what a test wants and writes down what it sees.
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use crate::common::http::{Hit, json_body, legacy, status, tools};
+use crate::common::mock_http::{RecordedRequest, json_body, legacy_preamble, status, tools};
 use aws_lc_rs::digest::{SHA256, digest};
 use axum::body::Bytes;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
@@ -12,8 +12,8 @@ use octo_grants::credentials::Owner;
 use octo_grants::net::NetSpec;
 use octo_grants::{Credentials, Net};
 use octo_model::Caller;
-use octo_upstream::login::{Begun, Identity, LoginSpec, Logins};
-use octo_upstream::{Spec, Upstream};
+use octo_upstream::login::{ClientIdentity, LoginPrompt, LoginSpec, Logins};
+use octo_upstream::{Upstream, UpstreamSpec};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -23,7 +23,7 @@ pub const REDIRECT: &str = "http://localhost:3100/auth/callback";
 
 /// One request as the servers saw it.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct AuthServerRequest {
     pub at: Instant,
     pub path: String,
     pub form: BTreeMap<String, String>,
@@ -32,7 +32,7 @@ pub struct Seen {
 }
 
 /// What the servers do, and what they remember.
-pub struct Rules {
+pub struct ServerRules {
     /// Members that replace those of the authorization server's metadata; null takes one away.
     pub metadata: Value,
     /// The same for the protected resource's.
@@ -61,14 +61,14 @@ pub struct Rules {
     pub key: Option<(String, String)>,
 }
 
-pub struct World {
+pub struct AuthServer {
     pub base: String,
-    pub rules: Arc<Mutex<Rules>>,
-    pub seen: Arc<Mutex<Vec<Seen>>>,
+    pub rules: Arc<Mutex<ServerRules>>,
+    pub seen: Arc<Mutex<Vec<AuthServerRequest>>>,
     task: tokio::task::JoinHandle<()>,
 }
 
-impl Drop for World {
+impl Drop for AuthServer {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -90,11 +90,11 @@ fn merged(mut base: Value, changes: &Value) -> Value {
     base
 }
 
-impl World {
+impl AuthServer {
     pub async fn start() -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
-        let rules = Arc::new(Mutex::new(Rules {
+        let rules = Arc::new(Mutex::new(ServerRules {
             metadata: json!({}),
             protected: json!({}),
             life: 3600,
@@ -127,8 +127,13 @@ impl World {
                     }
                     let authorization =
                         headers.get("authorization").map(|value| value.to_str().unwrap().to_owned());
-                    let seen =
-                        Seen { at: Instant::now(), path: uri.path().to_owned(), form, authorization, json };
+                    let seen = AuthServerRequest {
+                        at: Instant::now(),
+                        path: uri.path().to_owned(),
+                        form,
+                        authorization,
+                        json,
+                    };
                     log.lock().unwrap().push(seen.clone());
                     let slow = world.lock().unwrap().slow;
                     if seen.path == "/token" && !slow.is_zero() {
@@ -141,7 +146,7 @@ impl World {
         Self { base, rules, seen, task }
     }
 
-    pub fn rules(&self) -> MutexGuard<'_, Rules> {
+    pub fn rules(&self) -> MutexGuard<'_, ServerRules> {
         self.rules.lock().unwrap()
     }
 
@@ -149,23 +154,23 @@ impl World {
         format!("{}/mcp", self.base)
     }
 
-    pub fn asked(&self, path: &str) -> Vec<Seen> {
+    pub fn requests_to(&self, path: &str) -> Vec<AuthServerRequest> {
         self.seen.lock().unwrap().iter().filter(|seen| seen.path == path).cloned().collect()
     }
 
     /// Requests for tokens with this grant.
-    pub fn grants(&self, grant: &str) -> Vec<Seen> {
-        let all = self.asked("/token").into_iter();
+    pub fn token_requests(&self, grant: &str) -> Vec<AuthServerRequest> {
+        let all = self.requests_to("/token").into_iter();
         all.filter(|seen| seen.form.get("grant_type").is_some_and(|kind| kind.contains(grant))).collect()
     }
 
     /// What a person does who agrees: the address that their browser is sent back to.
-    pub fn agree(&self, url: &str) -> url::Url {
+    pub fn approve(&self, url: &str) -> url::Url {
         let url: url::Url = url.parse().unwrap();
         let asked = pairs(url.query().unwrap());
         assert_eq!(asked["code_challenge_method"], "S256");
         let mut rules = self.rules();
-        let code = rules.mint("code");
+        let code = rules.next_token("code");
         rules.codes.insert(code.clone(), json!(asked));
         let mut back: url::Url = asked["redirect_uri"].parse().unwrap();
         back.query_pairs_mut()
@@ -180,13 +185,19 @@ impl World {
     }
 }
 
-impl Rules {
-    fn mint(&mut self, kind: &str) -> String {
+impl ServerRules {
+    fn next_token(&mut self, kind: &str) -> String {
         self.minted += 1;
         format!("c4nary-{kind}-{}", self.minted)
     }
 
-    fn answer(&mut self, own: &str, method: Method, headers: HeaderMap, seen: &Seen) -> Response {
+    fn answer(
+        &mut self,
+        own: &str,
+        method: Method,
+        headers: HeaderMap,
+        seen: &AuthServerRequest,
+    ) -> Response {
         if let Some(target) = self.moved.get(&seen.path) {
             return (StatusCode::TEMPORARY_REDIRECT, [("location", target.clone())]).into_response();
         }
@@ -197,12 +208,12 @@ impl Rules {
             }
             "/.well-known/oauth-authorization-server" => json_body(merged(metadata(own), &self.metadata)),
             "/register" => {
-                let id = self.mint("client");
+                let id = self.next_token("client");
                 (StatusCode::CREATED, json_body(json!({"client_id": id}))).into_response()
             }
             "/token" => self.token(seen),
             "/device" => {
-                let (code, interval) = (self.mint("device"), self.interval);
+                let (code, interval) = (self.next_token("device"), self.interval);
                 let usual = json!({"device_code": code, "user_code": "ABCD-1234", "verification_uri": format!("{own}/go"), "verification_uri_complete": format!("{own}/go?c=ABCD-1234"), "expires_in": 60, "interval": interval});
                 json_body(merged(usual, &self.device_answer))
             }
@@ -218,7 +229,7 @@ impl Rules {
         }
     }
 
-    fn token(&mut self, seen: &Seen) -> Response {
+    fn token(&mut self, seen: &AuthServerRequest) -> Response {
         let form = &seen.form;
         let no = |code: u16, error: &str| {
             (StatusCode::from_u16(code).unwrap(), json_body(json!({"error": error}))).into_response()
@@ -248,7 +259,7 @@ impl Rules {
                 error => return no(400, error),
             },
         };
-        let (access, refresh) = (self.mint("access"), self.mint("refresh"));
+        let (access, refresh) = (self.next_token("access"), self.next_token("refresh"));
         self.access.insert(access.clone(), scope.clone());
         self.refresh.insert(refresh.clone(), scope);
         json_body(
@@ -256,7 +267,7 @@ impl Rules {
         )
     }
 
-    fn mcp(&mut self, own: &str, method: Method, headers: HeaderMap, seen: &Seen) -> Response {
+    fn mcp(&mut self, own: &str, method: Method, headers: HeaderMap, seen: &AuthServerRequest) -> Response {
         let at = format!("resource_metadata=\"{own}/.well-known/oauth-protected-resource/mcp\"");
         if let Some((name, value)) = &self.key {
             let given = headers.get(name).and_then(|given| given.to_str().ok());
@@ -277,8 +288,8 @@ impl Rules {
                 return (StatusCode::FORBIDDEN, [("www-authenticate", header)]).into_response();
             }
         }
-        let hit = Hit { method, path: seen.path.clone(), headers, body: seen.json.clone() };
-        legacy(&hit, json!({"tools": {}})).unwrap_or_else(|| match hit.what() {
+        let hit = RecordedRequest { method, path: seen.path.clone(), headers, body: seen.json.clone() };
+        legacy_preamble(&hit, json!({"tools": {}})).unwrap_or_else(|| match hit.rpc_method() {
             "tools/list" => tools(&hit, &["a"]),
             _ => json_body(hit.result(json!({"content": []}))),
         })
@@ -301,8 +312,8 @@ fn metadata(own: &str) -> Value {
 
 /// A hub's logins, with one server.
 pub fn logins(store: &Credentials, spec: LoginSpec) -> Logins {
-    let logins = Logins::new(store.clone(), Identity::new(REDIRECT)).unwrap();
-    logins.set(spec);
+    let logins = Logins::new(store.clone(), ClientIdentity::new(REDIRECT)).unwrap();
+    logins.register(spec);
     logins
 }
 
@@ -317,27 +328,27 @@ pub fn ada() -> Caller {
 }
 
 /// The upstream with which Ada speaks to the server.
-pub fn upstream(world: &World, logins: &Logins, server: &str) -> Arc<Upstream> {
-    let mut spec = Spec::http(server, world.mcp());
+pub fn upstream(world: &AuthServer, logins: &Logins, server: &str) -> Arc<Upstream> {
+    let mut spec = UpstreamSpec::http(server, world.mcp());
     spec.accounts = Some(logins.account(Owner::from(&ada()), server).unwrap().into());
     Upstream::start(spec)
 }
 
-pub fn opened(begun: Begun) -> String {
+pub fn authorization_url(begun: LoginPrompt) -> String {
     match begun {
-        Begun::Open { url, .. } => url,
+        LoginPrompt::Open { url, .. } => url,
         other => panic!("{other:?}"),
     }
 }
 
 /// Logs Ada in through the browser.
-pub async fn log_in(world: &World, logins: &Logins, server: &str) {
-    let url = opened(logins.begin(&ada(), server).await.unwrap());
-    logins.callback(world.agree(&url).query().unwrap(), None).await.unwrap();
+pub async fn log_in(world: &AuthServer, logins: &Logins, server: &str) {
+    let url = authorization_url(logins.begin(&ada(), server).await.unwrap());
+    logins.callback(world.approve(&url).query().unwrap(), None).await.unwrap();
 }
 
 /// Changes the login that is kept as if time had passed.
-pub async fn aged(store: &Credentials, server: &str, seconds: i64) {
+pub async fn age_login(store: &Credentials, server: &str, seconds: i64) {
     let kept = store.all(&Owner::from(&ada()), server).await.unwrap().remove(0);
     let mut grant: Value = serde_json::from_str(kept.secret.expose()).unwrap();
     for member in ["obtained", "expires"] {
@@ -349,7 +360,7 @@ pub async fn aged(store: &Credentials, server: &str, seconds: i64) {
 }
 
 /// Waits until something is so.
-pub async fn eventually(what: &str, mut is: impl FnMut() -> bool) {
+pub async fn wait_until(what: &str, mut is: impl FnMut() -> bool) {
     for _ in 0..2000 {
         if is() {
             return;

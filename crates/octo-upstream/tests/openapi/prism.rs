@@ -2,7 +2,7 @@
 
 use super::{call, definition, names, ready};
 use octo_openapi::{Document as Parsed, Sampled, sample};
-use octo_upstream::openapi::{Document, DocumentSpec, start};
+use octo_upstream::openapi::{DocumentSource, DocumentSpec, start};
 use serde_json::{Map, Value, json};
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
@@ -76,7 +76,7 @@ async fn what_the_schemas_ask_for_is_what_the_api_takes() {
         let document = Parsed::parse(std::fs::read_to_string(&path).unwrap()).unwrap();
         let api = start(DocumentSpec {
             url: Some(prism.url.clone()),
-            ..DocumentSpec::new("shop", Document::File(path.into()))
+            ..DocumentSpec::new("shop", DocumentSource::File(path.into()))
         });
         let listing = ready(&api).await;
         for name in names(&listing) {

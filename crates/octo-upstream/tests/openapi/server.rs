@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub struct RecordedRequest {
     pub method: Method,
     pub uri: Uri,
     pub headers: HeaderMap,
@@ -17,25 +17,25 @@ pub struct Seen {
 }
 
 #[derive(Default)]
-struct Shown {
+struct ServerScript {
     version: u64,
     document: String,
     fails: bool,
-    seen: Vec<Seen>,
+    seen: Vec<RecordedRequest>,
 }
 
 #[derive(Clone)]
 pub struct Server {
     pub url: String,
-    shown: Arc<Mutex<Shown>>,
+    shown: Arc<Mutex<ServerScript>>,
 }
 
 impl Server {
     pub async fn start() -> Self {
-        let shown: Arc<Mutex<Shown>> = Arc::default();
+        let shown: Arc<Mutex<ServerScript>> = Arc::default();
         let state = Arc::clone(&shown);
         let handler = move |method: Method, uri: Uri, headers: HeaderMap, body: Bytes| {
-            let seen = Seen { method, uri, headers, body };
+            let seen = RecordedRequest { method, uri, headers, body };
             let answer = answer(&mut state.lock().unwrap(), seen);
             async move { answer }
         };
@@ -43,12 +43,12 @@ impl Server {
         let url = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, Router::new().fallback(handler)).await });
         let server = Self { url, shown };
-        server.show(json!({}));
+        server.set_document(json!({}));
         server
     }
 
     /// The usual document with other members in it; nothing at all for null.
-    pub fn show(&self, more: Value) {
+    pub fn set_document(&self, more: Value) {
         let mut whole = document("/v1");
         for (name, value) in more.as_object().into_iter().flatten() {
             match (whole.get_mut(name), value) {
@@ -61,11 +61,11 @@ impl Server {
         shown.document = if more.is_null() { "{".to_owned() } else { whole.to_string() };
     }
 
-    pub fn fail(&self, fails: bool) {
+    pub fn set_failing(&self, fails: bool) {
         self.shown.lock().unwrap().fails = fails;
     }
 
-    pub fn all(&self) -> Vec<Seen> {
+    pub fn all(&self) -> Vec<RecordedRequest> {
         self.shown.lock().unwrap().seen.clone()
     }
 
@@ -74,11 +74,11 @@ impl Server {
     }
 
     /// The last request that was not for the document.
-    pub fn last(&self) -> Seen {
+    pub fn last(&self) -> RecordedRequest {
         self.all().into_iter().rfind(|seen| seen.uri.path() != "/v1/openapi.json").unwrap()
     }
 
-    pub async fn until(&self, what: &str, mut is_so: impl FnMut(&[Seen]) -> bool) {
+    pub async fn wait_for(&self, what: &str, mut is_so: impl FnMut(&[RecordedRequest]) -> bool) {
         let deadline = Instant::now() + Duration::from_secs(20);
         while !is_so(&self.all()) {
             assert!(Instant::now() < deadline, "it never came to be that {what}");
@@ -87,7 +87,7 @@ impl Server {
     }
 }
 
-fn answer(shown: &mut Shown, seen: Seen) -> Response {
+fn answer(shown: &mut ServerScript, seen: RecordedRequest) -> Response {
     let (path, headers) = (seen.uri.path().to_owned(), seen.headers.clone());
     shown.seen.push(seen);
     let json = [("content-type", "application/json")];

@@ -56,7 +56,7 @@ fn schema(hub: &Hub, tool: &str, schemas: &mut Map<String, Value>) -> Value {
     let id = format!("{tool}.output");
     if !schemas.contains_key(&id) {
         let view = hub.view("").ok();
-        let entry = view.as_ref().and_then(|view| view.named(ListKind::Tools, tool));
+        let entry = view.as_ref().and_then(|view| view.by_name(ListKind::Tools, tool));
         let output = entry.and_then(|entry| entry.item.members.get("outputSchema").cloned());
         embed::embed(output.as_ref(), &id, schemas);
     }

@@ -7,7 +7,7 @@ use super::reply::reply;
 use axum::extract::State;
 use axum::response::Response;
 use octo_hub::{ListKind, Request};
-use octo_model::{Face, Members, Method, Op};
+use octo_model::{Frontend, JsonObject, Method, Operation};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -26,9 +26,13 @@ async fn run(rest: &Rest, ask: Ask, method: Method) -> Response {
     let _gone = cancel.clone().drop_guard();
     let profile = ask.look.profile.clone();
     let request = Request {
-        op: Op { method, name: ask.name.clone(), params: Members::new().with("arguments", ask.arguments) },
+        op: Operation {
+            method,
+            name: ask.name.clone(),
+            params: JsonObject::new().with("arguments", ask.arguments),
+        },
         caller: ask.look.caller,
-        face: Face::Rest,
+        frontend: Frontend::Rest,
         profile: ask.look.profile,
         peer: Arc::clone(&rest.nobody),
         cancel,
@@ -37,10 +41,10 @@ async fn run(rest: &Rest, ask: Ask, method: Method) -> Response {
     };
     let called = rest.hub.call(request).await;
     let view = rest.hub.view(&profile).ok();
-    let entry = view.as_ref().and_then(|view| view.named(kind, &ask.name));
+    let entry = view.as_ref().and_then(|view| view.by_name(kind, &ask.name));
     let target = Target {
         member: if kind == ListKind::Tools { "tool" } else { "prompt" },
-        name: entry.map_or(ask.name.as_str(), |entry| &*entry.listed),
+        name: entry.map_or(ask.name.as_str(), |entry| &*entry.listed_name),
         server: entry.map(octo_hub::Entry::source_name),
         typed: entry.is_some_and(|entry| entry.item.vouched),
     };

@@ -8,7 +8,7 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use octo_hub::{Hub, ListKind, View};
-use octo_model::{Json, Members, Method, Op, ToolError};
+use octo_model::{Json, JsonObject, Method, Operation, ToolError};
 use std::sync::Arc;
 
 pub async fn tools(State(rest): State<Arc<Rest>>, look: Look) -> Result<Response, Unreadable> {
@@ -27,9 +27,9 @@ pub async fn tool(
 ) -> Result<Response, Unreadable> {
     let Path(name) = path.map_err(|_| bad_name())?;
     let (all, view) = all(&rest.hub, &look, ListKind::Tools).await?;
-    let op = Op { method: Method::CallTool, name, params: Members::new() };
-    let entry = view.find(&op).ok_or_else(|| rest.hub.missing(&view, &look.caller, &op))?;
-    let found = all.into_iter().find(|json| is_named(json, &entry.listed));
+    let op = Operation { method: Method::CallTool, name, params: JsonObject::new() };
+    let entry = view.find(&op).ok_or_else(|| rest.hub.not_found_error(&view, &look.caller, &op))?;
+    let found = all.into_iter().find(|json| is_named(json, &entry.listed_name));
     let found = found.ok_or_else(|| hidden(&op.name))?;
     Ok(json(tagged(&view, ListKind::Tools, found)))
 }
@@ -49,13 +49,13 @@ pub async fn openapi(State(rest): State<Arc<Rest>>, look: Look) -> Result<Respon
 async fn list(hub: &Hub, look: &Look, kind: ListKind) -> Result<Response, Unreadable> {
     let (all, view) = all(hub, look, kind).await?;
     let all: Vec<Json> = all.into_iter().map(|definition| tagged(&view, kind, definition)).collect();
-    Ok(json(Members::new().with(kind.member(), Json::array(&all)).into()))
+    Ok(json(JsonObject::new().with(kind.member(), Json::array(&all)).into()))
 }
 
 /// A definition with its tags.
 fn tagged(view: &View, kind: ListKind, definition: Json) -> Json {
     let Ok(members) = definition.members() else { return definition };
-    let entry = members.text("name").and_then(|name| view.named(kind, &name));
+    let entry = members.text("name").and_then(|name| view.by_name(kind, &name));
     match entry {
         Some(entry) if members.get("tags").is_none() => members.with("tags", entry.item.tags()).into(),
         _ => definition,

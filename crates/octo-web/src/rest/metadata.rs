@@ -1,6 +1,6 @@
 //! What a reply says beside its result: which call it was, who answered, what was left out.
 
-use octo_model::{Json, Members};
+use octo_model::{Json, JsonObject};
 
 /// What was called.
 pub struct Target<'a> {
@@ -28,7 +28,7 @@ impl<'a> Metadata<'a> {
 
     /// Takes what belongs here from a result. `beside` when its content is not the result of the reply:
     /// then pictures, sounds and links would be lost.
-    pub fn read(&mut self, result: &Members, beside: bool) {
+    pub fn read(&mut self, result: &JsonObject, beside: bool) {
         if let Some(meta) = result.get("_meta").and_then(|meta| meta.members().ok()) {
             self.truncated = meta.is_true("octoprox/truncated");
             self.cached = meta.is_true("octoprox/cached");

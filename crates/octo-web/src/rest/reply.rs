@@ -8,8 +8,8 @@ use crate::fault::{described, error_object, mark};
 use axum::body::Body;
 use axum::response::Response;
 use http::{HeaderName, HeaderValue, header};
-use octo_hub::Called;
-use octo_model::{Json, Members};
+use octo_hub::CallOutcome;
+use octo_model::{Json, JsonObject};
 use std::io::Write;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -22,7 +22,7 @@ struct Parts {
     error: Option<Json>,
 }
 
-pub fn reply(called: &Called, target: Target<'_>) -> Response {
+pub fn reply(called: &CallOutcome, target: Target<'_>) -> Response {
     let mut metadata = Metadata::new(target);
     let parts = match &called.outcome {
         Err(error) => Parts { result: None, error: Some(error_object(error).into()) },
@@ -42,7 +42,7 @@ pub fn reply(called: &Called, target: Target<'_>) -> Response {
     response
 }
 
-fn ended(result: &Members, metadata: &mut Metadata<'_>) -> Parts {
+fn ended(result: &JsonObject, metadata: &mut Metadata<'_>) -> Parts {
     let structure = result.get("structuredContent").cloned();
     let failed = result.is_true("isError");
     metadata.read(result, structure.is_some() || failed);
@@ -57,20 +57,20 @@ fn ended(result: &Members, metadata: &mut Metadata<'_>) -> Parts {
 }
 
 /// All that an untyped target said, without the protocol's own members.
-fn everything(result: &Members) -> Json {
+fn everything(result: &JsonObject) -> Json {
     let own = |key: &str| matches!(key, "_meta" | "isError" | "resultType" | "ttlMs" | "cacheScope");
     let said = result.iter().filter(|(key, _)| !own(key));
-    said.map(|(key, value)| (key.to_owned(), value.clone())).collect::<Members>().into()
+    said.map(|(key, value)| (key.to_owned(), value.clone())).collect::<JsonObject>().into()
 }
 
 /// What a failed target says in words.
-fn said(result: &Members) -> String {
+fn said(result: &JsonObject) -> String {
     let words: Vec<String> = result.list("content").iter().filter_map(text_of).collect();
     if words.is_empty() { "The tool failed and does not say why.".to_owned() } else { words.join("\n") }
 }
 
 impl Parts {
-    fn text(&self, called: &Called, id: &str, metadata: &Metadata<'_>) -> Vec<u8> {
+    fn text(&self, called: &CallOutcome, id: &str, metadata: &Metadata<'_>) -> Vec<u8> {
         let (result, error) = (bytes_of(self.result.as_ref()), bytes_of(self.error.as_ref()));
         let mut text = Vec::with_capacity(result.len() + error.len() + 320);
         let success: &[u8] = if self.error.is_none() { b"true" } else { b"false" };

@@ -7,10 +7,10 @@ use axum::Router;
 use axum::body::Body;
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt;
-use octo_hub::jq::JqRunner;
-use octo_hub::{Hub, Ledger, Parts, PolicySettings, Profile, ProfileSettings, ShapeSettings};
+use octo_hub::jq_eval::JqRunner;
+use octo_hub::{AuditLog, Hub, HubConfig, PolicySettings, Profile, ProfileSettings, ResultLimits};
 use octo_model::{Effect, ToolError};
-use octo_toolkit::{BoxFuture, Cx, Doors, Example, Source, Tool, Toolbox};
+use octo_toolkit::{BoxFuture, CallContext, Capabilities, Example, Source, Tool, Toolbox};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -55,7 +55,7 @@ impl Tool for Echo {
         Vec::new()
     }
 
-    async fn run(&self, input: Said, _: (), _: &Cx) -> Result<Echoed, ToolError> {
+    async fn run(&self, input: Said, _: (), _: &CallContext) -> Result<Echoed, ToolError> {
         Ok(Echoed { lines: vec![input.text; input.times] })
     }
 }
@@ -72,26 +72,26 @@ impl Bed {
         Self::with(PolicySettings::default(), None)
     }
 
-    pub fn with(policy: PolicySettings, ledger: Option<Arc<dyn Ledger>>) -> Self {
+    pub fn with(policy: PolicySettings, ledger: Option<Arc<dyn AuditLog>>) -> Self {
         let (book, upstream) = (Arc::new(Book::default()), Upstream::new());
         let toolbox = Toolbox::new("demo", "For tests.")
             .with(Echo)
-            .into_source(Doors::default(), octo_toolkit::State::Ready);
+            .into_source(Capabilities::default(), octo_toolkit::SourceState::Ready);
         let small = ProfileSettings { tools: vec!["echo".to_owned()], ..ProfileSettings::default() };
         let bare = ProfileSettings {
             servers: vec!["up".to_owned()],
             without_prefix: true,
             ..ProfileSettings::default()
         };
-        let parts = Parts {
+        let parts = HubConfig {
             sources: vec![toolbox, Arc::clone(&upstream) as Arc<dyn Source>],
             profiles: vec![Profile::new("small", &small).unwrap(), Profile::new("bare", &bare).unwrap()],
             policy,
             limits: Vec::new(),
             cache: Vec::new(),
-            shape: ShapeSettings { max_bytes: 2_000, ..ShapeSettings::default() },
+            shape: ResultLimits { max_bytes: 2_000, ..ResultLimits::default() },
             timeout: Duration::from_secs(20),
-            ledger: ledger.unwrap_or_else(|| Arc::clone(&book) as Arc<dyn Ledger>),
+            ledger: ledger.unwrap_or_else(|| Arc::clone(&book) as Arc<dyn AuditLog>),
             spills: Arc::new(Shelf),
             jq: JqRunner::new(Arc::new(NoJq)),
             tracer: None,

@@ -3,7 +3,7 @@
 use super::bed::{Bed, TOKEN, get, post, request, send};
 use axum::body::Body;
 use octo_hub::{Decision, Outcome, PolicySettings, Rule};
-use octo_model::{Face, Kind};
+use octo_model::{Frontend, Kind};
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -21,7 +21,7 @@ async fn a_call_gives_the_typed_answer_and_how_it_went() {
     assert_eq!(reply["metadata"], json!({"call_id": id, "tool": "echo", "server": "demo"}));
     assert!(reply["execution_time_ms"].is_f64());
     let book = bed.book.0.lock().unwrap();
-    assert_eq!((book[0].id.to_string().as_str(), book[0].face), (id, Face::Rest));
+    assert_eq!((book[0].id.to_string().as_str(), book[0].face), (id, Frontend::Rest));
     assert_eq!(*bed.book.1.lock().unwrap(), [Outcome::Ok]);
 }
 

@@ -9,8 +9,8 @@ use axum::Router;
 use axum::body::Body;
 use axum::routing::get;
 use octo_hub::{PolicySettings, Request};
-use octo_model::{Caller, Face, Json, Op};
-use octo_toolkit::{Alone, Peer};
+use octo_model::{Caller, Frontend, Json, Operation};
+use octo_toolkit::{NoPeer, Peer};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -128,15 +128,15 @@ async fn without_socket(router: &Router, path: &str) -> u128 {
 
 /// The same for the hub alone, without the face.
 async fn hub_alone(bed: &Bed) -> u128 {
-    let (caller, peer) = (Arc::new(Caller::local()), Arc::new(Alone));
+    let (caller, peer) = (Arc::new(Caller::local()), Arc::new(NoPeer));
     let mut best = u128::MAX;
     for _ in 0..20 {
         let begun = Instant::now();
         for _ in 0..1_000 {
             let called = bed.hub.call(Request {
-                op: Op::tool("echo", Json::parse(HELLO).unwrap()),
+                op: Operation::tool("echo", Json::parse(HELLO).unwrap()),
                 caller: Arc::clone(&caller),
-                face: Face::Rest,
+                frontend: Frontend::Rest,
                 profile: String::new(),
                 peer: Arc::clone(&peer) as Arc<dyn Peer>,
                 cancel: CancellationToken::new(),

@@ -1,22 +1,22 @@
 //! The hub's ports, as small as they can be.
 
-use octo_hub::jq::Jq;
-use octo_hub::{Closing, Ledger, Opening, Outcome, Spills};
+use octo_hub::jq_eval::Jq;
+use octo_hub::{AuditLog, CallEnded, CallStarted, Outcome, ResultStore};
 use octo_model::{CallId, Caller, Json, ToolError};
 use octo_toolkit::BoxFuture;
 use std::sync::Mutex;
 
 /// What the ledger saw.
 #[derive(Default)]
-pub struct Book(pub Mutex<Vec<Opening>>, pub Mutex<Vec<Outcome>>);
+pub struct Book(pub Mutex<Vec<CallStarted>>, pub Mutex<Vec<Outcome>>);
 
-impl Ledger for Book {
-    fn open(&self, opening: Opening) -> BoxFuture<'_, Result<(), ToolError>> {
+impl AuditLog for Book {
+    fn open(&self, opening: CallStarted) -> BoxFuture<'_, Result<(), ToolError>> {
         self.0.lock().unwrap().push(opening);
         Box::pin(async { Ok(()) })
     }
 
-    fn close(&self, closing: Closing) {
+    fn close(&self, closing: CallEnded) {
         self.1.lock().unwrap().push(closing.outcome);
     }
 }
@@ -24,18 +24,18 @@ impl Ledger for Book {
 /// A ledger that keeps nothing, for measuring.
 pub struct Blank;
 
-impl Ledger for Blank {
-    fn open(&self, _: Opening) -> BoxFuture<'_, Result<(), ToolError>> {
+impl AuditLog for Blank {
+    fn open(&self, _: CallStarted) -> BoxFuture<'_, Result<(), ToolError>> {
         Box::pin(async { Ok(()) })
     }
 
-    fn close(&self, _: Closing) {}
+    fn close(&self, _: CallEnded) {}
 }
 
 pub struct Shelf;
 
-impl Spills for Shelf {
-    fn keep<'a>(&'a self, _: &'a Caller, _: CallId, _: Json) -> BoxFuture<'a, Result<String, ToolError>> {
+impl ResultStore for Shelf {
+    fn store<'a>(&'a self, _: &'a Caller, _: CallId, _: Json) -> BoxFuture<'a, Result<String, ToolError>> {
         Box::pin(async { Ok("handle-1".to_owned()) })
     }
 

@@ -1,21 +1,21 @@
 //! A made-up server behind the hub, with a tool for everything that can happen.
 
-use octo_model::{Effect, Json, Kind, Members, Method, Op, ToolError};
-use octo_toolkit::{BoxFuture, Cx, Definition, Listing, Lists, Peer, Source, State};
+use octo_model::{Effect, Json, JsonObject, Kind, Method, Operation, ToolError};
+use octo_toolkit::{BoxFuture, CallContext, Definition, Listing, ListingState, Peer, Source, SourceState};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::sync::watch;
 
 /// A made-up upstream. Its listing can be changed while the hub runs.
 pub struct Upstream {
-    listing: watch::Sender<Listing>,
+    listing: watch::Sender<ListingState>,
     /// Rises when a call of `slow` begins and falls when it is dropped.
     pub waiting: Arc<watch::Sender<i32>>,
 }
 
 fn definition(name: &str, members: Value) -> Definition {
     let members = Json::from(members).members().unwrap().with("name", name);
-    Definition { key: name.to_owned(), members, effect: Effect::unknown(), vouched: false }
+    Definition { key: name.to_owned(), members, effect: Effect::unknown(), trusted_effect: false }
 }
 
 impl Upstream {
@@ -31,13 +31,14 @@ impl Upstream {
         let arguments =
             json!([{"name": "who", "description": "Whom to greet.", "required": true}, {"name": "how"}]);
         let prompts = vec![definition("greet", json!({"title": "Greet", "arguments": arguments}))];
-        let lists = Arc::new(Lists { tools, prompts, ..Lists::default() });
-        let (listing, _) = watch::channel(Listing { state: State::Ready, lists, version: 1 });
+        let lists = Arc::new(Listing { tools, prompts, ..Listing::default() });
+        let (listing, _) =
+            watch::channel(ListingState { state: SourceState::Ready, listing: lists, version: 1 });
         Arc::new(Self { listing, waiting: Arc::new(watch::channel(0).0) })
     }
 
     pub fn goes_down(&self, why: &str) {
-        self.listing.send_modify(|listing| listing.state = State::Down(why.to_owned()));
+        self.listing.send_modify(|listing| listing.state = SourceState::Down(why.to_owned()));
     }
 }
 
@@ -49,7 +50,7 @@ impl Drop for Waiting {
     }
 }
 
-fn members(value: Value) -> Result<Members, ToolError> {
+fn members(value: Value) -> Result<JsonObject, ToolError> {
     Ok(Json::from(value).members().unwrap())
 }
 
@@ -62,16 +63,16 @@ impl Source for Upstream {
         false
     }
 
-    fn listing(&self) -> watch::Receiver<Listing> {
+    fn listing(&self) -> watch::Receiver<ListingState> {
         self.listing.subscribe()
     }
 
     fn run<'a>(
         &'a self,
-        op: Op,
-        _: &'a Cx,
+        op: Operation,
+        _: &'a CallContext,
         _: &'a Arc<dyn Peer>,
-    ) -> BoxFuture<'a, Result<Members, ToolError>> {
+    ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         Box::pin(async move {
             let picture = json!({"type": "image", "data": "AAAA", "mimeType": "image/png"});
             let arguments = op.params.object("arguments");
@@ -86,7 +87,7 @@ impl Source for Upstream {
                     json!({"isError": true, "content": [{"type": "text", "text": "No such page."}, picture]}),
                 ),
                 (_, "picture") => members(json!({"content": [picture]})),
-                (_, "both") => Ok(Members::new()
+                (_, "both") => Ok(JsonObject::new()
                     .with("structuredContent", Json::parse(r#"{"n":1.50}"#).unwrap())
                     .with("content", Json::from(json!([{"type": "text", "text": "1.5"}, picture])))),
                 (_, "ask") => members(json!({"resultType": "input_required", "inputRequests": {}})),

@@ -10,7 +10,7 @@ use crate::settings::Flags;
 use clap::{Args, Subcommand};
 use filter::{Filter, RecordFilter};
 use jiff::Timestamp;
-use octo_store::{Anchor, Reader, Record, RecordKind, Retention, StoreError, prune, verify};
+use octo_store::{Anchor, AuditReader, Record, RecordKind, Retention, StoreError, prune, verify};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -115,7 +115,7 @@ pub fn state_dir(known: Option<&PathBuf>) -> Result<PathBuf, Failure> {
 
 impl Tail {
     fn run(&self, folder: &Path) -> Result<(), Failure> {
-        let reader = match Reader::open(folder) {
+        let reader = match AuditReader::open(folder) {
             Err(StoreError::Missing { .. }) if !self.follow => {
                 out::talk("Nothing has been called yet.");
                 return Ok(());
@@ -141,7 +141,7 @@ impl Tail {
     }
 
     /// The newest records that pass, and the number of the newest of all.
-    fn newest(&self, reader: &Reader, sieve: &mut RecordFilter) -> Result<(Vec<Record>, u64), Failure> {
+    fn newest(&self, reader: &AuditReader, sieve: &mut RecordFilter) -> Result<(Vec<Record>, u64), Failure> {
         if self.filter.is_open() {
             let records = reader.tail(self.lines)?;
             let last = records.last().map_or(0, |record| record.seq);
@@ -188,7 +188,7 @@ impl Tail {
 impl Export {
     fn run(&self, folder: &Path) -> Result<(), Failure> {
         let mut sieve = RecordFilter::new(&self.filter)?;
-        let reader = match Reader::open(folder) {
+        let reader = match AuditReader::open(folder) {
             Err(StoreError::Missing { .. }) => return Ok(()),
             opened => opened?,
         };
@@ -212,7 +212,7 @@ impl Prune {
 }
 
 /// Every record, oldest first.
-fn each(reader: &Reader, mut work: impl FnMut(Record) -> Result<(), Failure>) -> Result<(), Failure> {
+fn each(reader: &AuditReader, mut work: impl FnMut(Record) -> Result<(), Failure>) -> Result<(), Failure> {
     let mut last = 0;
     loop {
         let records = reader.after(last)?;

@@ -17,12 +17,12 @@ use clap::{Args, ValueEnum};
 use octo_grants::Credentials;
 use octo_grants::JqRunner;
 use octo_grants::credentials::Owner;
-use octo_hub::{Hub, Parts, PolicySettings, Profile, ShapeSettings};
+use octo_hub::{Hub, HubConfig, PolicySettings, Profile, ResultLimits};
 use octo_mcp::{Mcp, McpSettings};
 use octo_model::Caller;
 use octo_toolkit::Source;
-use octo_upstream::login::{Identity, LoginSpec, Logins};
-use octo_upstream::{Link, Spec, Trip, Upstream};
+use octo_upstream::login::{ClientIdentity, LoginSpec, Logins};
+use octo_upstream::{BreakerSpec, TransportSpec, Upstream, UpstreamSpec};
 use remote::{Remote, Way};
 use std::sync::Arc;
 use std::time::Duration;
@@ -87,10 +87,10 @@ impl Bridge {
         // One client, one remote: more threads would only take memory.
         alone(async {
             let session = Session::begin(loaded, Talk::Person, Purpose::Looks)?;
-            let mut spec = Spec::new(&url, Link::Http { url: url.clone(), headers });
+            let mut spec = UpstreamSpec::new(&url, TransportSpec::Http { url: url.clone(), headers });
             spec.net = session.net.clone();
             spec.call_timeout = LONGEST_CALL;
-            spec.trip = Trip { after: 0, ..spec.trip };
+            spec.breaker = BreakerSpec { max_failures: 0, ..spec.breaker };
             spec.era = match self.era {
                 Spoken::Auto => None,
                 Spoken::Legacy => Some(octo_wire::Era::Legacy),
@@ -116,10 +116,10 @@ impl Bridge {
         &self,
         url: &str,
         session: &Session,
-        spec: &mut Spec,
+        spec: &mut UpstreamSpec,
         world: &World,
     ) -> Result<Way, Failure> {
-        let Link::Http { headers, .. } = &spec.link else { return Ok(Way::Nothing) };
+        let TransportSpec::Http { headers, .. } = &spec.transport else { return Ok(Way::Nothing) };
         if headers.keys().any(|name| is_secret_name(name)) {
             return Ok(Way::Token(self.token_env.clone()));
         }
@@ -130,8 +130,8 @@ impl Bridge {
             return Ok(Way::Nothing);
         }
         // It begins no login itself, so nobody comes back to it.
-        let logins = Logins::new(store, Identity::new(""))?;
-        logins.set(LoginSpec { net: session.net.clone(), ..LoginSpec::oauth(url, url) });
+        let logins = Logins::new(store, ClientIdentity::new(""))?;
+        logins.register(LoginSpec { net: session.net.clone(), ..LoginSpec::oauth(url, url) });
         spec.accounts = Some(logins.account(Owner::from(&caller), url)?.into());
         Ok(Way::Login(logins))
     }
@@ -140,14 +140,14 @@ impl Bridge {
 /// A hub with nothing in it but the remote.
 async fn serve(remote: &Arc<Remote>) -> Result<(), Failure> {
     let source = Arc::clone(remote) as Arc<dyn Source>;
-    let hub = Hub::new(Parts {
-        profiles: vec![Profile::through(WINDOW, &source)],
+    let hub = Hub::new(HubConfig {
+        profiles: vec![Profile::passthrough(WINDOW, &source)],
         sources: vec![source],
         policy: PolicySettings::default(),
         limits: Vec::new(),
         cache: Vec::new(),
         // The remote has cut what it wanted to cut; what it sends is bounded by the longest message.
-        shape: ShapeSettings { max_bytes: usize::MAX, max_resource_bytes: usize::MAX },
+        shape: ResultLimits { max_bytes: usize::MAX, max_resource_bytes: usize::MAX },
         timeout: LONGEST_CALL,
         ledger: Arc::new(Unkept),
         spills: Arc::new(Unkept),
@@ -155,7 +155,7 @@ async fn serve(remote: &Arc<Remote>) -> Result<(), Failure> {
         tracer: None,
     });
     let hub = hub.map_err(|error| Failure::new(format!("{error}.")))?;
-    hub.settle(WINDOW, FIRST_LISTS).await;
+    hub.wait_until_listed(WINDOW, FIRST_LISTS).await;
     let mcp = Mcp::new(hub, McpSettings::default())?;
     let (mut term, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let face = Arc::clone(&mcp);

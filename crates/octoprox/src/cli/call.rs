@@ -14,9 +14,9 @@ use crate::assemble::{Assembly, Reach};
 use crate::settings::Flags;
 use crate::telemetry::Talk;
 use clap::Args;
-use octo_hub::{Called, Entry, Hub, ListKind, Request};
-use octo_model::{Caller, Face, Members, Op, ToolError};
-use octo_toolkit::Alone;
+use octo_hub::{CallOutcome, Entry, Hub, ListKind, Request};
+use octo_model::{Caller, Frontend, JsonObject, Operation, ToolError};
+use octo_toolkit::NoPeer;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -100,11 +100,11 @@ impl Call {
         let arguments = arguments::read(self.args.as_deref(), &self.pairs, &schema.unwrap_or_default())?;
         let cancel = CancellationToken::new();
         let request = Request {
-            op: Op::tool(name.to_owned(), arguments),
+            op: Operation::tool(name.to_owned(), arguments),
             caller: Arc::new(Caller::local()),
-            face: Face::Cli,
+            frontend: Frontend::Cli,
             profile: self.profile.clone(),
-            peer: Arc::new(Alone),
+            peer: Arc::new(NoPeer),
             cancel: cancel.clone(),
             timeout: None,
             trace: None,
@@ -123,15 +123,15 @@ impl Call {
     /// The tool, once the servers have listed theirs. One that is not there is refused by the call itself, for the record.
     async fn entry(&self, name: &str, hub: &Hub) -> Result<Option<Entry>, Failure> {
         let find =
-            |hub: &Hub| Ok::<_, Failure>(hub.view(&self.profile)?.named(ListKind::Tools, name).cloned());
+            |hub: &Hub| Ok::<_, Failure>(hub.view(&self.profile)?.by_name(ListKind::Tools, name).cloned());
         if let Some(entry) = find(hub)? {
             return Ok(Some(entry));
         }
-        hub.settle(&self.profile, PATIENCE).await;
+        hub.wait_until_listed(&self.profile, PATIENCE).await;
         find(hub)
     }
 
-    fn print(&self, called: &Called, name: &str, entry: Option<&Entry>) -> Result<(), Failure> {
+    fn print(&self, called: &CallOutcome, name: &str, entry: Option<&Entry>) -> Result<(), Failure> {
         if self.json {
             out::data(envelope(called, name, entry).as_str())?;
         }
@@ -152,7 +152,7 @@ impl Call {
     }
 
     /// Saves what is no text, or says that it could be.
-    fn keep(&self, result: &Members) -> Result<(), Failure> {
+    fn keep(&self, result: &JsonObject) -> Result<(), Failure> {
         match (&self.save, enclosed(result)) {
             (None, Some(enclosed)) if !self.json => out::talk(&enclosed.notice()),
             (None, _) => {}

@@ -123,7 +123,7 @@ impl BrowserLogins for HubLogins {
     }
 
     fn depart(&self, id: &str, cookies: &str) -> Result<LoginDeparture, ToolError> {
-        let departure = self.0.depart(id, cookies)?;
+        let departure = self.0.bind_browser(id, cookies)?;
         Ok(LoginDeparture { url: departure.url, set_cookie: departure.set_cookie })
     }
 

@@ -1,24 +1,24 @@
 //! The reply of `octoprox call --json`, the same as that of REST.
 
-use octo_hub::{Called, Entry};
-use octo_model::{Json, Kind, Members, ToolError};
+use octo_hub::{CallOutcome, Entry};
+use octo_model::{Json, JsonObject, Kind, ToolError};
 use std::time::Duration;
 
 pub const MORE_INPUT: &str = "It asks for more input, which a command cannot give.";
 pub const USE_MCP: &str = "Call it over MCP, with a client that can answer questions.";
 
 /// `{success, result, error, metadata, execution_time_ms}`.
-pub fn envelope(called: &Called, asked: &str, entry: Option<&Entry>) -> Json {
-    let mut metadata = Members::new()
+pub fn envelope(called: &CallOutcome, asked: &str, entry: Option<&Entry>) -> Json {
+    let mut metadata = JsonObject::new()
         .with("call_id", called.id.to_string().as_str())
-        .with("tool", entry.map_or(asked, |entry| &*entry.listed))
+        .with("tool", entry.map_or(asked, |entry| &*entry.listed_name))
         .with("server", entry.map_or_else(Json::null, |entry| Json::text(entry.source_name())));
     let (result, error) = match &called.outcome {
         Err(error) => (Json::null(), Some(explained(error))),
         Ok(result) => ended(result, entry.is_some_and(|entry| entry.item.vouched), &mut metadata),
     };
     let millis = called.took.as_micros() as f64 / 1000.0;
-    Members::new()
+    JsonObject::new()
         .with("success", error.is_none())
         .with("result", result)
         .with("error", error.map_or_else(Json::null, Json::from))
@@ -28,7 +28,7 @@ pub fn envelope(called: &Called, asked: &str, entry: Option<&Entry>) -> Json {
 }
 
 /// What a target answered, and its failure when it says that it failed.
-fn ended(result: &Members, typed: bool, metadata: &mut Members) -> (Json, Option<Members>) {
+fn ended(result: &JsonObject, typed: bool, metadata: &mut JsonObject) -> (Json, Option<JsonObject>) {
     let structure = result.get("structuredContent");
     let cut = mark_cut(result, metadata);
     let failed = result.is_true("isError");
@@ -46,12 +46,12 @@ fn ended(result: &Members, typed: bool, metadata: &mut Members) -> (Json, Option
 }
 
 /// Whether the target waits for an answer that only a client can give.
-pub fn asks_for_more(result: &Members) -> bool {
+pub fn asks_for_more(result: &JsonObject) -> bool {
     result.text("resultType").as_deref() == Some("input_required")
 }
 
 /// Says where the rest of a cut result is.
-fn mark_cut(result: &Members, metadata: &mut Members) -> bool {
+fn mark_cut(result: &JsonObject, metadata: &mut JsonObject) -> bool {
     let meta = result.object("_meta");
     let cut = meta.is_true("octoprox/truncated");
     if cut {
@@ -67,7 +67,7 @@ fn mark_cut(result: &Members, metadata: &mut Members) -> bool {
 }
 
 /// Pictures, sounds and links that stand beside a structure or a failure.
-fn keep_the_rest(result: &Members, metadata: &mut Members) {
+fn keep_the_rest(result: &JsonObject, metadata: &mut JsonObject) {
     let blocks = result.list("content");
     let rest: Vec<&Json> = blocks.iter().filter(|block| text_of(block).is_none()).collect();
     if !rest.is_empty() {
@@ -81,12 +81,12 @@ fn text_of(block: &Json) -> Option<String> {
 }
 
 /// What a failed target says in words.
-pub fn said(result: &Members) -> String {
+pub fn said(result: &JsonObject) -> String {
     let words: Vec<String> = result.list("content").iter().filter_map(text_of).collect();
     if words.is_empty() { "The tool failed and does not say why.".to_owned() } else { words.join("\n") }
 }
 
-fn explained(error: &ToolError) -> Members {
+fn explained(error: &ToolError) -> JsonObject {
     let members = described(error.kind.as_str(), &error.message, error.hint.as_deref());
     let unknown =
         matches!(error.kind, Kind::Unavailable | Kind::RateLimited).then_some(Duration::from_secs(1));
@@ -98,19 +98,19 @@ fn explained(error: &ToolError) -> Members {
     }
 }
 
-fn described(kind: &str, message: &str, hint: Option<&str>) -> Members {
+fn described(kind: &str, message: &str, hint: Option<&str>) -> JsonObject {
     let hint = hint.map_or_else(Json::null, Json::text);
-    Members::new().with("kind", kind).with("message", message).with("hint", hint)
+    JsonObject::new().with("kind", kind).with("message", message).with("hint", hint)
 }
 
 /// The typed answer, or else everything the target said, without the protocol's own members.
-fn answer(result: &Members) -> Json {
+fn answer(result: &JsonObject) -> Json {
     if let Some(structure) = result.get("structuredContent") {
         return structure.clone();
     }
     let own = |key: &str| matches!(key, "_meta" | "isError" | "resultType" | "ttlMs" | "cacheScope");
     let said = result.iter().filter(|(key, _)| !own(key));
-    said.map(|(key, value)| (key.to_owned(), value.clone())).collect::<Members>().into()
+    said.map(|(key, value)| (key.to_owned(), value.clone())).collect::<JsonObject>().into()
 }
 
 #[cfg(test)]
@@ -120,8 +120,8 @@ mod tests {
     use serde_json::{Value, json};
 
     fn reply(outcome: Result<&str, ToolError>) -> Value {
-        let outcome = outcome.map(|text| Members::parse(text.to_owned()).unwrap());
-        let called = Called { id: CallId::fresh(), took: Duration::from_micros(1500), outcome };
+        let outcome = outcome.map(|text| JsonObject::parse(text.to_owned()).unwrap());
+        let called = CallOutcome { id: CallId::fresh(), took: Duration::from_micros(1500), outcome };
         envelope(&called, "a", None).to().unwrap()
     }
 

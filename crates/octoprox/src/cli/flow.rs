@@ -15,7 +15,7 @@ use crate::toolboxes::durability;
 use called::Caller;
 use clap::{Args, Subcommand};
 use octo_hub::Runs;
-use octo_store::KeptRuns;
+use octo_store::SqliteRunStore;
 use serde_json::{Value, json};
 
 /// Checks, runs and goes on with workflows: files with steps that call tools.
@@ -114,7 +114,7 @@ impl Flow {
                 Ok(if self.json { told::runs_json(&all) } else { told::runs(&all) })
             }),
             Command::Show(show) => self.look(flags, async |runs| {
-                let run = runs.look(&octo_model::Caller::local(), &show.run).await?;
+                let run = runs.get(&octo_model::Caller::local(), &show.run).await?;
                 Ok(if self.json { told::run_json(&run) } else { told::run(&run) })
             }),
             _ => self.call(flags),
@@ -125,11 +125,11 @@ impl Flow {
     fn look(
         &self,
         flags: &Flags,
-        say: impl AsyncFnOnce(KeptRuns) -> Result<String, Failure>,
+        say: impl AsyncFnOnce(SqliteRunStore) -> Result<String, Failure>,
     ) -> Result<(), Failure> {
         let loaded = settings(flags)?;
         let folder = state_dir(loaded.settings.state_dir.as_ref())?;
-        let runs = KeptRuns::new(&folder, durability(&loaded.settings));
+        let runs = SqliteRunStore::new(&folder, durability(&loaded.settings));
         alone(async { Ok(out::data(&say(runs).await?)?) })
     }
 

@@ -13,7 +13,7 @@ use crate::telemetry::Talk;
 use callback::Door;
 use clap::Args;
 use octo_model::{Kind, ToolError};
-use octo_upstream::login::{Begun, Done, State, Status};
+use octo_upstream::login::{CompletedLogin, LoginPrompt, LoginState, LoginStatus};
 pub use place::Place;
 use serde_json::json;
 use std::time::Duration;
@@ -57,7 +57,7 @@ pub struct Login {
 /// What comes from outside while a login waits.
 enum Heard {
     /// A browser came back.
-    Back(Result<Done, ToolError>),
+    Back(Result<CompletedLogin, ToolError>),
     /// A person has pasted something.
     Line(String),
 }
@@ -80,8 +80,8 @@ impl Login {
                 }
             };
             let ended = match begun {
-                Begun::Key => self.key(&place, &mut interrupts).await,
-                Begun::Open { url, code_host, expires_in, .. } => {
+                LoginPrompt::ApiKey => self.key(&place, &mut interrupts).await,
+                LoginPrompt::Open { url, code_host, expires_in, .. } => {
                     self.open(&url, &code_host, expires_in, &door)?;
                     let (heard, inbox) = mpsc::channel(16);
                     let serving = door.serve(&place, heard.clone());
@@ -90,7 +90,7 @@ impl Login {
                     serving.end(FAREWELL).await;
                     ended
                 }
-                Begun::Enter { url, user_code, url_with_code, expires_in } => {
+                LoginPrompt::Enter { url, user_code, url_with_code, expires_in } => {
                     self.enter(&url, &user_code, url_with_code.as_deref(), expires_in)?;
                     let (_nobody, inbox) = mpsc::channel(1);
                     self.wait(&place, &before, (inbox, &mut interrupts), expires_in).await
@@ -135,7 +135,7 @@ impl Login {
         Ok(())
     }
 
-    async fn key(&self, place: &Place, interrupts: &mut Signal) -> Result<Done, Failure> {
+    async fn key(&self, place: &Place, interrupts: &mut Signal) -> Result<CompletedLogin, Failure> {
         if self.json {
             out::data(&json!({"next": "key"}).to_string())?;
         }
@@ -151,10 +151,10 @@ impl Login {
     async fn wait(
         &self,
         place: &Place,
-        before: &Status,
+        before: &LoginStatus,
         (mut inbox, interrupts): (mpsc::Receiver<Heard>, &mut Signal),
         expires_in: i64,
-    ) -> Result<Done, Failure> {
+    ) -> Result<CompletedLogin, Failure> {
         let begun = Instant::now();
         let end = begun + Duration::from_secs(expires_in.max(1).cast_unsigned());
         let mut answered_at = None;
@@ -166,7 +166,7 @@ impl Login {
                 },
                 () = tokio::time::sleep(LOOK) => {
                     let now = place.status().await?;
-                    if now.waits.is_some() {
+                    if now.pending_secs.is_some() {
                         continue;
                     }
                     match place.settled(before, now, begun.elapsed()) {
@@ -189,7 +189,7 @@ impl Login {
                 Ok(_) => {}
                 // An answer to something else: it says nothing about this login.
                 Err(error) if matches!(error.kind, Kind::NotFound | Kind::Invalid) => {
-                    let waits = place.status().await?.waits.is_some();
+                    let waits = place.status().await?.pending_secs.is_some();
                     say(&format!("{}{}", error.text(), if waits { " The login still waits." } else { "" }));
                 }
                 Err(error) => return Err(error.into()),
@@ -202,10 +202,9 @@ impl Login {
             .hint(format!("Run `octoprox login {}` again, and use the new address.", self.server))
     }
 
-    async fn tell(&self, place: &Place, done: Done) -> Result<(), Failure> {
+    async fn tell(&self, place: &Place, done: CompletedLogin) -> Result<(), Failure> {
         if self.json {
-            let told =
-                json!({"server": place.shown, "state": State::Connected.as_str(), "scopes": done.scopes});
+            let told = json!({"server": place.shown, "state": LoginState::Connected.as_str(), "scopes": done.scopes});
             out::data(&told.to_string())?;
         }
         say(&format!("Logged in at {}.", place.shown));

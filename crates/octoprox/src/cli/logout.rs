@@ -7,7 +7,7 @@ use super::session::{Purpose, Session, alone, settings};
 use crate::settings::Flags;
 use crate::telemetry::Talk;
 use clap::Args;
-use octo_upstream::login::Left;
+use octo_upstream::login::LogoutOutcome;
 use serde_json::json;
 
 /// Forgets the login at a server, and tells the authorization server to forget it, too.
@@ -33,8 +33,8 @@ impl Logout {
             let session = Session::begin(loaded, Talk::Person, Purpose::Looks)?;
             let place = Place::find(&session, &self.server, self.profile.as_deref(), false, String::new())?;
             let (word, told) = match place.logout().await? {
-                Left::Nothing => ("nothing", format!("There was no login at {}.", place.shown)),
-                Left::Forgotten => (
+                LogoutOutcome::NotLoggedIn => ("nothing", format!("There was no login at {}.", place.shown)),
+                LogoutOutcome::Forgotten => (
                     "forgotten",
                     format!(
                         "The login at {} is forgotten here. Its authorization server could not be told; where that matters, \
@@ -42,7 +42,7 @@ impl Logout {
                         place.shown
                     ),
                 ),
-                Left::Revoked => ("revoked", format!("Logged out at {}.", place.shown)),
+                LogoutOutcome::Revoked => ("revoked", format!("Logged out at {}.", place.shown)),
             };
             if self.json {
                 out::data(&json!({"server": place.shown, "left": word}).to_string())?;

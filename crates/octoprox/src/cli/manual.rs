@@ -3,12 +3,12 @@
 use super::arguments::types;
 use super::table::{harmless, listing};
 use super::width::wrapped;
-use octo_model::Members;
+use octo_model::JsonObject;
 use octo_toolkit::Example;
 use serde_json::Value;
 
 /// The page of one tool.
-pub fn manual(name: &str, tool: &Members, examples: &[Example], width: usize) -> String {
+pub fn manual(name: &str, tool: &JsonObject, examples: &[Example], width: usize) -> String {
     let about = tool.text("description").or_else(|| tool.text("title")).unwrap_or_default();
     let schema: Value = tool.get("inputSchema").and_then(|schema| schema.to().ok()).unwrap_or_default();
     let parameters = parameters(&schema);
@@ -26,7 +26,7 @@ pub fn manual(name: &str, tool: &Members, examples: &[Example], width: usize) ->
     }
     for example in examples {
         let input: Value = example.input.to().unwrap_or_default();
-        text.push_str(&format!("  {}:\n    octoprox call {name}{}\n", example.what, pairs(&input)));
+        text.push_str(&format!("  {}:\n    octoprox call {name}{}\n", example.purpose, pairs(&input)));
     }
     harmless(&text)
 }
@@ -110,7 +110,7 @@ mod tests {
             "on": {"type": "boolean", "default": false, "description": "Switch."},
             "most": {"type": ["integer", "null"], "default": null, "description": "Bytes."},
         }}});
-        let tool = Members::parse(tool.to_string()).unwrap();
+        let tool = JsonObject::parse(tool.to_string()).unwrap();
         let examples = [Example::new("One", json!({"url": "https://example.com/?a b", "most": 5}))];
         let wanted = "Fetches it.
 
@@ -145,7 +145,7 @@ Examples:
 
     #[test]
     fn a_tool_that_takes_nothing_has_no_list_of_arguments() {
-        let tool = Members::parse(r#"{"title":"Rests"}"#.to_owned()).unwrap();
+        let tool = JsonObject::parse(r#"{"title":"Rests"}"#.to_owned()).unwrap();
         assert_eq!(manual("rest", &tool, &[], 80), "Rests\n\nUsage: octoprox call rest\n");
     }
 }

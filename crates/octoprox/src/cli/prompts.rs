@@ -11,8 +11,8 @@ use crate::settings::Flags;
 use crate::telemetry::Talk;
 use clap::{Args, Subcommand};
 use octo_hub::{Hub, ListKind, Request};
-use octo_model::{Caller, Face, Json, Members, Method, Op, ToolError};
-use octo_toolkit::Alone;
+use octo_model::{Caller, Frontend, Json, JsonObject, Method, Operation, ToolError};
+use octo_toolkit::NoPeer;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,7 +85,7 @@ impl Prompts {
     }
 
     async fn say(&self, hub: &Hub) -> Result<String, Failure> {
-        hub.settle(&self.profile, PATIENCE).await;
+        hub.wait_until_listed(&self.profile, PATIENCE).await;
         match &self.command {
             None | Some(Command::List(_)) => self.list(hub).await,
             Some(Command::Show(show)) => self.show(hub, &show.name).await,
@@ -93,8 +93,8 @@ impl Prompts {
         }
     }
 
-    async fn all(&self, hub: &Hub) -> Result<Vec<Members>, Failure> {
-        let (mut all, mut cursor): (Vec<Members>, Option<String>) = (Vec::new(), None);
+    async fn all(&self, hub: &Hub) -> Result<Vec<JsonObject>, Failure> {
+        let (mut all, mut cursor): (Vec<JsonObject>, Option<String>) = (Vec::new(), None);
         loop {
             let page =
                 hub.list(&self.profile, ListKind::Prompts, &Caller::local(), cursor.as_deref()).await?;
@@ -110,10 +110,10 @@ impl Prompts {
     async fn list(&self, hub: &Hub) -> Result<String, Failure> {
         let all = self.all(hub).await?;
         if self.json {
-            let prompts: Vec<Json> = all.iter().map(Members::to_json).collect();
-            return Ok(Members::new().with("prompts", Json::array(&prompts)).to_json().to_string());
+            let prompts: Vec<Json> = all.iter().map(JsonObject::to_json).collect();
+            return Ok(JsonObject::new().with("prompts", Json::array(&prompts)).to_json().to_string());
         }
-        let row = |prompt: &Members| {
+        let row = |prompt: &JsonObject| {
             let about = prompt.text("description").or_else(|| prompt.text("title")).unwrap_or_default();
             (harmless_line(&prompt.text("name").unwrap_or_default()), harmless(&about))
         };
@@ -137,14 +137,14 @@ impl Prompts {
         let texts: Map<String, Value> =
             names.map(|(name, _)| (name.to_owned(), json!({"type": "string"}))).collect();
         let arguments = arguments::read(None, &get.pairs, &json!({"properties": texts}))?;
-        let params = Members::new().with("name", get.name.as_str()).with("arguments", arguments);
+        let params = JsonObject::new().with("name", get.name.as_str()).with("arguments", arguments);
         let called = hub
             .call(Request {
-                op: Op { method: Method::GetPrompt, name: get.name.clone(), params },
+                op: Operation { method: Method::GetPrompt, name: get.name.clone(), params },
                 caller: Arc::new(Caller::local()),
-                face: Face::Cli,
+                frontend: Frontend::Cli,
                 profile: self.profile.clone(),
-                peer: Arc::new(Alone),
+                peer: Arc::new(NoPeer),
                 cancel: CancellationToken::new(),
                 timeout: None,
                 trace: None,
@@ -155,7 +155,7 @@ impl Prompts {
     }
 }
 
-fn described(prompt: &Members) -> String {
+fn described(prompt: &JsonObject) -> String {
     let mut text = format!("{}\n", prompt.text("description").unwrap_or_default());
     let arguments = prompt.list("arguments");
     let rows = arguments.iter().filter_map(|argument| argument.members().ok()).map(|argument| {
@@ -172,7 +172,7 @@ fn described(prompt: &Members) -> String {
 }
 
 /// The texts of all messages; whose they are is said where it is not the user.
-fn spoken(result: &Members) -> String {
+fn spoken(result: &JsonObject) -> String {
     let messages = result.list("messages");
     let texts = messages.iter().filter_map(|message| message.members().ok()).map(|message| {
         let content = message.object("content");
@@ -192,10 +192,10 @@ mod tests {
     #[test]
     fn prompts_in_words() {
         let prompt = r#"{"name":"a","description":"Does.","arguments":[{"name":"x","description":"One.","required":true},{"name":"y"}]}"#;
-        let prompt = Members::parse(prompt.to_owned()).unwrap();
+        let prompt = JsonObject::parse(prompt.to_owned()).unwrap();
         assert_eq!(described(&prompt), "Does.\n\nArguments:\n  x: (required) One.\n  y: \n");
         let result = r#"{"messages":[{"role":"user","content":{"type":"text","text":"a\u001b"}},{"role":"assistant","content":{"type":"text","text":"b"}}]}"#;
-        let result = Members::parse(result.to_owned()).unwrap();
+        let result = JsonObject::parse(result.to_owned()).unwrap();
         assert_eq!(spoken(&result), "a\u{fffd}\n\n[assistant] b");
     }
 }

@@ -1,11 +1,11 @@
 //! A result for people.
 
 use super::table::harmless;
-use octo_model::{Json, Members};
+use octo_model::{Json, JsonObject};
 use serde_json::Value;
 
 /// What a result says: its structure as lines of names and values, or else its blocks.
-pub fn readable(result: &Members) -> String {
+pub fn readable(result: &JsonObject) -> String {
     let structure = result.get("structuredContent").and_then(|structure| structure.to::<Value>().ok());
     let text = match structure {
         Some(structure) => serde_saphyr::to_string(&structure).unwrap_or_else(|_| structure.to_string()),
@@ -15,7 +15,7 @@ pub fn readable(result: &Members) -> String {
 }
 
 /// Every block in words: texts as they are, the rest by kind and size.
-fn blocks(result: &Members) -> Vec<String> {
+fn blocks(result: &JsonObject) -> Vec<String> {
     result
         .list("content")
         .iter()
@@ -24,7 +24,7 @@ fn blocks(result: &Members) -> Vec<String> {
         .collect()
 }
 
-fn in_words(block: &Members) -> String {
+fn in_words(block: &JsonObject) -> String {
     let kind = block.text("type").unwrap_or_default();
     match kind.as_str() {
         "text" => block.text("text").unwrap_or_default(),
@@ -42,7 +42,7 @@ fn in_words(block: &Members) -> String {
 }
 
 /// What to know about a result beside what it says.
-pub fn notice(result: &Members) -> Option<String> {
+pub fn notice(result: &JsonObject) -> Option<String> {
     let meta = result.object("_meta");
     let coerced = meta.get("octoprox/coerced").and_then(|changes| changes.to::<Vec<String>>().ok());
     let coerced = coerced.map(|changes| format!("Arguments adjusted: {}.", harmless(&changes.join("; "))));
@@ -74,7 +74,7 @@ mod tests {
                 "[x://y]\nt",
             ),
         ] {
-            let result = Members::parse(result.to_owned()).unwrap();
+            let result = JsonObject::parse(result.to_owned()).unwrap();
             assert_eq!(readable(&result), text);
         }
     }

@@ -3,7 +3,7 @@
 use super::failure::Failure;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use octo_model::{Json, Members};
+use octo_model::{Json, JsonObject};
 use std::path::Path;
 
 /// What of a reply is no text.
@@ -13,12 +13,12 @@ pub struct Enclosed {
 }
 
 /// The first of them.
-pub fn enclosed(result: &Members) -> Option<Enclosed> {
+pub fn enclosed(result: &JsonObject) -> Option<Enclosed> {
     let blocks = result.list("content");
     blocks.iter().filter_map(|block| of(&block.members().ok()?)).next()
 }
 
-fn of(block: &Members) -> Option<Enclosed> {
+fn of(block: &JsonObject) -> Option<Enclosed> {
     let resource = block.object("resource");
     let data = block.get("data").or_else(|| resource.get("blob")).and_then(Json::to_text)?;
     let kind = block.text("mimeType").or_else(|| resource.text("mimeType")).unwrap_or_default();
@@ -60,7 +60,7 @@ mod tests {
                 Some([1, 2, 3]),
             ),
         ] {
-            let result = Members::parse(result.to_owned()).unwrap();
+            let result = JsonObject::parse(result.to_owned()).unwrap();
             let path = folder.path().join("file");
             let saved = enclosed(&result).map(|it| {
                 it.save(&path).unwrap();
@@ -72,9 +72,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_kept_is_said() {
-        let result = Members::parse(r#"{"content":[{"type":"image","data":"AAEC"}]}"#.to_owned()).unwrap();
+        let result = JsonObject::parse(r#"{"content":[{"type":"image","data":"AAEC"}]}"#.to_owned()).unwrap();
         assert!(enclosed(&result).unwrap().save(Path::new("/no/such/folder/file")).is_err());
-        let result = Members::parse(r#"{"content":[{"type":"image","data":"!"}]}"#.to_owned()).unwrap();
+        let result = JsonObject::parse(r#"{"content":[{"type":"image","data":"!"}]}"#.to_owned()).unwrap();
         assert!(enclosed(&result).unwrap().save(Path::new("/no/such/folder/file")).is_err());
     }
 }

@@ -168,7 +168,7 @@ fn announce(hub: &Hub, address: SocketAddr, admin: Option<SocketAddr>) {
     let admin = admin.map(|admin| format!(" · admin http://{}", reachable(admin))).unwrap_or_default();
     let view = hub.view("").ok();
     let tools = view.as_ref().map_or(0, |view| view.list(ListKind::Tools).len());
-    let more = if view.is_some_and(|view| view.starting) { ", more to come" } else { "" };
+    let more = if view.is_some_and(|view| view.is_starting) { ", more to come" } else { "" };
     let version = env!("CARGO_PKG_VERSION");
     out::talk(&format!(
         "octoprox {version} · MCP http://{host}/mcp · REST http://{host}/tools{admin} · {tools} tools{more}"

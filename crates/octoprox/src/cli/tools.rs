@@ -11,8 +11,8 @@ use crate::telemetry::Talk;
 use crate::toolboxes::toolboxes;
 use clap::Args;
 use octo_hub::{Hub, ListKind};
-use octo_model::{Caller, Json, Members};
-use octo_toolkit::{Definition, Native, State};
+use octo_model::{Caller, Json, JsonObject};
+use octo_toolkit::{Definition, ErasedTool, SourceState};
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ impl Tools {
     }
 
     async fn list(&self, hub: &Hub) -> Result<String, Failure> {
-        hub.settle(&self.profile, PATIENCE).await;
+        hub.wait_until_listed(&self.profile, PATIENCE).await;
         let mut tools = Vec::new();
         let mut cursor: Option<String> = None;
         loop {
@@ -75,12 +75,12 @@ impl Tools {
             let (homes, natives) = (homes(hub), natives());
             all = all.iter().map(|tool| annotated(tool, &homes, &natives)).collect();
         }
-        Members::new().with("tools", Json::array(&all)).to_json().to_string()
+        JsonObject::new().with("tools", Json::array(&all)).to_json().to_string()
     }
 }
 
 fn as_table(tools: &[Json], off: &[Definition]) -> String {
-    let row = |members: &Members, note: &str| {
+    let row = |members: &JsonObject, note: &str| {
         let about = members.text("description").or_else(|| members.text("title")).unwrap_or_default();
         (harmless_line(&members.text("name").unwrap_or_default()), format!("{note}{}", harmless(&about)))
     };
@@ -92,7 +92,7 @@ fn as_table(tools: &[Json], off: &[Definition]) -> String {
 
 /// Tools of toolboxes that are switched off; nobody can call them.
 fn switched_off(hub: &Hub) -> Vec<Definition> {
-    let off = hub.sources().into_iter().filter(|(_, _, state, _)| matches!(state, State::Off(_)));
+    let off = hub.sources().into_iter().filter(|(_, _, state, _)| matches!(state, SourceState::Off(_)));
     off.flat_map(|(.., lists)| lists.tools.clone()).collect()
 }
 
@@ -107,12 +107,12 @@ fn homes(hub: &Hub) -> Vec<(String, String)> {
 }
 
 /// Every native tool by its name.
-pub fn natives() -> HashMap<&'static str, Native> {
+pub fn natives() -> HashMap<&'static str, ErasedTool> {
     let tools = toolboxes(&Settings::default()).into_iter().flat_map(|toolbox| toolbox.tools);
     tools.map(|tool| (tool.name, tool)).collect()
 }
 
-fn annotated(tool: &Json, homes: &[(String, String)], natives: &HashMap<&'static str, Native>) -> Json {
+fn annotated(tool: &Json, homes: &[(String, String)], natives: &HashMap<&'static str, ErasedTool>) -> Json {
     let Ok(mut members) = tool.members() else {
         return tool.clone();
     };
@@ -129,10 +129,10 @@ fn annotated(tool: &Json, homes: &[(String, String)], natives: &HashMap<&'static
     members.to_json()
 }
 
-fn examples(tool: &Native) -> Vec<Json> {
+fn examples(tool: &ErasedTool) -> Vec<Json> {
     let examples = tool.examples.iter().cloned();
     let written = examples.map(|example| {
-        let members = Members::new().with("what", example.what).with("input", example.input);
+        let members = JsonObject::new().with("what", example.purpose).with("input", example.input);
         match example.output {
             Some(output) => members.with("output", output).to_json(),
             None => members.to_json(),
@@ -145,11 +145,11 @@ fn examples(tool: &Native) -> Vec<Json> {
 fn tell_of_missing(hub: &Hub) {
     for (name, _, state, _) in hub.sources() {
         match state {
-            State::Down(why) => {
+            SourceState::Down(why) => {
                 out::talk(&format!("octoprox: the server {name} is down: {}", harmless_line(&why)))
             }
-            State::Starting => out::talk(&format!("octoprox: the server {name} is still starting")),
-            State::Ready | State::Off(_) => {}
+            SourceState::Starting => out::talk(&format!("octoprox: the server {name} is still starting")),
+            SourceState::Ready | SourceState::Off(_) => {}
         }
     }
 }
@@ -159,7 +159,7 @@ fn tell_of_switched_off(hub: &Hub) {
     let off = hub
         .sources()
         .into_iter()
-        .filter(|(_, _, state, lists)| matches!(state, State::Off(_)) && !lists.tools.is_empty());
+        .filter(|(_, _, state, lists)| matches!(state, SourceState::Off(_)) && !lists.tools.is_empty());
     let off: Vec<String> = off.map(|(name, ..)| name).collect();
     if !off.is_empty() {
         out::talk(&format!(

@@ -1,11 +1,11 @@
 //! Names of servers that fit: other products allow more than the names of tools do.
 
 use crate::settings::{LONGEST, is_taken};
-use octo_model::same_when_folded;
+use octo_model::normalized_name;
 
 /// The name itself where it can be used, else one as close to it as can be. `used` are the names that are gone.
 pub fn fitting<'a>(name: &str, used: impl Iterator<Item = &'a str>) -> String {
-    let used: Vec<String> = used.map(same_when_folded).collect();
+    let used: Vec<String> = used.map(normalized_name).collect();
     let plain: String =
         name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' }).collect();
     let mut plain = plain.trim_matches(['-', '_']).to_owned();
@@ -17,7 +17,7 @@ pub fn fitting<'a>(name: &str, used: impl Iterator<Item = &'a str>) -> String {
     if plain.is_empty() {
         plain = "server".to_owned();
     }
-    let free = |name: &str| !is_taken(name) && !used.contains(&same_when_folded(name));
+    let free = |name: &str| !is_taken(name) && !used.contains(&normalized_name(name));
     let mut endings =
         [String::new(), "-mcp".to_owned()].into_iter().chain((2..).map(|count| format!("-{count}")));
     let fits = endings.find_map(|ending| {

@@ -2,7 +2,7 @@
 
 use crate::settings::{AuthKind, Server, ServerAuth};
 use octo_grants::{Net, Secret};
-use octo_upstream::login::{Auth, Flow, KeyPlace, LoginSpec, OAuth, Whose};
+use octo_upstream::login::{Auth, Flow, KeyPlacement, LoginSharing, LoginSpec, OAuth};
 
 /// The login at a server, if there can be one. An address of which nothing is said may still turn out to want one: then an
 /// administrator logs in for everybody.
@@ -17,7 +17,7 @@ pub fn of(name: &str, server: &Server, net: &Net) -> Option<LoginSpec> {
         server: name.to_owned(),
         url: server.url.clone(),
         auth,
-        whose: if shared { Whose::Shared } else { Whose::Person },
+        sharing: if shared { LoginSharing::Shared } else { LoginSharing::PerCaller },
         net: net.clone(),
     })
 }
@@ -51,22 +51,22 @@ fn oauth(auth: &ServerAuth, flow: Flow) -> OAuth {
 /// Whether the key came with the settings.
 fn has_key(server: &Server, auth: &ServerAuth) -> bool {
     match (place(server, auth), &auth.env) {
-        (KeyPlace::Environment(name), _) => server.env.contains_key(&name),
-        (KeyPlace::Header { name, .. }, _) => has_header(server, &name),
-        (KeyPlace::Query(name), _) => {
+        (KeyPlacement::Environment(name), _) => server.env.contains_key(&name),
+        (KeyPlacement::Header { name, .. }, _) => has_header(server, &name),
+        (KeyPlacement::Query(name), _) => {
             let url = server.url.as_deref().and_then(|url| url::Url::parse(url).ok());
             url.is_some_and(|url| url.query_pairs().any(|(key, _)| key == name))
         }
     }
 }
 
-fn place(server: &Server, auth: &ServerAuth) -> KeyPlace {
+fn place(server: &Server, auth: &ServerAuth) -> KeyPlacement {
     match (&server.command, &auth.query, &auth.header) {
-        (Some(_), ..) => KeyPlace::Environment(auth.env.clone().unwrap_or_default()),
-        (None, Some(query), _) => KeyPlace::Query(query.clone()),
-        (None, None, Some(header)) => KeyPlace::Header { name: header.clone(), before: String::new() },
+        (Some(_), ..) => KeyPlacement::Environment(auth.env.clone().unwrap_or_default()),
+        (None, Some(query), _) => KeyPlacement::Query(query.clone()),
+        (None, None, Some(header)) => KeyPlacement::Header { name: header.clone(), prefix: String::new() },
         (None, None, None) => {
-            KeyPlace::Header { name: "Authorization".to_owned(), before: "Bearer ".to_owned() }
+            KeyPlacement::Header { name: "Authorization".to_owned(), prefix: "Bearer ".to_owned() }
         }
     }
 }
@@ -109,11 +109,11 @@ mod tests {
                 let way = match login.auth {
                     Auth::OAuth(OAuth { flow: Flow::Device, .. }) => "device",
                     Auth::OAuth(_) => "oauth",
-                    Auth::Key(KeyPlace::Header { .. }) => "header",
-                    Auth::Key(KeyPlace::Query(_)) => "query",
-                    Auth::Key(KeyPlace::Environment(_)) => "variable",
+                    Auth::Key(KeyPlacement::Header { .. }) => "header",
+                    Auth::Key(KeyPlacement::Query(_)) => "query",
+                    Auth::Key(KeyPlacement::Environment(_)) => "variable",
                 };
-                format!("{way} {}", if login.whose == Whose::Shared { "shared" } else { "person" })
+                format!("{way} {}", if login.sharing == LoginSharing::Shared { "shared" } else { "person" })
             });
             assert_eq!(said, wanted, "{entry}");
         }

@@ -4,12 +4,12 @@ use crate::cli::{Failure, Session};
 use crate::program::this_program;
 use crate::settings::{self, Era, Secret, Server, Settings};
 use crate::toolboxes::{LAUNCHER, durability, path_of_servers, shut_in};
-use octo_grants::folders::Approve;
-use octo_grants::{Command, LastLists, Net};
+use octo_grants::config_dirs::FileApproval;
+use octo_grants::{Command, ListingCache, Net};
 use octo_model::ToolError;
-use octo_store::KeptLists;
-use octo_upstream::openapi::{Document, DocumentSpec};
-use octo_upstream::{Cage, Connect, Limits, Link, Share, Spec};
+use octo_store::SqliteListingStore;
+use octo_upstream::openapi::{DocumentSource, DocumentSpec};
+use octo_upstream::{CallLimits, ConnectMode, SandboxSpec, Share, TransportSpec, UpstreamSpec};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,9 +20,9 @@ pub struct Ground {
     settings: Settings,
     net: Net,
     program: PathBuf,
-    lists: Option<LastLists>,
+    lists: Option<ListingCache>,
     is_fresh: bool,
-    approve: Option<Approve>,
+    approve: Option<FileApproval>,
     /// The folder of the hub's own data.
     pub state: Option<PathBuf>,
 }
@@ -34,7 +34,7 @@ impl Ground {
         let state = settings.state_dir.clone();
         let lists = state
             .as_ref()
-            .map(|state| LastLists::new(Arc::new(KeptLists::new(state, durability(&settings)))));
+            .map(|state| ListingCache::new(Arc::new(SqliteListingStore::new(state, durability(&settings)))));
         Ok(Self {
             net: session.net.clone(),
             program: this_program()?,
@@ -57,20 +57,20 @@ impl Ground {
     }
 
     /// How a program or an address is connected.
-    pub fn spec(&self, name: &str, server: &Server) -> Result<Spec, ToolError> {
-        let mut spec = Spec::new(name, self.link(server));
+    pub fn spec(&self, name: &str, server: &Server) -> Result<UpstreamSpec, ToolError> {
+        let mut spec = UpstreamSpec::new(name, self.link(server));
         spec.net = self.net.clone();
         spec.call_timeout = Duration::from_secs(server.timeout_seconds);
         spec.start_timeout = Duration::from_secs(server.start_seconds);
-        spec.idle = Duration::from_secs(server.idle_seconds);
+        spec.idle_timeout = Duration::from_secs(server.idle_seconds);
         spec.launcher = vec![self.program.clone().into(), LAUNCHER.into()];
-        spec.lists = self.lists.clone();
-        spec.limits = Limits { per_minute: server.per_minute, in_flight: server.in_flight };
-        spec.cage = self.cage(server)?;
+        spec.listing_cache = self.lists.clone();
+        spec.limits = CallLimits { per_minute: server.per_minute, in_flight: server.in_flight };
+        spec.sandbox = self.cage(server)?;
         spec.connect = match server.connect {
-            settings::Connect::Always => Connect::Always,
-            settings::Connect::OnDemand if self.is_fresh => Connect::Always,
-            settings::Connect::OnDemand => Connect::OnDemand,
+            settings::Connect::Always => ConnectMode::Always,
+            settings::Connect::OnDemand if self.is_fresh => ConnectMode::Always,
+            settings::Connect::OnDemand => ConnectMode::OnDemand,
         };
         spec.share = match server.share {
             settings::Share::One => Share::One,
@@ -90,32 +90,33 @@ impl Ground {
     pub fn document(&self, name: &str, server: &Server) -> DocumentSpec {
         let document = server.document.clone().unwrap_or_default();
         let document = if document.contains("://") {
-            Document::Url(document)
+            DocumentSource::Url(document)
         } else {
-            Document::File(PathBuf::from(document))
+            DocumentSource::File(PathBuf::from(document))
         };
         DocumentSpec {
             url: server.url.clone(),
             headers: exposed(&server.headers),
             net: self.net.clone(),
             query_key: query_key(server),
-            approve: self.approve.clone(),
+            approval: self.approve.clone(),
             timeout: Duration::from_secs(server.timeout_seconds),
             ..DocumentSpec::new(name, document)
         }
     }
 
-    fn link(&self, server: &Server) -> Link {
+    fn link(&self, server: &Server) -> TransportSpec {
         match (&server.command, &server.url) {
-            (Some(program), _) => Link::Child(Command {
+            (Some(program), _) => TransportSpec::Stdio(Command {
                 program: program.clone(),
                 args: server.args.clone(),
                 env: self.variables(server),
                 cwd: server.cwd.clone().or_else(|| self.settings.workspace.clone()),
             }),
-            (None, url) => {
-                Link::Http { url: url.clone().unwrap_or_default(), headers: exposed(&server.headers) }
-            }
+            (None, url) => TransportSpec::Http {
+                url: url.clone().unwrap_or_default(),
+                headers: exposed(&server.headers),
+            },
         }
     }
 
@@ -131,14 +132,14 @@ impl Ground {
         all
     }
 
-    fn cage(&self, server: &Server) -> Result<Option<Cage>, ToolError> {
+    fn cage(&self, server: &Server) -> Result<Option<SandboxSpec>, ToolError> {
         let Some(sandbox) = &server.sandbox else { return Ok(None) };
         let state = self.state.as_ref().ok_or_else(|| {
             ToolError::denied("A sandbox needs a folder for the hub's own data, and there is none.")
                 .hint("Set OCTOPROX_STATE_DIR.")
         })?;
         let exec = shut_in(&self.settings, sandbox, state, &self.program)?;
-        Ok(Some(Cage { exec, network: sandbox.network }))
+        Ok(Some(SandboxSpec { exec, network: sandbox.network }))
     }
 }
 

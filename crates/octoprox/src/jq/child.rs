@@ -5,7 +5,7 @@
 //! length of a text on one line, and the text.
 
 use super::{ERROR, LAST, OK, RUN_TIMEOUT};
-use octo_hub::jq::{MAX_OUTPUT, evaluate};
+use octo_hub::jq_eval::{MAX_OUTPUT_BYTES, evaluate};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -74,7 +74,7 @@ fn processor_seconds() -> u64 {
 fn outcome(head: &str, input: &[u8]) -> Result<String, String> {
     let program: String =
         serde_json::from_str(head).map_err(|error| format!("the expression is no text: {error}"))?;
-    evaluate(&program, input, MAX_OUTPUT)
+    evaluate(&program, input, MAX_OUTPUT_BYTES)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use super::secret::Secret;
 use super::server::Server;
 use super::server_auth::ServerAuth;
 use aws_lc_rs::digest::{SHA256, digest};
+use octo_hub::trust::TrustSetting;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -104,7 +105,7 @@ fn sketch(server: &Server, salt: &str) -> Sketch {
         ("in_flight", format!("{in_flight:?}")),
         ("sandbox", format!("{sandbox:?}")),
         ("era", format!("{era:?}")),
-        ("trust", format!("{trust:?}")),
+        ("trust", trust_text(trust)),
     ];
     let fields =
         fields.map(|(name, value)| (name.to_owned(), fingerprint(&format!("{salt}\0{name}\0{value}"))));
@@ -117,6 +118,14 @@ fn exposed(values: &BTreeMap<String, Secret>) -> String {
 
 fn exposed_auth(auth: &ServerAuth) -> String {
     format!("{auth:?} {:?}", auth.client_secret.as_ref().map(Secret::expose))
+}
+
+/// The words that the fingerprints on disk were made of; with others every server would count as changed once.
+fn trust_text(trust: &TrustSetting) -> String {
+    match trust {
+        TrustSetting::Shorthand(changes) => format!("Word({changes:?})"),
+        TrustSetting::Detailed(parts) => format!("Parts({parts:?})"),
+    }
 }
 
 fn fingerprint(text: &str) -> String {

@@ -129,7 +129,7 @@ fn toml_table(text: &str, list: &[&str], name: &str, server: &Map<String, Value>
 }
 
 fn toml_key(key: &str) -> String {
-    if octo_model::is_plain(key) { key.to_owned() } else { Value::from(key).to_string() }
+    if octo_model::is_valid_name(key) { key.to_owned() } else { Value::from(key).to_string() }
 }
 
 /// One entry as it is to be pasted where a file cannot be changed.

@@ -5,7 +5,7 @@ use super::problem::{Origin, Problem};
 use super::settings_file::SettingsFile;
 use super::trust::{Approval, TrustStore};
 use super::{Settings, World, find};
-use octo_grants::folders::Approve;
+use octo_grants::config_dirs::FileApproval;
 use std::path::{Path, PathBuf};
 
 /// Where tools can write, by these settings and by earlier ones.
@@ -60,12 +60,12 @@ impl<'a> Guard<'a> {
     }
 
     /// Files that an approved file names count only with an approval of their own, now and when they change.
-    pub fn approve(&self, read: &[SettingsFile], chooser: Chooser) -> Option<Approve> {
+    pub fn approve(&self, read: &[SettingsFile], chooser: Chooser) -> Option<FileApproval> {
         if !self.rests_on_approval(read, chooser) {
             return None;
         }
         let trust = self.trust.clone();
-        Some(Approve::new(move |real, content| trust.is_approved(real, content)))
+        Some(FileApproval::new(move |real, content| trust.is_approved(real, content)))
     }
 }
 

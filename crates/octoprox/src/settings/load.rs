@@ -9,7 +9,7 @@ use super::settings_file::SettingsFile;
 use super::trust::{Approval, TrustStore};
 use super::workspace_choice::WorkspaceChoice;
 use super::{Settings, World, check, explain, find, interpolate, keys, paths, servers_file, variables};
-use octo_grants::folders::Approve;
+use octo_grants::config_dirs::FileApproval;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
@@ -43,7 +43,7 @@ pub struct Loaded {
     /// Files and folders that decide what runs, by their canonical paths.
     pub protected: Vec<PathBuf>,
     /// What of the files that the settings name counts.
-    pub approve: Option<Approve>,
+    pub approve: Option<FileApproval>,
     /// The records of approved files.
     pub trust: TrustStore,
 }

@@ -8,7 +8,7 @@ use super::server::Server;
 use super::toolboxes::Toolboxes;
 use super::variables;
 use super::workspace::{Files, Git, Root, Shell};
-use octo_hub::{CacheRule, LimitRule, PolicySettings, ProfileSettings, ShapeSettings};
+use octo_hub::{CacheRule, LimitRule, PolicySettings, ProfileSettings, ResultLimits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -43,7 +43,7 @@ pub struct Settings {
     /// Which answers are kept and given again.
     pub cache: Vec<CacheRule>,
     /// How large replies may be.
-    pub results: ShapeSettings,
+    pub results: ResultLimits,
     /// Bounds of every call.
     pub calls: Calls,
     /// The record of every call.

@@ -5,7 +5,7 @@ use super::problem::{Origin, Problem};
 use super::settings_file::{SettingsFile, sha256};
 use super::trust::TrustRecord;
 use super::{World, find, interpolate, paths, servers_file};
-use octo_grants::folders::Folders;
+use octo_grants::config_dirs::ConfigDirs;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
@@ -54,8 +54,8 @@ fn named(layers: &Layers) -> Vec<TrustRecord> {
     let servers = layers.get("servers").and_then(Value::as_object).into_iter().flatten();
     let documents = servers.filter_map(|(_, server)| server.get("document")?.as_str());
     let documents = documents.filter(|document| !document.contains("://")).map(PathBuf::from).collect();
-    let folders = Folders::new([texts("prompts.folders"), texts("tools.folders")].concat()).read();
-    let documents = Folders::new(documents).up_to(MAX_DOCUMENT_BYTES).read();
+    let folders = ConfigDirs::new([texts("prompts.folders"), texts("tools.folders")].concat()).read();
+    let documents = ConfigDirs::new(documents).with_max_file_bytes(MAX_DOCUMENT_BYTES).read();
     let record = |path: PathBuf, text: String| {
         Some(TrustRecord { path: path.canonicalize().ok()?, sha256: sha256(text.as_bytes()), named: path })
     };

@@ -231,8 +231,8 @@ fn addresses(text: &str) -> Result<Map<String, Value>, (String, &'static str)> {
 fn pair(part: &str) -> Option<(String, String)> {
     let (name, address) = part.split_once('=')?;
     let scheme = address.split_once("://")?.0;
-    let plain =
-        octo_model::is_plain(name) && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'+');
+    let plain = octo_model::is_valid_name(name)
+        && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'+');
     plain.then(|| (name.to_owned(), address.to_owned()))
 }
 

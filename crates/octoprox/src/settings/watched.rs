@@ -5,7 +5,7 @@ use super::load::{Flags, Loaded, load};
 use super::plan::{Action, Change, plan};
 use super::problem::{Origin, Problem, Problems};
 use super::{Missing, Settings, World, binding};
-use octo_grants::folders::{Folders, Following};
+use octo_grants::config_dirs::{ConfigDirs, WatchHandle};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -94,14 +94,14 @@ impl Rereader {
 }
 
 /// Follows the files that settings are read from until it is dropped.
-pub struct Watched(#[expect(dead_code, reason = "it follows until it is dropped")] Following);
+pub struct Watched(#[expect(dead_code, reason = "it follows until it is dropped")] WatchHandle);
 
 impl Watched {
     /// Calls back after each change. Needs a runtime.
     pub fn start(loaded: &Loaded, mut changed: impl FnMut() + Send + 'static) -> Self {
-        let folders = Folders::new(loaded.followed.clone());
+        let folders = ConfigDirs::new(loaded.followed.clone());
         let leaves = folders.read();
-        Self(folders.follow(leaves, move |_| changed()))
+        Self(folders.watch(leaves, move |_| changed()))
     }
 }
 

@@ -6,7 +6,7 @@ use crate::settings::Telemetry;
 use bytes::Bytes;
 use http::{Request, Response};
 use octo_grants::Net;
-use octo_grants::net::{Answer, Ask};
+use octo_grants::net::{NetRequest, NetResponse};
 use octo_hub::Tracer;
 use octo_model::ToolError;
 use opentelemetry::trace::TracerProvider;
@@ -95,7 +95,7 @@ struct Courier {
 
 impl Courier {
     fn to(endpoint: &str, net: &Net) -> Result<Self, ToolError> {
-        Ok(Self { net: net.named(endpoint)?, runtime: Handle::current() })
+        Ok(Self { net: net.for_configured_host(endpoint)?, runtime: Handle::current() })
     }
 
     async fn carry(self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
@@ -105,16 +105,16 @@ impl Courier {
         let mut url: Url = head.uri.to_string().parse()?;
         // Nobody sends these; headers are for that.
         let _ = (url.set_username(""), url.set_password(None));
-        let ask = Ask {
+        let ask = NetRequest {
             method: head.method,
             headers: head.headers,
             body: Some(body),
             timeout: SENDING,
             max_bytes: MAX_ANSWER,
-            redirects: 0,
-            ..Ask::get(url)
+            max_redirects: 0,
+            ..NetRequest::get(url)
         };
-        let Answer { status, headers, body, .. } = self.net.send(ask).await?;
+        let NetResponse { status, headers, body, .. } = self.net.send(ask).await?;
         let mut answer = Response::new(body);
         (*answer.status_mut(), *answer.headers_mut()) = (status, headers);
         Ok(answer)

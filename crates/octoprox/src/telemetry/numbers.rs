@@ -5,7 +5,7 @@ use super::process;
 use metrics::{describe_counter, describe_gauge, describe_histogram};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use octo_hub::Hub;
-use octo_toolkit::State;
+use octo_toolkit::SourceState;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,12 +88,12 @@ fn describe() {
 }
 
 fn states(hub: &Hub) -> Vec<(Labels, u8)> {
-    let one = |(name, native, state, _): (String, bool, State, Arc<_>)| {
+    let one = |(name, native, state, _): (String, bool, SourceState, Arc<_>)| {
         let word = match state {
-            State::Starting => "starting",
-            State::Ready => "ready",
-            State::Down(_) => "down",
-            State::Off(_) => "off",
+            SourceState::Starting => "starting",
+            SourceState::Ready => "ready",
+            SourceState::Down(_) => "down",
+            SourceState::Off(_) => "off",
         };
         let native = if native { "true" } else { "false" };
         (Labels::default().with("source", &name).with("native", native).with("state", word), 1)

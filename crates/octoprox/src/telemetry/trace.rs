@@ -3,7 +3,7 @@
 use super::contents::{EXCERPT, shown};
 use super::redact::Redactor;
 use octo_hub::{Item, Request, Tracer};
-use octo_model::{Json, Members, ToolError};
+use octo_model::{Json, JsonObject, ToolError};
 use opentelemetry::propagation::TextMapPropagator;
 use opentelemetry::trace::TraceContextExt;
 use opentelemetry_sdk::propagation::TraceContextPropagator;
@@ -53,7 +53,7 @@ impl Tracer for Traces {
         carrier.remove(PARENT)
     }
 
-    fn end(&self, span: &Span, item: Option<&Item>, took: Duration, outcome: &Result<Members, ToolError>) {
+    fn end(&self, span: &Span, item: Option<&Item>, took: Duration, outcome: &Result<JsonObject, ToolError>) {
         let error = match outcome {
             Ok(result) if result.is_true("isError") => Some("tool_error"),
             Ok(_) => None,
@@ -84,7 +84,7 @@ impl Tracer for Traces {
 }
 
 /// What a result says: its structure, or else its texts.
-fn said(result: &Members) -> String {
+fn said(result: &JsonObject) -> String {
     if let Some(structure) = result.get("structuredContent") {
         return structure.as_str().to_owned();
     }

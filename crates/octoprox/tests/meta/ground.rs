@@ -1,8 +1,8 @@
 //! A small workspace for examples: a git repository with two commits and a change that is not committed.
 
 use super::hub::Memory;
-use octo_grants::{Clock, Doors, JqRunner};
-use octo_hub::Spills;
+use octo_grants::{Capabilities, Clock, JqRunner};
+use octo_hub::ResultStore;
 use octoprox::settings::Settings;
 use std::path::Path;
 use std::process::Command;
@@ -39,9 +39,9 @@ impl Ground {
     }
 
     /// Everything that the binary opens; examples are run at one moment, so that the same answer can be asked for.
-    pub fn doors(&self, memory: &Arc<Memory>) -> Doors {
+    pub fn doors(&self, memory: &Arc<Memory>) -> Capabilities {
         let program = Path::new(env!("CARGO_BIN_EXE_octoprox"));
-        let spills = Arc::clone(memory) as Arc<dyn Spills>;
+        let spills = Arc::clone(memory) as Arc<dyn ResultStore>;
         let doors = octoprox::doors(
             &self.settings,
             octoprox::WorkspaceGuard::default(),

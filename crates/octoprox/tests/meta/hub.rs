@@ -1,12 +1,13 @@
 //! A hub with every toolbox on, which keeps its records in memory.
 
 use super::ground::Ground;
-use octo_hub::jq::Jq;
+use octo_hub::jq_eval::Jq;
 use octo_hub::{
-    Called, Closing, Hub, Ledger, ListKind, Opening, Parts, PolicySettings, Request, ShapeSettings, Spills,
+    AuditLog, CallEnded, CallOutcome, CallStarted, Hub, HubConfig, ListKind, PolicySettings, Request,
+    ResultLimits, ResultStore,
 };
-use octo_model::{CallId, Caller, Effect, Face, Json, Op, ToolError};
-use octo_toolkit::{Alone, BoxFuture};
+use octo_model::{CallId, Caller, Effect, Frontend, Json, Operation, ToolError};
+use octo_toolkit::{BoxFuture, NoPeer};
 use octoprox::toolboxes;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -24,16 +25,16 @@ pub struct Subject {
 #[derive(Default)]
 pub struct Memory(Mutex<HashMap<String, Json>>);
 
-impl Ledger for Memory {
-    fn open(&self, _: Opening) -> BoxFuture<'_, Result<(), ToolError>> {
+impl AuditLog for Memory {
+    fn open(&self, _: CallStarted) -> BoxFuture<'_, Result<(), ToolError>> {
         Box::pin(async { Ok(()) })
     }
 
-    fn close(&self, _: Closing) {}
+    fn close(&self, _: CallEnded) {}
 }
 
-impl Spills for Memory {
-    fn keep<'a>(
+impl ResultStore for Memory {
+    fn store<'a>(
         &'a self,
         _: &'a Caller,
         call: CallId,
@@ -52,7 +53,7 @@ impl Spills for Memory {
 impl Jq for Memory {
     fn run<'a>(&'a self, program: &'a str, input: Json) -> BoxFuture<'a, Result<String, ToolError>> {
         Box::pin(async move {
-            octo_hub::jq::evaluate(program, input.bytes(), 1 << 20).map_err(ToolError::invalid)
+            octo_hub::jq_eval::evaluate(program, input.bytes(), 1 << 20).map_err(ToolError::invalid)
         })
     }
 }
@@ -62,15 +63,15 @@ pub fn hub(ground: &Ground, max_bytes: usize) -> Arc<Hub> {
     let doors = ground.doors(&memory);
     let toolboxes = toolboxes(&ground.settings).into_iter();
     let flows = doors.open::<octo_flow::Flows>().unwrap();
-    let hub = Hub::new(Parts {
+    let hub = Hub::new(HubConfig {
         sources: toolboxes
-            .map(|toolbox| toolbox.into_source(doors.clone(), octo_toolkit::State::Ready))
+            .map(|toolbox| toolbox.into_source(doors.clone(), octo_toolkit::SourceState::Ready))
             .collect(),
         profiles: Vec::new(),
         policy: PolicySettings::default(),
         limits: Vec::new(),
         cache: Vec::new(),
-        shape: ShapeSettings { max_bytes, ..ShapeSettings::default() },
+        shape: ResultLimits { max_bytes, ..ResultLimits::default() },
         timeout: Duration::from_secs(30),
         ledger: Arc::clone(&memory) as _,
         spills: Arc::clone(&memory) as _,
@@ -87,7 +88,7 @@ pub async fn subjects() -> Vec<Subject> {
     let hub = hub(&Ground::new(), 100_000);
     let view = hub.view("").unwrap();
     let subject = |entry: &octo_hub::Entry| Subject {
-        name: entry.listed.to_string(),
+        name: entry.listed_name.to_string(),
         definition: entry.definition().to_json().to().unwrap(),
         effect: entry.effect(),
     };
@@ -98,13 +99,13 @@ pub async fn listed(hub: &Hub) -> Json {
     hub.list("", ListKind::Tools, &Caller::local(), None).await.unwrap().items
 }
 
-pub async fn call(hub: &Hub, name: &str, arguments: Value, cancel: CancellationToken) -> Called {
+pub async fn call(hub: &Hub, name: &str, arguments: Value, cancel: CancellationToken) -> CallOutcome {
     hub.call(Request {
-        op: Op::tool(name, arguments.into()),
+        op: Operation::tool(name, arguments.into()),
         caller: Arc::new(Caller::local()),
-        face: Face::Cli,
+        frontend: Frontend::Cli,
         profile: String::new(),
-        peer: Arc::new(Alone),
+        peer: Arc::new(NoPeer),
         cancel,
         timeout: None,
         trace: None,

@@ -5,7 +5,7 @@ use super::ground::Ground;
 use super::hub::{call, hub};
 use super::tools;
 use octo_model::Kind;
-use octo_toolkit::Native;
+use octo_toolkit::ErasedTool;
 use serde_json::{Value, json};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -91,7 +91,7 @@ impl Trap {
 }
 
 /// The first example with one parameter replaced.
-fn input(tool: &Native, parameter: &str, path: &str) -> Value {
+fn input(tool: &ErasedTool, parameter: &str, path: &str) -> Value {
     let mut input: Value = tool.examples[0].input.to().unwrap();
     let definition: Value = tool.definition.to_json().to().unwrap();
     let is_list = definition["inputSchema"]["properties"][parameter]["type"] == "array";
@@ -104,7 +104,7 @@ async fn no_tool_reaches_out_of_the_workspace() {
     let (mut tried, trap) = (0, Trap::new());
     let (before, hub) = (trap.seen(), hub(&trap.ground, 100_000));
     for tool in tools() {
-        for parameter in &tool.paths {
+        for parameter in &tool.path_params {
             for path in trap.ways_out() {
                 let what = format!("{} {parameter}={:.60}", tool.name, path.escape_debug());
                 let began = std::time::Instant::now();
@@ -174,7 +174,11 @@ fn what_is_called_like_a_path_is_one() {
             let is_text = schema["type"] == "string" || schema["type"] == "array";
             let is_address = name == "path" && OF_AN_API.contains(&tool.name);
             if PATHLIKE.contains(&name.as_str()) && is_text && !is_address {
-                assert!(tool.paths.contains(name), "{}: {name} is a path and not a WorkPath", tool.name);
+                assert!(
+                    tool.path_params.contains(name),
+                    "{}: {name} is a path and not a WorkPath",
+                    tool.name
+                );
             }
             assert_ne!(schema["format"], "workspace-path", "{}: the mark of {name} is listed", tool.name);
         }

@@ -285,7 +285,7 @@ impl Page {
         }
         let mut staged = Vec::new();
         for (name, bytes) in files {
-            let path = self.browser.launched.stage(&name, bytes).await?;
+            let path = self.browser.launched.stage_upload(&name, bytes).await?;
             staged.push(path.to_string_lossy().into_owned());
         }
         let params = json!({"backendNodeId": node.id, "files": staged});

@@ -4,7 +4,7 @@ use super::session::Context;
 use super::tab::{Gone, State, Tab};
 use super::wire::{Event, Wire};
 use super::{DownloadState, scheme};
-use octo_toolkit::chromium::Launched;
+use octo_toolkit::chromium::RunningBrowser;
 use octo_toolkit::{Chromium, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ const VIEW: (u32, u32) = (1_280, 720);
 
 pub(super) struct Browser {
     pub wire: Arc<Wire>,
-    pub launched: Launched,
+    pub launched: RunningBrowser,
     routes: Mutex<Routes>,
 }
 
@@ -133,7 +133,7 @@ impl Browser {
                 Ok(browser)
             }
             Err(error) => {
-                let complaints = browser.launched.complaints();
+                let complaints = browser.launched.stderr_text();
                 Err(ToolError::unavailable("The browser could not be started.")
                     .hint("Try again; if it stays, ask the operator to look at the hub's log.")
                     .detail(format!("{error}; {complaints}")))

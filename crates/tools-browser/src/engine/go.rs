@@ -107,7 +107,7 @@ impl Page {
         // The proxy knows better why than the browser.
         let at = gone.as_ref().ok().and_then(|gone| Url::parse(&gone.url).ok()).unwrap_or(url);
         match (at.host_str(), at.port_or_known_default()) {
-            (Some(host), Some(port)) => match self.browser.launched.refusal(host, port, since) {
+            (Some(host), Some(port)) => match self.browser.launched.refusal_since(host, port, since) {
                 Some(refusal)
                     if gone.as_ref().map_or(true, |gone| matches!(gone.status, Some(403 | 502))) =>
                 {

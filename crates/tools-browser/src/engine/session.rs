@@ -176,7 +176,7 @@ impl Held {
     }
 
     async fn set_up(&self) -> Result<(), ToolError> {
-        let folder = self.browser.launched.quarantine(&self.context.id)?;
+        let folder = self.browser.launched.download_dir(&self.context.id)?;
         let downloads = json!({
             "behavior": "allowAndName",
             "browserContextId": self.context.id,
@@ -385,7 +385,7 @@ impl Session {
                     .hint("Ask again with a longer timeout."));
             }
         };
-        let bytes = self.0.browser.launched.take(&self.0.context.id, id, LARGEST_DOWNLOAD).await?;
+        let bytes = self.0.browser.launched.take_download(&self.0.context.id, id, LARGEST_DOWNLOAD).await?;
         self.0.context.change(|inside| inside.downloads.retain(|download| download.id != id));
         Ok((download, bytes))
     }

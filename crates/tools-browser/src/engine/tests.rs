@@ -12,5 +12,5 @@ mod staying;
 #[test]
 #[ignore = "a process that other tests start"]
 fn launcher() {
-    octo_toolkit::exec::launch::main(std::env::args_os());
+    octo_toolkit::exec::launcher::main(std::env::args_os());
 }

@@ -162,7 +162,7 @@ async fn pictures_are_pictures() {
         let said = input.to_string();
         let answer =
             bench.answer("browser_screenshot", input).await.unwrap_or_else(|error| panic!("{said}: {error}"));
-        let picture = &answer.pictures[0];
+        let picture = &answer.images[0];
         assert!(picture.base64.starts_with("iVBOR") || picture.mime == "image/jpeg", "{said}");
         assert!(picture.base64.len() <= 90_000);
         let facts: Value = answer.typed.to().unwrap();
@@ -175,7 +175,7 @@ async fn pictures_are_pictures() {
     );
     let url = format!("{}/", bench.home);
     let seen = bench.answer("browser_navigate", json!({"url": url, "screenshot": true})).await.unwrap();
-    assert_eq!(seen.pictures.len(), 1);
+    assert_eq!(seen.images.len(), 1);
 }
 
 #[tokio::test]

@@ -4,12 +4,14 @@ use super::pages;
 use crate::browser::Browser;
 use crate::engine::Engine;
 use crate::{Settings, tools};
-use octo_grants::chromium::{ChromiumSpec, Enclosure};
+use octo_grants::chromium::{BrowserSandbox, ChromiumSpec};
 use octo_grants::fs::{RootSpec, WorkspaceSpec};
 use octo_grants::net::NetSpec;
 use octo_model::Caller;
-use octo_toolkit::exec::launch;
-use octo_toolkit::{Answer, Chromium, Cx, Doors, Json, Net, ToolError, Toolbox, Workspace};
+use octo_toolkit::exec::launcher;
+use octo_toolkit::{
+    CallContext, Capabilities, Chromium, Json, Net, ToolError, ToolOutput, Toolbox, Workspace,
+};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 pub struct Bench {
     pub browser: Browser,
     toolbox: Toolbox,
-    doors: Doors,
+    doors: Capabilities,
     pub folder: tempfile::TempDir,
     /// Where the pages are.
     pub home: String,
@@ -38,33 +40,33 @@ impl Bench {
         let root = folder.path().join("work");
         std::fs::create_dir_all(&root).unwrap();
         std::fs::write(root.join("notes.txt"), "alpha\n").unwrap();
-        let roots = vec![RootSpec { name: "work".to_owned(), path: root, outside: None, writable: true }];
+        let roots = vec![RootSpec { name: "work".to_owned(), path: root, alias_path: None, writable: true }];
         let workspace = Workspace::open(WorkspaceSpec { roots, ..WorkspaceSpec::default() }).unwrap();
         let net = Net::new(NetSpec { allow: vec!["127.0.0.1".to_owned()], ..NetSpec::default() }).unwrap();
         let chromium = Chromium::new(ChromiumSpec {
             path: "/usr/local/bin:/usr/bin:/bin".into(),
             state: folder.path().join("state"),
-            launcher: launch::in_tests("tests::launcher").unwrap(),
-            enclosure: Enclosure::Auto,
+            launcher: launcher::test_launcher("tests::launcher").unwrap(),
+            sandbox: BrowserSandbox::Auto,
             net,
         })
         .unwrap();
-        let doors = Doors::default().with(workspace).with(chromium);
+        let doors = Capabilities::default().with(workspace).with(chromium);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let home = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, pages::router()).await });
         Self { toolbox: tools(browser.clone()), browser, doors, folder, home }
     }
 
-    pub async fn answer(&self, name: &str, input: Value) -> Result<Answer, ToolError> {
+    pub async fn answer(&self, name: &str, input: Value) -> Result<ToolOutput, ToolError> {
         self.answer_to(Caller::local(), name, input).await
     }
 
-    pub async fn answer_to(&self, caller: Caller, name: &str, input: Value) -> Result<Answer, ToolError> {
+    pub async fn answer_to(&self, caller: Caller, name: &str, input: Value) -> Result<ToolOutput, ToolError> {
         let tool = self.toolbox.tools.iter().find(|tool| tool.name == name).unwrap();
         let deadline = Instant::now() + Duration::from_secs(60);
-        let cx = Cx::new(Arc::new(caller), deadline, CancellationToken::new());
-        tool.answer(Json::from(input), &self.doors, &cx).await
+        let cx = CallContext::new(Arc::new(caller), deadline, CancellationToken::new());
+        tool.run_with_images(Json::from(input), &self.doors, &cx).await
     }
 
     /// Processes of the browser: those with the folder of this bench in their arguments.

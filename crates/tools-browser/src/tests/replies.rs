@@ -88,14 +88,14 @@ async fn pictures_keep_their_size_until_they_are_too_large() {
     let bench = Bench::new().await;
     let url = format!("{}/photos", bench.home);
     let seen = bench.answer("browser_navigate", json!({"url": url, "screenshot": true})).await.unwrap();
-    let (width, height) = size(&seen.pictures[0].base64);
+    let (width, height) = size(&seen.images[0].base64);
     assert_eq!((width, height), (1280, 720));
     let view = bench.answer("browser_screenshot", json!({"marks": true})).await.unwrap();
-    assert_eq!(size(&view.pictures[0].base64), (1280, 720));
+    assert_eq!(size(&view.images[0].base64), (1280, 720));
     let whole = bench.answer("browser_screenshot", json!({"full_page": true})).await.unwrap();
     let facts: Value = whole.typed.to().unwrap();
-    assert!(whole.pictures[0].base64.len() <= 2 << 20);
-    let (width, _) = size(&whole.pictures[0].base64);
+    assert!(whole.images[0].base64.len() <= 2 << 20);
+    let (width, _) = size(&whole.images[0].base64);
     assert_eq!(u64::from(width), facts["width"].as_u64().unwrap());
     assert!(width < 1280 && text(&facts, "note").contains("from 1280 by"), "{facts}");
 }

@@ -1,20 +1,20 @@
 //! A long walk notices that nobody waits for it any more, and tells how far it is.
 
 use octo_toolkit::fs::{EntryKind, Step, WalkEntry};
-use octo_toolkit::{Cx, Kind, ToolError};
+use octo_toolkit::{CallContext, Kind, ToolError};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// How many files pass between two messages.
 const MESSAGE: u64 = 4096;
 
 pub struct Pace<'a> {
-    cx: &'a Cx,
+    cx: &'a CallContext,
     files: AtomicU64,
     over: AtomicBool,
 }
 
 impl<'a> Pace<'a> {
-    pub fn new(cx: &'a Cx) -> Self {
+    pub fn new(cx: &'a CallContext) -> Self {
         Self { cx, files: AtomicU64::new(0), over: AtomicBool::new(false) }
     }
 

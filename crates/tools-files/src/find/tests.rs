@@ -7,7 +7,7 @@ mod names;
 mod search;
 
 use octo_toolkit::fs::{RootSpec, Workspace, WorkspaceSpec};
-use octo_toolkit::{Bench, Doors, ToolError};
+use octo_toolkit::{Capabilities, ToolError, ToolFixture};
 use serde_json::Value;
 use std::path::Path;
 use tempfile::TempDir;
@@ -15,18 +15,22 @@ use tempfile::TempDir;
 /// A workspace that lives as long as the test.
 pub struct Kit {
     pub folder: TempDir,
-    pub doors: Doors,
-    bench: Bench,
+    pub doors: Capabilities,
+    bench: ToolFixture,
 }
 
 impl Kit {
     pub fn new(files: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let root =
-            RootSpec { name: "ws".to_owned(), path: folder.path().to_owned(), outside: None, writable: true };
+        let root = RootSpec {
+            name: "ws".to_owned(),
+            path: folder.path().to_owned(),
+            alias_path: None,
+            writable: true,
+        };
         let workspace = Workspace::open(WorkspaceSpec { roots: vec![root], ..Default::default() }).unwrap();
-        let doors = Doors::default().with(workspace);
-        let kit = Self { folder, bench: Bench::new(crate::toolbox(), doors.clone()), doors };
+        let doors = Capabilities::default().with(workspace);
+        let kit = Self { folder, bench: ToolFixture::new(crate::toolbox(), doors.clone()), doors };
         files.iter().for_each(|(path, text)| kit.put(path, text.as_bytes()));
         kit
     }

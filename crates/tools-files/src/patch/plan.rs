@@ -7,11 +7,11 @@ use crate::diff;
 use crate::encoding::Text;
 use crate::{edit, hash};
 use octo_toolkit::fs::{Change, Write, WriteOptions};
-use octo_toolkit::{Fs, Kind, Place, ToolError};
+use octo_toolkit::{Fs, Kind, RootedPath, ToolError};
 
 /// A file that the patch touches. One that it touches twice is one file.
 pub struct Slot {
-    place: Place,
+    place: RootedPath,
     before: Option<Content>,
     after: Option<Content>,
 }
@@ -34,9 +34,9 @@ pub struct Deed {
 /// Where names of the patch lead.
 pub enum Scope {
     /// To this file, whatever they are.
-    File(Place),
+    File(RootedPath),
     /// Into this folder.
-    Folder(Place),
+    Folder(RootedPath),
 }
 
 #[derive(Default)]
@@ -55,7 +55,7 @@ pub fn plan(fs: &Fs<Write>, scope: &Scope, patches: &[FilePatch]) -> Result<Plan
     {
         return Err(ToolError::invalid(format!(
             "The patch concerns several files or renames one, but `{}` is a single file.",
-            place.told()
+            place.display()
         ))
         .hint("Give as path the folder that the names in the patch are relative to, such as \".\"."));
     }
@@ -74,7 +74,7 @@ impl Plan {
             false => from,
         };
         let told =
-            |plan: &Self, at: usize| plan.slots.get(at).map(|slot| slot.place.told()).unwrap_or_default();
+            |plan: &Self, at: usize| plan.slots.get(at).map(|slot| slot.place.display()).unwrap_or_default();
         let (path, source) = (told(self, to), told(self, from));
         let had = self.slots.get(from).and_then(|slot| slot.after.clone());
         let (content, applied) = changed(had.as_ref(), patch, &source)?;
@@ -113,7 +113,7 @@ impl Plan {
         }
         let missing = |name: &str| {
             let Ok(place) = names::safe(name).map(|name| folder.join(name)) else { return true };
-            match self.slots.iter().find(|slot| slot.place.told() == place.told()) {
+            match self.slots.iter().find(|slot| slot.place.display() == place.display()) {
                 Some(slot) => slot.after.is_none(),
                 None => fs.stat(&place).is_err(),
             }
@@ -130,8 +130,8 @@ impl Plan {
         }
     }
 
-    fn slot(&mut self, fs: &Fs<Write>, place: &Place) -> Result<usize, ToolError> {
-        if let Some(at) = self.slots.iter().position(|slot| slot.place.told() == place.told()) {
+    fn slot(&mut self, fs: &Fs<Write>, place: &RootedPath) -> Result<usize, ToolError> {
+        if let Some(at) = self.slots.iter().position(|slot| slot.place.display() == place.display()) {
             return Ok(at);
         }
         let before = match fs.read(place, edit::MOST) {
@@ -145,7 +145,7 @@ impl Plan {
 
     /// The hash that a file has after the patch; nothing when it is gone.
     pub fn hash_after(&self, path: &str) -> Option<String> {
-        let slot = self.slots.iter().find(|slot| slot.place.told() == path)?;
+        let slot = self.slots.iter().find(|slot| slot.place.display() == path)?;
         slot.after.as_ref().map(|content| hash::of(&content.bytes))
     }
 
@@ -189,7 +189,7 @@ impl Plan {
             text.map(|text| text.text).unwrap_or_default()
         };
         let one = |slot: &Slot| {
-            let path = slot.place.told();
+            let path = slot.place.display();
             let (old, new) = (text(slot.before.as_ref(), &path), text(slot.after.as_ref(), &path));
             let name = |content: &Option<Content>| content.as_ref().map(|_| path.as_str());
             diff::unified((name(&slot.before), &old), (name(&slot.after), &new)).text
@@ -219,13 +219,13 @@ impl Slot {
     }
 }
 
-fn find(scope: &Scope, name: Option<&str>) -> Result<Place, ToolError> {
+fn find(scope: &Scope, name: Option<&str>) -> Result<RootedPath, ToolError> {
     match (scope, name) {
         (Scope::File(place), _) => Ok(place.clone()),
         (Scope::Folder(folder), Some(name)) => Ok(folder.join(names::safe(name)?)),
         (Scope::Folder(folder), None) => Err(ToolError::invalid(format!(
             "`{}` is a folder, and the patch does not name its files.",
-            folder.told()
+            folder.display()
         ))
         .hint("Give the file as path, or write --- a/file and +++ b/file before the hunks.")),
     }

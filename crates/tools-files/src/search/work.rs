@@ -10,7 +10,7 @@ use grep_matcher::LineTerminator;
 use grep_regex::RegexMatcher;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 use octo_toolkit::fs::{EntryKind, Read, Step, WalkEntry, WalkOptions};
-use octo_toolkit::{Cx, Fs, Place, ToolError};
+use octo_toolkit::{CallContext, Fs, RootedPath, ToolError};
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -25,7 +25,7 @@ const LONGEST_LINE: usize = 32 << 20;
 /// A search under way.
 struct Work<'a> {
     wanted: &'a Wanted,
-    place: &'a Place,
+    place: &'a RootedPath,
     pace: Pace<'a>,
     shelf: Mutex<Shelf>,
     /// Engines that no thread uses at the moment; each has buffers of its own.
@@ -37,7 +37,12 @@ struct Work<'a> {
     binary: AtomicBool,
 }
 
-pub fn search(wanted: &Wanted, place: &Place, fs: &Fs<Read>, cx: &Cx) -> Result<Output, ToolError> {
+pub fn search(
+    wanted: &Wanted,
+    place: &RootedPath,
+    fs: &Fs<Read>,
+    cx: &CallContext,
+) -> Result<Output, ToolError> {
     let work = Work {
         wanted,
         place,
@@ -85,7 +90,7 @@ impl Work<'_> {
     /// What the pattern for names is compared with.
     fn name<'e>(&'e self, entry: &'e WalkEntry<'_>) -> &'e Path {
         match entry.depth {
-            0 => self.place.inside().file_name().map_or(entry.path, Path::new),
+            0 => self.place.relative().file_name().map_or(entry.path, Path::new),
             _ => entry.path,
         }
     }

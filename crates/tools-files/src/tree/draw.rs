@@ -2,7 +2,7 @@
 
 use super::grow::{Branch, Grown, Leaf};
 use octo_toolkit::fs::{EntryKind, Read};
-use octo_toolkit::{Cx, Fs, Place, ToolError};
+use octo_toolkit::{CallContext, Fs, RootedPath, ToolError};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -24,20 +24,25 @@ pub struct Drawing {
 
 struct Pen<'a> {
     fs: &'a Fs<Read>,
-    place: &'a Place,
+    place: &'a RootedPath,
     grown: &'a Grown,
-    cx: &'a Cx,
+    cx: &'a CallContext,
     text: String,
     lines: usize,
     folded: bool,
     budget: u64,
 }
 
-pub fn draw(fs: &Fs<Read>, place: &Place, grown: &Grown, cx: &Cx) -> Result<Drawing, ToolError> {
+pub fn draw(
+    fs: &Fs<Read>,
+    place: &RootedPath,
+    grown: &Grown,
+    cx: &CallContext,
+) -> Result<Drawing, ToolError> {
     let mut pen = Pen { fs, place, grown, cx, text: String::new(), lines: 0, folded: false, budget: BUDGET };
     let root = Path::new("");
     let inside = grown.branches.get(root).map(counts).unwrap_or_else(|| "empty".to_owned());
-    pen.line(0, &format!("{}/ ({inside})", place.told().trim_end_matches('/')));
+    pen.line(0, &format!("{}/ ({inside})", place.display().trim_end_matches('/')));
     pen.folder(root, 1)?;
     Ok(Drawing { text: pen.text, folded: pen.folded })
 }

@@ -3,7 +3,7 @@
 use crate::find::pace::Pace;
 use crate::find::unread;
 use octo_toolkit::fs::{EntryKind, Read, Step, WalkEntry, WalkOptions};
-use octo_toolkit::{Cx, Fs, Place, ToolError};
+use octo_toolkit::{CallContext, Fs, RootedPath, ToolError};
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ pub struct Grown {
 }
 
 /// Walks one level deeper than is drawn, to tell how much is in the deepest folders.
-pub fn grow(fs: &Fs<Read>, place: &Place, plan: &Plan, cx: &Cx) -> Result<Grown, ToolError> {
+pub fn grow(fs: &Fs<Read>, place: &RootedPath, plan: &Plan, cx: &CallContext) -> Result<Grown, ToolError> {
     fs.open_folder(place)?;
     let options = WalkOptions {
         hidden: plan.hidden,

@@ -8,8 +8,8 @@ use http::header::{ACCEPT, AUTHORIZATION};
 use http::{HeaderName, HeaderValue, StatusCode};
 use jiff::Timestamp;
 use moka::future::Cache;
-use octo_toolkit::net::{Answer, Ask};
-use octo_toolkit::{Cx, Kind, Net, ToolError};
+use octo_toolkit::net::{NetRequest, NetResponse};
+use octo_toolkit::{CallContext, Kind, Net, ToolError};
 use serde::de::DeserializeOwned;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -60,7 +60,7 @@ impl Api {
 pub struct Errand<'a> {
     pub api: &'a Api,
     pub net: &'a Net,
-    pub cx: &'a Cx,
+    pub cx: &'a CallContext,
     pub pull: &'a Pull,
     pub now: Timestamp,
     /// Whether to ask although an answer is kept.
@@ -141,12 +141,12 @@ impl Errand<'_> {
         Ok((pages, true))
     }
 
-    async fn ask(&self, url: Url, accept: &'static str) -> Result<Answer, ToolError> {
+    async fn ask(&self, url: Url, accept: &'static str) -> Result<NetResponse, ToolError> {
         let origin = url.origin().ascii_serialization();
         if let Some(wait) = self.api.wait(&origin) {
             return Err(self.limited(wait));
         }
-        let mut ask = Ask::get(url);
+        let mut ask = NetRequest::get(url);
         ask.headers.insert(ACCEPT, HeaderValue::from_static(accept));
         ask.headers.insert(VERSION.0, VERSION.1);
         if let Some(token) = self.api.token.as_ref().filter(|_| self.pull.ours) {
@@ -154,7 +154,7 @@ impl Errand<'_> {
         }
         ask.timeout = self.cx.time_left().min(Duration::from_secs(60));
         ask.max_bytes = LARGEST;
-        ask.redirects = 3;
+        ask.max_redirects = 3;
         self.asked.fetch_add(1, Ordering::Relaxed);
         let answer = asking::send(self.net, ask, self.cx).await?;
         let left = asking::text(&answer.headers, "x-ratelimit-remaining").and_then(|left| left.parse().ok());
@@ -167,7 +167,7 @@ impl Errand<'_> {
         Err(self.refusal(&answer, left, origin))
     }
 
-    fn refusal(&self, answer: &Answer, left: Option<u64>, origin: String) -> ToolError {
+    fn refusal(&self, answer: &NetResponse, left: Option<u64>, origin: String) -> ToolError {
         let words = asking::words(&answer.body);
         let limits = matches!(answer.status, StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS);
         let asked_to_wait = asking::retry_after(&answer.headers, self.now);
@@ -201,7 +201,7 @@ impl Errand<'_> {
         }
     }
 
-    fn hidden(&self, answer: &Answer, words: &str) -> ToolError {
+    fn hidden(&self, answer: &NetResponse, words: &str) -> ToolError {
         let Pull { owner, repository, number, .. } = self.pull;
         if answer.headers.contains_key("x-github-sso") {
             return ToolError::new(

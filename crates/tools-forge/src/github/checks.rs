@@ -3,7 +3,7 @@
 use super::api::Errand;
 use super::shapes::{Run, Runs, Status, Statuses};
 use octo_toolkit::ToolError;
-use octo_toolkit::hidden::cleaned;
+use octo_toolkit::hidden_text::strip_hidden_owned;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -102,7 +102,7 @@ fn check(
     url: Option<String>,
     removed: &mut usize,
 ) -> Check {
-    let mut short = |text: String| cleaned(text, removed).chars().take(300).collect::<String>();
+    let mut short = |text: String| strip_hidden_owned(text, removed).chars().take(300).collect::<String>();
     let (name, state) = (short(name), short(state));
     let mut told = |text: Option<String>| text.map(&mut short).filter(|text| !text.is_empty());
     Check { name, state, about: told(about), url: told(url) }

@@ -3,7 +3,7 @@
 use super::api::{DIFF, Errand};
 use super::files::{self, Changed};
 use super::shapes::{self, File};
-use octo_toolkit::hidden::cleaned;
+use octo_toolkit::hidden_text::strip_hidden_owned;
 use octo_toolkit::{Kind, ToolError};
 
 /// Files of a diff that GitHub gives as a whole.
@@ -60,9 +60,12 @@ pub async fn read(
     };
     let shown = wanted.files || wanted.file.is_some();
     Ok(Changes {
-        without_patch: lacking.into_iter().map(|file| cleaned(file.filename.clone(), removed)).collect(),
+        without_patch: lacking
+            .into_iter()
+            .map(|file| strip_hidden_owned(file.filename.clone(), removed))
+            .collect(),
         files: listed.iter().filter(|_| shown).map(|file| Changed::of(file, removed)).collect(),
-        diff: cleaned(diff, removed),
+        diff: strip_hidden_owned(diff, removed),
     })
 }
 

@@ -1,7 +1,7 @@
 //! The changed files: the list, and their patches put together to one diff where GitHub gives none.
 
 use super::shapes::File;
-use octo_toolkit::hidden::cleaned;
+use octo_toolkit::hidden_text::strip_hidden_owned;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -24,11 +24,11 @@ pub struct Changed {
 impl Changed {
     pub fn of(file: &File, removed: &mut usize) -> Self {
         Self {
-            path: cleaned(file.filename.clone(), removed),
-            status: cleaned(file.status.clone(), removed),
+            path: strip_hidden_owned(file.filename.clone(), removed),
+            status: strip_hidden_owned(file.status.clone(), removed),
             additions: file.additions,
             deletions: file.deletions,
-            previous_path: file.previous_filename.clone().map(|path| cleaned(path, removed)),
+            previous_path: file.previous_filename.clone().map(|path| strip_hidden_owned(path, removed)),
         }
     }
 }

@@ -8,7 +8,7 @@ use super::pull_request::{Input, Part};
 use super::talk::{Comment, Review};
 use super::{checks, diff, shapes, talk};
 use crate::room::{Room, cut};
-use octo_toolkit::hidden::cleaned;
+use octo_toolkit::hidden_text::strip_hidden_owned;
 use octo_toolkit::{Kind, ToolError};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -211,7 +211,7 @@ impl Packet {
         let most = usize::try_from(input.max_bytes).unwrap_or(usize::MAX);
         let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
         let removed = &mut self.removed;
-        let (body, is_cut) = cut(cleaned(pull.body.unwrap_or_default(), removed), most / 8);
+        let (body, is_cut) = cut(strip_hidden_owned(pull.body.unwrap_or_default(), removed), most / 8);
         let mut room = Room::new(most.saturating_sub(FIXED + body.len()));
         let (without_patch, unnamed) = room.list(self.changes.without_patch, 0, most / 16);
         let (files, files_next) = room.list(self.changes.files, at(input.files_offset), most / 5);
@@ -238,9 +238,13 @@ impl Packet {
         let next = Next { files_offset: files_next, diff_offset: diff_next, comments_offset: comments_next };
         let is_next = files_next.is_some() || diff_next.is_some() || comments_next.is_some();
         let truncated = is_next || !self.missing.is_empty() || !self.notices.is_empty();
-        let labels =
-            pull.labels.into_iter().take(MOST_LABELS).map(|label| cleaned(label.name, removed)).collect();
-        let (title, author) = (cleaned(pull.title, removed), talk::login(pull.user, removed));
+        let labels = pull
+            .labels
+            .into_iter()
+            .take(MOST_LABELS)
+            .map(|label| strip_hidden_owned(label.name, removed))
+            .collect();
+        let (title, author) = (strip_hidden_owned(pull.title, removed), talk::login(pull.user, removed));
         let (base, head) = (branch(pull.base, removed), branch(pull.head, removed));
         if *removed > 0 {
             self.notices.push(format!("Invisible characters taken out: {}.", *removed));
@@ -290,7 +294,7 @@ async fn optional<T>(
 
 fn branch(branch: shapes::Branch, removed: &mut usize) -> Branch {
     Branch {
-        name: cleaned(branch.name, removed),
+        name: strip_hidden_owned(branch.name, removed),
         sha: branch.sha,
         repository: branch.repo.map(|repository| repository.full_name),
     }

@@ -4,7 +4,7 @@ use super::address::Pull;
 use super::api::{Api, Errand};
 use super::packet::{Output, Packet};
 use super::{GithubSettings, shapes};
-use octo_toolkit::{Clock, Cx, Effect, Example, Net, Tool, ToolError};
+use octo_toolkit::{CallContext, Clock, Effect, Example, Net, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -84,7 +84,12 @@ impl Tool for PullRequest {
         ]
     }
 
-    async fn run(&self, input: Input, (net, clock): (Net, Clock), cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(
+        &self,
+        input: Input,
+        (net, clock): (Net, Clock),
+        cx: &CallContext,
+    ) -> Result<Output, ToolError> {
         if !(4_000..=400_000).contains(&input.max_bytes) {
             return Err(ToolError::invalid("max_bytes is 4,000 to 400,000.").hint("Leave it out for 60,000."));
         }

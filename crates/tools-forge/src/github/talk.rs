@@ -4,7 +4,7 @@ use super::api::Errand;
 use super::shapes::{self, User};
 use crate::room::cut;
 use octo_toolkit::ToolError;
-use octo_toolkit::hidden::cleaned;
+use octo_toolkit::hidden_text::strip_hidden_owned;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -106,9 +106,9 @@ pub async fn reviews(
         review.state != "COMMENTED" || review.body.as_deref().is_some_and(|body| !body.trim().is_empty())
     });
     let told = told.map(|review| {
-        let (body, is_cut) = cut(cleaned(review.body.unwrap_or_default(), removed), longest);
+        let (body, is_cut) = cut(strip_hidden_owned(review.body.unwrap_or_default(), removed), longest);
         let author = login(review.user, removed);
-        let state = cleaned(review.state, removed);
+        let state = strip_hidden_owned(review.state, removed);
         Review { author, state, body, cut: is_cut, submitted_at: review.submitted_at }
     });
     Ok((told.collect(), is_more))
@@ -120,7 +120,7 @@ fn threads(mut all: Vec<shapes::Comment>, longest: usize, removed: &mut usize) -
     let (mut threads, mut roots): (Vec<Comment>, Vec<u64>) = (Vec::new(), Vec::new());
     for one in all {
         let root = one.in_reply_to_id.and_then(|id| roots.iter().position(|root| *root == id));
-        let body = cleaned(one.body.unwrap_or_default(), removed);
+        let body = strip_hidden_owned(one.body.unwrap_or_default(), removed);
         let author = login(one.user, removed);
         if let Some(thread) = root.and_then(|at| threads.get_mut(at)) {
             thread.answer(author, one.created_at, body, longest);
@@ -136,7 +136,7 @@ fn threads(mut all: Vec<shapes::Comment>, longest: usize, removed: &mut usize) -
             cut: is_cut,
             outdated: one.path.is_some() && one.line.is_none() && !of_file,
             line: one.line.or(one.original_line),
-            path: one.path.map(|path| cleaned(path, removed)),
+            path: one.path.map(|path| strip_hidden_owned(path, removed)),
             replies: Vec::new(),
             more_replies: 0,
         });
@@ -163,7 +163,7 @@ fn is_none(count: &usize) -> bool {
 
 /// GitHub shows the deeds of deleted users as those of a ghost.
 pub fn login(user: Option<User>, removed: &mut usize) -> String {
-    user.map_or_else(|| "ghost".to_owned(), |user| cleaned(user.login, removed))
+    user.map_or_else(|| "ghost".to_owned(), |user| strip_hidden_owned(user.login, removed))
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use super::{Errand, Instance};
 use crate::asking;
 use http::{Method, StatusCode};
 use moka::future::Cache;
-use octo_toolkit::hidden::cleaned;
-use octo_toolkit::{Cx, Kind, Net, ToolError};
+use octo_toolkit::hidden_text::strip_hidden_owned;
+use octo_toolkit::{CallContext, Kind, Net, ToolError};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,7 +46,7 @@ impl Documents {
 
 impl Instance {
     /// The document, from memory or from where it stands. Callers at the same time wait for one request.
-    pub async fn document(&self, net: &Net, cx: &Cx) -> Result<Arc<Document>, ToolError> {
+    pub async fn document(&self, net: &Net, cx: &CallContext) -> Result<Arc<Document>, ToolError> {
         loop {
             match cx.run(self.documents.kept.try_get_with((), self.fetched(net, cx))).await? {
                 Ok(document) => return Ok(document),
@@ -57,7 +57,7 @@ impl Instance {
         }
     }
 
-    async fn fetched(&self, net: &Net, cx: &Cx) -> Result<Arc<Document>, ToolError> {
+    async fn fetched(&self, net: &Net, cx: &CallContext) -> Result<Arc<Document>, ToolError> {
         let mut last = None;
         for source in self.sources(net, cx).await? {
             match self.text(&source, net, cx).await {
@@ -71,7 +71,7 @@ impl Instance {
     }
 
     /// Where to look, in this order: the setting alone; or the version of this instance, then the newest.
-    async fn sources(&self, net: &Net, cx: &Cx) -> Result<Vec<Url>, ToolError> {
+    async fn sources(&self, net: &Net, cx: &CallContext) -> Result<Vec<Url>, ToolError> {
         if let Some(set) = &self.settings.openapi_url {
             return Ok(vec![set.clone()]);
         }
@@ -87,7 +87,7 @@ impl Instance {
     }
 
     /// The tag of the version that the instance says it is; nothing when it does not say, since it asks who wants to know.
-    async fn tag(&self, net: &Net, cx: &Cx) -> Option<String> {
+    async fn tag(&self, net: &Net, cx: &CallContext) -> Option<String> {
         let mut url = self.api().ok()?;
         url.path_segments_mut().ok()?.push("version");
         let timeout = cx.time_left().min(Duration::from_secs(10));
@@ -98,7 +98,7 @@ impl Instance {
     }
 
     /// The text at an address; nothing when none is there.
-    async fn text(&self, source: &Url, net: &Net, cx: &Cx) -> Result<Option<String>, ToolError> {
+    async fn text(&self, source: &Url, net: &Net, cx: &CallContext) -> Result<Option<String>, ToolError> {
         let timeout = cx.time_left().min(PATIENCE);
         let errand = Errand { method: Method::GET, url: source.clone(), body: None, timeout };
         let answer = self.send(errand, net, cx).await?;
@@ -119,7 +119,7 @@ impl Instance {
         let text = String::from_utf8_lossy(&answer.body).into_owned();
         // A page to log in is what many servers give instead of a refusal.
         let is_page = text.trim_start().starts_with('<');
-        Ok((!is_page).then(|| cleaned(text, &mut 0)))
+        Ok((!is_page).then(|| strip_hidden_owned(text, &mut 0)))
     }
 }
 

@@ -1,7 +1,7 @@
 //! `gitlab_tool_help`.
 
 use super::Instance;
-use octo_toolkit::{Cx, Effect, Example, Tool, ToolError};
+use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ impl Tool for Help {
         vec![Example::new("What there is", json!({}))]
     }
 
-    async fn run(&self, _: Input, (): (), _: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, _: Input, (): (), _: &CallContext) -> Result<Output, ToolError> {
         Ok(Output {
             tools: entries(),
             api: self.0.api()?.to_string(),

@@ -1,7 +1,7 @@
 //! `gitlab_openapi_operation`.
 
 use super::Instance;
-use octo_toolkit::{Cx, Effect, Example, Net, Tool, ToolError};
+use octo_toolkit::{CallContext, Effect, Example, Net, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ impl Tool for Operation {
         )]
     }
 
-    async fn run(&self, input: Input, net: Net, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, net: Net, cx: &CallContext) -> Result<Output, ToolError> {
         let document = self.0.document(&net, cx).await?;
         let (path, method, operation) = document.book.operation(&input.path, &input.method)?;
         Ok(Output { path, method, operation })

@@ -2,7 +2,7 @@
 
 use super::Instance;
 use super::book::Row;
-use octo_toolkit::{Cx, Effect, Example, Net, Tool, ToolError};
+use octo_toolkit::{CallContext, Effect, Example, Net, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -59,7 +59,7 @@ impl Tool for Paths {
         )]
     }
 
-    async fn run(&self, input: Input, net: Net, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, net: Net, cx: &CallContext) -> Result<Output, ToolError> {
         if !(1..=MOST).contains(&input.limit) {
             return Err(ToolError::invalid("limit is 1 to 500.").hint("Leave it out for 50."));
         }

@@ -4,9 +4,9 @@ use super::{Errand, Instance, place};
 use crate::asking;
 use crate::room::{Room, cut};
 use http::{HeaderMap, Method, StatusCode};
-use octo_toolkit::hidden::cleaned;
-use octo_toolkit::net::Answer;
-use octo_toolkit::{Clock, Cx, Effect, Example, Json, Kind, Net, Tool, ToolError};
+use octo_toolkit::hidden_text::strip_hidden_owned;
+use octo_toolkit::net::NetResponse;
+use octo_toolkit::{CallContext, Clock, Effect, Example, Json, Kind, Net, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -115,7 +115,12 @@ impl Tool for Request {
         ]
     }
 
-    async fn run(&self, input: Input, (net, clock): (Net, Clock), cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(
+        &self,
+        input: Input,
+        (net, clock): (Net, Clock),
+        cx: &CallContext,
+    ) -> Result<Output, ToolError> {
         let api = self.0.api()?;
         let url = place::address(&api, &input.path, input.path_params.as_ref(), input.params.as_ref())?;
         let method = method(&input.method)?;
@@ -152,7 +157,7 @@ fn method(name: &str) -> Result<Method, ToolError> {
     })
 }
 
-fn told(answer: &Answer, api: &Url, asked: &Url, limit: usize, known: bool) -> Output {
+fn told(answer: &NetResponse, api: &Url, asked: &Url, limit: usize, known: bool) -> Output {
     let (body, truncated, mut notices) = body(answer, limit);
     match answer.status {
         StatusCode::NOT_FOUND if !known => notices.push(
@@ -184,7 +189,7 @@ fn told(answer: &Answer, api: &Url, asked: &Url, limit: usize, known: bool) -> O
 fn headers(all: &HeaderMap) -> BTreeMap<String, String> {
     let told = TOLD.into_iter().filter_map(|name| Some((name, asking::text(all, name)?)));
     told.filter(|(_, value)| !value.is_empty())
-        .map(|(name, value)| (name.to_owned(), cleaned(value.to_owned(), &mut 0)))
+        .map(|(name, value)| (name.to_owned(), strip_hidden_owned(value.to_owned(), &mut 0)))
         .collect()
 }
 
@@ -204,7 +209,7 @@ fn next(headers: &HeaderMap, api: &Url, asked: &Url) -> Option<String> {
 }
 
 /// The body within its limit, whether it was cut, and what is to be said of it.
-fn body(answer: &Answer, limit: usize) -> (Value, bool, Vec<String>) {
+fn body(answer: &NetResponse, limit: usize) -> (Value, bool, Vec<String>) {
     if answer.body.is_empty() {
         return (Value::Null, answer.truncated, Vec::new());
     }
@@ -213,7 +218,7 @@ fn body(answer: &Answer, limit: usize) -> (Value, bool, Vec<String>) {
         asking::clean(&mut value, &mut removed);
         fit(value, limit, &mut notices)
     } else if let Ok(text) = std::str::from_utf8(&answer.body) {
-        let (text, is_cut) = cut(cleaned(text.to_owned(), &mut removed), limit);
+        let (text, is_cut) = cut(strip_hidden_owned(text.to_owned(), &mut removed), limit);
         if is_cut {
             notices.push(format!("These are the first {} bytes of {}.", text.len(), answer.body.len()));
         }

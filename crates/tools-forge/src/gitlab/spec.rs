@@ -1,7 +1,7 @@
 //! `gitlab_openapi_spec`.
 
 use super::Instance;
-use octo_toolkit::{Cx, Effect, Example, Net, Tool, ToolError};
+use octo_toolkit::{CallContext, Effect, Example, Net, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -53,7 +53,7 @@ impl Tool for Spec {
         vec![Example::new("The beginning", json!({"limit": 2000}))]
     }
 
-    async fn run(&self, input: Input, net: Net, cx: &Cx) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, net: Net, cx: &CallContext) -> Result<Output, ToolError> {
         if !(1..=LARGEST).contains(&input.limit) {
             return Err(ToolError::invalid("limit is 1 to 500,000.").hint("Leave it out for 50,000."));
         }

@@ -3,7 +3,7 @@
 use super::schemas::assert_fits;
 use crate::fake::{Fake, Reply, Seen, bench};
 use crate::{GithubSettings, Token, github_toolbox};
-use octo_toolkit::Bench;
+use octo_toolkit::ToolFixture;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ impl Default for Repo {
 }
 
 impl Repo {
-    pub async fn serve(self) -> (Fake, Bench) {
+    pub async fn serve(self) -> (Fake, ToolFixture) {
         let fake = Fake::serve(move |seen: &Seen| self.answer(seen)).await;
         let bench = bench(github_toolbox(settings(&fake)));
         (fake, bench)
@@ -174,7 +174,7 @@ fn statuses() -> Value {
     json!({"state": "success", "total_count": 1, "statuses": [{"context": "ci/other", "state": "success", "description": "ok", "target_url": null}]})
 }
 
-async fn read(bench: &Bench, input: Value) -> Value {
+async fn read(bench: &ToolFixture, input: Value) -> Value {
     let answer = bench.call("github_pull_request", input).await.unwrap();
     assert_fits(bench.tools(), "github_pull_request", &answer);
     answer

@@ -3,21 +3,21 @@
 use super::github::{Repo, SECRET, settings, url};
 use crate::fake::{Fake, Reply, Seen, bench, doors, now, silent};
 use crate::{GithubSettings, github_toolbox};
-use octo_toolkit::{Bench, Caller, Cx, Json, Kind, ToolError};
+use octo_toolkit::{CallContext, Caller, Json, Kind, ToolError, ToolFixture};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-fn unknown(fake: &Fake) -> Bench {
+fn unknown(fake: &Fake) -> ToolFixture {
     bench(github_toolbox(GithubSettings { token: None, ..settings(fake) }))
 }
 
-fn known(fake: &Fake) -> Bench {
+fn known(fake: &Fake) -> ToolFixture {
     bench(github_toolbox(settings(fake)))
 }
 
-async fn refused(bench: &Bench, fake: &Fake) -> ToolError {
+async fn refused(bench: &ToolFixture, fake: &Fake) -> ToolError {
     let error = bench.call("github_pull_request", json!({"url": url(fake)})).await.unwrap_err();
     assert!(!format!("{error:?}").contains("canary"), "{error:?}");
     error
@@ -165,7 +165,8 @@ async fn a_cancelled_call_ends_at_once() {
     let url = Some(server.join("/api/v3").unwrap());
     let toolbox = github_toolbox(GithubSettings { url, token: None });
     let cancel = CancellationToken::new();
-    let cx = Cx::new(Arc::new(Caller::local()), Instant::now() + Duration::from_secs(20), cancel.clone());
+    let cx =
+        CallContext::new(Arc::new(Caller::local()), Instant::now() + Duration::from_secs(20), cancel.clone());
     let doors = doors();
     let input = Json::from(json!({"url": server.join("/octo/hub/pull/7").unwrap().as_str()}));
     let call = toolbox.tools[0].run(input, &doors, &cx);

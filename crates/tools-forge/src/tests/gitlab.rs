@@ -3,7 +3,7 @@
 use super::schemas::assert_fits;
 use crate::fake::{Fake, Reply, Seen, bench, now};
 use crate::{GitlabSettings, Token, TokenKind, gitlab_toolbox};
-use octo_toolkit::{Bench, Kind, ToolError};
+use octo_toolkit::{Kind, ToolError, ToolFixture};
 use serde_json::{Value, json};
 use url::Url;
 
@@ -17,7 +17,7 @@ fn settings(url: &Url) -> GitlabSettings {
     }
 }
 
-fn ready(url: &Url) -> Bench {
+fn ready(url: &Url) -> ToolFixture {
     bench(gitlab_toolbox(settings(url)))
 }
 
@@ -76,7 +76,7 @@ async fn forge() -> Fake {
     .await
 }
 
-async fn get(bench: &Bench, path: &str) -> Value {
+async fn get(bench: &ToolFixture, path: &str) -> Value {
     let answer = bench.call("gitlab_request", json!({"method": "GET", "path": path})).await.unwrap();
     assert_fits(bench.tools(), "gitlab_request", &answer);
     answer
@@ -200,7 +200,7 @@ async fn answers_are_cleaned_and_kept_small() {
     assert!(answer["body"] == "" && answer["notice"].as_str().unwrap().contains("application/gzip, 4 bytes"));
 }
 
-async fn call(bench: &Bench, path: &str) -> Result<Value, ToolError> {
+async fn call(bench: &ToolFixture, path: &str) -> Result<Value, ToolError> {
     bench.call("gitlab_request", json!({"method": "GET", "path": path})).await
 }
 

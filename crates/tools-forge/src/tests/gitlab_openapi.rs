@@ -4,13 +4,13 @@ use super::schemas::assert_fits;
 use crate::fake::{Fake, Reply, Seen, bench};
 use crate::gitlab::{Instance, tools};
 use crate::{GitlabSettings, Token, gitlab_toolbox};
-use octo_toolkit::{Bench, Kind};
+use octo_toolkit::{Kind, ToolFixture};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 const DOCUMENT: &str = include_str!("openapi_v3.yaml");
 
-async fn served() -> (Fake, Bench) {
+async fn served() -> (Fake, ToolFixture) {
     let server = Fake::serve(|seen: &Seen| match seen.path.as_str() {
         "/openapi.yaml" => Reply::text(200, DOCUMENT),
         _ => Reply::text(404, ""),
@@ -23,7 +23,7 @@ async fn served() -> (Fake, Bench) {
     (server, bench)
 }
 
-async fn call(bench: &Bench, name: &str, input: Value) -> Value {
+async fn call(bench: &ToolFixture, name: &str, input: Value) -> Value {
     let answer = bench.call(name, input).await.unwrap();
     assert_fits(bench.tools(), name, &answer);
     answer
@@ -84,7 +84,7 @@ async fn operations_are_listed_and_explained() {
 }
 
 /// An instance of a version, and GitLab's repository with these files.
-async fn instance(version: &'static str, files: &'static [&'static str]) -> (Fake, Fake, Bench) {
+async fn instance(version: &'static str, files: &'static [&'static str]) -> (Fake, Fake, ToolFixture) {
     let forge = Fake::serve(move |seen: &Seen| match (seen.path.as_str(), seen.header("private-token")) {
         ("/api/v4/version", Some("glpat-1")) => {
             Reply::json(200, &json!({"version": version, "revision": "abc"}))

@@ -32,7 +32,7 @@ fn every_tool_has_examples_that_fit_its_schema() {
 }
 
 /// An answer fits the output schema of its tool.
-pub fn assert_fits(tools: &[octo_toolkit::Native], name: &str, answer: &Value) {
+pub fn assert_fits(tools: &[octo_toolkit::ErasedTool], name: &str, answer: &Value) {
     let tool = tools.iter().find(|tool| tool.name == name).unwrap();
     let definition: Value = tool.definition.to_json().to().unwrap();
     let validator = jsonschema::validator_for(&definition["outputSchema"]).unwrap();

@@ -8,7 +8,7 @@ use crate::repo::{normal, real_path};
 use crate::run::{Git, Ran, Route, Site};
 use crate::value::{Checked, Word};
 use octo_toolkit::fs::{EntryKind, Read};
-use octo_toolkit::{Fs, Kind, Place, ToolError, WorkPath};
+use octo_toolkit::{Fs, Kind, RootedPath, ToolError, WorkPath};
 
 impl Call<'_> {
     pub(super) async fn init(&self, asked: &Asked, path: &WorkPath) -> Result<Output, ToolError> {
@@ -67,7 +67,7 @@ impl Call<'_> {
         Ok(self.told(last))
     }
 
-    fn site(&self, cwd: Place) -> Site {
+    fn site(&self, cwd: RootedPath) -> Site {
         let mut site = Site::folder(self.exec, self.cx, cwd);
         site.overrides = self.settings.identity().alone();
         site
@@ -88,7 +88,7 @@ impl Call<'_> {
     }
 
     /// The folder to run in and the one to make, by its real path.
-    async fn target(&self, path: &WorkPath, dir: String) -> Result<(Place, Checked), ToolError> {
+    async fn target(&self, path: &WorkPath, dir: String) -> Result<(RootedPath, Checked), ToolError> {
         let path = path.clone();
         self.fs
             .run(move |fs| {
@@ -261,7 +261,7 @@ impl Clone<'_> {
 }
 
 /// A folder that holds no repository yet, with no link on the way to it.
-fn free(fs: &Fs<Read>, cwd: &Place, dir: &str) -> Result<Place, ToolError> {
+fn free(fs: &Fs<Read>, cwd: &RootedPath, dir: &str) -> Result<RootedPath, ToolError> {
     let stray =
         || ToolError::denied("A repository is made only beneath a root.").hint("Name a plain folder.");
     if dir.is_empty() || dir.starts_with('-') || dir.chars().any(char::is_control) {
@@ -270,10 +270,10 @@ fn free(fs: &Fs<Read>, cwd: &Place, dir: &str) -> Result<Place, ToolError> {
     let whole = if dir.starts_with('/') {
         fs.place(&WorkPath::from(dir))?
     } else {
-        let inside = normal(&cwd.inside().join(dir)).ok_or_else(stray)?;
+        let inside = normal(&cwd.relative().join(dir)).ok_or_else(stray)?;
         fs.place(&WorkPath::from(cwd.root().path.join(inside).to_string_lossy().as_ref()))?
     };
-    let inside = normal(whole.inside()).ok_or_else(stray)?;
+    let inside = normal(whole.relative()).ok_or_else(stray)?;
     if inside.components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git")) {
         return Err(ToolError::denied("A repository is not made inside .git."));
     }
@@ -290,7 +290,7 @@ fn free(fs: &Fs<Read>, cwd: &Place, dir: &str) -> Result<Place, ToolError> {
         }
     }
     let target = at(&inside)?;
-    fs.may_change(&target)?;
+    fs.check_changeable(&target)?;
     for mark in [".git", "HEAD"] {
         if fs.link_stat(&target.join(mark)).is_ok() {
             return Err(ToolError::new(Kind::Conflict, "There is a repository in this folder already.")

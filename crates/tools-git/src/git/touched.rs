@@ -22,7 +22,7 @@ pub async fn check(git: &Git, asked: &Asked) -> Result<(), ToolError> {
 }
 
 pub fn refuse_protected(git: &Git, paths: &[String]) -> Result<(), ToolError> {
-    paths.iter().try_for_each(|path| git.fs.may_change(&git.repo.top.join(path.trim_end_matches('/'))))
+    paths.iter().try_for_each(|path| git.fs.check_changeable(&git.repo.top.join(path.trim_end_matches('/'))))
 }
 
 async fn of(git: &Git, asked: &Asked) -> Result<Vec<String>, ToolError> {

@@ -14,7 +14,7 @@ async fn the_examples_work_in_the_demo_repository() {
         for example in &tool.examples {
             let answer = desk.call(tool.name, example.input.to().unwrap()).await;
             if let Some(wanted) = &example.output {
-                assert_eq!(answer, wanted.to::<Value>().unwrap(), "{}: {}", tool.name, example.what);
+                assert_eq!(answer, wanted.to::<Value>().unwrap(), "{}: {}", tool.name, example.purpose);
             }
         }
     }

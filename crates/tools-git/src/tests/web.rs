@@ -1,7 +1,7 @@
 //! Repositories on other machines: git reaches what the policy of the network allows, and nothing else.
 
 use super::{Desk, git};
-use octo_toolkit::net::{NetSpec, Resolve, Resolved};
+use octo_toolkit::net::{NetSpec, ResolveFuture, Resolver};
 use octo_toolkit::{Kind, Net};
 use serde_json::{Value, json};
 use std::net::{IpAddr, Ipv4Addr};
@@ -16,8 +16,8 @@ use tokio::sync::Notify;
 /// Every name is this machine.
 struct Here;
 
-impl Resolve for Here {
-    fn resolve<'a>(&'a self, _: &'a str) -> Resolved<'a> {
+impl Resolver for Here {
+    fn resolve<'a>(&'a self, _: &'a str) -> ResolveFuture<'a> {
         Box::pin(async { Ok(vec![IpAddr::V4(Ipv4Addr::LOCALHOST)]) })
     }
 }

@@ -1,8 +1,9 @@
 //! A memory that is a list: as little as the tools need.
 
 use octo_toolkit::memory::{
-    Answer, Asker, Brief, Dump, Forget, Known, KnownFact, Link, Linked, Listed, Names, NewEntity, PLAIN,
-    Page, Pending, Question, Remembers, Removal, Tie, Upserted,
+    DEFAULT_KIND, Dump, EntityPage, EntityRelation, EntitySummary, ForgetTarget, KnownEntity, KnownFact,
+    Link, LinkResult, MemoryCaller, MemoryQuery, MemoryStore, NameMatch, NewEntity, PageRequest, QueryResult,
+    Removal, StoreFuture, UpsertResult,
 };
 use std::sync::{Mutex, MutexGuard};
 
@@ -11,7 +12,7 @@ pub struct Shelf(Mutex<Content>);
 
 #[derive(Default)]
 struct Content {
-    entities: Vec<Known>,
+    entities: Vec<KnownEntity>,
     links: Vec<Link>,
 }
 
@@ -39,13 +40,13 @@ impl Shelf {
 }
 
 impl Content {
-    fn upsert(&mut self, new: &NewEntity, call: &str) -> Upserted {
+    fn upsert(&mut self, new: &NewEntity, call: &str) -> UpsertResult {
         let at = self.entities.iter().position(|known| known.name == new.name);
         let created = at.is_none();
         let at = at.unwrap_or_else(|| {
-            self.entities.push(Known {
+            self.entities.push(KnownEntity {
                 name: new.name.clone(),
-                kind: PLAIN.to_owned(),
+                kind: DEFAULT_KIND.to_owned(),
                 facts: Vec::new(),
                 fact_count: 0,
                 links: Vec::new(),
@@ -72,7 +73,7 @@ impl Content {
             }
         }
         known.fact_count = known.facts.len() as u64;
-        Upserted {
+        UpsertResult {
             name: new.name.clone(),
             created,
             added: (known.facts.len() - before) as u64,
@@ -80,29 +81,34 @@ impl Content {
         }
     }
 
-    fn shown(&self, known: &Known, inward: bool) -> Known {
+    fn shown(&self, known: &KnownEntity, inward: bool) -> KnownEntity {
         let tie = |link: &Link| {
             let outward = link.source == known.name;
             let other = if outward { &link.target } else { &link.source };
-            Tie { relation: link.relation.clone(), other: other.clone(), outward }
+            EntityRelation { relation: link.relation.clone(), other: other.clone(), outward }
         };
         let touches = |link: &&Link| link.source == known.name || (inward && link.target == known.name);
-        Known { links: self.links.iter().filter(touches).map(tie).collect(), ..known.clone() }
+        KnownEntity { links: self.links.iter().filter(touches).map(tie).collect(), ..known.clone() }
     }
 }
 
-fn done<T: Send + 'static>(value: T) -> Pending<'static, T> {
+fn done<T: Send + 'static>(value: T) -> StoreFuture<'static, T> {
     Box::pin(async move { Ok(value) })
 }
 
-impl Remembers for Shelf {
-    fn upsert(&self, asker: Asker, entities: Vec<NewEntity>, _: Names) -> Pending<'_, Vec<Upserted>> {
+impl MemoryStore for Shelf {
+    fn upsert(
+        &self,
+        asker: MemoryCaller,
+        entities: Vec<NewEntity>,
+        _: NameMatch,
+    ) -> StoreFuture<'_, Vec<UpsertResult>> {
         let call = asker.call.to_string();
         done(entities.iter().map(|new| self.lock().upsert(new, &call)).collect())
     }
 
-    fn link(&self, asker: Asker, links: Vec<Link>, _: Names) -> Pending<'_, Linked> {
-        let mut linked = Linked::default();
+    fn link(&self, asker: MemoryCaller, links: Vec<Link>, _: NameMatch) -> StoreFuture<'_, LinkResult> {
+        let mut linked = LinkResult::default();
         let mut content = self.lock();
         for link in links {
             for name in [&link.source, &link.target] {
@@ -122,33 +128,33 @@ impl Remembers for Shelf {
         done(linked)
     }
 
-    fn ask(&self, _: Asker, question: Question) -> Pending<'_, Answer> {
+    fn query(&self, _: MemoryCaller, question: MemoryQuery) -> StoreFuture<'_, QueryResult> {
         let content = self.lock();
-        let fits = |known: &&Known| {
+        let fits = |known: &&KnownEntity| {
             let text = question.text.as_ref().map(|text| text.to_lowercase());
             question.name.as_ref().is_none_or(|name| *name == known.name)
                 && text.is_none_or(|text| {
                     known.facts.iter().any(|fact| fact.text.to_lowercase().contains(&text))
                 })
         };
-        let entities: Vec<Known> =
+        let entities: Vec<KnownEntity> =
             content.entities.iter().filter(fits).map(|known| content.shown(known, true)).collect();
-        done(Answer { total: entities.len() as u64, entities, ..Answer::default() })
+        done(QueryResult { total: entities.len() as u64, entities, ..QueryResult::default() })
     }
 
-    fn list(&self, _: Asker, page: Page) -> Pending<'_, Listed> {
+    fn list(&self, _: MemoryCaller, page: PageRequest) -> StoreFuture<'_, EntityPage> {
         let content = self.lock();
-        let brief = |known: &Known| Brief {
+        let brief = |known: &KnownEntity| EntitySummary {
             name: known.name.clone(),
             kind: known.kind.clone(),
             fact_count: known.fact_count,
             updated: known.updated,
         };
         let entities = content.entities.iter().take(page.limit).map(brief).collect();
-        done(Listed { entities, total: content.entities.len() as u64, kinds: Vec::new() })
+        done(EntityPage { entities, total: content.entities.len() as u64, kinds: Vec::new() })
     }
 
-    fn delete(&self, _: Asker, names: Vec<String>, _: Removal) -> Pending<'_, Vec<String>> {
+    fn delete(&self, _: MemoryCaller, names: Vec<String>, _: Removal) -> StoreFuture<'_, Vec<String>> {
         let mut content = self.lock();
         let there = |name: &String| content.entities.iter().any(|known| known.name == *name);
         let gone: Vec<String> = names.into_iter().filter(there).collect();
@@ -156,13 +162,13 @@ impl Remembers for Shelf {
         done(gone)
     }
 
-    fn forget(&self, _: Asker, what: Forget, _: Removal) -> Pending<'_, u64> {
+    fn forget(&self, _: MemoryCaller, what: ForgetTarget, _: Removal) -> StoreFuture<'_, u64> {
         let mut content = self.lock();
         let before =
             content.links.len() + content.entities.iter().map(|known| known.facts.len()).sum::<usize>();
         match what {
-            Forget::Link(link) => content.links.retain(|there| *there != link),
-            Forget::Fact { entity, text } => {
+            ForgetTarget::Link(link) => content.links.retain(|there| *there != link),
+            ForgetTarget::Fact { entity, text } => {
                 let known = content.entities.iter_mut().filter(|known| known.name == entity);
                 known.for_each(|known| known.facts.retain(|fact| fact.text != text));
             }
@@ -172,11 +178,11 @@ impl Remembers for Shelf {
         done((before - after) as u64)
     }
 
-    fn dump(&self, _: Asker, after: i64, _: usize) -> Pending<'_, Dump> {
+    fn dump(&self, _: MemoryCaller, after: i64, _: usize) -> StoreFuture<'_, Dump> {
         let content = self.lock();
         // One at a time, so that going on is tested, too.
         let at = usize::try_from(after).unwrap();
-        let entities: Vec<Known> =
+        let entities: Vec<KnownEntity> =
             content.entities.iter().skip(at).take(1).map(|known| content.shown(known, false)).collect();
         let next = (!entities.is_empty()).then_some(after + 1);
         done(Dump { entities, next })

@@ -8,9 +8,9 @@ use octo_grants::fs::{RootSpec, WorkspaceSpec};
 async fn a_file_of_the_workspace_is_loaded_and_one_outside_is_not() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("pets.json"), document("https://api.example/v1").to_string()).unwrap();
-    let root = RootSpec { name: "w".into(), path: folder.path().into(), outside: None, writable: false };
+    let root = RootSpec { name: "w".into(), path: folder.path().into(), alias_path: None, writable: false };
     let workspace = Workspace::open(WorkspaceSpec { roots: vec![root], ..WorkspaceSpec::default() }).unwrap();
-    let bench = Bench::new(toolbox(), doors().with(workspace));
+    let bench = ToolFixture::new(toolbox(), doors().with(workspace));
     let got = bench.call("openapi_load", json!({"name": "pets", "spec_path": "pets.json"})).await.unwrap();
     assert_eq!((&got["endpoint_count"], &got["base_url"]), (&json!(5), &json!("https://api.example/v1")));
     for path in ["missing.json", "../../etc/passwd", "/etc/passwd"] {
@@ -24,8 +24,8 @@ async fn what_was_loaded_is_there_for_the_next_process_of_the_same_caller() {
     let server = Server::start().await;
     let doors = doors();
     let load = json!({"name": "pets", "spec_url": format!("{}/v1/openapi.json", server.url), "auth_header": "Bearer s3cret"});
-    Bench::new(toolbox(), doors.clone()).call("openapi_load", load).await.unwrap();
-    let later = Bench::new(toolbox(), doors);
+    ToolFixture::new(toolbox(), doors.clone()).call("openapi_load", load).await.unwrap();
+    let later = ToolFixture::new(toolbox(), doors);
     let got = call(&later, "/pets/{id}", "GET", json!({"path_params": {"id": 7}})).await.unwrap();
     assert_eq!(got["body"]["name"], "Rex");
     assert_eq!(server.seen().pop().unwrap().headers["authorization"], "Bearer s3cret");

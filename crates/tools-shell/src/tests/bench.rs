@@ -1,11 +1,11 @@
 //! A workspace, its grants, and callers.
 
 use crate::{Settings, toolbox};
-use octo_grants::exec::{ExecLimits, ExecSpec, SandboxChoice, Sessions, launch};
+use octo_grants::exec::{ExecLimits, ExecSpec, SandboxChoice, Sessions, launcher};
 use octo_grants::fs::{RootSpec, WorkspaceSpec};
-use octo_grants::{Doors, Exec, Keep, Keeps, Workspace};
-use octo_model::{CallId, Caller, Json, Members, ToolError};
-use octo_toolkit::{Ask, BoxFuture, Cx, Peer, Toolbox};
+use octo_grants::{Capabilities, Exec, Keep, Keeps, Workspace};
+use octo_model::{CallId, Caller, Json, JsonObject, ToolError};
+use octo_toolkit::{AskError, BoxFuture, CallContext, Peer, Toolbox};
 use serde_json::Value;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -42,23 +42,23 @@ impl Keeps for Shelf {
 pub struct Ear(pub Mutex<Vec<Value>>);
 
 impl Peer for Ear {
-    fn capabilities(&self) -> &Members {
-        static NONE: OnceLock<Members> = OnceLock::new();
-        NONE.get_or_init(Members::new)
+    fn capabilities(&self) -> &JsonObject {
+        static NONE: OnceLock<JsonObject> = OnceLock::new();
+        NONE.get_or_init(JsonObject::new)
     }
 
-    fn notify(&self, _: &str, params: Members) {
+    fn notify(&self, _: &str, params: JsonObject) {
         self.0.lock().unwrap().push(params.to_json().to().unwrap());
     }
 
-    fn ask<'a>(&'a self, _: &'a str, _: Members) -> BoxFuture<'a, Result<Members, Ask>> {
-        Box::pin(async { Err(Ask::Unable) })
+    fn ask<'a>(&'a self, _: &'a str, _: JsonObject) -> BoxFuture<'a, Result<JsonObject, AskError>> {
+        Box::pin(async { Err(AskError::Unable) })
     }
 }
 
 pub struct Bench {
     toolbox: Toolbox,
-    doors: Doors,
+    doors: Capabilities,
     pub shelf: Arc<Shelf>,
     pub folder: tempfile::TempDir,
 }
@@ -75,20 +75,20 @@ impl Bench {
         std::fs::write(root.join("notes.txt"), "alpha\nbeta\ngamma\n").unwrap();
         std::fs::write(root.join("src/main.rs"), "fn main() {}\n").unwrap();
         std::fs::write(root.join("README.md"), "# Readme\n").unwrap();
-        let roots = vec![RootSpec { name: "work".to_owned(), path: root, outside: None, writable: true }];
+        let roots = vec![RootSpec { name: "work".to_owned(), path: root, alias_path: None, writable: true }];
         let workspace = Workspace::open(WorkspaceSpec { roots, ..WorkspaceSpec::default() }).unwrap();
         let exec = Exec::new(ExecSpec {
             workspace: workspace.clone(),
             sandbox: SandboxChoice::Auto,
             limits: ExecLimits::default(),
             state: folder.path().join("state"),
-            launcher: launch::in_tests("tests::launcher").unwrap(),
+            launcher: launcher::test_launcher("tests::launcher").unwrap(),
             path: "/usr/local/bin:/usr/bin:/bin".into(),
-            pass: Vec::new(),
+            pass_env: Vec::new(),
         })
         .unwrap();
         let shelf = Arc::new(Shelf::default());
-        let doors = Doors::default()
+        let doors = Capabilities::default()
             .with(workspace)
             .with(Sessions::new(exec.clone()))
             .with(exec)
@@ -96,20 +96,20 @@ impl Bench {
         Self { toolbox: toolbox(settings), doors, shelf, folder }
     }
 
-    pub fn tools(&self) -> &[octo_toolkit::Native] {
+    pub fn tools(&self) -> &[octo_toolkit::ErasedTool] {
         &self.toolbox.tools
     }
 
-    pub fn cx(&self, caller: &str) -> Cx {
+    pub fn cx(&self, caller: &str) -> CallContext {
         let deadline = Instant::now() + Duration::from_secs(30);
-        Cx::new(Arc::new(Caller::named(caller)), deadline, CancellationToken::new())
+        CallContext::new(Arc::new(Caller::named(caller)), deadline, CancellationToken::new())
     }
 
     pub async fn call(&self, name: &str, input: Value) -> Result<Value, ToolError> {
         self.call_as(&self.cx("local"), name, input).await
     }
 
-    pub async fn call_as(&self, cx: &Cx, name: &str, input: Value) -> Result<Value, ToolError> {
+    pub async fn call_as(&self, cx: &CallContext, name: &str, input: Value) -> Result<Value, ToolError> {
         let tool = self.toolbox.tools.iter().find(|tool| tool.name == name).unwrap();
         let answer = tool.run(Json::from(input), &self.doors, cx).await?;
         Ok(answer.to().unwrap())

@@ -13,7 +13,7 @@ async fn examples_give_what_they_say() {
         for example in &tool.examples {
             let found = bench.fine(tool.name, example.input.to().unwrap()).await;
             if let Some(expected) = &example.output {
-                assert_eq!(found, expected.to::<Value>().unwrap(), "{}", example.what);
+                assert_eq!(found, expected.to::<Value>().unwrap(), "{}", example.purpose);
             }
         }
     }

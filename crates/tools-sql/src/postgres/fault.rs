@@ -1,11 +1,11 @@
 //! What the server refuses, in the words that every tool uses.
 
-use octo_grants::sql::ServerFault;
+use octo_grants::sql::ServerError;
 use octo_toolkit::{Kind, ToolError};
 use std::time::Duration;
 
 /// `before` is how many characters stand in front of the caller's own text.
-pub fn of(name: &str, said: &ServerFault, before: usize) -> ToolError {
+pub fn of(name: &str, said: &ServerError, before: usize) -> ToolError {
     let kind = kind(said);
     let mut message = said.message.clone();
     if let Some(detail) = &said.detail {
@@ -30,7 +30,7 @@ pub fn of(name: &str, said: &ServerFault, before: usize) -> ToolError {
     }
 }
 
-fn kind(said: &ServerFault) -> Kind {
+fn kind(said: &ServerError) -> Kind {
     if said.is_outage() {
         return Kind::Unavailable;
     }
@@ -46,7 +46,7 @@ fn kind(said: &ServerFault) -> Kind {
     }
 }
 
-fn advice(said: &ServerFault, kind: Kind) -> Option<&'static str> {
+fn advice(said: &ServerError, kind: Kind) -> Option<&'static str> {
     Some(match (kind, said.code.as_str()) {
         (Kind::Unavailable, _) => "Try again in a moment.",
         (Kind::Timeout, _) => "Ask for less, look at the plan with db_explain, or give a longer timeout_s.",
@@ -86,7 +86,7 @@ mod tests {
             ("22012", Kind::Invalid),
             ("XX000", Kind::Internal),
         ] {
-            let said = ServerFault {
+            let said = ServerError {
                 code: code.to_owned(),
                 message: "no".to_owned(),
                 position: Some(12),

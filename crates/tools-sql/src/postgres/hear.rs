@@ -1,8 +1,8 @@
 //! Listening to the server, within bounds.
 
 use fallible_iterator::FallibleIterator;
-use octo_grants::sql::{Lease, ServerFault, Standing};
-use octo_toolkit::{Cx, Kind, ToolError};
+use octo_grants::sql::{Lease, ServerError, TransactionState};
+use octo_toolkit::{CallContext, Kind, ToolError};
 use postgres_protocol::message::backend::{DataRowBody, Message, RowDescriptionBody};
 use std::time::Duration;
 
@@ -40,9 +40,9 @@ pub struct Heard {
     /// Rows that came, kept or not.
     pub seen: usize,
     pub tags: Vec<String>,
-    pub fault: Option<ServerFault>,
+    pub fault: Option<ServerError>,
     /// Where the transaction stood after each exchange.
-    pub standings: Vec<Standing>,
+    pub standings: Vec<TransactionState>,
     pub notices: Vec<String>,
     pub parameters: Vec<u32>,
     /// Too many bytes came, and the statement was stopped.
@@ -57,7 +57,7 @@ enum End {
     Copy,
 }
 
-pub async fn hear(lease: &mut Lease, bounds: &Bounds, cx: &Cx) -> Result<Heard, ToolError> {
+pub async fn hear(lease: &mut Lease, bounds: &Bounds, cx: &CallContext) -> Result<Heard, ToolError> {
     let mut heard = Heard::default();
     let listen = heard.listen(lease, bounds);
     let ended = tokio::select! {
@@ -108,11 +108,11 @@ impl Heard {
                 Message::CommandComplete(body) => {
                     self.tags.push(body.tag().map_err(ToolError::internal)?.to_owned());
                 }
-                Message::ReadyForQuery(_) => self.standings.push(lease.standing()),
+                Message::ReadyForQuery(_) => self.standings.push(lease.transaction_state()),
                 Message::ErrorResponse(body) => {
-                    self.fault.get_or_insert_with(|| ServerFault::read(body.fields()));
+                    self.fault.get_or_insert_with(|| ServerError::parse(body.fields()));
                 }
-                Message::NoticeResponse(body) => self.notice(&ServerFault::read(body.fields())),
+                Message::NoticeResponse(body) => self.notice(&ServerError::parse(body.fields())),
                 Message::ParameterDescription(body) => {
                     self.parameters = body.parameters().collect().map_err(ToolError::internal)?;
                 }
@@ -123,7 +123,7 @@ impl Heard {
         Ok(End::Done)
     }
 
-    fn notice(&mut self, said: &ServerFault) {
+    fn notice(&mut self, said: &ServerError) {
         // The server's remark on the hub's own ROLLBACK is not the caller's.
         if self.notices.len() < NOTICES && said.code != "25P01" {
             self.notices.push(format!("{}: {}", said.severity, said.message));

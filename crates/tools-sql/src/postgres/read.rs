@@ -5,8 +5,8 @@ use super::hear::{Bounds, Heard, late};
 use super::script::Script;
 use super::{Postgres, fault};
 use crate::engine::{Explained, PlanFormat, Rows, Statement};
-use octo_grants::sql::{Lease, Standing};
-use octo_toolkit::{Cx, Kind, ToolError};
+use octo_grants::sql::{Lease, TransactionState};
+use octo_toolkit::{CallContext, Kind, ToolError};
 use std::time::Duration;
 
 /// A cursor takes one SELECT, VALUES or TABLE, and none that changes data; the rest of the text is the caller's.
@@ -14,7 +14,7 @@ const CURSOR: &str = "DECLARE octo_rows NO SCROLL CURSOR WITHOUT HOLD FOR ";
 /// How long a reader waits for a lock; only DDL stands in its way.
 const LOCK: Duration = Duration::from_secs(10);
 
-pub async fn query(engine: &Postgres, statement: Statement, cx: &Cx) -> Result<Rows, ToolError> {
+pub async fn query(engine: &Postgres, statement: Statement, cx: &CallContext) -> Result<Rows, ToolError> {
     let sql = format!("{CURSOR}{}", statement.sql);
     let fetch = format!("FETCH FORWARD {} FROM octo_rows", statement.max_rows.saturating_add(1));
     let (mut lease, heard) = read(engine, &statement, &sql, Some(&fetch), cx).await?;
@@ -28,7 +28,7 @@ pub async fn query(engine: &Postgres, statement: Statement, cx: &Cx) -> Result<R
                  plans, and current_setting('name') instead of SHOW.",
             );
         }
-        lease.give_back();
+        lease.release();
         return Err(error);
     }
     if !lease.is_done() {
@@ -37,7 +37,7 @@ pub async fn query(engine: &Postgres, statement: Statement, cx: &Cx) -> Result<R
         lease = engine.session(&engine.database.reads, statement.timeout, cx).await?;
     }
     let rows = engine.rows(&mut lease, heard, statement.max_rows, cx).await?;
-    lease.give_back();
+    lease.release();
     Ok(rows)
 }
 
@@ -46,7 +46,7 @@ pub async fn explain(
     statement: Statement,
     explained: Explained,
     format: PlanFormat,
-    cx: &Cx,
+    cx: &CallContext,
 ) -> Result<String, ToolError> {
     let format = match format {
         PlanFormat::Text => "TEXT",
@@ -60,7 +60,7 @@ pub async fn explain(
     };
     let before = format!("EXPLAIN ({options}FORMAT {format}) ");
     let (lease, heard) = read(engine, &statement, &format!("{before}{}", statement.sql), None, cx).await?;
-    lease.give_back();
+    lease.release();
     if let Some(said) = &heard.fault {
         let stopped = said.code == "57014";
         return Err(if stopped {
@@ -79,7 +79,7 @@ async fn read(
     statement: &Statement,
     sql: &str,
     fetch: Option<&str>,
-    cx: &Cx,
+    cx: &CallContext,
 ) -> Result<(Lease, Heard), ToolError> {
     let mut lease = engine.session(&engine.database.reads, statement.timeout, cx).await?;
     let values = engine.values(&mut lease, &statement.params, sql, cx).await?;
@@ -103,7 +103,9 @@ async fn read(
     let heard = script.play(&mut lease, &bounds, cx).await?;
     // After the statement the transaction must still be the one that was begun; the grammar leaves no other way, and a
     // session where it happened all the same is never used again.
-    if !heard.cut && !matches!(heard.standings.get(1), Some(Standing::InTransaction | Standing::Failed)) {
+    if !heard.cut
+        && !matches!(heard.standings.get(1), Some(TransactionState::InTransaction | TransactionState::Failed))
+    {
         drop(lease);
         return Err(ToolError::denied("The statement left its read-only transaction.")
             .hint("Use db_execute for statements that control transactions."));

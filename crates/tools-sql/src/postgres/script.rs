@@ -3,7 +3,7 @@
 use super::hear::{Bounds, Heard, hear};
 use bytes::BytesMut;
 use octo_grants::sql::Lease;
-use octo_toolkit::{Cx, ToolError};
+use octo_toolkit::{CallContext, ToolError};
 use postgres_protocol::IsNull;
 use postgres_protocol::message::frontend;
 
@@ -64,7 +64,12 @@ impl Script {
     }
 
     /// Sends everything and listens until the last answer.
-    pub async fn play(&self, lease: &mut Lease, bounds: &Bounds, cx: &Cx) -> Result<Heard, ToolError> {
+    pub async fn play(
+        &self,
+        lease: &mut Lease,
+        bounds: &Bounds,
+        cx: &CallContext,
+    ) -> Result<Heard, ToolError> {
         lease.send(&self.frames, self.answers).await?;
         hear(lease, bounds, cx).await
     }

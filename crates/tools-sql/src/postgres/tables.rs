@@ -5,7 +5,7 @@ use super::script::Script;
 use super::{Postgres, fault, json};
 use crate::engine::{Tables, TablesAsk};
 use octo_grants::sql::Lease;
-use octo_toolkit::{Cx, ToolError};
+use octo_toolkit::{CallContext, ToolError};
 use std::time::Duration;
 
 /// For a turn in the pool.
@@ -66,7 +66,7 @@ const SCHEMAS: &str = "SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_(t
 const NEAR: &str = "SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1::text \
      AND c.relkind IN ('r', 'p', 'v', 'm', 'f') ORDER BY 1";
 
-pub async fn describe(engine: &Postgres, ask: TablesAsk, cx: &Cx) -> Result<Tables, ToolError> {
+pub async fn describe(engine: &Postgres, ask: TablesAsk, cx: &CallContext) -> Result<Tables, ToolError> {
     let mut lease = engine.session(&engine.database.reads, TURN, cx).await?;
     let most = i64::try_from(ask.max_tables).unwrap_or(i64::MAX).to_string();
     let values = [Some(ask.schema.clone()), ask.table.clone(), Some(most)];
@@ -76,12 +76,17 @@ pub async fn describe(engine: &Postgres, ask: TablesAsk, cx: &Cx) -> Result<Tabl
     if found.tables.is_empty() {
         missing(engine, &mut lease, &ask, cx).await?;
     }
-    lease.give_back();
+    lease.release();
     Ok(found)
 }
 
 /// An empty schema is an answer; one that does not exist, or a table that does not, is not.
-async fn missing(engine: &Postgres, lease: &mut Lease, ask: &TablesAsk, cx: &Cx) -> Result<(), ToolError> {
+async fn missing(
+    engine: &Postgres,
+    lease: &mut Lease,
+    ask: &TablesAsk,
+    cx: &CallContext,
+) -> Result<(), ToolError> {
     let schema = [Some(ask.schema.clone())];
     let schemas = texts(engine, lease, SCHEMAS, &schema, cx).await?;
     if !schemas.contains(&ask.schema) {
@@ -111,7 +116,7 @@ async fn texts(
     lease: &mut Lease,
     sql: &str,
     values: &[Option<String>],
-    cx: &Cx,
+    cx: &CallContext,
 ) -> Result<Vec<String>, ToolError> {
     let mut script = Script::default();
     script.simple("SET search_path = pg_catalog")?;

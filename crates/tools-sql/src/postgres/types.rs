@@ -4,7 +4,7 @@ use super::hear::Bounds;
 use super::json;
 use super::script::Script;
 use octo_grants::sql::Lease;
-use octo_toolkit::{Cx, ToolError};
+use octo_toolkit::{CallContext, ToolError};
 use serde::Deserialize;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -103,7 +103,12 @@ struct Entry {
 
 impl Types {
     /// The types of these numbers, in the same order. Asks the server for those that are not known yet.
-    pub async fn of(&self, lease: &mut Lease, oids: &[u32], cx: &Cx) -> Result<Vec<Arc<Type>>, ToolError> {
+    pub async fn of(
+        &self,
+        lease: &mut Lease,
+        oids: &[u32],
+        cx: &CallContext,
+    ) -> Result<Vec<Arc<Type>>, ToolError> {
         let mut entries: HashMap<u32, Entry> = HashMap::new();
         let mut missing: BTreeSet<u32> =
             oids.iter().copied().filter(|oid| self.known(*oid).is_none()).collect();
@@ -194,7 +199,7 @@ impl Entry {
 }
 
 /// Everything is named with its schema, since the search path is the caller's.
-async fn ask(lease: &mut Lease, oids: &BTreeSet<u32>, cx: &Cx) -> Result<Vec<Entry>, ToolError> {
+async fn ask(lease: &mut Lease, oids: &BTreeSet<u32>, cx: &CallContext) -> Result<Vec<Entry>, ToolError> {
     let list: Vec<String> = oids.iter().map(u32::to_string).collect();
     let sql = format!(
         "SELECT pg_catalog.json_build_object('oid', t.oid::int8, 'name', pg_catalog.format_type(t.oid, NULL), \

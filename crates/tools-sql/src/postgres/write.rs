@@ -4,14 +4,14 @@ use super::hear::{Bounds, Heard, late};
 use super::script::Script;
 use super::{Postgres, fault};
 use crate::engine::{Change, Fate, Statement};
-use octo_grants::sql::Standing;
-use octo_toolkit::{Cx, Kind, ToolError};
+use octo_grants::sql::TransactionState;
+use octo_toolkit::{CallContext, Kind, ToolError};
 
 pub async fn execute(
     engine: &Postgres,
     statement: Statement,
     fate: Fate,
-    cx: &Cx,
+    cx: &CallContext,
 ) -> Result<Change, ToolError> {
     let Some(writes) = &engine.database.writes else {
         return Err(ToolError::denied(format!("The database `{}` is read-only here.", engine.database.name))
@@ -40,7 +40,7 @@ pub async fn execute(
             .hint("Nothing was changed unless it had ended already; return fewer columns."));
     }
     if let Some(said) = &heard.fault {
-        lease.give_back();
+        lease.release();
         let stopped = said.code == "57014";
         return Err(if stopped {
             late(statement.timeout)
@@ -48,10 +48,10 @@ pub async fn execute(
             fault::of(&engine.database.name, said, 0)
         });
     }
-    let standing = heard.standings.get(1).copied().unwrap_or(Standing::Failed);
-    let expected = if fate == Fate::Kept { Standing::Idle } else { Standing::InTransaction };
+    let standing = heard.standings.get(1).copied().unwrap_or(TransactionState::Failed);
+    let expected = if fate == Fate::Kept { TransactionState::Idle } else { TransactionState::InTransaction };
     if standing != expected {
-        lease.give_back();
+        lease.release();
         return Err(ToolError::invalid("Transactions cannot be begun or ended here; nothing was kept.")
             .hint("Each statement has a transaction of its own. Put several changes into one statement WITH …, or a DO block."));
     }
@@ -62,7 +62,7 @@ pub async fn execute(
     } else {
         Some(engine.rows(&mut lease, heard, statement.max_rows, cx).await?)
     };
-    lease.give_back();
+    lease.release();
     Ok(Change { affected, command, rows, notices })
 }
 

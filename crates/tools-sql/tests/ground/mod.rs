@@ -2,10 +2,10 @@
 
 #![allow(dead_code, reason = "each test uses a part")]
 
-use octo_grants::Doors;
+use octo_grants::Capabilities;
 use octo_grants::sql::{Sql, SqlConnection, SqlSpec};
 use octo_model::Caller;
-use octo_toolkit::{Bench, Cx};
+use octo_toolkit::{CallContext, ToolFixture};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -86,18 +86,18 @@ pub fn spec(dsn: &str) -> SqlSpec {
     SqlSpec { connections: vec![SqlConnection::new("default", dsn)], ..SqlSpec::default() }
 }
 
-pub fn doors(spec: &SqlSpec) -> Doors {
-    Doors::default().with(Sql::new(spec).unwrap())
+pub fn doors(spec: &SqlSpec) -> Capabilities {
+    Capabilities::default().with(Sql::new(spec).unwrap())
 }
 
-pub fn bench(spec: &SqlSpec) -> Bench {
-    Bench::new(tools_sql::sql_toolbox(), doors(spec))
+pub fn bench(spec: &SqlSpec) -> ToolFixture {
+    ToolFixture::new(tools_sql::sql_toolbox(), doors(spec))
 }
 
-pub fn cx(seconds: u64) -> (Cx, CancellationToken) {
+pub fn cx(seconds: u64) -> (CallContext, CancellationToken) {
     let cancel = CancellationToken::new();
     let deadline = Instant::now() + Duration::from_secs(seconds);
-    (Cx::new(Arc::new(Caller::local()), deadline, cancel.clone()), cancel)
+    (CallContext::new(Arc::new(Caller::local()), deadline, cancel.clone()), cancel)
 }
 
 /// Waits for something to become true.

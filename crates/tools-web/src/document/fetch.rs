@@ -5,8 +5,8 @@ use crate::extract::extract;
 use crate::kind::Kind;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue};
-use octo_toolkit::hidden;
-use octo_toolkit::net::{Answer, Ask};
+use octo_toolkit::hidden_text;
+use octo_toolkit::net::{NetRequest, NetResponse};
 use octo_toolkit::{Net, ToolError};
 use std::time::Instant;
 use url::Url;
@@ -14,18 +14,18 @@ use url::Url;
 /// Sites that have it give Markdown for this.
 const ACCEPTED: &str = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.8, application/json;q=0.7, */*;q=0.5";
 
-pub async fn get(net: &Net, url: Url, until: Instant, max_bytes: usize) -> Result<Answer, ToolError> {
-    net.may_fetch(&url).await?;
+pub async fn get(net: &Net, url: Url, until: Instant, max_bytes: usize) -> Result<NetResponse, ToolError> {
+    net.check_robots(&url).await?;
     let timeout = until.saturating_duration_since(Instant::now());
     let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(ACCEPTED))]);
-    let answer = net.send(Ask { headers, timeout, max_bytes, ..Ask::get(url) }).await?;
+    let answer = net.send(NetRequest { headers, timeout, max_bytes, ..NetRequest::get(url) }).await?;
     // A redirect may have led elsewhere.
-    net.may_fetch(&answer.url).await?;
+    net.check_robots(&answer.url).await?;
     Ok(answer)
 }
 
 /// The error that an answer with an error's status is.
-pub fn refused(answer: &Answer) -> ToolError {
+pub fn refused(answer: &NetResponse) -> ToolError {
     let title = extract(&decode(answer), &answer.url).title;
     let said = if title.is_empty() { String::new() } else { format!(", \"{title}\"") };
     let message = format!("The server answered {}{said}.", answer.status);
@@ -39,16 +39,16 @@ pub fn refused(answer: &Answer) -> ToolError {
     }
 }
 
-pub fn content_type(answer: &Answer) -> Option<&str> {
+pub fn content_type(answer: &NetResponse) -> Option<&str> {
     answer.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok())
 }
 
-pub fn kind(answer: &Answer) -> Kind {
+pub fn kind(answer: &NetResponse) -> Kind {
     Kind::of(content_type(answer), &answer.body)
 }
 
 /// The text of an answer, without characters that nobody would see.
-pub fn decode(answer: &Answer) -> String {
+pub fn decode(answer: &NetResponse) -> String {
     let text = charset::decode(&answer.body, content_type(answer), answer.truncated).text;
-    hidden::cleaned(text, &mut 0)
+    hidden_text::strip_hidden_owned(text, &mut 0)
 }

@@ -6,9 +6,9 @@ use crate::extract::{Extracted, PageType, extract};
 use crate::kind::Kind;
 use crate::markdown::{Style, of_document};
 use crate::pdf;
-use octo_toolkit::hidden::cleaned;
-use octo_toolkit::net::Answer;
-use octo_toolkit::{Caller, Net, Pdf, Render, Rendered, ToolError};
+use octo_toolkit::hidden_text::strip_hidden_owned;
+use octo_toolkit::net::NetResponse;
+use octo_toolkit::{Caller, Net, Pdf, Render, RenderedPage, ToolError};
 use std::time::{Duration, Instant};
 use url::Url;
 
@@ -52,7 +52,7 @@ pub async fn open(world: World<'_>, wanted: Wanted) -> Result<Document, ToolErro
     }
     let sort = kind(&answer);
     if sort == Kind::Pdf && answer.truncated {
-        answer = get(net, wanted.url.clone(), wanted.until, pdf::LARGEST).await?;
+        answer = get(net, wanted.url.clone(), wanted.until, pdf::MAX_PDF_BYTES).await?;
     }
     let (url, cut) = (answer.url.clone(), answer.truncated);
     let mut document = match sort {
@@ -79,7 +79,7 @@ pub async fn open(world: World<'_>, wanted: Wanted) -> Result<Document, ToolErro
 }
 
 /// A page, or what can be had in its place when only scripts would fill it.
-async fn page(world: World<'_>, wanted: Wanted, answer: Answer) -> Result<Document, ToolError> {
+async fn page(world: World<'_>, wanted: Wanted, answer: NetResponse) -> Result<Document, ToolError> {
     let Wanted { images, until, .. } = wanted;
     let url = answer.url.clone();
     let read = beside(until, move || read_html(&decode(&answer), &answer.url, images)).await?;
@@ -134,9 +134,9 @@ const ENABLE: &str = "Ask the operator to enable the toolbox `browser`, with whi
                       (and browser_navigate opens them), or look for another source.";
 
 /// What the browser has shown.
-async fn shown(rendered: Rendered, until: Instant, images: bool) -> Result<Document, ToolError> {
-    let Rendered { url, html, complete, .. } = rendered;
-    let html = cleaned(html, &mut 0);
+async fn shown(rendered: RenderedPage, until: Instant, images: bool) -> Result<Document, ToolError> {
+    let RenderedPage { url, html, complete, .. } = rendered;
+    let html = strip_hidden_owned(html, &mut 0);
     let read = beside(until, move || read_html(&html, &url, images)).await?;
     let unfinished = if complete { "" } else { " It was still loading when the time was over." };
     let note = format!("The page needs JavaScript, so it was read through the browser.{unfinished}");
@@ -158,19 +158,19 @@ fn too_slow() -> ToolError {
         .hint("Try a larger timeout_s, or fetch_url with extract_main_content off.")
 }
 
-async fn paper(pdf: &Pdf, answer: Answer, until: Instant) -> Result<Document, ToolError> {
+async fn paper(pdf: &Pdf, answer: NetResponse, until: Instant) -> Result<Document, ToolError> {
     let left = until.saturating_duration_since(Instant::now());
     let paper = pdf::read(pdf, answer.body, !answer.truncated, left).await?;
-    let mut notes = vec![format!("A PDF of {} pages, each under its number.", paper.count)];
-    let content = cleaned(paper.text(true), &mut 0);
+    let mut notes = vec![format!("A PDF of {} pages, each under its number.", paper.page_count)];
+    let content = strip_hidden_owned(paper.text(true), &mut 0);
     let document = Document::plain(&answer.url, content, true);
-    let title = paper.title.map(|title| cleaned(title, &mut 0));
+    let title = paper.title.map(|title| strip_hidden_owned(title, &mut 0));
     notes.extend(paper.notices);
     Ok(Document {
         title: title.unwrap_or_else(|| last_part(&answer.url)),
-        byline: paper.author.map(|author| cleaned(author, &mut 0)),
+        byline: paper.author.map(|author| strip_hidden_owned(author, &mut 0)),
         note: Some(notes.join(" ")),
-        cut: paper.cut,
+        cut: paper.is_truncated,
         ..document
     })
 }

@@ -5,8 +5,8 @@ mod hostile;
 mod reading;
 
 use crate::fetch_toolbox;
-use octo_toolkit::exec::launch;
-use octo_toolkit::{Bench, Pdf};
+use octo_toolkit::exec::launcher;
+use octo_toolkit::{Pdf, ToolFixture};
 use serde_json::{Value, json};
 
 /// The process that the others start: this very binary.
@@ -15,20 +15,20 @@ use serde_json::{Value, json};
 fn worker() {
     // What the test runner has begun to say on this line is none of ours.
     println!();
-    Pdf::enter().unwrap();
+    Pdf::confine_worker().unwrap();
     super::read_pdf(std::io::stdin().lock(), std::io::stdout().lock()).unwrap();
 }
 
 pub fn door() -> Pdf {
-    Pdf::new(launch::in_tests("pdf::tests::worker").unwrap())
+    Pdf::new(launcher::test_launcher("pdf::tests::worker").unwrap())
 }
 
-async fn fetch(bench: &Bench, url: &str) -> Value {
+async fn fetch(bench: &ToolFixture, url: &str) -> Value {
     let input = json!({"url": url});
     bench.call("fetch_url", input).await.unwrap_or_else(|error| panic!("{url}: {error:?}"))
 }
 
-fn bench() -> Bench {
+fn bench() -> ToolFixture {
     crate::fake::bench(fetch_toolbox())
 }
 

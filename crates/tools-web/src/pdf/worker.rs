@@ -5,7 +5,7 @@ use super::glyphs::Letters;
 use super::layout::Page;
 use hayro_interpret::hayro_syntax::{LoadPdfError, Pdf, page};
 use hayro_interpret::{Context, InterpreterCache, InterpreterSettings, TransformExt, interpret_page};
-use octo_toolkit::paper::{Fault, Told};
+use octo_toolkit::pdf_text::{PdfFault, WorkerMessage};
 use std::io::{self, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -29,14 +29,18 @@ pub fn work(mut input: impl Read, mut output: impl Write) -> io::Result<()> {
     input.read_to_end(&mut bytes)?;
     let pdf = match catch_unwind(|| Pdf::new(bytes)) {
         Ok(Ok(pdf)) => pdf,
-        Ok(Err(LoadPdfError::Decryption(_))) => return tell(&mut output, &Told::Fault(Fault::Locked)),
-        Ok(Err(LoadPdfError::Invalid)) | Err(_) => return tell(&mut output, &Told::Fault(Fault::Broken)),
+        Ok(Err(LoadPdfError::Decryption(_))) => {
+            return tell(&mut output, &WorkerMessage::Fault(PdfFault::Locked));
+        }
+        Ok(Err(LoadPdfError::Invalid)) | Err(_) => {
+            return tell(&mut output, &WorkerMessage::Fault(PdfFault::Broken));
+        }
     };
     let pages = pdf.pages();
     let about = pdf.metadata();
     tell(
         &mut output,
-        &Told::About {
+        &WorkerMessage::About {
             pages: pages.len(),
             title: about.title.as_deref().and_then(words),
             author: about.author.as_deref().and_then(words),
@@ -46,9 +50,9 @@ pub fn work(mut input: impl Read, mut output: impl Write) -> io::Result<()> {
     for page in pages.iter().take(MOST_PAGES) {
         let read = catch_unwind(AssertUnwindSafe(|| letters(page, &cache)));
         let (text, unknown) = read.map_or((None, 0), |(text, unknown)| (Some(text), unknown));
-        tell(&mut output, &Told::Page { text, unknown })?;
+        tell(&mut output, &WorkerMessage::Page { text, unknown })?;
     }
-    tell(&mut output, &Told::End)
+    tell(&mut output, &WorkerMessage::End)
 }
 
 fn letters<'a>(page: &page::Page<'a>, cache: &InterpreterCache<'a>) -> (String, usize) {
@@ -61,7 +65,7 @@ fn letters<'a>(page: &page::Page<'a>, cache: &InterpreterCache<'a>) -> (String, 
     (letters.page.finish(), letters.unknown)
 }
 
-fn tell(output: &mut impl Write, told: &Told) -> io::Result<()> {
+fn tell(output: &mut impl Write, told: &WorkerMessage) -> io::Result<()> {
     let mut line = serde_json::to_vec(told)?;
     line.push(b'\n');
     output.write_all(&line)?;

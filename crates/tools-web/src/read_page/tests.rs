@@ -6,7 +6,7 @@ mod shown;
 use super::cut;
 use crate::fake::{Fake, bench, html, json};
 use crate::readability_toolbox;
-use octo_toolkit::{Bench, Kind};
+use octo_toolkit::{Kind, ToolFixture};
 use serde_json::{Value, json as value};
 
 const PAGE: &str = "<html lang=en><head><title>Tea - Site</title><meta name=author content='Ann Lee'><meta name=description content='About tea.'></head><body>\
@@ -14,7 +14,7 @@ const PAGE: &str = "<html lang=en><head><title>Tea - Site</title><meta name=auth
     <table><tr><th>Sort</th><th>Minutes</th></tr><tr><td>green</td><td>2</td></tr></table><h2>Leaves</h2><p>Take one spoon for every cup, and one more for the pot, as people say.</p>\
     <p><img src=/cup.png alt=Cup> Then wait, and <a href=/milk>add milk</a> if you must, although nobody should.</p></article></main><footer>Imprint</footer></body></html>";
 
-async fn site(page: &'static str) -> (Fake, Bench) {
+async fn site(page: &'static str) -> (Fake, ToolFixture) {
     let fake = Fake::serve(move |seen| match seen.path.as_str() {
         "/" => html(200, page),
         "/md" => {
@@ -29,7 +29,7 @@ async fn site(page: &'static str) -> (Fake, Bench) {
     (fake, bench(readability_toolbox()))
 }
 
-async fn read(bench: &Bench, input: Value) -> Value {
+async fn read(bench: &ToolFixture, input: Value) -> Value {
     bench.call("read_page", input.clone()).await.unwrap_or_else(|error| panic!("{input}: {error:?}"))
 }
 

@@ -7,7 +7,7 @@ use super::hit::{Hit, unmarked};
 use super::walk::{Asking, Cursor, Page};
 use super::wanted::{Safe, Wanted};
 use http::{HeaderValue, StatusCode, header};
-use octo_toolkit::net::{Answer, Ask};
+use octo_toolkit::net::{NetRequest, NetResponse};
 use serde_json::Value;
 use url::Url;
 
@@ -101,8 +101,8 @@ async fn ask(asking: &Asking<'_>, url: Url) -> Result<Value, Failure> {
             Failure::new(NAME, "its key cannot be sent").hint("The operator should check BRAVE_API_KEY.")
         );
     };
-    let mut ask = Ask::get(url);
-    ask.redirects = 0;
+    let mut ask = NetRequest::get(url);
+    ask.max_redirects = 0;
     ask.headers.insert(TOKEN, key);
     ask.headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
     let answer = asking.send(NAME, ask).await?;
@@ -114,7 +114,7 @@ async fn ask(asking: &Asking<'_>, url: Url) -> Result<Value, Failure> {
 }
 
 /// Brave's own words are not passed on, since they may repeat the key; its error codes are.
-fn refusal(answer: &Answer) -> Failure {
+fn refusal(answer: &NetResponse) -> Failure {
     let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     let code = body.pointer("/error/code").and_then(Value::as_str).unwrap_or_default();
     let known =

@@ -9,7 +9,7 @@ use crate::depth::shallow;
 use bytes::Bytes;
 use dom_query::{Document, Selection};
 use http::{HeaderValue, Method, StatusCode, header};
-use octo_toolkit::net::Ask;
+use octo_toolkit::net::NetRequest;
 use url::{Url, form_urlencoded};
 
 pub const NAME: &str = "duckduckgo";
@@ -36,9 +36,9 @@ pub async fn page(asking: &Asking<'_>, cursor: &Cursor) -> Result<Page, Failure>
         Cursor::Form(form) => form.clone(),
     };
     let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(&form).finish();
-    let mut ask = Ask::get(url.clone());
+    let mut ask = NetRequest::get(url.clone());
     ask.method = Method::POST;
-    ask.redirects = 2;
+    ask.max_redirects = 2;
     ask.body = Some(Bytes::from(body));
     ask.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
     ask.headers.insert(header::ACCEPT, HeaderValue::from_static("text/html"));

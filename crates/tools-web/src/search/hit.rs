@@ -3,7 +3,7 @@
 use super::address;
 use crate::depth::shallow;
 use dom_query::Document;
-use octo_toolkit::hidden::clean;
+use octo_toolkit::hidden_text::strip_hidden;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -72,7 +72,7 @@ impl Hit {
 
 /// Text without what a reader would not see, on one line, at most so many characters.
 pub fn tidy(text: &str, most: usize) -> String {
-    let text = clean(text).text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = strip_hidden(text).text.split_whitespace().collect::<Vec<_>>().join(" ");
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default().trim_end()),
         None => text,

@@ -5,7 +5,7 @@ use super::hit::Hit;
 use super::walk::{Asking, Cursor, Page};
 use super::wanted::{Safe, Wanted};
 use http::{HeaderValue, header};
-use octo_toolkit::net::{Answer, Ask};
+use octo_toolkit::net::{NetRequest, NetResponse};
 use serde_json::Value;
 use url::Url;
 
@@ -22,8 +22,8 @@ pub async fn page(asking: &Asking<'_>, cursor: &Cursor) -> Result<Page, Failure>
     let Some(base) = &asking.settings.searxng_url else {
         return Err(Failure::new(NAME, "no instance is configured"));
     };
-    let mut ask = Ask::get(address(base, asking.wanted, before + 1)?);
-    ask.redirects = 3;
+    let mut ask = NetRequest::get(address(base, asking.wanted, before + 1)?);
+    ask.max_redirects = 3;
     ask.headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
     let answer = asking.send(NAME, ask).await?;
     let mut page = read(&answer)?;
@@ -92,7 +92,7 @@ fn knows(wanted: &Wanted, page: &Page) -> Result<(), Failure> {
     Err(Failure::new(NAME, reason).hint("Leave engines out, or name others."))
 }
 
-fn read(answer: &Answer) -> Result<Page, Failure> {
+fn read(answer: &NetResponse) -> Result<Page, Failure> {
     let status = answer.status;
     match status.as_u16() {
         403 => {

@@ -8,10 +8,10 @@ mod searxng;
 
 use super::SearchSettings;
 use crate::fake::bench;
-use octo_toolkit::{Bench, ToolError};
+use octo_toolkit::{ToolError, ToolFixture};
 use serde_json::Value;
 
-fn search(settings: SearchSettings) -> Bench {
+fn search(settings: SearchSettings) -> ToolFixture {
     bench(crate::search_toolbox(settings))
 }
 

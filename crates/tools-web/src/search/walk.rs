@@ -6,7 +6,7 @@ use super::wanted::Wanted;
 use super::{SearchSettings, address, brave, duckduckgo, searxng};
 use moka::future::Cache;
 use octo_toolkit::Net;
-use octo_toolkit::net::{Answer, Ask};
+use octo_toolkit::net::{NetRequest, NetResponse};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -58,7 +58,7 @@ pub struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    pub async fn send(&self, engine: &str, mut ask: Ask) -> Result<Answer, Failure> {
+    pub async fn send(&self, engine: &str, mut ask: NetRequest) -> Result<NetResponse, Failure> {
         ask.timeout = self.time.min(MOST_TIME);
         ask.max_bytes = MOST_BYTES;
         self.net.send(ask).await.map_err(|error| Failure::net(engine, &error))

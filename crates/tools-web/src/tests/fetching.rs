@@ -9,7 +9,7 @@ use axum::extract::RawQuery;
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{any, get};
-use octo_toolkit::{Bench, Kind};
+use octo_toolkit::{Kind, ToolFixture};
 use serde_json::{Value, json};
 
 const PAGE: &str = "<!doctype html><html lang=en><head><title>The Page</title><meta name=description content='About it'>\
@@ -90,7 +90,7 @@ async fn echo(method: Method, RawQuery(query): RawQuery, headers: HeaderMap, bod
     (headers, told.to_string()).into_response()
 }
 
-fn tools() -> Bench {
+fn tools() -> ToolFixture {
     bench(fetch_toolbox())
 }
 
@@ -354,7 +354,7 @@ async fn robots_txt_is_respected_where_the_operator_wants_it() {
     let at = |path: &str| fake.url.join(path).unwrap().to_string();
     for robots in [false, true] {
         let doors = crate::fake::doors().with(octo_toolkit::Net::new(spec(robots)).unwrap());
-        let bench = Bench::new(crate::fetch_toolbox(), doors);
+        let bench = ToolFixture::new(crate::fetch_toolbox(), doors);
         bench.call("fetch_url", json!({"url": at("/public")})).await.unwrap();
         for path in ["/private/x", "/%70rivate/x", "/moved"] {
             let private = bench.call("fetch_url", json!({"url": at(path)})).await;

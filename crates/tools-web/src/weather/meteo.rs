@@ -2,7 +2,7 @@
 
 use super::WeatherSettings;
 use http::StatusCode;
-use octo_toolkit::net::Ask;
+use octo_toolkit::net::NetRequest;
 use octo_toolkit::{Net, ToolError};
 use serde_json::Value;
 use std::time::Duration;
@@ -44,10 +44,10 @@ impl Meteo<'_> {
     }
 
     async fn ask(&self, url: Url) -> Result<Value, ToolError> {
-        let mut ask = Ask::get(url);
+        let mut ask = NetRequest::get(url);
         ask.timeout = self.time.min(MOST_TIME);
         ask.max_bytes = 1 << 20;
-        ask.redirects = 3;
+        ask.max_redirects = 3;
         let answer = self.net.send(ask).await?;
         let body = serde_json::from_slice::<Value>(&answer.body);
         match (answer.status, body) {

@@ -2,10 +2,10 @@
 
 use super::WeatherSettings;
 use crate::fake::{Fake, Seen, bench, html, json, nobody};
-use octo_toolkit::{Bench, Kind};
+use octo_toolkit::{Kind, ToolFixture};
 use serde_json::{Value, json as value};
 
-fn weather(fake: &Fake) -> Bench {
+fn weather(fake: &Fake) -> ToolFixture {
     bench(crate::weather_toolbox(WeatherSettings {
         geocoding_url: Some(fake.url.join("geo").unwrap()),
         forecast_url: Some(fake.url.clone()),

@@ -1,13 +1,13 @@
 //! Ways out of the workspace, each of which must be closed.
 
-use super::{Kit, kind};
+use super::{FsFixture, error_kind};
 use crate::fs::{Change, HardLinks, WorkPath, WriteOptions};
 use rustix::fs::{CWD, FileType, Mode};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::time::{Duration, Instant};
 
 /// Everything that takes a path and looks at or changes what is there, and how each answered.
-fn every_way(kit: &Kit, path: &str) -> Vec<(&'static str, &'static str)> {
+fn every_way(kit: &FsFixture, path: &str) -> Vec<(&'static str, &'static str)> {
     let place = kit.at(path);
     let fs = &kit.fs;
     let free = kit.at("free");
@@ -27,13 +27,13 @@ fn every_way(kit: &Kit, path: &str) -> Vec<(&'static str, &'static str)> {
     ];
     answers
         .into_iter()
-        .map(|(way, answer)| (way, answer.map_or_else(|error| kind(&error), |()| "ok")))
+        .map(|(way, answer)| (way, answer.map_or_else(|error| error_kind(&error), |()| "ok")))
         .collect()
 }
 
 #[test]
 fn sec_fs_01_paths_that_leave_are_refused_by_every_way() {
-    let kit = Kit::new();
+    let kit = FsFixture::new();
     kit.put("file", "inside");
     kit.put("dir/file", "inside");
     std::fs::write(kit.folder.path().join("ws-evil/x"), "SECRET").unwrap();
@@ -52,15 +52,15 @@ fn sec_fs_01_paths_that_leave_are_refused_by_every_way() {
         }
     }
     for path in ["%2e%2e/outside/secret", "file ", "file.", "..%2foutside/secret", "dir\\..\\..\\outside"] {
-        assert_eq!(kind(&kit.fs.read(&kit.at(path), 10).unwrap_err()), "not_found", "{path}");
+        assert_eq!(error_kind(&kit.fs.read(&kit.at(path), 10).unwrap_err()), "not_found", "{path}");
     }
-    assert_eq!(kind(&kit.fs.read(&kit.at("."), 10).unwrap_err()), "invalid");
+    assert_eq!(error_kind(&kit.fs.read(&kit.at("."), 10).unwrap_err()), "invalid");
     assert_eq!(std::fs::read(kit.folder.path().join("ws-evil/x")).unwrap(), b"SECRET");
 }
 
 #[test]
 fn sec_fs_10_links_to_the_outside_are_refused_by_every_way() {
-    let kit = Kit::new();
+    let kit = FsFixture::new();
     kit.put("file", "inside");
     kit.put("dir/x", "x");
     kit.link("absolute", kit.outside("secret"));
@@ -72,12 +72,18 @@ fn sec_fs_10_links_to_the_outside_are_refused_by_every_way() {
             assert_eq!(answer, "denied", "{way} {path}");
         }
     }
-    assert_eq!(kind(&kit.fs.open_folder(&kit.at("folder")).err().unwrap()), "denied");
-    assert_eq!(kind(&kit.fs.make_folder(&kit.at("folder/new/deep"), true).unwrap_err()), "denied");
-    assert_eq!(kind(&kit.fs.remove(&kit.at("folder/secret")).unwrap_err()), "denied");
-    assert_eq!(kind(&kit.fs.remove_tree(&kit.at("folder")).unwrap_err()), "invalid");
-    assert_eq!(kind(&kit.fs.rename(&kit.at("folder/secret"), &kit.at("mine"), false).unwrap_err()), "denied");
-    assert_eq!(kind(&kit.fs.rename(&kit.at("file"), &kit.at("folder/mine"), false).unwrap_err()), "denied");
+    assert_eq!(error_kind(&kit.fs.open_folder(&kit.at("folder")).err().unwrap()), "denied");
+    assert_eq!(error_kind(&kit.fs.make_folder(&kit.at("folder/new/deep"), true).unwrap_err()), "denied");
+    assert_eq!(error_kind(&kit.fs.remove(&kit.at("folder/secret")).unwrap_err()), "denied");
+    assert_eq!(error_kind(&kit.fs.remove_tree(&kit.at("folder")).unwrap_err()), "invalid");
+    assert_eq!(
+        error_kind(&kit.fs.rename(&kit.at("folder/secret"), &kit.at("mine"), false).unwrap_err()),
+        "denied"
+    );
+    assert_eq!(
+        error_kind(&kit.fs.rename(&kit.at("file"), &kit.at("folder/mine"), false).unwrap_err()),
+        "denied"
+    );
     // The links themselves may be looked at, moved and removed; what they point to stays as it is.
     assert_eq!(kit.fs.link_target(&kit.at("relative")).unwrap(), "../outside/secret");
     kit.fs.rename(&kit.at("relative"), &kit.at("dir/moved"), false).unwrap();
@@ -89,7 +95,7 @@ fn sec_fs_10_links_to_the_outside_are_refused_by_every_way() {
 
 #[test]
 fn sec_fs_11_a_write_through_a_dangling_link_creates_nothing() {
-    let kit = Kit::new();
+    let kit = FsFixture::new();
     kit.put("file", "inside");
     kit.link("absolute", kit.outside("new"));
     kit.link("relative", "../outside/new");
@@ -99,19 +105,23 @@ fn sec_fs_11_a_write_through_a_dangling_link_creates_nothing() {
     for path in ["absolute", "relative", "folder/x", "here"] {
         for options in [WriteOptions::default(), mkdirs.clone()] {
             let place = kit.at(path);
-            assert_eq!(kind(&kit.fs.write(&place, b"x", &options).unwrap_err()), "denied", "{path}");
-            assert_eq!(kind(&kit.fs.append(&place, b"x", &options).unwrap_err()), "denied", "{path}");
-            assert_eq!(kind(&kit.fs.copy(&kit.at("file"), &place, true).unwrap_err()), "denied", "{path}");
+            assert_eq!(error_kind(&kit.fs.write(&place, b"x", &options).unwrap_err()), "denied", "{path}");
+            assert_eq!(error_kind(&kit.fs.append(&place, b"x", &options).unwrap_err()), "denied", "{path}");
+            assert_eq!(
+                error_kind(&kit.fs.copy(&kit.at("file"), &place, true).unwrap_err()),
+                "denied",
+                "{path}"
+            );
         }
     }
-    assert_eq!(kind(&kit.fs.make_folder(&kit.at("folder"), true).unwrap_err()), "denied");
+    assert_eq!(error_kind(&kit.fs.make_folder(&kit.at("folder"), true).unwrap_err()), "denied");
     assert_eq!(std::fs::read_dir(kit.outside("")).unwrap().count(), 1);
     assert!(!kit.raw("nothing").exists() && kit.leftovers().is_empty());
 }
 
 #[test]
 fn sec_fs_12_chains_loops_and_magic_links_end() {
-    let kit = Kit::new();
+    let kit = FsFixture::new();
     kit.put("end", "end");
     kit.put("file", "inside");
     kit.link("c0", "end");
@@ -122,7 +132,7 @@ fn sec_fs_12_chains_loops_and_magic_links_end() {
         let answer = kit.fs.read(&kit.at(&format!("c{at}")), 10);
         // The kernel follows forty links.
         assert_eq!(
-            answer.map_or_else(|error| kind(&error), |_| "ok"),
+            answer.map_or_else(|error| error_kind(&error), |_| "ok"),
             if at < 40 { "ok" } else { "denied" },
             "{at}"
         );
@@ -140,13 +150,13 @@ fn sec_fs_12_chains_loops_and_magic_links_end() {
             assert_eq!(answer, "denied", "{way} {path}");
         }
     }
-    assert_eq!(kind(&kit.fs.place(&WorkPath::from("/proc/self/root/etc")).unwrap_err()), "denied");
+    assert_eq!(error_kind(&kit.fs.place(&WorkPath::from("/proc/self/root/etc")).unwrap_err()), "denied");
 }
 
 #[test]
 fn sec_fs_13_hard_links_follow_the_setting() {
     for setting in [HardLinks::Allow, HardLinks::Refuse] {
-        let kit = Kit::with(|spec| spec.hard_links = setting);
+        let kit = FsFixture::with(|spec| spec.hard_links = setting);
         kit.put("single", "x");
         std::fs::hard_link(kit.outside("secret"), kit.raw("hard")).unwrap();
         let hard = kit.at("hard");
@@ -161,7 +171,7 @@ fn sec_fs_13_hard_links_follow_the_setting() {
                 HardLinks::Allow => answer.unwrap(),
                 HardLinks::Refuse => {
                     let error = answer.unwrap_err();
-                    assert_eq!(kind(&error), "denied");
+                    assert_eq!(error_kind(&error), "denied");
                     assert!(error.hint.unwrap().contains("files.hard_links"));
                 }
             }
@@ -176,7 +186,7 @@ fn sec_fs_13_hard_links_follow_the_setting() {
 
 #[test]
 fn sec_fs_14_fifos_sockets_and_devices_are_refused_at_once() {
-    let kit = Kit::new();
+    let kit = FsFixture::new();
     kit.put("file", "x");
     rustix::fs::mkfifoat(CWD, kit.raw("fifo"), Mode::RWXU).unwrap();
     let _socket = std::os::unix::net::UnixListener::bind(kit.raw("socket")).unwrap();
@@ -203,12 +213,12 @@ fn sec_fs_14_fifos_sockets_and_devices_are_refused_at_once() {
 
 #[test]
 fn sec_fs_32_a_huge_sparse_file_is_refused_or_read_in_part() {
-    let kit = Kit::new();
+    let kit = FsFixture::new();
     kit.put("huge", "begin");
     let size = 10 << 30;
     std::fs::File::options().write(true).open(kit.raw("huge")).unwrap().set_len(size).unwrap();
     let error = kit.fs.read(&kit.at("huge"), 1 << 20).unwrap_err();
-    assert_eq!(kind(&error), "too_large");
+    assert_eq!(error_kind(&error), "too_large");
     let opened = kit.fs.open_file(&kit.at("huge")).unwrap();
     assert_eq!(opened.stat.size, size);
     let mut bytes = [1; 4_096];
@@ -218,27 +228,30 @@ fn sec_fs_32_a_huge_sparse_file_is_refused_or_read_in_part() {
 
 #[test]
 fn a_file_that_grows_while_it_is_read_stays_within_the_cap() {
-    let kit = Kit::new();
+    let kit = FsFixture::new();
     kit.put("log", &"x".repeat(100));
     assert_eq!(kit.fs.read(&kit.at("log"), 100).unwrap().0.len(), 100);
-    assert_eq!(kind(&kit.fs.read(&kit.at("log"), 99).unwrap_err()), "too_large");
+    assert_eq!(error_kind(&kit.fs.read(&kit.at("log"), 99).unwrap_err()), "too_large");
     // Files of /proc say that they are empty and are not.
     if let Ok(proc) = std::fs::metadata("/proc/self/status") {
         assert_eq!(proc.size(), 0);
-        let kit = Kit::with(|spec| spec.roots[0].path = "/proc/self".into());
+        let kit = FsFixture::with(|spec| spec.roots[0].path = "/proc/self".into());
         let own = kit.fs.place(&WorkPath::from("status")).unwrap();
-        assert_eq!(kind(&kit.fs.read(&own, 16).unwrap_err()), "too_large");
+        assert_eq!(error_kind(&kit.fs.read(&own, 16).unwrap_err()), "too_large");
     }
 }
 
 #[test]
 fn a_root_that_was_moved_is_refused() {
-    let kit = Kit::new();
+    let kit = FsFixture::new();
     kit.put("file", "x");
     std::fs::rename(kit.raw(""), kit.folder.path().join("elsewhere")).unwrap();
     for path in ["file", "new"] {
-        assert_eq!(kind(&kit.fs.write(&kit.at(path), b"y", &WriteOptions::default()).unwrap_err()), "denied");
+        assert_eq!(
+            error_kind(&kit.fs.write(&kit.at(path), b"y", &WriteOptions::default()).unwrap_err()),
+            "denied"
+        );
     }
-    assert_eq!(kind(&kit.fs.open_file(&kit.at("file")).err().unwrap()), "denied");
+    assert_eq!(error_kind(&kit.fs.open_file(&kit.at("file")).err().unwrap()), "denied");
     assert_eq!(std::fs::read(kit.folder.path().join("elsewhere/file")).unwrap(), b"x");
 }

@@ -1,16 +1,16 @@
 //! A process that is killed at any moment leaves every file old or new, and nothing to clean up after the next start.
 
-use super::{Kit, leftovers, spec};
-use crate::fs::{Change, Fs, WorkPath, Workspace, Write, WriteOptions, names};
+use super::{FsFixture, leftovers, spec};
+use crate::fs::{Change, Fs, WorkPath, Workspace, Write, WriteOptions, temp_names};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-const FOLDER: &str = "OCTO_CRASH_FOLDER";
-const MOMENT: &str = "OCTO_CRASH_MOMENT";
-const PLAIN: &str = "OCTO_CRASH_PLAIN";
+const CRASH_FOLDER_VAR: &str = "OCTO_CRASH_FOLDER";
+const CRASH_POINT_VAR: &str = "OCTO_CRASH_MOMENT";
+const PLAIN_RENAME_VAR: &str = "OCTO_CRASH_PLAIN";
 const FILES: usize = 2;
 
 /// One content for each turn, long enough to take more than one write, and whole only if it ends as it began.
@@ -49,14 +49,14 @@ fn change(fs: &Fs<Write>, turn: u64) {
 #[test]
 #[ignore = "started and killed by other tests"]
 fn writes_until_it_is_killed() {
-    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    let Some(folder) = std::env::var_os(CRASH_FOLDER_VAR) else { return };
     let fs: Fs<Write> = Fs::new(Workspace::open(spec(Path::new(&folder))).unwrap());
     let at = |path: &str| fs.place(&WorkPath::from(path)).unwrap();
-    names::PLAIN.set(std::env::var_os(PLAIN).is_some());
+    temp_names::FORCE_PLAIN_RENAME.set(std::env::var_os(PLAIN_RENAME_VAR).is_some());
     println!("#");
-    let last = match std::env::var(MOMENT) {
+    let last = match std::env::var(CRASH_POINT_VAR) {
         Ok(moment) => {
-            names::dying::LEFT.store(moment.parse().unwrap(), Ordering::SeqCst);
+            temp_names::dying::POINTS_LEFT.store(moment.parse().unwrap(), Ordering::SeqCst);
             2
         }
         Err(_) => u64::MAX,
@@ -77,7 +77,7 @@ fn writes_until_it_is_killed() {
 fn start(folder: &Path, variables: &[(&str, String)]) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "fs::tests::crashes::writes_until_it_is_killed", "--ignored", "--nocapture"])
-        .env(FOLDER, folder)
+        .env(CRASH_FOLDER_VAR, folder)
         .envs(variables.iter().map(|(name, value)| (name, value)))
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -96,18 +96,18 @@ fn wait_for(child: &mut Child, mut turns: usize) {
 }
 
 fn prepared() -> tempfile::TempDir {
-    let kit = Kit::new();
+    let kit = FsFixture::new();
     let first = String::from_utf8(content(0)).unwrap();
     kit.put("single", &first);
     (0..FILES).for_each(|file| kit.put(&format!("many/{file}"), &first));
     kit.put("left", "mark");
-    let Kit { fs, folder } = kit;
+    let FsFixture { fs, folder } = kit;
     drop(fs);
     folder
 }
 
 /// What a crash has left, before and after the next start.
-struct Seen {
+struct CrashState {
     /// Names of ours that the crash left.
     left: usize,
     /// The files of one change were of different turns.
@@ -115,7 +115,7 @@ struct Seen {
     turn: u64,
 }
 
-fn look(folder: &Path) -> Seen {
+fn crash_state(folder: &Path) -> CrashState {
     let ws = folder.join("ws");
     let turn = |path: &str| turn_of(&std::fs::read(ws.join(path)).unwrap());
     let turns = || (0..FILES).map(|file| turn(&format!("many/{file}"))).collect::<Vec<u64>>();
@@ -139,7 +139,7 @@ fn look(folder: &Path) -> Seen {
     let undo =
         std::fs::read_dir(folder.join("state/fs/undo")).unwrap().map(|entry| entry.unwrap().file_name());
     assert_eq!(undo.filter(|name| name.to_string_lossy().starts_with("new-")).count(), 0);
-    Seen { left, half: before.iter().any(|turn| *turn != before[0]), turn: after[0] }
+    CrashState { left, half: before.iter().any(|turn| *turn != before[0]), turn: after[0] }
 }
 
 fn kill_and_look(kills: u64) {
@@ -155,7 +155,7 @@ fn kill_and_look(kills: u64) {
         std::thread::sleep(turn * (kill as u32 * 37 % 100) / 100);
         child.kill().unwrap();
         child.wait().unwrap();
-        let seen = look(folder.path());
+        let seen = crash_state(folder.path());
         assert!(seen.turn > 0, "an acknowledged change is gone");
         at_work += u64::from(seen.left > 0);
     }
@@ -174,13 +174,13 @@ fn kill_9_three_hundred_times() {
 }
 
 /// Lets a process do two turns and die at one moment of them; tells whether it lived to the end, and what was left.
-fn die(moment: u64, variables: &[(&str, String)]) -> (bool, Seen) {
+fn crash_at(moment: u64, variables: &[(&str, String)]) -> (bool, CrashState) {
     let folder = prepared();
-    let mut child = start(folder.path(), &[&[(MOMENT, moment.to_string())], variables].concat());
+    let mut child = start(folder.path(), &[&[(CRASH_POINT_VAR, moment.to_string())], variables].concat());
     let mut said = String::new();
     child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
     let lived = child.wait().unwrap().success();
-    let seen = look(folder.path());
+    let seen = crash_state(folder.path());
     assert!(seen.turn + 1 >= said.matches('#').count() as u64, "an acknowledged change is gone");
     assert!(!lived || seen.turn == 2);
     (lived, seen)
@@ -188,14 +188,14 @@ fn die(moment: u64, variables: &[(&str, String)]) -> (bool, Seen) {
 
 /// Dies before each step of two turns that the disk can see. Most of the time goes by waiting for the disk, so several
 /// moments are tried at once.
-fn die_everywhere(variables: &[(&str, String)]) {
+fn crash_everywhere(variables: &[(&str, String)]) {
     let (next, half, end) = (AtomicU64::new(1), AtomicU64::new(0), AtomicU64::new(u64::MAX));
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
                 while end.load(Ordering::SeqCst) == u64::MAX {
                     let moment = next.fetch_add(1, Ordering::SeqCst);
-                    let (lived, seen) = die(moment, variables);
+                    let (lived, seen) = crash_at(moment, variables);
                     half.fetch_add(u64::from(seen.half), Ordering::SeqCst);
                     if lived {
                         end.fetch_min(moment, Ordering::SeqCst);
@@ -210,10 +210,10 @@ fn die_everywhere(variables: &[(&str, String)]) {
 
 #[test]
 fn a_process_that_dies_at_any_step_leaves_all_or_nothing() {
-    die_everywhere(&[]);
+    crash_everywhere(&[]);
 }
 
 #[test]
 fn a_process_that_dies_at_any_step_on_a_plain_file_system_leaves_all_or_nothing() {
-    die_everywhere(&[(PLAIN, "1".to_owned())]);
+    crash_everywhere(&[(PLAIN_RENAME_VAR, "1".to_owned())]);
 }

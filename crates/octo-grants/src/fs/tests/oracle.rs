@@ -1,6 +1,6 @@
 //! SEC-FS-03: random trees with links and random paths; an own walker that knows only the rules must agree.
 
-use super::Kit;
+use super::FsFixture;
 use crate::fs::{EntryKind, Fs, WorkPath, WriteOptions};
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ enum Node {
 const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
 
 /// A small generator of its own, so that a failing case can be repeated from its seed.
-struct Dice(u64);
+struct Rng(u64);
 
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
+impl Rng {
+    fn next(&mut self, sides: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -33,23 +33,23 @@ impl Dice {
 
     /// A path as it stands in a link.
     fn path(&mut self) -> String {
-        let parts: Vec<&str> = (0..=self.roll(4)).map(|_| self.part()).collect();
-        let slash = if self.roll(12) == 0 { "/" } else { "" };
+        let parts: Vec<&str> = (0..=self.next(4)).map(|_| self.part()).collect();
+        let slash = if self.next(12) == 0 { "/" } else { "" };
         format!("{slash}{}", parts.join("/"))
     }
 
     fn part(&mut self) -> &'static str {
-        match self.roll(8) {
+        match self.next(8) {
             0 | 1 => "..",
             2 => ".",
-            _ => NAMES[self.roll(NAMES.len())],
+            _ => NAMES[self.next(NAMES.len())],
         }
     }
 
     fn folder(&mut self, depth: usize) -> Node {
         let mut entries = BTreeMap::new();
         for name in NAMES {
-            let node = match self.roll(6) {
+            let node = match self.next(6) {
                 0 => continue,
                 1 => Node::File(format!("{:x}", self.0)),
                 2 | 3 => Node::Link(self.path()),
@@ -133,10 +133,10 @@ fn ours<M: 'static>(fs: &Fs<M>, path: &str) -> Answer {
 
 #[test]
 fn sec_fs_03_our_answer_is_the_oracles() {
-    let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
+    let mut dice = Rng(0x9e37_79b9_7f4a_7c15);
     let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
     for round in 0..60 {
-        let kit = Kit::new();
+        let kit = FsFixture::new();
         let tree = dice.folder(3);
         build(&tree, &kit.raw("."));
         // The same names stand above the root, so that a way out would find something.
@@ -166,7 +166,7 @@ fn sec_fs_03_our_answer_is_the_oracles() {
 }
 
 /// A write either changes the file that the path leads to, creates a missing one, or changes nothing.
-fn write_lands_where_the_oracle_says(kit: &Kit, tree: &Node, path: &str) {
+fn write_lands_where_the_oracle_says(kit: &FsFixture, tree: &Node, path: &str) {
     let before = oracle(tree, path);
     let result = kit.fs.write(&kit.at(path), b"written", &WriteOptions::default());
     match (before, result) {

@@ -1,6 +1,6 @@
 //! Somebody renames things while we work. Nothing outside may be read or written.
 
-use super::{Kit, kind};
+use super::{FsFixture, error_kind};
 use crate::fs::{Change, Fs, Write, WriteOptions};
 use rustix::fs::{CWD, RenameFlags};
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ struct Tally {
 }
 
 /// Reads and writes paths that are swapped all the time, and notices every byte from outside.
-fn hammer(fs: &Fs<Write>, kit: &Kit, tally: &Tally, until: Instant, worker: usize) {
+fn hammer(fs: &Fs<Write>, kit: &FsFixture, tally: &Tally, until: Instant, worker: usize) {
     let options = WriteOptions::default();
     let mut turn = worker;
     while Instant::now() < until {
@@ -46,7 +46,7 @@ fn hammer(fs: &Fs<Write>, kit: &Kit, tally: &Tally, until: Instant, worker: usiz
 }
 
 fn swap_race(time: Duration) -> (u64, u64) {
-    let kit = Kit::new();
+    let kit = FsFixture::new();
     for path in ["leaf", "dir/secret", "dir/sub/x", "far/secret", "far/sub/x"] {
         kit.put(path, "inside");
     }
@@ -105,7 +105,7 @@ fn sec_fs_20_swapped_leaves_and_parents_for_a_minute() {
 
 #[test]
 fn sec_fs_21_trees_that_are_swapped_while_copied_moved_and_removed_stay_inside() {
-    let kit = Kit::new();
+    let kit = FsFixture::new();
     for at in 0..20 {
         kit.put(&format!("tree/d{at}/file"), "inside");
     }
@@ -142,7 +142,7 @@ fn sec_fs_21_trees_that_are_swapped_while_copied_moved_and_removed_stay_inside()
 
 #[test]
 fn sec_fs_22_a_change_by_somebody_else_is_a_conflict() {
-    let kit = Kit::new();
+    let kit = FsFixture::new();
     kit.put("file", "old");
     let options = WriteOptions::default();
     let seen = kit.fs.write(&kit.at("file"), b"mine", &options).unwrap().hash;
@@ -156,7 +156,7 @@ fn sec_fs_22_a_change_by_somebody_else_is_a_conflict() {
             .unwrap_err(),
         kit.fs.undo(&kit.at("file")).unwrap_err(),
     ] {
-        assert_eq!(kind(&error), "conflict", "{error}");
+        assert_eq!(error_kind(&error), "conflict", "{error}");
     }
     assert_eq!(kit.get("file"), "theirs");
 }
@@ -164,7 +164,7 @@ fn sec_fs_22_a_change_by_somebody_else_is_a_conflict() {
 /// Some name the file itself and some a link to it; no change may get lost under a write that said what it expects.
 #[test]
 fn sec_fs_22_no_update_is_lost_between_two_writers_who_check() {
-    let kit = Kit::new();
+    let kit = FsFixture::new();
     kit.put("count", "0");
     kit.link("link", "count");
     std::thread::scope(|scope| {
@@ -176,7 +176,7 @@ fn sec_fs_22_no_update_is_lost_between_two_writers_who_check() {
                     let place = kit.at(path);
                     let (bytes, _) = kit.fs.read(&place, 100).unwrap();
                     let hash = {
-                        let mut hashing = crate::fs::hash::Hashing::new(std::io::sink());
+                        let mut hashing = crate::fs::hash::HashingWriter::new(std::io::sink());
                         std::io::Write::write_all(&mut hashing, &bytes).unwrap();
                         hashing.finish()
                     };
@@ -184,7 +184,7 @@ fn sec_fs_22_no_update_is_lost_between_two_writers_who_check() {
                     let options = WriteOptions { if_hash: Some(hash), ..Default::default() };
                     match kit.fs.write(&place, next.to_string().as_bytes(), &options) {
                         Ok(_) => done += 1,
-                        Err(error) => assert_eq!(kind(&error), "conflict"),
+                        Err(error) => assert_eq!(error_kind(&error), "conflict"),
                     }
                 }
             });
@@ -196,7 +196,7 @@ fn sec_fs_22_no_update_is_lost_between_two_writers_who_check() {
 
 #[test]
 fn of_sixteen_who_create_the_same_file_exactly_one_wins() {
-    let kit = Kit::new();
+    let kit = FsFixture::new();
     let options = WriteOptions { create_new: true, mkdirs: true, ..Default::default() };
     for round in 0..10 {
         let place = kit.at(&format!("new/{round}/file"));
@@ -209,7 +209,7 @@ fn of_sixteen_who_create_the_same_file_exactly_one_wins() {
                         assert!(written.created);
                         won.fetch_add(1, Ordering::Relaxed);
                     }
-                    Err(error) => assert_eq!(kind(&error), "conflict", "{error}"),
+                    Err(error) => assert_eq!(error_kind(&error), "conflict", "{error}"),
                 });
             }
         });

@@ -1,7 +1,7 @@
 //! Trees on a real disk.
 
-mod hostile;
-mod rules;
+mod hostile_trees;
+mod ignore_rule_cases;
 
 use super::{Step, WalkEntry, WalkOptions, Walked};
 use crate::fs::{Fs, Read, RootSpec, WorkPath, Workspace, WorkspaceSpec};
@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use tempfile::TempDir;
 
 fn open(folder: &Path) -> Fs<Read> {
-    let root = RootSpec { name: "ws".to_owned(), path: folder.to_owned(), outside: None, writable: false };
+    let root = RootSpec { name: "ws".to_owned(), path: folder.to_owned(), alias_path: None, writable: false };
     Fs::new(Workspace::open(WorkspaceSpec { roots: vec![root], ..Default::default() }).unwrap())
 }
 

@@ -112,7 +112,7 @@ async fn questions_find_what_they_are_about() {
     let memories = open(dir.path());
     let corpus = corpus();
     assert!((200..MAX_ITEMS).contains(&corpus.len()));
-    memories.upsert(ada(), corpus.clone(), Names::Exact).await.unwrap();
+    memories.upsert(ada(), corpus.clone(), NameMatch::Exact).await.unwrap();
     let (mut ours, mut whole, mut most) = (Score::default(), Score::default(), Score::default());
     let mut count = 0;
     for line in QUESTIONS.lines() {

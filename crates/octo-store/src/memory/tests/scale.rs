@@ -8,17 +8,17 @@ const SIZE: &str = "OCTO_MEMORY_SCALE";
 const SMALL: usize = 10_000;
 
 /// Numbers that are the same in every run.
-struct Dice(u64);
+struct Rng(u64);
 
-impl Dice {
-    fn roll(&mut self) -> f64 {
+impl Rng {
+    fn next(&mut self) -> f64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// A word of fifty thousand, of which some are as frequent as those of a language.
     fn word(&mut self) -> String {
-        let rank = 50_000f64.powf(self.roll()) as usize;
+        let rank = 50_000f64.powf(self.next()) as usize;
         let syllables =
             ["ba", "co", "du", "fe", "gi", "ha", "jo", "ku", "le", "mi", "no", "pu", "ra", "so", "tu", "ve"];
         let mut word = String::new();
@@ -70,23 +70,23 @@ async fn timed<F: Future>(times: &mut Times, work: F) {
     times.0.push(begun.elapsed());
 }
 
-async fn fill(memories: &Memories, dice: &mut Dice, from: usize, to: usize) {
+async fn fill(memories: &SqliteMemoryStore, dice: &mut Rng, from: usize, to: usize) {
     let begun = Instant::now();
     let mut at = from;
     while at < to {
         let part: Vec<NewEntity> = (at..(at + 500).min(to)).map(|at| dice.entity(at)).collect();
         at += part.len();
-        memories.upsert(ada(), part, Names::Exact).await.unwrap();
+        memories.upsert(ada(), part, NameMatch::Exact).await.unwrap();
     }
     println!("filled up to {to} in {:.1} s", begun.elapsed().as_secs_f64());
 }
 
 /// One memory and what it has cost.
 struct Subject {
-    memories: Memories,
+    memories: SqliteMemoryStore,
     size: usize,
-    dice: Dice,
-    old: Dice,
+    dice: Rng,
+    old: Rng,
     there: Vec<NewEntity>,
     upserts: Times,
     texts: Times,
@@ -98,12 +98,12 @@ impl Subject {
     async fn new(size: usize) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let memories = open(dir.path());
-        fill(&memories, &mut Dice(1), 0, size).await;
+        fill(&memories, &mut Rng(1), 0, size).await;
         // The same dice as when the memory was filled: names that are there.
-        let mut again = Dice(1);
+        let mut again = Rng(1);
         let there = (0..size.min(1_000)).map(|at| again.entity(at)).collect();
         let [upserts, texts, lookups] = std::array::from_fn(|_| Times(Vec::new()));
-        Self { memories, size, dice: Dice(99), old: Dice(7), there, upserts, texts, lookups, _dir: dir }
+        Self { memories, size, dice: Rng(99), old: Rng(7), there, upserts, texts, lookups, _dir: dir }
     }
 
     /// New entities and additions to old ones, one after the other.
@@ -111,10 +111,10 @@ impl Subject {
         let new = if at.is_multiple_of(2) {
             self.dice.entity(self.size + at)
         } else {
-            let known = &self.there[(self.old.roll() * self.there.len() as f64) as usize];
+            let known = &self.there[(self.old.next() * self.there.len() as f64) as usize];
             entity(&known.name, "", &[&self.dice.words(8)])
         };
-        let change = self.memories.upsert(ada(), vec![new], Names::Alike);
+        let change = self.memories.upsert(ada(), vec![new], NameMatch::Alike);
         timed(&mut self.upserts, async { change.await.unwrap() }).await;
     }
 

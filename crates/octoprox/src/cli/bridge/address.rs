@@ -24,7 +24,7 @@ pub fn address(text: &str, profile: Option<&str>) -> Result<String, Failure> {
     let path = url.path().trim_end_matches('/').to_owned();
     match (path.as_str(), profile) {
         ("", None) => url.set_path("/mcp"),
-        ("" | "/mcp", Some(profile)) if octo_model::is_plain(profile) => {
+        ("" | "/mcp", Some(profile)) if octo_model::is_valid_name(profile) => {
             url.set_path(&format!("/mcp/{profile}"));
         }
         ("" | "/mcp", Some(profile)) => {

@@ -1,10 +1,10 @@
 //! The server at the other end: what it says passes, and what is wrong with it is told to the person here.
 
 use crate::cli::out;
-use octo_model::{Caller, Kind, Members, Op, ToolError};
-use octo_toolkit::{BoxFuture, Cx, Event, Listing, Peer, Source, State};
+use octo_model::{Caller, JsonObject, Kind, Operation, ToolError};
+use octo_toolkit::{BoxFuture, CallContext, Event, ListingState, Peer, Source, SourceState};
 use octo_upstream::Upstream;
-use octo_upstream::login::{Logins, State as LoginState};
+use octo_upstream::login::{LoginState, Logins};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{broadcast, watch};
@@ -76,7 +76,7 @@ impl Remote {
     pub async fn follow(self: Arc<Self>) {
         let mut listing = self.upstream.listing();
         loop {
-            if listing.wait_for(|now| matches!(now.state, State::Down(_))).await.is_err() {
+            if listing.wait_for(|now| matches!(now.state, SourceState::Down(_))).await.is_err() {
                 return;
             }
             let why = match self.tried().await {
@@ -85,14 +85,14 @@ impl Remote {
             };
             out::talk(&format!("octoprox: {}", why.text()));
             tokio::select! {
-                back = listing.wait_for(|now| now.state == State::Ready) => {
+                back = listing.wait_for(|now| now.state == SourceState::Ready) => {
                     if back.is_err() {
                         return;
                     }
                 }
                 () = self.logged_in(), if why.kind == Kind::Unauthorized => {}
             }
-            if listing.wait_for(|now| now.state == State::Ready).await.is_ok() {
+            if listing.wait_for(|now| now.state == SourceState::Ready).await.is_ok() {
                 out::talk(&format!("octoprox: {} is there.", self.upstream.name()));
             }
         }
@@ -100,7 +100,7 @@ impl Remote {
 
     /// One more try, whose failure says exactly what is wrong.
     async fn tried(&self) -> Result<(), ToolError> {
-        let cx = Cx::new(Arc::new(Caller::local()), Instant::now() + TRY, CancellationToken::new());
+        let cx = CallContext::new(Arc::new(Caller::local()), Instant::now() + TRY, CancellationToken::new());
         self.upstream.connect(&cx).await.map_err(|error| self.explained(error))
     }
 
@@ -132,16 +132,16 @@ impl Source for Remote {
         false
     }
 
-    fn listing(&self) -> watch::Receiver<Listing> {
+    fn listing(&self) -> watch::Receiver<ListingState> {
         self.upstream.listing()
     }
 
     fn run<'a>(
         &'a self,
-        op: Op,
-        cx: &'a Cx,
+        op: Operation,
+        cx: &'a CallContext,
         peer: &'a Arc<dyn Peer>,
-    ) -> BoxFuture<'a, Result<Members, ToolError>> {
+    ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         Box::pin(async move {
             let done = self.upstream.run(op, cx, peer).await;
             done.map_err(|error| self.explained(error))

@@ -1,21 +1,21 @@
 //! Calls through a bridge are recorded by the hub at its other end, so nothing is kept here.
 
-use octo_hub::{Closing, Ledger, Opening, Spills};
+use octo_hub::{AuditLog, CallEnded, CallStarted, ResultStore};
 use octo_model::{CallId, Caller, Json, ToolError};
 use octo_toolkit::BoxFuture;
 
 pub struct Unkept;
 
-impl Ledger for Unkept {
-    fn open(&self, _: Opening) -> BoxFuture<'_, Result<(), ToolError>> {
+impl AuditLog for Unkept {
+    fn open(&self, _: CallStarted) -> BoxFuture<'_, Result<(), ToolError>> {
         Box::pin(async { Ok(()) })
     }
 
-    fn close(&self, _: Closing) {}
+    fn close(&self, _: CallEnded) {}
 }
 
-impl Spills for Unkept {
-    fn keep<'a>(&'a self, _: &'a Caller, _: CallId, _: Json) -> BoxFuture<'a, Result<String, ToolError>> {
+impl ResultStore for Unkept {
+    fn store<'a>(&'a self, _: &'a Caller, _: CallId, _: Json) -> BoxFuture<'a, Result<String, ToolError>> {
         Box::pin(async { Err(ToolError::internal("a bridge cuts nothing")) })
     }
 

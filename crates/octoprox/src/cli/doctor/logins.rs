@@ -8,7 +8,7 @@ use crate::settings::{Loaded, World};
 use crate::toolboxes::reach;
 use octo_grants::{Credentials, Net};
 use octo_model::{Caller, Kind};
-use octo_upstream::login::{Identity, Logins, LostLogin, State};
+use octo_upstream::login::{ClientIdentity, LoginState, Logins, LostLogin};
 use std::sync::Arc;
 
 /// A finding for each login that was lost. Where nobody has logged in yet there is nothing to look at.
@@ -18,7 +18,7 @@ pub fn logins(loaded: &Loaded, world: &World) -> Vec<Finding> {
         let mut findings = Vec::new();
         for name in loaded.settings.servers.keys() {
             match logins.status(&Caller::local(), name).await {
-                Ok(status) if status.state == State::Connected => {
+                Ok(status) if status.state == LoginState::Connected => {
                     findings.push(Finding::ok("login", format!("{name} is logged in")));
                 }
                 Err(error) if error.kind != Kind::NotFound => {
@@ -33,7 +33,7 @@ pub fn logins(loaded: &Loaded, world: &World) -> Vec<Finding> {
                 Ok(_) | Err(_) => {}
             }
         }
-        findings.extend(logins.lost().await?.iter().map(lost));
+        findings.extend(logins.lost_logins().await?.iter().map(lost));
         Ok(findings)
     });
     looked.unwrap_or_default()
@@ -42,7 +42,7 @@ pub fn logins(loaded: &Loaded, world: &World) -> Vec<Finding> {
 /// Logins at servers of the settings that were lost, as far as they can be read.
 pub fn lost_logins(loaded: &Loaded, world: &World) -> Vec<LostLogin> {
     let Some(logins) = kept(loaded, world) else { return Vec::new() };
-    alone(async { Ok(logins.lost().await?) }).unwrap_or_default()
+    alone(async { Ok(logins.lost_logins().await?) }).unwrap_or_default()
 }
 
 /// The logins that are kept for the servers of the settings. None where nobody has logged in yet: nothing is made.
@@ -53,10 +53,10 @@ fn kept(loaded: &Loaded, world: &World) -> Option<Logins> {
         return None;
     }
     let store = Credentials::new(Arc::new(credentials(settings, world).ok()?));
-    let (net, logins) = (Net::new(reach(settings)).ok()?, Logins::new(store, Identity::new("")).ok()?);
+    let (net, logins) = (Net::new(reach(settings)).ok()?, Logins::new(store, ClientIdentity::new("")).ok()?);
     for (name, server) in &settings.servers {
         if let Some(spec) = login::of(name, server, &net) {
-            logins.set(spec);
+            logins.register(spec);
         }
     }
     Some(logins)

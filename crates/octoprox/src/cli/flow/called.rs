@@ -4,8 +4,8 @@ use crate::assemble::Assembly;
 use crate::cli::Failure;
 use crate::cli::out;
 use octo_hub::Request;
-use octo_model::{Face, Json, Kind, Members, Op, ToolError};
-use octo_toolkit::{Alone, Ask, BoxFuture, Peer};
+use octo_model::{Frontend, Json, JsonObject, Kind, Operation, ToolError};
+use octo_toolkit::{AskError, BoxFuture, NoPeer, Peer};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,21 +23,21 @@ pub struct Caller<'a> {
 impl<'a> Caller<'a> {
     /// Waits for servers, since a workflow may call any of them.
     pub async fn new(assembly: &'a Assembly, profile: &'a str) -> Self {
-        assembly.hub.settle(profile, PATIENCE).await;
+        assembly.hub.wait_until_listed(profile, PATIENCE).await;
         Self { assembly, profile, caller: Arc::new(octo_model::Caller::local()) }
     }
 
     /// A tool's typed answer.
     pub async fn tool(&self, name: &str, arguments: Value) -> Result<Value, ToolError> {
-        let mut op = Op::tool(name, Json::from(arguments));
-        op.params.set("_meta", Members::new().with("progressToken", "flow"));
+        let mut op = Operation::tool(name, Json::from(arguments));
+        op.params.set("_meta", JsonObject::new().with("progressToken", "flow"));
         let cancel = CancellationToken::new();
         let request = Request {
             op,
             caller: Arc::clone(&self.caller),
-            face: Face::Cli,
+            frontend: Frontend::Cli,
             profile: self.profile.to_owned(),
-            peer: Arc::new(Teller(Alone)),
+            peer: Arc::new(Teller(NoPeer)),
             cancel: cancel.clone(),
             timeout: None,
             trace: None,
@@ -50,7 +50,7 @@ impl<'a> Caller<'a> {
                 call.await
             }
         };
-        let whole = self.assembly.hub.whole(&self.caller, called.outcome?).await?;
+        let whole = self.assembly.hub.untruncated(&self.caller, called.outcome?).await?;
         whole.get("structuredContent").map_or(Ok(Value::Null), |json| json.to().map_err(ToolError::internal))
     }
 
@@ -87,27 +87,27 @@ impl<'a> Caller<'a> {
     /// The file that a run was begun with.
     pub async fn path_of(&self, run: &str) -> Result<String, ToolError> {
         match &self.assembly.flows {
-            Some(flows) => Ok(flows.runs().look(&self.caller, run).await?.path),
+            Some(flows) => Ok(flows.runs().get(&self.caller, run).await?.path),
             None => Err(ToolError::internal("no runs are open")),
         }
     }
 }
 
 /// Tells progress on standard error; nobody can be asked anything.
-struct Teller(Alone);
+struct Teller(NoPeer);
 
 impl Peer for Teller {
-    fn capabilities(&self) -> &Members {
+    fn capabilities(&self) -> &JsonObject {
         self.0.capabilities()
     }
 
-    fn notify(&self, method: &str, params: Members) {
+    fn notify(&self, method: &str, params: JsonObject) {
         if let Some(message) = params.text("message").filter(|_| method == "notifications/progress") {
             out::talk(&crate::cli::table::harmless(&message));
         }
     }
 
-    fn ask<'a>(&'a self, method: &'a str, params: Members) -> BoxFuture<'a, Result<Members, Ask>> {
+    fn ask<'a>(&'a self, method: &'a str, params: JsonObject) -> BoxFuture<'a, Result<JsonObject, AskError>> {
         self.0.ask(method, params)
     }
 }

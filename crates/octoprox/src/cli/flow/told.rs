@@ -3,7 +3,7 @@
 use crate::cli::failure::code;
 use crate::cli::table::{harmless, harmless_line, table};
 use crate::cli::width::{columns, wrapped};
-use octo_hub::{KeptRun, RunStatus};
+use octo_hub::{RunStatus, StoredRun};
 use octo_model::Kind;
 use serde_json::{Value, json};
 
@@ -88,18 +88,18 @@ fn when(micros: i64) -> String {
 }
 
 /// A run whose process is gone goes on when it is asked for.
-fn word(run: &KeptRun) -> &'static str {
+fn word(run: &StoredRun) -> &'static str {
     match run.status {
-        RunStatus::Running if !run.held => "cut off",
+        RunStatus::Running if !run.is_leased => "cut off",
         status => status.as_str(),
     }
 }
 
-pub fn runs(all: &[KeptRun]) -> String {
+pub fn runs(all: &[StoredRun]) -> String {
     if all.is_empty() {
         return "There are no runs.\n".to_owned();
     }
-    let row = |run: &KeptRun| {
+    let row = |run: &StoredRun| {
         (run.id.clone(), format!("{:<11} {} {}", word(run), when(run.begun), harmless_line(&run.name)))
     };
     let rows: Vec<(String, String)> = all.iter().map(row).collect();
@@ -107,18 +107,18 @@ pub fn runs(all: &[KeptRun]) -> String {
     lines.map(|line| line.chars().take(columns()).collect::<String>().trim_end().to_owned() + "\n").collect()
 }
 
-pub fn runs_json(all: &[KeptRun]) -> String {
+pub fn runs_json(all: &[StoredRun]) -> String {
     json!({"runs": all.iter().map(brief).collect::<Vec<_>>()}).to_string()
 }
 
-fn brief(run: &KeptRun) -> Value {
+fn brief(run: &StoredRun) -> Value {
     json!({
-        "run_id": run.id, "status": run.status.as_str(), "held": run.held, "workflow": run.name,
+        "run_id": run.id, "status": run.status.as_str(), "held": run.is_leased, "workflow": run.name,
         "path": run.path, "begun": when(run.begun), "changed": when(run.changed),
     })
 }
 
-pub fn run(run: &KeptRun) -> String {
+pub fn run(run: &StoredRun) -> String {
     let mut said =
         format!("{} {} ({}), begun {}\n", run.id, word(run), harmless_line(&run.path), when(run.begun));
     let rows: Vec<(String, String)> = run
@@ -145,7 +145,7 @@ pub fn run(run: &KeptRun) -> String {
     said
 }
 
-pub fn run_json(run: &KeptRun) -> String {
+pub fn run_json(run: &StoredRun) -> String {
     let json = |part: &Option<octo_model::Json>| {
         part.as_ref().and_then(|part| part.to::<Value>().ok()).unwrap_or_default()
     };

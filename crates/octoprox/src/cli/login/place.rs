@@ -11,7 +11,8 @@ use octo_grants::Credentials;
 use octo_grants::credentials::Owner;
 use octo_model::{Caller, Kind, ToolError};
 use octo_upstream::login::{
-    Auth, Begun, Done, Flow, Identity, Left, LoginSpec, Logins, State, Status, Whose,
+    Auth, ClientIdentity, CompletedLogin, Flow, LoginPrompt, LoginSharing, LoginSpec, LoginState,
+    LoginStatus, Logins, LogoutOutcome,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,10 +39,10 @@ impl Place {
     ) -> Result<Self, Failure> {
         let settings = &session.loaded.settings;
         let store = Credentials::new(Arc::new(credentials(settings, &World::real())?));
-        let logins = Logins::new(store.clone(), Identity::new(redirect))?;
+        let logins = Logins::new(store.clone(), ClientIdentity::new(redirect))?;
         for (name, entry) in &settings.servers {
             if let Some(spec) = login::of(name, entry, &session.net) {
-                logins.set(spec);
+                logins.register(spec);
             }
         }
         let mut spec = if server.contains("://") {
@@ -58,53 +59,58 @@ impl Place {
             oauth.flow = Flow::Device;
         }
         let caller = Caller::local();
-        let owner = match spec.whose {
-            Whose::Shared => Owner::Shared,
-            Whose::Person => Owner::from(&caller),
+        let owner = match spec.sharing {
+            LoginSharing::Shared => Owner::Shared,
+            LoginSharing::PerCaller => Owner::from(&caller),
         };
         let key = spec.server.clone();
-        logins.set(spec);
+        logins.register(spec);
         Ok(Self { shown: key.clone(), server: key, logins, store, owner, caller })
     }
 
-    pub async fn begin(&self) -> Result<Begun, ToolError> {
+    pub async fn begin(&self) -> Result<LoginPrompt, ToolError> {
         self.logins.begin(&self.caller, &self.server).await
     }
 
-    pub async fn complete(&self, answer: &str) -> Result<Done, ToolError> {
+    pub async fn complete(&self, answer: &str) -> Result<CompletedLogin, ToolError> {
         self.logins.complete(&self.caller, &self.server, answer).await
     }
 
     /// A browser came back with this behind the `?` of its address.
-    pub async fn back(logins: &Logins, query: &str) -> Result<Done, ToolError> {
+    pub async fn back(logins: &Logins, query: &str) -> Result<CompletedLogin, ToolError> {
         logins.callback(query, Some(&Caller::local())).await
     }
 
-    pub async fn status(&self) -> Result<Status, ToolError> {
+    pub async fn status(&self) -> Result<LoginStatus, ToolError> {
         self.logins.status(&self.caller, &self.server).await
     }
 
-    pub async fn logout(&self) -> Result<Left, ToolError> {
+    pub async fn logout(&self) -> Result<LogoutOutcome, ToolError> {
         self.logins.logout(&self.caller, &self.server).await
     }
 
     /// Ends the waiting, and nothing else: a login of before stays.
     pub async fn cancel(&self) -> Result<(), ToolError> {
         let now = jiff::Timestamp::now().as_second();
-        if let Some(waiting) = self.store.waits(&self.owner, &self.server, now).await? {
-            self.store.take(&waiting.id, now).await?;
+        if let Some(waiting) = self.store.find_pending(&self.owner, &self.server, now).await? {
+            self.store.take_pending(&waiting.id, now).await?;
         }
         Ok(())
     }
 
     /// What became of a login that no longer waits, and that somebody else may have ended: only a token that lasts longer
     /// than the one of before is a new one.
-    pub fn settled(&self, before: &Status, now: Status, passed: Duration) -> Result<Done, ToolError> {
+    pub fn settled(
+        &self,
+        before: &LoginStatus,
+        now: LoginStatus,
+        passed: Duration,
+    ) -> Result<CompletedLogin, ToolError> {
         let passed = i64::try_from(passed.as_secs()).unwrap_or(i64::MAX);
-        let is_same = before.state == State::Connected
+        let is_same = before.state == LoginState::Connected
             && matches!((before.expires_in, now.expires_in), (Some(old), Some(new)) if new <= old.saturating_sub(passed).saturating_add(1));
-        if now.state == State::Connected && !is_same {
-            return Ok(Done { server: self.server.clone(), scopes: now.scopes });
+        if now.state == LoginState::Connected && !is_same {
+            return Ok(CompletedLogin { server: self.server.clone(), scopes: now.scopes });
         }
         let why = now.why.unwrap_or_else(|| {
             "The login came to nothing: it was declined, or begun again elsewhere.".to_owned()

@@ -8,10 +8,10 @@ use crate::cli::table::harmless;
 use crate::settings::Flags;
 use clap::Args;
 use octo_hub::trust::{Difference, Severity, differences};
-use octo_hub::{Pending, Pins, Whose};
+use octo_hub::{PendingPin, Pins, ServerIdentity};
 use octo_model::ToolError;
-use octo_store::{Durability, KeptPins};
-use octo_toolkit::hidden::clean;
+use octo_store::{Durability, SqlitePinStore};
+use octo_toolkit::hidden_text::strip_hidden;
 use serde_json::{Value, json};
 
 /// So much of a text is shown, unless all of it is asked for.
@@ -50,8 +50,8 @@ impl Diff {
             return Err(error.hint("`octoprox servers list` shows what there is.").into());
         }
         let others = servers.keys().filter(|name| **name != self.server).cloned().collect();
-        let whose = Whose { server: self.server.clone(), identity: String::new(), others };
-        let pins = KeptPins::new(&state_dir(loaded.settings.state_dir.as_ref())?, Durability::Power);
+        let whose = ServerIdentity { server: self.server.clone(), identity: String::new(), others };
+        let pins = SqlitePinStore::new(&state_dir(loaded.settings.state_dir.as_ref())?, Durability::Fsync);
         alone(async {
             let mut held = pins.pending(&self.server).await?;
             held.retain(|one| self.only.is_empty() || self.only.iter().any(|name| *name == named(one)));
@@ -65,7 +65,12 @@ impl Diff {
         })
     }
 
-    fn tell(&self, whose: &Whose, held: &[Pending], accepted: Option<usize>) -> Result<(), Failure> {
+    fn tell(
+        &self,
+        whose: &ServerIdentity,
+        held: &[PendingPin],
+        accepted: Option<usize>,
+    ) -> Result<(), Failure> {
         if self.json {
             let held: Vec<Value> = held.iter().map(|one| in_json(whose, one)).collect();
             let told = json!({"server": self.server, "held": held, "accepted": accepted.unwrap_or(0)});
@@ -88,10 +93,10 @@ impl Diff {
         Ok(())
     }
 
-    fn in_words(&self, held: &Pending, found: &[Difference]) -> String {
+    fn in_words(&self, held: &PendingPin, found: &[Difference]) -> String {
         let worst = found.first().map_or(Severity::Notable, |one| one.severity);
         let fate = if held.pinned.is_some() { "the pinned one is shown" } else { "not shown at all" };
-        let (what, name) = (held.new.what.as_str(), visible(&held.new.key));
+        let (what, name) = (held.new.kind.as_str(), visible(&held.new.key));
         let mut said = format!("{:9}  {}; {fate}\n", worst.as_str(), format!("{what} {name}").trim_end());
         for one in found.iter().filter(|one| self.all || one.severity > Severity::Harmless) {
             said.push_str(&format!(
@@ -123,18 +128,18 @@ impl Diff {
 }
 
 /// What `--only` compares with.
-fn named(held: &Pending) -> &str {
-    if held.new.key.is_empty() { held.new.what.as_str() } else { &held.new.key }
+fn named(held: &PendingPin) -> &str {
+    if held.new.key.is_empty() { held.new.kind.as_str() } else { &held.new.key }
 }
 
 /// Hidden characters by their numbers, so that a person sees what a model would read.
 fn visible(text: &str) -> String {
-    if clean(text).removed == 0 {
+    if strip_hidden(text).removed == 0 {
         return text.to_owned();
     }
     let mut shown = String::new();
     for c in text.chars() {
-        if clean(c.encode_utf8(&mut [0; 4])).removed > 0 {
+        if strip_hidden(c.encode_utf8(&mut [0; 4])).removed > 0 {
             shown.push_str(&format!("<U+{:04X}>", u32::from(c)));
         } else {
             shown.push(c);
@@ -143,10 +148,10 @@ fn visible(text: &str) -> String {
     shown
 }
 
-fn in_json(whose: &Whose, held: &Pending) -> Value {
+fn in_json(whose: &ServerIdentity, held: &PendingPin) -> Value {
     let found = differences(whose, held);
     json!({
-        "what": held.new.what.as_str(),
+        "what": held.new.kind.as_str(),
         "name": held.new.key,
         "severity": found.first().map_or(Severity::Notable, |one| one.severity),
         "since": held.since,
@@ -158,20 +163,21 @@ fn in_json(whose: &Whose, held: &Pending) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use octo_hub::{Pin, What};
+    use octo_hub::{ItemKind, Pin};
     use octo_model::Json;
 
     #[test]
     fn a_difference_in_words() {
         let pin = |description: &str| Pin {
-            what: What::Tool,
+            kind: ItemKind::Tool,
             key: "search".to_owned(),
             text: Json::from(json!({"name": "search", "description": description})),
             hash: description.to_owned(),
         };
-        let held = Pending { new: pin("Finds\u{e0041} pages."), pinned: Some(pin("Finds notes.")), since: 0 };
+        let held =
+            PendingPin { new: pin("Finds\u{e0041} pages."), pinned: Some(pin("Finds notes.")), since: 0 };
         let diff = Diff { server: "n".into(), only: Vec::new(), accept: false, all: false, json: false };
-        let whose = Whose { server: "n".into(), ..Whose::default() };
+        let whose = ServerIdentity { server: "n".into(), ..ServerIdentity::default() };
         assert_eq!(
             diff.in_words(&held, &differences(&whose, &held)),
             "dangerous  tool search; the pinned one is shown\n  \

@@ -11,8 +11,8 @@ use crate::telemetry::{Redactor, Talk, secrets};
 use clap::Args;
 use futures_util::stream::{FuturesOrdered, StreamExt};
 use octo_model::{Kind, ToolError};
-use octo_toolkit::{Listing, Source, State};
-use octo_upstream::servers::Known;
+use octo_toolkit::{ListingState, Source, SourceState};
+use octo_upstream::servers::ServerEntry;
 use serde::Serialize;
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -125,11 +125,11 @@ impl Trial {
         &self,
         line: &Line,
         server: &Server,
-        known: &Known,
+        known: &ServerEntry,
         begun: Instant,
-    ) -> Result<Listing, Reason> {
+    ) -> Result<ListingState, Reason> {
         let unlisted =
-            || (known.off.clone().unwrap_or_default(), "Mend its entry in the settings.".to_owned());
+            || (known.disabled.clone().unwrap_or_default(), "Mend its entry in the settings.".to_owned());
         let mut listing = match (&known.upstream, &known.source) {
             (Some(upstream), _) => upstream.listing(),
             (None, Some(source)) => source.listing(),
@@ -140,15 +140,15 @@ impl Trial {
         let reached = loop {
             let now = listing.borrow_and_update().clone();
             match now.state {
-                State::Ready => break Ok(now),
-                State::Down(why) | State::Off(why) => {
+                SourceState::Ready => break Ok(now),
+                SourceState::Down(why) | SourceState::Off(why) => {
                     if is_final(&why) {
                         break Err(why);
                     }
                     failed = Some(why);
                     known.upstream.iter().for_each(|upstream| upstream.retry());
                 }
-                State::Starting => {}
+                SourceState::Starting => {}
             }
             let until = if failed.is_some() { limit.min(begun + SECOND_TRY) } else { limit };
             let until = tokio::time::Instant::from_std(until.max(Instant::now() + BREATH));
@@ -194,11 +194,11 @@ fn unreachable(line: &Line) -> Reason {
     (standing(line.state), sentence(line.why.as_deref().unwrap_or_default()))
 }
 
-fn outcome(line: &Line, listing: Result<Listing, Reason>, millis: u128, redactor: &Redactor) -> Outcome {
+fn outcome(line: &Line, listing: Result<ListingState, Reason>, millis: u128, redactor: &Redactor) -> Outcome {
     let clean = |text: String| Some(harmless(&redactor.redact(&text)));
     let blank = Outcome { name: line.name.clone(), millis, ..Outcome::default() };
     match listing {
-        Ok(Listing { lists, .. }) => Outcome {
+        Ok(ListingState { listing: lists, .. }) => Outcome {
             ok: true,
             tools: lists.tools.iter().map(|tool| harmless(&tool.key)).collect(),
             prompts: lists.prompts.len(),

@@ -17,7 +17,7 @@ impl Checks<'_> {
             .chain(OWN)
             .collect();
         for (name, profile) in &settings.profiles {
-            if !octo_model::is_plain(name) {
+            if !octo_model::is_valid_name(name) {
                 let remedy = "Use letters, digits, `_` and `-`.";
                 self.wrong(format!("profiles.{name}"), "the name cannot be used.", remedy);
             }
@@ -26,7 +26,8 @@ impl Checks<'_> {
                 self.wrong(format!("profiles.{name}.servers"), what, "Name one of `servers` or `toolboxes`.");
             }
             self.patterns(format!("profiles.{name}.tools"), &profile.tools);
-            for listed in profile.recasts.keys().filter(|listed| octo_model::listed_name(listed) != **listed)
+            for listed in
+                profile.overrides.keys().filter(|listed| octo_model::listed_name(listed) != **listed)
             {
                 let remedy = "Use up to 46 letters, digits, `_` and `-`.";
                 self.wrong(format!("profiles.{name}.as.{listed}"), "the name cannot be used.", remedy);

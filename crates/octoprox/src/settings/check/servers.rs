@@ -3,8 +3,8 @@
 use super::{Checks, is_taken};
 use crate::settings::server::{Kind, Server};
 use crate::settings::server_auth::{AuthKind, ServerAuth};
-use octo_model::same_when_folded;
-use octo_upstream::login::OWN_AUTHORIZE_PARAMS;
+use octo_model::normalized_name;
+use octo_upstream::login::RESERVED_AUTHORIZE_PARAMS;
 use std::collections::HashMap;
 
 /// Longer names would leave no room for those of tools.
@@ -17,7 +17,7 @@ impl Checks<'_> {
         for (name, server) in &settings.servers {
             let path = format!("servers.{name}");
             self.name(&path, name);
-            if let Some(other) = known.insert(same_when_folded(name), name) {
+            if let Some(other) = known.insert(normalized_name(name), name) {
                 let what = format!("some clients cannot tell its name from `{other}`.");
                 let remedy = "Choose one that differs in more than capital letters, `-` and `_`.";
                 self.wrong(&path, what, remedy);
@@ -37,7 +37,7 @@ impl Checks<'_> {
     }
 
     fn name(&mut self, path: &str, name: &str) {
-        if !octo_model::is_plain(name) || name.len() > LONGEST || name.contains("__") {
+        if !octo_model::is_valid_name(name) || name.len() > LONGEST || name.contains("__") {
             let remedy = "Use letters, digits, `_` and `-`, at most 20 of them, without `__`.";
             self.wrong(path, "the name cannot be used.", remedy);
         }
@@ -115,7 +115,7 @@ impl Checks<'_> {
         }
         for name in auth.authorize_params.keys() {
             let path = format!("{path}.authorize_params.{name}");
-            if OWN_AUTHORIZE_PARAMS.contains(&name.as_str()) {
+            if RESERVED_AUTHORIZE_PARAMS.contains(&name.as_str()) {
                 self.wrong(path, "the hub sets this parameter itself.", "Leave it out.");
             } else if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_graphic()) {
                 self.wrong(path, "this is not the name of a parameter.", "Use letters, digits and `_`.");

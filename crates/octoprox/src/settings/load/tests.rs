@@ -401,8 +401,8 @@ fn files_that_an_approved_file_names_count_only_as_approved() {
     approve(&world, &here.join("octoprox.yaml"));
     let loaded = load(&world, &Flags::default()).unwrap();
     let read = || {
-        let folders = octo_grants::folders::Folders::new(vec![here.join("tools")]);
-        let leaves = folders.approved(loaded.approve.clone()).read();
+        let folders = octo_grants::config_dirs::ConfigDirs::new(vec![here.join("tools")]);
+        let leaves = folders.with_approval(loaded.approve.clone()).read();
         leaves.iter().filter(|leaf| leaf.content.is_ok()).count()
     };
     assert_eq!(read(), 1);

@@ -1,7 +1,7 @@
 use super::*;
 use octo_hub::Request;
-use octo_model::{Caller, Face, Kind, Op};
-use octo_toolkit::Alone;
+use octo_model::{Caller, Frontend, Kind, Operation};
+use octo_toolkit::NoPeer;
 use opentelemetry::trace::{Status, TracerProvider};
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{SdkTracerProvider, SpanData, SpanExporter};
@@ -24,11 +24,11 @@ impl SpanExporter for Kept {
 
 fn request(arguments: &str, trace: Option<&str>) -> Request {
     Request {
-        op: Op::tool("time_now", Json::parse(arguments.to_owned()).unwrap()),
+        op: Operation::tool("time_now", Json::parse(arguments.to_owned()).unwrap()),
         caller: Arc::new(Caller::local()),
-        face: Face::Cli,
+        frontend: Frontend::Cli,
         profile: String::new(),
-        peer: Arc::new(Alone),
+        peer: Arc::new(NoPeer),
         cancel: CancellationToken::new(),
         timeout: None,
         trace: trace.map(str::to_owned),
@@ -36,14 +36,14 @@ fn request(arguments: &str, trace: Option<&str>) -> Request {
 }
 
 /// One call as the hub traces it, and what was passed on to its target.
-fn traced(request: &Request, outcome: &Result<Members, ToolError>) -> (SpanData, Option<String>) {
+fn traced(request: &Request, outcome: &Result<JsonObject, ToolError>) -> (SpanData, Option<String>) {
     traced_with(true, request, outcome)
 }
 
 fn traced_with(
     contents: bool,
     request: &Request,
-    outcome: &Result<Members, ToolError>,
+    outcome: &Result<JsonObject, ToolError>,
 ) -> (SpanData, Option<String>) {
     let kept = Kept::default();
     let provider = SdkTracerProvider::builder().with_simple_exporter(kept.clone()).build();
@@ -71,7 +71,7 @@ fn attribute(span: &SpanData, name: &str) -> String {
 
 #[test]
 fn joins_the_trace_and_passes_itself_on() {
-    let result = Members::parse(r#"{"structuredContent":{"iso":"x"},"content":[]}"#).unwrap();
+    let result = JsonObject::parse(r#"{"structuredContent":{"iso":"x"},"content":[]}"#).unwrap();
     let (span, passed) = traced(&request(r#"{"zone":"UTC","key":"canary-5150"}"#, Some(PARENT)), &Ok(result));
     assert_eq!(span.span_context.trace_id().to_string(), "0af7651916cd43dd8448eb211c80319c");
     assert_eq!(span.parent_span_id.to_string(), "b7ad6b7169203331");
@@ -84,7 +84,7 @@ fn joins_the_trace_and_passes_itself_on() {
 
 #[test]
 fn failures_are_marked() {
-    let failed = Members::parse(r#"{"isError":true,"content":[{"type":"text","text":"no"}]}"#).unwrap();
+    let failed = JsonObject::parse(r#"{"isError":true,"content":[{"type":"text","text":"no"}]}"#).unwrap();
     let late = ToolError::new(Kind::Timeout, "Too late.");
     for (outcome, kind, said) in [(Ok(failed), "tool_error", "no"), (Err(late), "timeout", "Too late.")] {
         let (span, _) = traced(&request("{}", Some("garbage")), &outcome);
@@ -98,7 +98,7 @@ fn failures_are_marked() {
 
 #[test]
 fn without_contents_a_span_tells_only_how_it_went() {
-    let result = Members::parse(r#"{"structuredContent":{"iso":"x"},"content":[]}"#).unwrap();
+    let result = JsonObject::parse(r#"{"structuredContent":{"iso":"x"},"content":[]}"#).unwrap();
     let refused = ToolError::denied("The file /home/ann/secret.txt is not for you.");
     for (outcome, success, error) in [(Ok(result), "true", ""), (Err(refused), "false", "denied")] {
         let (span, _) = traced_with(false, &request(r#"{"zone":"UTC"}"#, None), &outcome);
@@ -114,7 +114,7 @@ fn without_contents_a_span_tells_only_how_it_went() {
 #[test]
 fn long_arguments_are_cut() {
     let arguments = Json::of(&serde_json::json!({"text": "é".repeat(100_000)}));
-    let (span, _) = traced(&request(arguments.as_str(), None), &Ok(Members::new()));
+    let (span, _) = traced(&request(arguments.as_str(), None), &Ok(JsonObject::new()));
     let shown = attribute(&span, "tool.parameters");
     assert!(shown.len() <= EXCERPT && shown.len() > EXCERPT - 4, "{}", shown.len());
 }

@@ -5,7 +5,7 @@ use axum::Router;
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse};
 use axum::routing::get;
-use octo_toolkit::chromium::{Chromium, ChromiumSpec, Enclosure};
+use octo_toolkit::chromium::{BrowserSandbox, Chromium, ChromiumSpec};
 use octo_toolkit::net::{Net, NetSpec};
 use octo_toolkit::{Caller, ToolError};
 use serde_json::Value;
@@ -39,10 +39,10 @@ pub fn site() -> Router {
 
 impl Bench {
     pub async fn new(site: Router) -> Self {
-        Self::within(site, Enclosure::Auto).await
+        Self::within(site, BrowserSandbox::Auto).await
     }
 
-    pub async fn within(site: Router, enclosure: Enclosure) -> Self {
+    pub async fn within(site: Router, enclosure: BrowserSandbox) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         tokio::spawn(async move { axum::serve(listener, site).await });
@@ -51,8 +51,8 @@ impl Bench {
         let spec = ChromiumSpec {
             path: "/usr/local/bin:/usr/bin:/bin".into(),
             state: folder.path().join("state"),
-            launcher: octo_toolkit::exec::launch::in_tests("engine::tests::launcher").unwrap(),
-            enclosure,
+            launcher: octo_toolkit::exec::launcher::test_launcher("engine::tests::launcher").unwrap(),
+            sandbox: enclosure,
             net: Net::new(NetSpec { allow, ..NetSpec::default() }).unwrap(),
         };
         Self { engine: Engine::new(), chromium: Chromium::new(spec).unwrap(), port, _folder: folder }

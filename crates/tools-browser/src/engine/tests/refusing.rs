@@ -6,7 +6,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Redirect};
 use axum::routing::get;
 use octo_toolkit::Kind;
-use octo_toolkit::chromium::Enclosure;
+use octo_toolkit::chromium::BrowserSandbox;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -64,7 +64,7 @@ const TRIES: &str = r"(async () => {
     return tried;
 })()";
 
-async fn nothing_arrives(enclosure: Enclosure) {
+async fn nothing_arrives(enclosure: BrowserSandbox) {
     let (port, arrived) = canary().await;
     let away = |uri: axum::http::Uri| async move {
         Redirect::temporary(&format!("http://127.0.0.1:{}/", uri.query().unwrap_or_default()))
@@ -109,12 +109,12 @@ async fn nothing_arrives(enclosure: Enclosure) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sec_br_02_nothing_arrives_from_a_browser_with_its_own_network() {
-    nothing_arrives(Enclosure::Auto).await;
+    nothing_arrives(BrowserSandbox::Auto).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sec_br_02_nothing_arrives_from_a_browser_on_the_network_of_the_machine() {
-    nothing_arrives(Enclosure::SharedNetwork).await;
+    nothing_arrives(BrowserSandbox::SharedNetwork).await;
 }
 
 /// Ways of a page to what it may not see.

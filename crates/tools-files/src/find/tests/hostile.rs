@@ -2,7 +2,7 @@
 
 use super::Kit;
 use octo_toolkit::fs::{Read, Walked};
-use octo_toolkit::{Cx, Fs, Grant, Json, Kind, WorkPath};
+use octo_toolkit::{CallContext, Fs, Grant, Json, Kind, WorkPath};
 use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -120,7 +120,7 @@ async fn a_cancelled_search_ends() {
     {
         let cancel = CancellationToken::new();
         let deadline = Instant::now() + Duration::from_millis(left);
-        let cx = Cx::new(Arc::new(octo_model::Caller::local()), deadline, cancel.clone());
+        let cx = CallContext::new(Arc::new(octo_model::Caller::local()), deadline, cancel.clone());
         let input = Json::from(json!({"pattern": "(x|y|z)[aeiou]{7}(qq|rr)"}));
         let running = tokio::spawn(tool.run(input, &kit.doors, &cx));
         let timer = tokio::spawn(async move {

@@ -4,7 +4,7 @@
 use super::{door, files};
 use crate::pdf::{read, worker};
 use bytes::Bytes;
-use octo_toolkit::pdf::End;
+use octo_toolkit::pdf::WorkerEnd;
 use octo_toolkit::{Kind, Pdf};
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 
 /// A door whose processes can be told from those of other tests: the runner takes another name to look for.
 fn marked(mark: &str) -> Pdf {
-    let mut words = octo_toolkit::exec::launch::in_tests("pdf::tests::worker").unwrap();
+    let mut words = octo_toolkit::exec::launcher::test_launcher("pdf::tests::worker").unwrap();
     words.push(mark.into());
     Pdf::new(words)
 }
@@ -41,8 +41,8 @@ async fn a_file_that_grows_to_a_gigabyte_ends_its_own_reader_only() {
 #[tokio::test]
 async fn a_file_that_takes_for_ever_is_ended_at_its_time() {
     let begun = Instant::now();
-    let heard = door().take_apart(Bytes::from(files::laughs(9)), Duration::from_millis(900)).await.unwrap();
-    assert_eq!(heard.end, End::Late, "{}", String::from_utf8_lossy(&heard.lines));
+    let heard = door().extract(Bytes::from(files::laughs(9)), Duration::from_millis(900)).await.unwrap();
+    assert_eq!(heard.end, WorkerEnd::TimedOut, "{}", String::from_utf8_lossy(&heard.lines));
     assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
     let error = read(&door(), Bytes::from(files::laughs(9)), true, Duration::from_secs(1)).await.unwrap_err();
     assert_eq!(error.kind, Kind::Timeout, "{error}");
@@ -52,7 +52,7 @@ async fn a_file_that_takes_for_ever_is_ended_at_its_time() {
 async fn nobody_works_on_for_a_call_that_was_given_up() {
     let mark = format!("given-up-{}", std::process::id());
     let pdf = marked(&mark);
-    let call = tokio::spawn(async move { pdf.take_apart(Bytes::from(files::laughs(9)), PATIENCE).await });
+    let call = tokio::spawn(async move { pdf.extract(Bytes::from(files::laughs(9)), PATIENCE).await });
     let late = Instant::now() + Duration::from_secs(10);
     while workers(&mark) == 0 {
         assert!(Instant::now() < late, "nobody works");

@@ -43,10 +43,10 @@ async fn title_and_author_are_told_with_the_pages() {
     let file = files::pages(&["Words", ""], files::plain, trailer);
     let paper = read(&door(), Bytes::from(file), true, PATIENCE).await.unwrap();
     assert_eq!(
-        (paper.title.as_deref(), paper.author.as_deref(), paper.count),
+        (paper.title.as_deref(), paper.author.as_deref(), paper.page_count),
         (Some("About tea"), Some("Aö"), 2)
     );
-    assert_eq!((paper.pages, paper.cut), (vec!["Words".to_owned(), String::new()], false));
+    assert_eq!((paper.pages, paper.is_truncated), (vec!["Words".to_owned(), String::new()], false));
 }
 
 #[tokio::test]
@@ -117,7 +117,7 @@ async fn what_a_browser_prints_can_be_read() {
         .output();
     assert!(printed.unwrap().status.success());
     let paper = read(&door(), Bytes::from(std::fs::read(file).unwrap()), true, PATIENCE).await.unwrap();
-    assert_eq!((paper.title.as_deref(), paper.count), (Some("Tea Ω"), 2));
+    assert_eq!((paper.title.as_deref(), paper.page_count), (Some("Tea Ω"), 2));
     let first = &paper.pages[0];
     for words in ["Tea in the morning\n", "Größe, “quoted”, fine offices, Привет.", "green 2"] {
         assert!(first.contains(words), "{words} in {first}");

@@ -4,7 +4,7 @@ use crate::document::{Documents, Room};
 use crate::fake::{Fake, doors, html};
 use crate::pdf;
 use crate::read_page::ReadPage;
-use octo_toolkit::{Caller, Cx, Doors, Json, Kind, ToolError, Toolbox};
+use octo_toolkit::{CallContext, Caller, Capabilities, Json, Kind, ToolError, Toolbox};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ const PAGE: &str = "<title>Tea</title><main><article><h1>Tea</h1><p>The water sh
 
 struct Hub {
     toolbox: Toolbox,
-    doors: Doors,
+    doors: Capabilities,
 }
 
 impl Hub {
@@ -25,7 +25,7 @@ impl Hub {
 
     async fn read(&self, caller: &Caller, input: Value) -> Result<Value, ToolError> {
         let deadline = Instant::now() + Duration::from_secs(20);
-        let cx = Cx::new(Arc::new(caller.clone()), deadline, Default::default());
+        let cx = CallContext::new(Arc::new(caller.clone()), deadline, Default::default());
         let answer = self.toolbox.tools[0].run(Json::from(input), &self.doors, &cx).await?;
         answer.to().map_err(ToolError::internal)
     }

@@ -2,7 +2,7 @@
 
 use crate::fake::{Fake, doors, html};
 use crate::readability_toolbox;
-use octo_toolkit::{Bench, BoxFuture, Caller, Render, Rendered, Renders, ToolError};
+use octo_toolkit::{BoxFuture, Caller, PageRenderer, Render, RenderedPage, ToolError, ToolFixture};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,13 +13,13 @@ const SHELL: &str = "<title>App</title><div id=root></div><script src=/app.js></
 /// Shows a page of so many words, or none at all.
 struct Shows(Option<usize>);
 
-impl Renders for Shows {
+impl PageRenderer for Shows {
     fn render<'a>(
         &'a self,
         caller: &'a Caller,
         url: &'a Url,
         within: Duration,
-    ) -> BoxFuture<'a, Result<Rendered, ToolError>> {
+    ) -> BoxFuture<'a, Result<RenderedPage, ToolError>> {
         Box::pin(async move {
             assert!(within <= Duration::from_secs(15));
             let words = self.0.ok_or_else(|| ToolError::unavailable("There is no Chromium."))?;
@@ -28,7 +28,12 @@ impl Renders for Shows {
                 caller.principal.subject,
                 "word ".repeat(words)
             );
-            Ok(Rendered { url: url.join("/shown").unwrap(), status: Some(200), html, complete: words != 60 })
+            Ok(RenderedPage {
+                url: url.join("/shown").unwrap(),
+                status: Some(200),
+                html,
+                complete: words != 60,
+            })
         })
     }
 }
@@ -43,7 +48,7 @@ async fn read(shows: Option<Shows>) -> Result<serde_json::Value, ToolError> {
         Some(shows) => doors().with(Render::new(Arc::new(shows))),
         None => doors(),
     };
-    Bench::new(readability_toolbox(), doors).call("read_page", json!({"url": fake.url.as_str()})).await
+    ToolFixture::new(readability_toolbox(), doors).call("read_page", json!({"url": fake.url.as_str()})).await
 }
 
 #[tokio::test]

@@ -214,7 +214,7 @@ async fn an_instance_on_a_private_address_that_is_not_allowed_says_who_can_chang
     let fake = Fake::serve(paged).await;
     let net = octo_toolkit::Net::new(octo_toolkit::net::NetSpec::default()).unwrap();
     let toolbox = crate::search_toolbox(only(&fake));
-    let bench = octo_toolkit::Bench::new(toolbox, octo_toolkit::Doors::default().with(net));
+    let bench = octo_toolkit::ToolFixture::new(toolbox, octo_toolkit::Capabilities::default().with(net));
     let error = bench.call("web_search", value!({"query": "q", "engines": ["searxng"]})).await.unwrap_err();
     assert!(error.message.contains("searxng: "), "{}", error.message);
     assert!(error.hint.as_deref().unwrap_or_default().contains("operator can allow"), "{:?}", error.hint);

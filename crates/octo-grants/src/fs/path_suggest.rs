@@ -1,0 +1,118 @@
+//! Says what a caller may have meant by a name that does not exist.
+
+use super::resolve::{reopen, split};
+use super::{RootedPath, read_files};
+use octo_model::ToolError;
+use rustix::fs::OFlags;
+use std::path::Path;
+
+/// A folder with more entries is not searched, since the hint must stay cheap.
+const MAX_ENTRIES: usize = 2_000;
+const MAX_SUGGESTIONS: usize = 3;
+
+pub(super) fn not_found(place: &RootedPath) -> ToolError {
+    let error = ToolError::not_found(format!("`{}` does not exist.", place.display()));
+    let near = suggestions(place);
+    if near.is_empty() {
+        return error.hint("List the folder to see what is there.");
+    }
+    error.hint(format!("Did you mean {}?", near.join(" or ")))
+}
+
+/// The closest names in the deepest folder of the path that exists.
+fn suggestions(place: &RootedPath) -> Vec<String> {
+    let mut place = place.clone();
+    loop {
+        let Ok((parent, leaf)) = split(&place) else { return Vec::new() };
+        let (folder, leaf) = (place.at(parent), leaf.to_string_lossy().into_owned());
+        if let Ok(fd) = folder.lookup(OFlags::PATH | OFlags::DIRECTORY) {
+            let fd = reopen(fd, OFlags::DIRECTORY).ok();
+            let names = fd.and_then(|fd| read_files::entries(fd, MAX_ENTRIES).ok()).unwrap_or_default();
+            let names = names.iter().filter_map(|entry| entry.name.to_str());
+            let here = parent == Path::new(".");
+            let full = |name: &str| {
+                if here { place.at(Path::new(name)).display() } else { folder.join(name).display() }
+            };
+            return closest_names(&leaf, names).into_iter().map(|name| format!("`{}`", full(name))).collect();
+        }
+        place = folder;
+    }
+}
+
+fn closest_names<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let wanted = wanted.to_lowercase();
+    let most = 1 + wanted.chars().count() / 3;
+    let ranked = names.filter(|name| !name.starts_with(".octoprox-")).filter_map(|name| {
+        let low = name.to_lowercase();
+        let stem = |text: &str| text.split('.').find(|part| !part.is_empty()).map(str::to_owned);
+        let distance = edit_distance(&wanted, &low);
+        (distance <= most)
+            .then_some(distance)
+            .or_else(|| (stem(&wanted) == stem(&low)).then_some(most + 1))
+            .map(|rank| (rank, name))
+    });
+    let mut ranked: Vec<_> = ranked.collect();
+    ranked.sort_unstable();
+    ranked.into_iter().take(MAX_SUGGESTIONS).map(|(_, name)| name).collect()
+}
+
+/// How many letters differ (Levenshtein).
+fn edit_distance(left: &str, right: &str) -> usize {
+    let right: Vec<char> = right.chars().collect();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (at, letter) in left.chars().enumerate() {
+        let mut diagonal = at;
+        let mut last = at + 1;
+        let (first, rest) = match row.split_first_mut() {
+            Some(parts) => parts,
+            None => return 0,
+        };
+        *first = last;
+        for (cell, other) in rest.iter_mut().zip(&right) {
+            let cost = diagonal + usize::from(letter != *other);
+            diagonal = *cell;
+            last = cost.min(last + 1).min(*cell + 1);
+            *cell = last;
+        }
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fs::tests::FsFixture;
+
+    #[test]
+    fn distances() {
+        for (left, right, expected) in [
+            ("", "", 0),
+            ("a", "", 1),
+            ("", "abc", 3),
+            ("kitten", "sitting", 3),
+            ("flaw", "lawn", 2),
+            ("same", "same", 0),
+        ] {
+            assert_eq!(edit_distance(left, right), expected, "{left} {right}");
+        }
+    }
+
+    #[test]
+    fn a_missing_file_is_answered_with_the_nearest_names() {
+        let kit = FsFixture::new();
+        for path in ["src/main.rs", "src/maid.rs", "README.md", "other/zebra"] {
+            kit.put(path, "x");
+        }
+        for (path, hint) in [
+            ("src/mian.rs", "Did you mean `src/main.rs` or `src/maid.rs`?"),
+            ("src/mair.rs", "Did you mean `src/maid.rs` or `src/main.rs`?"),
+            ("readme.md", "Did you mean `README.md`?"),
+            ("README", "Did you mean `README.md`?"),
+            ("scr/main.rs", "Did you mean `src`?"),
+            ("other/nothing-like-it", "List the folder to see what is there."),
+        ] {
+            let error = kit.fs.stat(&kit.at(path)).unwrap_err();
+            assert_eq!(error.hint.as_deref(), Some(hint), "{path}");
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! A workspace: named roots, each read-only or read-write.
+
+use super::concurrency::{Concurrency, JobSlot};
+use super::crash_recovery;
+use super::intent_log::IntentLog;
+use super::protected_paths::ProtectedPaths;
+use super::resolve;
+use super::undo_log::UndoLog;
+use octo_model::{Caller, Kind, Principal, ToolError};
+use rustix::fs::{Mode, OFlags};
+use std::collections::BTreeMap;
+use std::fs::{DirBuilder, File};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+pub use super::protected_paths::default_protected;
+
+/// A root as the settings name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RootSpec {
+    pub name: String,
+    pub path: PathBuf,
+    /// The same folder as it is called elsewhere (the host's path of a mounted folder); understood as well.
+    pub alias_path: Option<PathBuf>,
+    pub writable: bool,
+}
+
+/// Whether files with several names are touched.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum HardLinks {
+    #[default]
+    Allow,
+    Refuse,
+}
+
+/// What a workspace is made of. The first root is the default.
+#[derive(Debug, Clone, Default)]
+pub struct WorkspaceSpec {
+    pub roots: Vec<RootSpec>,
+    /// Globs, relative to a root, that are never written; one that begins with `!` makes an exception.
+    pub protected: Vec<String>,
+    /// What is not written through a profile besides, by the profile's name.
+    pub profiles: BTreeMap<String, Vec<String>>,
+    pub hard_links: HardLinks,
+    /// Settings of the hub, by their canonical paths: tools may read and never change them. A folder counts with all that is
+    /// in it.
+    pub settings: Vec<PathBuf>,
+    /// Why there is no root, and what to do: what tools answer when there is none.
+    pub no_root: Option<(String, String)>,
+    /// Folder of the hub's own data: what is needed to undo a change and to clean up after a crash.
+    pub state: Option<PathBuf>,
+}
+
+/// An open root.
+pub struct Root {
+    pub name: String,
+    /// Its real path.
+    pub path: PathBuf,
+    pub alias_path: Option<PathBuf>,
+    pub writable: bool,
+    /// Its path as the settings have it.
+    pub(super) configured_path: PathBuf,
+    fd: OwnedFd,
+}
+
+impl std::fmt::Debug for Root {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Root({}: {})", self.name, self.path.display())
+    }
+}
+
+impl Root {
+    /// Where everything beneath it is resolved from. It can be looked up in, not read.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    fn open(spec: RootSpec) -> Result<Self, ToolError> {
+        if !is_valid_root_name(&spec.name) {
+            return Err(ToolError::invalid(format!(
+                "`{}` cannot be the name of a root.",
+                spec.name.escape_debug()
+            ))
+            .hint("Use up to 64 letters, digits, `-`, `_` and `.`, beginning with a letter or digit."));
+        }
+        let shown = format!("The root `{}` ({})", spec.name, spec.path.display());
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = rustix::fs::open(&spec.path, flags, Mode::empty()).map_err(|errno| match errno {
+            rustix::io::Errno::NOENT => ToolError::not_found(format!("{shown} does not exist."))
+                .hint("Create the folder or change the root's path in the settings."),
+            rustix::io::Errno::NOTDIR => ToolError::invalid(format!("{shown} is not a folder."))
+                .hint("Change the root's path in the settings to a folder."),
+            errno => ToolError::denied(format!("{shown} cannot be opened: {errno}."))
+                .hint("Give the hub access to the folder or change the root's path in the settings."),
+        })?;
+        let path = resolve::path_of(fd.as_fd())?;
+        Ok(Self {
+            name: spec.name,
+            path,
+            alias_path: spec.alias_path,
+            writable: spec.writable,
+            configured_path: spec.path,
+            fd,
+        })
+    }
+}
+
+fn is_valid_root_name(name: &str) -> bool {
+    name.len() <= 64
+        && name.starts_with(|first: char| first.is_ascii_alphanumeric())
+        && name.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter))
+}
+
+/// The open roots of a workspace.
+#[derive(Clone)]
+pub struct Workspace {
+    inner: Arc<Inner>,
+    /// Who changes files through this handle; nobody for whoever uses the machine itself.
+    changed_by: Option<Arc<str>>,
+    /// The profile that calls through this handle come from.
+    profile: Option<Arc<str>>,
+}
+
+struct Inner {
+    /// Set when the workspace is opened, or once later when it was opened without any.
+    roots: OnceLock<Vec<Arc<Root>>>,
+    protected: ProtectedPaths,
+    profiles: BTreeMap<String, ProtectedPaths>,
+    hard_links: HardLinks,
+    state: Option<FsState>,
+    no_root: Option<(String, String)>,
+    jobs: Concurrency,
+}
+
+/// The hub's own data about files.
+pub(super) struct FsState {
+    path: PathBuf,
+    pub intents: IntentLog,
+    pub undos: UndoLog,
+}
+
+impl Workspace {
+    /// Opens the roots and cleans up what a crash has left.
+    pub fn open(spec: WorkspaceSpec) -> Result<Self, ToolError> {
+        let roots: Vec<_> =
+            spec.roots.into_iter().map(|root| Root::open(root).map(Arc::new)).collect::<Result<_, _>>()?;
+        for (at, root) in roots.iter().enumerate() {
+            if roots.iter().take(at).any(|other| other.name == root.name) {
+                return Err(ToolError::invalid(format!("Two roots are called `{}`.", root.name))
+                    .hint("Give every root of a workspace a name of its own."));
+            }
+        }
+        let state = spec.state.map(|path| FsState::open(path, &roots)).transpose()?;
+        let mut protected = ProtectedPaths::new(&spec.protected)?;
+        protected.set_settings(spec.settings);
+        if let Some(state) = &state {
+            protected.set_hub_data(resolve::canonical_folder(&state.path)?);
+        }
+        let (hard_links, no_root) = (spec.hard_links, spec.no_root);
+        let roots = if roots.is_empty() { OnceLock::new() } else { OnceLock::from(roots) };
+        let profiles =
+            spec.profiles.into_iter().map(|(name, patterns)| Ok((name, ProtectedPaths::new(&patterns)?)));
+        let profiles = profiles.collect::<Result<_, ToolError>>()?;
+        let inner = Arc::new(Inner {
+            roots,
+            protected,
+            profiles,
+            hard_links,
+            state,
+            no_root,
+            jobs: Concurrency::default(),
+        });
+        Ok(Self { inner, changed_by: None, profile: None })
+    }
+
+    /// The same workspace for one caller: what they change, only they can take back.
+    #[must_use]
+    pub fn for_caller(mut self, caller: &Caller) -> Self {
+        let Principal { tenant, subject } = &caller.principal;
+        let is_local = caller.principal == Caller::local().principal;
+        self.changed_by = (!is_local).then(|| format!("{tenant}\0{subject}").into());
+        self
+    }
+
+    pub(super) async fn job_slot(&self) -> Result<JobSlot, ToolError> {
+        self.inner.jobs.acquire(&self.changed_by).await
+    }
+
+    /// The same workspace for calls at one profile, which may protect more.
+    #[must_use]
+    pub fn for_profile(mut self, profile: &str) -> Self {
+        self.profile = self.inner.profiles.contains_key(profile).then(|| profile.into());
+        self
+    }
+
+    /// What the profile of these calls protects besides.
+    pub(super) fn profile_protected(&self) -> Option<&ProtectedPaths> {
+        self.inner.profiles.get(self.profile.as_deref()?)
+    }
+
+    /// Who changes files through this handle.
+    pub(super) fn changed_by(&self) -> Option<&str> {
+        self.changed_by.as_deref()
+    }
+
+    /// The first is the default.
+    pub fn roots(&self) -> &[Arc<Root>] {
+        self.inner.roots.get().map_or(&[], Vec::as_slice)
+    }
+
+    /// Opens the root of a workspace that has none. One that has a root keeps it.
+    pub fn set_root(&self, spec: RootSpec) -> Result<(), ToolError> {
+        let root = Arc::new(Root::open(spec)?);
+        let _ = self.inner.roots.set(vec![root]);
+        Ok(())
+    }
+
+    /// Settings of the hub that nothing behind a tool may change, by their canonical paths. Some are folders, and some may not
+    /// exist yet.
+    pub fn protected_files(&self) -> &[PathBuf] {
+        self.protected().settings()
+    }
+
+    /// What a tool answers when there is no root.
+    pub fn no_root(&self) -> ToolError {
+        match &self.inner.no_root {
+            Some((why, remedy)) => ToolError::denied(why.clone()).hint(remedy.clone()),
+            None => ToolError::denied("No folder is open to this hub.")
+                .hint("Ask the operator to name one in the setting `workspace`, or several in `roots`."),
+        }
+    }
+
+    /// Folder of the hub's own data.
+    pub fn state(&self) -> Option<&Path> {
+        self.inner.state.as_ref().map(|state| state.path.as_path())
+    }
+
+    pub(super) fn fs_state(&self) -> Option<&FsState> {
+        self.inner.state.as_ref()
+    }
+
+    pub(super) fn protected(&self) -> &ProtectedPaths {
+        &self.inner.protected
+    }
+
+    pub(super) fn hard_links(&self) -> HardLinks {
+        self.inner.hard_links
+    }
+}
+
+impl FsState {
+    fn open(path: PathBuf, roots: &[Arc<Root>]) -> Result<Self, ToolError> {
+        let failed = |error: std::io::Error| {
+            ToolError::new(
+                Kind::Unavailable,
+                format!("The hub's own folder for files cannot be used: {error}."),
+            )
+            .hint("Check that the hub may write to the folder of its data.")
+        };
+        let undo = path.join("fs/undo");
+        // Old content is nobody else's business.
+        DirBuilder::new().recursive(true).mode(0o700).create(&undo).map_err(failed)?;
+        let undos = UndoLog::open(undo).map_err(failed)?;
+        let own = path.join("fs");
+        // One at a time, so that nobody takes a file of intents for a dead one before its owner has locked it.
+        let gate = File::create(own.join("lock")).map_err(failed)?;
+        gate.lock().map_err(failed)?;
+        crash_recovery::recover_all(&own, roots, &undos).map_err(failed)?;
+        let intents = IntentLog::create(&own).map_err(failed)?;
+        Ok(Self { path, intents, undos })
+    }
+}

@@ -1,0 +1,42 @@
+//! Pictures cost a model by their pixels and not by their bytes, so they do not count as text does.
+
+use octo_model::JsonObject;
+
+/// Bytes of pictures that one reply may have beside its text; more of them count like text.
+const MAX_IMAGE_BYTES: usize = 3 << 20;
+
+/// Bytes of a reply that the cap on its text does not count.
+pub(crate) fn uncounted_image_bytes(result: &JsonObject) -> usize {
+    if !result.get("content").is_some_and(|content| content.as_str().contains("\"image\"")) {
+        return 0;
+    }
+    let blocks = result.list("content");
+    let pictures = blocks.iter().filter(|block| {
+        block.members().is_ok_and(|members| members.text("type").as_deref() == Some("image"))
+    });
+    let size = pictures.map(|block| block.bytes().len()).sum();
+    if size <= MAX_IMAGE_BYTES { size } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use octo_model::Json;
+    use serde_json::{Value, json};
+
+    fn size(content: Value) -> usize {
+        let result: Json = json!({"content": content}).into();
+        uncounted_image_bytes(&result.members().unwrap())
+    }
+
+    #[test]
+    fn only_pictures_count_and_only_some() {
+        let picture =
+            |letters: usize| json!({"type": "image", "mimeType": "image/png", "data": "A".repeat(letters)});
+        let text = json!({"type": "text", "text": "an \"image\" of words"});
+        assert_eq!(size(json!([text])), 0);
+        assert_eq!(size(json!([text, picture(1_000)])), picture(1_000).to_string().len());
+        assert!(size(json!([picture(1 << 20), picture(1 << 20)])) > 2 << 20);
+        assert_eq!(size(json!([picture(MAX_IMAGE_BYTES + 1)])), 0);
+    }
+}

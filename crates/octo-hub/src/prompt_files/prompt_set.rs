@@ -1,0 +1,231 @@
+//! What the playbooks give: prompts ready to be filled in, and what is wrong with the rest.
+
+use super::prompt_manifest::{Argument, PromptFile, PromptManifest};
+use super::prompt_template::{self, Engine};
+use crate::yaml_files::{self, FileContents, Problem};
+use handlebars::Template;
+use octo_grants::config_dirs::ConfigFile;
+use octo_model::{Effect, Json, JsonObject, is_valid_name};
+use octo_toolkit::{Definition, Listing};
+use serde_saphyr::Spanned;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// One prompt and the file it comes from.
+pub struct Prompt {
+    pub title: Option<String>,
+    pub description: String,
+    tags: Vec<String>,
+    pub arguments: Vec<Argument>,
+    pub file: String,
+    template: Template,
+    is_builtin: bool,
+}
+
+pub struct PromptSet {
+    pub all: BTreeMap<String, Arc<Prompt>>,
+    pub engine: Engine,
+    problems: Vec<Problem>,
+}
+
+/// The prompts that come with the product, as name of the file and text.
+pub type BuiltinPrompts = &'static [(&'static str, &'static str)];
+
+/// Later files win over earlier ones, and all of them over what is shipped. A prompt whose file broke stays as it last
+/// was: somebody may be in the middle of writing it.
+pub fn load_prompts(shipped: BuiltinPrompts, leaves: &[ConfigFile], before: Option<&PromptSet>) -> PromptSet {
+    let mut making = PromptSetBuilder { all: BTreeMap::new(), problems: Vec::new(), before };
+    for (name, text) in shipped {
+        making.add_file(name, text, true);
+    }
+    for leaf in leaves.iter().filter(|leaf| yaml_files::is_prompt_or_tool_file(leaf)) {
+        let file = leaf.path.display().to_string();
+        match &leaf.content {
+            Ok(text) => making.add_file(&file, text, false),
+            Err(why) => making.add_broken_file(Problem { file, line: None, what: why.clone() }),
+        }
+    }
+    let mut engine = Engine::new();
+    for (name, prompt) in &making.all {
+        engine.add(name, prompt.template.clone());
+    }
+    PromptSet { all: making.all, engine, problems: making.problems }
+}
+
+struct PromptSetBuilder<'a> {
+    all: BTreeMap<String, Arc<Prompt>>,
+    problems: Vec<Problem>,
+    before: Option<&'a PromptSet>,
+}
+
+impl PromptSetBuilder<'_> {
+    fn add_file(&mut self, file: &str, text: &str, shipped: bool) {
+        let playbook: PromptFile = match yaml_files::parse_yaml(file, text) {
+            Ok(playbook) => playbook,
+            Err(problem) => return self.add_broken_file(problem),
+        };
+        for (name, written) in playbook.prompts.0 {
+            match build_prompt(&name, written, file, text, shipped) {
+                Ok(prompt) => self.put(&name, Arc::new(prompt)),
+                Err(problem) => {
+                    let last = self.previous_of(file).into_iter().find(|(known, _)| *known == name);
+                    self.report(problem, last.is_some());
+                    if let Some((name, prompt)) = last {
+                        self.put(&name, prompt);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A file that cannot be read at all.
+    fn add_broken_file(&mut self, problem: Problem) {
+        let last = self.previous_of(&problem.file);
+        self.report(problem, !last.is_empty());
+        for (name, prompt) in last {
+            self.put(&name, prompt);
+        }
+    }
+
+    fn report(&mut self, mut problem: Problem, stays: bool) {
+        if stays {
+            problem.what.push_str(" (what it last gave stays)");
+        }
+        self.problems.push(problem);
+    }
+
+    fn previous_of(&self, file: &str) -> Vec<(String, Arc<Prompt>)> {
+        let all = self.before.into_iter().flat_map(|before| &before.all);
+        let own = all.filter(|(_, prompt)| prompt.file == file);
+        own.map(|(name, prompt)| (name.clone(), Arc::clone(prompt))).collect()
+    }
+
+    fn put(&mut self, name: &str, prompt: Arc<Prompt>) {
+        let file = prompt.file.clone();
+        if let Some(other) = self.all.insert(name.to_owned(), prompt)
+            && !other.is_builtin
+        {
+            let what = format!("`{name}` takes the place of the one in {}", other.file);
+            self.problems.push(Problem { file, line: None, what });
+        }
+    }
+}
+
+fn build_prompt(
+    name: &str,
+    written: Spanned<PromptManifest>,
+    file: &str,
+    text: &str,
+    shipped: bool,
+) -> Result<Prompt, Problem> {
+    let line = Some(written.referenced.line()).filter(|line| *line > 0);
+    let problem = |line: Option<u64>, what: &str| Problem {
+        file: file.to_owned(),
+        line,
+        what: format!("prompts.{name}: {what}"),
+    };
+    let written = written.value;
+    if !is_valid_name(name) {
+        return Err(problem(line, "a name has letters, digits, `-` and `_`"));
+    }
+    if let Some(what) = argument_problem(&written.arguments.0) {
+        return Err(problem(line, &what));
+    }
+    let names: Vec<&str> = written.arguments.0.iter().map(|argument| argument.name.as_str()).collect();
+    let begins = written.template.referenced.line();
+    let template = prompt_template::compile(&written.template.value, &names).map_err(|fault| {
+        let within = u64::try_from(fault.line.unwrap_or(1)).unwrap_or(1);
+        problem(Some(line_in_file(text, begins, within)), &fault.what)
+    })?;
+    Ok(Prompt {
+        title: written.title,
+        tags: written.tags,
+        description: written.description.split_whitespace().collect::<Vec<_>>().join(" "),
+        arguments: written.arguments.0,
+        file: file.to_owned(),
+        template,
+        is_builtin: shipped,
+    })
+}
+
+/// A template in a block begins in the line after its `|`; another one in its own line.
+fn line_in_file(text: &str, begins: u64, within: u64) -> u64 {
+    let at = usize::try_from(begins.saturating_sub(1)).unwrap_or_default();
+    let first = text.lines().nth(at).unwrap_or_default();
+    let first = first.split(" #").next().unwrap_or_default().trim_end();
+    let is_block =
+        first.trim_end_matches(|c: char| "+-".contains(c) || c.is_ascii_digit()).ends_with(['|', '>']);
+    begins + within - u64::from(!is_block)
+}
+
+fn argument_problem(arguments: &[Argument]) -> Option<String> {
+    for (at, argument) in arguments.iter().enumerate() {
+        let name = &argument.name;
+        if !is_valid_name(name) || prompt_template::is_reserved(name) {
+            return Some(format!("`{name}` cannot be the name of an argument"));
+        }
+        if arguments.iter().take(at).any(|other| other.name == *name) {
+            return Some(format!("there are two arguments `{name}`"));
+        }
+        if argument.required && argument.default.is_some() {
+            return Some(format!("`{name}` is required and has a default"));
+        }
+        let stray = argument.default.as_ref().filter(|_| !argument.values.is_empty());
+        if let Some(stray) = stray.filter(|default| !argument.values.contains(default)) {
+            return Some(format!("the default `{stray}` of `{name}` is not among its values"));
+        }
+    }
+    None
+}
+
+impl FileContents for PromptSet {
+    fn lists(&self) -> Listing {
+        let prompts = self.all.iter().map(|(name, prompt)| Definition {
+            key: name.clone(),
+            members: prompt.definition(name),
+            effect: Effect::reads(),
+            trusted_effect: true,
+        });
+        Listing {
+            prompts: prompts.collect(),
+            supports_completion: !self.all.is_empty(),
+            ..Listing::default()
+        }
+    }
+
+    fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+}
+
+impl Prompt {
+    fn definition(&self, name: &str) -> JsonObject {
+        let mut members = JsonObject::new().with("name", name);
+        if let Some(title) = &self.title {
+            members.set("title", title.as_str());
+        }
+        let arguments: Vec<Json> =
+            self.arguments.iter().map(|argument| argument.definition().to_json()).collect();
+        if !self.tags.is_empty() {
+            members.set("_meta", JsonObject::new().with("octoprox/tags", Json::of(&self.tags)));
+        }
+        members.with("description", self.description.as_str()).with("arguments", Json::array(&arguments))
+    }
+}
+
+impl Argument {
+    /// What is accepted stands in the description, since the protocol has no other place for it.
+    fn definition(&self) -> JsonObject {
+        let mut description = self.description.clone();
+        if !self.values.is_empty() {
+            description = format!("{description} One of: {}.", self.values.join(", "));
+        }
+        if let Some(default) = &self.default {
+            description = format!("{description} Default: {default}.");
+        }
+        JsonObject::new()
+            .with("name", self.name.as_str())
+            .with("description", description.trim_start())
+            .with("required", self.required)
+    }
+}

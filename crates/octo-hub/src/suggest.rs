@@ -1,0 +1,93 @@
+//! "Did you mean": the closest of some names.
+
+/// The closest candidate within a third of the name's length. Of three letters or fewer, one that differs is another
+/// word: only letters that are swapped, missing or added count as mistakes.
+pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let letters = name.chars().count();
+    let limit = (letters / 3).max(1);
+    let plausible = |candidate: &str| {
+        letters > 3
+            || is_subsequence(name, candidate)
+            || is_subsequence(candidate, name)
+            || is_anagram(name, candidate)
+    };
+    candidates
+        .take(2_000)
+        .map(|candidate| (edit_distance(name, candidate), candidate))
+        .filter(|(distance, candidate)| *distance <= limit && plausible(candidate))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Whether all letters of a word stand in another one in their order.
+fn is_subsequence(word: &str, other: &str) -> bool {
+    let mut letters = other.chars();
+    word.chars().all(|letter| letters.any(|next| next == letter))
+}
+
+fn is_anagram(a: &str, b: &str) -> bool {
+    let sorted = |text: &str| {
+        let mut letters: Vec<char> = text.to_lowercase().chars().collect();
+        letters.sort_unstable();
+        letters
+    };
+    sorted(a) == sorted(b)
+}
+
+/// Letters put in, taken out, changed or swapped with the next one, over the first 64 characters.
+fn edit_distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().take(64).collect();
+    let mut before: Vec<usize> = Vec::new();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    let mut last = None;
+    for (i, x) in a.chars().take(64).enumerate() {
+        let mut next = Vec::with_capacity(row.len());
+        next.push(i + 1);
+        let above = |at: usize| row.get(at).copied().unwrap_or(usize::MAX - 1);
+        for (j, y) in b.iter().enumerate() {
+            let left = next.last().copied().unwrap_or(usize::MAX - 1);
+            let mut cost = (above(j) + usize::from(x != *y)).min(left + 1).min(above(j + 1) + 1);
+            let swapped = last == Some(*y) && j.checked_sub(1).and_then(|at| b.get(at)) == Some(&x);
+            if let (true, Some(two_back)) = (swapped, j.checked_sub(1).and_then(|at| before.get(at))) {
+                cost = cost.min(two_back + 1);
+            }
+            next.push(cost);
+        }
+        last = Some(x);
+        before = std::mem::replace(&mut row, next);
+    }
+    row.last().copied().unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_close_and_leaves_the_far() {
+        let names = ["time_now", "time_convert", "fs_read_text"];
+        assert_eq!(nearest("time_nwo", names.into_iter()), Some("time_now"));
+        assert_eq!(nearest("time-convert", names.into_iter()), Some("time_convert"));
+        assert_eq!(nearest("browser", names.into_iter()), None);
+    }
+
+    #[test]
+    fn short_names_are_not_taken_for_each_other() {
+        let names = ["cwd", "as", "with", "env", "name", "line", "port"];
+        let rows = [
+            ("cmd", None),
+            ("args", None),
+            ("cdw", Some("cwd")),
+            ("nam", Some("name")),
+            ("lne", Some("line")),
+            ("envs", Some("env")),
+            ("lien", Some("line")),
+            ("prot", Some("port")),
+            ("id", None),
+            ("wiht", Some("with")),
+        ];
+        for (name, wanted) in rows {
+            assert_eq!(nearest(name, names.into_iter()), wanted, "{name}");
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! What has changed between two definitions, and how much each change can mislead.
+
+use super::canonical;
+use super::schema_drift::{compare_schemas, has_no_text};
+use super::{Difference, Severity};
+use crate::ports::ItemKind;
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The hints of a tool and what is assumed without them, which is also the careful answer.
+const ANNOTATION_HINTS: [(&str, bool); 4] =
+    [("readOnlyHint", false), ("destructiveHint", true), ("idempotentHint", false), ("openWorldHint", true)];
+/// Members that tell about the thing itself and change with it.
+const FACT_MEMBERS: [&str; 4] = ["size", "mimeType", "execution", "_meta"];
+
+pub fn compare(what: ItemKind, old: &Value, new: &Value) -> Vec<Difference> {
+    let mut out = Vec::new();
+    match (old, new) {
+        (Value::Object(old), Value::Object(new)) => {
+            for key in all_keys(old, new) {
+                compare_member(what, key, old.get(key), new.get(key), &mut out);
+            }
+        }
+        _ => compare_text(what.as_str(), Some(old), Some(new), &mut out),
+    }
+    out
+}
+
+fn compare_member(
+    what: ItemKind,
+    key: &str,
+    old: Option<&Value>,
+    new: Option<&Value>,
+    out: &mut Vec<Difference>,
+) {
+    if is_equivalent(old, new) {
+        return;
+    }
+    match (key, what) {
+        ("title" | "description", _) => compare_text(key, old, new, out),
+        ("name", ItemKind::Resource | ItemKind::Template) => compare_text(key, old, new, out),
+        ("inputSchema" | "outputSchema", ItemKind::Tool) => compare_schema_member(key, old, new, out),
+        ("annotations", ItemKind::Tool) => compare_hints(old, new, out),
+        ("annotations", _) => {
+            add_difference(out, Severity::Harmless, key, "facts about it changed", old, new)
+        }
+        ("arguments", ItemKind::Prompt) => compare_arguments(old, new, out),
+        (key, _) if FACT_MEMBERS.contains(&key) => {
+            add_difference(out, Severity::Harmless, key, "facts about it changed", old, new);
+        }
+        _ => add_difference(out, Severity::Notable, key, "changed", old, new),
+    }
+}
+
+fn compare_schema_member(key: &str, old: Option<&Value>, new: Option<&Value>, out: &mut Vec<Difference>) {
+    match (old, new) {
+        (Some(old), Some(new)) => compare_schemas(key, old, new, out),
+        (None, Some(added)) if key == "outputSchema" && has_no_text(added) => {
+            add_difference(out, Severity::Harmless, key, "says what it answers", None, new);
+        }
+        (Some(_), None) if key == "outputSchema" => {
+            add_difference(out, Severity::Harmless, key, "no longer says what it answers", old, None);
+        }
+        _ => add_difference(out, Severity::Serious, key, "came or went", old, new),
+    }
+}
+
+fn compare_hints(old: Option<&Value>, new: Option<&Value>, out: &mut Vec<Difference>) {
+    let none = Map::new();
+    let old = old.and_then(Value::as_object).unwrap_or(&none);
+    let new = new.and_then(Value::as_object).unwrap_or(&none);
+    for key in all_keys(old, new) {
+        let (before, after) = (old.get(key), new.get(key));
+        if is_equivalent(before, after) {
+            continue;
+        }
+        let at = format!("annotations.{key}");
+        let Some((_, careful)) = ANNOTATION_HINTS.iter().find(|(name, _)| *name == key) else {
+            if key == "title" {
+                compare_text(&at, before, after, out);
+            } else {
+                add_difference(out, Severity::Notable, &at, "changed", before, after);
+            }
+            continue;
+        };
+        let value = |hint: Option<&Value>| hint.and_then(Value::as_bool).unwrap_or(*careful);
+        if value(before) == value(after) {
+            continue;
+        }
+        if value(after) == *careful {
+            add_difference(out, Severity::Harmless, &at, "is more careful", before, after);
+        } else {
+            add_difference(out, Severity::Serious, &at, "claims to be less dangerous", before, after);
+        }
+    }
+}
+
+/// A prompt's arguments, by name.
+fn compare_arguments(old: Option<&Value>, new: Option<&Value>, out: &mut Vec<Difference>) {
+    let by_name = |list: Option<&Value>| -> BTreeMap<String, Map<String, Value>> {
+        let entries = list.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_object);
+        entries.filter_map(|entry| Some((entry.get("name")?.as_str()?.to_owned(), entry.clone()))).collect()
+    };
+    let (old, new) = (by_name(old), by_name(new));
+    let required = |entry: &Map<String, Value>| entry.get("required") == Some(&Value::Bool(true));
+    for name in old.keys().chain(new.keys()).collect::<BTreeSet<_>>() {
+        let at = format!("arguments.{name}");
+        match (old.get(name), new.get(name)) {
+            (Some(before), Some(after)) => {
+                compare_text(
+                    &format!("{at}.description"),
+                    before.get("description"),
+                    after.get("description"),
+                    out,
+                );
+                compare_text(&format!("{at}.title"), before.get("title"), after.get("title"), out);
+                match (required(before), required(after)) {
+                    (false, true) => {
+                        add_difference(out, Severity::Serious, &at, "must be given now", None, None)
+                    }
+                    (true, false) => {
+                        add_difference(out, Severity::Harmless, &at, "may be left out now", None, None)
+                    }
+                    _ => {}
+                }
+            }
+            (None, Some(after)) if required(after) => {
+                add_difference(out, Severity::Serious, &at, "a new argument that must be given", None, None);
+            }
+            (None, Some(after)) => {
+                let mut rest = after.clone();
+                rest.remove("name");
+                let quiet = is_plain_word(name) && has_no_text(&Value::Object(rest));
+                let (severity, what) = if quiet {
+                    (Severity::Harmless, "a new optional argument without text")
+                } else {
+                    (Severity::Serious, "a new argument with text of its own")
+                };
+                add_difference(out, severity, &at, what, None, Some(&Value::Object(after.clone())));
+            }
+            (Some(before), None) => {
+                let severity = if required(before) { Severity::Notable } else { Severity::Harmless };
+                add_difference(out, severity, &at, "is gone", None, None);
+            }
+            (None, None) => {}
+        }
+    }
+}
+
+/// Texts may differ in spaces; in anything else they say something else.
+pub fn compare_text(at: &str, old: Option<&Value>, new: Option<&Value>, out: &mut Vec<Difference>) {
+    if is_equivalent(old, new) {
+        return;
+    }
+    let words = |value: Option<&Value>| match value {
+        None | Some(Value::Null) => Some(String::new()),
+        Some(Value::String(text)) => Some(text.split_whitespace().collect::<Vec<_>>().join(" ")),
+        Some(_) => None,
+    };
+    match (words(old), words(new)) {
+        (Some(before), Some(after)) if before == after => {
+            add_difference(out, Severity::Harmless, at, "only spaces changed", old, new);
+        }
+        _ => add_difference(out, Severity::Notable, at, "says something else", old, new),
+    }
+}
+
+pub fn add_difference(
+    out: &mut Vec<Difference>,
+    severity: Severity,
+    at: &str,
+    what: &str,
+    before: Option<&Value>,
+    after: Option<&Value>,
+) {
+    let (before, after) = (before.map(display_value), after.map(display_value));
+    out.push(Difference {
+        severity,
+        at: at.to_owned(),
+        what: what.to_owned(),
+        before,
+        after,
+        always_held: false,
+    });
+}
+
+fn display_value(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => canonical::canonical_text(other),
+    }
+}
+
+/// Whether two values are spellings of the same.
+pub fn is_equivalent(old: Option<&Value>, new: Option<&Value>) -> bool {
+    match (old, new) {
+        (Some(old), Some(new)) => {
+            old == new || canonical::canonical_text(old) == canonical::canonical_text(new)
+        }
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+pub fn all_keys<'a>(old: &'a Map<String, Value>, new: &'a Map<String, Value>) -> BTreeSet<&'a str> {
+    old.keys().chain(new.keys()).map(String::as_str).collect()
+}
+
+/// A name or value that can hardly say anything: letters, digits, `_` and `-`, not many.
+pub fn is_plain_word(text: &str) -> bool {
+    text.len() <= 40 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+}

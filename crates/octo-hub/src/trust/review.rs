@@ -1,0 +1,136 @@
+//! What of a listing is shown, what is held, and what is to be remembered of it.
+
+use super::{
+    ChangePolicy, Difference, NewItems, Severity, TrustSettings, find_differences, make_pin, sanitize,
+    worst_severity,
+};
+use crate::ports::{ItemKind, Pin, PinDelta, PinSet, ServerIdentity};
+use octo_model::{Effect, Json};
+use octo_toolkit::{Definition, Listing};
+use serde_json::Value;
+use std::collections::{HashMap, HashSet};
+
+/// More definitions of one server than anybody uses; what comes after them is not shown.
+const MAX_DEFINITIONS: usize = 20_000;
+
+/// What came of one listing.
+pub struct Review {
+    pub lists: Listing,
+    pub news: PinDelta,
+    /// What is held, and why.
+    pub held: HashMap<(ItemKind, String), Vec<Difference>>,
+    /// Why something passed that is worth a word.
+    pub reported: HashMap<(ItemKind, String), Vec<Difference>>,
+}
+
+struct Reviewer<'a> {
+    identity: &'a ServerIdentity,
+    settings: TrustSettings,
+    taken: &'a HashSet<String>,
+    pins: HashMap<(ItemKind, &'a str), &'a Pin>,
+    /// The kinds that the server has listed before.
+    known_kinds: HashSet<ItemKind>,
+    news: PinDelta,
+    held: HashMap<(ItemKind, String), Vec<Difference>>,
+    reported: HashMap<(ItemKind, String), Vec<Difference>>,
+}
+
+pub fn review(lists: &Listing, pinned: &PinSet, whose: &ServerIdentity, settings: TrustSettings) -> Review {
+    let mut reviewer = Reviewer {
+        identity: whose,
+        settings,
+        taken: &pinned.uris_of_others,
+        pins: pinned.pins.iter().map(|pin| ((pin.kind, pin.key.as_str()), pin)).collect(),
+        known_kinds: pinned.pins.iter().map(|pin| pin.kind).collect(),
+        news: PinDelta::default(),
+        held: HashMap::new(),
+        reported: HashMap::new(),
+    };
+    let shown = Listing {
+        tools: reviewer.review_all(ItemKind::Tool, &lists.tools),
+        prompts: reviewer.review_all(ItemKind::Prompt, &lists.prompts),
+        resources: reviewer.review_all(ItemKind::Resource, &lists.resources),
+        templates: reviewer.review_all(ItemKind::Template, &lists.templates),
+        instructions: lists.instructions.as_deref().and_then(|text| reviewer.instructions(text)),
+        ttl_ms: lists.ttl_ms,
+        supports_completion: lists.supports_completion,
+        supports_subscribe: lists.supports_subscribe,
+    };
+    Review { lists: shown, news: reviewer.news, held: reviewer.held, reported: reviewer.reported }
+}
+
+impl Reviewer<'_> {
+    fn review_all(&mut self, what: ItemKind, definitions: &[Definition]) -> Vec<Definition> {
+        definitions.iter().filter_map(|definition| self.review_one(what, definition)).collect()
+    }
+
+    fn review_one(&mut self, what: ItemKind, definition: &Definition) -> Option<Definition> {
+        let text = definition.members.to_json();
+        let members = self.choose_definition(what, &definition.key, text)?.members().ok()?;
+        // What a server says about its effects is believed for as little as before.
+        let effect = if members == definition.members { definition.effect } else { Effect::unknown() };
+        let members = sanitize::sanitize_definition(&members);
+        Some(Definition {
+            key: definition.key.clone(),
+            members,
+            effect,
+            trusted_effect: definition.trusted_effect,
+        })
+    }
+
+    fn instructions(&mut self, text: &str) -> Option<String> {
+        let shown = self.choose_definition(ItemKind::Instructions, "", Json::text(text))?.to_text()?;
+        Some(octo_toolkit::hidden_text::strip_hidden_owned(shown, &mut 0))
+    }
+
+    /// The definition to show: the new one, the pinned one, or none.
+    fn choose_definition(&mut self, what: ItemKind, key: &str, text: Json) -> Option<Json> {
+        let value: Value = text.to().ok()?;
+        let new = make_pin(what, key, &value, text.clone());
+        let old = self.pins.get(&(what, key)).copied();
+        if old.is_some_and(|old| old.hash == new.hash) {
+            return Some(text);
+        }
+        let before = old.and_then(|old| old.text.to::<Value>().ok());
+        let mut found = find_differences(self.identity, what, key, before.as_ref(), &value);
+        if old.is_none() {
+            found.extend(self.refusal_of_new(what, key));
+        }
+        let worst = worst_severity(&found);
+        let hold = found.iter().any(|one| one.always_held)
+            || (worst > Severity::Harmless && self.settings.changes == ChangePolicy::Hold);
+        if hold {
+            self.held.insert((what, key.to_owned()), found);
+            self.news.held.push(new);
+            return old.map(|old| old.text.clone());
+        }
+        if worst > Severity::Harmless && self.settings.changes == ChangePolicy::Warn {
+            self.reported.insert((what, key.to_owned()), found);
+            self.news.reported.push(new.clone());
+        }
+        match old {
+            Some(old) => self.news.replaced.push((new, old.hash.clone())),
+            None => self.news.new_pins.push(new),
+        }
+        Some(text)
+    }
+
+    /// Why something that was never seen before is not taken on.
+    fn refusal_of_new(&self, what: ItemKind, key: &str) -> Option<Difference> {
+        let full = self.pins.len() + self.news.new_pins.len() >= MAX_DEFINITIONS;
+        let why = if full {
+            "is one too many"
+        } else if matches!(what, ItemKind::Resource | ItemKind::Template) && self.taken.contains(key) {
+            "has an address that another server had first"
+        } else if self.settings.new == NewItems::Hold
+            && matches!(what, ItemKind::Tool | ItemKind::Prompt)
+            && self.known_kinds.contains(&what)
+        {
+            "was not there before"
+        } else {
+            return None;
+        };
+        let (severity, at) = (Severity::Serious, "name".to_owned());
+        Some(Difference { severity, at, what: why.to_owned(), before: None, after: None, always_held: true })
+    }
+}

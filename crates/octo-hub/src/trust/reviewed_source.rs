@@ -1,0 +1,247 @@
+//! A source whose listing is judged before anybody sees it, and whose results are cleaned.
+
+use super::review::{Review, review};
+use super::sanitizing_peer::SanitizingPeer;
+use super::{Difference, HeldCalls, SharedPins, TrustSettings, sanitize, worst_severity};
+use crate::ports::{ItemKind, Pin, PinSet, PinWrite, ServerIdentity};
+use octo_model::{JsonObject, Method, Operation, ToolError};
+use octo_toolkit::{BoxFuture, CallContext, Event, Listing, ListingState, Peer, Source, SourceState};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+use tokio::sync::{broadcast, watch};
+
+/// While something is held, a decision of a person takes effect within this time.
+const DECISION_POLL_INTERVAL: Duration = Duration::from_secs(2);
+/// The pause before pins that could not be read or written are tried again.
+const PIN_RETRY_DELAY: Duration = Duration::from_secs(3);
+/// So often other processes may be quicker.
+const MAX_PIN_ATTEMPTS: usize = 20;
+
+/// Guards the servers of one hub.
+pub struct Trust {
+    pins: SharedPins,
+    /// The names of all servers in the settings.
+    servers: Vec<String>,
+}
+
+impl Trust {
+    pub fn new(pins: SharedPins, servers: impl IntoIterator<Item = String>) -> Self {
+        Self { pins, servers: servers.into_iter().collect() }
+    }
+
+    /// The source as it may be shown. `identity` tells what is behind its name, see [`super::identity`]. Needs a runtime.
+    pub fn guard(
+        &self,
+        source: Arc<dyn Source>,
+        identity: String,
+        settings: impl Into<TrustSettings>,
+    ) -> Arc<dyn Source> {
+        let server = source.name().to_owned();
+        let others = self.servers.iter().filter(|name| **name != server).cloned().collect();
+        let before = source.listing();
+        let listing = ListingState { state: SourceState::Starting, listing: Arc::default(), version: 0 };
+        let guard = Arc::new(ReviewedSource {
+            source,
+            identity: ServerIdentity { server, identity, others },
+            settings: settings.into(),
+            pins: Arc::clone(&self.pins),
+            listing: watch::Sender::new(listing),
+            last_review: Mutex::default(),
+        });
+        tokio::spawn(run_reviews(Arc::downgrade(&guard), before));
+        guard
+    }
+}
+
+struct ReviewedSource {
+    source: Arc<dyn Source>,
+    identity: ServerIdentity,
+    settings: TrustSettings,
+    pins: SharedPins,
+    listing: watch::Sender<ListingState>,
+    last_review: Mutex<Option<ReviewedListing>>,
+}
+
+/// What the present listing of the source has led to.
+#[derive(Clone)]
+struct ReviewedListing {
+    lists: Arc<Listing>,
+    review: Arc<Review>,
+    published: Arc<Listing>,
+    revision: u64,
+}
+
+/// Judges every listing, one after the other.
+async fn run_reviews(guard: Weak<ReviewedSource>, mut listing: watch::Receiver<ListingState>) {
+    loop {
+        let now = listing.borrow_and_update().clone();
+        let Some(strong) = guard.upgrade() else { return };
+        let pause = strong.apply_listing(now).await;
+        drop(strong);
+        let changed = match pause {
+            None => Ok(listing.changed().await),
+            Some(pause) => tokio::time::timeout(pause, listing.changed()).await,
+        };
+        if matches!(changed, Ok(Err(_))) {
+            return;
+        }
+    }
+}
+
+impl ReviewedSource {
+    /// Shows what a listing has led to; gives the time after which it is to be looked at again.
+    async fn apply_listing(&self, now: ListingState) -> Option<Duration> {
+        if now.state == SourceState::Starting && is_empty(&now.listing) {
+            self.publish(now.state, Arc::default());
+            return None;
+        }
+        let judged = match self.review_listing(&now.listing).await {
+            Ok(judged) => judged,
+            Err(error) => {
+                tracing::error!(target: "trust", server = %self.identity.server, %error, detail = error.detail, "definitions cannot be checked");
+                let before = self.listing.borrow().listing.clone();
+                self.publish(SourceState::Down("its definitions cannot be checked".to_owned()), before);
+                return Some(PIN_RETRY_DELAY);
+            }
+        };
+        let pause = (!judged.review.held.is_empty()).then_some(DECISION_POLL_INTERVAL);
+        self.publish(now.state, Arc::clone(&judged.published));
+        *self.last_review.lock().unwrap_or_else(PoisonError::into_inner) = Some(judged);
+        pause
+    }
+
+    async fn review_listing(&self, lists: &Arc<Listing>) -> Result<ReviewedListing, ToolError> {
+        let before = self.last_review.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(before) = before.filter(|before| Arc::ptr_eq(&before.lists, lists)) {
+            let decided = !before.review.held.is_empty()
+                && self.pins.revision(&self.identity.server).await? != before.revision;
+            if !decided {
+                return Ok(before);
+            }
+        }
+        for _ in 0..MAX_PIN_ATTEMPTS {
+            let pinned = self.pins.load(&self.identity).await?;
+            let revision = pinned.revision;
+            let verdict = self.review_blocking(lists, pinned).await?;
+            let noted = self.pins.write(&self.identity, verdict.news.clone()).await?;
+            if let PinWrite::Written(fresh) = noted {
+                self.report(&verdict, &fresh);
+                let shown = Arc::new(verdict.lists.clone());
+                return Ok(ReviewedListing {
+                    lists: Arc::clone(lists),
+                    review: Arc::new(verdict),
+                    published: shown,
+                    revision,
+                });
+            }
+        }
+        Err(ToolError::unavailable("The pins of this server change all the time."))
+    }
+
+    /// Thousands of texts take a while, which no call should wait for.
+    async fn review_blocking(&self, lists: &Arc<Listing>, pinned: PinSet) -> Result<Review, ToolError> {
+        let (lists, whose, settings) = (Arc::clone(lists), self.identity.clone(), self.settings);
+        let judged = tokio::task::spawn_blocking(move || review(&lists, &pinned, &whose, settings));
+        judged.await.map_err(ToolError::internal)
+    }
+
+    fn publish(&self, state: SourceState, lists: Arc<Listing>) {
+        self.listing.send_if_modified(|listing| {
+            let same = listing.state == state && Arc::ptr_eq(&listing.listing, &lists);
+            if !same {
+                *listing = ListingState { state, listing: lists, version: listing.version + 1 };
+            }
+            !same
+        });
+    }
+
+    /// Every definition is reported once, however often a server goes back and forth.
+    fn report(&self, verdict: &Review, fresh: &[Pin]) {
+        for pin in fresh {
+            let place = (pin.kind, pin.key.clone());
+            let why = |found: &HashMap<(ItemKind, String), Vec<Difference>>| {
+                let found = found.get(&place)?;
+                let first = found.first().map(|one| format!("{} {}", one.at, one.what)).unwrap_or_default();
+                Some((
+                    worst_severity(found).as_str(),
+                    octo_toolkit::hidden_text::strip_hidden_owned(first, &mut 0),
+                ))
+            };
+            let name = octo_toolkit::hidden_text::strip_hidden_owned(pin.key.clone(), &mut 0);
+            let (server, what) = (&self.identity.server, pin.kind.as_str());
+            if let Some((severity, why)) = why(&verdict.held) {
+                tracing::warn!(target: "trust", %server, what, name, severity, why, "held back; `octoprox servers diff {server}` shows it");
+            } else if let Some((severity, why)) = why(&verdict.reported) {
+                tracing::warn!(target: "trust", %server, what, name, severity, why, "changed");
+            }
+        }
+    }
+
+    fn refuse_held(&self, op: &Operation) -> Result<(), ToolError> {
+        if self.settings.held_calls == HeldCalls::Pinned {
+            return Ok(());
+        }
+        let what = match op.method {
+            Method::CallTool => ItemKind::Tool,
+            Method::GetPrompt => ItemKind::Prompt,
+            Method::ReadResource | Method::Subscribe | Method::Unsubscribe => ItemKind::Resource,
+            Method::Complete => return Ok(()),
+        };
+        let judged = self.last_review.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if !judged.is_some_and(|judged| judged.review.held.contains_key(&(what, op.name.clone()))) {
+            return Ok(());
+        }
+        let (server, word) = (&self.identity.server, what.as_str());
+        Err(ToolError::denied(format!(
+            "The server `{server}` has changed what this {word} says about itself, and nobody has looked at it yet."
+        ))
+        .hint(format!("The operator can see and accept the change: octoprox servers diff {server}")))
+    }
+}
+
+fn is_empty(lists: &Listing) -> bool {
+    let lengths = [lists.tools.len(), lists.prompts.len(), lists.resources.len(), lists.templates.len()];
+    lengths == [0; 4] && lists.instructions.is_none()
+}
+
+impl Source for ReviewedSource {
+    fn name(&self) -> &str {
+        self.source.name()
+    }
+
+    fn is_native(&self) -> bool {
+        self.source.is_native()
+    }
+
+    fn listing(&self) -> watch::Receiver<ListingState> {
+        self.listing.subscribe()
+    }
+
+    fn run<'a>(
+        &'a self,
+        op: Operation,
+        cx: &'a CallContext,
+        peer: &'a Arc<dyn Peer>,
+    ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
+        Box::pin(async move {
+            self.refuse_held(&op)?;
+            let method = op.method;
+            let washed: Arc<dyn Peer> = Arc::new(SanitizingPeer(Arc::clone(peer)));
+            let result = self.source.run(op, cx, &washed).await.map_err(sanitize::sanitize_error)?;
+            let (result, removed) = sanitize::sanitize_result(method, result)?;
+            if removed > 0 {
+                tracing::warn!(target: "trust", server = %self.identity.server, call = %cx.id, removed, "hidden text was taken out of a reply");
+            }
+            Ok(result)
+        })
+    }
+
+    fn events(&self) -> Option<broadcast::Receiver<Event>> {
+        self.source.events()
+    }
+
+    fn watch<'a>(&'a self, uri: &'a str, on: bool) -> BoxFuture<'a, Result<(), ToolError>> {
+        self.source.watch(uri, on)
+    }
+}

@@ -1,0 +1,179 @@
+//! The operator's YAML files: read strictly, followed as they change, with file and line of whatever is wrong.
+
+use arc_swap::ArcSwap;
+use octo_grants::config_dirs::{ConfigDirs, ConfigFile, WatchHandle};
+use octo_toolkit::{Listing, ListingState, SourceState};
+use serde::de::{DeserializeOwned, Deserializer, Error as _, MapAccess, Visitor};
+use serde::{Deserialize, de};
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// What is wrong with a file, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    pub file: String,
+    pub line: Option<u64>,
+    pub what: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "{}:{line}: {}", self.file, self.what),
+            None => write!(f, "{}: {}", self.file, self.what),
+        }
+    }
+}
+
+/// Reads a file's text. One that holds nothing but comments is an empty one.
+pub fn parse_yaml<T: DeserializeOwned + Default>(file: &str, text: &str) -> Result<T, Problem> {
+    if text.lines().all(|line| line.trim_start().starts_with('#') || matches!(line.trim(), "" | "---")) {
+        return Ok(T::default());
+    }
+    let options = serde_saphyr::options! { strict_booleans: true, with_snippet: false };
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+        let line = error.location().map(|location| location.line()).filter(|line| *line > 0);
+        let what = error.to_string();
+        // The place is told apart from what is wrong there.
+        let what = what.lines().next().and_then(|line| line.split(" at line ").next()).unwrap_or_default();
+        let what = match what.trim_end_matches('.') {
+            what if what.starts_with("budget breached") => "it is nested too deeply, or too large".to_owned(),
+            what => what.to_owned(),
+        };
+        Problem { file: file.to_owned(), line, what }
+    })
+}
+
+/// Whether a file of a folder is meant to be read here: JSON that has neither prompts nor tools is somebody else's.
+pub(crate) fn is_prompt_or_tool_file(leaf: &ConfigFile) -> bool {
+    let (true, Ok(text)) = (leaf.path.extension().is_some_and(|end| end == "json"), &leaf.content) else {
+        return true;
+    };
+    match serde_json::from_str::<serde_json::Value>(text) {
+        Ok(value) => value.get("prompts").is_some() || value.get("tools").is_some(),
+        Err(_) => true,
+    }
+}
+
+/// A mapping in the order in which it was written.
+#[derive(Debug, Clone)]
+pub(crate) struct OrderedMap<T>(pub Vec<(String, T)>);
+
+impl<T> Default for OrderedMap<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for OrderedMap<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Entries<T> {
+            type Value = OrderedMap<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("names with values")
+            }
+
+            fn visit_unit<E: de::Error>(self) -> Result<Self::Value, E> {
+                Ok(OrderedMap::default())
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut all: Vec<(String, T)> = Vec::new();
+                while let Some((name, value)) = map.next_entry::<String, T>()? {
+                    if all.iter().any(|(known, _)| *known == name) {
+                        return Err(A::Error::custom(format!("`{name}` is there twice")));
+                    }
+                    all.push((name, value));
+                }
+                Ok(OrderedMap(all))
+            }
+        }
+        deserializer.deserialize_any(Entries(PhantomData))
+    }
+}
+
+/// A plain scalar as text: `5` and `true` need no quotes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ScalarText(pub String);
+
+impl<'de> Deserialize<'de> for ScalarText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match serde_json::Value::deserialize(deserializer)? {
+            serde_json::Value::String(text) => Ok(Self(text)),
+            other @ (serde_json::Value::Bool(_) | serde_json::Value::Number(_)) => {
+                Ok(Self(other.to_string()))
+            }
+            _ => Err(D::Error::custom("a text, a number or a switch is wanted here")),
+        }
+    }
+}
+
+/// What the files of some folders make.
+pub(crate) trait FileContents: Send + Sync + 'static {
+    fn lists(&self) -> Listing;
+    fn problems(&self) -> &[Problem];
+}
+
+/// A stock that follows its folders, and the listing that follows the stock.
+pub(crate) struct WatchedFiles<S> {
+    state: Arc<WatchedState<S>>,
+    _following: WatchHandle,
+}
+
+struct WatchedState<S> {
+    contents: ArcSwap<S>,
+    listing: watch::Sender<ListingState>,
+}
+
+impl<S: FileContents> WatchedFiles<S> {
+    /// Reads at once, so that the first list is whole. Needs a runtime.
+    pub fn new(
+        folders: ConfigDirs,
+        state: SourceState,
+        make: impl Fn(&[ConfigFile], Option<&S>) -> S + Send + 'static,
+    ) -> Self {
+        let leaves = folders.read();
+        let stock = make(&leaves, None);
+        log_problems(stock.problems(), &[]);
+        let listing = ListingState { state, listing: Arc::new(stock.lists()), version: 1 };
+        let kept = Arc::new(WatchedState {
+            contents: ArcSwap::from_pointee(stock),
+            listing: watch::channel(listing).0,
+        });
+        let keeper = Arc::clone(&kept);
+        let following = folders.watch(leaves, move |leaves| {
+            let before = keeper.contents.load_full();
+            let stock = make(&leaves, Some(&before));
+            log_problems(stock.problems(), before.problems());
+            let lists = Arc::new(stock.lists());
+            keeper.contents.store(Arc::new(stock));
+            keeper.listing.send_modify(|listing| {
+                listing.listing = lists;
+                listing.version += 1;
+            });
+        });
+        Self { state: kept, _following: following }
+    }
+
+    pub fn contents(&self) -> Arc<S> {
+        self.state.contents.load_full()
+    }
+
+    pub fn listing(&self) -> watch::Receiver<ListingState> {
+        self.state.listing.subscribe()
+    }
+}
+
+/// Each problem is told once.
+fn log_problems(now: &[Problem], before: &[Problem]) {
+    for problem in now.iter().filter(|problem| !before.contains(problem)) {
+        tracing::warn!("{problem}");
+    }
+    if now.is_empty() && !before.is_empty() {
+        tracing::info!("all files can be read again");
+    }
+}

@@ -1,0 +1,171 @@
+//! The rows of credentials.
+
+use super::CredentialError;
+use super::revision_list::RevisionList;
+use crate::seal::Seal;
+use octo_grants::Secret;
+use octo_grants::credentials::{Owner, Slot, StoredCredential, can_add_credential};
+use octo_model::Principal;
+use rusqlite::{Connection, OptionalExtension, Row};
+
+pub(super) fn all(
+    conn: &Connection,
+    seal: &Seal,
+    ledger: &RevisionList,
+    owner: &Owner,
+    server: &str,
+) -> Result<Vec<StoredCredential>, CredentialError> {
+    let mut all = conn.prepare_cached(
+        "SELECT issuer, revision, secret FROM credentials
+         WHERE kind = ?1 AND tenant = ?2 AND subject = ?3 AND server = ?4 ORDER BY revision DESC",
+    )?;
+    let [kind, tenant, subject] = owner.parts();
+    let rows = all.query_map((kind, tenant, subject, server), |row| {
+        Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?, row.get::<_, Vec<u8>>(2)?))
+    })?;
+    let mut found = Vec::new();
+    for row in rows {
+        let (issuer, revision, sealed) = row?;
+        let slot = Slot::new(owner.clone(), server, issuer);
+        found.push(unseal_row(seal, ledger, slot, revision, sealed)?);
+    }
+    Ok(found)
+}
+
+pub(super) fn find(
+    conn: &Connection,
+    seal: &Seal,
+    ledger: &RevisionList,
+    slot: &Slot,
+) -> Result<Option<StoredCredential>, CredentialError> {
+    match find_row(conn, slot)? {
+        Some((revision, sealed)) => unseal_row(seal, ledger, slot.clone(), revision, sealed).map(Some),
+        None if ledger.revision_of(slot).is_some() => Err(CredentialError::Tampered),
+        None => Ok(None),
+    }
+}
+
+/// The places of all rows. Whether a row is genuine shows when it is opened.
+pub(super) fn slots(conn: &Connection) -> Result<Vec<Slot>, CredentialError> {
+    let mut every = conn.prepare_cached("SELECT kind, tenant, subject, server, issuer FROM credentials")?;
+    let slots = every.query_map((), |row| slot_from_row(row, 0))?;
+    Ok(slots.collect::<Result<_, _>>()?)
+}
+
+/// The place that five columns name, the first of them at this index.
+fn slot_from_row(row: &Row<'_>, first: usize) -> rusqlite::Result<Slot> {
+    let text = |at: usize| row.get::<_, String>(first + at);
+    let owner = match text(0)?.as_str() {
+        "shared" => Owner::Shared,
+        _ => Owner::Person(Principal { tenant: text(1)?, subject: text(2)? }),
+    };
+    Ok(Slot::new(owner, text(3)?, text(4)?))
+}
+
+fn find_row(conn: &Connection, slot: &Slot) -> Result<Option<(i64, Vec<u8>)>, CredentialError> {
+    let mut find = conn.prepare_cached(
+        "SELECT revision, secret FROM credentials
+         WHERE kind = ?1 AND tenant = ?2 AND subject = ?3 AND server = ?4 AND issuer = ?5",
+    )?;
+    let [kind, tenant, subject] = slot.owner.parts();
+    let values = (kind, tenant, subject, &slot.server, &slot.issuer);
+    Ok(find.query_row(values, |row| Ok((row.get(0)?, row.get(1)?))).optional()?)
+}
+
+fn unseal_row(
+    seal: &Seal,
+    ledger: &RevisionList,
+    slot: Slot,
+    revision: i64,
+    sealed: Vec<u8>,
+) -> Result<StoredCredential, CredentialError> {
+    let known = revision.cast_unsigned();
+    if ledger.revision_of(&slot) != Some(known) {
+        return Err(CredentialError::Tampered);
+    }
+    let secret = unseal(seal, &slot, revision, &sealed)?;
+    Ok(StoredCredential { slot, revision: known, secret: Secret::new(secret) })
+}
+
+fn unseal(seal: &Seal, slot: &Slot, revision: i64, sealed: &[u8]) -> Result<String, CredentialError> {
+    let [kind, tenant, subject] = slot.owner.parts();
+    let bound = [kind, tenant, subject, &slot.server, &slot.issuer, &revision.to_string()];
+    seal.unseal(sealed, &bound).ok_or(CredentialError::Tampered)
+}
+
+fn seal_row(seal: &Seal, slot: &Slot, revision: i64, plain: &str) -> Result<Vec<u8>, CredentialError> {
+    let [kind, tenant, subject] = slot.owner.parts();
+    let bound = [kind, tenant, subject, &slot.server, &slot.issuer, &revision.to_string()];
+    seal.seal(plain, &bound).ok_or(CredentialError::WrongKey)
+}
+
+pub(super) fn put(
+    conn: &Connection,
+    seal: &Seal,
+    ledger: &mut RevisionList,
+    slot: &Slot,
+    secret: &Secret,
+    over: Option<u64>,
+) -> Result<u64, CredentialError> {
+    let present = ledger.revision_of(slot);
+    if over.is_some() && over != present {
+        return Err(CredentialError::Conflict);
+    }
+    let [kind, tenant, subject] = slot.owner.parts();
+    if present.is_none() {
+        let mut count = conn.prepare_cached(
+            "SELECT count(*) FROM credentials WHERE kind = ?1 AND tenant = ?2 AND subject = ?3",
+        )?;
+        let owned: i64 = count.query_row((kind, tenant, subject), |row| row.get(0))?;
+        if !can_add_credential(usize::try_from(owned).unwrap_or(usize::MAX)) {
+            return Err(CredentialError::Full);
+        }
+    }
+    let known = ledger.advance(slot);
+    let revision = known.cast_signed();
+    let sealed = seal_row(seal, slot, revision, secret.expose())?;
+    let mut put = conn.prepare_cached(
+        "INSERT OR REPLACE INTO credentials (kind, tenant, subject, server, issuer, revision, secret)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    )?;
+    put.execute((kind, tenant, subject, &slot.server, &slot.issuer, revision, sealed))?;
+    Ok(known)
+}
+
+pub(super) fn remove(
+    conn: &Connection,
+    ledger: &mut RevisionList,
+    slot: &Slot,
+) -> Result<bool, CredentialError> {
+    let mut remove = conn.prepare_cached(
+        "DELETE FROM credentials
+         WHERE kind = ?1 AND tenant = ?2 AND subject = ?3 AND server = ?4 AND issuer = ?5",
+    )?;
+    let [kind, tenant, subject] = slot.owner.parts();
+    remove.execute((kind, tenant, subject, &slot.server, &slot.issuer))?;
+    Ok(ledger.forget(slot))
+}
+
+/// Every row with another key. One that was changed stops it: nothing is made to look right.
+pub(super) fn reseal(
+    conn: &Connection,
+    ledger: &RevisionList,
+    from: &Seal,
+    to: &Seal,
+) -> Result<(), CredentialError> {
+    let mut every = conn
+        .prepare("SELECT rowid, kind, tenant, subject, server, issuer, revision, secret FROM credentials")?;
+    let mut rows = every.query(())?;
+    let mut anew = Vec::new();
+    while let Some(row) = rows.next()? {
+        let slot = slot_from_row(row, 1)?;
+        let revision: i64 = row.get(6)?;
+        let kept = unseal_row(from, ledger, slot, revision, row.get(7)?)?;
+        anew.push((row.get::<_, i64>(0)?, seal_row(to, &kept.slot, revision, kept.secret.expose())?));
+    }
+    drop(rows);
+    for (id, sealed) in anew {
+        conn.execute("UPDATE credentials SET secret = ?2 WHERE rowid = ?1", (id, sealed))?;
+    }
+    Ok(())
+}

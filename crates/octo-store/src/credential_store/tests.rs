@@ -1,0 +1,249 @@
+use super::*;
+use octo_grants::Credentials;
+use octo_model::{Caller, Kind};
+use rusqlite::types::Value;
+
+const CANARY: &str = "c4nary-t0ken";
+
+fn keys(secret: Option<&str>, older: &[&str]) -> SealKeys {
+    SealKeys { secret: secret.map(Secret::new), previous: older.iter().copied().map(Secret::new).collect() }
+}
+
+fn store(dir: &Path) -> Credentials {
+    with_keys(dir, SealKeys::default())
+}
+
+fn with_keys(dir: &Path, keys: SealKeys) -> Credentials {
+    Credentials::new(Arc::new(SqliteCredentialStore::new(dir, keys)))
+}
+
+fn slot(subject: &str) -> Slot {
+    Slot::new(Owner::from(&Caller::named(subject)), "notion", "https://auth.example")
+}
+
+fn raw(dir: &Path) -> Connection {
+    Connection::open(dir.join("credentials.db")).unwrap()
+}
+
+/// All of a row, to put it back later.
+fn row(conn: &Connection, table: &str, subject: &str) -> Vec<Value> {
+    let columns: usize = if table == "ledger" { 3 } else { 7 };
+    let sql = if table == "ledger" {
+        "SELECT * FROM ledger".to_owned()
+    } else {
+        format!("SELECT * FROM {table} WHERE subject = '{subject}'")
+    };
+    conn.query_row(&sql, (), |row| (0..columns).map(|at| row.get(at)).collect()).unwrap()
+}
+
+fn put_back(conn: &Connection, table: &str, values: &[Value]) {
+    let marks = vec!["?"; values.len()].join(", ");
+    let sql = format!("INSERT OR REPLACE INTO {table} VALUES ({marks})");
+    conn.execute(&sql, rusqlite::params_from_iter(values)).unwrap();
+}
+
+#[tokio::test]
+async fn a_credential_outlives_the_process_and_is_nowhere_in_clear() {
+    let temp = tempfile::tempdir().unwrap();
+    let ada = slot("ada");
+    let revision = store(temp.path()).put(&ada, Secret::new(CANARY), None).await.unwrap();
+    let again = store(temp.path());
+    let kept = again.find(&ada).await.unwrap().unwrap();
+    assert_eq!((kept.revision, kept.secret.expose()), (revision, CANARY));
+    assert_eq!(again.all(&ada.owner, "notion").await.unwrap(), [kept]);
+    assert_eq!(again.find(&slot("bob")).await.unwrap(), None);
+    for file in std::fs::read_dir(temp.path()).unwrap() {
+        let bytes = std::fs::read(file.unwrap().path()).unwrap();
+        assert!(!bytes.windows(CANARY.len()).any(|part| part == CANARY.as_bytes()));
+    }
+    assert!(again.remove(&ada).await.unwrap());
+    assert_eq!(store(temp.path()).find(&ada).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_row_that_was_moved_changed_removed_or_put_back_is_noticed() {
+    let temp = tempfile::tempdir().unwrap();
+    let (ada, bob) = (slot("ada"), slot("bob"));
+    let store = store(temp.path());
+    let first = store.put(&ada, Secret::new("one"), None).await.unwrap();
+    store.put(&bob, Secret::new("b"), None).await.unwrap();
+    let conn = raw(temp.path());
+    let old = row(&conn, "credentials", "ada");
+    store.put(&ada, Secret::new("two"), Some(first)).await.unwrap();
+    let new = row(&conn, "credentials", "ada");
+
+    put_back(&conn, "credentials", &old);
+    let error = store.find(&ada).await.unwrap_err();
+    assert!(error.text().contains("Log in") && error.kind == Kind::Unavailable, "{error}");
+    assert!(store.all(&ada.owner, "notion").await.is_err());
+
+    // The old secret under the new revision.
+    let mut mixed = new.clone();
+    mixed[6] = old[6].clone();
+    put_back(&conn, "credentials", &mixed);
+    assert!(store.find(&ada).await.is_err());
+
+    // Another's.
+    let mut others = new.clone();
+    others[6] = row(&conn, "credentials", "bob")[6].clone();
+    put_back(&conn, "credentials", &others);
+    assert!(store.find(&ada).await.is_err());
+
+    let Value::Blob(whole) = &new[6] else { panic!("{new:?}") };
+    for at in 0..whole.len() {
+        let mut flipped = whole.clone();
+        flipped[at] ^= 1;
+        let mut changed = new.clone();
+        changed[6] = Value::Blob(flipped);
+        put_back(&conn, "credentials", &changed);
+        assert!(store.find(&ada).await.is_err(), "{at}");
+    }
+
+    conn.execute("DELETE FROM credentials WHERE subject = 'ada'", ()).unwrap();
+    assert!(store.find(&ada).await.is_err());
+    assert_eq!(store.find(&bob).await.unwrap().unwrap().secret.expose(), "b", "others go on");
+
+    store.put(&ada, Secret::new("three"), None).await.unwrap();
+    assert_eq!(store.find(&ada).await.unwrap().unwrap().secret.expose(), "three", "a new login mends it");
+}
+
+#[tokio::test]
+async fn what_was_forgotten_cannot_be_put_back() {
+    let temp = tempfile::tempdir().unwrap();
+    let (store, ada) = (store(temp.path()), slot("ada"));
+    store.put(&ada, Secret::new("one"), None).await.unwrap();
+    let conn = raw(temp.path());
+    let (old, ledger) = (row(&conn, "credentials", "ada"), row(&conn, "ledger", ""));
+    store.remove(&ada).await.unwrap();
+    put_back(&conn, "credentials", &old);
+    assert!(store.find(&ada).await.is_err());
+    // With the list of that time, too: this process has seen a newer one.
+    put_back(&conn, "ledger", &ledger);
+    assert!(store.find(&ada).await.is_err());
+    assert!(store.put(&ada, Secret::new("x"), None).await.is_err());
+}
+
+#[tokio::test]
+async fn another_key_opens_nothing_and_overwrites_nothing() {
+    let temp = tempfile::tempdir().unwrap();
+    let ada = slot("ada");
+    let (first, second) = ("the first long secret", "the second long secret");
+    with_keys(temp.path(), keys(Some(first), &[])).put(&ada, Secret::new(CANARY), None).await.unwrap();
+    let wrong = with_keys(temp.path(), keys(Some(second), &[]));
+    let error = wrong.find(&ada).await.unwrap_err();
+    assert!(error.hint.is_some() && !format!("{error:?}").contains(CANARY), "{error:?}");
+    assert!(wrong.put(&ada, Secret::new("x"), None).await.is_err());
+    let right = with_keys(temp.path(), keys(Some(first), &[]));
+    assert_eq!(right.find(&ada).await.unwrap().unwrap().secret.expose(), CANARY);
+    assert!(!temp.path().join("seal.key").exists());
+}
+
+#[tokio::test]
+async fn a_new_key_takes_over_and_the_old_one_opens_nothing_any_more() {
+    let temp = tempfile::tempdir().unwrap();
+    let ada = slot("ada");
+    let waiting = PendingLogin {
+        id: "id".into(),
+        owner: ada.owner.clone(),
+        server: "notion".into(),
+        expires: 100,
+        secret: Secret::new("verifier"),
+    };
+    // From the directory's own key to the operator's, and on to the next.
+    let own = store(temp.path());
+    own.put(&ada, Secret::new(CANARY), None).await.unwrap();
+    own.put_pending(waiting.clone(), 0).await.unwrap();
+    let (first, second) = ("the first long secret", "the second long secret");
+    for (present, older) in [(first, &[][..]), (second, &["an unrelated old secret", first][..])] {
+        let opened = with_keys(temp.path(), keys(Some(present), older));
+        assert_eq!(opened.find(&ada).await.unwrap().unwrap().secret.expose(), CANARY);
+        assert_eq!(opened.find_pending(&ada.owner, "notion", 0).await.unwrap(), Some(waiting.clone()));
+    }
+    assert!(own.find(&ada).await.is_err());
+    assert!(with_keys(temp.path(), keys(Some(first), &[])).find(&ada).await.is_err());
+}
+
+#[tokio::test]
+async fn a_row_that_was_changed_stops_a_new_key() {
+    let temp = tempfile::tempdir().unwrap();
+    let (store, ada) = (store(temp.path()), slot("ada"));
+    store.put(&ada, Secret::new("one"), None).await.unwrap();
+    raw(temp.path()).execute("UPDATE credentials SET subject = 'bob'", ()).unwrap();
+    let fresh = with_keys(temp.path(), keys(Some("the first long secret"), &[]));
+    assert!(fresh.find(&slot("bob")).await.is_err());
+    assert!(store.find(&slot("bob")).await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_processes_one_renews_at_a_time() {
+    let temp = tempfile::tempdir().unwrap();
+    let ada = slot("ada");
+    let stores: Vec<_> = (0..4).map(|_| store(temp.path())).collect();
+    stores[0].put(&ada, Secret::new("0"), None).await.unwrap();
+    let mut tasks = tokio::task::JoinSet::new();
+    for (at, store) in stores.iter().cloned().enumerate() {
+        let ada = ada.clone();
+        tasks.spawn(async move {
+            let holder = format!("process {at}");
+            for _ in 0..20 {
+                while store.acquire_lease(&ada, &holder, Duration::from_secs(60)).await.unwrap()
+                    == LeaseClaim::Held
+                {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+                let kept = store.find(&ada).await.unwrap().unwrap();
+                let next = kept.secret.expose().parse::<u64>().unwrap() + 1;
+                // Nobody comes in between, so this is never a conflict.
+                store.put(&ada, Secret::new(next.to_string()), Some(kept.revision)).await.unwrap();
+                store.release_lease(&ada, &holder).await.unwrap();
+            }
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        done.unwrap();
+    }
+    assert_eq!(stores[0].find(&ada).await.unwrap().unwrap().secret.expose(), "80");
+}
+
+#[tokio::test]
+async fn a_turn_ends_with_its_time_also_when_the_clock_was_wrong() {
+    let temp = tempfile::tempdir().unwrap();
+    let (one, two, ada) = (store(temp.path()), store(temp.path()), slot("ada"));
+    let minute = Duration::from_secs(60);
+    assert_eq!(one.acquire_lease(&ada, "one", Duration::ZERO).await.unwrap(), LeaseClaim::Acquired);
+    assert_eq!(two.acquire_lease(&ada, "two", minute).await.unwrap(), LeaseClaim::Acquired);
+    assert_eq!(one.acquire_lease(&ada, "one", minute).await.unwrap(), LeaseClaim::Held);
+    raw(temp.path()).execute("UPDATE leases SET until = ?1", (i64::MAX,)).unwrap();
+    assert_eq!(one.acquire_lease(&ada, "one", minute).await.unwrap(), LeaseClaim::Acquired);
+    two.release_lease(&ada, "two").await.unwrap();
+    assert_eq!(
+        two.acquire_lease(&ada, "two", minute).await.unwrap(),
+        LeaseClaim::Held,
+        "it was not its to give back"
+    );
+}
+
+#[tokio::test]
+async fn a_login_is_taken_once_by_whichever_process_comes_first() {
+    let temp = tempfile::tempdir().unwrap();
+    let (one, two) = (store(temp.path()), store(temp.path()));
+    let owner = Owner::from(&Caller::named("ada"));
+    let login = |id: &str| PendingLogin {
+        id: id.into(),
+        owner: owner.clone(),
+        server: "notion".into(),
+        expires: 100,
+        secret: Secret::new(CANARY),
+    };
+    one.put_pending(login("first"), 0).await.unwrap();
+    one.put_pending(login("second"), 0).await.unwrap();
+    assert_eq!(two.take_pending("first", 0).await.unwrap(), None);
+    assert_eq!(two.find_pending(&owner, "notion", 0).await.unwrap(), Some(login("second")));
+    let (a, b) = tokio::join!(one.take_pending("second", 0), two.take_pending("second", 0));
+    assert_eq!([a.unwrap(), b.unwrap()].iter().flatten().count(), 1);
+    one.put_pending(login("third"), 0).await.unwrap();
+    raw(temp.path()).execute("UPDATE logins SET subject = 'eve'", ()).unwrap();
+    let eve = Owner::from(&Caller::named("eve"));
+    assert!(one.find_pending(&eve, "notion", 0).await.is_err(), "bound to whoever began");
+    assert_eq!(one.take_pending("third", 100).await.unwrap(), None, "too late");
+}

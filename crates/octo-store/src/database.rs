@@ -1,0 +1,183 @@
+//! The database file: how it is opened, and which tables it has.
+
+use crate::{Durability, StoreError, private_files};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long to wait for another process that writes.
+pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A database file, and how its tables came to be.
+pub(crate) struct DatabaseSpec {
+    pub(crate) file: &'static str,
+    /// Step `n` leads from version `n` to `n + 1`.
+    pub(crate) migrations: &'static [&'static str],
+}
+
+/// The audit and the index of spills.
+const AUDIT_DATABASE: DatabaseSpec = DatabaseSpec {
+    file: "octoprox.db",
+    migrations: &[
+        "
+    CREATE TABLE audit (
+        seq INTEGER PRIMARY KEY,
+        hash BLOB NOT NULL,
+        record BLOB NOT NULL
+    ) STRICT;
+    CREATE TRIGGER audit_never_changes BEFORE UPDATE ON audit
+        BEGIN SELECT RAISE(ABORT, 'the audit is only ever appended to'); END;
+    CREATE TRIGGER audit_never_shrinks BEFORE DELETE ON audit
+        BEGIN SELECT RAISE(ABORT, 'the audit is only ever appended to'); END;
+    CREATE TABLE spills (
+        id INTEGER PRIMARY KEY,
+        handle TEXT NOT NULL UNIQUE,
+        subject TEXT NOT NULL,
+        tenant TEXT NOT NULL,
+        call TEXT NOT NULL,
+        size INTEGER NOT NULL,
+        created INTEGER NOT NULL
+    ) STRICT;
+",
+        "
+    CREATE TABLE audit_pruned (seq INTEGER NOT NULL) STRICT;
+    DROP TRIGGER audit_never_shrinks;
+    CREATE TRIGGER audit_never_shrinks BEFORE DELETE ON audit
+        WHEN OLD.seq > coalesce((SELECT max(seq) FROM audit_pruned), 0)
+        BEGIN SELECT RAISE(ABORT, 'the audit is only ever appended to'); END;
+",
+    ],
+};
+
+/// Opens the audit of `dir` for writing; makes or upgrades it first.
+pub(crate) fn open_audit(dir: &Path, durability: Durability) -> Result<Connection, StoreError> {
+    AUDIT_DATABASE.open(dir, durability)
+}
+
+/// Opens the audit of `dir` for reading, beside whoever writes.
+pub(crate) fn read_audit(dir: &Path) -> Result<Connection, StoreError> {
+    AUDIT_DATABASE.read(dir)
+}
+
+/// The file that the audit of `dir` is in.
+pub(crate) fn audit_file(dir: &Path) -> PathBuf {
+    dir.join(AUDIT_DATABASE.file)
+}
+
+impl DatabaseSpec {
+    pub(crate) fn open(&self, dir: &Path, durability: Durability) -> Result<Connection, StoreError> {
+        let path = self.path(dir)?;
+        private_files::create_private_file(&path)?;
+        let mut conn = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let mode: String = conn.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+        if mode != "wal" {
+            return Err(StoreError::NoWal { path, mode });
+        }
+        conn.pragma_update(None, "synchronous", durability.synchronous())?;
+        self.migrate(&mut conn, &path)?;
+        Ok(conn)
+    }
+
+    pub(crate) fn read(&self, dir: &Path) -> Result<Connection, StoreError> {
+        let path = self.path(dir)?;
+        if !path.is_file() {
+            return Err(StoreError::Missing { path });
+        }
+        let conn = connect(&path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        if self.version(&conn, &path)? == 0 {
+            return Err(StoreError::Missing { path });
+        }
+        Ok(conn)
+    }
+
+    /// Absolute, so that no name can look like one of SQLite's `file:` addresses.
+    fn path(&self, dir: &Path) -> Result<PathBuf, StoreError> {
+        let dir = std::path::absolute(dir).map_err(StoreError::file(dir))?;
+        Ok(dir.join(self.file))
+    }
+
+    fn latest_version(&self) -> i64 {
+        self.migrations.len().cast_signed() as i64
+    }
+
+    fn version(&self, conn: &Connection, path: &Path) -> Result<i64, StoreError> {
+        let found = conn.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        if found > self.latest_version() {
+            return Err(StoreError::Newer { path: path.to_owned(), found, known: self.latest_version() });
+        }
+        Ok(found)
+    }
+
+    fn migrate(&self, conn: &mut Connection, path: &Path) -> Result<(), StoreError> {
+        if self.version(conn, path)? == self.latest_version() {
+            return Ok(());
+        }
+        let change = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        // Asked again: another process may have been here first.
+        let from = self.version(&change, path)?;
+        for step in self.migrations.iter().skip(usize::try_from(from).unwrap_or_default()) {
+            change.execute_batch(step)?;
+        }
+        change.pragma_update(None, "user_version", self.latest_version())?;
+        change.commit()?;
+        Ok(())
+    }
+}
+
+fn connect(path: &Path, access: OpenFlags) -> Result<Connection, StoreError> {
+    let conn = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    conn.busy_timeout(BUSY_TIMEOUT)?;
+    // Without it every new value of a range or a limit makes SQLite plan the statement again.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    Ok(conn)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_file_gets_the_tables_and_an_old_one_keeps_them() {
+        let temp = tempfile::tempdir().unwrap();
+        assert!(matches!(read_audit(temp.path()), Err(StoreError::Missing { .. })));
+        drop(open_audit(temp.path(), Durability::Flush).unwrap());
+        let conn = open_audit(temp.path(), Durability::Fsync).unwrap();
+        assert_eq!(AUDIT_DATABASE.version(&conn, temp.path()).unwrap(), AUDIT_DATABASE.latest_version());
+        assert_eq!(conn.pragma_query_value(None, "synchronous", |row| row.get::<_, i64>(0)).unwrap(), 2);
+        assert!(read_audit(temp.path()).is_ok());
+    }
+
+    #[test]
+    fn companions_of_the_file_are_private_too() {
+        use std::os::unix::fs::PermissionsExt;
+        let temp = tempfile::tempdir().unwrap();
+        let _conn = open_audit(temp.path(), Durability::Flush).unwrap();
+        let modes: Vec<u32> = std::fs::read_dir(temp.path())
+            .unwrap()
+            .map(|file| file.unwrap().metadata().unwrap().permissions().mode() & 0o777)
+            .collect();
+        assert_eq!(modes, [0o600; 3]);
+    }
+
+    #[test]
+    fn a_newer_file_is_refused() {
+        let temp = tempfile::tempdir().unwrap();
+        let conn = open_audit(temp.path(), Durability::Flush).unwrap();
+        conn.pragma_update(None, "user_version", AUDIT_DATABASE.latest_version() + 1).unwrap();
+        for error in
+            [open_audit(temp.path(), Durability::Flush).unwrap_err(), read_audit(temp.path()).unwrap_err()]
+        {
+            assert!(matches!(error, StoreError::Newer { found: 3, known: 2, .. }), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_audit_cannot_be_changed_by_mistake() {
+        let temp = tempfile::tempdir().unwrap();
+        let conn = open_audit(temp.path(), Durability::Flush).unwrap();
+        conn.execute("INSERT INTO audit VALUES (1, x'00', x'00')", ()).unwrap();
+        assert!(conn.execute("UPDATE audit SET record = x''", ()).is_err());
+        assert!(conn.execute("DELETE FROM audit", ()).is_err());
+    }
+}

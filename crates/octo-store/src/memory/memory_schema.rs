@@ -1,0 +1,105 @@
+//! The tables of the memory, in a file of their own: what the index has to tidy up must never make the audit wait.
+//!
+//! Every row says since when and until when it was believed. The numbers of observations begin with the number of their
+//! entity, so that an entity's observations lie side by side and a hit of the index names its entity by itself.
+
+use crate::database::DatabaseSpec;
+
+/// `until` of what is still so.
+pub(super) const NO_END: i64 = i64::MAX;
+/// A moment after everything and before `NO_END`.
+pub(super) const NOW: i64 = NO_END - 1;
+
+/// Room for the observations of one entity, past ones included.
+const FACT_BITS: u32 = 20;
+
+/// The row of the index for an entity's own name and type; its observations follow.
+pub(super) const fn first_row(entity: i64) -> i64 {
+    entity << FACT_BITS
+}
+
+pub(super) const fn last_row(entity: i64) -> i64 {
+    first_row(entity + 1) - 1
+}
+
+pub(super) const fn entity_of(row: i64) -> i64 {
+    row >> FACT_BITS
+}
+
+/// The index holds words alone, no texts and no positions. `secure-delete`: what is taken out is gone at once, and not
+/// only when parts of the index are next merged. `automerge`: parts are merged by eights instead of fours, which leaves a
+/// search a few more to look at and a change much less to write.
+pub(super) const DATABASE: DatabaseSpec = DatabaseSpec {
+    file: "memory.db",
+    migrations: &[
+        "
+    CREATE TABLE owners (
+        id INTEGER PRIMARY KEY,
+        tenant TEXT NOT NULL,
+        subject TEXT NOT NULL,
+        bytes INTEGER NOT NULL DEFAULT 0,
+        UNIQUE (tenant, subject)
+    ) STRICT;
+    CREATE TABLE entities (
+        id INTEGER PRIMARY KEY,
+        owner INTEGER NOT NULL,
+        name TEXT NOT NULL,
+        folded TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        kind_folded TEXT NOT NULL,
+        facts INTEGER NOT NULL,
+        updated INTEGER NOT NULL,
+        since INTEGER NOT NULL,
+        until INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX entities_by_name ON entities (owner, folded, until);
+    CREATE INDEX entities_by_kind ON entities (owner, kind_folded, folded, until);
+    CREATE TABLE kinds (
+        owner INTEGER NOT NULL,
+        kind_folded TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        live INTEGER NOT NULL,
+        PRIMARY KEY (owner, kind_folded)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE former_kinds (
+        id INTEGER PRIMARY KEY,
+        entity INTEGER NOT NULL,
+        kind TEXT NOT NULL,
+        until INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX former_kinds_by_entity ON former_kinds (entity, until);
+    CREATE TABLE facts (
+        id INTEGER PRIMARY KEY,
+        text TEXT NOT NULL,
+        origin INTEGER NOT NULL,
+        source TEXT,
+        call TEXT NOT NULL,
+        since INTEGER NOT NULL,
+        until INTEGER NOT NULL
+    ) STRICT;
+    CREATE TABLE links (
+        id INTEGER PRIMARY KEY,
+        source INTEGER NOT NULL,
+        relation TEXT NOT NULL,
+        target INTEGER NOT NULL,
+        call TEXT NOT NULL,
+        since INTEGER NOT NULL,
+        until INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX links_out ON links (source, relation, target, until);
+    CREATE INDEX links_in ON links (target, until);
+    CREATE VIRTUAL TABLE live_words USING fts5(
+        words, content = '', columnsize = 0, detail = none, tokenize = \"ascii tokenchars '_='\"
+    );
+    CREATE VIRTUAL TABLE past_words USING fts5(
+        words, content = '', columnsize = 0, detail = none, tokenize = \"ascii tokenchars '_='\"
+    );
+    INSERT INTO live_words (live_words, rank) VALUES ('secure-delete', 1);
+    INSERT INTO past_words (past_words, rank) VALUES ('secure-delete', 1);
+",
+        "
+    INSERT INTO live_words (live_words, rank) VALUES ('automerge', 8);
+    INSERT INTO past_words (past_words, rank) VALUES ('automerge', 8);
+",
+    ],
+};

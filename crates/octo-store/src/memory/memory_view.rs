@@ -1,0 +1,205 @@
+//! Entities as they were believed at a moment.
+
+use super::memory_schema::{NO_END, NOW, first_row, last_row};
+use super::tokenize::normalize_name;
+use super::transaction::origin_from_code;
+use jiff::Timestamp;
+use octo_grants::memory::{EntityRelation, KnownEntity, KnownFact};
+use rusqlite::{Connection, OptionalExtension, Row};
+
+/// Most relations that are shown with one entity.
+const MAX_LINKS: usize = 100;
+
+/// A moment at which a memory is looked at, and what is left out.
+#[derive(Clone, Copy)]
+pub(super) struct MemoryView<'a> {
+    pub(super) conn: &'a Connection,
+    pub(super) owner: i64,
+    /// `NOW`, or microseconds since 1970.
+    pub(super) at: i64,
+    pub(super) stated_only: bool,
+}
+
+/// An entity without its observations.
+pub(super) struct EntityHead {
+    pub(super) id: i64,
+    pub(super) name: String,
+    pub(super) kind: String,
+    pub(super) fact_count: i64,
+    since: i64,
+    pub(super) updated: i64,
+}
+
+/// One observation and its row.
+pub(super) struct FactRow {
+    pub(super) row: i64,
+    pub(super) fact: KnownFact,
+}
+
+pub(super) fn timestamp(micros: i64) -> Timestamp {
+    Timestamp::from_microsecond(micros).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+const HEAD_COLUMNS: &str = "id, name, kind, facts, since, updated";
+
+impl<'a> MemoryView<'a> {
+    pub(super) const fn is_now(&self) -> bool {
+        self.at == NOW
+    }
+
+    /// The entity with this number, when it was there and is the owner's.
+    pub(super) fn head(&self, entity: i64) -> rusqlite::Result<Option<EntityHead>> {
+        let sql = format!(
+            "SELECT {HEAD_COLUMNS} FROM entities WHERE id = ?1 AND owner = ?2 AND since <= ?3 AND until > ?3"
+        );
+        let mut statement = self.conn.prepare_cached(&sql)?;
+        let head = statement.query_row((entity, self.owner, self.at), Self::head_from_row).optional()?;
+        head.map(|head| self.at_time(head)).transpose()
+    }
+
+    /// Those with this name: the very one, or else all that differ in capitals and spaces alone.
+    pub(super) fn by_name(&self, name: &str) -> rusqlite::Result<Vec<EntityHead>> {
+        let sql = format!(
+            "SELECT {HEAD_COLUMNS} FROM entities WHERE owner = ?1 AND folded = ?2 AND since <= ?3 AND until > ?3"
+        );
+        let mut statement = self.conn.prepare_cached(&sql)?;
+        let rows = statement.query_map((self.owner, normalize_name(name), self.at), Self::head_from_row)?;
+        let mut alike: Vec<EntityHead> = rows.collect::<rusqlite::Result<_>>()?;
+        if let Some(at) = alike.iter().position(|head| head.name == name) {
+            alike = vec![alike.swap_remove(at)];
+        }
+        alike.into_iter().map(|head| self.at_time(head)).collect()
+    }
+
+    pub(super) fn head_from_row(row: &Row<'_>) -> rusqlite::Result<EntityHead> {
+        let (id, name, kind) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        Ok(EntityHead { id, name, kind, fact_count: row.get(3)?, since: row.get(4)?, updated: row.get(5)? })
+    }
+
+    /// The type that an entity had then.
+    pub(super) fn at_time(&self, mut head: EntityHead) -> rusqlite::Result<EntityHead> {
+        if !self.is_now() {
+            let sql = "SELECT kind FROM former_kinds WHERE entity = ?1 AND until > ?2 ORDER BY until LIMIT 1";
+            let mut former = self.conn.prepare_cached(sql)?;
+            if let Some(kind) = former.query_row((head.id, self.at), |row| row.get(0)).optional()? {
+                head.kind = kind;
+            }
+        }
+        Ok(head)
+    }
+
+    /// The newest observations, newest first.
+    pub(super) fn facts(&self, entity: i64, most: usize) -> rusqlite::Result<Vec<FactRow>> {
+        let mut statement = self.conn.prepare_cached(
+            "SELECT id, text, origin, source, call, since FROM facts
+             WHERE id BETWEEN ?1 AND ?2 AND since <= ?3 AND until > ?3 AND origin <= ?4 ORDER BY id DESC LIMIT ?5",
+        )?;
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let span = (first_row(entity) + 1, last_row(entity), self.at, self.max_origin(), most);
+        statement.query_map(span, fact_from_row)?.collect()
+    }
+
+    /// One observation by its row, when it was true.
+    pub(super) fn fact(&self, row: i64) -> rusqlite::Result<Option<FactRow>> {
+        self.conn
+            .prepare_cached(
+                "SELECT id, text, origin, source, call, since FROM facts
+                 WHERE id = ?1 AND since <= ?2 AND until > ?2 AND origin <= ?3",
+            )?
+            .query_row((row, self.at, self.max_origin()), fact_from_row)
+            .optional()
+    }
+
+    /// The last origin that is not left out.
+    const fn max_origin(&self) -> i64 {
+        if self.stated_only { 0 } else { i64::MAX }
+    }
+
+    fn count(&self, head: &EntityHead) -> rusqlite::Result<i64> {
+        if self.is_now() && !self.stated_only {
+            return Ok(head.fact_count);
+        }
+        self.conn
+            .prepare_cached(
+                "SELECT count(*) FROM facts
+                 WHERE id BETWEEN ?1 AND ?2 AND since <= ?3 AND until > ?3 AND origin <= ?4",
+            )?
+            .query_row((first_row(head.id), last_row(head.id), self.at, self.max_origin()), |row| row.get(0))
+    }
+
+    /// An entity with these observations, which are brought into their order.
+    pub(super) fn build_entity(
+        &self,
+        head: EntityHead,
+        mut facts: Vec<FactRow>,
+        links: LinkScope,
+    ) -> rusqlite::Result<KnownEntity> {
+        facts.sort_by_key(|seen| seen.row);
+        let fact_count = self.count(&head)?.cast_unsigned();
+        let mut ties = self.relations(head.id, links)?;
+        let links_left_out = links != LinkScope::AllOutward && ties.len() > MAX_LINKS;
+        if links_left_out {
+            ties.truncate(MAX_LINKS);
+        }
+        let updated = if self.is_now() { head.updated } else { head.updated.min(self.at) };
+        Ok(KnownEntity {
+            name: head.name,
+            kind: head.kind,
+            facts: facts.into_iter().map(|seen| seen.fact).collect(),
+            fact_count,
+            links: ties,
+            links_left_out,
+            created: timestamp(head.since),
+            updated: timestamp(updated),
+            score: None,
+        })
+    }
+
+    fn relations(&self, entity: i64, links: LinkScope) -> rusqlite::Result<Vec<EntityRelation>> {
+        let most = match links {
+            LinkScope::None => return Ok(Vec::new()),
+            LinkScope::Limited => MAX_LINKS as i64 + 1,
+            LinkScope::AllOutward => NO_END,
+        };
+        let outward = "SELECT l.relation, e.name FROM links l JOIN entities e ON e.id = l.target
+             WHERE l.source = ?1 AND l.since <= ?2 AND l.until > ?2 LIMIT ?3";
+        let inward = "SELECT l.relation, e.name FROM links l JOIN entities e ON e.id = l.source
+             WHERE l.target = ?1 AND l.since <= ?2 AND l.until > ?2 LIMIT ?3";
+        let sides: &[(&str, bool)] = if links == LinkScope::Limited {
+            &[(outward, true), (inward, false)]
+        } else {
+            &[(outward, true)]
+        };
+        let mut ties = Vec::new();
+        for (sql, outward) in sides {
+            let mut statement = self.conn.prepare_cached(sql)?;
+            let rows = statement.query_map((entity, self.at, most), |row| {
+                Ok(EntityRelation { relation: row.get(0)?, other: row.get(1)?, outward: *outward })
+            })?;
+            for tie in rows {
+                ties.push(tie?);
+            }
+        }
+        Ok(ties)
+    }
+}
+
+/// Which relations are wanted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum LinkScope {
+    None,
+    Limited,
+    /// Those that begin here, every one.
+    AllOutward,
+}
+
+fn fact_from_row(row: &Row<'_>) -> rusqlite::Result<FactRow> {
+    let fact = KnownFact {
+        text: row.get(1)?,
+        origin: origin_from_code(row.get(2)?),
+        source: row.get(3)?,
+        call: row.get(4)?,
+        since: timestamp(row.get(5)?),
+    };
+    Ok(FactRow { row: row.get(0)?, fact })
+}

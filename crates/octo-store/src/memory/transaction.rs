@@ -1,0 +1,290 @@
+//! What a change of one memory is made of.
+
+use super::memory_schema::{NO_END, first_row, last_row};
+use super::tokenize::normalize_name;
+use super::word_index::{IndexChanges, IndexSide, row_words};
+use octo_grants::memory::{DEFAULT_KIND, FactOrigin, MAX_FACTS, MemoryCaller, NameMatch};
+use octo_model::{Kind, ToolError};
+use rusqlite::{Connection, OptionalExtension, Row};
+
+/// What an item takes beside its text, roughly: counted, so that empty ones fill a memory, too.
+pub(super) const ITEM_OVERHEAD_BYTES: i64 = 64;
+
+/// What an item counts for in a memory's quota.
+pub(super) fn quota_size(text: &str) -> i64 {
+    i64::try_from(text.len()).unwrap_or(i64::MAX).saturating_add(ITEM_OVERHEAD_BYTES)
+}
+
+/// Why a change was not made.
+pub(super) enum MemoryError {
+    Refused(ToolError),
+    Database(rusqlite::Error),
+}
+
+impl From<rusqlite::Error> for MemoryError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+impl From<ToolError> for MemoryError {
+    fn from(error: ToolError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl From<MemoryError> for ToolError {
+    fn from(fault: MemoryError) -> Self {
+        match fault {
+            MemoryError::Refused(error) => error,
+            MemoryError::Database(error) => ToolError::unavailable("The memory could not be used.")
+                .hint("Try again; whoever runs the hub must look at its data directory if it goes on.")
+                .detail(error),
+        }
+    }
+}
+
+/// One change: where it is written, when, and what the index shall be told.
+pub(super) struct MemoryTxn<'a> {
+    pub(super) conn: &'a Connection,
+    pub(super) timestamp: i64,
+    pub(super) index_changes: IndexChanges,
+    /// Something was taken out of the file for good.
+    pub(super) erased: bool,
+}
+
+/// Whose memory is changed, and how much more it may hold.
+pub(super) struct MemoryOwner {
+    pub(super) id: i64,
+    pub(super) call: String,
+    bytes: i64,
+    quota: i64,
+}
+
+/// An entity as it is now.
+pub(super) struct Entity {
+    pub(super) id: i64,
+    pub(super) name: String,
+    pub(super) kind: String,
+    pub(super) kind_folded: String,
+}
+
+impl Entity {
+    pub(super) const COLUMNS: &str = "id, name, kind, kind_folded";
+
+    pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        let (id, name, kind) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        Ok(Self { id, name, kind, kind_folded: row.get(3)? })
+    }
+
+    /// The words of its own row.
+    pub(super) fn words(&self, owner: i64, side: IndexSide) -> String {
+        row_words(owner, side, &self.kind_folded, &[&self.name, &self.kind])
+    }
+
+    /// The words of one of its observations.
+    pub(super) fn fact_words(&self, owner: i64, side: IndexSide, text: &str) -> String {
+        row_words(owner, side, &self.kind_folded, &[text])
+    }
+}
+
+pub(super) fn owner_id(conn: &Connection, asker: &MemoryCaller) -> rusqlite::Result<Option<i64>> {
+    conn.prepare_cached("SELECT id FROM owners WHERE tenant = ?1 AND subject = ?2")?
+        .query_row((&asker.principal.tenant, &asker.principal.subject), |row| row.get(0))
+        .optional()
+}
+
+impl<'a> MemoryTxn<'a> {
+    pub(super) fn new(conn: &'a Connection, at: i64) -> Self {
+        Self { conn, timestamp: at, index_changes: IndexChanges::default(), erased: false }
+    }
+
+    /// Runs a statement that is used again and again.
+    pub(super) fn execute(&self, sql: &str, values: impl rusqlite::Params) -> rusqlite::Result<usize> {
+        self.conn.prepare_cached(sql)?.execute(values)
+    }
+
+    pub(super) fn open_owner(&self, asker: &MemoryCaller, quota: u64) -> rusqlite::Result<MemoryOwner> {
+        let known = self
+            .conn
+            .prepare_cached("SELECT id, bytes FROM owners WHERE tenant = ?1 AND subject = ?2")?
+            .query_row((&asker.principal.tenant, &asker.principal.subject), |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
+            .optional()?;
+        let (id, bytes) = match known {
+            Some(known) => known,
+            None => {
+                self.execute(
+                    "INSERT INTO owners (tenant, subject) VALUES (?1, ?2)",
+                    (&asker.principal.tenant, &asker.principal.subject),
+                )?;
+                (self.conn.last_insert_rowid(), 0)
+            }
+        };
+        let quota = i64::try_from(quota).unwrap_or(i64::MAX);
+        Ok(MemoryOwner { id, call: asker.call.to_string(), bytes, quota })
+    }
+
+    /// Notes how much the memory holds at the end of a change. What makes it smaller is never refused.
+    pub(super) fn update_usage(&self, owner: &MemoryOwner, grown: i64) -> Result<(), MemoryError> {
+        if grown == 0 {
+            return Ok(());
+        }
+        let bytes = owner.bytes.saturating_add(grown).max(0);
+        if grown > 0 && bytes > owner.quota {
+            let full = format!("The memory is full: it may hold {} bytes.", owner.quota);
+            let error = ToolError::new(Kind::TooLarge, full);
+            return Err(error.hint("Delete what is no longer needed, with erase, and try again.").into());
+        }
+        self.execute("UPDATE owners SET bytes = ?2 WHERE id = ?1", (owner.id, bytes))?;
+        Ok(())
+    }
+
+    /// The entity that a name means now. One that only looks alike must be the only one, and of the same type where
+    /// one is given.
+    pub(super) fn find_entity(
+        &self,
+        owner: &MemoryOwner,
+        name: &str,
+        names: NameMatch,
+        kind: Option<&str>,
+    ) -> rusqlite::Result<Option<Entity>> {
+        let sql = format!(
+            "SELECT {} FROM entities WHERE owner = ?1 AND folded = ?2 AND until = ?3",
+            Entity::COLUMNS
+        );
+        let mut statement = self.conn.prepare_cached(&sql)?;
+        let rows = statement.query_map((owner.id, normalize_name(name), NO_END), Entity::read)?;
+        let mut alike: Vec<Entity> = rows.collect::<rusqlite::Result<_>>()?;
+        if let Some(at) = alike.iter().position(|entity| entity.name == name) {
+            return Ok(Some(alike.swap_remove(at)));
+        }
+        let lone = if alike.len() == 1 { alike.pop() } else { None };
+        let same_kind = |entity: &Entity| kind.is_none_or(|kind| normalize_name(kind) == entity.kind_folded);
+        Ok(lone.filter(|entity| names == NameMatch::Alike && same_kind(entity)))
+    }
+
+    pub(super) fn create(
+        &mut self,
+        owner: &MemoryOwner,
+        name: &str,
+        kind: Option<&str>,
+    ) -> rusqlite::Result<Entity> {
+        let kind = kind.unwrap_or(DEFAULT_KIND);
+        let kind_folded = normalize_name(kind);
+        self.execute(
+            "INSERT INTO entities (owner, name, folded, kind, kind_folded, facts, updated, since, until)
+             VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6, ?6, ?7)",
+            (owner.id, name, normalize_name(name), kind, &kind_folded, self.timestamp, NO_END),
+        )?;
+        let id = self.conn.last_insert_rowid();
+        let entity = Entity { id, name: name.to_owned(), kind: kind.to_owned(), kind_folded };
+        self.adjust_kind_count(owner.id, &entity.kind, &entity.kind_folded, 1)?;
+        self.index_changes.put(IndexSide::Live, first_row(id), entity.words(owner.id, IndexSide::Live));
+        Ok(entity)
+    }
+
+    /// Counts entities of a type.
+    pub(super) fn adjust_kind_count(
+        &self,
+        owner: i64,
+        kind: &str,
+        folded: &str,
+        more: i64,
+    ) -> rusqlite::Result<()> {
+        self.execute(
+            "INSERT INTO kinds (owner, kind_folded, kind, live) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT DO UPDATE SET live = live + ?4",
+            (owner, folded, kind, more),
+        )?;
+        Ok(())
+    }
+
+    /// Gives an entity another type; the rows of the index carry it.
+    pub(super) fn change_kind(
+        &mut self,
+        owner: &MemoryOwner,
+        entity: &mut Entity,
+        kind: &str,
+    ) -> rusqlite::Result<()> {
+        let folded = normalize_name(kind);
+        let facts = self.live_facts(entity.id)?;
+        self.index_changes.take(
+            IndexSide::Live,
+            first_row(entity.id),
+            entity.words(owner.id, IndexSide::Live),
+        );
+        for (row, text) in &facts {
+            self.index_changes.take(
+                IndexSide::Live,
+                *row,
+                entity.fact_words(owner.id, IndexSide::Live, text),
+            );
+        }
+        self.execute(
+            "INSERT INTO former_kinds (entity, kind, until) VALUES (?1, ?2, ?3)",
+            (entity.id, &entity.kind, self.timestamp),
+        )?;
+        self.execute(
+            "UPDATE entities SET kind = ?2, kind_folded = ?3 WHERE id = ?1",
+            (entity.id, kind, &folded),
+        )?;
+        self.adjust_kind_count(owner.id, &entity.kind, &entity.kind_folded, -1)?;
+        self.adjust_kind_count(owner.id, kind, &folded, 1)?;
+        (entity.kind, entity.kind_folded) = (kind.to_owned(), folded);
+        self.index_changes.put(
+            IndexSide::Live,
+            first_row(entity.id),
+            entity.words(owner.id, IndexSide::Live),
+        );
+        for (row, text) in facts {
+            self.index_changes.put(IndexSide::Live, row, entity.fact_words(owner.id, IndexSide::Live, &text));
+        }
+        Ok(())
+    }
+
+    /// The observations that are true now, with their rows.
+    pub(super) fn live_facts(&self, entity: i64) -> rusqlite::Result<Vec<(i64, String)>> {
+        let mut statement = self
+            .conn
+            .prepare_cached("SELECT id, text FROM facts WHERE id BETWEEN ?1 AND ?2 AND until = ?3")?;
+        let rows = statement
+            .query_map((first_row(entity), last_row(entity), NO_END), |row| Ok((row.get(0)?, row.get(1)?)))?;
+        rows.collect()
+    }
+
+    /// The row for the next observation of an entity.
+    pub(super) fn next_row(&self, entity: &Entity) -> Result<i64, MemoryError> {
+        let last: Option<i64> = self
+            .conn
+            .prepare_cached("SELECT max(id) FROM facts WHERE id BETWEEN ?1 AND ?2")?
+            .query_row((first_row(entity.id), last_row(entity.id)), |row| row.get(0))?;
+        let next = last.unwrap_or_else(|| first_row(entity.id)) + 1;
+        if next > last_row(entity.id) { Err(too_many_facts(&entity.name).into()) } else { Ok(next) }
+    }
+}
+
+pub(super) fn too_many_facts(name: &str) -> ToolError {
+    ToolError::new(
+        Kind::TooLarge,
+        format!("`{name}` has {MAX_FACTS} observations, which is all that one entity may have."),
+    )
+    .hint("Put further ones on entities of their own and relate them, or forget some.")
+}
+
+pub(super) const fn origin_code(origin: FactOrigin) -> i64 {
+    match origin {
+        FactOrigin::Stated => 0,
+        FactOrigin::Sourced => 1,
+        FactOrigin::Imported => 2,
+    }
+}
+
+pub(super) const fn origin_from_code(number: i64) -> FactOrigin {
+    match number {
+        0 => FactOrigin::Stated,
+        1 => FactOrigin::Sourced,
+        _ => FactOrigin::Imported,
+    }
+}

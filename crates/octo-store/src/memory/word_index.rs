@@ -1,0 +1,113 @@
+//! What the index of words is told. Changes are gathered and written in the order of their rows at the end of a
+//! transaction: the index makes a new part of itself each time the rows go backwards.
+
+use super::tokenize;
+use rusqlite::Connection;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Whose words they are stands before each of them: one owner's search never passes over another's rows, and how
+/// rare a word is depends on nobody else.
+pub(super) fn term(owner: i64, stem: &str) -> String {
+    format!("{owner}_{stem}")
+}
+
+/// The word that all rows of a type have.
+pub(super) fn kind_term(owner: i64, kind_folded: &str) -> String {
+    let plain =
+        |letter: char| if letter.is_ascii() && !letter.is_ascii_alphanumeric() { '_' } else { letter };
+    format!("{owner}={}", kind_folded.chars().map(plain).collect::<String>())
+}
+
+/// The words of one row, always the same for the same texts. Rows of the past have no type: it may have changed since.
+pub(super) fn row_words(owner: i64, side: IndexSide, kind_folded: &str, texts: &[&str]) -> String {
+    let stems: BTreeSet<String> = texts.iter().flat_map(|text| tokenize::tokenize(text)).collect();
+    let kind = (side == IndexSide::Live).then(|| kind_term(owner, kind_folded));
+    let terms: Vec<String> = kind.into_iter().chain(stems.iter().map(|stem| term(owner, stem))).collect();
+    terms.join(" ")
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum IndexSide {
+    Live,
+    Past,
+}
+
+impl IndexSide {
+    const fn insert_sql(self) -> &'static str {
+        match self {
+            Self::Live => "INSERT INTO live_words (rowid, words) VALUES (?1, ?2)",
+            Self::Past => "INSERT INTO past_words (rowid, words) VALUES (?1, ?2)",
+        }
+    }
+
+    const fn delete_sql(self) -> &'static str {
+        match self {
+            Self::Live => "INSERT INTO live_words (live_words, rowid, words) VALUES ('delete', ?1, ?2)",
+            Self::Past => "INSERT INTO past_words (past_words, rowid, words) VALUES ('delete', ?1, ?2)",
+        }
+    }
+}
+
+/// First what is taken out of a row, then what is put in.
+#[derive(Default)]
+struct RowChange {
+    take: Option<String>,
+    put: Option<String>,
+}
+
+#[derive(Default)]
+pub(super) struct IndexChanges {
+    live: BTreeMap<i64, RowChange>,
+    past: BTreeMap<i64, RowChange>,
+}
+
+impl IndexChanges {
+    fn row(&mut self, side: IndexSide, row: i64) -> &mut RowChange {
+        match side {
+            IndexSide::Live => self.live.entry(row).or_default(),
+            IndexSide::Past => self.past.entry(row).or_default(),
+        }
+    }
+
+    pub(super) fn put(&mut self, side: IndexSide, row: i64, words: String) {
+        self.row(side, row).put = Some(words);
+    }
+
+    pub(super) fn take(&mut self, side: IndexSide, row: i64, words: String) {
+        let change = self.row(side, row);
+        // What the same transaction has put in was never written.
+        if change.put.take().is_none() {
+            change.take = Some(words);
+        }
+    }
+
+    /// Adds what a later job of the same transaction has changed.
+    pub(super) fn merge(&mut self, later: IndexChanges) {
+        for (side, changes) in [(IndexSide::Live, later.live), (IndexSide::Past, later.past)] {
+            for (row, RowChange { take, put }) in changes {
+                if let Some(words) = take {
+                    self.take(side, row, words);
+                }
+                if let Some(words) = put {
+                    self.put(side, row, words);
+                }
+            }
+        }
+    }
+
+    pub(super) fn write(self, conn: &Connection) -> rusqlite::Result<()> {
+        for (side, changes) in [(IndexSide::Live, self.live), (IndexSide::Past, self.past)] {
+            let (mut take, mut put) =
+                (conn.prepare_cached(side.delete_sql())?, conn.prepare_cached(side.insert_sql())?);
+            for (row, change) in changes {
+                if let Some(words) = change.take {
+                    take.execute((row, words))?;
+                }
+                if let Some(words) = change.put {
+                    put.execute((row, words))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

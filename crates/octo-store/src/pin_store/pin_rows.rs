@@ -1,0 +1,209 @@
+//! The rows of pins. Everything happens within one transaction, so that two processes never mix theirs.
+
+use crate::result_files::now_micros;
+use octo_hub::{ItemKind, PendingPin, Pin, PinDelta, PinSet, PinWrite, ServerIdentity};
+use octo_model::Json;
+use rusqlite::{OptionalExtension, Row, Transaction};
+use std::collections::HashSet;
+
+/// So many definitions of one item are told apart; a server that makes up new ones without end is not reported any more.
+const MAX_VERSIONS_PER_ITEM: i64 = 8;
+/// So many definitions that nobody waits for are remembered of a server.
+const MAX_SEEN_DEFINITIONS: i64 = 20_000;
+
+pub fn load(change: &Transaction<'_>, whose: &ServerIdentity) -> rusqlite::Result<PinSet> {
+    adopt_renamed(change, whose)?;
+    change
+        .prepare_cached(
+            "INSERT INTO servers (server, identity, revision) VALUES (?1, ?2, 0)
+         ON CONFLICT (server) DO UPDATE SET identity = ?2 WHERE identity <> ?2",
+        )?
+        .execute((&whose.server, &whose.identity))?;
+    let mut find = change.prepare_cached("SELECT what, key, hash, text FROM pins WHERE server = ?1")?;
+    let pins: Vec<Option<Pin>> =
+        find.query_map([&whose.server], pin_from_row)?.collect::<rusqlite::Result<_>>()?;
+    let mut taken = HashSet::new();
+    let mut theirs = change
+        .prepare_cached("SELECT key FROM pins WHERE server = ?1 AND what IN ('resource', 'template')")?;
+    for other in &whose.others {
+        for key in theirs.query_map([other], |row| row.get::<_, String>(0))? {
+            taken.insert(key?);
+        }
+    }
+    let pins = pins.into_iter().flatten().collect();
+    Ok(PinSet { pins, uris_of_others: taken, revision: revision(change, &whose.server)? })
+}
+
+/// A name that has no pins yet takes a copy of those of the same server under another name.
+fn adopt_renamed(change: &Transaction<'_>, whose: &ServerIdentity) -> rusqlite::Result<()> {
+    let known =
+        change.prepare_cached("SELECT 1 FROM pins WHERE server = ?1 LIMIT 1")?.exists([&whose.server])?;
+    if known || whose.identity.is_empty() {
+        return Ok(());
+    }
+    let other: Option<String> = change
+        .prepare_cached(
+            "SELECT server FROM servers WHERE identity = ?1 AND server <> ?2
+             AND EXISTS (SELECT 1 FROM pins WHERE pins.server = servers.server)
+             ORDER BY rowid DESC LIMIT 1",
+        )?
+        .query_row((&whose.identity, &whose.server), |row| row.get(0))
+        .optional()?;
+    let Some(other) = other else { return Ok(()) };
+    for copy in [
+        "INSERT OR IGNORE INTO pins SELECT ?1, what, key, hash, text, since FROM pins WHERE server = ?2",
+        "INSERT OR IGNORE INTO seen SELECT ?1, what, key, hash, text, since, pending FROM seen WHERE server = ?2",
+    ] {
+        change.prepare_cached(copy)?.execute((&whose.server, &other))?;
+    }
+    Ok(())
+}
+
+fn pin_from_row(row: &Row<'_>) -> rusqlite::Result<Option<Pin>> {
+    let (what, key, hash): (String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+    let text = Json::parse(row.get::<_, String>(3)?).ok();
+    Ok(ItemKind::parse(&what).zip(text).map(|(what, text)| Pin { kind: what, key, text, hash }))
+}
+
+pub fn write(change: &Transaction<'_>, server: &str, news: &PinDelta) -> rusqlite::Result<PinWrite> {
+    if is_conflict(change, server, news)? {
+        return Ok(PinWrite::Conflict);
+    }
+    for pin in news.new_pins.iter().chain(news.replaced.iter().map(|(pin, _)| pin)) {
+        put_pin(change, server, pin)?;
+    }
+    change
+        .prepare_cached("UPDATE seen SET pending = 0 WHERE server = ?1 AND pending = 1")?
+        .execute([server])?;
+    let mut fresh = Vec::new();
+    for (pin, pending) in
+        news.held.iter().map(|pin| (pin, true)).chain(news.reported.iter().map(|pin| (pin, false)))
+    {
+        if record_seen(change, server, pin, pending)? {
+            fresh.push(pin.clone());
+        }
+    }
+    change
+        .prepare_cached(
+            "DELETE FROM seen WHERE rowid IN (SELECT rowid FROM seen WHERE server = ?1 AND pending = 0
+             ORDER BY rowid DESC LIMIT -1 OFFSET ?2)",
+        )?
+        .execute((server, MAX_SEEN_DEFINITIONS))?;
+    Ok(PinWrite::Written(fresh))
+}
+
+fn is_conflict(change: &Transaction<'_>, server: &str, news: &PinDelta) -> rusqlite::Result<bool> {
+    let mut find =
+        change.prepare_cached("SELECT hash FROM pins WHERE server = ?1 AND what = ?2 AND key = ?3")?;
+    let mut hash = |pin: &Pin| {
+        find.query_row((server, pin.kind.as_str(), &pin.key), |row| row.get::<_, String>(0)).optional()
+    };
+    for pin in &news.new_pins {
+        if hash(pin)?.is_some_and(|hash| hash != pin.hash) {
+            return Ok(true);
+        }
+    }
+    for (pin, old) in &news.replaced {
+        if hash(pin)?.is_none_or(|hash| hash != *old && hash != pin.hash) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn put_pin(change: &Transaction<'_>, server: &str, pin: &Pin) -> rusqlite::Result<()> {
+    change
+        .prepare_cached(
+            "INSERT OR REPLACE INTO pins (server, what, key, hash, text, since) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )?
+        .execute((server, pin.kind.as_str(), &pin.key, &pin.hash, pin.text.as_str(), now_micros()))?;
+    Ok(())
+}
+
+/// Remembers a definition; says whether it is worth a word.
+fn record_seen(change: &Transaction<'_>, server: &str, pin: &Pin, pending: bool) -> rusqlite::Result<bool> {
+    let again = change
+        .prepare_cached(
+            "UPDATE seen SET pending = ?5 WHERE server = ?1 AND what = ?2 AND key = ?3 AND hash = ?4",
+        )?
+        .execute((server, pin.kind.as_str(), &pin.key, &pin.hash, pending))?;
+    if again > 0 {
+        return Ok(false);
+    }
+    let place = (server, pin.kind.as_str(), &pin.key);
+    let count: i64 = change
+        .prepare_cached("SELECT count(*) FROM seen WHERE server = ?1 AND what = ?2 AND key = ?3")?
+        .query_row(place, |row| row.get(0))?;
+    if count >= MAX_VERSIONS_PER_ITEM {
+        change
+            .prepare_cached(
+                "DELETE FROM seen WHERE rowid IN (SELECT rowid FROM seen
+                 WHERE server = ?1 AND what = ?2 AND key = ?3 AND pending = 0 ORDER BY rowid LIMIT 1)",
+            )?
+            .execute(place)?;
+    }
+    change
+        .prepare_cached(
+            "INSERT INTO seen (server, what, key, hash, text, since, pending) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        )?
+        .execute((server, pin.kind.as_str(), &pin.key, &pin.hash, pin.text.as_str(), now_micros(), pending))?;
+    Ok(count < MAX_VERSIONS_PER_ITEM)
+}
+
+pub fn revision(change: &Transaction<'_>, server: &str) -> rusqlite::Result<u64> {
+    let found: Option<i64> = change
+        .prepare_cached("SELECT revision FROM servers WHERE server = ?1")?
+        .query_row([server], |row| row.get(0))
+        .optional()?;
+    Ok(found.unwrap_or_default().cast_unsigned())
+}
+
+pub fn pending(change: &Transaction<'_>, server: &str) -> rusqlite::Result<Vec<PendingPin>> {
+    let mut waiting = change.prepare_cached(
+        "SELECT what, key, hash, text, since FROM seen WHERE server = ?1 AND pending = 1 ORDER BY what, key, rowid",
+    )?;
+    let rows: Vec<(Option<Pin>, i64)> = waiting
+        .query_map([server], |row| Ok((pin_from_row(row)?, row.get(4)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    let mut find = change.prepare_cached(
+        "SELECT what, key, hash, text FROM pins WHERE server = ?1 AND what = ?2 AND key = ?3",
+    )?;
+    let mut all = Vec::new();
+    for (new, since) in rows {
+        let Some(new) = new else { continue };
+        let pinned =
+            find.query_row((server, new.kind.as_str(), &new.key), pin_from_row).optional()?.flatten();
+        all.push(PendingPin { new, pinned, since });
+    }
+    Ok(all)
+}
+
+pub fn accept(change: &Transaction<'_>, server: &str, chosen: &[Pin]) -> rusqlite::Result<usize> {
+    let mut count = 0;
+    for one in chosen {
+        let place = (server, one.kind.as_str(), &one.key, &one.hash);
+        let waiting = change
+            .prepare_cached(
+                "SELECT what, key, hash, text FROM seen
+                 WHERE server = ?1 AND what = ?2 AND key = ?3 AND hash = ?4 AND pending = 1",
+            )?
+            .query_row(place, pin_from_row)
+            .optional()?
+            .flatten();
+        let Some(waiting) = waiting else { continue };
+        put_pin(change, server, &waiting)?;
+        change
+            .prepare_cached(
+                "UPDATE seen SET pending = 0 WHERE server = ?1 AND what = ?2 AND key = ?3 AND hash = ?4",
+            )?
+            .execute(place)?;
+        count += 1;
+    }
+    change
+        .prepare_cached(
+            "INSERT INTO servers (server, identity, revision) VALUES (?1, '', 1)
+             ON CONFLICT (server) DO UPDATE SET revision = revision + 1",
+        )?
+        .execute([server])?;
+    Ok(count)
+}

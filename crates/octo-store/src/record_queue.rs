@@ -1,0 +1,287 @@
+//! Between the calls and the one thread that writes: everything queued becomes one group, written together.
+
+use crate::record_codec;
+use octo_hub::{CallEnded, CallStarted};
+use std::cell::Cell;
+use std::mem;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// How many records may wait before further calls are refused: far more than calls can run at once.
+const MAX_QUEUED_OPENINGS: usize = 1 << 16;
+/// How many may wait before even the end of a call is no longer noted (nothing could be written for long).
+const MAX_QUEUED_RECORDS: usize = MAX_QUEUED_OPENINGS * 4;
+/// How long the end of a call may wait for others to be written with. Nobody waits for it.
+const GROUP_DELAY: Duration = Duration::from_millis(2);
+/// The same after a failure.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+
+/// Buffers larger than this, left by a rush, are given back.
+const MAX_RETAINED_BYTES: usize = 1 << 20;
+
+/// Those whose records are written together, and how that went.
+#[derive(Default)]
+pub(crate) struct Group {
+    outcome: OnceLock<Result<(), Arc<str>>>,
+    done: Notify,
+}
+
+impl Group {
+    pub(crate) fn finish(&self, outcome: Result<(), Arc<str>>) {
+        let _ = self.outcome.set(outcome);
+        self.done.notify_waiters();
+    }
+
+    pub(crate) async fn wait(&self) -> Result<(), Arc<str>> {
+        // Made before the look, so that what is finished in between is not missed.
+        let done = self.done.notified();
+        if let Some(outcome) = self.outcome.get() {
+            return outcome.clone();
+        }
+        done.await;
+        self.outcome.get().cloned().unwrap_or_else(|| Err("the group was left".into()))
+    }
+}
+
+/// Records that wait, one after the other.
+#[derive(Default)]
+pub(crate) struct Batch {
+    bytes: Vec<u8>,
+    entries: Vec<Entry>,
+    pub(crate) group: Arc<Group>,
+    /// Somebody waits for the group.
+    is_awaited: bool,
+}
+
+struct Entry {
+    end: usize,
+    is_opening: bool,
+}
+
+impl Batch {
+    fn add(&mut self, record: &[u8], opens: bool) {
+        self.bytes.extend_from_slice(record);
+        self.entries.push(Entry { end: self.bytes.len(), is_opening: opens });
+        self.is_awaited |= opens;
+    }
+
+    pub(crate) fn records(&self) -> impl Iterator<Item = &[u8]> {
+        self.entries().map(|(record, _)| record)
+    }
+
+    fn entries(&self) -> impl Iterator<Item = (&[u8], bool)> {
+        self.entries.iter().scan(0, |start, entry| {
+            let record = self.bytes.get(*start..entry.end).unwrap_or_default();
+            *start = entry.end;
+            Some((record, entry.is_opening))
+        })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.shrink_to(MAX_RETAINED_BYTES);
+        self.entries.clear();
+        self.group = Arc::default();
+        self.is_awaited = false;
+    }
+}
+
+/// What wakes the writer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum WriterWait {
+    Awake,
+    /// Whoever waits for an answer; it looks by itself after a while for those who do not.
+    Lingering,
+    /// Everything.
+    Idle,
+}
+
+struct State {
+    batch: Batch,
+    wait: WriterWait,
+    /// Why nothing is taken any more.
+    closed: Option<&'static str>,
+    group_delay: Duration,
+}
+
+pub(crate) struct RecordQueue {
+    state: Mutex<State>,
+    wake: Condvar,
+}
+
+/// Why a record was not even queued.
+#[derive(Debug)]
+pub(crate) enum QueueError {
+    Full,
+    Closed(&'static str),
+}
+
+impl RecordQueue {
+    pub(crate) fn new() -> Self {
+        let state = State {
+            batch: Batch::default(),
+            wait: WriterWait::Awake,
+            closed: None,
+            group_delay: GROUP_DELAY,
+        };
+        Self { state: Mutex::new(state), wake: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Queues the record of a call; the group tells when it is written.
+    pub(crate) fn open(&self, at: i64, opening: &CallStarted) -> Result<Arc<Group>, QueueError> {
+        with_encoded(
+            |bytes| record_codec::encode_open(bytes, at, opening),
+            |record| self.enqueue_awaited(Some(record)),
+        )
+    }
+
+    /// A group with everything that is queued now.
+    pub(crate) fn flush(&self) -> Result<Arc<Group>, QueueError> {
+        self.enqueue_awaited(None)
+    }
+
+    fn enqueue_awaited(&self, record: Option<&[u8]>) -> Result<Arc<Group>, QueueError> {
+        let mut state = self.lock();
+        if let Some(why) = state.closed {
+            return Err(QueueError::Closed(why));
+        }
+        if let Some(record) = record {
+            if state.batch.len() >= MAX_QUEUED_OPENINGS {
+                return Err(QueueError::Full);
+            }
+            state.batch.add(record, true);
+        }
+        state.batch.is_awaited = true;
+        let group = Arc::clone(&state.batch.group);
+        let asleep = mem::replace(&mut state.wait, WriterWait::Awake) != WriterWait::Awake;
+        // First unlocked, then woken: else the writer would wake up only to wait for the lock.
+        drop(state);
+        if asleep {
+            self.wake.notify_one();
+        }
+        Ok(group)
+    }
+
+    /// Queues the end of a call, which nobody waits for. `false` when it had to be let go.
+    pub(crate) fn close(&self, at: i64, closing: &CallEnded) -> bool {
+        with_encoded(
+            |bytes| record_codec::encode_close(bytes, at, closing),
+            |record| self.enqueue_unawaited(record),
+        )
+    }
+
+    fn enqueue_unawaited(&self, record: &[u8]) -> bool {
+        let mut state = self.lock();
+        if state.closed.is_some() || state.batch.len() >= MAX_QUEUED_RECORDS {
+            return false;
+        }
+        state.batch.add(record, false);
+        let asleep = state.wait == WriterWait::Idle;
+        if asleep {
+            state.wait = WriterWait::Awake;
+        }
+        drop(state);
+        if asleep {
+            self.wake.notify_one();
+        }
+        true
+    }
+
+    /// Waits for something to write and takes all of it in exchange for the buffers of `batch`. `false` at the end.
+    pub(crate) fn take_batch(&self, batch: &mut Batch) -> bool {
+        batch.clear();
+        let mut state = self.lock();
+        // The first sleep is light even when nothing is queued: after a group those who waited for it come back,
+        // and the ends of their calls are to wait for their next beginnings.
+        let mut rested = false;
+        while !state.batch.is_awaited && state.closed.is_none() {
+            if rested && !state.batch.is_empty() {
+                break;
+            }
+            if rested {
+                state.wait = WriterWait::Idle;
+                state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+                rested = false;
+            } else {
+                state.wait = WriterWait::Lingering;
+                let linger = state.group_delay;
+                let slept = self.wake.wait_timeout(state, linger).unwrap_or_else(PoisonError::into_inner);
+                (state, rested) = (slept.0, slept.1.timed_out());
+            }
+        }
+        state.wait = WriterWait::Awake;
+        drop(state);
+        yield_to_callers();
+        let mut state = self.lock();
+        state.group_delay = GROUP_DELAY;
+        mem::swap(&mut state.batch, batch);
+        state.closed.is_none() || batch.is_awaited || !batch.is_empty()
+    }
+
+    /// Queues the ends of calls again that could not be written, before newer ones. At the end there is no
+    /// other time: then they are lost, and this many.
+    pub(crate) fn requeue(&self, batch: &Batch) -> usize {
+        let mut state = self.lock();
+        if state.closed.is_some() {
+            return batch.entries().filter(|(_, opens)| !opens).count();
+        }
+        let mut kept = Batch { group: Arc::clone(&state.batch.group), ..Batch::default() };
+        let ends = batch.entries().filter(|(_, opens)| !opens);
+        for (record, opens) in ends.chain(state.batch.entries()) {
+            kept.add(record, opens);
+        }
+        kept.is_awaited |= state.batch.is_awaited;
+        state.batch = kept;
+        state.group_delay = RETRY_DELAY;
+        0
+    }
+
+    /// Takes nothing more; what is queued is still written.
+    pub(crate) fn shut_down(&self, why: &'static str) {
+        self.lock().closed.get_or_insert(why);
+        self.wake.notify_one();
+    }
+
+    /// The writer is gone: whoever waits is told so.
+    pub(crate) fn abandon(&self, why: &'static str) -> usize {
+        let mut state = self.lock();
+        state.closed.get_or_insert(why);
+        let left = mem::take(&mut state.batch);
+        left.group.finish(Err(why.into()));
+        left.entries.len()
+    }
+}
+
+/// Lets others run first who could, if any: on a busy machine those are the calls that are about to join the group,
+/// and a group of ten costs hardly more than a group of one. On a quiet one this is nothing.
+fn yield_to_callers() {
+    for _ in 0..2 {
+        std::thread::yield_now();
+    }
+}
+
+/// Encodes before the lock is taken, in a buffer that each thread keeps.
+fn with_encoded<T>(encode: impl FnOnce(&mut Vec<u8>), queue: impl FnOnce(&[u8]) -> T) -> T {
+    thread_local! {
+        static BYTES: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    }
+    let mut bytes = BYTES.try_with(Cell::take).unwrap_or_default();
+    bytes.clear();
+    encode(&mut bytes);
+    let queued = queue(&bytes);
+    let _ = BYTES.try_with(|kept| kept.set(bytes));
+    queued
+}

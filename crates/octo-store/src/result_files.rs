@@ -1,0 +1,300 @@
+//! Large results: each one a file, and a second one with its text for reading in parts, found through an index that knows
+//! whose it is.
+//!
+//! The row comes before the file and goes after it, so that no crash leaves a file that nothing knows of. A row without
+//! its file is answered like no row at all.
+
+use crate::audit_writer::WriteLock;
+use crate::{Options, StoreError, private_files, result_handle};
+use octo_hub::{StoredText, TextSize, write_text};
+use octo_model::{CallId, Json, Kind, Principal, ToolError};
+use rusqlite::Connection;
+use std::collections::{HashMap, VecDeque};
+use std::io::{BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+const SPILL_DIRECTORY: &str = "spills";
+
+/// All of it blocks; `Store` calls it from threads that may.
+pub(crate) struct ResultFiles {
+    dir: PathBuf,
+    index: Mutex<Connection>,
+    write_lock: WriteLock,
+    options: Options,
+}
+
+/// Microseconds since 1970.
+pub(crate) fn now_micros() -> i64 {
+    SystemTime::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_micros() as i64)
+}
+
+impl ResultFiles {
+    pub(crate) fn open(
+        dir: &Path,
+        index: Connection,
+        turn: WriteLock,
+        options: Options,
+    ) -> Result<Self, StoreError> {
+        let dir = dir.join(SPILL_DIRECTORY);
+        private_files::create_private_dir(&dir)?;
+        let shelf = Self { dir, index: Mutex::new(index), write_lock: turn, options };
+        shelf.evict()?;
+        Ok(shelf)
+    }
+
+    pub(crate) fn store(&self, owner: &Principal, call: CallId, whole: &Json) -> Result<String, ToolError> {
+        let size = whole.bytes().len() as u64;
+        if size > self.options.spill_quota_bytes {
+            return Err(ToolError::new(Kind::TooLarge, "The result is larger than all that may be kept.")
+                .hint("Ask for less at a time, or raise the quota of spills."));
+        }
+        let handle = result_handle::new_handle()?;
+        self.insert_row(owner, call, &handle, size).map_err(store_error)?;
+        let written = self.write(&handle, whole).and_then(|()| self.write_text(&handle, whole));
+        let noted = written
+            .map_err(store_error)
+            .and_then(|text| self.update_size(&handle, size + text).map_err(store_error));
+        if let Err(error) = noted {
+            self.remove(std::slice::from_ref(&handle))
+                .unwrap_or_else(|error| tracing::warn!(%error, "a spill was left behind"));
+            return Err(error);
+        }
+        match self.evict() {
+            Ok(gone) if gone.contains(&handle) => Err(ToolError::new(
+                Kind::TooLarge,
+                "The result is larger than what is left for it beside the results of others.",
+            )
+            .hint("Ask for less at a time.")),
+            Ok(_) => Ok(handle),
+            Err(error) => {
+                tracing::warn!(%error, "old spills could not be removed");
+                Ok(handle)
+            }
+        }
+    }
+
+    /// The text of a result, which is read where it lies.
+    pub(crate) fn open_text(&self, owner: &Principal, handle: &str) -> Result<StoredText, ToolError> {
+        if !result_handle::is_handle(handle) || !self.is_known(owner, handle).map_err(ToolError::internal)? {
+            return Err(unknown_handle());
+        }
+        let file = match std::fs::File::open(self.text_path(handle)) {
+            Ok(file) => file,
+            // Kept by a version that wrote no text.
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return StoredText::render(&self.load(owner, handle)?);
+            }
+            Err(error) => return Err(ToolError::internal(error)),
+        };
+        let damaged = |_| ToolError::internal(format!("the text of the spill {handle} is damaged"));
+        TextFile::open(file).map_err(damaged)
+    }
+
+    pub(crate) fn load(&self, owner: &Principal, handle: &str) -> Result<Json, ToolError> {
+        // The three are one answer, so that nobody learns which handles exist.
+        if !result_handle::is_handle(handle) || !self.is_known(owner, handle).map_err(ToolError::internal)? {
+            return Err(unknown_handle());
+        }
+        let text = std::fs::read(self.dir.join(handle)).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => unknown_handle(),
+            _ => ToolError::internal(error),
+        })?;
+        Json::parse(text)
+            .map_err(|fault| ToolError::internal(format!("the spill {handle} is damaged: {fault}")))
+    }
+
+    fn index(&self) -> MutexGuard<'_, Connection> {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn insert_row(&self, owner: &Principal, call: CallId, handle: &str, size: u64) -> rusqlite::Result<()> {
+        let index = self.index();
+        let _turn = self.write_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        index
+            .prepare_cached(
+                "INSERT INTO spills (handle, subject, tenant, call, size, created) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            )?
+            .execute((handle, &owner.subject, &owner.tenant, call.to_string(), size.cast_signed(), now_micros()))
+            .map(drop)
+    }
+
+    fn is_known(&self, owner: &Principal, handle: &str) -> rusqlite::Result<bool> {
+        self.index()
+            .prepare_cached(
+                "SELECT 1 FROM spills WHERE handle = ?1 AND subject = ?2 AND tenant = ?3 AND created > ?4",
+            )?
+            .exists((handle, &owner.subject, &owner.tenant, self.expiry_cutoff()))
+    }
+
+    /// What was created then or earlier is over.
+    fn expiry_cutoff(&self) -> i64 {
+        let ttl = i64::try_from(self.options.spill_ttl.as_micros()).unwrap_or(i64::MAX);
+        now_micros().saturating_sub(ttl)
+    }
+
+    /// Whoever sees the file under its name sees all of it.
+    fn write(&self, handle: &str, whole: &Json) -> std::io::Result<()> {
+        let part = self.part_path(handle);
+        let mut file = private_files::create_new(&part)?;
+        file.write_all(whole.bytes())?;
+        let power = self.options.durability == crate::Durability::Fsync;
+        if power {
+            file.sync_all()?;
+        }
+        std::fs::rename(&part, self.dir.join(handle))?;
+        if power { std::fs::File::open(&self.dir)?.sync_all() } else { Ok(()) }
+    }
+
+    /// Writes the text beside the result, and tells how large the file is.
+    fn write_text(&self, handle: &str, whole: &Json) -> std::io::Result<u64> {
+        let part = self.part_path(handle);
+        let mut file = BufWriter::with_capacity(1 << 16, private_files::create_new(&part)?);
+        file.write_all(&[b' '; HEADER_LEN])?;
+        let size = write_text(whole, &mut file)?;
+        let mut file = file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+        file.seek(SeekFrom::Start(0))?;
+        file.write_all(format_header(size).as_bytes())?;
+        std::fs::rename(&part, self.text_path(handle))?;
+        Ok(size.bytes + HEADER_LEN as u64)
+    }
+
+    fn text_path(&self, handle: &str) -> PathBuf {
+        self.dir.join(format!("{handle}.txt"))
+    }
+
+    fn update_size(&self, handle: &str, size: u64) -> rusqlite::Result<()> {
+        let index = self.index();
+        let _turn = self.write_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        index
+            .prepare_cached("UPDATE spills SET size = ?2 WHERE handle = ?1")?
+            .execute((handle, size.cast_signed()))
+            .map(drop)
+    }
+
+    fn part_path(&self, handle: &str) -> PathBuf {
+        self.dir.join(format!("{handle}.part"))
+    }
+
+    /// Removes what is over, and what is too much; gives their handles.
+    fn evict(&self) -> rusqlite::Result<Vec<String>> {
+        let gone = self.find_surplus()?;
+        if !gone.is_empty() {
+            self.remove(&gone)?;
+        }
+        Ok(gone)
+    }
+
+    fn find_surplus(&self) -> rusqlite::Result<Vec<String>> {
+        let index = self.index();
+        let mut statement =
+            index.prepare_cached("SELECT handle, tenant, subject, size, created FROM spills ORDER BY id")?;
+        let rows = statement.query_map((), |row| {
+            let owner = Principal { tenant: row.get(1)?, subject: row.get(2)? };
+            Ok((row.get(0)?, owner, row.get::<_, i64>(3)?.max(0).cast_unsigned(), row.get(4)?))
+        })?;
+        let (mut gone, mut owners) = (Vec::new(), Owners::new());
+        for row in rows {
+            let (handle, owner, size, created): (String, Principal, u64, i64) = row?;
+            if created <= self.expiry_cutoff() {
+                gone.push(handle);
+            } else {
+                owners.entry(owner).or_default().push_back((handle, size));
+            }
+        }
+        gone.extend(choose_evicted(owners, self.options.spill_quota_bytes));
+        Ok(gone)
+    }
+
+    fn remove(&self, handles: &[String]) -> rusqlite::Result<()> {
+        for handle in handles {
+            for file in [self.dir.join(handle), self.text_path(handle), self.part_path(handle)] {
+                match std::fs::remove_file(&file) {
+                    Err(error) if error.kind() != ErrorKind::NotFound => {
+                        tracing::warn!(%error, file = %file.display(), "a spill could not be removed");
+                    }
+                    _ => {}
+                }
+            }
+        }
+        let mut index = self.index();
+        let _turn = self.write_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let change = index.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        for handle in handles {
+            change.prepare_cached("DELETE FROM spills WHERE handle = ?1")?.execute([handle])?;
+        }
+        change.commit()
+    }
+}
+
+/// The results of each caller, oldest first.
+type Owners = HashMap<Principal, VecDeque<(String, u64)>>;
+
+/// What must go so that the rest fits. The caller who takes up most loses their oldest first, so nobody whose results take no
+/// more than an equal share loses any to somebody else.
+fn choose_evicted(mut owners: Owners, quota: u64) -> Vec<String> {
+    let sum = |kept: &VecDeque<(String, u64)>| kept.iter().map(|(_, size)| size).sum::<u64>();
+    let mut sums: HashMap<Principal, u64> =
+        owners.iter().map(|(owner, kept)| (owner.clone(), sum(kept))).collect();
+    let mut total: u64 = sums.values().sum();
+    let mut gone = Vec::new();
+    while total > quota {
+        let Some((owner, most)) = sums.iter_mut().max_by_key(|(_, size)| **size) else { break };
+        let Some((handle, size)) = owners.get_mut(owner).and_then(VecDeque::pop_front) else { break };
+        *most -= size.min(*most);
+        total -= size.min(total);
+        gone.push(handle);
+    }
+    gone
+}
+
+/// Before the text: how many lines and bytes it has.
+const HEADER_LEN: usize = 40;
+
+fn format_header(size: TextSize) -> String {
+    format!("{:>19} {:>19}\n", size.lines, size.bytes)
+}
+
+/// A file from behind its head.
+struct TextFile(std::fs::File);
+
+impl TextFile {
+    fn open(mut file: std::fs::File) -> std::io::Result<StoredText> {
+        let mut head = [0; HEADER_LEN];
+        file.read_exact(&mut head)?;
+        let damaged = || std::io::Error::from(ErrorKind::InvalidData);
+        let text = std::str::from_utf8(&head).map_err(|_| damaged())?;
+        let (lines, bytes) = text.trim().split_once(' ').ok_or_else(damaged)?;
+        let number = |text: &str| text.trim().parse().map_err(|_| damaged());
+        let size = TextSize { lines: number(lines)?, bytes: number(bytes)? };
+        Ok(StoredText { reader: Box::new(Self(file)), size })
+    }
+}
+
+impl Read for TextFile {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        self.0.read(into)
+    }
+}
+
+impl Seek for TextFile {
+    fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
+        let to = match to {
+            SeekFrom::Start(at) => SeekFrom::Start(at.saturating_add(HEADER_LEN as u64)),
+            other => other,
+        };
+        self.0.seek(to).map(|at| at.saturating_sub(HEADER_LEN as u64))
+    }
+}
+
+fn unknown_handle() -> ToolError {
+    ToolError::not_found("There is no result under this handle, or no longer.")
+        .hint("Run the tool again; its answer has a new handle.")
+}
+
+fn store_error(error: impl std::fmt::Display) -> ToolError {
+    ToolError::unavailable("The whole result could not be kept.")
+        .hint("Ask for less at a time; the hub's disk may be full.")
+        .detail(error)
+}

@@ -1,0 +1,140 @@
+//! A PDF as text, page by page: what the process that takes it apart has told.
+
+mod worker_message;
+
+pub use worker_message::{PdfFault, WorkerMessage};
+
+use bytes::Bytes;
+use octo_grants::Pdf;
+use octo_grants::pdf::WorkerEnd;
+use octo_model::{Kind, ToolError};
+use std::time::Duration;
+
+/// Bytes of a file that is read; a part of one has lost its table of contents.
+pub const MAX_PDF_BYTES: usize = 20 << 20;
+/// Longest that a file may take.
+const EXTRACT_TIMEOUT: Duration = Duration::from_secs(20);
+/// Left of a call's time for answering.
+const REPLY_MARGIN: Duration = Duration::from_millis(300);
+
+/// A PDF that was read.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct PdfText {
+    pub title: Option<String>,
+    pub author: Option<String>,
+    /// All that the file says it has.
+    pub page_count: usize,
+    /// The text of each page that was read.
+    pub pages: Vec<String>,
+    pub notices: Vec<String>,
+    /// Whether it goes on beyond the pages that were read.
+    pub is_truncated: bool,
+}
+
+/// Reads a file in a process of its own. A file that has no text, is locked or is broken is an error that says so.
+pub async fn read(pdf: &Pdf, file: Bytes, whole: bool, left: Duration) -> Result<PdfText, ToolError> {
+    let within = left.saturating_sub(REPLY_MARGIN).min(EXTRACT_TIMEOUT);
+    let heard = pdf.extract(file, within).await?;
+    parse_messages(&heard.lines, heard.end, whole)
+}
+
+fn parse_messages(lines: &[u8], end: WorkerEnd, whole: bool) -> Result<PdfText, ToolError> {
+    let (mut paper, mut unknown, mut lost, mut ended) = (None, 0, 0, false);
+    let told = lines
+        .split(|byte| *byte == b'\n')
+        .filter_map(|line| serde_json::from_slice::<WorkerMessage>(line).ok());
+    for told in told {
+        match told {
+            WorkerMessage::Fault(fault) => return Err(fault_error(fault, whole)),
+            WorkerMessage::About { pages, title, author } => {
+                paper = Some(PdfText { title, author, page_count: pages, ..PdfText::default() });
+            }
+            WorkerMessage::Page { text, unknown: more } => {
+                unknown += more;
+                lost += usize::from(text.is_none());
+                if let Some(paper) = &mut paper {
+                    paper.pages.push(text.unwrap_or_default());
+                }
+            }
+            WorkerMessage::End => ended = true,
+        }
+    }
+    let Some(mut paper) = paper.filter(|paper| ended || !paper.pages.is_empty()) else {
+        return Err(worker_error(end));
+    };
+    let letters: usize = paper.pages.iter().map(|page| page.chars().count()).sum();
+    if letters == 0 {
+        return Err(no_text_error(paper.page_count, unknown));
+    }
+    let (read, count) = (paper.pages.len(), paper.page_count);
+    if read < count || !whole {
+        paper.is_truncated = true;
+        paper.notices.push(format!(
+            "{read} of {count} pages were read: {}.",
+            if !whole { "the file is longer than what was fetched" } else { "the rest is too much work" }
+        ));
+    }
+    if lost > 0 {
+        paper.notices.push(format!("Pages that could not be read and are empty here: {lost}."));
+    }
+    if unknown * 20 > letters {
+        paper
+            .notices
+            .push(format!("Characters whose meaning the file does not tell are missing: {unknown}."));
+    }
+    Ok(paper)
+}
+
+fn fault_error(fault: PdfFault, whole: bool) -> ToolError {
+    match fault {
+        PdfFault::Locked => ToolError::invalid("The PDF is encrypted and opens only with a password.")
+            .hint("Ask for a copy without one, or look for another source."),
+        PdfFault::Broken if !whole => ToolError::new(Kind::TooLarge, "The PDF is larger than 20 MB.")
+            .hint("Look for a smaller version, or read it with another program."),
+        PdfFault::Broken => {
+            ToolError::invalid("The PDF is broken and cannot be read.").hint("Get another copy of it.")
+        }
+    }
+}
+
+fn no_text_error(pages: usize, unknown: usize) -> ToolError {
+    if pages == 0 {
+        return fault_error(PdfFault::Broken, true);
+    }
+    let why = if unknown > 0 {
+        "the file does not tell which letters its glyphs are"
+    } else {
+        "its pages are probably scanned pictures"
+    };
+    ToolError::invalid(format!("The PDF has no text on its pages ({pages}): {why}."))
+        .hint("Look for a version with text, or use a program that recognises letters.")
+}
+
+fn worker_error(end: WorkerEnd) -> ToolError {
+    match end {
+        WorkerEnd::TimedOut => ToolError::new(Kind::Timeout, "The PDF took too long to read."),
+        _ => ToolError::new(Kind::TooLarge, "The PDF needs more memory or time to be read than it may have."),
+    }
+    .hint("Look for another version of it.")
+}
+
+impl PdfText {
+    /// The pages one after the other, each under its number.
+    pub fn text(&self, markdown: bool) -> String {
+        let mut out = String::new();
+        for (at, page) in self.pages.iter().enumerate() {
+            if !out.is_empty() {
+                out.push('\n');
+            }
+            out.push_str(if markdown { "## " } else { "" });
+            out.push_str(&format!("Page {}\n\n", at + 1));
+            for line in page.lines() {
+                // Only the pages are headings.
+                out.push_str(if markdown && line.starts_with('#') { "\\" } else { "" });
+                out.push_str(line);
+                out.push('\n');
+            }
+        }
+        out
+    }
+}

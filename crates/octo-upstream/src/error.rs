@@ -1,0 +1,185 @@
+//! Why an exchange with a server failed, and what that means for the caller.
+
+use octo_model::{Kind, RpcError, ToolError};
+use octo_wire::code;
+use std::time::Duration;
+
+/// What the log says of a refusal of somebody who is known.
+pub(crate) const FORBIDDEN_DETAIL: &str = "HTTP status 403";
+
+#[derive(Debug, Clone)]
+pub(crate) enum UpstreamError {
+    /// The server answered with an error.
+    Rpc(RpcError),
+    /// The request never reached the server, so it can be sent again.
+    NotSent(String),
+    /// The connection broke before a first sign of an answer; the request may have been read.
+    ConnectionReset(String),
+    /// The connection ended while the request was under way.
+    ConnectionLost(String),
+    /// The server has forgotten the session; it did not look at the request.
+    SessionExpired,
+    /// 401 or 403.
+    Unauthorized(u16),
+    /// There is a login that cannot be used now, and why.
+    CredentialUnusable(Box<ToolError>),
+    /// Another HTTP status without a JSON-RPC error.
+    Status {
+        code: u16,
+        text: String,
+        retry_after: Option<Duration>,
+    },
+    TooLarge(usize),
+    /// What came is not the protocol.
+    Protocol(String),
+    Timeout(Duration),
+}
+
+pub(crate) type UpstreamResult<T = octo_model::JsonObject> = Result<T, UpstreamError>;
+
+impl std::fmt::Display for UpstreamError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Rpc(error) => write!(f, "it answered with an error: {} ({})", error.message, error.code),
+            Self::NotSent(why) => write!(f, "it cannot be reached: {why}"),
+            Self::ConnectionReset(why) | Self::ConnectionLost(why) => {
+                write!(f, "the connection broke: {why}")
+            }
+            Self::SessionExpired => f.write_str("the session expired"),
+            Self::Unauthorized(_) => f.write_str("needs a login"),
+            Self::CredentialUnusable(error) => f.write_str(&error.message),
+            Self::Status { code, text, .. } => write!(f, "it answered with HTTP status {code}: {text}"),
+            Self::TooLarge(limit) => write!(f, "it sent a message of more than {limit} bytes"),
+            Self::Protocol(why) => write!(f, "it does not keep to the protocol: {why}"),
+            Self::Timeout(after) => write!(f, "it did not answer within {}", format_seconds(*after)),
+        }
+    }
+}
+
+impl UpstreamError {
+    /// The error as the caller of a tool sees it.
+    pub(crate) fn to_tool_error(&self, name: &str) -> ToolError {
+        let again = "Try again in a moment; the hub reconnects by itself.";
+        let error = match self {
+            Self::Rpc(error) => return rpc_error(name, error),
+            Self::Unauthorized(403) => return insufficient_rights_error(name).detail(FORBIDDEN_DETAIL),
+            Self::Unauthorized(status) => {
+                return login_required_error(name).detail(format!("HTTP status {status}"));
+            }
+            Self::CredentialUnusable(error) => return error.as_ref().clone(),
+            Self::NotSent(_) | Self::SessionExpired => {
+                ToolError::unavailable(format!("{name} cannot be reached.")).hint(again)
+            }
+            Self::ConnectionReset(_) | Self::ConnectionLost(_) => {
+                ToolError::unavailable(format!("The connection to {name} broke before it answered."))
+                    .hint("The call may have taken effect: look before you repeat it.")
+            }
+            Self::Status { code, retry_after, .. } => status_error(name, *code, *retry_after),
+            Self::TooLarge(limit) => {
+                ToolError::new(Kind::TooLarge, format!("The answer of {name} is larger than {limit} bytes."))
+                    .hint("Ask for less at once.")
+            }
+            Self::Protocol(_) => {
+                ToolError::new(Kind::Internal, format!("{name} sent an answer that is not valid."))
+                    .hint("This is a fault of that server; another tool may do.")
+            }
+            Self::Timeout(after) => timeout_error(name, *after),
+        };
+        let is_passing = matches!(error.kind, Kind::Unavailable | Kind::RateLimited);
+        let error = if is_passing && error.retry_after.is_none() {
+            error.retry_after(Duration::from_secs(1))
+        } else {
+            error
+        };
+        error.detail(self)
+    }
+}
+
+fn format_seconds(time: Duration) -> String {
+    let seconds = time.as_secs_f32();
+    if seconds < 10.0 { format!("{seconds:.1} s") } else { format!("{seconds:.0} s") }
+}
+
+/// The server did not answer in time.
+pub(crate) fn timeout_error(name: &str, after: Duration) -> ToolError {
+    ToolError::new(Kind::Timeout, format!("{name} did not answer within {}.", format_seconds(after)))
+        .hint("Ask for less at once, or try again later.")
+}
+
+fn login_required_error(name: &str) -> ToolError {
+    ToolError::new(Kind::Unauthorized, format!("{name} needs a login.")).hint(format!(
+        "Ask the operator to run: octoprox login {name}, or call server_login with server {name}."
+    ))
+}
+
+/// The server knows who asks, and does not let them.
+fn insufficient_rights_error(name: &str) -> ToolError {
+    ToolError::new(Kind::Unauthorized, format!("{name} needs a login with more rights for this."))
+        .hint(format!("Ask the operator to run: octoprox login {name}, or call server_login with server {name}; it asks for what was missing."))
+}
+
+fn rpc_error(name: &str, error: &RpcError) -> ToolError {
+    /// A URL has to be opened first (2025-11-25 only).
+    const OPEN_URL: i64 = -32042;
+    /// What the TypeScript SDK says when its own time is up.
+    const SDK_TIMEOUT: i64 = -32001;
+    let kind = match error.code {
+        code::INVALID_PARAMS | code::MISSING_CAPABILITY => Kind::Invalid,
+        code::METHOD_NOT_FOUND | code::LEGACY_NOT_FOUND => Kind::NotFound,
+        OPEN_URL => Kind::Unauthorized,
+        SDK_TIMEOUT => Kind::Timeout,
+        _ => Kind::Internal,
+    };
+    let message = if error.message.is_empty() {
+        format!("{name} answered with error {}.", error.code)
+    } else {
+        error.message.clone()
+    };
+    ToolError::new(kind, message).rpc(error.clone())
+}
+
+fn status_error(name: &str, status: u16, retry_after: Option<Duration>) -> ToolError {
+    let message = format!("{name} answered with HTTP status {status}.");
+    let error = match status {
+        413 => ToolError::new(Kind::TooLarge, message).hint("Send less at once."),
+        408 | 504 => ToolError::new(Kind::Timeout, message).hint("Try again later."),
+        429 => ToolError::new(Kind::RateLimited, message).hint("Try again later."),
+        500.. => ToolError::unavailable(message).hint("Try again later."),
+        _ => ToolError::new(Kind::Internal, message),
+    };
+    match retry_after {
+        Some(wait) => error.retry_after(wait),
+        None => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_become_kinds_and_stay_whole() {
+        let cases = [
+            (-32602, Kind::Invalid),
+            (-32601, Kind::NotFound),
+            (-32002, Kind::NotFound),
+            (-32042, Kind::Unauthorized),
+            (-32603, Kind::Internal),
+            (7, Kind::Internal),
+        ];
+        for (code, kind) in cases {
+            let rpc = RpcError { code, message: "no".into(), data: Some(octo_model::Json::null()) };
+            let error = UpstreamError::Rpc(rpc.clone()).to_tool_error("x");
+            assert_eq!(error.kind, kind, "{code}");
+            assert_eq!(error.rpc.as_deref(), Some(&rpc));
+        }
+    }
+
+    #[test]
+    fn a_lost_call_says_that_it_may_have_happened() {
+        let error = UpstreamError::ConnectionLost("gone".into()).to_tool_error("x");
+        assert_eq!(error.kind, Kind::Unavailable);
+        assert!(error.retry_after.is_some() && error.hint.unwrap().contains("may have"));
+        assert_eq!(UpstreamError::Unauthorized(401).to_tool_error("x").kind, Kind::Unauthorized);
+    }
+}

@@ -1,0 +1,295 @@
+//! The line before a server: so many calls at once, so many in a minute, and every caller in turn.
+
+use crate::upstream_spec::CallLimits;
+use octo_model::{Caller, Principal};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+const RATE_WINDOW: Duration = Duration::from_secs(60);
+/// Calls of one caller that may wait.
+const MAX_WAITING_PER_CALLER: usize = 256;
+/// A server's wish for a pause is waited for up to here; a longer one is told to the caller instead.
+const MAX_PAUSE_WAIT: Duration = Duration::from_secs(10);
+/// No wish for a pause counts for longer.
+pub(crate) const MAX_PAUSE: Duration = Duration::from_secs(3600);
+/// Nobody knows when a place becomes free.
+const SLOT_RETRY_DELAY: Duration = Duration::from_secs(1);
+
+pub(crate) struct FairQueue {
+    limits: CallLimits,
+    /// A minute, but in tests.
+    window: Duration,
+    state: Mutex<QueueState>,
+}
+
+#[derive(Default)]
+struct QueueState {
+    running: usize,
+    /// When the calls of the last minute began.
+    recent_starts: VecDeque<Instant>,
+    /// The server does not want to be asked before.
+    paused_until: Option<Instant>,
+    /// Callers that wait, and their calls.
+    callers: VecDeque<Principal>,
+    waiting: HashMap<Principal, VecDeque<oneshot::Sender<Slot>>>,
+    /// Whether somebody looks again when the time has come.
+    has_timer: bool,
+}
+
+/// A place among the calls under way; dropped, it is free for the next.
+pub(crate) struct Slot(Arc<FairQueue>);
+
+/// Whether one more may begin.
+enum Availability {
+    Now,
+    At(Instant),
+    /// When one has ended.
+    AfterRelease,
+}
+
+impl FairQueue {
+    pub(crate) fn new(limits: CallLimits) -> Self {
+        Self { limits, window: RATE_WINDOW, state: Mutex::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, QueueState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for a turn; or says when to come back, where it is not worth waiting.
+    pub(crate) async fn acquire(
+        self: &Arc<Self>,
+        caller: &Caller,
+        deadline: Instant,
+    ) -> Result<Slot, Duration> {
+        let waits = {
+            let mut line = self.state();
+            let now = Instant::now();
+            let free = line.availability(&self.limits, self.window, now);
+            if let Availability::At(time) = free
+                && (time > deadline || line.pause_remaining_at(now) > MAX_PAUSE_WAIT)
+            {
+                return Err(time.saturating_duration_since(now));
+            }
+            if matches!(free, Availability::Now) && line.callers.is_empty() {
+                line.start_call(&self.limits, now);
+                return Ok(Slot(self.clone()));
+            }
+            line.enqueue(caller.principal.clone()).ok_or(SLOT_RETRY_DELAY)?
+        };
+        self.admit_waiting();
+        tokio::time::timeout_at(deadline, waits).await.ok().and_then(Result::ok).ok_or(SLOT_RETRY_DELAY)
+    }
+
+    /// Nobody asks the server before this time is over.
+    pub(crate) fn pause_for(&self, pause: Duration) {
+        let until = Instant::now() + pause.min(MAX_PAUSE);
+        let mut line = self.state();
+        line.paused_until = line.paused_until.max(Some(until));
+    }
+
+    /// How long the server still wants to be left alone.
+    pub(crate) fn pause_remaining(&self) -> Duration {
+        self.state().pause_remaining_at(Instant::now())
+    }
+
+    /// Lets in whoever may begin.
+    fn admit_waiting(self: &Arc<Self>) {
+        loop {
+            let next = {
+                let mut line = self.state();
+                let now = Instant::now();
+                match line.availability(&self.limits, self.window, now) {
+                    Availability::Now => line.pop_next().inspect(|_| line.start_call(&self.limits, now)),
+                    Availability::At(time) => {
+                        if !line.callers.is_empty() && !line.has_timer {
+                            line.has_timer = self.set_timer(time);
+                        }
+                        None
+                    }
+                    Availability::AfterRelease => None,
+                }
+            };
+            let Some(next) = next else { return };
+            // Whoever has just given up drops the turn again, which frees it.
+            let _ = next.send(Slot(self.clone()));
+        }
+    }
+
+    fn set_timer(self: &Arc<Self>, time: Instant) -> bool {
+        let Ok(runtime) = Handle::try_current() else { return false };
+        let turns = Arc::downgrade(self);
+        runtime.spawn(async move {
+            tokio::time::sleep_until(time).await;
+            if let Some(turns) = turns.upgrade() {
+                turns.state().has_timer = false;
+                turns.admit_waiting();
+            }
+        });
+        true
+    }
+}
+
+impl QueueState {
+    fn availability(&mut self, limits: &CallLimits, window: Duration, now: Instant) -> Availability {
+        while self.recent_starts.front().is_some_and(|begun| *begun + window <= now) {
+            self.recent_starts.pop_front();
+        }
+        if let Some(until) = self.paused_until.filter(|until| *until > now) {
+            return Availability::At(until);
+        }
+        if limits.in_flight.is_some_and(|most| self.running >= most.max(1)) {
+            return Availability::AfterRelease;
+        }
+        match (limits.per_minute, self.recent_starts.front()) {
+            (Some(most), Some(first)) if self.recent_starts.len() >= most.max(1) => {
+                Availability::At(*first + window)
+            }
+            _ => Availability::Now,
+        }
+    }
+
+    fn pause_remaining_at(&self, now: Instant) -> Duration {
+        self.paused_until.map(|until| until.saturating_duration_since(now)).unwrap_or_default()
+    }
+
+    fn start_call(&mut self, limits: &CallLimits, now: Instant) {
+        self.running += 1;
+        if limits.per_minute.is_some() {
+            self.recent_starts.push_back(now);
+        }
+    }
+
+    /// Stands in line, behind the caller's own calls and beside those of others.
+    fn enqueue(&mut self, who: Principal) -> Option<oneshot::Receiver<Slot>> {
+        let calls = self.waiting.entry(who.clone()).or_default();
+        calls.retain(|call| !call.is_closed());
+        if calls.len() >= MAX_WAITING_PER_CALLER {
+            return None;
+        }
+        let (tell, told) = oneshot::channel();
+        calls.push_back(tell);
+        if !self.callers.contains(&who) {
+            self.callers.push_back(who);
+        }
+        Some(told)
+    }
+
+    /// The oldest call of the caller whose turn it is; the caller goes to the end of the line.
+    fn pop_next(&mut self) -> Option<oneshot::Sender<Slot>> {
+        while let Some(who) = self.callers.pop_front() {
+            let calls = self.waiting.get_mut(&who)?;
+            let call = std::iter::from_fn(|| calls.pop_front()).find(|call| !call.is_closed());
+            if calls.is_empty() {
+                self.waiting.remove(&who);
+            } else {
+                self.callers.push_back(who);
+            }
+            if call.is_some() {
+                return call;
+            }
+        }
+        None
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        {
+            let mut line = self.0.state();
+            line.running = line.running.saturating_sub(1);
+        }
+        self.0.admit_waiting();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::task::JoinSet;
+
+    fn fair_queue(per_minute: Option<usize>, in_flight: Option<usize>) -> Arc<FairQueue> {
+        Arc::new(FairQueue::new(CallLimits { per_minute, in_flight }))
+    }
+
+    fn in_seconds(seconds: u64) -> Instant {
+        Instant::now() + Duration::from_secs(seconds)
+    }
+
+    #[tokio::test]
+    async fn callers_take_turns_however_many_calls_each_has() {
+        let turns = fair_queue(None, Some(1));
+        let first = turns.acquire(&Caller::named("ada"), in_seconds(9)).await.unwrap();
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let mut all = JoinSet::new();
+        for name in ["ada", "ada", "ada", "ada", "bob", "eve", "bob"] {
+            let (turns, order) = (turns.clone(), order.clone());
+            all.spawn(async move {
+                let turn = turns.acquire(&Caller::named(name), in_seconds(9)).await.ok().unwrap();
+                order.lock().unwrap().push(name);
+                tokio::task::yield_now().await;
+                drop(turn);
+            });
+            tokio::task::yield_now().await;
+        }
+        drop(first);
+        all.join_all().await;
+        assert_eq!(*order.lock().unwrap(), ["ada", "bob", "eve", "ada", "bob", "ada", "ada"]);
+        assert_eq!(turns.state().running, 0);
+        assert!(turns.state().callers.is_empty() && turns.state().waiting.is_empty());
+    }
+
+    #[tokio::test]
+    async fn no_minute_has_more_than_it_may() {
+        const WINDOW: Duration = Duration::from_millis(100);
+        let limits = CallLimits { per_minute: Some(2), in_flight: None };
+        let turns = Arc::new(FairQueue { window: WINDOW, ..FairQueue::new(limits) });
+        let ada = Caller::named("ada");
+        let begun = Instant::now();
+        for _ in 0..7 {
+            drop(turns.acquire(&ada, in_seconds(60)).await.ok().unwrap());
+        }
+        assert!(begun.elapsed() >= 3 * WINDOW);
+        let slow = Arc::new(FairQueue::new(limits));
+        drop((slow.acquire(&ada, in_seconds(1)).await, slow.acquire(&ada, in_seconds(1)).await));
+        let wait = slow.acquire(&ada, in_seconds(20)).await.err().unwrap();
+        assert!(wait > Duration::from_secs(50), "{wait:?}");
+    }
+
+    #[tokio::test]
+    async fn a_short_pause_is_waited_for_and_a_long_one_is_told() {
+        let turns = fair_queue(None, None);
+        let ada = Caller::named("ada");
+        let pause = Duration::from_millis(100);
+        let begun = Instant::now();
+        turns.pause_for(pause);
+        assert!(turns.acquire(&ada, in_seconds(60)).await.is_ok());
+        assert!(begun.elapsed() >= pause);
+        turns.pause_for(Duration::from_secs(30));
+        let wait = turns.acquire(&ada, in_seconds(60)).await.err().unwrap();
+        assert!(
+            wait > Duration::from_secs(29) && turns.pause_remaining() > Duration::from_secs(29),
+            "{wait:?}"
+        );
+    }
+
+    #[tokio::test]
+    async fn whoever_gives_up_leaves_no_gap() {
+        let turns = fair_queue(None, Some(1));
+        let ada = Caller::named("ada");
+        let first = turns.acquire(&ada, in_seconds(9)).await.unwrap();
+        assert!(turns.acquire(&ada, in_seconds(1)).await.is_err());
+        let waits = tokio::spawn({
+            let turns = turns.clone();
+            async move { turns.acquire(&Caller::named("bob"), in_seconds(9)).await.is_ok() }
+        });
+        tokio::task::yield_now().await;
+        drop(first);
+        assert!(waits.await.unwrap());
+        assert_eq!(turns.state().running, 0);
+    }
+}

@@ -1,0 +1,69 @@
+//! A stream of server-sent events, and the place from which it can be resumed.
+
+use super::http_client::root_cause;
+use crate::error::{UpstreamError, UpstreamResult};
+use bytes::Bytes;
+use futures_util::FutureExt;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use octo_wire::sse::Decoder;
+use std::time::Duration;
+
+/// After an answer the server has this long to end its stream, so that the connection can be used again.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Where a stream was left off.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct ResumePoint {
+    pub(super) id: Option<String>,
+    pub(super) retry: Option<Duration>,
+}
+
+pub(super) struct EventStream {
+    body: Incoming,
+    decoder: Decoder,
+    limit: usize,
+    pub(super) resume_point: ResumePoint,
+}
+
+impl EventStream {
+    pub(super) fn new(body: Incoming, limit: usize, mark: ResumePoint) -> Self {
+        Self { body, decoder: Decoder::new(limit), limit, resume_point: mark }
+    }
+
+    /// The data of the next event that has any; nothing at the end of the stream.
+    pub(super) async fn next(&mut self) -> UpstreamResult<Option<Bytes>> {
+        loop {
+            while let Some(event) = self.decoder.next_event() {
+                if event.id.is_some() {
+                    self.resume_point.id = event.id;
+                }
+                if let Some(retry) = event.retry_ms {
+                    self.resume_point.retry = Some(Duration::from_millis(retry));
+                }
+                if !event.data.is_empty() {
+                    return Ok(Some(event.data));
+                }
+            }
+            match self.body.frame().await {
+                None => return Ok(None),
+                Some(Err(error)) => return Err(UpstreamError::ConnectionLost(root_cause(&error))),
+                Some(Ok(frame)) => {
+                    if let Some(chunk) = frame.data_ref() {
+                        self.decoder.push(chunk).map_err(|_| UpstreamError::TooLarge(self.limit))?;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reads the last bytes, if they come soon: a stream that is dropped early costs its connection.
+    pub(super) fn drain(mut self) {
+        if matches!(self.body.frame().now_or_never(), Some(None)) {
+            return;
+        }
+        tokio::spawn(tokio::time::timeout(DRAIN_TIMEOUT, async move {
+            while let Some(Ok(_)) = self.body.frame().await {}
+        }));
+    }
+}

@@ -1,0 +1,166 @@
+//! The device grant (RFC 8628): a person enters a short code on any machine, and the hub asks until they have.
+
+use super::auth_http::AuthHttp;
+use super::authorization_code::{LoginFlow, LoginFlowKind};
+use super::issuer::{DEVICE_GRANT, Issuer};
+use super::login_registry::LoginRegistry;
+use super::login_spec::LoginSpec;
+use super::oauth_client::OAuthClient;
+use super::token_endpoint::{self, TokenError, parse_seconds};
+use super::token_set::{TokenSet, TokenSource};
+use octo_grants::Secret;
+use octo_grants::credentials::PendingLogin;
+use octo_model::ToolError;
+use serde::Deserialize;
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Seconds between two questions: what the standard says, and what we keep to whatever a server says.
+const DEFAULT_POLL_SECS: u64 = 5;
+const MIN_POLL_SECS: u64 = 1;
+const MAX_POLL_SECS: u64 = 60;
+/// Added when the server finds us too quick.
+const SLOW_DOWN_SECS: u64 = 5;
+/// Seconds that a code lasts at most.
+pub(super) const MAX_CODE_LIFETIME_SECS: i64 = 1800;
+
+#[derive(Deserialize)]
+struct DeviceResponse {
+    device_code: Secret,
+    user_code: String,
+    #[serde(alias = "verification_url")]
+    verification_uri: String,
+    verification_uri_complete: Option<String>,
+    expires_in: Option<Value>,
+    interval: Option<Value>,
+}
+
+/// What a person has to do.
+pub(super) struct DeviceCode {
+    pub(super) code: Secret,
+    pub(super) interval: u64,
+    pub(super) user_code: String,
+    pub(super) url: String,
+    pub(super) url_with_code: Option<String>,
+    pub(super) lifetime: i64,
+}
+
+pub(super) async fn request_code(
+    web: &AuthHttp<'_>,
+    issuer: &Issuer,
+    client: &OAuthClient,
+    scopes: &[String],
+    resource: &str,
+) -> Result<DeviceCode, ToolError> {
+    let endpoint = issuer.device_authorization_endpoint.as_deref().unwrap_or_default();
+    let scope = scopes.join(" ");
+    let mut form = vec![("resource", resource)];
+    if !scope.is_empty() {
+        form.push(("scope", scope.as_str()));
+    }
+    let authorization = client.authenticate(&mut form);
+    let (status, body) = web.post_form(endpoint, &form, authorization).await?;
+    let refused = || {
+        ToolError::unavailable("The authorization server gave no code to enter.")
+            .hint("Try again later, or log in with a browser.")
+            .detail(format!("HTTP status {}", status.as_u16()))
+    };
+    let answer: DeviceResponse =
+        serde_json::from_slice(&body).ok().filter(|_| status.is_success()).ok_or_else(refused)?;
+    if !is_typeable(&answer.user_code) || answer.device_code.is_empty() {
+        return Err(refused());
+    }
+    let page = issuer.own_site_url(web, &answer.verification_uri)?;
+    let whole = answer.verification_uri_complete.and_then(|url| issuer.own_site_url(web, &url).ok());
+    Ok(DeviceCode {
+        code: answer.device_code,
+        interval: answer
+            .interval
+            .as_ref()
+            .and_then(parse_seconds)
+            .map_or(DEFAULT_POLL_SECS, i64::cast_unsigned)
+            .clamp(MIN_POLL_SECS, MAX_POLL_SECS),
+        user_code: answer.user_code,
+        url: page.into(),
+        url_with_code: whole.map(String::from),
+        lifetime: answer
+            .expires_in
+            .as_ref()
+            .and_then(parse_seconds)
+            .unwrap_or(MAX_CODE_LIFETIME_SECS)
+            .clamp(1, MAX_CODE_LIFETIME_SECS),
+    })
+}
+
+/// What a person can read and type.
+fn is_typeable(code: &str) -> bool {
+    (1..=64).contains(&code.len()) && code.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ')
+}
+
+/// Asks until the person has entered the code, or it is too late. The login counts only while it still waits: one that was
+/// begun anew, or cancelled, is not finished behind anybody's back.
+pub(super) async fn poll_to_end(
+    shelf: Arc<LoginRegistry>,
+    spec: Arc<LoginSpec>,
+    waiting: PendingLogin,
+    started: LoginFlow,
+    life: i64,
+) {
+    let account = (waiting.owner, waiting.server);
+    let until = Instant::now() + Duration::from_secs(life.cast_unsigned());
+    let outcome = tokio::time::timeout_at(until, poll(&shelf, &spec, &started)).await;
+    let still = shelf.store.take_pending(&waiting.id, shelf.now()).await;
+    let why = match (outcome, still) {
+        (Ok(Ok(grant)), Ok(Some(_))) => {
+            match super::login_service::store_login(&shelf, &account, &started, grant).await {
+                Ok(()) => return,
+                Err(error) => error.message.into_owned(),
+            }
+        }
+        (_, Ok(None)) => return,
+        (Ok(Ok(_)), Err(error)) => error.message.into_owned(),
+        (Ok(Err(refused)), _) => refusal_message(refused),
+        (Err(_), _) => "The code has expired.".to_owned(),
+    };
+    shelf.set_failure(account, why);
+}
+
+async fn poll(shelf: &LoginRegistry, spec: &LoginSpec, started: &LoginFlow) -> Result<TokenSet, TokenError> {
+    let LoginFlowKind::Device { code, interval } = &started.way else {
+        return Err(TokenError::Denied("invalid_request".to_owned()));
+    };
+    let web = AuthHttp::new(spec);
+    let endpoint = started.issuer.token_endpoint()?;
+    let mut interval = *interval;
+    loop {
+        tokio::time::sleep(Duration::from_secs(interval)).await;
+        let form = vec![
+            ("grant_type", DEVICE_GRANT),
+            ("device_code", code.expose()),
+            ("resource", started.resource.as_str()),
+        ];
+        match token_endpoint::request_tokens(&web, endpoint, &started.client, form).await {
+            Ok(tokens) => {
+                let source = TokenSource::of(started)?;
+                return Ok(TokenSet::new(&started.url, tokens, started.scopes.clone(), source, shelf.now()));
+            }
+            Err(refused) if refused.has_code("authorization_pending") => {}
+            Err(refused) if refused.has_code("slow_down") => {
+                interval = (interval + SLOW_DOWN_SECS).min(MAX_POLL_SECS)
+            }
+            // Nobody answered: less and less often, as the standard asks.
+            Err(TokenError::Unavailable(_)) => interval = (interval * 2).min(MAX_POLL_SECS),
+            Err(refused) => return Err(refused),
+        }
+    }
+}
+
+fn refusal_message(refused: TokenError) -> String {
+    match &refused {
+        TokenError::Denied(code) if code == "access_denied" => "The login was declined.".to_owned(),
+        TokenError::Denied(code) if code == "expired_token" => "The code has expired.".to_owned(),
+        _ => refused.into_error().message.into_owned(),
+    }
+}

@@ -1,0 +1,241 @@
+//! A call that meets a server which wants a login: whoever called is asked to log in, where their client can show them an
+//! address, and then the call goes on.
+
+use crate::error::FORBIDDEN_DETAIL;
+use crate::login::{LoginProgress, LoginPrompt, LoginSharing, LoginSnapshot, LoginStatus, Logins};
+use octo_model::{CallId, JsonObject, Kind, Operation, Principal, ToolError};
+use octo_toolkit::{BoxFuture, CallContext, Event, ListingState, Peer, Source};
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use tokio::sync::{Mutex, broadcast, watch};
+use tokio::time::Instant;
+
+/// What is done elsewhere is noticed within this time.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
+/// So long the answer of a browser may take to become a login.
+const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Between the tries of a call after a login.
+const RETRY_PAUSES: [Duration; 4] = [
+    Duration::from_millis(50),
+    Duration::from_millis(100),
+    Duration::from_millis(200),
+    Duration::from_millis(400),
+];
+
+/// A server whose calls ask for the login that they need.
+pub struct LoginOnDemand {
+    source: Arc<dyn Source>,
+    logins: Logins,
+    sharing: LoginSharing,
+    /// Logins that calls wait for, by who began them: the newest login takes the place of the others, so that calls which
+    /// come together must have one between them.
+    prompts: Mutex<HashMap<Principal, Weak<OpenPrompt>>>,
+}
+
+/// What a person is asked to open.
+struct OpenPrompt {
+    id: String,
+    url: String,
+    message: String,
+    /// How it stood before.
+    before: LoginSnapshot,
+}
+
+impl LoginOnDemand {
+    /// For servers that people log in at; what needs a key is left as it is.
+    pub fn wrap(source: Arc<dyn Source>, logins: Logins, whose: LoginSharing) -> Arc<dyn Source> {
+        Arc::new(Self { source, logins, sharing: whose, prompts: Mutex::default() })
+    }
+
+    /// Whether somebody can be asked, and whether that could help.
+    async fn should_ask(&self, error: &ToolError, cx: &CallContext, peer: &Arc<dyn Peer>) -> bool {
+        let may = self.sharing == LoginSharing::PerCaller || cx.caller.is_admin();
+        if !is_login_required(error) || !may || peer.capabilities().inner("elicitation", "url").is_none() {
+            return false;
+        }
+        // Who is known and still not let in gains nothing from the same login, unless the server has said what is missing.
+        let is_forbidden = error.detail.as_deref() == Some(FORBIDDEN_DETAIL);
+        !is_forbidden || self.status(cx).await.is_ok_and(|status| !status.missing.is_empty())
+    }
+
+    async fn status(&self, cx: &CallContext) -> Result<LoginStatus, ToolError> {
+        self.logins.status(&cx.caller, self.source.name()).await
+    }
+
+    /// Asks for the login and waits until it is done.
+    async fn ask_for_login(
+        &self,
+        error: ToolError,
+        cx: &CallContext,
+        peer: &Arc<dyn Peer>,
+    ) -> Result<(), ToolError> {
+        let open = match self.open_prompt(cx).await {
+            Ok(Some(open)) => open,
+            Ok(None) => return Err(error),
+            Err(why) => return Err(error.detail(why)),
+        };
+        let question = JsonObject::new()
+            .with("mode", "url")
+            .with("elicitationId", open.id.as_str())
+            .with("url", open.url.as_str())
+            .with("message", open.message.as_str());
+        let Ok(answer) = peer.ask("elicitation/create", question).await else { return Err(error) };
+        if answer.text("action").as_deref() != Some("accept") {
+            let name = self.source.name();
+            return Err(ToolError::new(
+                Kind::Unauthorized,
+                format!("{name} needs a login, which was declined."),
+            )
+            .hint(format!(
+                "Ask the person what they want; server_login with server {name} asks them again."
+            )));
+        }
+        let settled = self.wait_for_login(&open, cx).await;
+        peer.notify(
+            "notifications/elicitation/complete",
+            JsonObject::new().with("elicitationId", open.id.as_str()),
+        );
+        settled
+    }
+
+    /// The login that the caller has begun in another call, or a new one; nothing where a key is wanted.
+    async fn open_prompt(&self, cx: &CallContext) -> Result<Option<Arc<OpenPrompt>>, ToolError> {
+        let who = cx.caller.principal.clone();
+        let mut all = self.prompts.lock().await;
+        all.retain(|_, open| open.strong_count() > 0);
+        if let Some(open) = all.get(&who).and_then(Weak::upgrade) {
+            return Ok(Some(open));
+        }
+        let name = self.source.name();
+        let before = self.logins.snapshot(&cx.caller, name).await?;
+        let (url, message) = match self.logins.begin(&cx.caller, name).await? {
+            LoginPrompt::Open { url, start: None, code_host, .. } => (
+                url,
+                format!(
+                    "{name} needs a login. Open the address and agree; the login code goes to {code_host}, and the call resumes."
+                ),
+            ),
+            LoginPrompt::Open { url, start: Some(start), code_host, .. } => (
+                start,
+                format!(
+                    "{name} needs a login. Open the address and agree; the login code goes to {code_host}, and the call resumes. If your browser cannot open it, open {url} and paste the address of the last page into the conversation."
+                ),
+            ),
+            LoginPrompt::Enter { url, user_code, url_with_code, .. } => (
+                url_with_code.unwrap_or(url),
+                format!(
+                    "{name} needs a login. Open the address and enter the code {user_code}; then the call goes on."
+                ),
+            ),
+            LoginPrompt::ApiKey => return Ok(None),
+        };
+        let open = Arc::new(OpenPrompt { id: CallId::fresh().to_string(), url, message, before });
+        all.insert(who, Arc::downgrade(&open));
+        Ok(Some(open))
+    }
+
+    /// Waits until there is another login, or none can come any more.
+    async fn wait_for_login(&self, open: &OpenPrompt, cx: &CallContext) -> Result<(), ToolError> {
+        let mut changes = self.logins.changes();
+        let mut answered: Option<Instant> = None;
+        loop {
+            changes.mark_unchanged();
+            match open.before.progress_to(&self.logins.snapshot(&cx.caller, self.source.name()).await?) {
+                LoginProgress::LoggedIn => return Ok(()),
+                LoginProgress::Failure(why) => return Err(self.login_failed_error(&why)),
+                LoginProgress::Unchanged => {}
+            }
+            let is_open = self.status(cx).await?.pending_secs.is_some();
+            answered = if is_open { None } else { answered.or_else(|| Some(Instant::now())) };
+            if answered.is_some_and(|since| since.elapsed() > EXCHANGE_TIMEOUT) {
+                return Err(self.login_failed_error("It was not finished."));
+            }
+            tokio::select! {
+                _ = changes.changed() => {}
+                () = tokio::time::sleep(POLL_INTERVAL) => {}
+            }
+        }
+    }
+
+    fn login_failed_error(&self, why: &str) -> ToolError {
+        let name = self.source.name();
+        ToolError::new(Kind::Unauthorized, format!("The login at {name} came to nothing. {why}"))
+            .hint(format!("Call again to try once more, or call server_login with server {name}."))
+    }
+
+    async fn run(
+        &self,
+        op: Operation,
+        cx: &CallContext,
+        peer: &Arc<dyn Peer>,
+    ) -> Result<JsonObject, ToolError> {
+        match self.source.run(op.clone(), cx, peer).await {
+            // In a box, because every call would carry the states of a login otherwise.
+            Err(error) if is_login_required(&error) => {
+                Box::pin(self.run_after_login(op, error, cx, peer)).await
+            }
+            answer => answer,
+        }
+    }
+
+    async fn run_after_login(
+        &self,
+        op: Operation,
+        error: ToolError,
+        cx: &CallContext,
+        peer: &Arc<dyn Peer>,
+    ) -> Result<JsonObject, ToolError> {
+        if !self.should_ask(&error, cx, peer).await {
+            return Err(error);
+        }
+        cx.run(self.ask_for_login(error, cx, peer)).await??;
+        // The server has not looked at the call yet, so it can be made again. A connection that was being made with the login
+        // from before is still refused, and the next one is not.
+        let mut pauses = RETRY_PAUSES.into_iter();
+        loop {
+            match (self.source.run(op.clone(), cx, peer).await, pauses.next()) {
+                (Err(error), Some(pause)) if is_login_required(&error) => {
+                    cx.run(tokio::time::sleep(pause)).await?
+                }
+                (answer, _) => return answer,
+            }
+        }
+    }
+}
+
+/// The hub itself was not let in; what a server says within its answers is its own business.
+fn is_login_required(error: &ToolError) -> bool {
+    error.kind == Kind::Unauthorized && error.rpc.is_none()
+}
+
+impl Source for LoginOnDemand {
+    fn name(&self) -> &str {
+        self.source.name()
+    }
+
+    fn is_native(&self) -> bool {
+        self.source.is_native()
+    }
+
+    fn listing(&self) -> watch::Receiver<ListingState> {
+        self.source.listing()
+    }
+
+    fn run<'a>(
+        &'a self,
+        op: Operation,
+        cx: &'a CallContext,
+        peer: &'a Arc<dyn Peer>,
+    ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
+        Box::pin(self.run(op, cx, peer))
+    }
+
+    fn events(&self) -> Option<broadcast::Receiver<Event>> {
+        self.source.events()
+    }
+
+    fn watch<'a>(&'a self, uri: &'a str, on: bool) -> BoxFuture<'a, Result<(), ToolError>> {
+        self.source.watch(uri, on)
+    }
+}

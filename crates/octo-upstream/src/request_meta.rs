@@ -1,0 +1,106 @@
+//! What is issued anew on this edge: who we are, what the client at the far end can do, progress tokens.
+
+use octo_model::{Json, JsonObject};
+use octo_wire::{Era, Revision, meta};
+use std::sync::OnceLock;
+
+/// Abilities of a client that a server may call upon.
+const CLIENT_CAPABILITIES: [&str; 3] = ["elicitation", "sampling", "roots"];
+
+pub(crate) fn client_info() -> Json {
+    static INFO: OnceLock<Json> = OnceLock::new();
+    INFO.get_or_init(|| {
+        JsonObject::new().with("name", "octoprox").with("version", env!("CARGO_PKG_VERSION")).to_json()
+    })
+    .clone()
+}
+
+/// What is declared to a legacy server: one connection serves every client, so the set is fixed.
+pub(crate) fn legacy_capabilities() -> Json {
+    let elicitation = JsonObject::new().with("form", Json::empty_object()).with("url", Json::empty_object());
+    JsonObject::new()
+        .with("elicitation", elicitation)
+        .with("sampling", Json::empty_object())
+        .with("roots", Json::empty_object())
+        .to_json()
+}
+
+/// What is declared to a modern server: what this client has declared to us, and nothing else.
+pub(crate) fn modern_capabilities(client: &JsonObject) -> Json {
+    let declared = CLIENT_CAPABILITIES.iter().filter_map(|ability| {
+        let value = client.get(ability).filter(|value| value.is_object())?;
+        Some(((*ability).to_owned(), value.clone()))
+    });
+    declared.collect::<JsonObject>().to_json()
+}
+
+/// The parameters as they go out, and the progress token that was in them.
+pub(crate) fn with_request_meta(
+    mut params: JsonObject,
+    id: u64,
+    era: Era,
+    client: &JsonObject,
+) -> (JsonObject, Option<Json>) {
+    let mut inner = params.object("_meta");
+    let token = inner.remove(meta::PROGRESS_TOKEN);
+    let level = inner.remove(meta::LOG_LEVEL);
+    for key in meta::OF_ONE_EDGE {
+        inner.remove(key);
+    }
+    if era == Era::Modern {
+        inner.set(meta::REVISION, Revision::MODERN.as_str());
+        inner.set(meta::CLIENT, client_info());
+        inner.set(meta::CAPABILITIES, modern_capabilities(client));
+        if let Some(level) = level {
+            inner.set(meta::LOG_LEVEL, level);
+        }
+    }
+    if token.is_some() {
+        inner.set(meta::PROGRESS_TOKEN, Json::of(&id));
+    }
+    if inner.is_empty() {
+        params.remove("_meta");
+    } else {
+        params.set("_meta", inner);
+    }
+    (params, token)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &'static str) -> JsonObject {
+        JsonObject::parse(text).unwrap()
+    }
+
+    #[test]
+    fn reserved_keys_are_issued_anew_and_the_rest_passes() {
+        let params = parse(
+            r#"{"_meta":{"progressToken":"mine","io.modelcontextprotocol/protocolVersion":"x",
+            "io.modelcontextprotocol/logLevel":"debug","traceparent":"00-1","vendor/x":[1.50]},"arguments":{"a":1}}"#,
+        );
+        let client = parse(r#"{"elicitation":{"form":{}},"roots":true,"tools":{}}"#);
+        let (legacy, token) = with_request_meta(params.clone(), 7, Era::Legacy, &client);
+        assert_eq!(token.unwrap().as_str(), r#""mine""#);
+        assert_eq!(
+            legacy.get("_meta").unwrap().as_str(),
+            r#"{"traceparent":"00-1","vendor/x":[1.50],"progressToken":7}"#
+        );
+        let (modern, _) = with_request_meta(params, 7, Era::Modern, &client);
+        let meta = modern.object("_meta");
+        assert_eq!(meta.text(meta::REVISION).as_deref(), Some("2026-07-28"));
+        assert_eq!(meta.get(meta::CAPABILITIES).unwrap().as_str(), r#"{"elicitation":{"form":{}}}"#);
+        assert_eq!(meta.text(meta::LOG_LEVEL).as_deref(), Some("debug"));
+        assert_eq!(meta.get("vendor/x").unwrap().as_str(), "[1.50]");
+        assert_eq!(modern.get("arguments").unwrap().as_str(), r#"{"a":1}"#);
+    }
+
+    #[test]
+    fn nothing_is_added_for_a_legacy_server() {
+        let (params, token) =
+            with_request_meta(parse(r#"{"cursor":""}"#), 1, Era::Legacy, &JsonObject::new());
+        assert!(token.is_none());
+        assert_eq!(params.to_json().as_str(), r#"{"cursor":""}"#);
+    }
+}

@@ -1,0 +1,37 @@
+//! What a child that has ended did not read: the kernel still has it in the pipe.
+
+use super::stdin_writer::StdinLine;
+use std::collections::VecDeque;
+use tokio::net::unix::pipe::Sender;
+
+/// No pipe holds more than this.
+const MAX_PIPE_BYTES: u64 = 1 << 20;
+
+/// Where in the stream each recent request begins.
+#[derive(Default)]
+pub(super) struct UnreadRequests {
+    written: u64,
+    requests: VecDeque<(u64, u64)>,
+}
+
+impl UnreadRequests {
+    pub(super) fn record_written(&mut self, batch: &[StdinLine]) {
+        for line in batch {
+            let StdinLine::Text(request, text) = line else { continue };
+            if let Some(id) = request {
+                self.requests.push_back((self.written, *id));
+            }
+            self.written += text.len() as u64 + 1;
+        }
+        while self.requests.front().is_some_and(|(begin, _)| begin + MAX_PIPE_BYTES < self.written) {
+            self.requests.pop_front();
+        }
+    }
+
+    /// The requests of which the child has read nothing. One that was read in part counts as read.
+    pub(super) fn unread_in(&self, pipe: &Sender) -> Vec<u64> {
+        let left = rustix::io::ioctl_fionread(pipe).unwrap_or(0);
+        let read = self.written.saturating_sub(left);
+        self.requests.iter().filter(|(begin, _)| *begin >= read && left > 0).map(|(_, id)| *id).collect()
+    }
+}
