@@ -2,7 +2,7 @@
 
 use crate::call_pipeline::Request;
 use crate::coerce::Coercions;
-use crate::item::Item;
+use crate::item::Entry;
 use crate::ports::{AuditLog, CallEnded, CallStarted, Outcome};
 use crate::telemetry::Excerpts;
 use octo_model::{CallId, JsonObject, Operation, ToolError};
@@ -10,10 +10,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 pub struct AuditRecord {
+    pub id: CallId,
     ledger: Arc<dyn AuditLog>,
     closing: Option<CallEnded>,
     started_at: Instant,
-    pub item: Option<Arc<Item>>,
+    pub entry: Option<Entry>,
 }
 
 impl AuditRecord {
@@ -51,7 +52,7 @@ impl AuditRecord {
             spill: None,
             arguments: None,
         };
-        Ok(Self { ledger: Arc::clone(ledger), closing: Some(closing), started_at: begun, item: None })
+        Ok(Self { id, ledger: Arc::clone(ledger), closing: Some(closing), started_at: begun, entry: None })
     }
 
     /// How long the answer is.
@@ -59,10 +60,10 @@ impl AuditRecord {
         self.closing.as_ref().map_or(0, |closing| closing.bytes)
     }
 
-    pub fn set_item(&mut self, item: &Arc<Item>) {
-        self.item = Some(Arc::clone(item));
+    pub fn set_entry(&mut self, entry: &Entry) {
+        self.entry = Some(entry.clone());
         if let Some(closing) = &mut self.closing {
-            closing.target = Some(item.target());
+            closing.target = Some(entry.item.target());
         }
     }
 

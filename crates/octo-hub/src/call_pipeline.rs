@@ -1,13 +1,15 @@
-//! The journey of a call: one screen, the same for every face and every target.
+//! The stages of a call, the same for every frontend and every target.
 
+use crate::approval::{ApprovalRequest, no_approver_error};
 use crate::audit_record::AuditRecord;
 use crate::error_limits::truncate_error;
 use crate::hub::Hub;
+use crate::item::Entry;
 use crate::policy::Permit;
 use crate::ports::Outcome;
+use crate::redact::redact;
 use crate::telemetry::CallLog;
 use crate::trust::{HIDDEN_REMOVED_META_KEY, strip_hub_meta};
-use crate::validate::ValidatedCall;
 use crate::{telemetry, tool_override};
 use futures_util::FutureExt;
 use octo_model::{CallId, Caller, Frontend, JsonObject, Kind, Method, Operation, ToolError};
@@ -37,21 +39,24 @@ pub struct Request {
 pub struct CallOutcome {
     pub id: CallId,
     pub took: Duration,
+    /// What the call led to, as it was defined then.
+    pub entry: Option<Entry>,
     pub outcome: Result<JsonObject, ToolError>,
 }
 
 impl Hub {
-    /// Every call of every face and every inner call goes through here.
+    /// Every call of every frontend and every nested call goes through here.
     pub async fn call(&self, request: Request) -> CallOutcome {
         let (id, begun) = (CallId::fresh(), Instant::now());
         let span = telemetry::span(self.tracer.as_ref(), id, &request);
         let mut log = CallLog::begin(id, &request, begun, self.excerpts());
         let outcome = self.run_recorded(id, &request, &mut log).instrument(span.clone()).await;
         if let Some(tracer) = &self.tracer {
-            tracer.end(&span, log.item.as_deref(), begun.elapsed(), &outcome);
+            tracer.end(&span, log.item(), begun.elapsed(), &outcome);
         }
+        let entry = log.entry.clone();
         drop(log);
-        CallOutcome { id, took: begun.elapsed(), outcome }
+        CallOutcome { id, took: begun.elapsed(), entry, outcome }
     }
 
     async fn run_recorded(
@@ -63,52 +68,92 @@ impl Hub {
         let opened = AuditRecord::open(&self.ledger, id, request, self.excerpts()).await;
         let mut record =
             opened.inspect_err(|error| log.finish(Outcome::Error(error.kind), 0, Some(error)))?;
-        let outcome = self.decide_and_run(id, request, &mut record).await;
+        let outcome = self.run_stages(id, request, &mut record).await;
         let outcome = outcome.map_err(|error| truncate_error(error, self.result_limits.max_bytes));
         let word = record.set_outcome(&outcome);
-        log.item.clone_from(&record.item);
+        log.entry.clone_from(&record.entry);
         log.finish(word, record.bytes(), outcome.as_ref().err());
         outcome
     }
 
-    async fn decide_and_run(
+    /// The stages of a call, in this order. Each ends the call with an error or leaves it to the next.
+    async fn run_stages(
         &self,
         id: CallId,
         request: &Request,
         record: &mut AuditRecord,
     ) -> Result<JsonObject, ToolError> {
+        let rules = self.rules();
+        // Resolve.
         check_single_uri(&request.op)?;
         let entry = self.find(request).await?;
-        record.set_item(&entry.item);
-        let rules = self.rules();
-        let decision = rules.policy.decide_operation(&request.caller, &entry, &request.op);
-        let permit = decision.inspect_err(|denial| record.set_rule(&denial.rule))?;
-        record.set_rule(permit.rule());
-        let allowed = rules.timeout(request.timeout);
-        let ValidatedCall { op, blank_fields: emptied, coercions: changes } =
-            self.validator.validate(&entry, &request.op, allowed).await?;
-        record.set_coerced_arguments(&changes, &op);
+        record.set_entry(&entry);
+        // Visibility.
+        let permit = rules.authorize(request, &entry, None, record)?;
+        // Validate.
+        let timeout = rules.timeout(request.timeout);
+        let call = self.validator.validate(&entry, &request.op, timeout).await?;
+        record.set_coerced_arguments(&call.coercions, &call.op);
+        // Authorize with arguments.
+        let arguments = call.op.params.get("arguments").filter(|_| rules.policy.reads_arguments()).cloned();
+        let permit = match &arguments {
+            Some(arguments) => rules.authorize(request, &entry, Some(arguments), record)?,
+            None => permit,
+        };
+        // Approve.
+        self.approve(&permit, id, request, &call.op).await?;
+        // Rate limit.
         rules.limits.check(&request.caller, &entry)?;
+        // Cache.
         let slot = rules.cache.slot(&request.caller, &request.profile, &entry, &request.op);
         if let Some(slot) = &slot
             && let Some(answer) = rules.cache.get(slot).await
         {
             return Ok(answer);
         }
+        // Run.
         let outdate = rules.cache.invalidate_after(&entry, &request.op);
-        let result = self.run(&permit, id, op, request, allowed).await;
+        let result = self.run(&permit, id, call.op, request, timeout).await;
         drop(outdate);
-        let mut result = result?;
-        if !entry.item.source.is_native() {
-            // What the guard of a server has noted stays.
-            result = strip_hub_meta(result, &[HIDDEN_REMOVED_META_KEY]);
-        }
-        let result = tool_override::blank_fields(result, &emptied);
-        let result = changes.annotate(self.limit_result(&permit, id, request, result, record).await?);
+        // Redact.
+        let result = remove_hub_meta(result?, &entry);
+        let result = tool_override::blank_fields(result, &call.blank_fields);
+        let result = redact(result, &permit.obligations.redact)?;
+        // Truncate and store.
+        let result = self.limit_result(&permit, id, request, result, record).await?;
+        let result = call.coercions.annotate(result);
         if let Some(slot) = slot {
             rules.cache.put(slot, &result).await;
         }
         Ok(result)
+    }
+
+    /// Waits until somebody agrees to a call, where policy asks for that.
+    pub(crate) async fn approve(
+        &self,
+        permit: &Permit<'_>,
+        id: CallId,
+        request: &Request,
+        op: &Operation,
+    ) -> Result<(), ToolError> {
+        if !permit.needs_approval {
+            return Ok(());
+        }
+        let approver = self.approver().ok_or_else(|| no_approver_error(permit.entry(), permit.rule()))?;
+        let asked = approver.approve(ApprovalRequest {
+            call: id,
+            caller: &request.caller,
+            profile: &request.profile,
+            entry: permit.entry(),
+            rule: permit.rule(),
+            arguments: op.params.get("arguments"),
+            peer: &request.peer,
+        });
+        tokio::select! {
+            biased;
+            answer = asked => answer,
+            () = request.cancel.cancelled() => Err(ToolError::cancelled()),
+        }
     }
 
     /// Runs within the deadline. A panic is one failed call; dropping the future cancels the target.
@@ -149,6 +194,11 @@ impl Hub {
             () = tokio::time::sleep_until(cx.deadline.into()) => Err(timeout_error(allowed)),
         }
     }
+}
+
+/// What a server says in the hub's name is dropped; what the guard of the server has noted stays.
+fn remove_hub_meta(result: JsonObject, entry: &Entry) -> JsonObject {
+    if entry.item.source.is_native() { result } else { strip_hub_meta(result, &[HIDDEN_REMOVED_META_KEY]) }
 }
 
 /// What is decided on is what the source is asked for.

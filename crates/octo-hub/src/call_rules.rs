@@ -1,8 +1,12 @@
 //! What the settings decide about calls: policy, limits, cache and deadline, put in force as one.
 
-use crate::policy::{Policy, PolicySettings};
+use crate::audit_record::AuditRecord;
+use crate::call_pipeline::Request;
+use crate::item::{Entry, ListKind};
+use crate::policy::{Action, Permit, Policy, PolicyEngine, PolicyRequest, PolicySettings, authorize};
 use crate::rate_limit::{LimitRule, RateLimits};
 use crate::response_cache::{CacheRule, ResponseCache};
+use octo_model::{Json, ToolError};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +23,7 @@ pub struct RuleSettings {
 /// Rules with their patterns compiled.
 pub struct CallRules {
     pub settings: RuleSettings,
-    pub policy: Policy,
+    pub policy: Arc<dyn PolicyEngine>,
     pub limits: RateLimits,
     pub cache: Arc<ResponseCache>,
 }
@@ -32,11 +36,42 @@ impl CallRules {
             before => Arc::new(ResponseCache::new(&settings.cache, before.map(|it| &*it.cache))?),
         };
         Ok(Self {
-            policy: Policy::new(&settings.policy)?,
+            policy: Arc::new(Policy::new(&settings.policy)?),
             limits: RateLimits::new(&settings.limits, before.map(|it| &it.limits))?,
             cache: answers,
             settings,
         })
+    }
+
+    /// The same rules with another policy.
+    pub fn with_policy(&self, policy: Arc<dyn PolicyEngine>) -> Result<Self, globset::Error> {
+        let rules = Self::new(self.settings.clone(), Some(self))?;
+        Ok(Self { policy, ..rules })
+    }
+
+    /// Asks the policy about a request, and notes the rule that decides.
+    pub fn authorize<'a>(
+        &'a self,
+        request: &'a Request,
+        entry: &'a Entry,
+        arguments: Option<&'a Json>,
+        record: &mut AuditRecord,
+    ) -> Result<Permit<'a>, ToolError> {
+        let is_uri = matches!(entry.item.kind, ListKind::Resources | ListKind::Templates);
+        let decision = authorize(
+            &*self.policy,
+            &PolicyRequest {
+                caller: &request.caller,
+                profile: &request.profile,
+                action: Action::Use(request.op.method),
+                entry,
+                uri: is_uri.then_some(request.op.name.as_str()),
+                arguments,
+            },
+        );
+        let permit = decision.inspect_err(|denial| record.set_rule(&denial.rule))?;
+        record.set_rule(permit.rule());
+        Ok(permit)
     }
 
     /// How long a call may take when its caller asks for this.

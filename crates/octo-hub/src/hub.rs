@@ -1,12 +1,13 @@
 //! The hub itself: its parts, put together once.
 
 use crate::absent_servers::AbsentServers;
+use crate::approval::Approver;
 use crate::call_pipeline::Request;
 use crate::call_rules::{CallRules, RuleSettings};
 use crate::catalogue::{Catalogue, Change};
 use crate::item::Entry;
 use crate::jq_eval::JqRunner;
-use crate::policy::PolicySettings;
+use crate::policy::{PolicyEngine, PolicySettings, check_visible, is_visible};
 use crate::ports::{AuditLog, ResultStore};
 use crate::profile::Profile;
 use crate::profile_view::View;
@@ -54,6 +55,7 @@ pub struct Hub {
     pub(crate) validator: ArgumentValidator,
     pub(crate) subscriptions: Arc<SubscriptionCounts>,
     excerpts: OnceLock<Arc<dyn Excerpts>>,
+    approver: OnceLock<Arc<dyn Approver>>,
 }
 
 impl Hub {
@@ -83,6 +85,7 @@ impl Hub {
             validator: ArgumentValidator::default(),
             subscriptions: Arc::default(),
             excerpts: OnceLock::new(),
+            approver: OnceLock::new(),
         });
         tokio::spawn(clear_cache_on_change(Arc::downgrade(&hub), hub.changes()));
         Ok(hub)
@@ -106,6 +109,24 @@ impl Hub {
             self.catalogue.announce_lists();
         }
         Ok(())
+    }
+
+    /// Puts another policy in force, in place of the rules of the settings, until these are applied again.
+    pub fn set_policy(&self, policy: Arc<dyn PolicyEngine>) -> Result<(), globset::Error> {
+        let rules = self.rules().with_policy(policy)?;
+        rules.cache.clear();
+        self.rules.store(Arc::new(rules));
+        self.catalogue.announce_lists();
+        Ok(())
+    }
+
+    /// Asks this approver about calls that need approval from now on. It is told once.
+    pub fn set_approver(&self, approver: Arc<dyn Approver>) {
+        let _ = self.approver.set(approver);
+    }
+
+    pub(crate) fn approver(&self) -> Option<&Arc<dyn Approver>> {
+        self.approver.get()
     }
 
     /// Shows arguments in the log and the audit from now on, as far as these say. It is told once.
@@ -169,18 +190,19 @@ impl Hub {
             return Ok(entry);
         }
         if !view.is_starting {
-            return Err(self.not_found_error(&view, &request.caller, &request.op));
+            return Err(self.not_found_error(&request.profile, &view, &request.caller, &request.op));
         }
         self.wait_until_listed(&request.profile, STARTING_SOURCE_TIMEOUT).await;
         let view = self.view(&request.profile)?;
-        view.find(&request.op).ok_or_else(|| self.not_found_error(&view, &request.caller, &request.op))
+        view.find(&request.op)
+            .ok_or_else(|| self.not_found_error(&request.profile, &view, &request.caller, &request.op))
     }
 
     /// Why a name leads nowhere, told without naming what the caller may not use.
-    pub fn not_found_error(&self, view: &View, caller: &Caller, op: &Operation) -> ToolError {
+    pub fn not_found_error(&self, profile: &str, view: &View, caller: &Caller, op: &Operation) -> ToolError {
         let rules = self.rules();
         view.not_found_error(op, &self.absent_servers.get(), |entry| {
-            rules.policy.decide(caller, entry).is_ok()
+            is_visible(&*rules.policy, profile, caller, entry)
         })
     }
 
@@ -188,8 +210,8 @@ impl Hub {
     pub fn tool(&self, profile: &str, caller: &Caller, name: &str) -> Result<Entry, ToolError> {
         let view = self.view(profile)?;
         let op = Operation::tool(name, Json::empty_object());
-        let entry = view.find(&op).ok_or_else(|| self.not_found_error(&view, caller, &op))?;
-        self.rules().policy.decide(caller, &entry)?;
+        let entry = view.find(&op).ok_or_else(|| self.not_found_error(profile, &view, caller, &op))?;
+        check_visible(&*self.rules().policy, profile, caller, &entry)?;
         Ok(entry)
     }
 

@@ -93,6 +93,11 @@ impl Item {
         CompiledSchema::new(schema, &self.target())
     }
 
+    /// Whether it is listed by a URI of its own.
+    pub fn is_resource(&self) -> bool {
+        self.kind == ListKind::Resources
+    }
+
     fn header_params(&self) -> &[HeaderParam] {
         self.header_params.get_or_init(|| parse_header_params(&self.members))
     }

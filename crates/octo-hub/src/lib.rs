@@ -1,6 +1,7 @@
 //! The hub: one catalogue, one call path, the same for every face and every target.
 
 mod absent_servers;
+mod approval;
 mod audit_record;
 mod call_pipeline;
 mod call_rules;
@@ -20,6 +21,7 @@ mod profile;
 mod profile_view;
 pub mod prompt_files;
 mod rate_limit;
+mod redact;
 mod reply_text;
 mod response_cache;
 mod result_limit;
@@ -36,13 +38,16 @@ mod uri_spellings;
 mod validate;
 mod yaml_files;
 
+pub use approval::{ApprovalRequest, Approver};
 pub use call_pipeline::{CallOutcome, Request};
 pub use call_rules::RuleSettings;
 pub use catalogue::Change;
 pub use hub::{Hub, HubConfig};
 pub use item::{Entry, HeaderParam, Item, ListKind};
 pub use list_pages::Page;
-pub use policy::{Decision, Policy, PolicySettings, Rule};
+pub use policy::{
+    Action, Decision, Obligations, Policy, PolicyDecision, PolicyEngine, PolicyRequest, PolicySettings, Rule,
+};
 pub use ports::{
     ArgumentKey, AuditLog, CallEnded, CallStarted, ItemKind, LeasedRun, NewRun, Outcome, PendingPin, Pin,
     PinDelta, PinSet, PinWrite, Pins, ResultStore, RunLease, RunStatus, Runs, ServerIdentity, StoredRun,

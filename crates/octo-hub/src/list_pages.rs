@@ -2,6 +2,7 @@
 
 use crate::hub::Hub;
 use crate::item::ListKind;
+use crate::policy::is_visible;
 use crate::profile_view::View;
 use octo_model::{Caller, Json, RpcError, ToolError};
 use std::sync::Arc;
@@ -33,7 +34,7 @@ impl Hub {
                 .filter(|from| *from < view.list(kind).len())
                 .ok_or_else(invalid_cursor)?,
         };
-        let policy = &self.rules().policy;
+        let policy = Arc::clone(&self.rules().policy);
         // Everybody sees the same, so it is put together once.
         if policy.allows_everything() && from.is_multiple_of(PAGE_SIZE) {
             let all = view.rendered(kind);
@@ -49,7 +50,7 @@ impl Hub {
             .zip(view.rendered(kind))
             .enumerate()
             .skip(from)
-            .filter(|(_, (entry, _))| policy.allows_everything() || policy.decide(caller, entry).is_ok());
+            .filter(|(_, (entry, _))| is_visible(&*policy, profile, caller, entry));
         let mut page: Vec<(usize, &Json)> =
             allowed.map(|(at, (_, json))| (at, json)).take(PAGE_SIZE + 1).collect();
         let more = if page.len() > PAGE_SIZE { page.pop() } else { None };

@@ -1,79 +1,84 @@
 //! Who may do what. Only this file makes a [`Permit`], and nothing runs without one.
 
-use crate::item::{Entry, ListKind};
-use crate::profile::glob_set;
-use crate::uri_spellings::{UriSpellings, is_uri_pattern, loosen};
-use globset::GlobSet;
-use octo_model::{Caller, DEFAULT_TENANT, EffectClass, Operation, ToolError};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+mod policy_rules;
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Decision {
-    #[default]
-    Allow,
-    Deny,
+use crate::item::Entry;
+use octo_model::{Caller, Json, Method, ToolError};
+use std::borrow::Cow;
+
+pub use policy_rules::{Decision, Policy, PolicySettings, Rule};
+
+/// What a caller wants to do with an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// See that it is there.
+    List,
+    Use(Method),
 }
 
-/// What a tool does: `reads`, `writes` or `destroys`. A tool that nobody vouches for counts as destroying.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum EffectWord {
-    Reads,
-    Writes,
-    Destroys,
+/// What a policy decides on.
+pub struct PolicyRequest<'a> {
+    /// The principal and its scopes.
+    pub caller: &'a Caller,
+    /// The name of the profile; empty for everything.
+    pub profile: &'a str,
+    pub action: Action,
+    pub entry: &'a Entry,
+    /// The URI that is asked for: of a template it is another one than the entry's.
+    pub uri: Option<&'a str>,
+    /// Arguments that fit the schema of the tool. Absent when the question is whether the caller may know of the item, which
+    /// is asked first: whoever is denied then learns nothing of the schema.
+    pub arguments: Option<&'a Json>,
 }
 
-impl EffectWord {
-    fn matches_class(self, class: EffectClass) -> bool {
-        matches!(
-            (self, class),
-            (Self::Reads, EffectClass::Reads)
-                | (Self::Writes, EffectClass::Writes)
-                | (Self::Destroys, EffectClass::Destroys)
-        )
+/// What a policy says.
+#[derive(Debug)]
+pub enum PolicyDecision<'a> {
+    Permit {
+        rule: Cow<'a, str>,
+        obligations: Obligations,
+    },
+    Deny {
+        rule: Cow<'a, str>,
+        hint: Option<Cow<'a, str>>,
+    },
+    /// Only after a person has agreed. In lists it counts as permitted.
+    RequireApproval {
+        rule: Cow<'a, str>,
+        obligations: Obligations,
+    },
+}
+
+/// What the hub must do with the call that it permits.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Obligations {
+    /// Members of the structured result whose values are removed.
+    pub redact: Vec<String>,
+    /// Bytes of the largest reply, if that is less than the settings allow.
+    pub max_result_bytes: Option<usize>,
+}
+
+/// Decides on calls and lists. It may be replaced while the hub runs.
+pub trait PolicyEngine: Send + Sync {
+    fn decide<'a>(&'a self, request: &PolicyRequest<'_>) -> PolicyDecision<'a>;
+
+    /// Whether every caller is permitted everything without obligations, so that lists can be shared.
+    fn allows_everything(&self) -> bool {
+        false
     }
-}
 
-/// One rule. A rule without patterns of a kind matches everything of that kind.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Rule {
-    /// The name that refusals and the audit give.
-    pub name: String,
-    /// Patterns of names as listed at `/mcp`, of `server/tool`, or of URIs of resources. What a profile renames is still
-    /// meant by them. A URI is denied in whatever way it is written.
-    #[serde(default)]
-    pub tools: Vec<String>,
-    /// What the tool does: reads, writes or destroys.
-    #[serde(default)]
-    pub effects: Vec<EffectWord>,
-    /// Patterns of callers: `ada`, `ci-*`, or with their tenant `acme/ada`, `acme/*`. `*` is everybody. Without a tenant a rule
-    /// that allows is about the tenant `default`, and one that denies is about all tenants.
-    #[serde(default)]
-    pub callers: Vec<String>,
-    /// Whether what matches is allowed or denied.
-    pub decision: Decision,
-    /// What a refused caller is told to do instead.
-    #[serde(default)]
-    pub hint: Option<String>,
-}
-
-/// Any rule that denies wins over any that allows; without a matching rule the default decides.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct PolicySettings {
-    /// What happens when no rule matches.
-    pub default: Decision,
-    /// The rules; their order does not matter.
-    pub rules: Vec<Rule>,
+    /// Whether arguments make a difference. Without it they are not shown, and a call is decided on once.
+    fn reads_arguments(&self) -> bool {
+        false
+    }
 }
 
 /// The proof that policy said yes to one caller for one item.
 pub struct Permit<'a> {
     entry: &'a Entry,
-    rule: &'a str,
+    rule: Cow<'a, str>,
+    pub obligations: Obligations,
+    pub needs_approval: bool,
 }
 
 impl<'a> Permit<'a> {
@@ -81,8 +86,8 @@ impl<'a> Permit<'a> {
         self.entry
     }
 
-    pub fn rule(&self) -> &'a str {
-        self.rule
+    pub fn rule(&self) -> &str {
+        &self.rule
     }
 }
 
@@ -98,138 +103,39 @@ impl From<Denial> for ToolError {
     }
 }
 
-struct CompiledRule {
-    rule: Rule,
-    tools: Option<GlobSet>,
-    callers: Option<GlobSet>,
-    /// Whether it denies URIs.
-    denies_uris: bool,
+/// Asks the policy.
+pub fn authorize<'a>(
+    engine: &'a dyn PolicyEngine,
+    request: &PolicyRequest<'a>,
+) -> Result<Permit<'a>, Denial> {
+    let entry = request.entry;
+    let (rule, obligations, needs_approval) = match engine.decide(request) {
+        PolicyDecision::Permit { rule, obligations } => (rule, obligations, false),
+        PolicyDecision::RequireApproval { rule, obligations } => (rule, obligations, true),
+        PolicyDecision::Deny { rule, hint } => return Err(denial(entry, &rule, hint.as_deref())),
+    };
+    Ok(Permit { entry, rule, obligations, needs_approval })
 }
 
-pub struct Policy {
-    default: Decision,
-    rules: Vec<CompiledRule>,
+/// Whether the caller may see the item in a list.
+pub fn is_visible(engine: &dyn PolicyEngine, profile: &str, caller: &Caller, entry: &Entry) -> bool {
+    engine.allows_everything() || check_visible(engine, profile, caller, entry).is_ok()
 }
 
-impl Policy {
-    /// A pattern that cannot be read is an error here, so that a hub never runs with half a policy.
-    pub fn new(settings: &PolicySettings) -> Result<Self, globset::Error> {
-        let some = |patterns: &[String]| {
-            if patterns.is_empty() { Ok(None) } else { glob_set(patterns).map(Some) }
-        };
-        let rules = settings.rules.iter().map(|rule| {
-            let denies = rule.decision == Decision::Deny;
-            let of_uris = denies && rule.tools.iter().any(|pattern| is_uri_pattern(pattern));
-            let loosened = rule.tools.iter().filter(|_| of_uris).map(|pattern| loosen(pattern).into_owned());
-            let tools: Vec<String> = rule.tools.iter().cloned().chain(loosened).collect();
-            let callers: Vec<String> = rule.callers.iter().map(|it| with_tenant(it, rule.decision)).collect();
-            Ok(CompiledRule {
-                tools: some(&tools)?,
-                callers: some(&callers)?,
-                denies_uris: of_uris,
-                rule: rule.clone(),
-            })
-        });
-        Ok(Self { default: settings.default, rules: rules.collect::<Result<_, globset::Error>>()? })
-    }
-
-    /// Whether every caller gets the same answer to everything, so that lists can be shared.
-    pub fn allows_everything(&self) -> bool {
-        self.rules.is_empty() && self.default == Decision::Allow
-    }
-
-    /// Whether the caller may see the item, and use it where no URI is asked for.
-    pub fn decide<'a>(&'a self, caller: &Caller, entry: &'a Entry) -> Result<Permit<'a>, Denial> {
-        let uri = (entry.item.kind == ListKind::Resources).then_some(&*entry.listed_name);
-        self.decide_for(caller, entry, uri)
-    }
-
-    /// Whether the caller may do this with the item. What is asked for of a template is a URI, and rules are about that.
-    pub fn decide_operation<'a>(
-        &'a self,
-        caller: &Caller,
-        entry: &'a Entry,
-        op: &Operation,
-    ) -> Result<Permit<'a>, Denial> {
-        let is_uri = matches!(entry.item.kind, ListKind::Resources | ListKind::Templates);
-        self.decide_for(caller, entry, is_uri.then_some(op.name.as_str()))
-    }
-
-    fn decide_for<'a>(
-        &'a self,
-        caller: &Caller,
-        entry: &'a Entry,
-        uri: Option<&str>,
-    ) -> Result<Permit<'a>, Denial> {
-        let uri = uri.filter(|_| !self.rules.is_empty()).map(UriSpellings::of);
-        let of_caller = || self.rules.iter().filter(|rule| rule.applies_to(caller, entry));
-        let matching = || of_caller().filter(|rule| rule.matches_name(entry, uri.as_ref()));
-        if let Some(denied) = matching().find(|rule| rule.rule.decision == Decision::Deny) {
-            return Err(denial(entry, &denied.rule.name, denied.rule.hint.as_deref()));
-        }
-        // A server's own spelling means what it says.
-        let own = || uri.as_ref().is_some_and(|uri| uri.is_exactly(&entry.item.key));
-        if uri.as_ref().is_some_and(UriSpellings::is_ambiguous)
-            && !own()
-            && let Some(rule) = of_caller().find(|rule| rule.denies_uris)
-        {
-            return Err(denial(
-                entry,
-                &rule.rule.name,
-                Some("Write the URI without needless encoding, empty segments and dots."),
-            ));
-        }
-        if let Some(allowed) = matching().next() {
-            return Ok(Permit { entry, rule: &allowed.rule.name });
-        }
-        match self.default {
-            Decision::Allow => Ok(Permit { entry, rule: "default" }),
-            Decision::Deny => Err(denial(entry, "default", None)),
-        }
-    }
-}
-
-impl CompiledRule {
-    fn applies_to(&self, caller: &Caller, entry: &Entry) -> bool {
-        let class = entry.effect().class();
-        let by_effect = self.rule.effects.is_empty()
-            || self.rule.effects.iter().any(|effect| effect.matches_class(class));
-        by_effect && self.callers.as_ref().is_none_or(|globs| globs.is_match(caller.principal.to_string()))
-    }
-
-    /// A profile's own name can only be denied: were it to allow, renaming a tool would give it another's rights. A URI is
-    /// allowed by what it says and what it means, and denied by any of its spellings or by its template.
-    fn matches_name(&self, entry: &Entry, uri: Option<&UriSpellings>) -> bool {
-        let Some(globs) = &self.tools else { return true };
-        let denies = self.rule.decision == Decision::Deny;
-        let of_server = |name: &str| globs.is_match(format!("{}/{name}", entry.source_name()));
-        let named = |name: &str| globs.is_match(name) || of_server(name);
-        match uri {
-            Some(uri) if !denies => uri.all(named),
-            Some(uri) if uri.any(named) => true,
-            _ => {
-                of_server(&entry.item.key)
-                    || globs.is_match(&entry.item.canonical_name)
-                    || (denies && globs.is_match(&*entry.listed_name))
-            }
-        }
-    }
-}
-
-/// A pattern of callers, about `tenant/subject`.
-fn with_tenant(pattern: &str, decision: Decision) -> String {
-    match decision {
-        _ if pattern.contains('/') || pattern == "*" => pattern.to_owned(),
-        Decision::Allow => format!("{DEFAULT_TENANT}/{pattern}"),
-        Decision::Deny => format!("*/{pattern}"),
-    }
+/// Why the caller may not see the item in a list.
+pub fn check_visible(
+    engine: &dyn PolicyEngine,
+    profile: &str,
+    caller: &Caller,
+    entry: &Entry,
+) -> Result<(), Denial> {
+    let uri = entry.item.is_resource().then_some(&*entry.listed_name);
+    let request = PolicyRequest { caller, profile, action: Action::List, entry, uri, arguments: None };
+    authorize(engine, &request).map(drop)
 }
 
 fn denial(entry: &Entry, rule: &str, hint: Option<&str>) -> Denial {
-    let hint = hint.map_or_else(
-        || "Use another tool, or ask the operator to change the rule.".to_owned(),
-        str::to_owned,
-    );
+    let hint = hint.unwrap_or("Use another tool, or ask the operator to change the rule.").to_owned();
     let error = ToolError::denied(format!("The policy rule `{rule}` does not allow {}.", entry.listed_name));
     Denial { rule: rule.into(), error: error.hint(hint) }
 }

@@ -57,6 +57,7 @@ impl Hub {
         let size = reply_size(&result);
         let is_tool = request.op.method == Method::CallTool;
         let cap = if is_tool { self.result_limits.max_bytes } else { self.result_limits.max_resource_bytes };
+        let cap = permit.obligations.max_result_bytes.map_or(cap, |most| most.min(cap));
         if size <= cap
             || (is_tool
                 && content_size(&result, permit.entry().item.source.is_native()) <= cap + MAX_NOTICE_BYTES)

@@ -35,11 +35,10 @@ impl Hub {
     ) -> Result<Subscription, ToolError> {
         check_single_uri(&request.op)?;
         let entry = self.find(request).await?;
-        record.set_item(&entry.item);
+        record.set_entry(&entry);
         let rules = self.rules();
-        let decision = rules.policy.decide_operation(&request.caller, &entry, &request.op);
-        let permit = decision.inspect_err(|denial| record.set_rule(&denial.rule))?;
-        record.set_rule(permit.rule());
+        let permit = rules.authorize(request, &entry, None, record)?;
+        self.approve(&permit, record.id, request, &request.op).await?;
         rules.limits.check(&request.caller, &entry)?;
         let begun = self.subscriptions.subscribe(&entry.item.source, &request.op.name);
         tokio::time::timeout(rules.timeout(None), begun).await.unwrap_or_else(|_| {

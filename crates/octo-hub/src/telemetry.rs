@@ -1,7 +1,7 @@
 //! What operators see of a call: a span, numbers, a line in the log.
 
 use crate::call_pipeline::Request;
-use crate::item::Item;
+use crate::item::{Entry, Item};
 use crate::ports::Outcome;
 use metrics::{Counter, Histogram};
 use octo_model::{CallId, Json, JsonObject, Kind, ToolError};
@@ -103,7 +103,7 @@ pub struct CallLog<'a> {
     request: &'a Request,
     begun: Instant,
     arguments: Option<String>,
-    pub item: Option<Arc<Item>>,
+    pub entry: Option<Entry>,
     outcome: Outcome,
     bytes: u64,
 }
@@ -117,7 +117,11 @@ impl<'a> CallLog<'a> {
     ) -> Self {
         let arguments = request.op.params.get("arguments");
         let arguments = excerpts.zip(arguments).and_then(|(excerpts, arguments)| excerpts.for_log(arguments));
-        Self { id, request, begun, arguments, item: None, outcome: Outcome::Dropped, bytes: 0 }
+        Self { id, request, begun, arguments, entry: None, outcome: Outcome::Dropped, bytes: 0 }
+    }
+
+    pub fn item(&self) -> Option<&Item> {
+        self.entry.as_ref().map(|entry| &*entry.item)
     }
 
     pub fn finish(&mut self, outcome: Outcome, bytes: u64, error: Option<&ToolError>) {
@@ -137,13 +141,13 @@ impl<'a> CallLog<'a> {
 impl Drop for CallLog<'_> {
     fn drop(&mut self) {
         let took = self.begun.elapsed();
-        record_metrics(self.item.as_deref(), self.outcome, took);
+        record_metrics(self.item(), self.outcome, took);
         if !tracing::enabled!(target: "calls", tracing::Level::INFO) {
             return;
         }
         let Request { op, caller, frontend: face, profile, .. } = self.request;
         let name = op.name.get(..op.name.floor_char_boundary(MAX_NAME_BYTES)).unwrap_or_default();
-        let server = self.item.as_ref().map(|item| item.source.name());
+        let server = self.item().map(|item| item.source.name());
         let request_bytes = op.params.get("arguments").map_or(0, |arguments| arguments.bytes().len());
         let ms = (took.as_secs_f64() * 1e6).round() / 1e3;
         tracing::info!(

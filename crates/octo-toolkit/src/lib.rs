@@ -4,6 +4,7 @@ mod body_selection;
 mod call_context;
 mod example;
 pub mod hidden_text;
+mod layer;
 pub mod pdf_text;
 mod peer;
 pub mod reply_budget;
@@ -18,6 +19,7 @@ mod toolbox;
 pub use body_selection::{BodySelection, select};
 pub use call_context::{CallContext, CallOrigin};
 pub use example::Example;
+pub use layer::Layer;
 pub use octo_grants::{
     Apis, Capabilities, Chromium, Clock, Exec, Fs, Grant, JqRunner, Keep, Llm, Memory, Net, PageRenderer,
     Pdf, Render, RenderedPage, RootedPath, SshKey, WorkPath, Workspace, apis, chromium, exec, fs, jq, memory,

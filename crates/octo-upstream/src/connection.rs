@@ -142,7 +142,8 @@ impl Connection {
         }
         if let Some(level) = self.log_level.raise_for(params) {
             let params = JsonObject::new().with("level", level.as_str());
-            let _ = self.request_within(CLOSE_TIMEOUT, "logging/setLevel", params).await;
+            // In a box, because every call would carry its states otherwise.
+            let _ = Box::pin(self.request_within(CLOSE_TIMEOUT, "logging/setLevel", params)).await;
         }
     }
 

@@ -4,11 +4,11 @@
 use crate::error::FORBIDDEN_DETAIL;
 use crate::login::{LoginProgress, LoginPrompt, LoginSharing, LoginSnapshot, LoginStatus, Logins};
 use octo_model::{CallId, JsonObject, Kind, Operation, Principal, ToolError};
-use octo_toolkit::{BoxFuture, CallContext, Event, ListingState, Peer, Source};
+use octo_toolkit::{BoxFuture, CallContext, Layer, Peer, Source};
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use tokio::sync::{Mutex, broadcast, watch};
+use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 /// What is done elsewhere is noticed within this time.
@@ -164,7 +164,7 @@ impl LoginOnDemand {
             .hint(format!("Call again to try once more, or call server_login with server {name}."))
     }
 
-    async fn run(
+    async fn run_with_login(
         &self,
         op: Operation,
         cx: &CallContext,
@@ -209,17 +209,9 @@ fn is_login_required(error: &ToolError) -> bool {
     error.kind == Kind::Unauthorized && error.rpc.is_none()
 }
 
-impl Source for LoginOnDemand {
-    fn name(&self) -> &str {
-        self.source.name()
-    }
-
-    fn is_native(&self) -> bool {
-        self.source.is_native()
-    }
-
-    fn listing(&self) -> watch::Receiver<ListingState> {
-        self.source.listing()
+impl Layer for LoginOnDemand {
+    fn inner(&self) -> &Arc<dyn Source> {
+        &self.source
     }
 
     fn run<'a>(
@@ -228,14 +220,6 @@ impl Source for LoginOnDemand {
         cx: &'a CallContext,
         peer: &'a Arc<dyn Peer>,
     ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
-        Box::pin(self.run(op, cx, peer))
-    }
-
-    fn events(&self) -> Option<broadcast::Receiver<Event>> {
-        self.source.events()
-    }
-
-    fn watch<'a>(&'a self, uri: &'a str, on: bool) -> BoxFuture<'a, Result<(), ToolError>> {
-        self.source.watch(uri, on)
+        Box::pin(self.run_with_login(op, cx, peer))
     }
 }

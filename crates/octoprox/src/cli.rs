@@ -44,7 +44,7 @@ pub use session::{Purpose, Session};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Gives an AI agent its hands: tools of its own and every MCP server you use, in one place.
+/// Tool hub for AI agents: native tools and a gateway to your MCP servers, in one binary.
 #[derive(Parser)]
 #[command(name = "octoprox", version, propagate_version = true, max_term_width = 100)]
 #[command(
@@ -60,10 +60,10 @@ pub struct Cli {
 /// What every command takes.
 #[derive(Args)]
 struct Common {
-    /// Settings file [default: ./octoprox.yaml if `octoprox trust` approved it, then octoprox/octoprox.yaml in the folder for settings]
+    /// Settings file [default: ./octoprox.yaml if `octoprox trust` approved it, then octoprox/octoprox.yaml in the user's configuration directory]
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// File with more MCP servers, as other products write it: {"mcpServers": {…}}
+    /// Additional MCP servers, in the format of other clients: {"mcpServers": {…}}
     #[arg(long, global = true, value_name = "FILE")]
     servers: Option<PathBuf>,
 }
@@ -94,13 +94,13 @@ enum Command {
     Audit(audit::Audit),
     Token(token::Token),
     Completions(completions::Completions),
-    /// Evaluates a jq expression from standard input, for the hub itself.
+    /// Evaluate a jq expression on standard input, for the hub itself.
     #[command(name = jq::COMMAND, hide = true)]
     JqWorker,
-    /// Reads a PDF from standard input, for the hub itself.
+    /// Extract the text of a PDF on standard input, for the hub itself.
     #[command(name = PDF_WORKER, hide = true)]
     PdfWorker,
-    /// Starts a program for the hub itself, in its bounds, and ends whatever it leaves behind.
+    /// Start a program in a sandbox, for the hub itself, and end the processes that it leaves behind.
     #[command(name = LAUNCHER, hide = true)]
     Launch {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]

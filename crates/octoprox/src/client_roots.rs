@@ -6,10 +6,10 @@ use crate::toolboxes::program_folders;
 use octo_grants::Workspace;
 use octo_grants::fs::RootSpec;
 use octo_model::{JsonObject, Operation, ToolError};
-use octo_toolkit::{BoxFuture, CallContext, ListingState, Peer, Source};
+use octo_toolkit::{BoxFuture, CallContext, Layer, Peer, Source};
 use std::path::PathBuf;
 use std::sync::Arc;
-use tokio::sync::{Mutex, watch};
+use tokio::sync::Mutex;
 use url::Url;
 
 /// Toolboxes whose tools need a folder.
@@ -86,17 +86,9 @@ struct WithRoots {
     roots: Arc<ClientRoots>,
 }
 
-impl Source for WithRoots {
-    fn name(&self) -> &str {
-        self.source.name()
-    }
-
-    fn is_native(&self) -> bool {
-        self.source.is_native()
-    }
-
-    fn listing(&self) -> watch::Receiver<ListingState> {
-        self.source.listing()
+impl Layer for WithRoots {
+    fn inner(&self) -> &Arc<dyn Source> {
+        &self.source
     }
 
     fn run<'a>(

@@ -5,11 +5,11 @@ use super::sanitizing_peer::SanitizingPeer;
 use super::{Difference, HeldCalls, SharedPins, TrustSettings, sanitize, worst_severity};
 use crate::ports::{ItemKind, Pin, PinSet, PinWrite, ServerIdentity};
 use octo_model::{JsonObject, Method, Operation, ToolError};
-use octo_toolkit::{BoxFuture, CallContext, Event, Listing, ListingState, Peer, Source, SourceState};
+use octo_toolkit::{BoxFuture, CallContext, Layer, Listing, ListingState, Peer, Source, SourceState};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
-use tokio::sync::{broadcast, watch};
+use tokio::sync::watch;
 
 /// While something is held, a decision of a person takes effect within this time.
 const DECISION_POLL_INTERVAL: Duration = Duration::from_secs(2);
@@ -205,17 +205,9 @@ fn is_empty(lists: &Listing) -> bool {
     lengths == [0; 4] && lists.instructions.is_none()
 }
 
-impl Source for ReviewedSource {
-    fn name(&self) -> &str {
-        self.source.name()
-    }
-
-    fn is_native(&self) -> bool {
-        self.source.is_native()
-    }
-
-    fn listing(&self) -> watch::Receiver<ListingState> {
-        self.listing.subscribe()
+impl Layer for ReviewedSource {
+    fn inner(&self) -> &Arc<dyn Source> {
+        &self.source
     }
 
     fn run<'a>(
@@ -237,11 +229,7 @@ impl Source for ReviewedSource {
         })
     }
 
-    fn events(&self) -> Option<broadcast::Receiver<Event>> {
-        self.source.events()
-    }
-
-    fn watch<'a>(&'a self, uri: &'a str, on: bool) -> BoxFuture<'a, Result<(), ToolError>> {
-        self.source.watch(uri, on)
+    fn listing(&self) -> watch::Receiver<ListingState> {
+        self.listing.subscribe()
     }
 }

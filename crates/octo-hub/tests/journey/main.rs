@@ -12,6 +12,7 @@
 mod hub_fixture;
 mod limits;
 mod name_resolution;
+mod policy_engine;
 mod profiles;
 
 use hub_fixture::{HubFixture, ScriptedSource, tool};

@@ -148,7 +148,8 @@ impl Endpoint {
     ) -> UpstreamResult<Response<Incoming>> {
         match self.resolved_uri.get() {
             Some(place) => self.request_at(place, method, headers, body).await,
-            None => self.request_and_resolve(method, headers, body).await,
+            // In a box, because every request would carry its states otherwise.
+            None => Box::pin(self.request_and_resolve(method, headers, body)).await,
         }
     }
 
@@ -187,10 +188,8 @@ impl Endpoint {
         if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
             && account.on_refused(used, status, response.headers()).await?
         {
-            return self
-                .request_with_account(account, uri, &method, &headers, &body)
-                .await
-                .map(|(_, response)| response);
+            let again = Box::pin(self.request_with_account(account, uri, &method, &headers, &body));
+            return again.await.map(|(_, response)| response);
         }
         Ok(response)
     }

@@ -73,7 +73,7 @@ impl Endpoint {
             if era == Era::Modern || last.id.is_none() || tries > MAX_RESUMPTIONS {
                 return Err(why);
             }
-            events = self.resume_stream(&last).await.ok_or(why)?;
+            events = Box::pin(self.resume_stream(&last)).await.ok_or(why)?;
         }
     }
 

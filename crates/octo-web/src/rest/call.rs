@@ -6,7 +6,7 @@ use super::metadata::Target;
 use super::reply::reply;
 use axum::extract::State;
 use axum::response::Response;
-use octo_hub::{ListKind, Request};
+use octo_hub::Request;
 use octo_model::{Frontend, JsonObject, Method, Operation};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -21,10 +21,8 @@ pub async fn prompt(State(rest): State<Arc<Rest>>, ask: Ask) -> Response {
 
 /// A client that goes away drops this future, and with it the call.
 async fn run(rest: &Rest, ask: Ask, method: Method) -> Response {
-    let kind = if method == Method::CallTool { ListKind::Tools } else { ListKind::Prompts };
     let cancel = CancellationToken::new();
     let _gone = cancel.clone().drop_guard();
-    let profile = ask.look.profile.clone();
     let request = Request {
         op: Operation {
             method,
@@ -40,10 +38,9 @@ async fn run(rest: &Rest, ask: Ask, method: Method) -> Response {
         trace: ask.trace,
     };
     let called = rest.hub.call(request).await;
-    let view = rest.hub.view(&profile).ok();
-    let entry = view.as_ref().and_then(|view| view.by_name(kind, &ask.name));
+    let entry = called.entry.as_ref();
     let target = Target {
-        member: if kind == ListKind::Tools { "tool" } else { "prompt" },
+        member: if method == Method::CallTool { "tool" } else { "prompt" },
         name: entry.map_or(ask.name.as_str(), |entry| &*entry.listed_name),
         server: entry.map(octo_hub::Entry::source_name),
         typed: entry.is_some_and(|entry| entry.item.vouched),

@@ -28,7 +28,8 @@ pub async fn tool(
     let Path(name) = path.map_err(|_| bad_name())?;
     let (all, view) = all(&rest.hub, &look, ListKind::Tools).await?;
     let op = Operation { method: Method::CallTool, name, params: JsonObject::new() };
-    let entry = view.find(&op).ok_or_else(|| rest.hub.not_found_error(&view, &look.caller, &op))?;
+    let entry =
+        view.find(&op).ok_or_else(|| rest.hub.not_found_error(&look.profile, &view, &look.caller, &op))?;
     let found = all.into_iter().find(|json| is_named(json, &entry.listed_name));
     let found = found.ok_or_else(|| hidden(&op.name))?;
     Ok(json(tagged(&view, ListKind::Tools, found)))

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// Looks at the record of every call.
+/// Read, verify, export and prune the audit log.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  octoprox audit tail\n  octoprox audit verify")]
 pub struct Audit {
@@ -33,17 +33,17 @@ enum Command {
     Prune(Prune),
 }
 
-/// Prints the newest records: each call opens one before anything runs and closes it when it ends.
+/// Print the newest records. Each call has two: one before it runs and one when it ends.
 #[derive(Args)]
 #[command(after_help = "Examples:
   octoprox audit tail -n 50
   octoprox audit tail --tool 'fs_*' --outcome denied --since 1h
   octoprox audit tail --follow --json")]
 struct Tail {
-    /// How many records to print
+    /// Number of records to print
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20)]
     lines: usize,
-    /// Go on with what is called from now on
+    /// Keep printing new records
     #[arg(short, long)]
     follow: bool,
     /// Print each record as a line of JSON
@@ -53,7 +53,7 @@ struct Tail {
     filter: Filter,
 }
 
-/// Prints every record as a line of JSON, oldest first.
+/// Print every record as a line of JSON, oldest first.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  octoprox audit export > audit.jsonl\n  octoprox audit export --since 2027-01-01"
@@ -63,32 +63,32 @@ struct Export {
     filter: Filter,
 }
 
-/// Takes old records out. A record of that is added, and the chain still proves what is left. Export what you need first.
-/// `audit.max_records` and `audit.max_days` do the same while a hub runs.
+/// Remove old records. The removal is recorded, and the chain still verifies. Export the records first if you need them.
+/// `audit.max_records` and `audit.max_days` prune while a hub runs.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  octoprox audit prune --older-than 90d\n  octoprox audit prune --keep-records 1000000"
 )]
 struct Prune {
-    /// Keep the newest so many records
+    /// Keep this many of the newest records
     #[arg(long, value_name = "COUNT", required_unless_present = "older_than")]
     keep_records: Option<u64>,
-    /// Take out records that are older than this, such as `90d`
+    /// Remove records older than this, such as `90d`
     #[arg(long, value_name = "AGE", value_parser = age)]
     older_than: Option<Duration>,
-    /// Print what was done as JSON: {pruned}
+    /// Print the result as JSON: {pruned}
     #[arg(long)]
     json: bool,
 }
 
-/// Walks the chain of records and names the first that was changed, moved or taken out; then the exit code is 1.
+/// Verify the hash chain. Report the first record that was changed, moved or removed, and exit with code 1.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  octoprox audit verify\n  octoprox audit verify --anchor 42:9f86d0…")]
 struct Verify {
-    /// A head that was noted before; shows whether records were cut off at the end since
+    /// Head of the chain from an earlier run: detect records that were removed from the end since then
     #[arg(long, value_name = "SEQ:HASH")]
     anchor: Option<Anchor>,
-    /// Print the outcome as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }

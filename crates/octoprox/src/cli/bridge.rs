@@ -38,11 +38,11 @@ const LONGEST_CALL: Duration = Duration::from_secs(3600);
 const FIRST_LISTS: Duration = Duration::from_secs(10);
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// Serves a remote hub, or any remote MCP server, on standard input and output.
+/// Serve a remote hub, or any remote MCP server, on standard input and output.
 ///
-/// For clients that only start programs. Everything passes as it is: names, results, questions to the person, changes
-/// of lists. When the remote is gone, calls fail with the reason until it is back. When it wants a login, run
-/// `octoprox login URL` beside it.
+/// For clients that can only start programs. Names, results, elicitation and list changes pass through unchanged. While
+/// the remote is unreachable, calls fail with the reason. If it requires a login, run `octoprox login URL` in another
+/// terminal.
 #[derive(Args)]
 #[command(after_help = "Examples:
   octoprox bridge https://hub.example.com
@@ -54,18 +54,18 @@ In the settings of a client:
     \"args\": [\"bridge\", \"https://hub.example.com\", \"--token-env\", \"HUB_TOKEN\"],
     \"env\": {\"HUB_TOKEN\": \"…\"}}}}")]
 pub struct Bridge {
-    /// Address of the hub or server; without a path it is a hub's, and /mcp is added
+    /// URL of the hub or server. Without a path, it is taken for a hub and /mcp is added
     url: String,
     /// Profile of the hub to serve
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
-    /// Header of every request; with env:NAME the value comes from a variable, and no list of processes shows it
+    /// Header to send with every request. With env:NAME, the value is read from a variable and does not appear in process lists
     #[arg(long = "header", value_name = "NAME: VALUE")]
     headers: Vec<String>,
-    /// Variable that holds a bearer token for the remote
+    /// Environment variable with a bearer token for the remote
     #[arg(long, value_name = "VARIABLE")]
     token_env: Option<String>,
-    /// How the remote is spoken to: auto asks first, legacy is the handshake of 2025, modern the revision 2026-07-28
+    /// Protocol: auto detects it, legacy is the 2025 handshake, modern is revision 2026-07-28
     #[arg(long, value_enum, default_value_t = Spoken::Auto, hide_possible_values = true)]
     era: Spoken,
 }

@@ -25,8 +25,8 @@ use tokio_util::sync::CancellationToken;
 /// Longest that the first listing of a server is waited for.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Calls one tool and prints its result. Exit codes: 2 invalid, 3 not found, 4 denied, 5 timeout, 6 unavailable,
-/// 130 cancelled, 1 everything else.
+/// Call a tool and print its result. Exit codes: 2 invalid arguments, 3 not found, 4 denied, 5 timeout, 6 unavailable,
+/// 130 cancelled, 1 any other error.
 #[derive(Args)]
 #[command(disable_help_flag = true, override_usage = "octoprox call [OPTIONS] <NAME> [NAME=VALUE]...")]
 #[command(after_help = "Examples:
@@ -39,7 +39,7 @@ pub struct Call {
     /// Name of the tool, as `octoprox tools` lists it
     #[arg(required_unless_present = "help")]
     name: Option<String>,
-    /// Arguments as name=value; @file takes a file's content
+    /// Arguments as name=value; @file reads the value from a file
     #[arg(value_name = "NAME=VALUE")]
     pairs: Vec<String>,
     /// Arguments as a JSON object; - reads it from standard input
@@ -48,13 +48,13 @@ pub struct Call {
     /// Print the whole reply as JSON: {success, result, error, metadata, execution_time_ms}
     #[arg(long)]
     json: bool,
-    /// Keep the picture, sound or file that the reply holds
+    /// Save the image, audio or file in the reply
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// Call as this profile shows it
+    /// Use the names and rules of this profile
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
     profile: String,
-    /// Print what the tool takes; without a name, this help
+    /// Print the parameters of the tool; without a name, print this help
     #[arg(short, long)]
     help: bool,
 }

@@ -5,13 +5,13 @@ use super::{Cli, out};
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
-/// Prints completions for a shell.
+/// Print shell completions.
 #[derive(Args)]
 #[command(
     after_help = "Example:\n  octoprox completions bash > ~/.local/share/bash-completion/completions/octoprox"
 )]
 pub struct Completions {
-    /// Shell to print them for
+    /// Shell
     #[arg(value_enum)]
     shell: Shell,
 }

@@ -13,7 +13,7 @@ use clap::{Args, Subcommand};
 use octo_model::{Kind, ToolError};
 use serde_json::Value;
 
-/// Checks, shows and reloads the settings.
+/// Check, show and reload the settings.
 #[derive(Args)]
 #[command(after_help = "Example:\n  octoprox config check")]
 pub struct Config {
@@ -23,28 +23,27 @@ pub struct Config {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Says `ok`, or everything that is wrong; then the exit code is 2.
+    /// Check the settings. Report every problem and exit with code 2 if there are any.
     #[command(after_help = "Example:\n  octoprox config check --config deploy/octoprox.yaml")]
     Check {
-        /// Print the outcome as JSON: {ok, file, notes}
+        /// Print the result as JSON: {ok, file, notes}
         #[arg(long)]
         json: bool,
     },
-    /// Has running hubs read their settings again, and prints what changed. Nothing changes when the settings are wrong; then the
-    /// exit code is 2.
+    /// Reload the settings of running hubs and print what changed. Invalid settings change nothing, and the exit code is 2.
     #[command(after_help = "Example:\n  octoprox config reload")]
     Reload {
-        /// Print what each hub did as JSON: {hubs: [{pid, applied, needs_restart, servers, warnings, error}]}
+        /// Print the result of each hub as JSON: {hubs: [{pid, applied, needs_restart, servers, warnings, error}]}
         #[arg(long)]
         json: bool,
     },
-    /// Prints the JSON Schema of the settings file, for editors.
+    /// Print the JSON Schema of the settings file, for editors.
     #[command(after_help = "Example:\n  octoprox config schema > octoprox.schema.json")]
     Schema,
-    /// Prints the settings in force, and where each that is not the default comes from. Secrets are ***.
+    /// Print the effective settings and the origin of each value that is not the default. Secrets are shown as ***.
     #[command(after_help = "Example:\n  octoprox config show | grep listen")]
     Show {
-        /// Print them as JSON: {settings, origins}
+        /// Print as JSON: {settings, origins}
         #[arg(long)]
         json: bool,
     },

@@ -15,8 +15,8 @@ pub use logins::lost_logins;
 use serde::Serialize;
 use serde_json::json;
 
-/// Checks the settings and this machine: workspace, git, browser, sandbox, data folder, port, and the program of each
-/// server. Every finding that is not ok says what to do next. The exit code is 1 when something fails.
+/// Check the settings and this machine: workspace, git, browser, sandbox, data directory, port, and the program of each
+/// server. Every problem comes with a next step. Exit with code 1 if a check fails.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  octoprox doctor\n  octoprox doctor --json")]
 pub struct Doctor {

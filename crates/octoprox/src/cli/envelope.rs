@@ -121,7 +121,8 @@ mod tests {
 
     fn reply(outcome: Result<&str, ToolError>) -> Value {
         let outcome = outcome.map(|text| JsonObject::parse(text.to_owned()).unwrap());
-        let called = CallOutcome { id: CallId::fresh(), took: Duration::from_micros(1500), outcome };
+        let called =
+            CallOutcome { id: CallId::fresh(), took: Duration::from_micros(1500), entry: None, outcome };
         envelope(&called, "a", None).to().unwrap()
     }
 

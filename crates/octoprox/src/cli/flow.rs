@@ -18,7 +18,7 @@ use octo_hub::Runs;
 use octo_store::SqliteRunStore;
 use serde_json::{Value, json};
 
-/// Checks, runs and goes on with workflows: files with steps that call tools.
+/// Validate, run and resume workflows: files with steps that call tools.
 #[derive(Args)]
 #[command(after_help = "Examples:
   octoprox flow validate flows/report.yaml
@@ -31,7 +31,7 @@ pub struct Flow {
     /// Print as JSON
     #[arg(long, global = true)]
     json: bool,
-    /// Call tools as this profile shows them
+    /// Use the names and rules of this profile
     #[arg(long, global = true, value_name = "NAME", default_value = "", hide_default_value = true)]
     profile: String,
 }
@@ -46,61 +46,61 @@ enum Command {
     Schema(Schema),
 }
 
-/// Checks a workflow against the tools as they are now. The exit code is 2 when it cannot run.
+/// Validate a workflow against the available tools. Exit with code 2 if it cannot run.
 #[derive(Args)]
 #[command(after_help = "Example:\n  octoprox flow validate flows/report.yaml")]
 struct Validate {
-    /// The workflow, a file of the workspace
+    /// Workflow file in the workspace
     file: String,
 }
 
-/// Runs a workflow to its end; progress goes to standard error. Exit codes are those of `octoprox call`.
+/// Run a workflow. Progress goes to standard error. Exit codes are those of `octoprox call`.
 #[derive(Args)]
 #[command(after_help = "Examples:
   octoprox flow run flows/report.yaml
   octoprox flow run flows/digest.yaml repo=octo/prox limit=5 --json")]
 struct Run {
-    /// The workflow, a file of the workspace
+    /// Workflow file in the workspace
     file: String,
-    /// Parameters as name=value; @file takes a file's content
+    /// Parameters as name=value; @file reads the value from a file
     #[arg(value_name = "NAME=VALUE")]
     pairs: Vec<String>,
 }
 
-/// Lists the newest runs.
+/// List the newest runs.
 #[derive(Args)]
 #[command(after_help = "Example:\n  octoprox flow list -n 5")]
 struct List {
-    /// How many to list
+    /// Number of runs to list
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20)]
     most: usize,
 }
 
-/// Shows one run: its steps, what went wrong, and what it gave.
+/// Show a run: its steps, errors and outputs.
 #[derive(Args)]
 #[command(after_help = "Example:\n  octoprox flow show w_k3…")]
 struct Show {
-    /// The run's id, as `octoprox flow list` tells it
+    /// Run id, from `octoprox flow list`
     run: String,
 }
 
-/// Goes on with a run that was cut off, cancelled or has failed. Steps that are done are not done again.
+/// Resume a run that was interrupted, was cancelled or has failed. Completed steps are not repeated.
 #[derive(Args)]
 #[command(after_help = "Examples:
   octoprox flow resume w_k3…
   octoprox flow resume w_k3… --redo fetch --skip 'post[2]'")]
 struct Resume {
-    /// The run's id, as `octoprox flow list` tells it
+    /// Run id, from `octoprox flow list`
     run: String,
-    /// A step that failed or was cut off, to be done again
+    /// Failed or interrupted step to run again
     #[arg(long, value_name = "STEP")]
     redo: Vec<String>,
-    /// A step that failed or was cut off, and counts as done
+    /// Failed or interrupted step to skip: it counts as done
     #[arg(long, value_name = "STEP")]
     skip: Vec<String>,
 }
 
-/// Prints the JSON Schema of workflows, for editors.
+/// Print the JSON Schema of workflows, for editors.
 #[derive(Args)]
 #[command(after_help = "Example:\n  octoprox flow schema > workflow.schema.json")]
 struct Schema {}

@@ -13,26 +13,26 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-/// Takes over the MCP servers of a client into servers.yaml. What is there already stays; the client's own file is only
-/// read. Secrets are not copied: variables take their place, and their names are told.
+/// Import the MCP servers of a client into servers.yaml. Existing entries are kept, and the client's file is not changed.
+/// Secrets are not copied: they are replaced by environment variables, whose names are printed.
 #[derive(Args)]
 #[command(after_help = "Examples:
   octoprox import claude
   octoprox import vscode --file .vscode/mcp.json --dry-run")]
 pub struct Import {
-    /// Client whose servers are taken; claude is Claude Code and Claude Desktop
+    /// Client to import from; claude is Claude Code and Claude Desktop
     #[arg(value_enum)]
     client: Product,
-    /// The client's file, where it is not in its usual place
+    /// File of the client, if it is not in the default location
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// File to write to [default: servers.yaml beside the settings]
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
-    /// Show what would be written, and write nothing
+    /// Print the changes without writing them
     #[arg(long)]
     dry_run: bool,
-    /// Print the outcome as JSON: {file, backup, added, skipped, variables}
+    /// Print the result as JSON: {file, backup, added, skipped, variables}
     #[arg(long)]
     json: bool,
 }

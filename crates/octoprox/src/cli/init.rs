@@ -17,30 +17,29 @@ use serde_json::json;
 use std::path::PathBuf;
 use steps::Steps;
 
-/// Sets octoprox up for you: asks a few questions, writes commented settings, takes over the servers of the clients it
-/// finds, and registers itself with them.
+/// Set up octoprox: write commented settings, import the servers of installed clients, and register octoprox with them.
 ///
-/// Every file that is changed is kept beside the new one. Run again, it changes only what is missing. Secrets are not
-/// copied: variables take their place, and their names are told.
+/// Asks before each step. Makes a backup of every file that it changes. A second run adds only what is missing. Secrets
+/// are not copied: they are replaced by environment variables, whose names are printed.
 #[derive(Args)]
 #[command(after_help = "Examples:
   octoprox init
   octoprox init --yes
   octoprox init --dry-run")]
 pub struct Init {
-    /// Ask nothing and take every default
+    /// Accept every default without asking
     #[arg(short, long)]
     yes: bool,
-    /// Show every change, and make none; nothing is asked
+    /// Print every change without making it or asking
     #[arg(long)]
     dry_run: bool,
-    /// Leave the servers of clients where they are
+    /// Do not import servers
     #[arg(long)]
     no_import: bool,
-    /// Change no file of any client
+    /// Do not register with clients
     #[arg(long)]
     no_register: bool,
-    /// Print the outcome as JSON: {written, planned, added, skipped, registered, …}
+    /// Print the result as JSON: {written, planned, added, skipped, registered, …}
     #[arg(long)]
     json: bool,
 }

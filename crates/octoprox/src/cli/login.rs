@@ -29,11 +29,11 @@ const EXCHANGE: Duration = Duration::from_secs(25);
 /// How long the last page may take to reach the browser.
 const FAREWELL: Duration = Duration::from_millis(500);
 
-/// Logs in at a server of the settings, or at the address of a bridge.
+/// Log in to a server of the settings, or to the URL of a bridge.
 ///
-/// Prints an address to open in a browser, on this machine or on another, and waits until that is done. Where the
-/// browser cannot come back to this machine, paste the last address that it shows. API keys are asked for without
-/// showing them, or read from standard input. A running hub or bridge goes on by itself.
+/// Prints a URL to open in a browser, on this machine or another one, and waits for the login to finish. If the browser
+/// cannot reach this machine, paste the last URL that it shows. API keys are read without echo, or from standard input.
+/// A running hub or bridge picks up the login by itself.
 #[derive(Args)]
 #[command(after_help = "Examples:
   octoprox login notion
@@ -41,15 +41,15 @@ const FAREWELL: Duration = Duration::from_millis(500);
   octoprox login https://hub.example.com
   octoprox login tickets < key.txt")]
 pub struct Login {
-    /// Name of the server in the settings, or the address that a bridge leads to
+    /// Name of the server in the settings, or the URL of a bridge
     server: String,
-    /// Profile of the hub at that address
+    /// Profile of the hub at that URL
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
-    /// Log in with a short code that is entered on another device
+    /// Use the device flow: enter a short code on another device
     #[arg(long)]
     device: bool,
-    /// Print JSON: one line with what is to be done, one with how it ended
+    /// Print two lines of JSON: what to do, and the result
     #[arg(long)]
     json: bool,
 }

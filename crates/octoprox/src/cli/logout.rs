@@ -10,18 +10,18 @@ use clap::Args;
 use octo_upstream::login::LogoutOutcome;
 use serde_json::json;
 
-/// Forgets the login at a server, and tells the authorization server to forget it, too.
+/// Delete the login of a server and revoke its tokens at the authorization server.
 #[derive(Args)]
 #[command(after_help = "Examples:
   octoprox logout notion
   octoprox logout https://hub.example.com")]
 pub struct Logout {
-    /// Name of the server in the settings, or the address that a bridge leads to
+    /// Name of the server in the settings, or the URL of a bridge
     server: String,
-    /// Profile of the hub at that address
+    /// Profile of the hub at that URL
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
-    /// Print JSON
+    /// Print as JSON
     #[arg(long)]
     json: bool,
 }

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 /// A person waits this long for servers that are still starting.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// Lists prompts, shows what one takes, or fills one in. What is wrong with a playbook is told with file and line.
+/// List, show and render prompts. Problems in prompt files are reported with file and line.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  octoprox prompts\n  octoprox prompts show code_review\n  octoprox prompts get code_review code=@main.rs focus=security"
@@ -32,7 +32,7 @@ pub struct Prompts {
     /// Print as JSON
     #[arg(long, global = true)]
     json: bool,
-    /// Use what this profile shows
+    /// Use the names and rules of this profile
     #[arg(long, global = true, value_name = "NAME", default_value = "", hide_default_value = true)]
     profile: String,
 }
@@ -44,28 +44,28 @@ enum Command {
     Get(Get),
 }
 
-/// Lists every prompt: those of the product, of your playbooks, and of every server.
+/// List all prompts: built-in, from prompt files, and of every server.
 #[derive(Args)]
 #[command(after_help = "Example:\n  octoprox prompts list --json")]
 struct List {}
 
-/// Shows one prompt: what it is for and which arguments it takes.
+/// Show a prompt: its purpose and its arguments.
 #[derive(Args)]
 #[command(after_help = "Example:\n  octoprox prompts show code_review")]
 struct Show {
-    /// Name of the prompt, as `octoprox prompts` lists it
+    /// Name of the prompt, from `octoprox prompts`
     name: String,
 }
 
-/// Fills one prompt in and prints its text.
+/// Render a prompt and print its text.
 #[derive(Args)]
 #[command(after_help = "Examples:
   octoprox prompts get commit_message style=conventional
   octoprox prompts get explain_concept concept='eventual consistency' level=beginner")]
 struct Get {
-    /// Name of the prompt, as `octoprox prompts` lists it
+    /// Name of the prompt, from `octoprox prompts`
     name: String,
-    /// Arguments as name=value; @file takes a file's content
+    /// Arguments as name=value; @file reads the value from a file
     #[arg(value_name = "NAME=VALUE")]
     pairs: Vec<String>,
 }

@@ -27,11 +27,10 @@ const DRAIN: Duration = Duration::from_secs(8);
 /// How often streams are looked through for tokens that have expired.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Serves MCP at /mcp and REST at /tools until it is told to stop.
+/// Serve MCP at /mcp and REST at /tools.
 ///
-/// Without settings it listens on this machine only. On any other address it asks for bearer tokens and refuses to
-/// start when there are none. Log lines go to standard output as JSON. Changed settings are put in force while it runs; SIGHUP
-/// reloads them at once.
+/// Listens on loopback by default. On any other address, bearer tokens are required, and the hub does not start without
+/// one. Logs go to standard output as JSON. Changed settings are reloaded while it runs; SIGHUP reloads them at once.
 #[derive(Args)]
 #[command(after_help = "Examples:
   octoprox serve
@@ -41,7 +40,7 @@ pub struct Serve {
     /// Address to listen on [default: 127.0.0.1]
     #[arg(long, value_name = "ADDRESS")]
     host: Option<String>,
-    /// Port to listen on; 0 takes a free one [default: 7000]
+    /// Port to listen on; 0 selects a free one [default: 7000]
     #[arg(long)]
     port: Option<u16>,
 }

@@ -14,7 +14,7 @@ use clap::{Args, Subcommand};
 pub use list::{Line, State as Standing, lines as standings};
 pub use target::Target;
 
-/// Lists, adds, removes and tries the servers behind the hub.
+/// List, add, remove and test the MCP servers behind the hub.
 #[derive(Args)]
 #[command(after_help = "Examples:
   octoprox servers list

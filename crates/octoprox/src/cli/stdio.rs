@@ -15,11 +15,10 @@ use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// Serves MCP on standard input and output, for clients that start their servers themselves. Log lines go to standard
-/// error as JSON.
+/// Serve MCP on standard input and output, for clients that start their servers. Logs go to standard error as JSON.
 ///
-/// The settings file of the project that a client opens is ignored until you approve it with `octoprox trust`. Tools work in
-/// that project, and nowhere when a client starts octoprox in / or in your home directory, unless `workspace` is set.
+/// The `octoprox.yaml` of a project is ignored until you approve it with `octoprox trust`. Tools work in the project
+/// directory. If a client starts octoprox in / or in your home directory, there is no workspace unless `workspace` is set.
 #[derive(Args)]
 #[command(after_help = "Examples:
   octoprox stdio
@@ -28,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 In the settings of a client:
   {\"mcpServers\": {\"octoprox\": {\"command\": \"octoprox\", \"args\": [\"stdio\"]}}}")]
 pub struct Stdio {
-    /// Serve what this profile shows
+    /// Profile to serve
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
     profile: String,
 }

@@ -16,7 +16,7 @@ use octo_model::{DEFAULT_TENANT, ToolError};
 use octo_web::TokenSettings;
 use serde_json::{Value, json};
 
-/// Makes, lists and revokes bearer tokens for callers.
+/// Create, list and revoke bearer tokens.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  octoprox token new laptop\n  octoprox token list\n  octoprox token revoke laptop"
@@ -33,7 +33,7 @@ enum Command {
     Revoke(Revoke),
 }
 
-/// Makes a token. It is printed once, on standard output; the lines for the settings, which hold only its hash, go to
+/// Create a token. It is printed once, on standard output. The lines for the settings contain only its hash and go to
 /// standard error.
 #[derive(Args)]
 #[command(after_help = "Examples:
@@ -41,16 +41,16 @@ enum Command {
   octoprox token new ops --scope admin --expires 90d
   TOKEN=$(octoprox token new ci)")]
 struct New {
-    /// Who the token is for; policy and audit know the caller by this name
+    /// Name of the caller, in policy rules and the audit log
     #[arg(value_parser = token_name)]
     name: String,
-    /// The tenant of the caller; `default` when it is not given
+    /// Tenant of the caller [default: default]
     #[arg(long, value_parser = token_name)]
     tenant: Option<String>,
-    /// What the caller may do beyond calling tools: `admin` manages servers and reads metrics; may be repeated
+    /// Scope beyond calling tools: `admin` manages servers and reads metrics. Can be repeated
     #[arg(long = "scope", value_name = "SCOPE")]
     scopes: Vec<String>,
-    /// When the token ends: a time from now such as `90d` or `12h`, a date, or a timestamp
+    /// Expiry: a duration such as `90d` or `12h`, a date, or a timestamp
     #[arg(long, value_name = "WHEN", value_parser = expiry)]
     expires: Option<Timestamp>,
     /// Print the token and its settings as JSON: {token, settings}
@@ -58,7 +58,7 @@ struct New {
     json: bool,
 }
 
-/// Lists the tokens of the settings: name, scopes, expiry and where each is written. A token itself cannot be shown.
+/// List the tokens of the settings: name, scopes, expiry and origin. The tokens themselves cannot be shown.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  octoprox token list\n  octoprox token list --json")]
 struct List {
@@ -72,9 +72,9 @@ struct List {
 #[derive(Args)]
 #[command(after_help = "Example:\n  octoprox token revoke laptop")]
 struct Revoke {
-    /// The token's name
+    /// Name of the token
     name: String,
-    /// Print what was done as JSON: {file, backup, hubs}
+    /// Print the result as JSON: {file, backup, hubs}
     #[arg(long)]
     json: bool,
 }

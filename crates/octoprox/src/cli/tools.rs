@@ -19,19 +19,19 @@ use std::time::Duration;
 /// A person waits this long for servers that are still starting.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// Lists the tools that an agent sees: those of the hub and of every server behind it.
+/// List the tools that an agent sees: native ones and those of every server.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  octoprox tools\n  octoprox tools --all --json\n  octoprox tools --profile work"
 )]
 pub struct Tools {
-    /// Print the whole definitions as JSON: {"tools": […]}
+    /// Print complete definitions as JSON: {"tools": […]}
     #[arg(long)]
     json: bool,
-    /// List the tools of toolboxes that are switched off, too
+    /// Include tools of disabled toolboxes
     #[arg(long)]
     all: bool,
-    /// List what this profile shows
+    /// List the tools of this profile
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
     profile: String,
 }

@@ -12,7 +12,7 @@ use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
 
-/// Approves a settings file, so that octoprox uses it.
+/// Approve a settings file.
 ///
 /// A settings file decides which programs run. That is why octoprox ignores the `octoprox.yaml` of a project, and refuses
 /// a settings file that tools can write, until you approve it here. The command shows what the file would do and then asks.
@@ -30,7 +30,7 @@ pub struct Trust {
     /// Approve without asking, for scripts
     #[arg(short, long)]
     yes: bool,
-    /// Show what the file would do, and approve nothing
+    /// Show what the file would do without approving it
     #[arg(long, conflicts_with_all = ["yes", "list", "revoke"])]
     dry_run: bool,
     /// List the approved files
@@ -39,7 +39,7 @@ pub struct Trust {
     /// Withdraw the approval of a file, and of the files that were approved beside it
     #[arg(long, value_name = "PATH", conflicts_with = "path")]
     revoke: Option<PathBuf>,
-    /// Print the list as JSON: {files: [{path, sha256}]}
+    /// Print as JSON: {files: [{path, sha256}]}
     #[arg(long, requires = "list")]
     json: bool,
 }

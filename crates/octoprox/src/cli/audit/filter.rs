@@ -16,10 +16,10 @@ pub struct Filter {
     /// Only calls of this caller
     #[arg(long, value_name = "NAME")]
     caller: Option<String>,
-    /// Only calls that ended like this: ok, failed, denied, invalid, timeout, …
+    /// Only calls with this outcome: ok, failed, denied, invalid, timeout, …
     #[arg(long, value_name = "OUTCOME")]
     outcome: Option<String>,
-    /// Only calls since then: an age such as `1h`, a date, or a timestamp
+    /// Only calls since this age such as `1h`, date or timestamp
     #[arg(long, value_name = "WHEN", value_parser = moment)]
     since: Option<Timestamp>,
 }

@@ -9,8 +9,8 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 
-/// Adds a server to the settings: a program or an address. Every other line of the file stays as it is, and the old
-/// file is kept beside it. A secret is not written; a variable takes its place.
+/// Add a server to the settings: a program or a URL. All other lines of the file are kept, and a backup is made. Secrets
+/// are not written: they are replaced by environment variables.
 #[derive(Args)]
 #[command(after_help = "Examples:
   octoprox servers add notion --url https://mcp.notion.com/mcp --login
@@ -20,34 +20,34 @@ use std::path::{Path, PathBuf};
 pub struct Add {
     /// Name of the server; its tools are listed as NAME__tool
     name: String,
-    /// Address of a server that speaks MCP over HTTP
+    /// URL of an MCP server over HTTP
     #[arg(long, conflicts_with_all = ["command", "document"])]
     url: Option<String>,
-    /// OpenAPI document whose operations become tools: an address or a file
+    /// OpenAPI document whose operations become tools: a URL or a file
     #[arg(long, value_name = "URL|FILE", conflicts_with = "command")]
     document: Option<String>,
-    /// Variable of the program; without a value it is taken from where octoprox is started
+    /// Environment variable of the program; without a value, it is inherited from octoprox
     #[arg(long, value_name = "NAME[=VALUE]", requires = "command")]
     env: Vec<String>,
-    /// Header of every request, such as 'Authorization: Bearer ${NAME}'
+    /// Header to send with every request, such as 'Authorization: Bearer ${NAME}'
     #[arg(long, value_name = "NAME: VALUE", conflicts_with = "command")]
     header: Vec<String>,
-    /// People log in at the server, in any browser
+    /// Use OAuth: users log in with a browser
     #[arg(long, requires = "url")]
     login: bool,
-    /// Connect at the start and stay connected
+    /// Connect at startup and stay connected
     #[arg(long)]
     always: bool,
-    /// Write it switched off
+    /// Add the server disabled
     #[arg(long)]
     disabled: bool,
     /// File to write to [default: servers.yaml or octoprox.yaml]
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
-    /// Show what would be written, and write nothing
+    /// Print the changes without writing them
     #[arg(long)]
     dry_run: bool,
-    /// Print the outcome as JSON: {added, file, backup, variables}
+    /// Print the result as JSON: {added, file, backup, variables}
     #[arg(long)]
     json: bool,
     /// Program and arguments, after --

@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 /// So much of a text is shown, unless all of it is asked for.
 const SHOWN: usize = 400;
 
-/// Shows what a server says about its tools that is held back, worst first, beside what was pinned before; takes it on with
-/// --accept. A running hub follows within seconds. The exit code is 1 while something is held.
+/// Review definitions of a server that are held back, most severe first, against the pinned ones. Accept them with
+/// --accept; a running hub picks that up within seconds. Exit with code 1 while definitions are held back.
 #[derive(Args)]
 #[command(after_help = "Examples:
   octoprox servers diff notion
@@ -27,13 +27,13 @@ const SHOWN: usize = 400;
 pub struct Diff {
     /// Name of the server
     server: String,
-    /// Look at these tools, prompts, resources or `instructions` only, by the server's own names
+    /// Only these tools, prompts, resources or `instructions`, by the server's own names
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
-    /// Take on what is shown
+    /// Accept what is shown
     #[arg(long)]
     accept: bool,
-    /// Show harmless differences and whole texts, too
+    /// Show harmless differences and complete texts, too
     #[arg(long)]
     all: bool,
     /// Print as JSON: {server, held: [{what, name, severity, since, differences}], accepted}

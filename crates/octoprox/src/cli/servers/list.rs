@@ -15,12 +15,12 @@ use serde::Serialize;
 use serde_json::json;
 use std::path::Path;
 
-/// Lists the servers of the settings: how each is doing, how it is reached, and which file it stands in. Nothing is
-/// started; `octoprox servers test` does that.
+/// List the servers of the settings: status, target, and the file that defines each. Starts nothing; use `octoprox servers
+/// test` to connect.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  octoprox servers list\n  octoprox servers list --json")]
 pub struct List {
-    /// Print them as JSON: {servers: [{name, state, why, target, file, …}]}
+    /// Print as JSON: {servers: [{name, state, why, target, file, …}]}
     #[arg(long)]
     json: bool,
 }

@@ -11,17 +11,16 @@ use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
 
-/// Says what the settings as they are now would change about the servers that the hub has taken on: each is connected,
-/// dropped, swapped or left alone, and why.
+/// Show what a reload of the settings would change: which servers are connected, removed or replaced, and why.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  octoprox servers plan\n  octoprox servers plan --from octoprox.yaml.bak-1 --all"
 )]
 pub struct Plan {
-    /// Compare with this settings file instead of what the hub has taken on
+    /// Compare with this settings file instead of the applied settings
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
-    /// List servers that nothing happens to, too
+    /// List unchanged servers, too
     #[arg(long)]
     all: bool,
     /// Print the plan as JSON: {changes: [{server, action, why}]}

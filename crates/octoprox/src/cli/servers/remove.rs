@@ -11,8 +11,8 @@ use octo_model::ToolError;
 use serde_json::json;
 use std::path::PathBuf;
 
-/// Takes a server out of the file that it stands in. Only its own lines go; comments above it stay, and the old file is
-/// kept beside the new one.
+/// Remove a server from the file that defines it. All other lines are kept, also comments above it, and a backup is
+/// made.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  octoprox servers remove notion\n  octoprox servers remove notion --dry-run"
@@ -20,13 +20,13 @@ use std::path::PathBuf;
 pub struct Remove {
     /// Name of the server
     name: String,
-    /// File to take it from, when several have it
+    /// File to remove it from, if several define it
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
-    /// Show what would be written, and write nothing
+    /// Print the changes without writing them
     #[arg(long)]
     dry_run: bool,
-    /// Print the outcome as JSON: {removed, file, backup}
+    /// Print the result as JSON: {removed, file, backup}
     #[arg(long)]
     json: bool,
 }

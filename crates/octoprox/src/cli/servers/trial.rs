@@ -22,20 +22,20 @@ const SECOND_TRY: Duration = Duration::from_secs(5);
 /// Whoever is asked last is waited for, too.
 const BREATH: Duration = Duration::from_secs(1);
 
-/// Connects to servers, lists their tools, and says in a sentence what is wrong and what to do next. The exit code is 6
-/// when one of them cannot be used.
+/// Connect to servers and list their tools. Problems are reported with a next step. Exit with code 6 if a server cannot be
+/// used.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  octoprox servers test\n  octoprox servers test notion --tools")]
 pub struct Trial {
-    /// Servers to try [default: all that are switched on]
+    /// Servers to test [default: all enabled servers]
     names: Vec<String>,
-    /// Longest that one server may take, in seconds
+    /// Timeout per server, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     timeout: u64,
-    /// List the names of the tools, too
+    /// List the names of the tools
     #[arg(long)]
     tools: bool,
-    /// Print the outcome as JSON: {servers: [{name, ok, tools, millis, problem, next}]}
+    /// Print the result as JSON: {servers: [{name, ok, tools, millis, problem, next}]}
     #[arg(long)]
     json: bool,
 }

@@ -1,0 +1,54 @@
+//! What stands in front of a source: it changes how calls run or what is listed, and leaves the rest as it is.
+
+use crate::{BoxFuture, CallContext, Event, JsonObject, ListingState, Peer, Source};
+use octo_model::{Operation, ToolError};
+use std::sync::Arc;
+use tokio::sync::{broadcast, watch};
+
+/// A source around another one. Every layer is a [`Source`], so that layers stack.
+pub trait Layer: Send + Sync {
+    /// The source behind it.
+    fn inner(&self) -> &Arc<dyn Source>;
+
+    fn run<'a>(
+        &'a self,
+        op: Operation,
+        cx: &'a CallContext,
+        peer: &'a Arc<dyn Peer>,
+    ) -> BoxFuture<'a, Result<JsonObject, ToolError>>;
+
+    fn listing(&self) -> watch::Receiver<ListingState> {
+        self.inner().listing()
+    }
+}
+
+impl<L: Layer> Source for L {
+    fn name(&self) -> &str {
+        self.inner().name()
+    }
+
+    fn is_native(&self) -> bool {
+        self.inner().is_native()
+    }
+
+    fn listing(&self) -> watch::Receiver<ListingState> {
+        Layer::listing(self)
+    }
+
+    fn run<'a>(
+        &'a self,
+        op: Operation,
+        cx: &'a CallContext,
+        peer: &'a Arc<dyn Peer>,
+    ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
+        Layer::run(self, op, cx, peer)
+    }
+
+    fn events(&self) -> Option<broadcast::Receiver<Event>> {
+        self.inner().events()
+    }
+
+    fn watch<'a>(&'a self, uri: &'a str, on: bool) -> BoxFuture<'a, Result<(), ToolError>> {
+        self.inner().watch(uri, on)
+    }
+}
