@@ -401,7 +401,7 @@ async fn the_command_line_names_a_lost_login_and_what_to_run() -> Result<()> {
     let listed = eventually("the login is lost", async || {
         let (_, out, _) = home.run(&["servers", "list", "--json"]).await.ok()?;
         let listed: Value = serde_json::from_str(&out).ok()?;
-        (listed["servers"][0]["state"] == "lost").then_some(listed)
+        (listed["servers"][0]["state"] == "needs_login").then_some(listed)
     })
     .await?;
     let why = listed["servers"][0]["why"].as_str().unwrap_or_default();

@@ -4,7 +4,7 @@ use crate::problem::Problem;
 use crate::source::{Source, escaped};
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{ValidationError, Validator};
-use octo_hub::nearest;
+use octo_model::nearest;
 use serde_json::Value;
 use std::sync::OnceLock;
 

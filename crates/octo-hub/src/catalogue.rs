@@ -1,8 +1,16 @@
 //! Everything that can be called, kept up to date as sources change.
 
-use crate::item::{Item, ListKind};
-use crate::profile::Profile;
-use crate::profile_view::{SourceSnapshot, View};
+pub(crate) mod absent_servers;
+pub(crate) mod item;
+pub(crate) mod list_pages;
+pub(crate) mod profile;
+pub(crate) mod profile_view;
+pub(crate) mod tool_override;
+pub(crate) mod uri_spellings;
+
+use crate::catalogue::item::{Item, ListKind};
+use crate::catalogue::profile::Profile;
+use crate::catalogue::profile_view::{SourceSnapshot, View};
 use arc_swap::ArcSwap;
 use octo_toolkit::{Audience, Definition, Event, Listing, Source, SourceState};
 use std::collections::HashMap;

@@ -1,23 +1,23 @@
 //! The hub itself: its parts, put together once.
 
-use crate::absent_servers::AbsentServers;
-use crate::approval::Approver;
-use crate::call_pipeline::Request;
-use crate::call_rules::{CallRules, RuleSettings};
+use crate::catalogue::absent_servers::AbsentServers;
+use crate::catalogue::item::Entry;
+use crate::catalogue::profile::Profile;
+use crate::catalogue::profile_view::View;
 use crate::catalogue::{Catalogue, Change};
-use crate::item::Entry;
-use crate::jq_eval::JqRunner;
-use crate::policy::{PolicyEngine, PolicySettings, check_visible, is_visible};
+use crate::pipeline::approval::Approver;
+use crate::pipeline::call_pipeline::Request;
+use crate::pipeline::call_rules::{CallRules, RuleSettings};
+use crate::pipeline::policy::{PolicyEngine, PolicySettings, check_visible, is_visible};
+use crate::pipeline::rate_limit::LimitRule;
+use crate::pipeline::response_cache::CacheRule;
+use crate::pipeline::telemetry::{Excerpts, Tracer};
+use crate::pipeline::validate::ArgumentValidator;
 use crate::ports::{AuditLog, ResultStore};
-use crate::profile::Profile;
-use crate::profile_view::View;
-use crate::rate_limit::LimitRule;
-use crate::response_cache::CacheRule;
-use crate::result_limit::ResultLimits;
-use crate::results_source;
-use crate::subscription_counts::SubscriptionCounts;
-use crate::telemetry::{Excerpts, Tracer};
-use crate::validate::ArgumentValidator;
+use crate::results::jq_eval::JqRunner;
+use crate::results::result_limit::ResultLimits;
+use crate::results::results_source;
+use crate::subscriptions::subscription_counts::SubscriptionCounts;
 use arc_swap::ArcSwap;
 use octo_model::{Caller, Json, JsonObject, Operation, ToolError};
 use octo_toolkit::{Listing, Source, SourceState};
@@ -111,9 +111,10 @@ impl Hub {
         Ok(())
     }
 
-    /// Puts another policy in force, in place of the rules of the settings, until these are applied again.
-    pub fn set_policy(&self, policy: Arc<dyn PolicyEngine>) -> Result<(), globset::Error> {
-        let rules = self.rules().with_policy(policy)?;
+    /// Puts another policy in force in place of the rules of the settings, also when these change; nothing puts the rules in
+    /// force again.
+    pub fn set_policy(&self, engine: Option<Arc<dyn PolicyEngine>>) -> Result<(), globset::Error> {
+        let rules = self.rules().with_policy(engine)?;
         rules.cache.clear();
         self.rules.store(Arc::new(rules));
         self.catalogue.announce_lists();

@@ -4,7 +4,7 @@ mod argument_key;
 mod pins;
 mod runs;
 
-use crate::reply_text::StoredText;
+use crate::results::reply_text::StoredText;
 use octo_model::{CallId, Caller, Frontend, Json, Kind, Method, Principal, ToolError};
 use octo_toolkit::BoxFuture;
 

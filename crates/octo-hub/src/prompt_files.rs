@@ -6,9 +6,9 @@ mod prompt_template;
 #[cfg(test)]
 mod tests;
 
-use crate::suggest::nearest;
 use crate::yaml_files::{FileContents, Problem, WatchedFiles};
 use octo_grants::config_dirs::ConfigDirs;
+use octo_model::nearest;
 use octo_model::{Json, JsonObject, Method, Operation, ToolError};
 use octo_toolkit::{BoxFuture, CallContext, ListingState, Peer, Source, SourceState};
 use prompt_manifest::Argument;

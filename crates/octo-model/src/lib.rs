@@ -9,6 +9,7 @@ mod json;
 mod json_object;
 mod json_scan;
 mod operation;
+mod suggest;
 
 pub use caller::{ADMIN, Caller, DEFAULT_TENANT, Principal};
 pub use effect::{Effect, EffectClass};
@@ -17,3 +18,4 @@ pub use item_name::{MAX_NAME_LEN, is_valid_name, listed_name, normalized_name, w
 pub use json::{Json, JsonError, json_len};
 pub use json_object::JsonObject;
 pub use operation::{CallId, Frontend, Method, Operation};
+pub use suggest::{edit_distance, nearest};

@@ -14,10 +14,10 @@ pub struct Credential {
 
 /// What became of a credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sent {
+pub enum CredentialOutcome {
     Added,
     /// The caller has set this header itself.
-    Replaced,
+    SetByCaller,
     /// The request goes to another origin.
     Withheld,
 }
@@ -56,15 +56,15 @@ impl Credential {
     }
 
     /// Adds itself to a request of its own origin.
-    pub fn add(&self, request: &mut Request) -> Sent {
+    pub fn add(&self, request: &mut Request) -> CredentialOutcome {
         if request.url.origin().ascii_serialization() != self.origin {
-            return Sent::Withheld;
+            return CredentialOutcome::Withheld;
         }
         if request.headers.contains_key(&self.name) {
-            return Sent::Replaced;
+            return CredentialOutcome::SetByCaller;
         }
         request.headers.insert(self.name.clone(), self.value.clone());
-        Sent::Added
+        CredentialOutcome::Added
     }
 }
 

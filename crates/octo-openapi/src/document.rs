@@ -3,10 +3,11 @@
 //! The text stays text. Parts are parsed when they are needed and dropped again, so that a document costs little more
 //! memory than its file, and a reference is followed only when somebody asks what it leads to.
 
-use crate::member::Member;
-use crate::operation::{self, Operation};
-use crate::search::Index;
-use crate::{encode, pointer, read, signature};
+use crate::operation::{self, ApiOperation};
+use crate::operation_search::SearchIndex;
+use crate::request::percent_encoding;
+use crate::value_ext::ValueExt;
+use crate::{document_text, json_pointer, signature};
 use octo_toolkit::{Kind, ToolError};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -14,9 +15,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 /// Operations of one document.
-const MOST_OPERATIONS: usize = 20_000;
+const MAX_OPERATIONS: usize = 20_000;
 /// References that lead to references, one after the other.
-const LONGEST_CHAIN: usize = 32;
+const MAX_REF_CHAIN: usize = 32;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
@@ -27,7 +28,7 @@ pub enum Version {
 
 /// What a list shows of an operation.
 #[derive(Debug, Clone)]
-pub struct Listed {
+pub struct OperationSummary {
     /// In capital letters.
     pub method: String,
     pub path: String,
@@ -41,8 +42,8 @@ pub struct Listed {
 }
 
 /// An operation, and the values of its path.
-pub struct Filled {
-    pub operation: Operation,
+pub struct PathMatch {
+    pub operation: ApiOperation,
     pub values: Map<String, Value>,
 }
 
@@ -53,32 +54,32 @@ pub struct Document {
     pub title: String,
     /// Of the API, not of the format.
     pub api_version: String,
-    parts: HashMap<String, Range<usize>>,
-    operations: Vec<Listed>,
-    index: Index,
+    part_ranges: HashMap<String, Range<usize>>,
+    operations: Vec<OperationSummary>,
+    index: SearchIndex,
     /// Operations that cannot be read, each with the reason.
-    pub left_out: Vec<String>,
+    pub skipped: Vec<String>,
 }
 
 impl Document {
     /// Reads a document of any of the three versions, JSON or YAML. Blocks for as long as that takes.
     pub fn parse(text: String) -> Result<Self, ToolError> {
-        let text = read::json_text(text)?;
+        let text = document_text::to_json_text(text)?;
         let parts = parts(&text)?;
         let mut document = Self {
             text,
             version: Version::V30,
             title: String::new(),
             api_version: String::new(),
-            parts,
+            part_ranges: parts,
             operations: Vec::new(),
-            index: Index::default(),
-            left_out: Vec::new(),
+            index: SearchIndex::default(),
+            skipped: Vec::new(),
         };
         document.version = document.known_version()?;
-        let info = document.at(&["info"]).unwrap_or_default();
-        document.title = written(info.member("title"));
-        document.api_version = written(info.member("version"));
+        let info = document.value_at(&["info"]).unwrap_or_default();
+        document.title = text_of(info.member("title"));
+        document.api_version = text_of(info.member("version"));
         document.list()?;
         Ok(document)
     }
@@ -88,19 +89,21 @@ impl Document {
         &self.text
     }
 
-    pub fn operations(&self) -> &[Listed] {
+    pub fn operations(&self) -> &[OperationSummary] {
         &self.operations
     }
 
     /// The operations that a question in words, or a part of a path or name, is about; best first.
-    pub fn search(&self, question: &str) -> Vec<&Listed> {
+    pub fn search(&self, question: &str) -> Vec<&OperationSummary> {
         self.index.search(question, &self.operations)
     }
 
     /// The operation of a path template and a method.
-    pub fn operation(&self, path: &str, method: &str) -> Result<Operation, ToolError> {
+    pub fn operation(&self, path: &str, method: &str) -> Result<ApiOperation, ToolError> {
         let method = method.trim();
-        let same = |listed: &&Listed| alike(&listed.path, path) && listed.method.eq_ignore_ascii_case(method);
+        let same = |listed: &&OperationSummary| {
+            alike(&listed.path, path) && listed.method.eq_ignore_ascii_case(method)
+        };
         let exact = self.operations.iter().filter(|listed| listed.path == path).find(same);
         match exact.or_else(|| self.operations.iter().find(same)) {
             Some(listed) => operation::read(self, &listed.path, &listed.method),
@@ -109,10 +112,10 @@ impl Document {
     }
 
     /// The operation that the document calls so.
-    pub fn operation_of_id(&self, id: &str) -> Result<Operation, ToolError> {
+    pub fn operation_by_id(&self, id: &str) -> Result<ApiOperation, ToolError> {
         let id = id.trim();
-        let same = |listed: &&Listed| listed.id == id;
-        let folded = |listed: &&Listed| listed.id.eq_ignore_ascii_case(id);
+        let same = |listed: &&OperationSummary| listed.id == id;
+        let folded = |listed: &&OperationSummary| listed.id.eq_ignore_ascii_case(id);
         match self.operations.iter().find(same).or_else(|| self.operations.iter().find(folded)) {
             Some(listed) => operation::read(self, &listed.path, &listed.method),
             None => {
@@ -129,40 +132,40 @@ impl Document {
     }
 
     /// The operation whose template a path with values fits. Of several the one with the most words of its own.
-    pub fn operation_of_filled(&self, path: &str, method: &str) -> Result<Option<Filled>, ToolError> {
+    pub fn match_filled_path(&self, path: &str, method: &str) -> Result<Option<PathMatch>, ToolError> {
         let same = self.operations.iter().filter(|listed| listed.method.eq_ignore_ascii_case(method.trim()));
         let found = same
             .filter_map(|listed| Some((listed, values_in(&listed.path, path)?)))
             .min_by_key(|(_, values)| values.len());
         let Some((listed, values)) = found else { return Ok(None) };
         let operation = operation::read(self, &listed.path, &listed.method)?;
-        Ok(Some(Filled { operation, values }))
+        Ok(Some(PathMatch { operation, values }))
     }
 
     /// What stands at a place, parsed anew.
-    pub(crate) fn at<T: AsRef<str>>(&self, tokens: &[T]) -> Option<Value> {
+    pub(crate) fn value_at<T: AsRef<str>>(&self, tokens: &[T]) -> Option<Value> {
         for known in (1..=tokens.len().min(3)).rev() {
             let (near, far) = tokens.split_at_checked(known)?;
-            if let Some(range) = self.parts.get(&pointer::joined(near)) {
+            if let Some(range) = self.part_ranges.get(&json_pointer::join(near)) {
                 let part = serde_json::from_str(self.text.get(range.clone())?).ok()?;
-                return pointer::walk(part, far);
+                return json_pointer::walk(part, far);
             }
         }
         None
     }
 
     /// What a reference leads to; `None` when it leads nowhere or out of the document.
-    pub(crate) fn target(&self, reference: &str) -> Option<Value> {
-        let tokens = pointer::tokens(reference)?;
-        if tokens.is_empty() { None } else { self.at(&tokens) }
+    pub(crate) fn ref_target(&self, reference: &str) -> Option<Value> {
+        let tokens = json_pointer::tokens(reference)?;
+        if tokens.is_empty() { None } else { self.value_at(&tokens) }
     }
 
     /// The value itself, or what it refers to in the end. What stands beside a reference is said of its target.
-    pub(crate) fn resolved(&self, value: &Value) -> Result<Value, String> {
+    pub(crate) fn resolve(&self, value: &Value) -> Result<Value, String> {
         let mut value = value.clone();
-        for _ in 0..LONGEST_CHAIN {
+        for _ in 0..MAX_REF_CHAIN {
             let Some(reference) = value.get("$ref").and_then(Value::as_str) else { return Ok(value) };
-            let Some(mut target) = self.target(reference) else {
+            let Some(mut target) = self.ref_target(reference) else {
                 return Err(format!("the reference `{reference}` leads nowhere"));
             };
             if let (Some(members), Some(said)) = (target.as_object_mut(), value.as_object()) {
@@ -176,8 +179,8 @@ impl Document {
     }
 
     fn known_version(&self) -> Result<Version, ToolError> {
-        let old = self.at(&["swagger"]).map(|version| written(&version));
-        let new = self.at(&["openapi"]).map(|version| written(&version));
+        let old = self.value_at(&["swagger"]).map(|version| text_of(&version));
+        let new = self.value_at(&["openapi"]).map(|version| text_of(&version));
         match (old.as_deref(), new.as_deref()) {
             (Some(text), _) if text.starts_with('2') => Ok(Version::V2),
             (_, Some(text)) if text.starts_with("3.0") => Ok(Version::V30),
@@ -197,11 +200,12 @@ impl Document {
     /// Every operation, in the order of the document.
     fn list(&mut self) -> Result<(), ToolError> {
         let mut operations = Vec::new();
-        let mut index = Index::builder();
+        let mut index = SearchIndex::builder();
         let mut left_out = Vec::new();
         for path in self.paths() {
-            let item = self.at(&["paths", path.as_str()]).ok_or_else(|| "it is nested too deep".to_owned());
-            let item = match item.and_then(|item| self.resolved(&item)) {
+            let item =
+                self.value_at(&["paths", path.as_str()]).ok_or_else(|| "it is nested too deep".to_owned());
+            let item = match item.and_then(|item| self.resolve(&item)) {
                 Ok(item) => item,
                 Err(why) => {
                     left_out.push(format!("{path}: {why}"));
@@ -209,13 +213,13 @@ impl Document {
                 }
             };
             for method in operation::METHODS.iter().filter(|method| item.get(**method).is_some()) {
-                if operations.len() >= MOST_OPERATIONS {
+                if operations.len() >= MAX_OPERATIONS {
                     return Err(ToolError::new(Kind::TooLarge, "The document has over 20,000 operations.")
                         .hint("Load the part of it that you need, as a document of its own."));
                 }
-                match operation::of(self, &path, method, &item) {
+                match operation::parse(self, &path, method, &item) {
                     Ok(operation) => {
-                        let listed = signature::listed(&operation);
+                        let listed = signature::summarize(&operation);
                         index.add(&listed, &operation);
                         operations.push(listed);
                     }
@@ -225,12 +229,12 @@ impl Document {
         }
         self.operations = operations;
         self.index = index.finish();
-        self.left_out = left_out;
+        self.skipped = left_out;
         Ok(())
     }
 
     fn paths(&self) -> Vec<String> {
-        let under = self.parts.iter().filter_map(|(name, range)| {
+        let under = self.part_ranges.iter().filter_map(|(name, range)| {
             let path = name.strip_prefix("/paths/")?.replace("~1", "/").replace("~0", "~");
             path.starts_with('/').then_some((range.start, path))
         });
@@ -282,7 +286,7 @@ fn values_in(template: &str, path: &str) -> Option<Map<String, Value>> {
                 if value.is_empty() || after.contains('{') {
                     return None;
                 }
-                values.insert(name.to_owned(), Value::from(encode::decoded(value)));
+                values.insert(name.to_owned(), Value::from(percent_encoding::decode(value)));
             }
             _ => return None,
         }
@@ -308,7 +312,7 @@ fn alike(known: &str, given: &str) -> bool {
 }
 
 /// Text, or a number that YAML has made of it.
-pub(crate) fn written(value: &Value) -> String {
+pub(crate) fn text_of(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Null => String::new(),
@@ -316,11 +320,11 @@ pub(crate) fn written(value: &Value) -> String {
     }
 }
 
-type Raw<'a> = BTreeMap<String, &'a RawValue>;
+type RawObject<'a> = BTreeMap<String, &'a RawValue>;
 
 /// Where the parts stand that are looked up by name.
 fn parts(text: &str) -> Result<HashMap<String, Range<usize>>, ToolError> {
-    let root: Raw = serde_json::from_str(text).map_err(|error| {
+    let root: RawObject = serde_json::from_str(text).map_err(|error| {
         ToolError::invalid(format!("The document is no JSON that can be read: {error}."))
             .hint("Correct it at that place.")
     })?;
@@ -333,26 +337,26 @@ fn parts(text: &str) -> Result<HashMap<String, Range<usize>>, ToolError> {
             _ => 0,
         };
         if levels > 0 {
-            within(&mut parts, text, &[name], raw, levels);
+            index_members(&mut parts, text, &[name], raw, levels);
         }
     }
     Ok(parts)
 }
 
-fn within(
+fn index_members(
     parts: &mut HashMap<String, Range<usize>>,
     text: &str,
     above: &[&str],
     raw: &RawValue,
     levels: usize,
 ) {
-    let Ok(members) = serde_json::from_str::<Raw>(raw.get()) else { return };
+    let Ok(members) = serde_json::from_str::<RawObject>(raw.get()) else { return };
     for (name, raw) in &members {
         let mut tokens = above.to_vec();
         tokens.push(name);
         note(parts, text, &tokens, raw);
         if levels > 1 {
-            within(parts, text, &tokens, raw, levels - 1);
+            index_members(parts, text, &tokens, raw, levels - 1);
         }
     }
 }
@@ -361,6 +365,6 @@ fn within(
 fn note(parts: &mut HashMap<String, Range<usize>>, text: &str, tokens: &[&str], raw: &RawValue) {
     let part = raw.get();
     if let Some(start) = (part.as_ptr() as usize).checked_sub(text.as_ptr() as usize) {
-        parts.insert(pointer::joined(tokens), start..start + part.len());
+        parts.insert(json_pointer::join(tokens), start..start + part.len());
     }
 }

@@ -1,9 +1,9 @@
 //! One operation, the same for all versions of the format.
 
-use crate::document::{Document, Version, written};
-use crate::member::Member;
-use crate::style::Style;
+use crate::document::{Document, Version, text_of};
+use crate::request::param_style::Style;
 use crate::swagger;
+use crate::value_ext::ValueExt;
 use octo_toolkit::ToolError;
 use serde_json::{Map, Value, json};
 
@@ -11,14 +11,14 @@ use serde_json::{Map, Value, json};
 pub(crate) const METHODS: [&str; 7] = ["get", "put", "post", "delete", "options", "head", "patch"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum ParamLocation {
     Path,
     Query,
     Header,
     Cookie,
 }
 
-impl Place {
+impl ParamLocation {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Path => "path",
@@ -33,7 +33,7 @@ impl Place {
 #[derive(Debug, Clone)]
 pub struct Param {
     pub name: String,
-    pub place: Place,
+    pub location: ParamLocation,
     pub required: bool,
     pub description: String,
     /// With references in it.
@@ -41,34 +41,34 @@ pub struct Param {
     pub example: Option<Value>,
     pub(crate) style: Style,
     pub(crate) explode: bool,
-    pub(crate) reserved: bool,
+    pub(crate) allow_reserved: bool,
     /// The value is sent as JSON text.
-    pub(crate) json: bool,
+    pub(crate) is_json: bool,
 }
 
 impl Param {
     /// A name in a path that the document does not explain.
-    pub(crate) fn segment(name: &str) -> Self {
+    pub(crate) fn undeclared_path_param(name: &str) -> Self {
         Self {
             name: name.to_owned(),
-            place: Place::Path,
+            location: ParamLocation::Path,
             required: true,
             description: String::new(),
             schema: json!({"type": "string"}),
             example: None,
             style: Style::Simple,
             explode: false,
-            reserved: false,
-            json: false,
+            allow_reserved: false,
+            is_json: false,
         }
     }
 }
 
 /// A body in one of its types.
 #[derive(Debug, Clone)]
-pub struct Media {
+pub struct MediaType {
     /// `application/json`
-    pub kind: String,
+    pub content_type: String,
     /// With references in it.
     pub schema: Value,
     pub example: Option<Value>,
@@ -80,20 +80,20 @@ pub struct Media {
 pub struct Body {
     pub required: bool,
     pub description: String,
-    pub media: Vec<Media>,
+    pub media: Vec<MediaType>,
 }
 
 /// What an operation may answer.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct Response {
     /// `200`, `4XX` or `default`.
     pub status: String,
     pub description: String,
-    pub media: Vec<Media>,
+    pub media: Vec<MediaType>,
 }
 
 #[derive(Debug, Clone)]
-pub struct Operation {
+pub struct ApiOperation {
     /// In capital letters.
     pub method: String,
     pub path: String,
@@ -104,39 +104,44 @@ pub struct Operation {
     pub deprecated: bool,
     pub params: Vec<Param>,
     pub body: Option<Body>,
-    pub answers: Vec<Answer>,
+    pub responses: Vec<Response>,
     /// Its own servers, or those of its path; empty for the document's.
     pub(crate) servers: Vec<Value>,
 }
 
 /// Reads an operation that is in the list.
-pub(crate) fn read(document: &Document, path: &str, method: &str) -> Result<Operation, ToolError> {
-    let item = document.at(&["paths", path]).ok_or_else(|| "it is nested too deep".to_owned());
-    item.and_then(|item| document.resolved(&item))
-        .and_then(|item| of(document, path, &method.to_lowercase(), &item))
+pub(crate) fn read(document: &Document, path: &str, method: &str) -> Result<ApiOperation, ToolError> {
+    let item = document.value_at(&["paths", path]).ok_or_else(|| "it is nested too deep".to_owned());
+    item.and_then(|item| document.resolve(&item))
+        .and_then(|item| parse(document, path, &method.to_lowercase(), &item))
         .map_err(|why| {
             ToolError::invalid(format!("{method} {path} cannot be read: {why}."))
                 .hint("The document is at fault; send the request with http_request.")
         })
 }
 
-pub(crate) fn of(document: &Document, path: &str, method: &str, item: &Value) -> Result<Operation, String> {
+pub(crate) fn parse(
+    document: &Document,
+    path: &str,
+    method: &str,
+    item: &Value,
+) -> Result<ApiOperation, String> {
     let said = item.get(method).filter(|said| said.is_object()).ok_or("it is no object")?;
-    let id = match written(said.member("operationId")) {
-        id if id.trim().is_empty() => made(method, path),
+    let id = match text_of(said.member("operationId")) {
+        id if id.trim().is_empty() => generated_id(method, path),
         id => id,
     };
-    let mut operation = Operation {
+    let mut operation = ApiOperation {
         method: method.to_uppercase(),
         path: path.to_owned(),
         id,
-        summary: written(said.member("summary")),
-        description: written(said.member("description")),
+        summary: text_of(said.member("summary")),
+        description: text_of(said.member("description")),
         tags: texts(said.member("tags")),
         deprecated: said.member("deprecated") == true,
         params: Vec::new(),
         body: None,
-        answers: Vec::new(),
+        responses: Vec::new(),
         servers: [said, item]
             .iter()
             .find_map(|from| from.member("servers").as_array())
@@ -145,21 +150,21 @@ pub(crate) fn of(document: &Document, path: &str, method: &str, item: &Value) ->
     };
     let given = params(document, item, said)?;
     if document.version == Version::V2 {
-        let consumes = swagger::kinds(document, said, "consumes");
-        let produces = swagger::kinds(document, said, "produces");
+        let consumes = swagger::media_types(document, said, "consumes");
+        let produces = swagger::media_types(document, said, "produces");
         operation.body = swagger::body(&given, &consumes);
         operation.params = given.iter().filter_map(swagger::param).collect();
-        operation.answers = answers(document, said, |answer| swagger::media(answer, &produces));
+        operation.responses = answers(document, said, |answer| swagger::media(answer, &produces));
     } else {
         operation.params = given.iter().filter_map(param).collect();
         operation.body = body(document, said.member("requestBody"))?;
-        operation.answers = answers(document, said, |answer| media(document, answer.member("content")));
+        operation.responses = answers(document, said, |answer| media(document, answer.member("content")));
     }
     Ok(operation)
 }
 
 /// A name for an operation that has none: `get_users_id`.
-fn made(method: &str, path: &str) -> String {
+fn generated_id(method: &str, path: &str) -> String {
     let words = path.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     std::iter::once(method).chain(words).collect::<Vec<_>>().join("_")
 }
@@ -168,7 +173,7 @@ fn made(method: &str, path: &str) -> String {
 fn params(document: &Document, item: &Value, said: &Value) -> Result<Vec<Value>, String> {
     let mut all: Vec<Value> = Vec::new();
     for given in [item, said].iter().flat_map(|from| from.member("parameters").as_array()).flatten() {
-        let given = document.resolved(given)?;
+        let given = document.resolve(given)?;
         let same = |known: &Value| {
             known.member("name") == given.member("name") && known.member("in") == given.member("in")
         };
@@ -183,38 +188,38 @@ fn params(document: &Document, item: &Value, said: &Value) -> Result<Vec<Value>,
 /// A parameter of version 3. Three header names are not parameters, says the format.
 fn param(given: &Value) -> Option<Param> {
     let name = given.member("name").as_str()?.to_owned();
-    let place = place(given)?;
-    if place == Place::Header
+    let place = parse_location(given)?;
+    if place == ParamLocation::Header
         && ["accept", "content-type", "authorization"].contains(&name.to_lowercase().as_str())
     {
         return None;
     }
     let content = given.member("content").as_object().and_then(|content| content.iter().next());
-    let style = Style::named(given.member("style").as_str(), place);
+    let style = Style::from_name(given.member("style").as_str(), place);
     let schema = match content {
         Some((_, media)) => media.member("schema").clone(),
         None => given.member("schema").clone(),
     };
     Some(Param {
-        required: place == Place::Path || given.member("required") == true,
-        description: written(given.member("description")),
+        required: place == ParamLocation::Path || given.member("required") == true,
+        description: text_of(given.member("description")),
         example: example(given).or_else(|| content.and_then(|(_, media)| example(media))),
         explode: given.member("explode").as_bool().unwrap_or(style == Style::Form),
-        reserved: given.member("allowReserved") == true,
-        json: content.is_some_and(|(kind, _)| is_json(kind)),
+        allow_reserved: given.member("allowReserved") == true,
+        is_json: content.is_some_and(|(kind, _)| is_json(kind)),
         name,
-        place,
+        location: place,
         schema,
         style,
     })
 }
 
-pub(crate) fn place(given: &Value) -> Option<Place> {
+pub(crate) fn parse_location(given: &Value) -> Option<ParamLocation> {
     Some(match given.member("in").as_str()? {
-        "path" => Place::Path,
-        "query" => Place::Query,
-        "header" => Place::Header,
-        "cookie" => Place::Cookie,
+        "path" => ParamLocation::Path,
+        "query" => ParamLocation::Query,
+        "header" => ParamLocation::Header,
+        "cookie" => ParamLocation::Cookie,
         _ => return None,
     })
 }
@@ -223,33 +228,33 @@ fn body(document: &Document, given: &Value) -> Result<Option<Body>, String> {
     if given.is_null() {
         return Ok(None);
     }
-    let given = document.resolved(given)?;
+    let given = document.resolve(given)?;
     Ok(Some(Body {
         required: given.member("required") == true,
-        description: written(given.member("description")),
+        description: text_of(given.member("description")),
         media: media(document, given.member("content")),
     }))
 }
 
-fn media(document: &Document, content: &Value) -> Vec<Media> {
+fn media(document: &Document, content: &Value) -> Vec<MediaType> {
     let content = content.as_object().into_iter().flatten();
     content
-        .map(|(kind, said)| Media {
-            kind: kind.clone(),
+        .map(|(kind, said)| MediaType {
+            content_type: kind.clone(),
             schema: said.member("schema").clone(),
-            example: example(said).and_then(|example| document.resolved(&example).ok()),
+            example: example(said).and_then(|example| document.resolve(&example).ok()),
             encoding: said.member("encoding").clone(),
         })
         .collect()
 }
 
-fn answers(document: &Document, said: &Value, media: impl Fn(&Value) -> Vec<Media>) -> Vec<Answer> {
+fn answers(document: &Document, said: &Value, media: impl Fn(&Value) -> Vec<MediaType>) -> Vec<Response> {
     let all = said.member("responses").as_object().into_iter().flatten();
     all.filter_map(|(status, answer)| {
-        let answer = document.resolved(answer).ok()?;
-        Some(Answer {
+        let answer = document.resolve(answer).ok()?;
+        Some(Response {
             status: status.clone(),
-            description: written(answer.member("description")),
+            description: text_of(answer.member("description")),
             media: media(&answer),
         })
     })

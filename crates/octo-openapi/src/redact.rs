@@ -1,6 +1,6 @@
 //! Takes credentials out of an answer: an API that echoes a request must not tell whoever called it what the hub knows.
 
-use crate::encode;
+use crate::request::percent_encoding;
 use bytes::Bytes;
 use http::HeaderValue;
 use memchr::memmem;
@@ -8,17 +8,17 @@ use octo_toolkit::net::NetResponse;
 
 const MASK: &str = "***";
 /// Shorter values are words that stand in many answers.
-const MIN_BYTES: usize = 6;
+const MIN_SECRET_LEN: usize = 6;
 /// Of a credential that an answer is truncated in, so much is no chance.
-const MIN_BEGINNING: usize = 4;
+const MIN_PREFIX_LEN: usize = 4;
 
 /// Parts of header names that carry secrets.
-const SECRET: [&str; 9] =
+const SECRET_HEADER_PARTS: [&str; 9] =
     ["auth", "token", "key", "cookie", "secret", "passw", "passphrase", "pwd", "credential"];
 
 /// Whether a header of this name carries a secret.
 pub fn is_secret_header(name: &str) -> bool {
-    SECRET.iter().any(|part| name.contains(part))
+    SECRET_HEADER_PARTS.iter().any(|part| name.contains(part))
 }
 
 /// Masks the values wherever they stand in the headers and the body, also as JSON writes them.
@@ -26,10 +26,10 @@ pub fn redact<'s>(answer: &mut NetResponse, secrets: impl IntoIterator<Item = &'
     let mut all: Vec<String> = Vec::new();
     for secret in secrets {
         let bare = secret.split_once(' ').map_or(secret, |(_, bare)| bare.trim());
-        for value in [secret, bare].into_iter().filter(|value| value.len() >= MIN_BYTES) {
+        for value in [secret, bare].into_iter().filter(|value| value.len() >= MIN_SECRET_LEN) {
             let json = serde_json::Value::from(value).to_string();
             let json = json.trim_start_matches('"').strip_suffix('"').unwrap_or(&json).to_owned();
-            let encoded = encode::value(value);
+            let encoded = percent_encoding::encode(value);
             all.extend([encoded.to_ascii_lowercase(), encoded.replace("%20", "+"), encoded]);
             all.extend([value.to_owned(), json.replace('/', "\\/"), json]);
         }
@@ -77,7 +77,7 @@ fn mask(bytes: &mut Vec<u8>, values: &[String]) -> bool {
 fn mask_beginning(bytes: &mut Vec<u8>, values: &[String]) -> bool {
     let beginning = |value: &String| {
         let longest = value.len().min(bytes.len() + 1);
-        (MIN_BEGINNING..longest)
+        (MIN_PREFIX_LEN..longest)
             .rev()
             .find(|&length| value.as_bytes().get(..length).is_some_and(|start| bytes.ends_with(start)))
     };

@@ -1,8 +1,14 @@
 //! A request from an operation and values, put together by parts: no value can become another segment, another
 //! parameter, another header or another host.
 
-use crate::operation::{Operation, Param, Place};
-use crate::{Document, body, encode, fit, style};
+pub(crate) mod multipart;
+pub(crate) mod param_check;
+pub(crate) mod param_style;
+pub(crate) mod percent_encoding;
+pub(crate) mod request_body;
+
+use crate::Document;
+use crate::operation::{ApiOperation, Param, ParamLocation};
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, COOKIE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
@@ -11,9 +17,9 @@ use serde_json::{Map, Value};
 use url::Url;
 
 /// Times that a value is decoded to see what servers might make of it.
-const DECODINGS: usize = 4;
+const MAX_DECODINGS: usize = 4;
 /// Headers that change who is asked, or what for.
-pub(crate) const STEERING: [&str; 8] = [
+pub(crate) const ROUTING_HEADERS: [&str; 8] = [
     "host",
     "forwarded",
     "x-forwarded-host",
@@ -26,7 +32,7 @@ pub(crate) const STEERING: [&str; 8] = [
 
 /// The values of one call.
 #[derive(Debug, Clone, Default)]
-pub struct Given {
+pub struct RequestValues {
     pub path: Map<String, Value>,
     pub query: Map<String, Value>,
     pub headers: Map<String, Value>,
@@ -51,26 +57,26 @@ impl Document {
     /// Builds the request; `boundary` parts the fields of a form with files and must be in none of them.
     pub fn request(
         &self,
-        operation: &Operation,
+        operation: &ApiOperation,
         base: &Url,
-        given: &Given,
+        given: &RequestValues,
         boundary: &str,
     ) -> Result<Request, ToolError> {
         let mut notices = Vec::new();
-        let mut url = located(base, &path(self, operation, &given.path)?)?;
+        let mut url = join_path(base, &path(self, operation, &given.path)?)?;
         let query = query(self, operation, &given.query, &mut notices)?;
         url.set_query((!query.is_empty()).then_some(query.as_str()));
         let mut headers = headers(self, operation, &given.headers)?;
         cookies(self, operation, given, &mut headers)?;
-        let written = body::written(
+        let written = request_body::encode_body(
             self,
             operation.body.as_ref(),
             given.body.as_ref(),
-            wanted(given, &mut headers).as_deref(),
+            requested_content_type(given, &mut headers).as_deref(),
             boundary,
         )?;
         if let Some(written) = &written {
-            headers.insert(CONTENT_TYPE, text_header("Content-Type", &written.kind)?);
+            headers.insert(CONTENT_TYPE, text_header("Content-Type", &written.content_type)?);
         }
         accept(operation, &mut headers)?;
         let method = Method::from_bytes(operation.method.as_bytes()).map_err(ToolError::internal)?;
@@ -79,20 +85,24 @@ impl Document {
 }
 
 /// The path with its values, encoded.
-fn path(document: &Document, operation: &Operation, given: &Map<String, Value>) -> Result<String, ToolError> {
+fn path(
+    document: &Document,
+    operation: &ApiOperation,
+    given: &Map<String, Value>,
+) -> Result<String, ToolError> {
     let mut used = Vec::new();
     let mut path = String::new();
     for segment in operation.path.trim_start_matches('/').split('/') {
         path.push('/');
         let mut rest = segment;
         while let Some((fixed, open)) = rest.split_once('{') {
-            path.push_str(&encode::literal(fixed));
+            path.push_str(&percent_encoding::encode_path_literal(fixed));
             let (name, after) = open.split_once('}').unwrap_or((open, ""));
-            path.push_str(&filled(document, operation, name, given)?);
+            path.push_str(&path_value(document, operation, name, given)?);
             used.push(name.to_owned());
             rest = after;
         }
-        path.push_str(&encode::literal(rest));
+        path.push_str(&percent_encoding::encode_path_literal(rest));
     }
     if let Some(odd) = given.keys().find(|name| !used.contains(name)) {
         let known = if used.is_empty() {
@@ -106,35 +116,41 @@ fn path(document: &Document, operation: &Operation, given: &Map<String, Value>) 
     Ok(path)
 }
 
-fn filled(
+fn path_value(
     document: &Document,
-    operation: &Operation,
+    operation: &ApiOperation,
     name: &str,
     given: &Map<String, Value>,
 ) -> Result<String, ToolError> {
-    let declared = operation.params.iter().find(|param| param.place == Place::Path && param.name == name);
-    let undeclared = Param::segment(name);
+    let declared =
+        operation.params.iter().find(|param| param.location == ParamLocation::Path && param.name == name);
+    let undeclared = Param::undeclared_path_param(name);
     let param = declared.unwrap_or(&undeclared);
     let value = given.get(name).filter(|value| !value.is_null());
-    let value = fit::fitted(document, param, value.ok_or_else(|| fit::missing(document, param))?)?;
-    guarded(name, &value)?;
-    Ok(style::path(param, &value))
+    let value = param_check::check_param(
+        document,
+        param,
+        value.ok_or_else(|| param_check::missing_param_error(document, param))?,
+    )?;
+    check_path_value(name, &value)?;
+    Ok(param_style::path(param, &value))
 }
 
 /// Refuses what servers could read as a step to another place, however often they decode it.
-fn guarded(name: &str, value: &Value) -> Result<(), ToolError> {
+fn check_path_value(name: &str, value: &Value) -> Result<(), ToolError> {
     match value {
         Value::Array(items) if !items.is_empty() => {
-            return items.iter().try_for_each(|item| guarded(name, item));
+            return items.iter().try_for_each(|item| check_path_value(name, item));
         }
         Value::Object(members) if !members.is_empty() => {
             return members.iter().try_for_each(|(key, value)| {
-                guarded(name, &Value::from(key.as_str())).and_then(|()| guarded(name, value))
+                check_path_value(name, &Value::from(key.as_str()))
+                    .and_then(|()| check_path_value(name, value))
             });
         }
         _ => {}
     }
-    let mut text = style::plain(value);
+    let mut text = param_style::to_text(value);
     let refused = |why: &str| {
         Err(ToolError::invalid(format!("The path parameter `{name}` {why}."))
             .hint("Give the plain value, such as an id or a name; it is encoded by itself."))
@@ -142,14 +158,14 @@ fn guarded(name: &str, value: &Value) -> Result<(), ToolError> {
     if text.is_empty() || text == "[]" || text == "{}" {
         return refused("is empty, which would ask for another path");
     }
-    for _ in 0..DECODINGS {
+    for _ in 0..MAX_DECODINGS {
         if text.chars().any(char::is_control) {
             return refused("has control characters");
         }
         if text.split(['/', '\\']).any(is_step) {
             return refused("would lead to another path (`.` or `..`)");
         }
-        let plainer = encode::decoded(&text);
+        let plainer = percent_encoding::decode(&text);
         if plainer == text {
             break;
         }
@@ -164,12 +180,12 @@ fn is_step(segment: &str) -> bool {
 }
 
 /// The base with the path behind it; refused unless the address says exactly that.
-fn located(base: &Url, path: &str) -> Result<Url, ToolError> {
+fn join_path(base: &Url, path: &str) -> Result<Url, ToolError> {
     let whole = format!("{}{path}", base.path().trim_end_matches('/'));
     let mut url = base.clone();
     url.set_path(&whole);
     url.set_fragment(None);
-    let steps = path.split('/').any(|segment| is_step(&encode::decoded(segment)));
+    let steps = path.split('/').any(|segment| is_step(&percent_encoding::decode(segment)));
     if steps || url.path() != whole || url.origin() != base.origin() {
         return Err(ToolError::invalid("The values would change the path that is asked for.")
             .hint("Give plain values; `.` and `..` are refused."));
@@ -179,25 +195,32 @@ fn located(base: &Url, path: &str) -> Result<Url, ToolError> {
 
 fn query(
     document: &Document,
-    operation: &Operation,
+    operation: &ApiOperation,
     given: &Map<String, Value>,
     notices: &mut Vec<String>,
 ) -> Result<String, ToolError> {
     let mut parts = Vec::new();
-    for param in operation.params.iter().filter(|param| param.place == Place::Query) {
+    for param in operation.params.iter().filter(|param| param.location == ParamLocation::Query) {
         match given.get(&param.name).filter(|value| !value.is_null()) {
-            Some(value) => parts.extend(style::query(param, &fit::fitted(document, param, value)?)),
-            None if param.required => return Err(fit::missing(document, param)),
+            Some(value) => {
+                parts.extend(param_style::query(param, &param_check::check_param(document, param, value)?))
+            }
+            None if param.required => return Err(param_check::missing_param_error(document, param)),
             None => {}
         }
     }
-    let known =
-        |name: &str| operation.params.iter().any(|param| param.place == Place::Query && param.name == name);
+    let known = |name: &str| {
+        operation.params.iter().any(|param| param.location == ParamLocation::Query && param.name == name)
+    };
     let mut odd = Vec::new();
     for (name, value) in given.iter().filter(|(name, value)| !known(name) && !value.is_null()) {
         let values = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
         for value in values {
-            parts.push(format!("{}={}", encode::value(name), encode::value(&style::plain(value))));
+            parts.push(format!(
+                "{}={}",
+                percent_encoding::encode(name),
+                percent_encoding::encode(&param_style::to_text(value))
+            ));
         }
         odd.push(name.as_str());
     }
@@ -212,27 +235,27 @@ fn query(
 
 fn headers(
     document: &Document,
-    operation: &Operation,
+    operation: &ApiOperation,
     given: &Map<String, Value>,
 ) -> Result<HeaderMap, ToolError> {
     let mut headers = HeaderMap::new();
     let declared: Vec<&Param> =
-        operation.params.iter().filter(|param| param.place == Place::Header).collect();
+        operation.params.iter().filter(|param| param.location == ParamLocation::Header).collect();
     for param in declared.iter().filter(|param| param.required) {
         if !given.keys().any(|name| name.eq_ignore_ascii_case(&param.name)) {
-            return Err(fit::missing(document, param));
+            return Err(param_check::missing_param_error(document, param));
         }
     }
     for (name, value) in given.iter().filter(|(_, value)| !value.is_null()) {
         let param = declared.iter().find(|param| param.name.eq_ignore_ascii_case(name));
-        let steering = STEERING.contains(&name.trim().to_ascii_lowercase().as_str());
+        let steering = ROUTING_HEADERS.contains(&name.trim().to_ascii_lowercase().as_str());
         if steering && param.is_none() {
             return Err(ToolError::invalid(format!("The header `{name}` cannot be set."))
                 .hint("It could change who is asked, or what for."));
         }
         let text = match param {
-            Some(param) => style::header(param, &fit::fitted(document, param, value)?),
-            None => style::plain(value),
+            Some(param) => param_style::header(param, &param_check::check_param(document, param, value)?),
+            None => param_style::to_text(value),
         };
         let header = HeaderName::try_from(name.trim()).map_err(|_| {
             ToolError::invalid(format!("`{}` is no name of a header.", name.escape_debug()))
@@ -252,25 +275,31 @@ fn text_header(name: &str, text: &str) -> Result<HeaderValue, ToolError> {
 
 fn cookies(
     document: &Document,
-    operation: &Operation,
-    given: &Given,
+    operation: &ApiOperation,
+    given: &RequestValues,
     headers: &mut HeaderMap,
 ) -> Result<(), ToolError> {
     let mut cookies = Vec::new();
     let declared: Vec<&Param> =
-        operation.params.iter().filter(|param| param.place == Place::Cookie).collect();
+        operation.params.iter().filter(|param| param.location == ParamLocation::Cookie).collect();
     for param in &declared {
         match given.cookies.get(&param.name).filter(|value| !value.is_null()) {
-            Some(value) => cookies.push(style::cookie(param, &fit::fitted(document, param, value)?)),
+            Some(value) => {
+                cookies.push(param_style::cookie(param, &param_check::check_param(document, param, value)?))
+            }
             None if param.required && !headers.contains_key(COOKIE) => {
-                return Err(fit::missing(document, param));
+                return Err(param_check::missing_param_error(document, param));
             }
             None => {}
         }
     }
     let odd = given.cookies.iter().filter(|(name, _)| !declared.iter().any(|param| param.name == **name));
     for (name, value) in odd {
-        cookies.push(format!("{}={}", encode::value(name), encode::value(&style::plain(value))));
+        cookies.push(format!(
+            "{}={}",
+            percent_encoding::encode(name),
+            percent_encoding::encode(&param_style::to_text(value))
+        ));
     }
     if !cookies.is_empty() {
         headers.append(COOKIE, text_header("Cookie", &cookies.join("; "))?);
@@ -279,19 +308,19 @@ fn cookies(
 }
 
 /// The body's type as the caller wants it, in the argument or as a header.
-fn wanted(given: &Given, headers: &mut HeaderMap) -> Option<String> {
+fn requested_content_type(given: &RequestValues, headers: &mut HeaderMap) -> Option<String> {
     let header = headers.remove(CONTENT_TYPE);
     given.content_type.clone().or_else(|| header?.to_str().ok().map(ToOwned::to_owned))
 }
 
 /// Asks for what the operation says it gives, JSON first.
-fn accept(operation: &Operation, headers: &mut HeaderMap) -> Result<(), ToolError> {
+fn accept(operation: &ApiOperation, headers: &mut HeaderMap) -> Result<(), ToolError> {
     if headers.contains_key(ACCEPT) {
         return Ok(());
     }
-    let good = operation.answers.iter().find(|answer| answer.status.starts_with('2'));
-    if let Some(media) = good.and_then(|answer| crate::signature::preferred(&answer.media)) {
-        headers.insert(ACCEPT, text_header("Accept", &format!("{}, */*;q=0.5", media.kind))?);
+    let good = operation.responses.iter().find(|answer| answer.status.starts_with('2'));
+    if let Some(media) = good.and_then(|answer| crate::signature::preferred_media_type(&answer.media)) {
+        headers.insert(ACCEPT, text_header("Accept", &format!("{}, */*;q=0.5", media.content_type))?);
     }
     Ok(())
 }

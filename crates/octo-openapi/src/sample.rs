@@ -1,51 +1,51 @@
 //! A value that a schema accepts: for examples in errors and for calls that are generated.
 
 use crate::Document;
-use crate::member::Member;
-use crate::schema::{choices, outer, types};
+use crate::schema_types::{choices, resolve_outer, types};
+use crate::value_ext::ValueExt;
 use serde_json::{Map, Value, json};
 
 /// Levels of nesting; a schema that contains itself ends here.
-const DEEP: usize = 12;
+const MAX_DEPTH: usize = 12;
 /// Values in all; a schema that contains itself many times over ends here.
-const MOST: usize = 2_000;
+const MAX_VALUES: usize = 2_000;
 
 /// How much of a value is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sampled {
+pub enum SampleMembers {
     /// Only what is required.
-    Least,
+    Required,
     /// Members that may be left out, too, near the top.
-    More,
+    RequiredAndOptional,
 }
 
 /// A value of the schema; the document's own example where it has one.
-pub fn sample(document: &Document, schema: &Value, how: Sampled) -> Value {
-    Maker { document, how, left: MOST }.made(schema, DEEP)
+pub fn sample(document: &Document, schema: &Value, how: SampleMembers) -> Value {
+    Sampler { document, members: how, remaining: MAX_VALUES }.sample_value(schema, MAX_DEPTH)
 }
 
-struct Maker<'a> {
+struct Sampler<'a> {
     document: &'a Document,
-    how: Sampled,
+    members: SampleMembers,
     /// Values that may still be made.
-    left: usize,
+    remaining: usize,
 }
 
-impl Maker<'_> {
-    fn made(&mut self, schema: &Value, deep: usize) -> Value {
-        if deep == 0 || self.left == 0 {
+impl Sampler<'_> {
+    fn sample_value(&mut self, schema: &Value, deep: usize) -> Value {
+        if deep == 0 || self.remaining == 0 {
             return Value::Null;
         }
-        self.left -= 1;
-        let schema = outer(self.document, schema);
-        if let Some(given) = given(&schema) {
+        self.remaining -= 1;
+        let schema = resolve_outer(self.document, schema);
+        if let Some(given) = declared_value(&schema) {
             return given;
         }
         if let Some(all) = schema.member("allOf").as_array() {
             return self.merged(all, &schema, deep);
         }
         if let Some(choice) = choices(&schema).and_then(|choices| choices.first()) {
-            return match self.made(choice, deep - 1) {
+            return match self.sample_value(choice, deep - 1) {
                 Value::Object(mut members) if schema.member("properties").is_object() => {
                     members.extend(self.object(&schema, deep));
                     Value::Object(members)
@@ -59,8 +59,8 @@ impl Maker<'_> {
             Some("boolean") => json!(true),
             Some("array") => {
                 let least = schema.member("minItems").as_u64().unwrap_or(0);
-                let count = least.max(u64::from(self.how == Sampled::More)).min(20);
-                (0..count).map(|_| self.made(schema.member("items"), deep - 1)).collect()
+                let count = least.max(u64::from(self.members == SampleMembers::RequiredAndOptional)).min(20);
+                (0..count).map(|_| self.sample_value(schema.member("items"), deep - 1)).collect()
             }
             Some("object") => Value::Object(self.object(&schema, deep)),
             _ => json!(text(&schema)),
@@ -70,7 +70,7 @@ impl Maker<'_> {
     fn merged(&mut self, all: &[Value], schema: &Value, deep: usize) -> Value {
         let mut members = Map::new();
         for part in all {
-            match self.made(part, deep - 1) {
+            match self.sample_value(part, deep - 1) {
                 Value::Object(part) => members.extend(part),
                 Value::Null => {}
                 plain => return plain,
@@ -83,18 +83,18 @@ impl Maker<'_> {
     fn object(&mut self, schema: &Value, deep: usize) -> Map<String, Value> {
         let required: Vec<&str> =
             schema.member("required").as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        let optional = self.how == Sampled::More && deep + 2 > DEEP;
+        let optional = self.members == SampleMembers::RequiredAndOptional && deep + 2 > MAX_DEPTH;
         let properties = schema.member("properties").as_object().into_iter().flatten();
         properties
             .filter(|(name, _)| required.contains(&name.as_str()) || optional)
             .filter(|(_, property)| property.member("readOnly") != true)
-            .map(|(name, property)| (name.clone(), self.made(property, deep - 1)))
+            .map(|(name, property)| (name.clone(), self.sample_value(property, deep - 1)))
             .collect()
     }
 }
 
 /// A value that the schema itself names.
-fn given(schema: &Value) -> Option<Value> {
+fn declared_value(schema: &Value) -> Option<Value> {
     let one = ["example", "default", "const"].iter().find_map(|name| schema.get(*name));
     let several = || ["examples", "enum"].iter().find_map(|name| schema.member(name).as_array()?.first());
     one.filter(|given| !given.is_null()).or_else(several).cloned()

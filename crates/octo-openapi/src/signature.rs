@@ -1,25 +1,25 @@
 //! An operation on one line: `getUser(id: int, fields?: str) -> User`.
 
-use crate::document::Listed;
-use crate::member::Member;
-use crate::operation::{Media, Operation, Place, is_json};
-use crate::pointer;
-use crate::schema::types;
+use crate::document::OperationSummary;
+use crate::json_pointer;
+use crate::operation::{ApiOperation, MediaType, ParamLocation, is_json};
+use crate::schema_types::types;
+use crate::value_ext::ValueExt;
 use octo_toolkit::hidden_text::strip_hidden;
 use serde_json::Value;
 
 /// Parameters that are named; the rest are counted.
-const MOST_PARAMS: usize = 12;
+const MAX_PARAMS: usize = 12;
 /// Members of a body that has no name of its own.
-const MOST_MEMBERS: usize = 10;
-const LONGEST_NAME: usize = 60;
+const MAX_BODY_MEMBERS: usize = 10;
+const MAX_NAME_LEN: usize = 60;
 
-pub(crate) fn listed(operation: &Operation) -> Listed {
+pub(crate) fn summarize(operation: &ApiOperation) -> OperationSummary {
     let summary = match operation.summary.trim() {
         "" => operation.description.trim().lines().next().unwrap_or_default(),
         summary => summary,
     };
-    Listed {
+    OperationSummary {
         method: operation.method.clone(),
         path: operation.path.clone(),
         id: operation.id.clone(),
@@ -30,53 +30,62 @@ pub(crate) fn listed(operation: &Operation) -> Listed {
     }
 }
 
-fn signature(operation: &Operation) -> String {
+fn signature(operation: &ApiOperation) -> String {
     let mut params: Vec<(bool, String)> = operation
         .params
         .iter()
-        .filter(|param| matches!(param.place, Place::Path | Place::Query) || param.required)
+        .filter(|param| {
+            matches!(param.location, ParamLocation::Path | ParamLocation::Query) || param.required
+        })
         .map(|param| {
-            (param.required, format!("{}{}: {}", param.name, mark(param.required), kind(&param.schema, 2)))
+            (
+                param.required,
+                format!("{}{}: {}", param.name, optional_mark(param.required), kind(&param.schema, 2)),
+            )
         })
         .collect();
     // What is needed comes first, and of what is not, the first in the document.
     params.sort_by_key(|(required, _)| !required);
-    let more = params.len().saturating_sub(MOST_PARAMS);
-    params.truncate(MOST_PARAMS);
+    let more = params.len().saturating_sub(MAX_PARAMS);
+    params.truncate(MAX_PARAMS);
     let mut parts: Vec<String> = params.into_iter().map(|(_, part)| part).collect();
     if more > 0 {
         parts.push(format!("…{more} more"));
     }
     if let Some(body) = &operation.body {
-        let what = preferred(&body.media).map(|media| members(&media.schema));
-        parts.push(format!("body{}: {}", mark(body.required), what.unwrap_or_else(|| "any".to_owned())));
+        let what = preferred_media_type(&body.media).map(|media| members(&media.schema));
+        parts.push(format!(
+            "body{}: {}",
+            optional_mark(body.required),
+            what.unwrap_or_else(|| "any".to_owned())
+        ));
     }
     let given = answer(operation).map(|kind| format!(" -> {kind}")).unwrap_or_default();
-    let name: String = operation.id.chars().take(LONGEST_NAME).collect();
+    let name: String = operation.id.chars().take(MAX_NAME_LEN).collect();
     format!("{name}({}){given}", parts.join(", "))
 }
 
-fn mark(required: bool) -> &'static str {
+fn optional_mark(required: bool) -> &'static str {
     if required { "" } else { "?" }
 }
 
 /// JSON if there is JSON, otherwise what comes first.
-pub(crate) fn preferred(media: &[Media]) -> Option<&Media> {
-    media.iter().find(|media| is_json(&media.kind)).or_else(|| media.first())
+pub(crate) fn preferred_media_type(media: &[MediaType]) -> Option<&MediaType> {
+    media.iter().find(|media| is_json(&media.content_type)).or_else(|| media.first())
 }
 
-fn answer(operation: &Operation) -> Option<String> {
-    let good = operation.answers.iter().find(|answer| answer.status.starts_with('2'));
-    let good = good.or_else(|| operation.answers.iter().find(|answer| answer.status == "default"))?;
-    let media = preferred(&good.media)?;
+fn answer(operation: &ApiOperation) -> Option<String> {
+    let good = operation.responses.iter().find(|answer| answer.status.starts_with('2'));
+    let good = good.or_else(|| operation.responses.iter().find(|answer| answer.status == "default"))?;
+    let media = preferred_media_type(&good.media)?;
     (!media.schema.is_null()).then(|| kind(&media.schema, 2))
 }
 
 /// A type in few letters. Names of references are enough, so they are not followed.
 fn kind(schema: &Value, deep: usize) -> String {
     if let Some(reference) = schema.member("$ref").as_str() {
-        let name = pointer::tokens(reference).and_then(|tokens| tokens.last().cloned());
-        return name.unwrap_or_else(|| "any".to_owned()).chars().take(LONGEST_NAME).collect();
+        let name = json_pointer::tokens(reference).and_then(|tokens| tokens.last().cloned());
+        return name.unwrap_or_else(|| "any".to_owned()).chars().take(MAX_NAME_LEN).collect();
     }
     if deep == 0 {
         return "any".to_owned();
@@ -118,12 +127,12 @@ fn members(schema: &Value) -> String {
     let mut named: Vec<(bool, String)> = properties
         .iter()
         .map(|(name, property)| {
-            (needed(name), format!("{name}{}: {}", mark(needed(name)), kind(property, 2)))
+            (needed(name), format!("{name}{}: {}", optional_mark(needed(name)), kind(property, 2)))
         })
         .collect();
     named.sort_by_key(|(needed, _)| !needed);
-    let more = if named.len() > MOST_MEMBERS { ", …" } else { "" };
-    named.truncate(MOST_MEMBERS);
+    let more = if named.len() > MAX_BODY_MEMBERS { ", …" } else { "" };
+    named.truncate(MAX_BODY_MEMBERS);
     let named: Vec<String> = named.into_iter().map(|(_, member)| member).collect();
     format!("{{{}{more}}}", named.join(", "))
 }

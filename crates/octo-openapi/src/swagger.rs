@@ -1,41 +1,41 @@
 //! Version 2.0 in the words of version 3.
 
-use crate::document::{Document, written};
-use crate::member::Member;
-use crate::operation::{Body, Media, Param, Place, object, place};
-use crate::style::Style;
+use crate::document::{Document, text_of};
+use crate::operation::{Body, MediaType, Param, ParamLocation, object, parse_location};
+use crate::request::param_style::Style;
+use crate::value_ext::ValueExt;
 use serde_json::{Map, Value};
 
-const FORM: &str = "application/x-www-form-urlencoded";
-const MULTIPART: &str = "multipart/form-data";
+const FORM_URLENCODED: &str = "application/x-www-form-urlencoded";
+const MULTIPART_FORM: &str = "multipart/form-data";
 
 /// What an operation takes or gives; its own list, or the document's.
-pub(crate) fn kinds(document: &Document, said: &Value, which: &str) -> Vec<String> {
-    let own = said.get(which).cloned().or_else(|| document.at(&[which]));
+pub(crate) fn media_types(document: &Document, said: &Value, which: &str) -> Vec<String> {
+    let own = said.get(which).cloned().or_else(|| document.value_at(&[which]));
     let own = own.as_ref().and_then(Value::as_array).into_iter().flatten();
     own.filter_map(Value::as_str).map(ToOwned::to_owned).collect()
 }
 
 pub(crate) fn param(given: &Value) -> Option<Param> {
-    let place = place(given)?;
+    let place = parse_location(given)?;
     let (style, explode) = match (given.member("collectionFormat").as_str(), place) {
-        (Some("multi"), Place::Query) => (Style::Form, true),
-        (Some("ssv"), Place::Query) => (Style::Space, false),
-        (Some("pipes"), Place::Query) => (Style::Pipe, false),
-        (Some("tsv"), Place::Query) => (Style::Tab, false),
-        _ => (Style::named(None, place), false),
+        (Some("multi"), ParamLocation::Query) => (Style::Form, true),
+        (Some("ssv"), ParamLocation::Query) => (Style::SpaceDelimited, false),
+        (Some("pipes"), ParamLocation::Query) => (Style::PipeDelimited, false),
+        (Some("tsv"), ParamLocation::Query) => (Style::TabDelimited, false),
+        _ => (Style::from_name(None, place), false),
     };
     Some(Param {
         name: given.member("name").as_str()?.to_owned(),
-        place,
-        required: place == Place::Path || given.member("required") == true,
-        description: written(given.member("description")),
+        location: place,
+        required: place == ParamLocation::Path || given.member("required") == true,
+        description: text_of(given.member("description")),
         schema: schema(given),
         example: given.get("x-example").cloned(),
         style,
         explode,
-        reserved: false,
-        json: false,
+        allow_reserved: false,
+        is_json: false,
     })
 }
 
@@ -45,8 +45,11 @@ pub(crate) fn body(given: &[Value], consumes: &[String]) -> Option<Body> {
         let kinds = if consumes.is_empty() { vec!["application/json".to_owned()] } else { consumes.to_vec() };
         return Some(Body {
             required: body.member("required") == true,
-            description: written(body.member("description")),
-            media: kinds.into_iter().map(|kind| plain(kind, body.member("schema").clone())).collect(),
+            description: text_of(body.member("description")),
+            media: kinds
+                .into_iter()
+                .map(|kind| bare_media_type(kind, body.member("schema").clone()))
+                .collect(),
         });
     }
     let fields: Vec<&Value> = given.iter().filter(|given| given.member("in") == "formData").collect();
@@ -54,10 +57,10 @@ pub(crate) fn body(given: &[Value], consumes: &[String]) -> Option<Body> {
         return None;
     }
     let has_file = fields.iter().any(|field| field.member("type") == "file");
-    let forms = consumes.iter().filter(|kind| [FORM, MULTIPART].contains(&kind.as_str()));
-    let mut kinds: Vec<String> = forms.filter(|kind| !has_file || *kind == MULTIPART).cloned().collect();
+    let forms = consumes.iter().filter(|kind| [FORM_URLENCODED, MULTIPART_FORM].contains(&kind.as_str()));
+    let mut kinds: Vec<String> = forms.filter(|kind| !has_file || *kind == MULTIPART_FORM).cloned().collect();
     if kinds.is_empty() {
-        kinds.push(if has_file { MULTIPART } else { FORM }.to_owned());
+        kinds.push(if has_file { MULTIPART_FORM } else { FORM_URLENCODED }.to_owned());
     }
     let mut properties = Map::new();
     let mut required = Vec::new();
@@ -70,19 +73,19 @@ pub(crate) fn body(given: &[Value], consumes: &[String]) -> Option<Body> {
     }
     let needed = !required.is_empty();
     let form = object(properties, required);
-    let media = kinds.into_iter().map(|kind| plain(kind, form.clone())).collect();
+    let media = kinds.into_iter().map(|kind| bare_media_type(kind, form.clone())).collect();
     Some(Body { required: needed, description: String::new(), media })
 }
 
-pub(crate) fn media(answer: &Value, produces: &[String]) -> Vec<Media> {
+pub(crate) fn media(answer: &Value, produces: &[String]) -> Vec<MediaType> {
     let Some(schema) = answer.get("schema") else { return Vec::new() };
     let json = vec!["application/json".to_owned()];
     let kinds = if produces.is_empty() { &json } else { produces };
-    kinds.iter().map(|kind| plain(kind.clone(), schema.clone())).collect()
+    kinds.iter().map(|kind| bare_media_type(kind.clone(), schema.clone())).collect()
 }
 
-fn plain(kind: String, schema: Value) -> Media {
-    Media { kind, schema, example: None, encoding: Value::Null }
+fn bare_media_type(kind: String, schema: Value) -> MediaType {
+    MediaType { content_type: kind, schema, example: None, encoding: Value::Null }
 }
 
 /// The schema that stands among the parameter's own members.

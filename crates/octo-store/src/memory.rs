@@ -7,7 +7,6 @@ mod memory_view;
 mod memory_writer;
 mod rank;
 mod remove;
-mod stem;
 #[cfg(test)]
 mod tests;
 mod tokenize;

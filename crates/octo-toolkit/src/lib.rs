@@ -1,5 +1,6 @@
 //! All that a tool's author imports, and the one trait that everything callable implements.
 
+mod backoff;
 mod body_selection;
 mod call_context;
 mod example;
@@ -16,6 +17,7 @@ mod tool_image;
 mod tool_schema;
 mod toolbox;
 
+pub use backoff::Backoff;
 pub use body_selection::{BodySelection, select};
 pub use call_context::{CallContext, CallOrigin};
 pub use example::Example;
@@ -25,7 +27,9 @@ pub use octo_grants::{
     Pdf, Render, RenderedPage, RootedPath, SshKey, WorkPath, Workspace, apis, chromium, exec, fs, jq, memory,
     net, pdf,
 };
-pub use octo_model::{Caller, Effect, Json, JsonObject, Kind, Principal, ToolError, json_len};
+pub use octo_model::{
+    Caller, Effect, Json, JsonObject, Kind, Principal, ToolError, edit_distance, json_len, nearest,
+};
 pub use peer::{AskError, NoPeer, Peer};
 pub use reply_budget::ReplyBudget;
 pub use source::{Audience, Definition, Event, Listing, ListingState, Source, SourceState};

@@ -57,6 +57,11 @@ impl std::fmt::Display for UpstreamError {
 }
 
 impl UpstreamError {
+    /// There is a login, and it cannot be used.
+    pub(crate) fn credential(error: ToolError) -> Self {
+        Self::CredentialUnusable(Box::new(error))
+    }
+
     /// The error as the caller of a tool sees it.
     pub(crate) fn to_tool_error(&self, name: &str) -> ToolError {
         let again = "Try again in a moment; the hub reconnects by itself.";

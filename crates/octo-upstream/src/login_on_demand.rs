@@ -2,8 +2,8 @@
 //! address, and then the call goes on.
 
 use crate::error::FORBIDDEN_DETAIL;
-use crate::login::{LoginProgress, LoginPrompt, LoginSharing, LoginSnapshot, LoginStatus, Logins};
 use octo_model::{CallId, JsonObject, Kind, Operation, Principal, ToolError};
+use octo_oauth::{LoginProgress, LoginPrompt, LoginSharing, LoginSnapshot, LoginStatus, Logins};
 use octo_toolkit::{BoxFuture, CallContext, Layer, Peer, Source};
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};

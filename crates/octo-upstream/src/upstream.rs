@@ -1,13 +1,15 @@
 //! One server behind the hub, as the catalogue sees it.
 
-use crate::change_streams;
-use crate::link::{Link, LinkState};
-use crate::link_set::LinkSet;
-use crate::login_events;
-use crate::supervisor;
-use crate::upstream_call::{self, CallRequest};
+use crate::lifecycle::link::{Link, LinkRole};
+use crate::lifecycle::link_set::LinkSet;
+use crate::lifecycle::link_state::LinkState;
+use crate::lifecycle::login_events;
+use crate::lifecycle::server::Server;
+use crate::lifecycle::server_status::{ServerStatus, UpstreamReport};
+use crate::lifecycle::supervisor;
+use crate::listing::change_streams;
+use crate::session::upstream_call::{self, CallRequest};
 use crate::upstream_spec::UpstreamSpec;
-use crate::upstream_status::{ConnectionState, UpstreamStatus};
 use octo_model::{JsonObject, Operation, ToolError};
 use octo_toolkit::{BoxFuture, CallContext, Event, ListingState, Peer, Source, SourceState};
 use octo_wire::Era;
@@ -29,19 +31,19 @@ pub struct Upstream {
 impl Upstream {
     /// Returns at once; connecting goes on behind it. Needs a tokio runtime.
     pub fn start(spec: UpstreamSpec) -> Arc<Self> {
-        let inner = Arc::new(Link::new(spec));
-        let pool = Arc::new(LinkSet::new(inner.clone()));
-        let supervisor = tokio::spawn(run_primary(inner.clone(), Arc::downgrade(&pool)));
-        if let Some(accounts) = &inner.spec.accounts {
-            let (pool, news) = (Arc::downgrade(&pool), accounts.login_events());
-            tokio::spawn(login_events::run(pool, accounts.clone(), news, inner.stop.clone()));
+        let server = Arc::new(Server::new(spec));
+        let links = Arc::new(LinkSet::new(server.clone()));
+        let supervisor = tokio::spawn(run_primary(links.primary.clone(), Arc::downgrade(&links)));
+        if let Some(accounts) = &server.spec.accounts {
+            let (links, news) = (Arc::downgrade(&links), accounts.login_events());
+            tokio::spawn(login_events::run(links, accounts.clone(), news, server.stop.clone()));
         }
-        Arc::new(Self { links: pool, supervisor: Mutex::new(Some(supervisor)) })
+        Arc::new(Self { links, supervisor: Mutex::new(Some(supervisor)) })
     }
 
     /// Ends the session or the process and waits until that is done. Calls under way fail.
     pub async fn stop(&self) {
-        self.links.primary.stop.cancel();
+        self.links.server.stop.cancel();
         let supervisor = self.supervisor.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(supervisor) = supervisor {
             let _ = supervisor.await;
@@ -58,10 +60,10 @@ impl Upstream {
     /// refused. Whoever has been refused before is tried again. Where each caller has a login of their own, it is this
     /// caller's connection that is made.
     pub async fn connect(&self, cx: &CallContext) -> Result<(), ToolError> {
-        let (inner, _busy) = self.links.link_to_connect(&cx.caller)?;
+        let (link, _busy) = self.links.link_to_connect(&cx.caller)?;
         let deadline = Instant::from_std(cx.deadline);
-        let before = self.links.primary.listing.borrow().version;
-        drop(cx.run(inner.connect_now(deadline)).await??);
+        let before = self.links.server.listing.current().version;
+        drop(cx.run(link.connect_now(deadline)).await??);
         // Its lists follow in a moment, and are what most want to see next.
         let mut listing = self.listing();
         let listed = listing.wait_for(|now| now.state == SourceState::Ready || now.version > before);
@@ -77,25 +79,27 @@ impl Upstream {
     }
 
     /// How the server is doing.
-    pub fn status(&self) -> UpstreamStatus {
-        let first = &self.links.primary;
-        let mut report = UpstreamStatus {
-            connection: ConnectionState::of(first),
-            era: first.era(),
-            server_info: first.server_info(),
+    pub fn report(&self) -> UpstreamReport {
+        let mut report = UpstreamReport {
+            status: self.links.primary.status(),
+            era: self.links.server.era.get(),
+            server_info: self.links.server.info(),
             pids: Vec::new(),
             calls: 0,
             is_breaker_open: false,
         };
-        self.links.for_each(|inner| {
-            report.calls += inner.active_calls.count();
-            report.is_breaker_open |= inner.breaker.is_open();
-            if let LinkState::Up(connection) = &*inner.state.borrow() {
+        self.links.for_each(|link| {
+            report.calls += link.active_calls.count();
+            report.is_breaker_open |= link.breaker.is_open();
+            if let LinkState::Up(connection) = &*link.state() {
                 report.pids.extend(connection.pid());
-                if inner.is_extra
-                    && (inner.has_personal_logins() || report.connection == ConnectionState::Idle)
-                {
-                    report.connection = ConnectionState::Connected;
+                let counts = match link.role {
+                    LinkRole::Primary => false,
+                    LinkRole::Personal => true,
+                    LinkRole::Calls => report.status == ServerStatus::Idle,
+                };
+                if counts {
+                    report.status = ServerStatus::Connected;
                 }
             }
         });
@@ -104,15 +108,15 @@ impl Upstream {
 
     /// The era that the server speaks, once it is known.
     pub fn era(&self) -> Option<Era> {
-        self.links.primary.era()
+        self.links.server.era.get()
     }
 
     /// What the program has said last on standard error, over all its starts; the values of its variables are left out.
     pub fn stderr(&self) -> Vec<String> {
-        let mut lines = self.links.primary.stderr.lines();
-        self.links.for_each(|inner| {
-            if inner.is_extra && inner.has_personal_logins() {
-                lines.extend(inner.stderr.lines());
+        let mut lines = self.links.server.stderr.lines();
+        self.links.for_each(|link| {
+            if link.role == LinkRole::Personal {
+                lines.extend(link.stderr.lines());
             }
         });
         lines
@@ -121,7 +125,7 @@ impl Upstream {
     /// Whether there is a connection now. One that is made on demand has none while nobody calls.
     pub fn is_connected(&self) -> bool {
         let mut any = false;
-        self.links.for_each(|inner| any |= matches!(&*inner.state.borrow(), LinkState::Up(_)));
+        self.links.for_each(|link| any |= link.state().is_up());
         any
     }
 
@@ -137,30 +141,31 @@ impl Upstream {
     }
 
     async fn set_subscription(&self, uri: &str, on: bool) -> Result<(), ToolError> {
-        let inner = &self.links.primary;
-        let _busy = inner.active_calls.begin();
-        let limit = inner.spec.list_timeout;
-        if on && !inner.listing.borrow().listing.supports_subscribe {
-            return Err(ToolError::invalid(format!("{} does not tell of changed resources.", inner.name))
+        let link = &self.links.primary;
+        let server = &link.server;
+        let _busy = link.active_calls.begin();
+        let limit = server.spec.list_timeout;
+        if on && !server.listing.current().listing.supports_subscribe {
+            return Err(ToolError::invalid(format!("{} does not tell of changed resources.", server.name))
                 .hint("Read the resource again instead."));
         }
-        let version = inner.subscriptions.set(uri, on);
-        if !on && !matches!(&*inner.state.borrow(), LinkState::Up(_)) {
+        let version = server.subscriptions.set(uri, on);
+        if !on && !link.state().is_up() {
             return Ok(());
         }
-        let connection = inner.connection(Instant::now() + limit).await?;
+        let connection = link.connection(Instant::now() + limit).await?;
         let done = match connection.era() {
-            Era::Legacy => change_streams::subscribe(inner, &connection, uri, on)
+            Era::Legacy => change_streams::subscribe(server, &connection, uri, on)
                 .await
-                .map_err(|why| why.to_tool_error(&inner.name)),
-            Era::Modern if inner.subscriptions.wait_acknowledged(version, limit).await => Ok(()),
+                .map_err(|why| why.to_tool_error(&server.name)),
+            Era::Modern if server.subscriptions.wait_acknowledged(version, limit).await => Ok(()),
             Era::Modern => {
-                Err(ToolError::unavailable(format!("{} did not agree to watch this.", inner.name))
+                Err(ToolError::unavailable(format!("{} did not agree to watch this.", server.name))
                     .hint("Read the resource again instead."))
             }
         };
         if on && done.is_err() {
-            inner.subscriptions.set(uri, false);
+            server.subscriptions.set(uri, false);
         }
         done
     }
@@ -168,24 +173,28 @@ impl Upstream {
 
 /// Where each has a login of their own, nothing is listed before somebody has connected: whoever the settings name for that
 /// does so first, if they have logged in.
-async fn run_primary(first: Arc<Link>, pool: Weak<LinkSet>) {
-    first.restore_cached_listing().await;
-    let lister =
-        first.spec.listing_caller.as_ref().filter(|_| first.has_personal_logins() && !first.is_ready());
-    if let (Some(lister), Some(accounts)) = (lister, &first.spec.accounts)
+async fn run_primary(first: Arc<Link>, links: Weak<LinkSet>) {
+    let server = first.server.clone();
+    server.listing.restore_cached(server.has_personal_logins()).await;
+    let lister = server
+        .spec
+        .listing_caller
+        .as_ref()
+        .filter(|_| server.has_personal_logins() && !server.listing.is_ready());
+    if let (Some(lister), Some(accounts)) = (lister, &server.spec.accounts)
         && accounts.for_caller(lister).has_untried_login().await
-        && let Some((lane, _busy)) = pool.upgrade().and_then(|pool| pool.link_to_connect(lister).ok())
+        && let Some((link, _busy)) = links.upgrade().and_then(|links| links.link_to_connect(lister).ok())
     {
-        let until = Instant::now() + first.spec.start_timeout;
-        let mut listing = first.listing.subscribe();
+        let until = Instant::now() + server.spec.start_timeout;
+        let mut listing = server.listing.subscribe();
         let listed = async {
-            if lane.connect_now(until).await.is_ok() {
+            if link.connect_now(until).await.is_ok() {
                 let _ = listing.wait_for(|now| now.state != SourceState::Starting).await;
             }
         };
         tokio::select! {
             _ = tokio::time::timeout_at(until, listed) => {}
-            () = first.stop.cancelled() => {}
+            () = server.stop.cancelled() => {}
         }
     }
     supervisor::run(first).await;
@@ -193,13 +202,13 @@ async fn run_primary(first: Arc<Link>, pool: Weak<LinkSet>) {
 
 impl Drop for Upstream {
     fn drop(&mut self) {
-        self.links.primary.stop.cancel();
+        self.links.server.stop.cancel();
     }
 }
 
 impl Source for Upstream {
     fn name(&self) -> &str {
-        &self.links.primary.name
+        &self.links.server.name
     }
 
     fn is_native(&self) -> bool {
@@ -207,7 +216,7 @@ impl Source for Upstream {
     }
 
     fn listing(&self) -> watch::Receiver<ListingState> {
-        self.links.primary.listing.subscribe()
+        self.links.server.listing.subscribe()
     }
 
     fn run<'a>(
@@ -220,7 +229,7 @@ impl Source for Upstream {
     }
 
     fn events(&self) -> Option<broadcast::Receiver<Event>> {
-        Some(self.links.primary.events.subscribe())
+        Some(self.links.server.events.subscribe())
     }
 
     fn watch<'a>(&'a self, uri: &'a str, on: bool) -> BoxFuture<'a, Result<(), ToolError>> {

@@ -1,8 +1,8 @@
 //! What the settings say of one upstream.
 
-use crate::login::Accounts;
 use octo_grants::{Command, Exec, ListingCache, Net};
 use octo_model::Caller;
+use octo_oauth::Accounts;
 use octo_wire::Era;
 use std::collections::BTreeMap;
 use std::ffi::OsString;

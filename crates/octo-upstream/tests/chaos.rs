@@ -295,7 +295,7 @@ async fn killed() -> FaultResult {
     let upstream = start(|_| ()).await;
     let victim = pid(&upstream).await;
     let waiting = begin(&upstream, "hold", json!({}));
-    wait_until("the call is under way", || upstream.status().calls == 1).await;
+    wait_until("the call is under way", || upstream.report().calls == 1).await;
     async move {
         tokio::time::sleep(Duration::from_millis(200)).await;
         kill(victim);
@@ -489,7 +489,7 @@ async fn restart() -> FaultResult {
     let victim = pid(&upstream).await;
     async move {
         kill(victim);
-        wait_until("the end is noticed", || !upstream.status().pids.contains(&(victim as u32))).await;
+        wait_until("the end is noticed", || !upstream.report().pids.contains(&(victim as u32))).await;
         // Whoever calls meanwhile waits for it.
         let seen = call(&upstream, &no_peer(), "echo", json!({})).await;
         let listing =

@@ -8,19 +8,19 @@
     reason = "tests are the servers that are asked, and fail where they must"
 )]
 
-#[path = "login/bed.rs"]
-mod bed;
+#[path = "login/auth_server.rs"]
+mod auth_server;
 mod common;
 
-use bed::{AuthServer, ada, logins, upstream};
+use auth_server::{AuthServer, ada, logins, upstream};
 use common::{RecordingPeer, call, wait_listing, wait_ready};
 use octo_grants::Credentials;
 use octo_grants::credentials::Owner;
 use octo_model::Kind;
-use octo_toolkit::SourceState as Listed;
-use octo_upstream::login::{
+use octo_oauth::{
     Auth, Flow, KeyPlacement, LoginPrompt, LoginSharing, LoginSpec, LoginState, LoginStatus, Logins,
 };
+use octo_toolkit::SourceState as Listed;
 use octo_upstream::{Upstream, UpstreamSpec};
 use serde_json::json;
 use std::time::Duration;
@@ -106,7 +106,7 @@ async fn a_login_that_was_cancelled_is_not_finished_behind_anybodys_back() {
     let logins = logins(&store, device(&world));
     logins.begin(&ada(), "s").await.unwrap();
     logins.logout(&ada(), "s").await.unwrap();
-    bed::wait_until("the answer", || world.token_requests("device_code").len() == 1).await;
+    auth_server::wait_until("the answer", || world.token_requests("device_code").len() == 1).await;
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert!(store.all(&Owner::from(&ada()), "s").await.unwrap().is_empty());
 }
@@ -159,7 +159,7 @@ async fn a_program_is_told_its_key_by_a_variable_and_by_nothing_else() {
         url: None,
         auth: Auth::Key(KeyPlacement::Environment("STUB_KEY".into())),
         sharing: LoginSharing::Shared,
-        net: bed::net(&[]),
+        net: auth_server::net(&[]),
     };
     let logins = logins(&Credentials::in_memory(), spec);
     let mut command = common::stub("plain");

@@ -8,21 +8,19 @@
     reason = "tests start the servers that they ask, and fail where they must"
 )]
 
-#[path = "login/bed.rs"]
-mod bed;
+#[path = "login/auth_server.rs"]
+mod auth_server;
 mod common;
 
-use bed::{ada, age_login, authorization_url, logins, net};
+use auth_server::{ada, age_login, authorization_url, logins, net};
 use common::{RecordingPeer, call, wait_listing, wait_ready};
 use http::{HeaderMap, Method};
 use octo_grants::credentials::Owner;
 use octo_grants::net::{NetRequest, NetResponse};
 use octo_grants::{Credentials, Net};
 use octo_model::Kind;
+use octo_oauth::{Auth, ClientIdentity, Flow, LoginPrompt, LoginSpec, LoginState, Logins, LogoutOutcome};
 use octo_toolkit::SourceState as Listed;
-use octo_upstream::login::{
-    Auth, ClientIdentity, Flow, LoginPrompt, LoginSpec, LoginState, Logins, LogoutOutcome,
-};
 use octo_upstream::{Upstream, UpstreamSpec};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -129,7 +127,7 @@ impl Browser {
             form = None;
             if let Some(next) = answer.headers.get("location") {
                 url = url.join(next.to_str().unwrap()).unwrap();
-                if url.as_str().starts_with(bed::REDIRECT) {
+                if url.as_str().starts_with(auth_server::REDIRECT) {
                     return url;
                 }
                 continue;
@@ -254,7 +252,7 @@ async fn a_code_is_entered_on_another_machine() {
 #[tokio::test]
 async fn a_metadata_document_is_enough() {
     let id = "https://hub.example/client.json";
-    let mut identity = ClientIdentity::new(bed::REDIRECT);
+    let mut identity = ClientIdentity::new(auth_server::REDIRECT);
     identity.metadata_url = Some(id.to_owned());
     let logins = Logins::new(Credentials::in_memory(), identity).unwrap();
     let document: Value = logins.metadata_document().to().unwrap();
@@ -295,7 +293,7 @@ async fn a_token_for_another_audience_and_a_code_without_its_verifier_are_worth_
     let code = stolen.query_pairs().find(|(name, _)| name == "code").unwrap().1.into_owned();
     let mine: Url = authorization_url(first.begin(&ada(), "s").await.unwrap()).parse().unwrap();
     let state = mine.query_pairs().find(|(name, _)| name == "state").unwrap().1.into_owned();
-    let mut mixed: Url = bed::REDIRECT.parse().unwrap();
+    let mut mixed: Url = auth_server::REDIRECT.parse().unwrap();
     mixed
         .query_pairs_mut()
         .append_pair("code", &code)

@@ -16,6 +16,15 @@ pub enum Era {
     Modern,
 }
 
+impl Era {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Legacy => "legacy",
+            Self::Modern => "modern",
+        }
+    }
+}
+
 impl Revision {
     pub const ALL: [Revision; 5] =
         [Self::R20260728, Self::R20251125, Self::R20250618, Self::R20250326, Self::R20241105];

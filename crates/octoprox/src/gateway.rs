@@ -11,11 +11,10 @@ use octo_grants::{Capabilities, Credentials};
 use octo_hub::trust::{MemoryPins, Trust, server_identity};
 use octo_hub::{Hub, Pins};
 use octo_model::{Caller, ToolError};
+use octo_oauth::{Auth, ClientIdentity, Logins};
 use octo_store::SqlitePinStore;
 use octo_toolkit::{Source, SourceState};
-use octo_upstream::login::{Auth, ClientIdentity, Logins};
-use octo_upstream::openapi;
-use octo_upstream::servers::{self, ServerEntry, ServerKind, Servers};
+
 use octo_upstream::{LoginOnDemand, Upstream, UpstreamSpec};
 pub use spec::Ground;
 use std::collections::BTreeMap;
@@ -23,6 +22,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tools_servers::{ServerEntry, ServerKind, Servers};
 
 /// Longest that one server may take to end.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -124,7 +124,7 @@ impl Gateway {
         hub.set_absent_servers(self.absent());
         if !reloaded.settings.servers.is_empty() && self.0.ground.lists_servers() {
             let doors = Capabilities::default().with(self.0.servers.clone());
-            hub.put_source(servers::toolbox().into_source(doors, SourceState::Ready));
+            hub.put_source(tools_servers::toolbox().into_source(doors, SourceState::Ready));
         }
         self.note(&reloaded.settings.servers);
     }
@@ -173,7 +173,7 @@ impl Gateway {
 
     fn begin(&self, name: &str, server: &Server, known: &mut ServerEntry) -> Result<(), ToolError> {
         if known.kind == ServerKind::Document {
-            known.source = Some(openapi::start(self.0.ground.document(name, server)));
+            known.source = Some(octo_openapi_source::start(self.0.ground.document(name, server)));
             return Ok(());
         }
         let logins = self.0.servers.logins();
@@ -204,7 +204,7 @@ impl Gateway {
     fn retire(&self, known: Option<ServerEntry>) {
         let Some(upstream) = known.and_then(|known| known.upstream) else { return };
         let task = tokio::spawn(async move {
-            while upstream.status().calls > 0 {
+            while upstream.report().calls > 0 {
                 tokio::time::sleep(LOOK).await;
             }
             upstream.stop().await;

@@ -12,7 +12,6 @@ mod clients;
 mod dialects;
 mod gateway;
 pub mod jq;
-mod nearest;
 mod probe;
 mod program;
 pub mod prompts;

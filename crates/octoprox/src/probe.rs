@@ -1,14 +1,14 @@
 //! What `/ready` looks at beside sources: the disk, the audit, and logins at servers.
 
 use octo_model::Caller;
+use octo_oauth::LostLogin;
 use octo_store::Store;
 use octo_toolkit::BoxFuture;
-use octo_upstream::login::LostLogin;
-use octo_upstream::servers::Servers;
 use octo_web::{Check, CheckState, Probe};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
+use tools_servers::Servers;
 
 /// Anybody may ask, so the disk is looked at no more often than this.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);

@@ -28,13 +28,13 @@ pub const PDF_WORKER: &str = "pdf-worker";
 
 /// Every toolbox of this build, in the order of their names.
 pub fn toolboxes(settings: &Settings) -> Vec<Toolbox> {
-    with_browser(settings, &tools_browser::Shared::default())
+    with_browser(settings, &tools_browser::SharedBrowser::default())
 }
 
 /// The same, and the doors with what one toolbox does for another: the browser shows pages to those who only read, when
 /// it is on.
 pub fn wired(settings: &Settings, doors: &Capabilities) -> (Vec<Toolbox>, Capabilities) {
-    let browser = tools_browser::Shared::default();
+    let browser = tools_browser::SharedBrowser::default();
     let mut doors = doors.clone();
     if settings.toolboxes.is_on("browser")
         && let Ok(chromium) = doors.open::<Chromium>()
@@ -44,7 +44,7 @@ pub fn wired(settings: &Settings, doors: &Capabilities) -> (Vec<Toolbox>, Capabi
     (with_browser(settings, &browser), doors)
 }
 
-fn with_browser(settings: &Settings, shared: &tools_browser::Shared) -> Vec<Toolbox> {
+fn with_browser(settings: &Settings, shared: &tools_browser::SharedBrowser) -> Vec<Toolbox> {
     vec![
         shared.toolbox(browser(settings)),
         tools_sql::sql_toolbox(),
@@ -57,7 +57,7 @@ fn with_browser(settings: &Settings, shared: &tools_browser::Shared) -> Vec<Tool
         tools_openapi::toolbox(),
         tools_web::readability_toolbox(),
         tools_web::search_toolbox(search(settings)),
-        octo_upstream::servers::toolbox(),
+        tools_servers::toolbox(),
         tools_shell::toolbox(shell(settings)),
         tools_git::ssh_toolbox(),
         tools_text::model_toolbox(),
@@ -115,7 +115,7 @@ fn git(settings: &Settings) -> tools_git::Settings {
         allow_push: git.allow_push,
         user_name: git.user_name.clone(),
         user_email: git.user_email.clone(),
-        person: git_person(),
+        user: git_person(),
     }
 }
 
@@ -124,7 +124,7 @@ const GIT_SETTINGS: u64 = 1 << 20;
 
 /// Name and address of the person who runs the hub, as git would find them. The files are data here: nothing in them is run
 /// or followed.
-fn git_person() -> tools_git::Person {
+fn git_person() -> tools_git::UserIdentity {
     let home = std::env::home_dir();
     let xdg =
         std::env::var_os("XDG_CONFIG_HOME").map(std::path::PathBuf::from).filter(|path| path.is_absolute());
@@ -137,7 +137,7 @@ fn git_person() -> tools_git::Person {
         Some(text)
     };
     let texts: Vec<String> = files.iter().flatten().filter_map(read).collect();
-    tools_git::Person::from_settings(texts.iter().map(String::as_str))
+    tools_git::UserIdentity::from_config_files(texts.iter().map(String::as_str))
 }
 
 fn shell(settings: &Settings) -> tools_shell::Settings {

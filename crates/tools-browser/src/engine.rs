@@ -3,31 +3,31 @@
 //! An [`Engine`] holds at most one browser process, which is started by the first call and again after a crash. A
 //! [`Session`] is a browser context of its own (cookies, storage), named by its caller; a [`Page`] is one of its tabs.
 
-mod accessible;
-mod act;
-mod aim;
-mod ask;
-mod bodies;
-mod browser;
-mod drag;
-mod glance;
-mod go;
-mod keys;
-mod picture;
-mod place;
-mod query;
-mod rings;
-mod scheme;
-mod script;
-mod session;
+mod accessibility;
+mod actionability;
+mod browser_context;
+mod browser_process;
+mod cdp_call;
+mod cdp_connection;
+mod css_query;
+mod drag_and_drop;
+mod geometry;
+mod keyboard;
+mod navigation;
+mod page_input;
+mod request_bodies;
+mod ring_buffer;
+mod screenshot_capture;
+mod script_eval;
 mod tab;
 #[cfg(test)]
 mod tests;
-mod wire;
+mod url_scheme;
+mod viewport_snapshot;
 
-pub use bodies::{Bodies, Received};
-pub use drag::Goal;
+pub use drag_and_drop::DropTarget;
 use octo_toolkit::{Caller, Chromium, Kind, Principal, ToolError};
+pub use request_bodies::{RequestBodies, ResponseBody};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -35,46 +35,46 @@ use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
 /// Sessions of one caller, and of all.
-const SESSIONS: usize = 8;
-const ALL_SESSIONS: usize = 32;
+const MAX_SESSIONS_PER_CALLER: usize = 8;
+const MAX_SESSIONS: usize = 32;
 
 /// Sessions that nobody uses are closed after this long.
-const IDLE: Duration = Duration::from_secs(600);
+const SESSION_IDLE_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// All sessions of a hub. Cheap to clone; every tool of the toolbox has one.
 #[derive(Clone)]
 pub struct Engine(Arc<Inner>);
 
 struct Inner {
-    idle: Duration,
-    running: Mutex<Running>,
+    idle_timeout: Duration,
+    state: Mutex<EngineState>,
 }
 
 #[derive(Default)]
-struct Running {
-    browser: Option<Arc<browser::Browser>>,
-    sessions: HashMap<Key, Session>,
+struct EngineState {
+    browser: Option<Arc<browser_process::BrowserProcess>>,
+    sessions: HashMap<SessionKey, Session>,
 }
 
 /// Whose it is, and its name.
-type Key = (Principal, String);
+type SessionKey = (Principal, String);
 
 /// A named browser context of one caller.
 #[derive(Clone)]
-pub struct Session(Arc<session::Held>);
+pub struct Session(Arc<browser_context::SessionInner>);
 
 /// Tells whether a session still lives, without keeping it, and one from another of the same name.
 #[derive(Clone)]
-pub struct Life(Weak<session::Held>);
+pub struct WeakSession(Weak<browser_context::SessionInner>);
 
-impl PartialEq for Life {
+impl PartialEq for WeakSession {
     fn eq(&self, other: &Self) -> bool {
         self.0.ptr_eq(&other.0)
     }
 }
 
-impl Life {
-    pub fn is_over(&self) -> bool {
+impl WeakSession {
+    pub fn is_closed(&self) -> bool {
         self.0.strong_count() == 0
     }
 }
@@ -83,9 +83,9 @@ impl Life {
 #[derive(Clone)]
 pub struct Page {
     /// None for a page that belongs to the engine itself.
-    held: Option<Arc<session::Held>>,
+    session: Option<Arc<browser_context::SessionInner>>,
     tab: Arc<tab::Tab>,
-    browser: Arc<browser::Browser>,
+    browser: Arc<browser_process::BrowserProcess>,
 }
 
 /// A tab as it is listed; its index is its place in the list.
@@ -110,7 +110,7 @@ pub enum WaitUntil {
 
 /// What became of a navigation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Navigated {
+pub struct NavigationResult {
     pub url: String,
     pub title: String,
     /// Of the main document, when it came over HTTP.
@@ -151,9 +151,9 @@ pub struct FrameTree {
 
 /// What the viewport shows of a page that is too large to be read whole: roles and names are guessed from the elements.
 #[derive(Debug, Clone)]
-pub struct Glance {
+pub struct ViewportSnapshot {
     pub tree: FrameTree,
-    pub shown: Vec<Node>,
+    pub visible: Vec<Node>,
     pub clickable: Vec<Node>,
 }
 
@@ -186,7 +186,7 @@ pub struct Rect {
 
 /// What a picture shows.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Shot {
+pub enum CaptureArea {
     Viewport,
     FullPage,
     Element(Node),
@@ -194,7 +194,7 @@ pub enum Shot {
 
 /// How a picture is kept.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Format {
+pub enum ImageFormat {
     Png,
     /// With some loss, and smaller.
     Jpeg {
@@ -205,7 +205,7 @@ pub enum Format {
 
 /// In base64, as clients want it.
 #[derive(Debug, Clone)]
-pub struct Picture {
+pub struct CapturedImage {
     pub base64: String,
     pub width: u32,
     pub height: u32,
@@ -223,7 +223,7 @@ pub enum Button {
 pub enum DialogPolicy {
     /// `alert` and `beforeunload` are accepted, `confirm` and `prompt` dismissed.
     #[default]
-    Careful,
+    AcceptAlerts,
     /// All are accepted, `prompt` with this text.
     Accept(Option<String>),
     Dismiss,
@@ -265,7 +265,7 @@ pub struct ConsoleLine {
     pub level: String,
     pub text: String,
     /// `url:line`, where known.
-    pub place: Option<String>,
+    pub location: Option<String>,
 }
 
 /// A request that a page has made.
@@ -281,7 +281,7 @@ pub struct Request {
     pub kind: String,
     pub status: Option<u16>,
     /// Why it failed, such as `net::ERR_ABORTED` or the refusal of the proxy.
-    pub failed: Option<String>,
+    pub error: Option<String>,
     /// Bytes that came over the wire.
     pub bytes: u64,
     pub done: bool,
@@ -289,7 +289,7 @@ pub struct Request {
 
 /// How a page came to rest after an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settled {
+pub struct SettleResult {
     /// False when the time was over first.
     pub quiet: bool,
     /// Whether the main frame went to another document meanwhile.
@@ -298,7 +298,7 @@ pub struct Settled {
     pub dialog: bool,
 }
 
-fn key(caller: &Caller, name: &str) -> Key {
+fn session_key(caller: &Caller, name: &str) -> SessionKey {
     (caller.principal.clone(), name.to_owned())
 }
 
@@ -310,12 +310,12 @@ impl Default for Engine {
 
 impl Engine {
     pub fn new() -> Self {
-        Self::with_idle(IDLE)
+        Self::with_idle_timeout(SESSION_IDLE_TIMEOUT)
     }
 
     /// One whose sessions are closed after this long without use.
-    pub fn with_idle(idle: Duration) -> Self {
-        Self(Arc::new(Inner { idle, running: Mutex::default() }))
+    pub fn with_idle_timeout(idle: Duration) -> Self {
+        Self(Arc::new(Inner { idle_timeout: idle, state: Mutex::default() }))
     }
 
     /// The caller's session of this name, which is made if there is none; the browser is started if none runs.
@@ -332,19 +332,19 @@ impl Engine {
             )
             .hint("Leave it out for the session `default`."));
         }
-        let mut running = self.0.running.lock().await;
+        let mut running = self.0.state.lock().await;
         if running.browser.as_ref().is_some_and(|browser| !browser.is_alive()) {
             tracing::warn!("the browser has ended; a new one is started");
-            *running = Running::default();
+            *running = EngineState::default();
         }
-        let key = key(caller, name);
+        let key = session_key(caller, name);
         if let Some(session) = running.sessions.get(&key) {
             session.0.touch();
             return Ok(session.clone());
         }
         let own = running.sessions.keys().filter(|other| (&other.0, &other.1) == (&key.0, &key.1));
         let own: Vec<&str> = own.map(|(.., name)| name.as_str()).collect();
-        if own.len() >= SESSIONS || running.sessions.len() >= ALL_SESSIONS {
+        if own.len() >= MAX_SESSIONS_PER_CALLER || running.sessions.len() >= MAX_SESSIONS {
             return Err(ToolError::new(Kind::Conflict, "There are too many browser sessions.").hint(
                 format!("Close one with browser_close, or use one that is there: {}.", own.join(", ")),
             ));
@@ -352,13 +352,13 @@ impl Engine {
         let browser = match &running.browser {
             Some(browser) => Arc::clone(browser),
             None => {
-                let browser = browser::Browser::start(chromium).await?;
-                tokio::spawn(tidy(Arc::downgrade(&self.0), Arc::downgrade(&browser)));
+                let browser = browser_process::BrowserProcess::start(chromium).await?;
+                tokio::spawn(close_idle_sessions(Arc::downgrade(&self.0), Arc::downgrade(&browser)));
                 running.browser = Some(Arc::clone(&browser));
                 browser
             }
         };
-        let session = Session(Arc::new(session::Held::new(browser).await?));
+        let session = Session(Arc::new(browser_context::SessionInner::new(browser).await?));
         running.sessions.insert(key, session.clone());
         Ok(session)
     }
@@ -366,14 +366,14 @@ impl Engine {
     /// The caller's session of this name, if there is one.
     #[cfg(test)]
     pub async fn existing(&self, caller: &Caller, name: &str) -> Option<Session> {
-        let running = self.0.running.lock().await;
+        let running = self.0.state.lock().await;
         let alive = running.browser.as_ref().is_some_and(|browser| browser.is_alive());
-        running.sessions.get(&key(caller, name)).filter(|_| alive).cloned()
+        running.sessions.get(&session_key(caller, name)).filter(|_| alive).cloned()
     }
 
     /// Closes a session with its tabs and forgets its cookies; false when there was none.
     pub async fn close(&self, caller: &Caller, name: &str) -> bool {
-        let removed = self.0.running.lock().await.sessions.remove(&key(caller, name));
+        let removed = self.0.state.lock().await.sessions.remove(&session_key(caller, name));
         // Without the lock: a browser that hangs must not keep others waiting.
         match removed {
             Some(session) => {
@@ -386,29 +386,30 @@ impl Engine {
 }
 
 /// Closes sessions that nobody uses, and the browser when none has been left for as long.
-async fn tidy(engine: Weak<Inner>, browser: Weak<browser::Browser>) {
-    let mut alone: Option<Instant> = None;
+async fn close_idle_sessions(engine: Weak<Inner>, browser: Weak<browser_process::BrowserProcess>) {
+    let mut empty_since: Option<Instant> = None;
     loop {
-        let Some(idle) = engine.upgrade().map(|inner| inner.idle) else { return };
+        let Some(idle) = engine.upgrade().map(|inner| inner.idle_timeout) else { return };
         tokio::time::sleep((idle / 10).max(Duration::from_millis(50))).await;
         let (Some(inner), Some(browser)) = (engine.upgrade(), browser.upgrade()) else { return };
-        let old: Vec<Session> = {
-            let mut running = inner.running.lock().await;
+        let expired: Vec<Session> = {
+            let mut running = inner.state.lock().await;
             if !running.browser.as_ref().is_some_and(|current| Arc::ptr_eq(current, &browser)) {
                 return;
             }
-            let old: Vec<_> = running.sessions.extract_if(|_, session| session.0.idle() > idle).collect();
-            if !old.is_empty() && running.sessions.is_empty() {
+            let expired: Vec<_> =
+                running.sessions.extract_if(|_, session| session.0.idle_time() > idle).collect();
+            if !expired.is_empty() && running.sessions.is_empty() {
                 running.browser = None;
             }
             if !running.sessions.is_empty() {
-                alone = None;
-            } else if alone.get_or_insert_with(Instant::now).elapsed() > idle {
+                empty_since = None;
+            } else if empty_since.get_or_insert_with(Instant::now).elapsed() > idle {
                 running.browser = None;
             }
-            old.into_iter().map(|(_, session)| session).collect()
+            expired.into_iter().map(|(_, session)| session).collect()
         };
-        for session in old {
+        for session in expired {
             session.0.close().await;
         }
     }
@@ -427,8 +428,8 @@ impl Page {
     }
 
     /// How often the page has asked for files, and the field that it wants them for.
-    pub fn chooser(&self) -> Option<(u64, Node)> {
-        self.tab.state().chooser.clone()
+    pub fn file_chooser(&self) -> Option<(u64, Node)> {
+        self.tab.state().file_chooser.clone()
     }
 
     /// Requests with a serial above `after`.

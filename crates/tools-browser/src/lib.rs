@@ -1,43 +1,21 @@
 //! The browser toolbox: a real Chromium over its DevTools protocol, whose every request obeys the `Net` grant.
 
-mod after;
-mod back;
-mod browser;
-mod clean;
-mod click;
-mod close;
-mod console;
-mod downloads;
-mod drag;
+mod action_outcome;
+mod browser_defaults;
+mod browser_sessions;
+mod element_target;
 mod engine;
-mod execute_js;
-mod fill_form;
-mod find;
-mod forward;
-mod get_content;
-mod given;
-mod hover;
-mod navigate;
-mod network;
-mod press_key;
-mod render;
-mod screenshot;
-mod scroll;
-mod select_option;
-mod show;
+mod page_content;
+mod page_renderer;
+mod sanitize;
 mod snapshot;
-mod tabs;
-mod take_snapshot;
-mod target;
-mod type_text;
-mod upload;
-mod wait;
+mod tools;
 
 #[cfg(test)]
 mod tests;
 
 use octo_toolkit::Toolbox;
-pub use render::Shared;
+pub use page_renderer::SharedBrowser;
 
 /// What the operator allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,32 +32,32 @@ impl Default for Settings {
 
 /// The tools of the domain `browser`.
 pub fn toolbox(settings: Settings) -> Toolbox {
-    tools(browser::Browser::new(engine::Engine::new(), settings))
+    tools(browser_sessions::BrowserSessions::new(engine::Engine::new(), settings))
 }
 
-fn tools(browser: browser::Browser) -> Toolbox {
+fn tools(browser: browser_sessions::BrowserSessions) -> Toolbox {
     Toolbox::new("browser", "Drives a real browser: pages, forms, tabs, pictures, downloads.")
-        .with(navigate::Navigate(browser.clone()))
-        .with(take_snapshot::TakeSnapshot(browser.clone()))
-        .with(find::Find(browser.clone()))
-        .with(click::Click(browser.clone()))
-        .with(type_text::TypeText(browser.clone()))
-        .with(fill_form::FillForm(browser.clone()))
-        .with(select_option::SelectOption(browser.clone()))
-        .with(hover::Hover(browser.clone()))
-        .with(drag::Drag(browser.clone()))
-        .with(press_key::PressKey(browser.clone()))
-        .with(scroll::Scroll(browser.clone()))
-        .with(back::Back(browser.clone()))
-        .with(forward::Forward(browser.clone()))
-        .with(wait::Wait(browser.clone()))
-        .with(tabs::Tabs(browser.clone()))
-        .with(get_content::GetContent(browser.clone()))
-        .with(screenshot::Screenshot(browser.clone()))
-        .with(execute_js::ExecuteJs(browser.clone()))
-        .with(console::Console(browser.clone()))
-        .with(network::Network(browser.clone()))
-        .with(upload::Upload(browser.clone()))
-        .with(downloads::Downloads(browser.clone()))
-        .with(close::Close(browser))
+        .with(tools::navigate::Navigate(browser.clone()))
+        .with(tools::take_snapshot::TakeSnapshot(browser.clone()))
+        .with(tools::find::Find(browser.clone()))
+        .with(tools::click::Click(browser.clone()))
+        .with(tools::type_text::TypeText(browser.clone()))
+        .with(tools::fill_form::FillForm(browser.clone()))
+        .with(tools::select_option::SelectOption(browser.clone()))
+        .with(tools::hover::Hover(browser.clone()))
+        .with(tools::drag::Drag(browser.clone()))
+        .with(tools::press_key::PressKey(browser.clone()))
+        .with(tools::scroll::Scroll(browser.clone()))
+        .with(tools::back::Back(browser.clone()))
+        .with(tools::forward::Forward(browser.clone()))
+        .with(tools::wait::Wait(browser.clone()))
+        .with(tools::tabs::Tabs(browser.clone()))
+        .with(tools::get_content::GetContent(browser.clone()))
+        .with(tools::screenshot::Screenshot(browser.clone()))
+        .with(tools::execute_js::ExecuteJs(browser.clone()))
+        .with(tools::console::Console(browser.clone()))
+        .with(tools::network::Network(browser.clone()))
+        .with(tools::upload::Upload(browser.clone()))
+        .with(tools::downloads::Downloads(browser.clone()))
+        .with(tools::close::Close(browser))
 }

@@ -1,35 +1,35 @@
 //! A page as a model reads it: the accessibility tree, trimmed, with refs that stay while the element lives.
 
-mod diff;
-mod line;
-mod markdown;
-mod near;
-mod refs;
-mod render;
+mod element_refs;
+mod item_line;
+mod item_search;
+mod layout_view;
+mod page_tree;
 mod roles;
-mod tree;
-mod view;
+mod snapshot_diff;
+mod snapshot_render;
+mod tree_markdown;
 
-#[cfg(test)]
-mod fixture;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tree_fixture;
 
-pub use diff::{Flat, changes, flat};
-pub use markdown::{links, markdown, plain};
-pub use near::{Near, nearest, wanted};
-pub use refs::{Known, Refs};
-pub use render::{Ask, render};
-pub use tree::{FILE_FIELD, Item, Tree};
-pub use view::View;
+pub use element_refs::{RefTarget, Refs};
+pub use item_search::{ItemMatch, closest_items, find_items};
+pub use layout_view::LayoutView;
+pub use page_tree::{FILE_FIELD_ROLE, PageItem, PageTree};
+pub use snapshot_diff::{FlatSnapshot, changes, flatten};
+pub use snapshot_render::{RenderOptions, render};
+pub use tree_markdown::{links, markdown, plain_text};
 
 /// Letters of a token, about: refs and marks are short ones.
-pub const LETTERS: usize = 3;
+pub const CHARS_PER_TOKEN: usize = 3;
 
 /// Tokens of a text, about; a letter that is not plain English counts as one.
 #[cfg(test)]
 pub fn tokens(text: &str) -> usize {
     let plain = text.bytes().filter(u8::is_ascii).count();
     let other = text.chars().filter(|letter| !letter.is_ascii()).count();
-    plain.div_ceil(LETTERS) + other
+    plain.div_ceil(CHARS_PER_TOKEN) + other
 }

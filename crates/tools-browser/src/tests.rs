@@ -1,16 +1,16 @@
 //! The tools in a real Chromium, against pages on loopback.
 #![expect(clippy::disallowed_methods, reason = "tests serve pages and look at files behind the grants' back")]
 
-mod acting;
-mod bench;
+mod browser_fixture;
 mod contract;
-mod flow;
-mod hostile;
-mod pages;
+mod hostile_pages;
+mod multi_page_flows;
 mod pointer;
 mod replies;
-mod sizes;
-mod staying;
+mod session_isolation;
+mod test_pages;
+mod token_costs;
+mod tool_actions;
 
 /// The launcher that the others start: this very binary.
 #[test]

@@ -1,61 +1,54 @@
 //! The files toolbox: reading, finding, changing and undoing, beneath the roots of the workspace.
 
-mod append;
-mod copy;
-mod delete;
-mod diff;
-mod edit;
-mod encoding;
-mod find;
-mod glob;
-mod hash;
-mod lines;
-mod list;
-mod magic;
-mod mkdir;
-mod move_to;
-mod near;
-mod patch;
-mod read_bytes;
-mod read_many;
-mod read_media;
-mod read_text;
-mod reading;
-mod replace;
-mod roots;
-mod scan;
-mod search;
-mod stat;
-mod target;
-mod tree;
-mod undo;
-mod write_text;
+mod content;
+mod destination;
+mod file_walk;
+mod fs_append;
+mod fs_copy;
+mod fs_delete;
+mod fs_edit;
+mod fs_glob;
+mod fs_list;
+mod fs_mkdir;
+mod fs_move;
+mod fs_patch;
+mod fs_read_bytes;
+mod fs_read_many;
+mod fs_read_media;
+mod fs_read_text;
+mod fs_replace;
+mod fs_roots;
+mod fs_search;
+mod fs_stat;
+mod fs_tree;
+mod fs_undo;
+mod fs_write_text;
 
 use octo_toolkit::Toolbox;
 
 /// The tools of the domain `filesystem`.
 pub fn toolbox() -> Toolbox {
     Toolbox::new("filesystem", "Reads, searches and changes files of the workspace.")
-        .with(read_text::ReadText)
-        .with(read_many::ReadMany)
-        .with(read_bytes::ReadBytes)
-        .with(read_media::ReadMedia)
-        .with(stat::StatPath)
-        .with(search::Search)
-        .with(glob::GlobFiles)
-        .with(tree::Tree)
-        .with(list::List)
-        .with(roots::Roots)
-        .with(write_text::WriteText)
-        .with(append::Append)
-        .with(edit::EditText)
-        .with(replace::Replace)
-        .with(patch::Patch)
-        .with(mkdir::MakeFolder)
-        .with(delete::Delete)
-        .with(move_to::Move)
-        .with(copy::Copy)
-        .with(undo::Undo)
+        .with(fs_read_text::ReadText)
+        .with(fs_read_many::ReadMany)
+        .with(fs_read_bytes::ReadBytes)
+        .with(fs_read_media::ReadMedia)
+        .with(fs_stat::StatPath)
+        .with(fs_search::Search)
+        .with(fs_glob::GlobFiles)
+        .with(fs_tree::Tree)
+        .with(fs_list::List)
+        .with(fs_roots::Roots)
+        .with(fs_write_text::WriteText)
+        .with(fs_append::Append)
+        .with(fs_edit::EditText)
+        .with(fs_replace::Replace)
+        .with(fs_patch::Patch)
+        .with(fs_mkdir::MakeFolder)
+        .with(fs_delete::Delete)
+        .with(fs_move::Move)
+        .with(fs_copy::Copy)
+        .with(fs_undo::Undo)
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! The tools through the bench, on real files.
 #![expect(clippy::disallowed_methods, reason = "tests look at the files behind the grant's back")]
 
-mod editing;
-mod moving;
-mod patching;
-mod reading;
-mod replacing;
-mod writing;
+mod edit_tool;
+mod move_copy_delete;
+mod patch_tool;
+mod read_text_tools;
+mod replace_tool;
+mod write_tools;
 
 use crate::toolbox;
 use octo_toolkit::fs::{RootSpec, WorkspaceSpec};
@@ -16,12 +16,12 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 
 /// A workspace of its own for every test.
-struct Desk {
+struct FilesFixture {
     dir: TempDir,
     bench: ToolFixture,
 }
 
-impl Desk {
+impl FilesFixture {
     fn new(files: &[(&str, &[u8])]) -> Self {
         Self::protecting(files, Vec::new())
     }
@@ -42,7 +42,7 @@ impl Desk {
             dir,
         };
         for (name, bytes) in files {
-            desk.put(name, bytes);
+            desk.write_file(name, bytes);
         }
         desk
     }
@@ -51,7 +51,7 @@ impl Desk {
         self.dir.path().join("root").join(name)
     }
 
-    fn put(&self, name: &str, bytes: &[u8]) {
+    fn write_file(&self, name: &str, bytes: &[u8]) {
         std::fs::create_dir_all(self.path(name).parent().unwrap()).unwrap();
         std::fs::write(self.path(name), bytes).unwrap();
     }
@@ -101,7 +101,7 @@ async fn every_example_works_in_a_small_project() {
         ("docs/guide.md", b"# Guide\n\nRead me.\n"),
     ];
     for tool in toolbox().tools {
-        let desk = Desk::new(&files);
+        let desk = FilesFixture::new(&files);
         for example in &tool.examples {
             let answer = desk.call(tool.name, example.input.to().unwrap()).await;
             if let Some(wanted) = &example.output {
@@ -113,7 +113,7 @@ async fn every_example_works_in_a_small_project() {
 
 #[tokio::test]
 async fn nothing_leads_out_of_the_workspace() {
-    let desk = Desk::new(&[("inside.txt", b"inside\n")]);
+    let desk = FilesFixture::new(&[("inside.txt", b"inside\n")]);
     std::fs::write(desk.dir.path().join("secret.txt"), "secret\n").unwrap();
     std::os::unix::fs::symlink("../secret.txt", desk.path("link")).unwrap();
     for path in ["../secret.txt", "link", "/etc/passwd", "a/../../secret.txt"] {

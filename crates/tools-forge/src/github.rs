@@ -1,14 +1,14 @@
 //! GitHub: where its API is, and pull requests as one answer.
 
-mod address;
-mod api;
+mod api_types;
+mod changed_files;
 mod checks;
-mod diff;
-mod files;
-mod packet;
+mod comments;
+mod github_api;
+mod pull_diff;
+mod pull_output;
 mod pull_request;
-mod shapes;
-mod talk;
+mod pull_url;
 
 use crate::Token;
 pub use pull_request::PullRequest;

@@ -1,15 +1,15 @@
 //! GitLab: where the instance is, who we are there, and what it refuses.
 
-mod book;
-mod document;
-mod help;
-mod operation;
-mod paths;
-mod place;
-mod request;
-mod spec;
+mod gitlab_help;
+mod openapi_document;
+mod openapi_operation;
+mod openapi_paths;
+mod openapi_spec;
+mod operation_index;
+mod request_url;
+mod rest_request;
 
-use crate::{Token, asking};
+use crate::{Token, forge_http};
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, Method, StatusCode};
@@ -23,12 +23,12 @@ use std::time::Duration;
 use url::Url;
 
 /// Of GitLab's own instance.
-const PUBLIC: &str = "https://gitlab.com";
-const TOKEN: &str = "OCTOPROX_GITLAB_TOKEN";
+const GITLAB_COM_URL: &str = "https://gitlab.com";
+const TOKEN_VARIABLE: &str = "OCTOPROX_GITLAB_TOKEN";
 const PRIVATE_TOKEN: HeaderName = HeaderName::from_static("private-token");
 const JOB_TOKEN: HeaderName = HeaderName::from_static("job-token");
 /// Bytes of an answer that are read at all.
-const LARGEST: usize = 32 << 20;
+const MAX_RESPONSE_BYTES: usize = 32 << 20;
 
 /// How a token is sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -59,20 +59,20 @@ pub struct GitlabSettings {
 
 pub struct Instance {
     settings: GitlabSettings,
-    documents: document::Documents,
+    documents: openapi_document::DocumentCache,
 }
 
 pub fn tools(instance: Arc<Instance>) -> Toolbox {
     Toolbox::new("gitlab", "Asks GitLab's REST API, and tells what it can be asked.")
-        .with(request::Request(instance.clone()))
-        .with(spec::Spec(instance.clone()))
-        .with(paths::Paths(instance.clone()))
-        .with(operation::Operation(instance.clone()))
-        .with(help::Help(instance))
+        .with(rest_request::Request(instance.clone()))
+        .with(openapi_spec::Spec(instance.clone()))
+        .with(openapi_paths::Paths(instance.clone()))
+        .with(openapi_operation::ExplainOperation(instance.clone()))
+        .with(gitlab_help::Help(instance))
 }
 
 /// One request to the instance.
-struct Errand {
+struct GitlabRequest {
     method: Method,
     url: Url,
     body: Option<Bytes>,
@@ -81,13 +81,13 @@ struct Errand {
 
 impl Instance {
     pub fn new(settings: GitlabSettings) -> Self {
-        Self { settings, documents: document::Documents::new() }
+        Self { settings, documents: openapi_document::DocumentCache::new() }
     }
 
     /// With GitLab's own repository elsewhere.
     #[cfg(test)]
-    pub fn reading(settings: GitlabSettings, repository: String) -> Self {
-        Self { settings, documents: document::Documents::of(repository) }
+    pub fn with_repository(settings: GitlabSettings, repository: String) -> Self {
+        Self { settings, documents: openapi_document::DocumentCache::with_repository(repository) }
     }
 
     /// The root of the REST API, without a slash at its end.
@@ -98,7 +98,7 @@ impl Instance {
         };
         let mut api = match &self.settings.url {
             Some(url) => url.clone(),
-            None => Url::parse(PUBLIC).map_err(ToolError::internal)?,
+            None => Url::parse(GITLAB_COM_URL).map_err(ToolError::internal)?,
         };
         api.set_query(None);
         api.set_fragment(None);
@@ -111,15 +111,20 @@ impl Instance {
     fn credential(&self) -> Result<Option<(HeaderName, HeaderValue)>, ToolError> {
         let Some(token) = &self.settings.token else { return Ok(None) };
         let sent = match kind(token, self.settings.token_kind) {
-            TokenKind::Bearer => (AUTHORIZATION, token.header("Bearer ", TOKEN)?),
-            TokenKind::Job => (JOB_TOKEN, token.header("", TOKEN)?),
-            TokenKind::Private | TokenKind::Auto => (PRIVATE_TOKEN, token.header("", TOKEN)?),
+            TokenKind::Bearer => (AUTHORIZATION, token.header("Bearer ", TOKEN_VARIABLE)?),
+            TokenKind::Job => (JOB_TOKEN, token.header("", TOKEN_VARIABLE)?),
+            TokenKind::Private | TokenKind::Auto => (PRIVATE_TOKEN, token.header("", TOKEN_VARIABLE)?),
         };
         Ok(Some(sent))
     }
 
     /// Sends a request, with the token if it goes to the instance; a request that changes something follows no redirect.
-    async fn send(&self, errand: Errand, net: &Net, cx: &CallContext) -> Result<NetResponse, ToolError> {
+    async fn send(
+        &self,
+        errand: GitlabRequest,
+        net: &Net,
+        cx: &CallContext,
+    ) -> Result<NetResponse, ToolError> {
         let reads = matches!(errand.method, Method::GET | Method::HEAD);
         let mut ask = NetRequest::get(errand.url);
         if let Some((name, value)) = self.credential()?
@@ -133,14 +138,14 @@ impl Instance {
         ask.method = errand.method;
         ask.body = errand.body;
         ask.timeout = errand.timeout;
-        ask.max_bytes = LARGEST;
+        ask.max_bytes = MAX_RESPONSE_BYTES;
         ask.max_redirects = if reads { 5 } else { 0 };
-        asking::send(net, ask, cx).await
+        forge_http::send(net, ask, cx).await
     }
 
     /// What no caller can do anything with but wait or log in.
     fn refusal(&self, answer: &NetResponse, now: Timestamp) -> Option<ToolError> {
-        let words = asking::words(&answer.body);
+        let words = forge_http::error_message(&answer.body);
         match answer.status {
             StatusCode::UNAUTHORIZED if self.settings.token.is_some() => Some(
                 ToolError::new(Kind::Unauthorized, format!("GitLab does not accept the token that is set{words}"))
@@ -154,9 +159,9 @@ impl Instance {
                     .hint("Ask the operator to set OCTOPROX_GITLAB_TOKEN; without one only public data can be read."),
             ),
             StatusCode::TOO_MANY_REQUESTS => {
-                let reset = asking::moment(&answer.headers, "ratelimit-reset");
+                let reset = forge_http::epoch_header(&answer.headers, "ratelimit-reset");
                 let reset = reset.and_then(|reset| reset.duration_since(now).try_into().ok());
-                let wait = asking::retry_after(&answer.headers, now).or(reset).unwrap_or(Duration::from_secs(60));
+                let wait = forge_http::retry_after(&answer.headers, now).or(reset).unwrap_or(Duration::from_secs(60));
                 Some(
                     ToolError::rate_limited("GitLab has had too many requests.", wait)
                         .hint(format!("Try again in {} s, and ask for more at once with per_page=100.", wait.as_secs())),
@@ -176,9 +181,9 @@ fn kind(token: &Token, set: TokenKind) -> TokenKind {
         (text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()))
             || (text.starts_with("eyJ") && text.split('.').count() == 3)
     };
-    if token.is(|text| text.starts_with("glcbt-")) {
+    if token.matches(|text| text.starts_with("glcbt-")) {
         TokenKind::Job
-    } else if token.is(oauth) {
+    } else if token.matches(oauth) {
         TokenKind::Bearer
     } else {
         TokenKind::Private

@@ -1,18 +1,18 @@
 //! The toolboxes of the forges: GitLab's API, and pull requests on GitHub. Everything goes out through the `Net` grant.
 
-mod asking;
+mod byte_budget;
 #[cfg(test)]
-mod fake;
+mod fake_server;
+mod forge_http;
+mod forge_token;
 mod github;
 mod gitlab;
-mod room;
-mod token;
 
+pub use forge_token::Token;
 pub use github::GithubSettings;
 pub use gitlab::{GitlabSettings, TokenKind};
 use octo_toolkit::Toolbox;
 use std::sync::Arc;
-pub use token::Token;
 
 /// The tools of the domain `gitlab`.
 pub fn gitlab_toolbox(settings: GitlabSettings) -> Toolbox {

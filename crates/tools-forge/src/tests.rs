@@ -1,8 +1,8 @@
 //! Tests that go through more than one file, against servers that answer as the forges do.
 
-mod github;
+mod github_pull_request;
 mod github_refusals;
-mod gitlab;
 mod gitlab_openapi;
-mod logs;
-mod schemas;
+mod gitlab_request;
+mod token_leaks;
+mod tool_schemas;

@@ -1,15 +1,16 @@
 //! `git`.
 
-mod far;
-mod fill;
-mod fresh;
+mod affected_files;
+mod command_builder;
+mod init_clone;
 mod pull;
-mod touched;
+mod remote_commands;
 
-use crate::allow::{self, Asked, Does};
-use crate::command::Command;
-use crate::run::{Git, Ran, Route};
-use crate::{Far, Settings, commit, fault, given};
+use crate::program::git_command::GitCommand;
+use crate::program::git_error;
+use crate::program::run_git::{GitOutput, GitRepo, RemoteRoute};
+use crate::subcommands::{self, CommandKind, ParsedCommand};
+use crate::{RemoteGrants, Settings, git_commit, git_defaults};
 use octo_toolkit::fs::Read;
 use octo_toolkit::{CallContext, Effect, Example, Exec, Fs, Net, SshKey, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
@@ -27,7 +28,7 @@ pub struct Input {
     #[serde(default)]
     args: Option<Vec<String>>,
     /// The repository or a folder in it; for init and clone the folder to work in.
-    #[serde(default = "given::here")]
+    #[serde(default = "git_defaults::current_dir")]
     repo_path: WorkPath,
     /// Bytes of output in the answer, at most 1,000,000.
     #[serde(default = "max_bytes")]
@@ -60,15 +61,15 @@ pub struct Output {
     warning: Option<String>,
 }
 
-pub struct Any(pub Settings);
+pub struct GitTool(pub Settings);
 
-impl Tool for Any {
+impl Tool for GitTool {
     const NAME: &'static str = "git";
     const TITLE: &'static str = "Run git";
     const EFFECT: Effect = Effect::destroys().open_world();
     type Input = Input;
     type Output = Output;
-    type Grants = Far;
+    type Grants = RemoteGrants;
 
     fn examples() -> Vec<Example> {
         vec![
@@ -86,9 +87,9 @@ impl Tool for Any {
         (fs, exec, (ssh, net)): Self::Grants,
         cx: &CallContext,
     ) -> Result<Output, ToolError> {
-        let asked = allow::parse(&input.command, &input.args.unwrap_or_default())?;
+        let asked = subcommands::parse(&input.command, &input.args.unwrap_or_default())?;
         let keep = input.max_bytes.clamp(1, 1_000_000);
-        let at = Call { settings: &self.0, fs: &fs, exec: &exec, ssh: &ssh, net: &net, cx, keep };
+        let at = GitCall { settings: &self.0, fs: &fs, exec: &exec, ssh: &ssh, net: &net, cx, keep };
         let mut output = at.run(&asked, &input.repo_path).await?;
         let warnings = asked.warnings();
         if !output.dry_run && !warnings.is_empty() {
@@ -99,7 +100,7 @@ impl Tool for Any {
 }
 
 /// What a call has at hand.
-struct Call<'a> {
+struct GitCall<'a> {
     settings: &'a Settings,
     fs: &'a Fs<Read>,
     exec: &'a Exec,
@@ -109,65 +110,74 @@ struct Call<'a> {
     keep: usize,
 }
 
-impl Call<'_> {
-    async fn run(&self, asked: &Asked, path: &WorkPath) -> Result<Output, ToolError> {
-        match asked.does() {
-            Does::Commits
-                if asked.row.name == "rebase" && asked.words.len() == 2 && self.settings.allow_commit =>
+impl GitCall<'_> {
+    async fn run(&self, asked: &ParsedCommand, path: &WorkPath) -> Result<Output, ToolError> {
+        match asked.kind() {
+            CommandKind::Commit
+                if asked.subcommand.name == "rebase"
+                    && asked.positionals.len() == 2
+                    && self.settings.allow_commit =>
             {
                 // git takes the present branch for one of another work tree.
-                let git = Git::open(self.fs, self.exec, self.cx, path).await?;
+                let git = GitRepo::open(self.fs, self.exec, self.cx, path).await?;
                 let mut asked = asked.clone();
-                if git.branch().await?.as_ref() == asked.words.last() {
-                    asked.words.pop();
+                if git.branch().await?.as_ref() == asked.positionals.last() {
+                    asked.positionals.pop();
                 }
                 self.commit(&asked, path).await
             }
-            Does::Inits => self.init(asked, path).await,
-            Does::Clones => self.clone_into(asked, path).await,
-            Does::Reads => {
-                let git = Git::open(self.fs, self.exec, self.cx, path).await?;
-                self.finish(&git, fill::local(&git, asked)?, &Route::Nowhere).await
+            CommandKind::Init => self.init(asked, path).await,
+            CommandKind::Clone => self.clone_into(asked, path).await,
+            CommandKind::Read => {
+                let git = GitRepo::open(self.fs, self.exec, self.cx, path).await?;
+                self.finish(&git, command_builder::local(&git, asked)?, &RemoteRoute::NoRemote).await
             }
-            Does::Writes => {
+            CommandKind::Write => {
                 let git = self.open_to_write(path).await?;
-                let command = fill::local(&git, asked)?;
-                touched::check(&git, asked).await?;
-                self.finish(&git, command, &Route::Nowhere).await
+                let command = command_builder::local(&git, asked)?;
+                affected_files::check_protected(&git, asked).await?;
+                self.finish(&git, command, &RemoteRoute::NoRemote).await
             }
-            Does::Commits if self.settings.allow_commit => self.commit(asked, path).await,
-            Does::Commits => self.would_commit(asked, path).await,
-            Does::Pulls if !self.settings.allow_commit => self.would_commit(asked, path).await,
-            Does::Pushes if !self.settings.allow_push => self.would_push(asked, path).await,
-            Does::Fetches | Does::Pulls | Does::Pushes => self.reach(asked, path).await,
+            CommandKind::Commit if self.settings.allow_commit => self.commit(asked, path).await,
+            CommandKind::Commit => self.would_commit(asked, path).await,
+            CommandKind::Pull if !self.settings.allow_commit => self.would_commit(asked, path).await,
+            CommandKind::Push if !self.settings.allow_push => self.dry_run_push(asked, path).await,
+            CommandKind::Fetch | CommandKind::Pull | CommandKind::Push => self.run_remote(asked, path).await,
         }
     }
 
-    async fn commit(&self, asked: &Asked, path: &WorkPath) -> Result<Output, ToolError> {
+    async fn commit(&self, asked: &ParsedCommand, path: &WorkPath) -> Result<Output, ToolError> {
         let git = self.open_to_write(path).await?;
-        let command = fill::local(&git, asked)?;
-        touched::check(&git, asked).await?;
-        let mut output = self.finish(&git, command, &Route::Nowhere).await?;
-        output.note = git.repo.hooks.then(|| "The repository has hooks; they were not run.".to_owned());
+        let command = command_builder::local(&git, asked)?;
+        affected_files::check_protected(&git, asked).await?;
+        let mut output = self.finish(&git, command, &RemoteRoute::NoRemote).await?;
+        output.note = git.repo.has_hooks.then(|| "The repository has hooks; they were not run.".to_owned());
         Ok(output)
     }
 
-    async fn open_to_write(&self, path: &WorkPath) -> Result<Git, ToolError> {
-        Git::open_to_write(self.fs, self.exec, self.cx, path, &self.settings.identity()).await
+    async fn open_to_write(&self, path: &WorkPath) -> Result<GitRepo, ToolError> {
+        GitRepo::open_to_write(self.fs, self.exec, self.cx, path, &self.settings.identity()).await
     }
 
-    async fn finish(&self, git: &Git, command: Command, route: &Route) -> Result<Output, ToolError> {
-        Ok(self.told(git.run_by(command.keep(self.keep), route).await?))
+    async fn finish(
+        &self,
+        git: &GitRepo,
+        command: GitCommand,
+        route: &RemoteRoute,
+    ) -> Result<Output, ToolError> {
+        Ok(self.to_output(git.run_with_route(command.max_output(self.keep), route).await?))
     }
 
     /// git's answer without passwords and without the place of the key.
-    fn told(&self, ran: Ran) -> Output {
-        let clean = |text: &str| fault::scrub(text).replace(&*self.ssh.folder().to_string_lossy(), "…");
+    fn to_output(&self, ran: GitOutput) -> Output {
+        let clean = |text: &str| {
+            git_error::redact_credentials(text).replace(&*self.ssh.folder().to_string_lossy(), "…")
+        };
         Output {
-            exit_code: ran.code,
+            exit_code: ran.exit_code,
             stdout: clean(&ran.text()),
-            stderr: clean(&ran.err).chars().take(20_000).collect(),
-            truncated: ran.cut,
+            stderr: clean(&ran.stderr).chars().take(20_000).collect(),
+            truncated: ran.truncated,
             dry_run: false,
             note: None,
             warning: None,
@@ -175,22 +185,27 @@ impl Call<'_> {
     }
 
     /// A commit is rehearsed; of the rest it is only told that nothing was done.
-    async fn would_commit(&self, asked: &Asked, path: &WorkPath) -> Result<Output, ToolError> {
-        let rehearsed = asked.row.name == "commit";
+    async fn would_commit(&self, asked: &ParsedCommand, path: &WorkPath) -> Result<Output, ToolError> {
+        let rehearsed = asked.subcommand.name == "commit";
         let git = if rehearsed {
             self.open_to_write(path).await?
         } else {
-            Git::open(self.fs, self.exec, self.cx, path).await?
+            GitRepo::open(self.fs, self.exec, self.cx, path).await?
         };
         let mut output = if rehearsed {
-            let command = fill::local(&git, asked)?.flags(&["--dry-run", "--short"]);
-            self.finish(&git, command, &Route::Nowhere).await?
+            let command = command_builder::local(&git, asked)?.flags(&["--dry-run", "--short"]);
+            self.finish(&git, command, &RemoteRoute::NoRemote).await?
         } else {
-            fill::check(&git, asked)?;
-            self.told(Ran { code: 0, out: Vec::new(), cut: false, err: String::new() })
+            command_builder::check(&git, asked)?;
+            self.to_output(GitOutput {
+                exit_code: 0,
+                stdout: Vec::new(),
+                truncated: false,
+                stderr: String::new(),
+            })
         };
         output.dry_run = true;
-        output.note = Some(commit::OFF.to_owned());
+        output.note = Some(git_commit::COMMITS_DISABLED.to_owned());
         Ok(output)
     }
 }

@@ -1,6 +1,6 @@
 //! Who makes commits.
 
-use crate::config::{self, Entry};
+use crate::git_config::{self, ConfigEntry};
 
 /// Who makes commits: the settings, else the repository's own values, else those of the person, else the hub.
 #[derive(Debug, Clone, Default)]
@@ -8,22 +8,22 @@ pub struct Identity {
     pub name: Option<String>,
     pub email: Option<String>,
     /// What the person who runs the hub has told git.
-    pub person: Person,
+    pub user: UserIdentity,
 }
 
 /// Name and address in a person's own git settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Person {
+pub struct UserIdentity {
     pub name: Option<String>,
     pub email: Option<String>,
 }
 
-impl Person {
+impl UserIdentity {
     /// From git's configuration files of a person, the ones that count more last. What they include is not read, and neither
     /// is anything but these two settings.
-    pub fn from_settings<'a>(files: impl IntoIterator<Item = &'a str>) -> Self {
-        let entries: Vec<Entry> =
-            files.into_iter().filter_map(|text| config::parse(text).ok()).flatten().collect();
+    pub fn from_config_files<'a>(files: impl IntoIterator<Item = &'a str>) -> Self {
+        let entries: Vec<ConfigEntry> =
+            files.into_iter().filter_map(|text| git_config::parse(text).ok()).flatten().collect();
         let last = |key: &str| {
             let found = entries.iter().rev().find(|entry| entry.key == key);
             found.map(|entry| entry.value.trim().to_owned()).filter(|value| !value.is_empty())
@@ -33,20 +33,20 @@ impl Person {
 }
 
 impl Identity {
-    pub fn settings(&self, config: &[Entry]) -> Vec<(String, String)> {
+    pub fn settings(&self, config: &[ConfigEntry]) -> Vec<(String, String)> {
         let fill = |key: &str, given: &Option<String>, person: &Option<String>, otherwise: &str| {
             let known = config.iter().any(|entry| entry.key == key && !entry.value.trim().is_empty());
             let person = || person.clone().unwrap_or_else(|| otherwise.to_owned());
             let value = given.clone().or_else(|| (!known).then(person));
             value.map(|value| (key.to_owned(), value))
         };
-        let name = fill("user.name", &self.name, &self.person.name, "octoprox");
-        let email = fill("user.email", &self.email, &self.person.email, "octoprox@localhost");
+        let name = fill("user.name", &self.name, &self.user.name, "octoprox");
+        let email = fill("user.email", &self.email, &self.user.email, "octoprox@localhost");
         name.into_iter().chain(email).collect()
     }
 
     /// For folders that are no repository yet.
-    pub fn alone(&self) -> Vec<(String, String)> {
+    pub fn without_repository(&self) -> Vec<(String, String)> {
         self.settings(&[])
     }
 }
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn the_identity_is_given_kept_or_made_up() {
-        let entry = |key: &str, value: &str| Entry { key: key.to_owned(), value: value.to_owned() };
+        let entry = |key: &str, value: &str| ConfigEntry { key: key.to_owned(), value: value.to_owned() };
         let own = [entry("user.name", "Ann"), entry("user.email", "a@b")];
         let given = Identity { name: Some("Bot".to_owned()), ..Identity::default() };
         assert_eq!(Identity::default().settings(&own), []);
@@ -67,12 +67,12 @@ mod tests {
             "not a file",
             "[user]\nname = Eve\n",
         ];
-        let person = Person::from_settings(files);
+        let person = UserIdentity::from_config_files(files);
         assert_eq!((person.name.as_deref(), person.email.as_deref()), (Some("Eve"), Some("eve@b")));
-        let of_person = Identity { person, ..Identity::default() };
+        let of_person = Identity { user: person, ..Identity::default() };
         assert_eq!(of_person.settings(&own), []);
-        assert_eq!(of_person.alone()[0], ("user.name".to_owned(), "Eve".to_owned()));
-        let made_up = Identity::default().alone();
+        assert_eq!(of_person.without_repository()[0], ("user.name".to_owned(), "Eve".to_owned()));
+        let made_up = Identity::default().without_repository();
         assert_eq!(made_up[1], ("user.email".to_owned(), "octoprox@localhost".to_owned()));
     }
 }

@@ -1,40 +1,36 @@
 //! The git toolbox: the real `git`, with answers that need no parsing and nothing of the repository run unasked.
 
-mod allow;
-mod apply_patch;
-mod blame;
-mod branches;
-mod changes;
-mod command;
-mod commit;
-mod config;
-mod diff;
-mod fault;
 mod git;
-mod given;
-mod hunks;
+mod git_apply_patch;
+mod git_blame;
+mod git_branches;
+mod git_changes;
+mod git_commit;
+mod git_config;
+mod git_defaults;
+mod git_diff;
+mod git_log;
+mod git_push;
+mod git_show;
+mod git_status;
 mod identity;
-mod log;
-mod parse;
-mod push;
-mod remote;
+mod program;
+mod remote_access;
+mod remote_url;
 mod repo;
-mod run;
-mod sequence;
-mod shadow;
-mod show;
+mod safe_config_dir;
+mod sequencer;
 mod ssh_public_key;
-mod status;
-mod url;
-mod value;
+mod structured_diff;
+mod subcommands;
 
-pub use identity::Person;
+pub use identity::UserIdentity;
 
 use octo_toolkit::fs::Read;
 use octo_toolkit::{Exec, Fs, Net, SshKey, Toolbox};
 
 /// What reaching another repository takes: files, programs, a key to show, and the network.
-type Far = (Fs<Read>, Exec, (SshKey, Net));
+type RemoteGrants = (Fs<Read>, Exec, (SshKey, Net));
 
 /// What the operator allows, and who makes commits.
 #[derive(Debug, Clone, Default)]
@@ -46,7 +42,7 @@ pub struct Settings {
     pub user_name: Option<String>,
     pub user_email: Option<String>,
     /// Whose commits they are where neither these settings nor the repository say it.
-    pub person: Person,
+    pub user: UserIdentity,
 }
 
 impl Settings {
@@ -54,7 +50,7 @@ impl Settings {
         identity::Identity {
             name: self.user_name.clone(),
             email: self.user_email.clone(),
-            person: self.person.clone(),
+            user: self.user.clone(),
         }
     }
 }
@@ -62,17 +58,17 @@ impl Settings {
 /// The tools of the domain `git`.
 pub fn toolbox(settings: Settings) -> Toolbox {
     Toolbox::new("git", "Looks at and changes git repositories of the workspace.")
-        .with(status::Status)
-        .with(diff::Diff)
-        .with(log::Log)
-        .with(blame::Blame)
-        .with(git::Any(settings.clone()))
-        .with(show::Show)
-        .with(branches::Branches)
-        .with(apply_patch::ApplyPatch)
-        .with(commit::Commit(settings.clone()))
-        .with(push::Push(settings))
-        .with(changes::Changes)
+        .with(git_status::Status)
+        .with(git_diff::Diff)
+        .with(git_log::Log)
+        .with(git_blame::Blame)
+        .with(git::GitTool(settings.clone()))
+        .with(git_show::Show)
+        .with(git_branches::Branches)
+        .with(git_apply_patch::ApplyPatch)
+        .with(git_commit::Commit(settings.clone()))
+        .with(git_push::Push(settings))
+        .with(git_changes::Changes)
 }
 
 /// The tools of the domain `ssh`.

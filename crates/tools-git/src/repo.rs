@@ -1,7 +1,7 @@
 //! Where a repository is. Everything that git would follow out of the workspace is refused before git runs.
 
-use crate::config::{self, Entry};
-use crate::value::Pathspec;
+use crate::git_config::{self, ConfigEntry};
+use crate::program::safe_arg::Pathspec;
 use octo_toolkit::fs::{EntryKind, Read};
 use octo_toolkit::{Fs, Kind, RootedPath, ToolError, WorkPath};
 use std::path::{Component, Path, PathBuf};
@@ -14,23 +14,23 @@ pub struct Repo {
     pub git_dir: PathBuf,
     /// Where the settings, objects and branches are: another folder when this is one of several work trees.
     pub common_dir: PathBuf,
-    pub settings: Vec<Entry>,
+    pub config: Vec<ConfigEntry>,
     /// What stands in the common folder.
-    pub present: Vec<String>,
+    pub common_entries: Vec<String>,
     pub bare: bool,
     /// The folder that the caller named, relative to the top.
     pub prefix: PathBuf,
     /// There are hooks, which never run.
-    pub hooks: bool,
+    pub has_hooks: bool,
 }
 
 /// Files in `.git` that are read are short.
-const SHORT: u64 = 65_536;
+const MAX_GIT_FILE_BYTES: u64 = 65_536;
 /// Bytes of a configuration file.
-const SETTINGS: u64 = 1 << 20;
+const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
 /// Entries of a git folder that git follows when they are links.
-const FOLLOWED: [&str; 14] = [
+const FOLLOWED_LINKS: [&str; 14] = [
     "HEAD",
     "config",
     "config.worktree",
@@ -69,16 +69,22 @@ impl Repo {
                 let bare = found.relative() == folder.relative() && found.root().path == folder.root().path;
                 let common = check(fs, &found, 0)?;
                 let hooks = has_hooks(fs, &common);
-                let entries = fs.open_folder(&common).and_then(|folder| folder.entries()).map_err(strayed)?;
+                let entries = fs
+                    .open_folder(&common)
+                    .and_then(|folder| folder.entries())
+                    .map_err(outside_workspace_error)?;
                 return Ok(Self {
                     git_dir: real_path(&found),
                     common_dir: real_path(&common),
-                    settings: settings(fs, &found, &common)?,
-                    present: entries.iter().map(|entry| entry.name.to_string_lossy().into_owned()).collect(),
+                    config: settings(fs, &found, &common)?,
+                    common_entries: entries
+                        .iter()
+                        .map(|entry| entry.name.to_string_lossy().into_owned())
+                        .collect(),
                     top: folder,
                     bare,
                     prefix,
-                    hooks,
+                    has_hooks: hooks,
                 });
             }
             let Some(name) = here.file_name().map(PathBuf::from) else {
@@ -103,7 +109,7 @@ impl Repo {
         } else {
             self.prefix.join(text)
         };
-        let inside = normal(&inside).ok_or_else(|| outside(text))?;
+        let inside = normalize(&inside).ok_or_else(|| outside(text))?;
         let mut parts = inside.components();
         if parts.any(|part| part.as_os_str().eq_ignore_ascii_case(".git")) {
             return Err(ToolError::denied("Files of .git are not for git's own commands."));
@@ -117,7 +123,7 @@ impl Repo {
     }
 
     /// Refuses what changes files where nothing may be changed.
-    pub fn must_be_writable(&self) -> Result<(), ToolError> {
+    pub fn check_writable(&self) -> Result<(), ToolError> {
         if self.top.root().writable {
             return Ok(());
         }
@@ -126,7 +132,7 @@ impl Repo {
 }
 
 /// `.` and `..` taken out; nothing when it leads out.
-pub fn normal(path: &Path) -> Option<PathBuf> {
+pub fn normalize(path: &Path) -> Option<PathBuf> {
     let mut out = PathBuf::new();
     for part in path.components() {
         match part {
@@ -162,7 +168,9 @@ fn at_root(fs: &Fs<Read>, start: &RootedPath, inside: &Path) -> Result<RootedPat
 fn git_folder(fs: &Fs<Read>, folder: &RootedPath) -> Result<Option<RootedPath>, ToolError> {
     let dot = folder.join(".git");
     match kind(fs, &dot)? {
-        Some(EntryKind::Folder | EntryKind::Symlink) => Ok(Some(fs.open_folder(&dot).map_err(strayed)?.real)),
+        Some(EntryKind::Folder | EntryKind::Symlink) => {
+            Ok(Some(fs.open_folder(&dot).map_err(outside_workspace_error)?.real))
+        }
         Some(EntryKind::File) => {
             let text = read(fs, &dot)?.unwrap_or_default();
             let target = text.strip_prefix("gitdir: ").map(str::trim_end).ok_or_else(|| {
@@ -184,14 +192,14 @@ fn is_bare(fs: &Fs<Read>, folder: &RootedPath) -> Result<bool, ToolError> {
 }
 
 /// The repository's settings, read once. Files that they include are not read.
-fn settings(fs: &Fs<Read>, git: &RootedPath, common: &RootedPath) -> Result<Vec<Entry>, ToolError> {
-    let of = |place: &RootedPath| match fs.read(place, SETTINGS) {
-        Ok((bytes, _)) => config::parse(&String::from_utf8_lossy(&bytes)),
+fn settings(fs: &Fs<Read>, git: &RootedPath, common: &RootedPath) -> Result<Vec<ConfigEntry>, ToolError> {
+    let of = |place: &RootedPath| match fs.read(place, MAX_CONFIG_BYTES) {
+        Ok((bytes, _)) => git_config::parse(&String::from_utf8_lossy(&bytes)),
         Err(error) if error.kind == Kind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(strayed(error)),
+        Err(error) => Err(outside_workspace_error(error)),
     };
     let mut all = of(&common.join("config"))?;
-    let on = |entry: &Entry| entry.key == "extensions.worktreeconfig" && entry.value != "false";
+    let on = |entry: &ConfigEntry| entry.key == "extensions.worktreeconfig" && entry.value != "false";
     if all.iter().any(on) {
         all.extend(of(&git.join("config.worktree"))?);
     }
@@ -200,11 +208,11 @@ fn settings(fs: &Fs<Read>, git: &RootedPath, common: &RootedPath) -> Result<Vec<
 
 /// The common folder of a git folder; refuses one parts of which are elsewhere than beneath a root.
 fn check(fs: &Fs<Read>, git: &RootedPath, depth: usize) -> Result<RootedPath, ToolError> {
-    for name in FOLLOWED {
+    for name in FOLLOWED_LINKS {
         let place = git.join(name);
         if kind(fs, &place)? == Some(EntryKind::Symlink) {
             match fs.stat(&place) {
-                Err(error) if error.kind != Kind::NotFound => return Err(strayed(error)),
+                Err(error) if error.kind != Kind::NotFound => return Err(outside_workspace_error(error)),
                 _ => {}
             }
         }
@@ -212,7 +220,7 @@ fn check(fs: &Fs<Read>, git: &RootedPath, depth: usize) -> Result<RootedPath, To
     alternates(fs, &git.join("objects"), depth)?;
     match read(fs, &git.join("commondir"))? {
         Some(text) if depth < 3 => check(fs, &follow(fs, git, text.trim_end())?, depth + 1),
-        Some(_) => Err(strayed(ToolError::invalid("too deep"))),
+        Some(_) => Err(outside_workspace_error(ToolError::invalid("too deep"))),
         None => Ok(git.clone()),
     }
 }
@@ -224,7 +232,7 @@ fn alternates(fs: &Fs<Read>, objects: &RootedPath, depth: usize) -> Result<(), T
     };
     for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
         if line.starts_with('"') || depth >= 3 {
-            return Err(strayed(ToolError::invalid("alternates that cannot be followed")));
+            return Err(outside_workspace_error(ToolError::invalid("alternates that cannot be followed")));
         }
         alternates(fs, &follow(fs, objects, line)?, depth + 1)?;
     }
@@ -235,10 +243,10 @@ fn alternates(fs: &Fs<Read>, objects: &RootedPath, depth: usize) -> Result<(), T
 fn follow(fs: &Fs<Read>, from: &RootedPath, target: &str) -> Result<RootedPath, ToolError> {
     let place =
         if target.starts_with('/') { fs.place(&WorkPath::from(target)) } else { Ok(from.join(target)) };
-    place.and_then(|place| fs.open_folder(&place)).map(|folder| folder.real).map_err(strayed)
+    place.and_then(|place| fs.open_folder(&place)).map(|folder| folder.real).map_err(outside_workspace_error)
 }
 
-fn strayed(error: ToolError) -> ToolError {
+fn outside_workspace_error(error: ToolError) -> ToolError {
     ToolError::denied("The repository has parts outside the workspace.")
         .hint("Work in a repository whose .git folder, objects and work tree are all beneath a root.")
         .detail(error)
@@ -253,30 +261,30 @@ fn kind(fs: &Fs<Read>, place: &RootedPath) -> Result<Option<EntryKind>, ToolErro
     match fs.link_stat(place) {
         Ok(stat) => Ok(Some(stat.kind)),
         Err(error) if error.kind == Kind::NotFound => Ok(None),
-        Err(error) => Err(strayed(error)),
+        Err(error) => Err(outside_workspace_error(error)),
     }
 }
 
 fn read(fs: &Fs<Read>, place: &RootedPath) -> Result<Option<String>, ToolError> {
-    match fs.read(place, SHORT) {
+    match fs.read(place, MAX_GIT_FILE_BYTES) {
         Ok((bytes, _)) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
         Err(error) if error.kind == Kind::NotFound => Ok(None),
-        Err(error) => Err(strayed(error)),
+        Err(error) => Err(outside_workspace_error(error)),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::normal;
+    use super::normalize;
     use std::path::{Path, PathBuf};
 
     #[test]
     fn paths_stay_inside() {
         for (path, inside) in [("a/./b", "a/b"), ("a/../b", "b"), (".", ""), ("a/..", ""), ("-x", "-x")] {
-            assert_eq!(normal(Path::new(path)), Some(PathBuf::from(inside)), "{path}");
+            assert_eq!(normalize(Path::new(path)), Some(PathBuf::from(inside)), "{path}");
         }
         for path in ["..", "a/../../b", "/etc", "../repo/a"] {
-            assert_eq!(normal(Path::new(path)), None, "{path}");
+            assert_eq!(normalize(Path::new(path)), None, "{path}");
         }
     }
 }

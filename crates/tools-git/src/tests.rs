@@ -2,14 +2,14 @@
 
 #![expect(clippy::disallowed_methods, reason = "tests prepare repositories by hand")]
 
-mod attacks;
-mod bounds;
-mod flow;
-mod hostile;
-mod inject;
-mod matrix;
-mod reading;
-mod web;
+mod argument_injection;
+mod end_to_end;
+mod hostile_matrix;
+mod hostile_repo;
+mod http_remotes;
+mod read_tools;
+mod repo_attacks;
+mod workspace_bounds;
 
 use crate::{Settings, ssh_toolbox, toolbox};
 use octo_toolkit::exec::{ExecLimits, ExecSpec, Sandbox, SandboxChoice, launcher};
@@ -27,9 +27,9 @@ fn launcher() {
 }
 
 /// A workspace with one root, tools on it, and a place beside it that nothing may touch.
-pub struct Desk {
+pub struct GitFixture {
     bench: ToolFixture,
-    ssh: ToolFixture,
+    ssh_bench: ToolFixture,
     folder: tempfile::TempDir,
     pub key: SshKey,
 }
@@ -38,7 +38,7 @@ pub fn allowed() -> Settings {
     Settings { allow_commit: true, allow_push: true, ..Settings::default() }
 }
 
-impl Desk {
+impl GitFixture {
     pub fn new(settings: Settings) -> Self {
         Self::with(settings, SandboxChoice::Auto, Net::default())
     }
@@ -49,7 +49,7 @@ impl Desk {
     }
 
     /// Without a sandbox, so that only what the tools do themselves protects.
-    pub fn bare(settings: Settings) -> Self {
+    pub fn without_sandbox(settings: Settings) -> Self {
         Self::with(settings, SandboxChoice::None, Net::default())
     }
 
@@ -90,14 +90,14 @@ impl Desk {
         let key = SshKey::new(&state, &root);
         let doors = Capabilities::default().with(workspace).with(chosen).with(key.clone()).with(net);
         let bench = ToolFixture::new(toolbox(settings), doors.clone());
-        Self { bench, ssh: ToolFixture::new(ssh_toolbox(), doors), folder, key }
+        Self { bench, ssh_bench: ToolFixture::new(ssh_toolbox(), doors), folder, key }
     }
 
     pub fn root(&self) -> PathBuf {
         self.folder.path().join("root")
     }
 
-    pub fn beside(&self) -> PathBuf {
+    pub fn outside_dir(&self) -> PathBuf {
         self.folder.path().join("beside")
     }
 
@@ -106,7 +106,7 @@ impl Desk {
     }
 
     pub async fn try_call(&self, name: &str, input: Value) -> Result<Value, ToolError> {
-        let bench = if name.starts_with("ssh_") { &self.ssh } else { &self.bench };
+        let bench = if name.starts_with("ssh_") { &self.ssh_bench } else { &self.bench };
         bench.call(name, input).await
     }
 

@@ -1,6 +1,6 @@
 //! `memory_add_relations`.
 
-use crate::given::{Cleaner, asker, items};
+use crate::input_validation::{Sanitizer, caller, check_len};
 use octo_toolkit::memory::NameMatch;
 use octo_toolkit::{CallContext, Effect, Example, Memory, Tool, ToolError};
 use schemars::JsonSchema;
@@ -57,16 +57,16 @@ impl Tool for AddRelations {
     }
 
     async fn run(&self, input: Input, memory: Memory, cx: &CallContext) -> Result<Output, ToolError> {
-        items(&input.relations, "relations")?;
-        let mut cleaner = Cleaner::default();
-        let links = input.relations.iter().map(|one| cleaner.link(&one.source, &one.relation, &one.target));
+        check_len(&input.relations, "relations")?;
+        let mut sanitizer = Sanitizer::default();
+        let links = input.relations.iter().map(|one| sanitizer.link(&one.source, &one.relation, &one.target));
         let links = links.collect::<Result<_, _>>()?;
-        let done = memory.link(asker(cx), links, NameMatch::Alike).await?;
+        let done = memory.link(caller(cx), links, NameMatch::Alike).await?;
         Ok(Output {
             added: done.added,
             skipped: done.skipped,
             created_entities: done.created,
-            notice: cleaner.notice(),
+            notice: sanitizer.notice(),
         })
     }
 }

@@ -1,6 +1,6 @@
 //! `memory_delete`.
 
-use crate::given::{Cleaner, asker, items};
+use crate::input_validation::{Sanitizer, caller, check_len};
 use octo_toolkit::memory::Removal;
 use octo_toolkit::{CallContext, Effect, Example, Memory, Tool, ToolError};
 use schemars::JsonSchema;
@@ -49,19 +49,19 @@ impl Tool for Delete {
     }
 
     async fn run(&self, input: Input, memory: Memory, cx: &CallContext) -> Result<Output, ToolError> {
-        items(&input.entity_names, "entity_names")?;
-        let mut cleaner = Cleaner::default();
+        check_len(&input.entity_names, "entity_names")?;
+        let mut sanitizer = Sanitizer::default();
         let mut names = Vec::new();
         for name in &input.entity_names {
-            let name = cleaner.name(name)?;
+            let name = sanitizer.name(name)?;
             if !names.contains(&name) {
                 names.push(name);
             }
         }
         let removal = if input.erase { Removal::Erased } else { Removal::Ended };
-        let gone = memory.delete(asker(cx), names.clone(), removal).await?;
-        let found: HashSet<String> = gone.iter().map(|name| name.to_lowercase()).collect();
+        let deleted = memory.delete(caller(cx), names.clone(), removal).await?;
+        let found: HashSet<String> = deleted.iter().map(|name| name.to_lowercase()).collect();
         let not_found = names.into_iter().filter(|name| !found.contains(&name.to_lowercase())).collect();
-        Ok(Output { deleted: gone.len() as u64, not_found })
+        Ok(Output { deleted: deleted.len() as u64, not_found })
     }
 }

@@ -1,7 +1,7 @@
 //! `memory_export`.
 
-use crate::document::{self, Format, Writer};
-use crate::given::asker;
+use crate::input_validation::caller;
+use crate::memory_file::{self, Format, GraphWriter};
 use octo_toolkit::fs::{Write, WriteOptions};
 use octo_toolkit::{CallContext, Effect, Example, Fs, Memory, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 /// Largest file that is written.
-const MOST: usize = 64 << 20;
+const MAX_FILE_BYTES: usize = 64 << 20;
 /// Entities that are read at once.
-const PART: usize = 500;
+const BATCH_SIZE: usize = 500;
 
 /// Writes everything in the memory to a file: a memory.json document, or lines that server-memory reads; an existing file is
 /// replaced. Prefer memory_query to look something up.
@@ -21,7 +21,7 @@ pub struct Input {
     /// File to write, relative to the workspace.
     path: WorkPath,
     /// Form of the file: json, jsonl, or auto to go by the ending of its name.
-    #[serde(default = "document::auto")]
+    #[serde(default = "memory_file::default_format")]
     format: Format,
 }
 
@@ -68,11 +68,11 @@ impl Tool for Export {
             Format::Auto => input.path.as_str().ends_with(".jsonl"),
             format => format == Format::Jsonl,
         };
-        let mut writer = Writer::new(lines, MOST);
+        let mut writer = GraphWriter::new(lines, MAX_FILE_BYTES);
         let (mut entities, mut after) = (0, Some(0));
         while let Some(from) = after {
             cx.check()?;
-            let dump = memory.dump(asker(cx), from, PART).await?;
+            let dump = memory.dump(caller(cx), from, BATCH_SIZE).await?;
             for known in &dump.entities {
                 writer.add(known)?;
             }
@@ -81,7 +81,7 @@ impl Tool for Export {
             after = dump.next;
         }
         let relations = writer.relations;
-        let text = writer.end()?;
+        let text = writer.finish()?;
         fs.run(move |fs| {
             let place = fs.place(&input.path)?;
             let written = fs.write(&place, text.as_bytes(), &WriteOptions::default())?;

@@ -1,7 +1,7 @@
 //! `memory_forget`.
 
 use crate::add_relations::Relation;
-use crate::given::{Cleaner, asker};
+use crate::input_validation::{Sanitizer, caller};
 use octo_toolkit::memory::{ForgetTarget, MemoryQuery, Removal};
 use octo_toolkit::{CallContext, Effect, Example, Memory, Tool, ToolError};
 use schemars::JsonSchema;
@@ -36,9 +36,9 @@ pub struct Output {
     notice: Option<String>,
 }
 
-pub struct ForgetOne;
+pub struct ForgetTool;
 
-impl Tool for ForgetOne {
+impl Tool for ForgetTool {
     const NAME: &'static str = "memory_forget";
     const TITLE: &'static str = "Forget one thing";
     const EFFECT: Effect = Effect::destroys().idempotent();
@@ -56,10 +56,10 @@ impl Tool for ForgetOne {
 
     async fn run(&self, input: Input, memory: Memory, cx: &CallContext) -> Result<Output, ToolError> {
         let removal = if input.keep_history { Removal::Ended } else { Removal::Erased };
-        let what = what(&input)?;
-        let forgotten = memory.forget(asker(cx), what.clone(), removal).await?;
+        let target = parse_target(&input)?;
+        let forgotten = memory.forget(caller(cx), target.clone(), removal).await?;
         let notice = match forgotten {
-            0 => Some(missing(&memory, &what, cx).await?),
+            0 => Some(explain_not_found(&memory, &target, cx).await?),
             _ => None,
         };
         Ok(Output { forgotten, notice })
@@ -67,38 +67,42 @@ impl Tool for ForgetOne {
 }
 
 /// Why nothing was forgotten: an entity that is not known, or something else of one that is.
-async fn missing(memory: &Memory, what: &ForgetTarget, cx: &CallContext) -> Result<String, ToolError> {
-    let names = match what {
+async fn explain_not_found(
+    memory: &Memory,
+    target: &ForgetTarget,
+    cx: &CallContext,
+) -> Result<String, ToolError> {
+    let names = match target {
         ForgetTarget::Fact { entity, .. } => vec![entity],
         ForgetTarget::Link(link) => vec![&link.source, &link.target],
     };
     for name in names {
         let question = MemoryQuery { name: Some(name.clone()), limit: 1, ..MemoryQuery::default() };
-        let answer = memory.query(asker(cx), question).await?;
+        let answer = memory.query(caller(cx), question).await?;
         if answer.entities.is_empty() {
-            let near = match answer.nearest.is_empty() {
+            let suggestion = match answer.nearest.is_empty() {
                 true => "Call memory_list to see which there are.".to_owned(),
                 false => format!("Near are: {}.", answer.nearest.join(", ")),
             };
-            return Ok(format!("There is no entity `{name}`. {near}"));
+            return Ok(format!("There is no entity `{name}`. {suggestion}"));
         }
     }
     Ok("There is no such observation or relation. Call memory_query with entity_name and copy it letter by letter."
         .to_owned())
 }
 
-fn what(input: &Input) -> Result<ForgetTarget, ToolError> {
-    let mut cleaner = Cleaner::default();
+fn parse_target(input: &Input) -> Result<ForgetTarget, ToolError> {
+    let mut sanitizer = Sanitizer::default();
     match (&input.entity_name, &input.observation, &input.relation) {
         (Some(entity), Some(text), None) => {
-            let entity = cleaner.name(entity)?;
-            let text = cleaner.fact(text)?.ok_or_else(|| {
+            let entity = sanitizer.name(entity)?;
+            let text = sanitizer.fact(text)?.ok_or_else(|| {
                 ToolError::invalid("The observation is empty.").hint("Give its text, letter by letter.")
             })?;
             Ok(ForgetTarget::Fact { entity, text })
         }
         (None, None, Some(link)) => {
-            Ok(ForgetTarget::Link(cleaner.link(&link.source, &link.relation, &link.target)?))
+            Ok(ForgetTarget::Link(sanitizer.link(&link.source, &link.relation, &link.target)?))
         }
         _ => Err(ToolError::invalid("It is not clear what to forget.")
             .hint("Give entity_name and observation together, or relation alone.")),

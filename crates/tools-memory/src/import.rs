@@ -1,7 +1,7 @@
 //! `memory_import`.
 
-use crate::document::{self, Format, Graph};
-use crate::given::asker;
+use crate::input_validation::caller;
+use crate::memory_file::{self, Format, Graph};
 use octo_toolkit::fs::Read;
 use octo_toolkit::memory::{MAX_FACTS, NameMatch};
 use octo_toolkit::{CallContext, Effect, Example, Fs, Memory, Tool, ToolError, WorkPath};
@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 /// Largest file that is read.
-const MOST: u64 = 64 << 20;
+const MAX_FILE_BYTES: u64 = 64 << 20;
 /// Entities or relations that are written at once.
-const PART: usize = 200;
+const BATCH_SIZE: usize = 200;
 /// Troubles that are told.
-const TOLD: usize = 20;
+const MAX_REPORTED_ISSUES: usize = 20;
 
 /// Reads entities and relations from a file into the memory: a memory.json document, or the lines of server-memory. What is known
 /// already stays as it is; what cannot be read is told. Prefer memory_upsert_entities for a few.
@@ -24,7 +24,7 @@ pub struct Input {
     /// File to read, relative to the workspace.
     path: WorkPath,
     /// Form of the file: json, jsonl, or auto to find out.
-    #[serde(default = "document::auto")]
+    #[serde(default = "memory_file::default_format")]
     format: Format,
 }
 
@@ -44,14 +44,14 @@ pub struct Output {
     unreadable: u64,
     /// The first of those.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    troubles: Vec<Trouble>,
+    troubles: Vec<ReportedIssue>,
     /// What was taken out of the texts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     notice: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Trouble {
+struct ReportedIssue {
     /// Line of the file, or number of the entity or relation in a document, counted from 1.
     at: u64,
     /// What is wrong with it.
@@ -81,21 +81,21 @@ impl Tool for Import {
         let mut graph = fs
             .run(move |fs| {
                 let place = fs.place(&input.path)?;
-                let (bytes, _) = fs.read(&place, MOST)?;
+                let (bytes, _) = fs.read(&place, MAX_FILE_BYTES)?;
                 let text = String::from_utf8(bytes).map_err(|_| {
                     ToolError::invalid(format!("`{}` is no text in UTF-8.", place.display()))
                         .hint("Give a file that memory_export or server-memory has written.")
                 })?;
-                document::read(&text, input.format, &place.display())
+                memory_file::read(&text, input.format, &place.display())
             })
             .await?;
-        let mut output = outline(&mut graph);
+        let mut output = initial_output(&mut graph);
         let total = (graph.entities.len() + graph.links.len()) as u64;
         let mut done = 0;
-        for part in graph.entities.chunks_mut(PART) {
+        for part in graph.entities.chunks_mut(BATCH_SIZE) {
             cx.check()?;
             part.iter_mut().for_each(|entity| entity.facts.truncate(MAX_FACTS));
-            for one in memory.upsert(asker(cx), part.to_vec(), NameMatch::Exact).await? {
+            for one in memory.upsert(caller(cx), part.to_vec(), NameMatch::Exact).await? {
                 output.created += u64::from(one.created);
                 output.updated += u64::from(!one.created);
                 output.observations_added += one.added;
@@ -103,9 +103,9 @@ impl Tool for Import {
             done += part.len() as u64;
             cx.progress(done, Some(total), "entities");
         }
-        for part in graph.links.chunks(PART) {
+        for part in graph.links.chunks(BATCH_SIZE) {
             cx.check()?;
-            let linked = memory.link(asker(cx), part.to_vec(), NameMatch::Exact).await?;
+            let linked = memory.link(caller(cx), part.to_vec(), NameMatch::Exact).await?;
             output.created += linked.created.len() as u64;
             output.relations_added += linked.added;
             output.relations_skipped += linked.skipped;
@@ -117,21 +117,21 @@ impl Tool for Import {
 }
 
 /// What can be said before anything is written.
-fn outline(graph: &mut Graph) -> Output {
-    let troubles = std::mem::take(&mut graph.troubles);
-    let notice = format!("{} hidden characters were taken out of the texts.", graph.removed);
+fn initial_output(graph: &mut Graph) -> Output {
+    let issues = std::mem::take(&mut graph.issues);
+    let notice = format!("{} hidden characters were taken out of the texts.", graph.removed_chars);
     Output {
         created: 0,
         updated: 0,
         observations_added: 0,
         relations_added: 0,
         relations_skipped: 0,
-        unreadable: troubles.len() as u64,
-        troubles: troubles
+        unreadable: issues.len() as u64,
+        troubles: issues
             .into_iter()
-            .take(TOLD)
-            .map(|trouble| Trouble { at: trouble.at, why: trouble.why })
+            .take(MAX_REPORTED_ISSUES)
+            .map(|trouble| ReportedIssue { at: trouble.position, why: trouble.reason })
             .collect(),
-        notice: (graph.removed > 0).then_some(notice),
+        notice: (graph.removed_chars > 0).then_some(notice),
     }
 }

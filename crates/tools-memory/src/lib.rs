@@ -2,12 +2,12 @@
 
 mod add_relations;
 mod delete;
-mod document;
 mod export;
 mod forget;
-mod given;
 mod import;
-mod list;
+mod input_validation;
+mod memory_file;
+mod memory_list;
 mod query;
 mod upsert_entities;
 
@@ -19,9 +19,9 @@ pub fn toolbox() -> Toolbox {
         .with(upsert_entities::UpsertEntities)
         .with(add_relations::AddRelations)
         .with(query::Query)
-        .with(list::List)
+        .with(memory_list::List)
         .with(delete::Delete)
-        .with(forget::ForgetOne)
+        .with(forget::ForgetTool)
         .with(import::Import)
         .with(export::Export)
 }

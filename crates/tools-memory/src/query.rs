@@ -1,6 +1,6 @@
 //! `memory_query`.
 
-use crate::given::{asker, within};
+use crate::input_validation::{caller, check_range};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 /// Names that an empty answer lists, and characters of each.
-const MAX_NAMES: usize = 30;
-const MAX_NAME: usize = 60;
+const MAX_LISTED_NAMES: usize = 30;
+const MAX_NAME_CHARS: usize = 60;
 
 /// Searches the memory by words, name or type and answers with entities, what is known of them and their relations, best
 /// first; an unknown name is answered with similar ones. Prefer memory_list to see what there is.
@@ -29,10 +29,10 @@ pub struct Input {
     #[serde(default)]
     entity_type: Option<String>,
     /// With the relations of each entity.
-    #[serde(default = "include_relations")]
+    #[serde(default = "default_include_relations")]
     include_relations: bool,
     /// Most entities to return, up to 200.
-    #[serde(default = "max_results")]
+    #[serde(default = "default_max_results")]
     max_results: u64,
     /// What was believed at this time instead of now: a date or RFC 3339 with offset.
     #[serde(default)]
@@ -41,22 +41,22 @@ pub struct Input {
     #[serde(default)]
     stated_only: bool,
     /// Most observations of each entity, up to 500; those that fit the query come first.
-    #[serde(default = "max_observations")]
+    #[serde(default = "default_max_observations")]
     max_observations: u64,
     /// Say of every observation when and by which call it was learned.
     #[serde(default)]
     provenance: bool,
 }
 
-fn include_relations() -> bool {
+fn default_include_relations() -> bool {
     true
 }
 
-fn max_results() -> u64 {
+fn default_max_results() -> u64 {
     20
 }
 
-fn max_observations() -> u64 {
+fn default_max_observations() -> u64 {
     30
 }
 
@@ -156,18 +156,18 @@ impl Tool for Query {
     }
 
     async fn run(&self, input: Input, memory: Memory, cx: &CallContext) -> Result<Output, ToolError> {
-        let given = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
+        let non_blank = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
         let question = MemoryQuery {
-            text: given(input.query),
-            name: given(input.entity_name).map(|name| name.trim().to_owned()),
-            kind: given(input.entity_type),
+            text: non_blank(input.query),
+            name: non_blank(input.entity_name).map(|name| name.trim().to_owned()),
+            kind: non_blank(input.entity_type),
             links: input.include_relations,
-            at: input.as_of.as_deref().map(moment).transpose()?,
+            at: input.as_of.as_deref().map(parse_as_of).transpose()?,
             stated_only: input.stated_only,
-            limit: within(input.max_results, "max_results", 200)?,
-            facts: within(input.max_observations, "max_observations", 500)?,
+            limit: check_range(input.max_results, "max_results", 200)?,
+            facts: check_range(input.max_observations, "max_observations", 500)?,
         };
-        let answer = memory.query(asker(cx), question).await?;
+        let answer = memory.query(caller(cx), question).await?;
         let known = match answer.entities.is_empty() && answer.nearest.is_empty() {
             true => known_names(&memory, cx).await?,
             false => None,
@@ -194,10 +194,10 @@ impl Tool for Query {
 
 /// The names that there are, for whoever has asked with other words.
 async fn known_names(memory: &Memory, cx: &CallContext) -> Result<Option<String>, ToolError> {
-    let page = PageRequest { limit: MAX_NAMES, ..PageRequest::default() };
-    let listed = memory.list(asker(cx), page).await?;
+    let page = PageRequest { limit: MAX_LISTED_NAMES, ..PageRequest::default() };
+    let listed = memory.list(caller(cx), page).await?;
     let names: Vec<String> =
-        listed.entities.iter().map(|brief| brief.name.chars().take(MAX_NAME).collect()).collect();
+        listed.entities.iter().map(|brief| brief.name.chars().take(MAX_NAME_CHARS).collect()).collect();
     let more = listed.total.saturating_sub(names.len() as u64);
     Ok((!names.is_empty()).then(|| match more {
         0 => format!("Nothing fits. The names there are: {}.", names.join(", ")),
@@ -206,7 +206,7 @@ async fn known_names(memory: &Memory, cx: &CallContext) -> Result<Option<String>
 }
 
 /// A moment, or the end of a day in UTC.
-fn moment(text: &str) -> Result<Timestamp, ToolError> {
+fn parse_as_of(text: &str) -> Result<Timestamp, ToolError> {
     let text = text.trim();
     let day = || {
         let end = text.parse::<Date>().ok()?.tomorrow().ok()?.to_zoned(TimeZone::UTC).ok()?;
@@ -220,8 +220,8 @@ fn moment(text: &str) -> Result<Timestamp, ToolError> {
 }
 
 fn entity(known: KnownEntity, links: bool, all_sources: bool) -> Entity {
-    let shown = |fact: &KnownFact| all_sources || fact.origin != FactOrigin::Stated;
-    let sources = known.facts.iter().enumerate().filter(|(_, fact)| shown(fact)).map(source).collect();
+    let is_listed = |fact: &KnownFact| all_sources || fact.origin != FactOrigin::Stated;
+    let sources = known.facts.iter().enumerate().filter(|(_, fact)| is_listed(fact)).map(source).collect();
     Entity {
         sources,
         name: known.name,
@@ -263,10 +263,10 @@ mod tests {
             (" 2026-11-01 ", "2026-11-01T23:59:59.999999Z"),
         ];
         for (text, expected) in rows {
-            assert_eq!(moment(text).unwrap().to_string(), expected, "{text}");
+            assert_eq!(parse_as_of(text).unwrap().to_string(), expected, "{text}");
         }
         for text in ["", "yesterday", "2026-13-01", "12:00"] {
-            assert!(moment(text).is_err(), "{text}");
+            assert!(parse_as_of(text).is_err(), "{text}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `memory_upsert_entities`.
 
-use crate::given::{Cleaner, asker, items};
+use crate::input_validation::{Sanitizer, caller, check_len};
 use octo_toolkit::memory::{Fact, FactOrigin, MAX_FACTS, NameMatch, NewEntity, UpsertResult};
 use octo_toolkit::{CallContext, Effect, Example, Kind, Memory, Tool, ToolError};
 use schemars::JsonSchema;
@@ -81,23 +81,26 @@ impl Tool for UpsertEntities {
     }
 
     async fn run(&self, input: Input, memory: Memory, cx: &CallContext) -> Result<Output, ToolError> {
-        items(&input.entities, "entities")?;
-        let mut cleaner = Cleaner::default();
-        let entities =
-            input.entities.iter().map(|entity| new(entity, &mut cleaner)).collect::<Result<_, _>>()?;
-        let done = memory.upsert(asker(cx), entities, NameMatch::Alike).await?;
+        check_len(&input.entities, "entities")?;
+        let mut sanitizer = Sanitizer::default();
+        let entities = input
+            .entities
+            .iter()
+            .map(|entity| new_entity(entity, &mut sanitizer))
+            .collect::<Result<_, _>>()?;
+        let done = memory.upsert(caller(cx), entities, NameMatch::Alike).await?;
         let created = done.iter().filter(|one| one.created).count() as u64;
         Ok(Output {
             created,
             updated: done.len() as u64 - created,
             entities: done.into_iter().map(change).collect(),
-            notice: cleaner.notice(),
+            notice: sanitizer.notice(),
         })
     }
 }
 
-fn new(entity: &Entity, cleaner: &mut Cleaner) -> Result<NewEntity, ToolError> {
-    let name = cleaner.name(&entity.name)?;
+fn new_entity(entity: &Entity, sanitizer: &mut Sanitizer) -> Result<NewEntity, ToolError> {
+    let name = sanitizer.name(&entity.name)?;
     if entity.observations.len() > MAX_FACTS {
         let many =
             format!("`{name}` has {} observations; one entity takes {MAX_FACTS}.", entity.observations.len());
@@ -105,15 +108,15 @@ fn new(entity: &Entity, cleaner: &mut Cleaner) -> Result<NewEntity, ToolError> {
             ToolError::new(Kind::TooLarge, many).hint("Spread them over several entities and relate those.")
         );
     }
-    let source = entity.source.as_deref().map(|source| cleaner.source(source)).transpose()?;
+    let source = entity.source.as_deref().map(|source| sanitizer.source(source)).transpose()?;
     let origin = if source.is_some() { FactOrigin::Sourced } else { FactOrigin::Stated };
     let mut facts = Vec::with_capacity(entity.observations.len());
     for text in &entity.observations {
-        if let Some(text) = cleaner.fact(text)? {
+        if let Some(text) = sanitizer.fact(text)? {
             facts.push(Fact { text, origin, source: source.clone() });
         }
     }
-    let kind = entity.kind.as_deref().map(|kind| cleaner.kind(kind)).transpose()?;
+    let kind = entity.kind.as_deref().map(|kind| sanitizer.kind(kind)).transpose()?;
     Ok(NewEntity { name, kind, facts })
 }
 

@@ -1,8 +1,8 @@
 //! `openapi_get_operation`.
 
-use crate::shelf::Shelf;
-use crate::wanted::Wanted;
-use octo_openapi::{Expansion, Media, Operation};
+use crate::document_cache::DocumentCache;
+use crate::operation_match::OperationMatch;
+use octo_openapi::{ApiOperation, MediaType, RefInliner};
 use octo_toolkit::hidden_text::strip_hidden_owned;
 use octo_toolkit::{Apis, CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Values of all schemas together, and references within references.
-const NODES: usize = 1_500;
-const DEPTH: usize = 4;
-const LONGEST: usize = 4_000;
+const MAX_NODES: usize = 1_500;
+const MAX_REF_DEPTH: usize = 4;
+const MAX_TEXT_LEN: usize = 4_000;
 
 /// Describes one operation of a loaded API: parameters and body with their schemas, references unfolded as far as that stays
 /// small; schemas of answers when asked for. Fails with the nearest paths when there is no such operation. Prefer openapi_list_endpoints to find it.
@@ -109,7 +109,7 @@ struct Response {
     content: BTreeMap<String, Value>,
 }
 
-pub struct GetOperation(pub Arc<Shelf>);
+pub struct GetOperation(pub Arc<DocumentCache>);
 
 impl Tool for GetOperation {
     const NAME: &'static str = "openapi_get_operation";
@@ -128,31 +128,31 @@ impl Tool for GetOperation {
 
     async fn run(&self, input: Input, apis: Apis, cx: &CallContext) -> Result<Output, ToolError> {
         let api = self.0.api(&input.name, &apis, cx).await?;
-        let wanted = Wanted::find(&api.document, &input.path, &input.method)?;
-        let mut unfold = Expansion::new(&api.document, NODES, DEPTH);
+        let wanted = OperationMatch::find(&api.document, &input.path, &input.method)?;
+        let mut unfold = RefInliner::new(&api.document, MAX_NODES, MAX_REF_DEPTH);
         let schema = match &input.pointer {
             Some(pointer) => {
-                let target = api.document.named(pointer.trim()).ok_or_else(|| {
+                let target = api.document.lookup_ref(pointer.trim()).ok_or_else(|| {
                     ToolError::not_found("The pointer leads nowhere.")
                         .hint("Give a `$ref` as it stands in an answer, such as #/components/schemas/User.")
                 })?;
-                Some(unfold.of(&target))
+                Some(unfold.inline(&target))
             }
             None => None,
         };
-        Ok(described(wanted.operation, schema, unfold, input.include_responses))
+        Ok(describe(wanted.operation, schema, unfold, input.include_responses))
     }
 }
 
-fn described(
-    operation: Operation,
+fn describe(
+    operation: ApiOperation,
     schema: Option<Value>,
-    mut unfold: Expansion,
+    mut unfold: RefInliner,
     with_responses: bool,
 ) -> Output {
     let parameters = operation.params.into_iter().map(|param| Parameter {
-        r#in: param.place.as_str(),
-        schema: unfold.of(&param.schema),
+        r#in: param.location.as_str(),
+        schema: unfold.inline(&param.schema),
         name: param.name,
         required: param.required,
         description: short(param.description),
@@ -166,12 +166,12 @@ fn described(
         example: body.media.iter().find_map(|media| media.example.clone()),
     });
     // Answers that went well come first, so that they are the ones that are unfolded.
-    let mut answers = operation.answers;
+    let mut answers = operation.responses;
     answers.sort_by_key(|answer| !answer.status.starts_with('2'));
     let responses = answers.into_iter().map(|answer| {
         let content = match with_responses {
             true => content(&answer.media, &mut unfold),
-            false => folded(&answer.media),
+            false => schema_names(&answer.media),
         };
         (answer.status, Response { description: short(answer.description), content })
     });
@@ -187,18 +187,21 @@ fn described(
         responses,
         schema,
         deprecated: operation.deprecated,
-        notice: (unfold.left > 0).then(|| {
-            format!("References left folded: {}. Give one as pointer to see what it leads to.", unfold.left)
+        notice: (unfold.refs_left > 0).then(|| {
+            format!(
+                "References left folded: {}. Give one as pointer to see what it leads to.",
+                unfold.refs_left
+            )
         }),
     }
 }
 
-fn content(media: &[Media], unfold: &mut Expansion) -> BTreeMap<String, Value> {
-    media.iter().map(|media| (media.kind.clone(), unfold.of(&media.schema))).collect()
+fn content(media: &[MediaType], unfold: &mut RefInliner) -> BTreeMap<String, Value> {
+    media.iter().map(|media| (media.content_type.clone(), unfold.inline(&media.schema))).collect()
 }
 
 /// Only what the schemas are called, or what kind of value they are.
-fn folded(media: &[Media]) -> BTreeMap<String, Value> {
+fn schema_names(media: &[MediaType]) -> BTreeMap<String, Value> {
     let name = |schema: &Value| match (schema.get("$ref"), schema.get("type")) {
         (Some(reference), _) => json!({ "$ref": reference }),
         (None, Some(kind)) => json!({ "type": kind }),
@@ -208,11 +211,15 @@ fn folded(media: &[Media]) -> BTreeMap<String, Value> {
         Some(items) if schema.get("$ref").is_none() => json!({"type": "array", "items": name(items)}),
         _ => name(schema),
     };
-    media.iter().map(|media| (media.kind.clone(), outer(&media.schema))).collect()
+    media.iter().map(|media| (media.content_type.clone(), outer(&media.schema))).collect()
 }
 
 /// Text of the document, without what a person would not see in it, and not without end.
 fn short(text: String) -> String {
     let text = strip_hidden_owned(text, &mut 0);
-    if text.len() <= LONGEST { text } else { text.chars().take(LONGEST).chain(" …".chars()).collect() }
+    if text.len() <= MAX_TEXT_LEN {
+        text
+    } else {
+        text.chars().take(MAX_TEXT_LEN).chain(" …".chars()).collect()
+    }
 }

@@ -1,6 +1,6 @@
 //! `openapi_list_apis`.
 
-use crate::shelf::Settings;
+use crate::document_cache::ApiSettings;
 use octo_toolkit::{Apis, CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -58,7 +58,7 @@ impl Tool for ListApis {
 
     async fn run(&self, _: Input, apis: Apis, cx: &CallContext) -> Result<Output, ToolError> {
         let items = apis.list(&cx.caller).await?.into_iter().map(|kept| {
-            let settings: Settings = serde_json::from_str(&kept.settings).unwrap_or_default();
+            let settings: ApiSettings = serde_json::from_str(&kept.settings).unwrap_or_default();
             Item {
                 name: kept.name,
                 title: settings.title,

@@ -1,14 +1,14 @@
 //! `openapi_list_endpoints`.
 
-use crate::shelf::Shelf;
-use octo_openapi::Listed;
+use crate::document_cache::DocumentCache;
+use octo_openapi::OperationSummary;
 use octo_toolkit::{Apis, CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::sync::Arc;
 
-const MOST: usize = 500;
+const MAX_LIMIT: usize = 500;
 
 /// Lists or searches the operations of a loaded API, each with a one-line signature; with filter the best matches come first. Empty
 /// when nothing fits. Prefer openapi_get_operation for the schemas of one.
@@ -24,14 +24,14 @@ pub struct Input {
     #[serde(default)]
     tag: Option<String>,
     /// Most operations to return, up to 500.
-    #[serde(default = "fifty")]
+    #[serde(default = "default_limit")]
     limit: usize,
     /// How many to skip from the beginning.
     #[serde(default)]
     offset: usize,
 }
 
-fn fifty() -> usize {
+fn default_limit() -> usize {
     50
 }
 
@@ -63,7 +63,7 @@ struct Item {
     deprecated: bool,
 }
 
-pub struct ListEndpoints(pub Arc<Shelf>);
+pub struct ListEndpoints(pub Arc<DocumentCache>);
 
 impl Tool for ListEndpoints {
     const NAME: &'static str = "openapi_list_endpoints";
@@ -83,21 +83,21 @@ impl Tool for ListEndpoints {
     async fn run(&self, input: Input, apis: Apis, cx: &CallContext) -> Result<Output, ToolError> {
         let api = self.0.api(&input.name, &apis, cx).await?;
         let filter = input.filter.as_deref().map(str::trim).filter(|filter| !filter.is_empty());
-        let all: Vec<&Listed> = match filter {
+        let all: Vec<&OperationSummary> = match filter {
             Some(question) => api.document.search(question),
             None => api.document.operations().iter().collect(),
         };
-        let tagged = |listed: &&&Listed| match &input.tag {
+        let tagged = |listed: &&&OperationSummary| match &input.tag {
             Some(tag) => listed.tags.iter().any(|one| one.eq_ignore_ascii_case(tag.trim())),
             None => true,
         };
-        let fit: Vec<&&Listed> = all.iter().filter(tagged).collect();
-        let shown = fit.iter().skip(input.offset).take(input.limit.min(MOST));
+        let fit: Vec<&&OperationSummary> = all.iter().filter(tagged).collect();
+        let shown = fit.iter().skip(input.offset).take(input.limit.min(MAX_LIMIT));
         Ok(Output { endpoints: shown.map(|listed| item(listed)).collect(), total: fit.len() })
     }
 }
 
-fn item(listed: &Listed) -> Item {
+fn item(listed: &OperationSummary) -> Item {
     Item {
         method: listed.method.clone(),
         path: listed.path.clone(),

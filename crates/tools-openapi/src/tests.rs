@@ -1,8 +1,8 @@
 //! The tools against a server of our own that remembers what it was asked.
 #![expect(clippy::disallowed_methods, reason = "tests listen on loopback")]
 
-mod refused;
-mod sources;
+mod spec_sources;
+mod url_injection;
 
 use crate::toolbox;
 use axum::Router;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 
 #[derive(Debug, Clone)]
-struct Seen {
+struct RecordedRequest {
     method: Method,
     uri: Uri,
     headers: HeaderMap,
@@ -24,27 +24,32 @@ struct Seen {
 }
 
 #[derive(Clone)]
-struct Server {
+struct RecordingServer {
     url: String,
-    seen: Arc<Mutex<Vec<Seen>>>,
+    requests: Arc<Mutex<Vec<RecordedRequest>>>,
 }
 
-impl Server {
+impl RecordingServer {
     async fn start() -> Self {
-        let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();
+        let seen: Arc<Mutex<Vec<RecordedRequest>>> = Arc::default();
         let record = Arc::clone(&seen);
         let handler = move |method: Method, uri: Uri, headers: HeaderMap, body: Bytes| {
-            record.lock().unwrap().push(Seen { method, uri: uri.clone(), headers: headers.clone(), body });
+            record.lock().unwrap().push(RecordedRequest {
+                method,
+                uri: uri.clone(),
+                headers: headers.clone(),
+                body,
+            });
             async move { answer(uri.path(), &headers) }
         };
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, Router::new().fallback(handler)).await });
-        Self { url, seen }
+        Self { url, requests: seen }
     }
 
-    fn seen(&self) -> Vec<Seen> {
-        self.seen.lock().unwrap().clone()
+    fn requests(&self) -> Vec<RecordedRequest> {
+        self.requests.lock().unwrap().clone()
     }
 }
 
@@ -111,7 +116,7 @@ fn bench() -> ToolFixture {
     ToolFixture::new(toolbox(), doors())
 }
 
-async fn loaded(server: &Server) -> ToolFixture {
+async fn loaded(server: &RecordingServer) -> ToolFixture {
     let bench = bench();
     let load = json!({"name": "pets", "spec_url": format!("{}/v1/openapi.json", server.url), "auth_header": "Bearer s3cret"});
     bench.call("openapi_load", load).await.unwrap();
@@ -126,7 +131,7 @@ async fn call(bench: &ToolFixture, path: &str, method: &str, more: Value) -> Res
 
 #[tokio::test]
 async fn a_document_from_its_address_knows_where_its_api_is() {
-    let server = Server::start().await;
+    let server = RecordingServer::start().await;
     let bench = bench();
     let load = json!({"name": "pets", "spec_url": format!("{}/v1/openapi.json", server.url), "auth_header": "Bearer s3cret"});
     let got = bench.call("openapi_load", load).await.unwrap();
@@ -134,7 +139,7 @@ async fn a_document_from_its_address_knows_where_its_api_is() {
     assert_eq!((&got["title"], &got["version"]), (&json!("Pets"), &json!("2")));
     assert_eq!(got["base_url"], format!("{}/v1", server.url));
     assert_eq!(got["auth_origin"], server.url);
-    assert!(server.seen()[0].headers.get("authorization").is_none());
+    assert!(server.requests()[0].headers.get("authorization").is_none());
     let apis = bench.call("openapi_list_apis", json!({})).await.unwrap();
     assert_eq!(apis["apis"][0]["name"], "pets");
     assert_eq!(apis["apis"][0]["base_url"], format!("{}/v1", server.url));
@@ -143,7 +148,7 @@ async fn a_document_from_its_address_knows_where_its_api_is() {
 
 #[tokio::test]
 async fn operations_are_found_described_and_called() {
-    let server = Server::start().await;
+    let server = RecordingServer::start().await;
     let bench = loaded(&server).await;
     let found =
         bench.call("openapi_list_endpoints", json!({"name": "pets", "filter": "add a pet"})).await.unwrap();
@@ -174,19 +179,19 @@ async fn operations_are_found_described_and_called() {
     .await
     .unwrap();
     assert_eq!((&got["status_code"], &got["body"]["name"]), (&json!(200), &json!("Rex")));
-    let seen = server.seen().pop().unwrap();
+    let seen = server.requests().pop().unwrap();
     assert_eq!(seen.uri, "/v1/pets/7?fields=a,b%26c");
     assert_eq!(seen.headers["authorization"], "Bearer s3cret");
     let made = call(&bench, "/pets", "POST", json!({"body": {"name": "Ada"}})).await.unwrap();
     assert_eq!(made["status_code"], 201);
-    let seen = server.seen().pop().unwrap();
+    let seen = server.requests().pop().unwrap();
     assert_eq!((seen.method, &seen.body[..]), (Method::POST, &b"{\"name\":\"Ada\"}"[..]));
     assert_eq!(seen.headers["content-type"], "application/json");
 }
 
 #[tokio::test]
 async fn an_operation_is_meant_by_its_name_or_by_a_path_with_values() {
-    let server = Server::start().await;
+    let server = RecordingServer::start().await;
     let bench = loaded(&server).await;
     for (input, uri) in [
         (json!({"path": "getPet", "method": "GET", "path_params": {"id": 7}}), "/v1/pets/7"),
@@ -198,9 +203,9 @@ async fn an_operation_is_meant_by_its_name_or_by_a_path_with_values() {
         let mut input = input;
         input["name"] = json!("pets");
         bench.call("openapi_call", input.clone()).await.unwrap_or_else(|error| panic!("{input}: {error}"));
-        assert_eq!(server.seen().pop().unwrap().uri, uri, "{input}");
+        assert_eq!(server.requests().pop().unwrap().uri, uri, "{input}");
     }
-    let before = server.seen().len();
+    let before = server.requests().len();
     for (input, kind, word) in [
         (json!({"path": "getPett", "method": "GET"}), Kind::NotFound, "getPet"),
         (json!({"path": "getPet", "method": "POST"}), Kind::Invalid, "GET /pets/{id}"),
@@ -216,12 +221,12 @@ async fn an_operation_is_meant_by_its_name_or_by_a_path_with_values() {
         assert_eq!(error.kind, kind, "{input}: {error}");
         assert!(error.text().contains(word), "{input}: {error}");
     }
-    assert_eq!(server.seen().len(), before);
+    assert_eq!(server.requests().len(), before);
 }
 
 #[tokio::test]
 async fn schemas_of_answers_are_folded_unless_asked_for() {
-    let server = Server::start().await;
+    let server = RecordingServer::start().await;
     let bench = loaded(&server).await;
     let input = json!({"name": "pets", "path": "getPet", "method": "GET"});
     let told = bench.call("openapi_get_operation", input.clone()).await.unwrap();
@@ -235,7 +240,7 @@ async fn schemas_of_answers_are_folded_unless_asked_for() {
 
 #[tokio::test]
 async fn answers_are_cut_told_or_kept() {
-    let server = Server::start().await;
+    let server = RecordingServer::start().await;
     let bench = loaded(&server).await;
     let picture = call(&bench, "/pets/{id}", "GET", json!({"path_params": {"id": 8}})).await.unwrap();
     assert_eq!(picture["body"], json!({"binary": true, "content_type": "image/png", "bytes": 6}));
@@ -247,7 +252,7 @@ async fn answers_are_cut_told_or_kept() {
 
 #[tokio::test]
 async fn jq_selects_from_the_body_after_credentials_are_masked() {
-    let server = Server::start().await;
+    let server = RecordingServer::start().await;
     let bench = loaded(&server).await;
     let get = |path: &'static str, jq: &'static str| call(&bench, path, "GET", json!({"jq": jq}));
     let name = get("/pets/7", "/name").await.unwrap();
@@ -273,9 +278,9 @@ async fn jq_selects_from_the_body_after_credentials_are_masked() {
 
 #[tokio::test]
 async fn a_dry_run_sends_nothing_and_shows_no_secret() {
-    let server = Server::start().await;
+    let server = RecordingServer::start().await;
     let bench = loaded(&server).await;
-    let before = server.seen().len();
+    let before = server.requests().len();
     let got = call(
         &bench,
         "/pets",
@@ -289,14 +294,14 @@ async fn a_dry_run_sends_nothing_and_shows_no_secret() {
     assert_eq!(request["url"], format!("{}/v1/pets", server.url));
     assert_eq!(request["headers"]["authorization"], "***");
     assert!(!got.to_string().contains("s3cret") && !got.to_string().contains("k3y"));
-    assert_eq!(server.seen().len(), before);
+    assert_eq!(server.requests().len(), before);
 }
 
 #[tokio::test]
 async fn what_is_missing_or_wrong_is_named_with_an_example() {
-    let server = Server::start().await;
+    let server = RecordingServer::start().await;
     let bench = loaded(&server).await;
-    let before = server.seen().len();
+    let before = server.requests().len();
     for (path, method, more, kind, said) in [
         ("/pets/{id}", "GET", json!({}), Kind::Invalid, "`id` is needed: an integer"),
         ("/pets/{id}", "GET", json!({"path_params": {"id": "x"}}), Kind::Invalid, "must be an integer"),
@@ -318,14 +323,14 @@ async fn what_is_missing_or_wrong_is_named_with_an_example() {
         assert_eq!(error.kind, kind, "{method} {path} {more}: {error}");
         assert!(error.text().contains(said), "{method} {path} {more}: {error}");
     }
-    assert_eq!(server.seen().len(), before);
+    assert_eq!(server.requests().len(), before);
     let error = bench.call("openapi_list_endpoints", json!({"name": "cats"})).await.unwrap_err();
     assert!(error.text().contains("Loaded are: pets"), "{error}");
 }
 
 #[tokio::test]
 async fn documents_that_cannot_be_used_are_refused_with_the_reason() {
-    let server = Server::start().await;
+    let server = RecordingServer::start().await;
     let bench = bench();
     for (load, said) in [
         (json!({"spec_content": ""}), "empty"),
@@ -355,7 +360,7 @@ async fn documents_that_cannot_be_used_are_refused_with_the_reason() {
 
 #[tokio::test]
 async fn an_api_can_be_forgotten() {
-    let server = Server::start().await;
+    let server = RecordingServer::start().await;
     let bench = loaded(&server).await;
     let unload = || bench.call("openapi_unload", json!({"name": "pets"}));
     assert_eq!(unload().await.unwrap()["unloaded"], true);
@@ -365,11 +370,11 @@ async fn an_api_can_be_forgotten() {
 
 #[tokio::test]
 async fn an_api_that_echoes_the_credential_does_not_tell_it() {
-    let server = Server::start().await;
+    let server = RecordingServer::start().await;
     let bench = loaded(&server).await;
     let echo = |most: usize| json!({"path_params": {"name": "echo"}, "max_response_bytes": most});
     let got = call(&bench, "/files/{name}", "GET", echo(10_000)).await.unwrap();
-    assert_eq!(server.seen().pop().unwrap().headers["authorization"], "Bearer s3cret");
+    assert_eq!(server.requests().pop().unwrap().headers["authorization"], "Bearer s3cret");
     assert_eq!(got["body"], json!({"headers": {"Authorization": "***"}, "token": "***"}), "{got}");
     assert_eq!(got["headers"]["x-sent"], "***");
     // Nor when the answer ends within it.

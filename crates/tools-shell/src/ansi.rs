@@ -1,7 +1,7 @@
 //! Colours and cursor movements, taken out of text that is to be read by a program. What callers get keeps them.
 
 /// The text without escape sequences.
-pub fn plain(text: &str) -> String {
+pub fn strip_ansi(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
@@ -42,7 +42,7 @@ mod tests {
             ("ä\u{1b}[2mß", "äß"),
         ];
         for (text, plain) in rows {
-            assert_eq!(super::plain(text), plain, "{text:?}");
+            assert_eq!(super::strip_ansi(text), plain, "{text:?}");
         }
     }
 }

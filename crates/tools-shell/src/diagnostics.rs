@@ -1,6 +1,6 @@
 //! Errors and warnings of compilers, read from their output.
 
-mod located;
+mod gcc_style;
 mod python;
 mod rustc;
 mod tsc;
@@ -12,10 +12,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 /// More of a kind than this tell nothing more.
-const MOST: usize = 50;
+const MAX_PER_SEVERITY: usize = 50;
 
 /// Bytes of one message.
-const LONGEST: usize = 1_000;
+const MAX_MESSAGE_BYTES: usize = 1_000;
 
 /// One thing that a compiler says.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -34,7 +34,7 @@ pub struct Diagnostic {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Weight {
+enum Severity {
     Error,
     Warning,
 }
@@ -45,21 +45,21 @@ pub struct Diagnostics {
     pub errors: Vec<Diagnostic>,
     pub warnings: Vec<Diagnostic>,
     /// Those beyond the first fifty of each kind.
-    pub more: usize,
+    pub omitted: usize,
 }
 
 impl Diagnostics {
-    fn add(&mut self, weight: Weight, mut found: Diagnostic) {
-        let end = found.message.floor_char_boundary(LONGEST);
+    fn add(&mut self, weight: Severity, mut found: Diagnostic) {
+        let end = found.message.floor_char_boundary(MAX_MESSAGE_BYTES);
         found.message.truncate(end);
         let list = match weight {
-            Weight::Error => &mut self.errors,
-            Weight::Warning => &mut self.warnings,
+            Severity::Error => &mut self.errors,
+            Severity::Warning => &mut self.warnings,
         };
         if list.contains(&found) {
             return;
         }
-        if list.len() < MOST { list.push(found) } else { self.more += 1 }
+        if list.len() < MAX_PER_SEVERITY { list.push(found) } else { self.omitted += 1 }
     }
 }
 
@@ -67,14 +67,14 @@ impl Diagnostics {
 pub fn read(stdout: &str, stderr: &str) -> Diagnostics {
     let mut found = Diagnostics::default();
     for text in [stderr, stdout] {
-        let text = crate::ansi::plain(text);
+        let text = crate::ansi::strip_ansi(text);
         let lines: Vec<&str> = text.lines().collect();
-        let mut exception = python::Trace::default();
+        let mut exception = python::TracebackParser::default();
         for (at, line) in lines.iter().enumerate() {
             let behind = lines.get(at + 1..).unwrap_or_default();
             let one = rustc::read(line, behind)
                 .or_else(|| tsc::read(line))
-                .or_else(|| located::read(line))
+                .or_else(|| gcc_style::read(line))
                 .or_else(|| exception.read(line));
             if let Some((weight, one)) = one {
                 found.add(weight, one);

@@ -2,27 +2,27 @@
 
 mod ansi;
 mod check_process;
-mod cut;
-mod danger;
+mod command_line;
+mod command_policy;
+mod data_loss;
 mod diagnostics;
-mod exec;
-mod given;
-mod guard;
-mod line;
-mod read;
-mod report;
-mod resize;
 mod run_build;
+mod run_command;
 mod run_tests;
-mod running;
-mod session;
-mod sessions;
+mod session_output;
 mod shell;
-mod signal;
-mod start;
-mod stop;
-mod which;
-mod write;
+mod shell_defaults;
+mod shell_exec;
+mod shell_read;
+mod shell_resize;
+mod shell_sessions;
+mod shell_start;
+mod shell_stop;
+mod shell_which;
+mod shell_write;
+mod signal_name;
+mod test_report;
+mod truncate_output;
 
 #[cfg(test)]
 mod tests;
@@ -59,15 +59,15 @@ impl Default for Settings {
 pub fn toolbox(settings: Settings) -> Toolbox {
     let shell = shell::Shell::new(settings);
     Toolbox::new("shell", "Runs commands, tests and builds in the workspace, and sessions that go on.")
-        .with(exec::ShellExec(shell.clone()))
-        .with(which::Which)
+        .with(shell_exec::ShellExec(shell.clone()))
+        .with(shell_which::Which)
         .with(run_tests::RunTests(shell.clone()))
         .with(run_build::RunBuild(shell.clone()))
         .with(check_process::CheckProcess)
-        .with(start::Start(shell))
-        .with(read::Read)
-        .with(write::Write)
-        .with(resize::Resize)
-        .with(stop::Stop)
-        .with(sessions::ListSessions)
+        .with(shell_start::Start(shell))
+        .with(shell_read::Read)
+        .with(shell_write::Write)
+        .with(shell_resize::Resize)
+        .with(shell_stop::Stop)
+        .with(shell_sessions::ListSessions)
 }

@@ -1,9 +1,9 @@
 //! `run_build`.
 
 use crate::diagnostics::{self, Diagnostic};
-use crate::given;
-use crate::running::{Ended, FACTS, Grants, Order};
+use crate::run_command::{CommandRequest, CommandResult, Grants, REPLY_OVERHEAD_BYTES};
 use crate::shell::Shell;
+use crate::shell_defaults;
 use octo_toolkit::reply_budget::count_fitting;
 use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
@@ -19,16 +19,16 @@ pub struct Input {
     /// Command line that builds, such as cargo build or make.
     command: String,
     /// Folder to run in, relative to the workspace.
-    #[serde(default = "given::here")]
+    #[serde(default = "shell_defaults::current_dir")]
     cwd: WorkPath,
     /// Seconds until it is ended; the operator sets the most, usually 600.
-    #[serde(default = "given::ten_minutes")]
+    #[serde(default = "shell_defaults::build_timeout_s")]
     timeout_s: u64,
     /// Variables besides the usual ones.
     #[serde(default)]
     env: Option<BTreeMap<String, String>>,
     /// Bytes of output to give beside the errors and warnings.
-    #[serde(default = "given::output_beside_report")]
+    #[serde(default = "shell_defaults::report_output_bytes")]
     max_output_bytes: u64,
 }
 
@@ -44,7 +44,7 @@ pub struct Output {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     left_out: Option<u64>,
     #[serde(flatten)]
-    ended: Ended,
+    result: CommandResult,
 }
 
 pub struct RunBuild(pub Shell);
@@ -65,7 +65,7 @@ impl Tool for RunBuild {
     }
 
     async fn run(&self, input: Input, grants: Grants, cx: &CallContext) -> Result<Output, ToolError> {
-        let order = Order {
+        let order = CommandRequest {
             command: input.command,
             cwd: input.cwd,
             env: input.env.unwrap_or_default(),
@@ -73,23 +73,23 @@ impl Tool for RunBuild {
             max_output_bytes: input.max_output_bytes,
             network: None,
             // Half of the reply is for the report.
-            room: cx.reply.remaining_after(FACTS) / 2,
+            reply_budget: cx.reply.remaining_after(REPLY_OVERHEAD_BYTES) / 2,
             stdin: None,
-            whole: true,
+            wants_full_output: true,
         };
         let ran = self.0.run(order, &grants, cx).await?;
-        let mut found = diagnostics::read(&ran.whole.0, &ran.whole.1);
+        let mut found = diagnostics::read(&ran.full_output.0, &ran.full_output.1);
         for list in [&mut found.errors, &mut found.warnings] {
-            let fit = count_fitting(list, cx.reply.remaining_after(FACTS) / 4)?.max(1);
-            found.more += list.len().saturating_sub(fit);
+            let fit = count_fitting(list, cx.reply.remaining_after(REPLY_OVERHEAD_BYTES) / 4)?.max(1);
+            found.omitted += list.len().saturating_sub(fit);
             list.truncate(fit);
         }
         Ok(Output {
-            succeeded: ran.ended.exit_code == 0 && !ran.ended.timed_out,
+            succeeded: ran.result.exit_code == 0 && !ran.result.timed_out,
             errors: found.errors,
             warnings: found.warnings,
-            left_out: Some(found.more as u64).filter(|more| *more > 0),
-            ended: ran.ended,
+            left_out: Some(found.omitted as u64).filter(|more| *more > 0),
+            result: ran.result,
         })
     }
 }

@@ -1,10 +1,10 @@
 //! `run_tests`.
 
 use crate::diagnostics::{self, Diagnostic};
-use crate::given;
-use crate::report::{self, Failure, Report};
-use crate::running::{Ended, FACTS, Grants, Order};
+use crate::run_command::{CommandRequest, CommandResult, Grants, REPLY_OVERHEAD_BYTES};
 use crate::shell::Shell;
+use crate::shell_defaults;
+use crate::test_report::{self, Failure, TestReport};
 use octo_toolkit::fs::Read;
 use octo_toolkit::reply_budget::count_fitting;
 use octo_toolkit::{CallContext, Effect, Example, Fs, Kind, Tool, ToolError, WorkPath};
@@ -14,7 +14,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 
 /// Bytes of a report file.
-const MOST: u64 = 16 << 20;
+const MAX_REPORT_BYTES: u64 = 16 << 20;
 
 /// Runs tests and gives counts and failures with file and line, read from the output of cargo, pytest, go, jest, vitest,
 /// mocha, node, unittest or TAP, or from a JUnit file; else exit code and output. Prefer shell_exec for other commands.
@@ -24,10 +24,10 @@ pub struct Input {
     /// Command line that runs the tests, such as cargo test or pytest -q.
     command: String,
     /// Folder to run in, relative to the workspace.
-    #[serde(default = "given::here")]
+    #[serde(default = "shell_defaults::current_dir")]
     cwd: WorkPath,
     /// Seconds until it is ended; the operator sets the most, usually 600.
-    #[serde(default = "given::five_minutes")]
+    #[serde(default = "shell_defaults::test_timeout_s")]
     timeout_s: u64,
     /// Variables besides the usual ones.
     #[serde(default)]
@@ -36,7 +36,7 @@ pub struct Input {
     #[serde(default)]
     junit: Option<WorkPath>,
     /// Bytes of output to give beside the report.
-    #[serde(default = "given::output_beside_report")]
+    #[serde(default = "shell_defaults::report_output_bytes")]
     max_output_bytes: u64,
 }
 
@@ -55,7 +55,7 @@ pub struct Output {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     errors: Vec<Diagnostic>,
     #[serde(flatten)]
-    ended: Ended,
+    result: CommandResult,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -80,13 +80,13 @@ pub struct Summary {
 }
 
 impl Summary {
-    fn of(report: Option<&Report>) -> Self {
+    fn from_report(report: Option<&TestReport>) -> Self {
         Self {
             framework: report.map_or("unknown", |report| report.framework).to_owned(),
             passed: report.and_then(|report| report.passed),
             failed: report.map(|report| report.failed),
             skipped: report.map(|report| report.skipped),
-            total: report.and_then(Report::total),
+            total: report.and_then(TestReport::total),
             duration: report.and_then(|report| report.seconds),
         }
     }
@@ -111,10 +111,10 @@ impl Tool for RunTests {
 
     async fn run(&self, input: Input, grants: Grants, cx: &CallContext) -> Result<Output, ToolError> {
         let before = match &input.junit {
-            Some(path) => written(&grants.1, path).await?,
+            Some(path) => last_modified(&grants.1, path).await?,
             None => None,
         };
-        let order = Order {
+        let order = CommandRequest {
             command: input.command,
             cwd: input.cwd,
             env: input.env.unwrap_or_default(),
@@ -122,40 +122,40 @@ impl Tool for RunTests {
             max_output_bytes: input.max_output_bytes,
             network: None,
             // Half of the reply is for the report.
-            room: cx.reply.remaining_after(FACTS) / 2,
+            reply_budget: cx.reply.remaining_after(REPLY_OVERHEAD_BYTES) / 2,
             stdin: None,
-            whole: true,
+            wants_full_output: true,
         };
         let mut ran = self.0.run(order, &grants, cx).await?;
-        let (stdout, stderr) = &ran.whole;
+        let (stdout, stderr) = &ran.full_output;
         let report = match &input.junit {
-            Some(path) => from_file(&grants.1, path, before, &mut ran.ended).await?,
+            Some(path) => from_file(&grants.1, path, before, &mut ran.result).await?,
             None => None,
         };
-        let report = report.or_else(|| report::read(stdout, stderr));
+        let report = report.or_else(|| test_report::read(stdout, stderr));
         let failed = report.as_ref().map_or(0, |report| report.failed);
         let errors = match &report {
-            None if ran.ended.exit_code != 0 => diagnostics::read(stdout, stderr).errors,
+            None if ran.result.exit_code != 0 => diagnostics::read(stdout, stderr).errors,
             _ => Vec::new(),
         };
-        let mut more = report.as_ref().map_or(0, |report| report.more);
+        let mut more = report.as_ref().map_or(0, |report| report.omitted);
         let mut failures = report.as_ref().map(|report| report.failures.clone()).unwrap_or_default();
-        let fit = count_fitting(&failures, cx.reply.remaining_after(FACTS) / 2)?.max(1);
+        let fit = count_fitting(&failures, cx.reply.remaining_after(REPLY_OVERHEAD_BYTES) / 2)?.max(1);
         more += failures.len().saturating_sub(fit);
         failures.truncate(fit);
         Ok(Output {
-            passed: ran.ended.exit_code == 0 && !ran.ended.timed_out && failed == 0,
-            summary: Summary::of(report.as_ref()),
+            passed: ran.result.exit_code == 0 && !ran.result.timed_out && failed == 0,
+            summary: Summary::from_report(report.as_ref()),
             failures,
             failures_left_out: Some(more as u64).filter(|more| *more > 0),
             errors,
-            ended: ran.ended,
+            result: ran.result,
         })
     }
 }
 
 /// When a file was written last; nothing if it is not there yet.
-async fn written(fs: &Fs<Read>, path: &WorkPath) -> Result<Option<jiff::Timestamp>, ToolError> {
+async fn last_modified(fs: &Fs<Read>, path: &WorkPath) -> Result<Option<jiff::Timestamp>, ToolError> {
     let place = fs.place(path)?;
     fs.run(move |fs| match fs.stat(&place) {
         Ok(stat) => Ok(Some(stat.modified)),
@@ -170,13 +170,13 @@ async fn from_file(
     fs: &Fs<Read>,
     path: &WorkPath,
     before: Option<jiff::Timestamp>,
-    ended: &mut Ended,
-) -> Result<Option<Report>, ToolError> {
+    ended: &mut CommandResult,
+) -> Result<Option<TestReport>, ToolError> {
     let place = fs.place(path)?;
-    let read = fs.run(move |fs| fs.read(&place, MOST)).await;
+    let read = fs.run(move |fs| fs.read(&place, MAX_REPORT_BYTES)).await;
     let why = match read {
         Ok((_, stat)) if Some(stat.modified) == before => "was not written by this run",
-        Ok((bytes, _)) => match report::junit::read(&String::from_utf8_lossy(&bytes)) {
+        Ok((bytes, _)) => match test_report::junit::read(&String::from_utf8_lossy(&bytes)) {
             Some(report) => return Ok(Some(report)),
             None => "holds no JUnit report",
         },

@@ -1,8 +1,8 @@
 //! What the tools that start commands share: the operator's settings, the check of a line, and the warning about it.
 
 use crate::Settings;
-use crate::danger;
-use crate::guard::Guard;
+use crate::command_policy::CommandPolicy;
+use crate::data_loss;
 use octo_toolkit::fs::{EntryKind, Read};
 use octo_toolkit::{CallContext, Fs, RootedPath, ToolError, WorkPath};
 use std::collections::BTreeMap;
@@ -11,16 +11,16 @@ use std::time::Duration;
 
 /// The operator's settings with their lists taken apart once.
 #[derive(Clone)]
-pub struct Shell(Arc<Inner>);
+pub struct Shell(Arc<ShellPolicy>);
 
-struct Inner {
-    guard: Guard,
+struct ShellPolicy {
+    commands: CommandPolicy,
     max_timeout: Duration,
     network: bool,
 }
 
 /// A line that may run.
-pub struct Checked {
+pub struct CheckedCommand {
     pub cwd: RootedPath,
     /// What it may lose.
     pub warning: Option<String>,
@@ -31,15 +31,15 @@ pub struct Checked {
 /// How long a command may run, and whether that is less than was asked for.
 pub struct Timeout {
     pub limit: Duration,
-    is_most: bool,
-    is_end_of_call: bool,
+    is_operator_limit: bool,
+    is_call_deadline: bool,
 }
 
 impl Timeout {
     /// The end of the call matters only to a command that met it.
     pub fn note(&self, met: bool) -> Option<String> {
         let seconds = self.limit.as_secs_f64();
-        let why = match (self.is_most, self.is_end_of_call && met) {
+        let why = match (self.is_operator_limit, self.is_call_deadline && met) {
             (_, true) => "the call itself ends then",
             (true, false) => "the operator allows no more",
             (false, false) => return None,
@@ -52,8 +52,12 @@ impl Timeout {
 
 impl Shell {
     pub fn new(settings: Settings) -> Self {
-        let guard = Guard::new(&settings.allowed, &settings.blocked);
-        Self(Arc::new(Inner { guard, max_timeout: settings.max_timeout, network: settings.network }))
+        let guard = CommandPolicy::new(&settings.allowed, &settings.blocked);
+        Self(Arc::new(ShellPolicy {
+            commands: guard,
+            max_timeout: settings.max_timeout,
+            network: settings.network,
+        }))
     }
 
     /// A caller can only turn the network off.
@@ -74,7 +78,7 @@ impl Shell {
         // Room to say what happened before the call itself is over.
         let left = cx.time_left().saturating_sub(Duration::from_millis(500));
         let limit = asked.min(most).min(left);
-        Ok(Timeout { limit, is_most: asked > most, is_end_of_call: limit < asked.min(most) })
+        Ok(Timeout { limit, is_operator_limit: asked > most, is_call_deadline: limit < asked.min(most) })
     }
 
     /// Checks a line against the operator's lists and looks at what it would lose.
@@ -85,25 +89,25 @@ impl Shell {
         env: &BTreeMap<String, String>,
         fs: &Fs<Read>,
         cx: &CallContext,
-    ) -> Result<Checked, ToolError> {
-        let line = self.0.guard.check(command)?;
-        self.0.guard.check_env(env.keys().map(String::as_str))?;
+    ) -> Result<CheckedCommand, ToolError> {
+        let line = self.0.commands.check(command)?;
+        self.0.commands.check_env(env.keys().map(String::as_str))?;
         let cwd = fs.place(cwd)?;
-        let danger = danger::of(&line);
-        let mut clauses = danger.loses;
-        clauses.extend(replaced(fs, &cwd, danger.replaces).await);
+        let danger = data_loss::detect(&line);
+        let mut clauses = danger.clauses;
+        clauses.extend(overwritten_files(fs, &cwd, danger.overwrites).await);
         let warning = (!clauses.is_empty()).then(|| format!("This command {}.", clauses.join("; ")));
         if let Some(warning) = &warning {
             tracing::warn!(call = %cx.id, caller = %cx.caller.principal.subject, %warning, "a command that may lose data");
         }
         let waits = line.commands.iter().any(|simple| simple.name() == Some("wait"));
         let background = !waits && line.commands.iter().any(|simple| simple.background);
-        Ok(Checked { cwd, warning, background })
+        Ok(CheckedCommand { cwd, warning, background })
     }
 }
 
 /// Those of the files that exist and hold something.
-async fn replaced(fs: &Fs<Read>, cwd: &RootedPath, files: Vec<String>) -> Option<String> {
+async fn overwritten_files(fs: &Fs<Read>, cwd: &RootedPath, files: Vec<String>) -> Option<String> {
     if files.is_empty() {
         return None;
     }

@@ -1,12 +1,12 @@
 //! The tools through real grants: real programs in a real workspace.
 #![expect(clippy::disallowed_methods, reason = "tests look at the machine behind the grants' back")]
 
-mod bench;
-mod commands;
-mod contract;
-mod output;
-mod reports;
-mod sessions;
+mod exec_tools;
+mod long_output;
+mod session_tools;
+mod shell_fixture;
+mod test_and_build_tools;
+mod tool_contract;
 
 /// The launcher that the others start: this very binary.
 #[test]

@@ -24,7 +24,7 @@ const QUERY: &str =
     "SELECT id, name, price, weight, made, active, tags, note FROM measured ORDER BY id LIMIT 1000";
 const ROUNDS: usize = 300;
 
-const MAKE: &str = "CREATE TABLE measured AS SELECT n::int8 AS id, 'a name of item ' || n AS name, (n * 1.25)::numeric(12, 2) AS price, \
+const CREATE_TABLE_SQL: &str = "CREATE TABLE measured AS SELECT n::int8 AS id, 'a name of item ' || n AS name, (n * 1.25)::numeric(12, 2) AS price, \
      n / 7.0::float8 AS weight, now() + n * interval '1 second' AS made, n % 2 = 0 AS active, \
      ARRAY['tag' || n, 'other'] AS tags, jsonb_build_object('n', n, 'text', 'note') AS note \
      FROM generate_series(1, 1000) n";
@@ -38,7 +38,7 @@ async fn main() {
     server.batch_execute(&format!("CREATE ROLE {name} LOGIN PASSWORD 'pw'")).await.unwrap();
     server.batch_execute(&format!("CREATE DATABASE {name} OWNER {name}")).await.unwrap();
     let dsn = format!("postgres://{name}:pw@{place}/{name}");
-    client(&dsn).await.batch_execute(MAKE).await.unwrap();
+    client(&dsn).await.batch_execute(CREATE_TABLE_SQL).await.unwrap();
     measure(&dsn).await;
     server.batch_execute(&format!("DROP DATABASE {name} WITH (FORCE)")).await.unwrap();
     server.batch_execute(&format!("DROP ROLE {name}")).await.unwrap();

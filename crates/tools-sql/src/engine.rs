@@ -27,7 +27,7 @@ pub struct Rows {
 }
 
 /// What a change did.
-pub struct Change {
+pub struct ChangeResult {
     pub affected: u64,
     pub command: String,
     /// Of `RETURNING`.
@@ -37,16 +37,16 @@ pub struct Change {
 
 /// What becomes of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
-    Kept,
-    RolledBack,
+pub enum TransactionEnd {
+    Commit,
+    Rollback,
 }
 
 /// Whether a statement is run to be explained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Explained {
-    Planned,
-    Run,
+pub enum ExplainMode {
+    PlanOnly,
+    Analyze,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -60,7 +60,7 @@ pub enum PlanFormat {
 }
 
 /// One connection. `query` and `explain` change nothing, because the database will not let them.
-pub trait Engine: Send + Sync {
+pub trait SqlEngine: Send + Sync {
     fn query<'a>(
         &'a self,
         statement: Statement,
@@ -70,23 +70,27 @@ pub trait Engine: Send + Sync {
     fn execute<'a>(
         &'a self,
         statement: Statement,
-        fate: Fate,
+        fate: TransactionEnd,
         cx: &'a CallContext,
-    ) -> BoxFuture<'a, Result<Change, ToolError>>;
+    ) -> BoxFuture<'a, Result<ChangeResult, ToolError>>;
 
     fn explain<'a>(
         &'a self,
         statement: Statement,
-        explained: Explained,
+        explained: ExplainMode,
         format: PlanFormat,
         cx: &'a CallContext,
     ) -> BoxFuture<'a, Result<String, ToolError>>;
 
-    fn tables<'a>(&'a self, ask: TablesAsk, cx: &'a CallContext) -> BoxFuture<'a, Result<Tables, ToolError>>;
+    fn tables<'a>(
+        &'a self,
+        ask: TablesQuery,
+        cx: &'a CallContext,
+    ) -> BoxFuture<'a, Result<Tables, ToolError>>;
 }
 
 /// Which tables to describe.
-pub struct TablesAsk {
+pub struct TablesQuery {
     pub schema: String,
     pub table: Option<String>,
     pub max_tables: usize,

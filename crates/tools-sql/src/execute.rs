@@ -1,8 +1,8 @@
 //! `db_execute`.
 
-use crate::ask::{self, Anything};
-use crate::engine::Fate;
-use crate::engines::Engines;
+use crate::engine::TransactionEnd;
+use crate::engine_cache::EngineCache;
+use crate::statement_args::{self, AnyJson};
 use octo_grants::Sql;
 use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// How many rows of RETURNING are given.
-const RETURNED: usize = 100;
+const MAX_RETURNING_ROWS: usize = 100;
 
 /// Runs one changing statement (INSERT, UPDATE, DELETE, MERGE, DDL) in a transaction of its own and returns the affected
 /// rows, or rolls it back with dry_run. Refused on read-only connections. Prefer db_query for reading.
@@ -24,16 +24,16 @@ pub struct Input {
     sql: String,
     /// Values for $1, $2 …: JSON scalars, arrays for SQL arrays, objects for json.
     #[serde(default)]
-    #[schemars(with = "Option<Vec<Anything>>")]
+    #[schemars(with = "Option<Vec<AnyJson>>")]
     params: Option<Vec<Box<RawValue>>>,
     /// Seconds after which the server stops the statement and undoes it.
-    #[serde(default = "ask::timeout_s")]
+    #[serde(default = "statement_args::default_timeout_s")]
     timeout_s: u64,
     /// Run it, count, and roll it back; sequences still advance.
     #[serde(default)]
     dry_run: bool,
     /// A name of db_connections.
-    #[serde(default = "ask::connection")]
+    #[serde(default = "statement_args::default_connection")]
     connection_name: String,
 }
 
@@ -50,7 +50,7 @@ pub struct Output {
     columns: Option<Vec<String>>,
     /// The first hundred rows of RETURNING.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Vec<Vec<Anything>>")]
+    #[schemars(with = "Vec<Vec<AnyJson>>")]
     rows: Option<Box<RawValue>>,
     /// What the server remarked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -59,7 +59,7 @@ pub struct Output {
     duration_ms: f64,
 }
 
-pub struct Execute(pub Arc<Engines>);
+pub struct Execute(pub Arc<EngineCache>);
 
 impl Tool for Execute {
     const NAME: &'static str = "db_execute";
@@ -84,11 +84,17 @@ impl Tool for Execute {
 
     async fn run(&self, input: Input, sql: Sql, cx: &CallContext) -> Result<Output, ToolError> {
         let database = sql.named(&input.connection_name)?;
-        let statement =
-            ask::statement(input.sql, input.params, RETURNED, input.timeout_s, &database.limits, cx)?;
-        let fate = if input.dry_run { Fate::RolledBack } else { Fate::Kept };
+        let statement = statement_args::statement(
+            input.sql,
+            input.params,
+            MAX_RETURNING_ROWS,
+            input.timeout_s,
+            &database.limits,
+            cx,
+        )?;
+        let fate = if input.dry_run { TransactionEnd::Rollback } else { TransactionEnd::Commit };
         let began = Instant::now();
-        let change = self.0.of(&database).execute(statement, fate, cx).await?;
+        let change = self.0.get_or_create(&database).execute(statement, fate, cx).await?;
         let (columns, rows) = change.rows.map(|rows| (rows.columns, rows.rows)).unzip();
         Ok(Output {
             affected_rows: change.affected,
@@ -97,7 +103,7 @@ impl Tool for Execute {
             columns,
             rows,
             notices: change.notices,
-            duration_ms: ask::since(began),
+            duration_ms: statement_args::elapsed_ms(began),
         })
     }
 }

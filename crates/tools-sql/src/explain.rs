@@ -1,8 +1,8 @@
 //! `db_explain`.
 
-use crate::ask::{self, Anything};
-use crate::engine::{Explained, PlanFormat};
-use crate::engines::Engines;
+use crate::engine::{ExplainMode, PlanFormat};
+use crate::engine_cache::EngineCache;
+use crate::statement_args::{self, AnyJson};
 use octo_grants::Sql;
 use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
@@ -21,23 +21,23 @@ pub struct Input {
     sql: String,
     /// Values for $1, $2 …
     #[serde(default)]
-    #[schemars(with = "Option<Vec<Anything>>")]
+    #[schemars(with = "Option<Vec<AnyJson>>")]
     params: Option<Vec<Box<RawValue>>>,
     /// Run the statement and measure; false only plans it.
-    #[serde(default = "analyze")]
+    #[serde(default = "default_analyze")]
     analyze: bool,
     /// How the plan is written: text, json, yaml or xml.
     #[serde(default)]
     format: PlanFormat,
     /// Seconds after which the server stops the statement.
-    #[serde(default = "ask::timeout_s")]
+    #[serde(default = "statement_args::default_timeout_s")]
     timeout_s: u64,
     /// A name of db_connections.
-    #[serde(default = "ask::connection")]
+    #[serde(default = "statement_args::default_connection")]
     connection_name: String,
 }
 
-fn analyze() -> bool {
+fn default_analyze() -> bool {
     true
 }
 
@@ -51,7 +51,7 @@ pub struct Output {
     duration_ms: f64,
 }
 
-pub struct Explain(pub Arc<Engines>);
+pub struct Explain(pub Arc<EngineCache>);
 
 impl Tool for Explain {
     const NAME: &'static str = "db_explain";
@@ -77,10 +77,11 @@ impl Tool for Explain {
     async fn run(&self, input: Input, sql: Sql, cx: &CallContext) -> Result<Output, ToolError> {
         let database = sql.named(&input.connection_name)?;
         let most = database.limits.max_rows;
-        let statement = ask::statement(input.sql, input.params, most, input.timeout_s, &database.limits, cx)?;
-        let explained = if input.analyze { Explained::Run } else { Explained::Planned };
+        let statement =
+            statement_args::statement(input.sql, input.params, most, input.timeout_s, &database.limits, cx)?;
+        let explained = if input.analyze { ExplainMode::Analyze } else { ExplainMode::PlanOnly };
         let began = Instant::now();
-        let plan = self.0.of(&database).explain(statement, explained, input.format, cx).await?;
-        Ok(Output { plan, analyzed: input.analyze, duration_ms: ask::since(began) })
+        let plan = self.0.get_or_create(&database).explain(statement, explained, input.format, cx).await?;
+        Ok(Output { plan, analyzed: input.analyze, duration_ms: statement_args::elapsed_ms(began) })
     }
 }

@@ -1,26 +1,26 @@
-//! The database toolbox. The tools know one trait, [`engine::Engine`]; what speaks PostgreSQL stands behind it.
+//! The database toolbox. The tools know one trait, [`engine::SqlEngine`]; what speaks PostgreSQL stands behind it.
 
-mod ask;
 mod connections;
+mod db_query;
+mod db_schema;
 mod engine;
-mod engines;
+mod engine_cache;
 mod execute;
 mod explain;
 mod postgres;
-mod query;
-mod schema;
+mod statement_args;
 
-use engines::Engines;
+use engine_cache::EngineCache;
 use octo_toolkit::Toolbox;
 use std::sync::Arc;
 
 /// The tools of the domain `database`.
 pub fn sql_toolbox() -> Toolbox {
-    let engines = Arc::new(Engines::default());
+    let engines = Arc::new(EngineCache::default());
     Toolbox::new("database", "Asks and changes SQL databases that the operator has named.")
-        .with(query::Query(Arc::clone(&engines)))
+        .with(db_query::Query(Arc::clone(&engines)))
         .with(execute::Execute(Arc::clone(&engines)))
-        .with(schema::Schema(Arc::clone(&engines)))
+        .with(db_schema::Schema(Arc::clone(&engines)))
         .with(explain::Explain(engines))
         .with(connections::Connections)
 }

@@ -1,17 +1,19 @@
 //! PostgreSQL. Values travel as text, the one form that every type has, and become JSON here.
 
-mod fault;
-mod hear;
-mod json;
+mod bind_params;
+mod describe_tables;
+mod json_values;
 mod literal;
-mod params;
-mod read;
-mod script;
-mod tables;
-mod types;
-mod write;
+mod message_batch;
+mod query_response;
+mod read_query;
+mod server_error;
+mod sql_types;
+mod write_query;
 
-use crate::engine::{Change, Engine, Explained, Fate, PlanFormat, Rows, Statement, Tables, TablesAsk};
+use crate::engine::{
+    ChangeResult, ExplainMode, PlanFormat, Rows, SqlEngine, Statement, Tables, TablesQuery, TransactionEnd,
+};
 use octo_grants::sql::{Database, Lease, Pool};
 use octo_toolkit::{BoxFuture, CallContext, Json, ToolError};
 use serde_json::value::RawValue;
@@ -19,16 +21,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Bytes that the members of a reply take beside columns, types, rows and notices, at most.
-const FACTS: usize = 200;
+const REPLY_OVERHEAD_BYTES: usize = 200;
 
 pub struct Postgres {
     database: Arc<Database>,
-    types: types::Types,
+    types: sql_types::TypeCache,
 }
 
 impl Postgres {
     pub fn new(database: Arc<Database>) -> Self {
-        Self { database, types: types::Types::default() }
+        Self { database, types: sql_types::TypeCache::default() }
     }
 
     /// A session, unless the call is cancelled before its turn.
@@ -45,18 +47,20 @@ impl Postgres {
         sql: &str,
         cx: &CallContext,
     ) -> Result<Vec<Option<String>>, ToolError> {
-        if given.iter().all(|value| params::is_scalar(value)) {
-            return given.iter().map(|value| params::scalar(value)).collect();
+        if given.iter().all(|value| bind_params::is_scalar(value)) {
+            return given.iter().map(|value| bind_params::scalar(value)).collect();
         }
-        let mut script = script::Script::default();
+        let mut script = message_batch::MessageBatch::default();
         script.parse(sql)?.describe_statement()?.sync();
-        let heard = script.play(lease, &hear::Bounds::of_ours(), cx).await?;
-        if let Some(said) = &heard.fault {
-            return Err(fault::of(&self.database.name, said, 0));
+        let heard = script.send(lease, &query_response::ReadLimits::for_catalog(), cx).await?;
+        if let Some(said) = &heard.error {
+            return Err(server_error::to_tool_error(&self.database.name, said, 0));
         }
-        let types = self.types.of(lease, &heard.parameters, cx).await?;
-        let texts =
-            given.iter().enumerate().map(|(at, value)| params::text(value, types.get(at).map(|t| &**t)));
+        let types = self.types.resolve(lease, &heard.parameters, cx).await?;
+        let texts = given
+            .iter()
+            .enumerate()
+            .map(|(at, value)| bind_params::encode_param(value, types.get(at).map(|t| &**t)));
         texts.collect()
     }
 
@@ -64,21 +68,22 @@ impl Postgres {
     async fn rows(
         &self,
         lease: &mut Lease,
-        heard: hear::Heard,
+        heard: query_response::QueryResponse,
         max_rows: usize,
         cx: &CallContext,
     ) -> Result<Rows, ToolError> {
         let oids: Vec<u32> = heard.columns.iter().map(|column| column.oid).collect();
-        let types = self.types.of(lease, &oids, cx).await?;
+        let types = self.types.resolve(lease, &oids, cx).await?;
         let columns: Vec<String> = heard.columns.into_iter().map(|column| column.name).collect();
         let names: Vec<&str> = types.iter().map(|kind| kind.name.as_str()).collect();
         let room = cx
             .reply
-            .remaining_after(FACTS)
+            .remaining_after(REPLY_OVERHEAD_BYTES)
             .saturating_sub(Json::of(&(&columns, &names, &heard.notices)).bytes().len());
         let count = heard.rows.len().min(max_rows);
-        let (rows, count) = json::rows(heard.rows.get(..count).unwrap_or_default(), &types, room)?;
-        let truncated = heard.cut || heard.seen > count;
+        let (rows, count) =
+            json_values::write_rows(heard.rows.get(..count).unwrap_or_default(), &types, room)?;
+        let truncated = heard.truncated || heard.row_count > count;
         Ok(Rows {
             columns,
             types: types.iter().map(|kind| kind.name.clone()).collect(),
@@ -90,35 +95,39 @@ impl Postgres {
     }
 }
 
-impl Engine for Postgres {
+impl SqlEngine for Postgres {
     fn query<'a>(
         &'a self,
         statement: Statement,
         cx: &'a CallContext,
     ) -> BoxFuture<'a, Result<Rows, ToolError>> {
-        Box::pin(read::query(self, statement, cx))
+        Box::pin(read_query::query(self, statement, cx))
     }
 
     fn execute<'a>(
         &'a self,
         statement: Statement,
-        fate: Fate,
+        fate: TransactionEnd,
         cx: &'a CallContext,
-    ) -> BoxFuture<'a, Result<Change, ToolError>> {
-        Box::pin(write::execute(self, statement, fate, cx))
+    ) -> BoxFuture<'a, Result<ChangeResult, ToolError>> {
+        Box::pin(write_query::execute(self, statement, fate, cx))
     }
 
     fn explain<'a>(
         &'a self,
         statement: Statement,
-        explained: Explained,
+        explained: ExplainMode,
         format: PlanFormat,
         cx: &'a CallContext,
     ) -> BoxFuture<'a, Result<String, ToolError>> {
-        Box::pin(read::explain(self, statement, explained, format, cx))
+        Box::pin(read_query::explain(self, statement, explained, format, cx))
     }
 
-    fn tables<'a>(&'a self, ask: TablesAsk, cx: &'a CallContext) -> BoxFuture<'a, Result<Tables, ToolError>> {
-        Box::pin(tables::describe(self, ask, cx))
+    fn tables<'a>(
+        &'a self,
+        ask: TablesQuery,
+        cx: &'a CallContext,
+    ) -> BoxFuture<'a, Result<Tables, ToolError>> {
+        Box::pin(describe_tables::describe(self, ask, cx))
     }
 }

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use unicode_segmentation::UnicodeSegmentation;
 
 /// Words a person reads in a minute.
-const PACE: f64 = 238.0;
-const KEYWORDS: usize = 10;
+const WORDS_PER_MINUTE: f64 = 238.0;
+const MAX_FREQUENT_WORDS: usize = 10;
 
 /// Counts characters, words, sentences, lines and tokens of a text, estimates how long it takes to read and how hard it is,
 /// and names its frequent words. An empty text gives zeros. Prefer text_summarize for what it says.
@@ -44,11 +44,11 @@ pub struct Output {
     #[serde(skip_serializing_if = "Option::is_none")]
     reading_ease: Option<f64>,
     /// Words of more than three letters that come most often.
-    frequent_words: Vec<Frequent>,
+    frequent_words: Vec<WordCount>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Frequent {
+struct WordCount {
     /// The word in lower case.
     word: String,
     /// How often it comes.
@@ -70,12 +70,12 @@ impl Tool for Analyze {
     }
 
     async fn run(&self, input: Input, (): (), _cx: &CallContext) -> Result<Output, ToolError> {
-        Ok(analyzed(&input.text))
+        Ok(analyze(&input.text))
     }
 }
 
 /// Sentences that have a word. One by one: the crate's own guess of how many are left fails at the end of a text.
-fn sentences(text: &str) -> usize {
+fn count_sentences(text: &str) -> usize {
     let mut count = 0;
     for part in text.split_sentence_bounds() {
         count += usize::from(part.unicode_words().next().is_some());
@@ -83,9 +83,9 @@ fn sentences(text: &str) -> usize {
     count
 }
 
-fn analyzed(text: &str) -> Output {
+fn analyze(text: &str) -> Output {
     let words: Vec<String> = text.unicode_words().map(str::to_lowercase).collect();
-    let sentences = sentences(text);
+    let sentences = count_sentences(text);
     let mut counts: HashMap<&str, usize> = HashMap::new();
     for word in &words {
         *counts.entry(word).or_default() += 1;
@@ -97,16 +97,16 @@ fn analyzed(text: &str) -> Output {
         unique_words: counts.len(),
         sentences,
         lines: text.lines().count(),
-        paragraphs: paragraphs(text),
-        reading_time_s: (words.len() as f64 * 60.0 / PACE).ceil() as u64,
+        paragraphs: count_paragraphs(text),
+        reading_time_s: (words.len() as f64 * 60.0 / WORDS_PER_MINUTE).ceil() as u64,
         estimated_tokens: text.len().div_ceil(4),
-        words_per_sentence: rounded(average),
+        words_per_sentence: round_to_tenth(average),
         reading_ease: reading_ease(&words, average),
-        frequent_words: frequent(&counts),
+        frequent_words: frequent_words(&counts),
     }
 }
 
-fn paragraphs(text: &str) -> usize {
+fn count_paragraphs(text: &str) -> usize {
     let mut lines = text.lines().map(|line| !line.trim().is_empty());
     let first = lines.next();
     let mut count = usize::from(first == Some(true));
@@ -118,15 +118,15 @@ fn paragraphs(text: &str) -> usize {
     count
 }
 
-fn frequent(counts: &HashMap<&str, usize>) -> Vec<Frequent> {
-    let mut often: Vec<(&str, usize)> = counts
+fn frequent_words(counts: &HashMap<&str, usize>) -> Vec<WordCount> {
+    let mut ranked: Vec<(&str, usize)> = counts
         .iter()
         .map(|(word, count)| (*word, *count))
         .filter(|(word, count)| *count > 1 && word.chars().count() > 3)
         .collect();
-    often.sort_by(|(a, x), (b, y)| y.cmp(x).then(a.cmp(b)));
-    often.truncate(KEYWORDS);
-    often.into_iter().map(|(word, count)| Frequent { word: word.to_owned(), count }).collect()
+    ranked.sort_by(|(a, x), (b, y)| y.cmp(x).then(a.cmp(b)));
+    ranked.truncate(MAX_FREQUENT_WORDS);
+    ranked.into_iter().map(|(word, count)| WordCount { word: word.to_owned(), count }).collect()
 }
 
 /// Nothing where syllables cannot be told by vowels.
@@ -135,8 +135,10 @@ fn reading_ease(words: &[String], words_per_sentence: f64) -> Option<f64> {
     if words.is_empty() || latin.count() * 10 < words.len() * 9 {
         return None;
     }
-    let syllables: usize = words.iter().map(|word| syllables(word)).sum();
-    Some(rounded(206.835 - 1.015 * words_per_sentence - 84.6 * (syllables as f64 / words.len() as f64)))
+    let syllables: usize = words.iter().map(|word| count_syllables(word)).sum();
+    Some(round_to_tenth(
+        206.835 - 1.015 * words_per_sentence - 84.6 * (syllables as f64 / words.len() as f64),
+    ))
 }
 
 fn is_latin(letter: char) -> bool {
@@ -144,7 +146,7 @@ fn is_latin(letter: char) -> bool {
 }
 
 /// Groups of vowels; a silent e at the end is none.
-fn syllables(word: &str) -> usize {
+fn count_syllables(word: &str) -> usize {
     let vowel = |letter: char| "aeiouyäöüáéíóúàèìòùâêîôû".contains(letter);
     let mut groups = 0;
     let mut before = false;
@@ -156,7 +158,7 @@ fn syllables(word: &str) -> usize {
     (groups - usize::from(silent)).max(1)
 }
 
-fn rounded(number: f64) -> f64 {
+fn round_to_tenth(number: f64) -> f64 {
     (number * 10.0).round() / 10.0
 }
 
@@ -174,7 +176,7 @@ mod tests {
             ("日本語です。", 6, 5, 1, 1),
             ("...\n\n---", 8, 0, 0, 3),
         ] {
-            let got = analyzed(text);
+            let got = analyze(text);
             assert_eq!(
                 (got.characters, got.words, got.sentences, got.lines),
                 (characters, words, sentences, lines),
@@ -186,24 +188,24 @@ mod tests {
     #[test]
     fn paragraphs_stand_between_empty_lines() {
         for (text, count) in [("", 0), ("a", 1), ("a\nb\n\n\nc\n", 2), ("\n\na", 1)] {
-            assert_eq!(paragraphs(text), count, "{text:?}");
+            assert_eq!(count_paragraphs(text), count, "{text:?}");
         }
     }
 
     #[test]
     fn easy_text_is_easier_than_hard_text_and_other_scripts_have_no_figure() {
-        let easy = analyzed("The cat sat on the mat. It was fat.").reading_ease.unwrap();
-        let hard = analyzed(
+        let easy = analyze("The cat sat on the mat. It was fat.").reading_ease.unwrap();
+        let hard = analyze(
             "Institutional considerations necessitate comprehensive interdepartmental communication.",
         );
         assert!(easy > 90.0 && hard.reading_ease.unwrap() < 0.0);
-        assert!(analyzed("Это простой текст.").reading_ease.is_none());
+        assert!(analyze("Это простой текст.").reading_ease.is_none());
     }
 
     #[test]
     fn the_time_follows_the_words() {
         let text = "word ".repeat(2380);
-        let got = analyzed(&text);
+        let got = analyze(&text);
         assert_eq!(got.reading_time_s, 600);
         assert_eq!(got.frequent_words.len(), 1);
         assert_eq!((got.frequent_words[0].word.as_str(), got.frequent_words[0].count), ("word", 2380));

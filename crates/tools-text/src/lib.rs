@@ -1,9 +1,9 @@
 //! The text toolboxes: what can be counted in a text, and what a language model makes of it.
 
 mod analyze;
-mod ask;
-mod parts;
+mod chunking;
 mod summarize;
+mod text_ask;
 
 use octo_toolkit::Toolbox;
 
@@ -15,7 +15,7 @@ pub fn toolbox() -> Toolbox {
 /// What needs a language model.
 pub fn model_toolbox() -> Toolbox {
     Toolbox::new("summary", "Answers and summaries by the operator's language model.")
-        .with(ask::Ask)
+        .with(text_ask::Ask)
         .with(summarize::Summarize)
 }
 

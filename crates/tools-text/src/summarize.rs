@@ -1,6 +1,6 @@
 //! `text_summarize`.
 
-use crate::parts::parts;
+use crate::chunking::split_into_chunks;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use octo_toolkit::{CallContext, Effect, Example, Kind, Llm, Tool, ToolError};
 use schemars::JsonSchema;
@@ -9,13 +9,13 @@ use serde_json::json;
 use std::time::Duration;
 
 /// Bytes of one part: some 6,000 tokens, which every model of today takes.
-const PART: usize = 24_000;
+const MAX_CHUNK_BYTES: usize = 24_000;
 /// Parts that are asked about at the same time.
-const AT_ONCE: usize = 4;
+const MAX_CONCURRENT_REQUESTS: usize = 4;
 /// Bytes of a text that is taken at all.
-const LARGEST: usize = 4 << 20;
+const MAX_TEXT_BYTES: usize = 4 << 20;
 /// Summaries of summaries end somewhere.
-const ROUNDS: usize = 4;
+const MAX_ROUNDS: usize = 4;
 
 /// Summarizes a text with the operator's language model; a long one in parts whose summaries are merged. Fails when the model
 /// does not answer. Prefer text_analyze for counts, read_page for the text of a page.
@@ -25,13 +25,13 @@ pub struct Input {
     /// The text to summarize, up to 4 MB.
     text: String,
     /// How long the summary may be, in tokens: 16 to 8192.
-    #[serde(default = "some")]
+    #[serde(default = "default_max_tokens")]
     max_tokens: u64,
     /// How it should read, such as "three bullet points" or "for a child".
     style: Option<String>,
 }
 
-fn some() -> u64 {
+fn default_max_tokens() -> u64 {
     512
 }
 
@@ -66,24 +66,25 @@ impl Tool for Summarize {
                 ToolError::invalid("The text is empty.").hint("Give the text that is to be summarized.")
             );
         }
-        if input.text.len() > LARGEST {
+        if input.text.len() > MAX_TEXT_BYTES {
             return Err(ToolError::new(Kind::TooLarge, "The text is larger than 4 MB.")
                 .hint("Summarize chapters one by one, then their summaries."));
         }
         if !(16..=8192).contains(&input.max_tokens) {
             return Err(ToolError::invalid("max_tokens is 16 to 8192.").hint("Leave it out for 512."));
         }
-        let counted = parts(&input.text, PART).len();
+        let chunk_count = split_into_chunks(&input.text, MAX_CHUNK_BYTES).len();
         let mut text = input.text.clone();
-        for _ in 0..ROUNDS {
-            if text.len() <= PART {
+        for _ in 0..MAX_ROUNDS {
+            if text.len() <= MAX_CHUNK_BYTES {
                 break;
             }
-            text = shortened(&llm, &text, cx).await?;
+            text = condense(&llm, &text, cx).await?;
         }
-        let text = text.get(..text.floor_char_boundary(PART)).unwrap_or_default();
-        let summary = ask(&llm, &instruction(input.style.as_deref()), text, input.max_tokens, cx).await?;
-        Ok(Output { summary, parts: counted })
+        let text = text.get(..text.floor_char_boundary(MAX_CHUNK_BYTES)).unwrap_or_default();
+        let summary =
+            ask_model(&llm, &instruction(input.style.as_deref()), text, input.max_tokens, cx).await?;
+        Ok(Output { summary, parts: chunk_count })
     }
 }
 
@@ -97,17 +98,17 @@ fn instruction(style: Option<&str>) -> String {
 }
 
 /// One round: every part becomes a shorter one, in order.
-async fn shortened(llm: &Llm, text: &str, cx: &CallContext) -> Result<String, ToolError> {
+async fn condense(llm: &Llm, text: &str, cx: &CallContext) -> Result<String, ToolError> {
     let instruction = instruction(Some("dense notes, at most a sixth of the length"));
-    let mut asked = Vec::new();
-    for part in parts(text, PART) {
-        asked.push(ask(llm, &instruction, part, 1_000, cx));
+    let mut requests = Vec::new();
+    for part in split_into_chunks(text, MAX_CHUNK_BYTES) {
+        requests.push(ask_model(llm, &instruction, part, 1_000, cx));
     }
-    let notes: Vec<String> = stream::iter(asked).buffered(AT_ONCE).try_collect().await?;
+    let notes: Vec<String> = stream::iter(requests).buffered(MAX_CONCURRENT_REQUESTS).try_collect().await?;
     Ok(notes.join("\n\n"))
 }
 
-async fn ask(
+async fn ask_model(
     llm: &Llm,
     instruction: &str,
     text: &str,

@@ -13,9 +13,13 @@ use octo_toolkit::{Kind, ToolError, ToolFixture};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 
-type Asked = Arc<Mutex<Vec<(Value, HeaderMap)>>>;
+type RecordedRequests = Arc<Mutex<Vec<(Value, HeaderMap)>>>;
 
-async fn answer(State(asked): State<Asked>, headers: HeaderMap, Body(body): Body<Value>) -> Response {
+async fn chat_completions(
+    State(asked): State<RecordedRequests>,
+    headers: HeaderMap,
+    Body(body): Body<Value>,
+) -> Response {
     asked.lock().unwrap().push((body.clone(), headers));
     let text = body["messages"][1]["content"].as_str().unwrap();
     if text.contains("too many") {
@@ -29,17 +33,17 @@ async fn answer(State(asked): State<Asked>, headers: HeaderMap, Body(body): Body
     Body(json!({"choices": [{"message": {"content": format!("Sum of {first}")}}]})).into_response()
 }
 
-async fn model() -> (Capabilities, Asked) {
-    let asked = Asked::default();
+async fn start_model() -> (Capabilities, RecordedRequests) {
+    let requests = RecordedRequests::default();
     let routes = axum::Router::new()
-        .route("/v1/chat/completions", axum::routing::post(answer))
-        .with_state(Arc::clone(&asked));
+        .route("/v1/chat/completions", axum::routing::post(chat_completions))
+        .with_state(Arc::clone(&requests));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/v1/", listener.local_addr().unwrap()).parse().unwrap();
     tokio::spawn(async move { axum::serve(listener, routes).await });
     let net = Net::new(NetSpec { allow: vec!["127.0.0.1".into()], ..NetSpec::default() }).unwrap();
     let llm = Llm::new(net, LlmSpec { url, key: Some("k-1".into()), model: "m".into() }).unwrap();
-    (Capabilities::default().with(llm), asked)
+    (Capabilities::default().with(llm), requests)
 }
 
 async fn summarize(doors: &Capabilities, input: Value) -> Result<Value, ToolError> {
@@ -48,7 +52,7 @@ async fn summarize(doors: &Capabilities, input: Value) -> Result<Value, ToolErro
 
 #[tokio::test]
 async fn a_short_text_is_one_question_with_the_key_and_the_style() {
-    let (doors, asked) = model().await;
+    let (doors, asked) = start_model().await;
     let got = summarize(&doors, json!({"text": "Ada presented.", "style": "one word", "max_tokens": 20}))
         .await
         .unwrap();
@@ -62,7 +66,7 @@ async fn a_short_text_is_one_question_with_the_key_and_the_style() {
 
 #[tokio::test]
 async fn a_long_text_is_read_in_parts_in_order_and_merged() {
-    let (doors, asked) = model().await;
+    let (doors, asked) = start_model().await;
     let text: String =
         (0..12).map(|n| format!("Chapter {n:02}. {}\n\n", "words and more. ".repeat(700))).collect();
     let got = summarize(&doors, json!({"text": text})).await.unwrap();
@@ -80,7 +84,7 @@ async fn what_cannot_be_done_says_what_to_do() {
         ("too many", Kind::RateLimited, "in 7 s"),
         ("odd", Kind::Unavailable, "OCTOPROX_LLM_URL"),
     ] {
-        let (doors, _) = model().await;
+        let (doors, _) = start_model().await;
         let error = summarize(&doors, json!({"text": text})).await.unwrap_err();
         assert_eq!(error.kind, kind, "{text}");
         assert!(error.hint.as_deref().unwrap().contains(hint), "{error:?}");
@@ -92,7 +96,7 @@ async fn what_cannot_be_done_says_what_to_do() {
 
 #[tokio::test]
 async fn a_question_is_asked_as_it_is() {
-    let (doors, asked) = model().await;
+    let (doors, asked) = start_model().await;
     let bench = ToolFixture::new(model_toolbox(), doors);
     let got =
         bench.call("text_ask", json!({"prompt": "Why tea?", "system": "Be brief.", "max_tokens": 9})).await;

@@ -1,6 +1,6 @@
 //! `time_convert`.
 
-use crate::{given, say, zone};
+use crate::{time_format, time_input, zone};
 use jiff::Zoned;
 use octo_toolkit::{CallContext, Clock, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
@@ -15,7 +15,7 @@ pub struct Input {
     /// The moment: 2027-03-05T14:30, Unix seconds, or words such as tomorrow at 3pm.
     datetime: String,
     /// Zone of the moment; not used when the text names its own zone or offset.
-    #[serde(default = "given::utc")]
+    #[serde(default = "time_input::default_timezone")]
     from_timezone: String,
     /// Zone to convert to: an IANA name, an offset such as +02:00, or UTC.
     to_timezone: String,
@@ -76,15 +76,16 @@ impl Tool for Convert {
 
     async fn run(&self, input: Input, clock: Clock, _cx: &CallContext) -> Result<Output, ToolError> {
         let target = zone::resolve(&input.to_timezone)?;
-        let moment = given::moment(&clock, &input.datetime, &input.from_timezone, "from_timezone")?;
+        let moment =
+            time_input::parse_moment(&clock, &input.datetime, &input.from_timezone, "from_timezone")?;
         let (from, to) = (&moment.at, moment.at.with_time_zone(target.tz));
         Ok(Output {
-            original: say::iso(from),
-            converted: say::iso(&to),
-            from_timezone: say::zone(from.time_zone()),
-            to_timezone: say::zone(to.time_zone()),
-            from_utc_offset: say::offset(from.offset()),
-            to_utc_offset: say::offset(to.offset()),
+            original: time_format::iso(from),
+            converted: time_format::iso(&to),
+            from_timezone: time_format::zone_name(from.time_zone()),
+            to_timezone: time_format::zone_name(to.time_zone()),
+            from_utc_offset: time_format::offset(from.offset()),
+            to_utc_offset: time_format::offset(to.offset()),
             difference: difference(from, &to),
             notes: moment.notes.into_iter().chain(target.note).collect(),
         })
@@ -93,5 +94,5 @@ impl Tool for Convert {
 
 /// Two places can be up to 26 hours apart, which is more than an offset may be.
 fn difference(from: &Zoned, to: &Zoned) -> String {
-    say::seconds_as_offset(to.offset().seconds() - from.offset().seconds())
+    time_format::seconds_as_offset(to.offset().seconds() - from.offset().seconds())
 }

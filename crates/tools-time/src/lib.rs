@@ -1,16 +1,16 @@
 //! The time toolbox: what time it is, what a text means, and how far apart two moments are.
 
 mod convert;
-mod diff;
-mod fault;
-mod given;
+mod datetime_parser;
+mod elapsed;
+mod input_error;
 mod list_timezones;
-mod local;
+mod local_time;
 mod now;
-mod parse;
-mod say;
-mod span;
-mod when;
+mod time_diff;
+mod time_format;
+mod time_input;
+mod time_parse;
 mod zone;
 
 use octo_toolkit::Toolbox;
@@ -20,8 +20,8 @@ pub fn toolbox() -> Toolbox {
     Toolbox::new("time", "Current time, dates in words, time zones and differences.")
         .with(now::Now)
         .with(convert::Convert)
-        .with(parse::Parse)
-        .with(diff::Diff)
+        .with(time_parse::Parse)
+        .with(time_diff::Diff)
         .with(list_timezones::ListTimezones)
 }
 

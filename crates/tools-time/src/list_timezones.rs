@@ -1,6 +1,6 @@
 //! `time_list_timezones`.
 
-use crate::{given, say, zone};
+use crate::{time_format, time_input, zone};
 use jiff::Timestamp;
 use octo_toolkit::{CallContext, Clock, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
@@ -21,11 +21,11 @@ pub struct Input {
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
     /// The zones, sorted by name.
-    timezones: Vec<Entry>,
+    timezones: Vec<TimezoneEntry>,
 }
 
 #[derive(Serialize, JsonSchema)]
-pub struct Entry {
+pub struct TimezoneEntry {
     /// IANA name.
     name: String,
     /// Offset now, such as +01:00; it changes where clocks do.
@@ -50,37 +50,39 @@ impl Tool for ListTimezones {
     }
 
     async fn run(&self, input: Input, clock: Clock, _cx: &CallContext) -> Result<Output, ToolError> {
-        let now = given::instant(&clock);
+        let now = time_input::now_in_seconds(&clock);
         let region =
             input.region.as_deref().map(|region| region.trim().trim_end_matches('/')).unwrap_or_default();
-        let timezones: Vec<Entry> =
-            listed().filter(|name| is_within(name, region)).filter_map(|name| entry(name, now)).collect();
+        let timezones: Vec<TimezoneEntry> = canonical_names()
+            .filter(|name| is_in_region(name, region))
+            .filter_map(|name| timezone_entry(name, now))
+            .collect();
         if timezones.is_empty() {
-            return Err(ToolError::not_found(format!("There is no region {region}.")).hint(regions()));
+            return Err(ToolError::not_found(format!("There is no region {region}.")).hint(regions_hint()));
         }
         Ok(Output { timezones })
     }
 }
 
 /// Names without a region are old spellings, except UTC.
-fn listed() -> impl Iterator<Item = &'static str> {
+fn canonical_names() -> impl Iterator<Item = &'static str> {
     zone::names().iter().map(String::as_str).filter(|name| name.contains('/') || *name == "UTC")
 }
 
-fn is_within(name: &str, region: &str) -> bool {
+fn is_in_region(name: &str, region: &str) -> bool {
     let Some((head, rest)) = name.split_at_checked(region.len()) else {
         return false;
     };
     region.is_empty() || (head.eq_ignore_ascii_case(region) && (rest.is_empty() || rest.starts_with('/')))
 }
 
-fn entry(name: &str, now: Timestamp) -> Option<Entry> {
+fn timezone_entry(name: &str, now: Timestamp) -> Option<TimezoneEntry> {
     let tz = zone::resolve(name).ok()?.tz;
-    Some(Entry { name: name.to_owned(), utc_offset: say::offset(tz.to_offset(now)) })
+    Some(TimezoneEntry { name: name.to_owned(), utc_offset: time_format::offset(tz.to_offset(now)) })
 }
 
-fn regions() -> String {
+fn regions_hint() -> String {
     let regions: BTreeSet<&str> =
-        listed().filter_map(|name| name.split_once('/')).map(|(region, _)| region).collect();
+        canonical_names().filter_map(|name| name.split_once('/')).map(|(region, _)| region).collect();
     format!("Regions: {}.", regions.into_iter().collect::<Vec<_>>().join(", "))
 }

@@ -1,6 +1,6 @@
 //! `time_now`.
 
-use crate::{given, say};
+use crate::{time_format, time_input};
 use octo_toolkit::{CallContext, Clock, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use serde_json::json;
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// IANA name such as Europe/Berlin, an offset such as +02:00, UTC, or local for the hub's machine.
-    #[serde(default = "given::utc")]
+    #[serde(default = "time_input::default_timezone")]
     timezone: String,
 }
 
@@ -51,13 +51,13 @@ impl Tool for Now {
     }
 
     async fn run(&self, input: Input, clock: Clock, _cx: &CallContext) -> Result<Output, ToolError> {
-        let (now, notes) = given::now(&clock, &input.timezone)?;
+        let (now, notes) = time_input::now_in_zone(&clock, &input.timezone)?;
         Ok(Output {
-            iso: say::iso(&now),
+            iso: time_format::iso(&now),
             unix: now.timestamp().as_second(),
-            timezone: say::zone(now.time_zone()),
-            utc_offset: say::offset(now.offset()),
-            human: say::human(&now),
+            timezone: time_format::zone_name(now.time_zone()),
+            utc_offset: time_format::offset(now.offset()),
+            human: time_format::human(&now),
             notes,
         })
     }

@@ -2,19 +2,19 @@
 //! assumed is said in a note.
 
 mod abbreviation;
-mod nearest;
-mod offset;
+mod utc_offset;
+mod zone_suggestions;
 
-use crate::fault::Fault;
-use crate::say;
+use crate::input_error::InputError;
+use crate::time_format;
 use jiff::Timestamp;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 use std::sync::LazyLock;
 
 pub use abbreviation::is_known as is_abbreviation;
-pub use nearest::nearest;
+pub use zone_suggestions::closest_words;
 
-const LONGEST: usize = 100;
+const MAX_NAME_CHARS: usize = 100;
 
 /// The data that came with the binary: the same on every machine, and nothing of the machine is touched.
 static DATABASE: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
@@ -27,17 +27,17 @@ static NAMES: LazyLock<Vec<String>> = LazyLock::new(|| {
 
 /// A zone, and what was assumed to find it.
 #[derive(Debug, Clone)]
-pub struct Zone {
+pub struct ResolvedZone {
     pub tz: TimeZone,
     pub note: Option<String>,
 }
 
-impl Zone {
-    fn plain(tz: TimeZone) -> Self {
+impl ResolvedZone {
+    fn without_note(tz: TimeZone) -> Self {
         Self { tz, note: None }
     }
 
-    fn noted(tz: TimeZone, note: String) -> Self {
+    fn with_note(tz: TimeZone, note: String) -> Self {
         Self { tz, note: Some(note) }
     }
 }
@@ -48,82 +48,84 @@ pub fn names() -> &'static [String] {
 }
 
 /// Finds the zone that a person or a program means by this name.
-pub fn resolve(text: &str) -> Result<Zone, Fault> {
+pub fn resolve(text: &str) -> Result<ResolvedZone, InputError> {
     let text = text.trim();
-    if text.is_empty() || text.chars().count() > LONGEST {
-        return Err(Fault::new("That is not a time zone.", advice()));
+    if text.is_empty() || text.chars().count() > MAX_NAME_CHARS {
+        return Err(InputError::new("That is not a time zone.", zone_hint()));
     }
-    match certain(text) {
+    match resolve_exact(text) {
         Some(found) => found,
-        None => Err(unknown(text)),
+        None => Err(unknown_zone_error(text)),
     }
 }
 
 /// What `resolve` finds, or nothing when it would have to suggest names.
-pub fn certain(text: &str) -> Option<Result<Zone, Fault>> {
+pub fn resolve_exact(text: &str) -> Option<Result<ResolvedZone, InputError>> {
     if matches!(text.to_ascii_lowercase().as_str(), "local" | "localtime" | "system") {
-        return Some(Ok(here()));
+        return Some(Ok(system_zone()));
     }
-    offset::read(text)
-        .map(|found| found.map(|offset| Zone::plain(offset.to_time_zone())))
-        .or_else(|| abbreviation::read(text))
+    utc_offset::parse(text)
+        .map(|found| found.map(|offset| ResolvedZone::without_note(offset.to_time_zone())))
+        .or_else(|| abbreviation::resolve(text))
         .or_else(|| iana(text).map(Ok))
-        .or_else(|| city(text))
+        .or_else(|| zone_of_city(text))
 }
 
-pub(in crate::zone) fn iana(text: &str) -> Option<Zone> {
+pub(in crate::zone) fn iana(text: &str) -> Option<ResolvedZone> {
     let tz = DATABASE.get(&text.replace(' ', "_")).ok().filter(|tz| !tz.is_unknown())?;
     let name = tz.iana_name().unwrap_or_default();
     let offset = tz.to_offset(Timestamp::UNIX_EPOCH);
     if !name.starts_with("Etc/GMT") || offset.is_zero() {
-        return Some(Zone::plain(tz));
+        return Some(ResolvedZone::without_note(tz));
     }
-    let note = format!("{name} is UTC{}: names of this kind turn the sign around.", say::offset(offset));
-    Some(Zone::noted(tz, note))
+    let note =
+        format!("{name} is UTC{}: names of this kind turn the sign around.", time_format::offset(offset));
+    Some(ResolvedZone::with_note(tz, note))
 }
 
 /// The machine's own zone. jiff reads the setting; it moves behind the Clock grant once that tells the zone.
-fn here() -> Zone {
+fn system_zone() -> ResolvedZone {
     let tz = TimeZone::try_system().unwrap_or(TimeZone::UTC);
     let tz = tz.iana_name().and_then(|name| DATABASE.get(name).ok()).unwrap_or(tz);
-    let note = format!("local is the zone of the machine on which the hub runs: {}.", say::zone(&tz));
-    Zone::noted(tz, note)
+    let note =
+        format!("local is the zone of the machine on which the hub runs: {}.", time_format::zone_name(&tz));
+    ResolvedZone::with_note(tz, note)
 }
 
 /// `Berlin` for `Europe/Berlin`, when only one zone is called so.
-fn city(text: &str) -> Option<Result<Zone, Fault>> {
+fn zone_of_city(text: &str) -> Option<Result<ResolvedZone, InputError>> {
     let wanted = text.replace(' ', "_");
     let found: Vec<&String> = names()
         .iter()
-        .filter(|name| last_part(name).eq_ignore_ascii_case(&wanted) && name.contains('/'))
+        .filter(|name| last_segment(name).eq_ignore_ascii_case(&wanted) && name.contains('/'))
         .collect();
     let tz = DATABASE.get(found.first()?).ok()?;
     if let [only] = found.as_slice() {
-        return Some(Ok(Zone::noted(tz, format!("{text} is read as {only}."))));
+        return Some(Ok(ResolvedZone::with_note(tz, format!("{text} is read as {only}."))));
     }
     let listed: Vec<String> = found.into_iter().cloned().collect();
-    Some(Err(Fault::new(
+    Some(Err(InputError::new(
         format!("Several time zones are called {text}."),
-        format!("Use {}.", say::either(&listed)),
+        format!("Use {}.", time_format::join_or(&listed)),
     )))
 }
 
-fn last_part(name: &str) -> &str {
+fn last_segment(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }
 
-fn unknown(text: &str) -> Fault {
-    let close = nearest(text, names().iter().map(String::as_str), 5);
+fn unknown_zone_error(text: &str) -> InputError {
+    let close = closest_words(text, names().iter().map(String::as_str), 5);
     let hint = if close.is_empty() {
-        advice()
+        zone_hint()
     } else {
         let close: Vec<String> = close.into_iter().map(str::to_owned).collect();
-        format!("Did you mean {}? time_list_timezones lists all names.", say::either(&close))
+        format!("Did you mean {}? time_list_timezones lists all names.", time_format::join_or(&close))
     };
-    Fault::new(format!("There is no time zone {text}."), hint)
+    InputError::new(format!("There is no time zone {text}."), hint)
 }
 
-fn advice() -> String {
+fn zone_hint() -> String {
     "Use an IANA name such as Europe/Berlin, UTC, or an offset such as +02:00; time_list_timezones lists all names.".into()
 }
 
@@ -166,7 +168,7 @@ mod tests {
         for (text, name, note) in rows {
             let zone = resolve(text).unwrap_or_else(|fault| panic!("{text}: {fault:?}"));
             assert_eq!(
-                (say::zone(&zone.tz).as_str(), zone.note.as_deref().unwrap_or_default()),
+                (time_format::zone_name(&zone.tz).as_str(), zone.note.as_deref().unwrap_or_default()),
                 (name, note),
                 "{text}"
             );
@@ -201,7 +203,7 @@ mod tests {
             let fault = resolve(text).expect_err(text);
             assert!(format!("{} {}", fault.message, fault.hint).contains(part), "{text}: {fault:?}");
         }
-        assert!(resolve(&"x".repeat(LONGEST + 1)).is_err());
+        assert!(resolve(&"x".repeat(MAX_NAME_CHARS + 1)).is_err());
     }
 
     #[test]

@@ -4,28 +4,28 @@ use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
 /// How far into a page its own word is looked for.
-const PRESCAN: usize = 4_096;
+const PRESCAN_BYTES: usize = 4_096;
 /// How much is enough for a guess.
-const GUESS: usize = 64 * 1_024;
+const MAX_DETECT_BYTES: usize = 64 * 1_024;
 
-pub struct Decoded {
+pub struct DecodedText {
     pub text: String,
     pub encoding: &'static str,
 }
 
 /// Decodes a body; what fits no character becomes U+FFFD, a character cut at the end is left out.
-pub fn decode(body: &[u8], content_type: Option<&str>, cut: bool) -> Decoded {
+pub fn decode(body: &[u8], content_type: Option<&str>, cut: bool) -> DecodedText {
     if let Some((encoding, length)) = Encoding::for_bom(body) {
-        return told(encoding, body.get(length..).unwrap_or_default(), cut);
+        return decode_as(encoding, body.get(length..).unwrap_or_default(), cut);
     }
-    let said = content_type.and_then(charset_of).or_else(|| of_markup(body));
-    told(settle(said, body, cut), body, cut)
+    let declared = content_type.and_then(charset_of).or_else(|| declared_in_markup(body));
+    decode_as(choose_encoding(declared, body, cut), body, cut)
 }
 
-fn told(encoding: &'static Encoding, body: &[u8], cut: bool) -> Decoded {
-    let body = if cut && encoding == UTF_8 { whole_characters(body) } else { body };
+fn decode_as(encoding: &'static Encoding, body: &[u8], cut: bool) -> DecodedText {
+    let body = if cut && encoding == UTF_8 { without_partial_char(body) } else { body };
     let (text, _) = encoding.decode_without_bom_handling(body);
-    Decoded { text: text.into_owned(), encoding: encoding.name() }
+    DecodedText { text: text.into_owned(), encoding: encoding.name() }
 }
 
 /// The parameter `charset` of a content type.
@@ -39,8 +39,8 @@ fn charset_of(content_type: &str) -> Option<&'static Encoding> {
 }
 
 /// What a page or an XML document says of itself near its beginning.
-fn of_markup(body: &[u8]) -> Option<&'static Encoding> {
-    let start: Vec<u8> = body.iter().take(PRESCAN).map(u8::to_ascii_lowercase).collect();
+fn declared_in_markup(body: &[u8]) -> Option<&'static Encoding> {
+    let start: Vec<u8> = body.iter().take(PRESCAN_BYTES).map(u8::to_ascii_lowercase).collect();
     let text = String::from_utf8_lossy(&start);
     let xml = text.trim_start().strip_prefix("<?xml").and_then(|rest| rest.split_once("?>"));
     let by_xml = xml.and_then(|(declaration, _)| value_after(declaration, "encoding"));
@@ -61,15 +61,15 @@ fn value_after<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 }
 
 /// Believes what was said, unless the bytes prove it wrong.
-fn settle(said: Option<&'static Encoding>, body: &[u8], cut: bool) -> &'static Encoding {
-    let utf8 = std::str::from_utf8(if cut { whole_characters(body) } else { body }).is_ok();
-    match said {
+fn choose_encoding(declared: Option<&'static Encoding>, body: &[u8], cut: bool) -> &'static Encoding {
+    let utf8 = std::str::from_utf8(if cut { without_partial_char(body) } else { body }).is_ok();
+    match declared {
         // Long runs of valid UTF-8 do not happen by chance; servers with an old default do.
         Some(encoding) if encoding == WINDOWS_1252 && utf8 && !body.is_ascii() => UTF_8,
-        Some(encoding) if encoding == UTF_8 && !utf8 && mostly_broken(body) => guess(body),
+        Some(encoding) if encoding == UTF_8 && !utf8 && mostly_broken(body) => detect_encoding(body),
         Some(encoding) => encoding,
         None if utf8 => UTF_8,
-        None => guess(body),
+        None => detect_encoding(body),
     }
 }
 
@@ -83,14 +83,17 @@ fn mostly_broken(body: &[u8]) -> bool {
     wrong > right
 }
 
-fn guess(body: &[u8]) -> &'static Encoding {
+fn detect_encoding(body: &[u8]) -> &'static Encoding {
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Allow);
-    detector.feed(body.get(..body.len().min(GUESS)).unwrap_or_default(), body.len() <= GUESS);
+    detector.feed(
+        body.get(..body.len().min(MAX_DETECT_BYTES)).unwrap_or_default(),
+        body.len() <= MAX_DETECT_BYTES,
+    );
     detector.guess(None, Utf8Detection::Allow)
 }
 
 /// Without a character that was cut in the middle.
-fn whole_characters(body: &[u8]) -> &[u8] {
+fn without_partial_char(body: &[u8]) -> &[u8] {
     let tail = body.len().saturating_sub(3);
     let last = body.iter().skip(tail).rposition(|byte| *byte >= 0xc0).map(|at| at + tail);
     let Some(last) = last else { return body };

@@ -1,30 +1,30 @@
 //! Finds the content of a page: what a reader came for, without what every page of the site has.
 
-mod cards;
-mod choose;
-mod kind;
+mod boilerplate;
+mod card_groups;
+mod class_names;
+mod content_root;
+mod content_writer;
+mod flat_dom;
 mod measure;
-mod meta;
-mod names;
+mod page_metadata;
+mod page_type;
 mod prune;
-mod tree;
-mod trim;
-mod write;
 
 #[cfg(test)]
 pub mod tests;
 
-use crate::markdown::parsed;
+use crate::html_to_markdown::parse_html;
 use dom_query::Document;
-pub use kind::PageType;
-use tree::Tree;
+use flat_dom::FlatDom;
+pub use page_type::PageType;
 use url::Url;
 
 /// Longer pages are read up to here.
-const LONGEST: usize = 8 << 20;
+const MAX_HTML_BYTES: usize = 8 << 20;
 
 /// A page's content and what it says about itself.
-pub struct Extracted {
+pub struct ExtractedContent {
     pub title: String,
     pub byline: Option<String>,
     pub published: Option<String>,
@@ -41,42 +41,47 @@ pub struct Extracted {
 }
 
 /// Pure, in bounded time and memory whatever the page.
-pub fn extract(html: &str, url: &Url) -> Extracted {
-    of_document(&parsed(upto(html, LONGEST)), url)
+pub fn extract(html: &str, url: &Url) -> ExtractedContent {
+    extract_document(&parse_html(truncate_str(html, MAX_HTML_BYTES)), url)
 }
 
-/// The content of a page that was parsed from [`crate::depth::shallow`] HTML.
-pub fn of_document(document: &Document, url: &Url) -> Extracted {
-    let tree = Tree::of(document);
-    let meta = meta::meta(&tree);
+/// The content of a page that was parsed from [`crate::html_limits::limit_html`] HTML.
+pub fn extract_document(document: &Document, url: &Url) -> ExtractedContent {
+    let tree = FlatDom::from_document(document);
+    let meta = page_metadata::read_metadata(&tree);
     let own = meta.canonical.as_deref().and_then(|own| url.join(own).ok());
-    let mut gone = prune::hidden(&tree);
-    prune::furniture(&tree, &mut gone);
-    let sizes = measure::measure(&tree, &gone);
+    let mut removed = prune::mark_hidden(&tree);
+    prune::mark_boilerplate(&tree, &mut removed);
+    let sizes = measure::measure(&tree, &removed);
     let whole = sizes.first().copied().unwrap_or_default();
-    let cards = cards::groups(&tree, &sizes);
-    let rest = cards::without(&tree, &gone, &cards);
-    let shape = kind::Shape {
-        running: choose::running(&tree, &rest),
-        rest: rest.first().map_or(0, |size| size.prose),
+    let cards = card_groups::find_groups(&tree, &sizes);
+    let rest = card_groups::measure_without(&tree, &removed, &cards);
+    let shape = page_type::PageShape {
+        paragraph_share: content_root::paragraph_share(&tree, &rest),
+        prose_outside_cards: rest.first().map_or(0, |size| size.prose),
     };
-    let page_type = kind::kind(&tree, &meta, own.as_ref().unwrap_or(url), &whole, &shape);
-    prune::beside(&tree, &mut gone, page_type, &cards);
-    let sizes = measure::measure(&tree, &gone);
-    let root = choose::choose(&tree, &sizes, page_type);
-    trim::trim(&tree, &mut gone, root, &trim::Page { kind: page_type, title: &meta.title, all: &sizes });
-    let mut written = write::Writer { tree: &tree, gone: &gone, base: url }.write(root);
+    let page_type = page_type::classify(&tree, &meta, own.as_ref().unwrap_or(url), &whole, &shape);
+    prune::mark_asides(&tree, &mut removed, page_type, &cards);
+    let sizes = measure::measure(&tree, &removed);
+    let root = content_root::select_root(&tree, &sizes, page_type);
+    boilerplate::remove_boilerplate(
+        &tree,
+        &mut removed,
+        root,
+        &boilerplate::TrimContext { kind: page_type, title: &meta.title, all: &sizes },
+    );
+    let mut written = content_writer::ContentWriter { tree: &tree, removed: &removed, base: url }.write(root);
     let words = written.text.split_whitespace().count();
-    let told = meta
+    let structured_body = meta
         .body
         .as_deref()
         .filter(|body| page_type == PageType::Article && body.split_whitespace().count() > 3 * words);
-    if let Some(body) = told {
-        written = write::paragraphs(body);
+    if let Some(body) = structured_body {
+        written = content_writer::from_plain_text(body);
     }
-    let kept = measure::measure(&tree, &gone).get(root).copied().unwrap_or_default();
+    let kept = measure::measure(&tree, &removed).get(root).copied().unwrap_or_default();
     let quality = quality(&written.text, &kept, whole.prose);
-    Extracted {
+    ExtractedContent {
         title: meta.title,
         byline: meta.byline,
         published: meta.published,
@@ -86,19 +91,19 @@ pub fn of_document(document: &Document, url: &Url) -> Extracted {
         text: written.text,
         page_type,
         quality,
-        needs_script: tree.scripted,
+        needs_script: tree.has_scripts,
     }
 }
 
 /// By how much was found, how much of the page's prose it is, and how little of it is links.
-fn quality(text: &str, kept: &measure::Measure, prose: usize) -> f64 {
+fn quality(text: &str, kept: &measure::TextMeasure, prose: usize) -> f64 {
     let enough = (text.split_whitespace().count() as f64 / 120.0).min(1.0);
     let covered = kept.prose as f64 / prose.max(1) as f64;
-    let quality = enough * (0.4 + 0.35 * covered.min(1.0) + 0.25 * (1.0 - kept.density()));
+    let quality = enough * (0.4 + 0.35 * covered.min(1.0) + 0.25 * (1.0 - kept.link_density()));
     (quality.clamp(0.0, 1.0) * 100.0).round() / 100.0
 }
 
-fn upto(text: &str, most: usize) -> &str {
-    let end = (0..=most.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+fn truncate_str(text: &str, max_bytes: usize) -> &str {
+    let end = (0..=max_bytes.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     text.get(..end).unwrap_or("")
 }

@@ -1,7 +1,7 @@
 //! `fetch_json`.
 
-use crate::asking;
 use crate::json_body::json_body;
+use crate::outgoing_request;
 use http::Method;
 use http::header::ACCEPT;
 use octo_toolkit::jq::MAX_INPUT_BYTES;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// Bytes of JSON that are taken.
-const LARGEST: usize = 5 << 20;
+const MAX_JSON_BYTES: usize = 5 << 20;
 
 /// Fetches JSON and gives it as it is, numbers exact; a body that is not JSON is an error that shows where it breaks and how it
 /// begins. Give jq to select from large data. Prefer fetch_url for pages, http_request for other methods or headers.
@@ -27,11 +27,11 @@ pub struct Input {
     #[serde(default)]
     jq: Option<String>,
     /// Seconds to wait, redirects and body included; at most 120.
-    #[serde(default = "ten")]
+    #[serde(default = "default_timeout_s")]
     timeout_s: u64,
 }
 
-fn ten() -> u64 {
+fn default_timeout_s() -> u64 {
     10
 }
 
@@ -75,12 +75,12 @@ impl Tool for FetchJson {
         (net, jq): (Net, JqRunner),
         cx: &CallContext,
     ) -> Result<Output, ToolError> {
-        let mut ask = NetRequest::get(asking::url(&net, &input.url)?);
-        ask.timeout = asking::timeout(input.timeout_s, cx)?;
-        ask.max_bytes = if input.jq.is_some() { MAX_INPUT_BYTES } else { LARGEST };
-        asking::default_header(&mut ask.headers, ACCEPT, "application/json, */*;q=0.5");
+        let mut ask = NetRequest::get(outgoing_request::check_url(&net, &input.url)?);
+        ask.timeout = outgoing_request::check_timeout(input.timeout_s, cx)?;
+        ask.max_bytes = if input.jq.is_some() { MAX_INPUT_BYTES } else { MAX_JSON_BYTES };
+        outgoing_request::default_header(&mut ask.headers, ACCEPT, "application/json, */*;q=0.5");
         net.check_robots(&ask.url).await?;
-        let answer = asking::send(&net, ask, cx).await?;
+        let answer = outgoing_request::send(&net, ask, cx).await?;
         net.check_robots(&answer.url).await?;
         let (url, status_code) = (answer.url.to_string(), answer.status.as_u16());
         let mut notice = None;
@@ -92,12 +92,12 @@ impl Tool for FetchJson {
                 BodySelection::Whole(why) => notice = Some(why),
             }
         }
-        let json = asking::beside(cx, move || checked(&answer)).await??;
+        let json = outgoing_request::run_blocking(cx, move || parse_whole_body(&answer)).await??;
         Ok(Output { url, status_code, json, notice })
     }
 }
 
-fn checked(answer: &NetResponse) -> Result<Json, ToolError> {
+fn parse_whole_body(answer: &NetResponse) -> Result<Json, ToolError> {
     if answer.truncated {
         return Err(ToolError::new(Kind::TooLarge, "The answer is larger than 5 MB.").hint(
             "Select a part with jq, or ask the service for less, with its parameters for fields or pages.",
@@ -122,6 +122,6 @@ mod tests {
             truncated: true,
             took: Duration::ZERO,
         };
-        assert_eq!(checked(&cut).err().map(|error| error.kind), Some(Kind::TooLarge));
+        assert_eq!(parse_whole_body(&cut).err().map(|error| error.kind), Some(Kind::TooLarge));
     }
 }

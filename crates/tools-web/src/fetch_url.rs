@@ -1,10 +1,10 @@
 //! `fetch_url`.
 
-use crate::about::Metadata;
-use crate::kind::Kind;
+use crate::body_kind::BodyKind;
+use crate::head_metadata::Metadata;
 use crate::links::Link;
-use crate::reading::{self, Body, Format, Reading, Want};
-use crate::{asking, pdf};
+use crate::render_body::{self, FetchedBody, OutputFormat, RenderOptions, RenderedBody};
+use crate::{outgoing_request, pdf};
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderValue, Method};
 use octo_toolkit::net::{NetRequest, NetResponse};
@@ -22,7 +22,7 @@ pub struct Input {
     /// Address to fetch, http or https.
     url: String,
     /// GET, HEAD or OPTIONS, or POST for a service that is asked that way.
-    #[serde(default = "get")]
+    #[serde(default = "default_method")]
     method: String,
     /// Headers to send, by name.
     #[serde(default)]
@@ -34,46 +34,46 @@ pub struct Input {
     #[serde(default)]
     content_type: Option<String>,
     /// Most bytes to read and to return, up to 10 MB; of a PDF, to return.
-    #[serde(default = "half_a_million")]
+    #[serde(default = "default_max_bytes")]
     max_bytes: u64,
     /// Seconds to wait, redirects and body included; at most 120.
-    #[serde(default = "thirty")]
+    #[serde(default = "default_timeout_s")]
     timeout_s: u64,
     /// Whether to go where redirects lead.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     follow_redirects: bool,
     /// Whether to leave out menus, banners and footers of a page.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     extract_main_content: bool,
     /// Shape of the content: markdown, text (words only), html (without scripts) or raw (as it came).
-    #[serde(default = "markdown")]
-    output_format: Format,
+    #[serde(default = "default_format")]
+    output_format: OutputFormat,
     /// Whether to list the links of the content.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     include_links: bool,
     /// Whether to give title, description and what else the page says of itself.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     include_metadata: bool,
 }
 
-fn get() -> String {
+fn default_method() -> String {
     "GET".to_owned()
 }
 
-pub fn half_a_million() -> u64 {
+pub fn default_max_bytes() -> u64 {
     500_000
 }
 
-fn thirty() -> u64 {
+fn default_timeout_s() -> u64 {
     30
 }
 
-pub fn yes() -> bool {
+pub fn default_true() -> bool {
     true
 }
 
-fn markdown() -> Format {
-    Format::Markdown
+fn default_format() -> OutputFormat {
+    OutputFormat::Markdown
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -130,28 +130,28 @@ impl Tool for FetchUrl {
     }
 
     async fn run(&self, input: Input, (net, pdf): (Net, Pdf), cx: &CallContext) -> Result<Output, ToolError> {
-        let want = Want {
+        let options = RenderOptions {
             format: input.output_format,
             main_content: input.extract_main_content,
             links: input.include_links,
             metadata: input.include_metadata,
-            max_bytes: asking::max_bytes(input.max_bytes)?,
+            max_bytes: outgoing_request::check_max_bytes(input.max_bytes)?,
         };
-        let ask = ask(input, &net, want.max_bytes, cx)?;
-        net.check_robots(&ask.url).await?;
-        let answer = asking::whole(&net, ask, pdf::MAX_PDF_BYTES, is_pdf, cx).await?;
+        let request = build_request(input, &net, options.max_bytes, cx)?;
+        net.check_robots(&request.url).await?;
+        let answer = outgoing_request::send_whole(&net, request, pdf::MAX_PDF_BYTES, is_pdf, cx).await?;
         net.check_robots(&answer.url).await?;
-        let content_type = asking::content_type(&answer).map(str::to_owned);
+        let content_type = outgoing_request::content_type(&answer).map(str::to_owned);
         let is_pdf = is_pdf(&answer);
         let NetResponse { url, body, truncated, .. } = answer;
         let (told, status, byte_count) = (String::from(url.clone()), answer.status, body.len());
-        let body = Body { url, content_type: content_type.clone(), bytes: body, truncated };
+        let body = FetchedBody { url, content_type: content_type.clone(), bytes: body, truncated };
         let (reading, pages) = if is_pdf {
-            paper(&pdf, &body, want, cx).await?
+            render_pdf(&pdf, &body, options, cx).await?
         } else {
-            (asking::beside(cx, move || reading::read(&body, want)).await?, None)
+            (outgoing_request::run_blocking(cx, move || render_body::render(&body, options)).await?, None)
         };
-        let notice = notice(status, &reading);
+        let notice = build_notice(status, &reading);
         Ok(Output {
             url: told,
             status_code: status.as_u16(),
@@ -170,42 +170,47 @@ impl Tool for FetchUrl {
 }
 
 fn is_pdf(answer: &NetResponse) -> bool {
-    Kind::of(asking::content_type(answer), &answer.body) == Kind::Pdf
+    BodyKind::detect(outgoing_request::content_type(answer), &answer.body) == BodyKind::Pdf
 }
 
 /// The text of a PDF and how many pages it has; a file without text that can be had is described.
-async fn paper(
+async fn render_pdf(
     pdf: &Pdf,
-    body: &Body,
-    want: Want,
+    body: &FetchedBody,
+    want: RenderOptions,
     cx: &CallContext,
-) -> Result<(Reading, Option<usize>), ToolError> {
+) -> Result<(RenderedBody, Option<usize>), ToolError> {
     let read = pdf::read(pdf, body.bytes.clone(), !body.truncated, cx.time_left());
     let (reading, pages) = match cx.run(read).await? {
         Ok(paper) => {
-            let content = paper.text(matches!(want.format, Format::Markdown | Format::Html));
+            let content = paper.text(matches!(want.format, OutputFormat::Markdown | OutputFormat::Html));
             let pages = Some(paper.page_count);
             let about = Metadata { author: paper.author, ..Metadata::default() };
-            let reading = Reading {
+            let reading = RenderedBody {
                 content,
                 title: paper.title.filter(|_| want.metadata),
                 metadata: Some(about).filter(|about| want.metadata && *about != Metadata::default()),
                 truncated: paper.is_truncated,
                 notices: paper.notices,
-                ..Reading::default()
+                ..RenderedBody::default()
             };
             (reading, pages)
         }
         Err(why) if matches!(why.kind, octo_toolkit::Kind::Internal | octo_toolkit::Kind::Unavailable) => {
             return Err(why);
         }
-        Err(why) => (pdf::described(body, &why), None),
+        Err(why) => (pdf::describe_unreadable(body, &why), None),
     };
-    Ok((reading::finished(reading, want.max_bytes), pages))
+    Ok((render_body::finalize(reading, want.max_bytes), pages))
 }
 
-fn ask(input: Input, net: &Net, max_bytes: usize, cx: &CallContext) -> Result<NetRequest, ToolError> {
-    let method = asking::method(&input.method)?;
+fn build_request(
+    input: Input,
+    net: &Net,
+    max_bytes: usize,
+    cx: &CallContext,
+) -> Result<NetRequest, ToolError> {
+    let method = outgoing_request::parse_method(&input.method)?;
     if !matches!(method, Method::GET | Method::HEAD | Method::OPTIONS | Method::POST) {
         return Err(ToolError::invalid(format!("fetch_url reads; it does not send {method}."))
             .hint("Use http_request to change something."));
@@ -214,7 +219,7 @@ fn ask(input: Input, net: &Net, max_bytes: usize, cx: &CallContext) -> Result<Ne
         return Err(ToolError::invalid(format!("A body is not sent with {method}."))
             .hint("Set method to POST, or leave body out."));
     }
-    let mut headers = asking::headers(input.headers)?;
+    let mut headers = outgoing_request::parse_headers(input.headers)?;
     if let Some(kind) = &input.content_type {
         let kind = HeaderValue::try_from(kind.trim()).map_err(|_| {
             ToolError::invalid("content_type is no type.").hint("Give one such as application/json.")
@@ -223,24 +228,24 @@ fn ask(input: Input, net: &Net, max_bytes: usize, cx: &CallContext) -> Result<Ne
     }
     let accept =
         "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, application/json;q=0.8, */*;q=0.5";
-    asking::default_header(
+    outgoing_request::default_header(
         &mut headers,
         ACCEPT,
-        if input.output_format == Format::Markdown { accept } else { "*/*" },
+        if input.output_format == OutputFormat::Markdown { accept } else { "*/*" },
     );
     Ok(NetRequest {
         method,
         headers,
-        body: input.body.map(|body| asking::body(body.into_bytes())).transpose()?,
-        timeout: asking::timeout(input.timeout_s, cx)?,
+        body: input.body.map(|body| outgoing_request::check_body(body.into_bytes())).transpose()?,
+        timeout: outgoing_request::check_timeout(input.timeout_s, cx)?,
         max_bytes,
-        max_redirects: asking::redirects(input.follow_redirects),
-        ..NetRequest::get(asking::url(net, &input.url)?)
+        max_redirects: outgoing_request::redirect_limit(input.follow_redirects),
+        ..NetRequest::get(outgoing_request::check_url(net, &input.url)?)
     })
 }
 
 /// What the model should know beside the content, in one text.
-fn notice(status: http::StatusCode, reading: &Reading) -> Option<String> {
+fn build_notice(status: http::StatusCode, reading: &RenderedBody) -> Option<String> {
     let failed = (status.as_u16() >= 400)
         .then(|| format!("The server answered {status}; the content is its error page."));
     let moved = status

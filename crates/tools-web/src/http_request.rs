@@ -1,10 +1,10 @@
 //! `http_request`.
 
-use crate::asking;
+use crate::body_kind::BodyKind;
 use crate::charset::decode;
-use crate::fetch_url::{half_a_million, yes};
+use crate::fetch_url::{default_max_bytes, default_true};
 use crate::json_body::json_body;
-use crate::kind::Kind;
+use crate::outgoing_request;
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
@@ -43,20 +43,20 @@ pub struct Input {
     #[serde(default)]
     data: Option<String>,
     /// Seconds to wait, redirects and body included; at most 120.
-    #[serde(default = "twenty")]
+    #[serde(default = "default_timeout_s")]
     timeout_s: u64,
     /// Most bytes of the answer's body to return, up to 10 MB.
-    #[serde(default = "half_a_million")]
+    #[serde(default = "default_max_bytes")]
     max_bytes: u64,
     /// jq expression for a JSON body, such as `.items[] | {id, name}`: reply with what it selects instead of the body.
     #[serde(default)]
     jq: Option<String>,
     /// Whether to go where redirects lead.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     follow_redirects: bool,
 }
 
-fn twenty() -> u64 {
+fn default_timeout_s() -> u64 {
     20
 }
 
@@ -113,57 +113,61 @@ impl Tool for HttpRequest {
         cx: &CallContext,
     ) -> Result<Output, ToolError> {
         let program = input.jq.take();
-        let mut ask = ask(input, &net, cx)?;
-        let (method, most) = (ask.method.clone(), ask.max_bytes);
+        let mut request = build_request(input, &net, cx)?;
+        let (method, most) = (request.method.clone(), request.max_bytes);
         if program.is_some() {
-            ask.max_bytes = MAX_INPUT_BYTES;
+            request.max_bytes = MAX_INPUT_BYTES;
         }
-        let mut answer = asking::send(&net, ask, cx).await?;
+        let mut answer = outgoing_request::send(&net, request, cx).await?;
         let mut notice = None;
         if let Some(program) = program {
             match select(&jq, &program, &method, &answer, cx, json_body).await? {
                 BodySelection::Part(part) => {
                     answer.body = Bytes::new();
-                    return Ok(Output { json: Some(part.json), notice: part.notice, ..told(&answer) });
+                    return Ok(Output {
+                        json: Some(part.json),
+                        notice: part.notice,
+                        ..build_output(&answer)
+                    });
                 }
                 BodySelection::Whole(why) => notice = Some(why),
             }
             answer.truncated |= answer.body.len() > most;
             answer.body.truncate(most);
         }
-        let mut output = asking::beside(cx, move || told(&answer)).await?;
-        output.notice = asking::joined([notice, output.notice]);
+        let mut output = outgoing_request::run_blocking(cx, move || build_output(&answer)).await?;
+        output.notice = outgoing_request::join_notices([notice, output.notice]);
         Ok(output)
     }
 }
 
-fn ask(input: Input, net: &Net, cx: &CallContext) -> Result<NetRequest, ToolError> {
-    let mut url = asking::url(net, &input.url)?;
+fn build_request(input: Input, net: &Net, cx: &CallContext) -> Result<NetRequest, ToolError> {
+    let mut url = outgoing_request::check_url(net, &input.url)?;
     if let Some(params) = &input.params {
         add_params(&mut url, params)?;
     }
-    let mut headers = asking::headers(input.headers)?;
+    let mut headers = outgoing_request::parse_headers(input.headers)?;
     let body = match (input.json, input.data) {
         (Some(_), Some(_)) => {
             return Err(ToolError::invalid("json and data exclude each other.").hint("Give one of them."));
         }
         (Some(json), None) => {
-            asking::default_header(&mut headers, CONTENT_TYPE, "application/json");
+            outgoing_request::default_header(&mut headers, CONTENT_TYPE, "application/json");
             Some(json.bytes().to_vec())
         }
         (None, Some(data)) => {
-            asking::default_header(&mut headers, CONTENT_TYPE, "text/plain; charset=utf-8");
+            outgoing_request::default_header(&mut headers, CONTENT_TYPE, "text/plain; charset=utf-8");
             Some(data.into_bytes())
         }
         (None, None) => None,
     };
     Ok(NetRequest {
-        method: asking::method(&input.method)?,
+        method: outgoing_request::parse_method(&input.method)?,
         headers,
-        body: body.map(asking::body).transpose()?,
-        timeout: asking::timeout(input.timeout_s, cx)?,
-        max_bytes: asking::max_bytes(input.max_bytes)?,
-        max_redirects: asking::redirects(input.follow_redirects),
+        body: body.map(outgoing_request::check_body).transpose()?,
+        timeout: outgoing_request::check_timeout(input.timeout_s, cx)?,
+        max_bytes: outgoing_request::check_max_bytes(input.max_bytes)?,
+        max_redirects: outgoing_request::redirect_limit(input.follow_redirects),
         ..NetRequest::get(url)
     })
 }
@@ -176,10 +180,10 @@ fn add_params(url: &mut Url, params: &Map<String, Value>) -> Result<(), ToolErro
             Value::Null => {}
             Value::Array(values) => {
                 for value in values {
-                    pairs.push((name, parameter(name, value)?));
+                    pairs.push((name, param_text(name, value)?));
                 }
             }
-            value => pairs.push((name, parameter(name, value)?)),
+            value => pairs.push((name, param_text(name, value)?)),
         }
     }
     if !pairs.is_empty() {
@@ -188,7 +192,7 @@ fn add_params(url: &mut Url, params: &Map<String, Value>) -> Result<(), ToolErro
     Ok(())
 }
 
-fn parameter(name: &str, value: &Value) -> Result<String, ToolError> {
+fn param_text(name: &str, value: &Value) -> Result<String, ToolError> {
     match value {
         Value::String(text) => Ok(text.clone()),
         Value::Number(number) => Ok(number.to_string()),
@@ -199,10 +203,10 @@ fn parameter(name: &str, value: &Value) -> Result<String, ToolError> {
     }
 }
 
-fn told(answer: &NetResponse) -> Output {
-    let content_type = asking::content_type(answer);
-    let (body, notice) = match Kind::of(content_type, &answer.body) {
-        Kind::Pdf | Kind::Binary(_) if !answer.body.is_empty() => {
+fn build_output(answer: &NetResponse) -> Output {
+    let content_type = outgoing_request::content_type(answer);
+    let (body, notice) = match BodyKind::detect(content_type, &answer.body) {
+        BodyKind::Pdf | BodyKind::Binary(_) if !answer.body.is_empty() => {
             let kind = content_type.unwrap_or("unknown type");
             let size = answer.body.len();
             (String::new(), Some(format!("The body is binary ({kind}, {size} bytes) and is left out.")))
@@ -214,10 +218,10 @@ fn told(answer: &NetResponse) -> Output {
             (text, (removed > 0).then(|| format!("Invisible characters taken out: {removed}.")))
         }
     };
-    let notice = asking::joined([asking::truncation(answer), notice]);
+    let notice = outgoing_request::join_notices([outgoing_request::truncation_notice(answer), notice]);
     Output {
         status_code: answer.status.as_u16(),
-        headers: headers_told(&answer.headers),
+        headers: join_headers(&answer.headers),
         body,
         json: None,
         elapsed_ms: u64::try_from(answer.took.as_millis()).unwrap_or(u64::MAX),
@@ -227,19 +231,20 @@ fn told(answer: &NetResponse) -> Output {
     }
 }
 
-fn headers_told(headers: &HeaderMap) -> BTreeMap<String, String> {
-    let mut told: BTreeMap<String, String> = BTreeMap::new();
+fn join_headers(headers: &HeaderMap) -> BTreeMap<String, String> {
+    let mut joined: BTreeMap<String, String> = BTreeMap::new();
     for (name, value) in headers {
         let value = String::from_utf8_lossy(value.as_bytes());
         let joint = if name == http::header::SET_COOKIE { "\n" } else { ", " };
-        told.entry(name.as_str().to_owned())
+        joined
+            .entry(name.as_str().to_owned())
             .and_modify(|known| {
                 known.push_str(joint);
                 known.push_str(&value);
             })
             .or_insert_with(|| value.clone().into_owned());
     }
-    told
+    joined
 }
 
 #[cfg(test)]

@@ -1,39 +1,39 @@
 //! Reads the JSON of an answer, or says what came instead.
 
-use crate::asking;
+use crate::body_kind::BodyKind as Body;
 use crate::charset::decode;
-use crate::kind::Kind as Body;
+use crate::outgoing_request;
 use octo_toolkit::net::NetResponse;
 use octo_toolkit::{Json, ToolError};
 
 /// Characters that are shown of what is not JSON.
-const SHOWN: usize = 200;
+const MAX_SHOWN_CHARS: usize = 200;
 
 pub fn json_body(answer: &NetResponse) -> Result<Json, ToolError> {
-    let content_type = asking::content_type(answer);
-    if matches!(Body::of(content_type, &answer.body), Body::Binary(_) | Body::Pdf) {
+    let content_type = outgoing_request::content_type(answer);
+    if matches!(Body::detect(content_type, &answer.body), Body::Binary(_) | Body::Pdf) {
         let size = answer.body.len();
         return Err(ToolError::invalid(format!("The reply is not JSON but {size} bytes of binary content."))
             .hint("Use fetch_url to see what it is."));
     }
     let text = decode(&answer.body, content_type, false).text;
-    Json::parse(text.trim().to_owned()).map_err(|fault| refused(&text, fault.0, answer))
+    Json::parse(text.trim().to_owned()).map_err(|fault| not_json_error(&text, fault.0, answer))
 }
 
 /// Says where the JSON breaks, what came instead and what to do.
-fn refused(text: &str, fault: &str, answer: &NetResponse) -> ToolError {
-    let kind = asking::content_type(answer).unwrap_or("no type");
+fn not_json_error(text: &str, fault: &str, answer: &NetResponse) -> ToolError {
+    let kind = outgoing_request::content_type(answer).unwrap_or("no type");
     let status = answer.status.as_u16();
     let mut removed = 0;
     let start = octo_toolkit::hidden_text::strip_hidden_owned(
-        text.trim().chars().take(SHOWN).collect(),
+        text.trim().chars().take(MAX_SHOWN_CHARS).collect(),
         &mut removed,
     );
     let place = match serde_json::from_str::<serde::de::IgnoredAny>(text) {
         Err(error) => error.to_string(),
         Ok(_) => fault.to_owned(),
     };
-    let hint = match Body::of(asking::content_type(answer), &answer.body) {
+    let hint = match Body::detect(outgoing_request::content_type(answer), &answer.body) {
         _ if text.trim().is_empty() => "The body is empty; look at the status with http_request.",
         Body::Html => {
             "This is a page, perhaps one to log in; read it with fetch_url, or look for the address of the API."

@@ -1,31 +1,31 @@
 //! The web toolboxes: fetching, reading, searching, the weather. Everything goes out through the `Net` grant.
 
-mod about;
-mod asking;
+mod body_kind;
 mod charset;
-mod depth;
-mod document;
 pub mod extract;
 #[cfg(test)]
-mod fake;
+mod fake_server;
 mod fetch_json;
 mod fetch_url;
+mod head_metadata;
+mod html_limits;
+mod html_to_markdown;
 mod http_request;
 mod json_body;
-mod kind;
 mod links;
-mod markdown;
+mod outgoing_request;
+mod page_document;
 mod pdf;
-mod pretty;
+mod pretty_json;
 mod read_page;
-mod reading;
-mod search;
+mod render_body;
 mod weather;
+mod web_search;
 
 use octo_toolkit::Toolbox;
 pub use pdf::read_pdf;
-pub use search::{ApiKey, SearchSettings};
 pub use weather::WeatherSettings;
+pub use web_search::{ApiKey, SearchSettings};
 
 /// The tools of the domain `fetch`.
 pub fn fetch_toolbox() -> Toolbox {
@@ -38,12 +38,12 @@ pub fn fetch_toolbox() -> Toolbox {
 /// The tools of the domain `readability`.
 pub fn readability_toolbox() -> Toolbox {
     Toolbox::new("readability", "Reads web pages as text.")
-        .with(read_page::ReadPage(document::Documents::default()))
+        .with(read_page::ReadPage(page_document::DocumentCache::default()))
 }
 
 /// The tools of the domain `search`.
 pub fn search_toolbox(settings: SearchSettings) -> Toolbox {
-    Toolbox::new("search", "Searches the web.").with(search::Search::new(settings))
+    Toolbox::new("search", "Searches the web.").with(web_search::WebSearch::new(settings))
 }
 
 /// The tools of the domain `weather`.

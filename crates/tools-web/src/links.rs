@@ -1,6 +1,6 @@
 //! The links of a page: absolute, each once.
 
-use crate::markdown::is_hidden;
+use crate::html_to_markdown::is_hidden;
 use dom_query::Document;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,9 +8,9 @@ use std::collections::HashSet;
 use url::Url;
 
 /// More links than these are counted, not listed.
-pub const MOST: usize = 100;
-const LONGEST_TEXT: usize = 160;
-const LONGEST_ADDRESS: usize = 2_000;
+pub const MAX_LINKS: usize = 100;
+const MAX_TEXT_CHARS: usize = 160;
+const MAX_HREF_LEN: usize = 2_000;
 
 /// A link of the page.
 #[derive(Debug, Serialize, JsonSchema, PartialEq, Eq)]
@@ -21,16 +21,16 @@ pub struct Link {
     pub href: String,
 }
 
-pub struct Links {
+pub struct LinkList {
     pub listed: Vec<Link>,
     /// How many there are in all.
     pub count: usize,
 }
 
 /// Links to other pages, in the order of the page.
-pub fn links(document: &Document, base: &Url, page: &Url) -> Links {
+pub fn collect_links(document: &Document, base: &Url, page: &Url) -> LinkList {
     let mut seen = HashSet::new();
-    let mut links = Links { listed: Vec::new(), count: 0 };
+    let mut links = LinkList { listed: Vec::new(), count: 0 };
     for node in document.root().descendants_it() {
         if !node.has_name("a") || node.ancestors_it(None).any(|outer| outer.has_name("noscript")) {
             continue;
@@ -38,7 +38,7 @@ pub fn links(document: &Document, base: &Url, page: &Url) -> Links {
         let Some(element) = node.element_ref() else { continue };
         let href =
             element.attrs.iter().find(|attr| &*attr.name.local == "href").map(|attr| attr.value.as_ref());
-        let Some(url) = href.and_then(|href| target(href, base, page)).filter(|_| !is_hidden(&element))
+        let Some(url) = href.and_then(|href| resolve_href(href, base, page)).filter(|_| !is_hidden(&element))
         else {
             continue;
         };
@@ -46,16 +46,16 @@ pub fn links(document: &Document, base: &Url, page: &Url) -> Links {
             continue;
         }
         links.count += 1;
-        if links.listed.len() < MOST {
-            links.listed.push(Link { text: text_of(&node), href: url });
+        if links.listed.len() < MAX_LINKS {
+            links.listed.push(Link { text: link_text(&node), href: url });
         }
     }
     links
 }
 
-fn target(href: &str, base: &Url, page: &Url) -> Option<String> {
+fn resolve_href(href: &str, base: &Url, page: &Url) -> Option<String> {
     let href = href.trim();
-    if href.is_empty() || href.starts_with('#') || href.len() > LONGEST_ADDRESS {
+    if href.is_empty() || href.starts_with('#') || href.len() > MAX_HREF_LEN {
         return None;
     }
     let url = base.join(href).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
@@ -65,20 +65,20 @@ fn target(href: &str, base: &Url, page: &Url) -> Option<String> {
     (url.fragment().is_none() || bare != *page).then(|| String::from(url))
 }
 
-fn text_of(node: &dom_query::NodeRef<'_>) -> String {
-    let mut text = folded(&node.text());
+fn link_text(node: &dom_query::NodeRef<'_>) -> String {
+    let mut text = collapse_whitespace(&node.text());
     if text.is_empty() {
         let picture = node.descendants_it().find_map(|inner| inner.attr("alt"));
         let named = node.attr("aria-label").or_else(|| node.attr("title")).or(picture);
-        text = named.map(|name| folded(&name)).unwrap_or_default();
+        text = named.map(|name| collapse_whitespace(&name)).unwrap_or_default();
     }
-    if text.chars().count() > LONGEST_TEXT {
-        text = text.chars().take(LONGEST_TEXT).collect::<String>() + "…";
+    if text.chars().count() > MAX_TEXT_CHARS {
+        text = text.chars().take(MAX_TEXT_CHARS).collect::<String>() + "…";
     }
     text
 }
 
-fn folded(text: &str) -> String {
+fn collapse_whitespace(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -94,7 +94,7 @@ mod tests {
                     <a href='https://a.example/docs/x?q=1#part'>here</a><a href='javascript:x()'>js</a>\
                     <a href='mailto:a@b'>mail</a><a href='//b.example/p#s'><img alt='Logo'></a>\
                     <a href='http://[bad'>bad</a><a hidden href='/secret'>x</a><a>none</a><a href='?q=2' title='T'></a>";
-        let found = links(&Document::from(html), &base, &page);
+        let found = collect_links(&Document::from(html), &base, &page);
         let rows: Vec<(&str, &str)> =
             found.listed.iter().map(|link| (link.text.as_str(), link.href.as_str())).collect();
         let expected = [
@@ -110,7 +110,7 @@ mod tests {
     fn a_list_of_links_is_capped_and_counted() {
         let html: String = (0..250).map(|at| format!("<a href='/{at}'>{at}</a>")).collect();
         let base = Url::parse("https://a.example/").unwrap();
-        let found = links(&Document::from(html.as_str()), &base, &base);
-        assert_eq!((found.listed.len(), found.count), (MOST, 250));
+        let found = collect_links(&Document::from(html.as_str()), &base, &base);
+        assert_eq!((found.listed.len(), found.count), (MAX_LINKS, 250));
     }
 }

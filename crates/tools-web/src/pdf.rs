@@ -1,7 +1,7 @@
 //! PDF as text, page by page.
 
-mod glyphs;
 mod layout;
+mod text_device;
 mod worker;
 
 #[cfg(test)]
@@ -10,12 +10,12 @@ pub mod tests;
 pub use octo_toolkit::pdf_text::{MAX_PDF_BYTES, read};
 pub use worker::read_pdf;
 
-use crate::reading::{Body, Reading};
+use crate::render_body::{FetchedBody, RenderedBody};
 use octo_toolkit::ToolError;
 
 /// Says what a file is whose text cannot be had, and why.
-pub fn described(body: &Body, why: &ToolError) -> Reading {
+pub fn describe_unreadable(body: &FetchedBody, why: &ToolError) -> RenderedBody {
     let version = body.bytes.get(5..8).map(|version| String::from_utf8_lossy(version).into_owned());
     let content = format!("PDF {}, {} bytes.", version.unwrap_or_default(), body.bytes.len());
-    Reading { content, notices: vec![why.text()], ..Reading::default() }
+    RenderedBody { content, notices: vec![why.text()], ..RenderedBody::default() }
 }

@@ -1,7 +1,9 @@
 //! `read_page`.
 
-use crate::document::{Document, Documents, Heading, Passage, Wanted, World, open, passages, section};
 use crate::extract::PageType;
+use crate::page_document::{
+    Document, DocumentCache, Heading, PageRequest, Passage, ReadContext, load, passages, section,
+};
 use octo_toolkit::reply_budget::{count_fitting, prefix_within};
 use octo_toolkit::{CallContext, Effect, Example, Net, Pdf, Render, ReplyBudget, Tool, ToolError, json_len};
 use schemars::JsonSchema;
@@ -20,14 +22,14 @@ pub struct Input {
     /// Address of the page, http or https.
     url: String,
     /// Seconds to wait for the site; at most 120.
-    #[serde(default = "fifteen")]
+    #[serde(default = "default_timeout_s")]
     timeout_s: u64,
     /// Characters of content to give; the rest is at `next`. With query, characters of all passages; 3,000 unless given.
     #[serde(default)]
-    #[schemars(with = "u64", default = "fifty_thousand")]
+    #[schemars(with = "u64", default = "default_max_chars")]
     max_chars: Option<u64>,
     /// Whether a page that you read in the last 15 minutes may be given again.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     use_cache: bool,
     /// Whether images stay in the Markdown.
     #[serde(default)]
@@ -52,15 +54,15 @@ pub struct Input {
     llms_txt: bool,
 }
 
-fn fifteen() -> u64 {
+fn default_timeout_s() -> u64 {
     15
 }
 
-fn fifty_thousand() -> u64 {
+fn default_max_chars() -> u64 {
     50_000
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 
@@ -111,16 +113,16 @@ pub struct Output {
 }
 
 /// More headings than these are left out of an answer.
-const HEADINGS: usize = 200;
-const LONGEST_WAIT: u64 = 120;
+const MAX_OUTLINE_HEADINGS: usize = 200;
+const MAX_TIMEOUT_SECS: u64 = 120;
 /// Bytes of a reply beside content and outline, as a rule.
-const FACTS: usize = 1_000;
+const REPLY_OVERHEAD_BYTES: usize = 1_000;
 /// Bytes that `next` takes.
-const OFFSET: usize = 30;
+const NEXT_FIELD_BYTES: usize = 30;
 /// Of all passages together, unless the caller wants more.
-const PASSAGE_CHARS: u64 = 3_000;
+const DEFAULT_PASSAGE_CHARS: u64 = 3_000;
 
-pub struct ReadPage(pub Documents);
+pub struct ReadPage(pub DocumentCache);
 
 impl Tool for ReadPage {
     const NAME: &'static str = "read_page";
@@ -147,57 +149,69 @@ impl Tool for ReadPage {
         (net, pdf, render): (Net, Pdf, Render),
         cx: &CallContext,
     ) -> Result<Output, ToolError> {
-        let world = World { net: &net, pdf: &pdf, render: &render, caller: &cx.caller };
-        let (document, cached) = self.document(&input, world, cx).await?;
-        answer(&input, &document, cached, cx.reply)
+        let context = ReadContext { net: &net, pdf: &pdf, render: &render, caller: &cx.caller };
+        let (document, cached) = self.get_document(&input, context, cx).await?;
+        build_output(&input, &document, cached, cx.reply)
     }
 }
 
 impl ReadPage {
-    async fn document(
+    async fn get_document(
         &self,
         input: &Input,
-        world: World<'_>,
+        context: ReadContext<'_>,
         cx: &CallContext,
     ) -> Result<(Arc<Document>, bool), ToolError> {
         if let Some(handle) = &input.handle {
-            return Ok((self.0.named(&cx.caller, handle)?, true));
+            return Ok((self.0.get_by_handle(&cx.caller, handle)?, true));
         }
-        let mut url = world.net.url(&input.url)?;
+        let mut url = context.net.url(&input.url)?;
         url.set_fragment(None);
         let address = format!("{} {} {url}", input.include_images, input.llms_txt);
         if input.use_cache
-            && let Some(document) = self.0.at(&cx.caller, &address)
+            && let Some(document) = self.0.get_by_address(&cx.caller, &address)
         {
             return Ok((document, true));
         }
-        let patience = Duration::from_secs(input.timeout_s.clamp(1, LONGEST_WAIT)).min(cx.time_left());
-        let until = Instant::now() + patience;
-        let wanted = Wanted { url, images: input.include_images, llms_txt: input.llms_txt, until };
-        let document = Arc::new(open(world, wanted).await?);
-        self.0.keep(&cx.caller, address, Arc::clone(&document));
+        let timeout = Duration::from_secs(input.timeout_s.clamp(1, MAX_TIMEOUT_SECS)).min(cx.time_left());
+        let until = Instant::now() + timeout;
+        let request = PageRequest { url, images: input.include_images, llms_txt: input.llms_txt, until };
+        let document = Arc::new(load(context, request).await?);
+        self.0.insert(&cx.caller, address, Arc::clone(&document));
         Ok((document, false))
     }
 }
 
-fn answer(input: &Input, document: &Document, cached: bool, reply: ReplyBudget) -> Result<Output, ToolError> {
-    let usual = if input.query.is_some() { PASSAGE_CHARS } else { fifty_thousand() };
-    let most = usize::try_from(input.max_chars.unwrap_or(usual)).unwrap_or(usize::MAX).max(1);
-    let mut part = Part::default();
+fn build_output(
+    input: &Input,
+    document: &Document,
+    cached: bool,
+    reply: ReplyBudget,
+) -> Result<Output, ToolError> {
+    let default_chars = if input.query.is_some() { DEFAULT_PASSAGE_CHARS } else { default_max_chars() };
+    let max_chars = usize::try_from(input.max_chars.unwrap_or(default_chars)).unwrap_or(usize::MAX).max(1);
+    let mut part = ContentPart::default();
     if let Some(query) = &input.query {
-        part.passages = passages(&document.content, &document.outline, query, most);
+        part.passages = passages(&document.content, &document.outline, query, max_chars);
     } else if !input.outline {
         let whole = document.content.chars().count();
         let range = match &input.section {
-            Some(wanted) => section(&document.outline, wanted).ok_or_else(|| no_section(document, wanted))?,
+            Some(wanted) => {
+                section(&document.outline, wanted).ok_or_else(|| unknown_section_error(document, wanted))?
+            }
             None => 0..whole,
         };
-        part = cut(&document.content, range, usize::try_from(input.offset).unwrap_or(usize::MAX), most);
+        part = slice_content(
+            &document.content,
+            range,
+            usize::try_from(input.offset).unwrap_or(usize::MAX),
+            max_chars,
+        );
     }
-    let is_long = json_len(&part.content) > reply.remaining_after(FACTS);
-    let truncated = is_long || part.next.is_some() || document.cut;
+    let is_long = json_len(&part.content) > reply.remaining_after(REPLY_OVERHEAD_BYTES);
+    let truncated = is_long || part.next.is_some() || document.truncated;
     let mut outline: Vec<Heading> = if input.outline || truncated {
-        document.outline.iter().take(HEADINGS).cloned().collect()
+        document.outline.iter().take(MAX_OUTLINE_HEADINGS).cloned().collect()
     } else {
         Vec::new()
     };
@@ -227,7 +241,8 @@ fn answer(input: &Input, document: &Document, cached: bool, reply: ReplyBudget) 
         note,
     };
     output.content =
-        prefix_within(&part.content, reply.remaining_beside(&output)?.saturating_sub(OFFSET)).to_owned();
+        prefix_within(&part.content, reply.remaining_beside(&output)?.saturating_sub(NEXT_FIELD_BYTES))
+            .to_owned();
     if output.content.len() < part.content.len() {
         output.next = Some(part.start + output.content.chars().count());
         output.truncated = true;
@@ -235,7 +250,7 @@ fn answer(input: &Input, document: &Document, cached: bool, reply: ReplyBudget) 
     Ok(output)
 }
 
-fn no_section(document: &Document, wanted: &str) -> ToolError {
+fn unknown_section_error(document: &Document, wanted: &str) -> ToolError {
     let some: Vec<String> = document
         .outline
         .iter()
@@ -251,7 +266,7 @@ fn no_section(document: &Document, wanted: &str) -> ToolError {
 }
 
 #[derive(Default)]
-struct Part {
+struct ContentPart {
     content: String,
     /// The offset of the content.
     start: usize,
@@ -260,19 +275,19 @@ struct Part {
 }
 
 /// The characters of a range from an offset on, as many as wanted; ends with a whole line where one is near.
-fn cut(text: &str, range: Range<usize>, offset: usize, most: usize) -> Part {
+fn slice_content(text: &str, range: Range<usize>, offset: usize, max_chars: usize) -> ContentPart {
     let start = range.start.max(offset).min(range.end);
     let left = range.end - start;
-    let mut content: String = text.chars().skip(start).take(left.min(most)).collect();
-    if left <= most {
-        return Part { content, start, ..Part::default() };
+    let mut content: String = text.chars().skip(start).take(left.min(max_chars)).collect();
+    if left <= max_chars {
+        return ContentPart { content, start, ..ContentPart::default() };
     }
     let whole = content.rfind('\n').map(|at| at + 1).filter(|at| at * 2 > content.len());
     if let Some(end) = whole {
         content.truncate(end);
     }
     let next = start + content.chars().count();
-    Part { content, start, next: Some(next), ..Part::default() }
+    ContentPart { content, start, next: Some(next), ..ContentPart::default() }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Tests that go through more than one file.
 
-mod fetching;
-mod hostile;
-mod markdown;
-mod mutated;
+mod fetch_tools;
+mod hostile_bodies;
+mod markdown_examples;
+mod mutated_pages;

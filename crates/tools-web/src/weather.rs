@@ -1,12 +1,12 @@
 //! `weather_get`.
 
-mod codes;
 mod forecast;
-mod meteo;
-mod place;
+mod geocoding;
+mod open_meteo;
+mod weather_codes;
 
+use geocoding::{GeocodeResult, Place};
 use octo_toolkit::{CallContext, Effect, Example, Net, Tool, ToolError};
-use place::{Found, Place};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -50,7 +50,7 @@ pub struct Output {
     /// Today and the six days after it.
     daily: Vec<forecast::Day>,
     /// What the numbers are in.
-    units: forecast::Measures,
+    units: forecast::UnitLabels,
     /// Other places of that name; ask with one of them if it was meant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     alternatives: Vec<Place>,
@@ -86,16 +86,16 @@ impl Tool for Weather {
     }
 
     async fn run(&self, input: Input, net: Net, cx: &CallContext) -> Result<Output, ToolError> {
-        let meteo = meteo::Meteo { net: &net, settings: &self.settings, time: cx.time_left() };
-        let Found { mut place, alternatives } = place::find(&meteo, &input.location).await?;
-        let forecast = forecast::get(&meteo, &place, input.units).await?;
+        let meteo = open_meteo::OpenMeteo { net: &net, settings: &self.settings, time_left: cx.time_left() };
+        let GeocodeResult { mut place, alternatives } = geocoding::geocode(&meteo, &input.location).await?;
+        let forecast = forecast::fetch(&meteo, &place, input.units).await?;
         place.timezone = forecast.timezone;
         place.elevation = place.elevation.or(forecast.elevation);
         Ok(Output {
             location: place,
             current: forecast.current,
             daily: forecast.daily,
-            units: forecast.measures,
+            units: forecast.unit_labels,
             alternatives,
         })
     }

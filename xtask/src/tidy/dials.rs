@@ -46,7 +46,7 @@ pub struct Elsewhere {
 
 pub const ELSEWHERE: &[Elsewhere] = &[
     Elsewhere {
-        path: "crates/octo-upstream/src/http/http_client.rs",
+        path: "crates/octo-upstream/src/transport/http/http_client.rs",
         words: &["hyper_util::client"],
         why: "speaks HTTP through the connector that Net hands it",
     },

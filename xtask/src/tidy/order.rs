@@ -19,18 +19,24 @@ enum May<'a> {
 /// A crate that is not named here is not placed yet, and that is a problem.
 fn may(name: &str) -> Option<May<'static>> {
     Some(match name {
-        "octo-model" | "mcp-fixture" | "xtask" => May::See(&[]),
+        "octo-model" | "octo-search" | "mcp-fixture" | "xtask" => May::See(&[]),
         "octo-grants" | "octo-wire" => May::See(&["octo-model"]),
         "octo-tests" => May::See(&["octo-model", "octo-wire"]),
-        "octo-toolkit" => May::See(&["octo-model", "octo-grants"]),
-        "octo-hub" | "octo-openapi" => May::See(TOOLKIT),
+        "octo-oauth" | "octo-toolkit" => May::See(&["octo-model", "octo-grants"]),
+        "octo-hub" => May::See(TOOLKIT),
+        "octo-openapi" => May::See(&["octo-model", "octo-grants", "octo-toolkit", "octo-search"]),
         "octo-upstream" => {
-            May::See(&["octo-model", "octo-grants", "octo-toolkit", "octo-openapi", "octo-wire"])
+            May::See(&["octo-model", "octo-grants", "octo-toolkit", "octo-oauth", "octo-wire"])
         }
-        "octo-store" | "octo-fabric" | "octo-flow" | "octo-web" => May::See(HUB),
+        "octo-store" => May::See(&["octo-model", "octo-grants", "octo-toolkit", "octo-hub", "octo-search"]),
+        "octo-flow" | "octo-web" => May::See(HUB),
         "octo-mcp" => May::See(&["octo-model", "octo-grants", "octo-toolkit", "octo-hub", "octo-wire"]),
         "octoprox" => May::SeeAll,
-        "tools-openapi" | "tools-forge" => May::See(OPENAPI),
+        "tools-openapi" | "tools-forge" | "octo-openapi-source" => May::See(OPENAPI),
+        // Its tools manage the servers and their logins.
+        "tools-servers" => {
+            May::See(&["octo-model", "octo-grants", "octo-toolkit", "octo-oauth", "octo-upstream"])
+        }
         tools if tools.starts_with("tools-") => May::See(TOOLKIT),
         _ => return None,
     })
@@ -130,7 +136,15 @@ mod tests {
             ("octo-flow", "octo-hub", 0),
             ("octo-flow", "octo-store", 1),
             ("octo-flow", "tools-files", 1),
-            ("octo-upstream", "octo-openapi", 0),
+            ("octo-upstream", "octo-openapi", 1),
+            ("octo-openapi-source", "octo-openapi", 0),
+            ("octo-openapi-source", "octo-upstream", 1),
+            ("tools-servers", "octo-upstream", 0),
+            ("tools-servers", "octo-hub", 1),
+            ("tools-time", "octo-upstream", 1),
+            ("octo-upstream", "octo-oauth", 0),
+            ("octo-oauth", "octo-upstream", 1),
+            ("octo-oauth", "octo-toolkit", 1),
             ("octo-hub", "octo-openapi", 1),
             ("octo-hub", "octo-wire", 1),
             ("octo-hub", "octo-store", 1),

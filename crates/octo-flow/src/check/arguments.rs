@@ -4,7 +4,7 @@ use super::form::{Form, fits, kind_of, kinds};
 use super::{Checker, Scope, Used};
 use crate::expr::Template;
 use crate::plan::Step;
-use octo_hub::nearest;
+use octo_model::nearest;
 use serde_json::Value;
 
 impl Checker<'_> {

@@ -3,7 +3,7 @@
 use super::form::{Form, Leads, kind_of};
 use super::{Checker, Scope};
 use crate::expr::{Expr, Part, Path};
-use octo_hub::nearest;
+use octo_model::nearest;
 use serde_json::{Value, json};
 
 /// Whether a path that leads to nothing is an answer, too.

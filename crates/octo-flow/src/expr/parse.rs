@@ -278,7 +278,7 @@ impl<'a> Reader<'a> {
             ("default" | "contains" | "join", ..) => return Err(format!("{name}(…) takes two values")),
             _ => {
                 let known = ["exists", "default", "length", "contains", "join", "lines"];
-                return Err(match octo_hub::nearest(name, known.into_iter()) {
+                return Err(match octo_model::nearest(name, known.into_iter()) {
                     Some(close) => format!("there is no function `{name}`; did you mean `{close}`?"),
                     None => format!("there is no function `{name}`; there are {}", known.join(", ")),
                 });

@@ -2,7 +2,7 @@
 
 use super::resolve::{reopen, split};
 use super::{RootedPath, read_files};
-use octo_model::ToolError;
+use octo_model::{ToolError, edit_distance};
 use rustix::fs::OFlags;
 use std::path::Path;
 
@@ -56,46 +56,9 @@ fn closest_names<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<
     ranked.into_iter().take(MAX_SUGGESTIONS).map(|(_, name)| name).collect()
 }
 
-/// How many letters differ (Levenshtein).
-fn edit_distance(left: &str, right: &str) -> usize {
-    let right: Vec<char> = right.chars().collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (at, letter) in left.chars().enumerate() {
-        let mut diagonal = at;
-        let mut last = at + 1;
-        let (first, rest) = match row.split_first_mut() {
-            Some(parts) => parts,
-            None => return 0,
-        };
-        *first = last;
-        for (cell, other) in rest.iter_mut().zip(&right) {
-            let cost = diagonal + usize::from(letter != *other);
-            diagonal = *cell;
-            last = cost.min(last + 1).min(*cell + 1);
-            *cell = last;
-        }
-    }
-    row.last().copied().unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::fs::tests::FsFixture;
-
-    #[test]
-    fn distances() {
-        for (left, right, expected) in [
-            ("", "", 0),
-            ("a", "", 1),
-            ("", "abc", 3),
-            ("kitten", "sitting", 3),
-            ("flaw", "lawn", 2),
-            ("same", "same", 0),
-        ] {
-            assert_eq!(edit_distance(left, right), expected, "{left} {right}");
-        }
-    }
 
     #[test]
     fn a_missing_file_is_answered_with_the_nearest_names() {

@@ -1,8 +1,8 @@
 //! Templates: variables and conditions, nothing that loops, includes or runs.
 
-use crate::suggest::nearest;
 use handlebars::template::{HelperTemplate, Parameter, TemplateElement};
 use handlebars::{Handlebars, Path, Template, no_escape};
+use octo_model::nearest;
 use octo_model::{Kind, ToolError};
 use serde_json::{Map, Value};
 use std::io::{self, Write};

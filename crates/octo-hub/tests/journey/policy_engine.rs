@@ -4,12 +4,13 @@ use crate::hub_fixture::{HubFixture, ScriptedSource, tool};
 use crate::{error_kind, listed_names};
 use octo_hub::{
     Action, ApprovalRequest, Approver, Change, ListKind, Obligations, PolicyDecision, PolicyEngine,
-    PolicyRequest,
+    PolicyRequest, PolicySettings, RuleSettings,
 };
 use octo_model::{Kind, Method, ToolError};
 use octo_toolkit::BoxFuture;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// Denies `n` above 10 and `up__hidden`, asks for approval of `up__risky`, and redacts `up__mirror`.
 struct NumberPolicy;
@@ -42,7 +43,7 @@ fn fixture() -> HubFixture {
     let tools = ["do", "hidden", "risky", "mirror", "long"];
     let source = ScriptedSource::new("up", tools.iter().map(|name| tool(name)).collect());
     let bench = HubFixture::new(vec![source], |_| {});
-    bench.hub.set_policy(Arc::new(NumberPolicy)).unwrap();
+    bench.hub.set_policy(Some(Arc::new(NumberPolicy))).unwrap();
     bench
 }
 
@@ -117,7 +118,7 @@ async fn obligations_shape_the_result() {
             PolicyDecision::Permit { rule: "small".into(), obligations }
         }
     }
-    bench.hub.set_policy(Arc::new(Smaller)).unwrap();
+    bench.hub.set_policy(Some(Arc::new(Smaller))).unwrap();
     let result = bench.call("up__long", json!({"n": 300})).await.unwrap();
     assert!(result.inner_text("_meta", "octoprox/result_handle").is_some());
 }
@@ -132,11 +133,27 @@ async fn another_policy_takes_effect_at_once_and_lists_are_announced() {
             PolicyDecision::Deny { rule: "nothing".into(), hint: None }
         }
     }
-    bench.hub.set_policy(Arc::new(Nothing)).unwrap();
+    bench.hub.set_policy(Some(Arc::new(Nothing))).unwrap();
     assert_eq!(error_kind(bench.call("up__do", json!({})).await), Kind::Denied);
     assert!(listed_names(&bench, "").await.is_empty());
+    // A reload of the settings does not bring their rules back.
+    bench
+        .hub
+        .apply(
+            RuleSettings {
+                policy: PolicySettings::default(),
+                limits: Vec::new(),
+                cache: Vec::new(),
+                timeout: Duration::from_secs(5),
+            },
+            Vec::new(),
+        )
+        .unwrap();
+    assert_eq!(error_kind(bench.call("up__do", json!({})).await), Kind::Denied);
     let announced = async { while !matches!(changes.recv().await, Ok(Change::List(ListKind::Tools))) {} };
-    tokio::time::timeout(std::time::Duration::from_secs(5), announced).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(5), announced).await.unwrap();
+    bench.hub.set_policy(None).unwrap();
+    assert!(bench.call("up__do", json!({})).await.is_ok());
 }
 
 #[tokio::test]

@@ -4,9 +4,10 @@
 
 use super::memory_schema::{entity_of, first_row};
 use super::memory_view::{EntityHead, FactRow, MemoryView};
-use super::rank::{Term, idf, score};
+use super::rank::{Term, score};
 use super::tokenize::{normalize_name, tokenize};
 use super::word_index::{kind_term, term};
+use octo_search::idf;
 use std::collections::{BTreeSet, HashMap};
 
 /// Words of a question that are looked at.

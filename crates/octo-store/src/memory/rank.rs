@@ -2,11 +2,9 @@
 
 use super::memory_view::{EntityHead, FactRow};
 use super::tokenize::{normalize_name, tokenize};
+use octo_search::term_weight;
 use std::collections::HashMap;
 
-/// How soon further occurrences of a word count less, and how much longer texts do.
-const K1: f64 = 1.2;
-const B: f64 = 0.5;
 /// Usual lengths, in words.
 const TYPICAL_NAME_LEN: f64 = 2.0;
 const TYPICAL_KIND_LEN: f64 = 1.0;
@@ -30,11 +28,6 @@ pub(super) struct Term {
     pub(super) idf: f64,
     /// It is no known word; those that begin with it count.
     pub(super) is_prefix: bool,
-}
-
-/// How telling a word is that this many of all entities have.
-pub(super) fn idf(all: f64, having: f64) -> f64 {
-    ((all - having).max(0.0) + 0.5).mul_add(1.0 / (having + 0.5), 1.0).ln()
 }
 
 pub(super) struct EntityScore {
@@ -97,24 +90,13 @@ impl WordCounts {
                 PREFIX_WEIGHT * begin.map(|(_, count)| count).sum::<f64>()
             }
         };
-        if count == 0.0 {
-            return 0.0;
-        }
-        let long = B.mul_add(self.length / usual, 1.0 - B);
-        count * (K1 + 1.0) / K1.mul_add(long, count)
+        term_weight(count, self.length, usual)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn rare_words_tell_more_and_every_word_tells_something() {
-        assert!(idf(1e6, 1.0) > idf(1e6, 1e3));
-        assert!(idf(10.0, 10.0) > 0.0);
-        assert!(idf(10.0, 20.0) > 0.0);
-    }
 
     #[test]
     fn more_of_a_word_and_a_shorter_text_count_more() {

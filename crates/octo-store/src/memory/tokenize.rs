@@ -1,6 +1,6 @@
 //! Texts as the words that the index knows: without capitals, accents, endings and the commonest words.
 
-use super::stem::stem;
+use octo_search::stem;
 use unicode_normalization::UnicodeNormalization as _;
 
 /// Words that are in every question and tell nothing.

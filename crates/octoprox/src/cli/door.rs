@@ -6,8 +6,8 @@ use crate::assemble::Assembly;
 use crate::settings::{Loaded, Origin, Settings, listen_address};
 use axum::Router;
 use octo_model::{Caller, ToolError};
+use octo_oauth::Logins;
 use octo_toolkit::BoxFuture;
-use octo_upstream::login::Logins;
 use octo_web::{
     ADMIN_ROUTES, AdminParts, BrowserLogins, EdgeSettings, LoginConfirmation, LoginDeparture, Route, Tokens,
 };

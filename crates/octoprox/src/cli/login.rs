@@ -13,7 +13,7 @@ use crate::telemetry::Talk;
 use callback::Door;
 use clap::Args;
 use octo_model::{Kind, ToolError};
-use octo_upstream::login::{CompletedLogin, LoginPrompt, LoginState, LoginStatus};
+use octo_oauth::{CompletedLogin, LoginPrompt, LoginState, LoginStatus};
 pub use place::Place;
 use serde_json::json;
 use std::time::Duration;

@@ -7,7 +7,7 @@ use super::session::{Purpose, Session, alone, settings};
 use crate::settings::Flags;
 use crate::telemetry::Talk;
 use clap::Args;
-use octo_upstream::login::LogoutOutcome;
+use octo_oauth::LogoutOutcome;
 use serde_json::json;
 
 /// Delete the login of a server and revoke its tokens at the authorization server.

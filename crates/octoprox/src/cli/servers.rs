@@ -11,7 +11,7 @@ mod trial;
 use super::failure::Failure;
 use crate::settings::Flags;
 use clap::{Args, Subcommand};
-pub use list::{Line, State as Standing, lines as standings};
+pub use list::{Line, lines as standings};
 pub use target::Target;
 
 /// List, add, remove and test the MCP servers behind the hub.

@@ -2,7 +2,7 @@
 
 use crate::settings::{AuthKind, Server, ServerAuth};
 use octo_grants::{Net, Secret};
-use octo_upstream::login::{Auth, Flow, KeyPlacement, LoginSharing, LoginSpec, OAuth};
+use octo_oauth::{Auth, Flow, KeyPlacement, LoginSharing, LoginSpec, OAuth};
 
 /// The login at a server, if there can be one. An address of which nothing is said may still turn out to want one: then an
 /// administrator logs in for everybody.

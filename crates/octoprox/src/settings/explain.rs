@@ -4,9 +4,9 @@ use super::layers::Layers;
 use super::model::schema;
 use super::problem::Problem;
 use super::secret::is_secret_name;
-use crate::nearest::nearest;
 use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
+use octo_model::nearest;
 use serde_json::Value;
 
 pub fn explain(layers: &Layers) -> Vec<Problem> {

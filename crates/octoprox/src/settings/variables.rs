@@ -4,7 +4,7 @@ use super::World;
 use super::layers::Layers;
 use super::problem::{Origin, Problem};
 use super::toolboxes::Toolboxes;
-use crate::nearest::nearest;
+use octo_model::nearest;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 

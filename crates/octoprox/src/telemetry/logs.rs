@@ -124,7 +124,7 @@ fn json(lines: Lines, settings: &Telemetry, logs: &mut Logs) -> Layered {
 /// How much is logged of what. Below `info` a level is about this product: libraries say more than anybody wants, unless they
 /// are named.
 fn targets(level: &str) -> Targets {
-    const OWN: [&str; 6] = ["calls", "octo", "tools_", "servers", "trust", "upstream"];
+    const OWN: [&str; 7] = ["calls", "hub", "octo", "tools_", "servers", "trust", "upstream"];
     let Ok(wanted) = level.parse::<Targets>() else { return Targets::new().with_default(LevelFilter::INFO) };
     let general = wanted.default_level().unwrap_or(LevelFilter::OFF);
     let own = OWN.map(|target| (target.to_owned(), general));
@@ -138,7 +138,7 @@ fn plain(lines: Lines) -> Layered {
         .with_default(LevelFilter::WARN)
         .with_target("upstream", LevelFilter::ERROR)
         // A command tells itself why its call failed.
-        .with_target("octo_hub::telemetry", LevelFilter::ERROR);
+        .with_target("hub", LevelFilter::ERROR);
     fmt::layer()
         .without_time()
         .with_target(false)

@@ -1,9 +1,9 @@
 //! What is known of a tab, kept up to date by the browser's events.
 
-mod hear;
+mod tab_events;
 
-use super::rings::Ring;
-use super::wire::Wire;
+use super::cdp_connection::CdpConnection;
+use super::ring_buffer::RingBuffer;
 use super::{ConsoleLine, Dialog, DialogPolicy, Node, Request};
 use octo_toolkit::{Kind, ToolError};
 use serde_json::Value;
@@ -13,27 +13,27 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 /// Requests that do not keep a page from being at rest.
-const ENDLESS: [&str; 5] = ["WebSocket", "EventSource", "Ping", "Media", "Prefetch"];
+const BACKGROUND_REQUEST_KINDS: [&str; 5] = ["WebSocket", "EventSource", "Ping", "Media", "Prefetch"];
 
 /// A page that was told to go elsewhere has this long to begin.
-pub(super) const LEAVING: Duration = Duration::from_millis(2_500);
+pub(super) const NAVIGATION_START_TIMEOUT: Duration = Duration::from_millis(2_500);
 
 pub(super) struct Tab {
     /// Chromium's `targetId`, which is also the main frame's.
     pub id: String,
     /// The session of the main frame.
     pub session: Arc<str>,
-    pub wire: Arc<Wire>,
-    state: Mutex<State>,
+    pub cdp: Arc<CdpConnection>,
+    state: Mutex<TabState>,
     changed: watch::Sender<u64>,
 }
 
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct TabState {
     /// Set when its events are heard.
     pub ready: bool,
     /// Why it cannot be used any more.
-    pub gone: Option<Gone>,
+    pub loss: Option<LossReason>,
     pub url: String,
     pub title: String,
     pub frames: HashMap<String, Frame>,
@@ -42,42 +42,42 @@ pub(super) struct State {
     pub content_loaded: bool,
     pub loaded: bool,
     /// Whether its scripts have asked for anything.
-    pub lively: bool,
+    pub has_script_requests: bool,
     /// When the main frame was last told to go elsewhere, until it has.
-    pub leaving: Option<Instant>,
+    pub pending_navigation: Option<Instant>,
     /// How often the main frame has gone elsewhere, within a document as well.
-    pub moves: u64,
+    pub navigation_count: u64,
     /// Of the newest main document.
     pub status: Option<u16>,
     /// What is under way, by Chromium's id.
-    pub flying: HashMap<String, Flying>,
+    pub in_flight: HashMap<String, InFlightRequest>,
     /// When the last request began or ended.
-    pub stirred: Option<Instant>,
+    pub last_network_activity: Option<Instant>,
     pub policy: DialogPolicy,
-    pub dialogs: Ring<Dialog>,
+    pub dialogs: RingBuffer<Dialog>,
     /// Since when dialogs are counted, and how many there were.
-    pub flood: Option<(Instant, u32)>,
-    pub console: Ring<ConsoleLine>,
-    pub requests: Ring<Request>,
+    pub dialog_burst: Option<(Instant, u32)>,
+    pub console: RingBuffer<ConsoleLine>,
+    pub requests: RingBuffer<Request>,
     /// What the mouse has begun to drag, while drags are intercepted.
-    pub dragged: Option<Value>,
+    pub drag_data: Option<Value>,
     /// The field that a page last wanted files for.
-    pub chooser: Option<(u64, Node)>,
+    pub file_chooser: Option<(u64, Node)>,
 }
 
 /// Why nothing can be asked there any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Gone {
+pub(super) enum LossReason {
     Closed,
     Crashed,
     /// Closed by us, because it showed dialogs without end.
-    Flooding,
+    DialogFlood,
     /// A frame in a process of its own went away, or that process crashed.
-    Frame,
+    FrameClosed,
     FrameCrashed,
 }
 
-impl Gone {
+impl LossReason {
     pub fn error(self) -> ToolError {
         let again = "Open it again with browser_navigate, or another page.";
         match self {
@@ -86,11 +86,11 @@ impl Gone {
             Self::Crashed => {
                 ToolError::unavailable("The page has crashed; it may have used too much memory.").hint(again)
             }
-            Self::Flooding => {
+            Self::DialogFlood => {
                 ToolError::unavailable("The page showed dialogs without end, so its tab was closed.")
                     .hint(again)
             }
-            Self::Frame | Self::FrameCrashed => {
+            Self::FrameClosed | Self::FrameCrashed => {
                 ToolError::not_found("The frame that holds the element is gone.")
                     .hint("Take a new snapshot and use its refs.")
             }
@@ -107,93 +107,93 @@ pub(super) struct Frame {
     pub serial: u64,
 }
 
-pub(super) struct Flying {
+pub(super) struct InFlightRequest {
     pub serial: u64,
     pub since: Instant,
-    pub endless: bool,
+    pub is_background: bool,
     /// The document that asked for it.
     pub loader: String,
 }
 
 /// A frame as it was when it was asked for.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct FrameSnapshot {
     pub id: String,
     pub session: Arc<str>,
     pub parent: Option<String>,
     pub url: String,
 }
 
-impl State {
+impl TabState {
     /// All frames, this one first, parents before children.
-    fn places(&self, main: &str) -> Vec<Place> {
+    fn frames_in_order(&self, main: &str) -> Vec<FrameSnapshot> {
         let mut frames: Vec<_> = self.frames.iter().collect();
         frames.sort_by_key(|(id, frame)| (*id != main, frame.serial));
-        let place = |(id, frame): (&String, &Frame)| Place {
+        let snapshot = |(id, frame): (&String, &Frame)| FrameSnapshot {
             id: id.clone(),
             session: Arc::clone(&frame.session),
             parent: frame.parent.clone(),
             url: frame.url.clone(),
         };
-        frames.into_iter().map(place).collect()
+        frames.into_iter().map(snapshot).collect()
     }
 
     /// What keeps the page from being at rest; requests that are older than `age` are taken for endless.
-    pub fn busy(&self, age: Duration) -> bool {
-        self.flying.values().any(|request| !request.endless && request.since.elapsed() < age)
+    pub fn is_busy(&self, age: Duration) -> bool {
+        self.in_flight.values().any(|request| !request.is_background && request.since.elapsed() < age)
     }
 }
 
 impl Tab {
-    pub fn new(id: String, session: Arc<str>, wire: Arc<Wire>, policy: DialogPolicy) -> Self {
-        let state = State { policy, ..State::default() };
-        Self { id, session, wire, state: Mutex::new(state), changed: watch::Sender::new(0) }
+    pub fn new(id: String, session: Arc<str>, wire: Arc<CdpConnection>, policy: DialogPolicy) -> Self {
+        let state = TabState { policy, ..TabState::default() };
+        Self { id, session, cdp: wire, state: Mutex::new(state), changed: watch::Sender::new(0) }
     }
 
-    pub fn state(&self) -> MutexGuard<'_, State> {
+    pub fn state(&self) -> MutexGuard<'_, TabState> {
         // A thread that panicked with it left nothing half done that matters.
         self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// All frames, the main one first, parents before children.
-    pub fn frames(&self) -> Vec<Place> {
-        self.state().places(&self.id)
+    pub fn frames(&self) -> Vec<FrameSnapshot> {
+        self.state().frames_in_order(&self.id)
     }
 
-    pub fn change<T>(&self, with: impl FnOnce(&mut State) -> T) -> T {
+    pub fn change<T>(&self, with: impl FnOnce(&mut TabState) -> T) -> T {
         let result = with(&mut self.state());
         self.changed.send_modify(|version| *version += 1);
         result
     }
 
     /// Nothing is answered any more, and whoever waits is told so at once.
-    pub fn gone(&self, why: Gone) {
-        self.change(|state| state.gone = state.gone.or(Some(why)));
-        self.wire.lose(&self.session, why);
+    pub fn mark_lost(&self, why: LossReason) {
+        self.change(|state| state.loss = state.loss.or(Some(why)));
+        self.cdp.fail_session(&self.session, why);
     }
 
     pub fn check(&self) -> Result<(), ToolError> {
-        self.state().gone.map_or(Ok(()), |why| Err(why.error()))
+        self.state().loss.map_or(Ok(()), |why| Err(why.error()))
     }
 
     /// Waits until `done` gives something. `done` may also say when to look again although nothing has changed.
-    pub async fn wait<T>(
+    pub async fn wait_for<T>(
         &self,
         deadline: Instant,
-        mut done: impl FnMut(&State) -> Result<T, Option<Instant>>,
+        mut done: impl FnMut(&TabState) -> Result<T, Option<Instant>>,
     ) -> Result<T, ToolError> {
         let mut changed = self.changed.subscribe();
         loop {
             changed.mark_unchanged();
             self.check()?;
-            let again = match done(&self.state()) {
+            let retry_at = match done(&self.state()) {
                 Ok(result) => return Ok(result),
                 Err(again) => again.unwrap_or(deadline).min(deadline),
             };
             if Instant::now() >= deadline {
                 return Err(ToolError::new(Kind::Timeout, "The page took too long."));
             }
-            let _ = tokio::time::timeout_at(again.into(), changed.changed()).await;
+            let _ = tokio::time::timeout_at(retry_at.into(), changed.changed()).await;
         }
     }
 }

@@ -2,11 +2,11 @@
 
 #![expect(clippy::disallowed_methods, reason = "tests serve pages and look at the machine itself")]
 
-mod acting;
-mod bench;
-mod going;
-mod refusing;
-mod staying;
+mod blocked_access;
+mod engine_fixture;
+mod page_actions;
+mod page_navigation;
+mod session_lifetime;
 
 /// The launcher that the others start: this very binary.
 #[test]

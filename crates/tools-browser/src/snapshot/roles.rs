@@ -2,35 +2,35 @@
 
 /// What becomes of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum RoleKind {
     /// Left out with all that is in it.
-    Nothing,
+    Skip,
     /// Left out; its children take its place.
     Wrapper,
     /// A run of text.
     Text,
     /// Something to act on, named by what is in it.
-    Actor,
+    Control,
     /// A field: its inner nodes only repeat its value.
     Field,
     /// Holds others and says so.
-    Holder,
+    Container,
     /// Holds one line of text and actors.
     Line,
     /// A picture or the like, worth a line when it has a name.
     Figure,
 }
 
-pub fn part(role: &str) -> Part {
+pub fn role_kind(role: &str) -> RoleKind {
     match role {
-        "InlineTextBox" | "ListMarker" | "LineBreak" | "MenuListPopup" | "separator" => Part::Nothing,
-        "StaticText" => Part::Text,
+        "InlineTextBox" | "ListMarker" | "LineBreak" | "MenuListPopup" | "separator" => RoleKind::Skip,
+        "StaticText" => RoleKind::Text,
         "link" | "button" | "checkbox" | "radio" | "switch" | "menuitem" | "menuitemcheckbox"
         | "menuitemradio" | "tab" | "treeitem" | "option" | "DisclosureTriangle" | "ToggleButton"
-        | "PopUpButton" => Part::Actor,
+        | "PopUpButton" => RoleKind::Control,
         "textbox" | "searchbox" | "combobox" | "spinbutton" | "slider" | "ColorWell" | "Date"
         | "DateTime" | "InputTime" | "scrollbar" | "TextField" | "ComboBoxSelect" | "ComboBoxMenuButton" => {
-            Part::Field
+            RoleKind::Field
         }
         "heading"
         | "paragraph"
@@ -50,15 +50,15 @@ pub fn part(role: &str) -> Part {
         | "blockquote"
         | "code"
         | "Pre"
-        | "Figcaption" => Part::Line,
+        | "Figcaption" => RoleKind::Line,
         "image" | "img" | "graphics-document" | "Canvas" | "Video" | "Audio" | "math" | "meter"
-        | "progressbar" | "PluginObject" | "EmbeddedObject" => Part::Figure,
+        | "progressbar" | "PluginObject" | "EmbeddedObject" => RoleKind::Figure,
         "navigation" | "main" | "banner" | "contentinfo" | "complementary" | "search" | "form" | "region"
         | "dialog" | "alertdialog" | "alert" | "status" | "log" | "article" | "tabpanel" | "tablist"
         | "toolbar" | "menu" | "menubar" | "tree" | "grid" | "treegrid" | "table" | "list" | "listbox"
         | "radiogroup" | "figure" | "tooltip" | "feed" | "group" | "Iframe" | "DescriptionList"
-        | "Details" => Part::Holder,
-        _ => Part::Wrapper,
+        | "Details" => RoleKind::Container,
+        _ => RoleKind::Wrapper,
     }
 }
 
@@ -71,7 +71,7 @@ pub fn needs_name(role: &str) -> bool {
 }
 
 /// The role in the words of a reader.
-pub fn word(role: &str) -> &str {
+pub fn display_role(role: &str) -> &str {
     match role {
         "DisclosureTriangle" => "summary",
         "ToggleButton" | "PopUpButton" => "button",

@@ -1,11 +1,11 @@
 //! Replies say what a model needs to know next.
 
-use super::bench::{Bench, reference, text};
+use super::browser_fixture::{BrowserFixture, find_ref, string_field};
 use serde_json::{Value, json};
 
 #[tokio::test]
 async fn a_function_is_called() {
-    let bench = Bench::new().await;
+    let bench = BrowserFixture::new().await;
     bench.open("/").await;
     for (script, wanted) in [
         ("() => 5", json!(5)),
@@ -24,10 +24,10 @@ async fn a_function_is_called() {
 
 #[tokio::test]
 async fn a_file_field_is_called_one_and_says_what_it_holds() {
-    let bench = Bench::new().await;
+    let bench = BrowserFixture::new().await;
     bench.open("/files").await;
-    let page = bench.look().await;
-    let field = reference(&page, "file field \"Attach\"");
+    let page = bench.snapshot().await;
+    let field = find_ref(&page, "file field \"Attach\"");
     for (name, input) in [
         ("browser_click", json!({"ref": field})),
         ("browser_type", json!({"ref": field, "text": "notes.txt"})),
@@ -38,43 +38,43 @@ async fn a_file_field_is_called_one_and_says_what_it_holds() {
     }
     let sent = bench.ok("browser_upload", json!({"ref": field, "paths": ["notes.txt"]})).await;
     assert!(sent["events"].to_string().contains("notes.txt (6 bytes)"), "{sent}");
-    let page = bench.look().await;
+    let page = bench.snapshot().await;
     assert!(page.lines().any(|line| line.contains("file field") && line.contains("notes.txt")), "{page}");
 }
 
 #[tokio::test]
 async fn an_action_without_effect_says_so() {
-    let bench = Bench::new().await;
+    let bench = BrowserFixture::new().await;
     bench.open("/silent").await;
     let clicked = bench.ok("browser_click", json!({"text": "Nothing"})).await;
-    assert!(text(&clicked, "changes").contains("Nothing on the page changed"), "{clicked}");
+    assert!(string_field(&clicked, "changes").contains("Nothing on the page changed"), "{clicked}");
     let typed = bench.ok("browser_type", json!({"selector": "input", "text": "Ada"})).await;
-    assert!(!text(&typed, "changes").contains("Nothing"), "{typed}");
+    assert!(!string_field(&typed, "changes").contains("Nothing"), "{typed}");
 }
 
 #[tokio::test]
 async fn what_is_left_out_is_counted() {
-    let bench = Bench::new().await;
+    let bench = BrowserFixture::new().await;
     let opened = bench.open("/article").await;
     assert_eq!(opened["truncated"], true);
-    let note = text(&opened, "note");
+    let note = string_field(&opened, "note");
     assert!(note.contains("browser_get_content") && note.contains("letters"), "{note}");
     let page = bench.ok("browser_snapshot", json!({})).await;
-    assert!(page["truncated"] == true && text(&page, "note").contains("folded"), "{page}");
+    assert!(page["truncated"] == true && string_field(&page, "note").contains("folded"), "{page}");
 }
 
 #[tokio::test]
 async fn a_page_that_fills_itself_is_waited_for_and_an_empty_one_says_so() {
-    let bench = Bench::new().await;
+    let bench = BrowserFixture::new().await;
     let opened = bench.open("/spa").await;
-    assert!(text(&opened, "content").contains("Three orders"), "{opened}");
+    assert!(string_field(&opened, "content").contains("Three orders"), "{opened}");
     let empty = bench.open("/empty").await;
-    assert!(text(&empty, "note").contains("shows nothing"), "{empty}");
+    assert!(string_field(&empty, "note").contains("shows nothing"), "{empty}");
 }
 
 #[tokio::test]
 async fn elements_that_say_the_same_are_told_apart() {
-    let bench = Bench::new().await;
+    let bench = BrowserFixture::new().await;
     bench.open("/rows").await;
     let error = bench.call("browser_click", json!({"text": "Remove"})).await.unwrap_err();
     let hint = error.hint.unwrap_or_default();
@@ -85,19 +85,19 @@ async fn elements_that_say_the_same_are_told_apart() {
 
 #[tokio::test]
 async fn pictures_keep_their_size_until_they_are_too_large() {
-    let bench = Bench::new().await;
-    let url = format!("{}/photos", bench.home);
-    let seen = bench.answer("browser_navigate", json!({"url": url, "screenshot": true})).await.unwrap();
+    let bench = BrowserFixture::new().await;
+    let url = format!("{}/photos", bench.base_url);
+    let seen = bench.call_raw("browser_navigate", json!({"url": url, "screenshot": true})).await.unwrap();
     let (width, height) = size(&seen.images[0].base64);
     assert_eq!((width, height), (1280, 720));
-    let view = bench.answer("browser_screenshot", json!({"marks": true})).await.unwrap();
+    let view = bench.call_raw("browser_screenshot", json!({"marks": true})).await.unwrap();
     assert_eq!(size(&view.images[0].base64), (1280, 720));
-    let whole = bench.answer("browser_screenshot", json!({"full_page": true})).await.unwrap();
+    let whole = bench.call_raw("browser_screenshot", json!({"full_page": true})).await.unwrap();
     let facts: Value = whole.typed.to().unwrap();
     assert!(whole.images[0].base64.len() <= 2 << 20);
     let (width, _) = size(&whole.images[0].base64);
     assert_eq!(u64::from(width), facts["width"].as_u64().unwrap());
-    assert!(width < 1280 && text(&facts, "note").contains("from 1280 by"), "{facts}");
+    assert!(width < 1280 && string_field(&facts, "note").contains("from 1280 by"), "{facts}");
 }
 
 /// Width and height, read from the picture itself.
@@ -121,7 +121,7 @@ fn size(base64: &str) -> (u32, u32) {
 
 #[tokio::test]
 async fn requests_are_shown_with_their_bodies_and_without_credentials() {
-    let bench = Bench::new().await;
+    let bench = BrowserFixture::new().await;
     bench.open("/calls").await;
     bench.ok("browser_click", json!({"text": "Send"})).await;
     bench.ok("browser_wait", json!({"text": "Hello Ada"})).await;
@@ -142,10 +142,10 @@ async fn requests_are_shown_with_their_bodies_and_without_credentials() {
 
 #[tokio::test]
 async fn a_page_that_was_read_is_read_again_once_anything_changed() {
-    let bench = Bench::new().await;
+    let bench = BrowserFixture::new().await;
     bench.open("/states").await;
-    let first = bench.look().await;
-    assert_eq!(bench.look().await, first);
+    let first = bench.snapshot().await;
+    assert_eq!(bench.snapshot().await, first);
     for (script, wanted, there) in [
         ("t.value = 'x1'", "x1", true),
         ("t.focus()", "focused", true),
@@ -157,7 +157,7 @@ async fn a_page_that_was_read_is_read_again_once_anything_changed() {
         ("p.replaceWith(document.createElement('hr'), 'New words')", "New words", true),
     ] {
         bench.ok("browser_execute_js", json!({"script": script})).await;
-        let page = bench.look().await;
+        let page = bench.snapshot().await;
         assert_eq!(page.contains(wanted), there, "{script}\n{page}");
     }
 }

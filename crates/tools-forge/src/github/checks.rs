@@ -1,7 +1,7 @@
 //! The checks of the newest commit: runs of GitHub's own, and statuses that other services set.
 
-use super::api::Errand;
-use super::shapes::{Run, Runs, Status, Statuses};
+use super::api_types::{CheckRun, CheckRuns, CommitStatus, CommitStatuses};
+use super::github_api::PullRequestFetch;
 use octo_toolkit::ToolError;
 use octo_toolkit::hidden_text::strip_hidden_owned;
 use schemars::JsonSchema;
@@ -37,7 +37,7 @@ pub struct Check {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Fate {
+enum CheckOutcome {
     Failed,
     Pending,
     Passed,
@@ -45,26 +45,27 @@ enum Fate {
 
 /// The checks of a commit, and whether there are more than are read.
 pub async fn read(
-    errand: &Errand<'_>,
+    errand: &PullRequestFetch<'_>,
     commit: &str,
     removed: &mut usize,
 ) -> Result<(Checks, bool), ToolError> {
     let (runs, statuses) = (["commits", commit, "check-runs"], ["commits", commit, "status"]);
     let (runs, statuses) =
-        tokio::try_join!(errand.pages::<Runs>(&runs), errand.pages::<Statuses>(&statuses))?;
+        tokio::try_join!(errand.pages::<CheckRuns>(&runs), errand.pages::<CommitStatuses>(&statuses))?;
     let is_more = runs.1 || statuses.1;
     let runs = runs
         .0
         .into_iter()
         .flat_map(|page| page.check_runs)
-        .map(|run| of_run(run, removed))
+        .map(|run| from_run(run, removed))
         .collect::<Vec<_>>();
     let statuses =
-        statuses.0.into_iter().flat_map(|page| page.statuses).map(|status| of_status(status, removed));
-    let mut all: Vec<(Fate, Check)> = runs.into_iter().chain(statuses).collect();
+        statuses.0.into_iter().flat_map(|page| page.statuses).map(|status| from_status(status, removed));
+    let mut all: Vec<(CheckOutcome, Check)> = runs.into_iter().chain(statuses).collect();
     all.sort_by_key(|(fate, _)| *fate);
-    let count = |wanted: Fate| all.iter().filter(|(fate, _)| *fate == wanted).count();
-    let (failed, pending, passed) = (count(Fate::Failed), count(Fate::Pending), count(Fate::Passed));
+    let count = |wanted: CheckOutcome| all.iter().filter(|(fate, _)| *fate == wanted).count();
+    let (failed, pending, passed) =
+        (count(CheckOutcome::Failed), count(CheckOutcome::Pending), count(CheckOutcome::Passed));
     let state = match (failed, pending, passed) {
         (1.., _, _) => "failing",
         (0, 1.., _) => "pending",
@@ -75,22 +76,22 @@ pub async fn read(
     Ok((Checks { state, failed, pending, passed, runs }, is_more))
 }
 
-fn of_run(run: Run, removed: &mut usize) -> (Fate, Check) {
+fn from_run(run: CheckRun, removed: &mut usize) -> (CheckOutcome, Check) {
     let state = run.conclusion.unwrap_or(run.status);
     let fate = match state.as_str() {
-        "success" | "neutral" | "skipped" => Fate::Passed,
-        "queued" | "in_progress" | "requested" | "waiting" | "pending" => Fate::Pending,
-        _ => Fate::Failed,
+        "success" | "neutral" | "skipped" => CheckOutcome::Passed,
+        "queued" | "in_progress" | "requested" | "waiting" | "pending" => CheckOutcome::Pending,
+        _ => CheckOutcome::Failed,
     };
     let about = run.output.and_then(|output| output.title);
     (fate, check(run.name, state, about, run.html_url, removed))
 }
 
-fn of_status(status: Status, removed: &mut usize) -> (Fate, Check) {
+fn from_status(status: CommitStatus, removed: &mut usize) -> (CheckOutcome, Check) {
     let fate = match status.state.as_str() {
-        "success" => Fate::Passed,
-        "pending" => Fate::Pending,
-        _ => Fate::Failed,
+        "success" => CheckOutcome::Passed,
+        "pending" => CheckOutcome::Pending,
+        _ => CheckOutcome::Failed,
     };
     (fate, check(status.context, status.state, status.description, status.target_url, removed))
 }

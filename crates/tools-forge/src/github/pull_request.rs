@@ -1,9 +1,9 @@
 //! `github_pull_request`.
 
-use super::address::Pull;
-use super::api::{Api, Errand};
-use super::packet::{Output, Packet};
-use super::{GithubSettings, shapes};
+use super::github_api::{GithubApi, PullRequestFetch};
+use super::pull_output::{Output, PullDetails};
+use super::pull_url::PullRef;
+use super::{GithubSettings, api_types};
 use octo_toolkit::{CallContext, Clock, Effect, Example, Net, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -34,11 +34,11 @@ pub struct Input {
     #[serde(default)]
     pub comments_offset: u64,
     /// Most bytes to return, 4,000 to 400,000.
-    #[serde(default = "sixty_thousand")]
+    #[serde(default = "default_max_bytes")]
     pub max_bytes: u64,
 }
 
-fn sixty_thousand() -> u64 {
+fn default_max_bytes() -> u64 {
     60_000
 }
 
@@ -53,13 +53,13 @@ pub enum Part {
 }
 
 pub struct PullRequest {
-    api: Api,
+    api: GithubApi,
     url: Option<Url>,
 }
 
 impl PullRequest {
     pub fn new(settings: GithubSettings) -> Self {
-        Self { api: Api::new(settings.token), url: settings.url }
+        Self { api: GithubApi::new(settings.token), url: settings.url }
     }
 }
 
@@ -93,21 +93,21 @@ impl Tool for PullRequest {
         if !(4_000..=400_000).contains(&input.max_bytes) {
             return Err(ToolError::invalid("max_bytes is 4,000 to 400,000.").hint("Leave it out for 60,000."));
         }
-        let named = Pull::parse(&input.url, self.url.as_ref())?;
-        let errand = Errand {
+        let named = PullRef::parse(&input.url, self.url.as_ref())?;
+        let errand = PullRequestFetch {
             api: &self.api,
             net: &net,
             cx,
             pull: &named,
             now: clock.now(),
-            fresh: !input.goes_on(),
-            asked: AtomicU64::new(0),
-            left: AtomicU64::new(u64::MAX),
+            bypass_cache: !input.goes_on(),
+            request_count: AtomicU64::new(0),
+            requests_left: AtomicU64::new(u64::MAX),
         };
         let number = named.number.to_string();
-        let (pull, _) = errand.json::<shapes::Pull>(&["pulls", &number], None).await?;
-        let packet = Packet::read(&errand, &pull, &input).await?;
-        Ok(packet.told(pull, &input, &errand))
+        let (pull, _) = errand.json::<api_types::PullRequestBody>(&["pulls", &number], None).await?;
+        let packet = PullDetails::read(&errand, &pull, &input).await?;
+        Ok(packet.into_output(pull, &input, &errand))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The tools on GitLab's OpenAPI document: where it is looked for, and what is told of it.
 
-use super::schemas::assert_fits;
-use crate::fake::{Fake, Reply, Seen, bench};
+use super::tool_schemas::assert_fits;
+use crate::fake_server::{FakeReply, FakeServer, RecordedRequest, bench};
 use crate::gitlab::{Instance, tools};
 use crate::{GitlabSettings, Token, gitlab_toolbox};
 use octo_toolkit::{Kind, ToolFixture};
@@ -10,14 +10,14 @@ use std::sync::Arc;
 
 const DOCUMENT: &str = include_str!("openapi_v3.yaml");
 
-async fn served() -> (Fake, ToolFixture) {
-    let server = Fake::serve(|seen: &Seen| match seen.path.as_str() {
-        "/openapi.yaml" => Reply::text(200, DOCUMENT),
-        _ => Reply::text(404, ""),
+async fn served() -> (FakeServer, ToolFixture) {
+    let server = FakeServer::serve(|seen: &RecordedRequest| match seen.path.as_str() {
+        "/openapi.yaml" => FakeReply::text(200, DOCUMENT),
+        _ => FakeReply::text(404, ""),
     })
     .await;
     let bench = bench(gitlab_toolbox(GitlabSettings {
-        openapi_url: Some(server.at("/openapi.yaml")),
+        openapi_url: Some(server.url_for("/openapi.yaml")),
         ..GitlabSettings::default()
     }));
     (server, bench)
@@ -41,7 +41,7 @@ async fn the_document_is_fetched_once_and_read_in_parts() {
     }
     assert_eq!(whole, DOCUMENT);
     assert_eq!(call(&bench, "gitlab_openapi_spec", json!({})).await["content"], DOCUMENT);
-    assert_eq!(server.taken(), ["/openapi.yaml"]);
+    assert_eq!(server.take_paths(), ["/openapi.yaml"]);
     for limit in [0, 500_001] {
         let error = bench.call("gitlab_openapi_spec", json!({"limit": limit})).await.unwrap_err();
         assert_eq!(error.kind, Kind::Invalid);
@@ -55,7 +55,7 @@ async fn callers_at_the_same_time_share_one_request() {
     for answer in futures_util::future::join_all(calls).await {
         assert_eq!(answer.unwrap()["total"], 6);
     }
-    assert_eq!(server.taken(), ["/openapi.yaml"]);
+    assert_eq!(server.take_paths(), ["/openapi.yaml"]);
 }
 
 #[tokio::test]
@@ -84,17 +84,22 @@ async fn operations_are_listed_and_explained() {
 }
 
 /// An instance of a version, and GitLab's repository with these files.
-async fn instance(version: &'static str, files: &'static [&'static str]) -> (Fake, Fake, ToolFixture) {
-    let forge = Fake::serve(move |seen: &Seen| match (seen.path.as_str(), seen.header("private-token")) {
-        ("/api/v4/version", Some("glpat-1")) => {
-            Reply::json(200, &json!({"version": version, "revision": "abc"}))
+async fn instance(
+    version: &'static str,
+    files: &'static [&'static str],
+) -> (FakeServer, FakeServer, ToolFixture) {
+    let forge = FakeServer::serve(move |seen: &RecordedRequest| {
+        match (seen.path.as_str(), seen.header("private-token")) {
+            ("/api/v4/version", Some("glpat-1")) => {
+                FakeReply::json(200, &json!({"version": version, "revision": "abc"}))
+            }
+            _ => FakeReply::json(401, &json!({"message": "401 Unauthorized"})),
         }
-        _ => Reply::json(401, &json!({"message": "401 Unauthorized"})),
     })
     .await;
-    let repository = Fake::serve(move |seen: &Seen| {
+    let repository = FakeServer::serve(move |seen: &RecordedRequest| {
         let known = files.contains(&seen.path.trim_start_matches("/raw/"));
-        if known { Reply::text(200, DOCUMENT) } else { Reply::text(404, "") }
+        if known { FakeReply::text(200, DOCUMENT) } else { FakeReply::text(404, "") }
     })
     .await;
     let settings = GitlabSettings {
@@ -102,7 +107,7 @@ async fn instance(version: &'static str, files: &'static [&'static str]) -> (Fak
         token: Some(Token::from("glpat-1".to_owned())),
         ..GitlabSettings::default()
     };
-    let instance = Instance::reading(settings, repository.at("/raw/").to_string());
+    let instance = Instance::with_repository(settings, repository.url_for("/raw/").to_string());
     (forge, repository, bench(tools(Arc::new(instance))))
 }
 
@@ -116,13 +121,13 @@ async fn the_document_of_the_instances_own_version_is_preferred() {
         "{}",
         spec["source"]
     );
-    assert_eq!(forge.taken(), ["/api/v4/version"]);
-    for seen in repository.asked() {
+    assert_eq!(forge.take_paths(), ["/api/v4/version"]);
+    for seen in repository.requests() {
         assert!(seen.header("private-token").is_none(), "the token is the instance's");
     }
     let (_, repository, bench) = instance("19.0.0-pre", &["master/doc/api/openapi/openapi_v3.yaml"]).await;
     assert_eq!(call(&bench, "gitlab_openapi_paths", json!({})).await["total"], 6);
-    assert_eq!(repository.taken(), ["/raw/master/doc/api/openapi/openapi_v3.yaml"]);
+    assert_eq!(repository.take_paths(), ["/raw/master/doc/api/openapi/openapi_v3.yaml"]);
 }
 
 #[tokio::test]
@@ -131,10 +136,13 @@ async fn without_a_document_the_answer_says_what_to_set() {
     let error = bench.call("gitlab_openapi_paths", json!({})).await.unwrap_err();
     assert_eq!(error.kind, Kind::Unavailable);
     assert!(error.text().contains("OCTOPROX_GITLAB_OPENAPI_URL"), "{error}");
-    assert_eq!(repository.taken().len(), 4);
-    let page = Fake::serve(|_: &Seen| Reply::text(200, "<!doctype html><title>Sign in</title>")).await;
+    assert_eq!(repository.take_paths().len(), 4);
+    let page = FakeServer::serve(|_: &RecordedRequest| {
+        FakeReply::text(200, "<!doctype html><title>Sign in</title>")
+    })
+    .await;
     let settings = GitlabSettings { openapi_url: Some(page.url.clone()), ..GitlabSettings::default() };
-    let error = crate::fake::bench(gitlab_toolbox(settings))
+    let error = crate::fake_server::bench(gitlab_toolbox(settings))
         .call("gitlab_openapi_spec", json!({}))
         .await
         .unwrap_err();
@@ -144,5 +152,5 @@ async fn without_a_document_the_answer_says_what_to_set() {
     );
     // A failure is not kept.
     assert!(bench.call("gitlab_openapi_paths", json!({})).await.is_err());
-    assert_eq!(repository.taken().len(), 4);
+    assert_eq!(repository.take_paths().len(), 4);
 }

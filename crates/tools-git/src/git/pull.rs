@@ -1,17 +1,17 @@
 //! `pull`: a fetch, which has the network and no work tree, and then a merge or rebase, which has the work tree and no network.
 
-use super::{Call, Output, touched};
-use crate::allow::Asked;
-use crate::command::Command;
-use crate::run::{Git, Ran, Route};
-use crate::value::{Checked, Rev, Text};
+use super::{GitCall, Output, affected_files};
+use crate::program::git_command::GitCommand;
+use crate::program::run_git::{GitOutput, GitRepo, RemoteRoute};
+use crate::program::safe_arg::{Rev, Text, TrustedArg};
+use crate::subcommands::ParsedCommand;
 use octo_toolkit::{ToolError, WorkPath};
 
 /// Bytes of what a fetch leaves behind.
-const MOST: u64 = 4 << 20;
+const MAX_FETCH_HEAD_BYTES: u64 = 4 << 20;
 
-const OF_FETCH: [&str; 5] = ["--tags", "--prune", "-v", "-q", "--quiet"];
-const OF_MERGE: [&str; 10] = [
+const FETCH_OPTIONS: [&str; 5] = ["--tags", "--prune", "-v", "-q", "--quiet"];
+const MERGE_OPTIONS: [&str; 10] = [
     "--ff",
     "--no-ff",
     "--ff-only",
@@ -25,44 +25,51 @@ const OF_MERGE: [&str; 10] = [
 ];
 
 /// The options that a pull hands to its fetch.
-pub fn fetch(asked: &Asked) -> Command {
-    let command = Command::write("fetch").flags(&["--no-recurse-submodules", "--no-auto-maintenance"]);
-    let taken = |option: &&String| OF_FETCH.contains(&option.as_str()) || option.starts_with("--depth=");
+pub fn fetch(asked: &ParsedCommand) -> GitCommand {
+    let command = GitCommand::write("fetch").flags(&["--no-recurse-submodules", "--no-auto-maintenance"]);
+    let taken = |option: &&String| FETCH_OPTIONS.contains(&option.as_str()) || option.starts_with("--depth=");
     asked
         .options
         .iter()
         .filter(taken)
-        .fold(command, |command, option| command.checked(&Checked::new(option.as_str())))
+        .fold(command, |command, option| command.checked_option(&TrustedArg::new(option.as_str())))
 }
 
-impl Call<'_> {
+impl GitCall<'_> {
     /// Brings what was fetched into the branch. The repository is looked at anew.
     pub(super) async fn integrate(
         &self,
-        asked: &Asked,
+        asked: &ParsedCommand,
         path: &WorkPath,
-        fetched: Ran,
+        fetched: GitOutput,
     ) -> Result<Output, ToolError> {
-        if fetched.code != 0 {
-            return Ok(self.told(fetched));
+        if fetched.exit_code != 0 {
+            return Ok(self.to_output(fetched));
         }
         let git = self.open_to_write(path).await?;
         let (commit, described) = to_merge(&git).await?;
-        let (rebase, ff) = self.way(&git, asked).await?;
-        let command = if rebase && !git.unborn().await? {
-            touched::refuse_protected(&git, &touched::rebased(&git, Some(&commit), None, "HEAD").await?)?;
-            Command::write("rebase").flags(&["--no-verify", "--no-gpg-sign"])
+        let (rebase, ff) = self.integration_mode(&git, asked).await?;
+        let command = if rebase && !git.has_no_commits().await? {
+            affected_files::refuse_protected(
+                &git,
+                &affected_files::rebase_files(&git, Some(&commit), None, "HEAD").await?,
+            )?;
+            GitCommand::write("rebase").flags(&["--no-verify", "--no-gpg-sign"])
         } else {
             let unrelated = asked.has(&["--allow-unrelated-histories"]);
-            touched::refuse_protected(&git, &touched::merged(&git, &commit, unrelated).await?)?;
-            let taken = |option: &&String| OF_MERGE.contains(&option.as_str()) || option.starts_with("-X");
+            affected_files::refuse_protected(
+                &git,
+                &affected_files::merge_files(&git, &commit, unrelated).await?,
+            )?;
+            let taken =
+                |option: &&String| MERGE_OPTIONS.contains(&option.as_str()) || option.starts_with("-X");
             let merge =
-                Command::write("merge").flags(&["--no-verify", "--no-gpg-sign", "--no-edit"]).flags(ff);
+                GitCommand::write("merge").flags(&["--no-verify", "--no-gpg-sign", "--no-edit"]).flags(ff);
             let merge = asked
                 .options
                 .iter()
                 .filter(taken)
-                .fold(merge, |command, option| command.checked(&Checked::new(option.as_str())));
+                .fold(merge, |command, option| command.checked_option(&TrustedArg::new(option.as_str())));
             if asked.has(&["--squash", "--ff-only"]) {
                 merge
             } else {
@@ -70,18 +77,23 @@ impl Call<'_> {
             }
         };
         let command = if asked.has(&["--autostash"]) {
-            touched::refuse_protected(&git, &touched::local(&git).await?)?;
+            affected_files::refuse_protected(&git, &affected_files::uncommitted_files(&git).await?)?;
             command.flag("--autostash")
         } else {
             command
         };
-        let ran = git.run_by(command.word(&Rev::new(&commit)?).keep(self.keep), &Route::Nowhere).await?;
-        let diverged = ran.code != 0 && !ff.is_empty() && ran.err.contains("fast-forward");
-        let mut output = self.told(Ran {
-            code: ran.code,
-            out: [fetched.out, ran.out].concat(),
-            cut: fetched.cut || ran.cut,
-            err: fetched.err + &ran.err,
+        let ran = git
+            .run_with_route(
+                command.positional(&Rev::new(&commit)?).max_output(self.keep),
+                &RemoteRoute::NoRemote,
+            )
+            .await?;
+        let diverged = ran.exit_code != 0 && !ff.is_empty() && ran.stderr.contains("fast-forward");
+        let mut output = self.to_output(GitOutput {
+            exit_code: ran.exit_code,
+            stdout: [fetched.stdout, ran.stdout].concat(),
+            truncated: fetched.truncated || ran.truncated,
+            stderr: fetched.stderr + &ran.stderr,
         });
         output.note =
             diverged.then(|| "The branches have diverged: give --rebase or --no-rebase.".to_owned());
@@ -89,7 +101,11 @@ impl Call<'_> {
     }
 
     /// Whether to rebase, and how to merge, by the arguments or else the settings.
-    async fn way(&self, git: &Git, asked: &Asked) -> Result<(bool, &'static [&'static str]), ToolError> {
+    async fn integration_mode(
+        &self,
+        git: &GitRepo,
+        asked: &ParsedCommand,
+    ) -> Result<(bool, &'static [&'static str]), ToolError> {
         if asked.has(&["--rebase", "-r"]) {
             return Ok((true, &[]));
         }
@@ -111,14 +127,14 @@ impl Call<'_> {
 }
 
 /// The commit to merge and what it is, by what the fetch wrote down.
-async fn to_merge(git: &Git) -> Result<(String, String), ToolError> {
+async fn to_merge(git: &GitRepo) -> Result<(String, String), ToolError> {
     let path = git.repo.git_dir.join("FETCH_HEAD");
     let read = git.fs.run(move |fs| {
         let place = fs.place(&WorkPath::from(path.to_string_lossy().as_ref()))?;
-        fs.read(&place, MOST).map(|(bytes, _)| bytes)
+        fs.read(&place, MAX_FETCH_HEAD_BYTES).map(|(bytes, _)| bytes)
     });
     let text = String::from_utf8_lossy(&read.await?).into_owned();
-    let all: Vec<(String, String)> = text.lines().filter_map(chosen).collect();
+    let all: Vec<(String, String)> = text.lines().filter_map(parse_fetch_head_line).collect();
     match all.as_slice() {
         [one] => Ok(one.clone()),
         [] => Err(ToolError::not_found("The branch follows no branch of this remote.")
@@ -129,7 +145,7 @@ async fn to_merge(git: &Git) -> Result<(String, String), ToolError> {
 }
 
 /// `id TAB (not-for-merge) TAB description`.
-fn chosen(line: &str) -> Option<(String, String)> {
+fn parse_fetch_head_line(line: &str) -> Option<(String, String)> {
     let mut fields = line.splitn(3, '\t');
     let (id, mark, described) = (fields.next()?, fields.next()?, fields.next()?);
     let is_id = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -138,17 +154,17 @@ fn chosen(line: &str) -> Option<(String, String)> {
 
 #[cfg(test)]
 mod tests {
-    use super::chosen;
+    use super::parse_fetch_head_line;
 
     #[test]
     fn what_is_to_be_merged_is_read() {
         let line = "1a2b\t\tbranch 'main' of https://example.org/x";
         assert_eq!(
-            chosen(line).unwrap(),
+            parse_fetch_head_line(line).unwrap(),
             ("1a2b".to_owned(), "branch 'main' of https://example.org/x".to_owned())
         );
         for other in ["1a2b\tnot-for-merge\tbranch 'x' of y", "--x\t\tbranch", "", "1a2b"] {
-            assert_eq!(chosen(other), None, "{other}");
+            assert_eq!(parse_fetch_head_line(other), None, "{other}");
         }
     }
 }

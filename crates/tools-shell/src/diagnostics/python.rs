@@ -1,15 +1,15 @@
 //! Python's exceptions: the last frame and the line that names the error.
 
-use super::{Diagnostic, Weight};
+use super::{Diagnostic, Severity};
 
 /// The frame that was seen last.
 #[derive(Default)]
-pub struct Trace {
+pub struct TracebackParser {
     frame: Option<(String, u64)>,
 }
 
-impl Trace {
-    pub fn read(&mut self, line: &str) -> Option<(Weight, Diagnostic)> {
+impl TracebackParser {
+    pub fn read(&mut self, line: &str) -> Option<(Severity, Diagnostic)> {
         if let Some(frame) = line.strip_prefix("  File \"") {
             let (file, rest) = frame.split_once("\", line ")?;
             let number = rest.split(|c: char| !c.is_ascii_digit()).next()?;
@@ -27,6 +27,6 @@ impl Trace {
         }
         let found =
             Diagnostic { file: Some(file), line: Some(number), column: None, message: line.to_owned() };
-        Some((Weight::Error, found))
+        Some((Severity::Error, found))
     }
 }

@@ -8,7 +8,7 @@ macro_rules! sample {
     };
 }
 
-fn shown(list: &[Diagnostic]) -> Vec<String> {
+fn format_all(list: &[Diagnostic]) -> Vec<String> {
     let number = |number: Option<u64>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
     list.iter()
         .map(|one| {
@@ -67,7 +67,7 @@ fn output_of_real_compilers_is_read() {
     for (text, errors, warnings) in rows {
         for found in [read("", text), read(text, "")] {
             assert_eq!(
-                (shown(&found.errors), shown(&found.warnings)),
+                (format_all(&found.errors), format_all(&found.warnings)),
                 (shown_as(errors), shown_as(warnings))
             );
         }
@@ -105,7 +105,7 @@ fn lines_of_other_tools_are_read() {
         ("", &[]),
     ];
     for (text, errors) in rows {
-        assert_eq!(shown(&read(text, "").errors), shown_as(errors), "{text}");
+        assert_eq!(format_all(&read(text, "").errors), shown_as(errors), "{text}");
     }
 }
 
@@ -113,6 +113,6 @@ fn lines_of_other_tools_are_read() {
 fn many_are_bounded_and_repeats_are_one() {
     let many: String = (1..=80).map(|line| format!("a.c:{line}:1: error: x\n")).collect();
     let found = read(&many, &many);
-    assert_eq!((found.errors.len(), found.more >= 30), (50, true));
+    assert_eq!((found.errors.len(), found.omitted >= 30), (50, true));
     assert_eq!(read("a.c:1:1: error: x\na.c:1:1: error: x\n", "").errors.len(), 1);
 }

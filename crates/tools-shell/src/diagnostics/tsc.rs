@@ -1,13 +1,13 @@
 //! `src/a.ts(3,5): error TS2322: ...`, which the compilers of .NET write as well.
 
-use super::{Diagnostic, Weight};
+use super::{Diagnostic, Severity};
 
-pub fn read(line: &str) -> Option<(Weight, Diagnostic)> {
+pub fn read(line: &str) -> Option<(Severity, Diagnostic)> {
     let (file, rest) = line.split_once('(')?;
     let (place, message) = rest.split_once("): ")?;
     let (weight, message) = match message.strip_prefix("error ") {
-        Some(message) => (Weight::Error, message),
-        None => (Weight::Warning, message.strip_prefix("warning ")?),
+        Some(message) => (Severity::Error, message),
+        None => (Severity::Warning, message.strip_prefix("warning ")?),
     };
     let (line, column) = place.split_once(',')?;
     let (code, message) = message.split_once(": ")?;

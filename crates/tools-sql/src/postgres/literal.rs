@@ -2,20 +2,20 @@
 
 /// An array, as deep as it is nested.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Node {
+pub enum ArrayNode {
     Null,
     Leaf(String),
-    Branch(Vec<Node>),
+    Branch(Vec<ArrayNode>),
 }
 
 /// Deeper than the server allows arrays to be.
-const DEEP: usize = 8;
+const MAX_ARRAY_DEPTH: usize = 8;
 
 /// Lower and upper bound of each dimension.
-type Bounds = Vec<(i64, i64)>;
+type ArrayBounds = Vec<(i64, i64)>;
 
 /// `{1,NULL,"a b"}`, perhaps with `[2:4]=` in front; gives the bounds when they are written.
-pub fn array(text: &str, delimiter: char) -> Option<(Option<Bounds>, Node)> {
+pub fn array(text: &str, delimiter: char) -> Option<(Option<ArrayBounds>, ArrayNode)> {
     let (bounds, body) = match text.strip_prefix('[') {
         Some(_) => {
             let (dimensions, body) = text.split_once('=')?;
@@ -23,13 +23,13 @@ pub fn array(text: &str, delimiter: char) -> Option<(Option<Bounds>, Node)> {
         }
         None => (None, text),
     };
-    let mut reader = Reader { rest: body };
+    let mut reader = LiteralReader { rest: body };
     let node = reader.branch(delimiter, 0)?;
     reader.rest.is_empty().then_some((bounds, node))
 }
 
 /// `[2:4][1:2]`
-fn bounds(text: &str) -> Option<Bounds> {
+fn bounds(text: &str) -> Option<ArrayBounds> {
     let inner = text.strip_prefix('[')?.strip_suffix(']')?;
     let one = |part: &str| {
         let (lower, upper) = part.split_once(':')?;
@@ -40,7 +40,7 @@ fn bounds(text: &str) -> Option<Bounds> {
 
 /// `(1,"a b",)`: an empty field is NULL.
 pub fn row(text: &str) -> Option<Vec<Option<String>>> {
-    let mut reader = Reader { rest: text.strip_prefix('(')?.strip_suffix(')')? };
+    let mut reader = LiteralReader { rest: text.strip_prefix('(')?.strip_suffix(')')? };
     let mut fields = vec![reader.field(&[','])?];
     while reader.eat(',') {
         fields.push(reader.field(&[','])?);
@@ -56,14 +56,14 @@ pub enum Range {
 }
 
 pub fn range(text: &str) -> Option<Range> {
-    let mut reader = Reader { rest: text };
+    let mut reader = LiteralReader { rest: text };
     let range = reader.range()?;
     reader.rest.is_empty().then_some(range)
 }
 
 /// `{[1,3),[5,7)}`
 pub fn multirange(text: &str) -> Option<Vec<Range>> {
-    let mut reader = Reader { rest: text.strip_prefix('{')?.strip_suffix('}')? };
+    let mut reader = LiteralReader { rest: text.strip_prefix('{')?.strip_suffix('}')? };
     let mut ranges = Vec::new();
     while !reader.rest.is_empty() {
         ranges.push(reader.range()?);
@@ -76,7 +76,7 @@ pub fn multirange(text: &str) -> Option<Vec<Range>> {
 
 /// `"a"=>"1", "b"=>NULL`
 pub fn hstore(text: &str) -> Option<Vec<(String, Option<String>)>> {
-    let mut reader = Reader { rest: text };
+    let mut reader = LiteralReader { rest: text };
     let mut pairs = Vec::new();
     while !reader.rest.is_empty() {
         let key = reader.quoted()?;
@@ -99,11 +99,11 @@ pub fn quote(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-struct Reader<'a> {
+struct LiteralReader<'a> {
     rest: &'a str,
 }
 
-impl Reader<'_> {
+impl LiteralReader<'_> {
     fn eat(&mut self, wanted: char) -> bool {
         match self.rest.strip_prefix(wanted) {
             Some(rest) => {
@@ -114,26 +114,26 @@ impl Reader<'_> {
         }
     }
 
-    fn branch(&mut self, delimiter: char, depth: usize) -> Option<Node> {
-        if depth > DEEP || !self.eat('{') {
+    fn branch(&mut self, delimiter: char, depth: usize) -> Option<ArrayNode> {
+        if depth > MAX_ARRAY_DEPTH || !self.eat('{') {
             return None;
         }
         let mut nodes = Vec::new();
         if self.eat('}') {
-            return Some(Node::Branch(nodes));
+            return Some(ArrayNode::Branch(nodes));
         }
         loop {
             nodes.push(match self.rest.chars().next()? {
                 '{' => self.branch(delimiter, depth + 1)?,
-                '"' => Node::Leaf(self.quoted()?),
+                '"' => ArrayNode::Leaf(self.quoted()?),
                 _ => match self.field(&[delimiter, '}'])? {
-                    Some(text) if text == "NULL" => Node::Null,
-                    Some(text) => Node::Leaf(text),
+                    Some(text) if text == "NULL" => ArrayNode::Null,
+                    Some(text) => ArrayNode::Leaf(text),
                     None => return None,
                 },
             });
             if self.eat('}') {
-                return Some(Node::Branch(nodes));
+                return Some(ArrayNode::Branch(nodes));
             }
             if !self.eat(delimiter) {
                 return None;
@@ -203,29 +203,29 @@ impl Reader<'_> {
 mod tests {
     use super::*;
 
-    fn leaf(text: &str) -> Node {
-        Node::Leaf(text.to_owned())
+    fn leaf(text: &str) -> ArrayNode {
+        ArrayNode::Leaf(text.to_owned())
     }
 
     #[test]
     fn arrays_of_every_form_are_read() {
         for (text, bounds, node) in [
-            ("{}", None, Node::Branch(vec![])),
-            ("{1,NULL,\"NULL\"}", None, Node::Branch(vec![leaf("1"), Node::Null, leaf("NULL")])),
-            ("{\"a \\\"b\\\" \\\\\",c}", None, Node::Branch(vec![leaf("a \"b\" \\"), leaf("c")])),
+            ("{}", None, ArrayNode::Branch(vec![])),
+            ("{1,NULL,\"NULL\"}", None, ArrayNode::Branch(vec![leaf("1"), ArrayNode::Null, leaf("NULL")])),
+            ("{\"a \\\"b\\\" \\\\\",c}", None, ArrayNode::Branch(vec![leaf("a \"b\" \\"), leaf("c")])),
             (
                 "{{1,2},{3,4}}",
                 None,
-                Node::Branch(vec![
-                    Node::Branch(vec![leaf("1"), leaf("2")]),
-                    Node::Branch(vec![leaf("3"), leaf("4")]),
+                ArrayNode::Branch(vec![
+                    ArrayNode::Branch(vec![leaf("1"), leaf("2")]),
+                    ArrayNode::Branch(vec![leaf("3"), leaf("4")]),
                 ]),
             ),
-            ("[2:3]={a,b}", Some(vec![(2, 3)]), Node::Branch(vec![leaf("a"), leaf("b")])),
+            ("[2:3]={a,b}", Some(vec![(2, 3)]), ArrayNode::Branch(vec![leaf("a"), leaf("b")])),
             (
                 "[0:0][-1:0]={{a,b}}",
                 Some(vec![(0, 0), (-1, 0)]),
-                Node::Branch(vec![Node::Branch(vec![leaf("a"), leaf("b")])]),
+                ArrayNode::Branch(vec![ArrayNode::Branch(vec![leaf("a"), leaf("b")])]),
             ),
         ] {
             assert_eq!(array(text, ','), Some((bounds, node)), "{text}");
@@ -260,7 +260,7 @@ mod tests {
         for text in ["", "a", "\"", "\\", "a,b}", "NULL", "ü\n\t"] {
             assert_eq!(
                 array(&format!("{{{}}}", quote(text)), ','),
-                Some((None, Node::Branch(vec![leaf(text)])))
+                Some((None, ArrayNode::Branch(vec![leaf(text)])))
             );
             assert_eq!(row(&format!("({})", quote(text))), Some(vec![Some(text.to_owned())]));
         }

@@ -1,124 +1,124 @@
 //! Abbreviations. Most mean several zones, and then the answer is a choice, not a guess.
 
-use super::{Zone, iana, offset};
-use crate::fault::Fault;
-use crate::say;
+use super::{ResolvedZone, iana, utc_offset};
+use crate::input_error::InputError;
+use crate::time_format;
 
 enum Meaning {
     /// One IANA zone, or one offset.
-    One(&'static str),
+    Single(&'static str),
     /// An IANA name of its own that changes its clocks.
-    Itself,
+    IanaName,
     /// What to write instead, and whom that is for.
-    Several(&'static [(&'static str, &'static str)]),
+    Ambiguous(&'static [(&'static str, &'static str)]),
 }
-use Meaning::{Itself, One, Several};
+use Meaning::{Ambiguous, IanaName, Single};
 
-const TABLE: &[(&str, Meaning)] = &[
-    ("ACDT", One("+10:30")),
-    ("ACST", One("+09:30")),
-    ("ADT", Several(&[("America/Halifax", "Atlantic time"), ("+04:00", "Arabia daylight time")])),
-    ("AEDT", One("+11:00")),
-    ("AEST", One("+10:00")),
-    ("AKDT", One("-08:00")),
-    ("AKST", One("-09:00")),
-    ("AMT", Several(&[("America/Manaus", "Amazon"), ("Asia/Yerevan", "Armenia")])),
+const ABBREVIATIONS: &[(&str, Meaning)] = &[
+    ("ACDT", Single("+10:30")),
+    ("ACST", Single("+09:30")),
+    ("ADT", Ambiguous(&[("America/Halifax", "Atlantic time"), ("+04:00", "Arabia daylight time")])),
+    ("AEDT", Single("+11:00")),
+    ("AEST", Single("+10:00")),
+    ("AKDT", Single("-08:00")),
+    ("AKST", Single("-09:00")),
+    ("AMT", Ambiguous(&[("America/Manaus", "Amazon"), ("Asia/Yerevan", "Armenia")])),
     (
         "AST",
-        Several(&[
+        Ambiguous(&[
             ("America/Halifax", "Atlantic time"),
             ("America/Puerto_Rico", "Caribbean"),
             ("Asia/Riyadh", "Arabia"),
         ]),
     ),
-    ("AWST", One("Australia/Perth")),
-    ("BRT", One("America/Sao_Paulo")),
+    ("AWST", Single("Australia/Perth")),
+    ("BRT", Single("America/Sao_Paulo")),
     (
         "BST",
-        Several(&[
+        Ambiguous(&[
             ("Europe/London", "Britain"),
             ("Asia/Dhaka", "Bangladesh"),
             ("Pacific/Bougainville", "Bougainville"),
         ]),
     ),
-    ("CAT", One("Africa/Maputo")),
-    ("CDT", Several(&[("America/Chicago", "Central time"), ("America/Havana", "Cuba")])),
-    ("CEST", One("+02:00")),
-    ("CET", Itself),
+    ("CAT", Single("Africa/Maputo")),
+    ("CDT", Ambiguous(&[("America/Chicago", "Central time"), ("America/Havana", "Cuba")])),
+    ("CEST", Single("+02:00")),
+    ("CET", IanaName),
     (
         "CST",
-        Several(&[
+        Ambiguous(&[
             ("America/Chicago", "Central time"),
             ("Asia/Shanghai", "China"),
             ("America/Havana", "Cuba"),
         ]),
     ),
-    ("CT", One("America/Chicago")),
-    ("EAT", One("Africa/Nairobi")),
-    ("ECT", Several(&[("America/Guayaquil", "Ecuador"), ("America/Puerto_Rico", "Eastern Caribbean")])),
-    ("EDT", One("-04:00")),
-    ("EEST", One("+03:00")),
-    ("EET", Itself),
+    ("CT", Single("America/Chicago")),
+    ("EAT", Single("Africa/Nairobi")),
+    ("ECT", Ambiguous(&[("America/Guayaquil", "Ecuador"), ("America/Puerto_Rico", "Eastern Caribbean")])),
+    ("EDT", Single("-04:00")),
+    ("EEST", Single("+03:00")),
+    ("EET", IanaName),
     (
         "EST",
-        Several(&[
+        Ambiguous(&[
             ("America/New_York", "Eastern time, with daylight saving"),
             ("-05:00", "Eastern standard time all year"),
             ("Australia/Sydney", "Eastern Australia"),
         ]),
     ),
-    ("ET", One("America/New_York")),
-    ("GST", Several(&[("Asia/Dubai", "Gulf"), ("Atlantic/South_Georgia", "South Georgia")])),
-    ("HKT", One("Asia/Hong_Kong")),
-    ("HST", One("Pacific/Honolulu")),
-    ("ICT", One("Asia/Bangkok")),
+    ("ET", Single("America/New_York")),
+    ("GST", Ambiguous(&[("Asia/Dubai", "Gulf"), ("Atlantic/South_Georgia", "South Georgia")])),
+    ("HKT", Single("Asia/Hong_Kong")),
+    ("HST", Single("Pacific/Honolulu")),
+    ("ICT", Single("Asia/Bangkok")),
     (
         "IST",
-        Several(&[("Asia/Kolkata", "India"), ("Europe/Dublin", "Ireland"), ("Asia/Jerusalem", "Israel")]),
+        Ambiguous(&[("Asia/Kolkata", "India"), ("Europe/Dublin", "Ireland"), ("Asia/Jerusalem", "Israel")]),
     ),
-    ("JST", One("Asia/Tokyo")),
-    ("KST", One("Asia/Seoul")),
-    ("MDT", One("-06:00")),
-    ("MET", Itself),
-    ("MSK", One("Europe/Moscow")),
+    ("JST", Single("Asia/Tokyo")),
+    ("KST", Single("Asia/Seoul")),
+    ("MDT", Single("-06:00")),
+    ("MET", IanaName),
+    ("MSK", Single("Europe/Moscow")),
     (
         "MST",
-        Several(&[
+        Ambiguous(&[
             ("America/Denver", "Mountain time, with daylight saving"),
             ("America/Phoenix", "Mountain standard time all year"),
             ("Asia/Kuala_Lumpur", "Malaysia"),
         ]),
     ),
-    ("MT", One("America/Denver")),
-    ("NDT", One("-02:30")),
-    ("NPT", One("Asia/Kathmandu")),
-    ("NST", One("-03:30")),
-    ("NZDT", One("+13:00")),
-    ("NZST", One("+12:00")),
-    ("PDT", One("-07:00")),
-    ("PKT", One("Asia/Karachi")),
+    ("MT", Single("America/Denver")),
+    ("NDT", Single("-02:30")),
+    ("NPT", Single("Asia/Kathmandu")),
+    ("NST", Single("-03:30")),
+    ("NZDT", Single("+13:00")),
+    ("NZST", Single("+12:00")),
+    ("PDT", Single("-07:00")),
+    ("PKT", Single("Asia/Karachi")),
     (
         "PST",
-        Several(&[
+        Ambiguous(&[
             ("America/Los_Angeles", "Pacific time, with daylight saving"),
             ("-08:00", "Pacific standard time all year"),
             ("Asia/Manila", "Philippines"),
         ]),
     ),
-    ("PT", One("America/Los_Angeles")),
-    ("SAST", One("Africa/Johannesburg")),
-    ("SGT", One("Asia/Singapore")),
-    ("SST", Several(&[("Pacific/Pago_Pago", "Samoa"), ("Asia/Singapore", "Singapore")])),
-    ("WAT", One("Africa/Lagos")),
-    ("WEST", One("+01:00")),
-    ("WET", Itself),
-    ("WIB", One("Asia/Jakarta")),
-    ("WST", Several(&[("Pacific/Apia", "West Samoa"), ("Australia/Perth", "Western Australia")])),
-    ("EASTERN TIME", One("America/New_York")),
-    ("CENTRAL TIME", One("America/Chicago")),
-    ("MOUNTAIN TIME", One("America/Denver")),
-    ("PACIFIC TIME", One("America/Los_Angeles")),
-    ("CENTRAL EUROPEAN TIME", One("CET")),
+    ("PT", Single("America/Los_Angeles")),
+    ("SAST", Single("Africa/Johannesburg")),
+    ("SGT", Single("Asia/Singapore")),
+    ("SST", Ambiguous(&[("Pacific/Pago_Pago", "Samoa"), ("Asia/Singapore", "Singapore")])),
+    ("WAT", Single("Africa/Lagos")),
+    ("WEST", Single("+01:00")),
+    ("WET", IanaName),
+    ("WIB", Single("Asia/Jakarta")),
+    ("WST", Ambiguous(&[("Pacific/Apia", "West Samoa"), ("Australia/Perth", "Western Australia")])),
+    ("EASTERN TIME", Single("America/New_York")),
+    ("CENTRAL TIME", Single("America/Chicago")),
+    ("MOUNTAIN TIME", Single("America/Denver")),
+    ("PACIFIC TIME", Single("America/Los_Angeles")),
+    ("CENTRAL EUROPEAN TIME", Single("CET")),
 ];
 
 pub fn is_known(text: &str) -> bool {
@@ -126,32 +126,34 @@ pub fn is_known(text: &str) -> bool {
 }
 
 fn find(text: &str) -> Option<&'static (&'static str, Meaning)> {
-    TABLE.iter().find(|(name, _)| name.eq_ignore_ascii_case(text))
+    ABBREVIATIONS.iter().find(|(name, _)| name.eq_ignore_ascii_case(text))
 }
 
 /// Nothing when the text is no abbreviation that we know.
-pub fn read(text: &str) -> Option<Result<Zone, Fault>> {
+pub fn resolve(text: &str) -> Option<Result<ResolvedZone, InputError>> {
     let (name, meaning) = find(text)?;
     Some(match meaning {
-        One(zone) => Ok(Zone { note: Some(format!("{name} is read as {zone}.")), ..named(zone)? }),
-        Itself => Ok(Zone {
+        Single(zone) => {
+            Ok(ResolvedZone { note: Some(format!("{name} is read as {zone}.")), ..zone_or_offset(zone)? })
+        }
+        IanaName => Ok(ResolvedZone {
             note: Some(format!("{name} is read as the IANA zone {name}, with summer time.")),
             ..iana(name)?
         }),
-        Several(choices) => {
+        Ambiguous(choices) => {
             let listed: Vec<String> =
                 choices.iter().map(|(zone, whose)| format!("{zone} ({whose})")).collect();
-            Err(Fault::new(
+            Err(InputError::new(
                 format!("{name} means several time zones."),
-                format!("Use {}.", say::either(&listed)),
+                format!("Use {}.", time_format::join_or(&listed)),
             ))
         }
     })
 }
 
-fn named(zone: &str) -> Option<Zone> {
-    match offset::read(zone) {
-        Some(found) => Some(Zone { tz: found.ok()?.to_time_zone(), note: None }),
+fn zone_or_offset(zone: &str) -> Option<ResolvedZone> {
+    match utc_offset::parse(zone) {
+        Some(found) => Some(ResolvedZone { tz: found.ok()?.to_time_zone(), note: None }),
         None => iana(zone),
     }
 }
@@ -162,12 +164,12 @@ mod tests {
 
     #[test]
     fn every_name_in_the_table_exists() {
-        for (name, meaning) in TABLE {
+        for (name, meaning) in ABBREVIATIONS {
             match meaning {
-                One(zone) => assert!(named(zone).is_some(), "{name}: {zone}"),
-                Itself => assert!(iana(name).is_some(), "{name}"),
-                Several(choices) => {
-                    assert!(choices.iter().all(|(zone, _)| named(zone).is_some()), "{name}");
+                Single(zone) => assert!(zone_or_offset(zone).is_some(), "{name}: {zone}"),
+                IanaName => assert!(iana(name).is_some(), "{name}"),
+                Ambiguous(choices) => {
+                    assert!(choices.iter().all(|(zone, _)| zone_or_offset(zone).is_some()), "{name}");
                 }
             }
         }

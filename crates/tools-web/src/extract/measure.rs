@@ -5,64 +5,65 @@
     reason = "every place is one of the tree, and the lists are as long as it"
 )]
 
-use super::tree::{Data, Tree};
+use super::flat_dom::{FlatDom, NodeContent};
 
-const INLINE: &[&str] = &[
+const INLINE_TAGS: &[&str] = &[
     "a", "abbr", "b", "bdi", "bdo", "big", "br", "cite", "code", "data", "del", "dfn", "em", "font", "i",
     "img", "ins", "kbd", "label", "mark", "nobr", "picture", "q", "s", "samp", "small", "source", "span",
     "strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr",
 ];
 /// Shorter blocks say nothing about where the prose is.
-const SHORTEST: usize = 30;
+const MIN_PROSE_CHARS: usize = 30;
 
 pub fn is_inline(tag: &str) -> bool {
-    INLINE.contains(&tag) || tag.contains('-')
+    INLINE_TAGS.contains(&tag) || tag.contains('-')
 }
 
 #[derive(Clone, Copy, Default)]
-pub struct Measure {
+pub struct TextMeasure {
     /// Characters that are no white space.
     pub chars: usize,
     /// Those inside links.
-    pub linked: usize,
+    pub link_chars: usize,
     /// Characters of blocks that read like prose.
     pub prose: usize,
     pub links: usize,
 }
 
-impl Measure {
-    pub fn density(&self) -> f64 {
-        if self.chars == 0 { 0.0 } else { self.linked as f64 / self.chars as f64 }
+impl TextMeasure {
+    pub fn link_density(&self) -> f64 {
+        if self.chars == 0 { 0.0 } else { self.link_chars as f64 / self.chars as f64 }
     }
 }
 
 /// Measures every node; what is gone counts nowhere.
-pub fn measure(tree: &Tree, gone: &[bool]) -> Vec<Measure> {
+pub fn measure(tree: &FlatDom, removed: &[bool]) -> Vec<TextMeasure> {
     let count = tree.nodes.len();
-    let mut all = vec![Measure::default(); count];
+    let mut all = vec![TextMeasure::default(); count];
     // Text of a block that is in no block within it.
     let mut own = vec![(0usize, 0usize, 0usize); count];
     for at in (0..count).rev() {
-        if gone.get(at).copied().unwrap_or(false) {
-            all[at] = Measure::default();
+        if removed.get(at).copied().unwrap_or(false) {
+            all[at] = TextMeasure::default();
             own[at] = (0, 0, 0);
             continue;
         }
         match &tree.nodes[at].data {
-            Data::Text(text) => {
+            NodeContent::Text(text) => {
                 all[at].chars = text.chars;
                 own[at] = (text.chars, 0, text.stops);
             }
-            Data::Element(element) => {
+            NodeContent::Element(element) => {
                 if &*element.tag == "a" {
-                    all[at].linked = all[at].chars;
+                    all[at].link_chars = all[at].chars;
                     all[at].links += 1;
                     own[at].1 = own[at].0;
                 }
                 if !element.inline {
                     let (chars, linked, stops) = own[at];
-                    let reads = chars >= SHORTEST && linked * 2 < chars && (stops > 0 || chars > 120);
-                    if reads && !element.is(&["h1", "h2", "h3", "h4", "h5", "h6"]) {
+                    let is_prose =
+                        chars >= MIN_PROSE_CHARS && linked * 2 < chars && (stops > 0 || chars > 120);
+                    if is_prose && !element.is(&["h1", "h2", "h3", "h4", "h5", "h6"]) {
                         all[at].prose += chars - linked;
                     }
                     own[at] = (0, 0, 0);
@@ -74,7 +75,7 @@ pub fn measure(tree: &Tree, gone: &[bool]) -> Vec<Measure> {
             let (mine, text) = (all[at], own[at]);
             let above = &mut all[parent];
             above.chars += mine.chars;
-            above.linked += mine.linked;
+            above.link_chars += mine.link_chars;
             above.prose += mine.prose;
             above.links += mine.links;
             let above = &mut own[parent];

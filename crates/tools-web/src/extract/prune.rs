@@ -1,28 +1,28 @@
 //! What is taken off a page before its content is looked for.
 
-use super::kind::PageType;
-use super::measure::{Measure, measure};
-use super::names;
-use super::tree::{Element, Tree};
+use super::class_names;
+use super::flat_dom::{Element, FlatDom};
+use super::measure::{TextMeasure, measure};
+use super::page_type::PageType;
 
-const NEVER_SHOWN: &[&str] = &[
+const INVISIBLE_TAGS: &[&str] = &[
     "head", "script", "style", "noscript", "template", "svg", "iframe", "object", "embed", "audio", "video",
     "canvas", "link", "meta", "input", "select", "textarea", "button", "datalist", "map", "dialog",
     "progress", "meter",
 ];
 
 /// Marks what is never shown, or not to be read.
-pub fn hidden(tree: &Tree) -> Vec<bool> {
+pub fn mark_hidden(tree: &FlatDom) -> Vec<bool> {
     let mut gone = vec![false; tree.nodes.len()];
     for (at, element) in tree.elements() {
-        if element.is(NEVER_SHOWN) || is_hidden(element) && !is_streamed(element) {
+        if element.is(INVISIBLE_TAGS) || is_hidden(element) && !is_react_streamed(element) {
             mark(&mut gone, at);
         }
     }
     // A page whose text is hidden nearly whole is shown by a script.
     let hidden: Vec<usize> = tree
         .elements()
-        .filter(|(at, element)| gone.get(*at) == Some(&true) && !element.is(NEVER_SHOWN))
+        .filter(|(at, element)| gone.get(*at) == Some(&true) && !element.is(INVISIBLE_TAGS))
         .map(|(at, _)| at)
         .collect();
     if !hidden.is_empty() {
@@ -59,7 +59,7 @@ fn is_hidden(element: &Element) -> bool {
 }
 
 /// React sends parts of a page late, in hidden elements that a script puts in their places.
-fn is_streamed(element: &Element) -> bool {
+fn is_react_streamed(element: &Element) -> bool {
     element.attribute("id").is_some_and(|id| id.starts_with("S:"))
 }
 
@@ -70,14 +70,15 @@ fn mark(gone: &mut [bool], at: usize) {
 }
 
 /// Marks what every page of a site has: navigation, banners, footers.
-pub fn furniture(tree: &Tree, gone: &mut [bool]) {
-    sweep(tree, gone, |at, element, size, share| {
-        by_tag(tree, at, element, size, share) || share < 0.3 && element.named(&names::NEVER)
+pub fn mark_boilerplate(tree: &FlatDom, gone: &mut [bool]) {
+    mark_where(tree, gone, |at, element, size, share| {
+        is_boilerplate_tag(tree, at, element, size, share)
+            || share < 0.3 && element.has_name_in(&class_names::BOILERPLATE)
     });
 }
 
 /// Marks what stands beside the content of such a page, or after it.
-pub fn beside(tree: &Tree, gone: &mut [bool], kind: PageType, cards: &[usize]) {
+pub fn mark_asides(tree: &FlatDom, gone: &mut [bool], kind: PageType, cards: &[usize]) {
     let text = matches!(kind, PageType::Article | PageType::Documentation);
     let goods = matches!(kind, PageType::Product | PageType::Collection);
     if matches!(kind, PageType::Article | PageType::Documentation | PageType::Product) {
@@ -85,19 +86,21 @@ pub fn beside(tree: &Tree, gone: &mut [bool], kind: PageType, cards: &[usize]) {
             mark(gone, *group);
         }
     }
-    sweep(tree, gone, |at, element, _, share| match kind {
-        PageType::Article if &*element.tag == "figcaption" || element.named(&names::CAPTIONS) => share < 0.3,
-        _ if text && &*element.tag == "header" && inside_text(tree, at) => share < 0.3,
-        _ if text && element.named(&names::TALK) => share < 0.7,
-        _ if text => share < 0.3 && element.named(&names::BESIDE),
-        PageType::Forum => share < 0.3 && element.named(&names::AROUND_POSTS),
-        _ if goods => share < 0.4 && element.named(&names::BESIDE_GOODS),
-        PageType::Other | PageType::Service if element.named(&names::TALK) => share < 0.5,
-        _ => share < 0.3 && element.named(&names::BESIDE_ANYTHING),
+    mark_where(tree, gone, |at, element, _, share| match kind {
+        PageType::Article if &*element.tag == "figcaption" || element.has_name_in(&class_names::CAPTIONS) => {
+            share < 0.3
+        }
+        _ if text && &*element.tag == "header" && is_inside_main(tree, at) => share < 0.3,
+        _ if text && element.has_name_in(&class_names::COMMENTS) => share < 0.7,
+        _ if text => share < 0.3 && element.has_name_in(&class_names::ARTICLE_ASIDES),
+        PageType::Forum => share < 0.3 && element.has_name_in(&class_names::FORUM_CHROME),
+        _ if goods => share < 0.4 && element.has_name_in(&class_names::PRODUCT_ASIDES),
+        PageType::Other | PageType::Service if element.has_name_in(&class_names::COMMENTS) => share < 0.5,
+        _ => share < 0.3 && element.has_name_in(&class_names::GENERIC_ASIDES),
     });
 }
 
-fn sweep(tree: &Tree, gone: &mut [bool], drop: impl Fn(usize, &Element, &Measure, f64) -> bool) {
+fn mark_where(tree: &FlatDom, gone: &mut [bool], drop: impl Fn(usize, &Element, &TextMeasure, f64) -> bool) {
     let all = measure(tree, gone);
     let whole = all.first().copied().unwrap_or_default();
     for (at, element) in tree.elements() {
@@ -112,20 +115,20 @@ fn sweep(tree: &Tree, gone: &mut [bool], drop: impl Fn(usize, &Element, &Measure
     }
 }
 
-fn inside_text(tree: &Tree, at: usize) -> bool {
+fn is_inside_main(tree: &FlatDom, at: usize) -> bool {
     tree.ancestors(at)
         .filter_map(|at| tree.element(at))
         .any(|above| above.is(&["main", "article"]) || above.role() == "main")
 }
 
 /// Of the page's prose, or of its text where it has hardly any.
-fn share(size: &Measure, whole: &Measure) -> f64 {
+fn share(size: &TextMeasure, whole: &TextMeasure) -> f64 {
     let text = size.chars as f64 / whole.chars.max(1) as f64;
     let prose = size.prose as f64 / whole.prose.max(1) as f64;
     if whole.prose < 500 { text } else { text.max(prose) }
 }
 
-fn by_tag(tree: &Tree, at: usize, element: &Element, size: &Measure, share: f64) -> bool {
+fn is_boilerplate_tag(tree: &FlatDom, at: usize, element: &Element, size: &TextMeasure, share: f64) -> bool {
     let role = element.role();
     if matches!(
         role,
@@ -144,7 +147,7 @@ fn by_tag(tree: &Tree, at: usize, element: &Element, size: &Measure, share: f64)
     match &*element.tag {
         "nav" | "footer" => share < 0.5,
         "aside" => share < 0.4,
-        "header" if inside_text(tree, at) => size.density() > 0.5,
+        "header" if is_inside_main(tree, at) => size.link_density() > 0.5,
         "header" | "form" => share < 0.3,
         _ => role == "complementary" && share < 0.4,
     }

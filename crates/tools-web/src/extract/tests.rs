@@ -1,20 +1,20 @@
 //! Tables by cell, code by line, on pages of many makes; and pages made to break readers.
 
-mod contents;
-mod hostile;
-mod shells;
+mod hostile_html;
+mod sample_contents;
+mod sample_shells;
 
-pub use contents::CONTENTS;
-pub use shells::SHELLS;
+pub use sample_contents::CONTENTS;
+pub use sample_shells::SHELLS;
 
 use super::extract;
-use crate::markdown::{Style, of_document};
+use crate::html_to_markdown::{MarkdownStyle, render_document};
 use url::Url;
 
-fn read(html: &str) -> String {
+fn extract_markdown(html: &str) -> String {
     let url = Url::parse("https://site.example/guide/page").unwrap();
     let found = extract(html, &url);
-    of_document(&found.content, &url, Style { images: false, ..Style::default() })
+    render_document(&found.content, &url, MarkdownStyle { images: false, ..MarkdownStyle::default() })
 }
 
 /// The cells of the rows of all tables.
@@ -52,10 +52,10 @@ fn code(markdown: &str) -> Vec<String> {
 #[test]
 fn every_page_keeps_its_tables_by_cell_and_its_code_by_line() {
     let (mut pages, mut failures) = (0, Vec::new());
-    for (shell, page) in shells::SHELLS {
-        for content in contents::CONTENTS {
+    for (shell, page) in sample_shells::SHELLS {
+        for content in sample_contents::CONTENTS {
             pages += 1;
-            let markdown = read(&page.replace("CONTENT", content.html));
+            let markdown = extract_markdown(&page.replace("CONTENT", content.html));
             let (rows, code) = (rows(&markdown), code(&markdown));
             for row in content.rows {
                 if !rows.iter().any(|found| row.iter().all(|cell| found.iter().any(|seen| seen == cell))) {
@@ -100,7 +100,8 @@ fn what_is_most_of_a_page_keeps_its_form_and_its_heading() {
     for (html, wanted) in rows {
         for page in ["BODY", "<div id=content>BODY</div>", "<table><tr><td>BODY</td></tr></table>"] {
             let body = format!("<h1>Price list</h1><p>As of May.</p>{html}<p>Without tax.</p>");
-            let markdown = read(&format!("<title>Prices</title><body>{}", page.replace("BODY", &body)));
+            let markdown =
+                extract_markdown(&format!("<title>Prices</title><body>{}", page.replace("BODY", &body)));
             for part in ["# Price list", "As of May.", "Without tax.", wanted] {
                 assert!(markdown.contains(part), "{page} {wanted}: no {part:?} in {markdown}");
             }

@@ -2,7 +2,7 @@
 
 /// One glyph on the page, in points; y grows downwards.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Placed {
+pub struct PlacedGlyph {
     pub text: String,
     pub x: f64,
     pub y: f64,
@@ -15,44 +15,44 @@ pub struct Placed {
 }
 
 /// A gap of this much of the font's height is a space.
-const SPACE: f64 = 0.16;
+const MIN_WORD_GAP: f64 = 0.16;
 /// What is this far from the line stands on another one; indices and powers do not.
-const OFF: f64 = 0.55;
+const MIN_LINE_STEP: f64 = 0.55;
 /// A step over this much of the font's height begins a paragraph.
-const PARAGRAPH: f64 = 1.75;
+const MIN_PARAGRAPH_STEP: f64 = 1.75;
 /// A glyph that comes again this near is there to look bold.
-const DOUBLE: f64 = 0.12;
+const MAX_FAKE_BOLD_SHIFT: f64 = 0.12;
 
 /// Text of a page, written glyph by glyph in the order of the file, which nearly always is the order of reading.
 #[derive(Default)]
-pub struct Page {
+pub struct PageText {
     text: String,
-    last: Option<Placed>,
-    most: usize,
+    last: Option<PlacedGlyph>,
+    max_bytes: usize,
 }
 
-impl Page {
+impl PageText {
     /// One that holds about this many bytes.
-    pub fn new(most: usize) -> Self {
-        Self { most, ..Self::default() }
+    pub fn new(max_bytes: usize) -> Self {
+        Self { max_bytes, ..Self::default() }
     }
 
     pub fn is_full(&self) -> bool {
-        self.text.len() >= self.most
+        self.text.len() >= self.max_bytes
     }
 
-    pub fn write(&mut self, glyph: Placed) {
+    pub fn push_glyph(&mut self, glyph: PlacedGlyph) {
         let sane = [glyph.x, glyph.y, glyph.advance, glyph.size].iter().all(|number| number.is_finite());
         if !sane || self.is_full() {
             return;
         }
         if let Some(last) = &self.last {
-            if last.text == glyph.text && distance(last, &glyph) < DOUBLE * glyph.size {
+            if last.text == glyph.text && distance(last, &glyph) < MAX_FAKE_BOLD_SHIFT * glyph.size {
                 return;
             }
-            self.text.push_str(between(last, &glyph));
+            self.text.push_str(separator(last, &glyph));
         }
-        spelled(&glyph.text, &mut self.text);
+        push_expanded(&glyph.text, &mut self.text);
         self.last = Some(glyph);
     }
 
@@ -77,33 +77,33 @@ impl Page {
     }
 }
 
-fn distance(one: &Placed, other: &Placed) -> f64 {
+fn distance(one: &PlacedGlyph, other: &PlacedGlyph) -> f64 {
     (one.x - other.x).hypot(one.y - other.y)
 }
 
 /// What stands between two glyphs that follow each other.
-fn between(last: &Placed, next: &Placed) -> &'static str {
+fn separator(last: &PlacedGlyph, next: &PlacedGlyph) -> &'static str {
     let size = last.size.max(next.size).max(f64::MIN_POSITIVE);
     let (dx, dy) = (next.x - last.x, next.y - last.y);
     let (ax, ay) = last.along;
     let gap = dx * ax + dy * ay - last.advance;
     let step = (dy * ax - dx * ay).abs();
     let turned = ax * next.along.0 + ay * next.along.1 < 0.9;
-    if turned || step > PARAGRAPH * size {
+    if turned || step > MIN_PARAGRAPH_STEP * size {
         return "\n\n";
     }
-    if step > OFF * size {
+    if step > MIN_LINE_STEP * size {
         return "\n";
     }
     // Back to the left on nearly the same line: another column, or a cell that was written later.
-    if gap < -size && step > SPACE * size {
+    if gap < -size && step > MIN_WORD_GAP * size {
         return "\n";
     }
-    if gap > SPACE * size || gap < -size { " " } else { "" }
+    if gap > MIN_WORD_GAP * size || gap < -size { " " } else { "" }
 }
 
 /// Letters that were joined to look well are told apart again, and what no text has is left out.
-fn spelled(text: &str, out: &mut String) {
+fn push_expanded(text: &str, out: &mut String) {
     for letter in text.chars() {
         match letter {
             '\u{fb00}' => out.push_str("ff"),
@@ -125,10 +125,10 @@ mod tests {
 
     /// Glyphs of 10 points, 5 wide, at these places.
     fn page(glyphs: &[(&str, f64, f64)]) -> String {
-        let mut page = Page::new(1_000);
+        let mut page = PageText::new(1_000);
         for (text, x, y) in glyphs {
             let (x, y, along) = (*x, *y, (1.0, 0.0));
-            page.write(Placed { text: (*text).to_owned(), x, y, advance: 5.0, size: 10.0, along });
+            page.push_glyph(PlacedGlyph { text: (*text).to_owned(), x, y, advance: 5.0, size: 10.0, along });
         }
         page.finish()
     }
@@ -154,22 +154,29 @@ mod tests {
 
     #[test]
     fn text_that_runs_upwards_is_text() {
-        let mut page = Page::new(1_000);
+        let mut page = PageText::new(1_000);
         for (at, letter) in ["u", "p"].into_iter().enumerate() {
             let y = 100.0 - 5.0 * at as f64;
             let along = (0.0, -1.0);
-            page.write(Placed { text: letter.to_owned(), x: 9.0, y, advance: 5.0, size: 10.0, along });
+            page.push_glyph(PlacedGlyph {
+                text: letter.to_owned(),
+                x: 9.0,
+                y,
+                advance: 5.0,
+                size: 10.0,
+                along,
+            });
         }
         assert_eq!(page.finish(), "up");
     }
 
     #[test]
     fn a_page_does_not_grow_for_ever() {
-        let mut page = Page::new(100);
+        let mut page = PageText::new(100);
         for at in 0..1_000 {
             let x = f64::from(at) * 5.0;
             let text = at.to_string();
-            page.write(Placed { text, x, y: 0.0, advance: 5.0, size: 10.0, along: (1.0, 0.0) });
+            page.push_glyph(PlacedGlyph { text, x, y: 0.0, advance: 5.0, size: 10.0, along: (1.0, 0.0) });
         }
         assert!((100..120).contains(&page.finish().len()));
     }

@@ -1,8 +1,8 @@
 //! Files as they come from the web, each taken apart in a process of its own.
 
-mod files;
-mod hostile;
-mod reading;
+mod hostile_pdfs;
+mod pdf_files;
+mod pdf_reading;
 
 use crate::fetch_toolbox;
 use octo_toolkit::exec::launcher;
@@ -19,7 +19,7 @@ fn worker() {
     super::read_pdf(std::io::stdin().lock(), std::io::stdout().lock()).unwrap();
 }
 
-pub fn door() -> Pdf {
+pub fn pdf_capability() -> Pdf {
     Pdf::new(launcher::test_launcher("pdf::tests::worker").unwrap())
 }
 
@@ -29,11 +29,11 @@ async fn fetch(bench: &ToolFixture, url: &str) -> Value {
 }
 
 fn bench() -> ToolFixture {
-    crate::fake::bench(fetch_toolbox())
+    crate::fake_server::bench(fetch_toolbox())
 }
 
 /// A file with two pages, a title and an author.
 pub fn sample() -> Vec<u8> {
     let about = "/Info << /Title (Tea) /Author (Ann) >>";
-    files::pages(&["Green tea", "Black tea"], files::deflated, about)
+    pdf_files::with_pages(&["Green tea", "Black tea"], pdf_files::deflated, about)
 }

@@ -1,8 +1,8 @@
 //! The process that takes a PDF apart. Files from the web are written to break parsers, so it has bounds, sees nothing of
 //! the machine, and can be ended at any time; it tells each page as soon as it has it.
 
-use super::glyphs::Letters;
-use super::layout::Page;
+use super::layout::PageText;
+use super::text_device::TextDevice;
 use hayro_interpret::hayro_syntax::{LoadPdfError, Pdf, page};
 use hayro_interpret::{Context, InterpreterCache, InterpreterSettings, TransformExt, interpret_page};
 use octo_toolkit::pdf_text::{PdfFault, WorkerMessage};
@@ -10,62 +10,62 @@ use std::io::{self, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// More pages are only counted.
-const MOST_PAGES: usize = 3_000;
+const MAX_PAGES: usize = 3_000;
 /// Bytes of text of one page.
-const MOST_OF_A_PAGE: usize = 1 << 20;
+const MAX_PAGE_BYTES: usize = 1 << 20;
 /// Letters of a title or an author.
-const LONGEST: usize = 300;
+const MAX_FIELD_CHARS: usize = 300;
 
 /// All that the process does. It has been shut in before.
 pub fn read_pdf(input: impl Read, output: impl Write) -> io::Result<()> {
     // A page that cannot be read is nothing to talk about.
     std::panic::set_hook(Box::new(|_| {}));
-    work(input, output)
+    extract_pdf(input, output)
 }
 
 /// Reads a PDF and answers in lines of JSON.
-pub fn work(mut input: impl Read, mut output: impl Write) -> io::Result<()> {
+pub fn extract_pdf(mut input: impl Read, mut output: impl Write) -> io::Result<()> {
     let mut bytes = Vec::new();
     input.read_to_end(&mut bytes)?;
     let pdf = match catch_unwind(|| Pdf::new(bytes)) {
         Ok(Ok(pdf)) => pdf,
         Ok(Err(LoadPdfError::Decryption(_))) => {
-            return tell(&mut output, &WorkerMessage::Fault(PdfFault::Locked));
+            return write_message(&mut output, &WorkerMessage::Fault(PdfFault::Locked));
         }
         Ok(Err(LoadPdfError::Invalid)) | Err(_) => {
-            return tell(&mut output, &WorkerMessage::Fault(PdfFault::Broken));
+            return write_message(&mut output, &WorkerMessage::Fault(PdfFault::Broken));
         }
     };
     let pages = pdf.pages();
     let about = pdf.metadata();
-    tell(
+    write_message(
         &mut output,
         &WorkerMessage::About {
             pages: pages.len(),
-            title: about.title.as_deref().and_then(words),
-            author: about.author.as_deref().and_then(words),
+            title: about.title.as_deref().and_then(decode_field),
+            author: about.author.as_deref().and_then(decode_field),
         },
     )?;
     let cache = InterpreterCache::new();
-    for page in pages.iter().take(MOST_PAGES) {
-        let read = catch_unwind(AssertUnwindSafe(|| letters(page, &cache)));
+    for page in pages.iter().take(MAX_PAGES) {
+        let read = catch_unwind(AssertUnwindSafe(|| page_text(page, &cache)));
         let (text, unknown) = read.map_or((None, 0), |(text, unknown)| (Some(text), unknown));
-        tell(&mut output, &WorkerMessage::Page { text, unknown })?;
+        write_message(&mut output, &WorkerMessage::Page { text, unknown })?;
     }
-    tell(&mut output, &WorkerMessage::End)
+    write_message(&mut output, &WorkerMessage::End)
 }
 
-fn letters<'a>(page: &page::Page<'a>, cache: &InterpreterCache<'a>) -> (String, usize) {
+fn page_text<'a>(page: &page::Page<'a>, cache: &InterpreterCache<'a>) -> (String, usize) {
     let upright = page.initial_transform(true).to_kurbo();
     let (width, height) = page.render_dimensions();
     let frame = hayro_interpret::kurbo::Rect::new(0.0, 0.0, f64::from(width), f64::from(height));
     let mut context = Context::new(upright, frame, cache, page.xref(), InterpreterSettings::default());
-    let mut letters = Letters::new(Page::new(MOST_OF_A_PAGE));
+    let mut letters = TextDevice::new(PageText::new(MAX_PAGE_BYTES));
     interpret_page(page, &mut context, &mut letters);
-    (letters.page.finish(), letters.unknown)
+    (letters.page.finish(), letters.unmapped)
 }
 
-fn tell(output: &mut impl Write, told: &WorkerMessage) -> io::Result<()> {
+fn write_message(output: &mut impl Write, told: &WorkerMessage) -> io::Result<()> {
     let mut line = serde_json::to_vec(told)?;
     line.push(b'\n');
     output.write_all(&line)?;
@@ -73,28 +73,29 @@ fn tell(output: &mut impl Write, told: &WorkerMessage) -> io::Result<()> {
 }
 
 /// The text of a field about the document, which is UTF-16 with a mark, UTF-8 with a mark, or nearly Latin-1.
-fn words(bytes: &[u8]) -> Option<String> {
+fn decode_field(bytes: &[u8]) -> Option<String> {
     let text = match bytes {
-        [0xfe, 0xff, rest @ ..] => wide(rest, u16::from_be_bytes),
-        [0xff, 0xfe, rest @ ..] => wide(rest, u16::from_le_bytes),
+        [0xfe, 0xff, rest @ ..] => decode_utf16(rest, u16::from_be_bytes),
+        [0xff, 0xfe, rest @ ..] => decode_utf16(rest, u16::from_le_bytes),
         [0xef, 0xbb, 0xbf, rest @ ..] => String::from_utf8_lossy(rest).into_owned(),
         all => match std::str::from_utf8(all) {
             Ok(text) => text.to_owned(),
             Err(_) => all.iter().map(|byte| char::from(*byte)).collect(),
         },
     };
-    let text: String = text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(LONGEST).collect();
+    let text: String =
+        text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(MAX_FIELD_CHARS).collect();
     (!text.is_empty()).then_some(text)
 }
 
-fn wide(bytes: &[u8], unit: impl Fn([u8; 2]) -> u16) -> String {
+fn decode_utf16(bytes: &[u8], unit: impl Fn([u8; 2]) -> u16) -> String {
     let units = bytes.as_chunks::<2>().0.iter().map(|pair| unit(*pair));
     char::decode_utf16(units).map(|letter| letter.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::words;
+    use super::decode_field;
 
     #[test]
     fn fields_are_read_in_every_encoding_they_come_in() {
@@ -108,7 +109,7 @@ mod tests {
             (b"  ", None),
             (b"\xfe\xff\xd8", None),
         ] {
-            assert_eq!(words(bytes).as_deref(), text, "{bytes:?}");
+            assert_eq!(decode_field(bytes).as_deref(), text, "{bytes:?}");
         }
     }
 }

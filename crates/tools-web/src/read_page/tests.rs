@@ -1,10 +1,10 @@
 //! Pages read over loopback.
 
-mod owned;
-mod shown;
+mod document_ownership;
+mod script_pages;
 
-use super::cut;
-use crate::fake::{Fake, bench, html, json};
+use super::slice_content;
+use crate::fake_server::{FakeServer, bench, html, json};
 use crate::readability_toolbox;
 use octo_toolkit::{Kind, ToolFixture};
 use serde_json::{Value, json as value};
@@ -14,8 +14,8 @@ const PAGE: &str = "<html lang=en><head><title>Tea - Site</title><meta name=auth
     <table><tr><th>Sort</th><th>Minutes</th></tr><tr><td>green</td><td>2</td></tr></table><h2>Leaves</h2><p>Take one spoon for every cup, and one more for the pot, as people say.</p>\
     <p><img src=/cup.png alt=Cup> Then wait, and <a href=/milk>add milk</a> if you must, although nobody should.</p></article></main><footer>Imprint</footer></body></html>";
 
-async fn site(page: &'static str) -> (Fake, ToolFixture) {
-    let fake = Fake::serve(move |seen| match seen.path.as_str() {
+async fn site(page: &'static str) -> (FakeServer, ToolFixture) {
+    let fake = FakeServer::serve(move |seen| match seen.path.as_str() {
         "/" => html(200, page),
         "/md" => {
             (200, ("content-type", "text/markdown".to_owned()), "# Own\n\nwritten as Markdown\n".to_owned())
@@ -49,7 +49,7 @@ async fn a_page_is_read_as_markdown_with_what_it_says_of_itself() {
         (&value!("Ann Lee"), &value!("About tea."), &value!("en"))
     );
     assert_eq!((&found["truncated"], &found["cached"]), (&value!(false), &value!(false)));
-    assert!(fake.asked()[0].headers["accept"].to_str().unwrap().starts_with("text/markdown"));
+    assert!(fake.requests()[0].headers["accept"].to_str().unwrap().starts_with("text/markdown"));
     let pictures = read(&bench, value!({"url": fake.url.as_str(), "include_images": true})).await;
     assert!(pictures["content"].as_str().unwrap().contains("cup.png"), "{pictures}");
 }
@@ -79,9 +79,9 @@ async fn a_page_once_read_is_not_fetched_again_until_told_to() {
         assert_eq!(part["truncated"], next.is_some());
     }
     assert_eq!(whole, first["content"].as_str().unwrap());
-    assert_eq!(fake.asked().len(), 1);
+    assert_eq!(fake.requests().len(), 1);
     read(&bench, value!({"url": url, "use_cache": false})).await;
-    assert_eq!(fake.asked().len(), 2);
+    assert_eq!(fake.requests().len(), 2);
     let error = bench.call("read_page", value!({"url": url, "handle": "page_0"})).await.unwrap_err();
     assert_eq!(error.kind, Kind::NotFound);
     let error = bench.call("read_page", value!({"url": url, "section": "Sugar"})).await.unwrap_err();
@@ -118,7 +118,7 @@ async fn a_page_that_scripts_fill_says_so() {
         "{found}"
     );
     let alone =
-        Fake::serve(move |seen| if seen.path == "/" { html(200, shell) } else { html(404, "") }).await;
+        FakeServer::serve(move |seen| if seen.path == "/" { html(200, shell) } else { html(404, "") }).await;
     let error = bench.call("read_page", value!({"url": alone.url.as_str()})).await.unwrap_err();
     assert!(error.text().contains("JavaScript") && error.text().contains("browser_navigate"), "{error}");
 }
@@ -130,7 +130,7 @@ fn parts_join_to_the_whole() {
     for most in [1, 7, 30, 200, whole - 1, whole] {
         let (mut joined, mut offset) = (String::new(), 0);
         loop {
-            let part = cut(&text, 0..whole, offset, most);
+            let part = slice_content(&text, 0..whole, offset, most);
             assert!(part.content.chars().count() <= most);
             joined.push_str(&part.content);
             match part.next {
@@ -140,5 +140,5 @@ fn parts_join_to_the_whole() {
         }
         assert_eq!(joined, text, "{most}");
     }
-    assert_eq!(cut(&text, 5..9, 100, 10).content, "");
+    assert_eq!(slice_content(&text, 5..9, 100, 10).content, "");
 }

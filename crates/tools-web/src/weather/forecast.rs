@@ -1,8 +1,8 @@
 //! The forecast of a point, in the words of the tool.
 
-use super::meteo::Meteo;
-use super::place::Place;
-use super::{Units, codes};
+use super::geocoding::Place;
+use super::open_meteo::OpenMeteo;
+use super::{Units, weather_codes};
 use jiff::tz::Offset;
 use octo_toolkit::ToolError;
 use schemars::JsonSchema;
@@ -94,7 +94,7 @@ pub struct Day {
 
 /// What the numbers are in.
 #[derive(Serialize, JsonSchema)]
-pub struct Measures {
+pub struct UnitLabels {
     /// Of temperatures.
     temperature: &'static str,
     /// Of wind speeds.
@@ -108,10 +108,10 @@ pub struct Forecast {
     pub elevation: Option<f64>,
     pub current: Current,
     pub daily: Vec<Day>,
-    pub measures: Measures,
+    pub unit_labels: UnitLabels,
 }
 
-pub async fn get(meteo: &Meteo<'_>, place: &Place, units: Units) -> Result<Forecast, ToolError> {
+pub async fn fetch(meteo: &OpenMeteo<'_>, place: &Place, units: Units) -> Result<Forecast, ToolError> {
     let (latitude, longitude) = (place.latitude.to_string(), place.longitude.to_string());
     let mut query = vec![
         ("latitude", latitude.as_str()),
@@ -122,32 +122,34 @@ pub async fn get(meteo: &Meteo<'_>, place: &Place, units: Units) -> Result<Forec
         ("forecast_days", "7"),
     ];
     let measures = match units {
-        Units::Metric => Measures { temperature: "°C", wind_speed: "km/h", precipitation: "mm" },
+        Units::Metric => UnitLabels { temperature: "°C", wind_speed: "km/h", precipitation: "mm" },
         Units::Imperial => {
             query.extend([
                 ("temperature_unit", "fahrenheit"),
                 ("wind_speed_unit", "mph"),
                 ("precipitation_unit", "inch"),
             ]);
-            Measures { temperature: "°F", wind_speed: "mph", precipitation: "inch" }
+            UnitLabels { temperature: "°F", wind_speed: "mph", precipitation: "inch" }
         }
     };
     let found = meteo.forecast(&query).await?;
-    let zone = Zone::of(&found);
-    let current = found.get("current").and_then(|current| now(current, &zone)).ok_or_else(|| {
-        ToolError::unavailable("The weather service answered without the weather.").hint("Try again later.")
-    })?;
-    let daily = found.get("daily").map(|daily| days(daily, &zone)).unwrap_or_default();
+    let zone = ForecastZone::from_answer(&found);
+    let current =
+        found.get("current").and_then(|current| parse_current(current, &zone)).ok_or_else(|| {
+            ToolError::unavailable("The weather service answered without the weather.")
+                .hint("Try again later.")
+        })?;
+    let daily = found.get("daily").map(|daily| parse_days(daily, &zone)).unwrap_or_default();
     let elevation = found.get("elevation").and_then(Value::as_f64);
-    Ok(Forecast { timezone: zone.name, elevation, current, daily, measures })
+    Ok(Forecast { timezone: zone.name, elevation, current, daily, unit_labels: measures })
 }
 
-fn now(current: &Value, zone: &Zone) -> Option<Current> {
+fn parse_current(current: &Value, zone: &ForecastZone) -> Option<Current> {
     let number = |name: &str| current.get(name).and_then(Value::as_f64);
     let code = current.get("weather_code").and_then(Value::as_u64);
     Some(Current {
         time: zone.time(current.get("time")?.as_str()?),
-        weather: code.map_or("unknown", codes::words).to_owned(),
+        weather: code.map_or("unknown", weather_codes::describe).to_owned(),
         weather_code: code,
         temperature: number("temperature_2m"),
         feels_like: number("apparent_temperature"),
@@ -156,14 +158,14 @@ fn now(current: &Value, zone: &Zone) -> Option<Current> {
         cloud_cover: number("cloud_cover"),
         pressure: number("pressure_msl"),
         wind_speed: number("wind_speed_10m"),
-        wind_direction: number("wind_direction_10m").map(codes::compass),
+        wind_direction: number("wind_direction_10m").map(weather_codes::compass),
         wind_gusts: number("wind_gusts_10m"),
         is_day: number("is_day").map(|day| day != 0.0),
     })
 }
 
 /// Open-Meteo gives a column for each variable.
-fn days(daily: &Value, zone: &Zone) -> Vec<Day> {
+fn parse_days(daily: &Value, zone: &ForecastZone) -> Vec<Day> {
     let dates = daily.get("time").and_then(Value::as_array).into_iter().flatten();
     dates
         .enumerate()
@@ -174,7 +176,7 @@ fn days(daily: &Value, zone: &Zone) -> Vec<Day> {
             let code = cell("weather_code").and_then(Value::as_u64);
             Some(Day {
                 date: date.as_str()?.to_owned(),
-                weather: code.map_or("unknown", codes::words).to_owned(),
+                weather: code.map_or("unknown", weather_codes::describe).to_owned(),
                 weather_code: code,
                 temperature_min: number("temperature_2m_min"),
                 temperature_max: number("temperature_2m_max"),
@@ -190,13 +192,13 @@ fn days(daily: &Value, zone: &Zone) -> Vec<Day> {
 }
 
 /// Times come without their zone; it stands beside them.
-struct Zone {
+struct ForecastZone {
     name: Option<String>,
     offset: Offset,
 }
 
-impl Zone {
-    fn of(found: &Value) -> Self {
+impl ForecastZone {
+    fn from_answer(found: &Value) -> Self {
         let seconds = found.get("utc_offset_seconds").and_then(Value::as_i64).unwrap_or_default();
         let offset = i32::try_from(seconds).ok().and_then(|seconds| Offset::from_seconds(seconds).ok());
         let name = found.get("timezone").and_then(Value::as_str).map(str::to_owned);

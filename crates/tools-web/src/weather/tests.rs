@@ -1,11 +1,11 @@
 //! A server on loopback plays Open-Meteo, for places and for forecasts.
 
 use super::WeatherSettings;
-use crate::fake::{Fake, Seen, bench, html, json, nobody};
+use crate::fake_server::{FakeServer, RecordedRequest, bench, html, json, unused_url};
 use octo_toolkit::{Kind, ToolFixture};
 use serde_json::{Value, json as value};
 
-fn weather(fake: &Fake) -> ToolFixture {
+fn weather(fake: &FakeServer) -> ToolFixture {
     bench(crate::weather_toolbox(WeatherSettings {
         geocoding_url: Some(fake.url.join("geo").unwrap()),
         forecast_url: Some(fake.url.clone()),
@@ -32,7 +32,7 @@ fn map() -> Vec<Value> {
 }
 
 /// Like Open-Meteo's: names that begin so, no `results` when there are none.
-fn geocode(seen: &Seen) -> Value {
+fn geocode(seen: &RecordedRequest) -> Value {
     let name = seen.get("name").to_lowercase();
     let begins = |place: &Value| place["name"].as_str().unwrap().to_lowercase().starts_with(&name);
     let found: Vec<Value> = map().into_iter().filter(begins).collect();
@@ -64,13 +64,13 @@ fn forecast() -> Value {
     })
 }
 
-fn meteo(seen: &Seen) -> (u16, (&'static str, String), String) {
+fn meteo(seen: &RecordedRequest) -> (u16, (&'static str, String), String) {
     json(if seen.path == "/geo/v1/search" { geocode(seen) } else { forecast() })
 }
 
 #[tokio::test]
 async fn the_weather_of_a_city_is_told_in_words_and_numbers() {
-    let fake = Fake::serve(meteo).await;
+    let fake = FakeServer::serve(meteo).await;
     let answer = weather(&fake).call("weather_get", value!({"location": "Paris"})).await.unwrap();
     let expected = value!({"name": "Paris, Île-de-France, France", "latitude": 48.85341, "longitude": 2.3488,
         "elevation": 42.0, "timezone": "Europe/Paris", "population": 2138551});
@@ -97,7 +97,7 @@ async fn the_weather_of_a_city_is_told_in_words_and_numbers() {
         .map(|place| place["name"].as_str().unwrap())
         .collect();
     assert_eq!(others, ["Paris, Texas, United States", "Paris, Ontario, Canada"]);
-    let asked = fake.asked();
+    let asked = fake.requests();
     assert_eq!(asked.len(), 2);
     assert_eq!((asked[1].get("latitude"), asked[1].get("longitude")), ("48.85341", "2.3488"));
     assert_eq!((asked[1].get("timezone"), asked[1].get("forecast_days")), ("auto", "7"));
@@ -115,7 +115,7 @@ async fn a_region_chooses_among_places_of_one_name() {
         ("Paris, CA", "Paris, Ontario, Canada"),
         ("Berlin", "Berlin, State of Berlin, Germany"),
     ] {
-        let fake = Fake::serve(meteo).await;
+        let fake = FakeServer::serve(meteo).await;
         let answer = weather(&fake).call("weather_get", value!({"location": location})).await.unwrap();
         assert_eq!(answer["location"]["name"], name, "{location}");
     }
@@ -123,7 +123,7 @@ async fn a_region_chooses_among_places_of_one_name() {
 
 #[tokio::test]
 async fn a_point_needs_no_search_and_units_can_be_chosen() {
-    let fake = Fake::serve(meteo).await;
+    let fake = FakeServer::serve(meteo).await;
     let input = value!({"location": "48.85,2.35", "units": "imperial"});
     let answer = weather(&fake).call("weather_get", input).await.unwrap();
     let expected = value!({"name": "48.85,2.35", "latitude": 48.85, "longitude": 2.35, "elevation": 38.0,
@@ -131,7 +131,7 @@ async fn a_point_needs_no_search_and_units_can_be_chosen() {
     assert_eq!(answer["location"], expected);
     assert!(answer.get("alternatives").is_none());
     assert_eq!(answer["units"]["temperature"], "°F");
-    let asked = fake.asked();
+    let asked = fake.requests();
     assert_eq!(asked.len(), 1);
     for (name, expected) in
         [("temperature_unit", "fahrenheit"), ("wind_speed_unit", "mph"), ("precipitation_unit", "inch")]
@@ -148,7 +148,7 @@ async fn an_unknown_place_gives_similar_names() {
         ("Xyzzyplugh", "Check the spelling"),
         ("Qq", "Check the spelling"),
     ] {
-        let fake = Fake::serve(meteo).await;
+        let fake = FakeServer::serve(meteo).await;
         let error = weather(&fake).call("weather_get", value!({"location": location})).await.unwrap_err();
         assert_eq!(error.kind, Kind::NotFound, "{location}");
         assert!(error.message.contains(location), "{}", error.message);
@@ -165,17 +165,18 @@ async fn failures_are_told() {
         (200, "<h1>oops</h1>", "something else than JSON"),
         (200, "{}", "without the weather"),
     ] {
-        let fake = Fake::serve(
-            move |seen| if seen.path.starts_with("/geo") { meteo(seen) } else { html(status, body) },
-        )
-        .await;
+        let fake =
+            FakeServer::serve(
+                move |seen| if seen.path.starts_with("/geo") { meteo(seen) } else { html(status, body) },
+            )
+            .await;
         let error = weather(&fake).call("weather_get", value!({"location": "Berlin"})).await.unwrap_err();
         let kind = if status == 429 { Kind::RateLimited } else { Kind::Unavailable };
         assert_eq!(error.kind, kind, "{message}");
         assert!(error.message.contains(message), "{}", error.message);
         assert!(error.hint.is_some());
     }
-    let gone = WeatherSettings { geocoding_url: Some(nobody()), forecast_url: Some(nobody()) };
+    let gone = WeatherSettings { geocoding_url: Some(unused_url()), forecast_url: Some(unused_url()) };
     let error = bench(crate::weather_toolbox(gone)).call("weather_get", value!({"location": "Berlin"})).await;
     assert_ne!(error.unwrap_err().kind, Kind::Internal);
     for input in [
@@ -183,9 +184,9 @@ async fn failures_are_told() {
         value!({"location": "91,0"}),
         value!({"location": "Berlin", "units": "kelvin"}),
     ] {
-        let fake = Fake::serve(meteo).await;
+        let fake = FakeServer::serve(meteo).await;
         let error = weather(&fake).call("weather_get", input.clone()).await.unwrap_err();
         assert_eq!(error.kind, Kind::Invalid, "{input}");
-        assert!(fake.asked().is_empty());
+        assert!(fake.requests().is_empty());
     }
 }

@@ -2,9 +2,9 @@
 
 use crate::cli::out;
 use octo_model::{Caller, JsonObject, Kind, Operation, ToolError};
+use octo_oauth::{LoginState, Logins};
 use octo_toolkit::{BoxFuture, CallContext, Event, ListingState, Peer, Source, SourceState};
 use octo_upstream::Upstream;
-use octo_upstream::login::{LoginState, Logins};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{broadcast, watch};

@@ -2,13 +2,14 @@
 
 use super::{Finding, Verdict};
 use crate::cli::programs::{first_line, first_line_with};
-use crate::cli::servers::{Standing, standings};
+use crate::cli::servers::standings;
 use crate::clients::{Registration, places, register};
 use crate::settings::{Loaded, Sandbox, Settings, WORKSPACE_REMEDY, WorkspaceChoice, World, listen_address};
 use crate::toolboxes;
 use Verdict::{Fail, Warn};
 use octo_grants::SearchPath;
 use octo_store::StoreError;
+use octo_upstream::ServerStatus;
 use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -303,20 +304,17 @@ fn clients(world: &World) -> Vec<Finding> {
 pub fn servers(loaded: &Loaded, world: &World) -> Vec<Finding> {
     let finding = |line: crate::cli::servers::Line| {
         let name = "server".to_owned();
-        let why = line.why.unwrap_or_default();
-        match line.state {
-            // Logins have findings of their own.
-            Standing::Ready | Standing::Lost => Finding::ok(name, format!("{}: {}", line.name, line.target)),
-            Standing::Off => Finding::ok(name, format!("{} is switched off", line.name)),
-            Standing::Waiting => Finding::bad(
-                Warn,
-                name,
-                format!("{} lacks a variable and is left out", line.name),
-                capital(&why),
-            ),
-            Standing::Missing => {
+        match line.status {
+            ServerStatus::Off(_) => Finding::ok(name, format!("{} is switched off", line.name)),
+            ServerStatus::Waiting(why) => {
+                let says = format!("{} lacks a variable and is left out", line.name);
+                Finding::bad(Warn, name, says, capital(&why))
+            }
+            ServerStatus::Missing(why) => {
                 Finding::bad(Fail, name, format!("{} cannot be started", line.name), capital(&why))
             }
+            // Logins have findings of their own.
+            _ => Finding::ok(name, format!("{}: {}", line.name, line.target)),
         }
     };
     standings(loaded, world).into_iter().map(finding).collect()

@@ -8,7 +8,7 @@ use crate::settings::{Loaded, World};
 use crate::toolboxes::reach;
 use octo_grants::{Credentials, Net};
 use octo_model::{Caller, Kind};
-use octo_upstream::login::{ClientIdentity, LoginState, Logins, LostLogin};
+use octo_oauth::{ClientIdentity, LoginState, Logins, LostLogin};
 use std::sync::Arc;
 
 /// A finding for each login that was lost. Where nobody has logged in yet there is nothing to look at.

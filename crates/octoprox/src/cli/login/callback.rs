@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use octo_upstream::login::Logins;
+use octo_oauth::Logins;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 use tokio::net::TcpListener;

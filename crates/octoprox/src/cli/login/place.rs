@@ -4,13 +4,13 @@ use crate::cli::bridge::address;
 use crate::cli::failure::Failure;
 use crate::cli::session::Session;
 use crate::gateway::login;
-use crate::nearest::nearest;
 use crate::secret_key::credentials;
 use crate::settings::World;
 use octo_grants::Credentials;
 use octo_grants::credentials::Owner;
+use octo_model::nearest;
 use octo_model::{Caller, Kind, ToolError};
-use octo_upstream::login::{
+use octo_oauth::{
     Auth, ClientIdentity, CompletedLogin, Flow, LoginPrompt, LoginSharing, LoginSpec, LoginState,
     LoginStatus, Logins, LogoutOutcome,
 };

@@ -10,7 +10,8 @@ use crate::cli::width::columns;
 use crate::settings::{Flags, Loaded, Server, World, without_secrets};
 use crate::telemetry::{Redactor, secrets};
 use clap::Args;
-use octo_upstream::login::LostLogin;
+use octo_oauth::LostLogin;
+use octo_upstream::ServerStatus;
 use serde::Serialize;
 use serde_json::json;
 use std::path::Path;
@@ -31,41 +32,23 @@ pub struct Line {
     pub name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    pub state: State,
-    /// What to do about it, when it cannot be used.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub why: Option<String>,
+    /// As far as one can tell without starting it.
+    #[serde(flatten)]
+    pub status: ServerStatus,
     pub kind: &'static str,
     pub target: String,
     pub connect: crate::settings::Connect,
     pub file: String,
 }
 
-/// Whether a server can be used, as far as one can tell without starting it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum State {
-    /// Nothing speaks against it.
-    Ready,
-    /// Switched off.
-    Off,
-    /// A variable is not set.
-    Waiting,
-    /// The program is not there.
-    Missing,
-    /// Somebody has to log in again.
-    Lost,
-}
+impl Line {
+    pub fn is_off(&self) -> bool {
+        matches!(self.status, ServerStatus::Off(_))
+    }
 
-impl State {
-    const fn word(self) -> &'static str {
-        match self {
-            Self::Ready => "ready",
-            Self::Off => "off",
-            Self::Waiting => "waiting",
-            Self::Missing => "missing",
-            Self::Lost => "lost",
-        }
+    /// Nothing speaks against it.
+    pub fn is_ready(&self) -> bool {
+        self.status == ServerStatus::Ready
     }
 }
 
@@ -84,8 +67,8 @@ impl List {
             );
             return Ok(());
         }
-        for line in lines.iter().filter(|line| line.state != State::Off) {
-            if let Some(why) = &line.why {
+        for line in lines.iter().filter(|line| !line.is_off()) {
+            if let Some(why) = line.status.reason() {
                 out::talk(&format!("{}: {why}", line.name));
             }
         }
@@ -96,10 +79,10 @@ impl List {
 /// Says so of servers whose login here was lost; those of other callers are theirs to make again.
 fn mark_lost(lines: &mut [Line], lost: &[LostLogin]) {
     for login in lost.iter().filter(|login| login.caller().is_none()) {
-        let line = lines.iter_mut().find(|line| line.name == login.server && line.state == State::Ready);
+        let line = lines.iter_mut().find(|line| line.name == login.server && line.is_ready());
         if let Some(line) = line {
-            line.state = State::Lost;
-            line.why = Some(format!("the login was lost: {} Run: {}", login.why, login.remedy()));
+            let why = format!("the login was lost: {} Run: {}", login.why, login.remedy());
+            line.status = ServerStatus::NeedsLogin(Some(why));
         }
     }
 }
@@ -108,38 +91,34 @@ fn mark_lost(lines: &mut [Line], lost: &[LostLogin]) {
 pub fn lines(loaded: &Loaded, world: &World) -> Vec<Line> {
     let redactor = Redactor::new(secrets(loaded));
     let servers = loaded.settings.servers.iter();
-    let line = |(name, server): (&String, &Server)| {
-        let (state, why) = state(name, server, loaded, world);
-        Line {
-            name: name.clone(),
-            title: server.name.clone(),
-            state,
-            why,
-            kind: kind(server),
-            target: harmless_line(&redactor.redact(&target(server))),
-            connect: server.connect,
-            file: loaded.layers.origin(&format!("servers.{name}")).to_string(),
-        }
+    let line = |(name, server): (&String, &Server)| Line {
+        name: name.clone(),
+        title: server.name.clone(),
+        status: status(name, server, loaded, world),
+        kind: kind(server),
+        target: harmless_line(&redactor.redact(&target(server))),
+        connect: server.connect,
+        file: loaded.layers.origin(&format!("servers.{name}")).to_string(),
     };
     servers.map(line).collect()
 }
 
-fn state(name: &str, server: &Server, loaded: &Loaded, world: &World) -> (State, Option<String>) {
+fn status(name: &str, server: &Server, loaded: &Loaded, world: &World) -> ServerStatus {
     if let Some(lacks) = loaded.missing.of(name) {
-        return (State::Waiting, Some(format!("set {lacks} where octoprox is started")));
+        return ServerStatus::Waiting(format!("set {lacks} where octoprox is started"));
     }
     if !server.enabled {
-        return (State::Off, Some("set `enabled: true` to use it".to_owned()));
+        return ServerStatus::Off("set `enabled: true` to use it".to_owned());
     }
     let folder = server.cwd.as_deref().or(loaded.settings.workspace.as_deref()).unwrap_or(Path::new("/"));
     let own = server.env.get("PATH").map(|path| path.expose());
     match &server.command {
         Some(command) if which(command, own.or(world.variable("PATH")), folder).is_none() => {
-            let remedy =
-                format!("there is no program `{command}`; install it, or write its whole path as `command`");
-            (State::Missing, Some(remedy))
+            ServerStatus::Missing(format!(
+                "there is no program `{command}`; install it, or write its whole path as `command`"
+            ))
         }
-        _ => (State::Ready, None),
+        _ => ServerStatus::Ready,
     }
 }
 
@@ -164,14 +143,15 @@ fn target(server: &Server) -> String {
 /// Name, state and target, each in its column; only the target is cut.
 fn shown(lines: &[Line], width: usize) -> String {
     let first = lines.iter().map(|line| line.name.chars().count()).max().unwrap_or_default();
-    let room = width.saturating_sub(first + 11);
+    let second = lines.iter().map(|line| line.status.as_str().len()).max().unwrap_or_default().max(7);
+    let room = width.saturating_sub(first + second + 4);
     let line = |line: &Line| {
         let target = &line.target;
         let cut = match target.char_indices().nth(room) {
             Some(_) => target.chars().take(room.saturating_sub(1)).chain(['…']).collect(),
             None => target.clone(),
         };
-        format!("{:first$}  {:7}  {cut}\n", line.name, line.state.word())
+        format!("{:first$}  {:second$}  {cut}\n", line.name, line.status.as_str())
     };
     lines.iter().map(line).collect()
 }

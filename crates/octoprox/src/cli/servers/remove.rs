@@ -4,10 +4,10 @@ use super::target::Target;
 use crate::cli::failure::Failure;
 use crate::cli::out;
 use crate::cli::session::settings;
-use crate::nearest::nearest;
 use crate::settings::{Flags, Origin, World};
 use clap::Args;
 use octo_model::ToolError;
+use octo_model::nearest;
 use serde_json::json;
 use std::path::PathBuf;
 

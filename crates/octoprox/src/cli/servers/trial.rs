@@ -1,6 +1,6 @@
 //! `octoprox servers test`: whether a server can be reached, and what it has.
 
-use super::list::{Line, State as Standing, lines};
+use super::list::{Line, lines};
 use crate::cli::failure::{Failure, code};
 use crate::cli::out;
 use crate::cli::session::{Purpose, Session, alone, settings};
@@ -12,10 +12,11 @@ use clap::Args;
 use futures_util::stream::{FuturesOrdered, StreamExt};
 use octo_model::{Kind, ToolError};
 use octo_toolkit::{ListingState, Source, SourceState};
-use octo_upstream::servers::ServerEntry;
+use octo_upstream::ServerStatus;
 use serde::Serialize;
 use serde_json::json;
 use std::time::{Duration, Instant};
+use tools_servers::ServerEntry;
 
 /// A server that failed once may be of the older kind, which the second try finds out.
 const SECOND_TRY: Duration = Duration::from_secs(5);
@@ -73,7 +74,7 @@ impl Trial {
             // All are started and waited for at once, and reported in their order.
             let begun = Instant::now();
             let gateway = Gateway::try_out(&session, |name| {
-                chosen.iter().any(|line| line.name == name && line.state == Standing::Ready)
+                chosen.iter().any(|line| line.name == name && line.is_ready())
             })?;
             let mut sources = gateway.servers().all();
             let mut tries: FuturesOrdered<_> = chosen
@@ -109,7 +110,7 @@ impl Trial {
 
     fn chosen<'a>(&self, standing: &'a [Line]) -> Result<Vec<&'a Line>, Failure> {
         if self.names.is_empty() {
-            return Ok(standing.iter().filter(|line| line.state != Standing::Off).collect());
+            return Ok(standing.iter().filter(|line| !line.is_off()).collect());
         }
         let find = |name: &String| {
             standing.iter().find(|line| line.name == *name).ok_or_else(|| {
@@ -191,7 +192,7 @@ type Reason = (String, String);
 
 /// Why a server was not even started.
 fn unreachable(line: &Line) -> Reason {
-    (standing(line.state), sentence(line.why.as_deref().unwrap_or_default()))
+    (standing(&line.status), sentence(line.status.reason().unwrap_or_default()))
 }
 
 fn outcome(line: &Line, listing: Result<ListingState, Reason>, millis: u128, redactor: &Redactor) -> Outcome {
@@ -209,13 +210,13 @@ fn outcome(line: &Line, listing: Result<ListingState, Reason>, millis: u128, red
     }
 }
 
-fn standing(state: Standing) -> String {
-    let said = match state {
-        Standing::Off => "it is switched off",
-        Standing::Waiting => "a variable that it needs is not set",
-        Standing::Missing => "its program is not there",
-        Standing::Lost => "its login was lost",
-        Standing::Ready => "it cannot be used",
+fn standing(status: &ServerStatus) -> String {
+    let said = match status {
+        ServerStatus::Off(_) => "it is switched off",
+        ServerStatus::Waiting(_) => "a variable that it needs is not set",
+        ServerStatus::Missing(_) => "its program is not there",
+        ServerStatus::NeedsLogin(_) => "its login was lost",
+        _ => "it cannot be used",
     };
     said.to_owned()
 }

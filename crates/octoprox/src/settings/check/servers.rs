@@ -4,7 +4,7 @@ use super::{Checks, is_taken};
 use crate::settings::server::{Kind, Server};
 use crate::settings::server_auth::{AuthKind, ServerAuth};
 use octo_model::normalized_name;
-use octo_upstream::login::RESERVED_AUTHORIZE_PARAMS;
+use octo_oauth::RESERVED_AUTHORIZE_PARAMS;
 use std::collections::HashMap;
 
 /// Longer names would leave no room for those of tools.

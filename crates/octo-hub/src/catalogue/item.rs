@@ -1,0 +1,170 @@
+//! One thing that can be called, as the catalogue knows it.
+
+use crate::catalogue::tool_override::ToolOverride;
+use crate::pipeline::compiled_schema::CompiledSchema;
+use crate::pipeline::telemetry::CallMetrics;
+use octo_model::{Effect, Json, JsonObject, listed_name};
+use octo_toolkit::{Definition, Source};
+use serde_json::Value;
+use std::sync::{Arc, OnceLock};
+
+/// The four lists of MCP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ListKind {
+    Tools,
+    Prompts,
+    Resources,
+    Templates,
+}
+
+impl ListKind {
+    pub const ALL: [ListKind; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
+
+    /// The member of a list result that holds the entries.
+    pub const fn member(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Prompts => "prompts",
+            Self::Resources => "resources",
+            Self::Templates => "resourceTemplates",
+        }
+    }
+}
+
+/// An item of one source, with its schemas compiled when they are first needed.
+pub struct Item {
+    pub source: Arc<dyn Source>,
+    pub kind: ListKind,
+    pub key: String,
+    /// The name at `/mcp`, where nothing is renamed: what rules, limits and profiles speak of.
+    pub canonical_name: String,
+    pub members: JsonObject,
+    pub effect: Effect,
+    pub vouched: bool,
+    input: OnceLock<Option<CompiledSchema>>,
+    output: OnceLock<Option<CompiledSchema>>,
+    metrics: OnceLock<CallMetrics>,
+    header_params: OnceLock<Vec<HeaderParam>>,
+}
+
+/// A parameter that clients repeat in a header, so that proxies can route by it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeaderParam {
+    pub parameter: String,
+    /// The last part of the header's name, in lower case.
+    pub header: String,
+}
+
+impl Item {
+    pub fn new(source: &Arc<dyn Source>, kind: ListKind, definition: &Definition) -> Self {
+        Self {
+            source: Arc::clone(source),
+            kind,
+            key: definition.key.clone(),
+            canonical_name: canonical_name(source, kind, &definition.key),
+            members: definition.members.clone(),
+            effect: definition.effect,
+            vouched: definition.trusted_effect,
+            input: OnceLock::new(),
+            output: OnceLock::new(),
+            metrics: OnceLock::new(),
+            header_params: OnceLock::new(),
+        }
+    }
+
+    pub fn input(&self) -> Option<&CompiledSchema> {
+        self.input.get_or_init(|| self.compile("inputSchema")).as_ref()
+    }
+
+    /// Whether its input schema is compiled, so that looking at it takes no time. Only tools have one.
+    pub fn has_compiled_input(&self) -> bool {
+        self.kind != ListKind::Tools || self.input.get().is_some()
+    }
+
+    pub fn output(&self) -> Option<&CompiledSchema> {
+        self.output.get_or_init(|| self.compile("outputSchema")).as_ref()
+    }
+
+    fn compile(&self, member: &str) -> Option<CompiledSchema> {
+        if self.kind != ListKind::Tools {
+            return None;
+        }
+        let schema: Value = self.members.get(member)?.to().ok()?;
+        CompiledSchema::new(schema, &self.target())
+    }
+
+    /// Whether it is listed by a URI of its own.
+    pub fn is_resource(&self) -> bool {
+        self.kind == ListKind::Resources
+    }
+
+    fn header_params(&self) -> &[HeaderParam] {
+        self.header_params.get_or_init(|| parse_header_params(&self.members))
+    }
+
+    pub fn metrics(&self) -> &CallMetrics {
+        self.metrics.get_or_init(|| CallMetrics::of(self))
+    }
+
+    /// Its tags: those that it has, or the toolbox or server that it comes from.
+    pub fn tags(&self) -> Json {
+        let own = self.members.inner("_meta", "octoprox/tags");
+        own.unwrap_or_else(|| Json::array([&Json::text(self.source.name())]))
+    }
+
+    /// Source and key, as the audit names the target.
+    pub fn target(&self) -> String {
+        format!("{}/{}", self.source.name(), self.key)
+    }
+}
+
+fn canonical_name(source: &Arc<dyn Source>, kind: ListKind, key: &str) -> String {
+    if source.is_native() || matches!(kind, ListKind::Resources | ListKind::Templates) {
+        key.to_owned()
+    } else {
+        listed_name(&format!("{}__{key}", source.name()))
+    }
+}
+
+pub fn parse_header_params(definition: &JsonObject) -> Vec<HeaderParam> {
+    let schema = definition.object("inputSchema").object("properties");
+    let annotated = schema.iter().filter_map(|(parameter, schema)| {
+        let header = schema.members().ok()?.text("x-mcp-header")?.to_ascii_lowercase();
+        Some(HeaderParam { parameter: parameter.to_owned(), header })
+    });
+    annotated.collect()
+}
+
+/// An item under the name that one profile lists it by.
+#[derive(Clone)]
+pub struct Entry {
+    pub listed_name: Arc<str>,
+    pub item: Arc<Item>,
+    /// Where the profile changes more than the name.
+    pub tool_override: Option<Arc<ToolOverride>>,
+}
+
+impl Entry {
+    pub fn effect(&self) -> Effect {
+        self.item.effect
+    }
+
+    pub fn source_name(&self) -> &str {
+        self.item.source.name()
+    }
+
+    /// The parameters that a modern client repeats in headers.
+    pub fn header_params(&self) -> &[HeaderParam] {
+        self.tool_override.as_ref().map_or_else(|| self.item.header_params(), |recast| recast.header_params())
+    }
+
+    /// The definition with the listed name in it; everything else as the source wrote it.
+    pub fn definition(&self) -> JsonObject {
+        let members = self.tool_override.as_ref().map_or(&self.item.members, |recast| &recast.members);
+        let mut members = members.clone();
+        if matches!(self.item.kind, ListKind::Tools | ListKind::Prompts) {
+            members.set("name", &*self.listed_name);
+        }
+        members
+    }
+}

@@ -1,0 +1,464 @@
+//! The catalogue as one profile shows it.
+
+use crate::catalogue::item::{Entry, Item, ListKind};
+use crate::catalogue::profile::Profile;
+use crate::catalogue::tool_override::ToolOverride;
+use octo_model::nearest;
+use octo_model::{
+    Effect, Json, JsonObject, Method, Operation, RpcError, ToolError, listed_name, normalized_name,
+    with_suffix,
+};
+use octo_toolkit::{Definition, ListingState, Source, SourceState};
+use regex::Regex;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// One key for all resources that are not listed, since keys are counted in the metrics and callers could make up any number.
+const UNLISTED_URI_KEY: &str = "{+uri}";
+
+/// Of a name in an error.
+const MAX_NAME_CHARS: usize = 300;
+/// Longer names that are told for a name that is only their beginning.
+const MAX_SUGGESTIONS: usize = 4;
+const LIST_HINT: &str = "List what there is and use a name from there.";
+
+/// One source's items at one version.
+#[derive(Clone)]
+pub struct SourceSnapshot {
+    pub listing: ListingState,
+    pub items: Arc<Vec<Arc<Item>>>,
+    pub source: Arc<dyn Source>,
+    pub name: String,
+    pub is_native: bool,
+}
+
+/// Everything that one profile lists, in a stable order, with every name that is accepted.
+pub struct View {
+    pub version: u64,
+    pub profile: Profile,
+    lists: HashMap<ListKind, Vec<Entry>>,
+    rendered: HashMap<ListKind, Vec<Json>>,
+    /// Pages of it, each made when it is first asked for.
+    pages: Mutex<HashMap<(ListKind, usize), Json>>,
+    names: HashMap<(ListKind, String), Entry>,
+    patterns: Vec<(Regex, Entry)>,
+    /// The sources that list something of a URI's scheme.
+    schemes: HashMap<String, Vec<Arc<dyn Source>>>,
+    /// Tools that are switched off, and what can be done about each.
+    disabled: HashMap<String, String>,
+    /// Names of the profile that cannot be shown, and why.
+    broken_overrides: HashMap<String, String>,
+    down: Vec<(Arc<dyn Source>, String)>,
+    /// Sources on their first listing.
+    first_listing: Vec<Arc<dyn Source>>,
+    /// Names that several servers have, where servers' names are left out.
+    ambiguous_names: HashSet<(ListKind, String)>,
+    pub is_starting: bool,
+    pub ttl_ms: u64,
+    pub completes: bool,
+    pub subscribes: bool,
+    pub instructions: Option<String>,
+}
+
+impl View {
+    pub fn new(version: u64, profile: Profile, stocks: &[SourceSnapshot]) -> Self {
+        let mut view = Self {
+            version,
+            profile,
+            lists: HashMap::new(),
+            rendered: HashMap::new(),
+            pages: Mutex::default(),
+            names: HashMap::new(),
+            patterns: Vec::new(),
+            schemes: HashMap::new(),
+            disabled: HashMap::new(),
+            broken_overrides: HashMap::new(),
+            down: Vec::new(),
+            first_listing: Vec::new(),
+            ambiguous_names: HashSet::new(),
+            is_starting: false,
+            ttl_ms: u64::MAX,
+            completes: false,
+            subscribes: false,
+            instructions: None,
+        };
+        let own = view.profile.override_names().map(|name| (ListKind::Tools, normalized_name(name)));
+        let mut taken: HashSet<_> = own.collect();
+        let shown: Vec<&SourceSnapshot> =
+            stocks.iter().filter(|stock| view.profile.shows_source(&stock.name)).collect();
+        view.ambiguous_names = find_ambiguous_names(&view.profile, &shown);
+        for stock in shown {
+            view.add_source(stock, &mut taken);
+        }
+        view.add_short_names();
+        for kind in ListKind::ALL {
+            let rendered = view.list(kind).iter().map(|entry| entry.definition().to_json()).collect();
+            view.rendered.insert(kind, rendered);
+        }
+        view
+    }
+
+    fn add_source(&mut self, stock: &SourceSnapshot, taken: &mut HashSet<(ListKind, String)>) {
+        match &stock.listing.state {
+            SourceState::Off(how) => {
+                let hint = format!("The toolbox `{}` is switched off; the operator can {how}.", stock.name);
+                for item in stock.items.iter() {
+                    let shown = self.profile.overrides_of(item).map(|(name, _)| name.clone());
+                    let names: Vec<String> = shown.chain([item.key.clone()]).collect();
+                    self.disabled.extend(names.into_iter().map(|name| (name, hint.clone())));
+                }
+                return;
+            }
+            SourceState::Starting => {
+                self.is_starting = true;
+                self.first_listing.push(Arc::clone(&stock.source));
+            }
+            SourceState::Down(why) => self.down.push((Arc::clone(&stock.source), why.clone())),
+            SourceState::Ready => {}
+        }
+        let lists = &stock.listing.listing;
+        self.completes |= lists.supports_completion;
+        self.subscribes |= lists.supports_subscribe;
+        if !stock.is_native {
+            self.ttl_ms = self.ttl_ms.min(lists.ttl_ms.unwrap_or(0));
+            if self.profile.servers.len() == 1 {
+                self.instructions.clone_from(&lists.instructions);
+            }
+            // Where the hub is not to be noticed, its own instructions would only mislead.
+            if self.profile.passthrough_source().is_some() {
+                self.instructions.get_or_insert_default();
+            }
+        }
+        let mut items: Vec<&Arc<Item>> = stock.items.iter().collect();
+        if self.profile.passthrough_source().is_none() {
+            items.sort_by(|a, b| a.key.cmp(&b.key));
+        }
+        for item in items {
+            self.add(stock, item, taken);
+        }
+    }
+
+    fn add(&mut self, stock: &SourceSnapshot, item: &Arc<Item>, taken: &mut HashSet<(ListKind, String)>) {
+        let kind = item.kind;
+        if matches!(kind, ListKind::Resources | ListKind::Templates) {
+            return self.add_uri(item);
+        }
+        if kind == ListKind::Tools && self.add_override(item) {
+            return;
+        }
+        let contested = || self.ambiguous_names.contains(&(kind, normalized_name(&item.key)));
+        let prefixed = !stock.is_native && (self.profile.prefix || contested());
+        let full = if prefixed { format!("{}__{}", stock.name, item.key) } else { item.key.clone() };
+        let mut listed = if prefixed || stock.is_native { listed_name(&full) } else { full.clone() };
+        if !taken.insert((kind, normalized_name(&listed))) && self.profile.passthrough_source().is_none() {
+            listed = with_suffix(&listed, &format!("{}/{}", stock.name, item.key));
+            taken.insert((kind, normalized_name(&listed)));
+        }
+        if !self.profile.shows(&listed) {
+            return;
+        }
+        let entry =
+            Entry { listed_name: listed.as_str().into(), item: Arc::clone(item), tool_override: None };
+        for alias in [listed, format!("{}:{}", stock.name, item.key), full] {
+            self.names.entry((kind, alias)).or_insert_with(|| entry.clone());
+        }
+        self.lists.entry(kind).or_default().push(entry);
+    }
+
+    /// A server that puts its own name in front of its tools' names is called without it, too: `notion:search` and
+    /// `notion__search` for its `notion-search`. What has such a name already keeps it.
+    fn add_short_names(&mut self) {
+        for kind in [ListKind::Tools, ListKind::Prompts] {
+            let entries =
+                self.lists.get(&kind).into_iter().flatten().filter(|entry| entry.tool_override.is_none());
+            let short = entries.filter_map(|entry| {
+                let server = entry.item.source.name();
+                let rest = entry.item.key.strip_prefix(server).filter(|_| !entry.item.source.is_native())?;
+                let rest = rest.strip_prefix(['-', '_', '.']).filter(|rest| !rest.is_empty())?;
+                Some(
+                    [format!("{server}:{rest}"), format!("{server}__{rest}")]
+                        .map(|name| (name, entry.clone())),
+                )
+            });
+            let short: Vec<(String, Entry)> = short.flatten().collect();
+            for (name, entry) in short {
+                self.names.entry((kind, name)).or_insert(entry);
+            }
+        }
+    }
+
+    /// Shows a tool in the profile's words; false when the profile has none for it.
+    fn add_override(&mut self, item: &Arc<Item>) -> bool {
+        let made: Vec<(String, Result<ToolOverride, String>)> = self
+            .profile
+            .overrides_of(item)
+            .map(|(name, settings)| (name.clone(), ToolOverride::new(settings, item)))
+            .collect();
+        let any = !made.is_empty();
+        for (name, recast) in made {
+            match recast {
+                Ok(recast) => {
+                    let recast = Some(Arc::new(recast));
+                    let entry = Entry {
+                        listed_name: name.as_str().into(),
+                        item: Arc::clone(item),
+                        tool_override: recast,
+                    };
+                    self.names.insert((ListKind::Tools, name), entry.clone());
+                    self.lists.entry(ListKind::Tools).or_default().push(entry);
+                }
+                Err(why) => {
+                    tracing::warn!(profile = %self.profile.name, tool = %name, %why, "the profile cannot show a tool");
+                    self.broken_overrides.insert(name, why);
+                }
+            }
+        }
+        any
+    }
+
+    /// URIs are never rewritten, since results speak of them too; the first source of a URI keeps it.
+    fn add_uri(&mut self, item: &Arc<Item>) {
+        let entry =
+            Entry { listed_name: item.key.as_str().into(), item: Arc::clone(item), tool_override: None };
+        let key = (item.kind, item.key.clone());
+        if self.names.contains_key(&key) {
+            tracing::warn!(target: "upstream", uri = %item.key, source = item.source.name(), "another source has this URI already");
+            return;
+        }
+        let of_scheme = self.schemes.entry(scheme(&item.key).to_owned()).or_default();
+        if !of_scheme.iter().any(|source| Arc::ptr_eq(source, &item.source)) {
+            of_scheme.push(Arc::clone(&item.source));
+        }
+        if item.kind == ListKind::Templates
+            && let Some(pattern) = template_pattern(&item.key)
+        {
+            self.patterns.push((pattern, entry.clone()));
+        }
+        self.names.insert(key, entry.clone());
+        self.lists.entry(item.kind).or_default().push(entry);
+    }
+
+    pub fn list(&self, kind: ListKind) -> &[Entry] {
+        self.lists.get(&kind).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// The definitions of a list, ready to be sent, in the order of [`View::list`].
+    /// A page of a list, as text.
+    pub(crate) fn page(&self, kind: ListKind, number: usize, make: impl FnOnce() -> Json) -> Json {
+        let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        pages.entry((kind, number)).or_insert_with(make).clone()
+    }
+
+    pub fn rendered(&self, kind: ListKind) -> &[Json] {
+        self.rendered.get(&kind).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    pub fn by_name(&self, kind: ListKind, name: &str) -> Option<&Entry> {
+        self.names.get(&(kind, name.to_owned()))
+    }
+
+    pub fn find(&self, op: &Operation) -> Option<Entry> {
+        let found = match op.method {
+            Method::CallTool => self.by_name(ListKind::Tools, &op.name).cloned(),
+            Method::GetPrompt => self.by_name(ListKind::Prompts, &op.name).cloned(),
+            Method::ReadResource | Method::Subscribe | Method::Unsubscribe => self.resource(&op.name),
+            Method::Complete => self.completion_target(op),
+        };
+        found.or_else(|| self.passthrough_entry(op))
+    }
+
+    /// Where there is only one place that can know, it says itself what it does not have, or why it cannot answer.
+    fn passthrough_entry(&self, op: &Operation) -> Option<Entry> {
+        let source = self.profile.passthrough_source()?;
+        let (kind, key) = match op.method {
+            Method::CallTool => (ListKind::Tools, op.name.as_str()),
+            Method::GetPrompt => (ListKind::Prompts, op.name.as_str()),
+            Method::Complete if op.params.object("ref").get("name").is_some() => {
+                (ListKind::Prompts, op.name.as_str())
+            }
+            Method::ReadResource | Method::Subscribe | Method::Unsubscribe | Method::Complete => {
+                (ListKind::Resources, UNLISTED_URI_KEY)
+            }
+        };
+        Some(unlisted_entry(source, kind, key, &op.name))
+    }
+
+    /// The listed resource, the first template that its URI fits, or the only source that has others of its scheme:
+    /// a server may offer what it does not list, or has not listed yet.
+    pub fn resource(&self, uri: &str) -> Option<Entry> {
+        let listed =
+            self.by_name(ListKind::Resources, uri).or_else(|| self.by_name(ListKind::Templates, uri));
+        let fitting =
+            || self.patterns.iter().find(|(pattern, _)| pattern.is_match(uri)).map(|(_, entry)| entry);
+        listed.or_else(fitting).cloned().or_else(|| self.unlisted_resource(uri))
+    }
+
+    fn unlisted_resource(&self, uri: &str) -> Option<Entry> {
+        let [source] = self.schemes.get(scheme(uri))?.as_slice() else { return None };
+        Some(unlisted_entry(source, ListKind::Resources, UNLISTED_URI_KEY, uri))
+    }
+
+    /// A completion asks about a prompt by its listed name or about a template by its URI.
+    fn completion_target(&self, op: &Operation) -> Option<Entry> {
+        match op.params.object("ref").text("type").as_deref() {
+            Some("ref/prompt") => self.by_name(ListKind::Prompts, &op.name).cloned(),
+            _ => self.resource(&op.name),
+        }
+    }
+
+    /// Why a name leads nowhere, and what to do about it, told to somebody who may know of some entries.
+    pub(crate) fn not_found_error(
+        &self,
+        op: &Operation,
+        absent: &[(Arc<dyn Source>, String)],
+        may_know: impl Fn(&Entry) -> bool,
+    ) -> ToolError {
+        let what = match op.method {
+            Method::CallTool => "tool",
+            Method::GetPrompt => "prompt",
+            Method::ReadResource | Method::Subscribe | Method::Unsubscribe => "resource",
+            Method::Complete => "prompt or template",
+        };
+        let name: String = op.name.chars().take(MAX_NAME_CHARS).collect();
+        let message = format!("There is no {what} `{name}`.");
+        let error = ToolError::not_found(message).hint(self.suggestion(op, absent, may_know));
+        // A protocol error has no place for a hint of its own, and many clients show the model its message alone.
+        let mut data = JsonObject::new();
+        if op.method.names_resource() {
+            data.set("uri", name.as_str());
+        }
+        if let Some(hint) = error.hint.as_deref() {
+            data.set("hint", hint);
+        }
+        let code = if op.method.names_resource() { -32002 } else { -32602 };
+        let rpc = RpcError { code, message: error.text(), data: Some(data.to_json()) };
+        error.rpc(rpc)
+    }
+
+    fn suggestion(
+        &self,
+        op: &Operation,
+        absent: &[(Arc<dyn Source>, String)],
+        may_know: impl Fn(&Entry) -> bool,
+    ) -> String {
+        if let Some(hint) = self.disabled.get(&op.name).filter(|_| op.method == Method::CallTool) {
+            return hint.clone();
+        }
+        if let Some(why) = self.broken_overrides.get(&op.name).filter(|_| op.method == Method::CallTool) {
+            return format!("The profile `{}` cannot show it: {why}", self.profile.name);
+        }
+        let meant = |source: &Arc<dyn Source>| {
+            has_server_prefix(source, &op.name)
+                && may_know(&unlisted_entry(source, ListKind::Tools, &op.name, &op.name))
+        };
+        if let Some((source, why)) = self.down.iter().find(|(source, _)| meant(source)) {
+            return format!("The server `{}` is down: {why}", source.name());
+        }
+        if let Some(source) = self.first_listing.iter().find(|source| meant(source)) {
+            return format!("The server `{}` is still starting. Try again in a few seconds.", source.name());
+        }
+        let shown = |source: &Arc<dyn Source>| self.profile.shows_source(source.name());
+        if let Some((source, why)) = absent.iter().find(|(source, _)| shown(source) && meant(source)) {
+            return format!("The server `{}` is not connected: {why}", source.name());
+        }
+        if op.method != Method::CallTool {
+            return LIST_HINT.to_owned();
+        }
+        let tools =
+            self.names.iter().filter(|((kind, _), entry)| *kind == ListKind::Tools && may_know(entry));
+        match nearest(&op.name, tools.map(|((_, name), _)| name.as_str())) {
+            Some(close) => format!("Did you mean `{close}`?"),
+            None => self.longer_names(&op.name, may_know).unwrap_or_else(|| LIST_HINT.to_owned()),
+        }
+    }
+
+    /// The tools whose names begin with a name and go on, a few of them.
+    fn longer_names(&self, name: &str, may_know: impl Fn(&Entry) -> bool) -> Option<String> {
+        let begins = format!("{name}_");
+        let tools = self.list(ListKind::Tools).iter();
+        let close: Vec<String> = tools
+            .filter(|entry| entry.listed_name.starts_with(&begins) && may_know(entry))
+            .take(MAX_SUGGESTIONS)
+            .map(|entry| format!("`{}`", entry.listed_name))
+            .collect();
+        (!close.is_empty()).then(|| format!("Did you mean {}?", close.join(" or ")))
+    }
+}
+
+/// Whether a name begins like those of a server's items.
+fn has_server_prefix(source: &Arc<dyn Source>, name: &str) -> bool {
+    let rest = name.strip_prefix(source.name()).filter(|_| !source.is_native());
+    rest.is_some_and(|rest| rest.starts_with("__") || rest.starts_with(':'))
+}
+
+/// Nothing is known of it but its name.
+fn unlisted_entry(source: &Arc<dyn Source>, kind: ListKind, key: &str, listed: &str) -> Entry {
+    let definition = Definition {
+        key: key.to_owned(),
+        members: JsonObject::new(),
+        effect: Effect::unknown(),
+        trusted_effect: false,
+    };
+    Entry {
+        listed_name: listed.into(),
+        item: Arc::new(Item::new(source, kind, &definition)),
+        tool_override: None,
+    }
+}
+
+/// In a profile without prefixes nobody gets a name that two servers want: the one that comes first by chance would
+/// stand in the other's place.
+fn find_ambiguous_names(profile: &Profile, shown: &[&SourceSnapshot]) -> HashSet<(ListKind, String)> {
+    let mut owners: HashMap<(ListKind, String), &str> = HashMap::new();
+    let mut contested = HashSet::new();
+    let servers = shown.iter().filter(|stock| !profile.prefix && !stock.is_native);
+    for (stock, item) in servers.flat_map(|stock| stock.items.iter().map(move |item| (stock, item))) {
+        let name = (item.kind, normalized_name(&item.key));
+        if *owners.entry(name.clone()).or_insert(&stock.name) != stock.name {
+            contested.insert(name);
+        }
+    }
+    contested
+}
+
+/// What stands before the colon of a URI.
+fn scheme(uri: &str) -> &str {
+    uri.split_once(':').map_or("", |(scheme, _)| scheme)
+}
+
+/// A URI template as a pattern: `{x}` is one segment, `{+x}` and `{/x}` may be more.
+fn template_pattern(template: &str) -> Option<Regex> {
+    let mut pattern = String::from("^");
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once('{') {
+        let (variable, tail) = after.split_once('}')?;
+        pattern.push_str(&regex::escape(before));
+        pattern.push_str(match variable.chars().next() {
+            Some('+' | '/' | '#') => ".*",
+            Some('?' | '&') => r"([?&][^#]*)?",
+            _ => "[^/?#]+",
+        });
+        rest = tail;
+    }
+    pattern.push_str(&regex::escape(rest));
+    pattern.push('$');
+    Regex::new(&pattern).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn templates_match_their_uris() {
+        for (template, uri, fits) in [
+            ("test://template/{id}/data", "test://template/12/data", true),
+            ("test://template/{id}/data", "test://template/1/2/data", false),
+            ("file:///{+path}", "file:///a/b.txt", true),
+            ("http://x/find{?q}", "http://x/find?q=1", true),
+            ("http://x.y/", "http://xzy/", false),
+        ] {
+            assert_eq!(template_pattern(template).unwrap().is_match(uri), fits, "{template} {uri}");
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! The stages of a call, and what each of them decides or records.
+
+pub(crate) mod approval;
+pub(crate) mod audit_record;
+pub(crate) mod call_pipeline;
+pub(crate) mod call_rules;
+pub(crate) mod coerce;
+pub(crate) mod compiled_schema;
+pub(crate) mod error_limits;
+pub(crate) mod policy;
+pub(crate) mod rate_limit;
+pub(crate) mod redact;
+pub(crate) mod response_cache;
+pub(crate) mod telemetry;
+pub(crate) mod validate;

@@ -1,0 +1,120 @@
+//! The record of one call: opened before anything runs, closed on drop.
+
+use crate::catalogue::item::Entry;
+use crate::pipeline::call_pipeline::Request;
+use crate::pipeline::coerce::Coercions;
+use crate::pipeline::telemetry::Excerpts;
+use crate::ports::{AuditLog, CallEnded, CallStarted, Outcome};
+use octo_model::{CallId, JsonObject, Operation, ToolError};
+use std::sync::Arc;
+use std::time::Instant;
+
+pub struct AuditRecord {
+    pub id: CallId,
+    ledger: Arc<dyn AuditLog>,
+    closing: Option<CallEnded>,
+    started_at: Instant,
+    pub entry: Option<Entry>,
+}
+
+impl AuditRecord {
+    /// Fails when the record cannot be written; the call is then refused.
+    pub async fn open(
+        ledger: &Arc<dyn AuditLog>,
+        id: CallId,
+        request: &Request,
+        excerpts: Option<&Arc<dyn Excerpts>>,
+    ) -> Result<Self, ToolError> {
+        let begun = Instant::now();
+        let shown = excerpts
+            .zip(request.op.params.get("arguments"))
+            .and_then(|(excerpts, arguments)| excerpts.for_audit(arguments));
+        ledger
+            .open(CallStarted {
+                id,
+                principal: request.caller.principal.clone(),
+                face: request.frontend,
+                profile: request.profile.clone(),
+                method: request.op.method,
+                name: request.op.name.clone(),
+                arguments: ledger.fingerprint(arguments(&request.op)),
+                shown,
+                trace: request.trace.clone(),
+            })
+            .await?;
+        let closing = CallEnded {
+            id,
+            target: None,
+            rule: None,
+            outcome: Outcome::Dropped,
+            micros: 0,
+            bytes: 0,
+            spill: None,
+            arguments: None,
+        };
+        Ok(Self { id, ledger: Arc::clone(ledger), closing: Some(closing), started_at: begun, entry: None })
+    }
+
+    /// How long the answer is.
+    pub fn bytes(&self) -> u64 {
+        self.closing.as_ref().map_or(0, |closing| closing.bytes)
+    }
+
+    pub fn set_entry(&mut self, entry: &Entry) {
+        self.entry = Some(entry.clone());
+        if let Some(closing) = &mut self.closing {
+            closing.target = Some(entry.item.target());
+        }
+    }
+
+    pub fn set_rule(&mut self, rule: &str) {
+        if let Some(closing) = &mut self.closing {
+            closing.rule = Some(rule.to_owned());
+        }
+    }
+
+    /// Records the arguments that run, when they are not those that came.
+    pub fn set_coerced_arguments(&mut self, changes: &Coercions, op: &Operation) {
+        if let Some(closing) = self.closing.as_mut().filter(|_| !changes.is_empty()) {
+            closing.arguments = Some(self.ledger.fingerprint(arguments(op)));
+        }
+    }
+
+    pub fn set_result_handle(&mut self, handle: &str) {
+        if let Some(closing) = &mut self.closing {
+            closing.spill = Some(handle.to_owned());
+        }
+    }
+
+    /// Says how the call ended; dropping the record writes it.
+    pub fn set_outcome(&mut self, outcome: &Result<JsonObject, ToolError>) -> Outcome {
+        let word = match outcome {
+            Ok(result) if result.text("resultType").as_deref() == Some("input_required") => {
+                Outcome::InputRequired
+            }
+            Ok(result) if result.is_true("isError") => Outcome::Failed,
+            Ok(_) => Outcome::Ok,
+            Err(error) => Outcome::Error(error.kind),
+        };
+        if let Some(closing) = &mut self.closing {
+            closing.outcome = word;
+            closing.bytes = outcome
+                .as_ref()
+                .map_or(0, |result| result.iter().map(|(_, value)| value.bytes().len() as u64).sum());
+        }
+        word
+    }
+}
+
+fn arguments(op: &Operation) -> &[u8] {
+    op.params.get("arguments").map(|json| json.as_str().as_bytes()).unwrap_or_default()
+}
+
+impl Drop for AuditRecord {
+    fn drop(&mut self) {
+        if let Some(mut closing) = self.closing.take() {
+            closing.micros = u64::try_from(self.started_at.elapsed().as_micros()).unwrap_or(u64::MAX);
+            self.ledger.close(closing);
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! The stages of a call, the same for every frontend and every target.
+
+use crate::catalogue::item::Entry;
+use crate::catalogue::tool_override;
+use crate::hub::Hub;
+use crate::pipeline::approval::{ApprovalRequest, no_approver_error};
+use crate::pipeline::audit_record::AuditRecord;
+use crate::pipeline::error_limits::truncate_error;
+use crate::pipeline::policy::{Obligations, Permit};
+use crate::pipeline::redact::redact;
+use crate::pipeline::telemetry;
+use crate::pipeline::telemetry::CallLog;
+use crate::ports::Outcome;
+use crate::trust::{HIDDEN_REMOVED_META_KEY, strip_hub_meta};
+use futures_util::FutureExt;
+use octo_model::{CallId, Caller, Frontend, JsonObject, Kind, Method, Operation, ToolError};
+use octo_toolkit::{CallContext, CallOrigin, Peer, ReplyBudget};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+
+/// All that a call carries.
+pub struct Request {
+    pub op: Operation,
+    pub caller: Arc<Caller>,
+    pub frontend: Frontend,
+    /// The name of the profile; empty for everything.
+    pub profile: String,
+    pub peer: Arc<dyn Peer>,
+    pub cancel: CancellationToken,
+    /// How long it may take, when the caller wants less than the settings allow.
+    pub timeout: Option<Duration>,
+    /// The `traceparent` that came with it.
+    pub trace: Option<String>,
+}
+
+/// What became of a call.
+pub struct CallOutcome {
+    pub id: CallId,
+    pub took: Duration,
+    /// What the call led to, as it was defined then.
+    pub entry: Option<Entry>,
+    pub outcome: Result<JsonObject, ToolError>,
+}
+
+impl Hub {
+    /// Every call of every frontend and every nested call goes through here.
+    pub async fn call(&self, request: Request) -> CallOutcome {
+        let (id, begun) = (CallId::fresh(), Instant::now());
+        let span = telemetry::span(self.tracer.as_ref(), id, &request);
+        let mut log = CallLog::begin(id, &request, begun, self.excerpts());
+        let outcome = self.run_recorded(id, &request, &mut log).instrument(span.clone()).await;
+        if let Some(tracer) = &self.tracer {
+            tracer.end(&span, log.item(), begun.elapsed(), &outcome);
+        }
+        let entry = log.entry.clone();
+        drop(log);
+        CallOutcome { id, took: begun.elapsed(), entry, outcome }
+    }
+
+    async fn run_recorded(
+        &self,
+        id: CallId,
+        request: &Request,
+        log: &mut CallLog<'_>,
+    ) -> Result<JsonObject, ToolError> {
+        let opened = AuditRecord::open(&self.ledger, id, request, self.excerpts()).await;
+        let mut record =
+            opened.inspect_err(|error| log.finish(Outcome::Error(error.kind), 0, Some(error)))?;
+        let outcome = self.run_stages(id, request, &mut record).await;
+        let outcome = outcome.map_err(|error| truncate_error(error, self.result_limits.max_bytes));
+        let word = record.set_outcome(&outcome);
+        log.entry.clone_from(&record.entry);
+        log.finish(word, record.bytes(), outcome.as_ref().err());
+        outcome
+    }
+
+    /// The stages of a call, in this order. Each ends the call with an error or leaves it to the next.
+    async fn run_stages(
+        &self,
+        id: CallId,
+        request: &Request,
+        record: &mut AuditRecord,
+    ) -> Result<JsonObject, ToolError> {
+        let rules = self.rules();
+        // Resolve.
+        check_single_uri(&request.op)?;
+        let entry = self.find(request).await?;
+        record.set_entry(&entry);
+        // Visibility.
+        let permit = rules.authorize(request, &entry, None, record)?;
+        // Validate.
+        let timeout = rules.timeout(request.timeout);
+        let call = self.validator.validate(&entry, &request.op, timeout).await?;
+        record.set_coerced_arguments(&call.coercions, &call.op);
+        // Authorize with arguments.
+        let arguments = call.op.params.get("arguments").filter(|_| rules.policy.reads_arguments()).cloned();
+        let permit = match &arguments {
+            Some(arguments) => rules.authorize(request, &entry, Some(arguments), record)?,
+            None => permit,
+        };
+        // Approve.
+        self.approve(&permit, id, request, &call.op).await?;
+        // Rate limit.
+        rules.limits.check(&request.caller, &entry)?;
+        // Cache. What policy shapes is not kept: another policy may shape it otherwise.
+        let slot = (permit.obligations == Obligations::default())
+            .then(|| rules.cache.slot(&request.caller, &request.profile, &entry, &request.op))
+            .flatten();
+        if let Some(slot) = &slot
+            && let Some(answer) = rules.cache.get(slot).await
+        {
+            return Ok(answer);
+        }
+        // Run.
+        let outdate = rules.cache.invalidate_after(&entry, &request.op);
+        let result = self.run(&permit, id, call.op, request, timeout).await;
+        drop(outdate);
+        // Redact.
+        let result = remove_hub_meta(result?, &entry);
+        let result = tool_override::blank_fields(result, &call.blank_fields);
+        let result = redact(result, &permit.obligations.redact)?;
+        // Truncate and store.
+        let result = self.limit_result(&permit, id, request, result, record).await?;
+        let result = call.coercions.annotate(result);
+        if let Some(slot) = slot {
+            rules.cache.put(slot, &result).await;
+        }
+        Ok(result)
+    }
+
+    /// Waits until somebody agrees to a call, where policy asks for that.
+    pub(crate) async fn approve(
+        &self,
+        permit: &Permit<'_>,
+        id: CallId,
+        request: &Request,
+        op: &Operation,
+    ) -> Result<(), ToolError> {
+        if !permit.needs_approval {
+            return Ok(());
+        }
+        let approver = self.approver().ok_or_else(|| no_approver_error(permit.entry(), permit.rule()))?;
+        let asked = approver.approve(ApprovalRequest {
+            call: id,
+            caller: &request.caller,
+            profile: &request.profile,
+            entry: permit.entry(),
+            rule: permit.rule(),
+            arguments: op.params.get("arguments"),
+            peer: &request.peer,
+        });
+        tokio::select! {
+            biased;
+            answer = asked => answer,
+            () = request.cancel.cancelled() => Err(ToolError::cancelled()),
+        }
+    }
+
+    /// Runs within the deadline. A panic is one failed call; dropping the future cancels the target.
+    async fn run(
+        &self,
+        permit: &Permit<'_>,
+        id: CallId,
+        mut op: Operation,
+        request: &Request,
+        allowed: Duration,
+    ) -> Result<JsonObject, ToolError> {
+        let item = &permit.entry().item;
+        let cancel = request.cancel.child_token();
+        let _cancelled_with_this_future = cancel.clone().drop_guard();
+        let mut cx = CallContext::new(Arc::clone(&request.caller), Instant::now() + allowed, cancel.clone());
+        cx.id = id;
+        cx.reply = ReplyBudget::new(self.result_limits.max_bytes);
+        if let Some(token) = op.params.inner("_meta", "progressToken") {
+            cx = cx.with_progress(token, Arc::clone(&request.peer));
+        }
+        use_source_name(&mut op, &item.key);
+        let parent = self.tracer.as_ref().and_then(|it| it.parent_for_target(&tracing::Span::current()));
+        cx.origin = Some(Arc::new(CallOrigin {
+            frontend: request.frontend,
+            profile: request.profile.clone(),
+            peer: Arc::clone(&request.peer),
+            trace: parent.clone().or_else(|| request.trace.clone()).unwrap_or_else(|| trace_parent(id)),
+        }));
+        if let Some(parent) = parent {
+            let meta = op.params.object("_meta").with("traceparent", parent.as_str());
+            op.params.set("_meta", meta);
+        }
+        let run = AssertUnwindSafe(item.source.run(op, &cx, &request.peer)).catch_unwind();
+        tokio::select! {
+            biased;
+            done = run => done.unwrap_or_else(|panic| Err(panic_error(panic.as_ref()))),
+            () = cancel.cancelled() => Err(ToolError::cancelled()),
+            () = tokio::time::sleep_until(cx.deadline.into()) => Err(timeout_error(allowed)),
+        }
+    }
+}
+
+/// What a server says in the hub's name is dropped; what the guard of the server has noted stays.
+fn remove_hub_meta(result: JsonObject, entry: &Entry) -> JsonObject {
+    if entry.item.source.is_native() { result } else { strip_hub_meta(result, &[HIDDEN_REMOVED_META_KEY]) }
+}
+
+/// What is decided on is what the source is asked for.
+pub(crate) fn check_single_uri(op: &Operation) -> Result<(), ToolError> {
+    let inner = match op.method {
+        Method::ReadResource | Method::Subscribe | Method::Unsubscribe => op.params.text("uri"),
+        Method::Complete => op.params.inner_text("ref", "uri"),
+        Method::CallTool | Method::GetPrompt => return Ok(()),
+    };
+    match inner {
+        Some(uri) if uri != op.name => {
+            Err(ToolError::invalid("The request names two URIs.").hint("Ask for one URI, and name it once."))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// From here on the operation speaks the source's own names.
+fn use_source_name(op: &mut Operation, key: &str) {
+    if op.method == Method::Complete {
+        let reference = op.params.object("ref");
+        if reference.get("name").is_some() {
+            op.params.set("ref", reference.with("name", key));
+        }
+    }
+    if !op.method.names_resource() {
+        op.name = key.to_owned();
+    }
+}
+
+/// Without a trace of the client's, inner calls have one whose id is that of the outer call.
+fn trace_parent(id: CallId) -> String {
+    let id = id.to_string();
+    format!("00-{id}-{}-00", id.get(16..).unwrap_or_default())
+}
+
+pub(crate) fn timeout_error(allowed: Duration) -> ToolError {
+    ToolError::new(Kind::Timeout, format!("The call did not end within {} s.", allowed.as_secs_f64()))
+        .hint("Ask for less at once, or raise `calls.timeout_seconds` in the settings.")
+}
+
+fn panic_error(panic: &(dyn std::any::Any + Send)) -> ToolError {
+    let text =
+        panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    ToolError::internal(format!("panic: {}", text.unwrap_or("unknown")))
+}

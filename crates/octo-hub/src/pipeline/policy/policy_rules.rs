@@ -1,0 +1,182 @@
+//! The rules of the settings: the policy engine of a hub that has no other.
+
+use super::{Obligations, PolicyDecision, PolicyEngine, PolicyRequest};
+use crate::catalogue::item::Entry;
+use crate::catalogue::profile::glob_set;
+use crate::catalogue::uri_spellings::{UriSpellings, is_uri_pattern, loosen};
+use globset::GlobSet;
+use octo_model::{Caller, DEFAULT_TENANT, EffectClass};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Decision {
+    #[default]
+    Allow,
+    Deny,
+}
+
+/// What a tool does: `reads`, `writes` or `destroys`. A tool that nobody vouches for counts as destroying.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum EffectWord {
+    Reads,
+    Writes,
+    Destroys,
+}
+
+impl EffectWord {
+    fn matches_class(self, class: EffectClass) -> bool {
+        matches!(
+            (self, class),
+            (Self::Reads, EffectClass::Reads)
+                | (Self::Writes, EffectClass::Writes)
+                | (Self::Destroys, EffectClass::Destroys)
+        )
+    }
+}
+
+/// One rule. A rule without patterns of a kind matches everything of that kind.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Rule {
+    /// The name that refusals and the audit give.
+    pub name: String,
+    /// Patterns of names as listed at `/mcp`, of `server/tool`, or of URIs of resources. What a profile renames is still
+    /// meant by them. A URI is denied in whatever way it is written.
+    #[serde(default)]
+    pub tools: Vec<String>,
+    /// What the tool does: reads, writes or destroys.
+    #[serde(default)]
+    pub effects: Vec<EffectWord>,
+    /// Patterns of callers: `ada`, `ci-*`, or with their tenant `acme/ada`, `acme/*`. `*` is everybody. Without a tenant a rule
+    /// that allows is about the tenant `default`, and one that denies is about all tenants.
+    #[serde(default)]
+    pub callers: Vec<String>,
+    /// Whether what matches is allowed or denied.
+    pub decision: Decision,
+    /// What a refused caller is told to do instead.
+    #[serde(default)]
+    pub hint: Option<String>,
+}
+
+/// Any rule that denies wins over any that allows; without a matching rule the default decides.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct PolicySettings {
+    /// What happens when no rule matches.
+    pub default: Decision,
+    /// The rules; their order does not matter.
+    pub rules: Vec<Rule>,
+}
+
+struct CompiledRule {
+    rule: Rule,
+    tools: Option<GlobSet>,
+    callers: Option<GlobSet>,
+    /// Whether it denies URIs.
+    denies_uris: bool,
+}
+
+pub struct Policy {
+    default: Decision,
+    rules: Vec<CompiledRule>,
+}
+
+impl Policy {
+    /// A pattern that cannot be read is an error here, so that a hub never runs with half a policy.
+    pub fn new(settings: &PolicySettings) -> Result<Self, globset::Error> {
+        let some = |patterns: &[String]| {
+            if patterns.is_empty() { Ok(None) } else { glob_set(patterns).map(Some) }
+        };
+        let rules = settings.rules.iter().map(|rule| {
+            let denies = rule.decision == Decision::Deny;
+            let of_uris = denies && rule.tools.iter().any(|pattern| is_uri_pattern(pattern));
+            let loosened = rule.tools.iter().filter(|_| of_uris).map(|pattern| loosen(pattern).into_owned());
+            let tools: Vec<String> = rule.tools.iter().cloned().chain(loosened).collect();
+            let callers: Vec<String> = rule.callers.iter().map(|it| with_tenant(it, rule.decision)).collect();
+            Ok(CompiledRule {
+                tools: some(&tools)?,
+                callers: some(&callers)?,
+                denies_uris: of_uris,
+                rule: rule.clone(),
+            })
+        });
+        Ok(Self { default: settings.default, rules: rules.collect::<Result<_, globset::Error>>()? })
+    }
+}
+
+impl PolicyEngine for Policy {
+    fn allows_everything(&self) -> bool {
+        self.rules.is_empty() && self.default == Decision::Allow
+    }
+
+    fn decide<'a>(&'a self, request: &PolicyRequest<'_>) -> PolicyDecision<'a> {
+        let (caller, entry) = (request.caller, request.entry);
+        let uri = request.uri.filter(|_| !self.rules.is_empty()).map(UriSpellings::of);
+        let of_caller = || self.rules.iter().filter(|rule| rule.applies_to(caller, entry));
+        let matching = || of_caller().filter(|rule| rule.matches_name(entry, uri.as_ref()));
+        if let Some(denied) = matching().find(|rule| rule.rule.decision == Decision::Deny) {
+            return deny(&denied.rule.name, denied.rule.hint.as_deref());
+        }
+        // A server's own spelling means what it says.
+        let own = || uri.as_ref().is_some_and(|uri| uri.is_exactly(&entry.item.key));
+        if uri.as_ref().is_some_and(UriSpellings::is_ambiguous)
+            && !own()
+            && let Some(rule) = of_caller().find(|rule| rule.denies_uris)
+        {
+            let hint = "Write the URI without needless encoding, empty segments and dots.";
+            return deny(&rule.rule.name, Some(hint));
+        }
+        match matching().next() {
+            Some(allowed) => permit(&allowed.rule.name),
+            None if self.default == Decision::Allow => permit("default"),
+            None => deny("default", None),
+        }
+    }
+}
+
+fn permit(rule: &str) -> PolicyDecision<'_> {
+    PolicyDecision::Permit { rule: rule.into(), obligations: Obligations::default() }
+}
+
+fn deny<'a>(rule: &'a str, hint: Option<&'a str>) -> PolicyDecision<'a> {
+    PolicyDecision::Deny { rule: rule.into(), hint: hint.map(Into::into) }
+}
+
+impl CompiledRule {
+    fn applies_to(&self, caller: &Caller, entry: &Entry) -> bool {
+        let class = entry.effect().class();
+        let by_effect = self.rule.effects.is_empty()
+            || self.rule.effects.iter().any(|effect| effect.matches_class(class));
+        by_effect && self.callers.as_ref().is_none_or(|globs| globs.is_match(caller.principal.to_string()))
+    }
+
+    /// A profile's own name can only be denied: were it to allow, renaming a tool would give it another's rights. A URI is
+    /// allowed by what it says and what it means, and denied by any of its spellings or by its template.
+    fn matches_name(&self, entry: &Entry, uri: Option<&UriSpellings>) -> bool {
+        let Some(globs) = &self.tools else { return true };
+        let denies = self.rule.decision == Decision::Deny;
+        let of_server = |name: &str| globs.is_match(format!("{}/{name}", entry.source_name()));
+        let named = |name: &str| globs.is_match(name) || of_server(name);
+        match uri {
+            Some(uri) if !denies => uri.all(named),
+            Some(uri) if uri.any(named) => true,
+            _ => {
+                of_server(&entry.item.key)
+                    || globs.is_match(&entry.item.canonical_name)
+                    || (denies && globs.is_match(&*entry.listed_name))
+            }
+        }
+    }
+}
+
+/// A pattern of callers, about `tenant/subject`.
+fn with_tenant(pattern: &str, decision: Decision) -> String {
+    match decision {
+        _ if pattern.contains('/') || pattern == "*" => pattern.to_owned(),
+        Decision::Allow => format!("{DEFAULT_TENANT}/{pattern}"),
+        Decision::Deny => format!("*/{pattern}"),
+    }
+}

@@ -1,0 +1,75 @@
+//! Results without the members that policy keeps from the caller.
+
+use octo_model::{Json, JsonObject, ToolError};
+use serde_json::{Value, json};
+
+/// The reply without the values of these members, at any depth. Its text says the same as its structure afterwards.
+pub fn redact(reply: JsonObject, members: &[String]) -> Result<JsonObject, ToolError> {
+    if members.is_empty() {
+        return Ok(reply);
+    }
+    let mut whole: Value = reply.to_json().to().map_err(ToolError::internal)?;
+    redact_value(&mut whole, members);
+    let text = whole.get("structuredContent").map(Value::to_string).ok_or_else(|| {
+        ToolError::denied("Policy removes members of this result, and it has no structure to find them in.")
+            .hint("Use a tool with structured results, or ask the operator to change the rule.")
+    })?;
+    if let Value::Object(members) = &mut whole {
+        members.insert("content".to_owned(), json!([{"type": "text", "text": text}]));
+    }
+    Json::from(whole).members().map_err(ToolError::internal)
+}
+
+fn redact_value(value: &mut Value, members: &[String]) {
+    match value {
+        Value::Object(object) => {
+            for (name, value) in object {
+                if members.contains(name) {
+                    *value = blank(value);
+                } else {
+                    redact_value(value, members);
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| redact_value(item, members)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Nothing, of the same type where the type has an empty value: the schema of the result promises it.
+fn blank(value: &Value) -> Value {
+    match value {
+        Value::String(_) => Value::from(""),
+        Value::Array(_) => Value::Array(Vec::new()),
+        Value::Object(_) => Value::Object(serde_json::Map::new()),
+        Value::Null | Value::Bool(_) | Value::Number(_) => Value::Null,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reply(value: &Value) -> JsonObject {
+        Json::of(value).members().unwrap()
+    }
+
+    #[test]
+    fn members_are_emptied_at_any_depth_in_structure_and_text() {
+        let whole = json!({"content": [{"type": "text", "text": "s3cret"}], "structuredContent":
+            {"password": "s3cret", "rows": [{"password": 7, "name": "ada"}], "keys": {"password": ["s3cret"]}}, "vendor": {"password": "s3cret"}});
+        let redacted = redact(reply(&whole), &["password".to_owned()]).unwrap().to_json();
+        assert!(!redacted.as_str().contains("s3cret"), "{redacted:?}");
+        let wanted =
+            json!({"password": "", "rows": [{"password": null, "name": "ada"}], "keys": {"password": []}});
+        assert_eq!(redacted.member("structuredContent").unwrap().to::<Value>().unwrap(), wanted);
+    }
+
+    #[test]
+    fn a_result_without_structure_is_refused() {
+        let text = json!({"content": [{"type": "text", "text": "password: s3cret"}]});
+        let error = redact(reply(&text), &["password".to_owned()]).unwrap_err();
+        assert!(!format!("{error:?}").contains("s3cret") && error.hint.is_some());
+        assert!(redact(reply(&text), &[]).is_ok());
+    }
+}

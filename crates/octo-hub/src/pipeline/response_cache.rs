@@ -1,0 +1,203 @@
+//! Answers that may be given again: only what the settings name, only for the same caller.
+
+use crate::catalogue::item::Entry;
+use crate::catalogue::profile::glob_set;
+use crate::catalogue::uri_spellings::is_uri_pattern;
+use crate::results::result_limit::reply_size;
+use aws_lc_rs::digest::{Context, SHA256};
+use globset::GlobSet;
+use moka::future::Cache;
+use octo_model::{Caller, EffectClass, JsonObject, Method, Operation};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Where a reply says that it comes from the cache.
+const CACHED_META_KEY: &str = "octoprox/cached";
+const MAX_CACHE_BYTES: u64 = 64 << 20;
+/// Members of `_meta` that say nothing about the answer.
+const PER_CALL_META_KEYS: [&str; 3] = ["progressToken", "traceparent", "tracestate"];
+
+/// For how long answers of some tools are kept. A native tool is only ever cached when it reads and repeats. Whatever
+/// changes something through the hub ends what is kept of the same server; toolboxes count as one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CacheRule {
+    /// Patterns of names of tools as listed at `/mcp`, or of URIs of resources: those with `://`.
+    pub tools: Vec<String>,
+    /// How long an answer is given again.
+    pub ttl_seconds: u64,
+}
+
+type Key = [u8; 32];
+
+/// Where an answer may be kept, and for how long.
+pub struct CacheSlot {
+    key: Key,
+    ttl: Duration,
+    /// Of the server's answers, when this one was asked for.
+    generation: u64,
+}
+
+struct CompiledCacheRule {
+    tools: GlobSet,
+    uris: GlobSet,
+    ttl: Duration,
+}
+
+/// An answer and when it is over.
+#[derive(Clone)]
+struct CachedReply {
+    expires_at: Instant,
+    generation: u64,
+    reply: JsonObject,
+}
+
+pub struct ResponseCache {
+    rules: Vec<CompiledCacheRule>,
+    replies: Cache<Key, CachedReply>,
+    /// How often something was changed at each server.
+    generations: Arc<Mutex<HashMap<String, u64>>>,
+}
+
+/// Ends what is kept of a server when it is dropped, however the call that may change something ends.
+pub struct InvalidateOnDrop<'a> {
+    cache: &'a ResponseCache,
+    group: String,
+}
+
+impl Drop for InvalidateOnDrop<'_> {
+    fn drop(&mut self) {
+        *self.cache.generations().entry(std::mem::take(&mut self.group)).or_default() += 1;
+    }
+}
+
+impl ResponseCache {
+    /// A change that began under earlier rules still ends what is kept under these.
+    pub fn new(rules: &[CacheRule], before: Option<&Self>) -> Result<Self, globset::Error> {
+        let rules = rules.iter().map(|rule| {
+            let (uris, tools): (Vec<_>, Vec<_>) =
+                rule.tools.iter().cloned().partition(|pattern| is_uri_pattern(pattern));
+            Ok(CompiledCacheRule {
+                tools: glob_set(&tools)?,
+                uris: glob_set(&uris)?,
+                ttl: Duration::from_secs(rule.ttl_seconds),
+            })
+        });
+        let kept = Cache::builder()
+            .max_capacity(MAX_CACHE_BYTES)
+            .weigher(|_, kept: &CachedReply| {
+                u32::try_from(reply_size(&kept.reply)).unwrap_or(u32::MAX).saturating_add(64)
+            })
+            .build();
+        Ok(Self {
+            rules: rules.collect::<Result<_, _>>()?,
+            replies: kept,
+            generations: before.map(|it| Arc::clone(&it.generations)).unwrap_or_default(),
+        })
+    }
+
+    fn generations(&self) -> MutexGuard<'_, HashMap<String, u64>> {
+        self.generations.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How long an answer to this is kept.
+    fn ttl(&self, entry: &Entry, op: &Operation) -> Option<Duration> {
+        let effect = entry.effect();
+        if op.params.get("requestState").is_some()
+            || (entry.item.vouched && !(effect.read_only && effect.idempotent))
+        {
+            return None;
+        }
+        let matches = |rule: &&CompiledCacheRule| match op.method {
+            Method::CallTool => rule.tools.is_match(&entry.item.canonical_name),
+            Method::ReadResource => rule.uris.is_match(&op.name),
+            Method::GetPrompt | Method::Complete | Method::Subscribe | Method::Unsubscribe => false,
+        };
+        self.rules.iter().find(matches).map(|rule| rule.ttl)
+    }
+
+    /// Where the answer to a question of this caller at this profile may be kept, or nowhere.
+    pub fn slot(&self, caller: &Caller, profile: &str, entry: &Entry, op: &Operation) -> Option<CacheSlot> {
+        if self.rules.is_empty() {
+            return None;
+        }
+        let ttl = self.ttl(entry, op)?;
+        let target = entry.item.target();
+        let mut hash = Context::new(&SHA256);
+        let mut add = |part: &str| {
+            hash.update(&(part.len() as u64).to_le_bytes());
+            hash.update(part.as_bytes());
+        };
+        for part in [
+            &caller.principal.tenant,
+            &caller.principal.subject,
+            profile,
+            op.method.as_str(),
+            &target,
+            &op.name,
+        ] {
+            add(part);
+        }
+        for (name, value) in op.params.iter().filter(|(name, _)| *name != "_meta") {
+            add(name);
+            add(value.as_str());
+        }
+        for (name, value) in
+            op.params.object("_meta").iter().filter(|(name, _)| !PER_CALL_META_KEYS.contains(name))
+        {
+            add(name);
+            add(value.as_str());
+        }
+        let mut key = Key::default();
+        key.copy_from_slice(hash.finish().as_ref());
+        let age = self.generations().get(&invalidation_group(entry)).copied().unwrap_or_default();
+        Some(CacheSlot { key, ttl, generation: age })
+    }
+
+    /// What a call that may change something must hold while it runs. A tool that the settings name as one whose answers are
+    /// kept is taken to change nothing.
+    pub fn invalidate_after(&self, entry: &Entry, op: &Operation) -> Option<InvalidateOnDrop<'_>> {
+        let reads = || entry.effect().class() == EffectClass::Reads || op.method != Method::CallTool;
+        if reads() || self.ttl(entry, op).is_some() {
+            return None;
+        }
+        Some(InvalidateOnDrop { cache: self, group: invalidation_group(entry) })
+    }
+
+    pub async fn get(&self, slot: &CacheSlot) -> Option<JsonObject> {
+        let kept = self.replies.get(&slot.key).await?;
+        (kept.expires_at > Instant::now() && kept.generation == slot.generation)
+            .then(|| with_cached_mark(kept.reply))
+    }
+
+    pub async fn put(&self, slot: CacheSlot, answer: &JsonObject) {
+        let complete = answer.text("resultType").is_none_or(|kind| kind == "complete");
+        if complete && !answer.is_true("isError") {
+            let kept = CachedReply {
+                expires_at: Instant::now() + slot.ttl,
+                generation: slot.generation,
+                reply: answer.clone(),
+            };
+            self.replies.insert(slot.key, kept).await;
+        }
+    }
+
+    /// Forgets everything: a source has changed.
+    pub fn clear(&self) {
+        self.replies.invalidate_all();
+    }
+}
+
+/// An answer that says that it was given before.
+fn with_cached_mark(answer: JsonObject) -> JsonObject {
+    let meta = answer.object("_meta").with(CACHED_META_KEY, true);
+    answer.with("_meta", meta)
+}
+
+/// Toolboxes work on the same machine, so they count as one.
+fn invalidation_group(entry: &Entry) -> String {
+    if entry.item.source.is_native() { String::new() } else { entry.source_name().to_owned() }
+}

@@ -1,0 +1,171 @@
+//! What operators see of a call: a span, numbers, a line in the log.
+
+use crate::catalogue::item::{Entry, Item};
+use crate::pipeline::call_pipeline::Request;
+use crate::ports::Outcome;
+use metrics::{Counter, Histogram};
+use octo_model::{CallId, Json, JsonObject, Kind, ToolError};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tracing::Span;
+
+/// Links spans with the traces of others and fills in what only an exporter needs.
+pub trait Tracer: Send + Sync {
+    /// Joins the trace that the request came with.
+    fn begin(&self, span: &Span, request: &Request);
+    /// The `traceparent` to pass on.
+    fn parent_for_target(&self, span: &Span) -> Option<String>;
+    fn end(&self, span: &Span, item: Option<&Item>, took: Duration, outcome: &Result<JsonObject, ToolError>);
+}
+
+/// Shows arguments without secrets, where the settings ask for it.
+pub trait Excerpts: Send + Sync {
+    /// For the log.
+    fn for_log(&self, arguments: &Json) -> Option<String>;
+    /// For the audit.
+    fn for_audit(&self, arguments: &Json) -> Option<String>;
+}
+
+/// One span per call, with the names of the GenAI, MCP and OpenInference conventions.
+pub fn span(tracer: Option<&Arc<dyn Tracer>>, id: CallId, request: &Request) -> Span {
+    let Some(tracer) = tracer else { return Span::none() };
+    let method = request.op.method.as_str();
+    let span = tracing::info_span!(
+        target: "octoprox::call",
+        "call",
+        otel.name = format!("{method} {}", request.op.name),
+        otel.kind = "server",
+        otel.status_code = tracing::field::Empty,
+        mcp.method.name = method,
+        gen_ai.operation.name = "execute_tool",
+        gen_ai.tool.name = %request.op.name,
+        gen_ai.tool.call.id = %id,
+        openinference.span.kind = "TOOL",
+        tool.name = %request.op.name,
+        tool.server_name = tracing::field::Empty,
+        tool.tags = tracing::field::Empty,
+        tool.success = tracing::field::Empty,
+        tool.duration_ms = tracing::field::Empty,
+        tool.error = tracing::field::Empty,
+        tool.parameters = tracing::field::Empty,
+        output.value = tracing::field::Empty,
+        error.type = tracing::field::Empty,
+        enduser.id = %request.caller.principal.subject,
+        octoprox.face = request.frontend.as_str(),
+    );
+    tracer.begin(&span, request);
+    span
+}
+
+/// An item's counters, made once. Failures other than the usual are counted when there are any.
+pub struct CallMetrics {
+    ok: Counter,
+    failed: Counter,
+    seconds: Histogram,
+}
+
+impl CallMetrics {
+    pub fn of(item: &Item) -> Self {
+        let labels = [("server", item.source.name().to_owned()), ("tool", item.key.clone())];
+        Self {
+            ok: counter(item, Outcome::Ok),
+            failed: counter(item, Outcome::Failed),
+            seconds: metrics::histogram!("octoprox_call_seconds", &labels),
+        }
+    }
+}
+
+fn counter(item: &Item, outcome: Outcome) -> Counter {
+    metrics::counter!("octoprox_calls_total",
+        "server" => item.source.name().to_owned(), "tool" => item.key.clone(), "outcome" => outcome.as_str())
+}
+
+fn record_metrics(item: Option<&Item>, outcome: Outcome, took: Duration) {
+    let Some(item) = item else {
+        metrics::counter!("octoprox_calls_refused_total", "kind" => outcome.as_str()).increment(1);
+        return;
+    };
+    let meters = item.metrics();
+    meters.seconds.record(took.as_secs_f64());
+    match outcome {
+        Outcome::Ok => meters.ok.increment(1),
+        Outcome::Failed => meters.failed.increment(1),
+        other => counter(item, other).increment(1),
+    }
+}
+
+/// Longest name that a line of the log has.
+const MAX_NAME_BYTES: usize = 200;
+
+/// Counts and logs one call when it ends, also when its future is dropped.
+pub struct CallLog<'a> {
+    id: CallId,
+    request: &'a Request,
+    begun: Instant,
+    arguments: Option<String>,
+    pub entry: Option<Entry>,
+    outcome: Outcome,
+    bytes: u64,
+}
+
+impl<'a> CallLog<'a> {
+    pub fn begin(
+        id: CallId,
+        request: &'a Request,
+        begun: Instant,
+        excerpts: Option<&Arc<dyn Excerpts>>,
+    ) -> Self {
+        let arguments = request.op.params.get("arguments");
+        let arguments = excerpts.zip(arguments).and_then(|(excerpts, arguments)| excerpts.for_log(arguments));
+        Self { id, request, begun, arguments, entry: None, outcome: Outcome::Dropped, bytes: 0 }
+    }
+
+    pub fn item(&self) -> Option<&Item> {
+        self.entry.as_ref().map(|entry| &*entry.item)
+    }
+
+    pub fn finish(&mut self, outcome: Outcome, bytes: u64, error: Option<&ToolError>) {
+        (self.outcome, self.bytes) = (outcome, bytes);
+        let Some(error) = error else { return };
+        let (id, detail) = (self.id, error.detail.as_deref().unwrap_or_default());
+        if error.kind == Kind::Internal {
+            tracing::error!(target: "hub", call = %id, detail, "a call failed inside the hub");
+        } else if error.kind == Kind::Unavailable && !detail.is_empty() {
+            tracing::warn!(target: "hub", call = %id, said = %error.message, detail, "a call found something out of order");
+        } else {
+            tracing::debug!(target: "hub", call = %id, kind = error.kind.as_str(), said = %error.message, detail, "a call failed");
+        }
+    }
+}
+
+impl Drop for CallLog<'_> {
+    fn drop(&mut self) {
+        let took = self.begun.elapsed();
+        record_metrics(self.item(), self.outcome, took);
+        if !tracing::enabled!(target: "calls", tracing::Level::INFO) {
+            return;
+        }
+        let Request { op, caller, frontend: face, profile, .. } = self.request;
+        let name = op.name.get(..op.name.floor_char_boundary(MAX_NAME_BYTES)).unwrap_or_default();
+        let server = self.item().map(|item| item.source.name());
+        let request_bytes = op.params.get("arguments").map_or(0, |arguments| arguments.bytes().len());
+        let ms = (took.as_secs_f64() * 1e6).round() / 1e3;
+        tracing::info!(
+            target: "calls",
+            call = %self.id,
+            method = op.method.as_str(),
+            tool = name,
+            server,
+            caller = caller.principal.subject.as_str(),
+            tenant = caller.principal.tenant.as_str(),
+            face = face.as_str(),
+            profile = Some(profile.as_str()).filter(|profile| !profile.is_empty()),
+            outcome = self.outcome.as_str(),
+            ms,
+            request_bytes,
+            response_bytes = self.bytes,
+            arguments = self.arguments.as_deref(),
+            "call"
+        );
+    }
+}

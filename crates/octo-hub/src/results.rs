@@ -1,0 +1,9 @@
+//! Replies within their limits, and the whole results that are stored for later reading.
+
+pub(crate) mod image_size;
+pub mod jq_eval;
+pub(crate) mod reply_text;
+pub(crate) mod result_limit;
+pub(crate) mod result_read;
+pub(crate) mod results_source;
+pub(crate) mod truncate;

@@ -1,0 +1,372 @@
+//! `result_read`: the rest of a reply that was truncated.
+
+use crate::ports::ResultStore;
+use crate::results::jq_eval::JqRunner;
+use crate::results::reply_text::{LineReader, StoredText, TextLine, TextSize, read_range};
+use octo_grants::jq::{MAX_INPUT_BYTES, too_large};
+use octo_grants::{Capabilities, Grant};
+use octo_model::{Effect, Json, Kind, ToolError};
+use octo_toolkit::reply_budget::prefix_within;
+use octo_toolkit::{CallContext, Example, Tool, json_len};
+use regex::bytes::{Regex, RegexBuilder};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+/// A page is at most this long.
+const MAX_PAGE_BYTES: usize = 40_000;
+/// Bytes that the reply takes beside its text, at most.
+const ENVELOPE_BYTES: usize = 160;
+/// Bytes of what is appended to a long line, at most.
+const LINE_NOTE_BYTES: usize = 72;
+/// A page is never smaller, so that `next` always moves: a character takes up to four bytes.
+const MIN_PAGE_BYTES: usize = 4;
+/// Bytes that the number of a line takes, at most.
+const LINE_NUMBER_BYTES: usize = 24;
+const DEFAULT_LINES: u64 = 200;
+
+/// Reads that run at the same time.
+const MAX_CONCURRENT_READS: usize = 4;
+/// A longer line is searched in pieces of this size, which overlap.
+const MAX_PIECE_BYTES: usize = 1 << 20;
+const PIECE_OVERLAP_BYTES: usize = 4 << 10;
+/// How many lines are read between two looks at the deadline.
+const LINES_PER_DEADLINE_CHECK: u64 = 4_096;
+
+/// The results that are kept, and what reads them.
+#[derive(Clone)]
+pub struct ResultReader {
+    spills: Arc<dyn ResultStore>,
+    jq: JqRunner,
+    reads: Arc<Semaphore>,
+}
+
+impl ResultReader {
+    pub fn new(spills: Arc<dyn ResultStore>, jq: JqRunner) -> Self {
+        Self { spills, jq, reads: Arc::new(Semaphore::new(MAX_CONCURRENT_READS)) }
+    }
+
+    /// Does blocking work on the text of a kept reply, beside the runtime's own threads.
+    async fn read<T: Send + 'static>(
+        &self,
+        text: StoredText,
+        work: impl FnOnce(StoredText) -> Result<T, ToolError> + Send + 'static,
+    ) -> Result<T, ToolError> {
+        let turn = Arc::clone(&self.reads).acquire_owned().await.map_err(ToolError::internal)?;
+        let work = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            work(text)
+        });
+        work.await.unwrap_or_else(|error| Err(ToolError::internal(error)))
+    }
+
+    async fn jq(
+        &self,
+        program: &str,
+        handle: &str,
+        size: TextSize,
+        cx: &CallContext,
+    ) -> Result<String, ToolError> {
+        if size.bytes > MAX_INPUT_BYTES as u64 {
+            return Err(too_large("This reply", size.bytes)
+                .hint("Read it by lines, bytes or a pattern, or run the tool again and ask for less."));
+        }
+        let turn = self.jq.acquire(&cx.caller).await?;
+        let whole = self.spills.load(&cx.caller, handle).await?;
+        let input = tokio::task::spawn_blocking(move || jq_input(&whole)).await;
+        let input = input.unwrap_or_else(|error| Err(ToolError::internal(error)))?;
+        turn.run(program, input).await
+    }
+}
+
+/// What a jq expression is about: the structure of a reply, or the JSON that its text is.
+fn jq_input(whole: &Json) -> Result<Json, ToolError> {
+    let result = whole.members().unwrap_or_default();
+    if let Some(structure) = result.get("structuredContent") {
+        return Ok(structure.clone());
+    }
+    if result.get("content").is_none() {
+        return Ok(whole.clone());
+    }
+    let texts = result.list("content").into_iter().filter_map(|block| block.member("text")?.to_text());
+    Json::parse(texts.collect::<Vec<_>>().join("\n"))
+        .ok()
+        .filter(|json| json.is_object() || json.as_str().starts_with('['))
+        .ok_or_else(|| {
+            ToolError::invalid("This reply is plain text.").hint("Read it by lines, bytes or a pattern.")
+        })
+}
+
+impl Grant for ResultReader {
+    fn open(doors: &Capabilities) -> Result<Self, ToolError> {
+        doors.open()
+    }
+}
+
+/// Reads more of a truncated reply, by its handle: lines, a range of bytes, lines that match a pattern,
+/// or what a jq expression selects. Prefer jq when the reply is structured.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// The handle from the truncated reply.
+    handle: String,
+    /// First line to read, counted from 1.
+    #[serde(default)]
+    from_line: Option<u64>,
+    /// How many lines to read.
+    #[serde(default)]
+    lines: Option<u64>,
+    /// First byte to read, counted from 0; instead of lines.
+    #[serde(default)]
+    from_byte: Option<u64>,
+    /// How many bytes to read.
+    #[serde(default)]
+    bytes: Option<usize>,
+    /// Only lines that match this regular expression.
+    #[serde(default)]
+    pattern: Option<String>,
+    /// A jq expression over the structured reply, such as `.rows[] | .name`.
+    #[serde(default)]
+    jq: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// What was asked for; lines found by a pattern begin with their number.
+    text: String,
+    /// Lines of the whole reply.
+    total_lines: u64,
+    /// Bytes of the whole reply.
+    total_bytes: u64,
+    /// Where to continue: the next line, byte or match; absent at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<u64>,
+}
+
+pub struct ResultRead;
+
+impl Tool for ResultRead {
+    const NAME: &'static str = "result_read";
+    const TITLE: &'static str = "Read more of a result";
+    const EFFECT: Effect = Effect::reads();
+    type Input = Input;
+    type Output = Output;
+    type Grants = ResultReader;
+
+    fn examples() -> Vec<Example> {
+        vec![Example::new(
+            "The next hundred lines",
+            serde_json::json!({"handle": "r_example", "from_line": 101, "lines": 100}),
+        )]
+    }
+
+    async fn run(&self, input: Input, kept: ResultReader, cx: &CallContext) -> Result<Output, ToolError> {
+        let text = kept.spills.open_text(&cx.caller, &input.handle).await?;
+        let TextSize { lines: total_lines, bytes: total_bytes } = text.size;
+        let room = cx.reply.remaining_after(ENVELOPE_BYTES).min(MAX_PAGE_BYTES);
+        let (text, next) = if let Some(program) = &input.jq {
+            let found = kept.jq(program, &input.handle, text.size, cx).await?;
+            read_within(input.bytes, room, |length| Ok(page(&found, input.from_byte.unwrap_or(0), length)))?
+        } else {
+            let cx = cx.clone();
+            kept.read(text, move |text| read_part(text, &input, room, &cx)).await?
+        };
+        Ok(Output { text, total_lines, total_bytes, next })
+    }
+}
+
+/// A part of a text and where the next one begins.
+type Page = (String, Option<u64>);
+
+/// The part of the text that is asked for, and where to continue.
+fn read_part(mut text: StoredText, input: &Input, room: usize, cx: &CallContext) -> Result<Page, ToolError> {
+    match input {
+        Input { pattern: Some(pattern), .. } => matching_lines(text, pattern, input, room, cx),
+        Input { from_byte: Some(from), bytes, .. } => read_within(*bytes, room, |length| {
+            read_range(&mut text, *from, length).map_err(ToolError::internal)
+        }),
+        _ => read_lines(text, input, room, cx),
+    }
+}
+
+/// As many bytes as are wanted, or fewer so that they take `room` bytes in the reply.
+fn read_within(
+    wanted: Option<usize>,
+    room: usize,
+    mut read: impl FnMut(usize) -> Result<Page, ToolError>,
+) -> Result<Page, ToolError> {
+    let mut length = wanted.unwrap_or(room).clamp(MIN_PAGE_BYTES, room);
+    loop {
+        let page = read(length)?;
+        let size = json_len(&page.0);
+        if size <= room {
+            return Ok(page);
+        }
+        length = length.saturating_mul(room) / size;
+    }
+}
+
+/// A range of bytes, moved to where characters begin.
+fn page(text: &str, from: u64, length: usize) -> Page {
+    let from = usize::try_from(from).unwrap_or(usize::MAX).min(text.len());
+    let start = (from..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
+    let want = start.saturating_add(length).min(text.len());
+    let end = (start..=want).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(start);
+    (text.get(start..end).unwrap_or_default().to_owned(), (end < text.len()).then_some(end as u64))
+}
+
+/// A line with its place in the text.
+struct NumberedLine {
+    number: u64,
+    /// The byte that it begins at.
+    at: u64,
+    line: TextLine,
+}
+
+/// Goes through the lines from the one that is wanted; `each` says with `true` that a line is not shown any more.
+fn for_each_line(
+    text: StoredText,
+    input: &Input,
+    cx: &CallContext,
+    mut see: impl FnMut(u64, &[u8]),
+    mut each: impl FnMut(&NumberedLine) -> bool,
+) -> Result<Option<u64>, ToolError> {
+    let from = input.from_line.unwrap_or(1).max(1);
+    let mut all = LineReader::new(text.reader);
+    let (mut number, mut at) = (0, 0);
+    loop {
+        number += 1;
+        if number % LINES_PER_DEADLINE_CHECK == 0 {
+            check_deadline(cx)?;
+        }
+        let keep = if number < from { 0 } else { MAX_PAGE_BYTES + 4 };
+        let line = all.next(keep, |piece| {
+            if number >= from {
+                see(number, piece);
+            }
+        });
+        let Some(line) = line.map_err(ToolError::internal)? else { return Ok(None) };
+        let bytes = line.bytes as u64 + u64::from(line.is_ended);
+        if number >= from && each(&NumberedLine { number, at, line }) {
+            return Ok(Some(number));
+        }
+        at += bytes;
+    }
+}
+
+/// Ends a read that nobody waits for any more.
+fn check_deadline(cx: &CallContext) -> Result<(), ToolError> {
+    cx.check()?;
+    if cx.time_left().is_zero() {
+        return Err(ToolError::new(Kind::Timeout, "Reading took too long.").hint("Begin at a later line."));
+    }
+    Ok(())
+}
+
+impl NumberedLine {
+    /// The line as text; of one that takes more than `room` bytes in the reply, its beginning and where the rest is.
+    fn render(&self, room: usize) -> String {
+        let text = String::from_utf8_lossy(&self.line.prefix);
+        let is_whole = self.line.prefix.len() == self.line.bytes;
+        if is_whole && json_len(&text) <= room {
+            return text.into_owned();
+        }
+        let part = prefix_within(text.trim_end_matches('\u{fffd}'), room.saturating_sub(LINE_NOTE_BYTES));
+        let rest = self.at + part.len() as u64;
+        format!("{part}… (line truncated: continue with from_byte {rest})")
+    }
+}
+
+fn read_lines(text: StoredText, input: &Input, room: usize, cx: &CallContext) -> Result<Page, ToolError> {
+    let from = input.from_line.unwrap_or(1).max(1);
+    let want = input.lines.unwrap_or(DEFAULT_LINES).max(1);
+    let (mut shown, mut used) = (String::new(), 0);
+    let next = for_each_line(
+        text,
+        input,
+        cx,
+        |_, _| {},
+        |placed| {
+            let mut line = placed.render(room);
+            if placed.line.is_ended {
+                line.push('\n');
+            }
+            used += json_len(&line);
+            if placed.number >= from.saturating_add(want) || (used > room && !shown.is_empty()) {
+                return true;
+            }
+            shown.push_str(&line);
+            false
+        },
+    )?;
+    Ok((shown, next))
+}
+
+fn matching_lines(
+    text: StoredText,
+    pattern: &str,
+    input: &Input,
+    room: usize,
+    cx: &CallContext,
+) -> Result<Page, ToolError> {
+    let pattern = RegexBuilder::new(pattern).size_limit(1 << 20).dfa_size_limit(1 << 20).build();
+    let pattern = pattern.map_err(|error| {
+        ToolError::invalid(format!("The pattern cannot be read: {error}."))
+            .hint("Escape special characters with \\.")
+    })?;
+    let want = input.lines.unwrap_or(DEFAULT_LINES).max(1);
+    let search = RefCell::new(LineSearch { pattern, piece: Vec::new(), found: false });
+    let (mut shown, mut count, mut used) = (String::new(), 0, 0);
+    let next = for_each_line(
+        text,
+        input,
+        cx,
+        |_, piece| search.borrow_mut().push(piece),
+        |placed| {
+            if !search.borrow_mut().finish_line() {
+                return false;
+            }
+            let line = placed.render(room.saturating_sub(LINE_NUMBER_BYTES));
+            let line = format!("{}: {}\n", placed.number, line.trim_end_matches('\r'));
+            used += json_len(&line);
+            if count == want || (used > room && count > 0) {
+                return true;
+            }
+            count += 1;
+            shown.push_str(&line);
+            false
+        },
+    )?;
+    Ok((shown, next))
+}
+
+/// Looks for a pattern in a line that comes in pieces.
+struct LineSearch {
+    pattern: Regex,
+    piece: Vec<u8>,
+    found: bool,
+}
+
+impl LineSearch {
+    fn push(&mut self, piece: &[u8]) {
+        if self.found {
+            return;
+        }
+        self.piece.extend_from_slice(piece);
+        if self.piece.len() >= MAX_PIECE_BYTES {
+            self.found = self.pattern.is_match(&self.piece);
+            self.piece.drain(..self.piece.len() - PIECE_OVERLAP_BYTES);
+        }
+    }
+
+    /// Whether the line that ends here has matched.
+    fn finish_line(&mut self) -> bool {
+        let line = self.piece.strip_suffix(b"\r").unwrap_or(&self.piece);
+        let found = self.found || self.pattern.is_match(line);
+        self.piece.clear();
+        self.found = false;
+        found
+    }
+}

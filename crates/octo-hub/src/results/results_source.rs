@@ -1,0 +1,84 @@
+//! The hub's own source: kept results, as a tool and as resources.
+
+use crate::ports::ResultStore;
+use crate::results::jq_eval::JqRunner;
+use crate::results::result_limit::HANDLE_SCHEME;
+use crate::results::result_read::{ResultRead, ResultReader};
+use octo_grants::Capabilities;
+use octo_model::{Effect, Json, JsonObject, Kind, Method, Operation, ToolError};
+use octo_toolkit::{
+    BoxFuture, CallContext, Definition, Listing, ListingState, Peer, Source, SourceState, Toolbox,
+};
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// Results larger than `most` bytes are not given as resources.
+pub fn source(spills: Arc<dyn ResultStore>, jq: JqRunner, most: usize) -> Arc<dyn Source> {
+    let toolbox = Toolbox::new("results", "Large results that were cut, kept for reading.").with(ResultRead);
+    let doors = Capabilities::default().with(ResultReader::new(Arc::clone(&spills), jq));
+    let tools = toolbox.into_source(doors, SourceState::Ready);
+    let template = JsonObject::new()
+        .with("uriTemplate", format!("{HANDLE_SCHEME}{{handle}}").as_str())
+        .with("name", "kept_result")
+        .with("title", "A kept result")
+        .with("description", "The whole of a reply that was cut; its handle stands in the reply.")
+        .with("mimeType", "application/json");
+    let template = Definition {
+        key: format!("{HANDLE_SCHEME}{{handle}}"),
+        members: template,
+        effect: Effect::reads(),
+        trusted_effect: true,
+    };
+    let lists = Listing { templates: vec![template], ..(*tools.listing().borrow().listing).clone() };
+    let (listing, _) =
+        watch::channel(ListingState { state: SourceState::Ready, listing: Arc::new(lists), version: 1 });
+    Arc::new(ResultsSource { tools, spills, listing, max_resource_bytes: most })
+}
+
+struct ResultsSource {
+    tools: Arc<dyn Source>,
+    spills: Arc<dyn ResultStore>,
+    listing: watch::Sender<ListingState>,
+    max_resource_bytes: usize,
+}
+
+impl Source for ResultsSource {
+    fn name(&self) -> &str {
+        self.tools.name()
+    }
+
+    fn is_native(&self) -> bool {
+        true
+    }
+
+    fn listing(&self) -> watch::Receiver<ListingState> {
+        self.listing.subscribe()
+    }
+
+    fn run<'a>(
+        &'a self,
+        op: Operation,
+        cx: &'a CallContext,
+        peer: &'a Arc<dyn Peer>,
+    ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
+        if op.method != Method::ReadResource {
+            return self.tools.run(op, cx, peer);
+        }
+        Box::pin(async move {
+            let uri = op.params.text("uri").unwrap_or_default();
+            let handle = uri.strip_prefix(HANDLE_SCHEME).unwrap_or_default();
+            let size = self.spills.open_text(&cx.caller, handle).await?.size.bytes;
+            if size > self.max_resource_bytes as u64 {
+                // Keeping it a second time would help nobody.
+                return Err(ToolError::new(Kind::TooLarge, format!("This result has {size} bytes."))
+                    .hint(format!("Read it in parts with result_read and handle \"{handle}\".")));
+            }
+            let whole = self.spills.load(&cx.caller, handle).await?;
+            let content = JsonObject::new()
+                .with("uri", uri.as_str())
+                .with("mimeType", "application/json")
+                .with("text", whole.as_str());
+            Ok(JsonObject::new().with("contents", Json::array([&content.to_json()])))
+        })
+    }
+}

@@ -1,0 +1,57 @@
+//! Subscribing to a resource: recorded, decided and limited like every other call.
+
+use crate::hub::Hub;
+use crate::pipeline::audit_record::AuditRecord;
+use crate::pipeline::call_pipeline::{Request, check_single_uri};
+use crate::pipeline::error_limits::truncate_error;
+use crate::subscriptions::subscription_counts::Subscription;
+use octo_model::{CallId, JsonObject, Kind, ToolError};
+
+/// Bytes of the longest URI that can be subscribed to.
+pub const MAX_SUBSCRIBED_URI_BYTES: usize = 8 << 10;
+/// Resources that one session may be subscribed to at once.
+pub const MAX_SUBSCRIPTIONS: usize = 256;
+
+impl Hub {
+    /// Subscribes the caller of `request` to the resource that it names, if they may read it.
+    pub async fn subscribe(&self, request: &Request) -> Result<Subscription, ToolError> {
+        if request.op.name.len() > MAX_SUBSCRIBED_URI_BYTES {
+            return Err(ToolError::invalid(format!(
+                "This URI is longer than the {MAX_SUBSCRIBED_URI_BYTES} bytes that can be subscribed to."
+            ))
+            .hint("Read the resource when it is needed."));
+        }
+        let mut record = AuditRecord::open(&self.ledger, CallId::fresh(), request, None).await?;
+        let subscribed = self.decide_and_subscribe(request, &mut record).await;
+        let subscribed = subscribed.map_err(|error| truncate_error(error, self.result_limits.max_bytes));
+        record.set_outcome(&subscribed.as_ref().map(|_| JsonObject::new()).map_err(ToolError::clone));
+        subscribed
+    }
+
+    async fn decide_and_subscribe(
+        &self,
+        request: &Request,
+        record: &mut AuditRecord,
+    ) -> Result<Subscription, ToolError> {
+        check_single_uri(&request.op)?;
+        let entry = self.find(request).await?;
+        record.set_entry(&entry);
+        let rules = self.rules();
+        let permit = rules.authorize(request, &entry, None, record)?;
+        self.approve(&permit, record.id, request, &request.op).await?;
+        rules.limits.check(&request.caller, &entry)?;
+        let begun = self.subscriptions.subscribe(&entry.item.source, &request.op.name);
+        tokio::time::timeout(rules.timeout(None), begun).await.unwrap_or_else(|_| {
+            Err(ToolError::new(Kind::Timeout, "The server did not answer whether it can be subscribed to.")
+                .hint("Read the resource again instead."))
+        })
+    }
+
+    /// Ends a subscription of the caller of `request`.
+    pub async fn unsubscribe(&self, request: &Request, subscription: Subscription) -> Result<(), ToolError> {
+        let mut record = AuditRecord::open(&self.ledger, CallId::fresh(), request, None).await?;
+        let ended = subscription.end().await;
+        record.set_outcome(&ended.as_ref().map(|()| JsonObject::new()).map_err(ToolError::clone));
+        ended
+    }
+}

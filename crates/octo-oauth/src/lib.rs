@@ -1,0 +1,39 @@
+//! Logins at the servers behind the hub: OAuth 2.1 with PKCE, the device grant, and API keys. Every address and every answer
+//! of a login comes from a stranger: addresses keep to the network policy, answers to their sizes and times, and what one
+//! issuer has given is never shown to another.
+
+mod account;
+mod accounts;
+mod auth_http;
+mod authorization_code;
+mod challenge;
+mod device_code;
+mod discovery;
+mod issuer;
+mod keep_alive;
+mod login_plan;
+mod login_registry;
+mod login_service;
+mod login_snapshot;
+mod login_spec;
+mod login_status;
+mod lost_login;
+mod oauth_client;
+mod refresh;
+mod revocation;
+mod same_site;
+mod start_page;
+mod token_endpoint;
+mod token_set;
+
+pub use account::{Account, UsedCredential};
+pub use accounts::Accounts;
+pub use login_registry::{LoginChange, LoginEvent};
+pub use login_service::{CompletedLogin, LoginPrompt, Logins, LogoutOutcome};
+pub use login_snapshot::{LoginProgress, LoginSnapshot};
+pub use login_spec::{
+    Auth, ClientIdentity, Flow, KeyPlacement, LoginSharing, LoginSpec, OAuth, RESERVED_AUTHORIZE_PARAMS,
+};
+pub use login_status::{LoginState, LoginStatus};
+pub use lost_login::LostLogin;
+pub use start_page::{BrowserRedirect, Confirmation};

@@ -1,0 +1,263 @@
+//! What all logins of a process share: the store, what waits to be written to it, and whose turn it is.
+
+use crate::authorization_code;
+use crate::challenge::Challenge;
+use crate::login_spec::{Auth, ClientIdentity, LoginKey, LoginSpec};
+use crate::start_page::StartPages;
+use crate::token_set::{StoredLogin, TokenSet};
+use octo_grants::credentials::{Owner, Slot};
+use octo_grants::{Clock, Credentials};
+use octo_model::{Kind, ToolError};
+use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{broadcast, watch};
+use tokio::time::Instant;
+
+/// Entries of each map; past it the map begins anew.
+const MAX_ENTRIES: usize = 10_000;
+/// Seconds by which processes differ.
+const MAX_JITTER_SECS: u64 = 30;
+/// Tries to write what must not be lost, and the first wait between them.
+const MAX_WRITE_ATTEMPTS: u32 = 4;
+const WRITE_RETRY_DELAY: Duration = Duration::from_millis(100);
+
+/// So much news is kept for a slow listener.
+const EVENT_CAPACITY: usize = 256;
+
+/// A login that has begun or ended, as this process has noticed.
+#[derive(Debug, Clone)]
+pub struct LoginEvent {
+    pub owner: Owner,
+    pub server: String,
+    pub change: LoginChange,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LoginChange {
+    LoggedIn,
+    LoggedOut,
+    /// It can no longer be used, and why.
+    Lost(String),
+}
+
+pub(crate) struct LoginRegistry {
+    pub(crate) store: Credentials,
+    pub(crate) identity: ClientIdentity,
+    clock: Clock,
+    specs: Mutex<HashMap<String, Arc<LoginSpec>>>,
+    /// What servers have asked for since.
+    challenges: Mutex<HashMap<LoginKey, Challenge>>,
+    /// Why the last login came to nothing.
+    failures: Mutex<HashMap<LoginKey, String>>,
+    refresh_locks: Mutex<HashMap<Slot, Arc<tokio::sync::Mutex<()>>>>,
+    /// Renewals that failed are not tried again before this.
+    refresh_failures: Mutex<HashMap<Slot, (Instant, ToolError)>>,
+    /// Logins of which it was announced that they are lost.
+    announced_losses: Mutex<HashSet<Slot>>,
+    /// What was given and could not be written: the revision that it follows, and the grant.
+    unsaved: Mutex<HashMap<Slot, (u64, TokenSet)>>,
+    /// Pages at which logins begin.
+    pub(crate) start_pages: StartPages,
+    pub(crate) version: watch::Sender<u64>,
+    pub(crate) events: broadcast::Sender<LoginEvent>,
+    /// This process, among those that renew.
+    pub(crate) lease_holder: String,
+    pub(crate) refresh_jitter: i64,
+}
+
+fn lock<T>(map: &Mutex<T>) -> MutexGuard<'_, T> {
+    map.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn insert_bounded<K: Hash + Eq, V>(map: &Mutex<HashMap<K, V>>, key: K, value: V) {
+    let mut map = lock(map);
+    if map.len() >= MAX_ENTRIES {
+        map.clear();
+    }
+    map.insert(key, value);
+}
+
+impl LoginRegistry {
+    pub(crate) fn new(store: Credentials, identity: ClientIdentity, clock: Clock) -> Result<Self, ToolError> {
+        let holder = authorization_code::random_token()?;
+        let early = holder.bytes().map(u64::from).sum::<u64>() % MAX_JITTER_SECS;
+        Ok(Self {
+            store,
+            clock,
+            specs: Mutex::default(),
+            challenges: Mutex::default(),
+            failures: Mutex::default(),
+            refresh_locks: Mutex::default(),
+            refresh_failures: Mutex::default(),
+            announced_losses: Mutex::default(),
+            unsaved: Mutex::default(),
+            start_pages: StartPages::new(&identity.redirect_uri),
+            version: watch::Sender::new(0),
+            events: broadcast::Sender::new(EVENT_CAPACITY),
+            lease_holder: holder,
+            refresh_jitter: early.cast_signed(),
+            identity,
+        })
+    }
+
+    /// Seconds since 1970.
+    pub(crate) fn now(&self) -> i64 {
+        self.clock.now().as_second()
+    }
+
+    pub(crate) fn set(&self, spec: LoginSpec) {
+        insert_bounded(&self.specs, spec.server.clone(), Arc::new(spec));
+    }
+
+    pub(crate) fn unset(&self, server: &str) {
+        lock(&self.specs).remove(server);
+    }
+
+    pub(crate) fn spec(&self, server: &str) -> Result<Arc<LoginSpec>, ToolError> {
+        lock(&self.specs).get(server).cloned().ok_or_else(|| {
+            ToolError::not_found(format!("There is no login for a server called `{server}`."))
+                .hint("Look at the list of servers; a server without `auth` needs none.")
+        })
+    }
+
+    /// Whether there is a server at which somebody logs in.
+    pub(crate) fn has_logins(&self) -> bool {
+        lock(&self.specs).values().any(|spec| matches!(spec.auth, Auth::OAuth(_)))
+    }
+
+    pub(crate) fn challenge(&self, account: &LoginKey) -> Option<Challenge> {
+        lock(&self.challenges).get(account).cloned()
+    }
+
+    pub(crate) fn set_challenge(&self, account: LoginKey, challenge: Challenge) {
+        insert_bounded(&self.challenges, account, challenge);
+    }
+
+    pub(crate) fn failure(&self, account: &LoginKey) -> Option<String> {
+        lock(&self.failures).get(account).cloned()
+    }
+
+    pub(crate) fn set_failure(&self, account: LoginKey, why: String) {
+        self.start_pages.remove(&account);
+        insert_bounded(&self.failures, account, why);
+    }
+
+    /// A login has begun or ended: nothing of before holds.
+    pub(crate) fn login_changed(&self, account: &LoginKey, is_in: bool) {
+        lock(&self.challenges).remove(account);
+        lock(&self.failures).remove(account);
+        self.start_pages.remove(account);
+        lock(&self.announced_losses).retain(|slot| (&slot.owner, &slot.server) != (&account.0, &account.1));
+        let change = if is_in { LoginChange::LoggedIn } else { LoginChange::LoggedOut };
+        self.publish(account.clone(), change);
+    }
+
+    /// Keeps a login in place of every other that its owner has at the server.
+    pub(crate) async fn store_login(
+        &self,
+        account: &LoginKey,
+        issuer: &str,
+        tokens: &TokenSet,
+    ) -> Result<(), ToolError> {
+        let slot = Slot::new(account.0.clone(), &account.1, issuer);
+        self.store.put(&slot, tokens.to_secret()?, None).await?;
+        for other in self.store.all(&account.0, &account.1).await.unwrap_or_default() {
+            if other.slot != slot {
+                self.store.remove(&other.slot).await?;
+            }
+        }
+        self.login_changed(account, true);
+        Ok(())
+    }
+
+    fn publish(&self, (owner, server): LoginKey, change: LoginChange) {
+        self.version.send_modify(|version| *version = version.wrapping_add(1));
+        let _ = self.events.send(LoginEvent { owner, server, change });
+    }
+
+    /// Says once that somebody has to log in again.
+    pub(crate) fn announce_loss(&self, slot: &Slot, why: &str) {
+        if !lock(&self.announced_losses).insert(slot.clone()) {
+            return;
+        }
+        let (server, remedy) = (&slot.server, format!("octoprox login {}", slot.server));
+        tracing::warn!(target: "upstream", %server, why, remedy, "the login was lost");
+        self.publish((slot.owner.clone(), server.clone()), LoginChange::Lost(why.to_owned()));
+    }
+
+    /// The login is good, perhaps again: its next loss is news.
+    pub(crate) fn clear_loss(&self, slot: &Slot) {
+        lock(&self.announced_losses).remove(slot);
+    }
+
+    pub(crate) fn refresh_lock(&self, slot: &Slot) -> Arc<tokio::sync::Mutex<()>> {
+        let mut gates = lock(&self.refresh_locks);
+        if gates.len() >= MAX_ENTRIES {
+            gates.retain(|_, gate| Arc::strong_count(gate) > 1);
+        }
+        gates.entry(slot.clone()).or_default().clone()
+    }
+
+    pub(crate) fn recent_refresh_failure(&self, slot: &Slot) -> Option<ToolError> {
+        let mut rests = lock(&self.refresh_failures);
+        let (until, why) = rests.get(slot)?.clone();
+        if until > Instant::now() {
+            return Some(why);
+        }
+        rests.remove(slot);
+        None
+    }
+
+    pub(crate) fn set_refresh_failure(&self, slot: &Slot, time: Duration, why: ToolError) {
+        insert_bounded(&self.refresh_failures, slot.clone(), (Instant::now() + time, why));
+    }
+
+    /// The newest login of an owner at a server.
+    pub(crate) async fn newest(&self, owner: &Owner, server: &str) -> Result<Option<StoredLogin>, ToolError> {
+        let newest = self.store.all(owner, server).await?.into_iter().next();
+        newest.map(|kept| StoredLogin::try_from(kept).map(|held| self.with_unsaved(held))).transpose()
+    }
+
+    pub(crate) async fn load(&self, slot: &Slot) -> Result<Option<StoredLogin>, ToolError> {
+        let kept = self.store.find(slot).await?;
+        kept.map(|kept| StoredLogin::try_from(kept).map(|held| self.with_unsaved(held))).transpose()
+    }
+
+    /// With what this process knows and could not write.
+    fn with_unsaved(&self, held: StoredLogin) -> StoredLogin {
+        let mut unwritten = lock(&self.unsaved);
+        match unwritten.get(&held.slot) {
+            Some((over, grant)) if *over == held.revision => StoredLogin { tokens: grant.clone(), ..held },
+            Some(_) => {
+                unwritten.remove(&held.slot);
+                held
+            }
+            None => held,
+        }
+    }
+
+    /// Writes what was renewed in place of what it was renewed from. When the store does not take it, this process goes on
+    /// with it: the old refresh token may be worth nothing any more.
+    pub(crate) async fn replace(&self, held: StoredLogin, grant: TokenSet) -> Result<StoredLogin, ToolError> {
+        let secret = grant.to_secret()?;
+        let mut pause = WRITE_RETRY_DELAY;
+        for last in (0..MAX_WRITE_ATTEMPTS).rev() {
+            match self.store.put(&held.slot, secret.clone(), Some(held.revision)).await {
+                Ok(revision) => {
+                    lock(&self.unsaved).remove(&held.slot);
+                    return Ok(StoredLogin { revision, tokens: grant, ..held });
+                }
+                Err(error) if error.kind == Kind::Conflict => return Err(error),
+                Err(_) if last > 0 => tokio::time::sleep(pause).await,
+                Err(error) => {
+                    tracing::error!(target: "upstream", server = %held.slot.server, %error, "a renewed login could not be written")
+                }
+            }
+            pause *= 3;
+        }
+        insert_bounded(&self.unsaved, held.slot.clone(), (held.revision, grant.clone()));
+        Ok(StoredLogin { tokens: grant, ..held })
+    }
+}

@@ -1,0 +1,58 @@
+//! Logins that can no longer be used.
+
+use crate::login_registry::LoginRegistry;
+use crate::login_spec::Auth;
+use octo_grants::credentials::Owner;
+use octo_model::{Caller, ToolError};
+
+/// A login that somebody has to make again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LostLogin {
+    pub server: String,
+    pub why: String,
+    owner: Owner,
+}
+
+impl LostLogin {
+    /// Whether this caller used it.
+    pub fn concerns(&self, caller: &Caller) -> bool {
+        self.owner == Owner::Shared || self.owner == Owner::from(caller)
+    }
+
+    /// Whose it was, when neither everybody's nor that of the person at this machine.
+    pub fn caller(&self) -> Option<&str> {
+        match &self.owner {
+            Owner::Person(principal) if *principal != Caller::local().principal => Some(&principal.subject),
+            Owner::Person(_) | Owner::Shared => None,
+        }
+    }
+
+    /// How to log in again.
+    pub fn remedy(&self) -> String {
+        let server = &self.server;
+        match self.caller() {
+            None => format!("octoprox login {server}"),
+            Some(caller) => format!("call server_login with server {server}, as {caller}"),
+        }
+    }
+}
+
+/// Every login of the known servers that was lost, by server.
+pub(crate) async fn lost_logins(registry: &LoginRegistry) -> Result<Vec<LostLogin>, ToolError> {
+    let mut lost = Vec::new();
+    if !registry.has_logins() {
+        return Ok(lost);
+    }
+    for slot in registry.store.slots().await? {
+        let is_login = registry.spec(&slot.server).is_ok_and(|spec| matches!(spec.auth, Auth::OAuth(_)));
+        if !is_login {
+            continue;
+        }
+        let Some(held) = registry.load(&slot).await? else { continue };
+        if let Some(why) = held.tokens.loss_reason(registry.now()) {
+            lost.push(LostLogin { server: slot.server, why, owner: slot.owner });
+        }
+    }
+    lost.sort_by(|a, b| (&a.server, a.owner.parts()).cmp(&(&b.server, b.owner.parts())));
+    Ok(lost)
+}

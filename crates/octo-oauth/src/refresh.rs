@@ -1,0 +1,138 @@
+//! Renewing a login: once, however many callers and processes ask for it.
+
+use crate::auth_http::AuthHttp;
+use crate::login_registry::LoginRegistry;
+use crate::login_spec::LoginSpec;
+use crate::oauth_client::forget_registration;
+use crate::token_endpoint::{self, TokenError, TokenResponse};
+use crate::token_set::{LoginVersion, StoredLogin, TokenSet};
+use octo_grants::Secret;
+use octo_grants::credentials::{LeaseClaim, Slot};
+use octo_model::{Kind, ToolError};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Longer than a question to the server may take, so that a turn ends only with its process.
+const LEASE_DURATION: Duration = Duration::from_secs(40);
+/// How long others wait for whoever has the turn.
+const LEASE_WAIT_TIMEOUT: Duration = Duration::from_secs(45);
+/// How often they look.
+const LEASE_POLL_INTERVAL: Duration = Duration::from_millis(40);
+/// After a failure the server is left alone for so long.
+const RETRY_DELAY: Duration = Duration::from_secs(10);
+
+/// The login after `seen`, whoever renewed it. It goes on when nobody waits for it any more: an answer that nobody writes
+/// down is a refresh token lost.
+pub(crate) async fn refresh(
+    registry: &Arc<LoginRegistry>,
+    spec: &Arc<LoginSpec>,
+    slot: &Slot,
+    seen: LoginVersion,
+) -> Result<Option<StoredLogin>, ToolError> {
+    let (registry, spec, slot) = (registry.clone(), spec.clone(), slot.clone());
+    let task = tokio::spawn(async move { refresh_exclusively(&registry, &spec, &slot, seen).await });
+    task.await.unwrap_or_else(|error| Err(ToolError::internal(error)))
+}
+
+async fn refresh_exclusively(
+    registry: &LoginRegistry,
+    spec: &LoginSpec,
+    slot: &Slot,
+    seen: LoginVersion,
+) -> Result<Option<StoredLogin>, ToolError> {
+    let gate = registry.refresh_lock(slot);
+    let _turn = gate.lock().await;
+    let until = Instant::now() + LEASE_WAIT_TIMEOUT;
+    loop {
+        let Some(held) = registry.load(slot).await? else { return Ok(None) };
+        if held.version() != seen || held.tokens.refresh.is_none() {
+            return Ok(Some(held));
+        }
+        if let Some(why) = registry.recent_refresh_failure(slot) {
+            return Err(why);
+        }
+        if registry.store.acquire_lease(slot, &registry.lease_holder, LEASE_DURATION).await?
+            == LeaseClaim::Acquired
+        {
+            break;
+        }
+        if Instant::now() > until {
+            return Err(ToolError::unavailable(format!("The login at {} is being renewed.", spec.server))
+                .hint("Try again in a moment.")
+                .retry_after(Duration::from_secs(5)));
+        }
+        tokio::time::sleep(LEASE_POLL_INTERVAL).await;
+    }
+    let outcome = refresh_with_lease(registry, spec, slot, seen).await;
+    if let Err(error) = registry.store.release_lease(slot, &registry.lease_holder).await {
+        tracing::warn!(target: "upstream", server = %spec.server, %error, "a turn ends by itself");
+    }
+    outcome
+}
+
+/// Looks once more: whoever had the turn before may have done it.
+async fn refresh_with_lease(
+    registry: &LoginRegistry,
+    spec: &LoginSpec,
+    slot: &Slot,
+    seen: LoginVersion,
+) -> Result<Option<StoredLogin>, ToolError> {
+    let Some(held) = registry.load(slot).await? else { return Ok(None) };
+    if held.version() != seen {
+        return Ok(Some(held));
+    }
+    let grant = match request_refresh(spec, &held.tokens).await {
+        Ok(tokens) => held.tokens.clone().refreshed(tokens, registry.now()),
+        Err(refused) => after_refusal(registry, slot, held.tokens.clone(), refused).await?,
+    };
+    match registry.replace(held, grant).await {
+        // Somebody has logged in anew, or out, and that counts.
+        Err(error) if error.kind == Kind::Conflict => registry.load(slot).await,
+        replaced => {
+            let held = replaced?;
+            if let Some(why) = &held.tokens.lost {
+                registry.announce_loss(slot, why);
+            }
+            Ok(Some(held))
+        }
+    }
+}
+
+async fn request_refresh(spec: &LoginSpec, grant: &TokenSet) -> Result<TokenResponse, TokenError> {
+    let (Some(source), Some(refresh)) = (&grant.source, &grant.refresh) else {
+        return Err(TokenError::Denied("invalid_grant".to_owned()));
+    };
+    // Scopes are not named: they stay what they were.
+    let form = vec![
+        ("grant_type", "refresh_token"),
+        ("refresh_token", Secret::expose(refresh)),
+        ("resource", source.resource.as_str()),
+    ];
+    token_endpoint::request_tokens(&AuthHttp::new(spec), &source.token_endpoint, &source.client, form).await
+}
+
+/// A refusal for good ends the login and says so to everybody; any other is an error for now.
+async fn after_refusal(
+    registry: &LoginRegistry,
+    slot: &Slot,
+    grant: TokenSet,
+    refused: TokenError,
+) -> Result<TokenSet, ToolError> {
+    let why = match &refused {
+        TokenError::Denied(code) if code == "invalid_grant" => "The login has expired or was revoked.",
+        TokenError::Denied(code) if code == "invalid_client" || code == "unauthorized_client" => {
+            forget_registration(&registry.store, &slot.issuer).await?;
+            "The authorization server does not know the hub any more."
+        }
+        _ => {
+            let error = ToolError::unavailable(format!("The login at {} could not be renewed.", slot.server))
+                .hint("Try again in a moment.")
+                .retry_after(RETRY_DELAY)
+                .detail(format!("{refused:?}"));
+            registry.set_refresh_failure(slot, RETRY_DELAY, error.clone());
+            return Err(error);
+        }
+    };
+    Ok(grant.invalidated(why))
+}

@@ -1,0 +1,70 @@
+//! Schemas with their references replaced by what they lead to, as far as that stays small.
+
+use crate::Document;
+use serde_json::{Map, Value};
+
+/// How much one answer may unfold.
+pub struct RefInliner<'a> {
+    document: &'a Document,
+    /// Values that may still be written.
+    remaining_nodes: usize,
+    /// References within references.
+    max_depth: usize,
+    ref_stack: Vec<String>,
+    /// References that were left as they are.
+    pub refs_left: usize,
+}
+
+impl<'a> RefInliner<'a> {
+    pub fn new(document: &'a Document, nodes: usize, depth: usize) -> Self {
+        Self { document, remaining_nodes: nodes, max_depth: depth, ref_stack: Vec::new(), refs_left: 0 }
+    }
+
+    /// The value unfolded. A reference that leads back, too deep or nowhere stays a reference.
+    pub fn inline(&mut self, value: &Value) -> Value {
+        self.remaining_nodes = self.remaining_nodes.saturating_sub(1);
+        match value {
+            Value::Object(members) => self.object(members),
+            Value::Array(items) => items.iter().map(|item| self.inline(item)).collect(),
+            plain => plain.clone(),
+        }
+    }
+
+    fn object(&mut self, members: &Map<String, Value>) -> Value {
+        let reference = members.get("$ref").and_then(Value::as_str);
+        let Some(reference) = reference else {
+            // What describes the schema to people or to generators says nothing to a caller.
+            let shown = members.iter().filter(|(name, _)| !name.starts_with("x-") && *name != "xml");
+            return shown
+                .map(|(name, value)| (name.clone(), self.inline(value)))
+                .collect::<Map<_, _>>()
+                .into();
+        };
+        let back = self.ref_stack.iter().any(|open| open == reference);
+        let target = if back || self.remaining_nodes == 0 || self.ref_stack.len() >= self.max_depth {
+            None
+        } else {
+            self.document.ref_target(reference)
+        };
+        let Some(target) = target else {
+            self.refs_left += 1;
+            return Value::Object(members.clone());
+        };
+        self.ref_stack.push(reference.to_owned());
+        let mut unfolded = self.inline(&target);
+        self.ref_stack.pop();
+        if let Value::Object(unfolded) = &mut unfolded {
+            for (name, value) in members.iter().filter(|(name, _)| *name != "$ref") {
+                unfolded.insert(name.clone(), value.clone());
+            }
+        }
+        unfolded
+    }
+}
+
+impl Document {
+    /// What a reference of this document leads to, with its own references as they are.
+    pub fn lookup_ref(&self, reference: &str) -> Option<Value> {
+        self.ref_target(reference)
+    }
+}

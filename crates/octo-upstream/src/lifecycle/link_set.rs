@@ -1,0 +1,218 @@
+//! The connections to one server: one for everybody, or several, by what the settings say.
+
+use crate::admission::active_calls::ActiveCall;
+use crate::lifecycle::link::{Link, LinkRole};
+use crate::lifecycle::server::Server;
+use crate::lifecycle::supervisor;
+use crate::upstream_spec::{ConnectMode, Share, TransportSpec};
+use octo_grants::credentials::Owner;
+use octo_model::{Caller, Principal, ToolError};
+use octo_oauth::Account;
+use octo_toolkit::Peer;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::task::JoinHandle;
+
+/// Programs beside the first.
+const MAX_EXTRA_PROCESSES: usize = 64;
+/// Sessions beside the first; they cost little.
+const MAX_EXTRA_SESSIONS: usize = 1024;
+
+/// Whose connection it is: the caller, if it has one of its own, and the client's session or the number in the pool.
+type LinkKey = (Option<Principal>, u64);
+
+pub(crate) struct LinkSet {
+    /// The one that lists.
+    pub(crate) primary: Arc<Link>,
+    pub(crate) server: Arc<Server>,
+    extra: Mutex<ExtraLinks>,
+}
+
+#[derive(Default)]
+struct ExtraLinks {
+    open: HashMap<LinkKey, ExtraLink>,
+    /// Those that are being ended.
+    closing: Vec<JoinHandle<()>>,
+}
+
+struct ExtraLink {
+    link: Arc<Link>,
+    task: JoinHandle<()>,
+}
+
+impl LinkSet {
+    pub(crate) fn new(server: Arc<Server>) -> Self {
+        let primary = Arc::new(Link::primary(server.clone()));
+        Self { primary, server, extra: Mutex::default() }
+    }
+
+    fn extra(&self) -> MutexGuard<'_, ExtraLinks> {
+        self.extra.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The connection for a call. It does not end as long as the second part is kept.
+    pub(crate) fn link_for_call(
+        &self,
+        caller: &Caller,
+        peer: &dyn Peer,
+    ) -> Result<(Arc<Link>, ActiveCall), ToolError> {
+        match self.server.spec.share {
+            Share::PerSession => self.dedicated_link(caller, peer.key()),
+            Share::PerCaller => self.dedicated_link(caller, 0),
+            // A connection speaks with one login only.
+            Share::One | Share::Pool(_) if self.server.has_personal_logins() => {
+                self.dedicated_link(caller, 0)
+            }
+            Share::One => Ok(self.primary_link()),
+            Share::Pool(most) => Ok(self.least_busy(most)),
+        }
+    }
+
+    /// The connection that is made when this caller wants one.
+    pub(crate) fn link_to_connect(&self, caller: &Caller) -> Result<(Arc<Link>, ActiveCall), ToolError> {
+        if self.server.has_personal_logins() {
+            self.dedicated_link(caller, 0)
+        } else {
+            Ok(self.primary_link())
+        }
+    }
+
+    /// Whether the server has already refused this caller's present login.
+    pub(crate) async fn is_refused(&self, caller: &Caller) -> bool {
+        let key = (Some(caller.principal.clone()), 0);
+        let account = self.extra().open.get(&key).and_then(|extra| extra.link.account.clone());
+        match account {
+            Some(account) => !account.has_untried_login().await,
+            None => false,
+        }
+    }
+
+    fn primary_link(&self) -> (Arc<Link>, ActiveCall) {
+        let busy = self.primary.active_calls.begin();
+        (self.primary.clone(), busy)
+    }
+
+    fn least_busy(&self, most: usize) -> (Arc<Link>, ActiveCall) {
+        let mut links = self.extra();
+        let all = std::iter::once(&self.primary).chain(links.open.values().map(|extra| &extra.link));
+        // Of equals one that runs already.
+        let weight = |link: &&Arc<Link>| (link.active_calls.count(), !link.state().is_up());
+        let mut chosen = all.min_by_key(weight).unwrap_or(&self.primary).clone();
+        let count = links.open.len();
+        if chosen.active_calls.count() > 0 && count + 1 < most.min(self.max_extra()) {
+            let number = count as u64 + 1;
+            let account = self.primary.account.clone();
+            chosen = links.open_link(&self.server, (None, number), account);
+        }
+        let busy = chosen.active_calls.begin();
+        (chosen, busy)
+    }
+
+    fn max_extra(&self) -> usize {
+        match self.server.spec.transport {
+            TransportSpec::Stdio(_) => MAX_EXTRA_PROCESSES,
+            TransportSpec::Http { .. } => MAX_EXTRA_SESSIONS,
+        }
+    }
+
+    /// The one place that says whose a connection is: who may use it, and with which login it speaks.
+    fn dedicated_link(&self, caller: &Caller, session: u64) -> Result<(Arc<Link>, ActiveCall), ToolError> {
+        let key = (Some(caller.principal.clone()), session);
+        if self.server.spec.connect == ConnectMode::Always {
+            self.primary.resume();
+        }
+        let mut links = self.extra();
+        let known = links.open.get(&key).map(|extra| extra.link.clone());
+        let link = match known {
+            Some(link) => link,
+            None if links.evict_idle(self.max_extra()) => {
+                let account = self.server.spec.accounts.as_ref().map(|accounts| accounts.for_caller(caller));
+                links.open_link(&self.server, key, account)
+            }
+            None => {
+                return Err(ToolError::unavailable(format!(
+                    "{} already works for as many callers as it can.",
+                    self.server.name
+                ))
+                .hint("Try again later.")
+                .retry_after(Duration::from_secs(10)));
+            }
+        };
+        let busy = link.active_calls.begin();
+        Ok((link, busy))
+    }
+
+    /// Does this with every connection.
+    pub(crate) fn for_each(&self, mut act: impl FnMut(&Link)) {
+        act(&self.primary);
+        self.extra().open.values().for_each(|extra| act(&extra.link));
+    }
+
+    /// Ends the connections of somebody who has logged out.
+    pub(crate) fn close_links_of(&self, owner: &Owner) {
+        let mut links = self.extra();
+        let theirs = |extra: &ExtraLink| {
+            extra.link.role == LinkRole::Personal
+                && extra.link.account.as_ref().is_some_and(|one| one.owner() == owner)
+        };
+        let gone: Vec<LinkKey> =
+            links.open.iter().filter(|(_, extra)| theirs(extra)).map(|(key, _)| key.clone()).collect();
+        gone.iter().for_each(|key| links.close_link(key));
+    }
+
+    /// Ends all connections beside the first, and waits for it.
+    pub(crate) async fn close(&self) {
+        let ending: Vec<_> = {
+            let mut links = self.extra();
+            let open = links.open.drain().map(|(_, extra)| extra.stop()).collect::<Vec<_>>();
+            links.closing.drain(..).chain(open).collect()
+        };
+        for task in ending {
+            let _ = task.await;
+        }
+    }
+}
+
+impl ExtraLink {
+    fn stop(self) -> JoinHandle<()> {
+        self.link.stop.cancel();
+        self.task
+    }
+
+    fn is_idle(&self) -> bool {
+        self.link.active_calls.count() == 0 && self.link.state().is_dormant()
+    }
+}
+
+impl ExtraLinks {
+    fn open_link(&mut self, server: &Arc<Server>, key: LinkKey, account: Option<Arc<Account>>) -> Arc<Link> {
+        let link = Arc::new(Link::extra(server, account));
+        let task = tokio::spawn(supervisor::run(link.clone()));
+        self.open.insert(key, ExtraLink { link: link.clone(), task });
+        link
+    }
+
+    /// Forgets those that sleep, and where that is not enough ends the one that nobody has used for longest. Calls enter
+    /// under the same lock, so that none can come in between.
+    fn evict_idle(&mut self, most: usize) -> bool {
+        self.closing.retain(|task| !task.is_finished());
+        let asleep: Vec<LinkKey> =
+            self.open.iter().filter(|(_, extra)| extra.is_idle()).map(|(key, _)| key.clone()).collect();
+        asleep.iter().for_each(|key| self.close_link(key));
+        if self.open.len() >= most {
+            let unused = self.open.iter().filter(|(_, extra)| extra.link.active_calls.count() == 0);
+            let oldest = unused
+                .min_by_key(|(_, extra)| extra.link.active_calls.last_used())
+                .map(|(key, _)| key.clone());
+            oldest.iter().for_each(|key| self.close_link(key));
+        }
+        self.open.len() < most
+    }
+
+    fn close_link(&mut self, key: &LinkKey) {
+        if let Some(extra) = self.open.remove(key) {
+            self.closing.push(extra.stop());
+        }
+    }
+}

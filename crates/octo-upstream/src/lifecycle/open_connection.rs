@@ -1,0 +1,68 @@
+//! Reaches a server for one link: starts its program or prepares its endpoint, and agrees on a revision.
+
+use crate::error::{UpstreamError, UpstreamResult};
+use crate::lifecycle::link::Link;
+use crate::session::connection::Connection;
+use crate::session::handshake::NegotiationPlan;
+use crate::transport::Transport;
+use crate::transport::close_signal::CloseSignal;
+use crate::transport::http::endpoint::Endpoint;
+use crate::transport::stdio::child_process::ChildProcess;
+use crate::upstream_spec::{TransportSpec, UpstreamSpec};
+use octo_grants::{Child, Command};
+use octo_oauth::Accounts;
+use std::sync::Arc;
+
+pub(crate) async fn open_connection(link: &Link, plan: NegotiationPlan) -> UpstreamResult<Connection> {
+    let server = &link.server;
+    let (dispatcher, closed) = (Arc::new(server.new_dispatcher()), CloseSignal::default());
+    let limit = server.spec.max_message_bytes;
+    let (transport, process) = match &server.spec.transport {
+        TransportSpec::Stdio(command) => {
+            let command = with_credential_env(link, command).await?;
+            link.stderr.start_process(&command.env);
+            let child = start_process(&server.spec, &command).await?;
+            let (transport, process) =
+                ChildProcess::serve_streams(child, limit, &dispatcher, &closed, &link.stderr);
+            (transport, Some(process))
+        }
+        TransportSpec::Http { url, headers } => {
+            let endpoint = Endpoint::new(link.client(url)?, url, headers, limit)?;
+            (Transport::Http(Arc::new(endpoint.with_account(link.account.clone()))), None)
+        }
+    };
+    let mut connection = Connection::open(transport, process, dispatcher, closed, plan).await?;
+    // Who speaks without a login gives way to everybody.
+    if !link.is_anonymous() {
+        connection.listing_rank = server.election.next_rank();
+    }
+    Ok(connection)
+}
+
+/// The program with the key that it is told by a variable, where it has one.
+async fn with_credential_env(link: &Link, command: &Command) -> UpstreamResult<Command> {
+    let mut command = command.clone();
+    if link.server.spec.accounts.as_ref().is_some_and(Accounts::needs_env_key) {
+        let variable = match &link.account {
+            Some(account) => account.env_variable().await.map_err(UpstreamError::credential)?,
+            None => None,
+        };
+        command.env.extend([variable.ok_or(UpstreamError::Unauthorized(401))?]);
+    }
+    Ok(command)
+}
+
+/// Starts the program: in its sandbox, through the launcher, or by itself.
+async fn start_process(spec: &UpstreamSpec, command: &Command) -> UpstreamResult<Child> {
+    match &spec.sandbox {
+        Some(cage) => cage.exec.serve(command, cage.network).await.map_err(|error| {
+            let why = error.detail.as_ref().map(|detail| format!(" ({detail})")).unwrap_or_default();
+            UpstreamError::NotSent(format!("{}: {}{why}", command.program, error.message))
+        }),
+        None => {
+            let started =
+                if spec.launcher.is_empty() { command.spawn() } else { command.launch(&spec.launcher).await };
+            started.map_err(|error| UpstreamError::NotSent(format!("{}: {error}", command.program)))
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! One server behind the hub: what all links to it share.
+
+use crate::admission::fair_queue::FairQueue;
+use crate::lifecycle::negotiation::KnownEra;
+use crate::listing::list_kind::ListChanges;
+use crate::listing::listing_election::ListingElection;
+use crate::listing::listing_publisher::ListingPublisher;
+use crate::listing::resource_subscriptions::ResourceSubscriptions;
+use crate::session::dispatcher::Dispatcher;
+use crate::session::server_info::ServerInfo;
+use crate::transport::stdio::stderr_log::StderrLog;
+use crate::upstream_spec::UpstreamSpec;
+use octo_oauth::Accounts;
+use octo_toolkit::Event;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::broadcast;
+use tokio_util::sync::CancellationToken;
+
+/// So many events are kept for a slow listener.
+const EVENT_CAPACITY: usize = 256;
+
+pub(crate) struct Server {
+    pub(crate) name: Arc<str>,
+    pub(crate) spec: Arc<UpstreamSpec>,
+    pub(crate) listing: ListingPublisher,
+    /// Among the links that can list.
+    pub(crate) election: Arc<ListingElection>,
+    pub(crate) list_changes: Arc<ListChanges>,
+    pub(crate) subscriptions: ResourceSubscriptions,
+    pub(crate) events: broadcast::Sender<Event>,
+    pub(crate) queue: Arc<FairQueue>,
+    pub(crate) stderr: Arc<StderrLog>,
+    pub(crate) era: Arc<KnownEra>,
+    pub(crate) stop: CancellationToken,
+    info: Mutex<Option<ServerInfo>>,
+}
+
+impl Server {
+    pub(crate) fn new(spec: UpstreamSpec) -> Self {
+        let (spec, stop) = (Arc::new(spec), CancellationToken::new());
+        Self {
+            name: spec.name.as_str().into(),
+            listing: ListingPublisher::new(spec.clone(), stop.clone()),
+            election: Arc::default(),
+            list_changes: Arc::default(),
+            subscriptions: ResourceSubscriptions::default(),
+            events: broadcast::Sender::new(EVENT_CAPACITY),
+            queue: Arc::new(FairQueue::new(spec.limits)),
+            stderr: Arc::default(),
+            era: Arc::new(KnownEra::new(spec.era)),
+            stop,
+            info: Mutex::default(),
+            spec,
+        }
+    }
+
+    /// Whether each caller has a login of their own.
+    pub(crate) fn has_personal_logins(&self) -> bool {
+        self.spec.accounts.as_ref().is_some_and(Accounts::is_per_person)
+    }
+
+    pub(crate) fn new_dispatcher(&self) -> Dispatcher {
+        Dispatcher::new(self.name.clone(), self.events.clone(), self.list_changes.clone())
+    }
+
+    /// What the server has called itself last.
+    pub(crate) fn info(&self) -> Option<ServerInfo> {
+        self.info.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set_info(&self, info: Option<ServerInfo>) {
+        *self.info.lock().unwrap_or_else(PoisonError::into_inner) = info;
+    }
+}

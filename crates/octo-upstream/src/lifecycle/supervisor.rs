@@ -1,0 +1,266 @@
+//! Keeps one connection: makes it when it is needed, watches it, makes it again.
+
+use crate::error::{UpstreamError, UpstreamResult};
+use crate::lifecycle::link::Link;
+use crate::lifecycle::link_state::{LinkEvent, LinkState};
+use crate::lifecycle::open_connection::open_connection;
+use crate::listing::list_kind::ListKind;
+use crate::listing::{change_streams, listing_refresh};
+use crate::session::connection::Connection;
+use crate::session::ping;
+use crate::transport::http::server_stream::run_server_stream;
+use futures_util::FutureExt;
+use octo_toolkit::Backoff;
+use octo_wire::Era;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+
+/// A loss that is mended within this time is not shown to anybody.
+const RECONNECT_GRACE: Duration = Duration::from_secs(1);
+/// A connection that lasted this long starts with a clean slate.
+const STABLE_AFTER: Duration = Duration::from_secs(10);
+/// However many callers wait, there is this much time between two tries.
+const MIN_RETRY_DELAY: Duration = Duration::from_secs(1);
+
+/// How long the stream for a server's own messages may take to open; some servers say nothing until they have one.
+const STREAM_OPEN_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Why a connection is no more.
+enum LinkEnd {
+    Lost(UpstreamError),
+    /// Nobody has used it for a while, or somebody wants it to end.
+    Idle,
+    Stopped,
+}
+
+/// Runs until the upstream is stopped.
+pub(crate) async fn run(link: Arc<Link>) {
+    let mut backoff = Backoff::default();
+    while wait_until_needed(&link).await {
+        let opened = tokio::select! {
+            opened = connect(&link) => opened,
+            _ = link.wait_for_state(LinkState::is_suspended) => continue,
+            () = link.stop.cancelled() => break,
+        };
+        let why = match opened {
+            Err(why) => {
+                link.apply(LinkEvent::Failed(why.clone()));
+                link.report_failure(&why);
+                why
+            }
+            Ok(connection) => {
+                link.breaker.mark_reachable();
+                let since = Instant::now();
+                let why = match serve(&link, &connection).await {
+                    LinkEnd::Stopped => break,
+                    LinkEnd::Idle => {
+                        connection.close().await;
+                        if link.is_primary() {
+                            // What it says while it goes wakes nobody.
+                            link.server.list_changes.take();
+                        }
+                        backoff.reset();
+                        continue;
+                    }
+                    LinkEnd::Lost(why) => why,
+                };
+                tracing::info!(target: "upstream", server = %link.server.name, %why, "connection lost");
+                connection.teardown().await;
+                if since.elapsed() > STABLE_AFTER {
+                    backoff.reset();
+                }
+                why
+            }
+        };
+        if !wait_before_retry(&link, &mut backoff, why).await {
+            break;
+        }
+    }
+    link.apply(LinkEvent::Stopped);
+    link.mark_down("stopped");
+}
+
+/// Waits until the connection is needed; false when it was stopped.
+async fn wait_until_needed(link: &Link) -> bool {
+    let close = || {
+        link.apply(LinkEvent::Closed);
+    };
+    loop {
+        let is_suspended = link.state().is_suspended();
+        if is_suspended {
+            close();
+        } else if !link.may_idle() || !link.active_calls.if_idle(close) {
+            // Nobody can come between the look at the calls and the sleep.
+            break;
+        }
+        // A wish from before has been granted.
+        let _ = link.connect_request.notified().now_or_never();
+        tokio::select! {
+            _ = link.wait_for_state(|state| !state.is_resting()) => {}
+            // Calls that were under way when it was suspended do not wake it.
+            () = link.active_calls.wait_for_call(), if !is_suspended => {
+                link.apply(LinkEvent::Needed);
+            }
+            // Another connection to the same server has heard of it.
+            () = link.server.list_changes.wait(), if link.is_primary() && !link.is_anonymous() => {
+                link.apply(LinkEvent::Needed);
+            }
+            () = link.stop.cancelled() => return false,
+        }
+        // It may have been suspended again meanwhile.
+        if !link.state().is_suspended() {
+            break;
+        }
+    }
+    link.apply(LinkEvent::AttemptStarted);
+    !link.stop.is_cancelled()
+}
+
+/// One try. A server that was ready may be gone for a moment before it is called down, and one that was idle may take its
+/// time.
+async fn connect(link: &Link) -> UpstreamResult<Arc<Connection>> {
+    let is_reconnect = !link.state().is_dormant();
+    let plan = link.negotiation.plan(&link.server.spec);
+    let limit = link.server.spec.start_timeout;
+    let opening = tokio::time::timeout(limit, open_connection(link, plan));
+    tokio::pin!(opening);
+    let opened = tokio::select! {
+        opened = &mut opening => opened,
+        () = tokio::time::sleep(RECONNECT_GRACE), if is_reconnect && link.is_listed() => {
+            link.mark_down("it is being started again");
+            opening.await
+        }
+    };
+    let opened = opened.unwrap_or(Err(UpstreamError::Timeout(limit))).map(Arc::new);
+    link.record_negotiation(plan, &opened);
+    opened
+}
+
+/// Serves calls until the connection ends.
+async fn serve(link: &Arc<Link>, connection: &Arc<Connection>) -> LinkEnd {
+    let mut tasks = JoinSet::new();
+    if let (Era::Legacy, Some(endpoint)) = (connection.era(), connection.http()) {
+        let (tried, answered) = oneshot::channel();
+        let (inbox, lost) = (connection.dispatcher.clone(), connection.closed.clone());
+        tasks.spawn(run_server_stream(endpoint.clone(), inbox, lost, tried));
+        // A server that asks before it can be heard waits for ever, so calls begin afterwards.
+        let _ = tokio::time::timeout(STREAM_OPEN_TIMEOUT, answered).await;
+    }
+    if !link.come_up(connection.clone()) {
+        tasks.shutdown().await;
+        return LinkEnd::Idle;
+    }
+    if link.lists_items() {
+        spawn_listing_tasks(link, connection, &mut tasks);
+    } else if connection.era() == Era::Modern && connection.http().is_some() {
+        // Only for the headers that mirror arguments; what is listed comes from the primary link.
+        let (link, connection) = (link.clone(), connection.clone());
+        tasks.spawn(
+            async move { drop(listing_refresh::refresh(&link, &connection, &[ListKind::Tools]).await) },
+        );
+    }
+    if let Some(every) = link.server.spec.ping_interval {
+        let (calls, check) = (link.active_calls.clone(), link.health_check.clone());
+        tasks.spawn(ping::monitor(every, calls, check, connection.clone()));
+    }
+    tokio::select! {
+        why = connection.closed.wait() => {
+            link.apply(LinkEvent::ConnectionLost);
+            LinkEnd::Lost(why)
+        }
+        () = wait_until_idle(link) => {
+            tasks.shutdown().await;
+            LinkEnd::Idle
+        }
+        // Somebody wants it to end.
+        _ = link.wait_for_state(|state| !state.is_up()) => {
+            tasks.shutdown().await;
+            LinkEnd::Idle
+        }
+        () = link.stop.cancelled() => {
+            tasks.shutdown().await;
+            link.apply(LinkEvent::Stopped);
+            connection.close().await;
+            LinkEnd::Stopped
+        }
+    }
+}
+
+/// Keeps the lists up to date, and hears what the server tells by itself. Resources are watched by the primary link.
+fn spawn_listing_tasks(link: &Arc<Link>, connection: &Arc<Connection>, tasks: &mut JoinSet<()>) {
+    let (server, is_primary) = (&link.server, link.is_primary());
+    match connection.era() {
+        Era::Modern => {
+            tasks.spawn(change_streams::follow_list_changes(server.clone(), connection.clone()));
+            if is_primary {
+                tasks.spawn(change_streams::follow_resource_updates(server.clone(), connection.clone()));
+            }
+        }
+        Era::Legacy if is_primary => {
+            tasks.spawn(change_streams::resubscribe(server.clone(), connection.clone()));
+        }
+        Era::Legacy => {}
+    }
+    tasks.spawn(listing_refresh::keep_current(link.clone(), connection.clone()));
+}
+
+/// Waits until nobody has used the connection for its idle time, and then lets nobody use it any more.
+async fn wait_until_idle(link: &Link) {
+    let limit = link.server.spec.idle_timeout;
+    loop {
+        link.active_calls.wait_idle(limit).await;
+        let is_watching = link.is_primary() && !link.server.subscriptions.desired().borrow().uris.is_empty();
+        if !is_watching
+            && link.may_idle()
+            && link.active_calls.if_idle(|| {
+                link.apply(LinkEvent::IdleTimeout);
+            })
+        {
+            return;
+        }
+        tokio::time::sleep(limit.max(MIN_RETRY_DELAY)).await;
+    }
+}
+
+/// Waits before the next try; false when there shall be none.
+async fn wait_before_retry(link: &Link, backoff: &mut Backoff, why: UpstreamError) -> bool {
+    if let UpstreamError::Unauthorized(_) = why {
+        backoff.jump_to_max();
+    }
+    if let UpstreamError::Unauthorized(_) | UpstreamError::CredentialUnusable(_) = why {
+        link.apply(LinkEvent::Refused(why.clone()));
+    }
+    // What the server asks for holds whoever calls; the rest of the wait does not.
+    let asked = match &why {
+        UpstreamError::Status { retry_after: Some(pause), .. } => *pause,
+        _ => Duration::ZERO,
+    };
+    if !asked.is_zero() {
+        link.server.queue.pause_for(asked);
+    }
+    let wait = backoff.next_delay_with_jitter().max(asked);
+    if wait > RECONNECT_GRACE && (link.is_listed() || matches!(why, UpstreamError::Unauthorized(_))) {
+        link.report_failure(&why);
+    }
+    // Without a login it would only be refused again.
+    let is_worth_it = !(link.is_anonymous() && matches!(why, UpstreamError::Unauthorized(_)));
+    let breath = wait.min(MIN_RETRY_DELAY).max(asked);
+    let waiting = async {
+        tokio::time::sleep(breath).await;
+        tokio::select! {
+            () = tokio::time::sleep(wait.saturating_sub(breath)), if is_worth_it => {}
+            () = link.connect_request.notified(), if wait > breath => {}
+        }
+    };
+    tokio::select! {
+        () = waiting => true,
+        () = link.login_changed.notified(), if asked.is_zero() => {
+            link.apply(LinkEvent::FailureCleared);
+            true
+        }
+        _ = link.wait_for_state(LinkState::is_suspended) => true,
+        () = link.stop.cancelled() => false,
+    }
+}

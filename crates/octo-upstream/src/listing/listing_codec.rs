@@ -1,0 +1,121 @@
+//! The last good list of a server, as text, and the mark under which it is kept.
+
+use crate::listing::list_kind::ListKind;
+use crate::upstream_spec::TransportSpec;
+use aws_lc_rs::digest::{Context, SHA256};
+use octo_model::{Json, JsonObject};
+use octo_toolkit::{Definition, Listing};
+
+/// A hash of what the server is: its program or its address, and the names of what it is told, never the values.
+pub(crate) fn config_fingerprint(link: &TransportSpec) -> String {
+    let mut hash = Context::new(&SHA256);
+    let mut add = |part: &str| {
+        hash.update(&(part.len() as u64).to_le_bytes());
+        hash.update(part.as_bytes());
+    };
+    match link {
+        TransportSpec::Stdio(command) => {
+            add("program");
+            add(&command.program);
+            add(&command.cwd.as_ref().map(|cwd| cwd.to_string_lossy()).unwrap_or_default());
+            add(&command.args.len().to_string());
+            command.args.iter().for_each(|word| add(word));
+            command.env.keys().for_each(|name| add(name));
+        }
+        TransportSpec::Http { url, headers } => {
+            add("address");
+            add(url);
+            headers.keys().for_each(|name| add(name));
+        }
+    }
+    hash.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+pub(crate) fn encode(lists: &Listing) -> String {
+    let part = |list: &[Definition]| {
+        let entries: Vec<Json> = list.iter().map(|entry| entry.members.to_json()).collect();
+        Json::array(&entries)
+    };
+    let mut known = JsonObject::new()
+        .with(ListKind::Tools.field(), part(&lists.tools))
+        .with(ListKind::Prompts.field(), part(&lists.prompts))
+        .with(ListKind::Resources.field(), part(&lists.resources))
+        .with(ListKind::Templates.field(), part(&lists.templates))
+        .with("completes", lists.supports_completion)
+        .with("subscribes", lists.supports_subscribe);
+    if let Some(instructions) = &lists.instructions {
+        known.set("instructions", Json::text(instructions));
+    }
+    if let Some(ttl) = lists.ttl_ms {
+        known.set("ttlMs", Json::of(&ttl));
+    }
+    known.to_json().as_str().to_owned()
+}
+
+/// Nothing, where the text is not one of ours.
+pub(crate) fn decode(text: String) -> Option<Listing> {
+    let known = JsonObject::parse(text).ok()?;
+    let part = |kind: ListKind| {
+        let entries = known.list(kind.field());
+        entries.iter().map(|entry| kind.parse_definition(entry).ok()).collect::<Option<Vec<_>>>()
+    };
+    Some(Listing {
+        tools: part(ListKind::Tools)?,
+        prompts: part(ListKind::Prompts)?,
+        resources: part(ListKind::Resources)?,
+        templates: part(ListKind::Templates)?,
+        instructions: known.text("instructions"),
+        ttl_ms: known.get("ttlMs").and_then(|ttl| ttl.to().ok()),
+        supports_completion: known.is_true("completes"),
+        supports_subscribe: known.is_true("subscribes"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use octo_grants::Command;
+    use std::collections::BTreeMap;
+
+    fn command(args: &[&str], env: &[(&str, &str)]) -> TransportSpec {
+        TransportSpec::Stdio(Command {
+            program: "npx".into(),
+            args: args.iter().map(|word| (*word).to_owned()).collect(),
+            env: env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+            cwd: None,
+        })
+    }
+
+    #[test]
+    fn another_program_has_another_mark_and_another_key_has_not() {
+        let plain = config_fingerprint(&command(&["a", "b"], &[("KEY", "one")]));
+        assert_eq!(plain, config_fingerprint(&command(&["a", "b"], &[("KEY", "two")])));
+        for other in [
+            command(&["a"], &[("KEY", "one")]),
+            command(&["ab"], &[("KEY", "one")]),
+            command(&["a", "b", "KEY"], &[]),
+            command(&["a", "b"], &[("OTHER", "one")]),
+            TransportSpec::Http { url: "http://x.test".into(), headers: BTreeMap::new() },
+        ] {
+            assert_ne!(plain, config_fingerprint(&other));
+        }
+    }
+
+    #[test]
+    fn lists_come_back_as_they_were() {
+        let text = r#"{"name":"a","inputSchema":{"type":"object"},"x-own":1.50}"#;
+        let tool = ListKind::Tools.parse_definition(&Json::parse(text).unwrap()).unwrap();
+        let lists = Listing {
+            tools: vec![tool],
+            instructions: Some("be kind".into()),
+            ttl_ms: Some(5),
+            supports_subscribe: true,
+            ..Listing::default()
+        };
+        let back = decode(encode(&lists)).unwrap();
+        assert_eq!(back.tools[0].members.to_json().as_str(), text);
+        assert_eq!((back.tools[0].key.as_str(), back.instructions.as_deref()), ("a", Some("be kind")));
+        assert_eq!((back.ttl_ms, back.supports_completion, back.supports_subscribe), (Some(5), false, true));
+        assert!(decode("[]".into()).is_none() && decode(r#"{"tools":[{}]}"#.into()).is_none());
+    }
+}

@@ -1,0 +1,188 @@
+//! The lists of a server: all their pages, kept up to date for as long as the connection lasts.
+
+use crate::error::{UpstreamError, UpstreamResult};
+use crate::lifecycle::link::Link;
+use crate::listing::list_kind::ListKind;
+use crate::listing::listing_election::ListingCandidate;
+use crate::session::connection::{Connection, ToolHeaderParams};
+use crate::transport::header_params;
+use futures_util::future::join_all;
+use octo_model::{Json, JsonObject};
+use octo_toolkit::Backoff;
+use octo_toolkit::{Definition, Listing};
+use octo_wire::{Era, code};
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Notices of changes come in swarms.
+const DEBOUNCE: Duration = Duration::from_millis(50);
+const MIN_RETRY_DELAY: Duration = Duration::from_millis(100);
+/// A server that invents cursors without end is stopped here.
+const MAX_PAGES: usize = 1000;
+
+/// Lists everything, and again whatever changes.
+pub(crate) async fn keep_current(link: Arc<Link>, connection: Arc<Connection>) {
+    let mut backoff = Backoff::default();
+    let mut kinds = ListKind::ALL.to_vec();
+    let present = link.server.election.join(connection.listing_rank);
+    link.server.list_changes.take();
+    loop {
+        match refresh(&link, &connection, &kinds).await {
+            Ok(()) => {
+                backoff.reset();
+                kinds = wait_for_changes(&link, &present).await;
+            }
+            Err(_) if connection.closed.is_set() => return,
+            Err(
+                why @ (UpstreamError::NotSent(_)
+                | UpstreamError::SessionExpired
+                | UpstreamError::Unauthorized(_)
+                | UpstreamError::ConnectionLost(_)),
+            ) => {
+                return connection.closed.set(why);
+            }
+            Err(why) => {
+                link.report_listing_failure(&why);
+                tokio::time::sleep(backoff.next_delay().max(MIN_RETRY_DELAY)).await;
+                kinds = ListKind::ALL.to_vec();
+            }
+        }
+    }
+}
+
+/// What has changed. Of several connections to the server only the last is told.
+async fn wait_for_changes(link: &Link, present: &ListingCandidate) -> Vec<ListKind> {
+    loop {
+        present.wait_leadership(true).await;
+        tokio::select! {
+            () = link.server.list_changes.wait() => break,
+            () = present.wait_leadership(false) => {}
+        }
+    }
+    tokio::time::sleep(DEBOUNCE).await;
+    link.server.list_changes.take()
+}
+
+/// Asks for these lists and shows what came.
+pub(crate) async fn refresh(link: &Link, connection: &Connection, kinds: &[ListKind]) -> UpstreamResult<()> {
+    let mut lists = link.server.listing.current().listing.as_ref().clone();
+    let capabilities = &connection.server.capabilities;
+    lists.instructions = connection.server.instructions.clone();
+    lists.supports_completion = capabilities.get("completions").is_some_and(Json::is_object);
+    lists.supports_subscribe = capabilities.object("resources").is_true("subscribe");
+    let whole = kinds.len() == ListKind::ALL.len();
+    let mut ttl = if whole { None } else { lists.ttl_ms };
+    let limit = link.server.spec.list_timeout;
+    let found = join_all(kinds.iter().map(|kind| fetch_pages(connection, *kind, limit))).await;
+    for (kind, found) in kinds.iter().zip(found) {
+        match found {
+            Ok(found) => {
+                ttl = min_ttl(ttl, found.ttl_ms);
+                *list_mut(&mut lists, *kind) = parse_definitions(connection, *kind, &found.entries);
+            }
+            Err(UpstreamError::Rpc(error)) if error.code == code::METHOD_NOT_FOUND => {
+                list_mut(&mut lists, *kind).clear()
+            }
+            Err(why) if *kind == ListKind::Tools => return Err(why),
+            Err(why) => {
+                tracing::warn!(target: "upstream", server = %link.server.name, list = kind.method(), %why, "a list is missing");
+            }
+        }
+    }
+    lists.ttl_ms = ttl;
+    if link.lists_items() {
+        let is_leader = link.server.election.is_leader(connection.listing_rank);
+        link.server.listing.publish_from(lists, link.is_anonymous(), is_leader).await;
+    }
+    Ok(())
+}
+
+fn list_mut(lists: &mut Listing, kind: ListKind) -> &mut Vec<Definition> {
+    match kind {
+        ListKind::Tools => &mut lists.tools,
+        ListKind::Prompts => &mut lists.prompts,
+        ListKind::Resources => &mut lists.resources,
+        ListKind::Templates => &mut lists.templates,
+    }
+}
+
+fn min_ttl(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
+#[derive(Default)]
+struct FetchedList {
+    entries: Vec<Json>,
+    ttl_ms: Option<u64>,
+}
+
+/// Follows the cursors to the end, or to one that has been seen before.
+async fn fetch_pages(
+    connection: &Connection,
+    kind: ListKind,
+    limit: Duration,
+) -> UpstreamResult<FetchedList> {
+    let mut found = FetchedList::default();
+    if !kind.is_offered(&connection.server.capabilities) {
+        return Ok(found);
+    }
+    let mut seen = HashSet::new();
+    let mut params = JsonObject::new();
+    for _ in 0..MAX_PAGES {
+        let page = connection.request_within(limit, kind.method(), params).await?;
+        found.entries.extend(page.list(kind.field()));
+        found.ttl_ms = min_ttl(found.ttl_ms, page.get("ttlMs").and_then(|ttl| ttl.to().ok()));
+        let next = page.get("nextCursor").filter(|next| next.to_text().is_some());
+        match next {
+            Some(next) if seen.insert(next.bytes().clone()) => {
+                params = JsonObject::new().with("cursor", next.clone())
+            }
+            _ => return Ok(found),
+        }
+    }
+    tracing::warn!(target: "upstream", server = %connection.dispatcher.name, list = kind.method(), "too many pages; cut");
+    Ok(found)
+}
+
+/// The entries that can be used. One that cannot is left out, never the list.
+fn parse_definitions(connection: &Connection, kind: ListKind, entries: &[Json]) -> Vec<Definition> {
+    let mut kept = Vec::with_capacity(entries.len());
+    let mut keys = HashSet::new();
+    let mut mirrors = ToolHeaderParams::new();
+    let mirrors_wanted =
+        kind == ListKind::Tools && connection.era() == Era::Modern && connection.http().is_some();
+    for entry in entries {
+        let usable = kind.parse_definition(entry).and_then(|definition| {
+            if mirrors_wanted {
+                collect_header_params(&definition, &mut mirrors)?;
+            }
+            if keys.insert(definition.key.clone()) { Ok(definition) } else { Err("listed twice") }
+        });
+        match usable {
+            Ok(definition) => kept.push(definition),
+            Err(why) => {
+                let excerpt: String = entry.as_str().chars().take(120).collect();
+                tracing::warn!(target: "upstream", server = %connection.dispatcher.name, list = kind.method(), why, excerpt, "left out");
+            }
+        }
+    }
+    if mirrors_wanted {
+        connection.header_params.store(Arc::new(mirrors));
+    }
+    kept
+}
+
+fn collect_header_params(tool: &Definition, mirrors: &mut ToolHeaderParams) -> Result<(), &'static str> {
+    let Some(schema) = tool.members.get("inputSchema") else {
+        return Ok(());
+    };
+    let wanted = header_params::header_params(schema)?;
+    if !wanted.is_empty() {
+        mirrors.insert(tool.key.clone(), wanted);
+    }
+    Ok(())
+}

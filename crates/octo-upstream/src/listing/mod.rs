@@ -1,0 +1,9 @@
+//! What a server lists, and how that is kept up to date.
+
+pub(crate) mod change_streams;
+pub(crate) mod list_kind;
+mod listing_codec;
+pub(crate) mod listing_election;
+pub(crate) mod listing_publisher;
+pub(crate) mod listing_refresh;
+pub(crate) mod resource_subscriptions;

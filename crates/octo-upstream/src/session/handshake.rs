@@ -1,0 +1,174 @@
+//! Agreeing on a revision: the modern way first, the handshake of the legacy era where that fails.
+
+use crate::error::{UpstreamError, UpstreamResult};
+use crate::session::dispatcher::Dispatcher;
+use crate::session::pending_requests::PendingRequest;
+use crate::session::request_meta;
+use crate::session::server_info::ServerInfo;
+use crate::transport::{Transport, TransportRequest};
+use octo_model::{Json, JsonObject, RpcError};
+use octo_wire::{Era, Message, Revision, code};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Answers to `initialize` that we can work with.
+const LEGACY_REVISIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+
+/// What is known of the server's era before it is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NegotiationPlan {
+    /// Tries the modern way for so long: a legacy program may not answer what it does not know.
+    Probe(Duration),
+    Fixed(Era),
+}
+
+/// What a server has said of itself.
+pub(crate) struct NegotiatedServer {
+    pub(crate) era: Era,
+    pub(crate) capabilities: JsonObject,
+    pub(crate) instructions: Option<String>,
+    pub(crate) info: Option<ServerInfo>,
+}
+
+pub(crate) async fn negotiate(
+    wire: &Transport,
+    inbox: &Arc<Dispatcher>,
+    plan: NegotiationPlan,
+) -> UpstreamResult<NegotiatedServer> {
+    let server = match plan {
+        NegotiationPlan::Fixed(Era::Legacy) => initialize(wire, inbox).await?,
+        NegotiationPlan::Fixed(Era::Modern) => {
+            discover(wire, inbox).await?.ok_or_else(unsupported_revision)?
+        }
+        NegotiationPlan::Probe(limit) => probe(wire, inbox, limit).await?,
+    };
+    let _ = inbox.era.set(server.era);
+    Ok(server)
+}
+
+fn unsupported_revision() -> UpstreamError {
+    UpstreamError::Protocol(format!("it does not speak revision {}", Revision::MODERN.as_str()))
+}
+
+/// Whoever does not answer in time is of the legacy era and knows no such question, or is modern and slow to start: then the
+/// handshake is tried beside it, and the first good answer counts.
+async fn probe(
+    wire: &Transport,
+    inbox: &Arc<Dispatcher>,
+    limit: Duration,
+) -> UpstreamResult<NegotiatedServer> {
+    let mut found = std::pin::pin!(discover(wire, inbox));
+    if let Ok(found) = tokio::time::timeout(limit, &mut found).await {
+        return match modern_or_legacy(found)? {
+            Some(server) => Ok(server),
+            None => initialize(wire, inbox).await,
+        };
+    }
+    let mut shaken = std::pin::pin!(initialize(wire, inbox));
+    tokio::select! {
+        // A program that has just started may answer both at once.
+        biased;
+        found = &mut found => match modern_or_legacy(found)? {
+            Some(server) => Ok(server),
+            None => shaken.await,
+        },
+        shaken = &mut shaken => match shaken {
+            Err(refused @ (UpstreamError::Rpc(_) | UpstreamError::Protocol(_))) => {
+                let late = tokio::time::timeout(limit, found).await;
+                late.ok().and_then(|found| modern_or_legacy(found).ok().flatten()).ok_or(refused)
+            }
+            shaken => shaken,
+        },
+    }
+}
+
+/// Nothing means that the server is of the legacy era. What stands for neither era is an error.
+fn modern_or_legacy(
+    found: UpstreamResult<Option<NegotiatedServer>>,
+) -> UpstreamResult<Option<NegotiatedServer>> {
+    match found {
+        Ok(found) => Ok(found),
+        Err(busy @ UpstreamError::Status { code: 429 | 502..=504, .. }) => Err(busy),
+        Err(UpstreamError::Rpc(_) | UpstreamError::Protocol(_) | UpstreamError::Status { .. }) => Ok(None),
+        Err(other) => Err(other),
+    }
+}
+
+async fn discover(wire: &Transport, inbox: &Arc<Dispatcher>) -> UpstreamResult<Option<NegotiatedServer>> {
+    let mut found = request(wire, inbox, "server/discover", JsonObject::new(), Era::Modern).await;
+    if let Err(UpstreamError::Rpc(error)) = &found
+        && error.code == code::UNSUPPORTED_REVISION
+        && !supported_revisions(error).is_empty()
+    {
+        if !supported_revisions(error).iter().any(|revision| revision == Revision::MODERN.as_str()) {
+            return Ok(None);
+        }
+        found = request(wire, inbox, "server/discover", JsonObject::new(), Era::Modern).await;
+    }
+    let found = found?;
+    let speaks =
+        strings(&found.list("supportedVersions")).iter().any(|text| text == Revision::MODERN.as_str());
+    Ok(speaks.then(|| NegotiatedServer {
+        era: Era::Modern,
+        capabilities: found.object("capabilities"),
+        instructions: found.text("instructions"),
+        info: ServerInfo::parse(&found.object("_meta").object(octo_wire::meta::SERVER))
+            .or_else(|| ServerInfo::parse(&found.object("serverInfo"))),
+    }))
+}
+
+fn supported_revisions(error: &RpcError) -> Vec<String> {
+    let data = error.data.as_ref().and_then(|data| data.members().ok()).unwrap_or_default();
+    strings(&data.list("supported"))
+}
+
+fn strings(list: &[Json]) -> Vec<String> {
+    list.iter().filter_map(Json::to_text).collect()
+}
+
+async fn initialize(wire: &Transport, inbox: &Arc<Dispatcher>) -> UpstreamResult<NegotiatedServer> {
+    let params = JsonObject::new()
+        .with("protocolVersion", Revision::NEWEST_LEGACY.as_str())
+        .with("capabilities", request_meta::legacy_capabilities())
+        .with("clientInfo", request_meta::client_info());
+    let answer = request(wire, inbox, "initialize", params, Era::Legacy).await?;
+    let revision = answer.text("protocolVersion").unwrap_or_default();
+    if !LEGACY_REVISIONS.contains(&revision.as_str()) {
+        return Err(UpstreamError::Protocol(format!(
+            "it wants revision {revision:?}, which the hub does not know"
+        )));
+    }
+    if let Transport::Http(endpoint) = wire {
+        endpoint.set_revision(&revision);
+    }
+    let ready =
+        Message::Notification { method: "notifications/initialized".to_owned(), params: JsonObject::new() };
+    match wire.send(ready).await {
+        // Not every server knows what to answer here.
+        Ok(()) | Err(UpstreamError::Status { .. } | UpstreamError::Rpc(_)) => {}
+        Err(why) => return Err(why),
+    }
+    Ok(NegotiatedServer {
+        era: Era::Legacy,
+        capabilities: answer.object("capabilities"),
+        instructions: answer.text("instructions"),
+        info: ServerInfo::parse(&answer.object("serverInfo")),
+    })
+}
+
+/// One request of the handshake. It is never cancelled: the specification forbids it.
+async fn request(
+    wire: &Transport,
+    inbox: &Arc<Dispatcher>,
+    method: &str,
+    params: JsonObject,
+    era: Era,
+) -> UpstreamResult {
+    let id = inbox.pending.next_id();
+    let (params, _) = request_meta::with_request_meta(params, id, era, &JsonObject::new());
+    inbox.pending.insert(id, PendingRequest::default());
+    let request = TransportRequest { id, method: method.to_owned(), params, era, param_headers: Vec::new() };
+    let outcome = wire.exchange(inbox, request).await;
+    inbox.pending.remove(id);
+    outcome
+}

@@ -1,0 +1,12 @@
+//! One session with a server: the handshake, requests and their answers, and what the server asks back.
+
+pub(crate) mod connection;
+pub(crate) mod dispatcher;
+pub(crate) mod handshake;
+mod log_level;
+pub(crate) mod pending_requests;
+pub(crate) mod ping;
+mod request_meta;
+pub(crate) mod server_info;
+mod server_requests;
+pub(crate) mod upstream_call;

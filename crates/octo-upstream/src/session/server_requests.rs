@@ -1,0 +1,95 @@
+//! What a server of the legacy era asks of its client, relayed to the one client it concerns.
+
+use crate::session::dispatcher::{Dispatcher, MessageOrigin};
+use crate::session::pending_requests::RequestClient;
+use crate::transport::Transport;
+use octo_model::{JsonObject, RpcError};
+use octo_toolkit::AskError;
+use octo_wire::{Id, Message, code, meta};
+use std::sync::Arc;
+
+/// Bytes of the params of a question to the client.
+const MAX_SERVER_REQUEST_BYTES: usize = 1 << 20;
+
+pub(crate) fn handle(
+    inbox: &Arc<Dispatcher>,
+    id: Id,
+    method: String,
+    params: JsonObject,
+    origin: MessageOrigin,
+    wire: &Transport,
+) {
+    if inbox.is_modern() {
+        tracing::warn!(target: "upstream", server = %inbox.name, method, "a server of this revision must not ask; ignored");
+        return;
+    }
+    match method.as_str() {
+        "ping" => wire.post(Message::Response { id, result: JsonObject::new() }),
+        "roots/list" | "sampling/createMessage" | "elicitation/create" => {
+            if params.size() > MAX_SERVER_REQUEST_BYTES {
+                let why = format!("A question to the client may have {MAX_SERVER_REQUEST_BYTES} bytes.");
+                return wire.post(error_response(id, code::INVALID_PARAMS, &why));
+            }
+            match client_for(inbox, origin) {
+                Some((call, _)) if !inbox.pending.has_room_for_server_request(call) => {
+                    wire.post(error_response(
+                        id,
+                        code::INTERNAL,
+                        "Too many questions of this call wait for an answer.",
+                    ));
+                }
+                Some((call, behalf)) => forward_to_client(inbox, call, behalf, (id, method, params), wire),
+                // Asking the wrong person would be worse than asking nobody.
+                None => wire.post(error_response(
+                    id,
+                    code::INTERNAL,
+                    "It is not clear which client this request is meant for.",
+                )),
+            }
+        }
+        _ => wire.post(error_response(id, code::METHOD_NOT_FOUND, &format!("Method not found: {method}"))),
+    }
+}
+
+fn client_for(inbox: &Dispatcher, origin: MessageOrigin) -> Option<(u64, RequestClient)> {
+    match origin {
+        MessageOrigin::Call(id) => inbox.pending.client_of(id).map(|behalf| (id, behalf)),
+        MessageOrigin::Shared => inbox.pending.sole_client(),
+    }
+}
+
+fn forward_to_client(
+    inbox: &Dispatcher,
+    call: u64,
+    behalf: RequestClient,
+    question: (Id, String, JsonObject),
+    wire: &Transport,
+) {
+    let (id, method, mut params) = question;
+    let mut meta = params.object("_meta");
+    // A progress token means something to this server alone.
+    if meta.remove(meta::PROGRESS_TOKEN).is_some() {
+        params.set("_meta", meta);
+    }
+    let (asked, wire) = (id.clone(), wire.clone());
+    let task = tokio::spawn(async move {
+        let answer = behalf.peer.ask(&method, params).await;
+        wire.post(response_to_server(id, &method, answer));
+    });
+    inbox.pending.attach_server_request(call, asked, task.into());
+}
+
+fn response_to_server(id: Id, method: &str, answer: Result<JsonObject, AskError>) -> Message {
+    match answer {
+        Ok(result) => Message::Response { id, result },
+        Err(AskError::Unable) => {
+            error_response(id, code::METHOD_NOT_FOUND, &format!("The client does not support {method}."))
+        }
+        Err(AskError::Refused(error)) => Message::Error { id: Some(id), error },
+        Err(AskError::Gone) => error_response(id, code::INTERNAL, "The client went away before it answered."),
+    }
+}
+
+fn error_response(id: Id, code: i64, message: &str) -> Message {
+    Message::Error { id: Some(id), error: RpcError { code, message: message.to_owned(), data: None } }
+}

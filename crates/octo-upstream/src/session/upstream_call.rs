@@ -1,0 +1,194 @@
+//! One call: within its deadline, cancelled when nobody waits, repeated only where that is safe.
+
+use crate::admission::breaker::CallHealth;
+use crate::error::{UpstreamError, timeout_error};
+use crate::lifecycle::link::Link;
+use crate::lifecycle::link_set::LinkSet;
+use crate::lifecycle::link_state::LinkState;
+use crate::listing::list_kind::ListKind;
+use crate::listing::listing_refresh;
+use crate::session::connection::{Connection, OutgoingRequest};
+use octo_model::{JsonObject, Method, Operation, ToolError};
+use octo_toolkit::{CallContext, Json, Peer};
+use octo_wire::code;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// A call that took no longer than this says nothing about the server when its caller's time was up.
+const MIN_CONCLUSIVE_TIMEOUT: Duration = Duration::from_secs(30);
+/// A server that wants a pause of no more than this is asked once more after it.
+const MAX_RETRY_PAUSE: Duration = Duration::from_secs(10);
+
+/// What is asked for whom.
+pub(crate) struct CallRequest<'a> {
+    pub(crate) method: &'a str,
+    pub(crate) params: JsonObject,
+    pub(crate) peer: &'a Arc<dyn Peer>,
+}
+
+impl<'a> CallRequest<'a> {
+    /// The operation with the server's own name of the item in its place.
+    pub(crate) fn new(op: Operation, peer: &'a Arc<dyn Peer>) -> Self {
+        let Operation { method, name, mut params } = op;
+        match method {
+            Method::CallTool | Method::GetPrompt => {
+                params.set("name", Json::text(&name));
+            }
+            Method::ReadResource | Method::Subscribe | Method::Unsubscribe => {
+                params.set("uri", Json::text(&name));
+            }
+            Method::Complete => {}
+        }
+        Self { method: method.as_str(), params, peer }
+    }
+
+    /// Doing it twice is the same as doing it once.
+    fn is_safe_to_repeat(&self) -> bool {
+        matches!(self.method, "prompts/get" | "resources/read" | "completion/complete")
+    }
+}
+
+/// Runs a job until it is answered, cancelled or out of time. Dropping the future cancels it as well.
+pub(crate) async fn run(
+    links: &LinkSet,
+    job: CallRequest<'_>,
+    cx: &CallContext,
+) -> Result<JsonObject, ToolError> {
+    let begun = Instant::now();
+    let deadline = Instant::from_std(cx.deadline).min(begun + links.server.spec.call_timeout);
+    cx.run(run_in_slot(links, &job, cx, deadline)).await?
+}
+
+/// Waits for the caller's turn, and then calls unless the server is known to be ill.
+async fn run_in_slot(
+    links: &LinkSet,
+    job: &CallRequest<'_>,
+    cx: &CallContext,
+    deadline: Instant,
+) -> Result<JsonObject, ToolError> {
+    let name = &links.server.name;
+    let _turn = links
+        .server
+        .queue
+        .acquire(&cx.caller, deadline)
+        .await
+        .map_err(|wait| overloaded_error(name, wait))?;
+    let (link, _busy) = links.link_for_call(&cx.caller, job.peer.as_ref())?;
+    let pass = link.breaker.admit(Instant::now()).map_err(|wait| {
+        ToolError::unavailable(format!(
+            "{name} has failed several times in a row and is left alone for a while."
+        ))
+        .hint("Use another tool, or try again later.")
+        .retry_after(wait)
+    })?;
+    let begun = Instant::now();
+    let Ok(answer) = tokio::time::timeout_at(deadline, send_with_retry(&link, job, deadline)).await else {
+        link.health_check.notify_one();
+        let took = begun.elapsed();
+        // Most of the time that the settings give it; the rest may have gone in the queue.
+        let is_fair = took >= MIN_CONCLUSIVE_TIMEOUT.min(link.server.spec.call_timeout) * 9 / 10;
+        if pass.record(if is_fair { CallHealth::Failing } else { CallHealth::Inconclusive }) {
+            link.drop_connection("it has not answered several calls in a row");
+        }
+        return Err(timeout_error(name, took));
+    };
+    let (verdict, answer) = match answer {
+        Ok(answer) => (CallHealth::Healthy, Ok(answer)),
+        Err((verdict, error)) => (verdict, Err(error)),
+    };
+    pass.record(verdict);
+    answer
+}
+
+fn overloaded_error(name: &str, wait: Duration) -> ToolError {
+    ToolError::unavailable(format!("{name} takes no more calls at the moment."))
+        .hint("Wait as long as it says, and call less often.")
+        .retry_after(wait)
+}
+
+/// An error, and what it says about the server.
+type CallFailure = (CallHealth, ToolError);
+
+async fn send_with_retry(
+    link: &Link,
+    job: &CallRequest<'_>,
+    deadline: Instant,
+) -> Result<JsonObject, CallFailure> {
+    let connection = wait_for_connection(link, deadline).await?;
+    let why = match send_once(&connection, job).await {
+        Ok(answer) => return Ok(answer),
+        Err(why) => why,
+    };
+    // In a box, because every call would carry its states otherwise.
+    Box::pin(send_again(link, job, &connection, &why, deadline)).await
+}
+
+async fn send_again(
+    link: &Link,
+    job: &CallRequest<'_>,
+    connection: &Connection,
+    why: &UpstreamError,
+    deadline: Instant,
+) -> Result<JsonObject, CallFailure> {
+    if let UpstreamError::Status { code: 429 | 503, retry_after: Some(pause), .. } = why {
+        link.server.queue.pause_for(*pause);
+    }
+    if !prepare_retry(link, connection, job, why).await {
+        return Err(call_failure(link, why));
+    }
+    let connection = wait_for_connection(link, deadline).await?;
+    send_once(&connection, job).await.map_err(|why| call_failure(link, &why))
+}
+
+fn call_failure(link: &Link, why: &UpstreamError) -> CallFailure {
+    (CallHealth::of(why), why.to_tool_error(&link.server.name))
+}
+
+async fn wait_for_connection(link: &Link, deadline: Instant) -> Result<Arc<Connection>, CallFailure> {
+    link.connection(deadline).await.map_err(|error| {
+        let is_refused = matches!(&*link.state(), LinkState::Refused(_) | LinkState::Stopped);
+        (if is_refused { CallHealth::Inconclusive } else { CallHealth::Unreachable }, error)
+    })
+}
+
+async fn send_once(connection: &Connection, job: &CallRequest<'_>) -> Result<JsonObject, UpstreamError> {
+    connection.raise_log_level(&job.params).await;
+    let ask = OutgoingRequest {
+        method: job.method,
+        params: job.params.clone(),
+        peer: Some(job.peer),
+        acknowledged: None,
+    };
+    connection.request(ask).await
+}
+
+/// Whether the server cannot have acted on the request, and what has to be done before it is sent again.
+async fn prepare_retry(
+    link: &Link,
+    connection: &Connection,
+    job: &CallRequest<'_>,
+    why: &UpstreamError,
+) -> bool {
+    match why {
+        UpstreamError::NotSent(_) | UpstreamError::SessionExpired => {
+            connection.closed.set(why.clone());
+            true
+        }
+        UpstreamError::Unauthorized(401) => {
+            connection.closed.set(why.clone());
+            false
+        }
+        UpstreamError::ConnectionReset(_) => job.is_safe_to_repeat(),
+        // It was turned away at the door, and will be let in soon.
+        UpstreamError::Status { code: 429, retry_after: Some(pause), .. } if *pause <= MAX_RETRY_PAUSE => {
+            tokio::time::sleep(link.server.queue.pause_remaining()).await;
+            true
+        }
+        // The schema has changed, and with it the headers that the server wants.
+        UpstreamError::Rpc(error) if error.code == code::HEADER_MISMATCH => {
+            listing_refresh::refresh(link, connection, &[ListKind::Tools]).await.is_ok()
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,111 @@
+//! Text from a server, taken as messages. What is broken is told apart from what can be saved.
+
+use bytes::Bytes;
+use octo_model::{Json, JsonError, JsonObject};
+use octo_wire::{Id, Incoming, Message, Strictness};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+
+use crate::listing::list_kind::ListKind;
+
+/// Text that is not a message; the id, where it can be seen, tells whose answer it was meant to be.
+#[derive(Debug)]
+pub(crate) struct DecodeError {
+    pub(crate) id: Option<u64>,
+    pub(crate) fault: JsonError,
+}
+
+/// The messages in one frame.
+pub(crate) fn decode(text: Bytes) -> Result<Vec<Message>, DecodeError> {
+    // Of what is no JSON at all there can be a lot, and it is not worth a parser.
+    if !matches!(text.trim_ascii_start().first(), Some(b'{' | b'[')) {
+        return Err(DecodeError { id: None, fault: JsonError("a message is an object") });
+    }
+    match Incoming::parse(text.clone(), Strictness::Upstream) {
+        Ok(Incoming::One(message)) => Ok(vec![message]),
+        Ok(Incoming::Batch(messages)) => Ok(messages),
+        Err(fault) => salvage(&text, fault).map(|message| vec![message]),
+    }
+}
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    id: Option<u64>,
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+}
+
+/// One bad entry must not cost a whole list: keeps the entries that pass the check.
+fn salvage(text: &[u8], fault: JsonError) -> Result<Message, DecodeError> {
+    let Ok(envelope) = serde_json::from_slice::<Envelope>(text) else {
+        return Err(DecodeError { id: None, fault });
+    };
+    let broken = DecodeError { id: envelope.id, fault };
+    let Some(id) = envelope.id else { return Err(broken) };
+    match envelope.result.and_then(salvage_list) {
+        Some(result) => {
+            tracing::warn!(target: "upstream", %fault, "part of a list is not valid and was left out");
+            Ok(Message::Response { id: Id::number(id), result })
+        }
+        None => Err(broken),
+    }
+}
+
+fn salvage_list(result: &RawValue) -> Option<JsonObject> {
+    let parts: BTreeMap<String, &RawValue> = serde_json::from_str(result.get()).ok()?;
+    if !ListKind::ALL.iter().any(|kind| parts.contains_key(kind.field())) {
+        return None;
+    }
+    Some(parts.into_iter().filter_map(|(key, part)| salvage_entries(part).map(|json| (key, json))).collect())
+}
+
+fn salvage_entries(part: &RawValue) -> Option<Json> {
+    if let Ok(whole) = parse_strict(part) {
+        return Some(whole);
+    }
+    let entries: Vec<&RawValue> = serde_json::from_str(part.get()).ok()?;
+    let good: Vec<Json> = entries.into_iter().filter_map(|entry| parse_strict(entry).ok()).collect();
+    Some(Json::array(&good))
+}
+
+fn parse_strict(part: &RawValue) -> Result<Json, JsonError> {
+    Json::parse(part.get().as_bytes().to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &'static str) -> Bytes {
+        Bytes::from_static(text.as_bytes())
+    }
+
+    #[test]
+    fn one_bad_tool_does_not_cost_the_list() {
+        let mut messages = decode(text(
+            r#"{"jsonrpc":"2.0","id":4,"result":{"tools":[{"name":"a"},{"name":"b","name":"c"},{"name":"d"}],"nextCursor":"x"}}"#,
+        ))
+        .unwrap();
+        let Some(Message::Response { id, result }) = messages.pop() else { panic!() };
+        assert_eq!(id.to_number(), Some(4));
+        assert_eq!(result.get("tools").unwrap().as_str(), r#"[{"name":"a"},{"name":"d"}]"#);
+        assert_eq!(result.text("nextCursor").as_deref(), Some("x"));
+    }
+
+    #[test]
+    fn a_broken_answer_is_known_by_its_id() {
+        let broken =
+            decode(text(r#"{"jsonrpc":"2.0","id":9,"result":{"content":[],"a":1,"a":2}}"#)).unwrap_err();
+        assert_eq!(broken.id, Some(9));
+        assert_eq!(decode(text(r#"{"jsonrpc":"2.0","id":9,"result":3}"#)).unwrap_err().id, Some(9));
+        assert_eq!(decode(text("Listening on port 80")).unwrap_err().id, None);
+    }
+
+    #[test]
+    fn batches_come_apart() {
+        let found =
+            decode(text(r#"[{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","method":"x"}]"#)).unwrap();
+        assert_eq!(found.len(), 2);
+    }
+}

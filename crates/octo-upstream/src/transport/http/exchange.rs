@@ -1,0 +1,141 @@
+//! One request and its answer, which comes as JSON or at the end of a stream.
+
+use super::endpoint::Endpoint;
+use super::event_stream::{EventStream, ResumePoint};
+use super::request_headers::add_request_headers;
+use super::response_body::{is_event_stream, read_body};
+use crate::error::{UpstreamError, UpstreamResult};
+use crate::session::dispatcher::{Dispatcher, MessageOrigin};
+use crate::transport::decode::decode;
+use crate::transport::{Transport, TransportRequest};
+use bytes::Bytes;
+use http::Method;
+use octo_wire::{Era, Id, Message};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A broken stream is resumed so many times without a new event in between.
+const MAX_RESUMPTIONS: u32 = 5;
+/// The wait before that when the server has not named one.
+const DEFAULT_RESUME_DELAY: Duration = Duration::from_millis(300);
+const MIN_RESUME_DELAY: Duration = Duration::from_millis(10);
+
+impl Endpoint {
+    pub(crate) async fn exchange(
+        self: &Arc<Self>,
+        inbox: &Arc<Dispatcher>,
+        request: TransportRequest,
+    ) -> UpstreamResult {
+        let mut headers = self.headers();
+        add_request_headers(&request, &mut headers);
+        let (id, era) = (request.id, request.era);
+        let opens = request.method == "initialize";
+        let message = Message::Request { id: Id::number(id), method: request.method, params: request.params };
+        let response = self.request(Method::POST, headers, message.to_bytes()).await?;
+        if !response.status().is_success() {
+            return Err(self.error_from(response).await);
+        }
+        if opens {
+            self.store_session(response.headers());
+        }
+        if is_event_stream(&response) {
+            let events =
+                EventStream::new(response.into_body(), self.max_message_bytes, ResumePoint::default());
+            return self.read_stream(inbox, id, era, events).await;
+        }
+        let text = read_body(response.into_body(), self.max_message_bytes).await?;
+        self.take_response(inbox, id, text)
+            .unwrap_or_else(|| Err(UpstreamError::Protocol("no valid answer in the response".to_owned())))
+    }
+
+    /// Follows the stream of one request until its answer; a legacy server's broken stream is resumed.
+    async fn read_stream(
+        self: &Arc<Self>,
+        inbox: &Arc<Dispatcher>,
+        id: u64,
+        era: Era,
+        mut events: EventStream,
+    ) -> UpstreamResult {
+        let mut tries = 0;
+        let mut last = ResumePoint::default();
+        loop {
+            let why = match self.read_until_response(inbox, id, &mut events).await {
+                Ok(Some(outcome)) => {
+                    events.drain();
+                    return outcome;
+                }
+                Ok(None) => UpstreamError::ConnectionLost("the stream ended without an answer".to_owned()),
+                Err(why @ UpstreamError::ConnectionLost(_)) => why,
+                Err(other) => return Err(other),
+            };
+            tries = if events.resume_point.id == last.id { tries + 1 } else { 0 };
+            last = events.resume_point.clone();
+            if era == Era::Modern || last.id.is_none() || tries > MAX_RESUMPTIONS {
+                return Err(why);
+            }
+            events = Box::pin(self.resume_stream(&last)).await.ok_or(why)?;
+        }
+    }
+
+    async fn read_until_response(
+        self: &Arc<Self>,
+        inbox: &Arc<Dispatcher>,
+        id: u64,
+        events: &mut EventStream,
+    ) -> UpstreamResult<Option<UpstreamResult>> {
+        while let Some(text) = events.next().await? {
+            if let Some(outcome) = self.take_response(inbox, id, text) {
+                return Ok(Some(outcome));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Finds the answer among messages; what else there is goes to the inbox.
+    fn take_response(
+        self: &Arc<Self>,
+        inbox: &Arc<Dispatcher>,
+        id: u64,
+        text: Bytes,
+    ) -> Option<UpstreamResult> {
+        let messages = match decode(text) {
+            Ok(messages) => messages,
+            Err(broken) => {
+                tracing::debug!(target: "upstream", server = %inbox.name, fault = %broken.fault, "not a message");
+                return (broken.id == Some(id))
+                    .then(|| Err(UpstreamError::Protocol(broken.fault.to_string())));
+            }
+        };
+        let mut answer = None;
+        for message in messages {
+            match message {
+                Message::Response { id: of, result } if is_response_to(id, Some(&of)) => {
+                    answer = Some(Ok(result))
+                }
+                Message::Error { id: of, error } if is_response_to(id, of.as_ref()) => {
+                    answer = Some(Err(UpstreamError::Rpc(error)))
+                }
+                other => inbox.dispatch(other, MessageOrigin::Call(id), &Transport::Http(self.clone())),
+            }
+        }
+        answer
+    }
+
+    /// Takes up a stream where it broke. A connection that cannot be made is tried a few times.
+    async fn resume_stream(&self, mark: &ResumePoint) -> Option<EventStream> {
+        for _ in 0..MAX_RESUMPTIONS {
+            tokio::time::sleep(mark.retry.unwrap_or(DEFAULT_RESUME_DELAY).max(MIN_RESUME_DELAY)).await;
+            match self.listen(mark).await {
+                Ok(events) => return Some(events),
+                Err(UpstreamError::NotSent(_) | UpstreamError::ConnectionReset(_)) => {}
+                Err(_) => return None,
+            }
+        }
+        None
+    }
+}
+
+/// An answer without an id, on a request's own stream, is that request's.
+fn is_response_to(id: u64, of: Option<&Id>) -> bool {
+    of.is_none_or(|of| of.to_number() == Some(id))
+}

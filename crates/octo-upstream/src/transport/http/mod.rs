@@ -1,0 +1,11 @@
+//! Servers behind streamable HTTP, of both eras.
+
+pub(crate) mod endpoint;
+mod event_stream;
+mod exchange;
+pub(crate) mod http_client;
+mod http_redirect;
+pub(crate) mod request_headers;
+mod response_body;
+mod retry_after;
+pub(crate) mod server_stream;

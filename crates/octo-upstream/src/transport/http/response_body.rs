@@ -1,0 +1,87 @@
+//! The answer to a POST, before it is known to be one.
+
+use super::http_client::root_cause;
+use super::retry_after::retry_after;
+use crate::error::{UpstreamError, UpstreamResult};
+use crate::transport::decode::decode;
+use bytes::{Bytes, BytesMut};
+use http::header::CONTENT_TYPE;
+use http::{Response, StatusCode};
+use http_body::Body;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use octo_grants::Clock;
+use octo_model::RpcError;
+use octo_wire::{Message, code};
+
+/// So much of an error page is read.
+const MAX_ERROR_BODY_BYTES: usize = 1 << 20;
+/// So much of it is told.
+const ERROR_EXCERPT_CHARS: usize = 200;
+
+/// Whether the body is a stream of events; anything else is taken for JSON.
+pub(super) fn is_event_stream(response: &Response<Incoming>) -> bool {
+    const STREAM: &str = "text/event-stream";
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    kind.get(..STREAM.len()).is_some_and(|kind| kind.eq_ignore_ascii_case(STREAM))
+}
+
+/// The whole body. One that came in one piece is not copied.
+pub(super) async fn read_body(mut body: Incoming, limit: usize) -> UpstreamResult<Bytes> {
+    let mut first: Option<Bytes> = None;
+    let mut buffer = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| UpstreamError::ConnectionLost(root_cause(&error)))?;
+        let Ok(chunk) = frame.into_data() else { continue };
+        let seen = first.as_ref().map_or(0, Bytes::len) + buffer.len();
+        if seen + chunk.len() > limit {
+            return Err(UpstreamError::TooLarge(limit));
+        }
+        if seen == 0 {
+            first = Some(chunk);
+            continue;
+        }
+        if let Some(first) = first.take() {
+            let rest = usize::try_from(body.size_hint().lower()).unwrap_or(limit).min(limit);
+            buffer.reserve(first.len() + chunk.len() + rest);
+            buffer.extend_from_slice(&first);
+        }
+        buffer.extend_from_slice(&chunk);
+    }
+    Ok(first.unwrap_or_else(|| buffer.freeze()))
+}
+
+/// What a status other than success means. The body of a 400 or 404 may hold the real error.
+pub(super) async fn response_error(response: Response<Incoming>, has_session: bool) -> UpstreamError {
+    let (parts, body) = response.into_parts();
+    if matches!(parts.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+        return UpstreamError::Unauthorized(parts.status.as_u16());
+    }
+    let text = read_body(body, MAX_ERROR_BODY_BYTES).await.unwrap_or_default();
+    let error = rpc_error_in(&text);
+    let unknown_method = error.as_ref().is_some_and(|error| error.code == code::METHOD_NOT_FOUND);
+    if has_session && !unknown_method && is_session_expired(parts.status, &text) {
+        return UpstreamError::SessionExpired;
+    }
+    match error {
+        Some(error) => UpstreamError::Rpc(error),
+        None => {
+            let text = String::from_utf8_lossy(&text).chars().take(ERROR_EXCERPT_CHARS).collect();
+            let retry_after = retry_after(&parts.headers, Clock::system().now());
+            UpstreamError::Status { code: parts.status.as_u16(), text, retry_after }
+        }
+    }
+}
+
+fn rpc_error_in(text: &Bytes) -> Option<RpcError> {
+    decode(text.clone()).ok()?.into_iter().find_map(|message| match message {
+        Message::Error { error, .. } => Some(error),
+        _ => None,
+    })
+}
+
+/// The specification says 404; servers after an SDK's example say 400 and name the session.
+fn is_session_expired(status: StatusCode, text: &[u8]) -> bool {
+    let names_it = || String::from_utf8_lossy(text).to_ascii_lowercase().contains("session");
+    status == StatusCode::NOT_FOUND || (status == StatusCode::BAD_REQUEST && names_it())
+}

@@ -1,0 +1,75 @@
+//! One way of exchanging messages with a server, whatever carries them.
+
+pub(crate) mod abort_on_drop;
+pub(crate) mod close_signal;
+mod decode;
+pub(crate) mod header_params;
+pub(crate) mod http;
+pub(crate) mod stdio;
+
+use crate::error::UpstreamResult;
+use crate::session::dispatcher::Dispatcher;
+use crate::transport::http::endpoint::Endpoint;
+use crate::transport::stdio::stdin_writer::StdinSender;
+use ::http::{HeaderName, HeaderValue};
+use octo_model::{Json, JsonObject};
+use octo_wire::{Era, Id, Message};
+use std::sync::Arc;
+
+/// A request that is ready to go out.
+pub(crate) struct TransportRequest {
+    pub(crate) id: u64,
+    pub(crate) method: String,
+    pub(crate) params: JsonObject,
+    pub(crate) era: Era,
+    /// HTTP headers that mirror arguments of a tool.
+    pub(crate) param_headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+#[derive(Clone)]
+pub(crate) enum Transport {
+    Stdio(StdinSender),
+    Http(Arc<Endpoint>),
+}
+
+impl Transport {
+    /// Sends a request and waits for its answer. The request must stand in the table of calls.
+    pub(crate) async fn exchange(
+        &self,
+        inbox: &Arc<Dispatcher>,
+        request: TransportRequest,
+    ) -> UpstreamResult {
+        match self {
+            Self::Stdio(queue) => queue.exchange(inbox, request).await,
+            Self::Http(endpoint) => endpoint.exchange(inbox, request).await,
+        }
+    }
+
+    /// Sends a message that has no answer and waits until it is on its way.
+    pub(crate) async fn send(&self, message: Message) -> UpstreamResult<()> {
+        match self {
+            Self::Stdio(queue) => queue.send(message).await,
+            Self::Http(endpoint) => endpoint.send(message).await,
+        }
+    }
+
+    /// Sends a message that has no answer, without waiting.
+    pub(crate) fn post(&self, message: Message) {
+        match self {
+            Self::Stdio(queue) => queue.post(message),
+            Self::Http(endpoint) => endpoint.post(message),
+        }
+    }
+
+    /// Tells the server that nobody waits for an answer any more.
+    pub(crate) fn cancel(&self, id: u64, era: Era) {
+        // In modern HTTP the closed stream says it, and saying it again is not allowed.
+        if era == Era::Modern && matches!(self, Self::Http(_)) {
+            return;
+        }
+        let params = JsonObject::new()
+            .with("requestId", Id::number(id).json().clone())
+            .with("reason", Json::text("The caller no longer waits for the answer."));
+        self.post(Message::Notification { method: "notifications/cancelled".to_owned(), params });
+    }
+}

@@ -1,0 +1,8 @@
+//! Servers that are child processes and speak in lines on their standard streams.
+
+pub(crate) mod child_process;
+mod invalid_lines;
+mod line_reader;
+pub(crate) mod stderr_log;
+pub(crate) mod stdin_writer;
+mod unread_requests;

@@ -1,0 +1,73 @@
+//! Asking a tab: the one way in which commands reach it. Whoever waits for an answer is told at once when the tab, or the
+//! frame that was asked, goes away; the wire sees to that.
+
+use super::cdp_connection::{COMMAND_TIMEOUT, PendingReply};
+use super::{Page, World};
+use octo_toolkit::{Kind, ToolError};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::time::Duration;
+
+impl Page {
+    /// Sends a command to a session of the tab; its answer can be awaited later.
+    pub(super) async fn send_command(
+        &self,
+        session: &str,
+        method: &str,
+        params: Value,
+    ) -> Result<PendingReply, ToolError> {
+        self.tab.check()?;
+        self.tab.cdp.send(Some(session), method, params).await
+    }
+
+    /// Sends a command to a session of the tab and waits for its answer.
+    pub(super) async fn call_in<T: DeserializeOwned>(
+        &self,
+        session: &str,
+        method: &str,
+        params: Value,
+    ) -> Result<T, ToolError> {
+        self.send_command(session, method, params).await?.get().await
+    }
+
+    pub(super) async fn call<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: Value,
+    ) -> Result<T, ToolError> {
+        self.call_within(method, params, COMMAND_TIMEOUT).await
+    }
+
+    pub(super) async fn call_within<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: Value,
+        timeout: Duration,
+    ) -> Result<T, ToolError> {
+        self.send_command(&self.tab.session, method, params).await?.get_with_timeout(timeout).await
+    }
+
+    /// Any other method of the protocol, in the main frame's session.
+    pub async fn cdp(&self, method: &str, params: Value) -> Result<Value, ToolError> {
+        self.call(method, params).await
+    }
+
+    /// HTML of the main frame as it is now, as far as this many letters go.
+    pub async fn html(&self, max_chars: usize) -> Result<String, ToolError> {
+        let script = format!(
+            "document.documentElement ? document.documentElement.outerHTML.slice(0, {max_chars}) : ''"
+        );
+        let html = self.evaluate(&script, World::Isolated, Duration::from_secs(10)).await?;
+        html.as_str().map(str::to_owned).ok_or_else(|| ToolError::internal("HTML that is no text"))
+    }
+}
+
+/// Whether the browser's own words for a failure have this in them.
+pub(super) fn detail_contains(error: &ToolError, part: &str) -> bool {
+    error.detail.as_deref().is_some_and(|detail| detail.contains(part))
+}
+
+pub(super) fn navigated_away_error() -> ToolError {
+    ToolError::new(Kind::Conflict, "The page went elsewhere meanwhile.")
+        .hint("Take a new snapshot and go on.")
+}

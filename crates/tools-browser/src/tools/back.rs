@@ -1,0 +1,53 @@
+//! `browser_back`.
+
+use crate::action_outcome::ActionOutcome;
+use crate::browser_defaults;
+use crate::browser_sessions::BrowserSessions;
+use crate::engine::WaitUntil;
+use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+/// Goes one step back in the tab's history and shows the page there in short, with refs; fails when there is nothing to go
+/// back to. Prefer browser_navigate when you know the address.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// The session, when it has a name.
+    #[serde(default)]
+    session: Option<String>,
+}
+
+pub struct Back(pub BrowserSessions);
+
+impl Tool for Back {
+    const NAME: &'static str = "browser_back";
+    const TITLE: &'static str = "Go back";
+    const EFFECT: Effect = Effect::writes().open_world();
+    type Input = Input;
+    type Output = ActionOutcome;
+    type Grants = Chromium;
+
+    fn examples() -> Vec<Example> {
+        vec![Example::new("One step back", json!({}))]
+    }
+
+    async fn run(
+        &self,
+        input: Input,
+        chromium: Chromium,
+        cx: &CallContext,
+    ) -> Result<ActionOutcome, ToolError> {
+        let mut active = self.0.open(&chromium, input.session.as_deref(), cx).await?;
+        let timeout = browser_defaults::clamp_timeout(browser_defaults::default_navigation_timeout_ms(), cx);
+        if active.page.back(WaitUntil::NetworkIdle, timeout).await?.is_none() {
+            return Err(ToolError::invalid("There is nothing to go back to.")
+                .hint("Open an address with browser_navigate."));
+        }
+        let page_state = active.page_state().await?;
+        let mut after = active.describe_changes(&page_state);
+        after.title = Some(page_state.title);
+        Ok(after)
+    }
+}

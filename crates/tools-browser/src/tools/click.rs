@@ -1,0 +1,161 @@
+//! `browser_click`.
+
+use crate::action_outcome::ActionOutcome;
+use crate::browser_defaults;
+use crate::browser_sessions::{ActiveSession, BrowserSessions};
+use crate::element_target::ElementTarget;
+use crate::engine::{Button, DialogPolicy, Node};
+use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::time::Duration;
+
+/// Clicks an element, given by ref, selector or text, or a point of the viewport, and says what changed, with refs to go on with;
+/// presses nothing else, and fails naming what is near or in the way. Prefer a ref when you have one.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Ref of the element, from a snapshot.
+    #[serde(default, rename = "ref")]
+    reference: Option<String>,
+    /// CSS selector of the element.
+    #[serde(default)]
+    selector: Option<String>,
+    /// What the element says; must fit one element.
+    #[serde(default)]
+    text: Option<String>,
+    /// Pixels from the left edge of the viewport, with y, for what has no element of its own.
+    #[serde(default)]
+    x: Option<f64>,
+    /// Pixels from the top edge of the viewport.
+    #[serde(default)]
+    y: Option<f64>,
+    /// Most milliseconds to wait for the element.
+    #[serde(default = "browser_defaults::default_action_timeout_ms")]
+    timeout_ms: u64,
+    /// Clicks twice, quickly.
+    #[serde(default)]
+    double: bool,
+    /// Button of the mouse.
+    #[serde(default = "default_button")]
+    button: MouseButton,
+    /// What to answer when a dialog comes up; without it alerts are accepted and questions dismissed.
+    #[serde(default)]
+    dialog: Option<DialogAnswer>,
+    /// Text for a dialog that asks for one.
+    #[serde(default)]
+    dialog_text: Option<String>,
+    /// The session, when it has a name.
+    #[serde(default)]
+    session: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum DialogAnswer {
+    Accept,
+    Dismiss,
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum MouseButton {
+    Left,
+    Right,
+}
+
+fn default_button() -> MouseButton {
+    MouseButton::Left
+}
+
+pub struct Click(pub BrowserSessions);
+
+impl Tool for Click {
+    const NAME: &'static str = "browser_click";
+    const TITLE: &'static str = "Click an element";
+    const EFFECT: Effect = Effect::writes().open_world();
+    type Input = Input;
+    type Output = ActionOutcome;
+    type Grants = Chromium;
+
+    fn examples() -> Vec<Example> {
+        vec![
+            Example::new("By ref", json!({"ref": "e12"})),
+            Example::new(
+                "By text, saying yes to its question",
+                json!({"text": "Delete", "dialog": "accept"}),
+            ),
+        ]
+    }
+
+    async fn run(
+        &self,
+        input: Input,
+        chromium: Chromium,
+        cx: &CallContext,
+    ) -> Result<ActionOutcome, ToolError> {
+        let mut active = self.0.open(&chromium, input.session.as_deref(), cx).await?;
+        let timeout = browser_defaults::clamp_timeout(input.timeout_ms, cx);
+        let target = resolve_target(&mut active, &input, timeout).await?;
+        let before = active.baseline().await?;
+        let button = match input.button {
+            MouseButton::Left => Button::Left,
+            MouseButton::Right => Button::Right,
+        };
+        let count = if input.double { 2 } else { 1 };
+        active.session.answer_dialogs(match input.dialog {
+            None => DialogPolicy::AcceptAlerts,
+            Some(DialogAnswer::Accept) => DialogPolicy::Accept(input.dialog_text),
+            Some(DialogAnswer::Dismiss) => DialogPolicy::Dismiss,
+        });
+        let clicked = match &target {
+            ClickTarget::Element(node) => active.page.click(node, button, count, timeout).await,
+            ClickTarget::Point(point, _) => active.page.click_at(*point, button, count).await,
+        };
+        let after = match clicked {
+            Ok(()) => active.outcome(&before).await,
+            Err(error) => Err(error),
+        };
+        active.session.answer_dialogs(DialogPolicy::AcceptAlerts);
+        let mut after = after?;
+        if let ClickTarget::Point((x, y), what) = target {
+            after.events.insert(0, format!("Clicked `{what}` at {x},{y}."));
+        }
+        Ok(after)
+    }
+}
+
+/// What is clicked.
+enum ClickTarget {
+    Element(Node),
+    /// With what is there.
+    Point((f64, f64), String),
+}
+
+async fn resolve_target(
+    active: &mut ActiveSession,
+    input: &Input,
+    timeout: Duration,
+) -> Result<ClickTarget, ToolError> {
+    let target = ElementTarget {
+        reference: input.reference.as_deref(),
+        selector: input.selector.as_deref(),
+        text: input.text.as_deref(),
+        accepted: "ref, selector, text or x and y",
+    };
+    match (input.x, input.y) {
+        (None, None) => Ok(ClickTarget::Element(active.find_element(target, timeout).await?)),
+        (Some(x), Some(y)) if target.is_none() => {
+            let (width, height) = active.page.viewport().await?;
+            if !(0.0..width).contains(&x) || !(0.0..height).contains(&y) {
+                return Err(ToolError::invalid(format!("{x},{y} is outside the viewport."))
+                    .hint(format!("It is {width} by {height} pixels; scroll first with browser_scroll.")));
+            }
+            Ok(ClickTarget::Point((x, y), active.page.describe_at((x, y)).await?))
+        }
+        (Some(_), Some(_)) => Err(ToolError::invalid(format!("Give only one of {}.", target.accepted))
+            .hint("A ref is exact; prefer it.")),
+        _ => Err(ToolError::invalid("Give both x and y.")),
+    }
+}

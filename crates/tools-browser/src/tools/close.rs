@@ -1,0 +1,42 @@
+//! `browser_close`.
+
+use crate::browser_sessions::BrowserSessions;
+use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// Closes the session with all its tabs and forgets its cookies and refs; nothing happens when there is none. Prefer
+/// browser_tabs to close a single tab.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// The session, when it has a name.
+    #[serde(default)]
+    session: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// False when there was no such session.
+    closed: bool,
+}
+
+pub struct Close(pub BrowserSessions);
+
+impl Tool for Close {
+    const NAME: &'static str = "browser_close";
+    const TITLE: &'static str = "Close the browser session";
+    const EFFECT: Effect = Effect::writes().idempotent();
+    type Input = Input;
+    type Output = Output;
+    type Grants = ();
+
+    fn examples() -> Vec<Example> {
+        vec![Example::new("Close it", json!({}))]
+    }
+
+    async fn run(&self, input: Input, (): (), cx: &CallContext) -> Result<Output, ToolError> {
+        Ok(Output { closed: self.0.close(input.session.as_deref(), cx).await? })
+    }
+}

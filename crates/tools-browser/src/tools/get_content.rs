@@ -1,0 +1,88 @@
+//! `browser_get_content`.
+
+use crate::browser_defaults;
+use crate::browser_sessions::BrowserSessions;
+use crate::page_content::{ContentFormat, default_accessibility};
+use octo_toolkit::reply_budget::prefix_within;
+use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError, json_len};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// Gives the page that is open, as it is now, as its accessibility tree, Markdown, text or HTML, from an offset on where it is
+/// long. Prefer browser_snapshot to act on it.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Form of the content.
+    #[serde(default = "default_accessibility")]
+    output_format: ContentFormat,
+    /// Leaves out navigation, header and footer.
+    #[serde(default)]
+    main_only: bool,
+    /// Tokens of content.
+    #[serde(default = "browser_defaults::default_reading_tokens")]
+    max_tokens: u64,
+    /// Letters to skip, to go on with next.
+    #[serde(default)]
+    offset: u64,
+    /// The session, when it has a name.
+    #[serde(default)]
+    session: Option<String>,
+}
+
+/// Tokens of a page that are looked at, at most.
+const MAX_PAGE_TOKENS: usize = 500_000;
+/// Bytes that the reply takes beside address, title and content, at most.
+const REPLY_OVERHEAD_BYTES: usize = 120;
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// Address of the page.
+    url: String,
+    /// Title of the page.
+    title: String,
+    /// The page in the form that was asked for.
+    content: String,
+    /// True when this is not all.
+    truncated: bool,
+    /// Give it as offset to continue reading.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    next: Option<u64>,
+}
+
+pub struct GetContent(pub BrowserSessions);
+
+impl Tool for GetContent {
+    const NAME: &'static str = "browser_get_content";
+    const TITLE: &'static str = "Read the page";
+    const EFFECT: Effect = Effect::reads().open_world();
+    type Input = Input;
+    type Output = Output;
+    type Grants = Chromium;
+
+    fn examples() -> Vec<Example> {
+        vec![Example::new("As Markdown", json!({"output_format": "markdown"}))]
+    }
+
+    async fn run(&self, input: Input, chromium: Chromium, cx: &CallContext) -> Result<Output, ToolError> {
+        let mut active = self.0.open(&chromium, input.session.as_deref(), cx).await?;
+        let page_state = active.page_state().await?;
+        let budget = browser_defaults::clamp_tokens(input.max_tokens);
+        let all =
+            active.page_content(&page_state, input.output_format, input.main_only, MAX_PAGE_TOKENS).await?;
+        let offset = usize::try_from(input.offset).unwrap_or(usize::MAX);
+        let end = offset.saturating_add(budget * crate::snapshot::CHARS_PER_TOKEN);
+        let content: String = all.text.chars().skip(offset).take(end - offset).collect();
+        let max_bytes = cx
+            .reply
+            .remaining_after(REPLY_OVERHEAD_BYTES + json_len(&page_state.url) + json_len(&page_state.title));
+        let content = prefix_within(&content, max_bytes).to_owned();
+        let end = offset.saturating_add(content.chars().count());
+        let more = all.text.chars().nth(end).is_some();
+        active.record_shown(&page_state);
+        let next = more.then_some(end as u64);
+        let truncated = more || all.truncated || page_state.note.is_some();
+        Ok(Output { url: page_state.url, title: page_state.title, content, truncated, next })
+    }
+}

@@ -1,0 +1,174 @@
+//! `browser_scroll`.
+
+use crate::action_outcome::ActionOutcome;
+use crate::browser_defaults;
+use crate::browser_sessions::{ActiveSession, BrowserSessions};
+use crate::element_target::ElementTarget;
+use crate::engine::{Node, World};
+use crate::snapshot::{RenderOptions, find_items, render};
+use octo_toolkit::{CallContext, Chromium, Effect, Example, Kind, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+/// Scrolls the page, or what is under an element, once or until a text shows, and gives what is in view then, with refs, and how far
+/// down that is. Prefer browser_find for what the page holds already.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Where to.
+    #[serde(default = "default_direction")]
+    direction: Direction,
+    /// Pixels; without it most of the viewport.
+    #[serde(default)]
+    amount: Option<u64>,
+    /// Ref of the element to scroll instead of the page.
+    #[serde(default, rename = "ref")]
+    reference: Option<String>,
+    /// Scrolls on until this text is in view, also where the page loads more on the way.
+    #[serde(default)]
+    until_text: Option<String>,
+    /// Most milliseconds to scroll until the text shows.
+    #[serde(default = "browser_defaults::default_navigation_timeout_ms")]
+    timeout_ms: u64,
+    /// The session, when it has a name.
+    #[serde(default)]
+    session: Option<String>,
+}
+
+/// Screens of one call.
+const MAX_STEPS: usize = 100;
+/// How long a page may take to load more once it was scrolled.
+const LOAD_MORE_TIMEOUT: Duration = Duration::from_secs(2);
+/// How far everything is scrolled, and how much there is of it.
+const SCROLL_EXTENT_JS: &str = "[...document.querySelectorAll('*')].filter(e => e.scrollTop || e.scrollLeft || e === document.scrollingElement)\
+                      .slice(0, 100).map(e => [e.scrollTop, e.scrollLeft, e.scrollHeight, e.scrollWidth])";
+/// Tokens for what is in view.
+const VIEW_TOKEN_BUDGET: usize = 600;
+const SCROLL_POSITION_JS: &str = "`In view: ${Math.round(scrollY)} to ${Math.round(scrollY + innerHeight)} of \
+                     ${document.documentElement.scrollHeight} pixels.`";
+
+#[derive(Clone, Copy, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    Up,
+    Down,
+    Left,
+    Right,
+}
+
+fn default_direction() -> Direction {
+    Direction::Down
+}
+
+pub struct Scroll(pub BrowserSessions);
+
+impl Tool for Scroll {
+    const NAME: &'static str = "browser_scroll";
+    const TITLE: &'static str = "Scroll";
+    const EFFECT: Effect = Effect::writes().open_world();
+    type Input = Input;
+    type Output = ActionOutcome;
+    type Grants = Chromium;
+
+    fn examples() -> Vec<Example> {
+        vec![
+            Example::new("Further down", json!({})),
+            Example::new("To a text that is loaded on the way", json!({"until_text": "Terms of use"})),
+        ]
+    }
+
+    async fn run(
+        &self,
+        input: Input,
+        chromium: Chromium,
+        cx: &CallContext,
+    ) -> Result<ActionOutcome, ToolError> {
+        let mut active = self.0.open(&chromium, input.session.as_deref(), cx).await?;
+        let over = match &input.reference {
+            Some(reference) => {
+                let target = ElementTarget { reference: Some(reference), ..ElementTarget::ref_or_selector() };
+                Some(
+                    active
+                        .find_element(
+                            target,
+                            browser_defaults::clamp_timeout(
+                                browser_defaults::default_action_timeout_ms(),
+                                cx,
+                            ),
+                        )
+                        .await?,
+                )
+            }
+            None => None,
+        };
+        let before = active.baseline().await?;
+        let (width, height) = active.page.viewport().await?;
+        let amount = |most: f64| input.amount.map_or(most * 0.85, |amount| amount.min(1 << 24) as f64);
+        let (dx, dy) = match input.direction {
+            Direction::Up => (0.0, -amount(height)),
+            Direction::Down => (0.0, amount(height)),
+            Direction::Left => (-amount(width), 0.0),
+            Direction::Right => (amount(width), 0.0),
+        };
+        match &input.until_text {
+            None => active.page.scroll(over.as_ref(), dx, dy).await?,
+            Some(text) => {
+                let timeout = browser_defaults::clamp_timeout(input.timeout_ms, cx);
+                scroll_until(&active, text, over.as_ref(), (dx, dy), timeout).await?;
+            }
+        }
+        let mut after = active.outcome(&before).await?;
+        let page_state = active.page_state().await?;
+        let options = RenderOptions { budget: Some(VIEW_TOKEN_BUDGET), part: None, from: 0 };
+        let page = render(&page_state.tree, options, &mut active.state.refs, &page_state.document);
+        (after.page, after.changes, after.truncated) = (Some(page.text), None, page.truncated);
+        let place = active.page.evaluate(SCROLL_POSITION_JS, World::Isolated, Duration::from_secs(1)).await;
+        after.events.extend(place.ok().and_then(|place| place.as_str().map(str::to_owned)));
+        Ok(after)
+    }
+}
+
+/// Scrolls until a text is in view, or to the end.
+async fn scroll_until(
+    active: &ActiveSession,
+    text: &str,
+    over: Option<&Node>,
+    (dx, dy): (f64, f64),
+    timeout: Duration,
+) -> Result<(), ToolError> {
+    let end = Instant::now() + timeout;
+    let (mut seen, mut still) = (None, 0);
+    for _ in 0..MAX_STEPS {
+        let page_state = active.page_state().await?;
+        let found = find_items(&page_state.tree, Some(text), None);
+        if found.iter().any(|near| near.item.visible) {
+            return Ok(());
+        }
+        // It is on the page already, further down or up.
+        if let Some(node) = found.iter().find_map(|near| near.item.node.as_ref()) {
+            return active.page.scroll_into_view(node).await;
+        }
+        if Instant::now() >= end {
+            return Err(ToolError::new(Kind::Timeout, format!("{text:?} did not show in time."))
+                .hint("Call again to go on from here, or with a longer timeout_ms."));
+        }
+        // The page and all that is in it, in pixels: when none of it moves or grows, this is the end.
+        let place = active.page.evaluate(SCROLL_EXTENT_JS, World::Isolated, Duration::from_secs(2)).await?;
+        still = if seen.as_ref() == Some(&place) { still + 1 } else { 0 };
+        if still > 2 {
+            return Err(ToolError::not_found(format!("{text:?} is not there: this is the end of the page."))
+                .hint("Scroll the other way, or search with browser_find for other words."));
+        }
+        seen = Some(place);
+        active.page.scroll(over, dx, dy).await?;
+        active.page.settle(LOAD_MORE_TIMEOUT).await?;
+        if still > 0 {
+            // What loads more may take its time.
+            active.page.wait_for_change(end).await?;
+        }
+    }
+    Err(ToolError::not_found(format!("{text:?} did not show within {MAX_STEPS} screens."))
+        .hint("Call again to go on from here."))
+}

@@ -1,0 +1,69 @@
+//! `browser_select_option`.
+
+use crate::action_outcome::ActionOutcome;
+use crate::browser_defaults;
+use crate::browser_sessions::BrowserSessions;
+use crate::element_target::ElementTarget;
+use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+/// Selects options of a drop-down or list by their value or label, in place of what was selected, and says what changed;
+/// fails naming the options when one does not exist. Prefer browser_click for menus that are no select element.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Ref of the element, from a snapshot.
+    #[serde(default, rename = "ref")]
+    reference: Option<String>,
+    /// CSS selector of the element.
+    #[serde(default)]
+    selector: Option<String>,
+    /// Values or labels to select.
+    values: Vec<String>,
+    /// The session, when it has a name.
+    #[serde(default)]
+    session: Option<String>,
+}
+
+pub struct SelectOption(pub BrowserSessions);
+
+impl Tool for SelectOption {
+    const NAME: &'static str = "browser_select_option";
+    const TITLE: &'static str = "Select an option";
+    const EFFECT: Effect = Effect::writes().open_world();
+    type Input = Input;
+    type Output = ActionOutcome;
+    type Grants = Chromium;
+
+    fn examples() -> Vec<Example> {
+        vec![Example::new("Choose a country", json!({"ref": "e9", "values": ["Norway"]}))]
+    }
+
+    async fn run(
+        &self,
+        input: Input,
+        chromium: Chromium,
+        cx: &CallContext,
+    ) -> Result<ActionOutcome, ToolError> {
+        let mut active = self.0.open(&chromium, input.session.as_deref(), cx).await?;
+        if input.values.is_empty() {
+            return Err(ToolError::invalid("values is empty.").hint("Name at least one option."));
+        }
+        let target = ElementTarget {
+            reference: input.reference.as_deref(),
+            selector: input.selector.as_deref(),
+            ..ElementTarget::ref_or_selector()
+        };
+        let node = active
+            .find_element(
+                target,
+                browser_defaults::clamp_timeout(browser_defaults::default_action_timeout_ms(), cx),
+            )
+            .await?;
+        let before = active.baseline().await?;
+        active.page.select(&node, &input.values).await?;
+        active.outcome(&before).await
+    }
+}

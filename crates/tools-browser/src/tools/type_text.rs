@@ -1,0 +1,101 @@
+//! `browser_type`.
+
+use crate::action_outcome::ActionOutcome;
+use crate::browser_defaults;
+use crate::browser_sessions::BrowserSessions;
+use crate::element_target::ElementTarget;
+use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+/// Types text into a field, given by ref or selector, else into what has the focus, and says what changed; fails when
+/// there is no such field. Prefer browser_fill_form for several fields.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Ref of the element, from a snapshot.
+    #[serde(default, rename = "ref")]
+    reference: Option<String>,
+    /// CSS selector of the element.
+    #[serde(default)]
+    selector: Option<String>,
+    /// Text to type.
+    text: String,
+    /// Presses Enter afterwards.
+    #[serde(default)]
+    press_enter: bool,
+    /// Empties the field before.
+    #[serde(default = "browser_defaults::default_true")]
+    clear_first: bool,
+    /// Types key by key, for fields that listen to each; slower.
+    #[serde(default)]
+    slowly: bool,
+    /// The session, when it has a name.
+    #[serde(default)]
+    session: Option<String>,
+}
+
+pub struct TypeText(pub BrowserSessions);
+
+impl Tool for TypeText {
+    const NAME: &'static str = "browser_type";
+    const TITLE: &'static str = "Type text";
+    const EFFECT: Effect = Effect::writes().open_world();
+    type Input = Input;
+    type Output = ActionOutcome;
+    type Grants = Chromium;
+
+    fn examples() -> Vec<Example> {
+        vec![Example::new(
+            "Search for something",
+            json!({"ref": "e5", "text": "octopus", "press_enter": true}),
+        )]
+    }
+
+    async fn run(
+        &self,
+        input: Input,
+        chromium: Chromium,
+        cx: &CallContext,
+    ) -> Result<ActionOutcome, ToolError> {
+        let mut active = self.0.open(&chromium, input.session.as_deref(), cx).await?;
+        let node = match (&input.reference, &input.selector) {
+            (None, None) => None,
+            (reference, selector) => {
+                let target = ElementTarget {
+                    reference: reference.as_deref(),
+                    selector: selector.as_deref(),
+                    ..ElementTarget::ref_or_selector()
+                };
+                Some(
+                    active
+                        .find_element(
+                            target,
+                            browser_defaults::clamp_timeout(
+                                browser_defaults::default_action_timeout_ms(),
+                                cx,
+                            ),
+                        )
+                        .await?,
+                )
+            }
+        };
+        let before = active.baseline().await?;
+        match &node {
+            None => active.page.type_text(&input.text).await?,
+            Some(node) if input.slowly => {
+                match input.clear_first {
+                    true => active.page.fill(node, "", true).await?,
+                    false => active.page.focus(node).await?,
+                }
+                active.page.type_text(&input.text).await?;
+            }
+            Some(node) => active.page.fill(node, &input.text, input.clear_first).await?,
+        }
+        if input.press_enter {
+            active.page.press("Enter").await?;
+        }
+        active.outcome(&before).await
+    }
+}

@@ -1,0 +1,103 @@
+//! `browser_upload`.
+
+use crate::action_outcome::{ActionOutcome, NO_CHANGE};
+use crate::browser_sessions::BrowserSessions;
+use crate::element_target::ElementTarget;
+use crate::{browser_defaults, sanitize};
+use octo_toolkit::fs::Read;
+use octo_toolkit::{CallContext, Chromium, Effect, Example, Fs, Kind, Tool, ToolError, WorkPath};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+/// Bytes of all files of one call.
+const MAX_UPLOAD_BYTES: u64 = 20 << 20;
+/// Files that are named.
+const MAX_NAMED_FILES: usize = 20;
+
+/// Puts files of the workspace into a file field, given by ref or selector, and says which files it holds then and what changed;
+/// fails when it is no file field or a file is not there. Prefer browser_fill_form for other fields.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Ref of the file field.
+    #[serde(default, rename = "ref")]
+    reference: Option<String>,
+    /// CSS selector of the file field.
+    #[serde(default)]
+    selector: Option<String>,
+    /// Files of the workspace.
+    paths: Vec<WorkPath>,
+    /// The session, when it has a name.
+    #[serde(default)]
+    session: Option<String>,
+}
+
+pub struct Upload(pub BrowserSessions);
+
+impl Tool for Upload {
+    const NAME: &'static str = "browser_upload";
+    const TITLE: &'static str = "Upload files";
+    const EFFECT: Effect = Effect::writes().open_world();
+    type Input = Input;
+    type Output = ActionOutcome;
+    type Grants = (Chromium, Fs<Read>);
+
+    fn examples() -> Vec<Example> {
+        vec![Example::new("One file", json!({"selector": "input[type=file]", "paths": ["notes.txt"]}))]
+    }
+
+    async fn run(
+        &self,
+        input: Input,
+        grants: Self::Grants,
+        cx: &CallContext,
+    ) -> Result<ActionOutcome, ToolError> {
+        let (chromium, fs) = grants;
+        let paths = input.paths;
+        if paths.is_empty() {
+            return Err(ToolError::invalid("paths is empty.").hint("Name at least one file."));
+        }
+        let files = fs.run(move |fs| read_files(fs, &paths)).await?;
+        let mut active = self.0.open(&chromium, input.session.as_deref(), cx).await?;
+        let target = ElementTarget {
+            reference: input.reference.as_deref(),
+            selector: input.selector.as_deref(),
+            ..ElementTarget::ref_or_selector()
+        };
+        let node = active
+            .find_element(
+                target,
+                browser_defaults::clamp_timeout(browser_defaults::default_action_timeout_ms(), cx),
+            )
+            .await?;
+        let before = active.baseline().await?;
+        let held = active.page.upload(&node, files).await?;
+        let mut after = active.outcome(&before).await?;
+        let held = held
+            .iter()
+            .take(MAX_NAMED_FILES)
+            .map(|(name, size)| format!("{} ({size} bytes)", sanitize::single_line(name)));
+        let held: Vec<String> = held.collect();
+        after.events.insert(0, format!("The field holds {}.", held.join(", ")));
+        after.changes.take_if(|changes| changes == NO_CHANGE);
+        Ok(after)
+    }
+}
+
+fn read_files(fs: &Fs<Read>, paths: &[WorkPath]) -> Result<Vec<(String, Vec<u8>)>, ToolError> {
+    let mut left = MAX_UPLOAD_BYTES;
+    let mut files = Vec::new();
+    for path in paths {
+        let place = fs.place(path)?;
+        let size = fs.stat(&place)?.size;
+        left = left.checked_sub(size).ok_or_else(|| {
+            ToolError::new(Kind::TooLarge, format!("The files have more than {MAX_UPLOAD_BYTES} bytes."))
+                .hint("Upload fewer at once.")
+        })?;
+        let (bytes, _) = fs.read(&place, size)?;
+        let name = place.relative().file_name().map(|name| name.to_string_lossy().into_owned());
+        files.push((name.unwrap_or_default(), bytes));
+    }
+    Ok(files)
+}

@@ -1,0 +1,10 @@
+//! What is in files: bytes, encodings, lines and their differences.
+
+pub(crate) mod byte_scanner;
+pub(crate) mod content_hash;
+pub(crate) mod encoding;
+pub(crate) mod file_magic;
+pub(crate) mod fuzzy_match;
+pub(crate) mod text_lines;
+pub(crate) mod text_reader;
+pub(crate) mod unified_diff;

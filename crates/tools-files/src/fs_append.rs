@@ -1,0 +1,74 @@
+//! `fs_append`.
+
+use crate::content::encoding::EncodingChoice;
+use crate::destination;
+use crate::fs_write_text::AppendedText;
+use octo_toolkit::fs::{Write, WriteOptions};
+use octo_toolkit::{CallContext, Effect, Example, Fs, Tool, ToolError, WorkPath};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// Adds text at the end of a file, in the file's own encoding; a missing file is created. Prefer fs_edit to insert
+/// elsewhere, fs_write_text to replace.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// File to add to, relative to the workspace.
+    path: WorkPath,
+    /// The text, exactly as it shall stand there.
+    text: String,
+    /// Make sure that the text begins on a line of its own.
+    #[serde(default)]
+    newline: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// The file that was added to.
+    path: String,
+    /// How many bytes were added.
+    bytes_written: u64,
+    /// Size of the whole file.
+    size_bytes: u64,
+    /// True when the file is new.
+    created: bool,
+    /// SHA-256 of the whole file, for if_hash of a later change.
+    hash: String,
+    /// True when fs_undo can take the change back.
+    undo: bool,
+}
+
+pub struct Append;
+
+impl Tool for Append {
+    const NAME: &'static str = "fs_append";
+    const TITLE: &'static str = "Append to a file";
+    const EFFECT: Effect = Effect::writes();
+    type Input = Input;
+    type Output = Output;
+    type Grants = Fs<Write>;
+
+    fn examples() -> Vec<Example> {
+        vec![Example::new("One more line", json!({"path": "notes.txt", "text": "delta\n", "newline": true}))]
+    }
+
+    async fn run(&self, input: Input, fs: Fs<Write>, _cx: &CallContext) -> Result<Output, ToolError> {
+        fs.run(move |fs| {
+            let place = fs.place(&input.path)?;
+            let added =
+                AppendedText::prepare(fs, &place, &input.text, EncodingChoice::Detect, input.newline)?;
+            let written = fs.append(&place, &added.bytes, &WriteOptions::default());
+            let written = written.map_err(|error| destination::missing_parent_error(error, &place))?;
+            Ok(Output {
+                path: place.display(),
+                bytes_written: added.bytes.len() as u64,
+                size_bytes: written.stat.size,
+                created: written.created,
+                hash: written.hash,
+                undo: written.undo,
+            })
+        })
+        .await
+    }
+}

@@ -1,0 +1,68 @@
+//! `fs_copy`.
+
+use crate::destination;
+use octo_toolkit::fs::Write;
+use octo_toolkit::{CallContext, Effect, Example, Fs, Tool, ToolError, WorkPath};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// Copies a file, or a folder with everything in it; a destination that exists is refused unless overwrite is given.
+/// Prefer fs_move when the original shall go.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// File or folder to copy, relative to the workspace.
+    source: WorkPath,
+    /// Path of the copy, the name included.
+    destination: WorkPath,
+    /// Replace a file that is there already.
+    #[serde(default)]
+    overwrite: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// What was copied.
+    source: String,
+    /// The copy.
+    destination: String,
+    /// What was lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    warning: Option<String>,
+}
+
+pub struct Copy;
+
+impl Tool for Copy {
+    const NAME: &'static str = "fs_copy";
+    const TITLE: &'static str = "Copy files and folders";
+    const EFFECT: Effect = Effect::writes().idempotent();
+    type Input = Input;
+    type Output = Output;
+    type Grants = Fs<Write>;
+
+    fn examples() -> Vec<Example> {
+        vec![
+            Example::new("A file", json!({"source": "notes.txt", "destination": "notes-old.txt"}))
+                .with_output(json!({"source": "notes.txt", "destination": "notes-old.txt"})),
+            Example::new("A folder", json!({"source": "docs", "destination": "docs-old"}))
+                .with_output(json!({"source": "docs", "destination": "docs-old"})),
+        ]
+    }
+
+    async fn run(&self, input: Input, fs: Fs<Write>, _cx: &CallContext) -> Result<Output, ToolError> {
+        fs.run(move |fs| {
+            let (from, to) = (fs.place(&input.source)?, fs.place(&input.destination)?);
+            let lost = destination::check_destination(fs, &from, &to, input.overwrite)?;
+            fs.copy(&from, &to, input.overwrite)
+                .map_err(|error| destination::missing_parent_error(error, &to))?;
+            Ok(Output {
+                source: from.display(),
+                destination: to.display(),
+                warning: lost.map(|lost| format!("{lost} fs_undo may bring it back.")),
+            })
+        })
+        .await
+    }
+}

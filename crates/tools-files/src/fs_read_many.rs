@@ -1,0 +1,178 @@
+//! `fs_read_many`.
+
+use crate::content::encoding::EncodingChoice;
+use crate::content::text_reader::{self, LineSelection, ReadRequest};
+use crate::fs_read_text::max_bytes;
+use octo_toolkit::fs::Read;
+use octo_toolkit::{CallContext, Effect, Example, Fs, Json, Tool, ToolError, WorkPath, json_len};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+const MAX_PATHS: usize = 100;
+/// Bytes that an entry takes beside its path and its text, at most.
+const ENTRY_OVERHEAD_BYTES: usize = 260;
+/// A smaller beginning of a file tells nothing.
+const MIN_TEXT_BYTES: usize = 200;
+
+/// Reads several text files in one call; each comes with its text, or with the reason why not, in the order asked. Files
+/// for which there is no room come without text and with `next`. Prefer fs_read_text for a part of one file.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Files to read, at most 100.
+    paths: Vec<WorkPath>,
+    /// Most bytes of all files together; small files are returned whole, large ones share the rest.
+    #[serde(default = "max_bytes")]
+    max_bytes: u64,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// One entry for every path, in the order asked.
+    files: Vec<FileEntry>,
+}
+
+#[derive(Default, Serialize, JsonSchema)]
+pub struct FileEntry {
+    /// The path as it was given.
+    path: String,
+    /// The text; absent when the file could not be read or there was no room for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    content: Option<String>,
+    /// Why the file could not be read, and what to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    /// Lines of the whole file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    line_count: Option<u64>,
+    /// Size of the whole file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    size_bytes: Option<u64>,
+    /// The encoding that the file is in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    encoding: Option<String>,
+    /// SHA-256 of the whole file, for if_hash of a later change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hash: Option<String>,
+    /// True when lines were left out.
+    truncated: bool,
+    /// Give it to fs_read_text as start_line to continue reading.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    next: Option<u64>,
+    /// Give it to fs_read_text as start_byte, too, when line `next` continues there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    next_byte: Option<u64>,
+}
+
+pub struct ReadMany;
+
+impl Tool for ReadMany {
+    const NAME: &'static str = "fs_read_many";
+    const TITLE: &'static str = "Read several text files";
+    const EFFECT: Effect = Effect::reads();
+    type Input = Input;
+    type Output = Output;
+    type Grants = Fs<Read>;
+
+    fn examples() -> Vec<Example> {
+        vec![
+            Example::new("Two files at once", json!({"paths": ["README.md", "docs/guide.md"]})),
+            Example::new(
+                "A file that is missing does not spoil the others",
+                json!({"paths": ["notes.txt", "missing.txt"], "max_bytes": 1000}),
+            ),
+        ]
+    }
+
+    async fn run(&self, input: Input, fs: Fs<Read>, cx: &CallContext) -> Result<Output, ToolError> {
+        if input.paths.is_empty() || input.paths.len() > MAX_PATHS {
+            return Err(ToolError::invalid(format!("{} paths were given.", input.paths.len()))
+                .hint(format!("Give 1 to {MAX_PATHS} paths in one call.")));
+        }
+        let cx = cx.clone();
+        fs.run(move |fs| {
+            let files: Vec<RequestedFile<'_>> =
+                input.paths.iter().map(|path| RequestedFile::new(fs, path)).collect();
+            Ok(Output { files: read_all(fs, &files, input.max_bytes, &cx)? })
+        })
+        .await
+    }
+}
+
+/// A file that is asked for.
+struct RequestedFile<'a> {
+    path: &'a WorkPath,
+    size: u64,
+    /// What its entry takes in the reply without its text.
+    overhead: usize,
+}
+
+impl<'a> RequestedFile<'a> {
+    fn new(fs: &Fs<Read>, path: &'a WorkPath) -> Self {
+        let size = fs.place(path).and_then(|place| fs.stat(&place)).map_or(0, |stat| stat.size);
+        Self { path, size, overhead: ENTRY_OVERHEAD_BYTES + json_len(path.as_str()) }
+    }
+
+    /// Its entry when there is no room for its text.
+    fn omitted(&self) -> FileEntry {
+        let path = self.path.to_string();
+        FileEntry {
+            path,
+            size_bytes: Some(self.size),
+            truncated: true,
+            next: Some(1),
+            ..FileEntry::default()
+        }
+    }
+}
+
+/// The smallest files first: who needs less than an equal share leaves the rest to the others.
+fn read_all(
+    fs: &Fs<Read>,
+    files: &[RequestedFile<'_>],
+    max_bytes: u64,
+    cx: &CallContext,
+) -> Result<Vec<FileEntry>, ToolError> {
+    let mut entries: Vec<FileEntry> = files.iter().map(RequestedFile::omitted).collect();
+    let mut order: Vec<usize> = (0..files.len()).collect();
+    order.sort_by_key(|index| files.get(*index).map(|file| file.size));
+    let mut bytes = max_bytes;
+    let mut room = cx.reply.remaining_beside(&entries)?;
+    for (served, index) in order.iter().enumerate() {
+        cx.check()?;
+        let (Some(file), Some(entry)) = (files.get(*index), entries.get_mut(*index)) else { continue };
+        let waiting = files.len() - served;
+        let share = (room / waiting).saturating_sub(file.overhead);
+        if share < MIN_TEXT_BYTES.min(usize::try_from(file.size).unwrap_or(MIN_TEXT_BYTES)) {
+            continue;
+        }
+        let read = read(fs, file.path, bytes / waiting as u64, share, cx);
+        bytes = bytes.saturating_sub(read.content.as_ref().map_or(0, |content| content.len() as u64));
+        room = room.saturating_sub(Json::of(&read).bytes().len());
+        *entry = read;
+    }
+    Ok(entries)
+}
+
+fn read(fs: &Fs<Read>, path: &WorkPath, max_bytes: u64, room: usize, cx: &CallContext) -> FileEntry {
+    let (lines, asked) = (LineSelection::Span(1, u64::MAX - 1), EncodingChoice::Detect);
+    let want =
+        ReadRequest { lines, encoding: asked, max_bytes, start_byte: 0, reply_budget: room, numbered: false };
+    let told = path.to_string();
+    match fs.place(path).and_then(|place| text_reader::read(fs, &place, want, cx)) {
+        Ok(reading) => FileEntry {
+            path: told,
+            content: Some(reading.content),
+            error: None,
+            line_count: Some(reading.line_count),
+            size_bytes: Some(reading.opened.stat.size),
+            encoding: Some(reading.encoding),
+            hash: reading.hash,
+            truncated: reading.truncated,
+            next: reading.next,
+            next_byte: reading.next_byte,
+        },
+        Err(error) => FileEntry { path: told, error: Some(error.text()), ..FileEntry::default() },
+    }
+}

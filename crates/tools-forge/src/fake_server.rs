@@ -1,0 +1,145 @@
+//! A server on loopback that plays a forge and remembers what it was asked.
+#![expect(clippy::disallowed_methods, reason = "tests listen on loopback")]
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use axum::response::IntoResponse;
+use jiff::Timestamp;
+use octo_toolkit::net::NetSpec;
+use octo_toolkit::{Capabilities, Clock, Net, ToolFixture, Toolbox};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use tokio::sync::Notify;
+use url::Url;
+
+/// The time of all tests.
+pub const NOW: &str = "2026-11-15T10:00:00Z";
+
+/// One request as it arrived.
+#[derive(Debug, Clone)]
+pub struct RecordedRequest {
+    pub method: Method,
+    /// As it was written, not decoded.
+    pub path: String,
+    pub query: HashMap<String, String>,
+    pub headers: HeaderMap,
+    pub body: String,
+}
+
+impl RecordedRequest {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().unwrap())
+    }
+
+    /// A number of the query, or another.
+    pub fn number(&self, name: &str, otherwise: u64) -> u64 {
+        self.query.get(name).map_or(otherwise, |text| text.parse().unwrap())
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct FakeReply {
+    pub status: u16,
+    pub headers: Vec<(&'static str, String)>,
+    pub body: Vec<u8>,
+}
+
+impl FakeReply {
+    pub fn json(status: u16, value: &serde_json::Value) -> Self {
+        Self::text(status, value.to_string()).with("content-type", "application/json")
+    }
+
+    pub fn text(status: u16, body: impl Into<Vec<u8>>) -> Self {
+        Self { status, headers: Vec::new(), body: body.into() }
+    }
+
+    pub fn with(mut self, name: &'static str, value: impl ToString) -> Self {
+        self.headers.push((name, value.to_string()));
+        self
+    }
+}
+
+pub struct FakeServer {
+    pub url: Url,
+    requests: Arc<Mutex<Vec<RecordedRequest>>>,
+}
+
+impl FakeServer {
+    pub async fn serve<F>(answer: F) -> Self
+    where
+        F: Fn(&RecordedRequest) -> FakeReply + Clone + Send + Sync + 'static,
+    {
+        let asked: Arc<Mutex<Vec<RecordedRequest>>> = Arc::default();
+        let record = Arc::clone(&asked);
+        let handler = move |method: Method, uri: Uri, headers: HeaderMap, body: Bytes| {
+            let query = url::form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
+            let seen = RecordedRequest {
+                method,
+                path: uri.path().to_owned(),
+                query: query.into_owned().collect(),
+                headers,
+                body: String::from_utf8(body.to_vec()).unwrap(),
+            };
+            let reply = answer(&seen);
+            record.lock().unwrap().push(seen);
+            async move {
+                let mut response = (StatusCode::from_u16(reply.status).unwrap(), reply.body).into_response();
+                response.headers_mut().remove("content-type");
+                for (name, value) in reply.headers {
+                    response.headers_mut().append(name, value.parse().unwrap());
+                }
+                response
+            }
+        };
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
+        tokio::spawn(async move { axum::serve(listener, Router::new().fallback(handler)).await });
+        Self { url, requests: asked }
+    }
+
+    pub fn requests(&self) -> Vec<RecordedRequest> {
+        self.requests.lock().unwrap().clone()
+    }
+
+    /// The paths of all requests so far, sorted, which are then forgotten.
+    pub fn take_paths(&self) -> Vec<String> {
+        let mut paths: Vec<String> = self.requests.lock().unwrap().drain(..).map(|seen| seen.path).collect();
+        paths.sort();
+        paths
+    }
+
+    pub fn url_for(&self, path: &str) -> Url {
+        self.url.join(path).unwrap()
+    }
+}
+
+/// A bench whose net reaches loopback and nothing else that is private, and whose clock stands still.
+pub fn bench(toolbox: Toolbox) -> ToolFixture {
+    ToolFixture::new(toolbox, capabilities())
+}
+
+pub fn capabilities() -> Capabilities {
+    let spec = NetSpec { allow: vec!["127.0.0.1".to_owned()], ..NetSpec::default() };
+    Capabilities::default().with(Net::new(spec).unwrap()).with(Clock::fixed(now()))
+}
+
+pub fn now() -> Timestamp {
+    NOW.parse().unwrap()
+}
+
+/// A server that takes a connection, says so, and never answers.
+pub async fn silent_server() -> (Url, Arc<Notify>) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
+    let reached = Arc::new(Notify::new());
+    let tell = Arc::clone(&reached);
+    tokio::spawn(async move {
+        let mut held = Vec::new();
+        while let Ok((connection, _)) = listener.accept().await {
+            held.push(connection);
+            tell.notify_one();
+        }
+    });
+    (url, reached)
+}

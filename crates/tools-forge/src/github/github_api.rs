@@ -1,0 +1,267 @@
+//! Requests to GitHub's API: few, counted, kept for a while, and their refusals in words.
+
+use super::pull_url::PullRef;
+use crate::{Token, forge_http};
+use bytes::Bytes;
+use futures_util::future::try_join_all;
+use http::header::{ACCEPT, AUTHORIZATION};
+use http::{HeaderName, HeaderValue, StatusCode};
+use jiff::Timestamp;
+use moka::future::Cache;
+use octo_toolkit::net::{NetRequest, NetResponse};
+use octo_toolkit::{CallContext, Kind, Net, ToolError};
+use serde::de::DeserializeOwned;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use url::Url;
+
+pub const ACCEPT_JSON: &str = "application/vnd.github+json";
+pub const ACCEPT_DIFF: &str = "application/vnd.github.diff";
+const API_VERSION_HEADER: (HeaderName, HeaderValue) =
+    (HeaderName::from_static("x-github-api-version"), HeaderValue::from_static("2022-11-28"));
+/// Entries of one page, the most that GitHub gives.
+pub const PER_PAGE: u64 = 100;
+/// Pages of a list whose length is not known before.
+const MAX_PAGES: u64 = 10;
+/// Answers stay this long, so that going on with a long diff costs no further request.
+const CACHE_TTL: Duration = Duration::from_secs(300);
+const MAX_CACHE_BYTES: u64 = 64 << 20;
+const MAX_RESPONSE_BYTES: usize = 16 << 20;
+/// What GitHub asks for after a refusal without a time.
+const DEFAULT_RETRY_AFTER: Duration = Duration::from_secs(60);
+
+/// What outlives a call.
+pub struct GithubApi {
+    token: Option<Token>,
+    cache: Cache<String, CachedResponse>,
+    /// Until when nothing is left, by origin.
+    blocked_until: Mutex<HashMap<String, Instant>>,
+}
+
+/// An answer that may be wanted again.
+#[derive(Clone)]
+pub struct CachedResponse {
+    pub body: Bytes,
+    has_next: bool,
+}
+
+impl GithubApi {
+    pub fn new(token: Option<Token>) -> Self {
+        let weigh = |url: &String, kept: &CachedResponse| {
+            u32::try_from(url.len() + kept.body.len()).unwrap_or(u32::MAX)
+        };
+        let kept =
+            Cache::builder().weigher(weigh).max_capacity(MAX_CACHE_BYTES).time_to_live(CACHE_TTL).build();
+        Self { token, cache: kept, blocked_until: Mutex::default() }
+    }
+}
+
+/// The requests of one call about one pull request.
+pub struct PullRequestFetch<'a> {
+    pub api: &'a GithubApi,
+    pub net: &'a Net,
+    pub cx: &'a CallContext,
+    pub pull: &'a PullRef,
+    pub now: Timestamp,
+    /// Whether to ask although an answer is kept.
+    pub bypass_cache: bool,
+    pub request_count: AtomicU64,
+    /// Requests that are left of this hour; the greatest number stands for not known.
+    pub requests_left: AtomicU64,
+}
+
+impl PullRequestFetch<'_> {
+    pub fn has_token(&self) -> bool {
+        self.pull.gets_token && self.api.token.is_some()
+    }
+
+    /// One answer, from memory when this call goes on with what an earlier one began.
+    pub async fn get(
+        &self,
+        parts: &[&str],
+        page: Option<u64>,
+        accept: &'static str,
+    ) -> Result<CachedResponse, ToolError> {
+        let mut url = self.pull.api_url(parts)?;
+        if let Some(page) = page {
+            let (size, page) = (PER_PAGE.to_string(), page.to_string());
+            url.query_pairs_mut().append_pair("per_page", &size).append_pair("page", &page);
+        }
+        let key = format!("{accept} {url}");
+        if !self.bypass_cache
+            && let Some(kept) = self.api.cache.get(&key).await
+        {
+            return Ok(kept);
+        }
+        let answer = self.ask(url, accept).await?;
+        if answer.truncated {
+            return Err(ToolError::new(Kind::TooLarge, "GitHub's answer is larger than 16 MB.")
+                .hint("Ask for one file with `file`."));
+        }
+        let kept =
+            CachedResponse { has_next: forge_http::next_link(&answer.headers).is_some(), body: answer.body };
+        self.api.cache.insert(key, kept.clone()).await;
+        Ok(kept)
+    }
+
+    pub async fn json<T: DeserializeOwned>(
+        &self,
+        parts: &[&str],
+        page: Option<u64>,
+    ) -> Result<(T, bool), ToolError> {
+        let kept = self.get(parts, page, ACCEPT_JSON).await?;
+        let value = serde_json::from_slice(&kept.body).map_err(|error| {
+            ToolError::unavailable("GitHub's answer is not what its API promises.")
+                .hint("Try again; the operator can check OCTOPROX_GITHUB_URL.")
+                .detail(error)
+        })?;
+        Ok((value, kept.has_next))
+    }
+
+    /// All of a list whose length is known, its pages as many at the same time as the grant sends to one host.
+    pub async fn fetch_counted<T: DeserializeOwned>(
+        &self,
+        parts: &[&str],
+        count: u64,
+    ) -> Result<Vec<T>, ToolError> {
+        let pages = (1..=count.div_ceil(PER_PAGE)).map(|page| self.json::<Vec<T>>(parts, Some(page)));
+        let pages = try_join_all(pages).await?;
+        Ok(pages.into_iter().flat_map(|(items, _)| items).collect())
+    }
+
+    /// The pages of a list, one after the other; and whether there are more than are read.
+    pub async fn pages<T: DeserializeOwned>(&self, parts: &[&str]) -> Result<(Vec<T>, bool), ToolError> {
+        let mut pages = Vec::new();
+        for page in 1..=MAX_PAGES {
+            let (items, has_next) = self.json(parts, Some(page)).await?;
+            pages.push(items);
+            if !has_next {
+                return Ok((pages, false));
+            }
+        }
+        Ok((pages, true))
+    }
+
+    async fn ask(&self, url: Url, accept: &'static str) -> Result<NetResponse, ToolError> {
+        let origin = url.origin().ascii_serialization();
+        if let Some(wait) = self.api.retry_delay(&origin) {
+            return Err(self.rate_limit_error(wait));
+        }
+        let mut ask = NetRequest::get(url);
+        ask.headers.insert(ACCEPT, HeaderValue::from_static(accept));
+        ask.headers.insert(API_VERSION_HEADER.0, API_VERSION_HEADER.1);
+        if let Some(token) = self.api.token.as_ref().filter(|_| self.pull.gets_token) {
+            ask.headers.insert(AUTHORIZATION, token.header("Bearer ", "OCTOPROX_GITHUB_TOKEN")?);
+        }
+        ask.timeout = self.cx.time_left().min(Duration::from_secs(60));
+        ask.max_bytes = MAX_RESPONSE_BYTES;
+        ask.max_redirects = 3;
+        self.request_count.fetch_add(1, Ordering::Relaxed);
+        let answer = forge_http::send(self.net, ask, self.cx).await?;
+        let left =
+            forge_http::text(&answer.headers, "x-ratelimit-remaining").and_then(|left| left.parse().ok());
+        if let Some(left) = left {
+            self.requests_left.fetch_min(left, Ordering::Relaxed);
+        }
+        if answer.status.is_success() {
+            return Ok(answer);
+        }
+        Err(self.refusal(&answer, left, origin))
+    }
+
+    fn refusal(&self, answer: &NetResponse, left: Option<u64>, origin: String) -> ToolError {
+        let words = forge_http::error_message(&answer.body);
+        let limits = matches!(answer.status, StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS);
+        let asked_to_wait = forge_http::retry_after(&answer.headers, self.now);
+        let is_limit =
+            left == Some(0) || asked_to_wait.is_some() || words.to_lowercase().contains("rate limit");
+        if limits && (is_limit || answer.status == StatusCode::TOO_MANY_REQUESTS) {
+            let reset =
+                forge_http::epoch_header(&answer.headers, "x-ratelimit-reset").filter(|_| left == Some(0));
+            let reset = reset.and_then(|reset| reset.duration_since(self.now).try_into().ok());
+            let wait = asked_to_wait.or(reset).unwrap_or(DEFAULT_RETRY_AFTER);
+            self.api.block_until(origin, wait);
+            return self.rate_limit_error(wait);
+        }
+        match answer.status {
+            StatusCode::NOT_FOUND | StatusCode::FORBIDDEN => self.hidden(answer, &words),
+            StatusCode::UNAUTHORIZED if self.has_token() => ToolError::new(
+                Kind::Unauthorized,
+                format!("GitHub does not accept the token that is set{words}"),
+            )
+            .hint("Ask the operator to check OCTOPROX_GITHUB_TOKEN: it may be expired or revoked."),
+            StatusCode::UNAUTHORIZED => {
+                ToolError::new(Kind::Unauthorized, format!("GitHub requires a token for this{words}"))
+                    .hint("Ask the operator to set OCTOPROX_GITHUB_TOKEN (or GITHUB_TOKEN).")
+            }
+            StatusCode::NOT_ACCEPTABLE | StatusCode::UNPROCESSABLE_ENTITY => {
+                ToolError::new(Kind::TooLarge, format!("GitHub does not give this as a whole{words}"))
+                    .hint("Ask for one file with `file`.")
+            }
+            status => {
+                ToolError::unavailable(format!("GitHub answered {status}{words}")).hint("Try again later.")
+            }
+        }
+    }
+
+    fn hidden(&self, answer: &NetResponse, words: &str) -> ToolError {
+        let PullRef { owner, repository, number, .. } = self.pull;
+        if answer.headers.contains_key("x-github-sso") {
+            return ToolError::new(
+                Kind::Unauthorized,
+                format!("The organisation {owner} wants a token with single sign-on."),
+            )
+            .hint("Ask the operator to authorise OCTOPROX_GITHUB_TOKEN for that organisation.");
+        }
+        if answer.status == StatusCode::FORBIDDEN {
+            return ToolError::denied(format!("GitHub does not allow this{words}"))
+                .hint("Ask the operator whether OCTOPROX_GITHUB_TOKEN may read pull requests, checks and statuses there.");
+        }
+        let message = format!("GitHub shows no pull request {number} of {owner}/{repository}");
+        if self.has_token() {
+            ToolError::not_found(format!("{message}: it is not there, or the token may not see it.")).hint(
+                "Check the address; ask the operator whether OCTOPROX_GITHUB_TOKEN may read that repository.",
+            )
+        } else {
+            ToolError::not_found(format!(
+                "{message}: it is not there, or the repository is private and no token is set."
+            ))
+            .hint(
+                "Check the address; for a private repository ask the operator to set OCTOPROX_GITHUB_TOKEN.",
+            )
+        }
+    }
+
+    fn rate_limit_error(&self, wait: Duration) -> ToolError {
+        let at = jiff::SignedDuration::try_from(wait).ok().and_then(|wait| self.now.checked_add(wait).ok());
+        let at = at.map(|at| format!(", until {}", at.strftime("%Y-%m-%dT%H:%M:%SZ"))).unwrap_or_default();
+        let hint = if self.has_token() {
+            format!("Try again in {} s.", wait.as_secs())
+        } else {
+            format!(
+                "Try again in {} s, or ask the operator to set OCTOPROX_GITHUB_TOKEN: without a token GitHub answers 60 \
+                 requests per hour, with one 5,000.",
+                wait.as_secs()
+            )
+        };
+        ToolError::rate_limited(format!("GitHub's limit of requests is reached{at}."), wait).hint(hint)
+    }
+}
+
+impl GithubApi {
+    fn retry_delay(&self, origin: &str) -> Option<Duration> {
+        let spent = self.blocked_until.lock().unwrap_or_else(PoisonError::into_inner);
+        spent
+            .get(origin)
+            .map(|until| until.saturating_duration_since(Instant::now()))
+            .filter(|wait| !wait.is_zero())
+    }
+
+    /// At most for an hour, whatever the answer says: its word counts for every caller.
+    fn block_until(&self, origin: String, wait: Duration) {
+        let until = Instant::now() + wait.min(Duration::from_secs(3600));
+        self.blocked_until.lock().unwrap_or_else(PoisonError::into_inner).insert(origin, until);
+    }
+}

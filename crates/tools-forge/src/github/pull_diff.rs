@@ -1,0 +1,104 @@
+//! The changes: the list of files and the diff, with no more requests than the pull request's size asks for.
+
+use super::api_types::{self, File};
+use super::changed_files::{self, ChangedFile};
+use super::github_api::{ACCEPT_DIFF, PullRequestFetch};
+use octo_toolkit::hidden_text::strip_hidden_owned;
+use octo_toolkit::{Kind, ToolError};
+
+/// Files of a diff that GitHub gives as a whole.
+const MAX_DIFF_FILES: u64 = 300;
+/// Files that GitHub lists at all.
+pub const MAX_LISTED_FILES: u64 = 3_000;
+
+/// What a caller wants of the changes.
+pub struct ChangesQuery<'a> {
+    pub files: bool,
+    pub diff: bool,
+    pub file: Option<&'a str>,
+}
+
+#[derive(Default)]
+pub struct Changes {
+    pub files: Vec<ChangedFile>,
+    pub diff: String,
+    /// Files that have changed but whose patch GitHub does not give.
+    pub without_patch: Vec<String>,
+}
+
+/// The changes of a pull request; `removed` counts hidden characters.
+pub async fn read(
+    errand: &PullRequestFetch<'_>,
+    pull: &api_types::PullRequestBody,
+    wanted: &ChangesQuery<'_>,
+    removed: &mut usize,
+) -> Result<Changes, ToolError> {
+    if !wanted.files && !wanted.diff {
+        return Ok(Changes::default());
+    }
+    let whole = wanted.diff && wanted.file.is_none() && pull.changed_files <= MAX_DIFF_FILES;
+    let (listed, diff) = match (whole, wanted.files) {
+        (true, true) => {
+            let (listed, diff) = tokio::join!(list(errand, pull), text(errand, pull));
+            (Some(listed?), diff?)
+        }
+        (true, false) => (None, text(errand, pull).await?),
+        (false, _) => (Some(list(errand, pull).await?), None),
+    };
+    // GitHub refuses some diffs that are not large by their number of files.
+    let listed = match (listed, &diff) {
+        (None, None) => Some(list(errand, pull).await?),
+        (listed, _) => listed,
+    };
+    let listed = filter_file(listed.unwrap_or_default(), wanted.file)?;
+    let (diff, lacking) = match diff {
+        Some(diff) => (diff, Vec::new()),
+        None if wanted.diff => (
+            changed_files::build_diff(&listed),
+            listed.iter().filter(|file| changed_files::lacks_patch(file)).collect(),
+        ),
+        None => (String::new(), Vec::new()),
+    };
+    let shown = wanted.files || wanted.file.is_some();
+    Ok(Changes {
+        without_patch: lacking
+            .into_iter()
+            .map(|file| strip_hidden_owned(file.filename.clone(), removed))
+            .collect(),
+        files: listed.iter().filter(|_| shown).map(|file| ChangedFile::new(file, removed)).collect(),
+        diff: strip_hidden_owned(diff, removed),
+    })
+}
+
+async fn list(
+    errand: &PullRequestFetch<'_>,
+    pull: &api_types::PullRequestBody,
+) -> Result<Vec<File>, ToolError> {
+    let number = pull.number.to_string();
+    errand.fetch_counted(&["pulls", &number, "files"], pull.changed_files.min(MAX_LISTED_FILES)).await
+}
+
+/// The diff as GitHub gives it; nothing when it is too large for that.
+async fn text(
+    errand: &PullRequestFetch<'_>,
+    pull: &api_types::PullRequestBody,
+) -> Result<Option<String>, ToolError> {
+    match errand.get(&["pulls", &pull.number.to_string()], None, ACCEPT_DIFF).await {
+        Ok(kept) => Ok(Some(String::from_utf8_lossy(&kept.body).into_owned())),
+        Err(error) if error.kind == Kind::TooLarge => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn filter_file(listed: Vec<File>, file: Option<&str>) -> Result<Vec<File>, ToolError> {
+    let Some(path) = file else { return Ok(listed) };
+    let total = listed.len();
+    let is_it = |file: &File| file.filename == path || file.previous_filename.as_deref() == Some(path);
+    let found: Vec<File> = listed.into_iter().filter(is_it).collect();
+    if found.is_empty() {
+        return Err(ToolError::not_found("This pull request does not change that file.").hint(format!(
+            "It changes {total} files; ask with include=[\"files\"] for their paths, and give one as it is written there."
+        )));
+    }
+    Ok(found)
+}

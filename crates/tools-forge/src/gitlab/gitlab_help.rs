@@ -1,0 +1,87 @@
+//! `gitlab_tool_help`.
+
+use super::Instance;
+use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Tells which GitLab tools there are, when to use each and how, and which instance they ask. Prefer gitlab_openapi_paths
+/// to learn what the API itself can do.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// The tools, in the order in which a task needs them.
+    tools: Vec<ToolHelp>,
+    /// Root of the API that is asked.
+    api: String,
+    /// Whether requests are sent with a token; without one only public data can be read.
+    has_token: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct ToolHelp {
+    /// Name of the tool.
+    name: &'static str,
+    /// When it is the right one.
+    when: &'static str,
+    /// Arguments of a call that works.
+    example: Value,
+}
+
+pub struct Help(pub Arc<Instance>);
+
+impl Tool for Help {
+    const NAME: &'static str = "gitlab_tool_help";
+    const TITLE: &'static str = "Explain the GitLab tools";
+    const EFFECT: Effect = Effect::reads();
+    type Input = Input;
+    type Output = Output;
+    type Grants = ();
+
+    fn examples() -> Vec<Example> {
+        vec![Example::new("What there is", json!({}))]
+    }
+
+    async fn run(&self, _: Input, (): (), _: &CallContext) -> Result<Output, ToolError> {
+        Ok(Output {
+            tools: entries(),
+            api: self.0.api()?.to_string(),
+            has_token: self.0.settings.token.is_some(),
+        })
+    }
+}
+
+fn entries() -> Vec<ToolHelp> {
+    vec![
+        ToolHelp {
+            name: "gitlab_openapi_paths",
+            when: "You do not know the path: words of a filter find operations, with method and summary.",
+            example: json!({"filter": "merge request approve"}),
+        },
+        ToolHelp {
+            name: "gitlab_openapi_operation",
+            when: "You know the path but not its parameters or body: one operation, with what it refers to.",
+            example: json!({"path": "/projects/{id}/merge_requests", "method": "POST"}),
+        },
+        ToolHelp {
+            name: "gitlab_request",
+            when: "You know the request: it is sent, and the answer says where the next page is. Lists come in pages of 20; \
+                   ask for per_page=100 and go on with what `next` gives.",
+            example: json!({
+                "method": "GET",
+                "path": "projects/{id}/merge_requests/{iid}/diffs",
+                "path_params": {"id": "group/sub/project", "iid": 7},
+            }),
+        },
+        ToolHelp {
+            name: "gitlab_openapi_spec",
+            when: "You need the text of the OpenAPI document itself; it is long and comes in pages.",
+            example: json!({"offset": 0, "limit": 50_000}),
+        },
+    ]
+}

@@ -1,0 +1,54 @@
+//! `gitlab_openapi_operation`.
+
+use super::Instance;
+use octo_toolkit::{CallContext, Effect, Example, Net, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Explains one operation of GitLab's API: parameters, body, answers, with references resolved; an unknown one is answered
+/// with those that are near. Prefer gitlab_openapi_paths when the path is not known.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Path as the document has it, with or without /api/v4: /projects/{id}/issues; one with values, such as
+    /// projects/42/issues, is found as well.
+    path: String,
+    /// GET, POST, PUT, PATCH or DELETE.
+    method: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// The path as the document has it.
+    path: String,
+    /// The method, in capital letters.
+    method: String,
+    /// The operation as the document describes it. References are resolved, to a bounded depth.
+    operation: Value,
+}
+
+pub struct ExplainOperation(pub Arc<Instance>);
+
+impl Tool for ExplainOperation {
+    const NAME: &'static str = "gitlab_openapi_operation";
+    const TITLE: &'static str = "Explain an operation of GitLab's API";
+    const EFFECT: Effect = Effect::reads().open_world();
+    type Input = Input;
+    type Output = Output;
+    type Grants = Net;
+
+    fn examples() -> Vec<Example> {
+        vec![Example::new(
+            "What creating an issue takes",
+            json!({"path": "/projects/{id}/issues", "method": "POST"}),
+        )]
+    }
+
+    async fn run(&self, input: Input, net: Net, cx: &CallContext) -> Result<Output, ToolError> {
+        let document = self.0.document(&net, cx).await?;
+        let (path, method, operation) = document.index.operation(&input.path, &input.method)?;
+        Ok(Output { path, method, operation })
+    }
+}

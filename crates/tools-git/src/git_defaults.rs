@@ -1,0 +1,19 @@
+//! What several tools take: the repository, and defaults.
+
+use octo_toolkit::WorkPath;
+
+pub fn current_dir() -> WorkPath {
+    WorkPath::here()
+}
+
+pub fn head_ref() -> String {
+    "HEAD".to_owned()
+}
+
+pub fn origin_remote() -> String {
+    "origin".to_owned()
+}
+
+pub const fn enabled() -> bool {
+    true
+}

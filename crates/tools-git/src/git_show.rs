@@ -1,0 +1,87 @@
+//! `git_show`.
+
+use crate::git_defaults;
+use crate::program::git_command::GitCommand;
+use crate::program::run_git::GitRepo;
+use crate::program::safe_arg::Rev;
+use octo_toolkit::fs::Read;
+use octo_toolkit::{CallContext, Effect, Example, Exec, Fs, Tool, ToolError, WorkPath};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// Shows a commit with its diff, a tag, or a file as it was (HEAD~1:src/main.rs), as text; what is too long is cut. Prefer
+/// git_diff_structured to compare two commits.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Commit, tag or branch; with a colon and a path from the repository's top, that file in it.
+    r#ref: String,
+    /// The repository, or a folder in it.
+    #[serde(default = "git_defaults::current_dir")]
+    repo_path: WorkPath,
+    /// Only these files or folders of a commit, relative to repo_path.
+    #[serde(default)]
+    paths: Option<Vec<WorkPath>>,
+    /// Bytes of text in the answer, at most 1,000,000.
+    #[serde(default = "max_bytes")]
+    max_bytes: usize,
+}
+
+const fn max_bytes() -> usize {
+    60_000
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// What was asked for.
+    r#ref: String,
+    /// What it holds.
+    content: String,
+    /// True when the end is missing; ask with paths or a larger max_bytes.
+    truncated: bool,
+}
+
+pub struct Show;
+
+impl Tool for Show {
+    const NAME: &'static str = "git_show";
+    const TITLE: &'static str = "Show a commit or file version";
+    const EFFECT: Effect = Effect::reads();
+    type Input = Input;
+    type Output = Output;
+    type Grants = (Fs<Read>, Exec);
+
+    fn examples() -> Vec<Example> {
+        vec![
+            Example::new("The last commit with its diff", json!({"ref": "HEAD"})),
+            Example::new("A file as it was committed", json!({"ref": "HEAD:README.md"})).with_output(
+                json!({"ref": "HEAD:README.md", "content": "# Demo\n\nA small project.\n", "truncated": false}),
+            ),
+        ]
+    }
+
+    async fn run(
+        &self,
+        input: Input,
+        (fs, exec): Self::Grants,
+        cx: &CallContext,
+    ) -> Result<Output, ToolError> {
+        let rev = Rev::new(&input.r#ref)?;
+        let git = GitRepo::open(&fs, &exec, cx, &input.repo_path).await?;
+        let mut command = GitCommand::read("show")
+            .flags(&["--no-color", "--no-ext-diff", "--no-textconv", "--no-show-signature"])
+            .flags(&["--submodule=short", "--ignore-submodules=dirty", "--no-relative"])
+            .positional(&rev)
+            .max_output(input.max_bytes.clamp(1, 1_000_000));
+        if let Some(paths) = &input.paths {
+            command = command.paths(git.repo.pathspecs(&fs, paths)?);
+        }
+        let ran = git.run(command).await?;
+        if ran.stdout.contains(&0) {
+            return Err(ToolError::invalid(format!("{} is not text.", input.r#ref))
+                .hint("Read the file in the work tree with a tool for binary files."));
+        }
+        Ok(Output { r#ref: input.r#ref, content: ran.text(), truncated: ran.truncated })
+    }
+}

@@ -1,0 +1,162 @@
+//! The configuration that git works with: written by the hub from what the repository's own held at one moment.
+//!
+//! git takes settings from the common folder of a repository. It is told that this is a folder of the hub's own, in which
+//! `config` holds what is harmless and everything else is a link to the real thing. Whoever changes `.git/config` while a
+//! command runs changes nothing for it.
+
+use crate::git_config::{self, ConfigEntry};
+use octo_toolkit::exec::PrivateFolder;
+use octo_toolkit::{Exec, ToolError};
+use std::path::{Path, PathBuf};
+
+/// git takes the folder above this for the work tree, in its messages.
+const GIT_DIR_NAME: &str = ".git";
+
+/// Links that are made whether their target exists or not: git replaces these files at the end of the link.
+const LINKED_FILES: [&str; 3] = ["HEAD", "packed-refs", "shallow"];
+/// Folders that git would have to make itself if they did not exist, which it cannot do through a link.
+const LINKED_FOLDERS: [&str; 7] = ["objects", "refs", "logs", "info", "worktrees", "reftable", "rr-cache"];
+
+/// More than any configuration has.
+const MAX_CONFIG_BYTES: u64 = 4 << 20;
+
+#[derive(Debug)]
+pub struct SafeConfigDir {
+    folder: PrivateFolder,
+    /// The common folder of the repository itself.
+    common_dir: PathBuf,
+    initial_config: Vec<ConfigEntry>,
+}
+
+/// What a command has changed in the hub's folder and the repository does not have yet.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct RepoChanges {
+    pub settings: Vec<ConfigChange>,
+    /// Where HEAD of the main work tree points to now.
+    pub head: Option<String>,
+    /// The history is complete again.
+    pub unshallowed: bool,
+}
+
+/// A change of one setting.
+#[derive(Debug, PartialEq, Eq)]
+pub enum ConfigChange {
+    Replace { key: String, values: Vec<String> },
+    RemoveSection(String),
+}
+
+impl SafeConfigDir {
+    /// `exists` says of a name in the common folder whether it is there.
+    pub fn new(
+        exec: &Exec,
+        real: &Path,
+        settings: Vec<ConfigEntry>,
+        exists: impl Fn(&str) -> bool,
+    ) -> Result<Self, ToolError> {
+        let folder = exec.private_folder()?;
+        folder.make_folder(GIT_DIR_NAME)?;
+        for name in LINKED_FILES.into_iter().chain(LINKED_FOLDERS.into_iter().filter(|name| exists(name))) {
+            folder.link(&format!("{GIT_DIR_NAME}/{name}"), &real.join(name))?;
+        }
+        folder.write(&format!("{GIT_DIR_NAME}/config"), git_config::print(&settings).as_bytes())?;
+        Ok(Self { folder, common_dir: real.to_owned(), initial_config: settings })
+    }
+
+    /// What git is given as the common folder.
+    pub fn path(&self) -> PathBuf {
+        self.folder.path().join(GIT_DIR_NAME)
+    }
+
+    /// What a program has to see for that.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The repository's own.
+    pub fn common_dir(&self) -> &Path {
+        &self.common_dir
+    }
+
+    /// git's messages with the repository's own folder where they name ours.
+    pub fn restore_paths(&self, text: &str) -> String {
+        let (ours, ours_git) = (self.folder.path().to_string_lossy(), self.path());
+        let real = self.common_dir.to_string_lossy();
+        let top = real.strip_suffix("/.git").unwrap_or(&real);
+        text.replace(&*ours_git.to_string_lossy(), &real).replace(&*ours, top)
+    }
+
+    /// What has to be done in the repository after a command that writes.
+    pub fn changes(&self) -> Result<RepoChanges, ToolError> {
+        let text = self.folder.read(&format!("{GIT_DIR_NAME}/config"), MAX_CONFIG_BYTES)?.unwrap_or_default();
+        let now = git_config::parse(&String::from_utf8_lossy(&text))?;
+        let head = match self.folder.is_link(&format!("{GIT_DIR_NAME}/HEAD")) {
+            true => None,
+            false => self.folder.read(&format!("{GIT_DIR_NAME}/HEAD"), 4_096)?,
+        };
+        let head = head.and_then(|text| {
+            let text = String::from_utf8_lossy(&text).into_owned();
+            text.strip_prefix("ref: ").map(|name| name.trim_end().to_owned())
+        });
+        let unshallowed = !self.folder.is_link(&format!("{GIT_DIR_NAME}/shallow"));
+        Ok(RepoChanges { settings: difference(&self.initial_config, &now), head, unshallowed })
+    }
+}
+
+/// Only remotes and what branches follow is ever written by a command that is offered.
+fn difference(before: &[ConfigEntry], after: &[ConfigEntry]) -> Vec<ConfigChange> {
+    let counts = |entry: &&ConfigEntry| entry.key.starts_with("branch.") || entry.key.starts_with("remote.");
+    let section = |key: &str| key.rsplit_once('.').map_or(key, |(section, _)| section).to_owned();
+    let values = |entries: &[ConfigEntry], key: &str| -> Vec<String> {
+        entries.iter().filter(|entry| entry.key == key).map(|entry| entry.value.clone()).collect()
+    };
+    let mut all: Vec<ConfigChange> = Vec::new();
+    for entry in before.iter().chain(after).filter(counts) {
+        let gone = section(&entry.key);
+        let change = if after.iter().any(|other| section(&other.key) == gone) {
+            let values_now = values(after, &entry.key);
+            if values(before, &entry.key) == values_now {
+                continue;
+            }
+            ConfigChange::Replace { key: entry.key.clone(), values: values_now }
+        } else {
+            ConfigChange::RemoveSection(gone)
+        };
+        if !all.contains(&change) {
+            all.push(change);
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_found() {
+        let entry = |key: &str, value: &str| ConfigEntry { key: key.to_owned(), value: value.to_owned() };
+        let before = [
+            entry("core.bare", "false"),
+            entry("branch.a.merge", "x"),
+            entry("branch.b.merge", "x"),
+            entry("branch.b.remote", "o"),
+        ];
+        let after = [
+            entry("core.pager", "evil"),
+            entry("branch.a.merge", "y"),
+            entry("remote.o.url", "u"),
+            entry("remote.o.url", "v"),
+        ];
+        let replace = |key: &str, values: &[&str]| ConfigChange::Replace {
+            key: key.to_owned(),
+            values: values.iter().map(ToString::to_string).collect(),
+        };
+        let expected = [
+            replace("branch.a.merge", &["y"]),
+            ConfigChange::RemoveSection("branch.b".to_owned()),
+            replace("remote.o.url", &["u", "v"]),
+        ];
+        assert_eq!(difference(&before, &after), expected);
+        assert_eq!(difference(&before, &before), []);
+    }
+}

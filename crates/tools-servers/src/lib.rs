@@ -1,0 +1,26 @@
+//! Tools for the servers behind the hub: how each is doing, connecting, logging in. Agents and the admin API call them like
+//! any other tool.
+
+mod server_connect;
+mod server_disconnect;
+mod server_login;
+mod server_login_status;
+mod server_logout;
+mod server_registry;
+mod server_views;
+mod servers_list;
+
+use octo_toolkit::Toolbox;
+pub use server_registry::{ServerEntry, ServerKind, Servers};
+pub use server_views::{LoginView, ServerView};
+
+/// The tools with which agents and the admin API manage servers.
+pub fn toolbox() -> Toolbox {
+    Toolbox::new("servers", "The servers behind the hub: how each is doing, connecting, and logging in.")
+        .with(servers_list::List)
+        .with(server_connect::Connect)
+        .with(server_disconnect::Disconnect)
+        .with(server_login::Login)
+        .with(server_login_status::ServerLoginStatus)
+        .with(server_logout::Logout)
+}

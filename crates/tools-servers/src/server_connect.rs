@@ -1,0 +1,40 @@
+//! `server_connect`.
+
+use crate::server_registry::{Servers, require_admin};
+use crate::server_views::ServerView;
+use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+/// Connects a server now and says how it is doing then, or why it cannot be connected. For administrators. Prefer to call its
+/// tools: the first call connects by itself.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// The server's name in the settings.
+    server: String,
+}
+
+pub struct Connect;
+
+impl Tool for Connect {
+    const NAME: &'static str = "server_connect";
+    const TITLE: &'static str = "Connect a server";
+    const EFFECT: Effect = Effect::writes().idempotent().open_world();
+    type Input = Input;
+    type Output = ServerView;
+    type Grants = Servers;
+
+    fn examples() -> Vec<Example> {
+        vec![Example::new("Connect one server", json!({"server": "notion"}))]
+    }
+
+    async fn run(&self, input: Input, servers: Servers, cx: &CallContext) -> Result<ServerView, ToolError> {
+        require_admin(&cx.caller, "connect servers")?;
+        let upstream = servers.upstream(&input.server)?;
+        upstream.connect(cx).await?;
+        let known = servers.get(&input.server)?;
+        Ok(ServerView::of(&servers, &input.server, &known, &cx.caller).await)
+    }
+}

@@ -1,0 +1,139 @@
+//! `server_login`.
+
+use crate::server_registry::Servers;
+use crate::server_views::LoginView;
+use octo_model::Frontend;
+use octo_oauth::LoginPrompt;
+use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// Begins a login at a server and gives the address that a person opens, or finishes one with the address or code that they
+/// paste back. Show the address to the person; prefer server_login_status to learn whether they are done.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// The server's name in the settings.
+    server: String,
+    /// The last address of the person's browser, or the code it shows, when the browser could not come back to the hub.
+    #[serde(default)]
+    answer: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// What is to be done: open (the address), enter (the code at the address), key (an API key is to be given), or nothing.
+    next: &'static str,
+    /// Address that the person opens in a browser.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+    /// Address at the authorization server, for a browser that cannot open `url`: its last address is then given as `answer`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    auth_url: Option<String>,
+    /// The `state` of the authorization request, with which the browser comes back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    state: Option<String>,
+    /// Code that the person enters there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    user_code: Option<String>,
+    /// Seconds within which it has to be done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    expires_in: Option<i64>,
+    /// What to tell the person.
+    message: String,
+    /// How it stands with the login now.
+    login: LoginView,
+}
+
+pub struct Login;
+
+impl Tool for Login {
+    const NAME: &'static str = "server_login";
+    const TITLE: &'static str = "Log in at a server";
+    const EFFECT: Effect = Effect::writes().open_world();
+    type Input = Input;
+    type Output = Output;
+    type Grants = Servers;
+
+    fn examples() -> Vec<Example> {
+        vec![
+            Example::new("Begin a login", json!({"server": "notion"})),
+            Example::new(
+                "Finish it with what the browser shows",
+                json!({"server": "notion", "answer": "http://localhost:3100/auth/callback?code=c0de&state=st4te"}),
+            ),
+        ]
+    }
+
+    async fn run(&self, input: Input, servers: Servers, cx: &CallContext) -> Result<Output, ToolError> {
+        let name = &input.server;
+        servers.login_sharing(name, &cx.caller)?;
+        let mut output = match &input.answer {
+            None => output_for(name, servers.logins().begin(&cx.caller, name).await?),
+            Some(answer) => {
+                if servers.logins().takes_key(name)? && is_from_model(cx) {
+                    return Err(ToolError::denied("API keys are not taken from a conversation.").hint(
+                        format!("The person runs `octoprox login {name}` instead: it asks for the key."),
+                    ));
+                }
+                servers.logins().complete(&cx.caller, name, answer).await?;
+                Output::new("nothing", format!("The login at {name} is done."))
+            }
+        };
+        output.login = LoginView::of(&servers, name, &cx.caller).await?;
+        Ok(output)
+    }
+}
+
+/// What is said over MCP stands in a model's context, where a lasting secret does not belong.
+fn is_from_model(cx: &CallContext) -> bool {
+    cx.origin.as_ref().is_none_or(|origin| matches!(origin.frontend, Frontend::Stdio | Frontend::Http))
+}
+
+impl Output {
+    fn new(next: &'static str, message: String) -> Self {
+        let login = LoginView::default();
+        Self {
+            next,
+            url: None,
+            auth_url: None,
+            state: None,
+            user_code: None,
+            expires_in: None,
+            message,
+            login,
+        }
+    }
+}
+
+fn output_for(name: &str, begun: LoginPrompt) -> Output {
+    match begun {
+        LoginPrompt::Open { url, start, state, code_host, expires_in } => {
+            let elsewhere = if start.is_some() { "open auth_url instead, and " } else { "" };
+            Output {
+                message: format!(
+                    "Open the address in a browser and agree; the login code then goes to {code_host}. If a page cannot be shown, {elsewhere}paste the last page's whole address as `answer` of server_login for {name}."
+                ),
+                url: Some(start.unwrap_or_else(|| url.clone())),
+                auth_url: Some(url),
+                state: Some(state),
+                expires_in: Some(expires_in),
+                ..Output::new("open", String::new())
+            }
+        }
+        LoginPrompt::Enter { url, user_code, url_with_code, expires_in } => Output {
+            message: format!("Open {url} on any device and enter the code {user_code}."),
+            url: Some(url_with_code.unwrap_or(url)),
+            user_code: Some(user_code),
+            expires_in: Some(expires_in),
+            ..Output::new("enter", String::new())
+        },
+        LoginPrompt::ApiKey => Output::new(
+            "key",
+            format!(
+                "{name} takes an API key. Run `octoprox login {name}` where the hub runs: it asks for the key."
+            ),
+        ),
+    }
+}

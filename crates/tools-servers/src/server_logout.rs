@@ -1,0 +1,50 @@
+//! `server_logout`.
+
+use crate::server_registry::Servers;
+use octo_oauth::LogoutOutcome;
+use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// Ends the caller's login at a server: forgets it here and asks the authorization server to forget it, too. Prefer
+/// server_disconnect to end a connection and stay logged in.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// The server's name in the settings.
+    server: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// The server's name in the settings.
+    server: String,
+    /// How it ended: nothing (there was no login), forgotten (here only), or revoked (at the authorization server as well).
+    left: &'static str,
+}
+
+pub struct Logout;
+
+impl Tool for Logout {
+    const NAME: &'static str = "server_logout";
+    const TITLE: &'static str = "Log out at a server";
+    const EFFECT: Effect = Effect::destroys().idempotent().open_world();
+    type Input = Input;
+    type Output = Output;
+    type Grants = Servers;
+
+    fn examples() -> Vec<Example> {
+        vec![Example::new("Give up a login", json!({"server": "notion"}))]
+    }
+
+    async fn run(&self, input: Input, servers: Servers, cx: &CallContext) -> Result<Output, ToolError> {
+        servers.login_sharing(&input.server, &cx.caller)?;
+        let left = match servers.logins().logout(&cx.caller, &input.server).await? {
+            LogoutOutcome::NotLoggedIn => "nothing",
+            LogoutOutcome::Forgotten => "forgotten",
+            LogoutOutcome::Revoked => "revoked",
+        };
+        Ok(Output { server: input.server, left })
+    }
+}

@@ -1,0 +1,150 @@
+//! What is told of a server and of a login.
+
+use crate::server_registry::{ServerEntry, ServerKind, Servers};
+use octo_model::{Caller, ToolError};
+use octo_oauth::{LoginSharing, LoginState};
+use octo_upstream::{Era, ServerInfo, ServerStatus, UpstreamReport};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// How a server is doing.
+#[derive(Serialize, JsonSchema)]
+pub struct ServerView {
+    /// The name in the settings, which its tools' names begin with.
+    pub server: String,
+    /// What people call it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What it is: program, address or document.
+    pub kind: &'static str,
+    /// How it is doing: connected, asleep (the next call starts it), starting, down, needs_login, or off.
+    pub state: &'static str,
+    /// Why it is down or off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// How many tools it has.
+    pub tools: usize,
+    /// What it calls itself, once it has been connected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub software: Option<String>,
+    /// How it is spoken to: legacy (the handshake of 2025) or modern.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub era: Option<&'static str>,
+    /// Calls under way.
+    pub in_flight: usize,
+    /// How it stands with the caller's login, where one is needed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub login: Option<LoginView>,
+    /// What its program has said last on standard error; for administrators.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub said: Vec<String>,
+}
+
+/// So many lines of standard error are told.
+const MAX_STDERR_LINES: usize = 10;
+
+impl ServerView {
+    pub(crate) async fn of(servers: &Servers, name: &str, known: &ServerEntry, caller: &Caller) -> Self {
+        let login = match known.login {
+            Some(_) => LoginView::of(servers, name, caller).await.ok(),
+            None => None,
+        };
+        let report = known.upstream.as_ref().map(|upstream| upstream.report());
+        let status = status(known, report.as_ref(), login.as_ref());
+        let tools = known.source.as_ref().map_or(0, |source| source.listing().borrow().listing.tools.len());
+        let said = known.upstream.as_ref().filter(|_| caller.is_admin()).map(|upstream| upstream.stderr());
+        let mut said = said.unwrap_or_default();
+        said.drain(..said.len().saturating_sub(MAX_STDERR_LINES));
+        Self {
+            server: name.to_owned(),
+            title: known.title.clone(),
+            kind: match known.kind {
+                ServerKind::Program => "program",
+                ServerKind::Url => "address",
+                ServerKind::Document => "document",
+            },
+            state: status.as_str(),
+            why: status.reason().map(str::to_owned),
+            tools,
+            software: report.as_ref().and_then(|report| report.server_info.as_ref()).map(software_label),
+            era: report.as_ref().and_then(|report| report.era).map(Era::as_str),
+            in_flight: report.map_or(0, |report| report.calls),
+            login,
+            said,
+        }
+    }
+}
+
+fn status(known: &ServerEntry, report: Option<&UpstreamReport>, login: Option<&LoginView>) -> ServerStatus {
+    if let Some(why) = &known.disabled {
+        return ServerStatus::Off(why.clone());
+    }
+    if let Some(login) = login.filter(|login| !login.connected) {
+        return ServerStatus::NeedsLogin(login.why.clone());
+    }
+    if let Some(report) = report {
+        return report.status.clone();
+    }
+    let source = known.source.as_ref().map(|source| source.listing().borrow().state.clone());
+    source.map_or(ServerStatus::Starting, ServerStatus::from)
+}
+
+fn software_label(about: &ServerInfo) -> String {
+    match &about.version {
+        Some(version) => format!("{} {version}", about.name),
+        None => about.name.clone(),
+    }
+}
+
+/// How it stands with a login.
+#[derive(Default, Serialize, JsonSchema)]
+pub struct LoginView {
+    /// Whether the server can be used with it now.
+    pub connected: bool,
+    /// The state: none, waiting (for the person), connected, or lost.
+    pub state: &'static str,
+    /// Whose login it is: person (each caller has their own) or shared (one for everybody).
+    pub whose: &'static str,
+    /// The authorization server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub issuer: Option<String>,
+    /// What the login may do, in the server's words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scopes: Vec<String>,
+    /// What the server has asked for since, and the login does not have: log in again to give it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
+    /// Seconds until the present token ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_in: Option<i64>,
+    /// Whether it is renewed by itself.
+    pub renews: bool,
+    /// Seconds within which a login that waits has to be finished.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits: Option<i64>,
+    /// Why there is no login any more, or why the last one came to nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+impl LoginView {
+    pub(crate) async fn of(servers: &Servers, name: &str, caller: &Caller) -> Result<Self, ToolError> {
+        let whose = servers.get(name)?.login.unwrap_or_default();
+        let status = servers.logins().status(caller, name).await?;
+        Ok(Self {
+            connected: status.state == LoginState::Connected,
+            state: status.state.as_str(),
+            whose: match whose {
+                LoginSharing::PerCaller => "person",
+                LoginSharing::Shared => "shared",
+            },
+            issuer: status.issuer,
+            scopes: status.scopes,
+            missing: status.missing,
+            expires_in: status.expires_in,
+            renews: status.refreshes,
+            waits: status.pending_secs,
+            why: status.why,
+        })
+    }
+}

@@ -1,0 +1,121 @@
+//! A command line of the shell, read far enough to name every program in it. It knows the grammar, not the meaning:
+//! what only the running shell can know is marked as open, never guessed.
+
+mod builtin;
+mod compound;
+mod nested_commands;
+mod shell_parser;
+mod shell_word;
+mod wrapper;
+
+#[cfg(test)]
+mod tests;
+
+/// Stands in a word's text for what is known only at run time.
+pub const EXPANSION: char = '\0';
+
+/// Why arithmetic that is not made of numbers alone is not seen through.
+const ARITHMETIC_REASON: &str = "arithmetic with variables, whose values can hold commands";
+
+/// One word after quotes are taken away.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Word {
+    pub text: String,
+    /// Parts are known only at run time: variables, substitutions.
+    pub has_expansion: bool,
+    /// What is known only at run time may become several words.
+    pub may_split: bool,
+    /// It has wildcards that the shell expands.
+    pub has_glob: bool,
+    /// Some of it was quoted, so it is no keyword.
+    pub quoted: bool,
+}
+
+impl Word {
+    pub fn literal(text: impl Into<String>) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+
+    /// The text, when all of it is known.
+    pub fn as_literal(&self) -> Option<&str> {
+        (!self.has_expansion && !self.has_glob).then_some(self.text.as_str())
+    }
+}
+
+/// A program with its arguments.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SimpleCommand {
+    /// Variables set in front of it.
+    pub assignments: Vec<String>,
+    /// The program and its arguments; empty for assignments and redirections alone.
+    pub words: Vec<Word>,
+    /// Files that `>` empties.
+    pub truncated_files: Vec<Word>,
+    /// Its input is a pipe.
+    pub piped: bool,
+    /// It is not waited for.
+    pub background: bool,
+    /// It calls the function in whose body it stands.
+    pub is_recursive: bool,
+    /// More arguments come from its input.
+    pub has_input_arguments: bool,
+}
+
+impl SimpleCommand {
+    pub fn program(&self) -> Option<&Word> {
+        self.words.first()
+    }
+
+    /// The program without its folders, when it is known.
+    pub fn name(&self) -> Option<&str> {
+        self.program().and_then(Word::as_literal).map(file_name)
+    }
+
+    pub fn arguments(&self) -> &[Word] {
+        self.words.get(1..).unwrap_or_default()
+    }
+}
+
+/// The last part of a path.
+pub fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Why a line cannot be read; the shell would refuse it as well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ParseError {
+    UnclosedQuote,
+    UnbalancedBracket,
+    TooDeep,
+}
+
+impl ParseError {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::UnclosedQuote => "a quote is not closed",
+            Self::UnbalancedBracket => "a bracket is not closed, or closes nothing",
+            Self::TooDeep => "it is nested too deeply",
+        }
+    }
+}
+
+/// All that a line runs.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct CommandLine {
+    /// Every program at any depth: those of the line itself, of substitutions, and those that programs such as `env`
+    /// start.
+    pub commands: Vec<SimpleCommand>,
+    /// What cannot be seen through.
+    pub opaque: Vec<&'static str>,
+}
+
+impl CommandLine {
+    pub fn read(text: &str) -> Result<Self, ParseError> {
+        nested_commands::open(shell_parser::read(text, 0)?)
+    }
+
+    fn merge(&mut self, other: CommandLine) {
+        self.commands.extend(other.commands);
+        self.opaque.extend(other.opaque);
+    }
+}

@@ -1,0 +1,262 @@
+//! Running one command to its end: time limit, progress, and what is shown of its output.
+
+use crate::shell::Shell;
+use crate::signal_name;
+use crate::truncate_output::{self, TruncatedStream};
+use octo_toolkit::exec::{Captured, ExceededLimit, ExecResult, Exit, Job, Program, Stream};
+use octo_toolkit::fs::Read;
+use octo_toolkit::{CallContext, Exec, Fs, Keep, ToolError, WorkPath};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read as _, Seek, SeekFrom};
+use std::time::{Duration, Instant};
+
+/// What running needs.
+pub type Grants = (Exec, Fs<Read>, Keep);
+
+/// Between two notices of progress.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Characters of output in a notice of progress.
+const MAX_PROGRESS_CHARS: usize = 200;
+
+/// Bytes that the members of `CommandResult` take in a reply beside the output, at most.
+pub const REPLY_OVERHEAD_BYTES: usize = 900;
+
+/// Bytes of a stream that are handed to the hub, or read for a report.
+const MAX_STREAM_BYTES: u64 = 16 << 20;
+
+const BACKGROUND_NOTE: &str =
+    "What it left in the background was ended with it; use shell_start for what shall go on.";
+
+const LOOPBACK_NOTE: &str = "Commands without the network have a loopback each, so servers of other commands and sessions \
+     cannot be reached. Start the server and ask it in one command, or ask the operator to set `shell.local_servers: true`.";
+
+/// Whether a command line speaks of this machine.
+fn names_loopback(command: &str) -> bool {
+    ["localhost", "127.0.0.1", "[::1]", "0.0.0.0"].iter().any(|name| command.contains(name))
+}
+
+/// What a caller asks for.
+pub struct CommandRequest {
+    pub command: String,
+    pub cwd: WorkPath,
+    pub env: BTreeMap<String, String>,
+    pub timeout_s: u64,
+    pub max_output_bytes: u64,
+    pub network: Option<bool>,
+    /// Bytes that the output may take in the reply.
+    pub reply_budget: usize,
+    pub stdin: Option<String>,
+    /// Whether the whole output is wanted beside what is shown.
+    pub wants_full_output: bool,
+}
+
+/// How a command ended and what it wrote.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct CommandResult {
+    /// The command's own; -1 when a signal or the time limit ended it.
+    pub exit_code: i32,
+    /// Standard output as it was written, or its beginning.
+    pub stdout: String,
+    /// The end of standard output, when its middle was left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdout_tail: Option<String>,
+    /// Standard error as it was written, or its beginning.
+    pub stderr: String,
+    /// The end of standard error, when its middle was left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stderr_tail: Option<String>,
+    /// True when a part of the output was left out.
+    pub truncated: bool,
+    /// Bytes of all output, when a part was left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub original_bytes: Option<u64>,
+    /// Give it to result_read for all of standard output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handle: Option<String>,
+    /// Give it to result_read for all of standard error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stderr_handle: Option<String>,
+    /// True when the time limit ended it.
+    pub timed_out: bool,
+    /// The signal that ended it, such as SIGSEGV.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<String>,
+    /// How long it ran, in milliseconds.
+    pub duration_ms: u64,
+    /// What confined it: bubblewrap, landlock or none.
+    pub sandbox: String,
+    /// Whether it could reach the network.
+    pub network: bool,
+    /// What the command may have lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
+    /// What was done differently from what was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// What became of an order.
+pub struct CommandRun {
+    pub result: CommandResult,
+    /// All of standard output and standard error, when the order wants them.
+    pub full_output: (String, String),
+}
+
+impl Shell {
+    pub async fn run(
+        &self,
+        order: CommandRequest,
+        grants: &Grants,
+        cx: &CallContext,
+    ) -> Result<CommandRun, ToolError> {
+        let (exec, fs, keep) = grants;
+        let checked = self.check(&order.command, &order.cwd, &order.env, fs, cx).await?;
+        let mut notes = Vec::new();
+        let timeout = self.timeout(order.timeout_s, cx)?;
+        let network = self.network(order.network, &mut notes);
+        let own_loopback = !network && names_loopback(&order.command);
+        let bound =
+            usize::try_from(order.max_output_bytes).unwrap_or(usize::MAX).min(MAX_STREAM_BYTES as usize);
+        let job = Job {
+            program: Program::Shell(order.command),
+            cwd: checked.cwd,
+            env: order.env,
+            stdin: order.stdin.map(Into::into),
+            timeout: timeout.limit,
+            max_output_bytes: bound,
+            network,
+            writes: true,
+            readable: Vec::new(),
+            writable: Vec::new(),
+            on_output: Some(Box::new(notices(cx))),
+        };
+        // Dropping the future ends the command.
+        let done = cx.run(exec.run(job)).await??;
+        notes.extend(timeout.note(done.exit == Exit::TimedOut));
+        if done.limit == Some(ExceededLimit::Processes) {
+            notes.push("It was ended because it had too many processes at once.".to_owned());
+        }
+        if checked.background {
+            notes.push(BACKGROUND_NOTE.to_owned());
+        }
+        if own_loopback && done.exit != Exit::Code(0) {
+            notes.push(LOOPBACK_NOTE.to_owned());
+        }
+        let (out, err) = (&done.stdout, &done.stderr);
+        let shares = truncate_output::split_budget(bound.min(order.reply_budget), out.total, err.total);
+        let sizes = (
+            truncate_output::truncate_to_reply(out, shares.0, order.reply_budget).json_len(),
+            truncate_output::truncate_to_reply(err, shares.1, order.reply_budget).json_len(),
+        );
+        let rooms = truncate_output::split_budget(order.reply_budget, sizes.0 as u64, sizes.1 as u64);
+        let (out, err) = (
+            truncate_output::truncate_to_reply(out, shares.0, rooms.0),
+            truncate_output::truncate_to_reply(err, shares.1, rooms.1),
+        );
+        let mut ended = CommandResult { network, warning: checked.warning, ..to_result(&done) };
+        let out = stream(done.stdout, out, order.wants_full_output, keep, cx, &mut notes).await;
+        let err = stream(done.stderr, err, order.wants_full_output, keep, cx, &mut notes).await;
+        ended.truncated = out.truncated.tail.is_some() || err.truncated.tail.is_some();
+        ended.original_bytes = ended.truncated.then_some(out.total + err.total);
+        (ended.stdout, ended.stdout_tail, ended.handle) =
+            (out.truncated.head, out.truncated.tail, out.handle);
+        (ended.stderr, ended.stderr_tail, ended.stderr_handle) =
+            (err.truncated.head, err.truncated.tail, err.handle);
+        ended.note = (!notes.is_empty()).then(|| notes.join(" "));
+        Ok(CommandRun { result: ended, full_output: (out.full_text, err.full_text) })
+    }
+}
+
+/// The facts that do not depend on output.
+fn to_result(done: &ExecResult) -> CommandResult {
+    let (exit_code, signal) = match done.exit {
+        Exit::Code(code) => (code, None),
+        Exit::Signal(number) => (-1, Some(signal_name::name(number))),
+        Exit::TimedOut => (-1, None),
+    };
+    CommandResult {
+        exit_code,
+        signal,
+        timed_out: done.exit == Exit::TimedOut,
+        duration_ms: u64::try_from(done.took.as_millis()).unwrap_or(u64::MAX),
+        sandbox: done.sandbox.as_str().to_owned(),
+        ..CommandResult::default()
+    }
+}
+
+/// Tells the last line and how much there is so far, a few times a second.
+fn notices(cx: &CallContext) -> impl FnMut(Stream, &[u8]) + Send + use<> {
+    let cx = cx.clone();
+    let (mut bytes, mut last) = (0_u64, None::<Instant>);
+    move |_, chunk| {
+        bytes += chunk.len() as u64;
+        if last.is_none_or(|last| last.elapsed() >= PROGRESS_INTERVAL) {
+            last = Some(Instant::now());
+            cx.progress(bytes, None, &last_line(chunk));
+        }
+    }
+}
+
+fn last_line(chunk: &[u8]) -> String {
+    let text = String::from_utf8_lossy(chunk);
+    let line = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    crate::ansi::strip_ansi(line).chars().take(MAX_PROGRESS_CHARS).collect()
+}
+
+struct StreamReply {
+    truncated: TruncatedStream,
+    total: u64,
+    handle: Option<String>,
+    full_text: String,
+}
+
+async fn stream(
+    captured: Captured,
+    shown: TruncatedStream,
+    wanted: bool,
+    keep: &Keep,
+    cx: &CallContext,
+    notes: &mut Vec<String>,
+) -> StreamReply {
+    let total = captured.total;
+    let cut = shown.tail.is_some();
+    let whole = if cut || wanted { all(captured).await } else { String::new() };
+    let mut handle = None;
+    if cut {
+        if total > MAX_STREAM_BYTES {
+            notes.push(format!("The handle holds the first {MAX_STREAM_BYTES} bytes of {total}."));
+        }
+        match keep.keep(&cx.caller, cx.id, whole.clone()).await {
+            Ok(kept) => handle = Some(kept),
+            Err(error) => {
+                tracing::warn!(call = %cx.id, %error, "the output of a command could not be kept");
+                notes.push("The part that was left out could not be kept.".to_owned());
+            }
+        }
+    }
+    StreamReply { truncated: shown, total, handle, full_text: whole }
+}
+
+/// All that a stream held, as text.
+async fn all(captured: Captured) -> String {
+    let Captured { mut head, tail, full_output: whole, .. } = captured;
+    if let Some(file) = whole {
+        let read = tokio::task::spawn_blocking(move || from_start(file)).await;
+        if let Ok(Ok(bytes)) = read {
+            return String::from_utf8_lossy(&bytes).into_owned();
+        }
+    }
+    head.extend(tail);
+    String::from_utf8_lossy(&head).into_owned()
+}
+
+fn from_start(mut file: File) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(0))?;
+    file.take(MAX_STREAM_BYTES).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}

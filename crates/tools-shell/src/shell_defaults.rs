@@ -1,0 +1,54 @@
+//! Defaults of parameters, where the contract names them.
+
+use octo_toolkit::WorkPath;
+
+pub fn current_dir() -> WorkPath {
+    WorkPath::here()
+}
+
+pub fn exec_timeout_s() -> u64 {
+    120
+}
+
+pub fn test_timeout_s() -> u64 {
+    300
+}
+
+pub fn build_timeout_s() -> u64 {
+    600
+}
+
+pub fn session_timeout_s() -> u64 {
+    3_600
+}
+
+/// Bytes of output of a command.
+pub fn max_output_bytes() -> u64 {
+    500_000
+}
+
+/// Bytes of output beside a report, which has the gist already.
+pub fn report_output_bytes() -> u64 {
+    60_000
+}
+
+/// Bytes of one reading of a session.
+pub fn max_read_bytes() -> u64 {
+    20_000
+}
+
+pub fn wait_ms() -> u64 {
+    1_000
+}
+
+pub fn enabled() -> bool {
+    true
+}
+
+pub fn columns() -> u16 {
+    120
+}
+
+pub fn rows() -> u16 {
+    30
+}

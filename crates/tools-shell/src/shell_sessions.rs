@@ -1,0 +1,89 @@
+//! `shell_sessions`.
+
+use crate::session_output;
+use octo_toolkit::exec::{SessionInfo, SessionState, Sessions};
+use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// Lists your sessions, oldest first, with their commands and how they stand; those that ended stay for ten minutes. Prefer
+/// shell_read when the id is known.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Leaves out those that have ended.
+    #[serde(default)]
+    running: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// Your sessions; nobody sees those of others.
+    sessions: Vec<SessionEntry>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct SessionEntry {
+    /// For shell_read, shell_write, shell_resize and shell_stop.
+    session_id: String,
+    /// Its command line.
+    command: String,
+    /// The folder it runs in.
+    cwd: String,
+    /// When it was started, RFC 3339.
+    started: String,
+    /// Whether it still runs.
+    running: bool,
+    /// Its exit code, once it has ended; -1 when a signal or the time limit ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    exit_code: Option<i32>,
+    /// The signal that ended it, such as SIGKILL.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    signal: Option<String>,
+    /// Bytes of output so far.
+    output_bytes: u64,
+    /// Whether it has a terminal.
+    tty: bool,
+    /// Number of its main process, or of the sandbox around it.
+    pid: u32,
+}
+
+pub struct ListSessions;
+
+impl Tool for ListSessions {
+    const NAME: &'static str = "shell_sessions";
+    const TITLE: &'static str = "List sessions";
+    const EFFECT: Effect = Effect::reads_volatile();
+    type Input = Input;
+    type Output = Output;
+    type Grants = Sessions;
+
+    fn examples() -> Vec<Example> {
+        vec![Example::new("What runs", json!({"running": true}))]
+    }
+
+    async fn run(&self, input: Input, sessions: Sessions, cx: &CallContext) -> Result<Output, ToolError> {
+        let wanted = |info: &SessionInfo| !input.running || info.state == SessionState::Running;
+        let sessions = sessions.list(&cx.caller).into_iter().filter(wanted).map(SessionEntry::from).collect();
+        Ok(Output { sessions })
+    }
+}
+
+impl From<SessionInfo> for SessionEntry {
+    fn from(info: SessionInfo) -> Self {
+        let (exit_code, signal) = session_output::exit_status(info.state);
+        Self {
+            session_id: info.id,
+            command: info.command,
+            cwd: info.cwd,
+            started: info.started.to_string(),
+            running: info.state == SessionState::Running,
+            exit_code,
+            signal,
+            output_bytes: info.bytes,
+            tty: info.tty,
+            pid: info.pid,
+        }
+    }
+}

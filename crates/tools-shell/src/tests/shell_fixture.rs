@@ -1,0 +1,125 @@
+//! A workspace, its grants, and callers.
+
+use crate::{Settings, toolbox};
+use octo_grants::exec::{ExecLimits, ExecSpec, SandboxChoice, Sessions, launcher};
+use octo_grants::fs::{RootSpec, WorkspaceSpec};
+use octo_grants::{Capabilities, Exec, Keep, Keeps, Workspace};
+use octo_model::{CallId, Caller, Json, JsonObject, ToolError};
+use octo_toolkit::{AskError, BoxFuture, CallContext, Peer, Toolbox};
+use serde_json::Value;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
+
+/// Remembers what it is given; the handle is its place.
+#[derive(Default)]
+pub struct MemoryResultStore(Mutex<Vec<String>>);
+
+impl MemoryResultStore {
+    pub fn text(&self, handle: &str) -> String {
+        let at: usize = handle.trim_start_matches("kept-").parse().unwrap();
+        self.0.lock().unwrap()[at].clone()
+    }
+}
+
+impl Keeps for MemoryResultStore {
+    fn keep<'a>(
+        &'a self,
+        _: &'a Caller,
+        _: CallId,
+        text: String,
+    ) -> Pin<Box<dyn Future<Output = Result<String, ToolError>> + Send + 'a>> {
+        let mut texts = self.0.lock().unwrap();
+        texts.push(text);
+        let handle = format!("kept-{}", texts.len() - 1);
+        Box::pin(async { Ok(handle) })
+    }
+}
+
+/// Hears notices of progress.
+#[derive(Default)]
+pub struct ProgressRecorder(pub Mutex<Vec<Value>>);
+
+impl Peer for ProgressRecorder {
+    fn capabilities(&self) -> &JsonObject {
+        static NONE: OnceLock<JsonObject> = OnceLock::new();
+        NONE.get_or_init(JsonObject::new)
+    }
+
+    fn notify(&self, _: &str, params: JsonObject) {
+        self.0.lock().unwrap().push(params.to_json().to().unwrap());
+    }
+
+    fn ask<'a>(&'a self, _: &'a str, _: JsonObject) -> BoxFuture<'a, Result<JsonObject, AskError>> {
+        Box::pin(async { Err(AskError::Unable) })
+    }
+}
+
+pub struct ShellFixture {
+    toolbox: Toolbox,
+    capabilities: Capabilities,
+    pub results: Arc<MemoryResultStore>,
+    pub folder: tempfile::TempDir,
+}
+
+impl ShellFixture {
+    pub fn new() -> Self {
+        Self::with(Settings::default())
+    }
+
+    pub fn with(settings: Settings) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("work");
+        std::fs::create_dir_all(root.join("src")).unwrap();
+        std::fs::write(root.join("notes.txt"), "alpha\nbeta\ngamma\n").unwrap();
+        std::fs::write(root.join("src/main.rs"), "fn main() {}\n").unwrap();
+        std::fs::write(root.join("README.md"), "# Readme\n").unwrap();
+        let roots = vec![RootSpec { name: "work".to_owned(), path: root, alias_path: None, writable: true }];
+        let workspace = Workspace::open(WorkspaceSpec { roots, ..WorkspaceSpec::default() }).unwrap();
+        let exec = Exec::new(ExecSpec {
+            workspace: workspace.clone(),
+            sandbox: SandboxChoice::Auto,
+            limits: ExecLimits::default(),
+            state: folder.path().join("state"),
+            launcher: launcher::test_launcher("tests::launcher").unwrap(),
+            path: "/usr/local/bin:/usr/bin:/bin".into(),
+            pass_env: Vec::new(),
+        })
+        .unwrap();
+        let shelf = Arc::new(MemoryResultStore::default());
+        let doors = Capabilities::default()
+            .with(workspace)
+            .with(Sessions::new(exec.clone()))
+            .with(exec)
+            .with(Keep::new(Arc::clone(&shelf) as Arc<dyn Keeps>));
+        Self { toolbox: toolbox(settings), capabilities: doors, results: shelf, folder }
+    }
+
+    pub fn tools(&self) -> &[octo_toolkit::ErasedTool] {
+        &self.toolbox.tools
+    }
+
+    pub fn cx(&self, caller: &str) -> CallContext {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        CallContext::new(Arc::new(Caller::named(caller)), deadline, CancellationToken::new())
+    }
+
+    pub async fn call(&self, name: &str, input: Value) -> Result<Value, ToolError> {
+        self.call_as(&self.cx("local"), name, input).await
+    }
+
+    pub async fn call_as(&self, cx: &CallContext, name: &str, input: Value) -> Result<Value, ToolError> {
+        let tool = self.toolbox.tools.iter().find(|tool| tool.name == name).unwrap();
+        let answer = tool.run(Json::from(input), &self.capabilities, cx).await?;
+        Ok(answer.to().unwrap())
+    }
+
+    pub async fn fine(&self, name: &str, input: Value) -> Value {
+        self.call(name, input.clone()).await.unwrap_or_else(|error| panic!("{name} {input}: {error:?}"))
+    }
+
+    pub fn write_file(&self, name: &str, text: &str) {
+        std::fs::write(self.folder.path().join("work").join(name), text).unwrap();
+    }
+}

@@ -1,0 +1,98 @@
+//! `db_schema`.
+
+use crate::engine::{Table, TablesQuery};
+use crate::engine_cache::EngineCache;
+use crate::statement_args;
+use octo_grants::Sql;
+use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::sync::Arc;
+
+/// Describes the tables of a schema: columns, types, keys, foreign keys, checks, indexes, comments and row estimates; views with their query. An unknown
+/// schema or table is answered with the ones that exist. Prefer naming a table when the schema is large.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// The schema to look into.
+    #[serde(default = "default_schema")]
+    schema: String,
+    /// One table of it, also written as schema.table; all of them when left out.
+    #[serde(default)]
+    table: Option<String>,
+    /// Tables to describe at most.
+    #[serde(default = "max_tables")]
+    max_tables: usize,
+    /// A name of db_connections.
+    #[serde(default = "statement_args::default_connection")]
+    connection_name: String,
+}
+
+fn default_schema() -> String {
+    "public".to_owned()
+}
+
+fn max_tables() -> usize {
+    200
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// The schema.
+    schema: String,
+    /// Its tables and views, by name.
+    tables: Vec<Table>,
+    /// How many tables and views the schema has.
+    table_count: usize,
+    /// True when some were left out.
+    truncated: bool,
+}
+
+pub struct Schema(pub Arc<EngineCache>);
+
+impl Tool for Schema {
+    const NAME: &'static str = "db_schema";
+    const TITLE: &'static str = "Describe tables";
+    const EFFECT: Effect = Effect::reads().open_world();
+    type Input = Input;
+    type Output = Output;
+    type Grants = Sql;
+
+    fn examples() -> Vec<Example> {
+        vec![
+            Example::new("All tables of the usual schema", json!({})),
+            Example::new("One table of another schema", json!({"schema": "sales", "table": "orders"})),
+        ]
+    }
+
+    async fn run(&self, input: Input, sql: Sql, cx: &CallContext) -> Result<Output, ToolError> {
+        let database = sql.named(&input.connection_name)?;
+        let (schema, table) = split_qualified_name(input.schema, input.table)?;
+        let ask = TablesQuery { schema: schema.clone(), table, max_tables: input.max_tables.clamp(1, 1000) };
+        let found = self.0.get_or_create(&database).tables(ask, cx).await?;
+        Ok(Output {
+            schema,
+            truncated: found.tables.len() < found.total,
+            tables: found.tables,
+            table_count: found.total,
+        })
+    }
+}
+
+/// Schema and table of a name that may have both.
+fn split_qualified_name(
+    schema: String,
+    table: Option<String>,
+) -> Result<(String, Option<String>), ToolError> {
+    let Some((of, name)) = table.as_deref().and_then(|table| table.split_once('.')) else {
+        return Ok((schema, table));
+    };
+    let bare = |name: &str| name.trim_matches('"').to_owned();
+    let (of, name) = (bare(of), bare(name));
+    if schema != of && schema != default_schema() {
+        return Err(ToolError::invalid(format!("schema is `{schema}`, and table names the schema `{of}`."))
+            .hint("Name the schema once."));
+    }
+    Ok((of, Some(name)))
+}

@@ -1,0 +1,163 @@
+//! Real servers to test against: the one that `scripts/services start` runs, and clusters of a test's own.
+
+#![allow(dead_code, reason = "each test uses a part")]
+
+use octo_grants::Capabilities;
+use octo_grants::sql::{Sql, SqlConnection, SqlSpec};
+use octo_model::Caller;
+use octo_toolkit::{CallContext, ToolFixture};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio_postgres::{Client, NoTls};
+use tokio_util::sync::CancellationToken;
+
+fn variable(name: &str) -> String {
+    std::env::var(name).unwrap_or_else(|_| {
+        panic!("{name} is not set: scripts/services install && scripts/services start && eval \"$(scripts/services env)\"")
+    })
+}
+
+/// The login of the superuser at the shared server.
+pub fn admin() -> String {
+    variable("POSTGRES")
+}
+
+pub async fn client(dsn: &str) -> Client {
+    let (client, connection) = tokio_postgres::connect(dsn, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+/// A database of its own on the shared server, with an owner and a reader; both end with it.
+pub struct TestDatabase {
+    pub name: String,
+    pub owner: String,
+    pub reader: String,
+    pub admin: String,
+}
+
+impl TestDatabase {
+    pub async fn new(name: &str) -> Self {
+        Self::create_on(&admin(), &format!("octo_{name}_{}", std::process::id())).await
+    }
+
+    /// On any server. Names are the test's own, so nothing needs quoting.
+    pub async fn create_on(admin: &str, name: &str) -> Self {
+        let server = client(admin).await;
+        for statement in [
+            format!("CREATE ROLE {name}_owner LOGIN PASSWORD 'pw'"),
+            format!("CREATE ROLE {name}_reader LOGIN PASSWORD 'pw' IN ROLE pg_read_all_data"),
+            format!("CREATE DATABASE {name} OWNER {name}_owner"),
+        ] {
+            server.batch_execute(&statement).await.unwrap();
+        }
+        let place = admin.rsplit('@').next().unwrap().split('/').next().unwrap();
+        let login = |role: &str| format!("postgres://{name}_{role}:pw@{place}/{name}");
+        let (start, _) = admin.rsplit_once('/').unwrap();
+        Self {
+            owner: login("owner"),
+            reader: login("reader"),
+            admin: format!("{start}/{name}"),
+            name: name.to_owned(),
+        }
+    }
+
+    pub async fn run(&self, sql: &str) {
+        client(&self.owner).await.batch_execute(sql).await.unwrap();
+    }
+
+    pub async fn drop_database(self) {
+        let (start, _) = self.admin.rsplit_once('/').unwrap();
+        let server = client(&format!("{start}/postgres")).await;
+        let name = &self.name;
+        for statement in [
+            format!("DROP DATABASE {name} WITH (FORCE)"),
+            format!("DROP ROLE {name}_owner"),
+            format!("DROP ROLE {name}_reader"),
+        ] {
+            server.batch_execute(&statement).await.unwrap();
+        }
+    }
+}
+
+pub fn spec(dsn: &str) -> SqlSpec {
+    SqlSpec { connections: vec![SqlConnection::new("default", dsn)], ..SqlSpec::default() }
+}
+
+pub fn capabilities(spec: &SqlSpec) -> Capabilities {
+    Capabilities::default().with(Sql::new(spec).unwrap())
+}
+
+pub fn bench(spec: &SqlSpec) -> ToolFixture {
+    ToolFixture::new(tools_sql::sql_toolbox(), capabilities(spec))
+}
+
+pub fn cx(seconds: u64) -> (CallContext, CancellationToken) {
+    let cancel = CancellationToken::new();
+    let deadline = Instant::now() + Duration::from_secs(seconds);
+    (CallContext::new(Arc::new(Caller::local()), deadline, cancel.clone()), cancel)
+}
+
+/// Waits for something to become true.
+pub async fn wait_until<F: Future<Output = bool>>(what: &str, mut check: impl FnMut() -> F) {
+    let end = Instant::now() + Duration::from_secs(20);
+    while !check().await {
+        assert!(Instant::now() < end, "{what} did not happen");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// A server of a test's own, gone with the test.
+pub struct PostgresCluster {
+    pub folder: PathBuf,
+    pub port: u16,
+}
+
+impl PostgresCluster {
+    pub fn start(name: &str) -> Self {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let folder = PathBuf::from(format!("/tmp/octoprox-sql-{name}-{}", std::process::id()));
+        let cluster = Self { folder, port };
+        cluster.run_script("init");
+        cluster.run_script("start");
+        cluster
+    }
+
+    /// With TLS, and nothing else over the network.
+    pub fn with_tls(self) -> Self {
+        self.run_script("secure");
+        self.run_script("restart");
+        self
+    }
+
+    /// Says what the script printed.
+    pub fn run_script(&self, verb: &str) -> String {
+        let script = variable("POSTGRES_CLUSTER");
+        let mut command = Command::new(script);
+        command
+            .arg(verb)
+            .arg(&self.folder)
+            .arg(self.port.to_string())
+            .stdin(Stdio::null())
+            .stderr(Stdio::null());
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{verb}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    pub fn admin(&self) -> String {
+        let password = std::fs::read_to_string(self.folder.join("password")).unwrap();
+        format!("postgres://postgres:{}@127.0.0.1:{}/postgres", password.trim(), self.port)
+    }
+}
+
+impl Drop for PostgresCluster {
+    fn drop(&mut self) {
+        let script = variable("POSTGRES_CLUSTER");
+        let stopped = Command::new(script).arg("stop").arg(&self.folder).stderr(Stdio::null()).status();
+        drop(stopped);
+        drop(std::fs::remove_dir_all(&self.folder));
+    }
+}

@@ -1,0 +1,105 @@
+//! `time_diff`.
+
+use crate::{datetime_parser, elapsed, time_format, time_input};
+use jiff::tz::TimeZone;
+use octo_toolkit::{CallContext, Clock, Effect, Example, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// Measures the time from start to end, negative when reversed; without a zone in UTC. Texts with two readings are
+/// refused with both. Prefer time_parse for "3 days after".
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Where the measure begins: 2027-03-05T14:30+01:00, Unix seconds, now, or words.
+    start: String,
+    /// Where it ends, in the same ways.
+    end: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// Whole days of 24 hours.
+    days: i64,
+    /// Hours beyond the days.
+    hours: i64,
+    /// Minutes beyond the hours.
+    minutes: i64,
+    /// Seconds beyond the minutes.
+    seconds: i64,
+    /// Nanoseconds beyond the seconds, when there are any.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    nanoseconds: i64,
+    /// All of it in seconds, fractions cut off.
+    total_seconds: i64,
+    /// The same for people, such as 2 days, 3 hours and 5 minutes.
+    human: String,
+    /// The start as it was read, RFC 3339.
+    start: String,
+    /// The end as it was read, RFC 3339.
+    end: String,
+    /// How the texts were read, where they left something open.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
+}
+
+fn is_zero(number: &i64) -> bool {
+    *number == 0
+}
+
+pub struct Diff;
+
+impl Tool for Diff {
+    const NAME: &'static str = "time_diff";
+    const TITLE: &'static str = "Time between two moments";
+    const EFFECT: Effect = Effect::reads();
+    type Input = Input;
+    type Output = Output;
+    type Grants = Clock;
+
+    fn examples() -> Vec<Example> {
+        vec![
+            Example::new(
+                "Between two dates",
+                json!({"start": "2027-03-05T12:00Z", "end": "2027-03-07T15:05Z"}),
+            )
+            .with_output(json!({
+                "days": 2,
+                "hours": 3,
+                "minutes": 5,
+                "seconds": 0,
+                "total_seconds": 183_900,
+                "human": "2 days, 3 hours and 5 minutes",
+                "start": "2027-03-05T12:00:00+00:00",
+                "end": "2027-03-07T15:05:00+00:00",
+            })),
+            Example::new("Until a day", json!({"start": "now", "end": "2030-01-01 00:00 Europe/Berlin"})),
+        ]
+    }
+
+    async fn run(&self, input: Input, clock: Clock, _cx: &CallContext) -> Result<Output, ToolError> {
+        let now = time_input::now_in_seconds(&clock).to_zoned(TimeZone::UTC);
+        let start = datetime_parser::parse(&input.start, &now)?;
+        let end = datetime_parser::parse(&input.end, &now)?;
+        let elapsed = elapsed::between(&start.at, &end.at);
+        let prefix_with = |name: &'static str| move |note: String| format!("{name}: {note}");
+        Ok(Output {
+            days: elapsed.days,
+            hours: elapsed.hours,
+            minutes: elapsed.minutes,
+            seconds: elapsed.seconds,
+            nanoseconds: elapsed.nanoseconds,
+            total_seconds: elapsed.total_seconds,
+            human: elapsed.human(),
+            start: time_format::iso(&start.at),
+            end: time_format::iso(&end.at),
+            notes: start
+                .notes
+                .into_iter()
+                .map(prefix_with("start"))
+                .chain(end.notes.into_iter().map(prefix_with("end")))
+                .collect(),
+        })
+    }
+}

@@ -1,0 +1,80 @@
+//! Why an engine gave nothing, and what the caller is told when none did.
+
+use super::SearchSettings;
+use http::{HeaderMap, StatusCode, header};
+use octo_toolkit::{Kind, ToolError};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::borrow::Cow;
+use std::time::Duration;
+
+/// One engine's failure.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct EngineFailure {
+    /// searxng, brave or duckduckgo, or an engine behind SearXNG such as searxng/google.
+    pub engine: String,
+    /// Why it gave nothing.
+    pub reason: String,
+    /// What would help.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<Cow<'static, str>>,
+    #[serde(skip)]
+    pub retry_after: Option<Duration>,
+}
+
+impl EngineFailure {
+    pub fn new(engine: &str, reason: impl Into<String>) -> Self {
+        Self { engine: engine.to_owned(), reason: reason.into(), hint: None, retry_after: None }
+    }
+
+    pub fn hint(mut self, hint: &'static str) -> Self {
+        self.hint = Some(Cow::Borrowed(hint));
+        self
+    }
+
+    /// The request did not get through.
+    pub fn from_net_error(engine: &str, error: &ToolError) -> Self {
+        let mut failure = Self::new(engine, error.message.trim_end_matches('.'));
+        failure.retry_after = error.retry_after;
+        // Only a refusal is something that somebody here can change.
+        failure.hint = error.hint.clone().filter(|_| error.kind == Kind::Denied);
+        failure
+    }
+
+    /// The engine answered with a status that says no.
+    pub fn from_status(engine: &str, status: StatusCode, headers: &HeaderMap) -> Self {
+        let reason = match status.as_u16() {
+            429 => "it allows no more requests at this moment".to_owned(),
+            300..400 => "it redirects, which is not followed".to_owned(),
+            code => format!("it answered with status {code}"),
+        };
+        let wait = headers.get(header::RETRY_AFTER).and_then(|wait| wait.to_str().ok()?.trim().parse().ok());
+        Self { retry_after: wait.map(Duration::from_secs), ..Self::new(engine, reason) }
+    }
+}
+
+/// The error when no engine answered: each with its reason, and each hint once.
+pub fn all_failed_error(failed: &[EngineFailure], settings: &SearchSettings) -> ToolError {
+    let reasons: Vec<String> =
+        failed.iter().map(|failure| format!("{}: {}", failure.engine, failure.reason)).collect();
+    let mut hints: Vec<&str> = Vec::new();
+    for hint in failed.iter().filter_map(|failure| failure.hint.as_deref()) {
+        if !hints.contains(&hint) {
+            hints.push(hint);
+        }
+    }
+    if settings.searxng_url.is_none() && settings.brave_api_key.is_none() {
+        hints.push(
+            "The operator can set OCTOPROX_SEARXNG_URL or BRAVE_API_KEY for engines that do not ask for CAPTCHAs.",
+        );
+    }
+    if hints.is_empty() {
+        hints.push("Try again later, or ask with fewer words.");
+    }
+    let error = ToolError::unavailable(format!("No search engine answered. {}.", reasons.join("; ")));
+    let error = error.hint(hints.join(" "));
+    match failed.iter().filter_map(|failure| failure.retry_after).min() {
+        Some(wait) => error.retry_after(wait),
+        None => error,
+    }
+}
