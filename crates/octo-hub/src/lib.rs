@@ -21,7 +21,8 @@ pub use pipeline::approval::{ApprovalRequest, Approver};
 pub use pipeline::call_pipeline::{CallOutcome, Request};
 pub use pipeline::call_rules::RuleSettings;
 pub use pipeline::policy::{
-    Action, Decision, Obligations, Policy, PolicyDecision, PolicyEngine, PolicyRequest, PolicySettings, Rule,
+    Action, Decision, Obligations, PolicyDecision, PolicyEngine, PolicyRequest, PolicyRules, PolicySettings,
+    Rule,
 };
 pub use pipeline::rate_limit::LimitRule;
 pub use pipeline::response_cache::CacheRule;

@@ -373,6 +373,36 @@ async fn a_server_that_was_disconnected_stays_so_until_somebody_needs_it() {
     }
 }
 
+/// A call wakes a suspended link, and a suspension while it wakes is not lost.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_and_disconnects_that_cross_leave_a_server_that_works() {
+    for connect in [ConnectMode::Always, ConnectMode::OnDemand] {
+        let spec = UpstreamSpec { connect, ..with_launcher(on_demand("legacy", LONG_IDLE)) };
+        let upstream = Upstream::start(spec);
+        wait_ready(&upstream).await;
+        for round in 0..30_u64 {
+            let other = tokio::spawn({
+                let upstream = upstream.clone();
+                async move { call(&upstream, &no_peer(), "pid", json!({})).await }
+            });
+            // At another moment of the start each time.
+            tokio::time::sleep(Duration::from_millis(round * 2)).await;
+            upstream.disconnect().await;
+            if let Err(error) = other.await.unwrap() {
+                assert_eq!(error.kind, Kind::Unavailable, "{connect:?} {round}: {error}");
+            }
+            // A call that came after the disconnection may have woken it.
+            upstream.disconnect().await;
+            let report = upstream.report();
+            assert_eq!((report.status, report.pids), (ServerStatus::Idle, vec![]), "{connect:?} {round}");
+        }
+        let last = pid(&upstream).await;
+        upstream.disconnect().await;
+        assert!(!is_alive(last), "{connect:?}");
+        upstream.stop().await;
+    }
+}
+
 #[tokio::test]
 async fn who_disconnects_ends_the_calls_under_way_and_those_that_wait() {
     let upstream = Upstream::start(with_launcher(UpstreamSpec::stdio("stub", stub("legacy"))));

@@ -20,7 +20,8 @@ pub struct ApprovalRequest<'a> {
 
 /// Whoever can approve calls. Without one, a call that needs approval is denied.
 pub trait Approver: Send + Sync {
-    /// Returns once somebody has agreed; an error when nobody did.
+    /// Returns once somebody has agreed; an error when nobody did. It decides itself how long it waits; a call that is
+    /// cancelled drops it.
     fn approve<'a>(&'a self, request: ApprovalRequest<'a>) -> BoxFuture<'a, Result<(), ToolError>>;
 }
 

@@ -121,7 +121,7 @@ impl Hub {
         // Redact.
         let result = remove_hub_meta(result?, &entry);
         let result = tool_override::blank_fields(result, &call.blank_fields);
-        let result = redact(result, &permit.obligations.redact)?;
+        let result = self.redact_result(result, &permit.obligations).await?;
         // Truncate and store.
         let result = self.limit_result(&permit, id, request, result, record).await?;
         let result = call.coercions.annotate(result);
@@ -129,6 +129,19 @@ impl Hub {
             rules.cache.put(slot, &result).await;
         }
         Ok(result)
+    }
+
+    /// Beside the runtime's threads, since a result may be large.
+    async fn redact_result(
+        &self,
+        result: JsonObject,
+        obligations: &Obligations,
+    ) -> Result<JsonObject, ToolError> {
+        if obligations.redact.is_empty() {
+            return Ok(result);
+        }
+        let members = obligations.redact.clone();
+        self.validator.run_blocking(move || redact(&result, &members)).await
     }
 
     /// Waits until somebody agrees to a call, where policy asks for that.

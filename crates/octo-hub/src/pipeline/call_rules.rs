@@ -4,7 +4,7 @@ use crate::catalogue::item::{Entry, ListKind};
 use crate::pipeline::audit_record::AuditRecord;
 use crate::pipeline::call_pipeline::Request;
 use crate::pipeline::policy::{
-    Action, Permit, Policy, PolicyEngine, PolicyRequest, PolicySettings, authorize,
+    Action, Permit, PolicyEngine, PolicyRequest, PolicyRules, PolicySettings, authorize,
 };
 use crate::pipeline::rate_limit::{LimitRule, RateLimits};
 use crate::pipeline::response_cache::{CacheRule, ResponseCache};
@@ -40,7 +40,7 @@ impl CallRules {
             before => Arc::new(ResponseCache::new(&settings.cache, before.map(|it| &*it.cache))?),
         };
         // Also compiled when another engine decides, so that a pattern that cannot be read is never taken on.
-        let rules = Arc::new(Policy::new(&settings.policy)?);
+        let rules = Arc::new(PolicyRules::new(&settings.policy)?);
         let policy_override = before.and_then(|before| before.policy_override.clone());
         Ok(Self {
             policy: policy_override.clone().unwrap_or(rules),
@@ -56,7 +56,7 @@ impl CallRules {
         let rules = Self::new(self.settings.clone(), Some(self))?;
         let policy = match &engine {
             Some(engine) => Arc::clone(engine),
-            None => Arc::new(Policy::new(&self.settings.policy)?),
+            None => Arc::new(PolicyRules::new(&self.settings.policy)?),
         };
         Ok(Self { policy, policy_override: engine, ..rules })
     }

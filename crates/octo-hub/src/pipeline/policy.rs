@@ -6,7 +6,7 @@ use crate::catalogue::item::Entry;
 use octo_model::{Caller, Json, Method, ToolError};
 use std::borrow::Cow;
 
-pub use policy_rules::{Decision, Policy, PolicySettings, Rule};
+pub use policy_rules::{Decision, PolicyRules, PolicySettings, Rule};
 
 /// What a caller wants to do with an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

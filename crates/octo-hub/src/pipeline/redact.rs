@@ -4,10 +4,7 @@ use octo_model::{Json, JsonObject, ToolError};
 use serde_json::{Value, json};
 
 /// The reply without the values of these members, at any depth. Its text says the same as its structure afterwards.
-pub fn redact(reply: JsonObject, members: &[String]) -> Result<JsonObject, ToolError> {
-    if members.is_empty() {
-        return Ok(reply);
-    }
+pub fn redact(reply: &JsonObject, members: &[String]) -> Result<JsonObject, ToolError> {
     let mut whole: Value = reply.to_json().to().map_err(ToolError::internal)?;
     redact_value(&mut whole, members);
     let text = whole.get("structuredContent").map(Value::to_string).ok_or_else(|| {
@@ -58,7 +55,7 @@ mod tests {
     fn members_are_emptied_at_any_depth_in_structure_and_text() {
         let whole = json!({"content": [{"type": "text", "text": "s3cret"}], "structuredContent":
             {"password": "s3cret", "rows": [{"password": 7, "name": "ada"}], "keys": {"password": ["s3cret"]}}, "vendor": {"password": "s3cret"}});
-        let redacted = redact(reply(&whole), &["password".to_owned()]).unwrap().to_json();
+        let redacted = redact(&reply(&whole), &["password".to_owned()]).unwrap().to_json();
         assert!(!redacted.as_str().contains("s3cret"), "{redacted:?}");
         let wanted =
             json!({"password": "", "rows": [{"password": null, "name": "ada"}], "keys": {"password": []}});
@@ -68,8 +65,7 @@ mod tests {
     #[test]
     fn a_result_without_structure_is_refused() {
         let text = json!({"content": [{"type": "text", "text": "password: s3cret"}]});
-        let error = redact(reply(&text), &["password".to_owned()]).unwrap_err();
+        let error = redact(&reply(&text), &["password".to_owned()]).unwrap_err();
         assert!(!format!("{error:?}").contains("s3cret") && error.hint.is_some());
-        assert!(redact(reply(&text), &[]).is_ok());
     }
 }

@@ -3,12 +3,13 @@
 use crate::hub_fixture::{HubFixture, ScriptedSource, tool};
 use crate::{error_kind, listed_names};
 use octo_hub::{
-    Action, ApprovalRequest, Approver, Change, ListKind, Obligations, PolicyDecision, PolicyEngine,
-    PolicyRequest, PolicySettings, RuleSettings,
+    Action, ApprovalRequest, Approver, CacheRule, Change, ListKind, Obligations, PolicyDecision,
+    PolicyEngine, PolicyRequest, PolicySettings, RuleSettings,
 };
 use octo_model::{Kind, Method, ToolError};
 use octo_toolkit::BoxFuture;
 use serde_json::{Value, json};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -121,6 +122,61 @@ async fn obligations_shape_the_result() {
     bench.hub.set_policy(Some(Arc::new(Smaller))).unwrap();
     let result = bench.call("up__long", json!({"n": 300})).await.unwrap();
     assert!(result.inner_text("_meta", "octoprox/result_handle").is_some());
+}
+
+/// Never answers.
+struct SilentApprover;
+
+impl Approver for SilentApprover {
+    fn approve<'a>(&'a self, _: ApprovalRequest<'a>) -> BoxFuture<'a, Result<(), ToolError>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test]
+async fn whoever_cancels_waits_for_no_approval() {
+    let bench = fixture();
+    bench.hub.set_approver(Arc::new(SilentApprover));
+    let request = HubFixture::request("up__risky", json!({}));
+    let cancel = request.cancel.clone();
+    let (called, ()) = tokio::join!(bench.call_request(request), async { cancel.cancel() });
+    assert_eq!(error_kind(called.outcome), Kind::Cancelled);
+}
+
+/// Asks for approval of everything.
+struct AskFirst;
+
+impl PolicyEngine for AskFirst {
+    fn decide<'a>(&'a self, _: &PolicyRequest<'_>) -> PolicyDecision<'a> {
+        PolicyDecision::RequireApproval { rule: "ask".into(), obligations: Obligations::default() }
+    }
+}
+
+#[tokio::test]
+async fn a_subscription_needs_approval_like_a_call() {
+    let bench = HubFixture::new(vec![ScriptedSource::with_resource("up")], |_| {});
+    bench.hub.set_policy(Some(Arc::new(AskFirst))).unwrap();
+    let mut request = HubFixture::request("big://file", json!({}));
+    request.op.method = Method::Subscribe;
+    let error = bench.hub.subscribe(&request).await.err().unwrap();
+    assert!(error.text().contains("`ask` asks for approval"), "{error}");
+    assert_eq!(last_rule(&bench).as_deref(), Some("ask"));
+}
+
+#[tokio::test]
+async fn what_policy_shapes_is_not_cached() {
+    let source = ScriptedSource::new("up", vec![tool("mirror"), tool("do")]);
+    let bench = HubFixture::new(vec![Arc::clone(&source) as Arc<dyn octo_toolkit::Source>], |parts| {
+        parts.cache = vec![CacheRule { tools: vec!["up__*".into()], ttl_seconds: 60 }];
+    });
+    bench.hub.set_policy(Some(Arc::new(NumberPolicy))).unwrap();
+    for (name, runs) in [("up__do", 1), ("up__mirror", 2)] {
+        let before = source.calls.load(Ordering::Relaxed);
+        for _ in 0..2 {
+            bench.call(name, json!({"n": 1})).await.unwrap();
+        }
+        assert_eq!(source.calls.load(Ordering::Relaxed) - before, runs, "{name}");
+    }
 }
 
 #[tokio::test]

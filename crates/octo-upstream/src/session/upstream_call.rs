@@ -142,12 +142,17 @@ async fn send_again(
 }
 
 fn call_failure(link: &Link, why: &UpstreamError) -> CallFailure {
-    (CallHealth::of(why), why.to_tool_error(&link.server.name))
+    // Whoever disconnects a server ends its calls; that says nothing about the server.
+    let health = if link.state().is_suspended() { CallHealth::Inconclusive } else { CallHealth::of(why) };
+    (health, why.to_tool_error(&link.server.name))
 }
 
 async fn wait_for_connection(link: &Link, deadline: Instant) -> Result<Arc<Connection>, CallFailure> {
     link.connection(deadline).await.map_err(|error| {
-        let is_refused = matches!(&*link.state(), LinkState::Refused(_) | LinkState::Stopped);
+        let is_refused = matches!(
+            &*link.state(),
+            LinkState::Refused(_) | LinkState::Suspended { .. } | LinkState::Stopped
+        );
         (if is_refused { CallHealth::Inconclusive } else { CallHealth::Unreachable }, error)
     })
 }

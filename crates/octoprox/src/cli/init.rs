@@ -19,7 +19,7 @@ use steps::Steps;
 
 /// Set up octoprox: write commented settings, import the servers of installed clients, and register octoprox with them.
 ///
-/// Asks before each step. Makes a backup of every file that it changes. A second run adds only what is missing. Secrets
+/// Asks a few questions. Makes a backup of every file that it changes. A second run adds only what is missing. Secrets
 /// are not copied: they are replaced by environment variables, whose names are printed.
 #[derive(Args)]
 #[command(after_help = "Examples:

@@ -106,11 +106,8 @@ impl ConfigReader<'_> {
         match self.next() {
             // A name alone means that it is so.
             None | Some('\n') => Ok((name, "true".to_owned())),
-            Some('#' | ';') => {
-                self.comment();
-                Ok((name, "true".to_owned()))
-            }
             Some('=') => Ok((name, self.value()?)),
+            // A comment may not follow a name alone.
             Some(_) => Err(unreadable(self.line)),
         }
     }
@@ -194,9 +191,18 @@ mod tests {
 
     #[test]
     fn what_git_does_not_understand_is_refused() {
-        for text in
-            ["a = b\n", "[a\n", "[a] 1 = 2\n", "[a]\nb = \"x\n", "[a \"b\n\"]\n", "[a]\nb = \\q\n", "]", "[]"]
-        {
+        for text in [
+            "a = b\n",
+            "[a\n",
+            "[a] 1 = 2\n",
+            "[a]\nb = \"x\n",
+            "[a \"b\n\"]\n",
+            "[a]\nb = \\q\n",
+            "[a]\nb # c\n",
+            "[a]\nb;\n",
+            "]",
+            "[]",
+        ] {
             assert!(parse(text).is_err(), "{text:?}");
         }
         assert!(parse("[a]\nb = \0\n").is_err());

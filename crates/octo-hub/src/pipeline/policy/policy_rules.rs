@@ -79,12 +79,12 @@ struct CompiledRule {
     denies_uris: bool,
 }
 
-pub struct Policy {
+pub struct PolicyRules {
     default: Decision,
     rules: Vec<CompiledRule>,
 }
 
-impl Policy {
+impl PolicyRules {
     /// A pattern that cannot be read is an error here, so that a hub never runs with half a policy.
     pub fn new(settings: &PolicySettings) -> Result<Self, globset::Error> {
         let some = |patterns: &[String]| {
@@ -107,7 +107,7 @@ impl Policy {
     }
 }
 
-impl PolicyEngine for Policy {
+impl PolicyEngine for PolicyRules {
     fn allows_everything(&self) -> bool {
         self.rules.is_empty() && self.default == Decision::Allow
     }

@@ -19,7 +19,7 @@ pub struct Filter {
     /// Only calls with this outcome: ok, failed, denied, invalid, timeout, …
     #[arg(long, value_name = "OUTCOME")]
     outcome: Option<String>,
-    /// Only calls since this age such as `1h`, date or timestamp
+    /// Only calls since a time: an age such as `1h`, a date, or a timestamp
     #[arg(long, value_name = "WHEN", value_parser = moment)]
     since: Option<Timestamp>,
 }

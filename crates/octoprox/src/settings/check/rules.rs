@@ -1,7 +1,7 @@
 //! Checks of who may do what, and of the addresses in between.
 
 use super::{Checks, OWN};
-use octo_hub::{Policy, PolicySettings};
+use octo_hub::{PolicyRules, PolicySettings};
 use octo_web::Tokens;
 use std::collections::BTreeSet;
 use url::Url;
@@ -39,7 +39,7 @@ impl Checks<'_> {
         let settings = self.settings;
         for (at, rule) in settings.policy.rules.iter().enumerate() {
             let alone = PolicySettings { rules: vec![rule.clone()], ..PolicySettings::default() };
-            if let Err(error) = Policy::new(&alone) {
+            if let Err(error) = PolicyRules::new(&alone) {
                 let what = format!("a pattern cannot be read: {error}.");
                 self.wrong(format!("policy.rules[{at}]"), what, "Mend it.");
             }
