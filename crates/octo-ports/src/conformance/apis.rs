@@ -11,7 +11,7 @@ fn api(name: &str, revision: &str) -> StoredApi {
     }
 }
 
-pub(super) async fn owned_by_their_caller(open: &Open) -> StoreResult<()> {
+pub async fn owned_by_their_caller(open: &Open) -> StoreResult<()> {
     let apis = open().apis;
     apis.put(&ada(), api("x", "1"), "text".into()).await?;
     assert_eq!(apis.find(&ada(), "x").await?, Some(api("x", "1")));
@@ -31,7 +31,7 @@ pub(super) async fn owned_by_their_caller(open: &Open) -> StoreResult<()> {
     Ok(())
 }
 
-pub(super) async fn limited_in_number(open: &Open) -> StoreResult<()> {
+pub async fn limited_in_number(open: &Open) -> StoreResult<()> {
     let apis = open().apis;
     for number in 0..MAX_APIS {
         apis.put(&ada(), api(&number.to_string(), "1"), String::new()).await?;
@@ -43,7 +43,7 @@ pub(super) async fn limited_in_number(open: &Open) -> StoreResult<()> {
     apis.put(&bob, api("one more", "1"), String::new()).await
 }
 
-pub(super) async fn durable(open: &Open) -> StoreResult<()> {
+pub async fn durable(open: &Open) -> StoreResult<()> {
     open().apis.put(&ada(), api("x", "1"), "text".into()).await?;
     assert_eq!(open().apis.find(&ada(), "x").await?, Some(api("x", "1")));
     assert!(open().apis.remove(&ada(), "x").await?);

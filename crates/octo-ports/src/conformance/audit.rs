@@ -34,7 +34,7 @@ async fn record(stores: &Stores, name: &str) -> StoreResult<()> {
     stores.audit.flush().await
 }
 
-pub(super) async fn recorded_in_order(open: &Open) -> StoreResult<()> {
+pub async fn recorded_in_order(open: &Open) -> StoreResult<()> {
     let stores = open();
     assert_eq!(stores.audit.check().await, Ok(()));
     for name in ["one", "two", "three"] {
@@ -57,7 +57,7 @@ pub(super) async fn recorded_in_order(open: &Open) -> StoreResult<()> {
     Ok(())
 }
 
-pub(super) async fn verified_and_anchored(open: &Open) -> StoreResult<()> {
+pub async fn verified_and_anchored(open: &Open) -> StoreResult<()> {
     let stores = open();
     record(&stores, "one").await?;
     let reader = &stores.audit_reader;
@@ -74,7 +74,7 @@ pub(super) async fn verified_and_anchored(open: &Open) -> StoreResult<()> {
     Ok(())
 }
 
-pub(super) async fn pruned(open: &Open) -> StoreResult<()> {
+pub async fn pruned(open: &Open) -> StoreResult<()> {
     let stores = open();
     for name in ["one", "two", "three"] {
         record(&stores, name).await?;

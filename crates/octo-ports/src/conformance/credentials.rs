@@ -17,7 +17,7 @@ fn login(id: &str, expires: i64) -> PendingLogin {
     }
 }
 
-pub(super) async fn owned_and_bound_to_an_issuer(open: &Open) -> StoreResult<()> {
+pub async fn owned_and_bound_to_an_issuer(open: &Open) -> StoreResult<()> {
     let store = open().credentials;
     let (a, b) = (slot(&ada(), "https://a.example"), slot(&ada(), "https://b.example"));
     let first = store.put(&a, Secret::new("one"), None).await?;
@@ -37,7 +37,7 @@ pub(super) async fn owned_and_bound_to_an_issuer(open: &Open) -> StoreResult<()>
     Ok(())
 }
 
-pub(super) async fn replaced_by_revision(open: &Open) -> StoreResult<()> {
+pub async fn replaced_by_revision(open: &Open) -> StoreResult<()> {
     let (store, a) = (open().credentials, slot(&ada(), "i"));
     let first = store.put(&a, Secret::new("one"), None).await?;
     let second = open().credentials.put(&a, Secret::new("two"), Some(first)).await?;
@@ -51,7 +51,7 @@ pub(super) async fn replaced_by_revision(open: &Open) -> StoreResult<()> {
     Ok(())
 }
 
-pub(super) async fn limited_in_size(open: &Open) -> StoreResult<()> {
+pub async fn limited_in_size(open: &Open) -> StoreResult<()> {
     let (store, a) = (open().credentials, slot(&ada(), "i"));
     let long = Secret::new("x".repeat(MAX_SECRET_BYTES + 1));
     let refused = store.put(&a, long.clone(), None).await;
@@ -62,7 +62,7 @@ pub(super) async fn limited_in_size(open: &Open) -> StoreResult<()> {
 }
 
 /// A login that waits is taken once, and replaced by the next.
-pub(super) async fn taken_once(open: &Open) -> StoreResult<()> {
+pub async fn taken_once(open: &Open) -> StoreResult<()> {
     let (one, two) = (open().credentials, open().credentials);
     let owner = Owner::from(&ada());
     one.put_pending(login("first", 100), 0).await?;
@@ -80,7 +80,7 @@ pub(super) async fn taken_once(open: &Open) -> StoreResult<()> {
     Ok(())
 }
 
-pub(super) async fn durable(open: &Open) -> StoreResult<()> {
+pub async fn durable(open: &Open) -> StoreResult<()> {
     let a = slot(&ada(), "i");
     let revision = open().credentials.put(&a, Secret::new("one"), None).await?;
     let kept = open().credentials.find(&a).await?;

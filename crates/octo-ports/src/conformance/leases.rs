@@ -4,7 +4,7 @@ use std::time::Duration;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-pub(super) async fn held_by_one(open: &Open) -> StoreResult<()> {
+pub async fn held_by_one(open: &Open) -> StoreResult<()> {
     let (one, two) = (open().leases, open().leases);
     assert_eq!(one.holder("a").await?, None);
     let first = one.acquire("a", MINUTE).await?;
@@ -22,7 +22,7 @@ pub(super) async fn held_by_one(open: &Open) -> StoreResult<()> {
     Ok(())
 }
 
-pub(super) async fn expired_and_fenced(open: &Open) -> StoreResult<()> {
+pub async fn expired_and_fenced(open: &Open) -> StoreResult<()> {
     let (one, two) = (open().leases, open().leases);
     let late = one.acquire("a", Duration::ZERO).await?;
     let next = two.acquire("a", MINUTE).await?;

@@ -1,7 +1,7 @@
 use super::Open;
 use crate::StoreResult;
 
-pub(super) async fn found_under_their_mark(open: &Open) -> StoreResult<()> {
+pub async fn found_under_their_mark(open: &Open) -> StoreResult<()> {
     assert_eq!(open().listings.get("a", "m1").await?, None);
     open().listings.put("a", "m1", "one".into()).await?;
     let listings = open().listings;

@@ -38,7 +38,7 @@ async fn known(memory: &Memory, name: &str) -> StoreResult<Option<KnownEntity>> 
     Ok(memory.query(asker(&ada()), query).await?.entities.pop())
 }
 
-pub(super) async fn owned_by_their_subject(open: &Open) -> StoreResult<()> {
+pub async fn owned_by_their_subject(open: &Open) -> StoreResult<()> {
     let memory = open().memory;
     put(&memory, vec![entity("Heron", "bird", &["stands in water"])]).await?;
     for other in &others() {
@@ -53,7 +53,7 @@ pub(super) async fn owned_by_their_subject(open: &Open) -> StoreResult<()> {
     Ok(())
 }
 
-pub(super) async fn upserted_and_linked(open: &Open) -> StoreResult<()> {
+pub async fn upserted_and_linked(open: &Open) -> StoreResult<()> {
     let memory = open().memory;
     put(&memory, vec![entity("Ada", "person", &["likes tea"])]).await?;
     let again = NewEntity { kind: None, ..entity("ada", "", &["likes tea", "likes engines"]) };
@@ -76,7 +76,7 @@ pub(super) async fn upserted_and_linked(open: &Open) -> StoreResult<()> {
     Ok(())
 }
 
-pub(super) async fn ended_or_erased(open: &Open) -> StoreResult<()> {
+pub async fn ended_or_erased(open: &Open) -> StoreResult<()> {
     let memory = open().memory;
     put(&memory, vec![entity("Heron", "bird", &["grey", "patient"])]).await?;
     memory.link(asker(&ada()), vec![link("Heron", "eats", "Frog")], NameMatch::Exact).await?;
@@ -105,7 +105,7 @@ async fn page(memory: &Memory, kind: Option<&str>, offset: u64) -> StoreResult<P
     Ok((page.entities.into_iter().map(|known| known.name).collect(), page.total, page.kinds))
 }
 
-pub(super) async fn listed_in_pages(open: &Open) -> StoreResult<()> {
+pub async fn listed_in_pages(open: &Open) -> StoreResult<()> {
     let memory = open().memory;
     let all = [("delta", "b"), ("alpha", "a"), ("charlie", "a"), ("bravo", "a")];
     put(&memory, all.map(|(name, kind)| entity(name, kind, &["x"])).to_vec()).await?;
@@ -118,7 +118,7 @@ pub(super) async fn listed_in_pages(open: &Open) -> StoreResult<()> {
     Ok(())
 }
 
-pub(super) async fn dumped_in_order(open: &Open) -> StoreResult<()> {
+pub async fn dumped_in_order(open: &Open) -> StoreResult<()> {
     let memory = open().memory;
     put(&memory, ["one", "two", "three"].map(|name| entity(name, "thing", &["x"])).to_vec()).await?;
     memory.link(asker(&ada()), vec![link("three", "after", "two")], NameMatch::Exact).await?;
@@ -136,7 +136,7 @@ pub(super) async fn dumped_in_order(open: &Open) -> StoreResult<()> {
     Ok(())
 }
 
-pub(super) async fn durable(open: &Open) -> StoreResult<()> {
+pub async fn durable(open: &Open) -> StoreResult<()> {
     put(&open().memory, vec![entity("Heron", "bird", &["stands in water"])]).await?;
     let memory = open().memory;
     assert_eq!(find(&memory, "water").await?, ["Heron"]);

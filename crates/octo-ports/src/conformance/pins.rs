@@ -21,7 +21,7 @@ fn held(pins: Vec<Pin>) -> PinDelta {
 
 const UNCHANGED: PinWrite = PinWrite::Written(Vec::new());
 
-pub(super) async fn first_one_stays(open: &Open) -> StoreResult<()> {
+pub async fn first_one_stays(open: &Open) -> StoreResult<()> {
     let notion = whose("notion", "i", &[]);
     assert!(open().pins.load(&notion).await?.pins.is_empty());
     assert_eq!(open().pins.write(&notion, first(vec![pin("a", "1")])).await?, UNCHANGED);
@@ -40,7 +40,7 @@ pub(super) async fn first_one_stays(open: &Open) -> StoreResult<()> {
     Ok(())
 }
 
-pub(super) async fn held_until_accepted(open: &Open) -> StoreResult<()> {
+pub async fn held_until_accepted(open: &Open) -> StoreResult<()> {
     let (notion, pins) = (whose("notion", "i", &[]), open().pins);
     pins.write(&notion, first(vec![pin("a", "1")])).await?;
     for round in 0..4 {
@@ -64,7 +64,7 @@ pub(super) async fn held_until_accepted(open: &Open) -> StoreResult<()> {
     Ok(())
 }
 
-pub(super) async fn follow_a_renamed_server(open: &Open) -> StoreResult<()> {
+pub async fn follow_a_renamed_server(open: &Open) -> StoreResult<()> {
     let pins = open().pins;
     let (old, new) = (whose("notion", "same", &[]), whose("notes", "same", &[]));
     pins.load(&old).await?;
@@ -78,7 +78,7 @@ pub(super) async fn follow_a_renamed_server(open: &Open) -> StoreResult<()> {
     Ok(())
 }
 
-pub(super) async fn addresses_of_others(open: &Open) -> StoreResult<()> {
+pub async fn addresses_of_others(open: &Open) -> StoreResult<()> {
     let pins = open().pins;
     let page = Pin { kind: ItemKind::Resource, ..pin("x://page", "1") };
     pins.write(&whose("notion", "i", &[]), first(vec![page, pin("tool", "1")])).await?;

@@ -7,7 +7,7 @@ fn whole() -> StoreResult<Json> {
     Json::parse(r#"{"structuredContent":{"a": [1,  2.0, "ü"]}}"#).map_err(StoreError::internal)
 }
 
-pub(super) async fn stored_whole(open: &Open) -> StoreResult<()> {
+pub async fn stored_whole(open: &Open) -> StoreResult<()> {
     let handle = open().results.store(&ada(), CallId::fresh(), whole()?).await?;
     let results = open().results;
     assert_eq!(results.load(&ada(), &handle).await?, whole()?, "byte for byte");
@@ -25,7 +25,7 @@ pub(super) async fn stored_whole(open: &Open) -> StoreResult<()> {
 }
 
 /// Someone else's handle is answered like one that does not exist.
-pub(super) async fn owned_by_their_caller(open: &Open) -> StoreResult<()> {
+pub async fn owned_by_their_caller(open: &Open) -> StoreResult<()> {
     let results = open().results;
     let handle = results.store(&ada(), CallId::fresh(), whole()?).await?;
     let unknown = StoreError::NotFound(Port::Results);

@@ -21,7 +21,7 @@ fn step(key: &str, status: &str, output: Option<&str>) -> StoredStep {
     }
 }
 
-pub(super) async fn stored_with_steps_in_order(open: &Open) -> StoreResult<()> {
+pub async fn stored_with_steps_in_order(open: &Open) -> StoreResult<()> {
     let lease = open().runs.begin(&ada(), new("test")).await?;
     lease.step(step("b", "started", None)).await?;
     lease.step(step("a", "done", Some("x"))).await?;
@@ -50,7 +50,7 @@ pub(super) async fn stored_with_steps_in_order(open: &Open) -> StoreResult<()> {
 }
 
 /// Someone else's run is answered like one that does not exist.
-pub(super) async fn owned_by_their_caller(open: &Open) -> StoreResult<()> {
+pub async fn owned_by_their_caller(open: &Open) -> StoreResult<()> {
     let runs = open().runs;
     let id = runs.begin(&ada(), new("test")).await?.id().to_owned();
     let unknown = Some(StoreError::NotFound(Port::Runs));
@@ -65,7 +65,7 @@ pub(super) async fn owned_by_their_caller(open: &Open) -> StoreResult<()> {
     Ok(())
 }
 
-pub(super) async fn written_by_one(open: &Open) -> StoreResult<()> {
+pub async fn written_by_one(open: &Open) -> StoreResult<()> {
     let (one, two) = (open().runs, open().runs);
     let lease = one.begin(&ada(), new("test")).await?;
     let id = lease.id().to_owned();
@@ -78,7 +78,7 @@ pub(super) async fn written_by_one(open: &Open) -> StoreResult<()> {
     one.lease(&ada(), &id).await.map(drop)
 }
 
-pub(super) async fn listed_newest_first(open: &Open) -> StoreResult<()> {
+pub async fn listed_newest_first(open: &Open) -> StoreResult<()> {
     let runs = open().runs;
     for name in ["one", "two", "three"] {
         runs.begin(&ada(), new(name)).await?.step(step("a", "done", None)).await?;

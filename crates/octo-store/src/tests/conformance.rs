@@ -1,25 +1,29 @@
 //! Both backends obey the same rules.
 
 use crate::{Options, sqlite};
-use octo_ports::Stores;
-use octo_ports::conformance::{self, Open};
 
-#[tokio::test(flavor = "multi_thread")]
-async fn sqlite_conforms() {
-    conformance::run(|| {
+mod on_sqlite {
+    use crate::{Options, sqlite};
+    use octo_ports::conformance::Open;
+
+    fn new_backend() -> Box<Open> {
         let dir = tempfile::tempdir().unwrap();
-        Box::new(move || sqlite(dir.path(), Options::default()).unwrap()) as Box<Open>
-    })
-    .await;
+        Box::new(move || sqlite(dir.path(), Options::default()).unwrap())
+    }
+
+    octo_ports::conformance_tests!(new_backend);
 }
 
-#[tokio::test]
-async fn memory_conforms() {
-    conformance::run(|| {
+mod in_memory {
+    use octo_ports::Stores;
+    use octo_ports::conformance::Open;
+
+    fn new_backend() -> Box<Open> {
         let stores = Stores::in_memory();
-        Box::new(move || stores.clone()) as Box<Open>
-    })
-    .await;
+        Box::new(move || stores.clone())
+    }
+
+    octo_ports::conformance_tests!(new_backend);
 }
 
 #[tokio::test]
