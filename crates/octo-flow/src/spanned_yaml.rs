@@ -27,7 +27,7 @@ impl SpannedYaml {
         let mut source = Self { value: Value::Null, positions: HashMap::new() };
         if let Some(node) = document.0 {
             source.record_position("", &node);
-            source.value = source.into_value(node.value, "");
+            source.value = source.convert_node(node.value, "");
         }
         Ok(source)
     }
@@ -51,14 +51,14 @@ impl SpannedYaml {
         }
     }
 
-    fn into_value(&mut self, node: Node, pointer: &str) -> Value {
+    fn convert_node(&mut self, node: Node, pointer: &str) -> Value {
         match node {
             Node::Scalar(value) => value,
             Node::List(items) => {
                 let items = items.into_iter().enumerate().map(|(at, item)| {
                     let pointer = format!("{pointer}/{at}");
                     self.record_position(&pointer, &item);
-                    self.into_value(item.value, &pointer)
+                    self.convert_node(item.value, &pointer)
                 });
                 Value::Array(items.collect())
             }
@@ -67,7 +67,7 @@ impl SpannedYaml {
                     let pointer = format!("{pointer}/{}", escape_pointer(&name.value));
                     self.record_position(&pointer, &item);
                     self.record_position(&pointer, &name);
-                    let value = self.into_value(item.value, &pointer);
+                    let value = self.convert_node(item.value, &pointer);
                     (name.value, value)
                 });
                 Value::Object(members.collect::<Map<_, _>>())
