@@ -1,46 +1,46 @@
 //! The command line. Data goes to standard output, talk to standard error.
 
-mod arguments;
-mod ask;
-mod audit;
-mod bridge;
-mod call;
-mod change;
-mod completions;
-mod config;
-mod doctor;
-mod door;
-mod envelope;
-mod failure;
-mod flow;
-mod import;
-mod init;
-mod login;
-mod logout;
-mod manual;
-mod out;
-mod pipes;
-mod programs;
-mod prompts;
-mod readable;
-mod saved;
-mod serve;
-mod servers;
-mod session;
-mod stdio;
-pub(crate) mod table;
-mod token;
-mod tools;
-mod trust;
-mod width;
+mod admin_listener;
+mod async_stdio;
+mod attachment;
+mod audit_command;
+mod bridge_command;
+mod call_command;
+mod cli_error;
+mod command_context;
+mod completions_command;
+mod config_command;
+mod console;
+mod doctor_command;
+mod file_change;
+mod flow_command;
+mod import_command;
+mod init_command;
+mod json_reply;
+mod local_programs;
+mod login_command;
+mod logout_command;
+mod prompter;
+mod prompts_command;
+mod result_text;
+mod serve_command;
+mod servers_command;
+mod stdio_command;
+mod terminal_width;
+pub(crate) mod text_table;
+mod token_command;
+mod tool_arguments;
+mod tool_help;
+mod tools_command;
+mod trust_command;
 
-use crate::jq;
+use crate::jq_workers;
 use crate::settings::Flags;
-use crate::toolboxes::{LAUNCHER, PDF_WORKER};
-pub use audit::state_dir;
+use crate::toolboxes::{LAUNCHER_COMMAND, PDF_WORKER_COMMAND};
+pub use audit_command::state_dir;
 use clap::{Args, CommandFactory, Parser, Subcommand};
-pub use failure::Failure;
-pub use session::{Purpose, Session};
+pub use cli_error::CliError;
+pub use command_context::{CommandContext, CommandMode};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -76,32 +76,32 @@ impl Common {
 
 #[derive(Subcommand)]
 enum Command {
-    Init(init::Init),
-    Serve(serve::Serve),
-    Stdio(stdio::Stdio),
-    Bridge(bridge::Bridge),
-    Tools(tools::Tools),
-    Call(call::Call),
-    Prompts(prompts::Prompts),
-    Servers(servers::Servers),
-    Login(login::Login),
-    Logout(logout::Logout),
-    Import(import::Import),
-    Flow(flow::Flow),
-    Config(config::Config),
-    Trust(trust::Trust),
-    Doctor(doctor::Doctor),
-    Audit(audit::Audit),
-    Token(token::Token),
-    Completions(completions::Completions),
+    Init(init_command::Init),
+    Serve(serve_command::Serve),
+    Stdio(stdio_command::Stdio),
+    Bridge(bridge_command::Bridge),
+    Tools(tools_command::Tools),
+    Call(call_command::Call),
+    Prompts(prompts_command::Prompts),
+    Servers(servers_command::Servers),
+    Login(login_command::Login),
+    Logout(logout_command::Logout),
+    Import(import_command::Import),
+    Flow(flow_command::Flow),
+    Config(config_command::Config),
+    Trust(trust_command::Trust),
+    Doctor(doctor_command::Doctor),
+    Audit(audit_command::Audit),
+    Token(token_command::Token),
+    Completions(completions_command::Completions),
     /// Evaluate a jq expression on standard input, for the hub itself.
-    #[command(name = jq::COMMAND, hide = true)]
+    #[command(name = jq_workers::COMMAND, hide = true)]
     JqWorker,
     /// Extract the text of a PDF on standard input, for the hub itself.
-    #[command(name = PDF_WORKER, hide = true)]
+    #[command(name = PDF_WORKER_COMMAND, hide = true)]
     PdfWorker,
     /// Start a program in a sandbox, for the hub itself, and end the processes that it leaves behind.
-    #[command(name = LAUNCHER, hide = true)]
+    #[command(name = LAUNCHER_COMMAND, hide = true)]
     Launch {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         rest: Vec<std::ffi::OsString>,
@@ -123,11 +123,11 @@ pub fn main() -> ExitCode {
     }
     // Secrets are in memory while the hub runs, and a core would write them down.
     if let Err(error) = octo_grants::disable_core_dumps() {
-        out::talk(&format!("octoprox: a crash could leave a core: {error}"));
+        console::print_err(&format!("octoprox: a crash could leave a core: {error}"));
     }
     match run(&cli) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.tell(std::env::args_os().any(|word| word == "--json")),
+        Err(failure) => failure.report(std::env::args_os().any(|word| word == "--json")),
     }
 }
 
@@ -138,7 +138,7 @@ fn help(command: &str) -> String {
     all.find_subcommand_mut(command).map(|found| found.render_help().to_string()).unwrap_or_default()
 }
 
-fn run(cli: &Cli) -> Result<(), Failure> {
+fn run(cli: &Cli) -> Result<(), CliError> {
     let flags = cli.common.flags();
     match &cli.command {
         Command::Init(command) => command.run(&flags),
@@ -159,7 +159,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Audit(command) => command.run(&flags),
         Command::Token(command) => command.run(&flags),
         Command::Completions(command) => command.run(),
-        Command::JqWorker => Ok(jq::work(std::io::stdin().lock(), std::io::stdout().lock())?),
+        Command::JqWorker => Ok(jq_workers::run_worker(std::io::stdin().lock(), std::io::stdout().lock())?),
         Command::PdfWorker => {
             octo_grants::Pdf::confine_worker()?;
             Ok(tools_web::read_pdf(std::io::stdin().lock(), std::io::stdout().lock())?)

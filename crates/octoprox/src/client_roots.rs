@@ -1,8 +1,8 @@
 //! A client that starts octoprox in a folder that is no project may name one: its roots, asked for when a tool first needs a
 //! folder. Only where one process serves one client, since the workspace is everybody's.
 
-use crate::settings::{Loaded, TrustStore, World, unfit};
-use crate::toolboxes::program_folders;
+use crate::settings::{Environment, LoadedSettings, TrustStore, unfit_reason};
+use crate::toolboxes::trusted_program_dirs;
 use octo_grants::Workspace;
 use octo_grants::fs::RootSpec;
 use octo_model::{JsonObject, Operation, ToolError};
@@ -13,12 +13,12 @@ use tokio::sync::Mutex;
 use url::Url;
 
 /// Toolboxes whose tools need a folder.
-const NEED_FOLDER: [&str; 4] = ["filesystem", "git", "shell", "workflow"];
+const TOOLBOXES_WITH_ROOTS: [&str; 4] = ["filesystem", "git", "shell", "workflow"];
 
 /// Opens the client's first root that tools may work in, once.
 pub struct ClientRoots {
     workspace: Workspace,
-    world: World,
+    world: Environment,
     /// Settings of the hub and folders that it runs programs from: a root that holds any of them is refused.
     protected: Vec<PathBuf>,
     writable: bool,
@@ -27,11 +27,11 @@ pub struct ClientRoots {
 }
 
 impl ClientRoots {
-    pub fn new(loaded: &Loaded, workspace: Workspace) -> Arc<Self> {
-        let programs = program_folders(&loaded.settings);
+    pub fn new(loaded: &LoadedSettings, workspace: Workspace) -> Arc<Self> {
+        let programs = trusted_program_dirs(&loaded.settings);
         Arc::new(Self {
             workspace,
-            world: World::real(),
+            world: Environment::current(),
             protected: loaded.protected.iter().cloned().chain(programs).collect(),
             writable: !loaded.settings.files.read_only,
             trust: loaded.trust.clone(),
@@ -40,15 +40,15 @@ impl ClientRoots {
     }
 
     /// A source whose tools need a folder asks for one first; any other stays as it is.
-    pub fn around(self: &Arc<Self>, source: Arc<dyn Source>) -> Arc<dyn Source> {
-        if !NEED_FOLDER.contains(&source.name()) {
+    pub fn wrap(self: &Arc<Self>, source: Arc<dyn Source>) -> Arc<dyn Source> {
+        if !TOOLBOXES_WITH_ROOTS.contains(&source.name()) {
             return source;
         }
-        Arc::new(WithRoots { source, roots: Arc::clone(self) })
+        Arc::new(RootRequestingSource { source, roots: Arc::clone(self) })
     }
 
     /// Asks unless that was done, or is under way for another call.
-    async fn open(&self, peer: &Arc<dyn Peer>) {
+    async fn request_roots(&self, peer: &Arc<dyn Peer>) {
         let Ok(mut is_asked) = self.is_asked.try_lock() else { return };
         if *is_asked || !self.workspace.roots().is_empty() {
             return;
@@ -57,7 +57,7 @@ impl ClientRoots {
         *is_asked = true;
         let roots = answer.list("roots");
         let uris = roots.iter().filter_map(|root| root.members().ok()?.text("uri"));
-        let Some(path) = uris.filter_map(|uri| self.folder(&uri)).next() else { return };
+        let Some(path) = uris.filter_map(|uri| self.root_path(&uri)).next() else { return };
         let shown = path.display().to_string();
         match self.adopt(path) {
             Ok(()) => tracing::info!(workspace = shown, reason = "a root of the client", "workspace"),
@@ -73,20 +73,20 @@ impl ClientRoots {
     }
 
     /// The canonical folder of an address, if tools may work there.
-    fn folder(&self, uri: &str) -> Option<PathBuf> {
+    fn root_path(&self, uri: &str) -> Option<PathBuf> {
         let url = Url::parse(uri).ok().filter(|url| url.scheme() == "file")?;
         let folder = url.to_file_path().ok()?.canonicalize().ok().filter(|folder| folder.is_dir())?;
         let holds_protected = self.protected.iter().any(|path| path.starts_with(&folder));
-        (unfit(&self.world, &folder).is_none() && !holds_protected).then_some(folder)
+        (unfit_reason(&self.world, &folder).is_none() && !holds_protected).then_some(folder)
     }
 }
 
-struct WithRoots {
+struct RootRequestingSource {
     source: Arc<dyn Source>,
     roots: Arc<ClientRoots>,
 }
 
-impl Layer for WithRoots {
+impl Layer for RootRequestingSource {
     fn inner(&self) -> &Arc<dyn Source> {
         &self.source
     }
@@ -98,7 +98,7 @@ impl Layer for WithRoots {
         peer: &'a Arc<dyn Peer>,
     ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         Box::pin(async move {
-            self.roots.open(peer).await;
+            self.roots.request_roots(peer).await;
             self.source.run(op, cx, peer).await
         })
     }

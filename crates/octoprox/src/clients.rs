@@ -1,17 +1,17 @@
 //! The clients that people have already: where they keep their MCP servers, how they write them, and how octoprox is put
 //! among them.
 
-mod entry;
+mod client_config;
+mod client_entry;
+mod client_servers;
 pub mod jsonc;
-mod list;
-mod name;
-mod place;
-mod references;
 mod register;
-mod secrets;
+mod secret_extractor;
+mod server_name;
+mod variable_references;
 
-pub use list::{Entry, listed};
-pub use place::{Client, Place, Reading, places};
-pub use references::needed;
+pub use client_config::{Client, ClientConfig, ClientFile, client_configs};
+pub use client_servers::{ServerEntry, read_servers};
 pub use register::{Registration, register};
-pub use secrets::{Vault, guessed};
+pub use secret_extractor::{SecretExtractor, looks_secret};
+pub use variable_references::required_variables;

@@ -1,10 +1,12 @@
 //! The servers behind the hub: started from the settings, followed as the settings change, ended with the hub.
 
-pub mod login;
-mod spec;
+pub mod login_spec;
+mod upstream_factory;
 
-use crate::cli::{Failure, Session};
-use crate::settings::{Action, Applied, Change, Reloaded, Server, Servers as Wanted, World};
+use crate::cli::{CliError, CommandContext};
+use crate::settings::{
+    Action, AppliedServers, Environment, ReloadPlan, Server, ServerChange, Servers as Wanted,
+};
 use crate::stores::stores_with_logins;
 use octo_grants::Capabilities;
 use octo_hub::Hub;
@@ -15,62 +17,66 @@ use octo_ports::{Pins, Stores};
 use octo_toolkit::{Source, SourceState};
 
 use octo_upstream::{LoginOnDemand, Upstream, UpstreamSpec};
-pub use spec::Ground;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tools_servers::{ServerEntry, ServerKind, Servers};
+pub use upstream_factory::UpstreamFactory;
 
 /// Longest that one server may take to end.
-const PATIENCE: Duration = Duration::from_secs(5);
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often a server that was replaced is looked at, until its calls have ended.
-const LOOK: Duration = Duration::from_millis(50);
+const RETIRE_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// All servers of one hub.
 #[derive(Clone)]
-pub struct Gateway(Arc<Inner>);
+pub struct Gateway(Arc<GatewayState>);
 
-struct Inner {
+struct GatewayState {
     servers: Servers,
-    ground: Ground,
+    factory: UpstreamFactory,
     pins: Arc<dyn Pins>,
     hub: OnceLock<Weak<Hub>>,
     /// Ends what runs beside the servers.
     stop: CancellationToken,
     /// Servers that were replaced or dropped, and end when their calls have ended.
-    leaving: Mutex<Vec<JoinHandle<()>>>,
+    retiring: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Gateway {
     /// Starts the servers that `which` names, without waiting for them. Needs a runtime.
-    pub fn start(session: &Session, stores: &Stores, which: impl Fn(&str) -> bool) -> Result<Self, Failure> {
-        Self::on(Ground::new(session, stores)?, session, stores, which)
+    pub fn start(
+        session: &CommandContext,
+        stores: &Stores,
+        which: impl Fn(&str) -> bool,
+    ) -> Result<Self, CliError> {
+        Self::with_factory(UpstreamFactory::new(session, stores)?, session, stores, which)
     }
 
     /// The same, to find out how they are now: what they listed some time ago is no answer.
-    pub fn try_out(session: &Session, which: impl Fn(&str) -> bool) -> Result<Self, Failure> {
-        let stores = stores_with_logins(&session.loaded.settings, &World::real())?;
-        Self::on(Ground::new(session, &stores)?.fresh(), session, &stores, which)
+    pub fn start_uncached(session: &CommandContext, which: impl Fn(&str) -> bool) -> Result<Self, CliError> {
+        let stores = stores_with_logins(&session.loaded.settings, &Environment::current())?;
+        Self::with_factory(UpstreamFactory::new(session, &stores)?.without_cache(), session, &stores, which)
     }
 
-    fn on(
-        ground: Ground,
-        session: &Session,
+    fn with_factory(
+        ground: UpstreamFactory,
+        session: &CommandContext,
         stores: &Stores,
         which: impl Fn(&str) -> bool,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, CliError> {
         let settings = &session.loaded.settings;
-        let identity = ClientIdentity::new(callback(session));
+        let identity = ClientIdentity::new(callback_url(session));
         let servers = Servers::new(Logins::new(stores, identity)?);
         let pins = Arc::clone(&stores.pins);
         let (hub, stop, leaving) = (OnceLock::new(), CancellationToken::new(), Mutex::default());
-        let inner = Inner { servers, ground, pins, hub, stop, leaving };
+        let inner = GatewayState { servers, factory: ground, pins, hub, stop, retiring: leaving };
         let gateway = Self(Arc::new(inner));
         for (name, server) in settings.servers.iter().filter(|(name, _)| which(name)) {
-            let off = session.loaded.missing.of(name);
-            gateway.put(name, server, off, &settings.servers);
+            let off = session.loaded.unset_variables.for_server(name);
+            gateway.replace_server(name, server, off, &settings.servers);
         }
         Ok(gateway)
     }
@@ -92,24 +98,28 @@ impl Gateway {
     /// Later changes go to this hub.
     pub fn attach(&self, hub: &Arc<Hub>) {
         let _ = self.0.hub.set(Arc::downgrade(hub));
-        hub.set_absent_servers(self.absent());
+        hub.set_absent_servers(self.absent_servers());
     }
 
     /// Servers that are not connected, and why.
-    fn absent(&self) -> BTreeMap<String, String> {
+    fn absent_servers(&self) -> BTreeMap<String, String> {
         let all = self.0.servers.all().into_iter();
-        all.filter_map(|(name, known)| known.disabled.map(|why| (name, sentence(&why)))).collect()
+        all.filter_map(|(name, known)| known.disabled.map(|why| (name, with_period(&why)))).collect()
     }
 
     /// Connects, drops or swaps what has changed, and says what it did. Calls under way end where they began.
-    pub fn apply(&self, reloaded: &Reloaded) {
+    pub fn apply(&self, reloaded: &ReloadPlan) {
         let Some(hub) = self.0.hub.get().and_then(Weak::upgrade) else { return };
-        for Change { server: name, action, why } in &reloaded.changes {
+        for ServerChange { server: name, action, why } in &reloaded.changes {
             match (action, reloaded.settings.servers.get(name)) {
                 (Action::Unchanged, _) => continue,
                 (Action::Connect | Action::Swap | Action::Drop, Some(server)) => {
-                    let source =
-                        self.put(name, server, reloaded.missing.of(name), &reloaded.settings.servers);
+                    let source = self.replace_server(
+                        name,
+                        server,
+                        reloaded.missing.for_server(name),
+                        &reloaded.settings.servers,
+                    );
                     match source {
                         Some(source) => hub.put_source(source),
                         None => drop(hub.remove_server(name)),
@@ -123,24 +133,24 @@ impl Gateway {
             }
             tracing::info!(target: "servers", server = %name, %action, why, "settings have changed");
         }
-        hub.set_absent_servers(self.absent());
-        if !reloaded.settings.servers.is_empty() && self.0.ground.lists_servers() {
+        hub.set_absent_servers(self.absent_servers());
+        if !reloaded.settings.servers.is_empty() && self.0.factory.servers_toolbox_enabled() {
             let doors = Capabilities::default().with(self.0.servers.clone());
             hub.put_source(tools_servers::toolbox().into_source(doors, SourceState::Ready));
         }
-        self.note(&reloaded.settings.servers);
+        self.record_applied(&reloaded.settings.servers);
     }
 
     /// Keeps what is applied, for `octoprox servers plan`.
-    pub fn note(&self, servers: &Wanted) {
-        let Some(state) = &self.0.ground.state else { return };
-        if let Err(error) = Applied::of(servers).and_then(|applied| applied.write(state)) {
+    pub fn record_applied(&self, servers: &Wanted) {
+        let Some(state) = &self.0.factory.state else { return };
+        if let Err(error) = AppliedServers::new_salted(servers).and_then(|applied| applied.write(state)) {
             tracing::warn!(target: "servers", %error, "what was applied cannot be kept");
         }
     }
 
     /// Starts a server in place of the one with its name; what the catalogue shows of it, if anything.
-    fn put(
+    fn replace_server(
         &self,
         name: &str,
         server: &Server,
@@ -151,14 +161,14 @@ impl Gateway {
         let off = unset.or_else(|| (!server.enabled).then(|| "it is switched off".to_owned()));
         let mut known = ServerEntry {
             title: server.name.clone(),
-            kind: behind(server),
+            kind: server_kind(server),
             disabled: off,
             login: None,
             source: None,
             upstream: None,
         };
         if known.disabled.is_none()
-            && let Err(why) = self.begin(name, server, &mut known)
+            && let Err(why) = self.start_server(name, server, &mut known)
         {
             tracing::error!(target: "servers", server = name, %why, "cannot be started");
             known.disabled = Some(why.text());
@@ -173,19 +183,19 @@ impl Gateway {
         source
     }
 
-    fn begin(&self, name: &str, server: &Server, known: &mut ServerEntry) -> Result<(), ToolError> {
+    fn start_server(&self, name: &str, server: &Server, known: &mut ServerEntry) -> Result<(), ToolError> {
         if known.kind == ServerKind::Document {
-            known.source = Some(octo_openapi_source::start(self.0.ground.document(name, server)));
+            known.source = Some(octo_openapi_source::start(self.0.factory.document_spec(name, server)));
             return Ok(());
         }
         let logins = self.0.servers.logins();
-        let mut spec: UpstreamSpec = self.0.ground.spec(name, server)?;
-        let login = login::of(name, server, &spec.net);
+        let mut spec: UpstreamSpec = self.0.factory.upstream_spec(name, server)?;
+        let login = login_spec::login_spec(name, server, &spec.net);
         let asked =
             login.as_ref().filter(|login| matches!(login.auth, Auth::OAuth(_))).map(|login| login.sharing);
         match login {
             Some(login) => {
-                known.login = Some(login.sharing).filter(|_| login::is_asked_for(server));
+                known.login = Some(login.sharing).filter(|_| login_spec::is_required(server));
                 logins.register(login);
                 spec.listing_caller = Some(Caller::local());
                 spec.accounts = Some(logins.accounts(name)?);
@@ -207,17 +217,17 @@ impl Gateway {
         let Some(upstream) = known.and_then(|known| known.upstream) else { return };
         let task = tokio::spawn(async move {
             while upstream.report().calls > 0 {
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(RETIRE_POLL_INTERVAL).await;
             }
             upstream.stop().await;
         });
-        let mut leaving = self.0.leaving.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut leaving = self.0.retiring.lock().unwrap_or_else(PoisonError::into_inner);
         leaving.retain(|task| !task.is_finished());
         leaving.push(task);
     }
 
     /// Ends all servers and waits for it, within reason.
-    pub async fn end(&self) {
+    pub async fn shutdown(&self) {
         self.0.stop.cancel();
         let all = self.0.servers.all();
         let ends = all
@@ -225,26 +235,26 @@ impl Gateway {
             .filter_map(|known| known.upstream)
             .map(|upstream| tokio::spawn(async move { upstream.stop().await }));
         let ends: Vec<_> = ends.collect();
-        let leaving = std::mem::take(&mut *self.0.leaving.lock().unwrap_or_else(PoisonError::into_inner));
+        let leaving = std::mem::take(&mut *self.0.retiring.lock().unwrap_or_else(PoisonError::into_inner));
         leaving.iter().for_each(JoinHandle::abort);
         for end in ends.into_iter().chain(leaving) {
-            let _ = tokio::time::timeout(PATIENCE, end).await;
+            let _ = tokio::time::timeout(STOP_TIMEOUT, end).await;
         }
     }
 }
 
 /// Where browsers come back to after a login.
-pub fn callback(session: &Session) -> String {
+pub fn callback_url(session: &CommandContext) -> String {
     let settings = &session.loaded.settings;
     let usual = || format!("http://localhost:{}/auth/callback", settings.admin.port);
     settings.logins.callback_url.clone().unwrap_or_else(usual)
 }
 
-fn sentence(text: &str) -> String {
+fn with_period(text: &str) -> String {
     if text.ends_with('.') { text.to_owned() } else { format!("{text}.") }
 }
 
-fn behind(server: &Server) -> ServerKind {
+fn server_kind(server: &Server) -> ServerKind {
     match (&server.document, &server.command) {
         (Some(_), _) => ServerKind::Document,
         (None, Some(_)) => ServerKind::Program,

@@ -5,26 +5,26 @@
     reason = "the binary reads the environment and the settings file, opens the log file and listens"
 )]
 
-mod assemble;
+mod app;
+mod audit_pruner;
+mod bearer_token;
 mod cli;
 mod client_roots;
 mod clients;
 mod dialects;
 mod gateway;
-pub mod jq;
-mod probe;
-mod program;
-pub mod prompts;
-mod pruner;
-mod reload;
-mod running;
+mod hub_probe;
+pub mod jq_workers;
+mod read_only_stores;
+mod reloader;
+mod running_hubs;
 mod secret_key;
 pub mod settings;
+pub mod shipped_prompts;
 mod stores;
 pub mod telemetry;
-mod token;
+mod this_program;
 mod toolboxes;
-mod unrecorded;
 
 pub use cli::main;
-pub use toolboxes::{WorkspaceGuard, doors, toolboxes};
+pub use toolboxes::{WorkspaceGuard, open_capabilities, toolboxes};

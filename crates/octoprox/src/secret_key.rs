@@ -1,40 +1,41 @@
 //! What the credentials of servers are sealed with.
 
-use crate::cli::Failure;
-use crate::settings::{Settings, World};
+use crate::cli::CliError;
+use crate::settings::{Environment, Settings};
 use octo_ports::Secret;
 use octo_store::SealKeys;
 
 /// Variables that may hold the secret; `logins.secret` has the stronger one of them already.
-const VARIABLES: [&str; 2] = ["OCTOPROX_SECRET", "TOOL_GATEWAY_SECRET"];
+const SECRET_VARIABLES: [&str; 2] = ["OCTOPROX_SECRET", "TOOL_GATEWAY_SECRET"];
 /// The store refuses shorter ones, but only when it is opened.
-const SHORTEST: usize = 16;
+const MIN_SECRET_LEN: usize = 16;
 
 /// The operator's secret. Without one the store makes a key file (`seal.key`, its owner's alone) when it is first used.
 ///
 /// Secrets are changed without logging in again by giving both: the present one in `OCTOPROX_SECRET`, the one of before in
 /// `TOOL_GATEWAY_SECRET`.
-pub fn keys(settings: &Settings, world: &World) -> Result<SealKeys, Failure> {
-    let Some(secret) = secret(settings)? else { return Ok(SealKeys::default()) };
-    if secret.len() < SHORTEST {
-        return Err(Failure::invalid(format!(
-            "logins.secret: the secret has fewer than {SHORTEST} characters. \
+pub fn sealing_keys(settings: &Settings, world: &Environment) -> Result<SealKeys, CliError> {
+    let Some(secret) = operator_secret(settings)? else { return Ok(SealKeys::default()) };
+    if secret.len() < MIN_SECRET_LEN {
+        return Err(CliError::invalid(format!(
+            "logins.secret: the secret has fewer than {MIN_SECRET_LEN} characters. \
              Give a longer one in OCTOPROX_SECRET, such as what `openssl rand -hex 32` prints, or none at all."
         )));
     }
-    let others = VARIABLES.into_iter().filter_map(|name| world.variable(name));
-    let older = others.filter(|other| *other != secret && other.len() >= SHORTEST).map(Secret::new).collect();
+    let others = SECRET_VARIABLES.into_iter().filter_map(|name| world.variable(name));
+    let older =
+        others.filter(|other| *other != secret && other.len() >= MIN_SECRET_LEN).map(Secret::new).collect();
     Ok(SealKeys { secret: Some(Secret::new(secret)), previous: older })
 }
 
 /// As it was given, or as the file has it.
-fn secret(settings: &Settings) -> Result<Option<String>, Failure> {
+fn operator_secret(settings: &Settings) -> Result<Option<String>, CliError> {
     if let Some(secret) = &settings.logins.secret {
         return Ok(Some(secret.expose().to_owned()));
     }
     let Some(file) = &settings.logins.secret_file else { return Ok(None) };
     let text = std::fs::read_to_string(file).map_err(|error| {
-        Failure::invalid(format!("logins.secret_file: {} cannot be read: {error}.", file.display()))
+        CliError::invalid(format!("logins.secret_file: {} cannot be read: {error}.", file.display()))
     })?;
     Ok(Some(text.trim_end().to_owned()))
 }
@@ -48,8 +49,8 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
 
-    fn opened(state: &Path, variables: &[(&str, &str)]) -> Result<Credentials, Failure> {
-        let mut world = World { folder: std::env::temp_dir(), ..World::default() };
+    fn opened(state: &Path, variables: &[(&str, &str)]) -> Result<Credentials, CliError> {
+        let mut world = Environment { current_dir: std::env::temp_dir(), ..Environment::default() };
         world.variables.insert("OCTOPROX_STATE_DIR".to_owned(), state.display().to_string());
         let given = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         world.variables.extend(given);

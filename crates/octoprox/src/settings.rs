@@ -1,72 +1,72 @@
 //! What the operator decides: one file, the environment over it, flags over that.
 
-mod applied;
-mod check;
-mod choice;
-pub mod edit;
-mod explain;
-pub mod file;
-pub mod find;
-mod guard;
-mod interpolate;
-mod keys;
-mod layers;
-mod live;
-mod load;
-mod missing;
-mod model;
-mod paths;
-pub mod plan;
-mod preview;
-mod problem;
-pub mod replace;
+mod api_keys;
+mod applied_servers;
+mod approval_guard;
+mod env_variables;
+mod interpolation;
+mod load_settings;
+mod reloadable;
+pub mod replace_file;
+mod resolve_paths;
+mod schema_problems;
 mod secret;
-mod sections;
-mod server;
+mod section_models;
 mod server_auth;
+mod server_model;
+pub mod server_plan;
 mod servers_file;
+mod settings_check;
+mod settings_choice;
+pub mod settings_edit;
 mod settings_file;
-mod show;
-mod toolboxes;
-mod trust;
-mod variables;
-mod watched;
-mod workspace;
+pub mod settings_format;
+mod settings_layers;
+pub mod settings_locations;
+mod settings_model;
+mod settings_preview;
+mod settings_problem;
+mod settings_view;
+mod settings_watcher;
+mod toolbox_switches;
+mod trust_store;
+mod unset_variables;
 mod workspace_choice;
+mod workspace_models;
 
-pub use applied::Applied;
-pub use check::{LONGEST, binding, is_taken, listen_address};
-pub use choice::Choice;
-pub use load::{Flags, Loaded, check_one, load, load_to_compare};
-pub use missing::Missing;
-pub use model::{Settings, schema};
-pub use plan::{Action, Change, Servers};
-pub use preview::Preview;
-pub use problem::{Origin, Problem, Problems};
-pub use secret::{Secret, is_secret_name, without_secrets};
-pub use sections::{Durability, Telemetry};
-pub use server::{Connect, Era, Kind, Server, ServerSandbox, Share};
+pub use applied_servers::AppliedServers;
+pub use load_settings::{Flags, LoadedSettings, check_server, load, load_for_comparison};
+pub use secret::{Secret, is_secret_name, mask_url};
+pub use section_models::{Durability, Telemetry};
 pub use server_auth::{AuthKind, ServerAuth};
+pub use server_model::{Connect, Era, Kind, Server, ServerSandbox, Share};
+pub use server_plan::{Action, ServerChange, Servers};
+pub use settings_check::{MAX_SERVER_NAME_LEN, is_reserved_name, listen_address, unauthenticated_binding};
+pub use settings_choice::SettingsChoice;
 pub use settings_file::SettingsFile;
-pub use show::show;
-pub use trust::{Approval, TrustRecord, TrustStore};
-pub use watched::{Reloaded, Rereader, Watched};
-pub use workspace::{HardLinks, Root, Sandbox};
-pub use workspace_choice::{REMEDY as WORKSPACE_REMEDY, WorkspaceChoice, unfit};
+pub use settings_model::{Settings, settings_schema};
+pub use settings_preview::Preview;
+pub use settings_problem::{SettingOrigin, SettingsProblem, SettingsProblems};
+pub use settings_view::settings_view;
+pub use settings_watcher::{ReloadPlan, SettingsReader, SettingsWatcher};
+pub use trust_store::{Approval, TrustRecord, TrustStore};
+pub use unset_variables::UnsetVariables;
+pub use workspace_choice::{WORKSPACE_HINT as WORKSPACE_REMEDY, WorkspaceChoice, unfit_reason};
+pub use workspace_models::{HardLinks, Root, Sandbox};
 
 /// What the process was started in: its environment and its folder. Tests make their own.
 #[derive(Clone, Default)]
-pub struct World {
+pub struct Environment {
     pub variables: std::collections::BTreeMap<String, String>,
-    pub folder: std::path::PathBuf,
+    pub current_dir: std::path::PathBuf,
 }
 
-impl World {
+impl Environment {
     /// The real one. A variable that is not valid Unicode cannot be one of ours.
-    pub fn real() -> Self {
+    pub fn current() -> Self {
         let variables = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-        Self { variables: variables.collect(), folder: std::env::current_dir().unwrap_or_default() }
+        Self { variables: variables.collect(), current_dir: std::env::current_dir().unwrap_or_default() }
     }
 
     /// A variable, unless it is empty: that is how containers pass on what nobody has set.

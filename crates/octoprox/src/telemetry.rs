@@ -1,22 +1,22 @@
 //! What operators see: logs, spans and numbers, none of which ever holds a secret.
 
-mod contents;
-mod encodings;
-mod export;
-mod exposition;
+mod argument_excerpts;
+mod call_tracer;
 mod json_line;
-mod logs;
-mod numbers;
-mod process;
-mod redact;
-mod secrets;
-mod trace;
-mod writer;
+mod logging;
+mod otlp_export;
+mod process_metrics;
+mod prometheus_metrics;
+mod prometheus_text;
+mod redacting_writer;
+mod redactor;
+mod secret_encodings;
+mod settings_secrets;
 
-pub use contents::Contents;
-pub use export::Export;
-pub use logs::{Logs, Talk, start};
-pub use numbers::Numbers;
-pub use redact::Redactor;
-pub use secrets::secrets;
-pub use trace::Traces;
+pub use argument_excerpts::ArgumentExcerpts;
+pub use call_tracer::CallTracer;
+pub use logging::{LogMode, Logs, init_logging};
+pub use otlp_export::SpanExport;
+pub use prometheus_metrics::PrometheusMetrics;
+pub use redactor::Redactor;
+pub use settings_secrets::settings_secrets;

@@ -19,18 +19,18 @@ use std::time::Duration;
 use url::Url;
 
 /// The hidden command that starts programs.
-pub const LAUNCHER: &str = "launch";
+pub const LAUNCHER_COMMAND: &str = "launch";
 /// The hidden command that takes a PDF apart.
-pub const PDF_WORKER: &str = "pdf-worker";
+pub const PDF_WORKER_COMMAND: &str = "pdf-worker";
 
 /// Every toolbox of this build, in the order of their names.
 pub fn toolboxes(settings: &Settings) -> Vec<Toolbox> {
-    with_browser(settings, &tools_browser::SharedBrowser::default())
+    all_toolboxes(settings, &tools_browser::SharedBrowser::default())
 }
 
 /// The same, and the doors with what one toolbox does for another: the browser shows pages to those who only read, when
 /// it is on.
-pub fn wired(settings: &Settings, doors: &Capabilities) -> (Vec<Toolbox>, Capabilities) {
+pub fn with_shared_browser(settings: &Settings, doors: &Capabilities) -> (Vec<Toolbox>, Capabilities) {
     let browser = tools_browser::SharedBrowser::default();
     let mut doors = doors.clone();
     if settings.toolboxes.is_on("browser")
@@ -38,24 +38,24 @@ pub fn wired(settings: &Settings, doors: &Capabilities) -> (Vec<Toolbox>, Capabi
     {
         doors = doors.with(Render::new(Arc::new(browser.renderer(chromium))));
     }
-    (with_browser(settings, &browser), doors)
+    (all_toolboxes(settings, &browser), doors)
 }
 
-fn with_browser(settings: &Settings, shared: &tools_browser::SharedBrowser) -> Vec<Toolbox> {
+fn all_toolboxes(settings: &Settings, shared: &tools_browser::SharedBrowser) -> Vec<Toolbox> {
     vec![
-        shared.toolbox(browser(settings)),
+        shared.toolbox(browser_settings(settings)),
         tools_sql::sql_toolbox(),
         tools_web::fetch_toolbox(),
         tools_files::toolbox(),
-        tools_git::toolbox(git(settings)),
-        tools_forge::github_toolbox(github(settings)),
-        tools_forge::gitlab_toolbox(gitlab(settings)),
+        tools_git::toolbox(git_settings(settings)),
+        tools_forge::github_toolbox(github_settings(settings)),
+        tools_forge::gitlab_toolbox(gitlab_settings(settings)),
         tools_memory::toolbox(),
         tools_openapi::toolbox(),
         tools_web::readability_toolbox(),
-        tools_web::search_toolbox(search(settings)),
+        tools_web::search_toolbox(search_settings(settings)),
         tools_servers::toolbox(),
-        tools_shell::toolbox(shell(settings)),
+        tools_shell::toolbox(shell_settings(settings)),
         tools_git::ssh_toolbox(),
         tools_text::model_toolbox(),
         tools_text::toolbox(),
@@ -65,13 +65,13 @@ fn with_browser(settings: &Settings, shared: &tools_browser::SharedBrowser) -> V
     ]
 }
 
-fn browser(settings: &Settings) -> tools_browser::Settings {
+fn browser_settings(settings: &Settings) -> tools_browser::Settings {
     tools_browser::Settings { allow_javascript: settings.browser.allow_javascript }
 }
 
-fn search(settings: &Settings) -> tools_web::SearchSettings {
+fn search_settings(settings: &Settings) -> tools_web::SearchSettings {
     tools_web::SearchSettings {
-        searxng_url: address(settings.search.searxng_url.as_deref()),
+        searxng_url: parse_url(settings.search.searxng_url.as_deref()),
         brave_api_key: settings
             .search
             .brave_api_key
@@ -81,47 +81,50 @@ fn search(settings: &Settings) -> tools_web::SearchSettings {
     }
 }
 
-fn github(settings: &Settings) -> tools_forge::GithubSettings {
+fn github_settings(settings: &Settings) -> tools_forge::GithubSettings {
     let github = &settings.github;
-    tools_forge::GithubSettings { url: address(github.url.as_deref()), token: token(github.token.as_ref()) }
-}
-
-fn gitlab(settings: &Settings) -> tools_forge::GitlabSettings {
-    let gitlab = &settings.gitlab;
-    tools_forge::GitlabSettings {
-        url: address(gitlab.url.as_deref()),
-        token: token(gitlab.token.as_ref()),
-        token_kind: gitlab.token_kind,
-        openapi_url: address(gitlab.openapi_url.as_deref()),
+    tools_forge::GithubSettings {
+        url: parse_url(github.url.as_deref()),
+        token: forge_token(github.token.as_ref()),
     }
 }
 
-fn token(secret: Option<&crate::settings::Secret>) -> Option<tools_forge::Token> {
+fn gitlab_settings(settings: &Settings) -> tools_forge::GitlabSettings {
+    let gitlab = &settings.gitlab;
+    tools_forge::GitlabSettings {
+        url: parse_url(gitlab.url.as_deref()),
+        token: forge_token(gitlab.token.as_ref()),
+        token_kind: gitlab.token_kind,
+        openapi_url: parse_url(gitlab.openapi_url.as_deref()),
+    }
+}
+
+fn forge_token(secret: Option<&crate::settings::Secret>) -> Option<tools_forge::Token> {
     secret.map(|secret| tools_forge::Token::from(secret.expose().to_owned()))
 }
 
 /// An address that is none was refused when the settings were read.
-fn address(text: Option<&str>) -> Option<Url> {
+fn parse_url(text: Option<&str>) -> Option<Url> {
     text.and_then(|text| Url::parse(text).ok())
 }
 
-fn git(settings: &Settings) -> tools_git::Settings {
+fn git_settings(settings: &Settings) -> tools_git::Settings {
     let git = &settings.git;
     tools_git::Settings {
         allow_commit: git.allow_commit,
         allow_push: git.allow_push,
         user_name: git.user_name.clone(),
         user_email: git.user_email.clone(),
-        user: git_person(),
+        user: git_identity(),
     }
 }
 
 /// Bytes of a person's git settings that are read.
-const GIT_SETTINGS: u64 = 1 << 20;
+const MAX_GIT_CONFIG_BYTES: u64 = 1 << 20;
 
 /// Name and address of the person who runs the hub, as git would find them. The files are data here: nothing in them is run
 /// or followed.
-fn git_person() -> tools_git::UserIdentity {
+fn git_identity() -> tools_git::UserIdentity {
     let home = std::env::home_dir();
     let xdg =
         std::env::var_os("XDG_CONFIG_HOME").map(std::path::PathBuf::from).filter(|path| path.is_absolute());
@@ -130,14 +133,15 @@ fn git_person() -> tools_git::UserIdentity {
     let read = |path: &std::path::PathBuf| {
         let file = std::fs::File::open(path).ok()?;
         let mut text = String::new();
-        std::io::Read::read_to_string(&mut std::io::Read::take(file, GIT_SETTINGS), &mut text).ok()?;
+        std::io::Read::read_to_string(&mut std::io::Read::take(file, MAX_GIT_CONFIG_BYTES), &mut text)
+            .ok()?;
         Some(text)
     };
     let texts: Vec<String> = files.iter().flatten().filter_map(read).collect();
     tools_git::UserIdentity::from_config_files(texts.iter().map(String::as_str))
 }
 
-fn shell(settings: &Settings) -> tools_shell::Settings {
+fn shell_settings(settings: &Settings) -> tools_shell::Settings {
     let shell = &settings.shell;
     tools_shell::Settings {
         allowed: shell.allowed_commands.clone(),
@@ -148,7 +152,7 @@ fn shell(settings: &Settings) -> tools_shell::Settings {
 }
 
 /// What tools may touch when nothing is called.
-pub fn no_doors() -> Capabilities {
+pub fn no_capabilities() -> Capabilities {
     Capabilities::default().with(Clock::system())
 }
 
@@ -162,33 +166,34 @@ pub struct WorkspaceGuard {
 }
 
 /// What tools may touch. `state` is the folder of the hub's own data, `program` this very program.
-pub fn doors(
+pub fn open_capabilities(
     settings: &Settings,
     guard: WorkspaceGuard,
     state: &Path,
     program: &Path,
     stores: &Stores,
 ) -> Result<Capabilities, ToolError> {
-    let workspace = Workspace::open(workspace(settings, guard, state))?;
-    let exec = Exec::new(programs(settings, workspace.clone(), state, program, path_of_commands(settings)))?;
-    let net = Net::new(reach(settings))?;
-    let mut doors = no_doors()
+    let workspace = Workspace::open(workspace_spec(settings, guard, state))?;
+    let exec =
+        Exec::new(exec_spec(settings, workspace.clone(), state, program, command_search_path(settings)))?;
+    let net = Net::new(net_spec(settings))?;
+    let mut doors = no_capabilities()
         .with(net.clone())
-        .with(Chromium::new(chromium(
+        .with(Chromium::new(chromium_spec(
             state,
             program,
-            Net::new(browser_reach(settings))?,
+            Net::new(browser_net_spec(settings))?,
             exec.search_path().trusted(),
         ))?)
-        .with(Pdf::new(vec![program.into(), PDF_WORKER.into()]))
+        .with(Pdf::new(vec![program.into(), PDF_WORKER_COMMAND.into()]))
         .with(workspace.clone())
         .with(exec.clone())
         .with(Sessions::new(exec))
-        .with(Sql::new(&databases(settings, &net))?)
+        .with(Sql::new(&sql_spec(settings, &net))?)
         .with(Arc::clone(&stores.memory))
         .with(Arc::clone(&stores.apis))
         .with(ResultWriter::new(Arc::clone(&stores.results)));
-    if let Some(llm) = model(settings)? {
+    if let Some(llm) = open_llm(settings)? {
         doors = doors.with(llm);
     }
     doors = doors.with(WorkflowEngine::new(Arc::clone(&stores.runs), Clock::system()));
@@ -197,7 +202,7 @@ pub fn doors(
 }
 
 /// The databases that the operator has named.
-fn databases(settings: &Settings, net: &Net) -> SqlSpec {
+fn sql_spec(settings: &Settings, net: &Net) -> SqlSpec {
     let database = &settings.database;
     let connections = database.connections.iter().map(|(name, dsn)| SqlConnection {
         reader: database.readers.get(name).map(|dsn| Secret::new(dsn.expose())),
@@ -214,17 +219,17 @@ fn databases(settings: &Settings, net: &Net) -> SqlSpec {
 }
 
 /// The language model, with a way out of its own: the operator has named it, so it may be private, and only for this.
-fn model(settings: &Settings) -> Result<Option<Llm>, ToolError> {
+fn open_llm(settings: &Settings) -> Result<Option<Llm>, ToolError> {
     let llm = &settings.llm;
-    let Some(url) = address(llm.url.as_deref()) else { return Ok(None) };
-    let mut reach = reach(settings);
-    reach.allow.extend(place(&url));
+    let Some(url) = parse_url(llm.url.as_deref()) else { return Ok(None) };
+    let mut reach = net_spec(settings);
+    reach.allow.extend(host_and_port(&url));
     let key = llm.key.as_ref().map(|key| key.expose().to_owned());
     Llm::new(Net::new(reach)?, LlmSpec { url, key, model: llm.model.clone() }).map(Some)
 }
 
 /// Host and port, as the list of allowed places has them.
-fn place(url: &Url) -> Option<String> {
+fn host_and_port(url: &Url) -> Option<String> {
     url.host_str().zip(url.port_or_known_default()).map(|(host, port)| format!("{host}:{port}"))
 }
 
@@ -232,7 +237,7 @@ fn place(url: &Url) -> Option<String> {
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.0/8", "::1"];
 
 /// What the operator allows.
-pub fn reach(settings: &Settings) -> NetSpec {
+pub fn net_spec(settings: &Settings) -> NetSpec {
     let net = &settings.net;
     let contact = net.contact.as_ref().map(|contact| format!(" (+{contact})")).unwrap_or_default();
     let pause = net.requests_per_second.and_then(|rate| Duration::try_from_secs_f64(1.0 / rate).ok());
@@ -248,9 +253,9 @@ pub fn reach(settings: &Settings) -> NetSpec {
 }
 
 /// What the browser may reach: where the operator has opened loopback, it may come back to the hub after a login.
-fn browser_reach(settings: &Settings) -> NetSpec {
+fn browser_net_spec(settings: &Settings) -> NetSpec {
     let opens_loopback = |entry: &String| LOOPBACK.contains(&entry.as_str()) || entry == "127.0.0.1";
-    let mut reach = reach(settings);
+    let mut reach = net_spec(settings);
     if settings.net.allow.iter().any(opens_loopback) {
         reach.own_ports.retain(|port| *port != settings.admin.port);
     }
@@ -258,21 +263,21 @@ fn browser_reach(settings: &Settings) -> NetSpec {
 }
 
 /// The doors of one toolbox. The search engine that the operator has named may be private, and only searching leads there.
-pub fn doors_of(toolbox: &str, settings: &Settings, doors: &Capabilities) -> Capabilities {
-    let engine = address(settings.search.searxng_url.as_deref()).filter(|_| toolbox == "search");
-    let net = engine.as_ref().and_then(place).and_then(|engine| {
-        let mut reach = reach(settings);
+pub fn toolbox_capabilities(toolbox: &str, settings: &Settings, doors: &Capabilities) -> Capabilities {
+    let engine = parse_url(settings.search.searxng_url.as_deref()).filter(|_| toolbox == "search");
+    let net = engine.as_ref().and_then(host_and_port).and_then(|engine| {
+        let mut reach = net_spec(settings);
         reach.allow.push(engine);
         doors.open::<Net>().and_then(|_| Net::new(reach)).ok()
     });
     net.map_or_else(|| doors.clone(), |net| doors.clone().with(net))
 }
 
-fn chromium(state: &Path, program: &Path, net: Net, path: OsString) -> ChromiumSpec {
+fn chromium_spec(state: &Path, program: &Path, net: Net, path: OsString) -> ChromiumSpec {
     ChromiumSpec {
         path,
         state: state.to_owned(),
-        launcher: vec![program.into(), LAUNCHER.into()],
+        launcher: vec![program.into(), LAUNCHER_COMMAND.into()],
         sandbox: BrowserSandbox::Auto,
         net,
     }
@@ -288,28 +293,28 @@ pub fn search_path(settings: &Settings, path: OsString) -> SearchPath {
     let first = settings.workspace.as_ref().filter(|_| !settings.files.read_only);
     let named = settings.roots.iter().filter_map(|(name, root)| root_spec(name, root));
     let named = named.filter(|root| root.writable).map(|root| root.path);
-    let all = first.cloned().into_iter().chain(named).chain(written_by_servers(settings));
+    let all = first.cloned().into_iter().chain(named).chain(server_writable_dirs(settings));
     SearchPath::new(path, all.filter_map(|folder| folder.canonicalize().ok()).collect())
 }
 
 /// The folders of the search path that programs run from outside the sandbox.
-pub fn program_folders(settings: &Settings) -> Vec<PathBuf> {
+pub fn trusted_program_dirs(settings: &Settings) -> Vec<PathBuf> {
     search_path(settings, path_variable()).folders().to_vec()
 }
 
 /// The same as a variable, for servers that run outside a sandbox.
-pub fn path_of_servers(settings: &Settings) -> OsString {
+pub fn server_search_path(settings: &Settings) -> OsString {
     search_path(settings, path_variable()).trusted()
 }
 
 /// The search path of commands: as it is, but for folders in which servers could plant a program.
-fn path_of_commands(settings: &Settings) -> OsString {
+fn command_search_path(settings: &Settings) -> OsString {
     let written: Vec<PathBuf> =
-        written_by_servers(settings).filter_map(|folder| folder.canonicalize().ok()).collect();
+        server_writable_dirs(settings).filter_map(|folder| folder.canonicalize().ok()).collect();
     if written.is_empty() { path_variable() } else { SearchPath::new(path_variable(), written).trusted() }
 }
 
-fn written_by_servers(settings: &Settings) -> impl Iterator<Item = PathBuf> {
+fn server_writable_dirs(settings: &Settings) -> impl Iterator<Item = PathBuf> {
     settings
         .servers
         .values()
@@ -317,7 +322,7 @@ fn written_by_servers(settings: &Settings) -> impl Iterator<Item = PathBuf> {
         .flat_map(|sandbox| sandbox.write.clone())
 }
 
-fn workspace(settings: &Settings, guard: WorkspaceGuard, state: &Path) -> WorkspaceSpec {
+fn workspace_spec(settings: &Settings, guard: WorkspaceGuard, state: &Path) -> WorkspaceSpec {
     let first = settings.workspace.as_ref().map(|path| RootSpec {
         name: "workspace".to_owned(),
         path: path.clone(),
@@ -349,7 +354,7 @@ fn root_spec(name: &str, root: &Root) -> Option<RootSpec> {
 }
 
 /// A sandbox for the program of one server, with folders of its own.
-pub fn shut_in(
+pub fn sandboxed_exec(
     settings: &Settings,
     sandbox: &ServerSandbox,
     state: &Path,
@@ -367,10 +372,10 @@ pub fn shut_in(
     });
     let spec =
         WorkspaceSpec { roots: roots.collect(), state: Some(state.to_owned()), ..WorkspaceSpec::default() };
-    Exec::new(programs(settings, Workspace::open(spec)?, state, program, path_of_servers(settings)))
+    Exec::new(exec_spec(settings, Workspace::open(spec)?, state, program, server_search_path(settings)))
 }
 
-fn programs(
+fn exec_spec(
     settings: &Settings,
     workspace: Workspace,
     state: &Path,
@@ -388,7 +393,7 @@ fn programs(
         },
         limits: ExecLimits { memory_bytes: shell.max_memory_mb << 20, ..ExecLimits::default() },
         state: state.to_owned(),
-        launcher: vec![program.into(), LAUNCHER.into()],
+        launcher: vec![program.into(), LAUNCHER_COMMAND.into()],
         path,
         pass_env: shell.pass_variables.clone(),
     }
@@ -405,7 +410,7 @@ mod tests {
             let mut settings = Settings::default();
             settings.net.allow = allow.iter().map(ToString::to_string).collect();
             settings.shell.local_servers = local_servers;
-            (reach(&settings).own_ports, browser_reach(&settings).own_ports)
+            (net_spec(&settings).own_ports, browser_net_spec(&settings).own_ports)
         };
         let both = || vec![7000, 3100];
         assert_eq!(ports(&[], false), (both(), both()));

@@ -24,25 +24,25 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use url::Url;
 
 /// Longer than anything here takes, and shorter than anybody waits.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-fn service(name: &str) -> String {
+fn service_path(name: &str) -> String {
     std::env::var(name)
         .unwrap_or_else(|_| panic!("{name} is not set: run eval \"$(scripts/services env)\" first"))
 }
 
 /// The authorization server and a protected MCP server.
-struct Servers {
+struct OidcServers {
     mcp: String,
     _process: Child,
 }
 
-impl Servers {
+impl OidcServers {
     async fn start() -> Self {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/oidc/serve.mjs");
-        let mut process = Command::new(service("NODE24"))
+        let mut process = Command::new(service_path("NODE24"))
             .arg(script)
-            .env("OIDC_PROVIDER", service("OIDC_PROVIDER"))
+            .env("OIDC_PROVIDER", service_path("OIDC_PROVIDER"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -60,7 +60,7 @@ struct Browser {
     net: Net,
     cookies: BTreeMap<String, String>,
     /// Where the login leads back to; it is not followed.
-    back: String,
+    callback_path: String,
 }
 
 /// What stands behind `before`, up to the next quotation mark.
@@ -72,7 +72,11 @@ fn attribute(page: &str, before: &str) -> Option<String> {
 impl Browser {
     fn new() -> Self {
         let spec = NetSpec { allow: vec!["127.0.0.1".to_owned()], ..NetSpec::default() };
-        Self { net: Net::new(spec).unwrap(), cookies: BTreeMap::new(), back: "/auth/callback".to_owned() }
+        Self {
+            net: Net::new(spec).unwrap(),
+            cookies: BTreeMap::new(),
+            callback_path: "/auth/callback".to_owned(),
+        }
     }
 
     async fn send(&mut self, url: &Url, form: Option<&[(String, String)]>) -> NetResponse {
@@ -99,14 +103,14 @@ impl Browser {
     }
 
     /// Logs in as Ada and agrees to everything, until the browser is sent back or nothing is left to do.
-    async fn agree(&mut self, url: &str) -> Url {
+    async fn log_in(&mut self, url: &str) -> Url {
         let mut url: Url = url.parse().unwrap();
         let mut form: Option<Vec<(String, String)>> = None;
         for _ in 0..20 {
             let answer = self.send(&url, form.take().as_deref()).await;
             if let Some(next) = answer.headers.get("location") {
                 url = url.join(next.to_str().unwrap()).unwrap();
-                if url.path() == self.back {
+                if url.path() == self.callback_path {
                     return url;
                 }
                 continue;
@@ -130,7 +134,7 @@ impl Browser {
     }
 
     /// Opens the last page, as a browser on this machine does.
-    async fn come_back(&mut self, url: &Url) -> (u16, String) {
+    async fn open_callback(&mut self, url: &Url) -> (u16, String) {
         let mut url = url.clone();
         url.set_host(Some("127.0.0.1")).unwrap();
         let answer = self.send(&url, None).await;
@@ -139,7 +143,7 @@ impl Browser {
 }
 
 /// A home with settings, and the port that browsers come back to.
-struct Home {
+struct LoginHome {
     folder: tempfile::TempDir,
     port: u16,
 }
@@ -148,7 +152,7 @@ fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-impl Home {
+impl LoginHome {
     fn new(servers: &Value) -> Self {
         let (folder, port) = (tempfile::tempdir().unwrap(), free_port());
         let settings = json!({"net": {"allow": ["127.0.0.1"]}, "admin": {"port": port}, "servers": servers});
@@ -170,58 +174,58 @@ impl Home {
         command
     }
 
-    fn start(&self, args: &[&str]) -> Running {
+    fn start(&self, args: &[&str]) -> RunningCommand {
         let mut command = self.command(args);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = command.spawn().unwrap();
         let out = BufReader::new(process.stdout.take().unwrap()).lines();
         let err = BufReader::new(process.stderr.take().unwrap()).lines();
-        Running { input: process.stdin.take(), out, err, process }
+        RunningCommand { input: process.stdin.take(), out, err, process }
     }
 
     /// Exit code, standard output, standard error.
     async fn run(&self, args: &[&str], input: &str) -> (i32, String, String) {
         let mut running = self.start(args);
-        running.say(input).await;
+        running.write_input(input).await;
         drop(running.input.take());
-        running.end().await
+        running.wait_for_exit().await
     }
 
     /// Whether a call of the protected server gets through, and as whom.
-    async fn who(&self, server: &str) -> (i32, String) {
+    async fn whoami(&self, server: &str) -> (i32, String) {
         let (code, out, err) = self.run(&["call", &format!("{server}__whoami")], "").await;
         (code, out + &err)
     }
 }
 
-struct Running {
+struct RunningCommand {
     process: Child,
     input: Option<ChildStdin>,
     out: Lines<BufReader<ChildStdout>>,
     err: Lines<BufReader<ChildStderr>>,
 }
 
-impl Running {
-    async fn say(&mut self, text: &str) {
+impl RunningCommand {
+    async fn write_input(&mut self, text: &str) {
         self.input.as_mut().unwrap().write_all(text.as_bytes()).await.unwrap();
     }
 
-    async fn line(&mut self) -> String {
-        tokio::time::timeout(PATIENCE, self.out.next_line()).await.unwrap().unwrap().unwrap()
+    async fn read_line(&mut self) -> String {
+        tokio::time::timeout(TEST_TIMEOUT, self.out.next_line()).await.unwrap().unwrap().unwrap()
     }
 
     /// Reads the talk until it has said this.
-    async fn told(&mut self, part: &str) -> String {
+    async fn read_stderr_until(&mut self, part: &str) -> String {
         let mut all = String::new();
         while !all.contains(part) {
-            let line = tokio::time::timeout(PATIENCE, self.err.next_line()).await;
+            let line = tokio::time::timeout(TEST_TIMEOUT, self.err.next_line()).await;
             let line = line.unwrap_or_else(|_| panic!("`{part}` was not said: {all}")).unwrap();
             all += &line.unwrap_or_else(|| panic!("`{part}` was not said: {all}"));
         }
         all
     }
 
-    async fn end(&mut self) -> (i32, String, String) {
+    async fn wait_for_exit(&mut self) -> (i32, String, String) {
         let (mut out, mut err) = (String::new(), String::new());
         let all = async {
             while let Some(line) = self.out.next_line().await.unwrap() {
@@ -232,7 +236,7 @@ impl Running {
             }
             self.process.wait().await.unwrap()
         };
-        let status = tokio::time::timeout(PATIENCE, all).await.unwrap();
+        let status = tokio::time::timeout(TEST_TIMEOUT, all).await.unwrap();
         (status.code().unwrap_or(-1), out, err)
     }
 
@@ -242,127 +246,127 @@ impl Running {
 }
 
 /// One login for everybody, so that the next process lists the server's tools by itself.
-fn oauth(servers: &Servers) -> Value {
+fn oauth(servers: &OidcServers) -> Value {
     json!({"s": {"url": servers.mcp, "auth": {"type": "oauth2-pkce", "shared": true}}})
 }
 
 #[tokio::test]
 async fn a_browser_comes_back_to_this_machine() {
-    let servers = Servers::start().await;
-    let home = Home::new(&oauth(&servers));
-    let (code, said) = home.who("s").await;
+    let servers = OidcServers::start().await;
+    let home = LoginHome::new(&oauth(&servers));
+    let (code, said) = home.whoami("s").await;
     assert!(code != 0 && said.contains("needs a login"), "{code} {said}");
     let mut login = home.start(&["login", "s"]);
-    let url = login.line().await;
+    let url = login.read_line().await;
     let mut browser = Browser::new();
-    let back = browser.agree(&url).await;
+    let back = browser.log_in(&url).await;
     assert_eq!(back.port(), Some(home.port));
     // Somebody else's answer changes nothing.
     let mut wrong = back.clone();
     wrong.set_query(Some("code=stolen&state=guessed"));
-    let (status, page) = browser.come_back(&wrong).await;
+    let (status, page) = browser.open_callback(&wrong).await;
     assert!(status == 400 && page.contains("No login waits"), "{status} {page}");
-    let (status, page) = browser.come_back(&back).await;
+    let (status, page) = browser.open_callback(&back).await;
     assert!(status == 200 && page.contains("You are logged in"), "{status} {page}");
-    let (code, out, err) = login.end().await;
+    let (code, out, err) = login.wait_for_exit().await;
     assert!(code == 0 && out.is_empty() && err.contains("Logged in at s."), "{code} {out} {err}");
     assert!(std::net::TcpListener::bind(("127.0.0.1", home.port)).is_ok(), "the port is still taken");
-    let (code, said) = home.who("s").await;
+    let (code, said) = home.whoami("s").await;
     assert!(code == 0 && said.contains("ada"), "{code} {said}");
     let (code, _, err) = home.run(&["logout", "s"], "").await;
     assert!(code == 0 && err.contains("Logged out at s."), "{code} {err}");
-    assert_ne!(home.who("s").await.0, 0);
+    assert_ne!(home.whoami("s").await.0, 0);
     let (code, out, _) = home.run(&["logout", "s", "--json"], "").await;
     assert_eq!((code, serde_json::from_str::<Value>(&out).unwrap()["left"].as_str()), (0, Some("nothing")));
 }
 
 #[tokio::test]
 async fn a_person_has_a_login_of_their_own() {
-    let servers = Servers::start().await;
-    let home = Home::new(&json!({"s": {"url": servers.mcp, "auth": {"type": "oauth2-pkce"}}}));
+    let servers = OidcServers::start().await;
+    let home = LoginHome::new(&json!({"s": {"url": servers.mcp, "auth": {"type": "oauth2-pkce"}}}));
     let left = async || home.run(&["logout", "s", "--json"], "").await.1;
     assert!(left().await.contains("nothing"));
     let mut login = home.start(&["login", "s"]);
-    let back = Browser::new().agree(&login.line().await).await;
-    login.say(&format!("{back}\n")).await;
-    assert_eq!(login.end().await.0, 0);
+    let back = Browser::new().log_in(&login.read_line().await).await;
+    login.write_input(&format!("{back}\n")).await;
+    assert_eq!(login.wait_for_exit().await.0, 0);
     assert!(left().await.contains("revoked"));
     assert!(left().await.contains("nothing"));
 }
 
 #[tokio::test]
 async fn the_last_address_is_pasted_after_a_wrong_one() {
-    let servers = Servers::start().await;
-    let home = Home::new(&oauth(&servers));
+    let servers = OidcServers::start().await;
+    let home = LoginHome::new(&oauth(&servers));
     let mut login = home.start(&["login", "s", "--json"]);
-    let begun: Value = serde_json::from_str(&login.line().await).unwrap();
+    let begun: Value = serde_json::from_str(&login.read_line().await).unwrap();
     assert_eq!(begun["next"], "open");
-    let back = Browser::new().agree(begun["url"].as_str().unwrap()).await;
+    let back = Browser::new().log_in(begun["url"].as_str().unwrap()).await;
     for wrong in
         ["two words\n", "http://evil.example/auth/callback?code=x&state=y\n", "code=x&state=guessed\n"]
     {
-        login.say(wrong).await;
-        login.told("The login still waits.").await;
+        login.write_input(wrong).await;
+        login.read_stderr_until("The login still waits.").await;
     }
-    login.say(&format!("{back}\n")).await;
-    let done: Value = serde_json::from_str(&login.line().await).unwrap();
+    login.write_input(&format!("{back}\n")).await;
+    let done: Value = serde_json::from_str(&login.read_line().await).unwrap();
     assert_eq!((done["server"].as_str(), done["state"].as_str()), (Some("s"), Some("connected")));
-    assert_eq!(login.end().await.0, 0);
-    assert_eq!(home.who("s").await.0, 0);
+    assert_eq!(login.wait_for_exit().await.0, 0);
+    assert_eq!(home.whoami("s").await.0, 0);
 }
 
 #[tokio::test]
 async fn a_login_that_was_declined_ends_with_the_reason() {
-    let servers = Servers::start().await;
-    let home = Home::new(&oauth(&servers));
+    let servers = OidcServers::start().await;
+    let home = LoginHome::new(&oauth(&servers));
     let mut login = home.start(&["login", "s"]);
-    let url: Url = login.line().await.parse().unwrap();
+    let url: Url = login.read_line().await.parse().unwrap();
     let state = url.query_pairs().find(|(name, _)| name == "state").unwrap().1.into_owned();
     let issuer = format!("{}://{}:{}", url.scheme(), url.host_str().unwrap(), url.port().unwrap());
     let query = url::form_urlencoded::Serializer::new(String::new())
         .extend_pairs([("error", "access_denied"), ("state", &state), ("iss", &issuer)])
         .finish();
-    login.say(&format!("{query}\n")).await;
-    let (code, _, err) = login.end().await;
+    login.write_input(&format!("{query}\n")).await;
+    let (code, _, err) = login.wait_for_exit().await;
     assert!(code == 1 && err.contains("declined") && err.contains("Begin it again"), "{code} {err}");
 }
 
 #[tokio::test]
 async fn a_running_hub_has_the_port_and_finishes_it() {
-    let servers = Servers::start().await;
-    let home = Home::new(&oauth(&servers));
+    let servers = OidcServers::start().await;
+    let home = LoginHome::new(&oauth(&servers));
     let mut hub = home.start(&["serve", "--port", "0"]);
-    hub.told("octoprox").await;
+    hub.read_stderr_until("octoprox").await;
     let mut login = home.start(&["login", "s"]);
-    let url = login.line().await;
-    login.told("A running hub takes the answer.").await;
+    let url = login.read_line().await;
+    login.read_stderr_until("A running hub takes the answer.").await;
     let mut browser = Browser::new();
-    let back = browser.agree(&url).await;
-    let (status, page) = browser.come_back(&back).await;
+    let back = browser.log_in(&url).await;
+    let (status, page) = browser.open_callback(&back).await;
     assert_eq!(status, 200, "{page}");
-    let (code, _, err) = login.end().await;
+    let (code, _, err) = login.wait_for_exit().await;
     assert!(code == 0 && err.contains("Logged in at s."), "{code} {err}");
 }
 
 #[tokio::test]
 async fn a_code_is_entered_on_another_device() {
-    let servers = Servers::start().await;
-    let home = Home::new(&oauth(&servers));
+    let servers = OidcServers::start().await;
+    let home = LoginHome::new(&oauth(&servers));
     let mut login = home.start(&["login", "s", "--device", "--json"]);
-    let begun: Value = serde_json::from_str(&login.line().await).unwrap();
+    let begun: Value = serde_json::from_str(&login.read_line().await).unwrap();
     assert_eq!(begun["next"], "enter");
     assert!(begun["user_code"].as_str().is_some_and(|code| !code.is_empty()), "{begun}");
-    Browser::new().agree(begun["url_with_code"].as_str().unwrap()).await;
-    let done: Value = serde_json::from_str(&login.line().await).unwrap();
+    Browser::new().log_in(begun["url_with_code"].as_str().unwrap()).await;
+    let done: Value = serde_json::from_str(&login.read_line().await).unwrap();
     assert_eq!(done["state"], "connected");
-    assert_eq!(login.end().await.0, 0);
-    assert_eq!(home.who("s").await.0, 0);
+    assert_eq!(login.wait_for_exit().await.0, 0);
+    assert_eq!(home.whoami("s").await.0, 0);
 }
 
 #[tokio::test]
 async fn a_key_is_read_from_the_input_and_stands_nowhere() {
     let canary = "canary-9f2c-key-of-nobody";
-    let home = Home::new(
+    let home = LoginHome::new(
         &json!({"k": {"url": "http://127.0.0.1:9/mcp", "auth": {"type": "api-key", "header": "X-Key"}}}),
     );
     let (code, _, err) = home.run(&["login", "k"], "\n").await;
@@ -372,8 +376,8 @@ async fn a_key_is_read_from_the_input_and_stands_nowhere() {
     let mut login = home.start(&["login", "k"]);
     let words = std::fs::read(format!("/proc/{}/cmdline", login.pid())).unwrap();
     assert!(!String::from_utf8_lossy(&words).contains(canary));
-    login.say(&format!("{canary}\n")).await;
-    let (code, out, err) = login.end().await;
+    login.write_input(&format!("{canary}\n")).await;
+    let (code, out, err) = login.wait_for_exit().await;
     assert!(code == 0 && err.contains("Logged in at k."), "{code} {err}");
     assert!(!out.contains(canary) && !err.contains(canary));
     for file in std::fs::read_dir(home.folder.path().join("state")).unwrap() {
@@ -383,7 +387,7 @@ async fn a_key_is_read_from_the_input_and_stands_nowhere() {
 }
 
 /// Types at a terminal of the program's own, when it has said the first; gives all that was shown.
-fn at_a_terminal(mut command: std::process::Command, after: &str, typed: &str) -> String {
+fn type_on_terminal(mut command: std::process::Command, after: &str, typed: &str) -> String {
     let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&controller).unwrap();
     unlockpt(&controller).unwrap();
@@ -409,36 +413,36 @@ fn at_a_terminal(mut command: std::process::Command, after: &str, typed: &str) -
 
 #[test]
 fn a_key_is_not_shown_while_it_is_typed() {
-    let home = Home::new(
+    let home = LoginHome::new(
         &json!({"k": {"url": "http://127.0.0.1:9/mcp", "auth": {"type": "api-key", "header": "X-Key"}}}),
     );
     let command = home.command(&["login", "k"]).into_std();
-    let shown = at_a_terminal(command, "API key for k: ", "canary-typed-by-hand\n");
+    let shown = type_on_terminal(command, "API key for k: ", "canary-typed-by-hand\n");
     assert!(shown.contains("Logged in at k.") && !shown.contains("canary"), "{shown}");
 }
 
 #[tokio::test]
 async fn giving_up_ends_the_waiting_and_nothing_else() {
-    let servers = Servers::start().await;
-    let home = Home::new(&oauth(&servers));
+    let servers = OidcServers::start().await;
+    let home = LoginHome::new(&oauth(&servers));
     let mut login = home.start(&["login", "s"]);
-    let url = login.line().await;
-    login.told("Ctrl-C").await;
+    let url = login.read_line().await;
+    login.read_stderr_until("Ctrl-C").await;
     let sent = std::process::Command::new("kill").args(["-INT", &login.pid()]).status().unwrap();
     assert!(sent.success());
-    let (code, _, err) = login.end().await;
+    let (code, _, err) = login.wait_for_exit().await;
     assert!(code == 130 && err.contains("Given up"), "{code} {err}");
     // What was begun before can be finished by nobody.
-    let back = Browser::new().agree(&url).await;
+    let back = Browser::new().log_in(&url).await;
     let mut again = home.start(&["login", "s"]);
-    again.line().await;
-    again.say(&format!("{back}\n")).await;
-    again.told("The login still waits.").await;
+    again.read_line().await;
+    again.write_input(&format!("{back}\n")).await;
+    again.read_stderr_until("The login still waits.").await;
 }
 
 #[tokio::test]
 async fn what_needs_no_login_is_said() {
-    let home = Home::new(&json!({"notes": {"command": "true"}}));
+    let home = LoginHome::new(&json!({"notes": {"command": "true"}}));
     for (args, code, says) in [
         (&["login", "note"][..], 3, "Did you mean `notes`?"),
         (&["login", "notes"], 2, "Nobody has to log in"),
@@ -451,11 +455,11 @@ async fn what_needs_no_login_is_said() {
     }
 }
 
-async fn ask(bridge: &mut Running, id: u32, method: &str, params: Value) -> Value {
+async fn request(bridge: &mut RunningCommand, id: u32, method: &str, params: Value) -> Value {
     let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-    bridge.say(&format!("{request}\n")).await;
+    bridge.write_input(&format!("{request}\n")).await;
     loop {
-        let message: Value = serde_json::from_str(&bridge.line().await).unwrap();
+        let message: Value = serde_json::from_str(&bridge.read_line().await).unwrap();
         if message["id"] == id {
             return message;
         }
@@ -464,39 +468,39 @@ async fn ask(bridge: &mut Running, id: u32, method: &str, params: Value) -> Valu
 
 #[tokio::test]
 async fn a_bridge_goes_on_after_a_login_in_another_process() {
-    let servers = Servers::start().await;
-    let home = Home::new(&json!({}));
+    let servers = OidcServers::start().await;
+    let home = LoginHome::new(&json!({}));
     let mut bridge = home.start(&["bridge", &servers.mcp]);
     let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
-    ask(&mut bridge, 1, "initialize", hello).await;
+    request(&mut bridge, 1, "initialize", hello).await;
     let whoami = json!({"name": "whoami", "arguments": {}});
-    let refused = ask(&mut bridge, 2, "tools/call", whoami.clone()).await.to_string();
+    let refused = request(&mut bridge, 2, "tools/call", whoami.clone()).await.to_string();
     let way = format!("octoprox login {}", servers.mcp);
     assert!(refused.contains("unauthorized") && refused.contains(&way), "{refused}");
-    bridge.told(&way).await;
+    bridge.read_stderr_until(&way).await;
     // The usual port is taken by somebody who knows nothing of bridges.
     let _taken = std::net::TcpListener::bind(("127.0.0.1", home.port)).unwrap();
     let mut login = home.start(&["login", &servers.mcp]);
-    let url = login.line().await;
+    let url = login.read_line().await;
     let mut browser = Browser::new();
-    let back = browser.agree(&url).await;
+    let back = browser.log_in(&url).await;
     assert_ne!(back.port(), Some(home.port));
-    assert_eq!(browser.come_back(&back).await.0, 200);
-    assert_eq!(login.end().await.0, 0);
-    bridge.told("is there.").await;
-    let answer = ask(&mut bridge, 3, "tools/call", whoami.clone()).await;
+    assert_eq!(browser.open_callback(&back).await.0, 200);
+    assert_eq!(login.wait_for_exit().await.0, 0);
+    bridge.read_stderr_until("is there.").await;
+    let answer = request(&mut bridge, 3, "tools/call", whoami.clone()).await;
     assert_eq!(answer["result"]["content"][0]["text"], "ada", "{answer}");
     let mut id = 3;
     let listed = async {
         loop {
             id += 1;
-            let listed = ask(&mut bridge, id, "tools/list", json!({})).await;
+            let listed = request(&mut bridge, id, "tools/list", json!({})).await;
             if listed["result"]["tools"][0]["name"] == "whoami" {
                 return;
             }
         }
     };
-    tokio::time::timeout(PATIENCE, listed).await.unwrap();
+    tokio::time::timeout(TEST_TIMEOUT, listed).await.unwrap();
     let (code, _, err) = home.run(&["logout", &servers.mcp], "").await;
     assert!(code == 0 && err.contains("Logged out"), "{code} {err}");
 }

@@ -1,14 +1,14 @@
 //! JSON with comments and commas too many, as editors write it.
 
 /// A text of the same length in which only JSON is left, so that places in the one are places in the other.
-pub struct Plain {
+pub struct StrippedJsonc {
     pub text: String,
     /// Where a comma stood behind the last member of something.
-    pub trailing: Vec<usize>,
+    pub trailing_commas: Vec<usize>,
 }
 
 /// Blanks out comments, a mark of byte order, and commas before a closing bracket.
-pub fn plain(text: &str) -> Plain {
+pub fn strip_comments(text: &str) -> StrippedJsonc {
     let mut bytes = text.as_bytes().to_vec();
     let mut trailing = Vec::new();
     let mut comma = None;
@@ -47,7 +47,7 @@ pub fn plain(text: &str) -> Plain {
         }
         at += 1;
     }
-    Plain { text: String::from_utf8(bytes).unwrap_or_default(), trailing }
+    StrippedJsonc { text: String::from_utf8(bytes).unwrap_or_default(), trailing_commas: trailing }
 }
 
 /// Puts spaces there, save for ends of lines. Gives the end.
@@ -85,13 +85,13 @@ mod tests {
             "\u{feff}{\"a\": \"x // y /* z */ ,}\", // first, über\n \"b\": [1, {\"c\": \"\\\\\\\",\",},],\n}",
             "/* head\n, } */{\"a\": \"x // y /* z */ ,}\",\r\n\"b\": [1, {\"c\": \"\\\\\\\",\"} // end ,\n]}",
         ] {
-            let plain = plain(text);
+            let plain = strip_comments(text);
             assert_eq!(plain.text.len(), text.len(), "{text}");
             assert_eq!(serde_json::from_str::<Value>(&plain.text).ok(), Some(whole.clone()), "{text}");
-            assert!(plain.trailing.iter().all(|at| text.as_bytes()[*at] == b','));
+            assert!(plain.trailing_commas.iter().all(|at| text.as_bytes()[*at] == b','));
         }
         for broken in ["{\"a", "/*", "{\"a\\", ""] {
-            assert_eq!(plain(broken).text.len(), broken.len());
+            assert_eq!(strip_comments(broken).text.len(), broken.len());
         }
     }
 }

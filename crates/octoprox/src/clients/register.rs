@@ -1,39 +1,39 @@
 //! Octoprox as one more server of a client.
 
-use super::list::is_octoprox;
-use super::place::{Client, Place, Reading};
-use crate::settings::edit::Change;
+use super::client_config::{Client, ClientConfig, ClientFile};
+use super::client_servers::is_octoprox;
+use crate::settings::settings_edit::ServerEdit;
 use serde_json::{Map, Value};
 
 /// The name that clients know octoprox by.
-pub const NAME: &str = "octoprox";
+pub const SERVER_NAME: &str = "octoprox";
 
 /// What has to be done.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Registration {
     /// The client knows octoprox, under this name.
-    Already(String),
+    AlreadyRegistered(String),
     /// The file as it has to be.
-    Write(String),
+    NewText(String),
 }
 
 /// Puts octoprox among a client's servers. `reading` is what the client's file holds, when there is one.
 pub fn register(
-    place: &Place,
-    reading: Option<&Reading>,
+    place: &ClientConfig,
+    reading: Option<&ClientFile>,
     command: &str,
     args: &[String],
 ) -> Result<Registration, String> {
-    if let Some(name) = reading.and_then(|reading| known_as(place.client, &reading.tree)) {
-        return Ok(Registration::Already(name));
+    if let Some(name) = reading.and_then(|reading| registered_name(place.client, &reading.tree)) {
+        return Ok(Registration::AlreadyRegistered(name));
     }
     let text = reading.map(|reading| reading.text.as_str()).unwrap_or_default();
-    let change = Change { path: &place.path, list: place.client.list(), name: NAME };
-    change.add(text, &entry(place.client, command, args)).map(Registration::Write)
+    let change = ServerEdit { path: &place.path, list: place.client.list(), name: SERVER_NAME };
+    change.add(text, &entry(place.client, command, args)).map(Registration::NewText)
 }
 
 /// The name under which a client starts octoprox.
-fn known_as(client: Client, tree: &Map<String, Value>) -> Option<String> {
+fn registered_name(client: Client, tree: &Map<String, Value>) -> Option<String> {
     let first = tree.get(*client.list().first()?)?.as_object()?;
     let mut own = first.iter().filter(|(_, entry)| entry.as_object().is_some_and(is_octoprox));
     own.next().map(|(name, _)| name.clone())
@@ -61,7 +61,7 @@ mod tests {
         if let Some(text) = text {
             std::fs::write(&path, text).unwrap();
         }
-        let place = Place::named(client, path);
+        let place = ClientConfig::named(client, path);
         let reading = place.read(Path::new("/")).unwrap();
         register(&place, reading.as_ref(), "/bin/octoprox", &["stdio".to_owned()])
     }
@@ -94,7 +94,7 @@ mod tests {
                     .to_owned(),
             ),
         ] {
-            assert_eq!(registered(client, name, before), Ok(Registration::Write(after)));
+            assert_eq!(registered(client, name, before), Ok(Registration::NewText(after)));
         }
     }
 
@@ -105,7 +105,7 @@ mod tests {
             r#"{"mcpServers": {"octoprox": {"type": "stdio", "command": "/old/octoprox", "args": ["stdio"]}}}"#,
         ] {
             let done = registered(Client::ClaudeCode, ".claude.json", Some(text));
-            assert_eq!(done, Ok(Registration::Already("octoprox".to_owned())));
+            assert_eq!(done, Ok(Registration::AlreadyRegistered("octoprox".to_owned())));
         }
         let other = r#"{"mcpServers": {"octoprox": {"command": "something"}}}"#;
         let done = registered(Client::ClaudeCode, ".claude.json", Some(other));

@@ -51,8 +51,8 @@ impl JsonSchema for Secret {
 
 /// Whether a variable, a header, a parameter or a flag of this name is likely to carry a secret.
 pub fn is_secret_name(name: &str) -> bool {
-    const WHOLE: [&str; 7] = ["auth", "authorization", "bearer", "cookie", "key", "pass", "pin"];
-    const PART: [&str; 12] = [
+    const SECRET_WORDS: [&str; 7] = ["auth", "authorization", "bearer", "cookie", "key", "pass", "pin"];
+    const SECRET_FRAGMENTS: [&str; 12] = [
         "token",
         "secret",
         "passw",
@@ -67,28 +67,35 @@ pub fn is_secret_name(name: &str) -> bool {
         "dsn",
     ];
     let name = name.to_ascii_lowercase().replace('-', "_");
-    PART.iter().any(|part| name.contains(part)) || name.split('_').any(|word| WHOLE.contains(&word))
+    SECRET_FRAGMENTS.iter().any(|part| name.contains(part))
+        || name.split('_').any(|word| SECRET_WORDS.contains(&word))
 }
 
 /// Writes a map of named values with those masked whose names look secret.
-pub fn masked<S: Serializer>(values: &BTreeMap<String, Secret>, serializer: S) -> Result<S::Ok, S::Error> {
+pub fn serialize_masked<S: Serializer>(
+    values: &BTreeMap<String, Secret>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     let shown =
         values.iter().map(|(name, value)| (name, if is_secret_name(name) { MASK } else { value.expose() }));
     serializer.collect_map(shown)
 }
 
 /// Writes a map of database addresses without their passwords.
-pub fn addresses<S: Serializer>(values: &BTreeMap<String, Secret>, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(values.iter().map(|(name, value)| (name, without_secrets(value.expose()))))
+pub fn serialize_urls<S: Serializer>(
+    values: &BTreeMap<String, Secret>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(values.iter().map(|(name, value)| (name, mask_url(value.expose()))))
 }
 
 /// Writes an address without what is secret in it.
-pub fn address<S: Serializer>(value: &Option<String>, serializer: S) -> Result<S::Ok, S::Error> {
-    value.as_deref().map(without_secrets).serialize(serializer)
+pub fn serialize_url<S: Serializer>(value: &Option<String>, serializer: S) -> Result<S::Ok, S::Error> {
+    value.as_deref().map(mask_url).serialize(serializer)
 }
 
 /// An address with its password and secret parameters masked. What cannot be read as an address is masked whole.
-pub fn without_secrets(address: &str) -> String {
+pub fn mask_url(address: &str) -> String {
     let Ok(mut url) = url::Url::parse(address) else {
         return MASK.to_owned();
     };
@@ -136,7 +143,7 @@ mod tests {
             ("http://127.0.0.1:3000/mcp", "http://127.0.0.1:3000/mcp"),
             ("host=db password=x", "***"),
         ] {
-            assert_eq!(without_secrets(address), shown);
+            assert_eq!(mask_url(address), shown);
         }
         assert_eq!(format!("{:?}", Secret::new("x")), "***");
     }

@@ -1,68 +1,68 @@
 //! Lists of servers in files of their own: `servers.yaml` beside the settings, and `--servers FILE` as other products
 //! keep it.
 
-use super::layers::Layers;
-use super::problem::{Origin, Problem};
 use super::settings_file::SettingsFile;
-use crate::clients::listed;
+use super::settings_layers::Layers;
+use super::settings_problem::{SettingOrigin, SettingsProblem};
+use crate::clients::read_servers;
 use serde_json::{Map, Value};
 
 /// Lays the servers of a file of another product over the settings; one with the same name is replaced as a whole.
 /// Gives notes about what the file says and we do not use.
-pub fn lay(layers: &mut Layers, file: &SettingsFile) -> Result<Vec<String>, Problem> {
+pub fn merge_foreign(layers: &mut Layers, file: &SettingsFile) -> Result<Vec<String>, SettingsProblem> {
     let path = file.path.as_path();
-    let origin = Origin::File(path.to_owned());
+    let origin = SettingOrigin::File(path.to_owned());
     let tree = file.tree()?;
-    let found = listed(&tree, path).ok_or_else(|| {
+    let found = read_servers(&tree, path).ok_or_else(|| {
         let remedy = "Write them under `mcpServers` or `servers`.";
-        Problem::new(origin.clone(), "", "the file lists no servers.", remedy)
+        SettingsProblem::new(origin.clone(), "", "the file lists no servers.", remedy)
     })?;
-    if let Some(name) = found.strange.first() {
+    if let Some(name) = found.ignored.first() {
         let remedy = "Give it a `command` or a `url`.";
-        return Err(Problem::new(origin, format!("servers.{name}"), "this is no server.", remedy));
+        return Err(SettingsProblem::new(origin, format!("servers.{name}"), "this is no server.", remedy));
     }
     let mut notes = Vec::new();
     for entry in found.entries {
         let said = |note: &String| format!("{}: servers.{}: {note}", path.display(), entry.name);
         notes.extend(entry.notes.iter().map(said));
-        put(layers, &entry.name, entry.server, &origin);
+        replace_server(layers, &entry.name, entry.server, &origin);
     }
     Ok(notes)
 }
 
 /// Lays our own list over the settings, as strictly as the settings themselves.
-pub fn lay_own(layers: &mut Layers, file: &SettingsFile) -> Result<Vec<String>, Problem> {
-    let origin = Origin::File(file.path.clone());
+pub fn merge_own(layers: &mut Layers, file: &SettingsFile) -> Result<Vec<String>, SettingsProblem> {
+    let origin = SettingOrigin::File(file.path.clone());
     let tree = file.tree()?;
     if tree.contains_key("mcpServers") || tree.contains_key("mcp_servers") {
-        return lay(layers, file);
+        return merge_foreign(layers, file);
     }
     for (key, value) in tree {
         if key != "servers" {
             let what = "this file holds `servers` only.";
-            return Err(Problem::new(origin, key, what, "Move it to octoprox.yaml."));
+            return Err(SettingsProblem::new(origin, key, what, "Move it to octoprox.yaml."));
         }
         match value {
             Value::Null => {}
             Value::Object(servers) => {
                 for (name, server) in servers {
                     let Value::Object(server) = server else { continue };
-                    put(layers, &name, server, &origin);
+                    replace_server(layers, &name, server, &origin);
                 }
             }
             _ => {
                 let remedy = "Write `name:` with `command` or `url` below it.";
-                return Err(Problem::new(origin, key, "these are no servers by name.", remedy));
+                return Err(SettingsProblem::new(origin, key, "these are no servers by name.", remedy));
             }
         }
     }
     Ok(Vec::new())
 }
 
-fn put(layers: &mut Layers, name: &str, server: Map<String, Value>, origin: &Origin) {
+fn replace_server(layers: &mut Layers, name: &str, server: Map<String, Value>, origin: &SettingOrigin) {
     layers.remove(&format!("servers.{name}"));
     let one = Map::from_iter([(name.to_owned(), Value::Object(server))]);
-    layers.lay(Map::from_iter([("servers".to_owned(), Value::Object(one))]), origin);
+    layers.merge(Map::from_iter([("servers".to_owned(), Value::Object(one))]), origin);
 }
 
 #[cfg(test)]
@@ -71,8 +71,8 @@ mod tests {
     use serde_json::json;
     use std::path::Path;
 
-    fn lay(layers: &mut Layers, path: &Path) -> Result<Vec<String>, Problem> {
-        super::lay(layers, &SettingsFile::open(path)?)
+    fn lay(layers: &mut Layers, path: &Path) -> Result<Vec<String>, SettingsProblem> {
+        super::merge_foreign(layers, &SettingsFile::open(path)?)
     }
 
     #[test]
@@ -86,7 +86,7 @@ mod tests {
         ] {
             std::fs::write(&path, text).unwrap();
             let mut layers = Layers::default();
-            layers.set("servers.a.url", json!("http://old"), &Origin::Default);
+            layers.set("servers.a.url", json!("http://old"), &SettingOrigin::Default);
             assert_eq!(lay(&mut layers, &path).unwrap().len(), notes);
             assert_eq!(layers.tree(), json!({"servers": {"a": {"command": "x", "enabled": false}}}));
         }

@@ -1,26 +1,26 @@
 //! The folder that tools work in when no setting names one: the folder octoprox was started in, unless that is no project.
 
-use super::problem::Origin;
-use super::{World, find};
+use super::settings_problem::SettingOrigin;
+use super::{Environment, settings_locations};
 use std::path::{Path, PathBuf};
 
 /// Why tools work where they work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorkspaceChoice {
     /// A setting, a variable or a flag names it.
-    Setting(Origin),
+    Setting(SettingOrigin),
     /// The folder that octoprox was started in.
-    StartedIn,
+    CurrentDir,
     /// The folder that octoprox was started in is none for tools.
     Refused { folder: PathBuf, is: &'static str },
 }
 
 impl WorkspaceChoice {
     /// Whether tools may work in the folder that octoprox was started in.
-    pub fn implicit(world: &World) -> Self {
-        match unfit(world, &world.folder) {
-            Some(is) => Self::Refused { folder: world.folder.clone(), is },
-            None => Self::StartedIn,
+    pub fn implicit(world: &Environment) -> Self {
+        match unfit_reason(world, &world.current_dir) {
+            Some(is) => Self::Refused { folder: world.current_dir.clone(), is },
+            None => Self::CurrentDir,
         }
     }
 
@@ -28,7 +28,7 @@ impl WorkspaceChoice {
     pub fn reason(&self) -> String {
         match self {
             Self::Setting(origin) => format!("from the setting workspace ({origin})"),
-            Self::StartedIn => "the folder octoprox was started in".to_owned(),
+            Self::CurrentDir => "the folder octoprox was started in".to_owned(),
             Self::Refused { is, .. } => format!("refused: it is {is}"),
         }
     }
@@ -41,11 +41,11 @@ impl WorkspaceChoice {
 }
 
 /// What to do about it.
-pub const REMEDY: &str =
+pub const WORKSPACE_HINT: &str =
     "Set `workspace` in the settings or OCTOPROX_WORKSPACE to a project's folder, or start octoprox in one.";
 
 /// Why a folder that nobody has named is none for tools: whoever may write there decides what this user runs.
-pub fn unfit(world: &World, folder: &Path) -> Option<&'static str> {
+pub fn unfit_reason(world: &Environment, folder: &Path) -> Option<&'static str> {
     let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
     let folder = real(folder.to_owned());
     if folder.parent().is_none() {
@@ -55,7 +55,10 @@ pub fn unfit(world: &World, folder: &Path) -> Option<&'static str> {
     if homes.map(real).any(|home| home == folder) {
         return Some("your home directory");
     }
-    let mut own = find::own_folder(world).into_iter().chain(find::state_dir(world)).map(real);
+    let mut own = settings_locations::user_config_dir(world)
+        .into_iter()
+        .chain(settings_locations::state_dir(world))
+        .map(real);
     let holds = own.any(|own| own.starts_with(&folder) || folder.starts_with(&own));
     holds.then_some("where octoprox keeps its own settings and data")
 }
@@ -73,7 +76,7 @@ mod tests {
         }
         std::os::unix::fs::symlink(&home, home.join("project/home")).unwrap();
         let variables = [("HOME".to_owned(), home.display().to_string())].into();
-        let world = World { variables, folder: home.clone() };
+        let world = Environment { variables, current_dir: home.clone() };
         for (folder, is_fit) in [
             ("/", false),
             ("/usr", true),
@@ -86,7 +89,7 @@ mod tests {
             (".local/state/octoprox", false),
             ("project", true),
         ] {
-            assert_eq!(unfit(&world, &home.join(folder)).is_none(), is_fit, "{folder}");
+            assert_eq!(unfit_reason(&world, &home.join(folder)).is_none(), is_fit, "{folder}");
         }
     }
 }

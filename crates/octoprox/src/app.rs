@@ -1,0 +1,293 @@
+//! The one place where everything is put together: settings become sources, a store and a hub.
+
+use crate::cli::{CliError, CommandContext, CommandMode, state_dir};
+use crate::client_roots::ClientRoots;
+use crate::dialects::with_dialects;
+use crate::gateway::Gateway;
+use crate::hub_probe::HubProbe;
+use crate::jq_workers;
+use crate::read_only_stores::ReadOnlyStores;
+use crate::settings::{Environment, LoadedSettings, Settings, WORKSPACE_REMEDY};
+use crate::shipped_prompts::SHIPPED;
+use crate::stores::{stores_of_hub, stores_with_logins};
+use crate::telemetry::{ArgumentExcerpts, LogMode};
+use crate::this_program::this_program;
+use crate::toolboxes::{
+    WorkspaceGuard, no_capabilities, open_capabilities, toolbox_capabilities, toolboxes, with_shared_browser,
+};
+use octo_flow::WorkflowEngine;
+use octo_grants::config_dirs::ConfigDirs;
+use octo_grants::{Capabilities, JqRunner, Workspace};
+use octo_hub::declared::DeclaredToolsConfig;
+use octo_hub::{Hub, HubConfig, Profile, RuleSettings};
+use octo_ports::{AuditLog, AuditReader, ResultStore, Stores};
+use octo_toolkit::{Source, SourceState};
+use octo_web::{NoProbe, ReadinessProbe};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Longest that the records of the last calls may take to be written.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Which servers are started.
+#[derive(Debug, PartialEq, Eq)]
+pub enum StartServers {
+    All,
+    One(String),
+    NoServers,
+}
+
+/// A hub and what it stands on.
+pub struct App {
+    pub hub: Arc<Hub>,
+    /// Nothing where nothing is called.
+    pub workflows: Option<WorkflowEngine>,
+    pub gateway: Gateway,
+    /// Where arguments are shown.
+    pub contents: Arc<ArgumentExcerpts>,
+    /// Nothing where nothing is called.
+    audit: Option<Arc<dyn AuditLog>>,
+    pub audit_reader: Arc<dyn AuditReader>,
+}
+
+impl StartServers {
+    /// The server that a tool's name begins with; one call need not start all of them.
+    pub fn for_tool(settings: &Settings, tool: &str, profile: &str) -> Self {
+        if !profile.is_empty() {
+            return Self::All;
+        }
+        let toolboxes = toolboxes(settings);
+        let home = toolboxes.iter().find(|toolbox| toolbox.tools.iter().any(|own| own.name == tool));
+        match home.map(|toolbox| toolbox.name) {
+            // A workflow may call any tool, and these are about all servers.
+            Some("workflow" | "servers") => return Self::All,
+            Some(_) => return Self::NoServers,
+            None if tool == "result_read" => return Self::NoServers,
+            None => {}
+        }
+        let server = tool.split_once("__").or_else(|| tool.split_once(':')).map(|(server, _)| server);
+        match server.filter(|server| settings.servers.contains_key(*server)) {
+            Some(server) => Self::One(server.to_owned()),
+            None => Self::All,
+        }
+    }
+
+    fn includes(&self, server: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::One(name) => name == server,
+            Self::NoServers => false,
+        }
+    }
+}
+
+impl App {
+    /// Starts servers without waiting for them. Needs a runtime.
+    pub fn build(session: &CommandContext, reach: &StartServers) -> Result<Self, CliError> {
+        let loaded = &session.loaded;
+        let settings = &loaded.settings;
+        let (stores, audit) = match session.purpose {
+            CommandMode::CallTools => {
+                let stores = stores_of_hub(settings, &Environment::current())?;
+                let audit = Arc::clone(&stores.audit);
+                (stores, Some(audit))
+            }
+            CommandMode::ReadOnly => (stores_with_logins(settings, &Environment::current())?, None),
+        };
+        let gateway = Gateway::start(session, &stores, |name| reach.includes(name))?;
+        let (ledger, spills): (Arc<dyn AuditLog>, Arc<dyn ResultStore>) = match &audit {
+            Some(audit) => (Arc::clone(audit), Arc::clone(&stores.results)),
+            None => (Arc::new(ReadOnlyStores), Arc::new(ReadOnlyStores)),
+        };
+        let jq = JqRunner::new(Arc::new(jq_workers::JqWorkers::new()?));
+        let doors = match session.purpose {
+            CommandMode::CallTools => build_capabilities(loaded, &stores)?.with(jq.clone()),
+            CommandMode::ReadOnly => no_capabilities(),
+        };
+        let doors = doors.with(gateway.servers().clone());
+        let roots = client_roots(session, &doors);
+        let natives = native_sources(loaded, &doors).map(|source| match &roots {
+            Some(roots) => roots.wrap(source),
+            None => source,
+        });
+        let sources = natives.chain(gateway.sources());
+        let hub = Hub::new(HubConfig {
+            sources: sources.collect(),
+            profiles: profiles(settings)?,
+            policy: settings.policy.clone(),
+            limits: settings.limits.clone(),
+            cache: settings.cache.clone(),
+            shape: settings.results.clone(),
+            timeout: Duration::from_secs(settings.calls.timeout_seconds),
+            ledger,
+            spills,
+            jq,
+            tracer: session.export.as_ref().map(|export| export.hub_tracer()),
+        });
+        let hub = hub.map_err(|error| invalid_pattern(&error))?;
+        let flows = doors.open::<WorkflowEngine>().ok();
+        if let Some(flows) = &flows {
+            flows.attach(&hub);
+        }
+        gateway.attach(&hub);
+        let contents = Arc::new(ArgumentExcerpts::new(Arc::clone(&session.redactor), settings));
+        hub.set_excerpts(Arc::clone(&contents) as _);
+        Ok(Self { hub, workflows: flows, gateway, contents, audit, audit_reader: stores.audit_reader })
+    }
+
+    /// What `/ready` looks at; nothing where nothing is called.
+    pub fn probe(&self) -> Arc<dyn ReadinessProbe> {
+        match &self.audit {
+            Some(audit) => Arc::new(HubProbe::new(Arc::clone(audit), self.gateway.servers().clone())),
+            None => Arc::new(NoProbe),
+        }
+    }
+
+    /// Lets workflows finish the steps that they are in, ends the servers and writes what is left to record.
+    pub async fn shutdown(self) {
+        if let Some(flows) = &self.workflows {
+            flows.shutdown().await;
+        }
+        self.gateway.shutdown().await;
+        if let Some(audit) = &self.audit
+            && !matches!(tokio::time::timeout(FLUSH_TIMEOUT, audit.flush()).await, Ok(Ok(())))
+        {
+            tracing::error!("the last records could not be written");
+        }
+    }
+}
+
+fn build_capabilities(loaded: &LoadedSettings, stores: &Stores) -> Result<Capabilities, CliError> {
+    let settings = &loaded.settings;
+    let state = state_dir(settings.state_dir.as_ref())?;
+    let no_root = loaded.workspace.refusal().map(|why| (why, WORKSPACE_REMEDY.to_owned()));
+    let guard = WorkspaceGuard { protected: loaded.protected.clone(), no_root };
+    let doors = open_capabilities(settings, guard, &state, &this_program()?, stores)?;
+    let workspace = doors.open::<Workspace>()?;
+    let writable = workspace.roots().iter().filter(|root| root.writable);
+    let writable: Vec<PathBuf> = writable.map(|root| root.path.clone()).collect();
+    loaded.trust.clone().remember_roots(&writable).map_err(|error| {
+        CliError::new(format!(
+            "The list of approved files cannot be written: {error}. Check the state directory."
+        ))
+    })?;
+    Ok(doors)
+}
+
+/// One client has this process for itself and may name the folder that it was not started in.
+fn client_roots(session: &CommandContext, doors: &Capabilities) -> Option<Arc<ClientRoots>> {
+    let is_refused = session.log_mode == LogMode::Stdio && session.loaded.workspace.refusal().is_some();
+    let workspace = doors.open::<Workspace>().ok().filter(|_| is_refused)?;
+    workspace.roots().is_empty().then(|| ClientRoots::new(&session.loaded, workspace))
+}
+
+fn native_sources(
+    loaded: &LoadedSettings,
+    doors: &Capabilities,
+) -> impl Iterator<Item = Arc<dyn Source>> + use<> {
+    let settings = &loaded.settings;
+    let (toolboxes, doors) = with_shared_browser(settings, doors);
+    let names = toolboxes.iter().flat_map(|toolbox| toolbox.tools.iter().map(|tool| tool.name.to_owned()));
+    let reserved: BTreeSet<String> = names.chain(["result_read".to_owned()]).collect();
+    let sources: Vec<_> = toolboxes
+        .into_iter()
+        .map(|toolbox| {
+            let state = toolbox_state(settings, toolbox.name);
+            let doors = toolbox_capabilities(toolbox.name, settings, &doors);
+            toolbox.into_source(doors, state)
+        })
+        .collect();
+    let own = yaml_sources(loaded, &reserved, &doors);
+    sources.into_iter().chain(own)
+}
+
+/// What the operator writes in YAML, and the prompts that come with the product.
+fn yaml_sources(
+    loaded: &LoadedSettings,
+    reserved: &BTreeSet<String>,
+    doors: &Capabilities,
+) -> [Arc<dyn Source>; 2] {
+    let settings = &loaded.settings;
+    let approved =
+        |folders: &[PathBuf]| ConfigDirs::new(folders.to_vec()).with_approval(loaded.approve.clone());
+    let shipped = if settings.prompts.shipped { SHIPPED } else { &[] };
+    let declared = DeclaredToolsConfig {
+        folders: approved(&settings.tools.folders),
+        doors: doors.clone(),
+        environment: Arc::new(|name| std::env::var(name).ok()),
+        reserved: reserved.clone(),
+        state: toolbox_state(settings, "declared"),
+    };
+    [
+        octo_hub::prompt_files::source(shipped, approved(&settings.prompts.folders)),
+        octo_hub::declared::source(declared),
+    ]
+}
+
+fn toolbox_state(settings: &Settings, toolbox: &str) -> SourceState {
+    // They appear with the first server.
+    if toolbox == "servers" && settings.servers.is_empty() {
+        return SourceState::Off("add a server: `octoprox servers add --help`".to_owned());
+    }
+    // What needs a model follows the toolbox that it belongs to, once there is a model.
+    if toolbox == "summary" {
+        return match settings.llm.url {
+            Some(_) => toolbox_state(settings, "text"),
+            None => SourceState::Off("set OCTOPROX_LLM_URL and OCTOPROX_LLM_MODEL".to_owned()),
+        };
+    }
+    if settings.toolboxes.is_on(toolbox) {
+        SourceState::Ready
+    } else {
+        SourceState::Off(format!("set OCTOPROX_ENABLE_{}=true", toolbox.to_uppercase()))
+    }
+}
+
+pub fn invalid_pattern(error: &impl std::fmt::Display) -> CliError {
+    CliError::invalid(format!("A pattern in the settings cannot be read: {error}."))
+}
+
+/// What the settings decide about calls.
+pub fn rule_settings(settings: &Settings) -> RuleSettings {
+    RuleSettings {
+        policy: settings.policy.clone(),
+        limits: settings.limits.clone(),
+        cache: settings.cache.clone(),
+        timeout: Duration::from_secs(settings.calls.timeout_seconds),
+    }
+}
+
+/// The profiles of the settings and those that come with the product.
+pub fn profiles(settings: &Settings) -> Result<Vec<Profile>, CliError> {
+    let made = with_dialects(&settings.profiles).into_iter().map(|(name, profile)| {
+        Profile::new(&name, &profile).map_err(|error| CliError::invalid(format!("profiles.{name}: {error}.")))
+    });
+    made.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Server;
+
+    #[test]
+    fn a_call_starts_only_what_it_needs() {
+        let mut settings = Settings::default();
+        settings.servers.insert("notion".to_owned(), Server::default());
+        for (tool, profile, reach) in [
+            ("time_now", "", StartServers::NoServers),
+            ("result_read", "", StartServers::NoServers),
+            ("notion__search", "", StartServers::One("notion".to_owned())),
+            ("notion:search", "", StartServers::One("notion".to_owned())),
+            ("other__search", "", StartServers::All),
+            ("workflow_run", "", StartServers::All),
+            ("servers_list", "", StartServers::All),
+            ("search", "", StartServers::All),
+            ("time_now", "bare", StartServers::All),
+        ] {
+            assert_eq!(StartServers::for_tool(&settings, tool, profile), reach, "{tool}");
+        }
+    }
+}

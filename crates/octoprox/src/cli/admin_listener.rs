@@ -1,0 +1,142 @@
+//! The admin port: the whole API for `serve`, and for a hub without one only the page that logins come back to.
+
+use super::cli_error::CliError;
+use super::command_context::CommandContext;
+use crate::app::App;
+use crate::settings::{LoadedSettings, SettingOrigin, Settings, listen_address};
+use axum::Router;
+use octo_model::{Caller, ToolError};
+use octo_oauth::Logins;
+use octo_toolkit::BoxFuture;
+use octo_web::{
+    ADMIN_ROUTES, AdminConfig, BrowserLogins, EdgeSettings, LoginConfirmation, LoginRedirect, Route, Tokens,
+};
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+/// Opens the port and notes its number, from which the address of logins is made. A port that somebody else has is an error
+/// only where the operator has chosen it.
+pub async fn bind_admin(loaded: &mut LoadedSettings) -> Result<Option<TcpListener>, CliError> {
+    let admin = &mut loaded.settings.admin;
+    if !admin.enabled {
+        return Ok(None);
+    }
+    let host = listen_address(&admin.host)
+        .ok_or_else(|| CliError::invalid("admin.host: this is not an address."))?;
+    match TcpListener::bind((host, admin.port)).await {
+        Ok(listener) => {
+            admin.port = listener.local_addr()?.port();
+            Ok(Some(listener))
+        }
+        Err(error) if loaded.layers.origin("admin.port") == SettingOrigin::Default => {
+            let port = admin.port;
+            tracing::warn!(%error, port, "there is no admin API; choose another port as admin.port");
+            Ok(None)
+        }
+        Err(error) => Err(CliError::new(format!(
+            "{host} port {} cannot be listened on: {error}. Choose another as admin.port.",
+            admin.port
+        ))),
+    }
+}
+
+/// The whole API behind its edge.
+pub fn admin_router(
+    session: &CommandContext,
+    assembly: &App,
+    tokens: Tokens,
+    hosts: Vec<String>,
+) -> Result<Router, CliError> {
+    let settings = &session.loaded.settings;
+    let logins = assembly.gateway.servers().logins().clone();
+    let needed = tokens.clone();
+    logins.offer_start_pages(move || needed.are_required());
+    let parts = AdminConfig {
+        hub: Arc::clone(&assembly.hub),
+        logins: Arc::new(HubLogins(logins)),
+        tokens: tokens.clone(),
+    };
+    let edge = EdgeSettings {
+        allowed_hosts: hosts.into_iter().chain(callback_host(settings)).collect(),
+        allowed_origins: settings.http.allowed_origins.clone(),
+        tokens,
+        routes: ADMIN_ROUTES,
+        ..EdgeSettings::default()
+    };
+    Ok(octo_web::edge(octo_web::admin(parts), edge))
+}
+
+/// Only the page that logins come back to, on this machine, as long as nobody else has the port. Several hubs of one person
+/// share their logins, so any of them can finish one.
+pub async fn bind_callback(loaded: &mut LoadedSettings) -> Option<TcpListener> {
+    let admin = &loaded.settings.admin;
+    let host = listen_address(&admin.host).filter(|host| admin.enabled && host.is_loopback())?;
+    let listener = TcpListener::bind((host, admin.port)).await.ok()?;
+    loaded.settings.admin.port = listener.local_addr().ok()?.port();
+    Some(listener)
+}
+
+const CALLBACK_ROUTES: &[Route] = &[Route {
+    method: "GET",
+    path: "/auth/callback",
+    access: octo_web::Access::Open,
+    about: "Where browsers come back to after a login",
+}];
+
+/// Serves that page until the token is cancelled.
+pub fn serve_callback(
+    listener: TcpListener,
+    session: &CommandContext,
+    assembly: &App,
+    until: CancellationToken,
+) {
+    let parts = AdminConfig {
+        hub: Arc::clone(&assembly.hub),
+        logins: Arc::new(HubLogins(assembly.gateway.servers().logins().clone())),
+        tokens: Tokens::none(),
+    };
+    let mut edge = EdgeSettings { routes: CALLBACK_ROUTES, ..EdgeSettings::default() };
+    edge.allowed_hosts.extend(callback_host(&session.loaded.settings));
+    let router = octo_web::edge(octo_web::admin(parts), edge);
+    tokio::spawn(octo_web::serve(listener, router, until));
+}
+
+/// The name in the address that logins return to, where the operator has set one.
+fn callback_host(settings: &Settings) -> Option<String> {
+    let url = url::Url::parse(settings.logins.callback_url.as_deref()?).ok()?;
+    url.host_str().map(str::to_owned)
+}
+
+/// The logins of this hub, as browsers reach them.
+struct HubLogins(Logins);
+
+impl BrowserLogins for HubLogins {
+    fn confirmation(&self, id: &str) -> Result<LoginConfirmation, ToolError> {
+        let login = self.0.confirmation(id)?;
+        Ok(LoginConfirmation {
+            server: login.server,
+            caller: login.caller,
+            is_shared: login.is_shared,
+            code_host: login.code_host,
+        })
+    }
+
+    fn begin_in_browser(&self, id: &str, cookies: &str) -> Result<LoginRedirect, ToolError> {
+        let departure = self.0.bind_browser(id, cookies)?;
+        Ok(LoginRedirect { url: departure.url, set_cookie: departure.set_cookie })
+    }
+
+    /// Whoever comes here without a token is the person at this machine.
+    fn finish(&self, query: String) -> BoxFuture<'_, Result<String, ToolError>> {
+        Box::pin(async move { Ok(self.0.callback(&query, Some(&Caller::local())).await?.server) })
+    }
+
+    fn finish_in_browser(
+        &self,
+        query: String,
+        cookies: String,
+    ) -> BoxFuture<'_, Result<Option<String>, ToolError>> {
+        Box::pin(async move { Ok(self.0.browser_callback(&query, &cookies).await?.map(|done| done.server)) })
+    }
+}

@@ -1,0 +1,80 @@
+//! `octoprox call --save FILE`: a picture, sound or file of a reply, as a file.
+
+use super::cli_error::CliError;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use octo_model::{Json, JsonObject};
+use std::path::Path;
+
+/// What of a reply is no text.
+pub struct Attachment {
+    kind: String,
+    data: String,
+}
+
+/// The first of them.
+pub fn first_attachment(result: &JsonObject) -> Option<Attachment> {
+    let blocks = result.list("content");
+    blocks.iter().filter_map(|block| from_block(&block.members().ok()?)).next()
+}
+
+fn from_block(block: &JsonObject) -> Option<Attachment> {
+    let resource = block.object("resource");
+    let data = block.get("data").or_else(|| resource.get("blob")).and_then(Json::to_text)?;
+    let kind = block.text("mimeType").or_else(|| resource.text("mimeType")).unwrap_or_default();
+    Some(Attachment { kind, data })
+}
+
+impl Attachment {
+    /// What there is, for whoever has not asked for it.
+    pub fn notice(&self) -> String {
+        format!("The reply holds {}, which --save FILE keeps.", self.kind)
+    }
+
+    /// Writes it and says so.
+    pub fn save(&self, path: &Path) -> Result<String, CliError> {
+        let bytes = STANDARD
+            .decode(&self.data)
+            .map_err(|_| CliError::new("What the tool sent is no base64, so nothing was saved."))?;
+        std::fs::write(path, &bytes)
+            .map_err(|error| CliError::invalid(format!("{}: {error}.", path.display())))?;
+        Ok(format!("Saved {} ({}, {} bytes).", path.display(), self.kind, bytes.len()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_text_is_found_and_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        for (result, found) in [
+            (r#"{"content":[{"type":"text","text":"a"}]}"#, None),
+            (
+                r#"{"content":[{"type":"text","text":"a"},{"type":"image","mimeType":"image/png","data":"AAEC"}]}"#,
+                Some([0, 1, 2]),
+            ),
+            (
+                r#"{"content":[{"type":"resource","resource":{"uri":"x:y","mimeType":"a/b","blob":"AQID"}}]}"#,
+                Some([1, 2, 3]),
+            ),
+        ] {
+            let result = JsonObject::parse(result.to_owned()).unwrap();
+            let path = folder.path().join("file");
+            let saved = first_attachment(&result).map(|it| {
+                it.save(&path).unwrap();
+                std::fs::read(&path).unwrap()
+            });
+            assert_eq!(saved, found.map(Vec::from));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_kept_is_said() {
+        let result = JsonObject::parse(r#"{"content":[{"type":"image","data":"AAEC"}]}"#.to_owned()).unwrap();
+        assert!(first_attachment(&result).unwrap().save(Path::new("/no/such/folder/file")).is_err());
+        let result = JsonObject::parse(r#"{"content":[{"type":"image","data":"!"}]}"#.to_owned()).unwrap();
+        assert!(first_attachment(&result).unwrap().save(Path::new("/no/such/folder/file")).is_err());
+    }
+}

@@ -1,0 +1,136 @@
+//! A file that is about to change: shown as a difference, or written with the old one kept beside it.
+
+use super::cli_error::CliError;
+use super::text_table::sanitize_text;
+use crate::settings::replace_file::replace_file;
+use crate::settings::{Approval, Environment, SettingsFile, SettingsProblems, TrustStore, is_secret_name};
+use crate::telemetry::Redactor;
+use serde_json::{Value, json};
+use similar::TextDiff;
+use std::path::{Path, PathBuf};
+
+/// One file, as it is and as it shall be.
+pub struct FileChange {
+    pub path: PathBuf,
+    pub before: Option<String>,
+    pub after: String,
+}
+
+impl FileChange {
+    pub fn is_empty(&self) -> bool {
+        self.before.as_deref().unwrap_or_default() == self.after
+    }
+
+    /// The difference, without any secret that stands in the lines around it.
+    pub fn redacted_diff(&self) -> String {
+        let before = self.before.as_deref().unwrap_or_default();
+        let name = self.path.display().to_string();
+        let old = if self.before.is_some() { name.as_str() } else { "/dev/null" };
+        let diff = TextDiff::from_lines(before, &self.after);
+        let diff = diff.unified_diff().context_radius(2).header(old, &name).to_string();
+        let mut secrets = Vec::new();
+        for text in [before, &self.after] {
+            if let Ok(tree) = crate::settings::settings_format::parse_as(&self.path, text) {
+                collect_secrets(&tree, false, &mut secrets);
+            }
+        }
+        let redactor = Redactor::new(secrets);
+        // A reference is not a secret, although it stands where one would.
+        let line = |line: &str| match line.contains("${") {
+            true => redactor.redact_known(line),
+            false => redactor.redact(line).into_owned(),
+        };
+        sanitize_text(&diff.split_inclusive('\n').map(line).collect::<String>())
+    }
+
+    /// What a look before prints: the difference, or an object that holds it.
+    pub fn preview(&self, json: bool) -> String {
+        if json { self.to_json().to_string() } else { self.redacted_diff() }
+    }
+
+    pub fn to_json(&self) -> Value {
+        json!({"file": self.path, "diff": self.redacted_diff()})
+    }
+
+    /// Writes it. Gives where the old one is.
+    pub fn write(&self) -> Result<Option<PathBuf>, CliError> {
+        let approvals = ApprovalRenewal::for_change(self);
+        let backup = replace_file(&self.path, self.before.as_deref(), &self.after)
+            .map_err(|error| write_error(&self.path, &error))?;
+        approvals.renew(self)?;
+        Ok(backup)
+    }
+}
+
+/// A person's own change of an approved file keeps it approved; so does a new file beside one.
+struct ApprovalRenewal(Option<TrustStore>);
+
+impl ApprovalRenewal {
+    fn for_change(change: &FileChange) -> Self {
+        let approved = |store: &TrustStore| match SettingsFile::open(&change.path) {
+            Ok(file) => {
+                store.approval(&file) == Approval::Approved && change.before.as_deref() == Some(file.text())
+            }
+            Err(_) => {
+                let folder = change.path.parent().and_then(|folder| folder.canonicalize().ok());
+                let mut known = store.records().iter().map(|record| record.path.parent());
+                change.before.is_none() && folder.is_some() && known.any(|known| known == folder.as_deref())
+            }
+        };
+        Self(TrustStore::open(&Environment::current()).ok().filter(approved))
+    }
+
+    fn renew(self, change: &FileChange) -> Result<(), CliError> {
+        let Some(mut store) = self.0 else { return Ok(()) };
+        let file = SettingsFile::open(&change.path).map_err(SettingsProblems::from)?;
+        if file.text() != change.after {
+            return Ok(());
+        }
+        let path = change.path.display();
+        store.approve(&[file.record()]).map_err(|error| {
+            CliError::new(format!(
+                "{path} was written and could not be approved: {error}. Run `octoprox trust`."
+            ))
+        })
+    }
+}
+
+fn write_error(path: &Path, error: &std::io::Error) -> CliError {
+    CliError::new(format!("{}: the file cannot be written: {error}. Nothing was changed.", path.display()))
+}
+
+/// Every text whose name, or whose looks, say that it is secret.
+fn collect_secrets(value: &Value, named: bool, found: &mut Vec<String>) {
+    match value {
+        Value::String(text) if (named || crate::clients::looks_secret(text)) && !text.contains("${") => {
+            found.push(text.clone());
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect_secrets(item, named, found)),
+        Value::Object(members) => {
+            members.iter().for_each(|(key, item)| collect_secrets(item, named || is_secret_name(key), found));
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_tell_no_secrets() {
+        let before = "{\"mcpServers\": {\"a\": {\"env\": {\"MY_KEY\": \"canary-seven\"}}}}\n";
+        let change = FileChange {
+            path: "mcp.json".into(),
+            before: Some(before.to_owned()),
+            after: before.replace("{\"a\"", "{\"o\": {}, \"a\""),
+        };
+        let shown = change.redacted_diff();
+        assert!(
+            shown.contains("--- mcp.json\n+++ mcp.json\n") && shown.contains("+{\"mcpServers\": {\"o\""),
+            "{shown}"
+        );
+        assert!(!shown.contains("canary") && shown.contains("***"), "{shown}");
+        assert!(!change.is_empty());
+    }
+}

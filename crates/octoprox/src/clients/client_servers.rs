@@ -1,0 +1,112 @@
+//! The servers that a file of another product lists.
+
+use super::client_entry::translate_entry;
+use super::server_name::valid_name;
+use super::variable_references::References;
+use serde_json::{Map, Value};
+use std::path::Path;
+
+/// One server in our words.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServerEntry {
+    pub name: String,
+    pub server: Map<String, Value>,
+    /// What is to be known about how it was read.
+    pub notes: Vec<String>,
+}
+
+/// What a file lists.
+#[derive(Debug, Default, PartialEq)]
+pub struct ClientServers {
+    pub entries: Vec<ServerEntry>,
+    /// Names of what is no server.
+    pub ignored: Vec<String>,
+}
+
+/// Where lists stand: Claude, Cursor and many others; Codex; VS Code; VS Code's older settings.
+const LIST_KEYS: [&[&str]; 4] = [&["mcpServers"], &["mcp_servers"], &["servers"], &["mcp", "servers"]];
+
+/// The servers of a file; nothing when it has no list at all.
+pub fn read_servers(tree: &Map<String, Value>, path: &Path) -> Option<ClientServers> {
+    let found = LIST_KEYS.iter().find_map(|keys| {
+        let (first, rest) = keys.split_first()?;
+        let holder = if rest.is_empty() { Some(tree) } else { tree.get(*first)?.as_object() };
+        let list = rest.iter().try_fold(tree.get(*first)?, |value, key| value.get(key))?;
+        Some((holder?, list.as_object()?))
+    });
+    let (holder, list) = found?;
+    let mut all = ClientServers::default();
+    all.add_list(list, &References::from_file(holder, path));
+    Some(all)
+}
+
+impl ClientServers {
+    /// The servers of a list within a file.
+    pub fn add_list(&mut self, list: &Map<String, Value>, references: &References) {
+        for (name, entry) in list {
+            let Value::Object(entry) = entry else {
+                self.ignored.push(name.clone());
+                continue;
+            };
+            if is_octoprox(entry) {
+                continue;
+            }
+            let (server, mut notes) = translate_entry(entry, references);
+            let fits = valid_name(name, self.entries.iter().map(|entry| entry.name.as_str()));
+            if fits != *name {
+                notes.insert(0, format!("it is called `{name}` there"));
+            }
+            self.entries.push(ServerEntry { name: fits, server, notes });
+        }
+    }
+}
+
+/// Whether an entry starts octoprox itself, which behind octoprox would go round in circles.
+pub fn is_octoprox(entry: &Map<String, Value>) -> bool {
+    let command = entry.get("command").and_then(Value::as_str).unwrap_or_default();
+    let named = Path::new(command).file_stem().is_some_and(|stem| stem == "octoprox");
+    let args = entry.get("args").and_then(Value::as_array).into_iter().flatten();
+    named && args.filter_map(Value::as_str).any(|arg| arg == "stdio" || arg == "bridge")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn lists_are_found_where_each_product_keeps_them() {
+        let server = json!({"a": {"command": "x"}, "git": {"url": "https://y"}, "bad": 5,
+                            "me": {"command": "/usr/bin/octoprox", "args": ["stdio"]}});
+        for tree in [
+            json!({"mcpServers": server, "other": 1}),
+            json!({"mcp_servers": server}),
+            json!({"servers": server, "inputs": []}),
+            json!({"mcp": {"servers": server}}),
+        ] {
+            let Value::Object(tree) = tree else { continue };
+            let found = read_servers(&tree, Path::new("x.json")).unwrap();
+            let names: Vec<&str> = found.entries.iter().map(|entry| entry.name.as_str()).collect();
+            assert_eq!(names, ["a", "git-mcp"], "{tree:?}");
+            assert_eq!(found.entries[1].notes, ["it is called `git` there"]);
+            assert_eq!(found.ignored, ["bad"]);
+        }
+        for tree in [json!({}), json!({"mcpServers": []}), json!({"mcp": 5})] {
+            let Value::Object(tree) = tree else { continue };
+            assert_eq!(read_servers(&tree, Path::new("x.json")), None);
+        }
+    }
+
+    #[test]
+    fn only_a_hub_is_left_out() {
+        for (entry, own) in [
+            (json!({"command": "octoprox", "args": ["stdio", "--profile", "x"]}), true),
+            (json!({"command": "/opt/octoprox", "args": ["bridge", "https://x"]}), true),
+            (json!({"command": "octoprox", "args": []}), false),
+            (json!({"command": "octoproxy", "args": ["stdio"]}), false),
+        ] {
+            let Value::Object(entry) = entry else { continue };
+            assert_eq!(is_octoprox(&entry), own, "{entry:?}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! `${…}` as other products write it, in the one form that octoprox reads: a variable of the environment.
+
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// What the variables of one file mean.
+#[derive(Default)]
+pub struct References {
+    /// What an editor asks people for, and what it takes when they say nothing.
+    inputs: Vec<(String, Option<String>)>,
+    /// The project that the file belongs to.
+    project: Option<PathBuf>,
+}
+
+impl References {
+    pub fn from_file(tree: &Map<String, Value>, path: &Path) -> Self {
+        let inputs = tree.get("inputs").and_then(Value::as_array).into_iter().flatten();
+        let text = |input: &Value, key: &str| input.get(key).and_then(Value::as_str).map(str::to_owned);
+        let inputs = inputs.filter_map(|input| Some((text(input, "id")?, text(input, "default"))));
+        Self { inputs: inputs.collect(), project: project_dir(path) }
+    }
+
+    /// The text with every reference in our form. What nobody can know here stays.
+    pub fn rewrite(&self, text: &str) -> String {
+        let mut whole = String::new();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once("${") {
+            let Some((inside, tail)) = after.split_once('}') else { break };
+            whole.push_str(before);
+            whole.push_str(&self.rewrite_reference(inside));
+            rest = tail;
+        }
+        whole.push_str(rest);
+        whole
+    }
+
+    fn rewrite_reference(&self, inside: &str) -> String {
+        if let Some(id) = inside.strip_prefix("input:") {
+            let default =
+                self.inputs.iter().find(|(known, _)| known == id).and_then(|(_, default)| default.as_ref());
+            let default = default.map(|text| format!(":-{text}")).unwrap_or_default();
+            return format!("${{{}{default}}}", env_name(id));
+        }
+        let project = self.project.as_deref();
+        let known = match inside {
+            "userHome" => Some("${HOME}".to_owned()),
+            "pathSeparator" | "/" => Some("/".to_owned()),
+            "workspaceFolder" | "cwd" => project.map(|folder| folder.display().to_string()),
+            "workspaceFolderBasename" => {
+                project.and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned())
+            }
+            _ => None,
+        };
+        known.unwrap_or_else(|| format!("${{{}}}", inside.strip_prefix("env:").unwrap_or(inside)))
+    }
+}
+
+/// The variables that a server in our words cannot do without.
+pub fn required_variables(server: &Map<String, Value>) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    server.values().for_each(|value| collect_names(value, &mut names));
+    let key = server.get("auth").and_then(|auth| auth.get("env")).and_then(Value::as_str);
+    names.extend(key.map(str::to_owned));
+    names
+}
+
+fn collect_names(value: &Value, names: &mut BTreeSet<String>) {
+    match value {
+        Value::String(text) => {
+            let inside = text.split("${").skip(1).filter_map(|rest| rest.split_once('}'));
+            names.extend(inside.map(|(name, _)| name.to_owned()).filter(|name| !name.contains(":-")));
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect_names(item, names)),
+        Value::Object(members) => members.values().for_each(|item| collect_names(item, names)),
+        _ => {}
+    }
+}
+
+/// The folder of a file that an editor keeps in a project, such as `.vscode/mcp.json`. In the home folder the same name
+/// means every project.
+fn project_dir(path: &Path) -> Option<PathBuf> {
+    let folder = path.parent()?;
+    let inside = [".vscode", ".cursor"].iter().any(|name| folder.ends_with(name));
+    let project = folder.parent().filter(|_| inside)?;
+    (std::env::home_dir().as_deref() != Some(project)).then(|| project.to_owned())
+}
+
+/// A name as variables have it: `github-token` is `GITHUB_TOKEN`.
+pub fn env_name(name: &str) -> String {
+    let name: String =
+        name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
+    if name.starts_with(|c: char| c.is_ascii_digit()) { format!("_{name}") } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn every_product_means_a_variable() {
+        let Value::Object(tree) = json!({"inputs": [
+            {"type": "promptString", "id": "github-token", "password": true},
+            {"type": "promptString", "id": "2nd", "default": "x"},
+        ]}) else {
+            return;
+        };
+        let references = References::from_file(&tree, Path::new("/work/shop/.vscode/mcp.json"));
+        for (text, expected) in [
+            ("plain", "plain"),
+            ("Bearer ${input:github-token}", "Bearer ${GITHUB_TOKEN}"),
+            ("${input:2nd}", "${_2ND:-x}"),
+            ("${env:A}${B}${C:-d}", "${A}${B}${C:-d}"),
+            ("${userHome}${/}x", "${HOME}/x"),
+            ("${workspaceFolder}/a ${workspaceFolderBasename}", "/work/shop/a shop"),
+            ("open ${A", "open ${A"),
+        ] {
+            assert_eq!(references.rewrite(text), expected);
+        }
+        let Value::Object(server) =
+            json!({"url": "https://${A}/${B:-x}", "args": ["${C}"], "auth": {"type": "api-key", "env": "D"}})
+        else {
+            return;
+        };
+        assert_eq!(required_variables(&server).into_iter().collect::<Vec<_>>(), ["A", "C", "D"]);
+        let elsewhere = References::from_file(&Map::new(), Path::new("/x/mcp.json"));
+        assert_eq!(elsewhere.rewrite("${workspaceFolder}"), "${workspaceFolder}");
+    }
+}

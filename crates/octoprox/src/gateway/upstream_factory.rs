@@ -1,0 +1,153 @@
+//! From the settings of a server to how it is connected.
+
+use crate::cli::{CliError, CommandContext};
+use crate::settings::{self, Era, Secret, Server, Settings};
+use crate::this_program::this_program;
+use crate::toolboxes::{LAUNCHER_COMMAND, sandboxed_exec, server_search_path};
+use octo_grants::config_dirs::FileApproval;
+use octo_grants::{Command, Net};
+use octo_model::ToolError;
+use octo_openapi_source::{DocumentSource, DocumentSpec};
+use octo_ports::{Listings, Stores};
+use octo_upstream::{CallLimits, ConnectMode, SandboxSpec, Share, TransportSpec, UpstreamSpec};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What all servers of a hub stand on.
+pub struct UpstreamFactory {
+    settings: Settings,
+    net: Net,
+    program: PathBuf,
+    listing_cache: Option<Listings>,
+    connect_now: bool,
+    approve: Option<FileApproval>,
+    /// The folder of the hub's own data.
+    pub state: Option<PathBuf>,
+}
+
+impl UpstreamFactory {
+    pub fn new(session: &CommandContext, stores: &Stores) -> Result<Self, CliError> {
+        let mut settings = session.loaded.settings.clone();
+        settings.servers.clear();
+        let state = settings.state_dir.clone();
+        let lists = state.as_ref().map(|_| Arc::clone(&stores.listings));
+        Ok(Self {
+            net: session.net.clone(),
+            program: this_program()?,
+            listing_cache: lists,
+            connect_now: false,
+            approve: session.loaded.approve.clone(),
+            state,
+            settings,
+        })
+    }
+
+    /// Connects at once, whatever was known.
+    pub fn without_cache(self) -> Self {
+        Self { listing_cache: None, connect_now: true, ..self }
+    }
+
+    /// Whether the tools about servers are wanted.
+    pub fn servers_toolbox_enabled(&self) -> bool {
+        self.settings.toolboxes.is_on("servers")
+    }
+
+    /// How a program or an address is connected.
+    pub fn upstream_spec(&self, name: &str, server: &Server) -> Result<UpstreamSpec, ToolError> {
+        let mut spec = UpstreamSpec::new(name, self.transport(server));
+        spec.net = self.net.clone();
+        spec.call_timeout = Duration::from_secs(server.timeout_seconds);
+        spec.start_timeout = Duration::from_secs(server.start_seconds);
+        spec.idle_timeout = Duration::from_secs(server.idle_seconds);
+        spec.launcher = vec![self.program.clone().into(), LAUNCHER_COMMAND.into()];
+        spec.listing_cache = self.listing_cache.clone();
+        spec.limits = CallLimits { per_minute: server.per_minute, in_flight: server.in_flight };
+        spec.sandbox = self.sandbox(server)?;
+        spec.connect = match server.connect {
+            settings::Connect::Always => ConnectMode::Always,
+            settings::Connect::OnDemand if self.connect_now => ConnectMode::Always,
+            settings::Connect::OnDemand => ConnectMode::OnDemand,
+        };
+        spec.share = match server.share {
+            settings::Share::One => Share::One,
+            settings::Share::Pool => Share::Pool(server.pool),
+            settings::Share::PerCaller => Share::PerCaller,
+            settings::Share::PerSession => Share::PerSession,
+        };
+        spec.era = match server.era {
+            Era::Auto => None,
+            Era::Legacy => Some(octo_wire::Era::Legacy),
+            Era::Modern => Some(octo_wire::Era::Modern),
+        };
+        Ok(spec)
+    }
+
+    /// How the API of a document is called.
+    pub fn document_spec(&self, name: &str, server: &Server) -> DocumentSpec {
+        let document = server.document.clone().unwrap_or_default();
+        let document = if document.contains("://") {
+            DocumentSource::Url(document)
+        } else {
+            DocumentSource::File(PathBuf::from(document))
+        };
+        DocumentSpec {
+            url: server.url.clone(),
+            headers: expose_all(&server.headers),
+            net: self.net.clone(),
+            query_key: query_key(server),
+            approval: self.approve.clone(),
+            timeout: Duration::from_secs(server.timeout_seconds),
+            ..DocumentSpec::new(name, document)
+        }
+    }
+
+    fn transport(&self, server: &Server) -> TransportSpec {
+        match (&server.command, &server.url) {
+            (Some(program), _) => TransportSpec::Stdio(Command {
+                program: program.clone(),
+                args: server.args.clone(),
+                env: self.child_env(server),
+                cwd: server.cwd.clone().or_else(|| self.settings.workspace.clone()),
+            }),
+            (None, url) => TransportSpec::Http {
+                url: url.clone().unwrap_or_default(),
+                headers: expose_all(&server.headers),
+            },
+        }
+    }
+
+    /// Unless the settings name another, a server's search path has no folder that tools can write: a program planted there would
+    /// run outside the sandbox. In a sandbox its own search path is set.
+    fn child_env(&self, server: &Server) -> BTreeMap<String, String> {
+        let mut all = expose_all(&server.env);
+        if server.sandbox.is_none()
+            && let Ok(path) = server_search_path(&self.settings).into_string()
+        {
+            all.entry("PATH".to_owned()).or_insert(path);
+        }
+        all
+    }
+
+    fn sandbox(&self, server: &Server) -> Result<Option<SandboxSpec>, ToolError> {
+        let Some(sandbox) = &server.sandbox else { return Ok(None) };
+        let state = self.state.as_ref().ok_or_else(|| {
+            ToolError::denied("A sandbox needs a folder for the hub's own data, and there is none.")
+                .hint("Set OCTOPROX_STATE_DIR.")
+        })?;
+        let exec = sandboxed_exec(&self.settings, sandbox, state, &self.program)?;
+        Ok(Some(SandboxSpec { exec, network: sandbox.network }))
+    }
+}
+
+fn expose_all(values: &BTreeMap<String, Secret>) -> BTreeMap<String, String> {
+    values.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect()
+}
+
+/// The parameter that carries the key of an API, and the key.
+fn query_key(server: &Server) -> Option<(String, octo_ports::Secret)> {
+    let auth = server.auth.as_ref()?;
+    let key = server.env.get(auth.env.as_deref()?)?;
+    Some((auth.query.clone()?, octo_ports::Secret::new(key.expose())))
+}

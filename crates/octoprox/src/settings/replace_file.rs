@@ -1,0 +1,127 @@
+//! Files that are replaced as a whole, with what was there kept beside them.
+
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// Settings may name secrets, so a new file is its owner's alone.
+const OWNER_ONLY_MODE: u32 = 0o600;
+/// So many backups are kept beside a file.
+const MAX_BACKUPS: u32 = 999;
+
+/// Writes a file anew. `before` is what it held when it was read; where it holds something else by now, nothing is
+/// written. Gives where the old text is kept.
+pub fn replace_file(path: &Path, before: Option<&str>, after: &str) -> io::Result<Option<PathBuf>> {
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        fs::create_dir_all(folder)?;
+    }
+    let Some(before) = before else {
+        create_file(path, after)?;
+        return Ok(None);
+    };
+    // A link stays a link: what it leads to is replaced.
+    let real = path.canonicalize()?;
+    let held = File::open(&real)?;
+    flock(&held, FlockOperation::LockExclusive)?;
+    if fs::read_to_string(&real)? != before {
+        return Err(io::Error::other("it was changed in the meantime; try again"));
+    }
+    let mode = held.metadata()?.permissions().mode() & 0o7777;
+    let kept = write_backup(&real, before, mode)?;
+    let fresh = write_temp(&real, after, mode)?;
+    fs::rename(&fresh, &real).inspect_err(|_| drop(fs::remove_file(&fresh)))?;
+    sync_parent(&real);
+    Ok(Some(kept))
+}
+
+/// A file that must not be there yet.
+fn create_file(path: &Path, text: &str) -> io::Result<()> {
+    let fresh = write_temp(path, text, OWNER_ONLY_MODE)?;
+    let linked = fs::hard_link(&fresh, path);
+    let _ = fs::remove_file(&fresh);
+    linked?;
+    sync_parent(path);
+    Ok(())
+}
+
+/// A file beside the other, whole and on the disk.
+fn write_temp(path: &Path, text: &str, mode: u32) -> io::Result<PathBuf> {
+    let fresh = with_suffix(path, &format!(".octoprox-{}", std::process::id()));
+    let _ = fs::remove_file(&fresh);
+    let write = || {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(OWNER_ONLY_MODE).open(&fresh)?;
+        file.write_all(text.as_bytes())?;
+        file.set_permissions(Permissions::from_mode(mode))?;
+        file.sync_all()
+    };
+    write().inspect_err(|_| drop(fs::remove_file(&fresh)))?;
+    Ok(fresh)
+}
+
+/// The old text under the first name that is free.
+fn write_backup(path: &Path, text: &str, mode: u32) -> io::Result<PathBuf> {
+    for number in 1..=MAX_BACKUPS {
+        let kept = with_suffix(path, &format!(".bak-{number}"));
+        let mut file = match OpenOptions::new().write(true).create_new(true).mode(OWNER_ONLY_MODE).open(&kept)
+        {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+            opened => opened?,
+        };
+        file.write_all(text.as_bytes())?;
+        file.set_permissions(Permissions::from_mode(mode))?;
+        file.sync_all()?;
+        return Ok(kept);
+    }
+    Err(io::Error::other(format!("{MAX_BACKUPS} backups lie beside it; remove some")))
+}
+
+fn with_suffix(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(ending);
+    path.with_file_name(name)
+}
+
+/// The folder remembers the new file, too. Not every file system can be asked for that.
+fn sync_parent(path: &Path) {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let _ = File::open(folder).and_then(|folder| folder.sync_all());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_whole_and_the_old_one_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("deep/a.yaml");
+        assert_eq!(replace_file(&path, None, "one").unwrap(), None);
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(replace_file(&path, None, "other").is_err(), "it is there by now");
+        fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
+        let kept = replace_file(&path, Some("one"), "two").unwrap().unwrap();
+        assert_eq!(
+            (fs::read_to_string(&kept).unwrap().as_str(), kept.ends_with("a.yaml.bak-1")),
+            ("one", true)
+        );
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+        assert!(replace_file(&path, Some("two"), "three").unwrap().unwrap().ends_with("a.yaml.bak-2"));
+        let error = replace_file(&path, Some("two"), "four").unwrap_err().to_string();
+        assert!(error.contains("in the meantime"), "{error}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "three");
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 3, "nothing else is left behind");
+    }
+
+    #[test]
+    fn a_link_stays_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (real, link) = (folder.path().join("real.json"), folder.path().join("link.json"));
+        fs::write(&real, "{}").unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        replace_file(&link, Some("{}"), "{ }").unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read_to_string(&real).unwrap(), "{ }");
+    }
+}

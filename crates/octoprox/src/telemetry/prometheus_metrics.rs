@@ -1,0 +1,108 @@
+//! Counters and histograms for Prometheus.
+
+use super::process_metrics;
+use super::prometheus_text::{Exposition, Labels, unlabelled};
+use metrics::{describe_counter, describe_gauge, describe_histogram};
+use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
+use octo_hub::Hub;
+use octo_toolkit::SourceState;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// From half a millisecond, about what a native call takes, to the default limit of a call.
+const DURATION_BUCKETS: [f64; 12] =
+    [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0, 300.0];
+
+/// The recorder of this process. Counters made before it was installed count nothing, so it comes before the hub.
+#[derive(Clone)]
+pub struct PrometheusMetrics(PrometheusHandle);
+
+impl PrometheusMetrics {
+    pub fn install() -> Result<Self, BuildError> {
+        let builder = PrometheusBuilder::new();
+        let seconds = Matcher::Suffix("_seconds".to_owned());
+        let numbers =
+            builder.set_buckets_for_metric(seconds, &DURATION_BUCKETS)?.install_recorder().map(Self)?;
+        describe_metrics();
+        Ok(numbers)
+    }
+
+    /// What `/metrics` answers: what was counted, and what is read now.
+    pub fn render(&self, hub: &Hub, state: Option<&PathBuf>) -> String {
+        let mut now = Exposition::default();
+        let version = Labels::default().with("version", env!("CARGO_PKG_VERSION"));
+        now.gauge("octoprox_build_info", "Version of this hub.", [(version, 1)]);
+        now.gauge("octoprox_source_state", "1 for the state that a source is in.", source_states(hub));
+        if let Some(state) = state {
+            let bytes = ["octoprox.db", "octoprox.db-wal"].map(|name| file_size(&state.join(name)));
+            now.gauge(
+                "octoprox_audit_bytes",
+                "Bytes of the audit database on disk.",
+                unlabelled(bytes.iter().sum::<u64>()),
+            );
+            if let Ok(about) = rustix::fs::statvfs(state) {
+                let free = about.f_bavail.saturating_mul(about.f_frsize);
+                now.gauge(
+                    "octoprox_state_free_bytes",
+                    "Bytes free where the state directory is.",
+                    unlabelled(free),
+                );
+            }
+        }
+        process_metrics::add_process_metrics(&mut now);
+        format!("{}\n{}", self.0.render(), now.into_text())
+    }
+
+    /// Folds samples into their histograms every few seconds, whether or not anybody asks for them. Needs a runtime.
+    pub fn spawn_upkeep(&self) {
+        let handle = self.0.clone();
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(Duration::from_secs(5)).await;
+                handle.run_upkeep();
+            }
+        });
+    }
+}
+
+/// What each number means. Those that are alone begin at 0, so that their rate is known from the first event on.
+fn describe_metrics() {
+    describe_counter!("octoprox_calls_total", "Calls that reached a tool, prompt or resource, by outcome.");
+    describe_counter!(
+        "octoprox_calls_refused_total",
+        "Calls of something that there is not, by kind of error."
+    );
+    describe_histogram!("octoprox_call_seconds", "How long calls took, in seconds.");
+    describe_gauge!("octoprox_http_connections", "Open HTTP connections.");
+    describe_counter!(
+        "octoprox_http_refused_total",
+        "HTTP requests and connections that were refused, by reason."
+    );
+    describe_counter!("octoprox_http_accept_errors_total", "Connections that could not be accepted.");
+    describe_gauge!("octoprox_sessions", "Open MCP sessions of older clients.");
+    describe_counter!(
+        "octoprox_audit_write_errors_total",
+        "Groups of audit records that could not be written."
+    );
+    metrics::counter!("octoprox_audit_write_errors_total").absolute(0);
+    metrics::counter!("octoprox_http_accept_errors_total").absolute(0);
+}
+
+fn source_states(hub: &Hub) -> Vec<(Labels, u8)> {
+    let one = |(name, native, state, _): (String, bool, SourceState, Arc<_>)| {
+        let word = match state {
+            SourceState::Starting => "starting",
+            SourceState::Ready => "ready",
+            SourceState::Down(_) => "down",
+            SourceState::Off(_) => "off",
+        };
+        let native = if native { "true" } else { "false" };
+        (Labels::default().with("source", &name).with("native", native).with("state", word), 1)
+    };
+    hub.sources().into_iter().map(one).collect()
+}
+
+fn file_size(path: &Path) -> u64 {
+    path.metadata().map_or(0, |about| about.len())
+}

@@ -1,0 +1,174 @@
+//! `octoprox import` with the files of each client.
+
+use super::client_files::{CLAUDE_CODE, CLAUDE_DESKTOP, CODEX, CURSOR, VSCODE};
+use super::test_home::TestHome;
+use serde_json::{Value, json};
+
+const SERVERS_FILE: &str = ".config/octoprox/servers.yaml";
+
+fn home_with_all_clients() -> TestHome {
+    let home = TestHome::new();
+    home.write_with_dirs(".claude.json", CLAUDE_CODE);
+    home.write_with_dirs(".config/Claude/claude_desktop_config.json", CLAUDE_DESKTOP);
+    home.write_with_dirs(".cursor/mcp.json", CURSOR);
+    home.write_with_dirs(".config/Code/User/mcp.json", VSCODE);
+    home.write_with_dirs(".codex/config.toml", CODEX);
+    home
+}
+
+#[test]
+fn servers_of_every_client_are_taken_over_without_their_secrets() {
+    let home = home_with_all_clients();
+    let mut variables = Vec::new();
+    for (client, added) in [
+        ("claude", &["context7", "github-mcp", "filesystem-mcp"][..]),
+        ("cursor", &["linear", "Postgres-main"]),
+        ("vscode", &["perplexity", "old"]),
+        ("codex", &["docs", "local", "off"]),
+    ] {
+        let told: Value = serde_json::from_str(&home.stdout(&["import", client, "--json"])).unwrap();
+        let names: Vec<&str> =
+            told["added"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
+        assert_eq!(names, added, "{client}: {told}");
+        variables
+            .extend(told["variables"].as_array().unwrap().iter().map(|it| it.as_str().unwrap().to_owned()));
+    }
+    let list = home.read(SERVERS_FILE);
+    assert!(!list.contains("canary"), "{list}");
+    for line in [
+        "GITHUB_PERSONAL_ACCESS_TOKEN: \"${GITHUB_PERSONAL_ACCESS_TOKEN}\"",
+        "CONTEXT7_API_KEY: \"${CONTEXT7_CONTEXT7_API_KEY}\"",
+        "LOG_LEVEL: \"${LOG_LEVEL:-info}\"",
+        "Authorization: \"Bearer ${LINEAR_KEY}\"",
+        "postgresql://ada:${POSTGRES_MAIN_PASSWORD}@db.test/main",
+        "PERPLEXITY_API_KEY: \"${PERPLEXITY_KEY}\"",
+        "Authorization: \"Bearer ${DOCS_TOKEN}\"",
+        "timeout_seconds: 45",
+        "LANGUAGE: \"${LANGUAGE}\"",
+        "enabled: false",
+    ] {
+        assert!(list.contains(line), "{line} is not in\n{list}");
+    }
+    variables.sort();
+    let expected = [
+        "CONTEXT7_CONTEXT7_API_KEY",
+        "DOCS_TOKEN",
+        "GITHUB_PERSONAL_ACCESS_TOKEN",
+        "LANGUAGE",
+        "LINEAR_KEY",
+        "LOCAL_API_KEY",
+        "PERPLEXITY_KEY",
+        "POSTGRES_MAIN_PASSWORD",
+    ];
+    assert_eq!(variables, expected);
+    // The hub reads what was written, and leaves out what lacks a variable.
+    let listed: Value = serde_json::from_str(&home.stdout(&["servers", "list", "--json"])).unwrap();
+    let states: Vec<(&str, &str)> = listed["servers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| (it["name"].as_str().unwrap(), it["state"].as_str().unwrap()))
+        .collect();
+    assert!(states.contains(&("github-mcp", "waiting")) && states.contains(&("old", "ready")), "{states:?}");
+    assert!(
+        states.contains(&("off", "off")) && states.contains(&("filesystem-mcp", "missing")),
+        "{states:?}"
+    );
+    assert!(home.stdout(&["call", "time_now"]).contains("timezone"));
+    for (name, text) in
+        [(".claude.json", CLAUDE_CODE), (".cursor/mcp.json", CURSOR), (".codex/config.toml", CODEX)]
+    {
+        assert_eq!(home.read(name), text, "the client's own file is only read");
+    }
+}
+
+#[test]
+fn taking_over_twice_changes_nothing_and_what_is_there_stays() {
+    let home = home_with_all_clients();
+    home.write_with_dirs(SERVERS_FILE, "# mine\nservers:\n  linear: {command: my-own} # this one\n");
+    let (code, printed, said) = home.run_text(&["import", "cursor"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(printed.contains("added Postgres-main: it is called `Postgres (main)` there"), "{printed}");
+    assert!(printed.contains("skipped linear: another server of this name is there and stays"), "{printed}");
+    assert!(said.contains("POSTGRES_MAIN_PASSWORD") && said.contains("servers.yaml.bak-1"), "{said}");
+    let list = home.read(SERVERS_FILE);
+    assert!(
+        list.starts_with("# mine\nservers:\n  linear: {command: my-own} # this one\n  Postgres-main:\n"),
+        "{list}"
+    );
+    let again = home.stdout(&["import", "cursor"]);
+    assert!(again.contains("skipped Postgres-main: it is there already"), "{again}");
+    assert_eq!(home.read(SERVERS_FILE), list);
+    assert!(!home.exists(&format!("{SERVERS_FILE}.bak-2")));
+}
+
+#[test]
+fn a_look_before_writes_nothing_and_tells_no_secret() {
+    let home = home_with_all_clients();
+    for client in ["claude", "cursor", "vscode", "codex"] {
+        let (code, printed, said) = home.run_text(&["import", client, "--dry-run"]);
+        assert_eq!(code, Some(0), "{said}");
+        assert!(printed.contains("--- /dev/null\n+++ ") && printed.contains("+servers:\n"), "{printed}");
+        assert!(!format!("{printed}{said}").contains("canary"), "{printed}{said}");
+        assert!(!home.exists(SERVERS_FILE));
+    }
+}
+
+#[test]
+fn a_file_in_another_place_is_named() {
+    let home = TestHome::new();
+    home.write_with_dirs(
+        "shop/.vscode/mcp.json",
+        r#"{"servers": {"a": {"command": "${workspaceFolder}/run", "cwd": "${workspaceFolder}"}}}"#,
+    );
+    home.stdout(&["import", "vscode", "--file", "shop/.vscode/mcp.json", "--to", "mine.yaml"]);
+    let list = home.read("mine.yaml");
+    assert!(list.contains(&format!("command: {}/run\n", home.path("shop").display())), "{list}");
+    home.stdout(&["import", "vscode", "--file", "shop/.vscode/mcp.json", "--to", "mine.json"]);
+    let list: Value = serde_json::from_str(&home.read("mine.json")).unwrap();
+    assert_eq!(list["mcpServers"]["a"]["cwd"], json!(home.path("shop")));
+}
+
+#[test]
+fn broken_files_are_told_of_in_a_sentence() {
+    for (client, path, text, code, says) in [
+        ("claude", ".claude.json", "{\"mcpServers\": {\"a\": ", 2, "it cannot be read: EOF"),
+        ("cursor", ".cursor/mcp.json", "[1, 2]", 2, "it holds no settings by name"),
+        (
+            "cursor",
+            ".cursor/mcp.json",
+            "{\"mcpServers\": {\"a\": \"canary\", \"b\": {}}}",
+            0,
+            "`a` is no server",
+        ),
+        (
+            "vscode",
+            ".config/Code/User/mcp.json",
+            "{\"servers\": {\"a\": {\"url\": 5}}, }}",
+            2,
+            "it cannot be read",
+        ),
+        ("codex", ".codex/config.toml", "[mcp_servers.a\ncommand = \"canary\"\n", 2, "in line"),
+        ("codex", ".codex/config.toml", "", 0, ""),
+        ("codex", "elsewhere", "", 3, "There is no "),
+    ] {
+        let home = TestHome::new();
+        home.write_with_dirs(path, text);
+        let (exit, printed, said) = home.run_text(&["import", client]);
+        assert_eq!(exit, Some(code), "{text}: {printed}{said}");
+        assert!(said.contains(says) && !said.contains("canary"), "{text}: {said}");
+    }
+}
+
+#[test]
+fn an_entry_that_cannot_work_is_skipped_with_a_reason() {
+    let home = TestHome::new();
+    home.write_with_dirs(".cursor/mcp.json", r#"{"mcpServers": {"none": {}, "both": {"command": "x", "url": "https://y"}, "fine": {"command": "x"}}}"#);
+    let (code, printed, _) = home.run_text(&["import", "cursor"]);
+    assert_eq!(code, Some(0));
+    assert!(
+        printed.contains("skipped none: it has neither a `command` nor a `url`. Give it one of them."),
+        "{printed}"
+    );
+    assert!(printed.contains("skipped both: ") && printed.contains("added fine\n"), "{printed}");
+}

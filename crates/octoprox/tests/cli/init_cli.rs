@@ -1,0 +1,239 @@
+//! `octoprox init`, from an empty home to an agent that calls a tool.
+
+use super::client_files::{CLAUDE_CODE, CODEX, CURSOR, VSCODE};
+use super::test_home::TestHome;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::OwnedFd;
+use std::process::{Command, Stdio};
+
+const SETTINGS_FILE: &str = ".config/octoprox/octoprox.yaml";
+const SERVERS_FILE: &str = ".config/octoprox/servers.yaml";
+
+fn home_with_clients() -> TestHome {
+    let home = TestHome::new();
+    home.write_with_dirs(".claude.json", CLAUDE_CODE);
+    home.write_with_dirs(".cursor/mcp.json", CURSOR);
+    home.write_with_dirs(".config/Code/User/mcp.json", VSCODE);
+    home.write_with_dirs(".codex/config.toml", CODEX);
+    home
+}
+
+const CLIENT_FILES: [&str; 4] =
+    [".claude.json", ".cursor/mcp.json", ".config/Code/User/mcp.json", ".codex/config.toml"];
+
+#[test]
+fn a_look_before_shows_every_change_and_makes_none() {
+    let home = home_with_clients();
+    let (code, printed, said) = home.run_text(&["init", "--dry-run"]);
+    assert_eq!(code, Some(0), "{said}");
+    for name in CLIENT_FILES.iter().chain([&SETTINGS_FILE, &SERVERS_FILE]) {
+        assert!(printed.contains(&format!("+++ {}\n", home.path(name).display())), "{name}: {printed}");
+    }
+    assert!(
+        printed.contains("+[mcp_servers.octoprox]\n") && said.contains("Nothing was written."),
+        "{printed}{said}"
+    );
+    assert!(!format!("{printed}{said}").contains("canary"), "{printed}");
+    let told: Value = serde_json::from_str(&home.stdout(&["init", "--dry-run", "--json"])).unwrap();
+    assert_eq!((told["planned"].as_array().unwrap().len(), &told["written"]), (6, &json!([])), "{told}");
+    assert!(!home.exists(".config/octoprox"));
+    assert_eq!(home.read(".claude.json"), CLAUDE_CODE);
+}
+
+#[test]
+fn everything_is_set_up_and_an_agent_can_begin() {
+    let home = home_with_clients();
+    let (code, printed, said) = home.run_text(&["init", "--yes"]);
+    assert_eq!(code, Some(0), "{said}");
+    for line in [
+        "added linear",
+        "added github-mcp: it is called `github` there",
+        "registered with Claude Code",
+        "registered with Codex",
+    ] {
+        assert!(printed.contains(line), "{line}: {printed}");
+    }
+    assert!(
+        said.contains("GITHUB_PERSONAL_ACCESS_TOKEN")
+            && said.contains("Restart Claude Code, Cursor, VS Code, Codex"),
+        "{said}"
+    );
+    assert!(said.lines().all(|line| line.chars().count() <= 80 || line.contains('/')), "{said}");
+    for name in CLIENT_FILES.iter().chain([&SETTINGS_FILE, &SERVERS_FILE]) {
+        let text = home.read(name);
+        assert_eq!(
+            text.contains("canary"),
+            CLIENT_FILES.contains(name) && *name != CLIENT_FILES[2],
+            "{name}"
+        );
+        assert_eq!(home.exists(&format!("{name}.bak-1")), CLIENT_FILES.contains(name), "{name}");
+    }
+    assert_eq!(home.read(".claude.json.bak-1"), CLAUDE_CODE);
+    // All of the client's own text is still there.
+    let registered = home.read(".config/Code/User/mcp.json");
+    for line in VSCODE.lines().filter(|line| !line.trim().is_empty()) {
+        assert!(registered.contains(line.trim_end_matches(',')), "{line}: {registered}");
+    }
+    assert!(home.read(".codex/config.toml").starts_with(CODEX.trim_end()));
+    assert_eq!(home.stdout(&["config", "check", "--config", SETTINGS_FILE]), "ok\n");
+    let tools = tools_seen_by_agent(&home, &home.read(".claude.json"));
+    assert!(
+        tools.contains(&"time_now".to_owned()) && tools.contains(&"fs_read_text".to_owned()),
+        "{tools:?}"
+    );
+}
+
+/// Starts what a client's file says, as the client would, and asks for the tools.
+fn tools_seen_by_agent(home: &TestHome, settings: &str) -> Vec<String> {
+    let settings: Value = serde_json::from_str(settings).unwrap();
+    let entry = settings.pointer("/mcpServers/octoprox").unwrap();
+    assert_eq!(entry["type"], json!("stdio"));
+    let args: Vec<&str> = entry["args"].as_array().unwrap().iter().map(|arg| arg.as_str().unwrap()).collect();
+    let mut child = Command::new(entry["command"].as_str().unwrap())
+        .args(args)
+        .current_dir(home.path(""))
+        .env_clear()
+        .env("HOME", home.path(""))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let mut ask = |id: u32, method: &str, params: Value| -> Value {
+        let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        writeln!(input, "{request}").unwrap();
+        loop {
+            let mut line = String::new();
+            assert!(output.read_line(&mut line).unwrap() > 0, "it ended");
+            let message: Value = serde_json::from_str(&line).unwrap();
+            if message.get("id") == Some(&json!(id)) {
+                return message.get("result").unwrap().clone();
+            }
+        }
+    };
+    let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "agent", "version": "1"}});
+    ask(1, "initialize", hello);
+    let listed = ask(2, "tools/list", json!({}));
+    drop(input);
+    child.wait().unwrap();
+    listed
+        .get("tools")
+        .unwrap()
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn a_second_run_changes_nothing() {
+    let home = home_with_clients();
+    home.stdout(&["init", "--yes"]);
+    let names: Vec<&str> = CLIENT_FILES.into_iter().chain([SETTINGS_FILE, SERVERS_FILE]).collect();
+    let before: Vec<String> = names.iter().map(|name| home.read(name)).collect();
+    let told: Value = serde_json::from_str(&home.stdout(&["init", "--yes", "--json"])).unwrap();
+    assert_eq!(
+        (&told["written"], &told["added"], &told["registered"]),
+        (&json!([]), &json!([]), &json!([])),
+        "{told}"
+    );
+    assert_eq!(names.iter().map(|name| home.read(name)).collect::<Vec<_>>(), before);
+    assert!(home.run(&["init", "--yes"]).stderr.windows(16).any(|part| part == b"Everything was i"));
+}
+
+#[test]
+fn without_a_terminal_it_says_so_and_does_nothing() {
+    let home = home_with_clients();
+    let (code, printed, said) = home.run_text(&["init"]);
+    assert_eq!((code, printed.as_str()), (Some(2), ""), "{said}");
+    assert!(said.contains("there is no terminal. Add --yes"), "{said}");
+    assert!(!home.exists(".config/octoprox"));
+}
+
+#[test]
+fn a_broken_client_is_left_alone_and_the_others_are_set_up() {
+    let home = home_with_clients();
+    home.write(".cursor/mcp.json", "{\"mcpServers\": {\"a\": canary");
+    home.write(".codex/config.toml", "mcp_servers = {a = {command = \"x\"}}\n");
+    let (code, printed, said) = home.run_text(&["init", "--yes"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("Cursor is left alone: ") && said.contains("it cannot be read"), "{said}");
+    assert!(
+        said.contains("Codex is left alone: ") && said.contains("Add octoprox there yourself: "),
+        "{said}"
+    );
+    assert!(
+        printed.contains("registered with Claude Code") && !printed.contains("registered with Cursor"),
+        "{printed}"
+    );
+    assert_eq!(home.read(".cursor/mcp.json"), "{\"mcpServers\": {\"a\": canary");
+    assert!(!said.contains("canary") && !home.exists(".cursor/mcp.json.bak-1"));
+}
+
+#[test]
+fn an_empty_home_gets_settings_and_nothing_else() {
+    let home = TestHome::new();
+    let told: Value = serde_json::from_str(&home.stdout(&["init", "--yes", "--json"])).unwrap();
+    assert_eq!(told["written"], json!([{"file": home.path(SETTINGS_FILE), "backup": null}]), "{told}");
+    assert!(!home.exists(SERVERS_FILE));
+    let text = home.read(SETTINGS_FILE);
+    assert!(text.contains("  shell: false") && text.contains("# workspace: ~/projects\n"), "{text}");
+    assert_eq!(home.stdout(&["config", "check", "--config", SETTINGS_FILE]), "ok\n");
+}
+
+/// A terminal: what the program shows on it, and what a person types.
+fn run_on_terminal(home: &TestHome, words: &[&str], typed: &str) -> (Option<i32>, String) {
+    let controller =
+        rustix::pty::openpt(rustix::pty::OpenptFlags::RDWR | rustix::pty::OpenptFlags::NOCTTY).unwrap();
+    rustix::pty::grantpt(&controller).unwrap();
+    rustix::pty::unlockpt(&controller).unwrap();
+    let name = rustix::pty::ptsname(&controller, Vec::new()).unwrap();
+    let terminal = std::fs::OpenOptions::new().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    let mut command = home.command(words);
+    let end = || Stdio::from(OwnedFd::from(terminal.try_clone().unwrap()));
+    let mut child = command.stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
+    drop(command);
+    drop(terminal);
+    let mut controller = std::fs::File::from(controller);
+    controller.write_all(typed.as_bytes()).unwrap();
+    let mut shown = Vec::new();
+    let mut part = [0; 4096];
+    // The end of a terminal is an error.
+    while let Ok(read @ 1..) = controller.read(&mut part) {
+        shown.extend_from_slice(part.get(..read).unwrap());
+    }
+    (child.wait().unwrap().code(), String::from_utf8_lossy(&shown).into_owned())
+}
+
+#[test]
+fn a_person_is_asked_and_decides() {
+    let home = TestHome::new();
+    home.write_with_dirs(".cursor/mcp.json", CURSOR);
+    home.write_with_dirs("work/x", "");
+    let work = home.path("work").display().to_string();
+    // The folder, the toolboxes (an answer that is none, then yes, no, the default), Cursor's servers, Cursor itself.
+    let typed = format!("/no/such/folder\n{work}\nperhaps\ny\nn\n\n\nn\n");
+    let (code, shown) = run_on_terminal(&home, &["init"], &typed);
+    assert_eq!(code, Some(0), "{shown}");
+    for said in [
+        "There is no folder /no/such/folder.",
+        "Answer y or n.",
+        "Take over the 2 servers of Cursor? [Y/n]",
+        "added linear",
+    ] {
+        assert!(shown.contains(said), "{said}: {shown}");
+    }
+    let text = home.read(SETTINGS_FILE);
+    assert!(
+        text.contains(&format!("workspace: \"{work}\"\n"))
+            && text.contains("  shell: true")
+            && text.contains("  browser: false"),
+        "{text}"
+    );
+    assert_eq!(home.read(".cursor/mcp.json"), CURSOR, "it was not to be registered");
+    assert!(home.read(SERVERS_FILE).contains("  linear:\n"));
+}
