@@ -1,11 +1,11 @@
 //! A language model behind an address that the operator has named, in the form that most of them answer to.
 
-use crate::net::{NetRequest, NetResponse};
+use crate::net::{NetRequest, NetResponse, secret_header};
 use crate::{Capabilities, Grant, Net};
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderValue, Method, StatusCode};
-use octo_model::ToolError;
+use octo_model::{Secret, ToolError};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ const MAX_RESPONSE_BYTES: usize = 4 << 20;
 pub struct LlmSpec {
     /// Up to and with the version: `https://api.example.com/v1`.
     pub url: Url,
-    pub key: Option<String>,
+    pub key: Option<Secret>,
     pub model: String,
 }
 
@@ -41,11 +41,9 @@ impl Llm {
             .pop_if_empty()
             .extend(["chat", "completions"]);
         let key = spec.key.map(|key| {
-            let mut value = HeaderValue::from_str(&format!("Bearer {}", key.trim())).map_err(|_| {
+            secret_header("Bearer ", &key).ok_or_else(|| {
                 ToolError::invalid("The language model's key has characters that cannot be sent.")
-            })?;
-            value.set_sensitive(true);
-            Ok::<_, ToolError>(value)
+            })
         });
         Ok(Self(Arc::new(LlmState { net, endpoint, key: key.transpose()?, model: spec.model })))
     }

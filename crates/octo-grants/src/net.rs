@@ -14,11 +14,13 @@ mod public_address;
 mod redirect;
 mod resolve;
 mod robots;
+mod secret_header;
 mod url_check;
 
 pub(crate) use dial::Dialler;
 pub use egress_proxy::{EgressProxy, PortRelay};
 pub use resolve::{ResolveFuture, Resolver};
+pub use secret_header::secret_header;
 
 use crate::connector::{Connector, tls_connector};
 use crate::{Capabilities, Grant};

@@ -18,32 +18,11 @@ pub use server_error::ServerError;
 
 use crate::{Capabilities, Grant, Net};
 use dsn::Login;
-use octo_model::ToolError;
+use octo_model::{Secret, ToolError};
 use pool::PoolMode;
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-
-/// Text that is never shown, not even to the log.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(Arc<str>);
-
-impl Secret {
-    pub fn new(text: impl Into<Arc<str>>) -> Self {
-        Self(text.into())
-    }
-
-    fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret")
-    }
-}
 
 /// One database.
 #[derive(Debug, Clone)]
@@ -61,7 +40,7 @@ pub struct SqlConnection {
 }
 
 impl SqlConnection {
-    pub fn new(name: impl Into<String>, dsn: impl Into<Arc<str>>) -> Self {
+    pub fn new(name: impl Into<String>, dsn: impl Into<String>) -> Self {
         Self { name: name.into(), dsn: Secret::new(dsn), reader: None, read_only: false, superuser: false }
     }
 }

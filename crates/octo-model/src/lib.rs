@@ -10,6 +10,7 @@ mod json;
 mod json_object;
 mod json_scan;
 mod operation;
+mod secret;
 mod suggest;
 
 pub use caller::{ADMIN, Caller, DEFAULT_TENANT, Principal};
@@ -20,6 +21,7 @@ pub use item_name::{MAX_NAME_LEN, is_valid_name, listed_name, normalized_name, w
 pub use json::{Json, JsonError, json_len};
 pub use json_object::JsonObject;
 pub use operation::{CallId, Frontend, Method, Operation};
+pub use secret::{MASK, Secret, exposed_secret};
 pub use suggest::{edit_distance, nearest};
 
 /// A future in a box: the shape of every asynchronous method behind `dyn`.

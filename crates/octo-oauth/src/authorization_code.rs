@@ -8,7 +8,7 @@ use aws_lc_rs::rand;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use octo_model::{Kind, Principal, ToolError};
-use octo_ports::Secret;
+use octo_model::{Secret, exposed_secret};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use url::Url;
@@ -32,8 +32,16 @@ pub(crate) struct LoginFlow {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum LoginFlowKind {
-    Browser { verifier: Secret, redirect: String },
-    Device { code: Secret, interval: u64 },
+    Browser {
+        #[serde(with = "exposed_secret")]
+        verifier: Secret,
+        redirect: String,
+    },
+    Device {
+        #[serde(with = "exposed_secret")]
+        code: Secret,
+        interval: u64,
+    },
 }
 
 /// 256 bits that nobody can guess, as text that needs no escaping.

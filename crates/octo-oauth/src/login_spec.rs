@@ -2,7 +2,8 @@
 
 use octo_grants::Net;
 use octo_model::Caller;
-use octo_ports::{Owner, Secret};
+use octo_model::Secret;
+use octo_ports::Owner;
 use std::collections::BTreeMap;
 
 /// Whose login at which server.

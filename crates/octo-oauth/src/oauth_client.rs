@@ -7,7 +7,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderValue;
 use octo_model::{Json, ToolError};
-use octo_ports::{Credentials, Owner, Secret, Slot};
+use octo_model::{Secret, exposed_secret};
+use octo_ports::{Credentials, Owner, Slot};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use url::form_urlencoded::byte_serialize;
@@ -42,6 +43,7 @@ impl ClientAuth {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct OAuthClient {
     pub(crate) id: String,
+    #[serde(default, with = "exposed_secret")]
     pub(crate) secret: Option<Secret>,
     pub(crate) proof: ClientAuth,
 }

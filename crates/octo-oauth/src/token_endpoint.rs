@@ -6,7 +6,7 @@ use crate::oauth_client::OAuthClient;
 use bytes::Bytes;
 use http::StatusCode;
 use octo_model::{Kind, ToolError};
-use octo_ports::Secret;
+use octo_model::Secret;
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -4,7 +4,8 @@ use crate::authorization_code::LoginFlow;
 use crate::oauth_client::OAuthClient;
 use crate::token_endpoint::TokenResponse;
 use octo_model::ToolError;
-use octo_ports::{Secret, Slot, StoredCredential};
+use octo_model::{Secret, exposed_secret};
+use octo_ports::{Slot, StoredCredential};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
@@ -18,7 +19,9 @@ pub(crate) struct TokenSet {
     /// The server's address at the time of the login. The token goes nowhere else.
     pub(crate) url: Option<String>,
     /// The access token, or the API key.
+    #[serde(with = "exposed_secret")]
     pub(crate) access: Secret,
+    #[serde(default, with = "exposed_secret")]
     pub(crate) refresh: Option<Secret>,
     pub(crate) obtained: i64,
     pub(crate) expires: Option<i64>,

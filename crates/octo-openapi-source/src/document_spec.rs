@@ -2,7 +2,7 @@
 
 use octo_grants::Net;
 use octo_grants::config_dirs::FileApproval;
-use octo_ports::Secret;
+use octo_model::Secret;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -4,7 +4,6 @@ use crate::{Limit, StoreError, StoreResult};
 use octo_model::{BoxFuture, Caller};
 use std::sync::Arc;
 
-pub use crate::Secret;
 
 /// APIs of one caller.
 pub const MAX_APIS: usize = 64;

@@ -1,8 +1,7 @@
 //! Credentials with which the hub logs in to the servers behind it, and logins that wait for a person.
 
 use crate::{Limit, StoreError, StoreResult};
-use octo_model::{BoxFuture, Caller, Principal};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use octo_model::{BoxFuture, Caller, Principal, Secret};
 use std::sync::Arc;
 
 /// More than any answer of an authorization server needs.
@@ -11,51 +10,6 @@ pub const MAX_SECRET_BYTES: usize = 256 << 10;
 pub const MAX_CREDENTIALS_PER_OWNER: usize = 1024;
 /// Logins that wait at the same time, of all owners.
 const MAX_PENDING_LOGINS: usize = 4096;
-
-/// What nobody may read by accident: it has no `Display`, and `Debug` does not show it. A sealed one is not text.
-#[derive(Clone, PartialEq, Eq, Default)]
-pub struct Secret(Vec<u8>);
-
-impl Secret {
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into().into_bytes())
-    }
-
-    pub fn from_bytes(bytes: Vec<u8>) -> Self {
-        Self(bytes)
-    }
-
-    /// The text itself. Each use is a place where it could leak.
-    pub fn expose(&self) -> &str {
-        std::str::from_utf8(&self.0).unwrap_or_default()
-    }
-
-    pub fn bytes(&self) -> &[u8] {
-        &self.0
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-}
-
-impl Serialize for Secret {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.expose())
-    }
-}
-
-impl<'de> Deserialize<'de> for Secret {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer).map(Self::new)
-    }
-}
-
-impl std::fmt::Debug for Secret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Secret")
-    }
-}
 
 /// Whose a credential is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -26,7 +26,7 @@ pub use audit::{AuditLog, CallEnded, CallStarted, Outcome};
 pub use audit_chain::{Anchor, Hash};
 pub use audit_reader::{AuditReader, Retention, Verified};
 pub use audit_record::{AuditRecord, RecordKind};
-pub use credentials::{CredentialStore, Credentials, Owner, PendingLogin, Secret, Slot, StoredCredential};
+pub use credentials::{CredentialStore, Credentials, Owner, PendingLogin, Slot, StoredCredential};
 pub use error::{Limit, Port, StoreError, StoreResult};
 pub use leases::{Lease, Leases};
 pub use listings::{ListingStore, Listings};

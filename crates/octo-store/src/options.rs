@@ -1,6 +1,6 @@
 //! How a store keeps what it is given.
 
-use octo_ports::Secret;
+use octo_model::Secret;
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -3,7 +3,8 @@
 use crate::seal::LazySeal;
 use octo_model::{BoxFuture, Caller};
 use octo_ports::apis::StoredApi;
-use octo_ports::{ApiStore, Apis, Port, Secret, StoreError, StoreResult};
+use octo_model::Secret;
+use octo_ports::{ApiStore, Apis, Port, StoreError, StoreResult};
 
 pub(crate) struct SealedApiStore {
     inner: Apis,

@@ -18,7 +18,8 @@ use base64::engine::general_purpose::STANDARD;
 use common::{RecordingPeer, call, wait_listing, wait_ready};
 use octo_model::{Caller, Kind};
 use octo_oauth::{Auth, LoginPrompt, LoginSpec, LoginState, LogoutOutcome};
-use octo_ports::{Secret, Stores};
+use octo_model::Secret;
+use octo_ports::Stores;
 use octo_toolkit::SourceState as Listed;
 use serde_json::json;
 

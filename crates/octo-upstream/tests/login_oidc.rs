@@ -280,7 +280,7 @@ async fn a_token_for_another_audience_and_a_code_without_its_verifier_are_worth_
     grant["url"] = json!(other.mcp);
     grant["refresh"] = Value::Null;
     let forged = Stores::in_memory();
-    forged.credentials.put(&kept.slot, octo_ports::Secret::new(grant.to_string()), None).await.unwrap();
+    forged.credentials.put(&kept.slot, octo_model::Secret::new(grant.to_string()), None).await.unwrap();
     let second = logins(&forged, other.spec());
     let upstream = other.upstream(&second);
     let error = call(&upstream, &RecordingPeer::new(1, None).peer(), "whoami", json!({})).await.unwrap_err();

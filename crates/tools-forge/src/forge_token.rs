@@ -1,34 +1,19 @@
-//! A secret that can be sent and nothing else.
+//! Access tokens as request headers.
 
 use http::HeaderValue;
-use octo_toolkit::ToolError;
+use octo_toolkit::net::secret_header;
+use octo_toolkit::{Secret, ToolError};
 
-/// A token: it has no `Debug`, no `Display` and no way to serialize.
-#[derive(Clone)]
-pub struct Token(String);
-
-impl From<String> for Token {
-    fn from(token: String) -> Self {
-        Self(token.trim().to_owned())
-    }
-}
-
-impl Token {
-    /// The token as a header that does not show itself in logs either. `setting` is what to repair when it cannot be one.
-    pub(crate) fn header(&self, scheme: &str, setting: &'static str) -> Result<HeaderValue, ToolError> {
-        let unfit = || {
-            ToolError::unavailable("The token that is set has characters that cannot be sent.")
-                .hint(format!("Ask the operator to check {setting}."))
-        };
-        let mut value = HeaderValue::from_str(&format!("{scheme}{}", self.0)).map_err(|_| unfit())?;
-        value.set_sensitive(true);
-        Ok(value)
-    }
-
-    /// Whether its text is like this; the text itself stays here.
-    pub(crate) fn matches(&self, like: impl Fn(&str) -> bool) -> bool {
-        like(&self.0)
-    }
+/// `setting` is named in the error if the token cannot be sent.
+pub(crate) fn token_header(
+    scheme: &str,
+    token: &Secret,
+    setting: &'static str,
+) -> Result<HeaderValue, ToolError> {
+    secret_header(scheme, token).ok_or_else(|| {
+        ToolError::unavailable("The token that is set has characters that cannot be sent.")
+            .hint(format!("Ask the operator to check {setting}."))
+    })
 }
 
 #[cfg(test)]
@@ -37,10 +22,10 @@ mod tests {
 
     #[test]
     fn a_token_is_never_shown() {
-        let shown = Token::from(" secret-1 ".to_owned()).header("Bearer ", "X").unwrap();
+        let shown = token_header("Bearer ", &Secret::new(" secret-1 "), "X").unwrap();
         assert_eq!(shown.to_str().unwrap(), "Bearer secret-1");
         assert!(!format!("{shown:?}").contains("secret-1"));
-        let error = Token::from("secret\n2".to_owned()).header("", "THE_SETTING").unwrap_err();
+        let error = token_header("", &Secret::new("secret\n2"), "THE_SETTING").unwrap_err();
         assert!(!format!("{error:?}").contains("secret"), "{error:?}");
         assert!(error.text().contains("THE_SETTING"));
     }

@@ -10,7 +10,6 @@ mod pull_output;
 mod pull_request;
 mod pull_url;
 
-use crate::Token;
 pub use pull_request::PullRequest;
 use url::Url;
 
@@ -20,5 +19,5 @@ pub struct GithubSettings {
     /// absent. Pull requests on github.com can be read in either case.
     pub url: Option<Url>,
     /// Sent to the origin of `url` and nowhere else; without it 60 requests per hour go to github.com.
-    pub token: Option<Token>,
+    pub token: Option<Secret>,
 }

@@ -9,13 +9,14 @@ mod operation_index;
 mod request_url;
 mod rest_request;
 
-use crate::{Token, forge_http};
+use crate::forge_http;
+use crate::forge_token::token_header;
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use jiff::Timestamp;
 use octo_toolkit::net::{NetRequest, NetResponse};
-use octo_toolkit::{CallContext, Kind, Net, ToolError, Toolbox};
+use octo_toolkit::{CallContext, Kind, Net, Secret, ToolError, Toolbox};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -51,7 +52,7 @@ pub struct GitlabSettings {
     /// absent.
     pub url: Option<Url>,
     /// Sent to the instance's origin and nowhere else.
-    pub token: Option<Token>,
+    pub token: Option<Secret>,
     pub token_kind: TokenKind,
     /// Where the OpenAPI document is, instead of GitLab's own repository.
     pub openapi_url: Option<Url>,
@@ -111,9 +112,9 @@ impl Instance {
     fn credential(&self) -> Result<Option<(HeaderName, HeaderValue)>, ToolError> {
         let Some(token) = &self.settings.token else { return Ok(None) };
         let sent = match kind(token, self.settings.token_kind) {
-            TokenKind::Bearer => (AUTHORIZATION, token.header("Bearer ", TOKEN_VARIABLE)?),
-            TokenKind::Job => (JOB_TOKEN, token.header("", TOKEN_VARIABLE)?),
-            TokenKind::Private | TokenKind::Auto => (PRIVATE_TOKEN, token.header("", TOKEN_VARIABLE)?),
+            TokenKind::Bearer => (AUTHORIZATION, token_header("Bearer ", token, TOKEN_VARIABLE)?),
+            TokenKind::Job => (JOB_TOKEN, token_header("", token, TOKEN_VARIABLE)?),
+            TokenKind::Private | TokenKind::Auto => (PRIVATE_TOKEN, token_header("", token, TOKEN_VARIABLE)?),
         };
         Ok(Some(sent))
     }
@@ -173,17 +174,16 @@ impl Instance {
 }
 
 /// What kind of token it is: prefixes are GitLab's, and 64 hexadecimal digits or a signed token are what its OAuth gives out.
-fn kind(token: &Token, set: TokenKind) -> TokenKind {
+fn kind(token: &Secret, set: TokenKind) -> TokenKind {
     if set != TokenKind::Auto {
         return set;
     }
-    let oauth = |text: &str| {
-        (text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()))
-            || (text.starts_with("eyJ") && text.split('.').count() == 3)
-    };
-    if token.matches(|text| text.starts_with("glcbt-")) {
+    let text = token.expose().trim();
+    let is_oauth = (text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()))
+        || (text.starts_with("eyJ") && text.split('.').count() == 3);
+    if text.starts_with("glcbt-") {
         TokenKind::Job
-    } else if token.matches(oauth) {
+    } else if is_oauth {
         TokenKind::Bearer
     } else {
         TokenKind::Private
@@ -206,7 +206,7 @@ mod tests {
             ("glpat-abc", TokenKind::Bearer, TokenKind::Bearer),
             (hex.as_str(), TokenKind::Private, TokenKind::Private),
         ] {
-            assert_eq!(kind(&Token::from(text.to_owned()), set), expected, "{text}");
+            assert_eq!(kind(&Secret::new(text), set), expected, "{text}");
         }
     }
 

@@ -8,7 +8,6 @@ mod forge_token;
 mod github;
 mod gitlab;
 
-pub use forge_token::Token;
 pub use github::GithubSettings;
 pub use gitlab::{GitlabSettings, TokenKind};
 use octo_toolkit::Toolbox;

@@ -3,7 +3,8 @@
 use crate::document_cache::{ApiSettings, DocumentCache, parse_document};
 use crate::spec_source::{WorkspaceFiles, fetch_document};
 use octo_openapi::{Credential, Document, bundle};
-use octo_toolkit::apis::{Secret, StoredApi};
+use octo_toolkit::Secret;
+use octo_toolkit::apis::StoredApi;
 use octo_toolkit::{Apis, CallContext, Effect, Example, Net, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -441,7 +441,7 @@ async fn a_role_that_no_transaction_can_fence_is_refused() {
     accepted(&database.reader, false).call("db_query", json!({"sql": "SELECT 1"})).await.unwrap();
     // Reads through a login of their own, changes through the other.
     let mut split = spec(&database.owner);
-    split.connections[0].reader = Some(octo_grants::sql::Secret::new(database.reader.as_str()));
+    split.connections[0].reader = Some(octo_model::Secret::new(database.reader.as_str()));
     let hub = bench(&split);
     let who = hub.call("db_query", json!({"sql": "SELECT session_user"})).await.unwrap();
     assert_eq!(who["rows"][0][0], json!(format!("{name}_reader")));

@@ -25,7 +25,7 @@ mod web_search;
 use octo_toolkit::Toolbox;
 pub use pdf::read_pdf;
 pub use weather::WeatherSettings;
-pub use web_search::{ApiKey, SearchSettings};
+pub use web_search::SearchSettings;
 
 /// The tools of the domain `fetch`.
 pub fn fetch_toolbox() -> Toolbox {

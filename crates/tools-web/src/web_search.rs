@@ -10,7 +10,7 @@ mod search_result;
 mod search_settings;
 mod searxng;
 
-pub use search_settings::{ApiKey, SearchSettings};
+pub use search_settings::SearchSettings;
 
 use engine_failure::EngineFailure;
 use octo_toolkit::{CallContext, Effect, Example, Net, Tool, ToolError};

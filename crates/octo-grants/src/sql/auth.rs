@@ -130,5 +130,5 @@ fn unexpected_message(message: &Message) -> AuthError {
 
 fn password(login: &Login) -> io::Result<&str> {
     let missing = || io::Error::other("the server asks for a password and the connection string has none");
-    login.password.as_ref().map(super::Secret::reveal).ok_or_else(missing)
+    login.password.as_ref().map(octo_model::Secret::expose).ok_or_else(missing)
 }

@@ -1,8 +1,7 @@
 //! Connection strings, in both forms that PostgreSQL knows.
 
-use super::Secret;
 use crate::Net;
-use octo_model::ToolError;
+use octo_model::{Secret, ToolError};
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio_postgres::config::{Config, Host, TargetSessionAttrs};
@@ -46,7 +45,7 @@ impl Login {
             ToolError::invalid(format!("The connection string of the database `{name}` {what}."))
                 .hint("Write postgres://user:password@host:5432/database?sslmode=require.")
         };
-        let (text, ssl) = take_ssl(dsn.reveal());
+        let (text, ssl) = take_ssl(dsn.expose());
         let config: Config = text.parse().map_err(|_| refuse("cannot be read"))?;
         if config.get_target_session_attrs() != TargetSessionAttrs::Any {
             return Err(refuse("has target_session_attrs, which is not supported"));

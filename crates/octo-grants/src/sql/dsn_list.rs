@@ -68,7 +68,7 @@ mod tests {
             ("a=host=x user=y,b=postgres://h/d", vec![("a", "host=x user=y"), ("b", "postgres://h/d")]),
         ] {
             let read = parse_list(text).unwrap();
-            let read: Vec<_> = read.iter().map(|one| (one.name.as_str(), one.dsn.reveal())).collect();
+            let read: Vec<_> = read.iter().map(|one| (one.name.as_str(), one.dsn.expose())).collect();
             assert_eq!(read, expected, "{text}");
         }
     }

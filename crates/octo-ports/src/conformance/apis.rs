@@ -1,5 +1,6 @@
 use super::{Open, ada, others};
-use crate::apis::{MAX_APIS, Secret, StoredApi};
+use crate::apis::{MAX_APIS, StoredApi};
+use octo_model::Secret;
 use crate::{Limit, StoreError, StoreResult};
 
 fn api(name: &str, revision: &str) -> StoredApi {

@@ -1,6 +1,7 @@
 use super::{Open, ada, others};
 use crate::credentials::MAX_SECRET_BYTES;
-use crate::{Limit, Owner, PendingLogin, Port, Secret, Slot, StoreError, StoreResult};
+use crate::{Limit, Owner, PendingLogin, Port, Slot, StoreError, StoreResult};
+use octo_model::Secret;
 use octo_model::Caller;
 
 fn slot(caller: &Caller, issuer: &str) -> Slot {

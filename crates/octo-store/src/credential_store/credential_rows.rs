@@ -5,7 +5,8 @@ use super::{tampered, wrong_key};
 use crate::lazy_database::WorkResult;
 use crate::seal::Seal;
 use octo_model::Principal;
-use octo_ports::{Owner, Port, Secret, Slot, StoreError, StoredCredential, credentials};
+use octo_model::Secret;
+use octo_ports::{Owner, Port, Slot, StoreError, StoredCredential, credentials};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 pub(super) fn all(

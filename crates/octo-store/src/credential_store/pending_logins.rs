@@ -4,7 +4,8 @@ use super::{tampered, wrong_key};
 use crate::lazy_database::WorkResult;
 use crate::seal::Seal;
 use octo_model::Principal;
-use octo_ports::{Owner, PendingLogin, Secret, credentials};
+use octo_model::Secret;
+use octo_ports::{Owner, PendingLogin, credentials};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 pub(super) fn put_pending(

@@ -356,7 +356,7 @@ pub async fn age_login(store: &Stores, server: &str, seconds: i64) {
             grant[member] = json!(time - seconds);
         }
     }
-    store.credentials.put(&kept.slot, octo_ports::Secret::new(grant.to_string()), None).await.unwrap();
+    store.credentials.put(&kept.slot, octo_model::Secret::new(grant.to_string()), None).await.unwrap();
 }
 
 /// Waits until something is so.

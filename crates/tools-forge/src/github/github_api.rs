@@ -1,7 +1,8 @@
 //! Requests to GitHub's API: few, counted, kept for a while, and their refusals in words.
 
 use super::pull_url::PullRef;
-use crate::{Token, forge_http};
+use crate::forge_http;
+use crate::forge_token::token_header;
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 use http::header::{ACCEPT, AUTHORIZATION};
@@ -9,7 +10,7 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use jiff::Timestamp;
 use moka::future::Cache;
 use octo_toolkit::net::{NetRequest, NetResponse};
-use octo_toolkit::{CallContext, Kind, Net, ToolError};
+use octo_toolkit::{CallContext, Kind, Net, Secret, ToolError};
 use serde::de::DeserializeOwned;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,7 +35,7 @@ const DEFAULT_RETRY_AFTER: Duration = Duration::from_secs(60);
 
 /// What outlives a call.
 pub struct GithubApi {
-    token: Option<Token>,
+    token: Option<Secret>,
     cache: Cache<String, CachedResponse>,
     /// Until when nothing is left, by origin.
     blocked_until: Mutex<HashMap<String, Instant>>,
@@ -48,7 +49,7 @@ pub struct CachedResponse {
 }
 
 impl GithubApi {
-    pub fn new(token: Option<Token>) -> Self {
+    pub fn new(token: Option<Secret>) -> Self {
         let weigh = |url: &String, kept: &CachedResponse| {
             u32::try_from(url.len() + kept.body.len()).unwrap_or(u32::MAX)
         };
@@ -153,7 +154,7 @@ impl PullRequestFetch<'_> {
         ask.headers.insert(ACCEPT, HeaderValue::from_static(accept));
         ask.headers.insert(API_VERSION_HEADER.0, API_VERSION_HEADER.1);
         if let Some(token) = self.api.token.as_ref().filter(|_| self.pull.gets_token) {
-            ask.headers.insert(AUTHORIZATION, token.header("Bearer ", "OCTOPROX_GITHUB_TOKEN")?);
+            ask.headers.insert(AUTHORIZATION, token_header("Bearer ", token, "OCTOPROX_GITHUB_TOKEN")?);
         }
         ask.timeout = self.cx.time_left().min(Duration::from_secs(60));
         ask.max_bytes = MAX_RESPONSE_BYTES;

@@ -2,8 +2,8 @@
 
 use super::tool_schemas::assert_fits;
 use crate::fake_server::{FakeReply, FakeServer, RecordedRequest, bench};
-use crate::{GithubSettings, Token, github_toolbox};
-use octo_toolkit::ToolFixture;
+use crate::{GithubSettings, github_toolbox};
+use octo_toolkit::{Secret, ToolFixture};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -120,7 +120,7 @@ impl FakeRepo {
 }
 
 pub fn settings(fake: &FakeServer) -> GithubSettings {
-    GithubSettings { url: Some(fake.url_for("/api/v3")), token: Some(Token::from(SECRET.to_owned())) }
+    GithubSettings { url: Some(fake.url_for("/api/v3")), token: Some(Secret::new(SECRET)) }
 }
 
 pub fn url(fake: &FakeServer) -> String {

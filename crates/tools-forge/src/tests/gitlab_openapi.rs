@@ -3,8 +3,8 @@
 use super::tool_schemas::assert_fits;
 use crate::fake_server::{FakeReply, FakeServer, RecordedRequest, bench};
 use crate::gitlab::{Instance, tools};
-use crate::{GitlabSettings, Token, gitlab_toolbox};
-use octo_toolkit::{Kind, ToolFixture};
+use crate::{GitlabSettings, gitlab_toolbox};
+use octo_toolkit::{Kind, Secret, ToolFixture};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -104,7 +104,7 @@ async fn instance(
     .await;
     let settings = GitlabSettings {
         url: Some(forge.url.clone()),
-        token: Some(Token::from("glpat-1".to_owned())),
+        token: Some(Secret::new("glpat-1")),
         ..GitlabSettings::default()
     };
     let instance = Instance::with_repository(settings, repository.url_for("/raw/").to_string());

@@ -2,8 +2,8 @@
 
 use super::tool_schemas::assert_fits;
 use crate::fake_server::{FakeReply, FakeServer, RecordedRequest, bench, now};
-use crate::{GitlabSettings, Token, TokenKind, gitlab_toolbox};
-use octo_toolkit::{Kind, ToolError, ToolFixture};
+use crate::{GitlabSettings, TokenKind, gitlab_toolbox};
+use octo_toolkit::{Kind, Secret, ToolError, ToolFixture};
 use serde_json::{Value, json};
 use url::Url;
 
@@ -12,7 +12,7 @@ const SECRET: &str = "glpat-canary-5f2c";
 fn settings(url: &Url) -> GitlabSettings {
     GitlabSettings {
         url: Some(url.clone()),
-        token: Some(Token::from(SECRET.to_owned())),
+        token: Some(Secret::new(SECRET)),
         ..GitlabSettings::default()
     }
 }

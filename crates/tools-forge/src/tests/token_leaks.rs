@@ -2,7 +2,7 @@
 
 use super::github_pull_request::{FakeRepo, SECRET, settings, url};
 use crate::fake_server::bench;
-use crate::{GitlabSettings, Token, github_toolbox, gitlab_toolbox};
+use crate::{GitlabSettings, github_toolbox, gitlab_toolbox};
 use serde_json::json;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
@@ -54,7 +54,7 @@ async fn a_log_of_everything_has_no_token() {
         .call("github_pull_request", json!({"url": url(&fake)}))
         .await
         .unwrap();
-    let token = Some(Token::from(SECRET.to_owned()));
+    let token = Some(Secret::new(SECRET));
     let gitlab = GitlabSettings { url: Some(fake.url.clone()), token, ..GitlabSettings::default() };
     bench(gitlab_toolbox(gitlab))
         .call("gitlab_request", json!({"method": "GET", "path": "x"}))

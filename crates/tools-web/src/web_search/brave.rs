@@ -7,7 +7,7 @@ use super::result_pager::{Cursor, EngineRequest, ResultPage};
 use super::search_query::{SafeSearch, SearchQuery};
 use super::search_result::{SearchResult, strip_html};
 use http::{HeaderValue, StatusCode, header};
-use octo_toolkit::net::{NetRequest, NetResponse};
+use octo_toolkit::net::{NetRequest, NetResponse, secret_header};
 use serde_json::Value;
 use url::Url;
 
@@ -99,7 +99,7 @@ fn endpoint(asking: &EngineRequest<'_>, kind: &str) -> Result<Url, EngineFailure
 
 /// One request with the key. Redirects are not followed, so that the key stays with its origin.
 async fn send_request(asking: &EngineRequest<'_>, url: Url) -> Result<Value, EngineFailure> {
-    let key = asking.settings.brave_api_key.as_ref().and_then(super::ApiKey::header);
+    let key = asking.settings.brave_api_key.as_ref().and_then(|key| secret_header("", key));
     let Some(key) = key else {
         return Err(EngineFailure::new(NAME, "its key cannot be sent")
             .hint("The operator should check BRAVE_API_KEY."));

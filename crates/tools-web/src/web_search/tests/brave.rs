@@ -1,6 +1,7 @@
 //! Brave's answers, and where its key goes.
 
-use super::super::{ApiKey, SearchSettings};
+use super::super::SearchSettings;
+use octo_toolkit::Secret;
 use super::{call_search, urls};
 use crate::fake_server::{FakeServer, RecordedRequest, html, json, unused_url};
 use serde_json::{Value, json as value};
@@ -9,7 +10,7 @@ const KEY: &str = "BSA-very-secret-key";
 
 fn settings_for(fake: &FakeServer) -> SearchSettings {
     SearchSettings {
-        brave_api_key: Some(ApiKey::from(KEY.to_owned())),
+        brave_api_key: Some(Secret::new(KEY)),
         brave_url: Some(fake.url.clone()),
         duckduckgo_url: Some(unused_url()),
         ..SearchSettings::default()
@@ -188,7 +189,7 @@ async fn what_brave_would_refuse_is_not_sent() {
     }
     let fake = FakeServer::serve(|seen| json(web_answer(seen))).await;
     let settings =
-        SearchSettings { brave_api_key: Some(ApiKey::from("a\nb".to_owned())), ..settings_for(&fake) };
+        SearchSettings { brave_api_key: Some(Secret::new("a\nb")), ..settings_for(&fake) };
     let error = call_search(settings, value!({"query": "q"})).await.unwrap_err();
     assert!(error.message.contains("its key cannot be sent"), "{}", error.message);
     assert!(fake.requests().is_empty());

@@ -1,9 +1,9 @@
 //! Which engine is asked when, and what is told of the others.
 
-use super::super::{ApiKey, SearchSettings};
+use super::super::SearchSettings;
 use super::call_search;
 use crate::fake_server::{FakeServer, html, json, unused_url};
-use octo_toolkit::Kind;
+use octo_toolkit::{Kind, Secret};
 use serde_json::json as value;
 
 const DUCKDUCKGO_PAGE: &str =
@@ -36,7 +36,7 @@ impl FakeEngines {
     fn settings(&self) -> SearchSettings {
         SearchSettings {
             searxng_url: Some(self.searxng.url.clone()),
-            brave_api_key: Some(ApiKey::from("key".to_owned())),
+            brave_api_key: Some(Secret::new("key")),
             brave_url: Some(self.brave.url.clone()),
             duckduckgo_url: Some(self.duck.url.clone()),
         }
